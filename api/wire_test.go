@@ -25,8 +25,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// The shapes name each object's keys; a key that opens a brace is an object or a list of objects.
-// What stands behind ! is accepted beside Karmada's fields: an addition of Argosy, or a spelling that admission rewrites.
+// The shapes name each object's keys; a key that opens a brace is an object or a list of objects. What stands behind !
+// is accepted beside Karmada's fields: an addition of Argosy, or a spelling that admission rewrites.
 const (
 	affinityShape = `labelSelector fieldSelector{matchExpressions} clusterNames exclude`
 	selectorShape = `apiVersion kind namespace name labelSelector`
@@ -107,7 +107,8 @@ const (
 	ingressShape = `ingressClassName defaultBackend tls rules{host http{paths{path pathType backend}}}`
 
 	// All of it is an addition: guides write the kind, and Karmada has none of the name.
-	reschedulingShape = `resourceSelectors{` + selectorShape + `} reschedulePolicy{enabled interval threshold{cpuUtilization memoryUtilization} maxMoved}`
+	reschedulingShape = `resourceSelectors{` + selectorShape +
+		`} reschedulePolicy{enabled interval threshold{cpuUtilization memoryUtilization} maxMoved}`
 )
 
 func TestKindsWriteTheFieldsOfTheKarmadaAPI(t *testing.T) {
@@ -148,7 +149,8 @@ func TestKindsWriteTheFieldsOfTheKarmadaAPI(t *testing.T) {
 		{&configv1alpha1.ResourceInterpreterWebhookConfiguration{}, `webhooks{` + webhookShape + `}`},
 		{&configv1alpha1.ReplicaSchedulingPolicy{}, `spec{` + reschedulingShape + `} status{observedGeneration conditions}`},
 		{&multiclusterv1alpha1.ServiceExport{}, `status{conditions}`},
-		{&multiclusterv1alpha1.ServiceImport{}, `spec{ports{name protocol appProtocol port} ips type sessionAffinity sessionAffinityConfig} status{clusters{cluster}}`},
+		{&multiclusterv1alpha1.ServiceImport{},
+			`spec{ports{name protocol appProtocol port} ips type sessionAffinity sessionAffinityConfig} status{clusters{cluster}}`},
 		{&networkingv1alpha1.MultiClusterService{}, `spec{types ports{name port !targetPort} range{clusterNames} serviceProvisionClusters
 			serviceConsumptionClusters providerClusters{name} consumerClusters{name}} status{loadBalancer{ingress} conditions}`},
 		{&networkingv1alpha1.MultiClusterIngress{}, `spec{` + ingressShape + ` !template{spec{` + ingressShape + `}}}
@@ -246,7 +248,8 @@ func parseShape(t *testing.T, text string) shape {
 	return root
 }
 
-// fill sets every field, so that omitempty hides none. above are the types that v is inside of; a recursive type ends there.
+// fill sets every field, so that omitempty hides none. above are the types that v is inside of; a recursive type ends
+// there.
 func fill(v reflect.Value, above []reflect.Type) {
 	if slices.Contains(above, v.Type()) {
 		return

@@ -134,7 +134,8 @@ func (k Kind) definition(versions []Version, r reader) *apiextensionsv1.CustomRe
 		scope = apiextensionsv1.ClusterScoped
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{
-		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
+		TypeMeta: metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(),
+			Kind: "CustomResourceDefinition"},
 		ObjectMeta: metav1.ObjectMeta{Name: k.Plural + "." + k.Group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: k.Group,
@@ -225,7 +226,8 @@ func (r reader) field(path string, value any) (apiextensionsv1.JSONSchemaProps, 
 			return apiextensionsv1.JSONSchemaProps{}, fmt.Errorf("%s: a list names one type, not %d", path, len(value))
 		}
 		items, err := r.field(path+"[]", value[0])
-		return apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &items}}, err
+		return apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &items}},
+			err
 	case map[string]any:
 		return r.object(path, value)
 	default:
@@ -340,7 +342,9 @@ func either(path string, s *apiextensionsv1.JSONSchemaProps, also apiextensionsv
 		return fmt.Errorf("%s: its versions have different types", path)
 	}
 	for _, value := range also.Enum {
-		if !slices.ContainsFunc(s.Enum, func(known apiextensionsv1.JSON) bool { return string(known.Raw) == string(value.Raw) }) {
+		if !slices.ContainsFunc(s.Enum, func(known apiextensionsv1.JSON) bool {
+			return string(known.Raw) == string(value.Raw)
+		}) {
 			s.Enum = append(s.Enum, value)
 		}
 	}
@@ -385,7 +389,8 @@ var named = map[string]any{
 		"type!": "string", "status!": "string", "reason": "string", "message": "string",
 		"lastTransitionTime": "time", "lastUpdateTime": "time", "lastProbeTime": "time", "observedGeneration": "int64",
 	}},
-	"hook": map[string]any{"labelsHandler": map[string]any{"*": "string"}, "finalizersHandler": []any{"string"}, "markPodNotReady": "bool"},
+	"hook": map[string]any{"labelsHandler": map[string]any{"*": "string"}, "finalizersHandler": []any{"string"},
+		"markPodNotReady": "bool"},
 	"priority": map[string]any{
 		"orderPriority":  []any{map[string]any{"orderedKey!": "string"}},
 		"weightPriority": []any{map[string]any{"weight!": "int32", "matchSelector!": "selector"}},

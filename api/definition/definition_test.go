@@ -10,7 +10,8 @@ import (
 )
 
 func read(spec string) ([]Kind, error) {
-	return Read(fstest.MapFS{"shops.yaml": {Data: []byte("group: g\nkind: Shop\nplural: shops\nversions: [{name: v1, spec: " + spec + "}]\n")}})
+	return Read(fstest.MapFS{"shops.yaml": {Data: []byte(
+		"group: g\nkind: Shop\nplural: shops\nversions: [{name: v1, spec: " + spec + "}]\n")}})
 }
 
 func TestWhatTheNotationMeans(t *testing.T) {
@@ -111,7 +112,8 @@ func TestASpecWithinAnotherIsTheOtherKinds(t *testing.T) {
 }
 
 func TestTheHubAloneShowsWorkloadsAmongAll(t *testing.T) {
-	kinds, err := Read(fstest.MapFS{"a.yaml": {Data: []byte("{group: g.io, kind: A, plural: as, all: true, versions: [{name: v1}]}")}})
+	kinds, err := Read(fstest.MapFS{"a.yaml": {Data: []byte(
+		"{group: g.io, kind: A, plural: as, all: true, versions: [{name: v1}]}")}})
 	if err != nil {
 		t.Fatal(err)
 	}

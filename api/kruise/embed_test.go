@@ -15,7 +15,9 @@ import (
 func TestAnAPIServerAcceptsTheDefinitions(t *testing.T) {
 	for name, read := range map[string]func() ([]*apiextensionsv1.CustomResourceDefinition, error){
 		"hub": kruise.Hub, "members": kruise.CRDs, "Argo": argo.CRDs,
-		"members of 1.10": func() ([]*apiextensionsv1.CustomResourceDefinition, error) { return kruise.Member(kruise.Release1_10) },
+		"members of 1.10": func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+			return kruise.Member(kruise.Release1_10)
+		},
 	} {
 		crds, err := read()
 		if err != nil {
@@ -30,7 +32,8 @@ func TestAnAPIServerAcceptsTheDefinitions(t *testing.T) {
 			// Which versions were ever stored is the server's to say.
 			crd.Status.StoredVersions = []string{crd.Spec.Versions[0].Name}
 			var internal apiextensions.CustomResourceDefinition
-			if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, &internal, nil); err != nil {
+			if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd,
+				&internal, nil); err != nil {
 				t.Fatalf("%s: %s: %v", name, crd.Name, err)
 			}
 			for _, err := range validation.ValidateCustomResourceDefinition(context.Background(), &internal) {

@@ -25,10 +25,13 @@ func TestWhatIsKubernetesOwnHasTheFieldsOfKubernetes(t *testing.T) {
 		of   reflect.Type
 		more []string // fields that OpenKruise adds
 	}{
-		{"UnitedDeployment", []string{"spec", "template", "deploymentTemplate", "spec"}, reflect.TypeFor[appsv1.DeploymentSpec](), nil},
-		{"UnitedDeployment", []string{"spec", "template", "statefulSetTemplate", "spec"}, reflect.TypeFor[appsv1.StatefulSetSpec](), nil},
+		{"UnitedDeployment", []string{"spec", "template", "deploymentTemplate", "spec"},
+			reflect.TypeFor[appsv1.DeploymentSpec](), nil},
+		{"UnitedDeployment", []string{"spec", "template", "statefulSetTemplate", "spec"},
+			reflect.TypeFor[appsv1.StatefulSetSpec](), nil},
 		{"SidecarSet", container, reflect.TypeFor[corev1.Container](), []string{
-			"podInjectPolicy", "upgradeStrategy", "shareVolumePolicy", "shareVolumeDevicePolicy", "transferEnv", "resourcesPolicy",
+			"podInjectPolicy", "upgradeStrategy", "shareVolumePolicy", "shareVolumeDevicePolicy", "transferEnv",
+			"resourcesPolicy",
 		}},
 	} {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {

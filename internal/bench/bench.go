@@ -25,7 +25,8 @@ type Row struct {
 	Value float64 `json:"value"`
 	// Floor is the same work by a plain client that writes straight into the members, in seconds; 0 where there is none.
 	Floor float64 `json:"floor,omitempty"`
-	// Rest is when the members were done with what the plain client wrote, in seconds: faster than that nobody can show it ready.
+	// Rest is when the members were done with what the plain client wrote, in seconds: faster than that nobody can show it
+	// ready.
 	Rest float64 `json:"rest,omitempty"`
 	// Must be reached, Aim would be better; 0 is no target. AtLeast says that more is better.
 	Must    float64 `json:"must,omitempty"`
@@ -55,7 +56,8 @@ type Options struct {
 	Failovers int
 	// FailoverOnly measures nothing else.
 	FailoverOnly bool
-	// Full shows also how the times of scheduling grow in a hub with its clusters and bindings, which takes a quarter of an hour.
+	// Full shows also how the times of scheduling grow in a hub with its clusters and bindings, which takes a quarter of
+	// an hour.
 	Full bool
 	// HubArgs are more arguments of `argosy up`, to measure what a setting costs.
 	HubArgs []string
@@ -73,7 +75,8 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 	var rows []Row
 	o.Say("scheduler decisions in core")
 	rows = append(rows, decisions(100, 10_000, "15–22/s end to end"), decisions(1000, 1000, ""))
-	regions := []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldRegion, MinGroups: 2, MaxGroups: 4}, {SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 2, MaxGroups: 10}}
+	regions := []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldRegion, MinGroups: 2,
+		MaxGroups: 4}, {SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 2, MaxGroups: 10}}
 	rows = append(rows, decisions(100, 10_000, "", regions...), decisions(1000, 1000, "", regions...))
 	grown, err := growth(ctx)
 	if err != nil {
@@ -128,7 +131,8 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows = append(rows, Row{Work: "hub idle, 3 members joined: memory", Unit: "MiB", Value: mib(idle.Memory), Must: 450, Aim: 350, Karmada: "839 MiB, 7 processes"})
+	rows = append(rows, Row{Work: "hub idle, 3 members joined: memory", Unit: "MiB", Value: mib(idle.Memory), Must: 450,
+		Aim: 350, Karmada: "839 MiB, 7 processes"})
 
 	for _, w := range []workload{configMaps(o.ConfigMaps), deployments(o.Deployments)} {
 		measured, err := f.measure(ctx, o, w)
@@ -158,7 +162,8 @@ func hubStart(ctx context.Context, o Options) (Row, error) {
 		return Row{}, err
 	}
 	took := time.Since(began)
-	return Row{Work: "hub start to ready", Unit: "s", Value: took.Seconds(), Must: 5, Aim: 3, Karmada: "10 s and more"}, h.Stop()
+	return Row{Work: "hub start to ready", Unit: "s", Value: took.Seconds(), Must: 5, Aim: 3, Karmada: "10 s and more"},
+		h.Stop()
 }
 
 // fleet is clients of the hub and of the members.

@@ -26,7 +26,8 @@ import (
 const (
 	// lostMember has all workloads at first, nextMember takes over.
 	lostMember, nextMember = "member1", "member2"
-	// tolerated is how long workloads tolerate the loss: long enough for the hub to have written all that the loss itself costs.
+	// tolerated is how long workloads tolerate the loss: long enough for the hub to have written all that the loss itself
+	// costs.
 	tolerated = 45 * time.Second
 )
 
@@ -88,7 +89,8 @@ func (f *fleet) measureFailover(ctx context.Context, o Options, c client.WithWat
 		return nil, err
 	}
 	if err := each(w.n, o.Workers, func(i int) error {
-		_, err := f.hub.Resource(w.gvr).Namespace("default").Create(ctx, w.make(fmt.Sprintf("%s-%d", w.name, i), 1), metav1.CreateOptions{})
+		_, err := f.hub.Resource(w.gvr).Namespace("default").Create(ctx, w.make(fmt.Sprintf("%s-%d", w.name, i), 1),
+			metav1.CreateOptions{})
 		return err
 	}); err != nil {
 		return nil, err
@@ -125,7 +127,8 @@ func (f *fleet) measureFailover(ctx context.Context, o Options, c client.WithWat
 
 // toleration tolerates a NoExecute taint for a while.
 func toleration(key string) map[string]any {
-	return map[string]any{"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(tolerated / time.Second)}
+	return map[string]any{"key": key, "operator": "Exists", "effect": "NoExecute",
+		"tolerationSeconds": int64(tolerated / time.Second)}
 }
 
 // allHealthy waits until n bindings are placed in the first member and healthy there.
@@ -138,9 +141,10 @@ func allHealthy(ctx context.Context, c client.Client, n int) error {
 		healthy := 0
 		for i := range list.Items {
 			b := &list.Items[i]
-			if isPlaced(b, lostMember) && slices.ContainsFunc(b.Status.AggregatedStatus, func(item workv1alpha2.AggregatedStatusItem) bool {
-				return item.Health == workv1alpha1.ResourceHealthy
-			}) {
+			if isPlaced(b, lostMember) && slices.ContainsFunc(b.Status.AggregatedStatus,
+				func(item workv1alpha2.AggregatedStatusItem) bool {
+					return item.Health == workv1alpha1.ResourceHealthy
+				}) {
 				healthy++
 			}
 		}
@@ -181,11 +185,13 @@ func poll(ctx context.Context, what string, done func() (bool, error)) error {
 // isPlaced reports whether a binding is placed in a cluster alone, and the scheduler has confirmed it.
 func isPlaced(b *workv1alpha2.ResourceBinding, cluster string) bool {
 	return len(b.Spec.Clusters) == 1 && b.Spec.Clusters[0].Name == cluster &&
-		b.Status.SchedulerObservedGeneration == b.Generation && meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.Scheduled)
+		b.Status.SchedulerObservedGeneration == b.Generation &&
+		meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.Scheduled)
 }
 
 // measureReplacements follows n bindings until the replacement of each is healthy and its eviction has ended.
-func (f *fleet) measureReplacements(ctx context.Context, o Options, c client.WithWatch, n int, due time.Time) ([]Row, error) {
+func (f *fleet) measureReplacements(ctx context.Context, o Options, c client.WithWatch, n int,
+	due time.Time) ([]Row, error) {
 	before, err := f.account(ctx)
 	if err != nil {
 		return nil, err
@@ -235,10 +241,13 @@ func (f *fleet) measureReplacements(ctx context.Context, o Options, c client.Wit
 	}
 	perBinding := func(writes int64) float64 { return float64(writes) / float64(n) }
 	return []Row{
-		{Work: fmt.Sprintf("%d Deployments of a lost member, toleration ended → replacements placed", n), Unit: "s", Value: allPlaced.Seconds(), Must: 30},
-		{Work: "… hub writes per binding until then: binding, status and events", Unit: "writes", Value: perBinding(int64(writes)), Must: 3},
+		{Work: fmt.Sprintf("%d Deployments of a lost member, toleration ended → replacements placed", n), Unit: "s",
+			Value: allPlaced.Seconds(), Must: 30},
+		{Work: "… hub writes per binding until then: binding, status and events", Unit: "writes",
+			Value: perBinding(int64(writes)), Must: 3},
 		{Work: "… → replacements healthy, evictions ended", Unit: "s", Value: allEnded.Seconds()},
-		{Work: "… hub writes per Deployment until then, Works included", Unit: "writes", Value: perBinding(after.revision - before.revision)},
+		{Work: "… hub writes per Deployment until then, Works included", Unit: "writes",
+			Value: perBinding(after.revision - before.revision)},
 	}, nil
 }
 

@@ -41,9 +41,11 @@ type workload struct {
 }
 
 func configMaps(n int) workload {
-	w := workload{name: "configmaps", kind: "ConfigMap", gvr: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, n: n,
+	w := workload{name: "configmaps", kind: "ConfigMap",
+		gvr: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, n: n,
 		make: func(name string, _ int64) *unstructured.Unstructured {
-			return object(schema.GroupVersionResource{Version: "v1"}, "ConfigMap", name, map[string]any{"data": map[string]any{"key": "value of " + name}})
+			return object(schema.GroupVersionResource{Version: "v1"}, "ConfigMap", name,
+				map[string]any{"data": map[string]any{"key": "value of " + name}})
 		},
 		done:    func(*unstructured.Unstructured) bool { return true },
 		karmada: [3]string{"24.5 s", "32", "158 ms"},
@@ -55,15 +57,17 @@ func configMaps(n int) workload {
 }
 
 func deployments(n int) workload {
-	w := workload{name: "deployments", kind: "Deployment", gvr: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, n: n,
+	w := workload{name: "deployments", kind: "Deployment", gvr: schema.GroupVersionResource{Group: "apps", Version: "v1",
+		Resource: "deployments"}, n: n,
 		make: func(name string, replicas int64) *unstructured.Unstructured {
 			labels := map[string]any{"app": name}
-			return object(schema.GroupVersionResource{Group: "apps", Version: "v1"}, "Deployment", name, map[string]any{"spec": map[string]any{
-				"replicas": replicas,
-				"selector": map[string]any{"matchLabels": labels},
-				"template": map[string]any{"metadata": map[string]any{"labels": labels},
-					"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "example.com/app:1",
-						"resources": map[string]any{"requests": map[string]any{"cpu": "10m", "memory": "16Mi"}}}}}}}})
+			return object(schema.GroupVersionResource{Group: "apps", Version: "v1"}, "Deployment", name,
+				map[string]any{"spec": map[string]any{
+					"replicas": replicas,
+					"selector": map[string]any{"matchLabels": labels},
+					"template": map[string]any{"metadata": map[string]any{"labels": labels},
+						"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "example.com/app:1",
+							"resources": map[string]any{"requests": map[string]any{"cpu": "10m", "memory": "16Mi"}}}}}}}})
 		},
 		replicas: members,
 		placement: map[string]any{"replicaScheduling": map[string]any{
@@ -116,11 +120,15 @@ func (f *fleet) measure(ctx context.Context, o Options, w workload) ([]Row, erro
 		return nil, err
 	}
 	rows := []Row{
-		{Work: w.what, Unit: "x", Value: took.Seconds() / floor.Seconds(), Floor: floor.Seconds(), Rest: rest.Seconds(), Must: w.must.times, Aim: w.aim.times, Karmada: w.karmada[0]},
-		{Work: "… hub writes per object", Unit: "writes", Value: float64(after.revision-before.revision) / float64(w.n), Must: w.must.writes, Aim: w.aim.writes, Karmada: w.karmada[1]},
+		{Work: w.what, Unit: "x", Value: took.Seconds() / floor.Seconds(), Floor: floor.Seconds(), Rest: rest.Seconds(),
+			Must: w.must.times, Aim: w.aim.times, Karmada: w.karmada[0]},
+		{Work: "… hub writes per object", Unit: "writes", Value: float64(after.revision-before.revision) / float64(w.n),
+			Must: w.must.writes, Aim: w.aim.writes, Karmada: w.karmada[1]},
 	}
 	if w.must.cpu > 0 {
-		rows = append(rows, Row{Work: "… hub CPU per object", Unit: "ms", Value: (after.cpu - before.cpu).Seconds() * 1000 / float64(w.n), Must: w.must.cpu, Aim: w.aim.cpu, Karmada: w.karmada[2]})
+		rows = append(rows, Row{Work: "… hub CPU per object", Unit: "ms",
+			Value: (after.cpu - before.cpu).Seconds() * 1000 / float64(w.n), Must: w.must.cpu, Aim: w.aim.cpu,
+			Karmada: w.karmada[2]})
 	}
 	return rows, nil
 }
@@ -140,12 +148,15 @@ func (f *fleet) policy(ctx context.Context, w workload) error {
 	if w.failover != nil {
 		spec["failover"] = w.failover
 	}
-	policy := object(policyv1alpha1.GroupVersion.WithResource("propagationpolicies"), "PropagationPolicy", w.name, map[string]any{"spec": spec})
-	_, err := f.hub.Resource(policyv1alpha1.GroupVersion.WithResource("propagationpolicies")).Namespace("default").Create(ctx, policy, metav1.CreateOptions{})
+	policy := object(policyv1alpha1.GroupVersion.WithResource("propagationpolicies"), "PropagationPolicy", w.name,
+		map[string]any{"spec": spec})
+	_, err := f.hub.Resource(policyv1alpha1.GroupVersion.WithResource("propagationpolicies")).Namespace("default").Create(
+		ctx, policy, metav1.CreateOptions{})
 	return err
 }
 
-// floor is how long a plain client takes to create the same objects straight in the members, and how long until they are at rest.
+// floor is how long a plain client takes to create the same objects straight in the members, and how long until they
+// are at rest.
 func (f *fleet) floor(ctx context.Context, w workload, workers int) (took, rest time.Duration, err error) {
 	began := time.Now()
 	err = each(w.n*members, workers, func(i int) error {
@@ -185,7 +196,8 @@ func (f *fleet) propagate(ctx context.Context, w workload, prefix string, n, wor
 	}
 	began := time.Now()
 	errs <- each(n, workers, func(i int) error {
-		_, err := f.hub.Resource(w.gvr).Namespace("default").Create(ctx, w.make(prefix+"-"+strconv.Itoa(i), w.replicas), metav1.CreateOptions{})
+		_, err := f.hub.Resource(w.gvr).Namespace("default").Create(ctx, w.make(prefix+"-"+strconv.Itoa(i), w.replicas),
+			metav1.CreateOptions{})
 		return err
 	})
 	waiting.Wait()
@@ -275,7 +287,8 @@ type books struct {
 
 // account reads etcd's revision, which every write moves by one, off a list, and the hub's CPU time.
 func (f *fleet) account(ctx context.Context) (books, error) {
-	list, err := f.hub.Resource(workv1alpha2.GroupVersion.WithResource("clusterresourcebindings")).List(ctx, metav1.ListOptions{})
+	list, err := f.hub.Resource(workv1alpha2.GroupVersion.WithResource("clusterresourcebindings")).List(ctx,
+		metav1.ListOptions{})
 	if err != nil {
 		return books{}, err
 	}

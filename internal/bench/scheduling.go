@@ -40,11 +40,13 @@ func scheduling(ctx context.Context, o Options) ([]Row, error) {
 		must = 0
 	}
 	rows := []Row{
-		{Work: fmt.Sprintf("%d bindings × %d clusters, created → placed and confirmed, no members", usual.bindings, usual.clusters), Unit: "1/s",
+		{Work: fmt.Sprintf("%d bindings × %d clusters, created → placed and confirmed, no members", usual.bindings,
+			usual.clusters), Unit: "1/s",
 			Value: float64(usual.bindings) / first.placed.Seconds(), Must: 300, AtLeast: true, Karmada: "15–22/s"},
 		{Work: "… hub CPU per binding", Unit: "ms", Value: milliseconds(first.placedCPU)},
 		{Work: "… hub writes per binding, its creation and event included", Unit: "writes", Value: first.placedWrites},
-		{Work: fmt.Sprintf("%d bindings rescheduled when a cluster of all drops out of their affinity", usual.bindings), Unit: "s", Value: first.moved.Seconds(), Must: must},
+		{Work: fmt.Sprintf("%d bindings rescheduled when a cluster of all drops out of their affinity", usual.bindings),
+			Unit: "s", Value: first.moved.Seconds(), Must: must},
 		{Work: "… hub CPU per binding", Unit: "ms", Value: milliseconds(first.movedCPU)},
 		{Work: "… hub writes per binding, its event included", Unit: "writes", Value: first.movedWrites},
 	}
@@ -60,8 +62,10 @@ func scheduling(ctx context.Context, o Options) ([]Row, error) {
 			}
 		}
 		rows = append(rows,
-			Row{Work: fmt.Sprintf("… %d clusters × %d bindings, placed and confirmed", of.clusters, of.bindings), Unit: "s", Value: r.placed.Seconds()},
-			Row{Work: fmt.Sprintf("… %d clusters × %d bindings, rescheduled when a cluster drops out", of.clusters, of.bindings), Unit: "s", Value: r.moved.Seconds()})
+			Row{Work: fmt.Sprintf("… %d clusters × %d bindings, placed and confirmed", of.clusters, of.bindings), Unit: "s",
+				Value: r.placed.Seconds()},
+			Row{Work: fmt.Sprintf("… %d clusters × %d bindings, rescheduled when a cluster drops out", of.clusters, of.bindings),
+				Unit: "s", Value: r.moved.Seconds()})
 	}
 	return rows, nil
 }
@@ -70,8 +74,8 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 
 // reaction is what the scheduler of a hub takes, in its own process with etcd and the API server.
 type reaction struct {
-	// placed is the time from the first binding's creation until all have their clusters and are confirmed, moved the same after
-	// the cluster that all of them were placed in is no longer one that they mean.
+	// placed is the time from the first binding's creation until all have their clusters and are confirmed, moved the same
+	// after the cluster that all of them were placed in is no longer one that they mean.
 	placed, moved time.Duration
 	// cpu is the hub's CPU time for each binding, writes the revisions of its store.
 	placedCPU, movedCPU       time.Duration
@@ -84,8 +88,8 @@ const meant = "bench"
 // used is how many clusters each binding is placed in.
 const used = 2
 
-// react runs one cell in a hub of its own. Nothing but the scheduling is measured: the clusters are pulling ones whose agents are
-// silent, and the bindings are made directly, of templates that are not there, so that there are no Works.
+// react runs one cell in a hub of its own. Nothing but the scheduling is measured: the clusters are pulling ones whose
+// agents are silent, and the bindings are made directly, of templates that are not there, so that there are no Works.
 func react(ctx context.Context, o Options, of cell) (reaction, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
@@ -116,7 +120,8 @@ func measureReaction(ctx context.Context, o Options, h *lab.Hub, of cell) (react
 		}
 	}
 	// Bindings are the hub's own to make, and are kept as such.
-	config.Impersonate = rest.ImpersonationConfig{UserName: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}}
+	config.Impersonate = rest.ImpersonationConfig{UserName: user.APIServerUser,
+		Groups: []string{user.SystemPrivilegedGroup}}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return r, err
@@ -146,7 +151,8 @@ func measureReaction(ctx context.Context, o Options, h *lab.Hub, of cell) (react
 		}
 		took = time.Since(began)
 		after, err := bookkeeping(ctx, c, h)
-		return took, (after.cpu - before.cpu) / time.Duration(of.bindings), float64(after.revision-before.revision) / float64(of.bindings), err
+		return took, (after.cpu - before.cpu) / time.Duration(of.bindings),
+			float64(after.revision-before.revision) / float64(of.bindings), err
 	}
 	r.placed, r.placedCPU, r.placedWrites, err = measure(chosen(0), func() error {
 		return each(of.bindings, o.Workers, func(i int) error { return c.Create(ctx, unplaced(i)) })
@@ -165,11 +171,15 @@ func clusterName(i int) string { return fmt.Sprintf("cluster-%04d", i) }
 
 // silent is a cluster that pulls its Works, ready by its status, with nobody behind it.
 func silent(i int) *clusterv1alpha1.Cluster {
-	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName(i), Labels: map[string]string{meant: "true"}}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}}
-	for _, condition := range []string{clusterv1alpha1.ClusterConditionReady, clusterv1alpha1.ClusterConditionCompleteAPIEnablements} {
-		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: "Bench"})
+	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName(i),
+		Labels: map[string]string{meant: "true"}}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}}
+	for _, condition := range []string{clusterv1alpha1.ClusterConditionReady,
+		clusterv1alpha1.ClusterConditionCompleteAPIEnablements} {
+		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue,
+			Reason: "Bench"})
 	}
-	cluster.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Name: "configmaps", Kind: "ConfigMap"}}}}
+	cluster.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "v1",
+		Resources: []clusterv1alpha1.APIResource{{Name: "configmaps", Kind: "ConfigMap"}}}}
 	return cluster
 }
 
@@ -195,7 +205,9 @@ func known(ctx context.Context, c client.Client, n int) error {
 		if err := c.List(ctx, &list); err != nil {
 			return err
 		}
-		if len(list.Items) == n && !slices.ContainsFunc(list.Items, func(c clusterv1alpha1.Cluster) bool { return len(c.Finalizers) == 0 || len(c.Spec.Taints) > 0 }) {
+		if len(list.Items) == n && !slices.ContainsFunc(list.Items, func(c clusterv1alpha1.Cluster) bool {
+			return len(c.Finalizers) == 0 || len(c.Spec.Taints) > 0
+		}) {
 			return nil
 		}
 		select {
@@ -210,16 +222,19 @@ func known(ctx context.Context, c client.Client, n int) error {
 func unplaced(i int) *workv1alpha2.ResourceBinding {
 	name := fmt.Sprintf("bench-%05d", i)
 	return &workv1alpha2.ResourceBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "bench"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name,
+			Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "bench"}},
 		Spec: workv1alpha2.ResourceBindingSpec{
-			Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: name, UID: types.UID(name)},
+			Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: name,
+				UID: types.UID(name)},
 			Placement: &policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{meant: "true"}}}, SpreadConstraints: []policyv1alpha1.SpreadConstraint{
 				{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: used, MaxGroups: used}}},
 		},
 	}
 }
 
-// chosen are the clusters that bindings are placed in when those before the first are not meant: of equals, the first by name.
+// chosen are the clusters that bindings are placed in when those before the first are not meant: of equals, the first
+// by name.
 func chosen(first int) (names []string) {
 	for i := range used {
 		names = append(names, clusterName(first+i))
@@ -238,12 +253,16 @@ func unlabel(ctx context.Context, c client.Client, name string) error {
 	})
 }
 
-// placements watches from now on; the function returned waits until n bindings are in exactly these clusters, and confirmed.
+// placements watches from now on; the function returned waits until n bindings are in exactly these clusters, and
+// confirmed.
 func placements(ctx context.Context, c client.WithWatch, n int, clusters []string) (func() error, error) {
 	there := map[string]bool{}
 	look := func(b *workv1alpha2.ResourceBinding) {
-		if b.Status.SchedulerObservedGeneration == b.Generation && meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.Scheduled) &&
-			slices.EqualFunc(b.Spec.Clusters, clusters, func(t workv1alpha2.TargetCluster, name string) bool { return t.Name == name }) {
+		if b.Status.SchedulerObservedGeneration == b.Generation &&
+			meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.Scheduled) &&
+			slices.EqualFunc(b.Spec.Clusters, clusters, func(t workv1alpha2.TargetCluster, name string) bool {
+				return t.Name == name
+			}) {
 			there[b.Name] = true
 		}
 	}
@@ -251,7 +270,8 @@ func placements(ctx context.Context, c client.WithWatch, n int, clusters []strin
 	if err := c.List(ctx, &list, client.InNamespace("default")); err != nil {
 		return nil, err
 	}
-	watcher, err := c.Watch(ctx, &workv1alpha2.ResourceBindingList{}, client.InNamespace("default"), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	watcher, err := c.Watch(ctx, &workv1alpha2.ResourceBindingList{}, client.InNamespace("default"),
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +299,8 @@ func placements(ctx context.Context, c client.WithWatch, n int, clusters []strin
 			if len(there) == n {
 				return nil
 			}
-			if watcher, err = c.Watch(ctx, &workv1alpha2.ResourceBindingList{}, client.InNamespace("default"), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}}); err != nil {
+			if watcher, err = c.Watch(ctx, &workv1alpha2.ResourceBindingList{}, client.InNamespace("default"),
+				&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}}); err != nil {
 				return err
 			}
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/script"
 )
 
-// scripts measures what a call of a script costs beyond the conversion of the object, which Go would have to do as well:
-// with the script compiled once, and with one that is parsed at each call.
+// scripts measures what a call of a script costs beyond the conversion of the object, which Go would have to do as
+// well: with the script compiled once, and with one that is parsed at each call.
 func scripts(ctx context.Context) ([]Row, error) {
 	const source = `
 local kube = require("kube")
@@ -54,8 +54,8 @@ end
 	}, nil
 }
 
-// microseconds is what each call takes in the quickest of some rounds: what else the machine does only adds to that. The calls
-// take turns, and each round begins without garbage, so that none pays for what ran before it.
+// microseconds is what each call takes in the quickest of some rounds: what else the machine does only adds to that.
+// The calls take turns, and each round begins without garbage, so that none pays for what ran before it.
 func microseconds(calls ...func(i int) error) ([]float64, error) {
 	const rounds, times = 20, 500
 	best := make([]float64, len(calls))
@@ -83,7 +83,8 @@ func benchCloneSet() *unstructured.Unstructured {
 			"name": name, "image": "registry.example/" + name + ":1",
 			"env": []any{
 				map[string]any{"name": "MODE", "value": "production"},
-				map[string]any{"name": "PASSWORD", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "web", "key": "password"}}}},
+				map[string]any{"name": "PASSWORD",
+					"valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "web", "key": "password"}}}},
 			"resources": map[string]any{
 				"requests": map[string]any{"cpu": "250m", "memory": "64Mi"},
 				"limits":   map[string]any{"cpu": "1", "memory": "128Mi"}},

@@ -1,6 +1,6 @@
-// Package capacity knows the member clusters as the scheduler sees them, and what room they have.
-// It keeps the snapshot that decisions are made on, and what is placed but not there yet; who decides is the schedule and
-// propagate controllers, with Fleet.Schedule.
+// Package capacity knows the member clusters as the scheduler sees them, and what room they have. It keeps the snapshot
+// that decisions are made on, and what is placed but not there yet; who decides is the schedule and propagate
+// controllers, with Fleet.Schedule.
 package capacity
 
 import (
@@ -62,8 +62,9 @@ type Fleet struct {
 func NewFleet(ctx context.Context, c ctrlcache.Informers) (*Fleet, error) {
 	f := &Fleet{
 		clusters: map[string]*clusterv1alpha1.Cluster{}, Clock: clock.RealClock{},
-		assumed: map[types.NamespacedName]assumed{}, recent: map[types.NamespacedName]workv1alpha2.Binding{}, recalled: map[string]bool{},
-		toldAt: map[string]time.Time{}, telling: map[string]bool{},
+		assumed: map[types.NamespacedName]assumed{}, recent: map[types.NamespacedName]workv1alpha2.Binding{},
+		recalled: map[string]bool{},
+		toldAt:   map[string]time.Time{}, telling: map[string]bool{},
 	}
 	informer, err := c.GetInformer(ctx, &clusterv1alpha1.Cluster{})
 	if err != nil {
@@ -96,8 +97,8 @@ func (f *Fleet) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// OnChange calls tell for each change from now on, after the snapshot has taken it in. What was there at the start is no change.
-// tell must not block.
+// OnChange calls tell for each change from now on, after the snapshot has taken it in. What was there at the start is
+// no change. tell must not block.
 func (f *Fleet) OnChange(tell func(Change)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

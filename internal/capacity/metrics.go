@@ -10,14 +10,15 @@ import (
 	"github.com/argosy-io/argosy/internal/core/capacity"
 )
 
-// What Karmada has a metric for, such as cluster_cpu_allocatable_number, is told by the cluster controller; these are what
-// the scheduler of this hub knows besides.
+// What Karmada has a metric for, such as cluster_cpu_allocatable_number, is told by the cluster controller; these are
+// what the scheduler of this hub knows besides.
 var (
 	freeDesc = prometheus.NewDesc("argosy_cluster_free",
 		"Free capacity of schedulable nodes, after their pods and the pods expected there: cores of cpu, bytes of memory, pods.",
 		[]string{"member_cluster", "resource"}, nil)
 	expectedDesc = prometheus.NewDesc("argosy_cluster_expected_pods",
-		"Pods that capacity is reserved for: replicas that were placed and are not observed yet, and pods without a node.", []string{"member_cluster"}, nil)
+		"Pods that capacity is reserved for: replicas that were placed and are not observed yet, and pods without a node.",
+		[]string{"member_cluster"}, nil)
 )
 
 // measured is the fleet of this process that is told of.

@@ -39,8 +39,9 @@ type assumed struct {
 	until      time.Time
 }
 
-// Measure has the fleet know the room of members from their nodes and pods, wherever those are followed, and what is about
-// to run there from the bindings of c. Without it, the clusters' summaries are all there is. It is called before the caches start.
+// Measure has the fleet know the room of members from their nodes and pods, wherever those are followed, and what is
+// about to run there from the bindings of c. Without it, the clusters' summaries are all there is. It is called before
+// the caches start.
 func (f *Fleet) Measure(ctx context.Context, c ctrlcache.Cache, members *member.Members) error {
 	f.members, f.bindings = members, c
 	measured.Store(f)
@@ -77,8 +78,8 @@ func (f *Fleet) Measure(ctx context.Context, c ctrlcache.Cache, members *member.
 	return nil
 }
 
-// Estimate has ask answered beside what the fleet knows by itself, of which the least counts; clusters that ask says nothing
-// of are unknown to it. It may block as long as a placement may. It is called before the first Schedule.
+// Estimate has ask answered beside what the fleet knows by itself, of which the least counts; clusters that ask says
+// nothing of are unknown to it. It may block as long as a placement may. It is called before the first Schedule.
 func (f *Fleet) Estimate(ask func(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,9 +93,9 @@ func (f *Fleet) Estimated() bool {
 	return len(f.estimators) > 0
 }
 
-// Room is how many more replicas of a binding each cluster of s has room for now, beside those that are expected there: by its
-// nodes and pods, else by its summary. A cluster that does not answer, by its Ready condition, is unknown; until that
-// is decided, what was seen of it last counts.
+// Room is how many more replicas of a binding each cluster of s has room for now, beside those that are expected there:
+// by its nodes and pods, else by its summary. A cluster that does not answer, by its Ready condition, is unknown; until
+// that is decided, what was seen of it last counts.
 func (f *Fleet) Room(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity {
 	return schedule.Least(f.seen(b, s), f.asked(b, s))
 }
@@ -142,9 +143,9 @@ func (f *Fleet) state(cluster string, use func(*capacity.Member)) bool {
 	return m != nil && m.Capacity(use)
 }
 
-// Schedule decides about a binding on the fleet of s, with the room that there is now. What it places occupies its room from
-// then on, until its pods are seen; b is not changed. All that is placed by room goes through here or Decide, one at a time, so
-// that no two bindings take the same room. b is as it was read: its clusters are where it is now.
+// Schedule decides about a binding on the fleet of s, with the room that there is now. What it places occupies its room
+// from then on, until its pods are seen; b is not changed. All that is placed by room goes through here or Decide, one
+// at a time, so that no two bindings take the same room. b is as it was read: its clusters are where it is now.
 func (f *Fleet) Schedule(b workv1alpha2.Binding, s schedule.Snapshot) (schedule.Result, error) {
 	if !schedule.NeedsRoom(b) {
 		result, err := schedule.Schedule(b, s, nil)
@@ -160,9 +161,10 @@ func (f *Fleet) Schedule(b workv1alpha2.Binding, s schedule.Snapshot) (schedule.
 	return result, err
 }
 
-// Decide is Schedule for a decision of another kind about a binding that is placed and stays so: decide chooses clusters by the room
-// that there is now, which they occupy from then on where ok is true. decide must not block.
-func (f *Fleet) Decide(b workv1alpha2.Binding, s schedule.Snapshot, decide func(room schedule.Capacity) (clusters []workv1alpha2.TargetCluster, ok bool)) {
+// Decide is Schedule for a decision of another kind about a binding that is placed and stays so: decide chooses
+// clusters by the room that there is now, which they occupy from then on where ok is true. decide must not block.
+func (f *Fleet) Decide(b workv1alpha2.Binding, s schedule.Snapshot,
+	decide func(room schedule.Capacity) (clusters []workv1alpha2.TargetCluster, ok bool)) {
 	asked := f.asked(b, s)
 	f.placing.Lock()
 	defer f.placing.Unlock()
@@ -171,7 +173,8 @@ func (f *Fleet) Decide(b workv1alpha2.Binding, s schedule.Snapshot, decide func(
 	}
 }
 
-// recede gives up what a binding was to have beyond what it has: if its last placement was not written, that room is its own.
+// recede gives up what a binding was to have beyond what it has: if its last placement was not written, that room is
+// its own.
 func (f *Fleet) recede(b workv1alpha2.Binding) {
 	key := keyOf(b)
 	f.mu.Lock()
@@ -184,8 +187,8 @@ func (f *Fleet) recede(b workv1alpha2.Binding) {
 	}
 }
 
-// Assume keeps room for what a binding is to have in clusters, beyond what it has there now, until its pods are seen, for
-// five minutes at most, or it goes or is placed elsewhere.
+// Assume keeps room for what a binding is to have in clusters, beyond what it has there now, until its pods are seen,
+// for five minutes at most, or it goes or is placed elsewhere.
 func (f *Fleet) Assume(b workv1alpha2.Binding, clusters []workv1alpha2.TargetCluster) {
 	spec := b.BindingSpec()
 	if f.members == nil || spec.Replicas == 0 && len(spec.Components) == 0 {
@@ -223,7 +226,8 @@ func (f *Fleet) note(key client.ObjectKey, a assumed) {
 // remember keeps a binding in mind that was placed a moment before the hub started: its pods may not be there yet.
 func (f *Fleet) remember(b workv1alpha2.Binding) {
 	spec, last := b.BindingSpec(), b.BindingStatus().LastScheduledTime
-	if last == nil || len(spec.Clusters) == 0 || spec.Replicas == 0 && len(spec.Components) == 0 || !f.Clock.Now().Before(last.Add(patience)) {
+	if last == nil || len(spec.Clusters) == 0 || spec.Replicas == 0 && len(spec.Components) == 0 ||
+		!f.Clock.Now().Before(last.Add(patience)) {
 		return
 	}
 	f.mu.Lock()
@@ -243,7 +247,8 @@ func (f *Fleet) recall(cluster string) {
 	f.recalled[cluster] = true
 	var there []workv1alpha2.Binding
 	for _, b := range f.recent {
-		if now.Before(b.BindingStatus().LastScheduledTime.Add(patience)) && capacity.ReplicasIn(b.BindingSpec(), b.BindingSpec().Clusters, cluster) > 0 {
+		if now.Before(b.BindingStatus().LastScheduledTime.Add(patience)) &&
+			capacity.ReplicasIn(b.BindingSpec(), b.BindingSpec().Clusters, cluster) > 0 {
 			there = append(there, b)
 		}
 	}
@@ -377,8 +382,8 @@ func (f *Fleet) Unschedulable(cluster string) (pending []Pending) {
 	return pending
 }
 
-// Utilisation is the share of what the nodes of a member that take pods have which the pods on them request, by resource, such as
-// 0.7; nil where that is not known.
+// Utilisation is the share of what the nodes of a member that take pods have which the pods on them request, by
+// resource, such as 0.7; nil where that is not known.
 func (f *Fleet) Utilisation(cluster string) (share map[corev1.ResourceName]float64) {
 	f.state(cluster, func(m *capacity.Member) { share = m.Utilisation() })
 	return share

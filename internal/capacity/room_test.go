@@ -27,7 +27,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// Nobody knows by heart what was placed before a hub was restarted: what its members do not run yet is expected all the same.
+// Nobody knows by heart what was placed before a hub was restarted: what its members do not run yet is expected all the
+// same.
 func TestWhatWasPlacedJustBeforeARestartKeepsItsRoom(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
@@ -63,7 +64,8 @@ type measured struct {
 // measure has members with these nodes, as {"m1": {"2", "4"}} with their CPUs.
 func measure(t *testing.T, nodes map[string][]string, bindings ...*workv1alpha2.ResourceBinding) *measured {
 	t.Helper()
-	w := &measured{Hub: controllertest.New(t), t: t, servers: map[string]*membertest.Server{}, room: make(chan string, 1000),
+	w := &measured{Hub: controllertest.New(t), t: t, servers: map[string]*membertest.Server{},
+		room:  make(chan string, 1000),
 		clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))}
 	for name, cpus := range nodes {
 		w.servers[name] = w.Join(name, controllertest.Deployment)
@@ -108,8 +110,10 @@ func measure(t *testing.T, nodes map[string][]string, bindings ...*workv1alpha2.
 }
 
 func (w *measured) node(cluster, name, cpu string) {
-	n := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
-	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourcePods: resource.MustParse("110")}
+	n := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
+		corev1.ResourcePods: resource.MustParse("110")}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	w.servers[cluster].Put(n)
 }
@@ -117,9 +121,11 @@ func (w *measured) node(cluster, name, cpu string) {
 // pod of a Deployment, on a node.
 func (w *measured) pod(cluster, deployment, name, node, cpu string) {
 	yes := true
-	p := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name,
-		Labels:          map[string]string{"pod-template-hash": "x"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: deployment + "-x", Controller: &yes}}}}
+	p := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name,
+			Labels: map[string]string{"pod-template-hash": "x"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: deployment + "-x",
+				Controller: &yes}}}}
 	p.Spec.NodeName = node
 	p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
 	w.servers[cluster].Put(p)
@@ -127,13 +133,16 @@ func (w *measured) pod(cluster, deployment, name, node, cpu string) {
 
 // wants is the binding of a Deployment whose replicas are divided by room.
 func wants(name string, replicas int32, cpu string) *workv1alpha2.ResourceBinding {
-	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-deployment", Generation: 1}}
-	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: name}
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-deployment",
+		Generation: 1}}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default",
+		Name: name}
 	b.Spec.Replicas = replicas
 	b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
 	b.Spec.Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
-		WeightPreference: &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}}
+		ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+		ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
+		WeightPreference:          &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}}
 	return b
 }
 
@@ -163,10 +172,12 @@ func TestRoomIsThatOfNodesAndOnlyASilentMemberIsUnknown(t *testing.T) {
 			s.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("9")}}
 		})
 		three := wants("web", 1, "3")
-		w.has("by node, else by the summary, else unknown", three, map[string]string{"m1": "0", "m2": "1", "none": "unknown", "summed": "3"})
+		w.has("by node, else by the summary, else unknown", three,
+			map[string]string{"m1": "0", "m2": "1", "none": "unknown", "summed": "3"})
 
 		w.servers["m2"].Down(true)
-		w.has("what was seen last counts until it is decided that the member is silent", three, map[string]string{"m1": "0", "m2": "1"})
+		w.has("what was seen last counts until it is decided that the member is silent", three,
+			map[string]string{"m1": "0", "m2": "1"})
 		w.Ready("m2", metav1.ConditionFalse, "ClusterNotReachable")
 		w.has("then it is unknown, and only it", three, map[string]string{"m1": "0", "m2": "unknown", "summed": "3"})
 		w.servers["m2"].Down(false)
@@ -203,7 +214,8 @@ func TestPodsThatKeepApartArePlacedOnePerNode(t *testing.T) {
 		if given["m1"]+given["m2"] != 2 {
 			t.Errorf("two replicas went to %v", given)
 		}
-		w.has("and one more is about to be", web, map[string]string{"m1": fmt.Sprint(3 - given["m1"]), "m2": fmt.Sprint(1 - given["m2"])})
+		w.has("and one more is about to be", web,
+			map[string]string{"m1": fmt.Sprint(3 - given["m1"]), "m2": fmt.Sprint(1 - given["m2"])})
 		web.Spec.Replicas = 5
 		if _, err := w.fleet.Schedule(web, w.fleet.Snapshot()); err == nil {
 			t.Error("five replicas were placed on four nodes")
@@ -242,7 +254,8 @@ func TestBindingsPlacedAtOnceNeverTakeTheSameRoom(t *testing.T) {
 			close(begin)
 			all.Wait()
 			if given["m1"] != 8 || given["m2"] != 3 || len(placed) != 11 {
-				t.Fatalf("round %d: %d bindings were placed, m1 was given %d of 8 and m2 %d of 3", round, len(placed), given["m1"], given["m2"])
+				t.Fatalf("round %d: %d bindings were placed, m1 was given %d of 8 and m2 %d of 3", round, len(placed), given["m1"],
+					given["m2"])
 			}
 			for _, b := range placed {
 				w.fleet.Assume(b, nil) // given up
@@ -259,9 +272,10 @@ func TestMovesAndPlacementsAtOnceNeverTakeTheSameRoom(t *testing.T) {
 		w.pod("old", "other", "other-x-1", "n0", "1")
 		w.has("old is full", wants("one", 1, "1"), map[string]string{"m1": "8", "m2": "3", "old": "0"})
 		s := w.fleet.Snapshot()
-		fleet := deschedule.Fleet{Snapshot: s, Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
-			w.fleet.Decide(b, s, decide)
-		}}
+		fleet := deschedule.Fleet{Snapshot: s,
+			Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
+				w.fleet.Decide(b, s, decide)
+			}}
 		for round := range 50 {
 			var mu sync.Mutex
 			var placed []*workv1alpha2.ResourceBinding
@@ -274,7 +288,8 @@ func TestMovesAndPlacementsAtOnceNeverTakeTheSameRoom(t *testing.T) {
 					moves := i%2 == 0
 					if moves {
 						b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "old", Replicas: 1}}
-						b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "old", Applied: true, Status: &runtime.RawExtension{Raw: []byte(`{"replicas":1}`)}}}
+						b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "old", Applied: true,
+							Status: &runtime.RawExtension{Raw: []byte(`{"replicas":1}`)}}}
 					}
 					<-begin
 					var to []workv1alpha2.TargetCluster
@@ -302,7 +317,8 @@ func TestMovesAndPlacementsAtOnceNeverTakeTheSameRoom(t *testing.T) {
 			close(begin)
 			all.Wait()
 			if given["m1"] != 8 || given["m2"] != 3 || len(placed) != 11 {
-				t.Fatalf("round %d: %d bindings were placed or moved, m1 was given %d of 8 and m2 %d of 3", round, len(placed), given["m1"], given["m2"])
+				t.Fatalf("round %d: %d bindings were placed or moved, m1 was given %d of 8 and m2 %d of 3", round, len(placed),
+					given["m1"], given["m2"])
 			}
 			for _, b := range placed {
 				w.fleet.Assume(b, nil) // given up
@@ -317,7 +333,8 @@ func TestAPlacementThatWasNotWrittenIsMadeAgainAlike(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := measure(t, map[string][]string{"m1": {"9"}, "m2": {"9"}})
 		s, b := w.fleet.Snapshot(), wants("web", 6, "1")
-		b.Spec.Placement.ReplicaScheduling.ReplicaDivisionPreference, b.Spec.Placement.ReplicaScheduling.WeightPreference = policyv1alpha1.ReplicaDivisionPreferenceAggregated, nil
+		b.Spec.Placement.ReplicaScheduling.ReplicaDivisionPreference,
+			b.Spec.Placement.ReplicaScheduling.WeightPreference = policyv1alpha1.ReplicaDivisionPreferenceAggregated, nil
 		for _, replicas := range []int32{6, 8} {
 			b.Spec.Replicas = replicas
 			for try := range 3 {
@@ -425,8 +442,10 @@ func TestWhatWaitsAndHowFullAMemberIs(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := measure(t, map[string][]string{"m1": {"4"}})
 		w.pod("m1", "web", "web-x-1", "n0", "3")
-		waiting := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "waits"}}
-		waiting.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		waiting := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "waits"}}
+		waiting.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonUnschedulable}}
 		w.servers["m1"].Put(waiting)
 		w.Eventually("it is seen", func() string {
 			pending, used := w.fleet.Unschedulable("m1"), w.fleet.Utilisation("m1")

@@ -16,8 +16,9 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// Troubled are the templates of a namespace, or of all of them for "", with pods in trouble, by namespace, name, kind and cluster. What
-// is not in a cluster by the hub's doing has no pods there, so that a member's own are not told of. A cluster that is not Ready is left out.
+// Troubled are the templates of a namespace, or of all of them for "", with pods in trouble, by namespace, name, kind
+// and cluster. What is not in a cluster by the hub's doing has no pods there, so that a member's own are not told of. A
+// cluster that is not Ready is left out.
 func (f *Fleet) Troubled(ctx context.Context, namespace string) ([]pods.Workload, error) {
 	if f.members == nil {
 		return nil, nil
@@ -89,12 +90,14 @@ func (f *Fleet) Troubled(ctx context.Context, namespace string) ([]pods.Workload
 			f.state(member.cluster, func(m *capacity.Member) {
 				total = m.Pods(capacity.Workload{Namespace: ref.Namespace, Kind: ref.Kind, Name: ref.Name})
 			})
-			found = append(found, pods.Workload{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
+			found = append(found, pods.Workload{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace,
+				Name:   ref.Name,
 				Report: pods.Summarize(member.cluster, total, troubles, member.full)})
 		}
 	}
 	slices.SortFunc(found, func(a, b pods.Workload) int {
-		return strings.Compare(strings.Join([]string{a.Namespace, a.Name, a.Kind, a.Cluster}, "\n"), strings.Join([]string{b.Namespace, b.Name, b.Kind, b.Cluster}, "\n"))
+		return strings.Compare(strings.Join([]string{a.Namespace, a.Name, a.Kind, a.Cluster}, "\n"),
+			strings.Join([]string{b.Namespace, b.Name, b.Kind, b.Cluster}, "\n"))
 	})
 	return found, nil
 }

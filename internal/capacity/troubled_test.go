@@ -21,20 +21,24 @@ func TestPodsInTroubleAreToldOfTemplatesThatAreAppliedThere(t *testing.T) {
 			b := wants(name, 2, "1")
 			for _, c := range []string{"m1", "m2"} {
 				b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: c, Replicas: 2})
-				b.Status.AggregatedStatus = append(b.Status.AggregatedStatus, workv1alpha2.AggregatedStatusItem{ClusterName: c, Applied: strings.Contains(fmt.Sprint(applied), c)})
+				b.Status.AggregatedStatus = append(b.Status.AggregatedStatus,
+					workv1alpha2.AggregatedStatusItem{ClusterName: c, Applied: strings.Contains(fmt.Sprint(applied), c)})
 			}
 			return b
 		}
 		outdated := placed("outdated", "m1")
 		outdated.Status.AggregatedStatus[1].Status = &runtime.RawExtension{Raw: []byte(`{"replicas":2}`)}
-		w := measure(t, map[string][]string{"m1": {"8"}, "m2": {"8"}}, placed("web", "m1", "m2"), placed("refused", "m1"), outdated)
+		w := measure(t, map[string][]string{"m1": {"8"}, "m2": {"8"}}, placed("web", "m1", "m2"), placed("refused", "m1"),
+			outdated)
 		ailing := func(cluster, deployment, name string, ails func(*corev1.PodStatus)) {
 			t.Helper()
 			w.pod(cluster, deployment, name, "n0", "1")
-			p := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+			p := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 			yes := true
 			p.Labels = map[string]string{"pod-template-hash": "x"}
-			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: deployment + "-x", Controller: &yes}}
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: deployment + "-x",
+				Controller: &yes}}
 			p.Spec.NodeName, p.Spec.Containers = "n0", []corev1.Container{{Name: "c"}}
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c"}}
 			ails(&p.Status)
@@ -76,7 +80,8 @@ func TestPodsInTroubleAreToldOfTemplatesThatAreAppliedThere(t *testing.T) {
 		told("in its namespace", "default", both)
 		told("in another", "bank", "")
 		ailing("m2", "outdated", "outdated-1", waiting("ImagePullBackOff"))
-		told("of what an update was refused of", "", "Deployment outdated in m2 1 of 1 pod: ImagePullBackOff (container c); "+both)
+		told("of what an update was refused of", "", "Deployment outdated in m2 1 of 1 pod: ImagePullBackOff (container c); "+
+			both)
 		ailing("m2", "outdated", "outdated-1", well)
 		ailing("m2", "web", "web-1", well)
 		told("once it runs", "", "Deployment web in m1 1 of 2 pods: ImagePullBackOff (container c)")

@@ -141,7 +141,8 @@ func (a addons) list(ctx context.Context) error {
 		}
 		details := text.Count(len(byAddon[name]), "object") + ", all applied"
 		if len(missing) > 0 {
-			details = fmt.Sprintf("%s, %d not applied: `argosy why enclosedmanifest %s`", text.Count(len(byAddon[name]), "object"), len(missing), missing[0])
+			details = fmt.Sprintf("%s, %d not applied: `argosy why enclosedmanifest %s`",
+				text.Count(len(byAddon[name]), "object"), len(missing), missing[0])
 		}
 		row(name, "enabled", details)
 	}
@@ -179,7 +180,8 @@ func (a addons) applied(ctx context.Context, template string) (string, error) {
 	if meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.FullyApplied) {
 		return "", nil
 	}
-	if c := meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled); c != nil && c.Status == metav1.ConditionFalse {
+	if c := meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled); c != nil &&
+		c.Status == metav1.ConditionFalse {
 		return c.Message, nil
 	}
 	return "being applied", nil
@@ -268,8 +270,10 @@ The addons of Karmada need no installation: each is either part of the hub or no
 	}
 	f := cmd.Flags()
 	f.StringArrayVarP(&files, "filename", "f", nil, "file or folder with the manifests; - is standard input")
-	f.StringSliceVar(&o.Clusters, "clusters", nil, "clusters to install it in, separated by commas (default: all, also those that join later)")
-	f.BoolVar(&o.Overwrite, "overwrite", false, "take over what a cluster already has, such as an operator that was installed by hand")
+	f.StringSliceVar(&o.Clusters, "clusters", nil,
+		"clusters to install it in, separated by commas (default: all, also those that join later)")
+	f.BoolVar(&o.Overwrite, "overwrite", false,
+		"take over what a cluster already has, such as an operator that was installed by hand")
 	f.DurationVar(&patience, "wait", patience, "timeout for each stage to be applied in all clusters")
 	f.BoolVar(&dryRun, "dry-run", false, "show what would be installed, and write nothing")
 	return cmd
@@ -327,7 +331,8 @@ func (a addons) known(ctx context.Context, clusters []string) error {
 }
 
 // enable writes the policies, then the templates stage by stage, and takes away what an earlier version had.
-func (a addons) enable(ctx context.Context, name string, all []addon.Object, o addon.Options, patience time.Duration) error {
+func (a addons) enable(ctx context.Context, name string, all []addon.Object, o addon.Options,
+	patience time.Duration) error {
 	for _, want := range addon.Policies(name, all, o) {
 		p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: want.Name}}
 		if err := a.client.Get(ctx, client.ObjectKeyFromObject(p), p); client.IgnoreNotFound(err) != nil {
@@ -337,8 +342,10 @@ func (a addons) enable(ctx context.Context, name string, all []addon.Object, o a
 		}
 		err := createOrUpdate(ctx, a.client, p, func() {
 			metav1.SetMetaDataLabel(&p.ObjectMeta, addon.Label, name)
-			p.Spec.ResourceSelectors, p.Spec.Placement.ClusterAffinity = want.Spec.ResourceSelectors, want.Spec.Placement.ClusterAffinity
-			p.Spec.ConflictResolution, p.Spec.PreserveResourcesOnDeletion = want.Spec.ConflictResolution, want.Spec.PreserveResourcesOnDeletion
+			p.Spec.ResourceSelectors, p.Spec.Placement.ClusterAffinity = want.Spec.ResourceSelectors,
+				want.Spec.Placement.ClusterAffinity
+			p.Spec.ConflictResolution, p.Spec.PreserveResourcesOnDeletion = want.Spec.ConflictResolution,
+				want.Spec.PreserveResourcesOnDeletion
 		})
 		if err != nil {
 			return fmt.Errorf("write the policy %s: %w", want.Name, err)
@@ -402,24 +409,25 @@ func (a addons) write(ctx context.Context, want *unstructured.Unstructured) erro
 // await waits until the templates are in all their clusters.
 func (a addons) await(ctx context.Context, templates []string, patience time.Duration) error {
 	waits := ""
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		for _, name := range templates {
-			why, err := a.applied(ctx, name)
-			if err != nil {
-				return false, err
-			}
-			if why != "" {
-				waits = fmt.Sprintf("%s: %s", name, why)
-				if unmanaged, err := a.unmanaged(ctx, name); err != nil {
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true,
+		func(ctx context.Context) (bool, error) {
+			for _, name := range templates {
+				why, err := a.applied(ctx, name)
+				if err != nil {
 					return false, err
-				} else if unmanaged {
-					return false, fmt.Errorf("%s. If it belongs to the same operator, use --overwrite to take it over", waits)
 				}
-				return false, nil
+				if why != "" {
+					waits = fmt.Sprintf("%s: %s", name, why)
+					if unmanaged, err := a.unmanaged(ctx, name); err != nil {
+						return false, err
+					} else if unmanaged {
+						return false, fmt.Errorf("%s. If it belongs to the same operator, use --overwrite to take it over", waits)
+					}
+					return false, nil
+				}
 			}
-		}
-		return true, nil
-	})
+			return true, nil
+		})
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("not in all clusters after %s: %s. Run the command again to continue", patience, waits)
 	}
@@ -474,19 +482,22 @@ func (a addons) disable(ctx context.Context, name string, patience time.Duration
 			}
 			gone = append(gone, have[i].Name)
 		}
-		err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-			for _, template := range gone {
-				if b, _, err := scope.BindingFor(ctx, a.client, releasev1alpha1.EnclosedManifestKind, "", template); b != nil || err != nil {
-					return false, err
+		err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true,
+			func(ctx context.Context) (bool, error) {
+				for _, template := range gone {
+					if b, _, err := scope.BindingFor(ctx, a.client, releasev1alpha1.EnclosedManifestKind, "", template); b != nil ||
+						err != nil {
+						return false, err
+					}
 				}
-			}
-			return true, nil
-		})
+				return true, nil
+			})
 		if err != nil {
 			return fmt.Errorf("%s of %s: wait until it is gone from all clusters: %w", stage, name, err)
 		}
 	}
-	if err := a.client.DeleteAllOf(ctx, &policyv1alpha1.ClusterPropagationPolicy{}, client.MatchingLabels{addon.Label: name}); err != nil {
+	if err := a.client.DeleteAllOf(ctx, &policyv1alpha1.ClusterPropagationPolicy{},
+		client.MatchingLabels{addon.Label: name}); err != nil {
 		return fmt.Errorf("delete the policies of %s: %w", name, err)
 	}
 	fmt.Fprintf(a.out, "addon %s is disabled; its definitions and namespaces stay in the clusters\n", name)

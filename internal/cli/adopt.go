@@ -71,9 +71,12 @@ already has a template of that name, it is compared and not changed. KIND is a k
 	f := cmd.Flags()
 	f.StringVarP(&a.cluster, "cluster", "C", "", "cluster that the object lives in")
 	_ = cmd.MarkFlagRequired("cluster") // fails only for a flag that is not there
-	f.StringVar(&flags.kubeconfig, "cluster-kubeconfig", "", "kubeconfig of the member cluster (default: through the hub, which needs the right to use clusters/proxy)")
-	f.StringVar(&flags.context, "cluster-context", "", "context of the member cluster in its kubeconfig (default: the current one)")
-	f.BoolVar(&a.createPolicy, "auto-create-policy", true, "create a policy that propagates the template to the cluster; if false, an annotation on the template allows it to take over the object")
+	f.StringVar(&flags.kubeconfig, "cluster-kubeconfig", "",
+		"kubeconfig of the member cluster (default: through the hub, which needs the right to use clusters/proxy)")
+	f.StringVar(&flags.context, "cluster-context", "",
+		"context of the member cluster in its kubeconfig (default: the current one)")
+	f.BoolVar(&a.createPolicy, "auto-create-policy", true,
+		"create a policy that propagates the template to the cluster; if false, an annotation on the template allows it to take over the object")
 	f.StringVar(&a.policyName, "policy-name", "", "name of that policy (default: NAME-KIND)")
 	f.BoolVar(&a.dryRun, "dry-run", false, "show what would change, and write nothing")
 	f.BoolVar(&a.force, "force", false, "adopt even if that restarts, replaces or removes pods")
@@ -152,7 +155,8 @@ func (a *adoption) run(ctx context.Context, hub *hubFlags, flags *memberFlags) e
 	var refused error
 	if len(result.Disturbs) > 0 && !a.force {
 		refused = fmt.Errorf("%s in cluster %q is not adopted, because its pods would not stay unchanged:\n  %s\nNothing was written. "+
-			"Fix the template or the hub's overrides, or adopt it with --force", objectName(result.live), a.cluster, strings.Join(result.Disturbs, "\n  "))
+			"Fix the template or the hub's overrides, or adopt it with --force", objectName(result.live), a.cluster,
+			strings.Join(result.Disturbs, "\n  "))
 	}
 	if refused == nil && !a.dryRun && !result.Managed {
 		if err := a.write(ctx, result); err != nil {
@@ -201,7 +205,8 @@ func (a *adoption) connect(ctx context.Context, hub *hubFlags, flags *memberFlag
 }
 
 // memberConfig is how a member is reached: by its kubeconfig if one is given, otherwise through the hub, as its user.
-func memberConfig(ctx context.Context, hub client.Client, hubConfig *rest.Config, name string, flags *memberFlags) (*rest.Config, error) {
+func memberConfig(ctx context.Context, hub client.Client, hubConfig *rest.Config, name string,
+	flags *memberFlags) (*rest.Config, error) {
 	if _, err := joined(ctx, hub, name); err != nil {
 		return nil, err
 	}
@@ -272,7 +277,8 @@ func (a *adoption) plan(ctx context.Context) (*adopted, error) {
 			return nil, err
 		}
 		result.Annotate = true
-		metav1.SetMetaDataAnnotation(&work.ObjectMeta, workv1alpha2.ConflictResolutionAnnotation, workv1alpha2.ConflictResolutionOverwrite)
+		metav1.SetMetaDataAnnotation(&work.ObjectMeta, workv1alpha2.ConflictResolutionAnnotation,
+			workv1alpha2.ConflictResolutionOverwrite)
 	} else if work, err = a.rehearse(ctx, result, onHub, meaning); err != nil {
 		return nil, err
 	}
@@ -322,10 +328,12 @@ func (a *adoption) find(ctx context.Context) (*unstructured.Unstructured, error)
 	return live, nil
 }
 
-// orphaned says whether the object is marked as that of a Work which this hub would make of its template, and does not have.
+// orphaned says whether the object is marked as that of a Work which this hub would make of its template, and does not
+// have.
 func (a *adoption) orphaned(ctx context.Context, live *unstructured.Unstructured) (bool, error) {
 	key, ok := execute.WorkOf(live, a.cluster)
-	if !ok || !slices.Contains(names.Works(live.GroupVersionKind().GroupKind(), live.GetName(), live.GetNamespace()), key.Name) {
+	if !ok || !slices.Contains(names.Works(live.GroupVersionKind().GroupKind(), live.GetName(), live.GetNamespace()),
+		key.Name) {
 		return false, nil
 	}
 	err := a.client.Get(ctx, key, &workv1alpha1.Work{})
@@ -348,7 +356,8 @@ func (a *adoption) standing(ctx context.Context, template *unstructured.Unstruct
 
 // binding is that of a template, nil if there is none.
 func (a *adoption) binding(ctx context.Context, template *unstructured.Unstructured) (workv1alpha2.Binding, error) {
-	b, _, err := scope.BindingFor(ctx, a.client, template.GroupVersionKind().GroupKind(), template.GetNamespace(), template.GetName())
+	b, _, err := scope.BindingFor(ctx, a.client, template.GroupVersionKind().GroupKind(), template.GetNamespace(),
+		template.GetName())
 	return b, err
 }
 
@@ -387,7 +396,8 @@ func (a *adoption) meaning(ctx context.Context) (interpret.Interpreter, error) {
 }
 
 // rehearse is the Work that the hub would make, of the template that it has or would have.
-func (a *adoption) rehearse(ctx context.Context, result *adopted, onHub dynamic.ResourceInterface, meaning interpret.Interpreter) (*workv1alpha1.Work, error) {
+func (a *adoption) rehearse(ctx context.Context, result *adopted, onHub dynamic.ResourceInterface,
+	meaning interpret.Interpreter) (*workv1alpha1.Work, error) {
 	template := result.there
 	if template == nil {
 		made := adopt.Template(result.live)
@@ -448,15 +458,18 @@ func (a *adoption) rehearse(ctx context.Context, result *adopted, onHub dynamic.
 	if err != nil {
 		return nil, fmt.Errorf("list override policies: %w", err)
 	}
-	w, err := adopt.Work(ctx, adopt.Input{Template: template, Policy: policy, Cluster: cluster, Overrides: overrides}, meaning)
+	w, err := adopt.Work(ctx, adopt.Input{Template: template, Policy: policy, Cluster: cluster, Overrides: overrides},
+		meaning)
 	if err != nil {
 		return nil, fmt.Errorf("render what the hub would send: %w", err)
 	}
 	return w, nil
 }
 
-// holder says whether the policy is to be made: false if the same is there already. other is one that would hold the template instead.
-func (a *adoption) holder(ctx context.Context, template *unstructured.Unstructured, policy policyv1alpha1.Propagation) (made bool, other policyv1alpha1.Propagation, err error) {
+// holder says whether the policy is to be made: false if the same is there already. other is one that would hold the
+// template instead.
+func (a *adoption) holder(ctx context.Context, template *unstructured.Unstructured,
+	policy policyv1alpha1.Propagation) (made bool, other policyv1alpha1.Propagation, err error) {
 	policies, err := scope.Propagations.List(ctx, a.client)
 	if err != nil {
 		return false, nil, fmt.Errorf("list policies: %w", err)
@@ -466,8 +479,10 @@ func (a *adoption) holder(ctx context.Context, template *unstructured.Unstructur
 	for _, p := range policies {
 		if p.GetNamespace() == policy.GetNamespace() && p.GetName() == policy.GetName() {
 			have, want := p.PropagationSpec(), policy.PropagationSpec()
-			if !equality.Semantic.DeepEqual(have.ResourceSelectors, want.ResourceSelectors) || have.ConflictResolution != want.ConflictResolution {
-				return false, nil, fmt.Errorf("the policy %s exists with other content: choose another name with --policy-name", policy.GetName())
+			if !equality.Semantic.DeepEqual(have.ResourceSelectors, want.ResourceSelectors) ||
+				have.ConflictResolution != want.ConflictResolution {
+				return false, nil, fmt.Errorf("the policy %s exists with other content: choose another name with --policy-name",
+					policy.GetName())
 			}
 			made = false
 		} else if holder, ok := propagate.Claimed(template); ok && propagate.HolderOf(p) == holder {
@@ -477,7 +492,8 @@ func (a *adoption) holder(ctx context.Context, template *unstructured.Unstructur
 	if made {
 		policies = append(policies, policy)
 	}
-	if p, ok := propagate.Match(t, policies); ok && (p.GetNamespace() != policy.GetNamespace() || p.GetName() != policy.GetName()) {
+	if p, ok := propagate.Match(t, policies); ok &&
+		(p.GetNamespace() != policy.GetNamespace() || p.GetName() != policy.GetName()) {
 		return false, p, nil
 	}
 	return made, nil, nil
@@ -489,7 +505,8 @@ func (a *adoption) ask(ctx context.Context, desired *unstructured.Unstructured) 
 	if err != nil {
 		return nil, err
 	}
-	after, err := in.Apply(ctx, desired.GetName(), desired, metav1.ApplyOptions{FieldManager: member.Manager, Force: true, DryRun: []string{metav1.DryRunAll}})
+	after, err := in.Apply(ctx, desired.GetName(), desired, metav1.ApplyOptions{FieldManager: member.Manager, Force: true,
+		DryRun: []string{metav1.DryRunAll}})
 	if apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "dry run") {
 		return nil, nil // a webhook there does not tell
 	}
@@ -531,7 +548,8 @@ func (a *adoption) write(ctx context.Context, result *adopted) error {
 	return nil
 }
 
-// arrivalTimeout is how long the object may take to become the fleet's before the command ends without having seen that.
+// arrivalTimeout is how long the object may take to become the fleet's before the command ends without having seen
+// that.
 const arrivalTimeout = 30 * time.Second
 
 // arrived waits until the object is the fleet's.
@@ -543,16 +561,18 @@ func (a *adoption) arrived(ctx context.Context, result *adopted) error {
 	if err != nil {
 		return err
 	}
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, arrivalTimeout, true, func(ctx context.Context) (bool, error) {
-		w, err := a.standing(ctx, result.live)
-		if err != nil || w == nil {
-			return false, err
-		}
-		now, err := in.Get(ctx, a.name, metav1.GetOptions{})
-		return err == nil && execute.Owns(w, now), err
-	})
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, arrivalTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			w, err := a.standing(ctx, result.live)
+			if err != nil || w == nil {
+				return false, err
+			}
+			now, err := in.Get(ctx, a.name, metav1.GetOptions{})
+			return err == nil && execute.Owns(w, now), err
+		})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s is on the hub, but is not adopted in cluster %q after %s: `argosy why` shows the reason", objectName(result.live), a.cluster, arrivalTimeout)
+		return fmt.Errorf("%s is on the hub, but is not adopted in cluster %q after %s: `argosy why` shows the reason",
+			objectName(result.live), a.cluster, arrivalTimeout)
 	}
 	return err
 }
@@ -570,7 +590,8 @@ func (a *adoption) print(result *adopted) {
 		fmt.Fprintf(a.out, "The template is a copy of the object.\n")
 	}
 	if !result.Asked {
-		fmt.Fprintf(a.out, "Cluster %q does not support a dry run for it, so only the applied fields are compared.\n", a.cluster)
+		fmt.Fprintf(a.out, "Cluster %q does not support a dry run for it, so only the applied fields are compared.\n",
+			a.cluster)
 	}
 	if len(result.Differences) == 0 {
 		fmt.Fprintf(a.out, "Only the labels and annotations of the hub change in %s.\n", what)

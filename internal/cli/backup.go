@@ -19,7 +19,8 @@ func storeFlags(cmd *cobra.Command, config *server.Config, file *string, names .
 	for _, name := range append([]string{"data-dir", "pki-dir"}, names...) {
 		cmd.Flags().AddFlag(all.Lookup(name))
 	}
-	cmd.Flags().StringVar(file, "config", "", "the hub's configuration `FILE`, as printed by argosy config; flags override it")
+	cmd.Flags().StringVar(file, "config", "",
+		"the hub's configuration `FILE`, as printed by argosy config; flags override it")
 }
 
 var externalEtcd = []string{"etcd-servers", "etcd-cafile", "etcd-certfile", "etcd-keyfile"}
@@ -73,7 +74,8 @@ also takes backups automatically, see --backup-interval of "argosy up".`,
 		},
 	}
 	storeFlags(cmd, &config, &file, append([]string{"backup-dir"}, externalEtcd...)...)
-	cmd.Flags().StringVar(&to, "to", "", "file or folder to write to, or - for standard output (default: the folder of the hub's automatic backups)")
+	cmd.Flags().StringVar(&to, "to", "",
+		"file or folder to write to, or - for standard output (default: the folder of the hub's automatic backups)")
 	cmd.Flags().BoolVar(&withoutKeys, "without-keys", false, "exclude the hub's keys and certificates")
 	return cmd
 }
@@ -115,17 +117,20 @@ backup: newer objects are not rolled back, deleted objects are not recreated, an
 				return err
 			}
 			out := cmd.OutOrStdout()
-			fmt.Fprintf(out, "Restored %s of revision %d, taken %s, into %s\n", text.Count(m.Objects, "object"), m.Revision, m.Time.Format("2006-01-02 15:04:05 MST"), config.DataDir)
+			fmt.Fprintf(out, "Restored %s of revision %d, taken %s, into %s\n", text.Count(m.Objects, "object"), m.Revision,
+				m.Time.Format("2006-01-02 15:04:05 MST"), config.DataDir)
 			if !m.Keys {
 				fmt.Fprintf(out, "The backup has no keys: copy the hub's pki folder to %s before you start the hub. Encrypted data can be read only with its encryption.key, and existing tokens and certificates are not valid with new keys.\n",
 					config.PKI())
 			}
-			fmt.Fprintf(out, "Next: `argosy up --data-dir %s`, then `argosy restore status` and `argosy get orphans`\n", config.DataDir)
+			fmt.Fprintf(out, "Next: `argosy up --data-dir %s`, then `argosy restore status` and `argosy get orphans`\n",
+				config.DataDir)
 			return nil
 		},
 	}
 	storeFlags(cmd, &config, &file)
-	cmd.Flags().BoolVar(&accepted, "accept", false, "do not hold objects: roll member clusters back to the backup immediately")
+	cmd.Flags().BoolVar(&accepted, "accept", false,
+		"do not hold objects: roll member clusters back to the backup immediately")
 	cmd.AddCommand(newRestoreStatus(hub), newRestoreAccept(hub))
 	return cmd
 }
@@ -148,7 +153,8 @@ With --disarm it also repairs a full store: it compacts old revisions, defragmen
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "The size of the store is %.1f MiB (before: %.1f MiB, quota: %.1f MiB)\n", mib(after.Size), mib(before.Size), mib(after.Quota))
+			fmt.Fprintf(cmd.OutOrStdout(), "The size of the store is %.1f MiB (before: %.1f MiB, quota: %.1f MiB)\n",
+				mib(after.Size), mib(before.Size), mib(after.Quota))
 			for _, alarm := range after.Alarms {
 				fmt.Fprintf(cmd.OutOrStdout(), "Alarm %s is active\n", alarm)
 			}

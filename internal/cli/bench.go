@@ -56,12 +56,16 @@ floor measured in the same run: a plain client that writes the same objects stra
 	}
 	cmd.Flags().IntVar(&o.ConfigMaps, "configmaps", 300, "number of ConfigMaps to propagate")
 	cmd.Flags().IntVar(&o.Deployments, "deployments", 200, "number of Deployments to propagate")
-	cmd.Flags().IntVar(&o.Bindings, "bindings", 10_000, "number of bindings to schedule and reschedule in a hub without members")
-	cmd.Flags().IntVar(&o.Failovers, "failovers", 1000, "number of Deployments to fail over from a lost member; 0 skips the measurement, which takes five to ten minutes")
+	cmd.Flags().IntVar(&o.Bindings, "bindings", 10_000,
+		"number of bindings to schedule and reschedule in a hub without members")
+	cmd.Flags().IntVar(&o.Failovers, "failovers", 1000,
+		"number of Deployments to fail over from a lost member; 0 skips the measurement, which takes five to ten minutes")
 	cmd.Flags().BoolVar(&o.FailoverOnly, "failover-only", false, "measure only the failover")
-	cmd.Flags().BoolVar(&o.Full, "full", false, "also measure scheduling with 10 to 1,000 clusters and 1,000 to 10,000 bindings, which takes about 15 minutes")
+	cmd.Flags().BoolVar(&o.Full, "full", false,
+		"also measure scheduling with 10 to 1,000 clusters and 1,000 to 10,000 bindings, which takes about 15 minutes")
 	cmd.Flags().IntVar(&o.Workers, "workers", 16, "objects created at once")
-	cmd.Flags().StringArrayVar(&o.HubArgs, "hub-arg", nil, "argument of \"argosy up\" for the hubs that are measured, repeatable: --hub-arg=--encrypt-secrets=false shows what encryption costs")
+	cmd.Flags().StringArrayVar(&o.HubArgs, "hub-arg", nil,
+		"argument of \"argosy up\" for the hubs that are measured, repeatable: --hub-arg=--encrypt-secrets=false shows what encryption costs")
 	cmd.Flags().StringVar(&output, "output", "", "also write the rows as JSON to this file")
 	cmd.Flags().StringVarP(&format, "format", "o", "", "output format: json, or a table if empty")
 	return cmd

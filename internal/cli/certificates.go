@@ -86,7 +86,8 @@ trust with "argosy certificates forget-old". Copy the pki folder to all replicas
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), "Renewed. A running hub loads certificates within a minute.")
 			if restart {
-				fmt.Fprintln(cmd.OutOrStdout(), "Restart the hub: it loads a new CA or signing key at startup. The old one is trusted until `argosy certificates forget-old`.")
+				fmt.Fprintln(cmd.OutOrStdout(),
+					"Restart the hub: it loads a new CA or signing key at startup. The old one is trusted until `argosy certificates forget-old`.")
 			}
 			return nil
 		},

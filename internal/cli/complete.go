@@ -63,7 +63,8 @@ func silent(hub *hubFlags, of func(cmdutil.Factory) cobra.CompletionFunc) cobra.
 	}
 }
 
-// completedIn is the member that a command is about; empty for the hub, and for several members: what the hub has is a good guess then.
+// completedIn is the member that a command is about; empty for the hub, and for several members: what the hub has is a
+// good guess then.
 func completedIn(cmd *cobra.Command) string {
 	if clusters, err := cmd.Flags().GetStringSlice("cluster"); err == nil && len(clusters) == 1 {
 		return clusters[0]
@@ -119,7 +120,8 @@ func contexts(hub *hubFlags, flag string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) (found []string, _ cobra.ShellCompDirective) {
 		loader := hub.ToRawKubeConfigLoader()
 		if file, err := cmd.Flags().GetString(flag); err == nil && file != "" {
-			loader = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: file}, nil)
+			loader = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+				&clientcmd.ClientConfigLoadingRules{ExplicitPath: file}, nil)
 		}
 		raw, err := loader.RawConfig()
 		if err != nil {
@@ -133,7 +135,8 @@ func contexts(hub *hubFlags, flag string) cobra.CompletionFunc {
 	}
 }
 
-// completeAsPlugin has the completion scripts of a kubectl plugin refused: they would be scripts for "kubectl", and replace its own.
+// completeAsPlugin has the completion scripts of a kubectl plugin refused: they would be scripts for "kubectl", and
+// replace its own.
 func completeAsPlugin(root *cobra.Command) {
 	plugin, isPlugin := strings.CutPrefix(root.CommandPath(), "kubectl ")
 	if !isPlugin {

@@ -44,15 +44,18 @@ func TestCompletionIsSilentWhenTheHubDoesNotAnswer(t *testing.T) {
 			t.Setenv("KUBECONFIG", kubeconfig)
 			t.Setenv("XDG_DATA_HOME", t.TempDir())
 			lines := [][]string{
-				{"why", ""}, {"why", "deployment", ""}, {"why", "deployment/"}, {"get", "pods", ""}, {"logs", ""}, {"exec", ""}, {"describe", "deployment", ""},
-				{"unjoin", ""}, {"rollout", "status", "cloneset", ""}, {"adopt", "--cluster", "eu", "deployment", ""}, {"get", "pods", "-C", ""}, {"why", "deployment", "web", "-n", ""}, {"simulate", "--cluster-down", ""},
+				{"why", ""}, {"why", "deployment", ""}, {"why", "deployment/"}, {"get", "pods", ""}, {"logs", ""}, {"exec", ""},
+				{"describe", "deployment", ""},
+				{"unjoin", ""}, {"rollout", "status", "cloneset", ""}, {"adopt", "--cluster", "eu", "deployment", ""},
+				{"get", "pods", "-C", ""}, {"why", "deployment", "web", "-n", ""}, {"simulate", "--cluster-down", ""},
 			}
 			if name == "not responding" {
 				lines = lines[:1] // each waits for completionTimeout
 			}
 			for _, line := range lines {
 				words, rest := completed(t, append([]string{"argosy", "__complete"}, line...)...)
-				if len(words) > 0 || strings.Count(rest, "\n") != 1 || !strings.HasPrefix(rest, "Completion ended with directive: ShellCompDirectiveNoFileComp") {
+				if len(words) > 0 || strings.Count(rest, "\n") != 1 ||
+					!strings.HasPrefix(rest, "Completion ended with directive: ShellCompDirectiveNoFileComp") {
 					t.Errorf("%q offers %q and says %q", line, words, rest)
 				}
 			}
@@ -74,7 +77,8 @@ func TestFlagsWithFixedValuesAreCompletedWithoutAHub(t *testing.T) {
 		{[]string{"status", "--karmada-context", ""}, "one two"},
 		{[]string{"join", "eu", "--cluster-kubeconfig", dir + "/kubeconfig", "--cluster-context", ""}, "one two"},
 	} {
-		if words, _ := completed(t, append([]string{"argosy", "__complete"}, c.line...)...); strings.Join(words, " ") != c.want {
+		if words, _ := completed(t, append([]string{"argosy", "__complete"}, c.line...)...); strings.Join(words,
+			" ") != c.want {
 			t.Errorf("%q offers %q, want %s", c.line, words, c.want)
 		}
 	}
@@ -109,10 +113,13 @@ func TestCompletionWorksUnderEveryName(t *testing.T) {
 		}
 	}
 
-	// kubectl completes a plugin by an executable that it finds beside it; a script for "kubectl" would replace kubectl's own.
+	// kubectl completes a plugin by an executable that it finds beside it; a script for "kubectl" would replace kubectl's
+	// own.
 	var out, errOut bytes.Buffer
-	if code := Main(t.Context(), []string{"/opt/bin/kubectl-karmada", "completion", "bash"}, &out, &errOut); code != 1 || out.Len() > 0 || !strings.Contains(errOut.String(), "kubectl_complete-karmada") {
-		t.Errorf("kubectl karmada completion bash ends with %d, %q, %q; want how kubectl completes a plugin", code, out.String(), errOut.String())
+	if code := Main(t.Context(), []string{"/opt/bin/kubectl-karmada", "completion", "bash"}, &out, &errOut); code != 1 ||
+		out.Len() > 0 || !strings.Contains(errOut.String(), "kubectl_complete-karmada") {
+		t.Errorf("kubectl karmada completion bash ends with %d, %q, %q; want how kubectl completes a plugin", code,
+			out.String(), errOut.String())
 	}
 	if words, _ := completed(t, "/opt/bin/kubectl_complete-karmada", "unj"); strings.Join(words, " ") != "unjoin" {
 		t.Errorf("kubectl is offered %q for unj, want unjoin", words)

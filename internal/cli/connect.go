@@ -44,7 +44,8 @@ type hubFlags struct {
 }
 
 func (h *hubFlags) bind(fs *pflag.FlagSet) {
-	fs.StringVar(&h.kubeconfig, "kubeconfig", "", "kubeconfig of the hub (default: KUBECONFIG, else the hub that \"argosy up\" started or \"argosy install\" installed here)")
+	fs.StringVar(&h.kubeconfig, "kubeconfig", "",
+		"kubeconfig of the hub (default: KUBECONFIG, else the hub that \"argosy up\" started or \"argosy install\" installed here)")
 	fs.StringVar(&h.context, "karmada-context", "", "context of the hub in the kubeconfig (default: the current one)")
 	fs.StringVarP(&h.namespace, "namespace", "n", "", "namespace of the request")
 }
@@ -55,7 +56,8 @@ var errNoHub = errors.New("no hub found: start one here with `argosy up`, or nam
 // ToRawKubeConfigLoader is the kubeconfig of the hub, not read yet.
 func (h *hubFlags) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: h.kubeconfig}
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: h.context, Context: clientcmdapi.Context{Namespace: h.namespace}}
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: h.context,
+		Context: clientcmdapi.Context{Namespace: h.namespace}}
 	switch env := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); {
 	case h.kubeconfig != "":
 	case env != "":
@@ -74,8 +76,8 @@ func (h *hubFlags) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 }
 
-// hubHere is the admin kubeconfig of the hub on this machine: that of `argosy up` if there is one, which is the user's own, else that of
-// `argosy install`, which root alone may read.
+// hubHere is the admin kubeconfig of the hub on this machine: that of `argosy up` if there is one, which is the user's
+// own, else that of `argosy install`, which root alone may read.
 func hubHere() (file string, own bool) {
 	file, installed := server.DefaultKubeconfig(), server.AdminKubeconfig(install.DataDir)
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
@@ -86,15 +88,17 @@ func hubHere() (file string, own bool) {
 	return file, true
 }
 
-// installedAccess is what the admin kubeconfig of an installed hub says of the hub. The hub's system user writes that file and root reads
-// it, so that nothing in it is run, read or trusted beyond the hub's address, its authorities and a client certificate.
+// installedAccess is what the admin kubeconfig of an installed hub says of the hub. The hub's system user writes that
+// file and root reads it, so that nothing in it is run, read or trusted beyond the hub's address, its authorities and a
+// client certificate.
 func installedAccess(file string) (*clientcmdapi.Config, error) {
 	read, err := clientcmd.LoadFromFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig of the hub: %w", err)
 	}
 	refused := func(what string) error {
-		return fmt.Errorf("%s contains %s, which a hub never writes: if you trust this file, give it with --kubeconfig", file, what)
+		return fmt.Errorf("%s contains %s, which a hub never writes: if you trust this file, give it with --kubeconfig", file,
+			what)
 	}
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = read.CurrentContext
@@ -105,13 +109,16 @@ func installedAccess(file string) (*clientcmdapi.Config, error) {
 		case u.ClientCertificate != "" || u.ClientKey != "" || u.TokenFile != "":
 			return nil, refused(fmt.Sprintf("user %q with references to other files", name))
 		}
-		config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: u.ClientCertificateData, ClientKeyData: u.ClientKeyData}
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: u.ClientCertificateData,
+			ClientKeyData: u.ClientKeyData}
 	}
 	for name, c := range read.Clusters {
 		if c.CertificateAuthority != "" || c.ProxyURL != "" || c.InsecureSkipTLSVerify {
-			return nil, refused(fmt.Sprintf("cluster %q with a certificate authority file, a proxy, or without verification", name))
+			return nil, refused(fmt.Sprintf("cluster %q with a certificate authority file, a proxy, or without verification",
+				name))
 		}
-		config.Clusters[name] = &clientcmdapi.Cluster{Server: c.Server, TLSServerName: c.TLSServerName, CertificateAuthorityData: c.CertificateAuthorityData}
+		config.Clusters[name] = &clientcmdapi.Cluster{Server: c.Server, TLSServerName: c.TLSServerName,
+			CertificateAuthorityData: c.CertificateAuthorityData}
 	}
 	for name, c := range read.Contexts {
 		config.Contexts[name] = &clientcmdapi.Context{Cluster: c.Cluster, AuthInfo: c.AuthInfo, Namespace: c.Namespace}
@@ -234,7 +241,8 @@ func joined(ctx context.Context, hub client.Reader, name string) (*clusterv1alph
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, clusterv1alpha1.AddToScheme, configv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, releasev1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, clusterv1alpha1.AddToScheme, configv1alpha1.AddToScheme, policyv1alpha1.AddToScheme,
+		releasev1alpha1.AddToScheme,
 		workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
 	} {
 		if err := add(s); err != nil {
@@ -251,8 +259,10 @@ type memberFlags struct {
 
 func (m *memberFlags) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&m.kubeconfig, "cluster-kubeconfig", "", "kubeconfig of the member cluster")
-	fs.StringVar(&m.context, "cluster-context", "", "context of the member cluster in its kubeconfig (default: the current one)")
-	fs.StringVar(&m.namespace, "cluster-namespace", "karmada-cluster", "namespace for the hub's service accounts in the member, and for their secrets on the hub")
+	fs.StringVar(&m.context, "cluster-context", "",
+		"context of the member cluster in its kubeconfig (default: the current one)")
+	fs.StringVar(&m.namespace, "cluster-namespace", "karmada-cluster",
+		"namespace for the hub's service accounts in the member, and for their secrets on the hub")
 }
 
 // endpoint is a member as its kubeconfig describes it.
@@ -264,10 +274,12 @@ type endpoint struct {
 
 func (m *memberFlags) endpoint() (endpoint, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: m.kubeconfig}
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: m.context})
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: m.context})
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return endpoint{}, fmt.Errorf("--cluster-kubeconfig %q contains no cluster; give the kubeconfig of the member", m.kubeconfig)
+		return endpoint{}, fmt.Errorf("--cluster-kubeconfig %q contains no cluster; give the kubeconfig of the member",
+			m.kubeconfig)
 	}
 	if err != nil {
 		return endpoint{}, fmt.Errorf("--cluster-kubeconfig %s: %w", m.kubeconfig, err)

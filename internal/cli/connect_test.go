@@ -17,16 +17,30 @@ func TestTheKubeconfigOfAnInstalledHubRunsAndReadsNothing(t *testing.T) {
 	}{
 		"as the hub writes it": {change: func(*clientcmdapi.AuthInfo, *clientcmdapi.Cluster) {}},
 		"a command": {func(u *clientcmdapi.AuthInfo, _ *clientcmdapi.Cluster) {
-			u.Exec = &clientcmdapi.ExecConfig{Command: "/tmp/evil", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: "Never"}
+			u.Exec = &clientcmdapi.ExecConfig{Command: "/tmp/evil", APIVersion: "client.authentication.k8s.io/v1",
+				InteractiveMode: "Never"}
 		}, "command"},
 		"an auth provider": {func(u *clientcmdapi.AuthInfo, _ *clientcmdapi.Cluster) {
 			u.AuthProvider = &clientcmdapi.AuthProviderConfig{Name: "oidc"}
 		}, "auth provider"},
-		"a token file":               {func(u *clientcmdapi.AuthInfo, _ *clientcmdapi.Cluster) { u.TokenFile = "/etc/shadow" }, "files"},
-		"a client key file":          {func(u *clientcmdapi.AuthInfo, _ *clientcmdapi.Cluster) { u.ClientKey = "/root/key" }, "files"},
-		"an authority file":          {func(_ *clientcmdapi.AuthInfo, c *clientcmdapi.Cluster) { c.CertificateAuthority = "/etc/shadow" }, "certificate authority file"},
-		"a proxy":                    {func(_ *clientcmdapi.AuthInfo, c *clientcmdapi.Cluster) { c.ProxyURL = "http://evil.example.com" }, "proxy"},
-		"a hub that is not verified": {func(_ *clientcmdapi.AuthInfo, c *clientcmdapi.Cluster) { c.InsecureSkipTLSVerify = true }, "verification"},
+		"a token file": {func(u *clientcmdapi.AuthInfo,
+			_ *clientcmdapi.Cluster) {
+			u.TokenFile = "/etc/shadow"
+		}, "files"},
+		"a client key file": {func(u *clientcmdapi.AuthInfo, _ *clientcmdapi.Cluster) { u.ClientKey = "/root/key" },
+			"files"},
+		"an authority file": {func(_ *clientcmdapi.AuthInfo,
+			c *clientcmdapi.Cluster) {
+			c.CertificateAuthority = "/etc/shadow"
+		}, "certificate authority file"},
+		"a proxy": {func(_ *clientcmdapi.AuthInfo,
+			c *clientcmdapi.Cluster) {
+			c.ProxyURL = "http://evil.example.com"
+		}, "proxy"},
+		"a hub that is not verified": {func(_ *clientcmdapi.AuthInfo,
+			c *clientcmdapi.Cluster) {
+			c.InsecureSkipTLSVerify = true
+		}, "verification"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			user := &clientcmdapi.AuthInfo{ClientCertificateData: []byte("crt"), ClientKeyData: []byte("key")}

@@ -38,7 +38,8 @@ shows a warning. This command does the same to a file. Other objects are not cha
 			return err
 		},
 	}
-	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "file with one or more YAML or JSON documents; - is standard input")
+	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil,
+		"file with one or more YAML or JSON documents; - is standard input")
 	if err := cmd.MarkFlagRequired("filename"); err != nil {
 		panic(err) // no such flag
 	}

@@ -54,7 +54,8 @@ Everything is in a temporary folder, which is deleted when the command ends.`,
 		},
 	}
 	cmd.Flags().IntVar(&d.members, "members", 2, "number of simulated members")
-	cmd.Flags().BoolVar(&d.exit, "exit", false, "exit when all steps are done; the exit code is 0 only if everything became ready")
+	cmd.Flags().BoolVar(&d.exit, "exit", false,
+		"exit when all steps are done; the exit code is 0 only if everything became ready")
 	return cmd
 }
 
@@ -119,7 +120,8 @@ func (d *demo) start(ctx context.Context, dir string) error {
 	}
 	o := lab.Options{Binary: binary, Dir: dir}
 	for i := range d.members {
-		o.Members = append(o.Members, sim.Member{Name: fmt.Sprintf("member%d", i+1), Nodes: 3, Region: []string{"eu-west", "us-east"}[i%2]})
+		o.Members = append(o.Members, sim.Member{Name: fmt.Sprintf("member%d", i+1), Nodes: 3,
+			Region: []string{"eu-west", "us-east"}[i%2]})
 	}
 	d.steps.begin("Starting the hub and the members, joining them")
 	startCtx, cancel := context.WithTimeout(ctx, demoPatience)
@@ -181,7 +183,8 @@ func (d *demo) walk(ctx context.Context) error {
 					n++
 				}
 			}
-			return fmt.Sprintf("%d of %d applied", n, d.members), meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied), nil
+			return fmt.Sprintf("%d of %d applied", n, d.members),
+				meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied), nil
 		}},
 		{"Pods become ready, status is aggregated", func() (string, bool, error) {
 			t, err := d.hub.Resource(cloneSets).Namespace("default").Get(ctx, "shop", metav1.GetOptions{})
@@ -190,7 +193,8 @@ func (d *demo) walk(ctx context.Context) error {
 			}
 			ready, wanted := whole(t, "status", "readyReplicas"), whole(t, "spec", "replicas")
 			return fmt.Sprintf("%d of %d ready", ready, wanted),
-				ready == wanted && whole(t, "status", "updatedReadyReplicas") == wanted && whole(t, "status", "observedGeneration") == t.GetGeneration(), nil
+				ready == wanted && whole(t, "status", "updatedReadyReplicas") == wanted &&
+					whole(t, "status", "observedGeneration") == t.GetGeneration(), nil
 		}},
 	} {
 		d.steps.begin(s.name)
@@ -241,7 +245,8 @@ func (d *demo) apply(ctx context.Context) ([]string, error) {
 			}
 		}
 		gvr, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
-		if _, err := d.hub.Resource(gvr).Namespace(obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
+		if _, err := d.hub.Resource(gvr).Namespace(obj.GetNamespace()).Create(ctx, obj,
+			metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
 			return nil, fmt.Errorf("apply example %s: %w", name, err)
 		}
 		said = append(said, obj.GetKind())
@@ -257,10 +262,12 @@ func (d *demo) allMembers(policy *unstructured.Unstructured) error {
 	}
 	if d.members == 1 {
 		unstructured.RemoveNestedField(policy.Object, "spec", "placement", "replicaScheduling", "weightPreference")
-	} else if err := unstructured.SetNestedField(policy.Object, map[string]any{}, "spec", "placement", "replicaScheduling", "weightPreference"); err != nil {
+	} else if err := unstructured.SetNestedField(policy.Object, map[string]any{}, "spec", "placement", "replicaScheduling",
+		"weightPreference"); err != nil {
 		return err
 	}
-	return unstructured.SetNestedStringSlice(policy.Object, members, "spec", "placement", "clusterAffinity", "clusterNames")
+	return unstructured.SetNestedStringSlice(policy.Object, members, "spec", "placement", "clusterAffinity",
+		"clusterNames")
 }
 
 // binding is the CloneSet's binding; nil until it is there.
@@ -298,7 +305,8 @@ func (d *demo) table(ctx context.Context) error {
 		image := firstImage(object)
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", m.Name, desired, updated, ready, image, health[m.Name])
 		if ready != desired || updated != desired || health[m.Name] != string(workv1alpha1.ResourceHealthy) {
-			wrong = append(wrong, fmt.Errorf("%s has %d of %d pods ready with image %s and is %s", m.Name, ready, desired, image, health[m.Name]))
+			wrong = append(wrong, fmt.Errorf("%s has %d of %d pods ready with image %s and is %s", m.Name, ready, desired, image,
+				health[m.Name]))
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -310,10 +318,12 @@ func (d *demo) table(ctx context.Context) error {
 	}
 	wanted := whole(t, "spec", "replicas")
 	fmt.Fprintf(d.out, "\nCloneSet default/shop on the hub: %d desired, %d updated, %d ready, %d available; generation %d observed %d\n",
-		wanted, whole(t, "status", "updatedReplicas"), whole(t, "status", "readyReplicas"), whole(t, "status", "availableReplicas"),
+		wanted, whole(t, "status", "updatedReplicas"), whole(t, "status", "readyReplicas"),
+		whole(t, "status", "availableReplicas"),
 		t.GetGeneration(), whole(t, "status", "observedGeneration"))
 	if sum != wanted || whole(t, "status", "readyReplicas") != wanted {
-		wrong = append(wrong, fmt.Errorf("the hub specifies %d replicas and reports %d ready, the members have %d", wanted, whole(t, "status", "readyReplicas"), sum))
+		wrong = append(wrong, fmt.Errorf("the hub specifies %d replicas and reports %d ready, the members have %d", wanted,
+			whole(t, "status", "readyReplicas"), sum))
 	}
 	return errors.Join(wrong...)
 }

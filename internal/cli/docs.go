@@ -75,14 +75,15 @@ func writeMan(folder string) (int, error) {
 		}
 	}
 	prepare(root)
-	if err := doc.GenManTreeFromOpts(root, doc.GenManTreeOptions{Header: header, Path: folder, CommandSeparator: "-"}); err != nil {
+	if err := doc.GenManTreeFromOpts(root,
+		doc.GenManTreeOptions{Header: header, Path: folder, CommandSeparator: "-"}); err != nil {
 		return 0, fmt.Errorf("write the man pages: %w", err)
 	}
 	return pages, nil
 }
 
-// markdown is plain text for a library that reads Markdown: what it would take for markup stays as it is, and lines that are indented keep
-// their layout.
+// markdown is plain text for a library that reads Markdown: what it would take for markup stays as it is, and lines
+// that are indented keep their layout.
 func markdown(plain string) string {
 	lines := strings.Split(plain, "\n")
 	was := false
@@ -97,7 +98,8 @@ func markdown(plain string) string {
 			out = append(out, "    "+line)
 			continue
 		}
-		out = append(out, strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, ">", `\>`, "#", `\#`, "[", `\[`, "]", `\]`).Replace(line))
+		out = append(out, strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, ">", `\>`, "#", `\#`, "[", `\[`,
+			"]", `\]`).Replace(line))
 	}
 	return strings.Join(out, "\n")
 }

@@ -15,7 +15,8 @@ func manPages(t *testing.T) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
 	var out, errOut bytes.Buffer
-	if code := Main(t.Context(), []string{"argosy", "docs", "man", "--to", dir}, &out, &errOut); code != 0 || errOut.Len() > 0 {
+	if code := Main(t.Context(), []string{"argosy", "docs", "man", "--to", dir}, &out, &errOut); code != 0 ||
+		errOut.Len() > 0 {
 		t.Fatalf("ended with %d: %s", code, errOut.String())
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "man1", "*"))
@@ -43,7 +44,8 @@ func TestEveryCommandHasAManPage(t *testing.T) {
 		name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
 		page := pages[name+".1"]
 		delete(pages, name+".1")
-		for _, want := range []string{".TH \"" + strings.ToUpper(name) + `" "1"`, ".SH NAME\n", ".SH SYNOPSIS\n", ".SH DESCRIPTION\n"} {
+		for _, want := range []string{".TH \"" + strings.ToUpper(name) + `" "1"`, ".SH NAME\n", ".SH SYNOPSIS\n",
+			".SH DESCRIPTION\n"} {
 			if !strings.Contains(page, want) {
 				t.Errorf("the page of %q lacks %q", cmd.CommandPath(), want)
 			}
@@ -61,9 +63,10 @@ func TestEveryCommandHasAManPage(t *testing.T) {
 func TestManPagesKeepTextThatLooksLikeMarkup(t *testing.T) {
 	pages := manPages(t)
 	for page, words := range map[string][]string{
-		"argosy-simulate.1": {"* enables all", "CLUSTER=KEY=VALUE:EFFECT", `\-\-cluster\-down     the cluster stops responding`},
-		"argosy-orphans.1":  {"argosy orphans delete deployment web"},
-		"argosy-get.1":      {"argosy get pods \\-A"},
+		"argosy-simulate.1": {"* enables all", "CLUSTER=KEY=VALUE:EFFECT",
+			`\-\-cluster\-down     the cluster stops responding`},
+		"argosy-orphans.1": {"argosy orphans delete deployment web"},
+		"argosy-get.1":     {"argosy get pods \\-A"},
 	} {
 		plain := strings.ReplaceAll(pages[page], `\-`, "-")
 		for _, word := range words {
@@ -104,7 +107,8 @@ func TestManPagesAreWellFormed(t *testing.T) {
 				t.Errorf("%s:%d: %q is taken for a request of roff", name, i+1, line)
 			}
 		}
-		if strings.Count(page, "\n.EX") != strings.Count(page, "\n.EE") || strings.Count(page, "\n.RS") != strings.Count(page, "\n.RE") {
+		if strings.Count(page, "\n.EX") != strings.Count(page, "\n.EE") ||
+			strings.Count(page, "\n.RS") != strings.Count(page, "\n.RE") {
 			t.Errorf("%s opens what it does not close", name)
 		}
 	}
@@ -125,7 +129,8 @@ func TestManPagesAreWellFormed(t *testing.T) {
 func isRequest(line string) bool {
 	name, _, _ := strings.Cut(line, " ")
 	switch name {
-	case ".nh", ".TH", ".SH", ".SS", ".PP", ".RS", ".RE", ".EX", ".EE", ".TP", ".IP", ".nf", ".fi", ".br", ".TS", ".TE", ".ti", ".in":
+	case ".nh", ".TH", ".SH", ".SS", ".PP", ".RS", ".RE", ".EX", ".EE", ".TP", ".IP", ".nf", ".fi", ".br", ".TS", ".TE",
+		".ti", ".in":
 		return true
 	}
 	return false

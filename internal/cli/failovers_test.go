@@ -49,7 +49,8 @@ func TestGetFailoversListsWhatLeavesAndWhatHasLeft(t *testing.T) {
 			TypeMeta:   metav1.TypeMeta{APIVersion: workv1alpha2.GroupVersion.String(), Kind: "ResourceBinding"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name + "-deployment", Generation: 1},
 		}
-		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: name}
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
+			Name: name}
 		b.Spec.Placement, b.Spec.GracefulEvictionTasks = &placement, tasks
 		b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "us"}}
 		b.Status.SchedulerObservedGeneration = 1
@@ -90,7 +91,8 @@ func TestGetFailoversListsWhatLeavesAndWhatHasLeft(t *testing.T) {
 func TestStatusShowsFailovers(t *testing.T) {
 	var out bytes.Buffer
 	h := health{Healthy: true, Failovers: []failover.Move{
-		{Kind: "Deployment", Namespace: "shop", Name: "web", From: "eu", Reason: "TaintUntolerated", WaitingFor: failover.NothingFits}}}
+		{Kind: "Deployment", Namespace: "shop", Name: "web", From: "eu", Reason: "TaintUntolerated",
+			WaitingFor: failover.NothingFits}}}
 	if err := h.print(&out); err != nil {
 		t.Fatal(err)
 	}

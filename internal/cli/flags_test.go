@@ -40,7 +40,8 @@ func commandFlags() map[string]map[string]bool {
 var (
 	flagName = regexp.MustCompile(`(?:^|[\s"'` + "`" + `(\[=|/])--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)`)
 	// usage is a command line of argosy, up to what ends it in a sentence or in code.
-	usage = regexp.MustCompile(`(?:^|[\s"'` + "`" + `(])(?:argosy|karmadactl) ((?:[a-z][a-z-]*)(?: [^` + "`" + `;|&\n]*)?)`)
+	usage = regexp.MustCompile(`(?:^|[\s"'` + "`" + `(])(?:argosy|karmadactl) ((?:[a-z][a-z-]*)(?: [^` + "`" +
+		`;|&\n]*)?)`)
 )
 
 // unknownFlags are the flags that a text names and no command has, or the command that it names does not have.

@@ -66,17 +66,20 @@ func newFleetReader(hub *hubFlags) (*fleetReader, error) {
 // steering are the kinds that decide where templates go, and where they are.
 var steering = []schema.GroupKind{
 	{Group: "cluster.karmada.io", Kind: "Cluster"},
-	{Group: "policy.karmada.io", Kind: "PropagationPolicy"}, {Group: "policy.karmada.io", Kind: "ClusterPropagationPolicy"},
+	{Group: "policy.karmada.io", Kind: "PropagationPolicy"},
+	{Group: "policy.karmada.io", Kind: "ClusterPropagationPolicy"},
 	{Group: "policy.karmada.io", Kind: "OverridePolicy"}, {Group: "policy.karmada.io", Kind: "ClusterOverridePolicy"},
 	{Group: "work.karmada.io", Kind: "ResourceBinding"}, {Group: "work.karmada.io", Kind: "ClusterResourceBinding"},
-	{Group: "config.karmada.io", Kind: "ResourceInterpreterCustomization"}, {Group: "config.karmada.io", Kind: "ResourceInterpreterWebhookConfiguration"},
+	{Group: "config.karmada.io", Kind: "ResourceInterpreterCustomization"},
+	{Group: "config.karmada.io", Kind: "ResourceInterpreterWebhookConfiguration"},
 	{Group: "scheduling.k8s.io", Kind: "PriorityClass"},
 }
 
 // page is how many objects the hub is asked for at once.
 const page = 500
 
-// read is the fleet of the hub: what steers, and the templates of the kinds that it or the caller names. Nothing secret is in it.
+// read is the fleet of the hub: what steers, and the templates of the kinds that it or the caller names. Nothing secret
+// is in it.
 func (r *fleetReader) read(ctx context.Context, also []schema.GroupKind) ([]simulate.Object, error) {
 	var all []simulate.Object
 	for _, gk := range steering {
@@ -146,7 +149,8 @@ func (r *fleetReader) nodes(ctx context.Context, all []simulate.Object) ([]simul
 		}
 		record, err := why.NodesOf(ctx, r.config, o.GetName())
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err) {
-			r.warnings = append(r.warnings, fmt.Sprintf("nodes are unknown, so the resource summaries of the clusters are used: %s returned %v; a user who may get that nonResourceURL gets the nodes", why.NodesPath, err))
+			r.warnings = append(r.warnings, fmt.Sprintf(
+				"nodes are unknown, so the resource summaries of the clusters are used: %s returned %v; a user who may get that nonResourceURL gets the nodes", why.NodesPath, err))
 			break
 		}
 		if err != nil {
@@ -229,7 +233,8 @@ func writeObjects(out io.Writer, objects []simulate.Object, asJSON bool) error {
 	return w.Flush()
 }
 
-// readObjects reads the objects of files, of folders with all below them, or of in for "-": YAML or JSON, one or more documents, lists too.
+// readObjects reads the objects of files, of folders with all below them, or of in for "-": YAML or JSON, one or more
+// documents, lists too.
 func readObjects(in io.Reader, names ...string) ([]simulate.Object, error) {
 	var all []simulate.Object
 	for _, name := range names {
@@ -242,7 +247,8 @@ func readObjects(in io.Reader, names ...string) ([]simulate.Object, error) {
 			continue
 		}
 		err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || path != name && !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
+			if err != nil || d.IsDir() || path != name &&
+				!slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
 				return err
 			}
 			f, err := os.Open(path)

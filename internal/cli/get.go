@@ -29,8 +29,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
-// newGet is kubectl's get against the hub, but for the table of clusters, whose columns a custom resource cannot give, and for what
-// members have.
+// newGet is kubectl's get against the hub, but for the table of clusters, whose columns a custom resource cannot give,
+// and for what members have.
 func newGet(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	where := &scopeFlags{}
 	out := &painter{out: streams.Out}
@@ -125,14 +125,16 @@ func hint(cmd *cobra.Command, args []string) {
 	}
 	for name := range strings.SplitSeq(strings.ToLower(args[0]), ",") {
 		if twin := twins[name]; twin != "" {
-			fmt.Fprintf(cmd.ErrOrStderr(), "These are the %s of Kubernetes. For those of OpenKruise: %s get %s.apps.kruise.io\n", twin, cmd.Root().Name(), twin)
+			fmt.Fprintf(cmd.ErrOrStderr(), "These are the %s of Kubernetes. For those of OpenKruise: %s get %s.apps.kruise.io\n",
+				twin, cmd.Root().Name(), twin)
 		}
 	}
 }
 
 // clusterTable says whether the table of clusters is asked for, and of which; any other use is kubectl's.
 func clusterTable(flags *pflag.FlagSet, args []string) (names []string, ok bool) {
-	if len(args) == 0 || !slices.Contains([]string{"cluster", "clusters", "clusters.cluster.karmada.io"}, strings.ToLower(args[0])) {
+	if len(args) == 0 || !slices.Contains([]string{"cluster", "clusters", "clusters.cluster.karmada.io"},
+		strings.ToLower(args[0])) {
 		return nil, false
 	}
 	ok = true
@@ -150,7 +152,8 @@ func clusterTable(flags *pflag.FlagSet, args []string) (names []string, ok bool)
 	return args[1:], ok
 }
 
-func clusters(ctx context.Context, c client.Client, names []string, selector string) ([]clusterv1alpha1.Cluster, error) {
+func clusters(ctx context.Context, c client.Client, names []string,
+	selector string) ([]clusterv1alpha1.Cluster, error) {
 	if len(names) > 0 {
 		list := make([]clusterv1alpha1.Cluster, len(names))
 		for i, name := range names {
@@ -175,7 +178,8 @@ func printClusters(out io.Writer, list []clusterv1alpha1.Cluster, now time.Time,
 	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string"}, {Name: "Version", Type: "string"}, {Name: "Mode", Type: "string"},
 		{Name: "Ready", Type: "string"}, {Name: "Age", Type: "string"}, {Name: "Taints", Type: "string"},
-		{Name: "Zones", Type: "string", Priority: 1}, {Name: "Region", Type: "string", Priority: 1}, {Name: "Provider", Type: "string", Priority: 1},
+		{Name: "Zones", Type: "string", Priority: 1}, {Name: "Region", Type: "string", Priority: 1},
+		{Name: "Provider", Type: "string", Priority: 1},
 		{Name: "API-Endpoint", Type: "string", Priority: 1}, {Name: "Proxy-URL", Type: "string", Priority: 1},
 		{Name: "Kruise", Type: "string", Priority: 1},
 	}}
@@ -186,7 +190,8 @@ func printClusters(out io.Writer, list []clusterv1alpha1.Cluster, now time.Time,
 			ready = string(cond.Status)
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
-			c.Name, c.Status.KubernetesVersion, string(c.Spec.SyncMode), ready, duration.HumanDuration(now.Sub(c.CreationTimestamp.Time)), orNone(strings.Join(repels(c), ",")),
+			c.Name, c.Status.KubernetesVersion, string(c.Spec.SyncMode), ready,
+			duration.HumanDuration(now.Sub(c.CreationTimestamp.Time)), orNone(strings.Join(repels(c), ",")),
 			orNone(strings.Join(c.Spec.Zones, ",")), orNone(c.Spec.Region), orNone(c.Spec.Provider),
 			orNone(c.Spec.APIEndpoint), orNone(c.Spec.ProxyURL),
 			orNone(membership.OpenKruise(c.Status.APIEnablements).String()),
@@ -195,7 +200,8 @@ func printClusters(out io.Writer, list []clusterv1alpha1.Cluster, now time.Time,
 	return printTable(out, table, o)
 }
 
-// repels are the taints by which a cluster keeps new workloads away, such as "cluster.karmada.io/unschedulable:NoSchedule" of one that is cordoned.
+// repels are the taints by which a cluster keeps new workloads away, such as
+// "cluster.karmada.io/unschedulable:NoSchedule" of one that is cordoned.
 func repels(c *clusterv1alpha1.Cluster) (taints []string) {
 	for _, t := range c.Spec.Taints {
 		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {

@@ -26,8 +26,8 @@ import (
 // cachedFrom says, in objects of several clusters, which one each is from; Karmada's search says it so, too.
 const cachedFrom = "resource.karmada.io/cached-from-cluster"
 
-// getFrom is get from members, and perhaps the hub: one table with a column of the clusters, or one list of objects that are annotated
-// with theirs. kubectl asks each place, and what it would print is put together.
+// getFrom is get from members, and perhaps the hub: one table with a column of the clusters, or one list of objects
+// that are annotated with theirs. kubectl asks each place, and what it would print is put together.
 func getFrom(cmd *cobra.Command, args []string, places []*place, streams genericiooptions.IOStreams) error {
 	var found found
 	g := &gathered{out: streams.Out, parts: make([][]part, len(places))}
@@ -118,7 +118,8 @@ func (g *gathered) ask(cmd *cobra.Command, args []string, at *place, i int, said
 		g.real, g.human = o.ToPrinter, o.IsHumanReadablePrinter
 	}
 	g.mu.Unlock()
-	o.ToPrinter = func(mapping *meta.RESTMapping, show *bool, namespace, withKind bool) (printers.ResourcePrinterFunc, error) {
+	o.ToPrinter = func(mapping *meta.RESTMapping, show *bool, namespace, withKind bool) (printers.ResourcePrinterFunc,
+		error) {
 		return func(obj runtime.Object, _ io.Writer) error {
 			if show != nil && !*show {
 				return nil
@@ -213,14 +214,16 @@ func tableOf(obj runtime.Object) (*metav1.Table, bool, error) {
 	return table, true, nil
 }
 
-// addColumns puts CLUSTER after the first column, and, if asked for, ADOPTION at the end: whether the hub manages what is in a member.
-// A table of a watch has its columns in the first event alone.
+// addColumns puts CLUSTER after the first column, and, if asked for, ADOPTION at the end: whether the hub manages what
+// is in a member. A table of a watch has its columns in the first event alone.
 func addColumns(table *metav1.Table, at *place, adoption bool) {
 	if len(table.ColumnDefinitions) > 0 {
-		table.ColumnDefinitions = slices.Insert(table.ColumnDefinitions, 1, metav1.TableColumnDefinition{Name: "Cluster", Type: "string"})
+		table.ColumnDefinitions = slices.Insert(table.ColumnDefinitions, 1,
+			metav1.TableColumnDefinition{Name: "Cluster", Type: "string"})
 	}
 	if adoption && len(table.ColumnDefinitions) > 0 {
-		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: "Adoption", Type: "string"})
+		table.ColumnDefinitions = append(table.ColumnDefinitions,
+			metav1.TableColumnDefinition{Name: "Adoption", Type: "string"})
 	}
 	for i := range table.Rows {
 		row := &table.Rows[i]
@@ -260,7 +263,8 @@ func (g *gathered) print() error {
 				continue
 			}
 			at := slices.IndexFunc(kinds, func(k part) bool {
-				return k.mapping.Resource.GroupResource() == p.mapping.Resource.GroupResource() && titles(k.obj.(*metav1.Table)) == titles(table)
+				return k.mapping.Resource.GroupResource() == p.mapping.Resource.GroupResource() &&
+					titles(k.obj.(*metav1.Table)) == titles(table)
 			})
 			if at < 0 {
 				kinds = append(kinds, p)
@@ -300,7 +304,8 @@ func titles(t *metav1.Table) string {
 
 // printObjects prints one object as it is, and others as a List.
 func (g *gathered) printObjects() error {
-	all := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}}}
+	all := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List",
+		"metadata": map[string]any{"resourceVersion": ""}}}
 	listed := false
 	for _, parts := range g.parts {
 		for _, p := range parts {

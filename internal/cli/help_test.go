@@ -19,14 +19,17 @@ func everyCommand(root *cobra.Command) (all []*cobra.Command) {
 // A person who copies a line of help must get what it shows, whichever name the binary was called by.
 func TestHelpShowsTheNameThatTheBinaryWasCalledBy(t *testing.T) {
 	for path, name := range map[string]string{
-		"/usr/local/bin/argosy": "argosy", "karmadactl": "karmadactl", "/bin/kubectl-karmada": "kubectl karmada", "kubectl-argosy": "kubectl argosy",
+		"/usr/local/bin/argosy": "argosy", "karmadactl": "karmadactl", "/bin/kubectl-karmada": "kubectl karmada",
+		"kubectl-argosy": "kubectl argosy",
 	} {
 		t.Run(name, func(t *testing.T) {
 			examples := 0
 			for _, cmd := range everyCommand(newRoot(path)) {
 				for line := range strings.Lines(cmd.Example) {
 					line = strings.TrimPrefix(strings.TrimSpace(line), "sudo ")
-					if line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "helm template ") || strings.HasPrefix(line, "karmadactl promote ") || strings.HasPrefix(line, "kubectl create secret ") || strings.HasPrefix(line, "kubectl exec argosy-0 -n argosy ") {
+					if line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "helm template ") ||
+						strings.HasPrefix(line, "karmadactl promote ") || strings.HasPrefix(line, "kubectl create secret ") ||
+						strings.HasPrefix(line, "kubectl exec argosy-0 -n argosy ") {
 						continue
 					}
 					examples++
@@ -34,7 +37,8 @@ func TestHelpShowsTheNameThatTheBinaryWasCalledBy(t *testing.T) {
 						t.Errorf("an example of %q is %q, want it to begin with %q", cmd.CommandPath(), line, name)
 					}
 				}
-				other := regexp.MustCompile(`(?:^|["` + "`" + `])(argosy|kubectl|karmadactl) (up|get|join|status|orphans|restore|certificates|api-resources)\b`)
+				other := regexp.MustCompile(`(?:^|["` + "`" +
+					`])(argosy|kubectl|karmadactl) (up|get|join|status|orphans|restore|certificates|api-resources)\b`)
 				for _, said := range other.FindAllStringSubmatch(cmd.Long, -1) {
 					if said[1] != name {
 						t.Errorf("the help of %q names %s %s, want %s", cmd.CommandPath(), said[1], said[2], name)

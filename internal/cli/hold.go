@@ -38,7 +38,8 @@ func stampOf(ctx context.Context, member client.Reader) (*coordinationv1.Lease, 
 	return lease, err
 }
 
-// mayHold refuses a member of another live hub, unless it is to be taken over, and says what a user should know of one that may be had.
+// mayHold refuses a member of another live hub, unless it is to be taken over, and says what a user should know of one
+// that may be had.
 func (j *join) mayHold(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease, err := stampOf(ctx, j.member)
 	if err != nil {
@@ -80,7 +81,8 @@ func (j *join) karmada(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("list the namespaces of cluster %q: %w", j.name, err)
 	}
 	if n := len(spaces.Items); n > 0 && !j.again {
-		signs = append(signs, fmt.Sprintf("%d namespaces labelled %s=true, such as %s", n, workv1alpha2.ManagedLabel, spaces.Items[0].Name))
+		signs = append(signs, fmt.Sprintf("%d namespaces labelled %s=true, such as %s", n, workv1alpha2.ManagedLabel,
+			spaces.Items[0].Name))
 	}
 	slices.Sort(signs)
 	return strings.Join(signs, ", "), nil

@@ -57,9 +57,11 @@ this command did not write, or that were changed since, are replaced only with -
 		},
 	}
 	cmd.Flags().StringVar(&o.Root, "root", "/", "root folder to install into, such as that of an image; no command is run")
-	cmd.Flags().StringVar(&o.User, "user", "", "system user that the hub runs as; created if it does not exist (default: that of the previous installation, otherwise "+install.DefaultUser+")")
+	cmd.Flags().StringVar(&o.User, "user", "",
+		"system user that the hub runs as; created if it does not exist (default: that of the previous installation, otherwise "+install.DefaultUser+")")
 	cmd.Flags().BoolVar(&o.NoStart, "no-start", false, "do not enable and start the systemd unit")
-	cmd.Flags().BoolVar(&o.Force, "force", false, "replace files that this command did not write, or that were changed since")
+	cmd.Flags().BoolVar(&o.Force, "force", false,
+		"replace files that this command did not write, or that were changed since")
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "print everything that would be written and run, and change nothing")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation before changing this machine")
 	config.BindFlags(given)
@@ -163,7 +165,8 @@ backups cannot be read. It asks for confirmation on a terminal; elsewhere use --
 		},
 	}
 	cmd.Flags().StringVar(&r.Root, "root", "/", "root folder of the installation")
-	cmd.Flags().BoolVar(&purge, "purge-data", false, "also delete the hub's data folder, and the system user if it was created")
+	cmd.Flags().BoolVar(&purge, "purge-data", false,
+		"also delete the hub's data folder, and the system user if it was created")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation before deleting the data folder")
 	cmd.Flags().BoolVar(&r.DryRun, "dry-run", false, "print what would be removed, and change nothing")
 	return cmd

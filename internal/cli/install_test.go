@@ -26,7 +26,8 @@ func TestInstallWritesTheFlagsOfUpAsAConfigurationThatLaterFlagsAddTo(t *testing
 		}
 		return string(text)
 	}
-	if said, ok := call("install", "--root", root, "--bind-address", "0.0.0.0", "--backup-dir", "/var/lib/backups", "--data-dir", "/var/lib/hub", "--dry-run"); !ok || !strings.Contains(said, "dir: /var/lib/backups") {
+	if said, ok := call("install", "--root", root, "--bind-address", "0.0.0.0", "--backup-dir", "/var/lib/backups",
+		"--data-dir", "/var/lib/hub", "--dry-run"); !ok || !strings.Contains(said, "dir: /var/lib/backups") {
 		t.Fatalf("a dry run says\n%s", said)
 	}
 	if left, err := os.ReadDir(root); err != nil || len(left) > 0 {
@@ -47,10 +48,12 @@ func TestInstallWritesTheFlagsOfUpAsAConfigurationThatLaterFlagsAddTo(t *testing
 	if err != nil || !strings.Contains(string(unit), "CAP_NET_BIND_SERVICE") {
 		t.Errorf("the unit does not permit the port (%v):\n%s", err, unit)
 	}
-	if said, ok := call("config", "--config", filepath.Join(root, "etc/argosy/config.yaml")); !ok || !strings.Contains(said, "port: 443") {
+	if said, ok := call("config", "--config", filepath.Join(root, "etc/argosy/config.yaml")); !ok ||
+		!strings.Contains(said, "port: 443") {
 		t.Errorf("argosy config reads it as\n%s", said)
 	}
-	for shell, has := range map[string]string{"bash-completion/completions/argosy": "__start_argosy", "zsh/site-functions/_argosy": "#compdef argosy", "fish/vendor_completions.d/argosy.fish": "complete -c argosy"} {
+	for shell, has := range map[string]string{"bash-completion/completions/argosy": "__start_argosy",
+		"zsh/site-functions/_argosy": "#compdef argosy", "fish/vendor_completions.d/argosy.fish": "complete -c argosy"} {
 		text, err := os.ReadFile(filepath.Join(root, "usr/local/share", shell))
 		if err != nil || !strings.Contains(string(text), has) {
 			t.Errorf("%s lacks %q (%v)", shell, has, err)

@@ -78,7 +78,8 @@ A cluster that another running hub manages is refused, unless --take-over is giv
 	cmd.Flags().StringVar(&j.provider, "cluster-provider", "", "provider of the cluster")
 	cmd.Flags().StringVar(&j.region, "cluster-region", "", "region of the cluster")
 	cmd.Flags().StringSliceVar(&j.zones, "cluster-zones", nil, "zones of the cluster, separated by commas")
-	cmd.Flags().BoolVar(&j.takeOver, "take-over", false, "join the cluster even if another hub manages it: that hub stops writing there, and its objects stay")
+	cmd.Flags().BoolVar(&j.takeOver, "take-over", false,
+		"join the cluster even if another hub manages it: that hub stops writing there, and its objects stay")
 	cmd.Flags().BoolVar(&j.dryRun, "dry-run", false, "check everything and change nothing")
 	return cmd
 }
@@ -228,7 +229,8 @@ func joinable(name, id string, members []clusterv1alpha1.Cluster) (again bool, e
 			return false, fmt.Errorf("this cluster is a member under the name %q already (id %s); unjoin that first, or use that name", m.Name, id)
 		case m.Name != name:
 		case m.DeletionTimestamp != nil:
-			return false, fmt.Errorf("cluster %q is being removed; join it again when `argosy get clusters` no longer lists it", name)
+			return false, fmt.Errorf("cluster %q is being removed; join it again when `argosy get clusters` no longer lists it",
+				name)
 		case m.Spec.SyncMode == clusterv1alpha1.Pull:
 			return false, fmt.Errorf("cluster %q is registered in Pull mode; unregister it before joining it in Push mode", name)
 		case m.Spec.ID != id:
@@ -243,7 +245,8 @@ func joinable(name, id string, members []clusterv1alpha1.Cluster) (again bool, e
 // clusterID is the cluster's own property if it has one, otherwise the UID of its namespace kube-system.
 func clusterID(ctx context.Context, c client.Client) (string, error) {
 	property := &unstructured.Unstructured{}
-	property.SetGroupVersionKind(schema.GroupVersionKind{Group: "about.k8s.io", Version: "v1alpha1", Kind: "ClusterProperty"})
+	property.SetGroupVersionKind(schema.GroupVersionKind{Group: "about.k8s.io", Version: "v1alpha1",
+		Kind: "ClusterProperty"})
 	err := c.Get(ctx, types.NamespacedName{Name: "cluster.clusterset.k8s.io"}, property)
 	if err == nil {
 		if id, _, _ := unstructured.NestedString(property.Object, "spec", "value"); id != "" {
@@ -291,7 +294,8 @@ func (j *join) account(ctx context.Context, name string) (credentials, error) {
 	}{
 		{namespace, func() {
 			if namespace.ResourceVersion == "" {
-				metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, execute.CreatedAnnotation, "true") // so that unjoin may delete it
+				// so that unjoin may delete it
+				metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, execute.CreatedAnnotation, "true")
 			}
 		}},
 		{&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: j.namespace, Name: name}}, nil},
@@ -310,7 +314,8 @@ func (j *join) account(ctx context.Context, name string) (credentials, error) {
 // credentials are an account in the member, a token of it, and the Secret that this goes with.
 type credentials struct{ account, token, anchor string }
 
-// revoke has the member refuse the tokens that this hub had before. Those of others stay: whose member it was is told by the stamp.
+// revoke has the member refuse the tokens that this hub had before. Those of others stay: whose member it was is told
+// by the stamp.
 func (j *join) revoke(ctx context.Context, of credentials, ours bool) error {
 	endless := ""
 	if ours {
@@ -346,14 +351,15 @@ func (j *join) authorize(ctx context.Context, account string) error {
 	return nil
 }
 
-// caBundle is what the member's certificate was verified with just now. Without that, the member is known to the roots of
-// this machine, and its own CA would be wrong.
+// caBundle is what the member's certificate was verified with just now. Without that, the member is known to the roots
+// of this machine, and its own CA would be wrong.
 func (j *join) caBundle(ctx context.Context) []byte {
 	if tls := j.endpoint.config.TLSClientConfig; len(tls.CAData) > 0 || !tls.Insecure {
 		return tls.CAData
 	}
 	root := &corev1.ConfigMap{}
-	if err := j.member.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "kube-root-ca.crt"}, root); err != nil {
+	if err := j.member.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "kube-root-ca.crt"},
+		root); err != nil {
 		return nil // nothing is verified as it is
 	}
 	return []byte(root.Data["ca.crt"])
@@ -368,7 +374,8 @@ func (j *join) describe(cluster *clusterv1alpha1.Cluster, id string) {
 	spec.InsecureSkipTLSVerification = j.endpoint.config.Insecure
 	spec.ProxyURL = j.endpoint.proxy
 	spec.SecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: j.namespace, Name: j.name}
-	spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: j.namespace, Name: j.name + "-impersonator"}
+	spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: j.namespace, Name: j.name +
+		"-impersonator"}
 	if j.provider != "" {
 		spec.Provider = j.provider
 	}
@@ -399,8 +406,8 @@ func ensure(ctx context.Context, c client.Client, obj client.Object, set func())
 	return nil
 }
 
-// createOrUpdate makes an object what set says, also while others write it: clusters that join at one time share a namespace,
-// and controllers look at a Cluster as soon as it is there.
+// createOrUpdate makes an object what set says, also while others write it: clusters that join at one time share a
+// namespace, and controllers look at a Cluster as soon as it is there.
 func createOrUpdate(ctx context.Context, c client.Client, obj client.Object, set func()) error {
 	return retry.OnError(retry.DefaultBackoff, commit.Stale, func() error {
 		_, err := controllerutil.CreateOrUpdate(ctx, c, obj, func() error { set(); return nil })

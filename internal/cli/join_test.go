@@ -46,7 +46,8 @@ func fakeMember(uid string) client.Client {
 			}
 			return c.Create(ctx, obj, opts...)
 		},
-		SubResourceCreate: func(_ context.Context, _ client.Client, sub string, obj, request client.Object, _ ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(_ context.Context, _ client.Client, sub string, obj, request client.Object,
+			_ ...client.SubResourceCreateOption) error {
 			r := request.(*authenticationv1.TokenRequest)
 			if sub != "token" || r.Spec.BoundObjectRef == nil || r.Spec.BoundObjectRef.UID == "" {
 				return fmt.Errorf("request of %s for %v", sub, r.Spec)
@@ -66,7 +67,8 @@ func joining(name string, hub, member client.Client) (*join, *bytes.Buffer) {
 	out := &bytes.Buffer{}
 	return &join{
 		name: name, namespace: "karmada-cluster", hub: hub, member: member, out: out,
-		endpoint: endpoint{config: &rest.Config{Host: "https://" + name, TLSClientConfig: rest.TLSClientConfig{CAData: []byte("CA")}}},
+		endpoint: endpoint{config: &rest.Config{Host: "https://" + name,
+			TLSClientConfig: rest.TLSClientConfig{CAData: []byte("CA")}}},
 	}, out
 }
 
@@ -74,7 +76,8 @@ func joining(name string, hub, member client.Client) (*join, *bytes.Buffer) {
 func anchorsOf(t *testing.T, member client.Client, account string) []corev1.Secret {
 	t.Helper()
 	var list corev1.SecretList
-	if err := member.List(t.Context(), &list, client.InNamespace("karmada-cluster"), client.MatchingLabels{"argosy.io/token-of": account}); err != nil {
+	if err := member.List(t.Context(), &list, client.InNamespace("karmada-cluster"),
+		client.MatchingLabels{"argosy.io/token-of": account}); err != nil {
 		t.Fatal(err)
 	}
 	return list.Items
@@ -110,10 +113,12 @@ func TestJoinMakesTheObjectsThatToolsLookFor(t *testing.T) {
 		}
 	}
 	role, binding := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
-	if !exists(t, member, role, "", "karmada-controller-manager:karmada-m1") || len(role.Rules) != 2 || role.Rules[0].Verbs[0] != "*" || role.Rules[1].Verbs[0] != "get" {
+	if !exists(t, member, role, "", "karmada-controller-manager:karmada-m1") || len(role.Rules) != 2 ||
+		role.Rules[0].Verbs[0] != "*" || role.Rules[1].Verbs[0] != "get" {
 		t.Errorf("cluster role has rules %v", role.Rules)
 	}
-	if !exists(t, member, binding, "", "karmada-controller-manager:karmada-m1") || binding.Subjects[0].Name != "karmada-m1" || binding.RoleRef.Name != role.Name {
+	if !exists(t, member, binding, "", "karmada-controller-manager:karmada-m1") ||
+		binding.Subjects[0].Name != "karmada-m1" || binding.RoleRef.Name != role.Name {
 		t.Errorf("cluster role binding is %v", binding)
 	}
 
@@ -122,8 +127,10 @@ func TestJoinMakesTheObjectsThatToolsLookFor(t *testing.T) {
 		t.Fatal("there is no cluster")
 	}
 	s := cluster.Spec
-	if s.ID != "id-1" || s.SyncMode != "Push" || s.APIEndpoint != "https://m1" || s.Provider != "p" || s.Region != "r" || len(s.Zones) != 2 ||
-		s.SecretRef.Namespace != "karmada-cluster" || s.SecretRef.Name != "m1" || s.ImpersonatorSecretRef.Name != "m1-impersonator" {
+	if s.ID != "id-1" || s.SyncMode != "Push" || s.APIEndpoint != "https://m1" || s.Provider != "p" || s.Region != "r" ||
+		len(s.Zones) != 2 ||
+		s.SecretRef.Namespace != "karmada-cluster" || s.SecretRef.Name != "m1" ||
+		s.ImpersonatorSecretRef.Name != "m1-impersonator" {
 		t.Errorf("spec is %+v", s)
 	}
 	for name, data := range map[string]map[string]string{
@@ -171,7 +178,8 @@ func TestJoinRefusesTheMemberOfAnotherHubUnlessToldToTakeItOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	second, out := joining("m1", hub, member)
-	if err := second.run(t.Context()); err == nil || !strings.Contains(err.Error(), "https://first") || !strings.Contains(err.Error(), "--take-over") {
+	if err := second.run(t.Context()); err == nil || !strings.Contains(err.Error(), "https://first") ||
+		!strings.Contains(err.Error(), "--take-over") {
 		t.Errorf("a second hub got %v, want a refusal that names the first and --take-over", err)
 	}
 	if exists(t, hub, &clusterv1alpha1.Cluster{}, "", "m1") {
@@ -195,21 +203,24 @@ func TestJoinRefusesTheMemberOfAnotherHubUnlessToldToTakeItOver(t *testing.T) {
 	if err := u.cleanMember(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster", "karmada-m1") || !exists(t, member, lease, "karmada-cluster", "argosy-hub") {
+	if !exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster", "karmada-m1") ||
+		!exists(t, member, lease, "karmada-cluster", "argosy-hub") {
 		t.Error("the first hub removed the accounts or the stamp of the second")
 	}
 	u.hub = hub
 	if err := u.cleanMember(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster", "karmada-m1") || exists(t, member, lease, "karmada-cluster", "argosy-hub") {
+	if exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster", "karmada-m1") ||
+		exists(t, member, lease, "karmada-cluster", "argosy-hub") {
 		t.Error("the second hub left its accounts or its stamp")
 	}
 }
 
 func TestJoinWarnsOfAControlPlaneThatLeavesNoStamp(t *testing.T) {
 	member := fakeMember("id-1")
-	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"karmada.io/managed": "true"}}}
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
+		Labels: map[string]string{"karmada.io/managed": "true"}}}
 	if err := member.Create(t.Context(), space); err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +254,8 @@ func TestJoinAgainRenewsAndKeepsWhatTheUserSet(t *testing.T) {
 
 	// One of the old kind, which never ends.
 	endless := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "karmada-m1",
-		Annotations: map[string]string{corev1.ServiceAccountNameKey: "karmada-m1"}}, Type: corev1.SecretTypeServiceAccountToken}
+		Annotations: map[string]string{corev1.ServiceAccountNameKey: "karmada-m1"}},
+		Type: corev1.SecretTypeServiceAccountToken}
 	if err := member.Create(t.Context(), endless); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +265,8 @@ func TestJoinAgainRenewsAndKeepsWhatTheUserSet(t *testing.T) {
 	if err := again.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "was joined before") || !strings.Contains(out.String(), "cluster(m1) is joined successfully") {
+	if !strings.Contains(out.String(), "was joined before") ||
+		!strings.Contains(out.String(), "cluster(m1) is joined successfully") {
 		t.Errorf("said %q, want a notice and success", out)
 	}
 	if is := anchorsOf(t, member, "karmada-m1"); len(is) != 1 || is[0].UID == was[0].UID {
@@ -264,15 +277,18 @@ func TestJoinAgainRenewsAndKeepsWhatTheUserSet(t *testing.T) {
 	}
 	exists(t, hub, cluster, "", "m1")
 	exists(t, hub, secret, "karmada-cluster", "m1")
-	if cluster.Spec.Region != "r" || len(cluster.Spec.Taints) != 1 || string(secret.Data["token"]) != "token of karmada-m1" {
-		t.Errorf("after joining again: region %q, taints %v, token %q", cluster.Spec.Region, cluster.Spec.Taints, secret.Data["token"])
+	if cluster.Spec.Region != "r" || len(cluster.Spec.Taints) != 1 ||
+		string(secret.Data["token"]) != "token of karmada-m1" {
+		t.Errorf("after joining again: region %q, taints %v, token %q", cluster.Spec.Region, cluster.Spec.Taints,
+			secret.Data["token"])
 	}
 }
 
 func TestJoinRefusesWhatWouldMixClustersUp(t *testing.T) {
 	now := metav1.Now()
 	existing := func(name, id string, mode clusterv1alpha1.ClusterSyncMode) *clusterv1alpha1.Cluster {
-		return &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1alpha1.ClusterSpec{ID: id, SyncMode: mode}}
+		return &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: clusterv1alpha1.ClusterSpec{ID: id, SyncMode: mode}}
 	}
 	leaving := existing("m1", "id-1", "Push")
 	leaving.DeletionTimestamp, leaving.Finalizers = &now, []string{"karmada.io/cluster-controller"}
@@ -281,9 +297,10 @@ func TestJoinRefusesWhatWouldMixClustersUp(t *testing.T) {
 		says   []string
 	}{
 		"the cluster has another name already": {existing("first", "id-1", "Push"), []string{`"first"`, "id-1"}},
-		"the name belongs to another cluster":  {existing("m1", "id-2", "Push"), []string{`"m1" belongs to another cluster`, "id-2"}},
-		"the cluster is being removed":         {leaving, []string{"being removed"}},
-		"the cluster pulls":                    {existing("m1", "id-1", "Pull"), []string{"Pull mode"}},
+		"the name belongs to another cluster": {existing("m1", "id-2", "Push"),
+			[]string{`"m1" belongs to another cluster`, "id-2"}},
+		"the cluster is being removed": {leaving, []string{"being removed"}},
+		"the cluster pulls":            {existing("m1", "id-1", "Pull"), []string{"Pull mode"}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			member := fakeMember("id-1")
@@ -323,7 +340,8 @@ func TestJoinInDryRunChangesNothing(t *testing.T) {
 	if err := j.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if exists(t, member, &corev1.Namespace{}, "", "karmada-cluster") || exists(t, hub, &clusterv1alpha1.Cluster{}, "", "m1") {
+	if exists(t, member, &corev1.Namespace{}, "", "karmada-cluster") ||
+		exists(t, hub, &clusterv1alpha1.Cluster{}, "", "m1") {
 		t.Error("a dry run changed something")
 	}
 }
@@ -331,7 +349,8 @@ func TestJoinInDryRunChangesNothing(t *testing.T) {
 func TestJoinSaysWhatToDoAboutAMemberThatFails(t *testing.T) {
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "id-1"}}
 	noTokens := fake.NewClientBuilder().WithScheme(scheme).WithObjects(system).WithInterceptorFuncs(interceptor.Funcs{
-		SubResourceCreate: func(context.Context, client.Client, string, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(context.Context, client.Client, string, client.Object, client.Object,
+			...client.SubResourceCreateOption) error {
 			return errors.New("no key to sign with")
 		},
 	}).Build()
@@ -346,11 +365,16 @@ func TestJoinSaysWhatToDoAboutAMemberThatFails(t *testing.T) {
 		member client.Client
 		says   []string
 	}{
-		"no tokens":      {noTokens, []string{`cluster "m1"`, "request a token of the service account karmada-cluster/karmada-m1", "no key to sign with"}},
-		"nobody listens": {failing(errors.New("connection refused")), []string{`cluster "m1" at https://m1 is not responding`, "connection refused", "--cluster-kubeconfig"}},
-		"a web server":   {failing(apierrors.NewNotFound(corev1.Resource("namespaces"), "kube-system")), []string{"responds, but not as a healthy cluster", "--cluster-context"}},
-		"another CA":     {failing(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), []string{`certificate of cluster "m1" at https://m1 is not trusted`, "certificate-authority-data"}},
-		"refused user":   {failing(apierrors.NewUnauthorized("Unauthorized")), []string{"not authorized in cluster \"m1\"", "the credentials are missing or not valid"}},
+		"no tokens": {noTokens, []string{`cluster "m1"`,
+			"request a token of the service account karmada-cluster/karmada-m1", "no key to sign with"}},
+		"nobody listens": {failing(errors.New("connection refused")),
+			[]string{`cluster "m1" at https://m1 is not responding`, "connection refused", "--cluster-kubeconfig"}},
+		"a web server": {failing(apierrors.NewNotFound(corev1.Resource("namespaces"), "kube-system")),
+			[]string{"responds, but not as a healthy cluster", "--cluster-context"}},
+		"another CA": {failing(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}),
+			[]string{`certificate of cluster "m1" at https://m1 is not trusted`, "certificate-authority-data"}},
+		"refused user": {failing(apierrors.NewUnauthorized("Unauthorized")),
+			[]string{"not authorized in cluster \"m1\"", "the credentials are missing or not valid"}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			j, _ := joining("m1", fakeHub(), tc.member)
@@ -369,7 +393,8 @@ func TestJoinSaysWhatToDoAboutAMemberThatFails(t *testing.T) {
 
 func unjoining(name string, hub, member client.Client) (*unjoin, *bytes.Buffer) {
 	out := &bytes.Buffer{}
-	return &unjoin{name: name, namespace: "karmada-cluster", hub: hub, member: member, wait: 300 * time.Millisecond, yes: true, out: out,
+	return &unjoin{name: name, namespace: "karmada-cluster", hub: hub, member: member, wait: 300 * time.Millisecond,
+		yes: true, out: out,
 		contents: func(context.Context, string) ([]execute.Content, error) { return nil, nil }}, out
 }
 
@@ -433,16 +458,18 @@ func TestUnjoinDeletesTheNamespaceOfItsAccountsOnlyIfNothingElseIsInIt(t *testin
 		holds     []execute.Content
 		left      bool
 	}{
-		"the usual one":                   {namespace: "karmada-cluster"},
-		"one that joining made":           {namespace: "fleet"},
-		"one with somebody's objects":     {namespace: "karmada-cluster", holds: []execute.Content{theirs}, left: true},
-		"somebody's, of another name":     {namespace: "production", before: true, left: true},
-		"one with what every cluster has": {namespace: "fleet", holds: []execute.Content{{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Name: "kube-root-ca.crt", UID: "2"}}},
+		"the usual one":               {namespace: "karmada-cluster"},
+		"one that joining made":       {namespace: "fleet"},
+		"one with somebody's objects": {namespace: "karmada-cluster", holds: []execute.Content{theirs}, left: true},
+		"somebody's, of another name": {namespace: "production", before: true, left: true},
+		"one with what every cluster has": {namespace: "fleet",
+			holds: []execute.Content{{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Name: "kube-root-ca.crt", UID: "2"}}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			hub, member := fakeHub(), fakeMember("id-1")
 			if tc.before {
-				if err := member.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tc.namespace, UID: "theirs"}}); err != nil {
+				if err := member.Create(t.Context(),
+					&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tc.namespace, UID: "theirs"}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -457,7 +484,8 @@ func TestUnjoinDeletesTheNamespaceOfItsAccountsOnlyIfNothingElseIsInIt(t *testin
 			if err := u.run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if left := exists(t, member, &corev1.Namespace{}, "", tc.namespace); left != tc.left || left != strings.Contains(out.String(), "namespace "+tc.namespace+" stays") {
+			if left := exists(t, member, &corev1.Namespace{}, "", tc.namespace); left != tc.left ||
+				left != strings.Contains(out.String(), "namespace "+tc.namespace+" stays") {
 				t.Errorf("it is left: %v, want %v; said\n%s", left, tc.left, out)
 			}
 		})
@@ -473,17 +501,26 @@ func TestUnjoinAsksBeforeAnythingIsDeleted(t *testing.T) {
 		left    bool
 		keeping bool
 	}{
-		"nobody answers":            {says: []string{"deleted in cluster m1: 1 PersistentVolumeClaim\n", "PersistentVolumeClaim shop/data"}, err: "--yes", left: true},
-		"a user says no":            {on: func(u *unjoin) { u.answers = strings.NewReader("n\n") }, says: []string{"[y/N]", "shop/data"}, err: "nothing was changed", left: true},
-		"a user says nothing":       {on: func(u *unjoin) { u.answers = strings.NewReader("") }, err: "nothing was changed", left: true},
-		"a user says yes":           {on: func(u *unjoin) { u.answers = strings.NewReader("Yes\n") }, says: []string{"[y/N]", "unjoined successfully"}},
-		"it is confirmed":           {on: func(u *unjoin) { u.yes = true }, says: []string{"shop/data", "unjoined successfully"}},
-		"everything stays":          {on: func(u *unjoin) { u.keep = true }, says: []string{"kept in the cluster: 1 PersistentVolumeClaim", "unjoined successfully"}, keeping: true},
-		"nothing is changed, dryly": {on: func(u *unjoin) { u.dryRun = true }, says: []string{"shop/data", "dry run"}, left: true},
+		"nobody answers": {says: []string{"deleted in cluster m1: 1 PersistentVolumeClaim\n",
+			"PersistentVolumeClaim shop/data"}, err: "--yes", left: true},
+		"a user says no": {on: func(u *unjoin) { u.answers = strings.NewReader("n\n") },
+			says: []string{"[y/N]", "shop/data"}, err: "nothing was changed", left: true},
+		"a user says nothing": {on: func(u *unjoin) { u.answers = strings.NewReader("") }, err: "nothing was changed",
+			left: true},
+		"a user says yes": {on: func(u *unjoin) { u.answers = strings.NewReader("Yes\n") },
+			says: []string{"[y/N]", "unjoined successfully"}},
+		"it is confirmed": {on: func(u *unjoin) { u.yes = true },
+			says: []string{"shop/data", "unjoined successfully"}},
+		"everything stays": {on: func(u *unjoin) { u.keep = true },
+			says: []string{"kept in the cluster: 1 PersistentVolumeClaim", "unjoined successfully"}, keeping: true},
+		"nothing is changed, dryly": {on: func(u *unjoin) { u.dryRun = true }, says: []string{"shop/data", "dry run"},
+			left: true},
 	} {
 		t.Run(story, func(t *testing.T) {
-			cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u"}, Spec: clusterv1alpha1.ClusterSpec{ID: "id-1", SyncMode: "Push"},
-				Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}}}
+			cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u"},
+				Spec: clusterv1alpha1.ClusterSpec{ID: "id-1", SyncMode: "Push"},
+				Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: "Ready",
+					Status: metav1.ConditionTrue}}}}
 			work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "data"}}
 			work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(claim)}}}
 			kept := false
@@ -499,7 +536,8 @@ func TestUnjoinAsksBeforeAnythingIsDeleted(t *testing.T) {
 			if u.yes = false; tc.on != nil {
 				tc.on(u)
 			}
-			if err := u.run(t.Context()); (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+			if err := u.run(t.Context()); (err == nil) != (tc.err == "") || err != nil &&
+				!strings.Contains(err.Error(), tc.err) {
 				t.Errorf("got %v, want %q", err, tc.err)
 			}
 			for _, say := range tc.says {
@@ -516,7 +554,8 @@ func TestUnjoinAsksBeforeAnythingIsDeleted(t *testing.T) {
 
 // left is what an earlier unjoin without deletion left in a cluster.
 func left(context.Context) ([]orphan, error) {
-	return []orphan{{Cluster: "m1", Kind: "Deployment", Namespace: "shop", Name: "web"}, {Cluster: "m1", Kind: "Namespace", Name: "shop"}},
+	return []orphan{{Cluster: "m1", Kind: "Deployment", Namespace: "shop", Name: "web"},
+			{Cluster: "m1", Kind: "Namespace", Name: "shop"}},
 		errors.New("some kinds could not be listed")
 }
 
@@ -535,7 +574,8 @@ func TestJoinCountsWhatAnEarlierMembershipLeft(t *testing.T) {
 func TestUnjoinNamesObjectsWithoutAWork(t *testing.T) {
 	const want = "cluster(m1) keeps 2 objects of this hub without a Work, such as Deployment shop/web; `argosy orphans -C m1` lists them"
 	for _, ready := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse} {
-		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: "Push"},
+		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u"},
+			Spec:   clusterv1alpha1.ClusterSpec{SyncMode: "Push"},
 			Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: ready}}}}
 		u, out := unjoining("m1", fakeHub(cluster), nil)
 		u.orphans, u.dryRun = left, true
@@ -564,13 +604,17 @@ func TestADeadClusterIsUnjoinedByForceAlone(t *testing.T) {
 		"it is another hub's, and is left to that": {reason: clusterv1alpha1.ReasonHeldByAnotherHub},
 	} {
 		t.Run(story, func(t *testing.T) {
-			cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u"}, Spec: clusterv1alpha1.ClusterSpec{ID: "id-1", SyncMode: "Push"},
-				Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse}}}}
+			cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u"},
+				Spec: clusterv1alpha1.ClusterSpec{ID: "id-1", SyncMode: "Push"},
+				Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: "Ready",
+					Status: metav1.ConditionFalse}}}}
 			work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "web"}}
-			work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "shop", "name": "web"}}`)}}}
-			binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment"}, Spec: workv1alpha2.ResourceBindingSpec{
-				Placement: &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided}},
-				Clusters:  []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}, {Name: "m2", Replicas: 2}}}}
+			work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(
+				`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "shop", "name": "web"}}`)}}}
+			binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment"},
+				Spec: workv1alpha2.ResourceBindingSpec{
+					Placement: &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided}},
+					Clusters:  []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}, {Name: "m2", Replicas: 2}}}}
 			if tc.dead {
 				cluster.Status.Conditions[0].Status = metav1.ConditionTrue
 			}
@@ -588,7 +632,8 @@ func TestADeadClusterIsUnjoinedByForceAlone(t *testing.T) {
 			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("got %v, want %q", err, tc.err)
 			}
-			for _, say := range []string{"kept in the cluster: 1 Deployment.apps", "nothing can be deleted there", "3 replicas of 1 workload may keep running there while they are placed in other clusters as well"} {
+			for _, say := range []string{"kept in the cluster: 1 Deployment.apps", "nothing can be deleted there",
+				"3 replicas of 1 workload may keep running there while they are placed in other clusters as well"} {
 				if !strings.Contains(out.String(), say) {
 					t.Errorf("it does not say %q:\n%s", say, out)
 				}
@@ -611,11 +656,13 @@ func TestUnjoinSaysWhatItWaitsForAndForceDoesNotWait(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-deployment"},
 		Spec:       workv1alpha2.ResourceBindingSpec{Clusters: []workv1alpha2.TargetCluster{{Name: "m1"}}},
 	}
-	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "web", Finalizers: []string{"karmada.io/execution-controller"}}}
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "web",
+		Finalizers: []string{"karmada.io/execution-controller"}}}
 	hub := fakeHub(cluster, binding, work)
 	u, _ := unjoining("m1", hub, nil)
 	err := u.run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "ResourceBinding default/web-deployment still target it") || !strings.Contains(err.Error(), "--force") {
+	if err == nil || !strings.Contains(err.Error(), "ResourceBinding default/web-deployment still target it") ||
+		!strings.Contains(err.Error(), "--force") {
 		t.Fatalf("got %v, want what holds the cluster and what to do", err)
 	}
 	u.force = true
@@ -629,7 +676,8 @@ func TestUnjoinSaysWhatItWaitsForAndForceDoesNotWait(t *testing.T) {
 
 func TestUnjoinRefusesBeforeItChangesAnything(t *testing.T) {
 	member := func(mode clusterv1alpha1.ClusterSyncMode) client.Client {
-		return fakeHub(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{ID: "id-1", SyncMode: mode}})
+		return fakeHub(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"},
+			Spec: clusterv1alpha1.ClusterSpec{ID: "id-1", SyncMode: mode}})
 	}
 	dead := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -663,20 +711,29 @@ func TestGetClustersPrintsTheColumnsThatScriptsRead(t *testing.T) {
 	list := []clusterv1alpha1.Cluster{
 		{
 			ObjectMeta: metav1.ObjectMeta{Name: "m1", CreationTimestamp: metav1.NewTime(now.Add(-90 * time.Minute))},
-			Spec:       clusterv1alpha1.ClusterSpec{SyncMode: "Push", APIEndpoint: "https://m1", Zones: []string{"a", "b"}, Region: "eu"},
+			Spec: clusterv1alpha1.ClusterSpec{SyncMode: "Push", APIEndpoint: "https://m1", Zones: []string{"a", "b"},
+				Region: "eu"},
 			Status: clusterv1alpha1.ClusterStatus{KubernetesVersion: "v1.36.3",
-				APIEnablements: []clusterv1alpha1.APIEnablement{{GroupVersion: "apps.kruise.io/v1alpha1", Resources: []clusterv1alpha1.APIResource{{Kind: "CloneSet"}}}},
-				Conditions:     []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}},
+				APIEnablements: []clusterv1alpha1.APIEnablement{{GroupVersion: "apps.kruise.io/v1alpha1",
+					Resources: []clusterv1alpha1.APIResource{{Kind: "CloneSet"}}}},
+				Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}},
 		},
-		{ObjectMeta: metav1.ObjectMeta{Name: "m2", CreationTimestamp: metav1.NewTime(now)}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: "Push", Taints: []corev1.Taint{
-			{Key: "cluster.karmada.io/unschedulable", Effect: corev1.TaintEffectNoSchedule}, {Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "m2", CreationTimestamp: metav1.NewTime(now)},
+			Spec: clusterv1alpha1.ClusterSpec{SyncMode: "Push", Taints: []corev1.Taint{
+				{Key: "cluster.karmada.io/unschedulable", Effect: corev1.TaintEffectNoSchedule},
+				{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}}}},
 	}
 	for name, tc := range map[string]struct {
 		o    printers.PrintOptions
 		want [][]string
 	}{
-		"table": {printers.PrintOptions{}, [][]string{{"NAME", "VERSION", "MODE", "READY", "AGE", "TAINTS"}, {"m1", "v1.36.3", "Push", "True", "90m", "<none>"}, {"m2", "Push", "Unknown", "0s", "cluster.karmada.io/unschedulable:NoSchedule"}}},
-		"wide":  {printers.PrintOptions{Wide: true, NoHeaders: true}, [][]string{{"m1", "v1.36.3", "Push", "True", "90m", "<none>", "a,b", "eu", "<none>", "https://m1", "<none>", "v1alpha1"}, {"m2", "Push", "Unknown", "0s", "cluster.karmada.io/unschedulable:NoSchedule", "<none>", "<none>", "<none>", "<none>", "<none>", "<none>"}}},
+		"table": {printers.PrintOptions{}, [][]string{{"NAME", "VERSION", "MODE", "READY", "AGE", "TAINTS"},
+			{"m1", "v1.36.3", "Push", "True", "90m", "<none>"},
+			{"m2", "Push", "Unknown", "0s", "cluster.karmada.io/unschedulable:NoSchedule"}}},
+		"wide": {printers.PrintOptions{Wide: true, NoHeaders: true},
+			[][]string{{"m1", "v1.36.3", "Push", "True", "90m", "<none>", "a,b", "eu", "<none>", "https://m1", "<none>",
+				"v1alpha1"}, {"m2", "Push", "Unknown", "0s", "cluster.karmada.io/unschedulable:NoSchedule", "<none>", "<none>",
+				"<none>", "<none>", "<none>", "<none>"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -750,7 +807,8 @@ func TestTheHubIsFoundInOrder(t *testing.T) {
 	if _, err := host(hubFlags{kubeconfig: flag, context: "nope"}); err == nil || !strings.Contains(err.Error(), "nope") {
 		t.Errorf("a context that is not there: %v", err)
 	}
-	if _, err := host(hubFlags{kubeconfig: "/nowhere/kubeconfig"}); err == nil || !strings.Contains(err.Error(), "/nowhere/kubeconfig") {
+	if _, err := host(hubFlags{kubeconfig: "/nowhere/kubeconfig"}); err == nil ||
+		!strings.Contains(err.Error(), "/nowhere/kubeconfig") {
 		t.Errorf("a kubeconfig that is not there: %v", err)
 	}
 }

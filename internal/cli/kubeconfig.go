@@ -42,6 +42,7 @@ kubeconfig sets tls-server-name to a name that it contains. --tls-san of "argosy
 	}
 	storeFlags(cmd, &config, &file)
 	cmd.Flags().StringVar(&url, "server", "", "URL at which clients reach the hub (default: the hub's local address)")
-	cmd.Flags().StringVar(&to, "kubeconfig-out", "", "file to write to, readable only by its owner; an existing file is replaced")
+	cmd.Flags().StringVar(&to, "kubeconfig-out", "",
+		"file to write to, readable only by its owner; an existing file is replaced")
 	return cmd
 }

@@ -22,7 +22,8 @@ func TestAKubeconfigIsWrittenForItsOwnerAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if code := Main(t.Context(), []string{"argosy", "kubeconfig", "--data-dir", data, "--kubeconfig-out", to}, &out, &out); code != 0 {
+	if code := Main(t.Context(), []string{"argosy", "kubeconfig", "--data-dir", data, "--kubeconfig-out", to}, &out,
+		&out); code != 0 {
 		t.Fatal(out.String())
 	}
 	info, err := os.Stat(to)

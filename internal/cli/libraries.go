@@ -17,7 +17,8 @@ const servesAnnotation = "argosy.io/logs"
 // warnings prints what a server warns of, each once.
 var warnings = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true})
 
-// quietLibraries keeps what client libraries log off the terminal. An error of theirs comes back as an error, and is told once.
+// quietLibraries keeps what client libraries log off the terminal. An error of theirs comes back as an error, and is
+// told once.
 func quietLibraries() {
 	klog.SetLogger(logr.Discard())
 	controllerruntime.SetLogger(logr.Discard())

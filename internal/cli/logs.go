@@ -24,8 +24,8 @@ import (
 	"k8s.io/kubectl/pkg/util/completion"
 )
 
-// followed is how many logs of one cluster are followed at once, unless --max-log-requests says another number: kubectl's five are
-// for one cluster, of which a fleet has many.
+// followed is how many logs of one cluster are followed at once, unless --max-log-requests says another number:
+// kubectl's five are for one cluster, of which a fleet has many.
 const followed = 50
 
 // newLogs is kubectl's logs for a member, or for many at once.
@@ -43,7 +43,8 @@ KIND/NAME means all pods of the workload, each line with its pod; clusters witho
   argosy logs cloneset/web -n shop --all-clusters -f
   argosy logs -l app=web -n shop -C eu,us -f`
 	where.bind(cmd)
-	cmd.Flags().BoolVar(&where.all, "all-clusters", false, "print the logs of all clusters, each line prefixed with its cluster")
+	cmd.Flags().BoolVar(&where.all, "all-clusters", false,
+		"print the logs of all clusters, each line prefixed with its cluster")
 	kubectl := cmd.Run
 	cmd.Run = nil
 	cmd.ValidArgsFunction = silent(hub, completion.PodResourceNameAndContainerCompletionFunc)
@@ -77,8 +78,8 @@ KIND/NAME means all pods of the workload, each line with its pod; clusters witho
 	return cmd
 }
 
-// logsOf prints the logs of several places at once, each line with its place. What is wrong in one of them is told when it is
-// known, since the others may be followed for long.
+// logsOf prints the logs of several places at once, each line with its place. What is wrong in one of them is told when
+// it is known, since the others may be followed for long.
 func logsOf(cmd *cobra.Command, args []string, places []*place, streams genericiooptions.IOStreams) error {
 	var running sync.WaitGroup
 	var found found
@@ -158,7 +159,8 @@ func wholeLines(ctx context.Context, request rest.ResponseWrapper, out io.Writer
 	}
 }
 
-// podsOf is a selector of the pods of an object KIND/NAME whose kind kubectl does not know the pods of; empty for those it does.
+// podsOf is a selector of the pods of an object KIND/NAME whose kind kubectl does not know the pods of; empty for those
+// it does.
 func (p *place) podsOf(ctx context.Context, args []string) (string, error) {
 	if len(args) == 0 || strings.Count(args[0], "/") != 1 {
 		return "", nil
@@ -229,7 +231,8 @@ func selectorOf(u *unstructured.Unstructured) (string, error) {
 	if selector, _, _ := unstructured.NestedString(u.Object, "status", "labelSelector"); selector != "" {
 		return selector, nil
 	}
-	return "", fmt.Errorf("%s %q has no selector for its pods: name the pods, or select them with -l", u.GetKind(), u.GetName())
+	return "", fmt.Errorf("%s %q has no selector for its pods: name the pods, or select them with -l", u.GetKind(),
+		u.GetName())
 }
 
 // lines writes whole lines with a prefix, for many who share out.

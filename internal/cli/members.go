@@ -149,7 +149,8 @@ const (
 	scopeAll     = "all"
 )
 
-// bind takes --cluster for --clusters and the other way round, and --labels for --selector, as karmadactl's verbs differ in them.
+// bind takes --cluster for --clusters and the other way round, and --labels for --selector, as karmadactl's verbs
+// differ in them.
 func (s *scopeFlags) bind(cmd *cobra.Command, scopes ...string) {
 	if len(scopes) > 0 {
 		cmd.Flags().StringVarP(&s.scope, "operation-scope", "s", "", "control planes to query: "+strings.Join(scopes, ", ")+
@@ -167,8 +168,8 @@ func (s *scopeFlags) bind(cmd *cobra.Command, scopes ...string) {
 	})
 }
 
-// places are where to look, the hub first and the members in the order of the alphabet, or of the flag. members is the scope where
-// none is said.
+// places are where to look, the hub first and the members in the order of the alphabet, or of the flag. members is the
+// scope where none is said.
 func (s *scopeFlags) places(ctx context.Context, hub *hubFlags, members bool) ([]*place, error) {
 	scope := s.scope
 	switch {
@@ -239,8 +240,8 @@ func (s *scopeFlags) only(ctx context.Context, hub *hubFlags) (*place, error) {
 	return places[len(places)-1], nil
 }
 
-// newExec, newAttach and newDescribe are kubectl's, for members. The first two take their client configuration as kubectl's own
-// factory completes it, which NewMatchVersionFlags does.
+// newExec, newAttach and newDescribe are kubectl's, for members. The first two take their client configuration as
+// kubectl's own factory completes it, which NewMatchVersionFlags does.
 func newExec(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	in := &place{hubFlags: hub}
 	cmd := exec.NewCmdExec(cmdutil.NewFactory(cmdutil.NewMatchVersionFlags(in)), streams)
@@ -334,13 +335,15 @@ func (p *place) describe(cmd *cobra.Command, args []string, streams genericioopt
 // explain adds to an error where it is from. How a command in a pod ended is no error of the place.
 func (p *place) explain(err error) error {
 	var exit exitError
-	if err == nil || errors.As(err, &exit) || p.cluster == "" || strings.Contains(err.Error(), fmt.Sprintf("cluster %q", p.cluster)) {
+	if err == nil || errors.As(err, &exit) || p.cluster == "" ||
+		strings.Contains(err.Error(), fmt.Sprintf("cluster %q", p.cluster)) {
 		return err
 	}
 	return fmt.Errorf("cluster %q: %w", p.cluster, err)
 }
 
-// found folds what became of asking several places. That some of them have no such object is no error as long as one has.
+// found folds what became of asking several places. That some of them have no such object is no error as long as one
+// has.
 type found struct {
 	mu      sync.Mutex
 	any     bool

@@ -40,8 +40,10 @@ import (
 
 var (
 	definitionKind = membertest.Kind{GroupVersionKind: definition.GVK, Plural: "customresourcedefinitions"}
-	clusterKind    = membertest.Kind{GroupVersionKind: clusterv1alpha1.GroupVersion.WithKind("Cluster"), Plural: "clusters"}
-	leaseKind      = membertest.Kind{GroupVersionKind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Plural: "leases", Namespaced: true}
+	clusterKind    = membertest.Kind{GroupVersionKind: clusterv1alpha1.GroupVersion.WithKind("Cluster"),
+		Plural: "clusters"}
+	leaseKind = membertest.Kind{GroupVersionKind: coordinationv1.SchemeGroupVersion.WithKind("Lease"),
+		Plural: "leases", Namespaced: true}
 )
 
 // seeing is a hub that passes requests on to members, and the verbs that use it.
@@ -68,17 +70,23 @@ func see(t *testing.T, members map[string]*membertest.Server) *seeing {
 		api.Put(c)
 	}
 	store := fakeHub(objects...)
-	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
-	handler := proxy.Handler(proxy.Options{Hub: func() (client.Reader, error) { return store, nil }, Grants: acting.Of(access.Derive(
-		[]rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "see"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"}}}}},
-		[]rbacv1.ClusterRoleBinding{{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "see"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "alice"}}}}))}, api)
+	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+		GrouplessAPIPrefixes: sets.NewString("api")}
+	handler := proxy.Handler(proxy.Options{Hub: func() (client.Reader, error) { return store, nil },
+		Grants: acting.Of(access.Derive(
+			[]rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "see"},
+				Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"cluster.karmada.io"},
+					Resources: []string{"clusters/proxy"}}}}},
+			[]rbacv1.ClusterRoleBinding{{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "see"},
+				Subjects: []rbacv1.Subject{{Kind: "User", Name: "alice"}}}}))}, api)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, err := infos.NewRequestInfo(r)
 		if err != nil {
 			t.Error(err)
 		}
 		r.Header.Set("Authorization", "Bearer "+membertest.Token) // a client keeps its token where there is no TLS
-		handler.ServeHTTP(w, r.WithContext(request.WithUser(request.WithRequestInfo(r.Context(), info), &user.DefaultInfo{Name: "alice"})))
+		handler.ServeHTTP(w, r.WithContext(request.WithUser(request.WithRequestInfo(r.Context(), info),
+			&user.DefaultInfo{Name: "alice"})))
 	}))
 	t.Cleanup(server.Close)
 	s := &seeing{t: t, file: filepath.Join(t.TempDir(), "hub.kubeconfig"), api: api}
@@ -91,7 +99,8 @@ clusters: [{name: hub, cluster: {server: %q}}], users: [{name: alice, user: {tok
 }
 
 // run runs a verb and returns what it printed.
-func (s *seeing) run(verb func(*hubFlags, genericiooptions.IOStreams) *cobra.Command, stdin string, args ...string) (out, errOut string, err error) {
+func (s *seeing) run(verb func(*hubFlags, genericiooptions.IOStreams) *cobra.Command, stdin string,
+	args ...string) (out, errOut string, err error) {
 	s.t.Helper()
 	hub := &hubFlags{kubeconfig: s.file}
 	var o, e safe
@@ -124,7 +133,8 @@ func pod(name string) *corev1.Pod {
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning}}
 }
 
-var kruiseSets = membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}, Plural: "clonesets", Namespaced: true}
+var kruiseSets = membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1",
+	Kind: "CloneSet"}, Plural: "clonesets", Namespaced: true}
 
 // runs is a member in which a CloneSet has pods with these logs.
 func runs(t *testing.T, logs map[string]string) *membertest.Server {
@@ -135,15 +145,18 @@ func runs(t *testing.T, logs map[string]string) *membertest.Server {
 		k.Log["shop/"+name] = text
 	}
 	m.Put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet",
-		"metadata": map[string]any{"namespace": "shop", "name": "web"}, "spec": map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}}}}})
+		"metadata": map[string]any{"namespace": "shop", "name": "web"},
+		"spec":     map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}}}}})
 	m.Behave(k.Serve)
 	return m
 }
 
 func TestLogsOfTheFleetSayWhereEachLineIsFrom(t *testing.T) {
 	t.Parallel()
-	eu, us, jp := runs(t, map[string]string{"web-1": "one\ntwo", "web-2": "three\n"}), runs(t, map[string]string{"web-3": "four\n"}), membertest.New(t)
-	all := []string{"[eu] [pod/web-1/app] one", "[eu] [pod/web-1/app] two", "[eu] [pod/web-2/app] three", "[us] [pod/web-3/app] four"}
+	eu, us, jp := runs(t, map[string]string{"web-1": "one\ntwo", "web-2": "three\n"}),
+		runs(t, map[string]string{"web-3": "four\n"}), membertest.New(t)
+	all := []string{"[eu] [pod/web-1/app] one", "[eu] [pod/web-1/app] two", "[eu] [pod/web-2/app] three",
+		"[us] [pod/web-3/app] four"}
 	for name, c := range map[string]struct {
 		args []string
 		down bool
@@ -159,10 +172,14 @@ func TestLogsOfTheFleetSayWhereEachLineIsFrom(t *testing.T) {
 		"of one cluster as kubectl":     {args: []string{"web-3", "-C", "us"}, want: []string{"four"}},
 		"a workload in one cluster":     {args: []string{"cloneset/web", "--cluster", "us"}, want: []string{"four"}},
 		"one that is nowhere":           {args: []string{"web-9", "--all-clusters"}, err: `cluster "eu": `},
-		"one that does not answer":      {args: []string{"cloneset/web", "--all-clusters"}, down: true, want: all, err: `the logs of cluster "down" are not complete`},
-		"no cluster named":              {args: []string{"web-3"}, err: "name the cluster with --cluster, or use --all-clusters"},
-		"both":                          {args: []string{"web-3", "--all-clusters", "-C", "eu"}, err: "cannot be used together"},
-		"another cluster":               {args: []string{"web-3", "-C", "xx"}, err: `there is no cluster "xx": the fleet has eu, jp, us`},
+		"one that does not answer": {args: []string{"cloneset/web", "--all-clusters"}, down: true, want: all,
+			err: `the logs of cluster "down" are not complete`},
+		"no cluster named": {args: []string{"web-3"},
+			err: "name the cluster with --cluster, or use --all-clusters"},
+		"both": {args: []string{"web-3", "--all-clusters", "-C", "eu"},
+			err: "cannot be used together"},
+		"another cluster": {args: []string{"web-3", "-C", "xx"},
+			err: `there is no cluster "xx": the fleet has eu, jp, us`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +189,8 @@ func TestLogsOfTheFleetSayWhereEachLineIsFrom(t *testing.T) {
 			}
 			follow := make(chan string)
 			close(follow)
-			for m, logs := range map[*membertest.Server]map[string]string{eu: {"shop/web-1": "one\ntwo", "shop/web-2": "three\n"}, us: {"shop/web-3": "four\n"}} {
+			for m, logs := range map[*membertest.Server]map[string]string{eu: {"shop/web-1": "one\ntwo",
+				"shop/web-2": "three\n"}, us: {"shop/web-3": "four\n"}} {
 				m.Behave((&membertest.Kubelet{Log: logs, Follow: follow}).Serve)
 			}
 			out, errOut, err := see(t, members).run(newLogs, "", c.args...)
@@ -215,14 +233,18 @@ func TestACommandRunsInAPodOfAMember(t *testing.T) {
 		err   string
 		code  int
 	}{
-		"a command":          {args: []string{"web-1", "--cluster", "eu", "--", "date", "-u"}, want: `shop/web-1 ["date" "-u"] `},
-		"with what is typed": {args: []string{"web-1", "-C", "eu", "-i", "--", "cat"}, stdin: "typed", want: `shop/web-1 ["cat"] typed`},
-		"with the scope":     {args: []string{"web-1", "-s", "members", "-C", "eu", "--", "date"}, want: `shop/web-1 ["date"] `},
-		"one that fails":     {args: []string{"web-1", "-C", "eu", "--", "false"}, want: `shop/web-1 ["false"] `, err: "command terminated with exit code 7", code: 7},
-		"no such pod":        {args: []string{"web-9", "-C", "eu", "--", "date"}, err: `cluster "eu": `},
-		"a silent cluster":   {args: []string{"web-1", "-C", "down", "--", "date"}, err: `cluster "down" is not reachable`},
-		"no cluster":         {args: []string{"web-1", "--", "date"}, err: "name the cluster with --cluster"},
-		"two clusters":       {args: []string{"web-1", "-C", "eu,down", "--", "date"}, err: "name one cluster"},
+		"a command": {args: []string{"web-1", "--cluster", "eu", "--", "date", "-u"},
+			want: `shop/web-1 ["date" "-u"] `},
+		"with what is typed": {args: []string{"web-1", "-C", "eu", "-i", "--", "cat"}, stdin: "typed",
+			want: `shop/web-1 ["cat"] typed`},
+		"with the scope": {args: []string{"web-1", "-s", "members", "-C", "eu", "--", "date"},
+			want: `shop/web-1 ["date"] `},
+		"one that fails": {args: []string{"web-1", "-C", "eu", "--", "false"}, want: `shop/web-1 ["false"] `,
+			err: "command terminated with exit code 7", code: 7},
+		"no such pod":      {args: []string{"web-9", "-C", "eu", "--", "date"}, err: `cluster "eu": `},
+		"a silent cluster": {args: []string{"web-1", "-C", "down", "--", "date"}, err: `cluster "down" is not reachable`},
+		"no cluster":       {args: []string{"web-1", "--", "date"}, err: "name the cluster with --cluster"},
+		"two clusters":     {args: []string{"web-1", "-C", "eu,down", "--", "date"}, err: "name one cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -262,28 +284,35 @@ func TestObjectsOfSeveralClustersSayWhereTheyAreFrom(t *testing.T) {
 	if err != nil || out != "web-2" {
 		t.Errorf("of one that is in one cluster: %q, %v", out, err)
 	}
-	if _, _, err = s.run(newGet, "", "pod", "web-9", "-s", "members"); err == nil || strings.Count(err.Error(), "not found") != 2 {
+	if _, _, err = s.run(newGet, "", "pod", "web-9", "-s", "members"); err == nil ||
+		strings.Count(err.Error(), "not found") != 2 {
 		t.Errorf("of one that is nowhere: %v", err)
 	}
-	if _, _, err = s.run(newGet, "", "pods", "-s", "fleet"); err == nil || !strings.Contains(err.Error(), "karmada, members or all") {
+	if _, _, err = s.run(newGet, "", "pods", "-s", "fleet"); err == nil ||
+		!strings.Contains(err.Error(), "karmada, members or all") {
 		t.Errorf("of a scope that is none: %v", err)
 	}
 }
 
 func TestClustersThatLackTheObjectOrItsKindAreSkipped(t *testing.T) {
 	eu, us := runs(t, map[string]string{"web-1": ""}), membertest.New(t)
-	eu.Put(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}})
+	eu.Put(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}})
 	s := see(t, map[string]*membertest.Server{"eu": eu, "us": us})
-	if out, _, err := s.run(newGet, "", "cloneset", "web", "-s", "members", "-o", "name"); err != nil || !strings.Contains(out, "web") {
+	if out, _, err := s.run(newGet, "", "cloneset", "web", "-s", "members", "-o", "name"); err != nil ||
+		!strings.Contains(out, "web") {
 		t.Errorf("get of a kind that one cluster serves: %q, %v", out, err)
 	}
-	if _, _, err := s.run(newGet, "", "things", "-s", "members"); err == nil || strings.Count(err.Error(), `the server doesn't have a resource type "things"`) != 2 {
+	if _, _, err := s.run(newGet, "", "things", "-s", "members"); err == nil ||
+		strings.Count(err.Error(), `the server doesn't have a resource type "things"`) != 2 {
 		t.Errorf("get of a kind that no cluster serves: %v", err)
 	}
-	if out, _, err := s.run(newDescribe, "", "configmap", "settings", "-s", "members", "--show-events=false"); err != nil || !strings.Contains(out, "settings") {
+	if out, _, err := s.run(newDescribe, "", "configmap", "settings", "-s", "members",
+		"--show-events=false"); err != nil || !strings.Contains(out, "settings") {
 		t.Errorf("describe of an object in one cluster: %q, %v", out, err)
 	}
-	if _, _, err := s.run(newDescribe, "", "configmap", "nowhere", "-s", "members"); err == nil || strings.Count(err.Error(), "not found") != 2 {
+	if _, _, err := s.run(newDescribe, "", "configmap", "nowhere", "-s", "members"); err == nil ||
+		strings.Count(err.Error(), "not found") != 2 {
 		t.Errorf("describe of an object that is nowhere: %v", err)
 	}
 }
@@ -296,13 +325,15 @@ func TestOnlyAnAnswerOfThePlaceSaysThatItLacksAnObject(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"no object":                      {"eu", fmt.Errorf("cluster: %w", apierrors.NewNotFound(pods, "web")), true},
-		"no kind":                        {"eu", &notServedError{schema.GroupKind{Kind: "things"}}, true},
-		"no object, several times":       {"eu", utilerrors.NewAggregate([]error{apierrors.NewNotFound(pods, "a"), apierrors.NewNotFound(pods, "b")}), true},
-		"no object, and another failure": {"eu", utilerrors.NewAggregate([]error{apierrors.NewNotFound(pods, "a"), errors.New("no")}), false},
-		"no cluster":                     {"eu", missing, false},
-		"no cluster, asked of the hub":   {"", missing, true},
-		"a text":                         {"eu", errors.New(`Error from server (NotFound): pods "web" not found`), false},
+		"no object": {"eu", fmt.Errorf("cluster: %w", apierrors.NewNotFound(pods, "web")), true},
+		"no kind":   {"eu", &notServedError{schema.GroupKind{Kind: "things"}}, true},
+		"no object, several times": {"eu",
+			utilerrors.NewAggregate([]error{apierrors.NewNotFound(pods, "a"), apierrors.NewNotFound(pods, "b")}), true},
+		"no object, and another failure": {"eu",
+			utilerrors.NewAggregate([]error{apierrors.NewNotFound(pods, "a"), errors.New("no")}), false},
+		"no cluster":                   {"eu", missing, false},
+		"no cluster, asked of the hub": {"", missing, true},
+		"a text":                       {"eu", errors.New(`Error from server (NotFound): pods "web" not found`), false},
 	} {
 		if got := (&place{cluster: c.at}).lacks(c.err); got != c.want {
 			t.Errorf("%s: lacks the object: %t, want %t", name, got, c.want)
@@ -330,7 +361,8 @@ func TestAMembersRowsSayTheirClusterAndWhetherTheyAreManaged(t *testing.T) {
 		"pods":       {&place{cluster: "eu"}, "Pod", "Name Cluster Ready: web eu 2/2, web eu 2/2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Ready"}}, Rows: []metav1.TableRow{row(true), row(false)}}
+			table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Ready"}},
+				Rows: []metav1.TableRow{row(true), row(false)}}
 			addColumns(table, c.at, c.kind != "Pod")
 			got := strings.ReplaceAll(titles(table), "\t", " ") + ":"
 			for i, r := range table.Rows {

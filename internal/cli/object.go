@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// oneObject takes one object as arguments, as KIND NAME or KIND/NAME; example is such an object, for who gave another thing.
+// oneObject takes one object as arguments, as KIND NAME or KIND/NAME; example is such an object, for who gave another
+// thing.
 func oneObject(example string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == 1 && strings.Count(args[0], "/") == 1 || len(args) == 2 {

@@ -62,17 +62,20 @@ func describeOrphans(all []orphan) string {
 }
 
 const (
-	// pageSize bounds what one answer of a member or the hub holds, askedAtOnce how many kinds a member is asked for at once.
+	// pageSize bounds what one answer of a member or the hub holds, askedAtOnce how many kinds a member is asked for at
+	// once.
 	pageSize    = 500
 	askedAtOnce = 4
 )
 
 // transient are kinds that no template is of, and of which members have many.
-var transient = map[schema.GroupResource]bool{{Resource: "events"}: true, {Group: "events.k8s.io", Resource: "events"}: true,
-	{Group: "coordination.k8s.io", Resource: "leases"}: true, {Resource: "componentstatuses"}: true, {Group: "metrics.k8s.io", Resource: "pods"}: true}
+var transient = map[schema.GroupResource]bool{{Resource: "events"}: true,
+	{Group: "events.k8s.io", Resource: "events"}:       true,
+	{Group: "coordination.k8s.io", Resource: "leases"}: true, {Resource: "componentstatuses"}: true,
+	{Group: "metrics.k8s.io", Resource: "pods"}: true}
 
-// orphansOf asks members for the metadata of what is marked as the hub's there, and keeps what has no Work. An error names the clusters that
-// could not be asked wholly; what was found beside it is right.
+// orphansOf asks members for the metadata of what is marked as the hub's there, and keeps what has no Work. An error
+// names the clusters that could not be asked wholly; what was found beside it is right.
 func orphansOf(ctx context.Context, hub *rest.Config, clusterNames []string) ([]orphan, error) {
 	var mu sync.Mutex
 	var all []orphan
@@ -91,7 +94,8 @@ func orphansOf(ctx context.Context, hub *rest.Config, clusterNames []string) ([]
 	}
 	asking.Wait()
 	slices.SortFunc(all, func(a, b orphan) int {
-		return cmp.Or(strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+		return cmp.Or(strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.Namespace, b.Namespace),
+			strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
 	})
 	return all, errors.Join(failed...)
 }
@@ -121,7 +125,8 @@ func orphansIn(ctx context.Context, hub, through *rest.Config, cluster string) (
 			continue
 		}
 		for _, r := range list.APIResources {
-			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "delete") || transient[schema.GroupResource{Group: gv.Group, Resource: r.Name}] {
+			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "delete") ||
+				transient[schema.GroupResource{Group: gv.Group, Resource: r.Name}] {
 				continue
 			}
 			resources = append(resources, listed{gv.WithResource(r.Name), r.Kind})
@@ -139,7 +144,8 @@ func orphansIn(ctx context.Context, hub, through *rest.Config, cluster string) (
 		return nil, err
 	}
 	works := map[string]bool{}
-	err = eachPage(ctx, own.Resource(workv1alpha1.GroupVersion.WithResource("works")).Namespace(names.ExecutionSpace(cluster)), "", func(m *metav1.PartialObjectMetadata) {
+	err = eachPage(ctx, own.Resource(workv1alpha1.GroupVersion.WithResource("works")).Namespace(
+		names.ExecutionSpace(cluster)), "", func(m *metav1.PartialObjectMetadata) {
 		works[m.Name] = true
 	})
 	if err != nil {
@@ -171,7 +177,8 @@ type listed struct {
 	kind string
 }
 
-// markedIn are the objects of some resources that are marked as the hub's in a member. An error names what could not be listed.
+// markedIn are the objects of some resources that are marked as the hub's in a member. An error names what could not be
+// listed.
 func markedIn(ctx context.Context, members metadata.Interface, cluster string, resources []listed) ([]orphan, error) {
 	var mu sync.Mutex
 	var marked []orphan
@@ -197,23 +204,26 @@ func markedIn(ctx context.Context, members metadata.Interface, cluster string, r
 
 func markedOf(ctx context.Context, c metadata.Interface, r listed, cluster string) ([]orphan, error) {
 	var found []orphan
-	err := eachPage(ctx, c.Resource(r.GroupVersionResource), workv1alpha2.ManagedLabel+"=true", func(m *metav1.PartialObjectMetadata) {
-		u := &unstructured.Unstructured{Object: map[string]any{}}
-		u.SetLabels(m.Labels)
-		u.SetAnnotations(m.Annotations)
-		u.SetOwnerReferences(m.OwnerReferences)
-		if work, ok := execute.WorkOf(u, cluster); ok {
-			found = append(found, orphan{Cluster: cluster, APIVersion: r.GroupVersion().String(), Kind: r.kind, Namespace: m.Namespace, Name: m.Name,
-				UID: m.UID, Work: work.Name, resource: r.GroupVersionResource})
-		}
-	})
+	err := eachPage(ctx, c.Resource(r.GroupVersionResource), workv1alpha2.ManagedLabel+"=true",
+		func(m *metav1.PartialObjectMetadata) {
+			u := &unstructured.Unstructured{Object: map[string]any{}}
+			u.SetLabels(m.Labels)
+			u.SetAnnotations(m.Annotations)
+			u.SetOwnerReferences(m.OwnerReferences)
+			if work, ok := execute.WorkOf(u, cluster); ok {
+				found = append(found, orphan{Cluster: cluster, APIVersion: r.GroupVersion().String(), Kind: r.kind,
+					Namespace: m.Namespace, Name: m.Name,
+					UID: m.UID, Work: work.Name, resource: r.GroupVersionResource})
+			}
+		})
 	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 		return found, nil // the kind has just gone, or is no kind of objects
 	}
 	return found, err
 }
 
-func eachPage(ctx context.Context, r metadata.ResourceInterface, selector string, f func(*metav1.PartialObjectMetadata)) error {
+func eachPage(ctx context.Context, r metadata.ResourceInterface, selector string,
+	f func(*metav1.PartialObjectMetadata)) error {
 	for o := (metav1.ListOptions{LabelSelector: selector, Limit: pageSize}); ; {
 		page, err := r.List(ctx, o)
 		if err != nil {
@@ -259,7 +269,8 @@ func (f *orphanFlags) find(ctx context.Context, hub *hubFlags, kind, name string
 	}
 	all, err := orphansOf(ctx, config, asked)
 	return slices.DeleteFunc(all, func(o orphan) bool {
-		return hub.namespace != "" && o.Namespace != hub.namespace || name != "" && o.Name != name || kind != "" && !isKind(kind, o)
+		return hub.namespace != "" && o.Namespace != hub.namespace || name != "" && o.Name != name || kind != "" &&
+			!isKind(kind, o)
 	}), err
 }
 
@@ -312,10 +323,12 @@ func (f *orphanFlags) print(cmd *cobra.Command, hub *hubFlags, output string) er
 
 func printOrphans(out io.Writer, all []orphan) error {
 	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
-		{Name: "Cluster", Type: "string"}, {Name: "Namespace", Type: "string"}, {Name: "Kind", Type: "string"}, {Name: "Name", Type: "string"},
+		{Name: "Cluster", Type: "string"}, {Name: "Namespace", Type: "string"}, {Name: "Kind", Type: "string"},
+		{Name: "Name", Type: "string"},
 	}}
 	for _, o := range all {
-		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{o.Cluster, orNone(o.Namespace), o.Kind, o.Name}, Object: runtime.RawExtension{}})
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{o.Cluster, orNone(o.Namespace), o.Kind, o.Name},
+			Object: runtime.RawExtension{}})
 	}
 	return printTable(out, table, printers.PrintOptions{})
 }
@@ -362,7 +375,8 @@ objects in the namespace or of the kind.`,
 				if err := printOrphans(cmd.OutOrStdout(), found); err != nil {
 					return err
 				}
-				return fmt.Errorf("%s would be deleted in their clusters: use --yes to delete them", text.Count(len(found), "object"))
+				return fmt.Errorf("%s would be deleted in their clusters: use --yes to delete them",
+					text.Count(len(found), "object"))
 			}
 			config, err := hub.ToRESTConfig()
 			if err != nil {
@@ -396,7 +410,8 @@ func (o *orphan) delete(ctx context.Context, hub *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	_, err = own.Resource(workv1alpha1.GroupVersion.WithResource("works")).Namespace(names.ExecutionSpace(o.Cluster)).Get(ctx, o.Work, metav1.GetOptions{})
+	_, err = own.Resource(workv1alpha1.GroupVersion.WithResource("works")).Namespace(names.ExecutionSpace(o.Cluster)).Get(
+		ctx, o.Work, metav1.GetOptions{})
 	if err == nil {
 		return errors.New("the hub manages it now: delete its template")
 	}
@@ -408,6 +423,7 @@ func (o *orphan) delete(ctx context.Context, hub *rest.Config) error {
 		return err
 	}
 	background := metav1.DeletePropagationBackground
-	err = there.Resource(o.resource).Namespace(o.Namespace).Delete(ctx, o.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &o.UID}, PropagationPolicy: &background})
+	err = there.Resource(o.resource).Namespace(o.Namespace).Delete(ctx, o.Name,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &o.UID}, PropagationPolicy: &background})
 	return client.IgnoreNotFound(err)
 }

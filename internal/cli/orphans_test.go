@@ -18,13 +18,17 @@ import (
 
 // What is being deleted with its Work may go between two looks: it was never the hub's without a Work.
 func TestWhatGoesWithItsWorkIsNoOrphan(t *testing.T) {
-	configMaps := membertest.Kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Plural: "configmaps", Namespaced: true}
-	works := membertest.Kind{GroupVersionKind: workv1alpha1.GroupVersion.WithKind("Work"), Plural: "works", Namespaced: true}
+	configMaps := membertest.Kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Plural: "configmaps",
+		Namespaced: true}
+	works := membertest.Kind{GroupVersionKind: workv1alpha1.GroupVersion.WithKind("Work"), Plural: "works",
+		Namespaced: true}
 	member := membertest.New(t, configMaps)
 	for _, name := range []string{"left", "going"} {
-		member.Put(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name,
-			Labels:      map[string]string{workv1alpha2.ManagedLabel: "true"},
-			Annotations: map[string]string{workv1alpha2.WorkNamespaceAnnotation: "karmada-es-eu", workv1alpha2.WorkNameAnnotation: name}}})
+		member.Put(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name,
+				Labels: map[string]string{workv1alpha2.ManagedLabel: "true"},
+				Annotations: map[string]string{workv1alpha2.WorkNamespaceAnnotation: "karmada-es-eu",
+					workv1alpha2.WorkNameAnnotation: name}}})
 	}
 	s := see(t, map[string]*membertest.Server{"eu": member})
 	s.api.Serve(works)
@@ -34,7 +38,8 @@ func TestWhatGoesWithItsWorkIsNoOrphan(t *testing.T) {
 		}
 		return false
 	})
-	out, said, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newOrphans(hub) }, "")
+	out, said, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newOrphans(hub) },
+		"")
 	if err != nil || !strings.Contains(out, "left") || strings.Contains(out, "going") {
 		t.Errorf("%s%s (%v), want the object alone that has no Work", out, said, err)
 	}
@@ -42,7 +47,8 @@ func TestWhatGoesWithItsWorkIsNoOrphan(t *testing.T) {
 
 func TestOfAllOrphansThoseAreLeftOutThatTakeOthersAlong(t *testing.T) {
 	of := func(group, resource, kind, name string) orphan {
-		return orphan{Kind: kind, Name: name, resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}}
+		return orphan{Kind: kind, Name: name, resource: schema.GroupVersionResource{Group: group, Version: "v1",
+			Resource: resource}}
 	}
 	rest, left := withoutHolders([]orphan{
 		of("", "namespaces", "Namespace", "shop"),

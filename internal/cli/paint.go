@@ -32,7 +32,8 @@ func (m *colorMode) Set(s string) error {
 	return nil
 }
 
-// colors says whether a command is to write in color. By itself it does so on a terminal that has colors, unless the user has NO_COLOR set.
+// colors says whether a command is to write in color. By itself it does so on a terminal that has colors, unless the
+// user has NO_COLOR set.
 func colors(cmd *cobra.Command, out io.Writer) bool {
 	if f := cmd.Flag("color"); f != nil && f.Value.String() != colorModes[0] {
 		return f.Value.String() == "always"
@@ -63,8 +64,8 @@ func (c color) paint(s string) string {
 	return string(c) + s + plain
 }
 
-// A painter colors what is written to it by what it says: what is wrong red, what asks for a look yellow, what is well green. It reads
-// lines that are laid out already, so that no color counts into the width of a column.
+// A painter colors what is written to it by what it says: what is wrong red, what asks for a look yellow, what is well
+// green. It reads lines that are laid out already, so that no color counts into the width of a column.
 type painter struct {
 	out io.Writer
 	on  bool

@@ -13,7 +13,8 @@ var escape = regexp.MustCompile("\x1b\\[[0-9]*m")
 
 // marked shows colors as people can read them.
 func marked(s string) string {
-	return strings.NewReplacer(string(red), "<red>", string(green), "<green>", string(yellow), "<yellow>", plain, "</>").Replace(s)
+	return strings.NewReplacer(string(red), "<red>", string(green), "<green>", string(yellow), "<yellow>", plain,
+		"</>").Replace(s)
 }
 
 func TestColorsSayWhatIsWrongAndWhatIsWell(t *testing.T) {
@@ -75,7 +76,8 @@ func TestColorIsForTerminalsUnlessTheUserSaysOtherwise(t *testing.T) {
 			t.Setenv("NO_COLOR", c.noColor)
 			root := newRoot("argosy")
 			var got bool
-			root.AddCommand(&cobra.Command{Use: "probe", Run: func(cmd *cobra.Command, _ []string) { got = colors(cmd, &bytes.Buffer{}) }})
+			root.AddCommand(&cobra.Command{Use: "probe",
+				Run: func(cmd *cobra.Command, _ []string) { got = colors(cmd, &bytes.Buffer{}) }})
 			root.SetArgs(append([]string{"probe"}, c.args...))
 			if err := root.Execute(); err != nil {
 				t.Fatal(err)

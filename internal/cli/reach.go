@@ -19,8 +19,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member"
 )
 
-// reach asks the hub for the API group that every hub serves, so that a wrong address or missing credentials are told in one sentence,
-// before anything else is tried.
+// reach asks the hub for the API group that every hub serves, so that a wrong address or missing credentials are told
+// in one sentence, before anything else is tried.
 func reach(config *rest.Config) error {
 	config = rest.CopyConfig(config)
 	config.Timeout = requestTimeout
@@ -57,10 +57,12 @@ func unusable(config *rest.Config, err error) error {
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err) && anonymous(config):
 		return &sentence{fmt.Sprintf("not authorized at the hub %s: the kubeconfig has no valid credentials for it; use the one that `argosy up` wrote, or ask an administrator of the hub for one", host), err}
 	case apierrors.IsNotFound(err):
-		return notHub(host, "it does not serve the API group "+clusterv1alpha1.GroupVersion.Group, errors.Join(errPlainCluster, err))
+		return notHub(host, "it does not serve the API group "+clusterv1alpha1.GroupVersion.Group,
+			errors.Join(errPlainCluster, err))
 	case apierrors.IsForbidden(err):
 		return nil // it answers as an API server does, and whoever asks for more is told more
-	case errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err):
+	case errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 &&
+		!apierrors.IsTooManyRequests(err):
 		return notHub(host, "it responds: "+err.Error(), err) // as an HTTPS server does when it is asked by HTTP
 	case errors.As(err, &status):
 		return &sentence{fmt.Sprintf("the hub at %s cannot serve requests now: %s; try again when it is ready: `argosy status` shows the reason", host, err), errors.Join(errNotServing, err)}
@@ -85,8 +87,8 @@ type sentence struct {
 func (s *sentence) Error() string { return s.text }
 func (s *sentence) Unwrap() error { return s.err }
 
-// cause says in a few words why a request got no answer: the innermost error, without the request and the addresses that are told anyway. timeout is
-// how long an answer was waited for.
+// cause says in a few words why a request got no answer: the innermost error, without the request and the addresses
+// that are told anyway. timeout is how long an answer was waited for.
 func cause(err error, timeout time.Duration) string {
 	var request *url.Error
 	var dns *net.DNSError
@@ -109,5 +111,6 @@ func cause(err error, timeout time.Duration) string {
 
 func timedOut(err error) bool {
 	var netErr net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &netErr) && netErr.Timeout()
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &netErr) &&
+		netErr.Timeout()
 }

@@ -27,7 +27,8 @@ func TestEveryVerbSaysWhyAHubCannotBeUsed(t *testing.T) {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(code)
-			_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(code), Reason: reason, Message: message})
+			_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+				Status: "Failure", Code: int32(code), Reason: reason, Message: message})
 		}
 	}
 	for story, tc := range map[string]struct {
@@ -35,14 +36,22 @@ func TestEveryVerbSaysWhyAHubCannotBeUsed(t *testing.T) {
 		trusted bool
 		want    string
 	}{
-		"nobody listens":             {trusted: true, want: "is not responding: connection refused; check that it is running"},
-		"a plain cluster":            {answer(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource"), true, "is not an Argosy hub: it does not serve the API group cluster.karmada.io; check --kubeconfig"},
-		"no credentials":             {answer(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized"), true, "not authorized at the hub "},
-		"no credentials, and anyone": {answer(http.StatusForbidden, metav1.StatusReasonForbidden, `forbidden: User "system:anonymous" cannot get path "/apis"`), true, "not authorized at the hub "},
-		"it starts":                  {answer(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "the server is starting"), true, "cannot serve requests now: the server is starting"},
-		"a server of something else": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, true, "is not an Argosy hub: it responds, but not as a Kubernetes API server"},
-		"HTTPS is spoken there":      {answer(http.StatusBadRequest, "", "Client sent an HTTP request to an HTTPS server."), true, "is not an Argosy hub: it responds: "},
-		"another authority":          {answer(http.StatusOK, "", ""), false, "is not trusted: "},
+		"nobody listens": {trusted: true,
+			want: "is not responding: connection refused; check that it is running"},
+		"a plain cluster": {answer(http.StatusNotFound, metav1.StatusReasonNotFound,
+			"the server could not find the requested resource"), true,
+			"is not an Argosy hub: it does not serve the API group cluster.karmada.io; check --kubeconfig"},
+		"no credentials": {answer(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized"), true,
+			"not authorized at the hub "},
+		"no credentials, and anyone": {answer(http.StatusForbidden, metav1.StatusReasonForbidden,
+			`forbidden: User "system:anonymous" cannot get path "/apis"`), true, "not authorized at the hub "},
+		"it starts": {answer(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable,
+			"the server is starting"), true, "cannot serve requests now: the server is starting"},
+		"a server of something else": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") },
+			true, "is not an Argosy hub: it responds, but not as a Kubernetes API server"},
+		"HTTPS is spoken there": {answer(http.StatusBadRequest, "", "Client sent an HTTP request to an HTTPS server."),
+			true, "is not an Argosy hub: it responds: "},
+		"another authority": {answer(http.StatusOK, "", ""), false, "is not trusted: "},
 	} {
 		t.Run(story, func(t *testing.T) {
 			api := httptest.NewUnstartedServer(tc.hub)
@@ -56,15 +65,18 @@ func TestEveryVerbSaysWhyAHubCannotBeUsed(t *testing.T) {
 			kubeconfig := filepath.Join(t.TempDir(), "hub.kubeconfig")
 			cluster := clientcmdapi.Cluster{Server: api.URL, InsecureSkipTLSVerify: tc.trusted}
 			data, err := json.Marshal(clientcmdapi.Config{APIVersion: "v1", Kind: "Config", CurrentContext: "c",
-				Clusters: []clientcmdapi.NamedCluster{{Name: "c", Cluster: cluster}}, Contexts: []clientcmdapi.NamedContext{{Name: "c", Context: clientcmdapi.Context{Cluster: "c"}}}})
+				Clusters: []clientcmdapi.NamedCluster{{Name: "c", Cluster: cluster}},
+				Contexts: []clientcmdapi.NamedContext{{Name: "c", Context: clientcmdapi.Context{Cluster: "c"}}}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := os.WriteFile(kubeconfig, data, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			for _, args := range [][]string{{"status"}, {"get", "clusters"}, {"get", "pods", "-C", "eu"}, {"why", "deployment/web"}, {"unjoin", "eu"}, {"orphans"},
-				{"simulate", "--cluster-down", "eu"}, {"rollout", "status", "cloneset/web"}, {"addons", "list"}, {"logs", "web", "-C", "eu"}} {
+			for _, args := range [][]string{{"status"}, {"get", "clusters"}, {"get", "pods", "-C", "eu"},
+				{"why", "deployment/web"}, {"unjoin", "eu"}, {"orphans"},
+				{"simulate", "--cluster-down", "eu"}, {"rollout", "status", "cloneset/web"}, {"addons", "list"},
+				{"logs", "web", "-C", "eu"}} {
 				var out, errOut bytes.Buffer
 				if story == "it starts" && args[0] == "status" {
 					code := Main(t.Context(), []string{"argosy", "status", "--kubeconfig", kubeconfig}, &out, &errOut)
@@ -73,10 +85,12 @@ func TestEveryVerbSaysWhyAHubCannotBeUsed(t *testing.T) {
 					}
 					continue
 				}
-				if code := Main(t.Context(), append(append([]string{"argosy"}, args...), "--kubeconfig", kubeconfig), &out, &errOut); code != 1 {
+				if code := Main(t.Context(), append(append([]string{"argosy"}, args...), "--kubeconfig", kubeconfig), &out,
+					&errOut); code != 1 {
 					t.Errorf("%v ended with %d", args, code)
 				}
-				if got := errOut.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, tc.want) || !strings.Contains(got, api.URL) {
+				if got := errOut.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, tc.want) ||
+					!strings.Contains(got, api.URL) {
 					t.Errorf("%v says %q, want one line with %q", args, got, tc.want)
 				}
 			}
@@ -88,7 +102,8 @@ func TestTheCauseOfNoAnswerIsWhatItWas(t *testing.T) {
 	for want, err := range map[string]error{
 		"no such host":        &net.DNSError{Name: "hub", Err: "no such host", IsNotFound: true},
 		"no answer within 5s": &net.DNSError{Name: "hub", Err: "i/o timeout", IsTimeout: true},
-		"the name hub cannot be resolved: server misbehaving": &net.DNSError{Name: "hub", Err: "server misbehaving", IsTemporary: true},
+		"the name hub cannot be resolved: server misbehaving": &net.DNSError{Name: "hub", Err: "server misbehaving",
+			IsTemporary: true},
 		"connection refused": syscall.ECONNREFUSED,
 	} {
 		if got := cause(&url.Error{Op: "Get", URL: "https://hub", Err: err}, 5*time.Second); got != want {

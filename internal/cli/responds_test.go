@@ -9,15 +9,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Unjoin says of a member that is not responding that everything stays there: untrue of one that only refuses this request.
+// Unjoin says of a member that is not responding that everything stays there: untrue of one that only refuses this
+// request.
 func TestAMemberThatRefusesARequestIsResponding(t *testing.T) {
 	for story, tc := range map[string]struct {
 		code   int
 		causes string
 		silent bool
 	}{
-		"it answers":                               {code: http.StatusOK},
-		"it does not answer the hub":               {code: http.StatusServiceUnavailable, causes: `{"reason": "ClusterNotReachable"}`, silent: true},
+		"it answers": {code: http.StatusOK},
+		"it does not answer the hub": {code: http.StatusServiceUnavailable,
+			causes: `{"reason": "ClusterNotReachable"}`, silent: true},
 		"there is no token to act as users with":   {code: http.StatusServiceUnavailable},
 		"too many requests are on their way to it": {code: http.StatusTooManyRequests},
 		"this user may not ask":                    {code: http.StatusForbidden},

@@ -112,7 +112,8 @@ func restoreStateOf(ctx context.Context, c client.Client) (restoreState, error) 
 			if errors.Join(err, errSpace) != nil {
 				continue
 			}
-			s.Held = append(s.Held, heldWork{Cluster: cluster, Kind: manifest.GetKind(), Namespace: manifest.GetNamespace(), Name: manifest.GetName(),
+			s.Held = append(s.Held, heldWork{Cluster: cluster, Kind: manifest.GetKind(), Namespace: manifest.GetNamespace(),
+				Name:  manifest.GetName(),
 				Since: held.LastTransitionTime, Message: held.Message, Accepted: execute.Accepted(w), work: w})
 		}
 		if o.Continue = page.Continue; o.Continue == "" {
@@ -127,7 +128,8 @@ func (s *restoreState) count(ctx context.Context, c client.Client, said string) 
 		return nil
 	}
 	if err := json.Unmarshal([]byte(said), &s.Unseen); err != nil {
-		return fmt.Errorf("read annotation %s of ConfigMap %s/%s: %w", execute.UnseenAnnotation, names.System, execute.RestoreMark, err)
+		return fmt.Errorf("read annotation %s of ConfigMap %s/%s: %w", execute.UnseenAnnotation, names.System,
+			execute.RestoreMark, err)
 	}
 	s.Counted, s.notReady = true, map[string]bool{}
 	for name := range s.Unseen {
@@ -140,11 +142,12 @@ func (s *restoreState) count(ctx context.Context, c client.Client, said string) 
 	return nil
 }
 
-// seenPatience is how long `accept --all` waits for the hub to look at what it has not looked at yet; a variable for tests.
+// seenPatience is how long `accept --all` waits for the hub to look at what it has not looked at yet; a variable for
+// tests.
 var seenPatience = 15 * time.Second
 
-// seen is the state once the hub has looked at all, or the last one before patience ends: a hub that has just started sees its clusters as
-// not Ready for a moment.
+// seen is the state once the hub has looked at all, or the last one before patience ends: a hub that has just started
+// sees its clusters as not Ready for a moment.
 func seen(ctx context.Context, c client.Client, patience time.Duration) (s restoreState, err error) {
 	waited := wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(context.Context) (bool, error) {
 		s, err = restoreStateOf(ctx, c)
@@ -186,7 +189,8 @@ func newRestoreStatus(hub *hubFlags) *cobra.Command {
 				return nil
 			}
 			if s.Backup != nil {
-				fmt.Fprintf(out, "The hub was restored %s from a backup of %s (%s).\n", s.Backup["restored"], s.Backup["taken"], s.Backup["file"])
+				fmt.Fprintf(out, "The hub was restored %s from a backup of %s (%s).\n", s.Backup["restored"], s.Backup["taken"],
+					s.Backup["file"])
 			}
 			unseen := s.unseen()
 			if unseen != "" {
@@ -200,11 +204,15 @@ func newRestoreStatus(hub *hubFlags) *cobra.Command {
 				fmt.Fprintln(out, "Nothing is held. `argosy restore accept --all` ends the restore.")
 				return nil
 			}
-			table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Cluster", Type: "string"}, {Name: "Namespace", Type: "string"},
-				{Name: "Kind", Type: "string"}, {Name: "Name", Type: "string"}, {Name: "Held since", Type: "string"}, {Name: "Why", Type: "string"}}}
+			table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Cluster", Type: "string"},
+				{Name: "Namespace", Type: "string"},
+				{Name: "Kind", Type: "string"}, {Name: "Name", Type: "string"}, {Name: "Held since", Type: "string"},
+				{Name: "Why", Type: "string"}}}
 			for i := range s.Held {
 				h := &s.Held[i]
-				table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{h.Cluster, orNone(h.Namespace), h.Kind, h.Name, h.Since.UTC().Format(time.RFC3339), h.why()}})
+				table.Rows = append(table.Rows,
+					metav1.TableRow{Cells: []any{h.Cluster, orNone(h.Namespace), h.Kind, h.Name, h.Since.UTC().Format(time.RFC3339),
+						h.why()}})
 			}
 			return printTable(out, table, printers.PrintOptions{})
 		},
@@ -259,7 +267,9 @@ checked since the restore, for example in a cluster that is not responding. Obje
 				if !all && !h.meant(kind, name, namespace, only) {
 					continue
 				}
-				patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, workv1alpha2.AcceptRestoredAnnotation, execute.Acceptance(h.work)))
+				patch := client.RawPatch(types.MergePatchType,
+					fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, workv1alpha2.AcceptRestoredAnnotation,
+						execute.Acceptance(h.work)))
 				if err := c.Patch(cmd.Context(), h.work, patch); client.IgnoreNotFound(err) != nil {
 					return fmt.Errorf("accept %s %s in cluster %q: %w", h.Kind, h.Name, h.Cluster, err)
 				}
@@ -272,7 +282,8 @@ checked since the restore, for example in a cluster that is not responding. Obje
 			if !all {
 				return nil
 			}
-			err = c.Delete(cmd.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: names.System, Name: execute.RestoreMark}})
+			err = c.Delete(cmd.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: names.System,
+				Name: execute.RestoreMark}})
 			if apierrors.IsNotFound(err) {
 				return nil
 			}
@@ -283,7 +294,8 @@ checked since the restore, for example in a cluster that is not responding. Obje
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "accept everything that is held, and end the restore")
-	cmd.Flags().BoolVar(&force, "force", false, "with --all, also accept Works that the hub has not checked since the restore")
+	cmd.Flags().BoolVar(&force, "force", false,
+		"with --all, also accept Works that the hub has not checked since the restore")
 	cmd.Flags().StringSliceVarP(&only, "clusters", "C", nil, "clusters to apply this to (default: all)")
 	return cmd
 }

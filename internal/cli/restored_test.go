@@ -21,12 +21,14 @@ func TestARestoreIsNotOverWhileAClusterHasNotAnswered(t *testing.T) {
 	patience := seenPatience
 	seenPatience = time.Millisecond
 	t.Cleanup(func() { seenPatience = patience })
-	works := membertest.Kind{GroupVersionKind: workv1alpha1.GroupVersion.WithKind("Work"), Plural: "works", Namespaced: true}
+	works := membertest.Kind{GroupVersionKind: workv1alpha1.GroupVersion.WithKind("Work"), Plural: "works",
+		Namespaced: true}
 	restored := func(unseen string) *seeing {
 		s := see(t, map[string]*membertest.Server{"eu": membertest.New(t)})
 		s.api.Serve(works)
 		mark := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: names.System, Name: execute.RestoreMark}, Data: map[string]string{"file": "b", "restored": "now", "taken": "then"}}
+			ObjectMeta: metav1.ObjectMeta{Namespace: names.System, Name: execute.RestoreMark},
+			Data:       map[string]string{"file": "b", "restored": "now", "taken": "then"}}
 		if unseen != "" {
 			mark.Annotations = map[string]string{execute.UnseenAnnotation: unseen}
 		}
@@ -37,19 +39,23 @@ func TestARestoreIsNotOverWhileAClusterHasNotAnswered(t *testing.T) {
 		return s.api.Object(membertest.ConfigMap, names.System, execute.RestoreMark) != nil
 	}
 	accept := func(s *seeing, args ...string) (string, error) {
-		out, said, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newRestoreAccept(hub) }, "", args...)
+		out, said, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command {
+			return newRestoreAccept(hub)
+		}, "", args...)
 		return out + said, err
 	}
 
 	s := restored(`{"eu":3}`)
-	out, _, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newRestoreStatus(hub) }, "")
+	out, _, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newRestoreStatus(hub) },
+		"")
 	if err != nil || !strings.Contains(out, "Not checked yet: 3 in eu (not Ready).") {
 		t.Errorf("status says %s (%v)", out, err)
 	}
 	if strings.Contains(out, "accept --all") {
 		t.Errorf("status names what is refused: %s", out)
 	}
-	if out, err := accept(s, "--all"); err == nil || !strings.Contains(err.Error(), "3 in eu (not Ready)") || !strings.Contains(err.Error(), "--force") || !stands(s) {
+	if out, err := accept(s, "--all"); err == nil || !strings.Contains(err.Error(), "3 in eu (not Ready)") ||
+		!strings.Contains(err.Error(), "--force") || !stands(s) {
 		t.Errorf("%s (%v), want it refused and the restore to stand: %t", out, err, stands(s))
 	}
 	if out, err := accept(s, "--force", "configmap", "c"); err == nil || !strings.Contains(err.Error(), "--all") {
@@ -68,7 +74,8 @@ func TestARestoreIsNotOverWhileAClusterHasNotAnswered(t *testing.T) {
 	}
 
 	s = restored("three")
-	if out, err := accept(s, "--all"); err == nil || !strings.Contains(err.Error(), execute.UnseenAnnotation) || !stands(s) {
+	if out, err := accept(s, "--all"); err == nil || !strings.Contains(err.Error(), execute.UnseenAnnotation) ||
+		!stands(s) {
 		t.Errorf("%s (%v), want what cannot be read refused", out, err)
 	}
 	if state := (&restoreState{Backup: map[string]string{}}); state.unseen() == "" {
@@ -81,7 +88,8 @@ func TestRestoreStatusShowsTheCauseWithoutTheAdvice(t *testing.T) {
 		return &heldWork{Message: "held after a restore of the hub: ConfigMap c in cluster eu: it differs. To apply the hub's state: accept",
 			work: &workv1alpha1.Work{Status: workv1alpha1.WorkStatus{Conditions: conditions}}}
 	}
-	failure := metav1.Condition{Type: workv1alpha1.WorkFailure, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonRestored, Message: "it differs"}
+	failure := metav1.Condition{Type: workv1alpha1.WorkFailure, Status: metav1.ConditionTrue,
+		Reason: workv1alpha1.ReasonRestored, Message: "it differs"}
 	if got := held(failure).why(); got != "it differs" {
 		t.Errorf("the cause is %q", got)
 	}

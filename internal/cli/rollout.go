@@ -57,20 +57,26 @@ func newRollout(hub *hubFlags) *cobra.Command {
 			},
 		}
 		if use == "approve" {
-			sub.Flags().StringSliceVar(&r.clusters, "clusters", nil, "approve the step of a Kruise Rollout only in these clusters, separated by commas (default: all clusters that wait)")
+			sub.Flags().StringSliceVar(&r.clusters, "clusters", nil,
+				"approve the step of a Kruise Rollout only in these clusters, separated by commas (default: all clusters that wait)")
 		}
 		return sub
 	}
 	cmd.AddCommand(
-		verb("status", "Show progress per cluster, and the stage", "", func(ctx context.Context, r *rolling) error { return r.status(ctx) }),
+		verb("status", "Show progress per cluster, and the stage", "", func(ctx context.Context, r *rolling) error {
+			return r.status(ctx)
+		}),
 		verb("approve", "Approve the current stage, or the current step of a Kruise Rollout", `Approves the stage at which a rollout in stages waits now. The approval is written on the template, with the stage and the revision of the
 template. It covers neither later stages nor the next revision.
 
 Of a Kruise Rollout, it approves the step at which it waits now, in every cluster where it waits, or in those named. The approval is
 written on the Rollout of the hub, with the step and the revision that each cluster reported, and the hub carries it out in the members. It
 covers neither later steps nor the next rollout. Run it again for clusters that reach the step later.`, func(ctx context.Context, r *rolling) error { return r.approve(ctx) }),
-		verb("pause", "Pause the rollout in all clusters", "", func(ctx context.Context, r *rolling) error { return r.pause(ctx, true) }),
-		verb("resume", "Resume the rollout in all clusters", `Resumes a paused rollout in all clusters. A rollout in stages that is not paused, but waits after a stage, is approved.`,
+		verb("pause", "Pause the rollout in all clusters", "", func(ctx context.Context, r *rolling) error {
+			return r.pause(ctx, true)
+		}),
+		verb("resume", "Resume the rollout in all clusters",
+			`Resumes a paused rollout in all clusters. A rollout in stages that is not paused, but waits after a stage, is approved.`,
 			func(ctx context.Context, r *rolling) error { return r.resume(ctx) }),
 	)
 	return cmd
@@ -144,9 +150,11 @@ func (t told) replicaCells(generation int64) []any {
 	return cells
 }
 
-// all are the clusters that have the template, or are to, by name, and what their binding says of statuses that are stale.
+// all are the clusters that have the template, or are to, by name, and what their binding says of statuses that are
+// stale.
 func (r *rolling) all(ctx context.Context) (all []told, stale string, err error) {
-	b, _, err := scope.BindingFor(ctx, r.client, r.template.GroupVersionKind().GroupKind(), r.template.GetNamespace(), r.template.GetName())
+	b, _, err := scope.BindingFor(ctx, r.client, r.template.GroupVersionKind().GroupKind(), r.template.GetNamespace(),
+		r.template.GetName())
 	if err != nil {
 		return nil, "", err
 	}
@@ -155,7 +163,8 @@ func (r *rolling) all(ctx context.Context) (all []told, stale string, err error)
 	}
 	r.conditions = b.BindingStatus().Conditions
 	var outages aggregate.Outages
-	if c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.StatusCurrent); c != nil && c.Status == metav1.ConditionFalse {
+	if c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.StatusCurrent); c != nil &&
+		c.Status == metav1.ConditionFalse {
 		stale = c.Message
 		// Who may not list clusters sees what the binding says, and no more.
 		if known, err := clusters(ctx, r.client, nil, ""); err == nil {
@@ -169,7 +178,8 @@ func (r *rolling) all(ctx context.Context) (all []told, stale string, err error)
 	}
 	seen := map[string]bool{}
 	for _, item := range b.BindingStatus().AggregatedStatus {
-		t := told{cluster: item.ClusterName, applied: item.Applied, health: string(item.Health), outage: outages[item.ClusterName]}
+		t := told{cluster: item.ClusterName, applied: item.Applied, health: string(item.Health),
+			outage: outages[item.ClusterName]}
 		if item.Status != nil {
 			if err := json.Unmarshal(item.Status.Raw, &t.status); err != nil {
 				return nil, "", fmt.Errorf("read the status from cluster %q: %w", item.ClusterName, err)
@@ -251,7 +261,8 @@ func (r *rolling) resume(ctx context.Context) error {
 	if _, _, err := r.all(ctx); err != nil {
 		return err
 	}
-	if stage, ok := fleet.ReportedStage(r.conditions, r.template.GetGeneration()); ok && stage.State != fleet.StageWaiting {
+	if stage, ok := fleet.ReportedStage(r.conditions, r.template.GetGeneration()); ok &&
+		stage.State != fleet.StageWaiting {
 		fmt.Fprintf(r.out, "%s is already resumed: %s\n", objectName(r.template), stage)
 		return nil
 	}
@@ -281,7 +292,8 @@ func (r *rolling) approveStage(ctx context.Context) error {
 	// The hub also writes this object. A retry approves the stage and the revision that were shown, and no others.
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		err := r.patch(ctx, map[string]any{"metadata": map[string]any{"resourceVersion": r.template.GetResourceVersion(),
-			"annotations": map[string]any{fleet.StageAnnotation: fleet.Approval{Stage: int64(stage.Number), Revision: revision}.String()}}})
+			"annotations": map[string]any{fleet.StageAnnotation: fleet.Approval{Stage: int64(stage.Number),
+				Revision: revision}.String()}}})
 		if !apierrors.IsConflict(err) {
 			return err
 		}
@@ -290,7 +302,8 @@ func (r *rolling) approveStage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(r.out, "%s: stage %d of %d is approved for revision %s\n", objectName(r.template), stage.Number, stage.Of, revision)
+	fmt.Fprintf(r.out, "%s: stage %d of %d is approved for revision %s\n", objectName(r.template), stage.Number, stage.Of,
+		revision)
 	return nil
 }
 
@@ -311,7 +324,8 @@ func (r *rolling) approve(ctx context.Context) error {
 		seen[t.cluster] = rollout.ProgressOf(t.status)
 	}
 	var approved []string
-	// The hub also writes this object. A retry reads only the annotation again: it approves the steps that were shown, and no later ones.
+	// The hub also writes this object. A retry reads only the annotation again: it approves the steps that were shown, and
+	// no later ones.
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		value, clusters, err := rollout.Approve(r.template.GetAnnotations()[rollout.ApprovedAnnotation], seen, r.clusters)
 		if err != nil {
@@ -319,7 +333,8 @@ func (r *rolling) approve(ctx context.Context) error {
 		}
 		approved = clusters
 		err = r.patch(ctx, map[string]any{"metadata": map[string]any{
-			"resourceVersion": r.template.GetResourceVersion(), "annotations": map[string]any{rollout.ApprovedAnnotation: value}}})
+			"resourceVersion": r.template.GetResourceVersion(),
+			"annotations":     map[string]any{rollout.ApprovedAnnotation: value}}})
 		if !apierrors.IsConflict(err) {
 			return err
 		}
@@ -333,7 +348,8 @@ func (r *rolling) approve(ctx context.Context) error {
 	}
 	for _, t := range all {
 		if p := seen[t.cluster]; !slices.Contains(approved, t.cluster) && len(r.clusters) == 0 {
-			fmt.Fprintf(r.out, "%s: not waiting for an approval in cluster %s (%s)\n", objectName(r.template), t.cluster, orNone(p.State))
+			fmt.Fprintf(r.out, "%s: not waiting for an approval in cluster %s (%s)\n", objectName(r.template), t.cluster,
+				orNone(p.State))
 		}
 	}
 	return nil
@@ -363,7 +379,8 @@ func (r *rolling) pause(ctx context.Context, paused bool) error {
 	return nil
 }
 
-// patch merges a patch into the template. A patch with a resourceVersion is a conflict if the template has changed since.
+// patch merges a patch into the template. A patch with a resourceVersion is a conflict if the template has changed
+// since.
 func (r *rolling) patch(ctx context.Context, patch map[string]any) error {
 	raw, err := json.Marshal(patch)
 	if err == nil {

@@ -25,9 +25,11 @@ func TestRolloutCommandsSucceedWhileTheHubWritesStatus(t *testing.T) {
 	template.SetName("web")
 	binding := &workv1alpha2.ResourceBinding{}
 	binding.Namespace, binding.Name = "shop", names.Binding(rollout.Kind.Kind, "web")
-	binding.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "rollouts.kruise.io/v1beta1", Kind: "Rollout", Namespace: "shop", Name: "web"}
-	binding.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Status: &runtime.RawExtension{
-		Raw: []byte(`{"canaryStatus": {"currentStepIndex": 1, "currentStepState": "StepPaused", "canaryRevision": "a"}}`)}}}
+	binding.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "rollouts.kruise.io/v1beta1", Kind: "Rollout",
+		Namespace: "shop", Name: "web"}
+	binding.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1",
+		Status: &runtime.RawExtension{
+			Raw: []byte(`{"canaryStatus": {"currentStepIndex": 1, "currentStepState": "StepPaused", "canaryRevision": "a"}}`)}}}
 	s := runtime.NewScheme()
 	if err := workv1alpha2.AddToScheme(s); err != nil {
 		t.Fatal(err)
@@ -40,8 +42,10 @@ func TestRolloutCommandsSucceedWhileTheHubWritesStatus(t *testing.T) {
 	}
 	for name, run := range commands {
 		written := 0
-		hub := fake.NewClientBuilder().WithScheme(s).WithObjects(template.DeepCopy(), binding.DeepCopy()).WithInterceptorFuncs(interceptor.Funcs{
-			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		hub := fake.NewClientBuilder().WithScheme(s).WithObjects(template.DeepCopy(),
+			binding.DeepCopy()).WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch,
+				opts ...client.PatchOption) error {
 				if written++; written == 1 {
 					now := template.DeepCopy()
 					if err := c.Get(ctx, client.ObjectKeyFromObject(now), now); err != nil {

@@ -47,31 +47,41 @@ func TestRolloutApprovesStageOfOneRevision(t *testing.T) {
 		clusters         []string
 		approval, prints string
 	}{
-		"approve a stage that waits": {run: approve, condition: waiting, approval: `{"stage":2,"revision":"` + revision + `"}`, prints: "stage 2 of 4 is approved"},
-		"resume a stage that waits":  {run: resume, condition: waiting, approval: `{"stage":2,"revision":"` + revision + `"}`, prints: "stage 2 of 4 is approved"},
-		"approve a stage in progress": {run: approve, condition: fleet.Stage{Number: 2, Of: 4, State: fleet.StageInProgress}.Condition(5),
-			prints: "not waiting for an approval: stage 2 of 4 is in progress"},
-		"resume a stage in progress": {run: resume, condition: fleet.Stage{Number: 2, Of: 4, State: fleet.StageInProgress}.Condition(5),
-			prints: "already resumed: stage 2 of 4 is in progress"},
-		"approve a stage of an earlier template":     {run: approve, condition: fleet.Stage{Number: 2, Of: 4, State: fleet.StageWaiting}.Condition(4), prints: "has not reported the stage"},
-		"approve in some clusters":                   {run: approve, condition: waiting, clusters: []string{"m1"}, prints: "omit --clusters"},
+		"approve a stage that waits": {run: approve, condition: waiting, approval: `{"stage":2,"revision":"` + revision +
+			`"}`, prints: "stage 2 of 4 is approved"},
+		"resume a stage that waits": {run: resume, condition: waiting, approval: `{"stage":2,"revision":"` + revision + `"}`,
+			prints: "stage 2 of 4 is approved"},
+		"approve a stage in progress": {run: approve,
+			condition: fleet.Stage{Number: 2, Of: 4, State: fleet.StageInProgress}.Condition(5),
+			prints:    "not waiting for an approval: stage 2 of 4 is in progress"},
+		"resume a stage in progress": {run: resume,
+			condition: fleet.Stage{Number: 2, Of: 4, State: fleet.StageInProgress}.Condition(5),
+			prints:    "already resumed: stage 2 of 4 is in progress"},
+		"approve a stage of an earlier template": {run: approve,
+			condition: fleet.Stage{Number: 2, Of: 4, State: fleet.StageWaiting}.Condition(4),
+			prints:    "has not reported the stage"},
+		"approve in some clusters": {run: approve, condition: waiting, clusters: []string{"m1"},
+			prints: "omit --clusters"},
 		"resume a paused template approves no stage": {run: resume, condition: waiting, paused: true, prints: "is resumed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stored := template.DeepCopy()
 			if c.paused {
-				if err := unstructured.SetNestedField(stored.Object, true, "spec", "updateStrategy", "rollingUpdate", "paused"); err != nil {
+				if err := unstructured.SetNestedField(stored.Object, true, "spec", "updateStrategy", "rollingUpdate",
+					"paused"); err != nil {
 					t.Fatal(err)
 				}
 			}
 			binding := &workv1alpha2.ResourceBinding{}
 			binding.Namespace, binding.Name = "shop", names.Binding(gvk.Kind, "web")
-			binding.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: template.GetAPIVersion(), Kind: gvk.Kind, Namespace: "shop", Name: "web"}
+			binding.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: template.GetAPIVersion(), Kind: gvk.Kind,
+				Namespace: "shop", Name: "web"}
 			binding.Status.Conditions = []metav1.Condition{c.condition}
 			written := 0
 			hub := fake.NewClientBuilder().WithScheme(s).WithObjects(stored, binding).WithInterceptorFuncs(interceptor.Funcs{
 				// The first write meets a change of the image.
-				Patch: func(ctx context.Context, cl client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+				Patch: func(ctx context.Context, cl client.WithWatch, obj client.Object, patch client.Patch,
+					opts ...client.PatchOption) error {
 					if written++; written == 1 {
 						now := template.DeepCopy()
 						if err := cl.Get(ctx, client.ObjectKeyFromObject(now), now); err != nil {
@@ -113,7 +123,8 @@ func TestRolloutApprovesStageOfOneRevision(t *testing.T) {
 
 func TestRolloutStatusShowsStageOfTheTemplate(t *testing.T) {
 	waiting := []metav1.Condition{fleet.Stage{Number: 1, Of: 3, State: fleet.StageWaiting}.Condition(2)}
-	if got := stageLine(waiting, 2); !strings.HasPrefix(got, "Stage 1 of 3 is complete and waits for an approval: ") || !strings.Contains(got, "argosy rollout approve") {
+	if got := stageLine(waiting, 2); !strings.HasPrefix(got, "Stage 1 of 3 is complete and waits for an approval: ") ||
+		!strings.Contains(got, "argosy rollout approve") {
 		t.Errorf("the line is %q", got)
 	}
 	if got := stageLine(waiting, 3); !strings.Contains(got, "not reported the stage of the current template") {

@@ -14,11 +14,12 @@ func TestRolloutStatusCountsReplicasOfTheObservedGenerationOnly(t *testing.T) {
 		status  map[string]any
 		updated int64
 	}{
-		"the member observed the change":          {status(4, 7, 7), 3},
-		"its controller has not observed it yet":  {status(4, 7, 6), 0},
-		"the member has not got the change yet":   {status(3, 6, 6), 0},
-		"the member does not report a generation": {map[string]any{"replicas": 3.0, "updatedReplicas": 3.0, "readyReplicas": 2.0}, 3},
-		"there is no status yet":                  {nil, 0},
+		"the member observed the change":         {status(4, 7, 7), 3},
+		"its controller has not observed it yet": {status(4, 7, 6), 0},
+		"the member has not got the change yet":  {status(3, 6, 6), 0},
+		"the member does not report a generation": {map[string]any{"replicas": 3.0, "updatedReplicas": 3.0,
+			"readyReplicas": 2.0}, 3},
+		"there is no status yet": {nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := []any{"eu", "Healthy", int64(3), c.updated, int64(2)}

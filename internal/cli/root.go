@@ -1,4 +1,5 @@
-// Package cli is the argosy command: one file per verb. A verb reads flags and prints; what it does is in the package it calls.
+// Package cli is the argosy command: one file per verb. A verb reads flags and prints; what it does is in the package
+// it calls.
 package cli
 
 import (
@@ -84,8 +85,8 @@ func Main(ctx context.Context, args []string, out, errOut io.Writer) int {
 	return 0
 }
 
-// newRoot is the command under the name it was called by: karmadactl for scripts written for that, kubectl-NAME as a kubectl
-// plugin, argosy otherwise.
+// newRoot is the command under the name it was called by: karmadactl for scripts written for that, kubectl-NAME as a
+// kubectl plugin, argosy otherwise.
 func newRoot(path string) *cobra.Command {
 	name := strings.TrimSuffix(filepath.Base(path), ".exe")
 	use := "argosy"
@@ -106,7 +107,8 @@ func newRoot(path string) *cobra.Command {
 	hub := &hubFlags{calledBy: use}
 	hub.bind(root.PersistentFlags())
 	color := colorMode(colorModes[0])
-	root.PersistentFlags().Var(&color, "color", "color output: "+strings.Join(colorModes, ", ")+"; auto enables color on a terminal unless NO_COLOR is set")
+	root.PersistentFlags().Var(&color, "color", "color output: "+strings.Join(colorModes, ", ")+
+		"; auto enables color on a terminal unless NO_COLOR is set")
 	root.AddCommand(verbs(hub)...)
 	root.SetFlagErrorFunc(flagError)
 	showVersion(root)

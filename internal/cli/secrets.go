@@ -144,7 +144,8 @@ func changeEncryption(cmd *cobra.Command, hub *hubFlags, what string) error {
 		request = request.Param(what, "")
 	}
 	if answer, err := request.DoRaw(ctx); err != nil {
-		if text := strings.TrimSpace(string(answer)); text != "" && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
+		if text := strings.TrimSpace(string(answer)); text != "" &&
+			(apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
 			return errors.New(text)
 		}
 		return fmt.Errorf("ask the hub: %w", refusal(answer, err))
@@ -219,7 +220,8 @@ func printEncryption(out io.Writer, s server.EncryptionStatus) {
 	}
 	fmt.Fprintln(out)
 	if s.Unreadable > 0 {
-		fmt.Fprintf(out, "%d cannot be decrypted with any key: restore the store and the pki folder from the same backup\n", s.Unreadable)
+		fmt.Fprintf(out, "%d cannot be decrypted with any key: restore the store and the pki folder from the same backup\n",
+			s.Unreadable)
 	}
 	if s.Step != "" {
 		fmt.Fprintf(out, "Now: %s\n", s.Step)

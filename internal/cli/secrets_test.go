@@ -21,12 +21,14 @@ func TestWhoMayNotSeeHowSecretsAreKeptIsToldSo(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
-		fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","code":403,"reason":"Forbidden","message":%q}`, why)
+		fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","code":403,"reason":"Forbidden","message":%q}`,
+			why)
 		return true
 	})
 	for _, args := range []string{"status", "rotate-key", "rewrite"} {
 		verb := func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newSecrets(hub) }
-		if _, _, err := s.run(verb, "", args); err == nil || !strings.Contains(err.Error(), "ask the hub how it encrypts secrets: "+why) {
+		if _, _, err := s.run(verb, "", args); err == nil ||
+			!strings.Contains(err.Error(), "ask the hub how it encrypts secrets: "+why) {
 			t.Errorf("secrets %s ends with %v", args, err)
 		}
 	}

@@ -74,8 +74,10 @@ func newSim() *cobra.Command {
 	flags := cmd.Flags()
 	flags.IntVar(&members, "members", 2, "number of member clusters")
 	flags.IntVar(&nodes, "nodes", 3, "number of fake nodes in each")
-	flags.StringVar(&release, "openkruise", "1.8", "OpenKruise release to simulate, which determines the versions of its kinds: 1.8, 1.9 or 1.10")
-	flags.StringVar(&kubeconfig, "kubeconfig-out", "", "kubeconfig file to write, with a context per member (default: in the folder of --dir)")
+	flags.StringVar(&release, "openkruise", "1.8",
+		"OpenKruise release to simulate, which determines the versions of its kinds: 1.8, 1.9 or 1.10")
+	flags.StringVar(&kubeconfig, "kubeconfig-out", "",
+		"kubeconfig file to write, with a context per member (default: in the folder of --dir)")
 	flags.StringVar(&dir, "dir", "", "folder for the members' data, reused by a later run (default: a temporary folder)")
 	return cmd
 }
@@ -89,7 +91,8 @@ func describe(out io.Writer, fleet *sim.Fleet, kubeconfig string) {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d MiB\n", m.Name, m.Name, m.Server, m.Nodes, m.PID(), m.RSS()>>20)
 	}
 	_ = table.Flush()
-	fmt.Fprintf(out, "\nInspect one:\n  kubectl --kubeconfig %s --context %s get nodes\n\nJoin them to a hub:\n", kubeconfig, fleet.Members()[0].Name)
+	fmt.Fprintf(out, "\nInspect one:\n  kubectl --kubeconfig %s --context %s get nodes\n\nJoin them to a hub:\n",
+		kubeconfig, fleet.Members()[0].Name)
 	for _, m := range fleet.Members() {
 		fmt.Fprintf(out, "  argosy join %s --cluster-kubeconfig %s --cluster-context %s\n", m.Name, kubeconfig, m.Name)
 	}

@@ -54,19 +54,24 @@ a result, not an error; with --fail-on-unplaced the exit code is 1.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd, hub) },
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&s.files, "filename", "f", nil, "file or folder with templates, policies, overrides or clusters to apply in the simulation; - is standard input")
+	flags.StringArrayVarP(&s.files, "filename", "f", nil,
+		"file or folder with templates, policies, overrides or clusters to apply in the simulation; - is standard input")
 	flags.StringSliceVar(&s.down, "cluster-down", nil, "clusters that stop responding, comma-separated")
 	flags.StringSliceVar(&s.drained, "cluster-drained", nil, "clusters that are drained, comma-separated")
 	flags.StringSliceVar(&s.removed, "cluster-removed", nil, "clusters that leave the fleet, comma-separated")
-	flags.StringSliceVar(&s.unhealthy, "unhealthy", nil, "clusters in which workloads with application failover are unhealthy, comma-separated")
-	flags.StringArrayVar(&s.taints, "taint", nil, "CLUSTER=KEY:EFFECT or CLUSTER=KEY=VALUE:EFFECT, a taint put on a cluster")
+	flags.StringSliceVar(&s.unhealthy, "unhealthy", nil,
+		"clusters in which workloads with application failover are unhealthy, comma-separated")
+	flags.StringArrayVar(&s.taints, "taint", nil,
+		"CLUSTER=KEY:EFFECT or CLUSTER=KEY=VALUE:EFFECT, a taint put on a cluster")
 	flags.StringArrayVar(&s.scale, "scale", nil, "[NAMESPACE/]KIND/NAME=N, a workload and its replicas")
 	flags.StringVar(&s.fleet, "fleet", "", "file with the fleet to simulate on, instead of the hub's")
 	flags.StringVar(&s.scheduler, "scheduler-name", "", "name of the scheduler, as in argosy up (default: the hub's)")
-	flags.StringSliceVar(&s.plugins, "plugins", nil, "scheduler plugins to run, as in argosy up: * enables all, -NAME disables one (default: the hub's)")
+	flags.StringSliceVar(&s.plugins, "plugins", nil,
+		"scheduler plugins to run, as in argosy up: * enables all, -NAME disables one (default: the hub's)")
 	flags.StringVarP(&s.output, "output", "o", "", "output format: json, or a table if empty")
 	flags.BoolVar(&s.all, "all", false, "also show workloads that do not change (JSON always has them)")
-	flags.BoolVar(&s.failOnUnplaced, "fail-on-unplaced", false, "exit with code 1 if a workload cannot be placed or a cluster is over its capacity")
+	flags.BoolVar(&s.failOnUnplaced, "fail-on-unplaced", false,
+		"exit with code 1 if a workload cannot be placed or a cluster is over its capacity")
 	cmd.AddCommand(newSimulateRecord(hub))
 	return cmd
 }
@@ -98,14 +103,16 @@ func (s *simulation) run(cmd *cobra.Command, hub *hubFlags) error {
 		flush()
 	}
 	if err == nil && s.failOnUnplaced && !report.Summary.Fits() {
-		err = fmt.Errorf("workloads that do not fit: %d, clusters that lack room: %d", report.Summary.Unplaced, report.Summary.ShortClusters)
+		err = fmt.Errorf("workloads that do not fit: %d, clusters that lack room: %d", report.Summary.Unplaced,
+			report.Summary.ShortClusters)
 	}
 	return err
 }
 
 // change is what is asked about; all that cannot be read is said at once.
 func (s *simulation) change(in io.Reader, namespace string) (simulate.Change, error) {
-	c := simulate.Change{Namespace: namespace, Down: s.down, Drained: s.drained, Removed: s.removed, Unhealthy: s.unhealthy}
+	c := simulate.Change{Namespace: namespace, Down: s.down, Drained: s.drained, Removed: s.removed,
+		Unhealthy: s.unhealthy}
 	var errs []error
 	for _, text := range s.taints {
 		t, err := simulate.ParseTaint(text)
@@ -130,7 +137,8 @@ func (s *simulation) change(in io.Reader, namespace string) (simulate.Change, er
 	return c, err
 }
 
-func (s *simulation) load(ctx context.Context, in io.Reader, hub *hubFlags, c simulate.Change) (*simulate.Fleet, []string, error) {
+func (s *simulation) load(ctx context.Context, in io.Reader, hub *hubFlags,
+	c simulate.Change) (*simulate.Fleet, []string, error) {
 	if s.fleet != "" {
 		objects, err := readObjects(in, s.fleet)
 		if err != nil {
@@ -211,7 +219,8 @@ same file. For thousands of workloads, -o json is faster to read.`,
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "yaml", "output format: yaml, or json with one object per line")
-	cmd.Flags().StringSliceVar(&kinds, "kinds", nil, "record templates of these kinds too, such as statefulsets.apps, for policies that do not exist yet")
+	cmd.Flags().StringSliceVar(&kinds, "kinds", nil,
+		"record templates of these kinds too, such as statefulsets.apps, for policies that do not exist yet")
 	return cmd
 }
 

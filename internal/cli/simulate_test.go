@@ -61,16 +61,20 @@ func TestSimulateReadsAFleetThatSomebodyMadeUp(t *testing.T) {
 	}
 	code, out, _ = simulated(t, "-o", "json", "-n", "default", "--scale", "deployment/web=8")
 	var r simulate.Report
-	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 || len(r.Workloads) != 1 || r.Workloads[0].After.Replicas != 8 || r.Workloads[0].Added != 2 {
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 || len(r.Workloads) != 1 ||
+		r.Workloads[0].After.Replicas != 8 || r.Workloads[0].Added != 2 {
 		t.Errorf("%d, %v\n%s", code, err, out)
 	}
 }
 
 func TestWhatDoesNotFitIsAnErrorOnlyWhenThatIsAskedFor(t *testing.T) {
-	if code, out, _ := simulated(t, "--cluster-removed", "m1"); code != 0 || !strings.Contains(out, "would fit with 4 replicas instead of 6") {
+	if code, out, _ := simulated(t, "--cluster-removed", "m1"); code != 0 ||
+		!strings.Contains(out, "would fit with 4 replicas instead of 6") {
 		t.Errorf("%d\n%s", code, out)
 	}
-	if code, out, errOut := simulated(t, "--cluster-removed", "m1", "--fail-on-unplaced"); code != 1 || !strings.Contains(out, "Does not fit") || !strings.Contains(errOut, "workloads that do not fit: 1, clusters that lack room: 0") {
+	if code, out, errOut := simulated(t, "--cluster-removed", "m1", "--fail-on-unplaced"); code != 1 ||
+		!strings.Contains(out, "Does not fit") ||
+		!strings.Contains(errOut, "workloads that do not fit: 1, clusters that lack room: 0") {
 		t.Errorf("%d\n%s%s", code, out, errOut)
 	}
 	if code, _, errOut := simulated(t, "--fail-on-unplaced"); code != 0 {

@@ -97,10 +97,12 @@ type health struct {
 	// Parts are those of the hub, Clusters its members, by name.
 	Parts    []partHealth    `json:"parts"`
 	Clusters []clusterHealth `json:"clusters"`
-	// Workloads are those of the hub with pods in trouble, by namespace, name and cluster; MoreWorkloads is how many others there are.
+	// Workloads are those of the hub with pods in trouble, by namespace, name and cluster; MoreWorkloads is how many
+	// others there are.
 	Workloads     []corepods.Workload `json:"workloads,omitempty"`
 	MoreWorkloads int                 `json:"moreWorkloads,omitempty"`
-	// Failovers are the workloads that should leave a cluster, or are leaving it. They are known while a cluster has a NoExecute taint.
+	// Failovers are the workloads that should leave a cluster, or are leaving it. They are known while a cluster has a
+	// NoExecute taint.
 	Failovers []failover.Move `json:"failovers,omitempty"`
 }
 
@@ -122,8 +124,8 @@ type clusterHealth struct {
 	Lag    *int64 `json:"lagMilliseconds,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Next   string `json:"next,omitempty"`
-	// Taints keep new workloads away, as those of a cordoned cluster do. Unschedulable is how many of its pods have no node; absent if
-	// this user may not know.
+	// Taints keep new workloads away, as those of a cordoned cluster do. Unschedulable is how many of its pods have no
+	// node; absent if this user may not know.
 	Taints        []string `json:"taints,omitempty"`
 	Unschedulable *int64   `json:"unschedulablePods,omitempty"`
 }
@@ -131,10 +133,12 @@ type clusterHealth struct {
 // notices are what is no fault of the cluster, and what somebody should know all the same: each with what to do.
 func (c clusterHealth) notices() (out [][2]string) {
 	if len(c.Taints) > 0 && c.OK {
-		out = append(out, [2]string{"not used for new workloads, because it has the taint " + strings.Join(c.Taints, ", "), "remove the taint to allow new workloads again"})
+		out = append(out, [2]string{"not used for new workloads, because it has the taint " + strings.Join(c.Taints, ", "),
+			"remove the taint to allow new workloads again"})
 	}
 	if c.Unschedulable != nil && *c.Unschedulable > 0 {
-		out = append(out, [2]string{fmt.Sprintf("%s unschedulable", podsAre(*c.Unschedulable)), fmt.Sprintf("argosy get pods -A -C %s lists its pods; those that are Pending wait for a node", c.Name)})
+		out = append(out, [2]string{fmt.Sprintf("%s unschedulable", podsAre(*c.Unschedulable)),
+			fmt.Sprintf("argosy get pods -A -C %s lists its pods; those that are Pending wait for a node", c.Name)})
 	}
 	return out
 }
@@ -174,7 +178,8 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 		fleet, err = clusters(ctx, c, nil, "")
 	}
 	if err != nil {
-		h.Parts = append(h.Parts, partHealth{Name: "clusters", Detail: err.Error(), Next: "use a kubeconfig that may list clusters"})
+		h.Parts = append(h.Parts, partHealth{Name: "clusters", Detail: err.Error(),
+			Next: "use a kubeconfig that may list clusters"})
 		return h
 	}
 	h.Parts = append(h.Parts, controllers(ctx, c, config, fleet))
@@ -191,7 +196,8 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 		case err == nil:
 			h.Workloads, h.MoreWorkloads = troubled.Workloads, troubled.More
 		case apierrors.IsForbidden(err):
-			h.Parts = append(h.Parts, partHealth{Name: "pods", OK: true, Detail: "unknown: this user may not get " + why.PodsPath})
+			h.Parts = append(h.Parts, partHealth{Name: "pods", OK: true, Detail: "unknown: this user may not get " +
+				why.PodsPath})
 		}
 	})
 	asking.Go(func() { h.Failovers = failoversNow(ctx, config, fleet) })
@@ -205,7 +211,9 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 // what they are planned from.
 func failoversNow(ctx context.Context, config *rest.Config, fleet []clusterv1alpha1.Cluster) []failover.Move {
 	if !slices.ContainsFunc(fleet, func(c clusterv1alpha1.Cluster) bool {
-		return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
+		return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool {
+			return t.Effect == corev1.TaintEffectNoExecute
+		})
 	}) {
 		return nil
 	}
@@ -248,12 +256,14 @@ func askAPI(ctx context.Context, d *discovery.DiscoveryClient) (partHealth, bool
 		p.Next = "a hub that has just started needs a few seconds; otherwise look at the hub's log (docs/logs.md)"
 		return p, false
 	case err != nil:
-		p.Detail, p.Next = "not responding: "+cause(err, askTimeout), "start the hub, or name another kubeconfig; the hub's log says why it ended (docs/logs.md)"
+		p.Detail, p.Next = "not responding: "+cause(err, askTimeout),
+			"start the hub, or name another kubeconfig; the hub's log says why it ended (docs/logs.md)"
 		return p, false
 	}
 	var v version.Info
 	if err := json.Unmarshal(raw, &v); err != nil {
-		p.Detail, p.Next = fmt.Sprintf("the response is not a version: %v", err), "check the address: another server may listen there"
+		p.Detail, p.Next = fmt.Sprintf("the response is not a version: %v", err),
+			"check the address: another server may listen there"
 		return p, false
 	}
 	p.OK, p.Detail = true, fmt.Sprintf("Kubernetes %s, responds in %d ms", v.GitVersion, time.Since(began).Milliseconds())
@@ -268,7 +278,8 @@ func readiness(ctx context.Context, d *discovery.DiscoveryClient) []partHealth {
 	if err != nil && len(raw) == 0 {
 		raw = []byte(err.Error())
 	}
-	store := partHealth{Name: "etcd", Detail: "the API server does not report it", Next: "check the hub's log (docs/logs.md)"}
+	store := partHealth{Name: "etcd", Detail: "the API server does not report it",
+		Next: "check the hub's log (docs/logs.md)"}
 	ready := partHealth{Name: "readiness", OK: code == http.StatusOK, Detail: "all checks pass"}
 	var failed []string
 	for line := range strings.Lines(string(raw)) {
@@ -348,27 +359,32 @@ func storeHealth(ctx context.Context, d *discovery.DiscoveryClient) []partHealth
 		parts = append(parts, partHealth{Name: f.Name, Detail: f.Message, Next: f.Next})
 	}
 	if says.Held > 0 {
-		parts = append(parts, partHealth{Name: "restore", Detail: fmt.Sprintf("%d objects in clusters are held since the hub was restored", says.Held),
-			Next: "`argosy restore status` lists them; `argosy restore accept` makes their clusters follow the hub"})
+		parts = append(parts, partHealth{Name: "restore",
+			Detail: fmt.Sprintf("%d objects in clusters are held since the hub was restored", says.Held),
+			Next:   "`argosy restore status` lists them; `argosy restore accept` makes their clusters follow the hub"})
 	}
 	if len(says.Orphans) > 0 {
 		var where []string
 		for _, cluster := range slices.Sorted(maps.Keys(says.Orphans)) {
 			where = append(where, fmt.Sprintf("%d in %s", says.Orphans[cluster], cluster))
 		}
-		parts = append(parts, partHealth{Name: "orphans", Detail: "clusters have objects that the hub does not know: " + strings.Join(where, ", "),
+		parts = append(parts, partHealth{Name: "orphans", Detail: "clusters have objects that the hub does not know: " +
+			strings.Join(where, ", "),
 			Next: "`argosy get orphans` lists them; `argosy adopt` takes one into the fleet, `argosy orphans delete` deletes it"})
 	}
 	return parts
 }
 
-// controllers says whether somebody runs them: by the lease that hubs elect by, or by what the scheduler of this process says.
-func controllers(ctx context.Context, c client.Client, config *rest.Config, fleet []clusterv1alpha1.Cluster) partHealth {
+// controllers says whether somebody runs them: by the lease that hubs elect by, or by what the scheduler of this
+// process says.
+func controllers(ctx context.Context, c client.Client, config *rest.Config,
+	fleet []clusterv1alpha1.Cluster) partHealth {
 	p := partHealth{Name: "controllers"}
 	lease := &coordinationv1.Lease{}
 	err := c.Get(ctx, types.NamespacedName{Namespace: "karmada-system", Name: "argosy"}, lease)
 	switch {
-	case err == nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" && lease.Spec.RenewTime != nil && lease.Spec.LeaseDurationSeconds != nil:
+	case err == nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" &&
+		lease.Spec.RenewTime != nil && lease.Spec.LeaseDurationSeconds != nil:
 		leader, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
 		age := time.Since(lease.Spec.RenewTime.Time).Round(time.Second)
 		p.OK = age <= time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second
@@ -394,7 +410,8 @@ func controllers(ctx context.Context, c client.Client, config *rest.Config, flee
 	case apierrors.IsForbidden(err):
 		p.OK, p.Detail = true, "unknown: this user may not get "+why.NodesPath
 	case apierrors.IsServiceUnavailable(err):
-		p.Detail, p.Next = "not running, or still starting", "a hub that has just started needs a few seconds; otherwise check --components of `argosy up`"
+		p.Detail, p.Next = "not running, or still starting",
+			"a hub that has just started needs a few seconds; otherwise check --components of `argosy up`"
 	default:
 		p.Detail, p.Next = err.Error(), "a hub that has just started needs a few seconds; otherwise check --components of `argosy up`"
 	}
@@ -417,20 +434,26 @@ func unschedulable(ctx context.Context, config *rest.Config, cluster string) *in
 }
 
 // clusterHealthOf is a member as the hub knows it, and as it answers now through the hub.
-func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient, cluster *clusterv1alpha1.Cluster) clusterHealth {
-	c := clusterHealth{Name: cluster.Name, Ready: string(metav1.ConditionUnknown), Mode: string(cluster.Spec.SyncMode), Version: cluster.Status.KubernetesVersion, Taints: repels(cluster)}
+func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient,
+	cluster *clusterv1alpha1.Cluster) clusterHealth {
+	c := clusterHealth{Name: cluster.Name, Ready: string(metav1.ConditionUnknown), Mode: string(cluster.Spec.SyncMode),
+		Version: cluster.Status.KubernetesVersion, Taints: repels(cluster)}
 	next := fmt.Sprintf("argosy why cluster %s", cluster.Name)
 	ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 	switch {
 	case ready == nil:
 		c.Detail, c.Next = "its status has not been collected yet", next
 	case ready.Status != metav1.ConditionTrue:
-		c.Ready, c.Detail, c.Next = string(ready.Status), fmt.Sprintf("not ready for %s: %s: %s", duration.HumanDuration(time.Since(ready.LastTransitionTime.Time)), ready.Reason, ready.Message), next
+		c.Ready, c.Detail, c.Next = string(ready.Status),
+			fmt.Sprintf("not ready for %s: %s: %s", duration.HumanDuration(time.Since(ready.LastTransitionTime.Time)),
+				ready.Reason, ready.Message), next
 	default:
 		c.Ready, c.OK = string(ready.Status), true
 	}
-	if kept := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionWorksKept); c.OK && kept != nil && kept.Status == metav1.ConditionTrue {
-		c.OK, c.Detail, c.Next = false, kept.Reason+": "+kept.Message, "find out who deleted them, for example in the hub's audit log; their objects are not deleted, and this warning clears after a minute without further deletions"
+	if kept := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionWorksKept); c.OK &&
+		kept != nil && kept.Status == metav1.ConditionTrue {
+		c.OK, c.Detail, c.Next = false, kept.Reason+": "+kept.Message,
+			"find out who deleted them, for example in the hub's audit log; their objects are not deleted, and this warning clears after a minute without further deletions"
 	}
 	if cluster.DeletionTimestamp != nil {
 		c.OK, c.Detail, c.Next = false, "it is being removed", next
@@ -457,8 +480,8 @@ func askVersion(ctx context.Context, d *discovery.DiscoveryClient, cluster strin
 	return d.RESTClient().Get().AbsPath(proxy.Path(cluster) + "/version").Do(ctx).Error()
 }
 
-// responds is why a member gives the hub no answer; nil if it does, or if that cannot be known: this user may not ask, or the hub has no
-// token to ask with.
+// responds is why a member gives the hub no answer; nil if it does, or if that cannot be known: this user may not ask,
+// or the hub has no token to ask with.
 func responds(ctx context.Context, config *rest.Config, cluster string) error {
 	config = rest.CopyConfig(config)
 	config.Timeout = askTimeout
@@ -489,7 +512,8 @@ func (h health) print(out io.Writer) error {
 			if c.Lag != nil {
 				lag = fmt.Sprintf("%d ms", *c.Lag)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.Ready, c.Mode, orNone(c.Version), lag, orNone(strings.Join(c.Taints, ",")))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.Ready, c.Mode, orNone(c.Version), lag,
+				orNone(strings.Join(c.Taints, ",")))
 		}
 		if err := w.Flush(); err != nil {
 			return err

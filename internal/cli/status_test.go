@@ -56,24 +56,39 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		want    []string
 		err     bool
 	}{
-		"all is well":            {ready: "True", want: []string{"ok    etcd", "ok    controllers", "All checks passed."}},
-		"the store is silent":    {ready: "True", readyz: "etcd", want: []string{"FAIL   etcd", "next: check the disk", "readiness: failing: etcd"}, err: true},
-		"a cluster is silent":    {ready: "True", silent: true, want: []string{`cluster us: cluster "us" is not reachable`, "next: argosy why cluster us", "<none>"}, err: true},
-		"a cluster is not ready": {ready: "False", want: []string{"cluster eu: not ready for 5m", "ClusterNotReachable: no answer", "next: argosy why cluster eu"}, err: true},
-		"controllers do not run": {ready: "True", stopped: true, want: []string{"FAIL   controllers", "not running, or still starting", "next: a hub that has just started"}, err: true},
-		"a definition is gone": {ready: "True", gone: "works.work.karmada.io", want: []string{"FAIL   definitions", "definitions: missing or being deleted: works.work.karmada.io; nothing is deleted",
-			"next: the hub recreates them"}, err: true},
-		"Works were deleted":           {ready: "True", kept: "True", want: []string{"cluster eu: WorksDeletedByOthers: 12 Works", "next: find out who deleted them"}, err: true},
-		"Works were deleted, long ago": {ready: "True", kept: "False", want: []string{"ok    definitions", "All checks passed."}},
-		"a cluster is cordoned":        {ready: "True", taint: "cluster.karmada.io/unschedulable", want: []string{"WARNINGS", "cluster eu: not used for new workloads, because it has the taint cluster.karmada.io/unschedulable:NoSchedule", "No check failed."}},
-		"a pod finds no node":          {ready: "True", waiting: 1, want: []string{"cluster eu: 1 pod is unschedulable", "next: argosy get pods -A -C eu", "No check failed."}},
-		"pods find no node":            {ready: "True", waiting: 3, want: []string{"cluster eu: 3 pods are unschedulable", "No check failed."}},
+		"all is well": {ready: "True", want: []string{"ok    etcd", "ok    controllers", "All checks passed."}},
+		"the store is silent": {ready: "True", readyz: "etcd",
+			want: []string{"FAIL   etcd", "next: check the disk", "readiness: failing: etcd"}, err: true},
+		"a cluster is silent": {ready: "True", silent: true,
+			want: []string{`cluster us: cluster "us" is not reachable`, "next: argosy why cluster us", "<none>"}, err: true},
+		"a cluster is not ready": {ready: "False",
+			want: []string{"cluster eu: not ready for 5m", "ClusterNotReachable: no answer", "next: argosy why cluster eu"},
+			err:  true},
+		"controllers do not run": {ready: "True", stopped: true,
+			want: []string{"FAIL   controllers", "not running, or still starting", "next: a hub that has just started"},
+			err:  true},
+		"a definition is gone": {ready: "True", gone: "works.work.karmada.io",
+			want: []string{"FAIL   definitions",
+				"definitions: missing or being deleted: works.work.karmada.io; nothing is deleted",
+				"next: the hub recreates them"}, err: true},
+		"Works were deleted": {ready: "True", kept: "True",
+			want: []string{"cluster eu: WorksDeletedByOthers: 12 Works", "next: find out who deleted them"}, err: true},
+		"Works were deleted, long ago": {ready: "True", kept: "False",
+			want: []string{"ok    definitions", "All checks passed."}},
+		"a cluster is cordoned": {ready: "True", taint: "cluster.karmada.io/unschedulable",
+			want: []string{"WARNINGS", "cluster eu: not used for new workloads, because it has the taint cluster.karmada.io/unschedulable:NoSchedule", "No check failed."}},
+		"a pod finds no node": {ready: "True", waiting: 1,
+			want: []string{"cluster eu: 1 pod is unschedulable", "next: argosy get pods -A -C eu", "No check failed."}},
+		"pods find no node": {ready: "True", waiting: 3,
+			want: []string{"cluster eu: 3 pods are unschedulable", "No check failed."}},
 		"pods do not run": {ready: "True", pods: `{"workloads": [{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web", "cluster": "eu", "pods": 3,
 			"troubles": [{"pods": 2, "pod": "web-1", "reason": "ImagePullBackOff", "message": "Back-off pulling image \"nope:1\"", "container": "web"}]}], "more": 7}`,
-			want: []string{"WORKLOADS WITH UNHEALTHY PODS", "shop        Deployment web   eu        2 of 3 pods: ImagePullBackOff: Back-off pulling image \"nope:1\" (container web)", "and 7 more",
+			want: []string{"WORKLOADS WITH UNHEALTHY PODS",
+				"shop        Deployment web   eu        2 of 3 pods: ImagePullBackOff: Back-off pulling image \"nope:1\" (container web)", "and 7 more",
 				"next: argosy why deployment web -n shop", "No check failed."}},
-		"who may not be told of pods": {ready: "True", pods: "forbidden", want: []string{"ok    pods", "unknown: this user may not get /argosy/pods", "All checks passed."}},
-		"a cluster is not seen yet":   {want: []string{"cluster eu: its status has not been collected yet"}, err: true},
+		"who may not be told of pods": {ready: "True", pods: "forbidden",
+			want: []string{"ok    pods", "unknown: this user may not get /argosy/pods", "All checks passed."}},
+		"a cluster is not seen yet": {want: []string{"cluster eu: its status has not been collected yet"}, err: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -86,12 +101,15 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 				u := s.api.Object(clusterKind, "", name)
 				if c.ready != "" {
 					u.Object["status"] = map[string]any{"kubernetesVersion": "v1.36.3", "conditions": []any{map[string]any{
-						"type": clusterv1alpha1.ClusterConditionReady, "status": string(c.ready), "reason": "ClusterNotReachable", "message": "no answer",
+						"type": clusterv1alpha1.ClusterConditionReady, "status": string(c.ready), "reason": "ClusterNotReachable",
+						"message":            "no answer",
 						"lastTransitionTime": time.Now().Add(-5 * time.Minute).UTC().Format(time.RFC3339)}}}
 				}
 				if c.kept != "" {
-					u.Object["status"].(map[string]any)["conditions"] = append(u.Object["status"].(map[string]any)["conditions"].([]any), map[string]any{
-						"type": clusterv1alpha1.ClusterConditionWorksKept, "status": string(c.kept), "reason": "WorksDeletedByOthers", "message": "12 Works were deleted"})
+					u.Object["status"].(map[string]any)["conditions"] = append(
+						u.Object["status"].(map[string]any)["conditions"].([]any), map[string]any{
+							"type": clusterv1alpha1.ClusterConditionWorksKept, "status": string(c.kept), "reason": "WorksDeletedByOthers",
+							"message": "12 Works were deleted"})
 				}
 				if c.taint != "" {
 					u.Object["spec"].(map[string]any)["taints"] = []any{map[string]any{"key": c.taint, "effect": "NoSchedule"}}
@@ -162,7 +180,8 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			}
 			out, _, err = s.run(verb, "", "-o", "json")
 			var h health
-			if wrong := json.Unmarshal([]byte(out), &h); wrong != nil || h.Healthy == c.err || len(h.Clusters) != len(members) || errors.As(err, new(unwell)) != c.err {
+			if wrong := json.Unmarshal([]byte(out), &h); wrong != nil || h.Healthy == c.err || len(h.Clusters) != len(members) ||
+				errors.As(err, new(unwell)) != c.err {
 				t.Errorf("as JSON: %v, %v, %s", wrong, err, out)
 			}
 		})

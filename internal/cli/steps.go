@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// steps shows long work as it goes: on a terminal the step under way moves and shows its time, elsewhere each step is a line when it ends.
+// steps shows long work as it goes: on a terminal the step under way moves and shows its time, elsewhere each step is a
+// line when it ends.
 type steps struct {
 	out          io.Writer
 	live, colors bool
@@ -84,7 +85,8 @@ func (s *steps) draw(st *step) {
 		s.mu.Lock()
 		detail := st.detail
 		s.mu.Unlock()
-		fmt.Fprintf(s.out, "\r\x1b[2K%c %-44s %6.1f s  %s", frames[i%len(frames)], st.name, time.Since(st.started).Seconds(), detail)
+		fmt.Fprintf(s.out, "\r\x1b[2K%c %-44s %6.1f s  %s", frames[i%len(frames)], st.name, time.Since(st.started).Seconds(),
+			detail)
 		select {
 		case <-st.ended:
 			return

@@ -51,7 +51,9 @@ not tolerate it, or no longer, leaves once another cluster has a replacement. to
 				return err
 			}
 			return t.each(cmd, hub, names, func(name string) error {
-				_, err := t.edit(cmd.Context(), name, func(taints []corev1.Taint) ([]corev1.Taint, error) { return edit.Apply(taints, overwrite) })
+				_, err := t.edit(cmd.Context(), name, func(taints []corev1.Taint) ([]corev1.Taint, error) {
+					return edit.Apply(taints, overwrite)
+				})
 				if err == nil {
 					t.print("cluster/%s %s", name, edit.Verb())
 				}
@@ -70,7 +72,9 @@ func taintArguments(args []string) (names, taints []string, err error) {
 		return nil, nil, fmt.Errorf("only clusters can be tainted, not %q: write `argosy taint clusters NAME KEY=VALUE:EFFECT`", kind)
 	}
 	rest := args[1:]
-	first := slices.IndexFunc(rest, func(arg string) bool { return strings.ContainsAny(arg, "=:") || strings.HasSuffix(arg, "-") })
+	first := slices.IndexFunc(rest, func(arg string) bool {
+		return strings.ContainsAny(arg, "=:") || strings.HasSuffix(arg, "-")
+	})
 	if first < 0 {
 		first = len(rest)
 	}
@@ -88,7 +92,8 @@ lets new workloads in again.`, taint.Edit{Put: []corev1.Taint{taint.Cordon}})
 
 func newUncordon(hub *hubFlags) *cobra.Command {
 	return cordoning(hub, "uncordon", "Let new workloads into clusters again",
-		`Removes the taint cluster.karmada.io/unschedulable:NoSchedule that "argosy cordon" sets.`, taint.Edit{Drop: []corev1.Taint{taint.Cordon}})
+		`Removes the taint cluster.karmada.io/unschedulable:NoSchedule that "argosy cordon" sets.`,
+		taint.Edit{Drop: []corev1.Taint{taint.Cordon}})
 }
 
 // cordoning is the command of that verb, which makes the edit unless it is made already.
@@ -155,7 +160,8 @@ func (t *tainting) print(format string, args ...any) {
 }
 
 // edit changes the taints of a cluster, again if somebody else writes the cluster meanwhile.
-func (t *tainting) edit(ctx context.Context, name string, change func([]corev1.Taint) ([]corev1.Taint, error)) (changed bool, err error) {
+func (t *tainting) edit(ctx context.Context, name string,
+	change func([]corev1.Taint) ([]corev1.Taint, error)) (changed bool, err error) {
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		c := &clusterv1alpha1.Cluster{}
 		if err := t.client.Get(ctx, types.NamespacedName{Name: name}, c); apierrors.IsNotFound(err) {
@@ -176,7 +182,8 @@ func (t *tainting) edit(ctx context.Context, name string, change func([]corev1.T
 		if t.dryRun {
 			options = append(options, client.DryRunAll)
 		}
-		if err := t.client.Patch(ctx, c, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), options...); err != nil {
+		if err := t.client.Patch(ctx, c, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
+			options...); err != nil {
 			return fmt.Errorf("write cluster %q: %w", name, err)
 		}
 		return nil

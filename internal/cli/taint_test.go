@@ -41,23 +41,31 @@ func TestTaintCommands(t *testing.T) {
 		eu, us string
 	}{
 		{"taint clusters eu dedicated=gpu:NoSchedule", "cluster/eu tainted\n", "", "dedicated=gpu:NoSchedule", ""},
-		{"taint clusters eu dedicated=ai:NoSchedule", "", `cluster "eu": it already has the taint dedicated=gpu:NoSchedule, and --overwrite is not set`, "dedicated=gpu:NoSchedule", ""},
+		{"taint clusters eu dedicated=ai:NoSchedule", "",
+			`cluster "eu": it already has the taint dedicated=gpu:NoSchedule, and --overwrite is not set`,
+			"dedicated=gpu:NoSchedule", ""},
 		{"taint clusters eu dedicated=ai:NoSchedule --overwrite", "cluster/eu tainted\n", "", "dedicated=ai:NoSchedule", ""},
-		{"taint cluster eu us drain:NoExecute dedicated-", "cluster/eu modified\n", `cluster "us": taint "dedicated" not found`, "drain:NoExecute", ""},
+		{"taint cluster eu us drain:NoExecute dedicated-", "cluster/eu modified\n",
+			`cluster "us": taint "dedicated" not found`, "drain:NoExecute", ""},
 		{"taint clusters eu drain:NoExecute-", "cluster/eu untainted\n", "", "", ""},
 		{"taint clusters asia drain:NoExecute", "", `there is no cluster "asia"`, "", ""},
 		{"taint nodes eu drain:NoExecute", "", "only clusters can be tainted", "", ""},
 		{"taint clusters drain:NoExecute", "", "name at least one cluster", "", ""},
 		{"taint clusters eu", "", "at least one taint is required", "", ""},
-		{"cordon eu us", "eu cluster cordoned\nus cluster cordoned\n", "", "cluster.karmada.io/unschedulable:NoSchedule", "cluster.karmada.io/unschedulable:NoSchedule"},
-		{"cordon eu", "eu cluster already cordoned\n", "", "cluster.karmada.io/unschedulable:NoSchedule", "cluster.karmada.io/unschedulable:NoSchedule"},
+		{"cordon eu us", "eu cluster cordoned\nus cluster cordoned\n", "", "cluster.karmada.io/unschedulable:NoSchedule",
+			"cluster.karmada.io/unschedulable:NoSchedule"},
+		{"cordon eu", "eu cluster already cordoned\n", "", "cluster.karmada.io/unschedulable:NoSchedule",
+			"cluster.karmada.io/unschedulable:NoSchedule"},
 		{"uncordon eu", "eu cluster uncordoned\n", "", "", "cluster.karmada.io/unschedulable:NoSchedule"},
 		{"uncordon eu", "eu cluster already uncordoned\n", "", "", "cluster.karmada.io/unschedulable:NoSchedule"},
 	} {
 		args := strings.Fields(step.line)
-		verb := map[string]func(*hubFlags) *cobra.Command{"taint": newTaint, "cordon": newCordon, "uncordon": newUncordon}[args[0]]
-		out, _, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return verb(hub) }, "", args[1:]...)
-		if out != step.says || (err == nil) != (step.fails == "") || err != nil && !strings.Contains(err.Error(), step.fails) {
+		verb := map[string]func(*hubFlags) *cobra.Command{"taint": newTaint, "cordon": newCordon,
+			"uncordon": newUncordon}[args[0]]
+		out, _, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return verb(hub) }, "",
+			args[1:]...)
+		if out != step.says || (err == nil) != (step.fails == "") || err != nil &&
+			!strings.Contains(err.Error(), step.fails) {
 			t.Errorf("%s: %q, %v; want %q, %q", step.line, out, err, step.says, step.fails)
 		}
 		if eu, us := taintsOf(t, s, "eu"), taintsOf(t, s, "us"); eu != step.eu || us != step.us {
@@ -75,7 +83,8 @@ func TestDryRunOfATaintAsksTheHub(t *testing.T) {
 		}
 		return false
 	})
-	out, _, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newCordon(hub) }, "", "eu", "--dry-run")
+	out, _, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newCordon(hub) }, "",
+		"eu", "--dry-run")
 	if err != nil || out != "eu cluster cordoned (dry run)\n" || !dry.Load() {
 		t.Errorf("%q, %v, asked with dryRun: %t", out, err, dry.Load())
 	}

@@ -90,7 +90,8 @@ there, and "argosy orphans" lists the others. When called as karmadactl, the com
 		},
 	}
 	flags.bind(cmd.Flags())
-	cmd.Flags().BoolVar(&u.force, "force", false, "remove the cluster even if it is not responding, or the hub's objects there are not deleted in time")
+	cmd.Flags().BoolVar(&u.force, "force", false,
+		"remove the cluster even if it is not responding, or the hub's objects there are not deleted in time")
 	cmd.Flags().BoolVarP(&u.yes, "yes", "y", false, "do not ask for confirmation before deleting the hub's objects there")
 	cmd.Flags().BoolVar(&u.keep, "keep-workloads", false, "keep all objects that the hub sent to the cluster")
 	cmd.Flags().DurationVar(&u.wait, "wait", 10*time.Minute, "how long to wait until everything is deleted")
@@ -135,7 +136,8 @@ func (u *unjoin) run(ctx context.Context) error {
 		return err
 	}
 	if u.probe != nil && membership.Answers(cluster) && u.probe(ctx) != nil {
-		meta.RemoveStatusCondition(&cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady) // the hub is about to see it
+		// the hub is about to see it
+		meta.RemoveStatusCondition(&cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 	}
 	going, err := u.preview(ctx, cluster)
 	if err != nil {
@@ -161,7 +163,8 @@ func (u *unjoin) run(ctx context.Context) error {
 		return err
 	}
 	// The garbage collector does the same for secrets that know their owner; those of other tools may not.
-	for _, ref := range []*clusterv1alpha1.LocalSecretReference{cluster.Spec.SecretRef, cluster.Spec.ImpersonatorSecretRef} {
+	for _, ref := range []*clusterv1alpha1.LocalSecretReference{cluster.Spec.SecretRef,
+		cluster.Spec.ImpersonatorSecretRef} {
 		if ref == nil || ref.Namespace != u.namespace {
 			continue
 		}
@@ -171,9 +174,11 @@ func (u *unjoin) run(ctx context.Context) error {
 		}
 	}
 	if u.member == nil {
-		fmt.Fprintf(u.out, "the hub's accounts in cluster(%s) are kept; unjoin with --cluster-kubeconfig removes them\n", u.name)
+		fmt.Fprintf(u.out, "the hub's accounts in cluster(%s) are kept; unjoin with --cluster-kubeconfig removes them\n",
+			u.name)
 	} else if err := u.cleanMember(ctx); err != nil {
-		err = fmt.Errorf("cluster %q is removed from the fleet, but the hub's accounts there are not deleted: %w", u.name, err)
+		err = fmt.Errorf("cluster %q is removed from the fleet, but the hub's accounts there are not deleted: %w", u.name,
+			err)
 		if !u.force {
 			return err
 		}
@@ -186,7 +191,8 @@ func (u *unjoin) run(ctx context.Context) error {
 	return nil
 }
 
-// checkMember makes sure, before anything is changed, that the kubeconfig given is that of the member and that it answers.
+// checkMember makes sure, before anything is changed, that the kubeconfig given is that of the member and that it
+// answers.
 func (u *unjoin) checkMember(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	if u.member == nil {
 		return nil
@@ -224,7 +230,8 @@ func (u *unjoin) preview(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 			return going, fmt.Errorf("list bindings: %w", err)
 		}
 		if replicas, workloads := membership.Elsewhere(u.name, bindings); replicas > 0 {
-			fmt.Fprintf(u.out, "%s of %s may keep running there while they are placed in other clusters as well\n", text.Count(replicas, "replica"), text.Count(workloads, "workload"))
+			fmt.Fprintf(u.out, "%s of %s may keep running there while they are placed in other clusters as well\n",
+				text.Count(replicas, "replica"), text.Count(workloads, "workload"))
 		}
 	}
 	if membership.Answers(cluster) {
@@ -248,7 +255,8 @@ func (u *unjoin) reportOrphans(ctx context.Context) {
 	}
 }
 
-// unready says why nothing can be deleted in a cluster: most do not respond, but one may, for example, be held by another hub.
+// unready says why nothing can be deleted in a cluster: most do not respond, but one may, for example, be held by
+// another hub.
 func unready(cluster *clusterv1alpha1.Cluster) string {
 	ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 	if ready == nil || ready.Message == "" || ready.Reason == clusterv1alpha1.ReasonClusterNotReachable {
@@ -271,7 +279,8 @@ func (u *unjoin) confirm(going membership.Leaving) error {
 // leave has the cluster leave the fleet; the hub's controllers do the rest.
 func (u *unjoin) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	if u.keep && !membership.KeepsWorkloads(cluster) {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": cluster.UID, "annotations": map[string]string{membership.KeepWorkloadsAnnotation: "true"}}})
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": cluster.UID,
+			"annotations": map[string]string{membership.KeepWorkloadsAnnotation: "true"}}})
 		if err != nil {
 			return err
 		}
@@ -365,7 +374,8 @@ func (u *unjoin) heldBy(ctx context.Context) (string, error) {
 	const shown = 3
 	switch {
 	case len(holding) > shown:
-		return fmt.Sprintf("%s and %d other bindings still target it", strings.Join(holding[:shown], ", "), len(holding)-shown), nil
+		return fmt.Sprintf("%s and %d other bindings still target it", strings.Join(holding[:shown], ", "),
+			len(holding)-shown), nil
 	case len(holding) > 0:
 		return strings.Join(holding, ", ") + " still target it", nil
 	}
@@ -388,14 +398,16 @@ func (u *unjoin) abandon(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	}
 	for i := range works.Items {
 		w := &works.Items[i]
-		if err := commit.RemoveFinalizer(ctx, u.hub, w, workv1alpha2.ExecutionFinalizer, execute.OrderedFinalizer); err != nil {
+		if err := commit.RemoveFinalizer(ctx, u.hub, w, workv1alpha2.ExecutionFinalizer,
+			execute.OrderedFinalizer); err != nil {
 			return err
 		}
 		if err := u.hub.Delete(ctx, w); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete work %s/%s: %w", w.Namespace, w.Name, err)
 		}
 	}
-	if err := u.hub.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space}}); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+	if err := u.hub.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space}}); client.IgnoreNotFound(
+		err) != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete execution space %s: %w", space, err)
 	}
 	now := &clusterv1alpha1.Cluster{}
@@ -455,8 +467,8 @@ func (u *unjoin) cleanMember(ctx context.Context) error {
 	return u.cleanNamespace(ctx)
 }
 
-// cleanNamespace deletes the namespace of the accounts in the member, by the rule that holds for all: if the hub made it, and nothing
-// of others is in it.
+// cleanNamespace deletes the namespace of the accounts in the member, by the rule that holds for all: if the hub made
+// it, and nothing of others is in it.
 func (u *unjoin) cleanNamespace(ctx context.Context) error {
 	ns := &corev1.Namespace{}
 	if err := u.member.Get(ctx, client.ObjectKey{Name: u.namespace}, ns); err != nil {
@@ -475,20 +487,23 @@ func (u *unjoin) cleanNamespace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	end, why := execute.EndNamespace(&unstructured.Unstructured{Object: observed}, contents, func(types.NamespacedName) execute.WorkState { return execute.WorkStands })
+	end, why := execute.EndNamespace(&unstructured.Unstructured{Object: observed}, contents,
+		func(types.NamespacedName) execute.WorkState { return execute.WorkStands })
 	if end != execute.FateDeleted {
 		fmt.Fprintf(u.out, "namespace %s stays in cluster(%s): %s\n", u.namespace, u.name, why)
 		return nil
 	}
-	if err := u.member.Delete(ctx, ns, client.Preconditions{UID: &ns.UID}); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+	if err := u.member.Delete(ctx, ns, client.Preconditions{UID: &ns.UID}); client.IgnoreNotFound(err) != nil &&
+		!apierrors.IsConflict(err) {
 		return fmt.Errorf("delete namespace %s: %w", u.namespace, err)
 	}
 	// Until it is gone, the cluster cannot be joined again.
-	err = wait.PollUntilContextTimeout(ctx, gonePeriod, min(u.wait, namespaceWait), true, func(ctx context.Context) (bool, error) {
-		now := &corev1.Namespace{}
-		err := u.member.Get(ctx, client.ObjectKeyFromObject(ns), now)
-		return apierrors.IsNotFound(err) || err == nil && now.UID != ns.UID, client.IgnoreNotFound(err)
-	})
+	err = wait.PollUntilContextTimeout(ctx, gonePeriod, min(u.wait, namespaceWait), true,
+		func(ctx context.Context) (bool, error) {
+			now := &corev1.Namespace{}
+			err := u.member.Get(ctx, client.ObjectKeyFromObject(ns), now)
+			return apierrors.IsNotFound(err) || err == nil && now.UID != ns.UID, client.IgnoreNotFound(err)
+		})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		fmt.Fprintf(u.out, "namespace %s in cluster(%s) is still being removed\n", u.namespace, u.name)
 		return nil
@@ -496,8 +511,8 @@ func (u *unjoin) cleanNamespace(ctx context.Context) error {
 	return err
 }
 
-// heldByAnother says whether another hub holds the member by now, which may use the same accounts: they stay. A stamp of this hub is
-// taken off.
+// heldByAnother says whether another hub holds the member by now, which may use the same accounts: they stay. A stamp
+// of this hub is taken off.
 func (u *unjoin) heldByAnother(ctx context.Context) (bool, error) {
 	hub, err := hubIdentity(ctx, u.hub)
 	if err != nil {

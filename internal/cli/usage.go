@@ -115,8 +115,8 @@ func explainUsage(root *cobra.Command, args []string, err error) error {
 	return usageError(cmd, "%s is missing", strings.Join(missing, " "))
 }
 
-// unknownSubcommand returns an error if a command that only groups others was run with an argument that is none of them.
-// Cobra shows help for it and returns no error.
+// unknownSubcommand returns an error if a command that only groups others was run with an argument that is none of
+// them. Cobra shows help for it and returns no error.
 func unknownSubcommand(cmd *cobra.Command) error {
 	flags := cmd.Flags()
 	if cmd.Runnable() || !cmd.HasParent() || flags.NArg() == 0 || flags.Changed("help") || flags.Changed("version") {
@@ -146,5 +146,6 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	if nearest := lint.Meant(name, known); nearest != "" {
 		return fmt.Errorf("unknown command %q for %q; did you mean %q?", name, cmd.CommandPath(), nearest)
 	}
-	return fmt.Errorf("unknown command %q for %q; `%s --help` lists the commands", name, cmd.CommandPath(), cmd.CommandPath())
+	return fmt.Errorf("unknown command %q for %q; `%s --help` lists the commands", name, cmd.CommandPath(),
+		cmd.CommandPath())
 }

@@ -32,8 +32,10 @@ func TestWrongCommandLineIsExplainedInOneSentence(t *testing.T) {
 	} {
 		var out, errOut bytes.Buffer
 		code := Main(t.Context(), append([]string{"argosy"}, strings.Fields(c.line)...), &out, &errOut)
-		if got := errOut.String(); code != 1 || strings.Count(got, "\n") != 1 || !strings.Contains(got, c.want) || out.Len() > 0 {
-			t.Errorf("argosy %s ends with %d and says %q, want one line with %q; standard output: %q", c.line, code, got, c.want, &out)
+		if got := errOut.String(); code != 1 || strings.Count(got, "\n") != 1 || !strings.Contains(got, c.want) ||
+			out.Len() > 0 {
+			t.Errorf("argosy %s ends with %d and says %q, want one line with %q; standard output: %q", c.line, code, got, c.want,
+				&out)
 		}
 	}
 }
@@ -52,8 +54,10 @@ func TestUnknownSubcommandFailsInEveryGroup(t *testing.T) {
 			var out, errOut bytes.Buffer
 			code := Main(t.Context(), append([]string{"argosy"}, strings.Fields(line)...), &out, &errOut)
 			want := fmt.Sprintf("argosy: unknown command \"nonsense\" for %q", group.CommandPath())
-			if got := errOut.String(); code != 1 || strings.Count(got, "\n") != 1 || !strings.Contains(got, want) || out.Len() > 0 {
-				t.Errorf("argosy %s exits with %d and prints %q, want one line with %q; standard output: %q", line, code, got, want, &out)
+			if got := errOut.String(); code != 1 || strings.Count(got, "\n") != 1 || !strings.Contains(got, want) ||
+				out.Len() > 0 {
+				t.Errorf("argosy %s exits with %d and prints %q, want one line with %q; standard output: %q", line, code, got, want,
+					&out)
 			}
 		}
 	}

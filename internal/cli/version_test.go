@@ -48,7 +48,8 @@ func TestVersionTellsTheBuild(t *testing.T) {
 	}
 	text, _, code = run("-o", "json")
 	var got versions
-	if err := json.Unmarshal([]byte(text), &got); code != 0 || err != nil || got.Build != version.Get() || got.KubernetesVersion == "" {
+	if err := json.Unmarshal([]byte(text), &got); code != 0 || err != nil || got.Build != version.Get() ||
+		got.KubernetesVersion == "" {
 		t.Errorf("exit code %d, %v, %q", code, err, text)
 	}
 	if text, _, code = run("-o", "yaml"); code != 0 || !strings.Contains(text, "goVersion: go") {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Burst bounds what is told one by one while much of the same happens: Most at once, and Rate a second more from then on.
+// Burst bounds what is told one by one while much of the same happens: Most at once, and Rate a second more from then
+// on.
 type Burst struct {
 	Most, Rate int
 

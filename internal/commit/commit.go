@@ -1,5 +1,6 @@
-// Package commit is the only code that writes to the hub on behalf of controllers: it writes nothing when nothing changed,
-// and tells errors that another look will mend from those that a user must see. What to write is decided by the core.
+// Package commit is the only code that writes to the hub on behalf of controllers: it writes nothing when nothing
+// changed, and tells errors that another look will mend from those that a user must see. What to write is decided by
+// the core.
 package commit
 
 import (
@@ -22,10 +23,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// Status writes the status of want unless it equals that of read, the object as it was last read.
-// It reports whether it wrote; want carries the new resourceVersion then. Nothing else of want is sent: the server takes
-// the rest from what it has, and to take apart a whole object to throw most of it away is a good part of the cost.
-// A condition's message that the API would refuse is cut, since the refusal would keep all else from being told.
+// Status writes the status of want unless it equals that of read, the object as it was last read. It reports whether it
+// wrote; want carries the new resourceVersion then. Nothing else of want is sent: the server takes the rest from what
+// it has, and to take apart a whole object to throw most of it away is a good part of the cost. A condition's message
+// that the API would refuse is cut, since the refusal would keep all else from being told.
 func Status(ctx context.Context, c client.Client, read, want client.Object) (bool, error) {
 	storable(statusOf(want))
 	if equality.Semantic.DeepEqual(statusOf(read).Interface(), statusOf(want).Interface()) {
@@ -60,7 +61,9 @@ func Update(ctx context.Context, c client.Client, read, want client.Object) (boo
 // RemoveFinalizer lets an object go; an object that is gone already is no error.
 func RemoveFinalizer(ctx context.Context, c client.Client, read client.Object, finalizers ...string) error {
 	want := read.DeepCopyObject().(client.Object)
-	want.SetFinalizers(slices.DeleteFunc(want.GetFinalizers(), func(f string) bool { return slices.Contains(finalizers, f) }))
+	want.SetFinalizers(slices.DeleteFunc(want.GetFinalizers(), func(f string) bool {
+		return slices.Contains(finalizers, f)
+	}))
 	if len(want.GetFinalizers()) == len(read.GetFinalizers()) {
 		return nil
 	}
@@ -70,8 +73,9 @@ func RemoveFinalizer(ctx context.Context, c client.Client, read client.Object, f
 	return nil
 }
 
-// Delete deletes exactly the object that was read, not one that took its name since; one that is gone already is no error.
-// The deletion of a Work is marked as the hub's order in the same write, see execute.Ordered, also if somebody else has deleted it before.
+// Delete deletes exactly the object that was read, not one that took its name since; one that is gone already is no
+// error. The deletion of a Work is marked as the hub's order in the same write, see execute.Ordered, also if somebody
+// else has deleted it before.
 func Delete(ctx context.Context, c client.Client, read client.Object) error {
 	work, is := read.(*workv1alpha1.Work)
 	if read.GetDeletionTimestamp() != nil && (!is || execute.Ordered(work)) {
@@ -92,7 +96,8 @@ func Delete(ctx context.Context, c client.Client, read client.Object) error {
 	return nil
 }
 
-// Absent says that an object is not there, of a kind that is served: the answer to an address that nobody serves is "not found", too.
+// Absent says that an object is not there, of a kind that is served: the answer to an address that nobody serves is
+// "not found", too.
 func Absent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -111,7 +116,8 @@ func NamespaceMissing(err error) bool {
 		return true
 	}
 	var status apierrors.APIStatus
-	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil &&
+		status.Status().Details.Kind == "namespaces"
 }
 
 // Name is how messages call an object: "ResourceBinding ns/name", without the namespace where there is none.

@@ -31,7 +31,8 @@ func writes(t *testing.T, objs ...client.Object) (client.Client, *int) {
 				*n++
 				return c.Update(ctx, obj, opts...)
 			},
-			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object,
+				opts ...client.SubResourceUpdateOption) error {
 				*n++
 				return c.SubResource(sub).Update(ctx, obj, opts...)
 			},
@@ -63,11 +64,13 @@ func TestAStatusIsWrittenOnceAndOnlyWhenItChanged(t *testing.T) {
 }
 
 func TestOfAnObjectWithAnotherStatusTheStatusAloneIsSent(t *testing.T) {
-	c, _ := writes(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-a", Name: "w", Labels: map[string]string{"a": "b"}},
+	c, _ := writes(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-a", Name: "w",
+		Labels: map[string]string{"a": "b"}},
 		Spec: workv1alpha1.WorkSpec{SuspendDispatching: new(true)}})
 	var sent *workv1alpha1.Work
 	watched := interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
-		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object,
+			opts ...client.SubResourceUpdateOption) error {
 			sent = obj.DeepCopyObject().(*workv1alpha1.Work)
 			return c.SubResource(sub).Update(ctx, obj, opts...)
 		},
@@ -78,11 +81,13 @@ func TestOfAnObjectWithAnotherStatusTheStatusAloneIsSent(t *testing.T) {
 	if _, err := Status(context.Background(), watched, was, want); err != nil {
 		t.Fatal(err)
 	}
-	if sent.Labels != nil || sent.Spec.SuspendDispatching != nil || len(sent.Status.Conditions) != 1 || sent.ResourceVersion != was.ResourceVersion {
+	if sent.Labels != nil || sent.Spec.SuspendDispatching != nil || len(sent.Status.Conditions) != 1 ||
+		sent.ResourceVersion != was.ResourceVersion {
 		t.Errorf("sent %+v, want the status and who it is of", sent)
 	}
 	now := read(t, c, "w")
-	if now.Labels["a"] != "b" || now.Spec.SuspendDispatching == nil || len(now.Status.Conditions) != 1 || want.ResourceVersion != now.ResourceVersion {
+	if now.Labels["a"] != "b" || now.Spec.SuspendDispatching == nil || len(now.Status.Conditions) != 1 ||
+		want.ResourceVersion != now.ResourceVersion {
 		t.Errorf("the server has %+v and %q was returned, want all else as it was", now, want.ResourceVersion)
 	}
 }
@@ -138,14 +143,16 @@ func TestAMessageThatIsTooLongDoesNotKeepTheRestFromBeingTold(t *testing.T) {
 	for range 2 {
 		was := read(t, c, "w")
 		want := was.DeepCopy()
-		want.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionFalse, Message: strings.Repeat("é", 100_000)},
+		want.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionFalse,
+			Message: strings.Repeat("é", 100_000)},
 			{Type: workv1alpha1.WorkProgressing, Status: metav1.ConditionTrue, Message: "short"}}
 		if _, err := Status(context.Background(), c, was, want); err != nil {
 			t.Fatal(err)
 		}
 	}
 	got := read(t, c, "w").Status.Conditions
-	if len(got) != 2 || len(got[0].Message) > 32768 || !strings.HasPrefix(got[0].Message, "éé") || !strings.HasSuffix(got[0].Message, "…") || got[1].Message != "short" {
+	if len(got) != 2 || len(got[0].Message) > 32768 || !strings.HasPrefix(got[0].Message, "éé") ||
+		!strings.HasSuffix(got[0].Message, "…") || got[1].Message != "short" {
 		t.Errorf("written are %.200v", got)
 	}
 	if *n != 1 {

@@ -15,8 +15,8 @@ import (
 type Successes string
 
 const (
-	// SuccessesDefault tells of what is seldom or what a user would not see otherwise: clusters, claims, placements, overrides,
-	// dependencies, Services of several clusters, and the end of a failure.
+	// SuccessesDefault tells of what is seldom or what a user would not see otherwise: clusters, claims, placements,
+	// overrides, dependencies, Services of several clusters, and the end of a failure.
 	SuccessesDefault Successes = "default"
 	// SuccessesAll tells of each step of each object as well, as Karmada does.
 	SuccessesAll Successes = "all"
@@ -43,8 +43,8 @@ type telling struct {
 	successes Successes
 }
 
-// Events writes events in the name of a component, as core/v1 events: those are what users of Karmada look at. It alone decides of
-// which successes they are told.
+// Events writes events in the name of a component, as core/v1 events: those are what users of Karmada look at. It alone
+// decides of which successes they are told.
 type Events struct {
 	record.EventRecorder
 	Successes Successes

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Pace is how long news that is not urgent waits for more of the same. The more objects have some, the longer each waits, so
-// that all the progress of a burst costs a bounded rate of writes. The zero value has nothing waiting.
+// Pace is how long news that is not urgent waits for more of the same. The more objects have some, the longer each
+// waits, so that all the progress of a burst costs a bounded rate of writes. The zero value has nothing waiting.
 type Pace[K comparable] struct {
 	// Rate is how much news a second is told while there is more; 0 is paceRate.
 	Rate int
@@ -22,8 +22,8 @@ const (
 	paceMost = 10 * time.Second
 )
 
-// Wait is how long the news about an object still waits at now; least is how long it does when there is no other. It is time
-// when the result is not positive.
+// Wait is how long the news about an object still waits at now; least is how long it does when there is no other. It is
+// time when the result is not positive.
 func (p *Pace[K]) Wait(about K, least time.Duration, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

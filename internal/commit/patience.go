@@ -9,9 +9,9 @@ import (
 // lastRetry is the longest delay between attempts.
 const lastRetry = 2 * time.Minute
 
-// Patience is how long a controller waits before it tries again what failed: first, then twice as long each time, and no more than
-// two minutes unless first is longer. The queues' own limit is a quarter of an hour, which somebody waits who has just mended a
-// webhook or a member.
+// Patience is how long a controller waits before it tries again what failed: first, then twice as long each time, and
+// no more than two minutes unless first is longer. The queues' own limit is a quarter of an hour, which somebody waits
+// who has just mended a webhook or a member.
 func Patience[T comparable](first time.Duration) workqueue.TypedRateLimiter[T] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](first, max(first, lastRetry))
 }

@@ -2,8 +2,8 @@ package commit
 
 import "sync"
 
-// Told remembers what was said last about each subject: an event that repeats is a write each time, and tells nobody anything.
-// The zero value has said nothing. A subject is forgotten when what was said of it is over.
+// Told remembers what was said last about each subject: an event that repeats is a write each time, and tells nobody
+// anything. The zero value has said nothing. A subject is forgotten when what was said of it is over.
 type Told[K comparable] struct {
 	mu   sync.Mutex
 	last map[K]string

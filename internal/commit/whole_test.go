@@ -14,12 +14,15 @@ import (
 )
 
 func TestAStatusGoesWithItsUpdateToAServerThatTakesIt(t *testing.T) {
-	elsewhere, n := writes(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-a", Name: "w", UID: "u"}})
+	elsewhere, n := writes(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-a", Name: "w",
+		UID: "u"}})
 	var stored []*unstructured.Unstructured
 	here := interceptor.NewClient(elsewhere.(client.WithWatch), interceptor.Funcs{
 		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-			for _, uid := range []string{"another", string(obj.GetUID())} { // what the server writes meanwhile for reasons of its own is left alone
-				u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"uid": uid, "generation": int64(7)}}}
+			// what the server writes meanwhile for reasons of its own is left alone
+			for _, uid := range []string{"another", string(obj.GetUID())} {
+				u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"uid": uid,
+					"generation": int64(7)}}}
 				if err := Amend(ctx, u); err != nil {
 					return err
 				}
@@ -29,7 +32,8 @@ func TestAStatusGoesWithItsUpdateToAServerThatTakesIt(t *testing.T) {
 		},
 	})
 	status := func(generation int64) any {
-		return &workv1alpha1.WorkStatus{Conditions: []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, ObservedGeneration: generation}}}
+		return &workv1alpha1.WorkStatus{Conditions: []metav1.Condition{{Type: workv1alpha1.WorkApplied,
+			Status: metav1.ConditionTrue, ObservedGeneration: generation}}}
 	}
 	for _, step := range []struct {
 		name         string
@@ -56,7 +60,9 @@ func TestAStatusGoesWithItsUpdateToAServerThatTakesIt(t *testing.T) {
 			t.Errorf("%s: another object got the status: %v", step.name, stored[0])
 		}
 		conditions, _, _ := unstructured.NestedSlice(stored[1].Object, "status", "conditions")
-		if !slices.ContainsFunc(conditions, func(c any) bool { return c.(map[string]any)["observedGeneration"] == int64(7) }) {
+		if !slices.ContainsFunc(conditions, func(c any) bool {
+			return c.(map[string]any)["observedGeneration"] == int64(7)
+		}) {
 			t.Errorf("%s: stored %v, want the status at generation 7", step.name, stored[1])
 		}
 	}

@@ -78,7 +78,8 @@ type upheaval struct {
 }
 
 func newUpheaval(t *testing.T, seed uint64) *upheaval {
-	w := &upheaval{Hub: controllertest.New(t), t: t, random: rand.New(rand.NewPCG(seed, 0)), policy: policy("shop", "v1", "ConfigMap"),
+	w := &upheaval{Hub: controllertest.New(t), t: t, random: rand.New(rand.NewPCG(seed, 0)),
+		policy:  policy("shop", "v1", "ConfigMap"),
 		members: map[string]*membertest.Server{}, wanted: map[string]bool{}, asked: map[string]bool{},
 		orphans: map[string]map[string]bool{}, out: map[string]bool{}, emptied: map[string]bool{}, judged: map[string]int{}}
 	for _, name := range []string{"m1", "m2"} {
@@ -107,7 +108,8 @@ func (w *upheaval) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, Options{Config: w.Config, DialMember: membertest.Dial}) }()
-	// A manager of controller-runtime whose context ends while it starts spins until its caches are filled, and the clock stands still.
+	// A manager of controller-runtime whose context ends while it starts spins until its caches are filled, and the clock
+	// stands still.
 	w.Advance(time.Second)
 	w.stop = func() {
 		w.Disconnected(func() {
@@ -172,7 +174,8 @@ func (w *upheaval) settle() {
 				if w.out[member] {
 					continue
 				}
-				work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(member), Name: names.Work("ConfigMap", name, "shop")}}
+				work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(member),
+					Name: names.Work("ConfigMap", name, "shop")}}
 				switch {
 				case !w.Has(work) || work.DeletionTimestamp != nil:
 					return name + " has no Work for " + member
@@ -190,7 +193,8 @@ func (w *upheaval) create() {
 	name := fmt.Sprintf("c%d", w.made)
 	w.tell("a user makes %s", name)
 	w.wanted[name] = true
-	w.Make(claimed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Data: map[string]string{"a": "b"}}, w.policy))
+	w.Make(claimed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Data: map[string]string{"a": "b"}}, w.policy))
 }
 
 // pick is one of the templates; empty if there is none.
@@ -282,7 +286,8 @@ func (w *upheaval) removeBindings() {
 	}
 }
 
-// deletedWith deletes Works as their API server does when their definition, or their namespace, is deleted, and waits until they are gone.
+// deletedWith deletes Works as their API server does when their definition, or their namespace, is deleted, and waits
+// until they are gone.
 func (w *upheaval) deletedWith(works []workv1alpha1.Work) {
 	for _, work := range works {
 		w.delete(&work)
@@ -349,13 +354,15 @@ func (w *upheaval) restart() {
 	w.tell("the hub stops")
 	w.stop()
 	for range w.random.IntN(3) {
-		[]func(){w.create, w.remove, w.removeWorks, w.removeBindings, w.loseDefinition, w.loseSpace, w.vanish, w.restore}[w.random.IntN(8)]()
+		[]func(){w.create, w.remove, w.removeWorks, w.removeBindings, w.loseDefinition, w.loseSpace, w.vanish,
+			w.restore}[w.random.IntN(8)]()
 	}
 	w.tell("the hub starts")
 	w.start()
 }
 
-// restore puts the hub back to when it did not know of some templates: nothing is left of them, and members have what was sent.
+// restore puts the hub back to when it did not know of some templates: nothing is left of them, and members have what
+// was sent.
 func (w *upheaval) restore() {
 	for range 1 + w.random.IntN(2) {
 		name := w.pick()

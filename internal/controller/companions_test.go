@@ -51,7 +51,8 @@ func takes(label string, deps bool, clusters ...string) policyv1alpha1.Propagati
 	return p
 }
 
-var companionKinds = []membertest.Kind{controllertest.WorkloadSpread, controllertest.PodUnavailableBudget, controllertest.PodDisruptionBudget, controllertest.PersistentPodState}
+var companionKinds = []membertest.Kind{controllertest.WorkloadSpread, controllertest.PodUnavailableBudget,
+	controllertest.PodDisruptionBudget, controllertest.PersistentPodState}
 
 // following is which bindings of companions are there, whom they follow, and where.
 func following(t *testing.T, h *controllertest.Hub) map[string]string {
@@ -213,7 +214,8 @@ func TestACompanionCostsWhatADependencyCosts(t *testing.T) {
 		costs := map[string]map[string]int{}
 		for what, make := range map[string]func(h *controllertest.Hub){
 			"dependency": func(h *controllertest.Hub) {
-				h.Make(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "follows"}, Data: map[string]string{"a": "b"}})
+				h.Make(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "follows"},
+					Data: map[string]string{"a": "b"}})
 			},
 			"companion": func(h *controllertest.Hub) {
 				h.Make(parsed(t, controllertest.WorkloadSpread, "follows", target))
@@ -236,8 +238,10 @@ func TestACompanionCostsWhatADependencyCosts(t *testing.T) {
 			u.SetLabels(map[string]string{"policy": "one"})
 			h.Make(claimed(u, p)) // else it may be sent before its claim is seen, and again
 			h.Eventually("all is in the member", func() string {
-				spread, config := members["m1"].Object(controllertest.WorkloadSpread, "shop", "follows"), members["m1"].Object(membertest.ConfigMap, "shop", "follows")
-				if members["m1"].Object(controllertest.Deployment, "shop", "web") == nil || what == "dependency" && config == nil || what == "companion" && spread == nil {
+				spread, config := members["m1"].Object(controllertest.WorkloadSpread, "shop", "follows"),
+					members["m1"].Object(membertest.ConfigMap, "shop", "follows")
+				if members["m1"].Object(controllertest.Deployment, "shop", "web") == nil || what == "dependency" && config == nil ||
+					what == "companion" && spread == nil {
 					return what + " is missing"
 				}
 				return ""
@@ -257,7 +261,8 @@ func TestACompanionCostsWhatADependencyCosts(t *testing.T) {
 			t.Errorf("a companion costs %v, a dependency %v", costs["companion"], costs["dependency"])
 		}
 		if !maps.Equal(costs["nothing"], costs["without propagateDeps"]) {
-			t.Errorf("without companions it costs %v, without propagateDeps %v", costs["nothing"], costs["without propagateDeps"])
+			t.Errorf("without companions it costs %v, without propagateDeps %v", costs["nothing"],
+				costs["without propagateDeps"])
 		}
 	})
 }
@@ -273,7 +278,8 @@ func TestACompanionThatStoppedFollowingFollowsAnother(t *testing.T) {
 			h.Make(u)
 		}
 		spread := func(target string) *unstructured.Unstructured {
-			return parsed(t, controllertest.WorkloadSpread, "s", "targetRef: {apiVersion: apps/v1, kind: Deployment, name: "+target+"}")
+			return parsed(t, controllertest.WorkloadSpread, "s", "targetRef: {apiVersion: apps/v1, kind: Deployment, name: "+
+				target+"}")
 		}
 		follows := func(what, whom string) {
 			t.Helper()
@@ -287,11 +293,14 @@ func TestACompanionThatStoppedFollowingFollowsAnother(t *testing.T) {
 		h.Make(spread("a"))
 		follows("it follows the first", "a-deployment m1")
 		// Let go by the one before the other takes it, its binding goes, and another comes when that is gone.
-		controllertest.Change(h, spread("a"), func(u *unstructured.Unstructured) { u.Object["spec"] = spread("b").Object["spec"] })
+		controllertest.Change(h, spread("a"),
+			func(u *unstructured.Unstructured) { u.Object["spec"] = spread("b").Object["spec"] })
 		follows("and the other", "b-deployment m1")
-		controllertest.Change(h, spread("a"), func(u *unstructured.Unstructured) { u.Object["spec"] = spread("none").Object["spec"] })
+		controllertest.Change(h, spread("a"),
+			func(u *unstructured.Unstructured) { u.Object["spec"] = spread("none").Object["spec"] })
 		follows("and nobody", "")
-		controllertest.Change(h, spread("a"), func(u *unstructured.Unstructured) { u.Object["spec"] = spread("b").Object["spec"] })
+		controllertest.Change(h, spread("a"),
+			func(u *unstructured.Unstructured) { u.Object["spec"] = spread("b").Object["spec"] })
 		follows("and the other again", "b-deployment m1")
 	})
 }

@@ -1,4 +1,5 @@
-// Package controller is the one list of the hub's loops. Each lives in a folder of its own, named like what core decides for it.
+// Package controller is the one list of the hub's loops. Each lives in a folder of its own, named like what core
+// decides for it.
 package controller
 
 import (
@@ -89,8 +90,8 @@ type Options struct {
 	LastReported bool
 	// Fleet is given what the scheduler sees when it starts to look; nil gives it to nobody.
 	Fleet func(*capacity.Fleet)
-	// Restored is given what counts, by cluster, the objects there that the hub knows nothing of, and the Works that are held since it was
-	// restored; nil gives it to nobody.
+	// Restored is given what counts, by cluster, the objects there that the hub knows nothing of, and the Works that are
+	// held since it was restored; nil gives it to nobody.
 	Restored func(func() (orphans map[string]int, held int))
 	// Estimator is how members' scheduler estimators are asked for room; nil: they are not.
 	Estimator *estimator.Options
@@ -110,7 +111,8 @@ type Options struct {
 	Successes commit.Successes
 }
 
-// Turn is one run of a hub's loops: where the hub serves, what the run is called, and the run before it if that is known to have ended.
+// Turn is one run of a hub's loops: where the hub serves, what the run is called, and the run before it if that is
+// known to have ended.
 type Turn struct{ Address, Run, Ended string }
 
 // Scheduler is the one that places bindings: others of another name are left to whom they name.
@@ -120,7 +122,8 @@ type Scheduler struct {
 	Plugins coreschedule.Plugins
 }
 
-// Descheduling is how often replicas that find no node are looked for, and for how long they have found none when they move.
+// Descheduling is how often replicas that find no node are looked for, and for how long they have found none when they
+// move.
 type Descheduling struct{ Interval, Unschedulable time.Duration }
 
 // Failover is how workloads leave clusters that fail, and how long none does after the start.
@@ -140,12 +143,13 @@ const (
 	defaultConcurrency = 8
 	// gather lets the answers of several members fold into one write; a person does not notice it.
 	gather = 60 * time.Millisecond
-	// statusWindow bounds how often counters that are on their way are written; what is ready, or failed, is written at once.
+	// statusWindow bounds how often counters that are on their way are written; what is ready, or failed, is written at
+	// once.
 	statusWindow = time.Second
 	// firstWindow is how long a new binding waits for all members to answer; a failure, or the last answer, ends it.
 	firstWindow = 5 * time.Second
-	// nodesWindow is how long the nodes of a Workflow wait for more: longer than its progress takes by way of Work and binding, with
-	// which they are then written.
+	// nodesWindow is how long the nodes of a Workflow wait for more: longer than its progress takes by way of Work and
+	// binding, with which they are then written.
 	nodesWindow = 3 * time.Second
 )
 
@@ -184,14 +188,16 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// identity is the hub as its members know it: by the UID of its namespace kube-system, which a new store has a moment after its start.
+// identity is the hub as its members know it: by the UID of its namespace kube-system, which a new store has a moment
+// after its start.
 func identity(ctx context.Context, hub client.Reader, turn Turn) (tenure.Self, error) {
 	hubID := ""
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		hubID, last = member.Identity(ctx, hub)
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			hubID, last = member.Identity(ctx, hub)
+			return last == nil, nil
+		})
 	if err != nil {
 		return tenure.Self{}, cmp.Or(last, err)
 	}
@@ -220,7 +226,8 @@ func manager(o Options) (ctrl.Manager, error) {
 		Cache: ctrlcache.Options{
 			DefaultTransform: ctrlcache.TransformStripManagedFields(),
 		},
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{},
+			&corev1.ConfigMap{}}}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create the controller manager: %w", err)
@@ -238,8 +245,10 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 	if err != nil {
 		return err
 	}
-	interpreter, err := interpreter.New(ctx, interpreter.Options{Informers: mgr.GetCache(), Cached: mgr.GetClient(), Live: mgr.GetAPIReader(),
-		Definitions: dyn, Mapper: mgr.GetRESTMapper(), Schema: tiers.Schema, Convert: tiers.Convert, Events: commit.Recorder(mgr, "interpreter")})
+	interpreter, err := interpreter.New(ctx, interpreter.Options{Informers: mgr.GetCache(), Cached: mgr.GetClient(),
+		Live:        mgr.GetAPIReader(),
+		Definitions: dyn, Mapper: mgr.GetRESTMapper(), Schema: tiers.Schema, Convert: tiers.Convert,
+		Events: commit.Recorder(mgr, "interpreter")})
 	if err != nil {
 		return err
 	}
@@ -252,7 +261,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		return err
 	}
 	templates := template.New(dyn, disco)
-	members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Limits: o.MemberLimits, Self: self, Dial: o.DialMember})
+	members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Limits: o.MemberLimits,
+		Self: self, Dial: o.DialMember})
 	fleet, err := capacity.NewFleet(ctx, mgr.GetCache())
 	if err != nil {
 		return err
@@ -287,8 +297,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		setup func() error
 	}{
 		{"cluster", func() error {
-			return cluster.Setup(mgr, cluster.Options{Members: members, Definitions: definitions, Grants: o.Grants, StatusUpdateFrequency: o.ClusterStatusFrequency,
-				Thresholds: o.ClusterThresholds, NoExecuteTaintPolicies: o.NoExecuteTaintPolicies})
+			return cluster.Setup(mgr, cluster.Options{Members: members, Definitions: definitions, Grants: o.Grants,
+				StatusUpdateFrequency: o.ClusterStatusFrequency,
+				Thresholds:            o.ClusterThresholds, NoExecuteTaintPolicies: o.NoExecuteTaintPolicies})
 		}},
 		{"namespace", func() error { return namespace.Setup(mgr, namespace.Options{ForbidOverwrite: o.ForbidOverwrite}) }},
 		{"propagate", func() error {
@@ -296,7 +307,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 				Place: schedule.Placer(fleet, o.Scheduler.Name), Pods: dispatch.PodsOf(members), Concurrency: o.Concurrency})
 		}},
 		{"dependency", func() error {
-			return dependency.Setup(ctx, mgr, dependency.Options{Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency})
+			return dependency.Setup(ctx, mgr, dependency.Options{Templates: templates, Interpreter: interpreter,
+				Concurrency: o.Concurrency})
 		}},
 		{"schedule", func() error {
 			return schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: o.Scheduler.Name, Concurrency: o.Concurrency,
@@ -316,29 +328,37 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 			}
 			settings := o.Failover.Options
 			settings.SchedulerName = o.Scheduler.Name
-			return failover.Setup(mgr, failover.Options{Options: settings, Fleet: fleet, Templates: templates, Settle: o.Failover.Settle, Gather: gather})
+			return failover.Setup(mgr, failover.Options{Options: settings, Fleet: fleet, Templates: templates,
+				Settle: o.Failover.Settle, Gather: gather})
 		}},
 		{"service", func() error {
 			lost := corefailover.Options{Off: true}
 			if o.Failover != nil {
 				lost = o.Failover.Options
 			}
-			return service.Setup(ctx, mgr, service.Options{Members: members, Templates: templates, Place: schedule.Placer(fleet, o.Scheduler.Name), Failover: lost})
+			return service.Setup(ctx, mgr, service.Options{Members: members, Templates: templates,
+				Place: schedule.Placer(fleet, o.Scheduler.Name), Failover: lost})
 		}},
 		{"dispatch", func() error {
-			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter, Pods: dispatch.PodsOf(members),
-				SchedulerName: o.Scheduler.Name, Plugins: o.Scheduler.Plugins, ForbidOverwrite: o.ForbidOverwrite, Concurrency: o.Concurrency, Definitions: definitions})
+			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter,
+				Pods:          dispatch.PodsOf(members),
+				SchedulerName: o.Scheduler.Name, Plugins: o.Scheduler.Plugins, ForbidOverwrite: o.ForbidOverwrite,
+				Concurrency: o.Concurrency, Definitions: definitions})
 		}},
 		{"execute", func() error {
-			return execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpreter, Workers: o.Concurrency, StatusWindow: statusWindow,
-				Definitions: definitions, Deletions: &execute.Deletions{Bound: o.WorkDeletions, Settle: execute.DefaultDeletions.Settle},
+			return execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpreter, Workers: o.Concurrency,
+				StatusWindow: statusWindow,
+				Definitions:  definitions, Deletions: &execute.Deletions{Bound: o.WorkDeletions,
+					Settle: execute.DefaultDeletions.Settle},
 				Report: o.Restored})
 		}},
 		{"manifestwork", func() error {
-			return ocm.Setup(ctx, mgr, ocm.Options{Members: members, Concurrency: o.Concurrency, StatusWindow: statusWindow, FirstWindow: firstWindow})
+			return ocm.Setup(ctx, mgr, ocm.Options{Members: members, Concurrency: o.Concurrency, StatusWindow: statusWindow,
+				FirstWindow: firstWindow})
 		}},
 		{"aggregate", func() error {
-			return aggregate.Setup(mgr, aggregate.Options{SchedulerName: o.Scheduler.Name, Templates: templates, Interpreter: interpreter, Concurrency: o.Concurrency,
+			return aggregate.Setup(mgr, aggregate.Options{SchedulerName: o.Scheduler.Name, Templates: templates,
+				Interpreter: interpreter, Concurrency: o.Concurrency,
 				Gather: gather, StatusWindow: statusWindow, FirstWindow: firstWindow, LastReported: o.LastReported,
 				Members: members, NodesWindow: nodesWindow})
 		}},

@@ -57,10 +57,12 @@ func TestSuccessesAreToldAsFarAsTheHubIsAskedTo(t *testing.T) {
 				p := policy("shop", "v1", "ConfigMap")
 				h.Make(p)
 				h.Quiet()
-				h.Make(claimed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}, Data: map[string]string{"a": "b"}}, p))
+				h.Make(claimed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"},
+					Data: map[string]string{"a": "b"}}, p))
 				h.Eventually("everything is applied", func() string {
 					b := &workv1alpha2.ResourceBinding{}
-					if err := h.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "settings-configmap"}, b); err != nil || !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied) {
+					if err := h.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "settings-configmap"}, b); err != nil ||
+						!meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied) {
 						return fmt.Sprintf("%v %+v", err, b.Status)
 					}
 					return ""
@@ -88,11 +90,13 @@ func TestOverridesAndDependenciesAreToldByDefault(t *testing.T) {
 		p := policy("shop", "apps/v1", "Deployment").(*policyv1alpha1.PropagationPolicy)
 		p.Spec.PropagateDeps = true
 		h.Make(p)
-		h.Make(&policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "o"}, Spec: policyv1alpha1.OverrideSpec{
-			ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}},
-			OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{
-				LabelsOverrider: []policyv1alpha1.LabelAnnotationOverrider{{Operator: policyv1alpha1.OverriderOpAdd, Value: map[string]string{"a": "b"}}}}}},
-		}})
+		h.Make(&policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "o"},
+			Spec: policyv1alpha1.OverrideSpec{
+				ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}},
+				OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{
+					LabelsOverrider: []policyv1alpha1.LabelAnnotationOverrider{{Operator: policyv1alpha1.OverriderOpAdd,
+						Value: map[string]string{"a": "b"}}}}}},
+			}})
 		h.Make(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}})
 		h.Quiet()
 		labels := map[string]string{"app": "web"}

@@ -21,7 +21,8 @@ import (
 // runs has a member report that so many pods of the Deployment are ready.
 func runs(m *membertest.Server, ready int64) {
 	d := m.Object(controllertest.Deployment, "shop", "web")
-	d.Object["status"] = map[string]any{"observedGeneration": d.GetGeneration(), "replicas": ready, "readyReplicas": ready, "availableReplicas": ready, "updatedReplicas": ready}
+	d.Object["status"] = map[string]any{"observedGeneration": d.GetGeneration(), "replicas": ready, "readyReplicas": ready,
+		"availableReplicas": ready, "updatedReplicas": ready}
 	m.Put(d)
 }
 
@@ -33,14 +34,17 @@ func TestWorkloadLeavesADrainedClusterStepByStep(t *testing.T) {
 		spec := p.PropagationSpec()
 		spec.PropagateDeps = true
 		spec.Placement = policyv1alpha1.Placement{
-			SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: 1}},
+			SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster,
+				MinGroups: 1, MaxGroups: 1}},
 			ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-				ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated}}
+				ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+				ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated}}
 		spec.Failover = &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{PurgeMode: policyv1alpha1.PurgeModeGracefully,
 			StatePreservation: &policyv1alpha1.StatePreservation{Rules: []policyv1alpha1.StatePreservationRule{{AliasLabelName: "was-ready", JSONPath: "{.readyReplicas}"}}}}}
 		h.Make(p)
 		h.Make(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}})
-		h.Make(claimed(parsed(t, controllertest.Deployment, "web", "replicas: 2, template: {spec: {containers: [{name: main, envFrom: [{configMapRef: {name: settings}}]}]}}"), p))
+		h.Make(claimed(parsed(t, controllertest.Deployment, "web",
+			"replicas: 2, template: {spec: {containers: [{name: main, envFrom: [{configMapRef: {name: settings}}]}]}}"), p))
 		binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment"}}
 		healthyIn := func(name string) {
 			t.Helper()
@@ -52,7 +56,8 @@ func TestWorkloadLeavesADrainedClusterStepByStep(t *testing.T) {
 			})
 			runs(members[name], 2)
 			h.Eventually("the binding knows that it is healthy in "+name, func() string {
-				if h.Has(binding); !slices.ContainsFunc(binding.Status.AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == name && i.Health == "Healthy" }) {
+				if h.Has(binding); !slices.ContainsFunc(binding.Status.AggregatedStatus,
+					func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == name && i.Health == "Healthy" }) {
 					return fmt.Sprint(binding.Status.AggregatedStatus)
 				}
 				return ""
@@ -63,9 +68,11 @@ func TestWorkloadLeavesADrainedClusterStepByStep(t *testing.T) {
 
 		// The replacement starts after what it depends on; the old copy stays as it is.
 		at := metav1.Now()
-		controllertest.Change(h, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}, func(c *clusterv1alpha1.Cluster) {
-			c.Spec.Taints = append(c.Spec.Taints, corev1.Taint{Key: "maintenance", Effect: corev1.TaintEffectNoExecute, TimeAdded: &at})
-		})
+		controllertest.Change(h, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}},
+			func(c *clusterv1alpha1.Cluster) {
+				c.Spec.Taints = append(c.Spec.Taints, corev1.Taint{Key: "maintenance", Effect: corev1.TaintEffectNoExecute,
+					TimeAdded: &at})
+			})
 		h.Eventually("the replacement is in m2", func() string {
 			if members["m2"].Object(controllertest.Deployment, "shop", "web") == nil {
 				return "it is not"
@@ -90,14 +97,16 @@ func TestWorkloadLeavesADrainedClusterStepByStep(t *testing.T) {
 		if n := ofBinding(wrote, "web-deployment"); n > 3 {
 			t.Errorf("placing the replacement took %d writes of the binding: %v", n, wrote)
 		}
-		if old := members["m1"].Object(controllertest.Deployment, "shop", "web"); old == nil || members["m1"].Object(membertest.ConfigMap, "shop", "settings") == nil {
+		if old := members["m1"].Object(controllertest.Deployment, "shop", "web"); old == nil ||
+			members["m1"].Object(membertest.ConfigMap, "shop", "settings") == nil {
 			t.Error("the old copy, or what it depends on, is gone")
 		}
 
 		// The old copy goes when the replacement is healthy, and then what it depends on.
 		healthyIn("m2")
 		h.Eventually("the old copy is gone", func() string {
-			if members["m1"].Object(controllertest.Deployment, "shop", "web") != nil || members["m1"].Object(membertest.ConfigMap, "shop", "settings") != nil {
+			if members["m1"].Object(controllertest.Deployment, "shop", "web") != nil ||
+				members["m1"].Object(membertest.ConfigMap, "shop", "settings") != nil {
 				return "it is there"
 			}
 			return ""

@@ -33,8 +33,10 @@ type history struct {
 
 // historyKinds are the kinds that users write, and what a simulation reads besides.
 var historyKinds = []schema.GroupVersionKind{
-	controllertest.Deployment.GroupVersionKind, controllertest.Service.GroupVersionKind, controllertest.ClusterRole.GroupVersionKind,
-	policyv1alpha1.GroupVersion.WithKind("PropagationPolicy"), policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy"),
+	controllertest.Deployment.GroupVersionKind, controllertest.Service.GroupVersionKind,
+	controllertest.ClusterRole.GroupVersionKind,
+	policyv1alpha1.GroupVersion.WithKind("PropagationPolicy"),
+	policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy"),
 	policyv1alpha1.GroupVersion.WithKind("OverridePolicy"), policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy"),
 	networkingv1alpha1.GroupVersion.WithKind("MultiClusterService"), clusterv1alpha1.GroupVersion.WithKind("Cluster"),
 	workv1alpha2.GroupVersion.WithKind("ResourceBinding"), workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"),
@@ -50,7 +52,8 @@ func (x *history) next() (u *unstructured.Unstructured, deletes bool) {
 		cluster = "Cluster"
 	}
 	metadata := func(namespace string, names ...string) string {
-		return fmt.Sprintf("metadata: {%sname: %s, labels: {app: %s}, annotations: {value: %q}}", namespace, x.pick(names...), x.pick("x", "y"), fmt.Sprint(x.random.IntN(3)))
+		return fmt.Sprintf("metadata: {%sname: %s, labels: {app: %s}, annotations: {value: %q}}", namespace, x.pick(names...),
+			x.pick("x", "y"), fmt.Sprint(x.random.IntN(3)))
 	}
 	template := []string{
 		fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\n%s\nspec: {replicas: %s, selector: {}, template: {metadata: {labels: {a: b}}, spec: {containers: []}}}",
@@ -68,12 +71,16 @@ func (x *history) next() (u *unstructured.Unstructured, deletes bool) {
 	divided := "replicaSchedulingType: Divided, replicaDivisionPreference: Weighted"
 	policy := fmt.Sprintf("apiVersion: policy.karmada.io/v1alpha1\nkind: %sPropagationPolicy\nmetadata: {%sname: %s}\n"+
 		"spec: {resourceSelectors: [{apiVersion: %s}], placement: {clusterAffinity: {clusterNames: [%s]}%s}, priority: %d, preemption: %s%s%s%s}",
-		cluster, namespace, x.pick("p", "q", "r"), selector, x.pick("m1", "m2", "m2, m3"), x.pick("", ", replicaScheduling: {"+divided+"}"), x.random.IntN(3),
-		preemption, x.pick("", "", ", activationPreference: Lazy"), x.pick("", "", ", suspension: {dispatching: true}"), x.pick("", "", ", dependentOverrides: [o]"))
+		cluster, namespace, x.pick("p", "q", "r"), selector, x.pick("m1", "m2", "m2, m3"),
+		x.pick("", ", replicaScheduling: {"+divided+"}"), x.random.IntN(3),
+		preemption, x.pick("", "", ", activationPreference: Lazy"), x.pick("", "", ", suspension: {dispatching: true}"),
+		x.pick("", "", ", dependentOverrides: [o]"))
 	override := fmt.Sprintf("apiVersion: policy.karmada.io/v1alpha1\nkind: %sOverridePolicy\nmetadata: {%sname: o}\nspec: {overrideRules: []}", cluster, namespace)
 	exposure := fmt.Sprintf("apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\nmetadata: {namespace: shop, name: %s}\n"+
-		"spec: {types: [CrossCluster], providerClusters: [{name: %s}], consumerClusters: [{name: %s}]}", x.pick("a", "b"), x.pick("m1", "m3"), x.pick("m1", "m2"))
-	texts := []string{template, template, template, template, template, policy, policy, policy, policy, policy, override, exposure}
+		"spec: {types: [CrossCluster], providerClusters: [{name: %s}], consumerClusters: [{name: %s}]}", x.pick("a", "b"),
+		x.pick("m1", "m3"), x.pick("m1", "m2"))
+	texts := []string{template, template, template, template, template, policy, policy, policy, policy, policy, override,
+		exposure}
 	i := x.random.IntN(len(texts))
 	deletes = x.random.IntN(4) == 0 && texts[i] != exposure // a record without it does not show whether it is gone
 	return coretest.Object(x.t, texts[i]), deletes
@@ -92,7 +99,8 @@ func (x *history) recorded(without *unstructured.Unstructured) (out []simulate.O
 			u := &list.Items[i]
 			u.SetGroupVersionKind(gvk)
 			of, _, _ := unstructured.NestedStringMap(u.Object, "spec", "resource")
-			same := without != nil && (gvk == without.GroupVersionKind() && client.ObjectKeyFromObject(u) == client.ObjectKeyFromObject(without) ||
+			same := without != nil && (gvk == without.GroupVersionKind() &&
+				client.ObjectKeyFromObject(u) == client.ObjectKeyFromObject(without) ||
 				of["kind"] == without.GetKind() && of["name"] == without.GetName() && of["namespace"] == without.GetNamespace())
 			if !same {
 				out = append(out, simulate.Object{Unstructured: simulate.Recorded(u), Source: "hub"})
@@ -136,11 +144,12 @@ func (x *history) write(u *unstructured.Unstructured) {
 		if err != nil {
 			x.t.Fatal(err)
 		}
-		d := propagate.Decide(propagate.Observed{Template: u, Policies: policies, Creating: true, OverrideExists: func(key types.NamespacedName) bool {
-			o := scope.Overrides.New(key.Namespace)
-			o.SetName(key.Name)
-			return x.Has(o)
-		}})
+		d := propagate.Decide(propagate.Observed{Template: u, Policies: policies, Creating: true,
+			OverrideExists: func(key types.NamespacedName) bool {
+				o := scope.Overrides.New(key.Namespace)
+				o.SetName(key.Name)
+				return x.Has(o)
+			}})
 		if d.Claimed != nil {
 			u = d.Claimed
 		}
@@ -172,7 +181,8 @@ func TestASimulationPlacesAsTheHubDoes(t *testing.T) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			controllertest.Run(t, func(t *testing.T) {
-				h, _ := fleet(t, controllertest.Deployment, controllertest.Service, controllertest.EndpointSlice, controllertest.Definition)
+				h, _ := fleet(t, controllertest.Deployment, controllertest.Service, controllertest.EndpointSlice,
+					controllertest.Definition)
 				x := &history{Hub: h, t: t, random: rand.New(rand.NewPCG(seed, 26))}
 				var story []string
 				for ; x.steps < 25; x.steps++ {
@@ -182,7 +192,8 @@ func TestASimulationPlacesAsTheHubDoes(t *testing.T) {
 						t.Fatal(err)
 					}
 					story = append(story, fmt.Sprintf("deleted: %t, %s", deletes, raw))
-					change, without := simulate.Change{Objects: []simulate.Object{{Unstructured: u.DeepCopy(), Source: "user"}}}, (*unstructured.Unstructured)(nil)
+					change, without := simulate.Change{Objects: []simulate.Object{{Unstructured: u.DeepCopy(), Source: "user"}}},
+						(*unstructured.Unstructured)(nil)
 					if deletes {
 						if !x.Has(u.DeepCopy()) {
 							continue

@@ -23,7 +23,8 @@ func TestTemplatesWithTheLongestNamesPropagate(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h, members := fleet(t, controllertest.Deployment)
 		longest := func(first string) string { return first + strings.Repeat("x", 253-len(first)) }
-		configs, roles, workloads := policy("shop", "v1", "ConfigMap"), policy("", "rbac.authorization.k8s.io/v1", "ClusterRole"), policy("shop", "apps/v1", "Deployment")
+		configs, roles, workloads := policy("shop", "v1", "ConfigMap"),
+			policy("", "rbac.authorization.k8s.io/v1", "ClusterRole"), policy("shop", "apps/v1", "Deployment")
 		configs.PropagationSpec().ResourceSelectors[0].Name = longest("own")
 		workloads.SetName("workloads")
 		workloads.SetLabels(map[string]string{"propagationpolicy.karmada.io/permanent-id": "workloads"})
@@ -31,11 +32,15 @@ func TestTemplatesWithTheLongestNamesPropagate(t *testing.T) {
 		for _, p := range []client.Object{configs, roles, workloads} {
 			h.Make(p)
 		}
-		own := claimed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: longest("own")}, Data: map[string]string{"a": "1"}}, configs)
-		needed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: longest("needed")}, Data: map[string]string{"a": "1"}}
+		own := claimed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: longest("own")},
+			Data: map[string]string{"a": "1"}}, configs)
+		needed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: longest("needed")},
+			Data: map[string]string{"a": "1"}}
 		role := claimed(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: longest("Team:")}}, roles)
-		web := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(1), "template": map[string]any{"spec": map[string]any{
-			"containers": []any{map[string]any{"name": "web", "image": "web", "envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": needed.Name}}}}}}}}}}
+		web := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(1),
+			"template": map[string]any{"spec": map[string]any{
+				"containers": []any{map[string]any{"name": "web", "image": "web",
+					"envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": needed.Name}}}}}}}}}}
 		web.SetGroupVersionKind(controllertest.Deployment.GroupVersionKind)
 		web.SetNamespace("shop")
 		web.SetName(longest("web"))

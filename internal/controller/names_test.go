@@ -43,8 +43,10 @@ func TestRolesWhoseNamesFoldPropagate(t *testing.T) {
 		p := policy("", "rbac.authorization.k8s.io/v1", "ClusterRole")
 		h.Make(p)
 		role := func(name string) *rbacv1.ClusterRole {
-			return claimed(&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: metav1.ObjectMeta{Name: name},
-				Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}, ResourceNames: []string{name}}}}, p)
+			return claimed(&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1",
+				Kind: "ClusterRole"}, ObjectMeta: metav1.ObjectMeta{Name: name},
+				Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"},
+					ResourceNames: []string{name}}}}, p)
 		}
 		bindings := map[string]string{}
 		for _, name := range []string{"Team:Reader", "team:reader", "team.reader", "team-reader"} {
@@ -64,7 +66,8 @@ func TestRolesWhoseNamesFoldPropagate(t *testing.T) {
 				if obj == nil {
 					return false
 				}
-				if rules, _, _ := unstructured.NestedSlice(obj.Object, "rules"); !strings.Contains(fmt.Sprint(rules), "["+name+"]") {
+				if rules, _, _ := unstructured.NestedSlice(obj.Object, "rules"); !strings.Contains(fmt.Sprint(rules), "["+name+
+					"]") {
 					t.Errorf("%s has the rules %v", name, rules)
 				}
 			}
@@ -109,8 +112,10 @@ func TestStatefulSetsOfTwoGroupsPropagate(t *testing.T) {
 			p.SetName(fmt.Sprintf("policy-%d", i))
 			p.SetLabels(map[string]string{"propagationpolicy.karmada.io/permanent-id": p.GetName()})
 			h.Make(p)
-			set := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(i + 1), "serviceName": "db",
-				"selector": map[string]any{"matchLabels": map[string]any{"app": "db"}}, "template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "db"}}}}}}
+			set := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(i + 1),
+				"serviceName": "db",
+				"selector":    map[string]any{"matchLabels": map[string]any{"app": "db"}},
+				"template":    map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "db"}}}}}}
 			set.SetGroupVersionKind(kind.GroupVersionKind)
 			set.SetNamespace("shop")
 			set.SetName("db")
@@ -126,7 +131,8 @@ func TestStatefulSetsOfTwoGroupsPropagate(t *testing.T) {
 					t.Errorf("%s has %d replicas of %s", name, n, kind.GroupKind())
 				}
 				// Its Work is the one that its marks name.
-				work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(name), Name: obj.GetAnnotations()[workv1alpha2.WorkNameAnnotation]}}
+				work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(name),
+					Name: obj.GetAnnotations()[workv1alpha2.WorkNameAnnotation]}}
 				if !h.Has(work) {
 					t.Errorf("%s has no Work %s", name, work.Name)
 				}

@@ -38,7 +38,8 @@ type upgrade struct {
 }
 
 func newUpgrade(t *testing.T, templates ...string) *upgrade {
-	u := &upgrade{Hub: controllertest.New(t), t: t, works: map[client.ObjectKey]*workv1alpha1.Work{}, former: map[client.ObjectKey]bool{}}
+	u := &upgrade{Hub: controllertest.New(t), t: t, works: map[client.ObjectKey]*workv1alpha1.Work{},
+		former: map[client.ObjectKey]bool{}}
 	u.m1 = u.Join("m1", controllertest.ClusterRole)
 	p := policy("shop", "v1", "ConfigMap")
 	u.Make(p)
@@ -46,7 +47,8 @@ func newUpgrade(t *testing.T, templates ...string) *upgrade {
 	u.expected = []client.ObjectKey{{Namespace: space, Name: names.Work("Namespace", "shop", "")}}
 	for _, name := range templates {
 		u.expected = append(u.expected, client.ObjectKey{Namespace: space, Name: names.Work("ConfigMap", name, "shop")})
-		u.Make(claimed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Data: map[string]string{"v": "1"}}, p))
+		u.Make(claimed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+			Data: map[string]string{"v": "1"}}, p))
 	}
 	stop := u.run()
 	u.settled()
@@ -62,7 +64,8 @@ func (u *upgrade) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, Options{Config: u.Config, DialMember: membertest.Dial}) }()
-	// A manager of controller-runtime whose context ends while it starts spins until its caches are filled, and the clock stands still.
+	// A manager of controller-runtime whose context ends while it starts spins until its caches are filled, and the clock
+	// stands still.
 	u.Advance(time.Second)
 	stopped := false
 	stop = func() {
@@ -95,7 +98,8 @@ func (u *upgrade) settled() {
 	})
 }
 
-// age gives all Works the names that they had in format 1, at a later generation, and has the member's objects name them so.
+// age gives all Works the names that they had in format 1, at a later generation, and has the member's objects name
+// them so.
 func (u *upgrade) age() {
 	var list workv1alpha1.WorkList
 	if err := u.List(u.t.Context(), &list); err != nil {
@@ -146,7 +150,8 @@ func (u *upgrade) age() {
 	controllertest.Change(u.Hub, system, func(ns *corev1.Namespace) { ns.Annotations = nil })
 }
 
-// crash renames Works until a number of writes were made, of which the last one is not answered, and says whether there were so many.
+// crash renames Works until a number of writes were made, of which the last one is not answered, and says whether there
+// were so many.
 func (u *upgrade) crash(writes int) bool {
 	ctx, cancel := context.WithCancel(u.t.Context())
 	defer cancel()
@@ -179,7 +184,8 @@ func (u *upgrade) crash(writes int) bool {
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 			return in(func() error { return c.Delete(context.WithoutCancel(ctx), obj, opts...) })
 		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object,
+			opts ...client.SubResourceUpdateOption) error {
 			return in(func() error { return c.SubResource(sub).Update(context.WithoutCancel(ctx), obj, opts...) })
 		},
 	})
@@ -201,8 +207,10 @@ func (u *upgrade) takenOver() {
 	u.Quiet()
 	for key, want := range u.works {
 		w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-		if !u.Has(w) || w.Generation != 1 || !equality.Semantic.DeepEqual(w.Spec, want.Spec) || !equality.Semantic.DeepEqual(w.Status, want.Status) ||
-			!equality.Semantic.DeepEqual(w.Labels, want.Labels) || !equality.Semantic.DeepEqual(w.Annotations, want.Annotations) || !slices.Equal(w.Finalizers, want.Finalizers) {
+		if !u.Has(w) || w.Generation != 1 || !equality.Semantic.DeepEqual(w.Spec, want.Spec) ||
+			!equality.Semantic.DeepEqual(w.Status, want.Status) ||
+			!equality.Semantic.DeepEqual(w.Labels, want.Labels) ||
+			!equality.Semantic.DeepEqual(w.Annotations, want.Annotations) || !slices.Equal(w.Finalizers, want.Finalizers) {
 			u.t.Errorf("%s is\n%+v\nwant\n%+v", key, w, want)
 		}
 	}
@@ -222,7 +230,8 @@ func TestWorksWithFormerNamesAreTakenOver(t *testing.T) {
 		controllertest.Change(u.Hub, a, func(c *corev1.ConfigMap) { c.Data["v"] = "2" })
 		u.Eventually("a change arrives with the present name", func() string {
 			obj := u.m1.Object(membertest.ConfigMap, "shop", "a")
-			if v, _, _ := unstructured.NestedString(obj.Object, "data", "v"); v != "2" || obj.GetAnnotations()[workv1alpha2.WorkNameAnnotation] != names.Work("ConfigMap", "a", "shop") {
+			if v, _, _ := unstructured.NestedString(obj.Object, "data", "v"); v != "2" ||
+				obj.GetAnnotations()[workv1alpha2.WorkNameAnnotation] != names.Work("ConfigMap", "a", "shop") {
 				return fmt.Sprintf("it is %+v", obj.Object)
 			}
 			return ""
@@ -266,12 +275,15 @@ func TestAMemberReportsUnderAFormerName(t *testing.T) {
 		}
 		u.m1.Put(obj)
 		u.Eventually("the hub repairs what changed in the member", func() string {
-			if v, _, _ := unstructured.NestedString(u.m1.Object(membertest.ConfigMap, "shop", "a").Object, "data", "v"); v != "1" {
+			if v, _, _ := unstructured.NestedString(u.m1.Object(membertest.ConfigMap, "shop", "a").Object, "data",
+				"v"); v != "1" {
 				return "it is " + v
 			}
 			return ""
 		})
-		if writes := u.m1.Writes()[u.writes:]; slices.ContainsFunc(writes, func(w string) bool { return strings.HasPrefix(w, "delete") }) {
+		if writes := u.m1.Writes()[u.writes:]; slices.ContainsFunc(writes, func(w string) bool {
+			return strings.HasPrefix(w, "delete")
+		}) {
 			t.Errorf("the member saw %v", writes)
 		}
 	})

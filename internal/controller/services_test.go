@@ -23,7 +23,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// exchange is a hub with all its loops and three members, which know Services and their endpoints, and not yet what exports are.
+// exchange is a hub with all its loops and three members, which know Services and their endpoints, and not yet what
+// exports are.
 type exchange struct {
 	*controllertest.Hub
 	t       *testing.T
@@ -64,8 +65,10 @@ func (x *exchange) importTo(clusters ...string) *multiclusterv1alpha1.ServiceImp
 
 // has gives a member endpoints of web, as its own controllers do for the pods that are ready there.
 func (x *exchange) has(member string, addresses ...string) {
-	s := &discoveryv1.EndpointSlice{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}, ObjectMeta: named("web-" + member),
-		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8080))}}}
+	s := &discoveryv1.EndpointSlice{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
+		ObjectMeta:  named("web-" + member),
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8080))}}}
 	s.Labels = map[string]string{discoveryv1.LabelServiceName: "web"}
 	for _, a := range addresses {
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}})
@@ -73,7 +76,8 @@ func (x *exchange) has(member string, addresses ...string) {
 	x.members[member].Put(s)
 }
 
-// reaches waits until a member knows these addresses, and no others, under a Service that the hub brought; none is no slices.
+// reaches waits until a member knows these addresses, and no others, under a Service that the hub brought; none is no
+// slices.
 func (x *exchange) reaches(member, service string, addresses ...string) {
 	x.t.Helper()
 	x.Eventually(fmt.Sprintf("%s reaches %v by %s", member, addresses, service), func() string {
@@ -110,7 +114,8 @@ func TestAServiceIsReachedWhereItIsImportedAsItsEndpointsComeAndGo(t *testing.T)
 		imported := x.importTo("m2", "m3")
 
 		// 1. Members get to know the kinds, and what is exported arrives there.
-		for cluster, plural := range map[string]string{"m1": "serviceexports", "m2": "serviceimports", "m3": "serviceimports"} {
+		for cluster, plural := range map[string]string{"m1": "serviceexports", "m2": "serviceimports",
+			"m3": "serviceimports"} {
 			x.Eventually(cluster+" is sent the definition", func() string {
 				if x.members[cluster].Object(controllertest.Definition, "", plural+".multicluster.x-k8s.io") == nil {
 					return "there is none"
@@ -209,7 +214,8 @@ func TestAServiceIsReachedWhereItIsImportedAsItsEndpointsComeAndGo(t *testing.T)
 }
 
 func kindOf(name string) membertest.Kind {
-	return membertest.Kind{GroupVersionKind: multiclusterv1alpha1.GroupVersion.WithKind(name), Plural: strings.ToLower(name) + "s", Namespaced: true}
+	return membertest.Kind{GroupVersionKind: multiclusterv1alpha1.GroupVersion.WithKind(name),
+		Plural: strings.ToLower(name) + "s", Namespaced: true}
 }
 
 // applied waits until a member has what a binding sends it.
@@ -221,7 +227,8 @@ func (x *exchange) applied(member, binding string) {
 			return err.Error()
 		}
 		for _, w := range works.Items {
-			if w.Annotations["resourcebinding.karmada.io/name"] == binding && meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkApplied) {
+			if w.Annotations["resourcebinding.karmada.io/name"] == binding &&
+				meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkApplied) {
 				return ""
 			}
 		}
@@ -232,7 +239,8 @@ func (x *exchange) applied(member, binding string) {
 func TestAServiceThatAMemberHasUnderTheDerivedNameIsLeftAlone(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		x := newExchange(t)
-		theirs := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: named("derived-web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "theirs"}}}
+		theirs := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+			ObjectMeta: named("derived-web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "theirs"}}}
 		x.members["m2"].Put(theirs)
 		x.has("m1", "10.0.0.1")
 		x.export("m1")
@@ -241,14 +249,16 @@ func TestAServiceThatAMemberHasUnderTheDerivedNameIsLeftAlone(t *testing.T) {
 		x.reaches("m3", "derived-web", "10.0.0.1") // one cluster's trouble is no other's
 		x.Eventually("the import's user is told", func() string {
 			for _, e := range x.Events() {
-				if strings.HasPrefix(e, "ServiceImport SyncDerivedServiceFailed: ") && strings.Contains(e, `cluster "m2"`) && strings.Contains(e, "already exists") {
+				if strings.HasPrefix(e, "ServiceImport SyncDerivedServiceFailed: ") && strings.Contains(e, `cluster "m2"`) &&
+					strings.Contains(e, "already exists") {
 					return ""
 				}
 			}
 			return fmt.Sprint(x.Events())
 		})
 		x.reaches("m2", "derived-web")
-		if s := x.members["m2"].Object(controllertest.Service, "shop", "derived-web"); s.GetLabels()["karmada.io/managed"] != "" {
+		if s := x.members["m2"].Object(controllertest.Service, "shop",
+			"derived-web"); s.GetLabels()["karmada.io/managed"] != "" {
 			t.Errorf("the member's own Service was taken over: %v", s)
 		}
 
@@ -260,14 +270,16 @@ func TestAServiceThatAMemberHasUnderTheDerivedNameIsLeftAlone(t *testing.T) {
 func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		x := newExchange(t)
-		web := &corev1.Service{ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}}
+		web := &corev1.Service{ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"},
+			Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}}
 		x.has("m1", "10.0.0.1")
 		x.has("m2", "10.2.0.1")
-		s := &networkingv1alpha1.MultiClusterService{ObjectMeta: named("web"), Spec: networkingv1alpha1.MultiClusterServiceSpec{
-			Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},
-			ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}, {Name: "m2"}},
-			ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}, {Name: "m3"}, {Name: "m9"}},
-		}}
+		s := &networkingv1alpha1.MultiClusterService{ObjectMeta: named("web"),
+			Spec: networkingv1alpha1.MultiClusterServiceSpec{
+				Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},
+				ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}, {Name: "m2"}},
+				ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}, {Name: "m3"}, {Name: "m9"}},
+			}}
 		x.Make(s)
 		says := func(condition string, status metav1.ConditionStatus, text string) {
 			t.Helper()
@@ -315,7 +327,8 @@ func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 			t.Errorf("another endpoint: %v, want %v", writes, want)
 		}
 
-		// A Service whose MultiClusterService goes stays, as one stays whose policy goes; nobody is told of endpoints any more.
+		// A Service whose MultiClusterService goes stays, as one stays whose policy goes; nobody is told of endpoints any
+		// more.
 		x.Gone(s)
 		x.reaches("m2", "web")
 		x.reaches("m3", "web")
@@ -342,12 +355,14 @@ func TestAMultiClusterServiceSaysWhereItIsNotPlaced(t *testing.T) {
 			c.Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoSchedule}}
 		})
 		x.Quiet() // the fleet takes it from the cache
-		x.Make(&corev1.Service{ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}})
-		s := &networkingv1alpha1.MultiClusterService{ObjectMeta: named("web"), Spec: networkingv1alpha1.MultiClusterServiceSpec{
-			Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},
-			ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}},
-			ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}, {Name: "m3"}},
-		}}
+		x.Make(&corev1.Service{ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"},
+			Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}})
+		s := &networkingv1alpha1.MultiClusterService{ObjectMeta: named("web"),
+			Spec: networkingv1alpha1.MultiClusterServiceSpec{
+				Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},
+				ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}},
+				ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}, {Name: "m3"}},
+			}}
 		x.Make(s)
 		x.reaches("m2", "web", "10.0.0.1")
 		says := func(status metav1.ConditionStatus, text string) {

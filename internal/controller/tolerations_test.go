@@ -17,14 +17,16 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// An upgrade writes no policy, and so no binding. A policy of an older hub gets default tolerations when its placement is next written:
-// each of its bindings then follows in one write, and the scheduler confirms the generation without a run.
+// An upgrade writes no policy, and so no binding. A policy of an older hub gets default tolerations when its placement
+// is next written: each of its bindings then follows in one write, and the scheduler confirms the generation without a
+// run.
 func TestAddedDefaultTolerationsMoveNothing(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h, _ := fleet(t)
 		p := policy("shop", "v1", "ConfigMap")
 		h.Make(p)
-		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}, Data: map[string]string{"a": "b"}}
+		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"},
+			Data: map[string]string{"a": "b"}}
 		h.Make(claimed(settings, p))
 		binding := func() workv1alpha2.Binding {
 			b, err := scope.Bindings.Get(t.Context(), h, client.ObjectKey{Namespace: "shop", Name: "settings-configmap"})
@@ -52,13 +54,15 @@ func TestAddedDefaultTolerationsMoveNothing(t *testing.T) {
 			}
 			return ""
 		})
-		want := map[string]int{"update propagationpolicies": 1, "update resourcebindings": 1, "update resourcebindings/status": 1}
+		want := map[string]int{"update propagationpolicies": 1, "update resourcebindings": 1,
+			"update resourcebindings/status": 1}
 		if got := count(h.Quiet()); !maps.Equal(got, want) {
 			t.Errorf("written: %v, want %v", got, want)
 		}
 		was, is := before.BindingStatus().LastScheduledTime, binding().BindingStatus().LastScheduledTime
 		if !was.Equal(is) || fmt.Sprint(before.BindingSpec().Clusters) != fmt.Sprint(binding().BindingSpec().Clusters) {
-			t.Errorf("it was scheduled again: to %v at %v, before to %v at %v", binding().BindingSpec().Clusters, is, before.BindingSpec().Clusters, was)
+			t.Errorf("it was scheduled again: to %v at %v, before to %v at %v", binding().BindingSpec().Clusters, is,
+				before.BindingSpec().Clusters, was)
 		}
 	})
 }

@@ -76,7 +76,8 @@ func policy(namespace, apiVersion, kind string) policyv1alpha1.Propagation {
 	p.SetName("everywhere")
 	label, finalizer := policyv1alpha1.PropagationPolicyPermanentIDLabel, policyv1alpha1.PropagationPolicyFinalizer
 	if namespace == "" {
-		label, finalizer = policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel, policyv1alpha1.ClusterPropagationPolicyFinalizer
+		label, finalizer = policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel,
+			policyv1alpha1.ClusterPropagationPolicyFinalizer
 	}
 	p.SetLabels(map[string]string{label: "some-id"})
 	p.SetFinalizers([]string{finalizer})
@@ -93,7 +94,8 @@ func TestATemplateOfThreeMembersCostsTenWritesOnTheHub(t *testing.T) {
 	}{
 		"namespaced": {
 			policy("shop", "v1", "ConfigMap"),
-			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}, Data: map[string]string{"a": "b"}},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"},
+				Data: map[string]string{"a": "b"}},
 			client.ObjectKey{Namespace: "shop", Name: "settings-configmap"},
 			membertest.ConfigMap,
 		},
@@ -129,7 +131,8 @@ func TestATemplateOfThreeMembersCostsTenWritesOnTheHub(t *testing.T) {
 				if c.binding.Namespace == "" {
 					binding = "clusterresourcebindings"
 				}
-				want := map[string]int{"create " + resource: 1, "create " + binding: 1, "update " + binding + "/status": 1, "create works": 3, "update works/status": 3}
+				want := map[string]int{"create " + resource: 1, "create " + binding: 1, "update " + binding + "/status": 1,
+					"create works": 3, "update works/status": 3}
 				if got := count(h.Quiet()); !maps.Equal(got, want) {
 					t.Errorf("written: %v, want %v", got, want)
 				}
@@ -162,10 +165,11 @@ func count(writes []string) map[string]int {
 }
 
 // workflows are Argo's, which have no status subresource.
-var workflows = membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow"}, Plural: "workflows", Namespaced: true}
+var workflows = membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1",
+	Kind: "Workflow"}, Plural: "workflows", Namespaced: true}
 
-// A Workflow writes its own object at each step. The hub says how far it is at a rate of its own, and at once that it has ended, with
-// all of its nodes.
+// A Workflow writes its own object at each step. The hub says how far it is at a rate of its own, and at once that it
+// has ended, with all of its nodes.
 func TestAWorkflowOfManyStepsCostsABoundedRateOfWritesOnTheHub(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h, members := fleet(t, workflows)
@@ -193,7 +197,8 @@ func TestAWorkflowOfManyStepsCostsABoundedRateOfWritesOnTheHub(t *testing.T) {
 		nodes := map[string]any{}
 		goes := func(phase string, done int) {
 			run := m.Object(workflows, "shop", "w")
-			status := map[string]any{"phase": phase, "startedAt": "2026-01-01T09:00:00Z", "progress": fmt.Sprintf("%d/%d", done, steps), "nodes": nodes}
+			status := map[string]any{"phase": phase, "startedAt": "2026-01-01T09:00:00Z",
+				"progress": fmt.Sprintf("%d/%d", done, steps), "nodes": nodes}
 			run.Object["status"] = status
 			m.Put(run)
 		}
@@ -210,7 +215,9 @@ func TestAWorkflowOfManyStepsCostsABoundedRateOfWritesOnTheHub(t *testing.T) {
 			got := h.Server.Object(workflows, "shop", "w")
 			phase, _, _ := unstructured.NestedString(got.Object, "status", "phase")
 			shown, _, _ := unstructured.NestedMap(got.Object, "status", "nodes")
-			if phase != "Succeeded" || !maps.EqualFunc(shown, nodes, func(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }) {
+			if phase != "Succeeded" || !maps.EqualFunc(shown, nodes, func(a, b any) bool {
+				return equality.Semantic.DeepEqual(a, b)
+			}) {
 				return fmt.Sprintf("%s with %d nodes", phase, len(shown))
 			}
 			return ""

@@ -25,10 +25,12 @@ import (
 )
 
 // words are what somebody writes who wants to reach elsewhere.
-var words = []string{"", "web", "kube-system", "../bank/web", "web/../../bank", "karmada-es-us", "ClusterRoleBinding", "rbac.authorization.k8s.io/v1", "v1", "apps/v1", "system:masters", "*", "a,b", "{{.}}", "\x00"}
+var words = []string{"", "web", "kube-system", "../bank/web", "web/../../bank", "karmada-es-us", "ClusterRoleBinding",
+	"rbac.authorization.k8s.io/v1", "v1", "apps/v1", "system:masters", "*", "a,b", "{{.}}", "\x00"}
 
-// What a user asks for without a template, endpoints of other clusters and autoscalers, is made in members of objects that the hub writes
-// itself. None of his words decide which objects these are: they are of three kinds, in his own namespace, in the clusters of his object.
+// What a user asks for without a template, endpoints of other clusters and autoscalers, is made in members of objects
+// that the hub writes itself. None of his words decide which objects these are: they are of three kinds, in his own
+// namespace, in the clusters of his object.
 func TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace(t *testing.T) {
 	cases := 3000
 	if testing.Short() {
@@ -37,10 +39,12 @@ func TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace(t *testing.T) {
 	r := rand.New(rand.NewSource(5))
 	word := func() string { return words[r.Intn(len(words))] }
 	keys := func() map[string]string {
-		return map[string]string{word(): word(), "work.karmada.io/name": word(), "karmada.io/managed": word(), "argosy.io/service-of": word(), "argosy.io/autoscaler-of": word()}
+		return map[string]string{word(): word(), "work.karmada.io/name": word(), "karmada.io/managed": word(),
+			"argosy.io/service-of": word(), "argosy.io/autoscaler-of": word()}
 	}
 	meta := func() metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid", Labels: keys(), Annotations: keys(), Finalizers: []string{word()}}
+		return metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid", Labels: keys(), Annotations: keys(),
+			Finalizers: []string{word()}}
 	}
 	ids := 0
 	newID := func() string { ids++; return fmt.Sprint("id-", ids) }
@@ -88,7 +92,8 @@ func TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace(t *testing.T) {
 		}
 	}
 	clusters := []string{"eu", "us"}
-	slice := service.Slice{Name: "web-x7d2k", AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}}}
+	slice := service.Slice{Name: "web-x7d2k", AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}}}
 	exchanged := func(what string, asked any, x service.Exchange) {
 		t.Helper()
 		for provider := range x.Providers {
@@ -96,7 +101,8 @@ func TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace(t *testing.T) {
 		}
 		services := map[string]*workv1alpha1.Work{}
 		for _, c := range clusters {
-			services[c] = &workv1alpha1.Work{Status: workv1alpha1.WorkStatus{ManifestStatuses: make([]workv1alpha1.ManifestStatus, 1),
+			services[c] = &workv1alpha1.Work{Status: workv1alpha1.WorkStatus{ManifestStatuses: make(
+				[]workv1alpha1.ManifestStatus, 1),
 				Conditions: []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue}}}}
 			services[c].Namespace, services[c].Name = names.ExecutionSpace(c), x.ServiceWorkNames()[0]
 		}
@@ -109,7 +115,8 @@ func TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace(t *testing.T) {
 	for range cases {
 		i := &multiclusterv1alpha1.ServiceImport{ObjectMeta: meta()}
 		i.Spec.Type, i.Spec.IPs = multiclusterv1alpha1.ServiceImportType(word()), []string{word()}
-		i.Spec.Ports = []multiclusterv1alpha1.ServicePort{{Name: word(), Protocol: corev1.Protocol(word()), Port: int32(r.Intn(70000))}}
+		i.Spec.Ports = []multiclusterv1alpha1.ServicePort{{Name: word(), Protocol: corev1.Protocol(word()),
+			Port: int32(r.Intn(70000))}}
 		exchanged("a ServiceImport", i, service.Import(i, clusters, clusters[:1+r.Intn(2)]))
 
 		s := &networkingv1alpha1.MultiClusterService{ObjectMeta: meta()}
@@ -128,7 +135,8 @@ func TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace(t *testing.T) {
 		holds("a FederatedHPA", f, w)
 	}
 	said, _ := json.Marshal(made)
-	for _, want := range []string{"a ServiceImport: v1 Service", "a ServiceImport: discovery.k8s.io/v1 EndpointSlice", "a MultiClusterService: discovery.k8s.io/v1 EndpointSlice",
+	for _, want := range []string{"a ServiceImport: v1 Service", "a ServiceImport: discovery.k8s.io/v1 EndpointSlice",
+		"a MultiClusterService: discovery.k8s.io/v1 EndpointSlice",
 		"a FederatedHPA: autoscaling/v2 HorizontalPodAutoscaler"} {
 		if made[want] == 0 {
 			t.Errorf("nothing was made of %s: this test looks at too little (%s)", want, said)

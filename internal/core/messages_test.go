@@ -126,7 +126,8 @@ type messages struct {
 }
 
 // parsing are the functions of package strings that conclude something from their first argument.
-var parsing = []string{"Contains", "Cut", "CutPrefix", "CutSuffix", "EqualFold", "Fields", "HasPrefix", "HasSuffix", "Index", "LastIndex",
+var parsing = []string{"Contains", "Cut", "CutPrefix", "CutSuffix", "EqualFold", "Fields", "HasPrefix", "HasSuffix",
+	"Index", "LastIndex",
 	"Split", "SplitN", "SplitSeq", "TrimPrefix", "TrimSuffix"}
 
 // visit returns what a node does to a text that it must not do; empty for nothing.

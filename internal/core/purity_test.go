@@ -51,7 +51,8 @@ var layers = []struct {
 	{"hack", 6},
 }
 
-// forbidden are imports that a folder must not have, and why; not in the folders named by unless, and not those named by except.
+// forbidden are imports that a folder must not have, and why; not in the folders named by unless, and not those named
+// by except.
 var forbidden = []struct {
 	folder  string
 	unless  []string
@@ -67,14 +68,17 @@ var forbidden = []struct {
 		because: "core only decides: what it knows comes in as arguments, and reasons go out as results",
 	},
 	{
-		folder:  "internal/core",
-		imports: []string{"k8s.io/utils/clock", "k8s.io/apimachinery/pkg/util/wait", "k8s.io/apimachinery/pkg/util/uuid", "k8s.io/apimachinery/pkg/watch"},
+		folder: "internal/core",
+		imports: []string{"k8s.io/utils/clock", "k8s.io/apimachinery/pkg/util/wait", "k8s.io/apimachinery/pkg/util/uuid",
+			"k8s.io/apimachinery/pkg/watch"},
 		because: "core knows no clock, waits for nothing and draws no lots: now and ids are arguments",
 	},
 	{
-		folder:  "internal/core",
-		imports: []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "k8s.io/klog", "github.com/prometheus", "k8s.io/component-base", "k8s.io/apiserver", "k8s.io/kubectl", "go.etcd.io"},
-		except:  []string{"k8s.io/client-go/util/jsonpath", "k8s.io/apiserver/pkg/cel/library"}, // languages, which only compute
+		folder: "internal/core",
+		imports: []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "k8s.io/klog", "github.com/prometheus",
+			"k8s.io/component-base", "k8s.io/apiserver", "k8s.io/kubectl", "go.etcd.io"},
+		// languages, which only compute
+		except:  []string{"k8s.io/client-go/util/jsonpath", "k8s.io/apiserver/pkg/cel/library"},
 		because: "core has no client, log or metric; the controllers around it do",
 	},
 	{
@@ -157,14 +161,20 @@ func TestTheRulesCatchWhatTheyAreFor(t *testing.T) {
 		{"core with a client", "internal/core/x", `import _ "k8s.io/client-go/rest"`, "core has no client"},
 		{"core with an adapter", "internal/core/x", `import _ "` + module + `/internal/scope"`, "of a layer above its own"},
 		{"core that reads files", "internal/core/x", `import _ "os"`, "core only decides"},
-		{"core with Lua outside of its folder", "internal/core/x", `import _ "github.com/yuin/gopher-lua/parse"`, "in core only"},
-		{"an API type with a client", "api/x/v1", `import _ "sigs.k8s.io/controller-runtime/pkg/client"`, "api is wire types"},
-		{"two controllers", "internal/controller/x", `import _ "` + module + `/internal/controller/y"`, "controllers speak through API objects"},
-		{"a server inside of an adapter", "internal/member", `import _ "k8s.io/kubernetes/pkg/features"`, "only internal/server/embed"},
-		{"an adapter that knows controllers", "internal/commit", `import _ "` + module + `/internal/controller"`, "of a layer above its own"},
+		{"core with Lua outside of its folder", "internal/core/x", `import _ "github.com/yuin/gopher-lua/parse"`,
+			"in core only"},
+		{"an API type with a client", "api/x/v1", `import _ "sigs.k8s.io/controller-runtime/pkg/client"`,
+			"api is wire types"},
+		{"two controllers", "internal/controller/x", `import _ "` + module + `/internal/controller/y"`,
+			"controllers speak through API objects"},
+		{"a server inside of an adapter", "internal/member", `import _ "k8s.io/kubernetes/pkg/features"`,
+			"only internal/server/embed"},
+		{"an adapter that knows controllers", "internal/commit", `import _ "` + module + `/internal/controller"`,
+			"of a layer above its own"},
 		{"a folder nobody placed", "internal/util", ``, "has no layer"},
 		{"a clock in core", "internal/core/x", `import "time"; var now = time.Now()`, "core has no clock"},
-		{"the API's clock in core", "internal/core/x", `import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"; var now = metav1.Now()`, "core has no clock"},
+		{"the API's clock in core", "internal/core/x",
+			`import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"; var now = metav1.Now()`, "core has no clock"},
 		{"dice in core", "internal/core/x", `import "math/rand/v2"; var n = rand.IntN(6)`, "draws from a global source"},
 		{"a goroutine in core", "internal/core/x", `func f() { go f() }`, "starts a goroutine"},
 		{"a request from core", "internal/core/x", `import "net/http"; var c http.Client`, "speaks to nobody"},
@@ -209,7 +219,8 @@ func misplaced(f file) (complaints []string) {
 			mine, other := controllerOf(f.folder), controllerOf(ours)
 			switch {
 			case known && below > layer:
-				complain(spec.Pos(), "imports %s, of a layer above its own: the code, or the type it needs, is in the wrong folder", ours)
+				complain(spec.Pos(), "imports %s, of a layer above its own: the code, or the type it needs, is in the wrong folder",
+					ours)
 			case mine != "" && other != "" && mine != other:
 				complain(spec.Pos(), "imports the controller %s: controllers speak through API objects", ours)
 			}
@@ -268,8 +279,10 @@ func impurities(f file) (complaints []string) {
 			if imported == "net/http" && !strings.HasPrefix(n.Sel.Name, "Status") {
 				complain(n.Pos(), "uses http.%s: core may name status codes, and speaks to nobody", n.Sel.Name)
 			}
-			if within(imported, "math/rand") && !strings.HasPrefix(n.Sel.Name, "New") && !slices.Contains([]string{"Rand", "Source", "PCG", "ChaCha8"}, n.Sel.Name) {
-				complain(n.Pos(), "calls %s.%s, which draws from a global source: make one from a seed that is an argument", pkg.Name, n.Sel.Name)
+			if within(imported, "math/rand") && !strings.HasPrefix(n.Sel.Name, "New") &&
+				!slices.Contains([]string{"Rand", "Source", "PCG", "ChaCha8"}, n.Sel.Name) {
+				complain(n.Pos(), "calls %s.%s, which draws from a global source: make one from a seed that is an argument",
+					pkg.Name, n.Sel.Name)
 			}
 		}
 		return true
@@ -290,7 +303,8 @@ func files(t *testing.T) []file {
 			return err
 		}
 		base := d.Name()
-		if d.IsDir() && name != root && (strings.HasPrefix(base, ".") || base == "testdata" || base == "bin" || base == "vendor") {
+		if d.IsDir() && name != root && (strings.HasPrefix(base, ".") || base == "testdata" || base == "bin" ||
+			base == "vendor") {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || !strings.HasSuffix(base, ".go") {

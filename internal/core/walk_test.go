@@ -66,8 +66,8 @@ spec:
 `
 )
 
-// One CloneSet's way through everything that is decided about it. The controllers carry out what is printed here: they read
-// the arguments from the hub and the members, and write the results.
+// One CloneSet's way through everything that is decided about it. The controllers carry out what is printed here: they
+// read the arguments from the hub and the members, and write the results.
 func Example_walk() {
 	ctx := context.Background()
 	now := metav1.NewTime(time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC))
@@ -89,7 +89,8 @@ func Example_walk() {
 	// 3. The binding says what is to be placed. It is placed before it is written, on a snapshot of the fleet.
 	fleet := map[string]*clusterv1alpha1.Cluster{"eu": ready("eu"), "us": ready("us"), "old": ready("old")}
 	fleet["old"].Status.APIEnablements = nil // it does not know OpenKruise
-	binding, err := propagate.Binding(template, claims, propagate.Meaning{Replicas: replicas, Requirements: requirements, ID: "b-1"}, nil)
+	binding, err := propagate.Binding(template, claims, propagate.Meaning{Replicas: replicas, Requirements: requirements,
+		ID: "b-1"}, nil)
 	must(err)
 	snapshot := schedule.NewSnapshot([]*clusterv1alpha1.Cluster{fleet["eu"], fleet["us"], fleet["old"]})
 	reason, _ := schedule.Due(binding, snapshot)
@@ -114,7 +115,8 @@ func Example_walk() {
 		must(r.Err)
 		manifest, err := execute.Manifest(r.Work)
 		must(err)
-		fmt.Printf("work %s/%s says %d × %s\n", r.Work.Namespace, r.Work.Name, number(manifest, "spec", "replicas"), image(manifest))
+		fmt.Printf("work %s/%s says %d × %s\n", r.Work.Namespace, r.Work.Name, number(manifest, "spec", "replicas"),
+			image(manifest))
 		works = append(works, *r.Work)
 	}
 
@@ -152,8 +154,10 @@ func Example_walk() {
 	// 8. … and into the template, which looks as if it ran in one cluster.
 	folded, err := meaning.Aggregate(ctx, template, aggregate.Items(binding, nil))
 	must(err)
-	fmt.Printf("%s %s has %d replicas, %d ready, %d updated; generation %d is observed\n", folded.GetKind(), folded.GetName(),
-		number(folded, "status", "replicas"), number(folded, "status", "readyReplicas"), number(folded, "status", "updatedReplicas"),
+	fmt.Printf("%s %s has %d replicas, %d ready, %d updated; generation %d is observed\n", folded.GetKind(),
+		folded.GetName(),
+		number(folded, "status", "replicas"), number(folded, "status", "readyReplicas"),
+		number(folded, "status", "updatedReplicas"),
 		number(folded, "status", "observedGeneration"))
 
 	// Output:
@@ -203,7 +207,8 @@ func allRunning(sent *unstructured.Unstructured) *unstructured.Unstructured {
 	object.SetUID("member")
 	object.SetGeneration(1)
 	status := map[string]any{"observedGeneration": int64(1)}
-	for _, counter := range []string{"replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedReadyReplicas", "updatedAvailableReplicas"} {
+	for _, counter := range []string{"replicas", "readyReplicas", "availableReplicas", "updatedReplicas",
+		"updatedReadyReplicas", "updatedAvailableReplicas"} {
 		status[counter] = n
 	}
 	object.Object["status"] = status
@@ -214,8 +219,10 @@ func allRunning(sent *unstructured.Unstructured) *unstructured.Unstructured {
 func report(work *workv1alpha1.Work, health interpret.Health, status map[string]any, now metav1.Time) {
 	raw, err := json.Marshal(status)
 	must(err)
-	work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, ObservedGeneration: work.Generation, LastTransitionTime: now}}
-	work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: health.Karmada(), Status: &runtime.RawExtension{Raw: raw}}}
+	work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+		ObservedGeneration: work.Generation, LastTransitionTime: now}}
+	work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: health.Karmada(),
+		Status: &runtime.RawExtension{Raw: raw}}}
 }
 
 func number(u *unstructured.Unstructured, path ...string) int64 {

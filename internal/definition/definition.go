@@ -1,5 +1,6 @@
-// Package definition follows the definitions of the hub's own kinds in its API server, and says which are not whole. While one is
-// not, its objects may be missing for no other reason, and nothing follows from that. What is put back is left to the server.
+// Package definition follows the definitions of the hub's own kinds in its API server, and says which are not whole.
+// While one is not, its objects may be missing for no other reason, and nothing follows from that. What is put back is
+// left to the server.
 package definition
 
 import (
@@ -26,7 +27,8 @@ import (
 // GVK is the kind of definitions.
 var GVK = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// Watch knows the definitions of the hub's own kinds. None is known as broken to a nil one, for tests of what needs none.
+// Watch knows the definitions of the hub's own kinds. None is known as broken to a nil one, for tests of what needs
+// none.
 type Watch struct {
 	// live reads past the cache.
 	live client.Reader
@@ -87,7 +89,8 @@ func BrokenNow(ctx context.Context, config *rest.Config) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for definitions: %w", err)
 	}
-	there, err := c.Resource(schema.GroupVersionResource{Group: GVK.Group, Version: GVK.Version, Resource: "customresourcedefinitions"}).List(ctx, metav1.ListOptions{})
+	there, err := c.Resource(schema.GroupVersionResource{Group: GVK.Group, Version: GVK.Version,
+		Resource: "customresourcedefinitions"}).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list definitions: %w", err)
 	}
@@ -126,8 +129,8 @@ func (w *Watch) seen(names []string, obj any, there, first bool) {
 	}
 }
 
-// Went says whether obj, which is being deleted, may have gone with the definition of that name: it is older than that is back, and
-// was deleted while it was missing or being deleted, or just after.
+// Went says whether obj, which is being deleted, may have gone with the definition of that name: it is older than that
+// is back, and was deleted while it was missing or being deleted, or just after.
 func (w *Watch) Went(name string, obj client.Object) bool {
 	if w == nil || obj.GetDeletionTimestamp() == nil {
 		return false
@@ -135,10 +138,12 @@ func (w *Watch) Went(name string, obj client.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	went, ok := w.went[name]
-	if !ok || obj.GetDeletionTimestamp().Before(&metav1.Time{Time: went.from.Add(-2 * time.Second)}) { // times in objects are cut to seconds
+	// times in objects are cut to seconds
+	if !ok || obj.GetDeletionTimestamp().Before(&metav1.Time{Time: went.from.Add(-2 * time.Second)}) {
 		return false
 	}
-	return went.to.IsZero() || obj.GetCreationTimestamp().Add(time.Second).Before(went.to) && obj.GetDeletionTimestamp().Time.Before(went.to.Add(wentGrace))
+	return went.to.IsZero() || obj.GetCreationTimestamp().Add(time.Second).Before(went.to) &&
+		obj.GetDeletionTimestamp().Time.Before(went.to.Add(wentGrace))
 }
 
 // WentNow is Went, and asks the API server itself whether the definition is going now.

@@ -22,7 +22,8 @@ func TestNamesOfDefinitionsAreThoseOfTheirKinds(t *testing.T) {
 			t.Errorf("%s of %s: %s", crd.Spec.Names.Kind, crd.Spec.Group, got)
 		}
 	}
-	for _, name := range []string{Works, ResourceBindings, ClusterResourceBindings, Clusters, ManifestWorks, EnclosedManifests, FederatedHPAs, MultiClusterServices, ServiceExports, ServiceImports} {
+	for _, name := range []string{Works, ResourceBindings, ClusterResourceBindings, Clusters, ManifestWorks,
+		EnclosedManifests, FederatedHPAs, MultiClusterServices, ServiceExports, ServiceImports} {
 		if !there[name] {
 			t.Errorf("no definition is called %s", name)
 		}
@@ -52,7 +53,8 @@ func TestWhatGoesWithADefinitionIsToldByItsTimes(t *testing.T) {
 		{"nobody looks", nil, Works, time.Hour, 0, false},
 	} {
 		deleted := metav1.NewTime(at(tc.deleted))
-		obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at(tc.created)), DeletionTimestamp: &deleted}}
+		obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at(tc.created)),
+			DeletionTimestamp: &deleted}}
 		if got := tc.watch.Went(tc.name, obj); got != tc.want {
 			t.Errorf("%s: %v", tc.story, got)
 		}
@@ -69,18 +71,35 @@ func TestADefinitionWentThatWasSeenToGoOrIsMadeSinceOneLooks(t *testing.T) {
 		return d
 	}
 	deleted := metav1.Now()
-	work := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(deleted.Add(-time.Hour)), DeletionTimestamp: &deleted}}
+	work := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(
+		deleted.Add(-time.Hour)), DeletionTimestamp: &deleted}}
 	for story, tc := range map[string]struct {
 		happens func(*Watch)
 		want    bool
 	}{
-		"it was there at the start":         {func(w *Watch) { w.seen(names, crd(false), true, true) }, false},
-		"it was going at the start":         {func(w *Watch) { w.seen(names, crd(true), true, true) }, true},
-		"it is made since":                  {func(w *Watch) { w.seen(names, crd(false), true, false) }, true},
-		"it is deleted":                     {func(w *Watch) { w.seen(names, crd(false), true, true); w.seen(names, crd(true), true, false) }, true},
-		"it is gone":                        {func(w *Watch) { w.seen(names, crd(false), true, true); w.seen(names, crd(true), false, false) }, true},
-		"it is gone and back":               {func(w *Watch) { w.seen(names, crd(true), true, true); w.seen(names, crd(false), true, false) }, true},
-		"it is changed and never was going": {func(w *Watch) { w.seen(names, crd(false), true, true); w.seen(names, crd(false), true, false) }, false},
+		"it was there at the start": {func(w *Watch) { w.seen(names, crd(false), true, true) }, false},
+		"it was going at the start": {func(w *Watch) { w.seen(names, crd(true), true, true) }, true},
+		"it is made since":          {func(w *Watch) { w.seen(names, crd(false), true, false) }, true},
+		"it is deleted": {func(w *Watch) {
+			w.seen(names, crd(false), true, true)
+			w.seen(names, crd(true),
+				true, false)
+		}, true},
+		"it is gone": {func(w *Watch) {
+			w.seen(names, crd(false), true, true)
+			w.seen(names, crd(true),
+				false, false)
+		}, true},
+		"it is gone and back": {func(w *Watch) {
+			w.seen(names, crd(true), true, true)
+			w.seen(names, crd(false),
+				true, false)
+		}, true},
+		"it is changed and never was going": {func(w *Watch) {
+			w.seen(names, crd(false), true, true)
+			w.seen(names,
+				crd(false), true, false)
+		}, false},
 	} {
 		w := &Watch{broken: map[string]bool{Works: true}, went: map[string]period{}}
 		tc.happens(w)

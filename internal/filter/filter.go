@@ -27,5 +27,6 @@ func Updates[T client.Object](changed func(before, now T) bool) predicate.Funcs 
 func Touched(e event.UpdateEvent) bool {
 	before, now := e.ObjectOld, e.ObjectNew
 	return before.GetGeneration() != now.GetGeneration() || !maps.Equal(before.GetLabels(), now.GetLabels()) ||
-		!maps.Equal(before.GetAnnotations(), now.GetAnnotations()) || !slices.Equal(before.GetFinalizers(), now.GetFinalizers())
+		!maps.Equal(before.GetAnnotations(), now.GetAnnotations()) ||
+		!slices.Equal(before.GetFinalizers(), now.GetFinalizers())
 }

@@ -19,7 +19,9 @@ func TestAfterStartDropsTheInitialList(t *testing.T) {
 	if AfterStart.Create(event.CreateEvent{Object: p, IsInInitialList: true}) {
 		t.Error("an object of the initial list passes")
 	}
-	if !AfterStart.Create(event.CreateEvent{Object: p}) || !AfterStart.Update(event.UpdateEvent{ObjectOld: p, ObjectNew: p}) || !AfterStart.Delete(event.DeleteEvent{Object: p}) {
+	if !AfterStart.Create(event.CreateEvent{Object: p}) ||
+		!AfterStart.Update(event.UpdateEvent{ObjectOld: p, ObjectNew: p}) ||
+		!AfterStart.Delete(event.DeleteEvent{Object: p}) {
 		t.Error("a later event does not pass")
 	}
 }
@@ -27,7 +29,8 @@ func TestAfterStartDropsTheInitialList(t *testing.T) {
 func TestUpdatesPassesMatchingUpdatesOnly(t *testing.T) {
 	renamed := Updates(func(before, now *corev1.Pod) bool { return before.Spec.NodeName != now.Spec.NodeName })
 	p, moved := pod(func(*corev1.Pod) {}), pod(func(p *corev1.Pod) { p.Spec.NodeName = "n" })
-	if renamed.Create(event.CreateEvent{Object: p}) || renamed.Delete(event.DeleteEvent{Object: p}) || renamed.Update(event.UpdateEvent{ObjectOld: p, ObjectNew: p}) {
+	if renamed.Create(event.CreateEvent{Object: p}) || renamed.Delete(event.DeleteEvent{Object: p}) ||
+		renamed.Update(event.UpdateEvent{ObjectOld: p, ObjectNew: p}) {
 		t.Error("an event that is no matching update passes")
 	}
 	if !renamed.Update(event.UpdateEvent{ObjectOld: p, ObjectNew: moved}) {

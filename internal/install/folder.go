@@ -23,14 +23,15 @@ const atBoot fate = "at boot"
 
 // later says when a folder is made that is not made now.
 func (f folder) later(o *Options) string {
-	return fmt.Sprintf("%s is not created: there is no user %s below %s yet; systemd creates both at boot", filepath.Join(o.Root, f.path), o.User, o.Root)
+	return fmt.Sprintf("%s is not created: there is no user %s below %s yet; systemd creates both at boot",
+		filepath.Join(o.Root, f.path), o.User, o.Root)
 }
 
 // nobody owns nothing: the user that is to be made.
 const nobody = -1
 
-// planFolders decides about each folder that is to be the hub's, and refuses what its unit could not start with: folders of others, places
-// that it may not write, and files that it may not read.
+// planFolders decides about each folder that is to be the hub's, and refuses what its unit could not start with:
+// folders of others, places that it may not write, and files that it may not read.
 func planFolders(o *Options) ([]folder, error) {
 	uid, gid, err := o.owner()
 	inImage := err != nil && errors.Is(err, fs.ErrNotExist) && !o.live()
@@ -71,7 +72,8 @@ func planFolder(o *Options, dir string, uid int, inImage bool) (folder, error) {
 	path := filepath.Join(o.Root, dir)
 	f := folder{dir, unchanged}
 	if within(dir, temporary...) {
-		return f, fmt.Errorf("%s is temporary and not visible to the service: choose another folder, such as %s", dir, DataDir)
+		return f, fmt.Errorf("%s is temporary and not visible to the service: choose another folder, such as %s", dir,
+			DataDir)
 	}
 	if err := confined(o.Root, dir); err != nil {
 		return f, err
@@ -98,7 +100,8 @@ func planFolder(o *Options, dir string, uid int, inImage bool) (folder, error) {
 		return f, nil
 	}
 	if filepath.Dir(dir) == "/" {
-		return f, fmt.Errorf("%s is a system folder, which would be owned by %s: choose a folder inside it, such as %s", path, o.User, filepath.Join(dir, "argosy"))
+		return f, fmt.Errorf("%s is a system folder, which would be owned by %s: choose a folder inside it, such as %s", path,
+			o.User, filepath.Join(dir, "argosy"))
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -111,7 +114,8 @@ func planFolder(o *Options, dir string, uid int, inImage bool) (folder, error) {
 	return f, nil
 }
 
-// planWritable says whether systemd makes a folder in which the hub writes beside others. Another has to be there, and the hub must be let.
+// planWritable says whether systemd makes a folder in which the hub writes beside others. Another has to be there, and
+// the hub must be let.
 func planWritable(o *Options, dir string, uid, gid int, inImage bool) (made bool, err error) {
 	path := filepath.Join(o.Root, dir)
 	if within(dir, temporary...) {

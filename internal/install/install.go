@@ -1,6 +1,6 @@
-// Package install puts the hub on a machine as a service, and takes it off again: binary, configuration, systemd unit, system user,
-// data folder and shell completion. It remembers what it wrote, so that nothing else is ever replaced or removed. What the hub
-// is configured to do is its caller's.
+// Package install puts the hub on a machine as a service, and takes it off again: binary, configuration, systemd unit,
+// system user, data folder and shell completion. It remembers what it wrote, so that nothing else is ever replaced or
+// removed. What the hub is configured to do is its caller's.
 package install
 
 import (
@@ -21,7 +21,8 @@ import (
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
-// Where things go: what an administrator adds to a machine belongs to /usr/local and /etc. Shells look for completions there.
+// Where things go: what an administrator adds to a machine belongs to /usr/local and /etc. Shells look for completions
+// there.
 const (
 	BinaryPath = "/usr/local/bin/argosy"
 	ConfigPath = "/etc/argosy/config.yaml"
@@ -140,8 +141,8 @@ type step struct {
 	has, digest string
 }
 
-// Install brings the machine, or what is below Root, to what o says, and tells out what it does. It checks everything before
-// it changes anything; a second time it finds nothing to do.
+// Install brings the machine, or what is below Root, to what o says, and tells out what it does. It checks everything
+// before it changes anything; a second time it finds nothing to do.
 func Install(o Options, out io.Writer) error {
 	was, err := readRecord(o.Root)
 	if err != nil {
@@ -169,7 +170,8 @@ func Install(o Options, out io.Writer) error {
 	}
 
 	// The record comes first: what an installation that breaks off leaves is known to uninstall.
-	now := record{DataDir: o.Unit.DataDir, OwnFolders: slices.Concat(was.OwnFolders, o.Unit.OwnFolders, o.Unit.logs), User: was.User, RunsAs: o.User,
+	now := record{DataDir: o.Unit.DataDir, OwnFolders: slices.Concat(was.OwnFolders, o.Unit.OwnFolders, o.Unit.logs),
+		User: was.User, RunsAs: o.User,
 		Folders: slices.Clone(was.Folders), Files: map[string]string{}, Coming: map[string]string{}}
 	maps.Copy(now.Files, was.Files)
 	for _, s := range steps {
@@ -252,14 +254,16 @@ func plan(o *Options, was record) ([]step, error) {
 		case ours || o.Force:
 			s.fate = updated
 		case f.config:
-			return nil, fmt.Errorf("%s was edited; make the change in that file, or use --force to overwrite it", filepath.Join(o.Root, f.path))
+			return nil, fmt.Errorf("%s was edited; make the change in that file, or use --force to overwrite it",
+				filepath.Join(o.Root, f.path))
 		default:
 			foreign = append(foreign, filepath.Join(o.Root, f.path))
 		}
 		steps = append(steps, s)
 	}
 	if len(foreign) > 0 {
-		return nil, fmt.Errorf("%s: not written by argosy install, or changed since; move it, or replace it with --force", strings.Join(foreign, ", "))
+		return nil, fmt.Errorf("%s: not written by argosy install, or changed since; move it, or replace it with --force",
+			strings.Join(foreign, ", "))
 	}
 	return steps, nil
 }
@@ -277,7 +281,8 @@ func digestOf(path string) (string, error) {
 // show prints everything that would be written and run.
 func show(o *Options, steps []step, folders []folder, out io.Writer) error {
 	for _, s := range steps {
-		verb := map[fate]string{created: "create", updated: "update", unchanged: "leave unchanged", kept: "keep unchanged"}[s.fate]
+		verb := map[fate]string{created: "create", updated: "update", unchanged: "leave unchanged",
+			kept: "keep unchanged"}[s.fate]
 		fmt.Fprintf(out, "# %s %s (mode %04o)\n", verb, filepath.Join(o.Root, s.path), s.mode)
 		switch {
 		case s.fate == unchanged || s.fate == kept:
@@ -320,8 +325,8 @@ func replace(path string, f file) error {
 	return pki.Replace(path, from, f.mode)
 }
 
-// confined refuses a path that a symbolic link leads out of root: an absolute one in an image means a place in the image, and here is one
-// of this machine.
+// confined refuses a path that a symbolic link leads out of root: an absolute one in an image means a place in the
+// image, and here is one of this machine.
 func confined(root, path string) error {
 	if root = filepath.Clean(root); root == "/" {
 		return nil

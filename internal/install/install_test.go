@@ -52,14 +52,17 @@ func newMachine() *machine {
 func below(t *testing.T) Options {
 	t.Helper()
 	root := t.TempDir()
-	write(t, filepath.Join(root, "etc/passwd"), fmt.Sprintf("root:x:0:0::/root:/bin/sh\nargosy:x:%d:%d::/:/bin/false\n", os.Getuid(), os.Getgid()))
+	write(t, filepath.Join(root, "etc/passwd"), fmt.Sprintf("root:x:0:0::/root:/bin/sh\nargosy:x:%d:%d::/:/bin/false\n",
+		os.Getuid(), os.Getgid()))
 	binary := filepath.Join(t.TempDir(), "argosy")
 	write(t, binary, "#!/bin/true\n")
 	if err := os.Chmod(binary, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return Options{Root: root, Binary: binary, User: "argosy", Config: []byte("port: 7443\n"), Unit: Unit{DataDir: DataDir, Port: 7443},
-		Completions: map[string][]byte{"bash": []byte("b"), "zsh": []byte("z"), "fish": []byte("f")}, System: newMachine().System}
+	return Options{Root: root, Binary: binary, User: "argosy", Config: []byte("port: 7443\n"),
+		Unit:        Unit{DataDir: DataDir, Port: 7443},
+		Completions: map[string][]byte{"bash": []byte("b"), "zsh": []byte("z"), "fish": []byte("f")},
+		System:      newMachine().System}
 }
 
 func write(t *testing.T, path, text string) {
@@ -125,7 +128,8 @@ func TestEverythingIsWhereItIsLookedForAndASecondTimeNothingIsWritten(t *testing
 	must(t, o)
 	first := tree(t, o.Root)
 	for path, mode := range map[string]string{
-		BinaryPath: "-rwxr-xr-x", ConfigPath: "-rw-r--r--", UnitPath: "-rw-r--r--", usersPath: "-rw-r--r--", recordPath: "-rw-r--r--", DataDir: "drwx------", "/var/lib": "drwxr-xr-x",
+		BinaryPath: "-rwxr-xr-x", ConfigPath: "-rw-r--r--", UnitPath: "-rw-r--r--", usersPath: "-rw-r--r--",
+		recordPath: "-rw-r--r--", DataDir: "drwx------", "/var/lib": "drwxr-xr-x",
 		"/usr/local/share/bash-completion/completions/argosy":    "-rw-r--r--",
 		"/usr/local/share/zsh/site-functions/_argosy":            "-rw-r--r--",
 		"/usr/local/share/fish/vendor_completions.d/argosy.fish": "-rw-r--r--",
@@ -153,7 +157,8 @@ func TestADryRunShowsEverythingAndWritesNothing(t *testing.T) {
 	if after := tree(t, o.Root); len(after) != len(before) {
 		t.Errorf("a dry run left %d files and folders, there were %d", len(after), len(before))
 	}
-	for _, want := range []string{BinaryPath, "port: 7443", "ExecStart=" + BinaryPath + " up --config " + ConfigPath, "u argosy -", "completions/argosy", DataDir, recordPath, "nothing was changed"} {
+	for _, want := range []string{BinaryPath, "port: 7443", "ExecStart=" + BinaryPath + " up --config " + ConfigPath,
+		"u argosy -", "completions/argosy", DataDir, recordPath, "nothing was changed"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not show %q:\n%s", want, said)
 		}
@@ -201,7 +206,8 @@ func TestWhatWasEditedIsNeitherReplacedNorRemoved(t *testing.T) {
 	}
 	o.Reconfigure = false
 	write(t, unit, "[Service]\n# mine\n")
-	if err := Install(o, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), UnitPath) || !strings.Contains(read(t, unit), "mine") {
+	if err := Install(o, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), UnitPath) ||
+		!strings.Contains(read(t, unit), "mine") {
 		t.Errorf("an edited unit is replaced (%v)", err)
 	}
 	said := remove(t, Removal{Root: o.Root, System: o.System})
@@ -261,7 +267,9 @@ func TestDataIsPurgedOnlyWhenConfirmed(t *testing.T) {
 	o := below(t)
 	must(t, o)
 	before := tree(t, o.Root)
-	r := Removal{Root: o.Root, System: o.System, Purge: os.RemoveAll, Confirm: func(string) error { return errors.New("not confirmed") }}
+	r := Removal{Root: o.Root, System: o.System, Purge: os.RemoveAll, Confirm: func(string) error {
+		return errors.New("not confirmed")
+	}}
 	if err := Uninstall(r, &bytes.Buffer{}); err == nil || len(tree(t, o.Root)) != len(before) {
 		t.Errorf("without a confirmation something was removed (%v)", err)
 	}
@@ -286,11 +294,14 @@ func TestTheUnitIsStartedOnlyWhereSystemdRuns(t *testing.T) {
 		ran     []string
 		says    string
 	}{
-		"systemd runs":                     {ran: []string{"systemctl daemon-reload", "systemctl enable --now argosy.service"}, says: "is running"},
-		"systemd does not run":             {machine: func(m *machine) { m.booted = false }, says: "systemd is not running"},
-		"nothing is to be started":         {change: func(o *Options) { o.NoStart = true }, ran: []string{"systemctl daemon-reload"}, says: "enable --now"},
-		"below another folder":             {change: func(o *Options) { o.Root = "/srv/image" }, says: "Nothing was started"},
-		"the hub runs, and has a new file": {machine: func(m *machine) { m.runs = true }, changed: true, ran: []string{"systemctl daemon-reload", "systemctl enable --now argosy.service"}, says: "systemctl restart"},
+		"systemd runs": {ran: []string{"systemctl daemon-reload",
+			"systemctl enable --now argosy.service"}, says: "is running"},
+		"systemd does not run": {machine: func(m *machine) { m.booted = false }, says: "systemd is not running"},
+		"nothing is to be started": {change: func(o *Options) { o.NoStart = true },
+			ran: []string{"systemctl daemon-reload"}, says: "enable --now"},
+		"below another folder": {change: func(o *Options) { o.Root = "/srv/image" }, says: "Nothing was started"},
+		"the hub runs, and has a new file": {machine: func(m *machine) { m.runs = true }, changed: true,
+			ran: []string{"systemctl daemon-reload", "systemctl enable --now argosy.service"}, says: "systemctl restart"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			m := newMachine()
@@ -326,7 +337,8 @@ func TestASystemUserIsMadeOnceByWhatTheMachineHas(t *testing.T) {
 	if err := makeUser(&o, &bytes.Buffer{}); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"systemd-sysusers /etc/sysusers.d/argosy.conf", "useradd --system --user-group --no-create-home --home-dir /var/lib/argosy --shell /usr/sbin/nologin argosy"}
+	want := []string{"systemd-sysusers /etc/sysusers.d/argosy.conf",
+		"useradd --system --user-group --no-create-home --home-dir /var/lib/argosy --shell /usr/sbin/nologin argosy"}
 	if !slices.Equal(m.ran, want) {
 		t.Errorf("it ran %q, want %q", m.ran, want)
 	}
@@ -339,21 +351,26 @@ func TestTheUnitPermitsWhatTheConfigurationNeedsAndNoMore(t *testing.T) {
 	}{
 		"as by default": {
 			Unit{DataDir: DataDir, Port: 7443},
-			[]string{"StateDirectory=argosy\n", "SystemCallFilter=~@privileged\n# Rotated log files get the owner of the old file, which is the hub.\nSystemCallFilter=@chown\n", "ProtectHome=yes", "CapabilityBoundingSet=\n", "Type=notify", "NoNewPrivileges=yes", "ProtectSystem=strict"},
+			[]string{"StateDirectory=argosy\n",
+				"SystemCallFilter=~@privileged\n# Rotated log files get the owner of the old file, which is the hub.\nSystemCallFilter=@chown\n", "ProtectHome=yes", "CapabilityBoundingSet=\n", "Type=notify", "NoNewPrivileges=yes", "ProtectSystem=strict"},
 			[]string{"ReadWritePaths", "CAP_"},
 		},
 		"folders elsewhere": {
-			Unit{DataDir: "/srv/argosy data", OwnFolders: []string{"/mnt/50%/backups"}, Writable: []string{"/var/log"}, Port: 7443},
+			Unit{DataDir: "/srv/argosy data", OwnFolders: []string{"/mnt/50%/backups"}, Writable: []string{"/var/log"},
+				Port: 7443},
 			[]string{"ReadWritePaths=\"/srv/argosy data\"\n", "ReadWritePaths=/mnt/50%%/backups\n", "ReadWritePaths=/var/log\n"},
 			[]string{"StateDirectory"},
 		},
 		"logs in a folder that systemd makes": {
-			Unit{DataDir: DataDir, Writable: []string{"/var/log/argosy", "/srv/shared"}, logs: []string{"/var/log/argosy"}, Port: 7443},
+			Unit{DataDir: DataDir, Writable: []string{"/var/log/argosy", "/srv/shared"}, logs: []string{"/var/log/argosy"},
+				Port: 7443},
 			[]string{"LogsDirectory=argosy\nLogsDirectoryMode=0700\n", "ReadWritePaths=/srv/shared\n"},
 			[]string{"ReadWritePaths=/var/log"},
 		},
-		"a port that needs rights": {Unit{DataDir: DataDir, Port: 443}, []string{"AmbientCapabilities=CAP_NET_BIND_SERVICE\n", "CapabilityBoundingSet=CAP_NET_BIND_SERVICE\n"}, nil},
-		"a home":                   {Unit{DataDir: "/home/ops/argosy", Port: 7443}, []string{"ProtectHome=no"}, []string{"ProtectHome=yes"}},
+		"a port that needs rights": {Unit{DataDir: DataDir, Port: 443},
+			[]string{"AmbientCapabilities=CAP_NET_BIND_SERVICE\n", "CapabilityBoundingSet=CAP_NET_BIND_SERVICE\n"}, nil},
+		"a home": {Unit{DataDir: "/home/ops/argosy", Port: 7443}, []string{"ProtectHome=no"},
+			[]string{"ProtectHome=yes"}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			text := string(tc.unit.text("argosy"))
@@ -389,11 +406,13 @@ func TestSystemdTakesTheUnitAndCallsItsExposureLow(t *testing.T) {
 			text = strings.ReplaceAll(text, "=argosy\nGroup=argosy", "=daemon\nGroup=daemon")
 			verified := filepath.Join(t.TempDir(), unitName)
 			write(t, verified, text)
-			if said, err := exec.Command("systemd-analyze", "verify", "--man=no", "--generators=no", verified).CombinedOutput(); err != nil || strings.Contains(string(said), unitName) {
+			if said, err := exec.Command("systemd-analyze", "verify", "--man=no", "--generators=no",
+				verified).CombinedOutput(); err != nil || strings.Contains(string(said), unitName) {
 				t.Errorf("systemd-analyze verify: %v\n%s", err, said)
 			}
 			// 0 is no exposure, 10 the most; systemd calls less than 3 "OK".
-			if said, err := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", verified).CombinedOutput(); err != nil {
+			if said, err := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager",
+				verified).CombinedOutput(); err != nil {
 				t.Errorf("systemd-analyze security: %v\n%s", err, said)
 			}
 		})
@@ -496,7 +515,9 @@ func TestAUserThatOwnsBackupsStays(t *testing.T) {
 	}
 	o.Unit.OwnFolders = []string{"/mnt/backups"}
 	must(t, o)
-	said := remove(t, Removal{Root: o.Root, System: o.System, Purge: os.RemoveAll, Confirm: func(string) error { return nil }})
+	said := remove(t, Removal{Root: o.Root, System: o.System, Purge: os.RemoveAll, Confirm: func(string) error {
+		return nil
+	}})
 	if !strings.Contains(said, "kept       "+filepath.Join(o.Root, "/mnt/backups")) {
 		t.Errorf("nobody is told of the backups:\n%s", said)
 	}

@@ -148,8 +148,8 @@ func (r *Removal) left(was record) []string {
 	return all
 }
 
-// removeUser removes the user that was made, if one was, unless folders are left that it owns: its number, and they, would be the next
-// user's.
+// removeUser removes the user that was made, if one was, unless folders are left that it owns: its number, and they,
+// would be the next user's.
 func (r *Removal) removeUser(user string, left []string, out io.Writer) error {
 	if user == "" || !r.System.hasUser(user) {
 		return nil

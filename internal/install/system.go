@@ -34,7 +34,8 @@ func Machine() System {
 		Run: func(name string, args ...string) error {
 			said, err := exec.Command(name, args...).CombinedOutput()
 			if err != nil {
-				return fmt.Errorf("%s: %w: %s", strings.Join(append([]string{name}, args...), " "), err, strings.TrimSpace(string(said)))
+				return fmt.Errorf("%s: %w: %s", strings.Join(append([]string{name}, args...), " "), err,
+					strings.TrimSpace(string(said)))
 			}
 			return nil
 		},
@@ -103,7 +104,8 @@ func userCommand(o *Options) []string {
 	if o.System.Has("systemd-sysusers") {
 		return []string{"systemd-sysusers", usersPath}
 	}
-	return []string{"useradd", "--system", "--user-group", "--no-create-home", "--home-dir", o.Unit.DataDir, "--shell", "/usr/sbin/nologin", o.User}
+	return []string{"useradd", "--system", "--user-group", "--no-create-home", "--home-dir", o.Unit.DataDir, "--shell",
+		"/usr/sbin/nologin", o.User}
 }
 
 // makeUser makes the system user where there is none.

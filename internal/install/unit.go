@@ -10,7 +10,8 @@ import (
 
 // Unit is what the systemd unit must let the hub do beyond what every hub does.
 type Unit struct {
-	// DataDir is the hub's data folder, OwnFolders others that are the hub's alone. Writable are folders in which it writes beside others.
+	// DataDir is the hub's data folder, OwnFolders others that are the hub's alone. Writable are folders in which it
+	// writes beside others.
 	DataDir    string
 	OwnFolders []string
 	Writable   []string
@@ -100,7 +101,9 @@ WantedBy=multi-user.target
 
 // text is the unit, as a hub of user.
 func (u Unit) text(user string) []byte {
-	writable := slices.Concat(u.OwnFolders, slices.DeleteFunc(slices.Clone(u.Writable), func(dir string) bool { return slices.Contains(u.logs, dir) }))
+	writable := slices.Concat(u.OwnFolders, slices.DeleteFunc(slices.Clone(u.Writable), func(dir string) bool {
+		return slices.Contains(u.logs, dir)
+	}))
 	// systemd makes the folders below /var/lib that a unit names, with the right owner, and lets it write there.
 	state, inState := strings.CutPrefix(u.DataDir, "/var/lib/")
 	if !inState {
@@ -117,7 +120,8 @@ func (u Unit) text(user string) []byte {
 	}
 	var out bytes.Buffer
 	err := unitTemplate.Execute(&out, map[string]any{
-		"Binary": BinaryPath, "Config": ConfigPath, "User": user, "State": escape(state), "Writable": all, "Logs": strings.Join(logs, " "),
+		"Binary": BinaryPath, "Config": ConfigPath, "User": user, "State": escape(state), "Writable": all,
+		"Logs":    strings.Join(logs, " "),
 		"Home":    u.inHome(),
 		"LowPort": u.Port > 0 && u.Port < 1024,
 	})
@@ -143,7 +147,9 @@ var (
 
 // inHome says that the hub writes into somebody's home.
 func (u Unit) inHome() bool {
-	return slices.ContainsFunc(slices.Concat([]string{u.DataDir}, u.OwnFolders, u.Writable), func(dir string) bool { return within(dir, homes...) })
+	return slices.ContainsFunc(slices.Concat([]string{u.DataDir}, u.OwnFolders, u.Writable), func(dir string) bool {
+		return within(dir, homes...)
+	})
 }
 
 // escape writes a path as a unit has it: % begins a specifier, and spaces part words.
@@ -155,7 +161,8 @@ func escape(path string) string {
 	return path
 }
 
-// sysusers is the user for systemd-sysusers, which makes it here, and at the first boot of an image that is installed into.
+// sysusers is the user for systemd-sysusers, which makes it here, and at the first boot of an image that is installed
+// into.
 func sysusers(user, dataDir string) []byte {
 	return fmt.Appendf(nil, "# Written by argosy install.\nu %s - \"Argosy hub\" %s\n", user, dataDir)
 }

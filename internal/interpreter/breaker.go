@@ -14,9 +14,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/script"
 )
 
-// breaker keeps a question that takes its time and gets no answer from being asked again and again, by every worker for every
-// object: the hub has other things to do. After some failures in a row it is asked by one at a time, with growing pauses, and
-// whoever else asks gets the last failure at once.
+// breaker keeps a question that takes its time and gets no answer from being asked again and again, by every worker for
+// every object: the hub has other things to do. After some failures in a row it is asked by one at a time, with growing
+// pauses, and whoever else asks gets the last failure at once.
 type breaker struct {
 	// patience is how many failures in a row open it.
 	patience int
@@ -73,7 +73,8 @@ func (b *breaker) ask(now func() time.Time, slow func(error) bool, question func
 	return err
 }
 
-// scriptPatience is how many calls in a row may use up their time: one odd object shall not silence a script for the others.
+// scriptPatience is how many calls in a row may use up their time: one odd object shall not silence a script for the
+// others.
 const scriptPatience = 3
 
 type question struct {
@@ -137,7 +138,8 @@ func (g *guarded) By(kind schema.GroupVersionKind, operation configv1alpha1.Inte
 }
 
 // Besides implements interpret.Besider.
-func (g *guarded) Besides(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []interpret.Besides {
+func (g *guarded) Besides(kind schema.GroupVersionKind,
+	operation configv1alpha1.InterpreterOperation) []interpret.Besides {
 	return g.tier.Besides(kind, operation)
 }
 
@@ -168,51 +170,64 @@ func (g *guarded) guard(kind schema.GroupKind, h *interpret.Hooks) *interpret.Ho
 	}
 	out := *h
 	if h.Replicas != nil {
-		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (n int32, req *workv1alpha2.ReplicaRequirements, err error) {
-			err = ask(configv1alpha1.InterpreterOperationInterpretReplica, func() (err error) { n, req, err = h.Replicas(ctx, obj); return err })
+		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (n int32,
+			req *workv1alpha2.ReplicaRequirements, err error) {
+			err = ask(configv1alpha1.InterpreterOperationInterpretReplica,
+				func() (err error) { n, req, err = h.Replicas(ctx, obj); return err })
 			return n, req, err
 		}
 	}
 	if h.Components != nil {
 		out.Components = func(ctx context.Context, obj *unstructured.Unstructured) (all []workv1alpha2.Component, err error) {
-			err = ask(configv1alpha1.InterpreterOperationInterpretComponent, func() (err error) { all, err = h.Components(ctx, obj); return err })
+			err = ask(configv1alpha1.InterpreterOperationInterpretComponent,
+				func() (err error) { all, err = h.Components(ctx, obj); return err })
 			return all, err
 		}
 	}
 	if h.Revise != nil {
-		out.Revise = func(ctx context.Context, obj *unstructured.Unstructured, n int32) (revised *unstructured.Unstructured, err error) {
-			err = ask(configv1alpha1.InterpreterOperationReviseReplica, func() (err error) { revised, err = h.Revise(ctx, obj, n); return err })
+		out.Revise = func(ctx context.Context, obj *unstructured.Unstructured, n int32) (revised *unstructured.Unstructured,
+			err error) {
+			err = ask(configv1alpha1.InterpreterOperationReviseReplica,
+				func() (err error) { revised, err = h.Revise(ctx, obj, n); return err })
 			return revised, err
 		}
 	}
 	if h.Retain != nil {
-		out.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (retained *unstructured.Unstructured, err error) {
-			err = ask(configv1alpha1.InterpreterOperationRetain, func() (err error) { retained, err = h.Retain(ctx, desired, observed); return err })
+		out.Retain = func(ctx context.Context, desired,
+			observed *unstructured.Unstructured) (retained *unstructured.Unstructured, err error) {
+			err = ask(configv1alpha1.InterpreterOperationRetain,
+				func() (err error) { retained, err = h.Retain(ctx, desired, observed); return err })
 			return retained, err
 		}
 	}
 	if h.Reflect != nil {
 		out.Reflect = func(ctx context.Context, observed *unstructured.Unstructured) (status map[string]any, err error) {
-			err = ask(configv1alpha1.InterpreterOperationInterpretStatus, func() (err error) { status, err = h.Reflect(ctx, observed); return err })
+			err = ask(configv1alpha1.InterpreterOperationInterpretStatus,
+				func() (err error) { status, err = h.Reflect(ctx, observed); return err })
 			return status, err
 		}
 	}
 	if h.Aggregate != nil {
-		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (aggregated *unstructured.Unstructured, err error) {
-			err = ask(configv1alpha1.InterpreterOperationAggregateStatus, func() (err error) { aggregated, err = h.Aggregate(ctx, template, items); return err })
+		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (aggregated *unstructured.Unstructured, err error) {
+			err = ask(configv1alpha1.InterpreterOperationAggregateStatus,
+				func() (err error) { aggregated, err = h.Aggregate(ctx, template, items); return err })
 			return aggregated, err
 		}
 	}
 	if h.Health != nil {
 		out.Health = func(ctx context.Context, observed *unstructured.Unstructured) (health interpret.Health, err error) {
 			health = interpret.Unknown
-			err = ask(configv1alpha1.InterpreterOperationInterpretHealth, func() (err error) { health, err = h.Health(ctx, observed); return err })
+			err = ask(configv1alpha1.InterpreterOperationInterpretHealth,
+				func() (err error) { health, err = h.Health(ctx, observed); return err })
 			return health, err
 		}
 	}
 	if h.Dependencies != nil {
-		out.Dependencies = func(ctx context.Context, obj *unstructured.Unstructured) (all []configv1alpha1.DependentObjectReference, err error) {
-			err = ask(configv1alpha1.InterpreterOperationInterpretDependency, func() (err error) { all, err = h.Dependencies(ctx, obj); return err })
+		out.Dependencies = func(ctx context.Context,
+			obj *unstructured.Unstructured) (all []configv1alpha1.DependentObjectReference, err error) {
+			err = ask(configv1alpha1.InterpreterOperationInterpretDependency,
+				func() (err error) { all, err = h.Dependencies(ctx, obj); return err })
 			return all, err
 		}
 	}

@@ -166,7 +166,8 @@ func address(h webhook.Hook) string {
 	if s.Path != nil {
 		path = *s.Path
 	}
-	return (&url.URL{Scheme: "https", Host: net.JoinHostPort(s.Name+"."+s.Namespace+".svc", strconv.Itoa(int(port))), Path: path}).String()
+	return (&url.URL{Scheme: "https", Host: net.JoinHostPort(s.Name+"."+s.Namespace+".svc", strconv.Itoa(int(port))),
+		Path: path}).String()
 }
 
 func (c *caller) post(ctx context.Context, to *http.Client, h webhook.Hook, body []byte) ([]byte, error) {
@@ -194,8 +195,8 @@ func (c *caller) post(ctx context.Context, to *http.Client, h webhook.Hook, body
 	return answer, nil
 }
 
-// plain is an error of the network without our own port, which is another one each time: what is told twice in the same words
-// is told once.
+// plain is an error of the network without our own port, which is another one each time: what is told twice in the same
+// words is told once.
 func plain(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -208,8 +209,8 @@ func plain(err error) error {
 	return err
 }
 
-// endpoint is where a Service of the hub leads, as host:port; as the hub runs no pods, that is another name, or an address that
-// somebody wrote into an EndpointSlice. Without either it is its name in DNS.
+// endpoint is where a Service of the hub leads, as host:port; as the hub runs no pods, that is another name, or an
+// address that somebody wrote into an EndpointSlice. Without either it is its name in DNS.
 func (c *caller) endpoint(ctx context.Context, namespace, name, named string) (string, error) {
 	_, port, err := net.SplitHostPort(named)
 	if err != nil {
@@ -227,7 +228,8 @@ func (c *caller) endpoint(ctx context.Context, namespace, name, named string) (s
 		return net.JoinHostPort(service.Spec.ExternalName, port), nil
 	}
 	var slices discoveryv1.EndpointSliceList
-	if err := c.services.List(ctx, &slices, client.InNamespace(namespace), client.MatchingLabels{discoveryv1.LabelServiceName: name}); err != nil {
+	if err := c.services.List(ctx, &slices, client.InNamespace(namespace),
+		client.MatchingLabels{discoveryv1.LabelServiceName: name}); err != nil {
 		return "", fmt.Errorf("list the endpoints of Service %s/%s: %w", namespace, name, err)
 	}
 	for i := range slices.Items {

@@ -43,9 +43,11 @@ func serving(t *testing.T, names []string, answer http.HandlerFunc) (server *htt
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, DNSNames: names, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, DNSNames: names, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +63,8 @@ func serving(t *testing.T, names []string, answer http.HandlerFunc) (server *htt
 // healthy answers every question with: healthy.
 func healthy(w http.ResponseWriter, r *http.Request) {
 	var c configv1alpha1.ResourceInterpreterContext
-	if err := json.NewDecoder(r.Body).Decode(&c); err != nil || r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" {
+	if err := json.NewDecoder(r.Body).Decode(&c); err != nil || r.Method != http.MethodPost ||
+		r.Header.Get("Content-Type") != "application/json" {
 		http.Error(w, "what is this?", http.StatusBadRequest)
 		return
 	}
@@ -76,21 +79,27 @@ func services(objs ...client.Object) client.Reader {
 }
 
 // asking is an interpreter whose only webhook is called like that.
-func asking(t *testing.T, c *caller, config admissionregistrationv1.WebhookClientConfig, timeout int32) interpret.Interpreter {
+func asking(t *testing.T, c *caller, config admissionregistrationv1.WebhookClientConfig,
+	timeout int32) interpret.Interpreter {
 	t.Helper()
 	conf := &configv1alpha1.ResourceInterpreterWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "conf"},
-		Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "a.b.c", ClientConfig: config, TimeoutSeconds: &timeout, Rules: []configv1alpha1.RuleWithOperations{{
-			Operations: []configv1alpha1.InterpreterOperation{"*"}, Rule: configv1alpha1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Kinds: []string{"*"}}}}}}}
+		Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "a.b.c", ClientConfig: config, TimeoutSeconds: &timeout,
+			Rules: []configv1alpha1.RuleWithOperations{{
+				Operations: []configv1alpha1.InterpreterOperation{"*"},
+				Rule:       configv1alpha1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Kinds: []string{"*"}}}}}}}
 	t.Cleanup(c.close)
-	return interpret.New(webhook.New([]*configv1alpha1.ResourceInterpreterWebhookConfiguration{conf}, webhook.Options{Call: c.call, NewID: func() types.UID { return "1" }}))
+	return interpret.New(webhook.New([]*configv1alpha1.ResourceInterpreterWebhookConfiguration{conf},
+		webhook.Options{Call: c.call, NewID: func() types.UID { return "1" }}))
 }
 
-var pod = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p", "namespace": "shop"}}}
+var pod = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod",
+	"metadata": map[string]any{"name": "p", "namespace": "shop"}}}
 
 func TestAWebhookIsAskedOverTLS(t *testing.T) {
 	server, ca := serving(t, nil, healthy)
 	url := server.URL + "/path"
-	h, err := asking(t, newCaller(services()), admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: ca}, 10).Health(t.Context(), pod)
+	h, err := asking(t, newCaller(services()), admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: ca},
+		10).Health(t.Context(), pod)
 	if err != nil || h != interpret.Healthy {
 		t.Errorf("%s, %v", h, err)
 	}
@@ -107,23 +116,30 @@ func TestAWebhookBehindAServiceIsFoundAndKnownByItsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	port, service := int32(n), int32(8443)
-	meta := metav1.ObjectMeta{Namespace: "team", Name: "hooks", Labels: map[string]string{discoveryv1.LabelServiceName: "hooks"}}
+	meta := metav1.ObjectMeta{Namespace: "team", Name: "hooks",
+		Labels: map[string]string{discoveryv1.LabelServiceName: "hooks"}}
 	for name, c := range map[string]struct {
 		port  *int32
 		hub   []client.Object
 		error string
 	}{
-		"another name": {port: &port, hub: []client.Object{&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}}}},
+		"another name": {port: &port, hub: []client.Object{&corev1.Service{ObjectMeta: meta,
+			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}}}},
 		"an address": {port: &service, hub: []client.Object{
-			&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "https", Port: 8443}}}},
-			&discoveryv1.EndpointSlice{ObjectMeta: meta, Ports: []discoveryv1.EndpointPort{{Name: new("https"), Port: &port}}, Endpoints: []discoveryv1.Endpoint{
-				{Addresses: []string{"192.0.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}, {Addresses: []string{"127.0.0.1"}}}}}},
+			&corev1.Service{ObjectMeta: meta,
+				Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "https", Port: 8443}}}},
+			&discoveryv1.EndpointSlice{ObjectMeta: meta, Ports: []discoveryv1.EndpointPort{{Name: new("https"), Port: &port}},
+				Endpoints: []discoveryv1.Endpoint{
+					{Addresses: []string{"192.0.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}},
+					{Addresses: []string{"127.0.0.1"}}}}}},
 		"no Service": {error: "there is no Service team/hooks on the hub: create it, of type ExternalName or with an EndpointSlice, or give clientConfig.url instead"},
 	} {
 		i := asking(t, newCaller(services(c.hub...)), admissionregistrationv1.WebhookClientConfig{
-			Service: &admissionregistrationv1.ServiceReference{Namespace: "team", Name: "hooks", Port: c.port}, CABundle: ca}, 10)
+			Service: &admissionregistrationv1.ServiceReference{Namespace: "team", Name: "hooks", Port: c.port}, CABundle: ca},
+			10)
 		h, err := i.Health(t.Context(), pod)
-		if c.error == "" && (err != nil || h != interpret.Healthy) || c.error != "" && (err == nil || !strings.Contains(err.Error(), c.error)) {
+		if c.error == "" && (err != nil || h != interpret.Healthy) || c.error != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.error)) {
 			t.Errorf("%s: %s, %v; want %q", name, h, err, c.error)
 		}
 	}
@@ -144,9 +160,13 @@ func TestAWebhookThatDoesNotAnswerIsToldInWords(t *testing.T) {
 		ca     []byte
 		want   string
 	}{
-		"down":      {url: gone.URL, ca: goneCA, want: "connection refused"},
-		"500":       {answer: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "out of beer", 500) }, want: `returned 500 Internal Server Error: "out of beer"`},
-		"elsewhere": {answer: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, good.URL, http.StatusFound) }, want: "returned 302 Found"},
+		"down": {url: gone.URL, ca: goneCA, want: "connection refused"},
+		"500": {answer: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "out of beer", 500) },
+			want: `returned 500 Internal Server Error: "out of beer"`},
+		"elsewhere": {answer: func(w http.ResponseWriter,
+			r *http.Request) {
+			http.Redirect(w, r, good.URL, http.StatusFound)
+		}, want: "returned 302 Found"},
 		"by drops": {answer: func(w http.ResponseWriter, r *http.Request) {
 			for r.Context().Err() == nil {
 				_, _ = w.Write([]byte(" "))
@@ -170,12 +190,18 @@ func TestAWebhookThatDoesNotAnswerIsToldInWords(t *testing.T) {
 			case <-r.Context().Done():
 			}
 		}, want: "within 1s"},
-		"nonsense":             {answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }, want: `is not a ResourceInterpreterContext in JSON`},
-		"endless":              {answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, answerLimit+1)) }, want: "returned more than 8388608 bytes"},
+		"nonsense": {answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) },
+			want: `is not a ResourceInterpreterContext in JSON`},
+		"endless": {answer: func(w http.ResponseWriter, _ *http.Request) {
+			_,
+				_ = w.Write(make([]byte, answerLimit+1))
+		}, want: "returned more than 8388608 bytes"},
 		"not its certificate":  {url: good.URL, ca: otherCA, want: "certificate signed by unknown authority"},
 		"no certificate known": {url: good.URL, want: "certificate signed by unknown authority"},
-		"a caBundle of noise":  {url: good.URL, ca: []byte("noise"), want: "its clientConfig.caBundle contains no PEM certificate"},
-		"no TLS":               {url: strings.Replace(plain.URL, "http:", "https:", 1), ca: ca, want: "server gave HTTP response to HTTPS client"},
+		"a caBundle of noise": {url: good.URL, ca: []byte("noise"),
+			want: "its clientConfig.caBundle contains no PEM certificate"},
+		"no TLS": {url: strings.Replace(plain.URL, "http:", "https:", 1), ca: ca,
+			want: "server gave HTTP response to HTTPS client"},
 		"breaks off": {answer: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = w.Write([]byte("{"))
@@ -191,8 +217,10 @@ func TestAWebhookThatDoesNotAnswerIsToldInWords(t *testing.T) {
 				server, own := serving(t, nil, c.answer)
 				url, bundle = server.URL, own
 			}
-			h, err := asking(t, newCaller(services()), admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: bundle}, patience).Health(t.Context(), pod)
-			if err == nil || h != interpret.Unknown || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "interpret health of Pod shop/p: interpreter webhook conf/a.b.c") {
+			h, err := asking(t, newCaller(services()), admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: bundle},
+				patience).Health(t.Context(), pod)
+			if err == nil || h != interpret.Unknown || !strings.Contains(err.Error(), c.want) ||
+				!strings.Contains(err.Error(), "interpret health of Pod shop/p: interpreter webhook conf/a.b.c") {
 				t.Errorf("%s, %v; want it to say %q", h, err, c.want)
 			}
 		})
@@ -224,7 +252,8 @@ func TestASilentWebhookKeepsNobodyWaiting(t *testing.T) {
 	if n := asked.Load(); n != 1 {
 		t.Errorf("it was asked %d times, want once", n)
 	}
-	r, err := c.reach(webhook.Hook{Configuration: "conf", ResourceInterpreterWebhook: &configv1alpha1.ResourceInterpreterWebhook{Name: "other"}})
+	r, err := c.reach(webhook.Hook{Configuration: "conf",
+		ResourceInterpreterWebhook: &configv1alpha1.ResourceInterpreterWebhook{Name: "other"}})
 	if err != nil || r.broken.failed != 0 {
 		t.Errorf("another webhook is not asked either: %d failures, %v", r.broken.failed, err)
 	}

@@ -34,8 +34,8 @@ type definition struct {
 // known are the definitions of the kinds that customizations and webhooks are about; those without one are absent.
 type known map[schema.GroupKind]*definition
 
-// Known is what a hub with these definitions knows of the fields of kinds and of how their versions differ, beside what Argosy
-// knows by itself, which o says.
+// Known is what a hub with these definitions knows of the fields of kinds and of how their versions differ, beside what
+// Argosy knows by itself, which o says.
 func Known(crds []*apiextensionsv1.CustomResourceDefinition, o customization.Options) customization.Options {
 	k := known{}
 	for _, crd := range crds {
@@ -77,7 +77,8 @@ func (k known) convert(otherwise interpret.Convert) interpret.Convert {
 	}
 }
 
-// definitions reads the definitions of the kinds that customizations and webhooks name, and follows those once there are any.
+// definitions reads the definitions of the kinds that customizations and webhooks name, and follows those once there
+// are any.
 type definitions struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
@@ -86,7 +87,8 @@ type definitions struct {
 	run   context.Context // nil until it is started
 	touch func()
 	watch bool
-	// wanted are the kinds that somebody names; read are those whose definition is known as it is now, nil if there is none.
+	// wanted are the kinds that somebody names; read are those whose definition is known as it is now, nil if there is
+	// none.
 	wanted map[schema.GroupKind]bool
 	read   known
 	// names of definitions, of those that were seen.
@@ -94,10 +96,12 @@ type definitions struct {
 }
 
 func newDefinitions(o Options) *definitions {
-	return &definitions{client: o.Definitions, mapper: o.Mapper, wanted: map[schema.GroupKind]bool{}, read: known{}, names: map[schema.GroupKind]string{}}
+	return &definitions{client: o.Definitions, mapper: o.Mapper, wanted: map[schema.GroupKind]bool{}, read: known{},
+		names: map[schema.GroupKind]string{}}
 }
 
-var definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+	Resource: "customresourcedefinitions"}
 
 // start has touch called when a definition changes that somebody wants.
 func (d *definitions) start(ctx context.Context, touch func()) {
@@ -113,7 +117,8 @@ func (d *definitions) follow() {
 		return
 	}
 	d.watch = true
-	informer := dynamicinformer.NewFilteredDynamicInformer(d.client, definitionResource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	informer := dynamicinformer.NewFilteredDynamicInformer(d.client, definitionResource, metav1.NamespaceAll, 0,
+		cache.Indexers{}, nil).Informer()
 	// A new informer takes both.
 	_ = informer.SetTransform(onlyKind)
 	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -178,7 +183,8 @@ func versionOf(crd *unstructured.Unstructured) string {
 }
 
 // kindsOf are the kinds that customizations and webhooks name, with repetitions; what a * stands for is not among them.
-func kindsOf(customizations []configv1alpha1.ResourceInterpreterCustomization, configurations []configv1alpha1.ResourceInterpreterWebhookConfiguration) []schema.GroupKind {
+func kindsOf(customizations []configv1alpha1.ResourceInterpreterCustomization,
+	configurations []configv1alpha1.ResourceInterpreterWebhookConfiguration) []schema.GroupKind {
 	var all []schema.GroupKind
 	for i := range customizations {
 		all = append(all, kindOf(&customizations[i]))

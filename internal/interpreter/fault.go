@@ -13,9 +13,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// Report says in the status of a binding, as it was read, which of the operations err comes from, and that the others were
-// answered. It writes only where that changes something, and gives back the binding as it is now; nil stays nil.
-func Report(ctx context.Context, c client.Client, b workv1alpha2.Binding, err error, operations ...configv1alpha1.InterpreterOperation) (workv1alpha2.Binding, error) {
+// Report says in the status of a binding, as it was read, which of the operations err comes from, and that the others
+// were answered. It writes only where that changes something, and gives back the binding as it is now; nil stays nil.
+func Report(ctx context.Context, c client.Client, b workv1alpha2.Binding, err error,
+	operations ...configv1alpha1.InterpreterOperation) (workv1alpha2.Binding, error) {
 	if b == nil {
 		return nil, nil
 	}

@@ -26,7 +26,8 @@ func TestABindingSaysWhichOperationIsNotAnsweredUntilItIs(t *testing.T) {
 	if err := workv1alpha2.AddToScheme(s); err != nil {
 		t.Fatal(err)
 	}
-	const revise, replica = configv1alpha1.InterpreterOperationReviseReplica, configv1alpha1.InterpreterOperationInterpretReplica
+	const revise, replica = configv1alpha1.InterpreterOperationReviseReplica,
+		configv1alpha1.InterpreterOperationInterpretReplica
 	broken := interpret.New(interpret.Kinds{schema.GroupKind{Kind: "Pod"}: &interpret.Hooks{
 		Revise: func(context.Context, *unstructured.Unstructured, int32) (*unstructured.Unstructured, error) {
 			return nil, errors.New("line 3: nil")
@@ -39,12 +40,14 @@ func TestABindingSaysWhichOperationIsNotAnsweredUntilItIs(t *testing.T) {
 		b := scope.Bindings.New(namespace)
 		b.SetName("b")
 		writes := 0
-		c := fake.NewClientBuilder().WithScheme(s).WithObjects(b).WithStatusSubresource(b).WithInterceptorFuncs(interceptor.Funcs{
-			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-				writes++
-				return c.SubResource(sub).Update(ctx, obj, opts...)
-			},
-		}).Build()
+		c := fake.NewClientBuilder().WithScheme(s).WithObjects(b).WithStatusSubresource(b).WithInterceptorFuncs(
+			interceptor.Funcs{
+				SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object,
+					opts ...client.SubResourceUpdateOption) error {
+					writes++
+					return c.SubResource(sub).Update(ctx, obj, opts...)
+				},
+			}).Build()
 		step := func(what string, err error, status metav1.ConditionStatus, wantWrites int) {
 			t.Helper()
 			stored, getErr := scope.Bindings.Get(t.Context(), c, client.ObjectKeyFromObject(b))
@@ -59,8 +62,10 @@ func TestABindingSaysWhichOperationIsNotAnsweredUntilItIs(t *testing.T) {
 			if c := meta.FindStatusCondition(now.BindingStatus().Conditions, string(revise)); c != nil {
 				got = c.Status
 			}
-			if got != status || writes != wantWrites || meta.FindStatusCondition(now.BindingStatus().Conditions, string(replica)) != nil {
-				t.Errorf("%s: %+v after %d writes, want %q after %d", what, now.BindingStatus().Conditions, writes, status, wantWrites)
+			if got != status || writes != wantWrites ||
+				meta.FindStatusCondition(now.BindingStatus().Conditions, string(replica)) != nil {
+				t.Errorf("%s: %+v after %d writes, want %q after %d", what, now.BindingStatus().Conditions, writes, status,
+					wantWrites)
 			}
 		}
 		step("all is well", nil, "", 0)

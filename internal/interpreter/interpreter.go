@@ -1,6 +1,7 @@
 // Package interpreter is the hub's interpreter: its tiers follow the ResourceInterpreterCustomizations and
-// ResourceInterpreterWebhookConfigurations as they change. What tiers answer is decided in core/interpret; here they are
-// made anew and swapped, webhooks are reached, and whoever asked to be told learns which kinds mean something else now.
+// ResourceInterpreterWebhookConfigurations as they change. What tiers answer is decided in core/interpret; here they
+// are made anew and swapped, webhooks are reached, and whoever asked to be told learns which kinds mean something else
+// now.
 package interpreter
 
 import (
@@ -50,7 +51,8 @@ type Options struct {
 // Concerns says whether objects of a kind may mean something else than before.
 type Concerns func(schema.GroupKind) bool
 
-// Interpreter is an interpret.Interpreter whose tiers follow what users say. Asking it never waits for a change to be taken in.
+// Interpreter is an interpret.Interpreter whose tiers follow what users say. Asking it never waits for a change to be
+// taken in.
 type Interpreter struct {
 	interpret.Interpreter
 	options Options
@@ -73,14 +75,16 @@ type Interpreter struct {
 
 var log = ctrl.Log.WithName("interpreter")
 
-// New reads what there is, so that nothing is interpreted by less than all tiers, and follows changes once it is started.
+// New reads what there is, so that nothing is interpreted by less than all tiers, and follows changes once it is
+// started.
 func New(ctx context.Context, o Options) (*Interpreter, error) {
 	i := &Interpreter{options: o, client: newCaller(o.Live), definitions: newDefinitions(o), dirty: make(chan struct{}, 1)}
 	if err := i.rebuild(ctx, o.Live); err != nil {
 		return nil, err
 	}
 	i.Interpreter = interpret.New(tiersOf(tiers.Sources(&i.customizations, &i.webhooks))...)
-	for _, kind := range []client.Object{&configv1alpha1.ResourceInterpreterCustomization{}, &configv1alpha1.ResourceInterpreterWebhookConfiguration{}} {
+	for _, kind := range []client.Object{&configv1alpha1.ResourceInterpreterCustomization{},
+		&configv1alpha1.ResourceInterpreterWebhookConfiguration{}} {
 		informer, err := o.Informers.GetInformer(ctx, kind)
 		if err == nil {
 			_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -185,8 +189,12 @@ func (i *Interpreter) rebuild(ctx context.Context, r client.Reader) error {
 	i.slow.forget(concerns)
 	i.told.ForgetAll(func(answered) bool { return true })
 	convert := known.convert(i.options.Convert)
-	i.customizations.set(&guarded{tier: customization.New(rics, customization.Options{Schema: known.schema(i.options.Schema), Convert: convert, Below: tiers.Below()}), breakers: &i.slow})
-	i.webhooks.set(webhook.New(hooks, webhook.Options{Call: i.client.call, NewID: func() types.UID { return types.UID(uuid.NewString()) }, Convert: convert, Unchanged: i.unchanged}))
+	i.customizations.set(&guarded{tier: customization.New(rics,
+		customization.Options{Schema: known.schema(i.options.Schema), Convert: convert, Below: tiers.Below()}),
+		breakers: &i.slow})
+	i.webhooks.set(webhook.New(hooks, webhook.Options{Call: i.client.call, NewID: func() types.UID {
+		return types.UID(uuid.NewString())
+	}, Convert: convert, Unchanged: i.unchanged}))
 	log.Info("follows what users say of kinds", "customizations", len(rics), "webhookConfigurations", len(hooks))
 	for _, t := range tell {
 		t(concerns)

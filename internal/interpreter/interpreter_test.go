@@ -41,7 +41,8 @@ func start(t *testing.T, objects ...client.Object) *hub {
 		if err != nil {
 			return err
 		}
-		h.Interpreter, err = interpreter.New(ctx, interpreter.Options{Informers: mgr.GetCache(), Cached: mgr.GetClient(), Live: mgr.GetAPIReader(),
+		h.Interpreter, err = interpreter.New(ctx, interpreter.Options{Informers: mgr.GetCache(), Cached: mgr.GetClient(),
+			Live:        mgr.GetAPIReader(),
 			Definitions: definitions, Mapper: mgr.GetRESTMapper()})
 		if err != nil {
 			return err
@@ -150,9 +151,11 @@ func TestAWebhookConfigurationConcernsTheKindsOfItsRules(t *testing.T) {
 		h := start(t)
 		url := "https://127.0.0.1:1"
 		conf := &configv1alpha1.ResourceInterpreterWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "conf"},
-			Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "a.b.c", InterpreterContextVersions: []string{"v1alpha1"},
+			Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "a.b.c",
+				InterpreterContextVersions: []string{"v1alpha1"},
 				Rules: []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.InterpreterOperation{"InterpretHealth"},
-					Rule: configv1alpha1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"v1"}, Kinds: []string{"*"}}}}}}}
+					Rule: configv1alpha1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"v1"},
+						Kinds: []string{"*"}}}}}}}
 		conf.Webhooks[0].ClientConfig.URL = &url
 		h.Make(conf)
 		h.expect("the webhook is asked", shop("v1", "Open"), "", "interpreter webhook conf/a.b.c, InterpretHealth: ask it")
@@ -180,26 +183,33 @@ func TestAWebhookIsAskedInItsOwnVersionOnceTheDefinitionSaysHow(t *testing.T) {
 		h := start(t)
 		url := "https://127.0.0.1:1"
 		conf := &configv1alpha1.ResourceInterpreterWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "conf"},
-			Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "a.b.c", InterpreterContextVersions: []string{"v1alpha1"},
+			Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "a.b.c",
+				InterpreterContextVersions: []string{"v1alpha1"},
 				Rules: []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.InterpreterOperation{"InterpretHealth"},
-					Rule: configv1alpha1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"v1"}, Kinds: []string{"Shop"}}}}}}}
+					Rule: configv1alpha1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"v1"},
+						Kinds: []string{"Shop"}}}}}}}
 		conf.Webhooks[0].ClientConfig.URL = &url
 		h.Make(conf)
-		h.expect("the webhook is asked in its version", shop("v1", "Open"), "", "interpreter webhook conf/a.b.c, InterpretHealth: ask it")
+		h.expect("the webhook is asked in its version", shop("v1", "Open"), "",
+			"interpreter webhook conf/a.b.c, InterpretHealth: ask it")
 		h.expect("and not in one that nobody can convert", shop("v2", "Open"), interpret.Healthy, "")
-		h.Make(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		h.Make(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1",
+			"kind":     "CustomResourceDefinition",
 			"metadata": map[string]any{"name": "shops.example.com"},
 			"spec": map[string]any{"group": "example.com", "names": map[string]any{"kind": "Shop", "plural": "shops"},
 				"versions": []any{map[string]any{"name": "v1"}, map[string]any{"name": "v2"}}}}})
-		h.expect("until a definition says that versions differ by name alone", shop("v2", "Open"), "", "interpreter webhook conf/a.b.c, InterpretHealth: ask it")
+		h.expect("until a definition says that versions differ by name alone", shop("v2", "Open"), "",
+			"interpreter webhook conf/a.b.c, InterpretHealth: ask it")
 	})
 }
 
 func TestACustomizationWorksOnceItsKindIsDefined(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := start(t, ric(t, "shops", "v1", openIsHealthy))
-		h.expect("another version than the customization's cannot be judged", shop("v2", "Open"), "", `customization "shops" is written for v1: the object is v2`)
-		definition := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		h.expect("another version than the customization's cannot be judged", shop("v2", "Open"), "",
+			`customization "shops" is written for v1: the object is v2`)
+		definition := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1",
+			"kind":     "CustomResourceDefinition",
 			"metadata": map[string]any{"name": "shops.example.com"},
 			"spec": map[string]any{"group": "example.com", "names": map[string]any{"kind": "Shop", "plural": "shops"},
 				"conversion": map[string]any{"strategy": "None"},
@@ -218,6 +228,7 @@ func TestACustomizationWorksOnceItsKindIsDefined(t *testing.T) {
 		if err := h.Update(t.Context(), definition); err != nil {
 			t.Fatal(err)
 		}
-		h.expect("until the definition says otherwise", shop("v2", "Open"), "", "there is no conversion between the two versions of Shop")
+		h.expect("until the definition says otherwise", shop("v2", "Open"), "",
+			"there is no conversion between the two versions of Shop")
 	})
 }

@@ -32,7 +32,8 @@ func digestOf(v ...any) digest {
 	return sha256.Sum256(text)
 }
 
-func newMeaning(customizations []configv1alpha1.ResourceInterpreterCustomization, configurations []configv1alpha1.ResourceInterpreterWebhookConfiguration, known known) meaning {
+func newMeaning(customizations []configv1alpha1.ResourceInterpreterCustomization,
+	configurations []configv1alpha1.ResourceInterpreterWebhookConfiguration, known known) meaning {
 	m := meaning{made: true, kinds: map[schema.GroupKind]map[string]digest{}, hooks: map[string]hooks{}}
 	for i := range customizations {
 		c := &customizations[i]

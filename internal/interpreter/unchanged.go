@@ -11,7 +11,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
 )
 
-// EventChangedNothing is the reason of events on templates of which a webhook left unchanged what it was asked to change.
+// EventChangedNothing is the reason of events on templates of which a webhook left unchanged what it was asked to
+// change.
 const EventChangedNothing = "InterpreterChangedNothing"
 
 // answered is a question that was answered without a change.
@@ -21,8 +22,8 @@ type answered struct {
 	uid       types.UID
 }
 
-// unchanged tells the template of an answer without a patch where one was due. That a member owns nothing, and that replicas and
-// status are what they should be, is said without one, too.
+// unchanged tells the template of an answer without a patch where one was due. That a member owns nothing, and that
+// replicas and status are what they should be, is said without one, too.
 func (i *Interpreter) unchanged(ctx context.Context, u webhook.Unchanged) {
 	if i.options.Events == nil {
 		return

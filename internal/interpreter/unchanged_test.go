@@ -18,33 +18,40 @@ import (
 
 func TestATemplateIsToldOfAnAnswerThatChangesNothingWhereSomethingIsDue(t *testing.T) {
 	shop := func(status map[string]any) *unstructured.Unstructured {
-		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Shop", "metadata": map[string]any{"name": "s", "uid": "1"}}}
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Shop",
+			"metadata": map[string]any{"name": "s", "uid": "1"}}}
 		if status != nil {
 			u.Object["status"] = status
 		}
 		return u
 	}
-	reported := []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Status: &runtime.RawExtension{Raw: []byte(`{"n":1}`)}}, {ClusterName: "m2"}}
+	reported := []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1",
+		Status: &runtime.RawExtension{Raw: []byte(`{"n":1}`)}}, {ClusterName: "m2"}}
 	for name, c := range map[string]struct {
 		said webhook.Unchanged
 		want string // empty for nothing
 	}{
 		"a share that is not written": {webhook.Unchanged{Operation: "ReviseReplica", Object: shop(nil), Replicas: 2},
 			"Warning InterpreterChangedNothing Interpreter webhook conf/a.b.c returned no patch for ReviseReplica, so every cluster gets all 5 replicas instead of its share: set the replicas of the object to request.replicas in the patch"},
-		"one cluster that is to have all": {webhook.Unchanged{Operation: "ReviseReplica", Object: shop(nil), Replicas: 5}, ""},
+		"one cluster that is to have all": {webhook.Unchanged{Operation: "ReviseReplica", Object: shop(nil), Replicas: 5},
+			""},
 		"a status that is not written": {webhook.Unchanged{Operation: "AggregateStatus", Object: shop(nil), Items: reported},
 			"returned no patch for AggregateStatus, so the status stays empty although 1 of 2 clusters reported one: set /status from request.aggregatedStatus in the patch"},
-		"a status that is what it was":      {webhook.Unchanged{Operation: "AggregateStatus", Object: shop(map[string]any{"n": int64(1)}), Items: reported}, ""},
-		"no status, as nobody has one":      {webhook.Unchanged{Operation: "AggregateStatus", Object: shop(nil), Items: reported[1:]}, ""},
+		"a status that is what it was": {webhook.Unchanged{Operation: "AggregateStatus",
+			Object: shop(map[string]any{"n": int64(1)}), Items: reported}, ""},
+		"no status, as nobody has one": {webhook.Unchanged{Operation: "AggregateStatus", Object: shop(nil),
+			Items: reported[1:]}, ""},
 		"a member that has nothing its own": {webhook.Unchanged{Operation: "Retain", Object: shop(nil)}, ""},
 	} {
 		events := record.NewFakeRecorder(5)
-		i := &Interpreter{options: Options{Events: events}, Interpreter: interpret.New(interpret.Kinds{schema.GroupKind{Group: "example.com", Kind: "Shop"}: {
-			Replicas: func(context.Context, *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
-				return 5, nil, nil
-			},
-		}})}
-		c.said.Hook = webhook.Hook{Configuration: "conf", ResourceInterpreterWebhook: &configv1alpha1.ResourceInterpreterWebhook{Name: "a.b.c"}}
+		i := &Interpreter{options: Options{Events: events},
+			Interpreter: interpret.New(interpret.Kinds{schema.GroupKind{Group: "example.com", Kind: "Shop"}: {
+				Replicas: func(context.Context, *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
+					return 5, nil, nil
+				},
+			}})}
+		c.said.Hook = webhook.Hook{Configuration: "conf",
+			ResourceInterpreterWebhook: &configv1alpha1.ResourceInterpreterWebhook{Name: "a.b.c"}}
 		i.unchanged(t.Context(), c.said)
 		i.unchanged(t.Context(), c.said) // what is told once is not told again
 		close(events.Events)

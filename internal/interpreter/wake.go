@@ -14,8 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// OnChange has tell called for each change of what kinds mean, when it has taken effect; never for an interpreter that does not change.
-// tell must not wait for anything.
+// OnChange has tell called for each change of what kinds mean, when it has taken effect; never for an interpreter that
+// does not change. tell must not wait for anything.
 func OnChange(i interpret.Interpreter, tell func(Concerns)) {
 	if changing, ok := i.(interface{ OnChange(func(Concerns)) }); ok {
 		changing.OnChange(tell)

@@ -1,5 +1,5 @@
-// Package lab runs a hub and simulated members on this machine, for the demo, the benchmark and the tests.
-// Each is a process of its own, so that it can be measured and killed; what they do is decided by the packages they run.
+// Package lab runs a hub and simulated members on this machine, for the demo, the benchmark and the tests. Each is a
+// process of its own, so that it can be measured and killed; what they do is decided by the packages they run.
 package lab
 
 import (

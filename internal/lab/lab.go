@@ -46,7 +46,8 @@ func Start(ctx context.Context, o Options) (_ *Lab, err error) {
 	var both sync.WaitGroup
 	both.Go(func() { hubErr = l.Hub.Start(ctx, o.HubArgs...) })
 	both.Go(func() {
-		l.Fleet, fleetErr = sim.Start(ctx, sim.Options{Binary: o.Binary, Dir: filepath.Join(o.Dir, "members"), Members: o.Members})
+		l.Fleet, fleetErr = sim.Start(ctx, sim.Options{Binary: o.Binary, Dir: filepath.Join(o.Dir, "members"),
+			Members: o.Members})
 	})
 	both.Wait()
 	for _, err := range []error{hubErr, fleetErr} {
@@ -118,7 +119,8 @@ func (l *Lab) ready(ctx context.Context) error {
 
 // Argosy runs a verb of the CLI against the hub and returns what it printed.
 func (l *Lab) Argosy(ctx context.Context, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, l.Hub.Binary, append(args, "--kubeconfig", l.Hub.Kubeconfig())...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, l.Hub.Binary,
+		append(args, "--kubeconfig", l.Hub.Kubeconfig())...).CombinedOutput()
 	return string(out), err
 }
 

@@ -170,7 +170,8 @@ func (m *Member) bound(all APIs) error {
 		return nil
 	}
 	err := fmt.Errorf("discover what cluster %q serves: %w", m.Name, &limitError{
-		fmt.Sprintf("it serves %d resources, with %d characters in their names; the hub supports %d and %d", kinds, chars, kindLimit, kindNameLimit),
+		fmt.Sprintf("it serves %d resources, with %d characters in their names; the hub supports %d and %d", kinds, chars,
+			kindLimit, kindNameLimit),
 		"delete unused CustomResourceDefinitions there"})
 	m.excesses.add(discoverySubject, err, m.o.Clock.Now())
 	return err

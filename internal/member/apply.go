@@ -21,7 +21,8 @@ import (
 )
 
 // Get reads an object of the member itself, managed or not; nil if there is none.
-func (m *Member) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+func (m *Member) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace,
+	name string) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(gvk)
 	obj.SetNamespace(namespace)
@@ -41,7 +42,8 @@ func (m *Member) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace
 	return got, nil
 }
 
-// Create makes an object that must not exist: one that came first, whoever made it, is left alone and is an AlreadyExists error.
+// Create makes an object that must not exist: one that came first, whoever made it, is left alone and is an
+// AlreadyExists error.
 func (m *Member) Create(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	client, gvr, err := m.resource(ctx, desired)
 	if err != nil {
@@ -55,16 +57,19 @@ func (m *Member) Create(ctx context.Context, desired *unstructured.Unstructured)
 	return made, nil
 }
 
-// Apply makes the fields that desired sets what they are there, whoever set them, and removes those that an earlier desired had set.
-// What others set besides stays. observed is the object as it was seen, from Cached or Get: if it was replaced or deleted since,
-// nothing is written and the error is a Conflict. So it is if desired has a resourceVersion, because it was made from observed,
-// and the object has changed since.
-func (m *Member) Apply(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// Apply makes the fields that desired sets what they are there, whoever set them, and removes those that an earlier
+// desired had set. What others set besides stays. observed is the object as it was seen, from Cached or Get: if it was
+// replaced or deleted since, nothing is written and the error is a Conflict. So it is if desired has a resourceVersion,
+// because it was made from observed, and the object has changed since.
+func (m *Member) Apply(ctx context.Context, desired,
+	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return m.apply(ctx, desired, observed, true)
 }
 
-// ApplyYielding is Apply, but takes no field from others: one that they set otherwise is an error for which FieldConflict holds.
-func (m *Member) ApplyYielding(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// ApplyYielding is Apply, but takes no field from others: one that they set otherwise is an error for which
+// FieldConflict holds.
+func (m *Member) ApplyYielding(ctx context.Context, desired,
+	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return m.apply(ctx, desired, observed, false)
 }
 
@@ -73,7 +78,8 @@ func FieldConflict(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }
 
-func (m *Member) apply(ctx context.Context, desired, observed *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {
+func (m *Member) apply(ctx context.Context, desired, observed *unstructured.Unstructured,
+	force bool) (*unstructured.Unstructured, error) {
 	client, gvr, err := m.resource(ctx, desired)
 	if err != nil {
 		return nil, m.failed("apply", desired, err)
@@ -99,9 +105,11 @@ func (m *Member) apply(ctx context.Context, desired, observed *unstructured.Unst
 	return got, nil
 }
 
-// own turns the fields that we set by creating the object into fields that we apply: only those go when the template drops them.
-// Defaults are among them; the member sets them anew. If the object has to be of a version, the one that it has then is returned.
-func own(ctx context.Context, client dynamic.ResourceInterface, observed *unstructured.Unstructured, version string) (string, error) {
+// own turns the fields that we set by creating the object into fields that we apply: only those go when the template
+// drops them. Defaults are among them; the member sets them anew. If the object has to be of a version, the one that it
+// has then is returned.
+func own(ctx context.Context, client dynamic.ResourceInterface, observed *unstructured.Unstructured,
+	version string) (string, error) {
 	live, err := client.Get(ctx, observed.GetName(), metav1.GetOptions{})
 	if err != nil {
 		return "", err
@@ -127,8 +135,10 @@ func own(ctx context.Context, client dynamic.ResourceInterface, observed *unstru
 	return owned.GetResourceVersion(), nil
 }
 
-// replace is Apply for an API that knows no apply: what the object needs to live on is carried over, the rest is as desired.
-func replace(ctx context.Context, client dynamic.ResourceInterface, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// replace is Apply for an API that knows no apply: what the object needs to live on is carried over, the rest is as
+// desired.
+func replace(ctx context.Context, client dynamic.ResourceInterface,
+	desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live, err := client.Get(ctx, desired.GetName(), metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -176,9 +186,9 @@ func (m *Member) Delete(ctx context.Context, observed *unstructured.Unstructured
 	return nil
 }
 
-// Release leaves an object to the member in one write. It removes the labels and annotations that make the object ours, and gives up the
-// fields that we own, so that others can apply them without a conflict. Values stay. An object that was replaced, or has other marks than
-// observed, is a Conflict.
+// Release leaves an object to the member in one write. It removes the labels and annotations that make the object ours,
+// and gives up the fields that we own, so that others can apply them without a conflict. Values stay. An object that
+// was replaced, or has other marks than observed, is a Conflict.
 func (m *Member) Release(ctx context.Context, observed *unstructured.Unstructured) error {
 	client, gvr, err := m.resource(ctx, observed)
 	if err != nil {
@@ -200,7 +210,8 @@ func (m *Member) Release(ctx context.Context, observed *unstructured.Unstructure
 		marks := removal(keys.seen, keys.stay)
 		for key := range marks {
 			if live.GetUID() != observed.GetUID() || keys.now[key] != keys.seen[key] {
-				return m.failed("release", observed, apierrors.NewConflict(gvr.GroupResource(), observed.GetName(), errors.New("it was replaced, or its marks have changed")))
+				return m.failed("release", observed, apierrors.NewConflict(gvr.GroupResource(), observed.GetName(),
+					errors.New("it was replaced, or its marks have changed")))
 			}
 		}
 		switch len(marks) {
@@ -232,22 +243,25 @@ func (m *Member) Release(ctx context.Context, observed *unstructured.Unstructure
 // ours says whether an entry of managed fields is of our manager.
 func ours(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == Manager }
 
-// disowned are managed fields without ours. An object without any managed fields counts as set by "before-first-apply", with which an
-// apply of other values conflicts. So if there are no others, an entry stays, of a field that nobody sets.
+// disowned are managed fields without ours. An object without any managed fields counts as set by "before-first-apply",
+// with which an apply of other values conflicts. So if there are no others, an entry stays, of a field that nobody
+// sets.
 func disowned(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	others := slices.DeleteFunc(slices.Clone(entries), ours)
 	if len(others) == 0 {
 		last := entries[len(entries)-1]
-		others = append(others, metav1.ManagedFieldsEntry{Manager: Manager + "-released", Operation: metav1.ManagedFieldsOperationUpdate,
+		others = append(others, metav1.ManagedFieldsEntry{Manager: Manager + "-released",
+			Operation:  metav1.ManagedFieldsOperationUpdate,
 			APIVersion: last.APIVersion, Time: last.Time, FieldsType: last.FieldsType,
 			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:argosy.io/released":{}}}}`)})
 	}
 	return others
 }
 
-// PatchStatus merges a patch into the status of the object that was observed. If the patch names a resourceVersion that the object has
-// no more, nothing is written and the error is a Conflict.
-func (m *Member) PatchStatus(ctx context.Context, observed *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
+// PatchStatus merges a patch into the status of the object that was observed. If the patch names a resourceVersion that
+// the object has no more, nothing is written and the error is a Conflict.
+func (m *Member) PatchStatus(ctx context.Context, observed *unstructured.Unstructured,
+	patch map[string]any) (*unstructured.Unstructured, error) {
 	client, _, err := m.resource(ctx, observed)
 	if err != nil {
 		return nil, m.failed("patch the status of", observed, err)
@@ -256,7 +270,8 @@ func (m *Member) PatchStatus(ctx context.Context, observed *unstructured.Unstruc
 	if err != nil {
 		return nil, m.failed("patch the status of", observed, err)
 	}
-	got, err := client.Patch(ctx, observed.GetName(), types.MergePatchType, raw, metav1.PatchOptions{FieldManager: Manager}, "status")
+	got, err := client.Patch(ctx, observed.GetName(), types.MergePatchType, raw,
+		metav1.PatchOptions{FieldManager: Manager}, "status")
 	if err != nil {
 		return nil, m.failed("patch the status of", observed, err)
 	}
@@ -276,7 +291,8 @@ func removal(has, stays map[string]string) map[string]any {
 }
 
 // resource is the client for the object's kind in the version that the member serves.
-func (m *Member) resource(ctx context.Context, obj *unstructured.Unstructured) (dynamic.ResourceInterface, schema.GroupVersionResource, error) {
+func (m *Member) resource(ctx context.Context,
+	obj *unstructured.Unstructured) (dynamic.ResourceInterface, schema.GroupVersionResource, error) {
 	mapping, err := m.Mapping(ctx, obj.GroupVersionKind())
 	if err != nil {
 		return nil, schema.GroupVersionResource{}, err

@@ -27,11 +27,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Limits bound what one member, broken or hostile, can have the hub hold in memory. The zero value of a field means its default.
+// Limits bound what one member, broken or hostile, can have the hub hold in memory. The zero value of a field means its
+// default.
 type Limits struct {
 	// Answer is the most bytes of one answer. What is listed is asked for in pages when it has more.
 	Answer int64
-	// Memory is the most bytes that the hub keeps of a member's objects, about, and as many again of answers that are on their way.
+	// Memory is the most bytes that the hub keeps of a member's objects, about, and as many again of answers that are on
+	// their way.
 	Memory int64
 	// Listing is how long it may take until all objects of a watch are there.
 	Listing time.Duration
@@ -79,7 +81,8 @@ func (l Limits) answerError(path string) error {
 }
 
 func (l Limits) memoryError(what string) error {
-	return &limitError{fmt.Sprintf("%s would need more than the %s that the hub may cache for one cluster", what, size(l.Memory)),
+	return &limitError{fmt.Sprintf("%s would need more than the %s that the hub may cache for one cluster", what,
+		size(l.Memory)),
 		"find out what creates so many of them there, or raise --member-memory-limit"}
 }
 
@@ -99,7 +102,8 @@ type excess struct {
 	at  time.Time
 }
 
-// excessMemory is how long an excess counts that is not seen again: a watch is tried sooner, other requests perhaps never.
+// excessMemory is how long an excess counts that is not seen again: a watch is tried sooner, other requests perhaps
+// never.
 const excessMemory = 3 * time.Minute
 
 func (e *excesses) add(subject string, err error, now time.Time) {
@@ -117,7 +121,8 @@ func (e *excesses) clear(subject string) {
 	delete(e.last, subject)
 }
 
-// first is the excess of the subject that comes first by name, so that the same trouble is told in the same words; nil if there is none.
+// first is the excess of the subject that comes first by name, so that the same trouble is told in the same words; nil
+// if there is none.
 func (e *excesses) first(now time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -163,7 +168,8 @@ func (t meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	path := req.URL.Path
 	if resp.StatusCode == http.StatusOK && req.URL.Query().Get("watch") == "true" {
-		if media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || media == runtime.ContentTypeJSON {
+		if media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil ||
+			media == runtime.ContentTypeJSON {
 			g := gaugeOf(req.Context())
 			resp.Body = &watchBody{ReadCloser: resp.Body, gauge: g, over: func() error {
 				err := eventError(path)
@@ -192,7 +198,8 @@ func (t meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// exceeded remembers an excess, or with nil that there is none, unless it is a watch's, which may get on with smaller pages.
+// exceeded remembers an excess, or with nil that there is none, unless it is a watch's, which may get on with smaller
+// pages.
 func (t meter) exceeded(req *http.Request, err error) {
 	subject := req.Method + " " + req.URL.Path
 	switch {
@@ -250,8 +257,8 @@ func (b *answerBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// watchBody ends a watch with an event of JSON that does not end: its reader would keep all of it. Nor is more read of a watch whose
-// objects went over a limit.
+// watchBody ends a watch with an event of JSON that does not end: its reader would keep all of it. Nor is more read of
+// a watch whose objects went over a limit.
 type watchBody struct {
 	io.ReadCloser
 	gauge *gauge // nil for a watch that nothing counts
@@ -281,8 +288,8 @@ func (b *watchBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// listing is one attempt to have all objects of a watch: its pages, or the events before the bookmark. What came of it stays in memory
-// until it is stored.
+// listing is one attempt to have all objects of a watch: its pages, or the events before the bookmark. What came of it
+// stays in memory until it is stored.
 type listing struct {
 	m  *Member
 	mu sync.Mutex
@@ -325,8 +332,9 @@ func (l *listing) end() {
 	l.held = 0
 }
 
-// gauge stands between a watch and its store: it asks for pages where one answer is too large, counts what is stored, and ends the
-// watch of what goes over a limit. What is in the store then stays as it was: that the rest is not known is no news of its absence.
+// gauge stands between a watch and its store: it asks for pages where one answer is too large, counts what is stored,
+// and ends the watch of what goes over a limit. What is in the store then stays as it was: that the rest is not known
+// is no news of its absence.
 type gauge struct {
 	cache.ReflectorStore
 	m     *Member
@@ -344,7 +352,8 @@ type gauge struct {
 	page int64
 	// rest is when the next attempt may be made.
 	rest time.Time
-	// listed says that the next watch goes on from a list right before it, so that its place in the member's time needs no look.
+	// listed says that the next watch goes on from a list right before it, so that its place in the member's time needs no
+	// look.
 	listed bool
 }
 
@@ -389,9 +398,10 @@ func (g *gauge) source(lw cache.ListWatch, stop context.CancelFunc) *cache.ListW
 // lookTimeout bounds the question how far a member's time is.
 const lookTimeout = 5 * time.Second
 
-// goneBack is an error that has the reflector list anew, if the member's time is before the version that a watch is to go on from: it was
-// restored from an older backup. Its API server would take such a watch, and tell nothing until its time has come there again. A member
-// that does not answer now may be on its way back from one, and have passed that version when it does: it is listed anew, too.
+// goneBack is an error that has the reflector list anew, if the member's time is before the version that a watch is to
+// go on from: it was restored from an older backup. Its API server would take such a watch, and tell nothing until its
+// time has come there again. A member that does not answer now may be on its way back from one, and have passed that
+// version when it does: it is listed anew, too.
 func (g *gauge) goneBack(ctx context.Context, version string, list cache.ListWithContextFunc) error {
 	g.mu.Lock()
 	fresh := g.listed
@@ -415,14 +425,17 @@ func (g *gauge) goneBack(ctx context.Context, version string, list cache.ListWit
 		return nil
 	}
 	if at, err := strconv.ParseUint(listed.GetResourceVersion(), 10, 64); err == nil && at < known {
-		klog.InfoS("the resource version of the member went backwards, for example after a restore: relisting", "cluster", g.m.Name, "watch", g.name, "from", known, "to", at)
-		return apierrors.NewResourceExpired(fmt.Sprintf("cluster %q went back from resource version %d to %d", g.m.Name, known, at))
+		klog.InfoS("the resource version of the member went backwards, for example after a restore: relisting", "cluster",
+			g.m.Name, "watch", g.name, "from", known, "to", at)
+		return apierrors.NewResourceExpired(fmt.Sprintf("cluster %q went back from resource version %d to %d", g.m.Name,
+			known, at))
 	}
 	return nil
 }
 
 // list asks for one page, and for a smaller one if that is too much.
-func (g *gauge) list(ctx context.Context, o metav1.ListOptions, list cache.ListWithContextFunc) (runtime.Object, error) {
+func (g *gauge) list(ctx context.Context, o metav1.ListOptions,
+	list cache.ListWithContextFunc) (runtime.Object, error) {
 	ctx = context.WithValue(ctx, gaugeKey{}, g)
 	ctx, cancel := context.WithTimeout(ctx, g.m.o.Limits.Listing)
 	defer cancel()
@@ -469,7 +482,8 @@ func (g *gauge) begin() {
 	mine := g.listing
 	g.deadline = time.AfterFunc(limit, func() {
 		if g.current() == mine {
-			g.exceed(&limitError{fmt.Sprintf("%s were not listed within %v", g.name, limit), "check that its API server is healthy and the network connection to it"})
+			g.exceed(&limitError{fmt.Sprintf("%s were not listed within %v", g.name, limit),
+				"check that its API server is healthy and the network connection to it"})
 		}
 	})
 }
@@ -515,7 +529,8 @@ func (g *gauge) pause() time.Duration {
 	return time.Until(g.rest)
 }
 
-// Transformer trims what a watch lists before all of it is there, and counts it. It never fails: the reflector would log the object.
+// Transformer trims what a watch lists before all of it is there, and counts it. It never fails: the reflector would
+// log the object.
 func (g *gauge) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		kept, err := g.trim(obj)

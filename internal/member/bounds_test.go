@@ -27,7 +27,8 @@ const sockets = 16 << 20
 
 // hostile answers lists and watches of ConfigMaps; sent counts what of it was taken.
 type hostile struct {
-	// stream is how it answers a listing as events of a watch, list a listing in pages, watch what follows that; nil refuses.
+	// stream is how it answers a listing as events of a watch, list a listing in pages, watch what follows that; nil
+	// refuses.
 	stream, list, watch func(w io.Writer, r *http.Request)
 	sent                atomic.Int64
 }
@@ -47,7 +48,8 @@ func (h *hostile) serve(w http.ResponseWriter, r *http.Request) bool {
 	if answer == nil {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
-		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Code: 400, Reason: metav1.StatusReasonBadRequest, Status: "Failure"})
+		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Code: 400,
+			Reason: metav1.StatusReasonBadRequest, Status: "Failure"})
 		return true
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -122,11 +124,15 @@ func TestAHostileMemberTakesNoMoreOfTheHubThanItsLimit(t *testing.T) {
 				_, _ = z.Write(zeros)
 			}
 		}}, nil, "is larger than 1Mi"},
-		"first events that do not end": {&hostile{stream: endless(func(i int) string { return event("ADDED", item(fmt.Sprint(i), 1000)) })}, nil,
+		"first events that do not end": {&hostile{stream: endless(func(i int) string {
+			return event("ADDED", item(fmt.Sprint(i), 1000))
+		})}, nil,
 			"would need more than the 4Mi"},
-		"a watch that floods": {&hostile{list: emptyList, watch: endless(func(i int) string { return event("ADDED", item(fmt.Sprint(i), 1000)) })}, nil,
+		"a watch that floods": {&hostile{list: emptyList,
+			watch: endless(func(i int) string { return event("ADDED", item(fmt.Sprint(i), 1000)) })}, nil,
 			"would need more than the 4Mi"},
-		"an object that grows": {&hostile{list: emptyList, watch: endless(func(i int) string { return event("MODIFIED", item("one", i<<20)) })}, nil,
+		"an object that grows": {&hostile{list: emptyList,
+			watch: endless(func(i int) string { return event("MODIFIED", item("one", i<<20)) })}, nil,
 			"would need more than the 4Mi"},
 		"an event that does not end": {&hostile{list: emptyList, watch: endless(func(i int) string {
 			if i == 0 {
@@ -240,7 +246,8 @@ func TestWhatIsOverALimitIsNotTakenForGone(t *testing.T) {
 			_, _ = io.WriteString(w, page("", "")+strings.Repeat(" ", 2<<20))
 		}
 		h.watch = func(w io.Writer, _ *http.Request) {
-			_, _ = io.WriteString(w, event("ERROR", `{"kind":"Status","apiVersion":"v1","code":410,"reason":"Expired","status":"Failure"}`))
+			_, _ = io.WriteString(w, event("ERROR",
+				`{"kind":"Status","apiVersion":"v1","code":410,"reason":"Expired","status":"Failure"}`))
 		}
 		s := membertest.NewInMemory(t)
 		s.Behave(h.serve)

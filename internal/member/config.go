@@ -22,12 +22,14 @@ const (
 	KubeconfigKey = "kubeconfig"
 )
 
-// ErrCredentials says that what the hub holds about a member does not make a client; the text around it says what is missing.
+// ErrCredentials says that what the hub holds about a member does not make a client; the text around it says what is
+// missing.
 var ErrCredentials = errors.New("unusable credentials")
 
-// Config is the client configuration for a member, from its Cluster and the secret that spec.secretRef names.
-// Rate limits and timeouts are left to the caller, and so is Dial, which must be set: it gives each client a transport of its own, of
-// which the headers of answers are bounded here. What would run a program or read a file of this machine is refused.
+// Config is the client configuration for a member, from its Cluster and the secret that spec.secretRef names. Rate
+// limits and timeouts are left to the caller, and so is Dial, which must be set: it gives each client a transport of
+// its own, of which the headers of answers are bounded here. What would run a program or read a file of this machine is
+// refused.
 func Config(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*rest.Config, error) {
 	config, err := credentials(secret)
 	if err != nil {
@@ -81,7 +83,8 @@ func credentials(secret *corev1.Secret) (*rest.Config, error) {
 	return config, nil
 }
 
-// refused says what in a kubeconfig from a secret must not be obeyed; whoever may write the secret must not command this machine.
+// refused says what in a kubeconfig from a secret must not be obeyed; whoever may write the secret must not command
+// this machine.
 func refused(kubeconfig *clientcmdapi.Config) string {
 	for name, user := range kubeconfig.AuthInfos {
 		switch {
@@ -89,7 +92,8 @@ func refused(kubeconfig *clientcmdapi.Config) string {
 			return fmt.Sprintf("user %q runs a program (exec); use a token or client certificate", name)
 		case user.AuthProvider != nil:
 			return fmt.Sprintf("user %q needs an auth provider; use a token or client certificate", name)
-		case user.Impersonate != "" || user.ImpersonateUID != "" || len(user.ImpersonateGroups) > 0 || len(user.ImpersonateUserExtra) > 0:
+		case user.Impersonate != "" || user.ImpersonateUID != "" || len(user.ImpersonateGroups) > 0 ||
+			len(user.ImpersonateUserExtra) > 0:
 			return fmt.Sprintf("user %q uses impersonation; give the user's own credentials", name)
 		case user.TokenFile != "" || user.ClientCertificate != "" || user.ClientKey != "":
 			return fmt.Sprintf("user %q refers to files; put their content in the kubeconfig (kubectl config view --raw --flatten)", name)

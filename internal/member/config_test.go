@@ -34,18 +34,24 @@ func TestConfigTakesTokenOrKubeconfigAndNothingThatActsOnThisMachine(t *testing.
 		token string
 		err   string
 	}{
-		"token":                          {data: map[string][]byte{"token": []byte("t"), "caBundle": []byte("CA")}, spec: clusterv1alpha1.ClusterSpec{APIEndpoint: "https://a"}, host: "https://a", token: "t"},
-		"a token outranks a kubeconfig":  {data: map[string][]byte{"token": []byte("t"), "kubeconfig": []byte("x")}, spec: clusterv1alpha1.ClusterSpec{APIEndpoint: "https://a"}, host: "https://a", token: "t"},
-		"kubeconfig":                     {data: with(`{token: k}`), host: "https://from-kubeconfig:6443", token: "k"},
-		"the endpoint of the spec holds": {data: with(`{token: k}`), spec: clusterv1alpha1.ClusterSpec{APIEndpoint: "https://a"}, host: "https://a", token: "k"},
-		"nothing":                        {err: "secret ns/s: missing key token"},
-		"no endpoint":                    {data: map[string][]byte{"token": []byte("t")}, err: "spec.apiEndpoint is empty"},
-		"no kubeconfig at all":           {data: map[string][]byte{"kubeconfig": []byte("{")}, err: "key kubeconfig"},
-		"exec":                           {data: with(`{exec: {apiVersion: client.authentication.k8s.io/v1, command: rm, interactiveMode: Never}}`), err: "runs a program (exec)"},
-		"auth provider":                  {data: with(`{auth-provider: {name: gcp}}`), err: "auth provider"},
-		"impersonation":                  {data: with(`{token: k, as: admin}`), err: "uses impersonation"},
-		"token file":                     {data: with(`{tokenFile: /etc/passwd}`), err: "refers to files"},
-		"key file":                       {data: with(`{client-certificate: a.crt, client-key: a.key}`), err: "refers to files"},
+		"token": {data: map[string][]byte{"token": []byte("t"), "caBundle": []byte("CA")},
+			spec: clusterv1alpha1.ClusterSpec{APIEndpoint: "https://a"}, host: "https://a", token: "t"},
+		"a token outranks a kubeconfig": {data: map[string][]byte{"token": []byte("t"), "kubeconfig": []byte("x")},
+			spec: clusterv1alpha1.ClusterSpec{APIEndpoint: "https://a"}, host: "https://a", token: "t"},
+		"kubeconfig": {data: with(`{token: k}`), host: "https://from-kubeconfig:6443", token: "k"},
+		"the endpoint of the spec holds": {data: with(`{token: k}`),
+			spec: clusterv1alpha1.ClusterSpec{APIEndpoint: "https://a"}, host: "https://a", token: "k"},
+		"nothing":              {err: "secret ns/s: missing key token"},
+		"no endpoint":          {data: map[string][]byte{"token": []byte("t")}, err: "spec.apiEndpoint is empty"},
+		"no kubeconfig at all": {data: map[string][]byte{"kubeconfig": []byte("{")}, err: "key kubeconfig"},
+		"exec": {data: with(
+			`{exec: {apiVersion: client.authentication.k8s.io/v1, command: rm, interactiveMode: Never}}`),
+			err: "runs a program (exec)"},
+		"auth provider": {data: with(`{auth-provider: {name: gcp}}`), err: "auth provider"},
+		"impersonation": {data: with(`{token: k, as: admin}`), err: "uses impersonation"},
+		"token file":    {data: with(`{tokenFile: /etc/passwd}`), err: "refers to files"},
+		"key file": {data: with(`{client-certificate: a.crt, client-key: a.key}`),
+			err: "refers to files"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: tc.data}
@@ -68,7 +74,8 @@ func TestConfigTakesTokenOrKubeconfigAndNothingThatActsOnThisMachine(t *testing.
 
 func TestConfigCanSkipTLSVerification(t *testing.T) {
 	secret := &corev1.Secret{Data: map[string][]byte{"token": []byte("t"), "caBundle": []byte("CA")}}
-	config, err := member.Config(&clusterv1alpha1.Cluster{Spec: clusterv1alpha1.ClusterSpec{APIEndpoint: "https://a", InsecureSkipTLSVerification: true}}, secret)
+	config, err := member.Config(&clusterv1alpha1.Cluster{Spec: clusterv1alpha1.ClusterSpec{APIEndpoint: "https://a",
+		InsecureSkipTLSVerification: true}}, secret)
 	if err != nil || !config.Insecure || config.CAData != nil {
 		t.Errorf("got %+v, %v; a CA beside insecure is refused by clients", config, err)
 	}

@@ -20,7 +20,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
-// contentsPage is how many objects of a kind are asked for at once, contentsMost how many objects of a namespace are looked at.
+// contentsPage is how many objects of a kind are asked for at once, contentsMost how many objects of a namespace are
+// looked at.
 const (
 	contentsPage = 500
 	contentsMost = 20_000
@@ -73,9 +74,11 @@ const instancesPage = 500
 // ErrInstancesUnknown says that the objects of a definition cannot be seen. What wraps it says why.
 var ErrInstancesUnknown = errors.New("its objects cannot be listed")
 
-// Instances are objects of a definition in the member, by their metadata; more says that there are others. Any version that is served has
-// all of them; those that are stored in another one are converted, so that a conversion that fails fails the list.
-func (m *Member) Instances(ctx context.Context, definition *unstructured.Unstructured) (objects []execute.Content, more bool, err error) {
+// Instances are objects of a definition in the member, by their metadata; more says that there are others. Any version
+// that is served has all of them; those that are stored in another one are converted, so that a conversion that fails
+// fails the list.
+func (m *Member) Instances(ctx context.Context,
+	definition *unstructured.Unstructured) (objects []execute.Content, more bool, err error) {
 	spec, _ := definition.Object["spec"].(map[string]any)
 	group, _, _ := unstructured.NestedString(spec, "group")
 	plural, _, _ := unstructured.NestedString(spec, "names", "plural")
@@ -118,15 +121,18 @@ func (m *Member) Instances(ctx context.Context, definition *unstructured.Unstruc
 
 // passing says that a request failed for what will be over, so that it says nothing of what was asked for.
 func passing(err error) bool {
-	return Unreachable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsUnauthorized(err)
+	return Unreachable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsUnauthorized(err)
 }
 
-func contentsOf(ctx context.Context, apis APIs, c metadata.Interface, cluster, namespace string) ([]execute.Content, error) {
+func contentsOf(ctx context.Context, apis APIs, c metadata.Interface, cluster,
+	namespace string) ([]execute.Content, error) {
 	for gv, why := range apis.Failed {
 		if group, _, _ := strings.Cut(gv, "/"); strings.HasSuffix(group, "metrics.k8s.io") {
 			continue // metrics are measured, and not stored
 		}
-		return nil, fmt.Errorf("%w: cluster %q does not report what it serves in %s: %s", ErrContentsUnknown, cluster, gv, why)
+		return nil, fmt.Errorf("%w: cluster %q does not report what it serves in %s: %s", ErrContentsUnknown, cluster, gv,
+			why)
 	}
 	namespaced := map[schema.GroupKind]bool{}
 	type resource struct {
@@ -164,13 +170,15 @@ func contentsOf(ctx context.Context, apis APIs, c metadata.Interface, cluster, n
 			case err != nil && (passing(err) || ctx.Err() != nil):
 				return nil, fmt.Errorf("list %s in %s of cluster %q: %w", r.GroupResource(), namespace, cluster, err)
 			case err != nil:
-				return nil, fmt.Errorf("%w: list %s in %s of cluster %q: %w", ErrContentsUnknown, r.GroupResource(), namespace, cluster, err)
+				return nil, fmt.Errorf("%w: list %s in %s of cluster %q: %w", ErrContentsUnknown, r.GroupResource(), namespace,
+					cluster, err)
 			}
 			for i := range list.Items {
 				contents = append(contents, contentOf(r.kind, &list.Items[i], namespaced))
 			}
 			if len(contents) > contentsMost {
-				return nil, fmt.Errorf("%w: there are more than %d objects in %s of cluster %q", ErrContentsUnknown, contentsMost, namespace, cluster)
+				return nil, fmt.Errorf("%w: there are more than %d objects in %s of cluster %q", ErrContentsUnknown, contentsMost,
+					namespace, cluster)
 			}
 			if o.Continue = list.Continue; o.Continue == "" {
 				break
@@ -179,15 +187,18 @@ func contentsOf(ctx context.Context, apis APIs, c metadata.Interface, cluster, n
 				empty++
 			}
 			if empty > emptyPages {
-				return nil, fmt.Errorf("%w: the list of %s in %s of cluster %q does not end", ErrContentsUnknown, r.GroupResource(), namespace, cluster)
+				return nil, fmt.Errorf("%w: the list of %s in %s of cluster %q does not end", ErrContentsUnknown, r.GroupResource(),
+					namespace, cluster)
 			}
 		}
 	}
 	return contents, nil
 }
 
-func contentOf(gk schema.GroupKind, obj *metav1.PartialObjectMetadata, namespaced map[schema.GroupKind]bool) execute.Content {
-	c := execute.Content{GroupKind: gk, Name: obj.Name, UID: obj.UID, Going: obj.DeletionTimestamp != nil, ServiceAccount: obj.Annotations[corev1.ServiceAccountNameKey]}
+func contentOf(gk schema.GroupKind, obj *metav1.PartialObjectMetadata,
+	namespaced map[schema.GroupKind]bool) execute.Content {
+	c := execute.Content{GroupKind: gk, Name: obj.Name, UID: obj.UID, Going: obj.DeletionTimestamp != nil,
+		ServiceAccount: obj.Annotations[corev1.ServiceAccountNameKey]}
 	c.Managed, c.Work = execute.ManagedBy(gk, obj)
 	for _, owner := range obj.OwnerReferences {
 		c.Owners = append(c.Owners, owner.UID)

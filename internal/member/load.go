@@ -18,7 +18,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/pods"
 )
 
-// load is a member's nodes, what its pods ask of them, which of these are in trouble, and its quotas; what does not count is not kept.
+// load is a member's nodes, what its pods ask of them, which of these are in trouble, and its quotas; what does not
+// count is not kept.
 type load struct {
 	grown func() // called when room may have appeared, without the lock
 
@@ -46,7 +47,8 @@ func (m *Member) Load() (nodes []membership.Node, sums membership.Load, synced b
 		sums[""] = waiting
 	}
 	l.state.Nodes(func(n *capacity.Node, requested capacity.Amounts) {
-		nodes = append(nodes, membership.Node{Name: n.Name, Ready: n.Ready, Schedulable: !n.Unschedulable, Allocatable: n.Allocatable.List()})
+		nodes = append(nodes, membership.Node{Name: n.Name, Ready: n.Ready, Schedulable: !n.Unschedulable,
+			Allocatable: n.Allocatable.List()})
 		if taken := requested.List(); len(taken) > 0 {
 			sums[n.Name] = taken
 		}
@@ -54,8 +56,8 @@ func (m *Member) Load() (nodes []membership.Node, sums membership.Load, synced b
 	return nodes, sums, true, l.synced
 }
 
-// Capacity has use look at what is known of the member's room, or change what is expected there; use must not block. It is
-// not called, and the answer is false, while nodes and pods are not followed or were not listed yet.
+// Capacity has use look at what is known of the member's room, or change what is expected there; use must not block. It
+// is not called, and the answer is false, while nodes and pods are not followed or were not listed yet.
 func (m *Member) Capacity(use func(*capacity.Member)) bool {
 	l := m.load.Load()
 	if l == nil {
@@ -75,8 +77,8 @@ func (m *Member) Capacity(use func(*capacity.Member)) bool {
 	return true
 }
 
-// Troubles are the pods of the member that are in trouble at a time, by namespace and name; full says that there may be more. None
-// while pods are not followed or were not listed yet.
+// Troubles are the pods of the member that are in trouble at a time, by namespace and name; full says that there may be
+// more. None while pods are not followed or were not listed yet.
 func (m *Member) Troubles(now time.Time) (troubles []pods.Trouble, full bool) {
 	l := m.load.Load()
 	if l == nil {
@@ -258,7 +260,8 @@ func (s *trimming[T, K]) trimmed(obj any) (*trimmed[K], error) {
 	case *trimmed[K]:
 		return o, nil
 	case T:
-		t := &trimmed[K]{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), ResourceVersion: o.GetResourceVersion()}}
+		t := &trimmed[K]{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(),
+			ResourceVersion: o.GetResourceVersion()}}
 		t.kept, t.counts = s.trim(o)
 		return t, nil
 	}

@@ -27,8 +27,8 @@ import (
 // Manager is the field manager of everything that the hub writes into a member.
 const Manager = "argosy"
 
-// Member is one member cluster. Its methods may be called from many goroutines; those that take a context ask the member,
-// and return within the time limit of the options whatever it does.
+// Member is one member cluster. Its methods may be called from many goroutines; those that take a context ask the
+// member, and return within the time limit of the options whatever it does.
 type Member struct {
 	// Name of the Cluster.
 	Name string
@@ -122,7 +122,8 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 	return nil
 }
 
-// Bearer is a transport that gives requests the token of the moment, if there is one: a new one needs no new connection.
+// Bearer is a transport that gives requests the token of the moment, if there is one: a new one needs no new
+// connection.
 func Bearer(next http.RoundTripper, token *atomic.Pointer[string]) http.RoundTripper {
 	return bearer{next, token}
 }

@@ -79,7 +79,8 @@ func joined(t *testing.T, s *membertest.Server, o member.Options) (*member.Membe
 	return joinedAs(t, s.Cluster("m1"), s.Secret("m1"), o)
 }
 
-func joinedAs(t *testing.T, cluster *clusterv1alpha1.Cluster, secret *corev1.Secret, o member.Options) (*member.Members, *member.Member, client.Client) {
+func joinedAs(t *testing.T, cluster *clusterv1alpha1.Cluster, secret *corev1.Secret,
+	o member.Options) (*member.Members, *member.Member, client.Client) {
 	t.Helper()
 	c := hub(cluster, secret)
 	o.Clusters, o.Secrets, o.Dial = c, c, membertest.Dial
@@ -164,14 +165,16 @@ func TestApplyWritesNothingWhenTheObjectWasReplaced(t *testing.T) {
 		seen.SetManagedFields(nil)
 
 		s.Remove(membertest.ConfigMap, "default", "c")
-		if _, err := m.Apply(t.Context(), configMap("c", map[string]string{"a": "2"}, ours), seen); !apierrors.IsConflict(err) {
+		if _, err := m.Apply(t.Context(), configMap("c", map[string]string{"a": "2"}, ours),
+			seen); !apierrors.IsConflict(err) {
 			t.Errorf("applying to a deleted object gives %v, want a conflict", err)
 		}
 		if s.Object(membertest.ConfigMap, "default", "c") != nil {
 			t.Error("a deleted object was made again by an apply")
 		}
 		s.Put(configMap("c", map[string]string{"theirs": "1"}, nil))
-		if _, err := m.Apply(t.Context(), configMap("c", map[string]string{"a": "2"}, ours), seen); !apierrors.IsConflict(err) {
+		if _, err := m.Apply(t.Context(), configMap("c", map[string]string{"a": "2"}, ours),
+			seen); !apierrors.IsConflict(err) {
 			t.Errorf("applying to a replaced object gives %v, want a conflict", err)
 		}
 		if err := m.Delete(t.Context(), seen); err != nil {
@@ -271,8 +274,10 @@ func TestReleaseTakesOffOurMarksOnly(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		_, m, _ := joined(t, s, member.Options{})
-		obj := configMap("c", nil, map[string]string{"karmada.io/managed": "true", "work.karmada.io/permanent-id": "x", "app": "web"})
-		obj.SetAnnotations(map[string]string{"work.karmada.io/name": "w", "resourcetemplate.karmada.io/managed-labels": "app", "note": "mine"})
+		obj := configMap("c", nil, map[string]string{"karmada.io/managed": "true", "work.karmada.io/permanent-id": "x",
+			"app": "web"})
+		obj.SetAnnotations(map[string]string{"work.karmada.io/name": "w", "resourcetemplate.karmada.io/managed-labels": "app",
+			"note": "mine"})
 		created, err := m.Create(t.Context(), obj)
 		if err != nil {
 			t.Fatal(err)
@@ -293,7 +298,8 @@ func TestReleaseTakesOffOurMarksOnly(t *testing.T) {
 // Flux and Argo CD apply without force what they take over.
 func TestReleaseLetsOthersApplyWithoutForce(t *testing.T) {
 	others := configMap("c", map[string]string{"key": "theirs"}, map[string]string{"app": "theirs"})
-	for name, manage := range map[string]func(t *testing.T, s *membertest.Server, m *member.Member) *unstructured.Unstructured{
+	for name, manage := range map[string]func(t *testing.T, s *membertest.Server,
+		m *member.Member) *unstructured.Unstructured{
 		"created": func(t *testing.T, _ *membertest.Server, m *member.Member) *unstructured.Unstructured {
 			created, err := m.Create(t.Context(), configMap("c", map[string]string{"key": "1"}, ours))
 			if err != nil {
@@ -303,7 +309,8 @@ func TestReleaseLetsOthersApplyWithoutForce(t *testing.T) {
 		},
 		"adopted": func(t *testing.T, s *membertest.Server, m *member.Member) *unstructured.Unstructured {
 			s.Put(configMap("c", map[string]string{"key": "0", "other": "1"}, nil))
-			adopted, err := m.Apply(t.Context(), configMap("c", map[string]string{"key": "1"}, ours), s.Object(membertest.ConfigMap, "default", "c"))
+			adopted, err := m.Apply(t.Context(), configMap("c", map[string]string{"key": "1"}, ours),
+				s.Object(membertest.ConfigMap, "default", "c"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -400,7 +407,8 @@ func TestAnAPIWithoutApplyIsUpdated(t *testing.T) {
 		}
 		got := s.Object(membertest.ConfigMap, "default", "c")
 		if data(got)["a"] != "2" || got.GetAnnotations()["theirs"] != "1" || len(got.GetFinalizers()) != 1 {
-			t.Errorf("the update left %v with annotations %v and finalizers %v", data(got), got.GetAnnotations(), got.GetFinalizers())
+			t.Errorf("the update left %v with annotations %v and finalizers %v", data(got), got.GetAnnotations(),
+				got.GetFinalizers())
 		}
 	})
 }
@@ -428,7 +436,8 @@ func TestWatchTellsOfManagedObjectsOnlyAndKeepsThem(t *testing.T) {
 		second := configMap("second", nil, ours)
 		second.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{…}"})
 		s.Put(second)
-		if c := events.next(t); c.new == nil || c.new.GetName() != "second" || len(c.new.GetManagedFields()) != 0 || len(c.new.GetAnnotations()) != 1 {
+		if c := events.next(t); c.new == nil || c.new.GetName() != "second" || len(c.new.GetManagedFields()) != 0 ||
+			len(c.new.GetAnnotations()) != 1 {
 			t.Fatalf("the watch told %v, want second without managed fields, and with what a manifest may set", c.new)
 		}
 		first := s.Object(membertest.ConfigMap, "default", "first")
@@ -551,14 +560,16 @@ func TestAMemberThatCannotSayWhichTimeItIsAtIsListedAnew(t *testing.T) {
 
 func TestAKindThatIsNotServedIsATypedErrorUntilItIs(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
-		cloneSet := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "CloneSet"}, Plural: "clonesets", Namespaced: true}
+		cloneSet := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1",
+			Kind: "CloneSet"}, Plural: "clonesets", Namespaced: true}
 		s := membertest.NewInMemory(t)
 		clock := newClock()
 		_, m, _ := joined(t, s, member.Options{Clock: clock})
 		ctx := t.Context()
 
 		_, err := m.Mapping(ctx, cloneSet.GroupVersionKind)
-		if !errors.Is(err, member.ErrKindNotServed) || !strings.Contains(err.Error(), `"m1"`) || !strings.Contains(err.Error(), "CloneSet") {
+		if !errors.Is(err, member.ErrKindNotServed) || !strings.Contains(err.Error(), `"m1"`) ||
+			!strings.Contains(err.Error(), "CloneSet") {
 			t.Fatalf("got %v, want ErrKindNotServed naming cluster and kind", err)
 		}
 		asked := len(s.Requests("GET /apis"))
@@ -716,7 +727,8 @@ func TestSilenceHasAReason(t *testing.T) {
 			return member.Silence(err)
 		}
 		s.Down(true)
-		if reason, cause, ok := ask(); !ok || reason != workv1alpha1.ReasonUnreachable || !strings.HasPrefix(cause, "cluster is not reachable: ") {
+		if reason, cause, ok := ask(); !ok || reason != workv1alpha1.ReasonUnreachable ||
+			!strings.HasPrefix(cause, "cluster is not reachable: ") {
 			t.Errorf("a dead member: %t, %s, %q", ok, reason, cause)
 		}
 		s.Down(false)
@@ -724,7 +736,8 @@ func TestSilenceHasAReason(t *testing.T) {
 			<-r.Context().Done()
 			return true
 		})
-		if reason, cause, ok := ask(); !ok || reason != workv1alpha1.ReasonTimeout || cause != "cluster is not reachable: no answer in time" {
+		if reason, cause, ok := ask(); !ok || reason != workv1alpha1.ReasonTimeout ||
+			cause != "cluster is not reachable: no answer in time" {
 			t.Errorf("a member that does not answer: %t, %s, %q", ok, reason, cause)
 		}
 		s.Behave(func(w http.ResponseWriter, _ *http.Request) bool {
@@ -771,14 +784,16 @@ func TestLoadSumsLivePods(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		pod := func(name, node string, phase corev1.PodPhase) *corev1.Pod {
 			return &corev1.Pod{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 				Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
 					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}}},
 				Status: corev1.PodStatus{Phase: phase},
 			}
 		}
 		s := membertest.NewInMemory(t)
-		s.Put(&corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+		s.Put(&corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+			ObjectMeta: metav1.ObjectMeta{Name: "n"}})
 		s.Put(pod("a", "n", corev1.PodRunning))
 		s.Put(pod("b", "n", corev1.PodRunning))
 		s.Put(pod("ended", "n", corev1.PodSucceeded))
@@ -877,7 +892,8 @@ func TestAMembersRedirectIsNotFollowed(t *testing.T) {
 				return err
 			},
 			"a write": func() error {
-				_, err := c.Client().Resource(configMaps).Namespace("shop").Create(t.Context(), configMap("a", nil, nil), metav1.CreateOptions{})
+				_, err := c.Client().Resource(configMaps).Namespace("shop").Create(t.Context(), configMap("a", nil, nil),
+					metav1.CreateOptions{})
 				return err
 			},
 			"pods":    func() error { _, err := c.Pods(t.Context(), "shop", ""); return err },

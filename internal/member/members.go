@@ -1,5 +1,5 @@
-// Package member is the hub's view of its member clusters: a client for each, the managed objects in them as they change,
-// and what they serve. What to do in a member is decided elsewhere.
+// Package member is the hub's view of its member clusters: a client for each, the managed objects in them as they
+// change, and what they serve. What to do in a member is decided elsewhere.
 package member
 
 import (
@@ -112,24 +112,24 @@ func (m *Members) OnTaken(f func(cluster string)) {
 	m.taken = append(m.taken, f)
 }
 
-// OnRoom adds a function that is called when room may have appeared in a member whose nodes and pods are followed, and when they were listed first. It must not
-// block, and is added before the first Get.
+// OnRoom adds a function that is called when room may have appeared in a member whose nodes and pods are followed, and
+// when they were listed first. It must not block, and is added before the first Get.
 func (m *Members) OnRoom(f func(cluster string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.room = append(m.room, f)
 }
 
-// OnScaler adds a function that is called when another autoscaler of a member than before, or none, scales a workload, once somebody
-// has asked for any (see Member.Scaler). It must not block, and is added before the first Get.
+// OnScaler adds a function that is called when another autoscaler of a member than before, or none, scales a workload,
+// once somebody has asked for any (see Member.Scaler). It must not block, and is added before the first Get.
 func (m *Members) OnScaler(f func(cluster string, workload execute.Target)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.scaled = append(m.scaled, f)
 }
 
-// OnEndpoints adds a function that is called when the endpoints of a Service that somebody follows change in a member (see
-// Member.EndpointSlices), from now on. It must not block.
+// OnEndpoints adds a function that is called when the endpoints of a Service that somebody follows change in a member
+// (see Member.EndpointSlices), from now on. It must not block.
 func (m *Members) OnEndpoints(f func(cluster string, service types.NamespacedName)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -156,8 +156,8 @@ func (m *Members) Start(ctx context.Context) error {
 // NeedLeaderElection says that members may be read before this process leads.
 func (m *Members) NeedLeaderElection() bool { return false }
 
-// Get is the member of that name, made ready if this is its first use; the error is the reader's, or wraps ErrCredentials.
-// It does not notice a change of the Cluster or its secret: see Refresh.
+// Get is the member of that name, made ready if this is its first use; the error is the reader's, or wraps
+// ErrCredentials. It does not notice a change of the Cluster or its secret: see Refresh.
 func (m *Members) Get(name string) (*Member, error) {
 	m.mu.Lock()
 	known := m.members[name]
@@ -294,15 +294,16 @@ func (m *Members) member(cluster *clusterv1alpha1.Cluster) *Member {
 	return fresh
 }
 
-// now is a list of functions as it is by now: some are added when controllers start, and others may have used the member before.
+// now is a list of functions as it is by now: some are added when controllers start, and others may have used the
+// member before.
 func now[F any](m *Members, list *[]F) []F {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(*list)
 }
 
-// Fingerprint is equal as long as a member is reached in the same way. The token is none of that: it changes every day, and each
-// request takes the one of the moment.
+// Fingerprint is equal as long as a member is reached in the same way. The token is none of that: it changes every day,
+// and each request takes the one of the moment.
 func Fingerprint(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) [sha256.Size]byte {
 	var b bytes.Buffer
 	spec := cluster.Spec

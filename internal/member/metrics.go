@@ -64,7 +64,8 @@ func (m *Member) Usage(ctx context.Context, namespace, selector string) ([]autos
 	}
 	out := make([]autoscale.Usage, len(list.Items))
 	for i, item := range list.Items {
-		out[i] = autoscale.Usage{Pod: item.Metadata.Name, At: item.Timestamp.Time, Window: item.Window.Duration, Containers: map[string]corev1.ResourceList{}}
+		out[i] = autoscale.Usage{Pod: item.Metadata.Name, At: item.Timestamp.Time, Window: item.Window.Duration,
+			Containers: map[string]corev1.ResourceList{}}
 		for _, c := range item.Containers {
 			out[i].Containers[c.Name] = c.Usage
 		}
@@ -85,7 +86,8 @@ type metricValues struct {
 }
 
 // PodMetric is a metric of custom.metrics.k8s.io of each pod that a selector selects.
-func (m *Member) PodMetric(ctx context.Context, namespace, selector string, metric autoscalingv2.MetricIdentifier) (autoscale.Reading, error) {
+func (m *Member) PodMetric(ctx context.Context, namespace, selector string,
+	metric autoscalingv2.MetricIdentifier) (autoscale.Reading, error) {
 	var list metricValues
 	if err := m.customMetric(ctx, namespace, "pods/*", selector, metric, &list); err != nil {
 		return autoscale.Reading{}, err
@@ -96,17 +98,20 @@ func (m *Member) PodMetric(ctx context.Context, namespace, selector string, metr
 		if item.WindowSeconds != nil {
 			window = time.Duration(*item.WindowSeconds) * time.Second
 		}
-		r.Pods[item.DescribedObject.Name] = autoscale.Value{Milli: autoscale.Milli(item.Value), At: item.Timestamp.Time, Window: window}
+		r.Pods[item.DescribedObject.Name] = autoscale.Value{Milli: autoscale.Milli(item.Value), At: item.Timestamp.Time,
+			Window: window}
 	}
 	return r, nil
 }
 
-// ObjectMetric is a metric of custom.metrics.k8s.io of one object as it is served for the namespace, and of no other: who asks for it
-// may know only what is in that one. Of kind Namespace it is the namespace itself, whatever the name.
-func (m *Member) ObjectMetric(ctx context.Context, namespace string, of autoscalingv2.CrossVersionObjectReference, metric autoscalingv2.MetricIdentifier) (autoscale.Reading, error) {
+// ObjectMetric is a metric of custom.metrics.k8s.io of one object as it is served for the namespace, and of no other:
+// who asks for it may know only what is in that one. Of kind Namespace it is the namespace itself, whatever the name.
+func (m *Member) ObjectMetric(ctx context.Context, namespace string, of autoscalingv2.CrossVersionObjectReference,
+	metric autoscalingv2.MetricIdentifier) (autoscale.Reading, error) {
 	object := "metrics"
 	var mapping Mapping
-	if gvk := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind); gvk.GroupKind() != (schema.GroupKind{Kind: "Namespace"}) {
+	if gvk := schema.FromAPIVersionAndKind(of.APIVersion,
+		of.Kind); gvk.GroupKind() != (schema.GroupKind{Kind: "Namespace"}) {
 		var err error
 		if mapping, err = m.Mapping(aside(ctx), gvk); err != nil {
 			return autoscale.Reading{}, cause(err)
@@ -138,7 +143,8 @@ func (m *Member) lacks(ctx context.Context, mapping Mapping, namespace, name str
 	return apierrors.IsNotFound(err)
 }
 
-func (m *Member) customMetric(ctx context.Context, namespace, object, selector string, metric autoscalingv2.MetricIdentifier, list *metricValues) error {
+func (m *Member) customMetric(ctx context.Context, namespace, object, selector string,
+	metric autoscalingv2.MetricIdentifier, list *metricValues) error {
 	if err := segment("metric", metric.Name); err != nil {
 		return err
 	}
@@ -194,8 +200,8 @@ func segment(what, name string) error {
 // hungPeriod is how often an API of metrics that hangs is tried again, by one request.
 const hungPeriod = 30 * time.Second
 
-// hung has the APIs of metrics of a member that do not answer, and when they may be tried again. They are served by others than the
-// member's API server, which says nothing of whether that can be reached.
+// hung has the APIs of metrics of a member that do not answer, and when they may be tried again. They are served by
+// others than the member's API server, which says nothing of whether that can be reached.
 type hung struct {
 	mu    sync.Mutex
 	until map[string]time.Time
@@ -231,8 +237,8 @@ func (h *hung) failed(group string, now time.Time) {
 	h.until[group] = now.Add(hungPeriod)
 }
 
-// metrics reads a list of metrics of an API; these are not kept by anybody, and there is nothing to watch. One that hangs is given half
-// of the time of other requests, once.
+// metrics reads a list of metrics of an API; these are not kept by anybody, and there is nothing to watch. One that
+// hangs is given half of the time of other requests, once.
 func (m *Member) metrics(ctx context.Context, group, address, selector, of string, into any) error {
 	if err := m.hung.admit(group, m.o.Clock.Now()); err != nil {
 		return err

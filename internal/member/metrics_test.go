@@ -36,13 +36,15 @@ func TestWhatPodsUseIsReadAsMetricsServerSaysIt(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		_, m, _ := joined(t, s, member.Options{})
-		if _, err := m.Usage(t.Context(), "shop", "app=web"); !errors.Is(err, member.ErrNoMetrics) || !strings.Contains(err.Error(), "install metrics-server there") {
+		if _, err := m.Usage(t.Context(), "shop", "app=web"); !errors.Is(err, member.ErrNoMetrics) ||
+			!strings.Contains(err.Error(), "install metrics-server there") {
 			t.Errorf("without metrics-server: %v", err)
 		}
 		serving(s, map[string]string{"/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods?labelSelector=app%3Dweb": `{"items": [{"metadata": {"name": "web-0"}, "timestamp": "2027-01-11T08:00:00Z",
 		"window": "30s", "containers": [{"name": "app", "usage": {"cpu": "120m", "memory": "1Mi"}}, {"name": "proxy", "usage": {"cpu": "10m"}}]}]}`})
 		got, err := m.Usage(t.Context(), "shop", "app=web")
-		if err != nil || len(got) != 1 || got[0].Pod != "web-0" || got[0].Window.Seconds() != 30 || got[0].At.UTC().Hour() != 8 {
+		if err != nil || len(got) != 1 || got[0].Pod != "web-0" || got[0].Window.Seconds() != 30 ||
+			got[0].At.UTC().Hour() != 8 {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		if cpu := got[0].Containers["app"][corev1.ResourceCPU]; cpu.MilliValue() != 120 || len(got[0].Containers) != 2 {
@@ -60,14 +62,18 @@ func TestWhatPodsUseIsReadAsMetricsServerSaysIt(t *testing.T) {
 
 func TestCustomMetricsAreReadInTheVersionThatIsServed(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
-		s := membertest.NewInMemory(t, membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}, Plural: "ingresses", Namespaced: true})
+		s := membertest.NewInMemory(t, membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "networking.k8s.io",
+			Version: "v1", Kind: "Ingress"}, Plural: "ingresses", Namespaced: true})
 		_, m, _ := joined(t, s, member.Options{})
-		requests := autoscalingv2.MetricIdentifier{Name: "requests", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"verb": "GET"}}}
-		if _, err := m.PodMetric(t.Context(), "shop", "app=web", requests); !errors.Is(err, member.ErrNoMetrics) || !strings.Contains(err.Error(), "install a metrics adapter") {
+		requests := autoscalingv2.MetricIdentifier{Name: "requests",
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"verb": "GET"}}}
+		if _, err := m.PodMetric(t.Context(), "shop", "app=web", requests); !errors.Is(err, member.ErrNoMetrics) ||
+			!strings.Contains(err.Error(), "install a metrics adapter") {
 			t.Errorf("without an adapter: %v", err)
 		}
 		for _, version := range []string{"v1beta1", "v1beta2"} {
-			s.Serve(membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "custom.metrics.k8s.io", Version: version, Kind: "MetricValueList"}, Plural: "values", Namespaced: true})
+			s.Serve(membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "custom.metrics.k8s.io", Version: version,
+				Kind: "MetricValueList"}, Plural: "values", Namespaced: true})
 		}
 		const base = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/"
 		serving(s, map[string]string{
@@ -80,18 +86,24 @@ func TestCustomMetricsAreReadInTheVersionThatIsServed(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 		ingress := autoscalingv2.CrossVersionObjectReference{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Name: "web"}
-		if got, err = m.ObjectMetric(t.Context(), "shop", ingress, autoscalingv2.MetricIdentifier{Name: "hits"}); err != nil || got.Object != 40_000 {
+		if got, err = m.ObjectMetric(t.Context(), "shop", ingress,
+			autoscalingv2.MetricIdentifier{Name: "hits"}); err != nil || got.Object != 40_000 {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if got, err = m.ObjectMetric(t.Context(), "shop", ingress, autoscalingv2.MetricIdentifier{Name: "misses"}); err != nil || got.Absent != "there is no Ingress web in namespace shop" {
+		if got, err = m.ObjectMetric(t.Context(), "shop", ingress,
+			autoscalingv2.MetricIdentifier{Name: "misses"}); err != nil ||
+			got.Absent != "there is no Ingress web in namespace shop" {
 			t.Errorf("a metric of an object that is not there: %+v, %v", got, err)
 		}
-		s.Put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": map[string]any{"namespace": "shop", "name": "web"}}})
-		if _, err = m.ObjectMetric(t.Context(), "shop", ingress, autoscalingv2.MetricIdentifier{Name: "misses"}); err == nil || !strings.Contains(err.Error(), "read metric misses") {
+		s.Put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+			"metadata": map[string]any{"namespace": "shop", "name": "web"}}})
+		if _, err = m.ObjectMetric(t.Context(), "shop", ingress,
+			autoscalingv2.MetricIdentifier{Name: "misses"}); err == nil || !strings.Contains(err.Error(), "read metric misses") {
 			t.Errorf("a metric that nobody has: %v", err)
 		}
 		ingress.Kind = "Gateway"
-		if _, err = m.ObjectMetric(t.Context(), "shop", ingress, autoscalingv2.MetricIdentifier{Name: "hits"}); !errors.Is(err, member.ErrKindNotServed) {
+		if _, err = m.ObjectMetric(t.Context(), "shop", ingress,
+			autoscalingv2.MetricIdentifier{Name: "hits"}); !errors.Is(err, member.ErrKindNotServed) {
 			t.Errorf("a kind that nobody serves: %v", err)
 		}
 	})
@@ -100,7 +112,8 @@ func TestCustomMetricsAreReadInTheVersionThatIsServed(t *testing.T) {
 func TestObjectMetricsAreThoseOfTheNamespaceAlone(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
-		s.Serve(membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "custom.metrics.k8s.io", Version: "v1beta1", Kind: "MetricValueList"}, Plural: "values", Namespaced: true})
+		s.Serve(membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "custom.metrics.k8s.io", Version: "v1beta1",
+			Kind: "MetricValueList"}, Plural: "values", Namespaced: true})
 		_, m, _ := joined(t, s, member.Options{})
 		const api = "/apis/custom.metrics.k8s.io/v1beta1/"
 		serving(s, map[string]string{
@@ -126,8 +139,11 @@ func TestObjectMetricsAreThoseOfTheNamespaceAlone(t *testing.T) {
 			{"Namespace", "shop", "..", 0, "is not valid: may not be '..'"},
 			{"Namespace", "shop", "", 0, "it is empty"},
 		} {
-			got, err := m.ObjectMetric(t.Context(), "shop", autoscalingv2.CrossVersionObjectReference{APIVersion: "v1", Kind: c.kind, Name: c.name}, autoscalingv2.MetricIdentifier{Name: c.metric})
-			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) || got.Object != c.want {
+			got, err := m.ObjectMetric(t.Context(), "shop",
+				autoscalingv2.CrossVersionObjectReference{APIVersion: "v1", Kind: c.kind, Name: c.name},
+				autoscalingv2.MetricIdentifier{Name: c.metric})
+			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) ||
+				got.Object != c.want {
 				t.Errorf("metric %s of %s %s: %d, %v, want %d, %q", c.metric, c.kind, c.name, got.Object, err, c.want, c.err)
 			}
 		}
@@ -152,7 +168,8 @@ func TestMetricsThatHangMakeNoMemberSilent(t *testing.T) {
 		})
 		asked := func() int { return len(s.Requests("GET /apis/metrics.k8s.io/")) }
 		for range 3 {
-			if _, err := m.Usage(t.Context(), "shop", "app=web"); err == nil || member.Unreachable(err) || !strings.Contains(err.Error(), "read metrics.k8s.io: no answer in time") {
+			if _, err := m.Usage(t.Context(), "shop", "app=web"); err == nil || member.Unreachable(err) ||
+				!strings.Contains(err.Error(), "read metrics.k8s.io: no answer in time") {
 				t.Fatalf("metrics that hang: %v", err)
 			}
 			if _, err := m.Pods(t.Context(), "shop", "app=web"); err != nil {

@@ -25,7 +25,8 @@ import (
 // managed selects the objects that a hub created or adopted.
 const managed = workv1alpha2.ManagedLabel + "=true"
 
-// relist is how soon a broken watch is tried again. The longest delay bounds how long a member that came back goes unnoticed.
+// relist is how soon a broken watch is tried again. The longest delay bounds how long a member that came back goes
+// unnoticed.
 func relist() *wait.Backoff {
 	return &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 5 * time.Second}
 }
@@ -59,9 +60,10 @@ func (m *Member) Watch(gvr schema.GroupVersionResource) {
 	})
 }
 
-// Cached is a managed object as the watch saw it last; nil if there is none. The object is shared: it must not be changed.
-// synced is false while the resource is not watched or has not been listed yet: then nothing is known.
-func (m *Member) Cached(gvr schema.GroupVersionResource, namespace, name string) (obj *unstructured.Unstructured, synced bool) {
+// Cached is a managed object as the watch saw it last; nil if there is none. The object is shared: it must not be
+// changed. synced is false while the resource is not watched or has not been listed yet: then nothing is known.
+func (m *Member) Cached(gvr schema.GroupVersionResource, namespace,
+	name string) (obj *unstructured.Unstructured, synced bool) {
 	m.mu.Lock()
 	store := m.watched[gvr]
 	m.mu.Unlock()
@@ -86,12 +88,14 @@ func (m *Member) EachManaged(f func(*unstructured.Unstructured)) {
 }
 
 // follow keeps a store like the member, over failures and changes of the connection, until the member is let go.
-func (m *Member) follow(name string, kind runtime.Object, store cache.ReflectorStore, lw func(*connection) cache.ListWatch) {
+func (m *Member) follow(name string, kind runtime.Object, store cache.ReflectorStore,
+	lw func(*connection) cache.ListWatch) {
 	m.followWhile(m.ctx, name, kind, store, lw)
 }
 
 // followWhile does so until ctx, which is part of the member's, ends.
-func (m *Member) followWhile(ctx context.Context, name string, kind runtime.Object, store cache.ReflectorStore, lw func(*connection) cache.ListWatch) {
+func (m *Member) followWhile(ctx context.Context, name string, kind runtime.Object, store cache.ReflectorStore,
+	lw func(*connection) cache.ListWatch) {
 	logger := klog.FromContext(ctx).WithValues("watch", name)
 	gauge := &gauge{ReflectorStore: store, m: m, name: name, clock: m.o.Clock}
 	defer gauge.forget()
@@ -218,7 +222,8 @@ func keyOf(u *unstructured.Unstructured) types.NamespacedName {
 }
 
 // trim drops the managed fields, which nobody reads, but for a mark without fields that says that our manager's fields
-// still come from the creation (see Apply), and who else has set the replicas (see execute.Share). All else is compared with what a manifest sets, annotations too.
+// still come from the creation (see Apply), and who else has set the replicas (see execute.Share). All else is compared
+// with what a manifest sets, annotations too.
 func trim(u *unstructured.Unstructured) {
 	entries := u.GetManagedFields() // which decodes them, and is dear
 	if entries == nil {
@@ -226,7 +231,8 @@ func trim(u *unstructured.Unstructured) {
 	}
 	var mark []metav1.ManagedFieldsEntry
 	if created(entries) {
-		mark = []metav1.ManagedFieldsEntry{{Manager: Manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: u.GetAPIVersion()}}
+		mark = []metav1.ManagedFieldsEntry{{Manager: Manager, Operation: metav1.ManagedFieldsOperationUpdate,
+			APIVersion: u.GetAPIVersion()}}
 	}
 	u.SetManagedFields(append(mark, execute.ScaledBy(entries, Manager)...))
 }

@@ -23,7 +23,8 @@ var scalerKinds = []schema.GroupVersionKind{
 	{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"},
 }
 
-// scalerPatience is how long the first question for autoscalers waits for the answer; who may not list them answers never.
+// scalerPatience is how long the first question for autoscalers waits for the answer; who may not list them answers
+// never.
 const scalerPatience = 2 * time.Second
 
 // scalers are which workloads of a member autoscalers there scale; nothing else is kept of these.
@@ -34,9 +35,10 @@ type scalers struct {
 	followed map[schema.GroupKind]*scalerStore
 }
 
-// Scaler is the autoscaler in the member that sets the replicas of a workload there, as "HorizontalPodAutoscaler web"; empty if
-// there is none. The first call starts to follow all of them: what nobody asks for is not watched. Until they were listed it waits, two
-// seconds at most; then known is false, and what is found later is told to those who asked to be, with OnScaler.
+// Scaler is the autoscaler in the member that sets the replicas of a workload there, as "HorizontalPodAutoscaler web";
+// empty if there is none. The first call starts to follow all of them: what nobody asks for is not watched. Until they
+// were listed it waits, two seconds at most; then known is false, and what is found later is told to those who asked to
+// be, with OnScaler.
 func (m *Member) Scaler(ctx context.Context, workload execute.Target) (scaler string, known bool) {
 	known = true
 	for _, gvk := range scalerKinds {
@@ -80,17 +82,18 @@ func (m *Member) followScalers(gvk schema.GroupVersionKind) *scalerStore {
 		m.scalers.followed = map[schema.GroupKind]*scalerStore{}
 	}
 	m.scalers.followed[gvk.GroupKind()] = store
-	go m.follow(fmt.Sprintf("%s in cluster %s", mapping.Resource.GroupResource(), m.Name), &unstructured.Unstructured{}, store, func(c *connection) cache.ListWatch {
-		list, watching := c.dynamic.Resource(mapping.Resource), c.watching.Resource(mapping.Resource)
-		return cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return list.List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return watching.Watch(ctx, o)
-			},
-		}
-	})
+	go m.follow(fmt.Sprintf("%s in cluster %s", mapping.Resource.GroupResource(), m.Name), &unstructured.Unstructured{},
+		store, func(c *connection) cache.ListWatch {
+			list, watching := c.dynamic.Resource(mapping.Resource), c.watching.Resource(mapping.Resource)
+			return cache.ListWatch{
+				ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+					return list.List(ctx, o)
+				},
+				WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+					return watching.Watch(ctx, o)
+				},
+			}
+		})
 	return store
 }
 
@@ -133,7 +136,8 @@ func trimmedScaler(obj any) (*trimmed[execute.Target], error) {
 	case *trimmed[execute.Target]:
 		return o, nil
 	case *unstructured.Unstructured:
-		t := &trimmed[execute.Target]{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), ResourceVersion: o.GetResourceVersion()}}
+		t := &trimmed[execute.Target]{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(),
+			ResourceVersion: o.GetResourceVersion()}}
 		t.kept, t.counts = execute.TargetOf(o)
 		return t, nil
 	}

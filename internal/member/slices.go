@@ -24,9 +24,9 @@ type endpoints struct {
 	followed map[types.NamespacedName]*sliceStore
 }
 
-// EndpointSlices are those that a Service has in the member, but not those that a hub brought there. The first call starts to
-// follow the Service's; until they were listed, listed is false. What changes, then or later, is told to those who asked to be, with
-// OnEndpoints. A member that falls silent has what it had.
+// EndpointSlices are those that a Service has in the member, but not those that a hub brought there. The first call
+// starts to follow the Service's; until they were listed, listed is false. What changes, then or later, is told to
+// those who asked to be, with OnEndpoints. A member that falls silent has what it had.
 func (m *Member) EndpointSlices(of types.NamespacedName) (all []service.Slice, listed bool) {
 	m.endpoints.mu.Lock()
 	store := m.endpoints.followed[of]
@@ -61,19 +61,20 @@ func (m *Member) followSlices(of types.NamespacedName) *sliceStore {
 	m.endpoints.followed[of] = store
 	gvr := discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
 	selector := discoveryv1.LabelServiceName + "=" + of.Name
-	go m.followWhile(ctx, fmt.Sprintf("endpoint slices of %s in cluster %s", of, m.Name), &unstructured.Unstructured{}, store, func(c *connection) cache.ListWatch {
-		list, watching := c.dynamic.Resource(gvr).Namespace(of.Namespace), c.watching.Resource(gvr).Namespace(of.Namespace)
-		return cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				o.LabelSelector = selector
-				return list.List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				o.LabelSelector = selector
-				return watching.Watch(ctx, o)
-			},
-		}
-	})
+	go m.followWhile(ctx, fmt.Sprintf("endpoint slices of %s in cluster %s", of, m.Name), &unstructured.Unstructured{},
+		store, func(c *connection) cache.ListWatch {
+			list, watching := c.dynamic.Resource(gvr).Namespace(of.Namespace), c.watching.Resource(gvr).Namespace(of.Namespace)
+			return cache.ListWatch{
+				ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+					o.LabelSelector = selector
+					return list.List(ctx, o)
+				},
+				WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+					o.LabelSelector = selector
+					return watching.Watch(ctx, o)
+				},
+			}
+		})
 	return store
 }
 
@@ -113,7 +114,8 @@ func trimmedSlice(obj any) (*trimmed[service.Slice], error) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
 			return nil, fmt.Errorf("read EndpointSlice %s/%s: %w", o.GetNamespace(), o.GetName(), err)
 		}
-		t := &trimmed[service.Slice]{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), ResourceVersion: o.GetResourceVersion()}}
+		t := &trimmed[service.Slice]{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(),
+			ResourceVersion: o.GetResourceVersion()}}
 		t.kept, t.counts = service.SliceOf(typed)
 		return t, nil
 	}

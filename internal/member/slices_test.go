@@ -16,14 +16,16 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-var endpointSlice = membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}, Plural: "endpointslices", Namespaced: true}
+var endpointSlice = membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1",
+	Kind: "EndpointSlice"}, Plural: "endpointslices", Namespaced: true}
 
 func TestEndpointsAreFollowedOfTheServicesThatAreAskedForAndAsLong(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t, endpointSlice)
 		put := func(namespace, name, service, from string, addresses ...string) {
 			e := &discoveryv1.EndpointSlice{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
-				ObjectMeta:  metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+					Labels: map[string]string{discoveryv1.LabelServiceName: service}},
 				AddressType: discoveryv1.AddressTypeIPv4}
 			if from != "" {
 				e.Annotations = map[string]string{"endpointslice.karmada.io/provision-cluster": from}
@@ -49,7 +51,8 @@ func TestEndpointsAreFollowedOfTheServicesThatAreAskedForAndAsLong(t *testing.T)
 		if err != nil {
 			t.Fatal(err)
 		}
-		members.OnEndpoints(func(_ string, service types.NamespacedName) { told <- service }) // somebody else has used the member before
+		// somebody else has used the member before
+		members.OnEndpoints(func(_ string, service types.NamespacedName) { told <- service })
 
 		web := types.NamespacedName{Namespace: "shop", Name: "web"}
 		if slices.ContainsFunc(s.Requests(""), func(r string) bool { return strings.Contains(r, "endpointslices") }) {

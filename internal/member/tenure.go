@@ -22,7 +22,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/tenure"
 )
 
-// ErrHeld says that nothing is written into a member because another hub holds it; the text around it says which, and what to do.
+// ErrHeld says that nothing is written into a member because another hub holds it; the text around it says which, and
+// what to do.
 var ErrHeld = errors.New("cluster is managed by another hub")
 
 // heldError is ErrHeld in the words of the decision.
@@ -49,8 +50,8 @@ type hold struct {
 // stampKey marks the requests by which the stamp itself is read and written.
 type stampKey struct{}
 
-// Hold looks whose the member is, claims it when it is nobody else's, and renews the stamp when that is due. While the verdict is
-// Yield, whatever writes into the member through it fails with ErrHeld; reads go on.
+// Hold looks whose the member is, claims it when it is nobody else's, and renews the stamp when that is due. While the
+// verdict is Yield, whatever writes into the member through it fails with ErrHeld; reads go on.
 func (m *Member) Hold(ctx context.Context) (tenure.Decision, error) {
 	m.hold.looking.Lock()
 	defer m.hold.looking.Unlock()
@@ -124,7 +125,8 @@ func (m *Member) decideWhose(ctx context.Context) (tenure.Decision, error) {
 		lease := &coordinationv1.Lease{}
 		if got != nil {
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(got.Object, lease); err != nil {
-				return tenure.Decision{}, fmt.Errorf("read the lease %s/%s of cluster %q: %w", tenure.Namespace, tenure.Name, m.Name, err)
+				return tenure.Decision{}, fmt.Errorf("read the lease %s/%s of cluster %q: %w", tenure.Namespace, tenure.Name,
+					m.Name, err)
 			}
 		}
 		now := m.o.Clock.Now()
@@ -145,11 +147,13 @@ func (m *Member) decideWhose(ctx context.Context) (tenure.Decision, error) {
 		m.hold.unchanged(written, now)
 		return tenure.Decision{Verdict: tenure.Hold}, nil
 	}
-	return tenure.Decision{}, fmt.Errorf("claim cluster %q for this hub: the lease %s/%s there was changed concurrently on all %d attempts: find out what writes it", m.Name, tenure.Namespace, tenure.Name, stampAttempts)
+	return tenure.Decision{}, fmt.Errorf(
+		"claim cluster %q for this hub: the lease %s/%s there was changed concurrently on all %d attempts: find out what writes it", m.Name, tenure.Namespace, tenure.Name, stampAttempts)
 }
 
-// stampAttempts is how often the lease is written anew after a conflict, before the member counts as one that cannot be stamped: a hub
-// that another one races with wins or yields in two, and a member that says so for ever is not to keep the hub busy.
+// stampAttempts is how often the lease is written anew after a conflict, before the member counts as one that cannot be
+// stamped: a hub that another one races with wins or yields in two, and a member that says so for ever is not to keep
+// the hub busy.
 const stampAttempts = 5
 
 // unchanged is how long the stamp has been seen in that version.
@@ -185,9 +189,11 @@ func (m *Member) stamp(ctx context.Context, at dynamic.ResourceInterface, lease 
 	}
 	written, err := at.Create(ctx, u, metav1.CreateOptions{FieldManager: Manager})
 	if apierrors.IsNotFound(err) { // the namespace is not there
-		space := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
-			"name": tenure.Namespace, "labels": map[string]any{workv1alpha2.SystemLabel: "true"}}}}
-		_, err = m.Client().Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Create(ctx, space, metav1.CreateOptions{FieldManager: Manager})
+		space := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
+			"metadata": map[string]any{
+				"name": tenure.Namespace, "labels": map[string]any{workv1alpha2.SystemLabel: "true"}}}}
+		_, err = m.Client().Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Create(ctx, space,
+			metav1.CreateOptions{FieldManager: Manager})
 		if err == nil || apierrors.IsAlreadyExists(err) {
 			written, err = at.Create(ctx, u, metav1.CreateOptions{FieldManager: Manager})
 		}
@@ -198,7 +204,8 @@ func (m *Member) stamp(ctx context.Context, at dynamic.ResourceInterface, lease 
 	return written.GetResourceVersion(), nil
 }
 
-// Leave takes this hub's stamp off the member; that of another stays. Nothing may be written there afterwards but a new claim.
+// Leave takes this hub's stamp off the member; that of another stays. Nothing may be written there afterwards but a new
+// claim.
 func (m *Member) Leave(ctx context.Context) error {
 	if m.o.Self.Hub == "" {
 		return nil
@@ -214,7 +221,8 @@ func (m *Member) Leave(ctx context.Context) error {
 			return nil
 		}
 		uid, version := got.GetUID(), got.GetResourceVersion()
-		err = at.Delete(ctx, tenure.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+		err = at.Delete(ctx, tenure.Name,
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -229,7 +237,8 @@ const guestAnswerLimit = 4 << 20
 // Guest is a client of a member for a replica of the hub that runs no controllers, and so has no Member. It follows
 // no redirect, ends requests after the timeout, and reads no response that is larger than an object. It writes only
 // into a member that the hub owns; hub returns the hub's identity. It never writes the ownership.
-func Guest(config *rest.Config, timeout time.Duration, cluster string, hub func(context.Context) (string, error)) (dynamic.Interface, error) {
+func Guest(config *rest.Config, timeout time.Duration, cluster string,
+	hub func(context.Context) (string, error)) (dynamic.Interface, error) {
 	g := &guest{cluster: cluster, hub: hub}
 	config = rest.CopyConfig(config)
 	config.UserAgent, config.WarningHandler = Manager, rest.NoWarnings{}
@@ -289,8 +298,8 @@ func Identity(ctx context.Context, hub client.Reader) (string, error) {
 	return string(system.UID), nil
 }
 
-// tenant is the transport that lets a request change something in the member only if the member is this hub's. It is the one
-// place: whatever the hub itself writes there goes through it.
+// tenant is the transport that lets a request change something in the member only if the member is this hub's. It is
+// the one place: whatever the hub itself writes there goes through it.
 type tenant struct {
 	next     http.RoundTripper
 	mayWrite func(context.Context) error

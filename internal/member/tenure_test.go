@@ -21,12 +21,14 @@ func TestOfTwoHubsOnlyTheOneThatHoldsAMemberWritesThere(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t, membertest.Lease)
 		s.NeedNamespaces()
-		s.Put(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+		s.Put(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+			ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 		clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC))
 		hubs := map[string]*member.Member{}
 		taken := make(chan string, 10)
 		for _, hub := range []string{"a", "b"} {
-			members, m, _ := joined(t, s, member.Options{Clock: clock, Self: tenure.Self{Hub: hub, Address: "https://" + hub, Run: hub + "1"}})
+			members, m, _ := joined(t, s, member.Options{Clock: clock,
+				Self: tenure.Self{Hub: hub, Address: "https://" + hub, Run: hub + "1"}})
 			members.OnTaken(func(string) { taken <- hub })
 			hubs[hub] = m
 		}
@@ -46,7 +48,8 @@ func TestOfTwoHubsOnlyTheOneThatHoldsAMemberWritesThere(t *testing.T) {
 		}
 		_, create := b.Create(ctx, configMap("d", nil, ours))
 		_, apply := b.Apply(ctx, configMap("c", map[string]string{"by": "b"}, ours), got)
-		for story, err := range map[string]error{"create": create, "apply": apply, "delete": b.Delete(ctx, got), "release": b.Release(ctx, got),
+		for story, err := range map[string]error{"create": create, "apply": apply, "delete": b.Delete(ctx, got),
+			"release":       b.Release(ctx, got),
 			"by the client": b.Client().Resource(configMaps).Namespace("default").Delete(ctx, "c", metav1.DeleteOptions{})} {
 			if !errors.Is(err, member.ErrHeld) || !strings.Contains(err.Error(), "https://a") {
 				t.Errorf("%s: %v, want that the hub at https://a holds it", story, err)
@@ -115,7 +118,8 @@ func TestAMemberWhoseStampAlwaysConflictsIsNotAskedForEver(t *testing.T) {
 			return true
 		})
 		_, m, _ := joined(t, s, member.Options{Self: tenure.Self{Hub: "a", Address: "https://a", Run: "a1"}})
-		if _, err := m.Create(t.Context(), configMap("c", nil, ours)); err == nil || !strings.Contains(err.Error(), "find out what writes it") {
+		if _, err := m.Create(t.Context(), configMap("c", nil, ours)); err == nil ||
+			!strings.Contains(err.Error(), "find out what writes it") {
 			t.Errorf("it ended with %v", err)
 		}
 		if asked == 0 || asked > 20 {

@@ -28,20 +28,23 @@ const (
 	tokenLimit = 64 << 10
 )
 
-// IssueToken makes a token of a service account in a member, for the hub of that identity. It is bound to a Secret of its own, empty but for its
-// marks: whoever deletes that revokes the token. c is a client of the member.
-func IssueToken(ctx context.Context, c client.Client, namespace, account, hub string) (token, secret string, err error) {
+// IssueToken makes a token of a service account in a member, for the hub of that identity. It is bound to a Secret of
+// its own, empty but for its marks: whoever deletes that revokes the token. c is a client of the member.
+func IssueToken(ctx context.Context, c client.Client, namespace, account,
+	hub string) (token, secret string, err error) {
 	anchor := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, GenerateName: account + "-token-",
-		Labels:      map[string]string{workv1alpha2.SystemLabel: "true", tokenOfLabel: account, hubLabel: hub},
-		Annotations: map[string]string{"argosy.io/description": "a token of the service account " + account + " is bound to this Secret: deleting the Secret revokes the token"},
+		Labels: map[string]string{workv1alpha2.SystemLabel: "true", tokenOfLabel: account, hubLabel: hub},
+		Annotations: map[string]string{"argosy.io/description": "a token of the service account " + account +
+			" is bound to this Secret: deleting the Secret revokes the token"},
 	}}
 	if err := c.Create(ctx, anchor); err != nil {
 		return "", "", fmt.Errorf("create the Secret that a token of %s/%s is bound to: %w", namespace, account, err)
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: new(int64(credential.Life / time.Second)),
-		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: anchor.Name, UID: anchor.UID},
+		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: anchor.Name,
+			UID: anchor.UID},
 	}}
 	of := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
 	if err := c.SubResource("token").Create(ctx, of, request); err != nil {
@@ -50,16 +53,19 @@ func IssueToken(ctx context.Context, c client.Client, namespace, account, hub st
 	}
 	if len(request.Status.Token) > tokenLimit {
 		_ = c.Delete(ctx, anchor)
-		return "", "", fmt.Errorf("request a token of the service account %s/%s: the token has %d bytes; the hub supports %d", namespace, account, len(request.Status.Token), tokenLimit)
+		return "", "", fmt.Errorf("request a token of the service account %s/%s: the token has %d bytes; the hub supports %d",
+			namespace, account, len(request.Status.Token), tokenLimit)
 	}
 	return request.Status.Token, anchor.Name, nil
 }
 
-// RevokeTokens deletes the Secrets that the hub's other tokens of a service account go with, but keep's. legacy also deletes the Secret of that name, which
-// has a token that never ends; empty for none. It goes on after a failure and returns the first.
+// RevokeTokens deletes the Secrets that the hub's other tokens of a service account go with, but keep's. legacy also
+// deletes the Secret of that name, which has a token that never ends; empty for none. It goes on after a failure and
+// returns the first.
 func RevokeTokens(ctx context.Context, c client.Client, namespace, account, hub, keep, legacy string) error {
 	var anchors corev1.SecretList
-	err := c.List(ctx, &anchors, client.InNamespace(namespace), client.MatchingLabels{tokenOfLabel: account, hubLabel: hub})
+	err := c.List(ctx, &anchors, client.InNamespace(namespace),
+		client.MatchingLabels{tokenOfLabel: account, hubLabel: hub})
 	if err != nil {
 		return fmt.Errorf("list the Secrets of tokens of %s/%s: %w", namespace, account, err)
 	}
@@ -85,15 +91,18 @@ func RevokeTokens(ctx context.Context, c client.Client, namespace, account, hub,
 	return first
 }
 
-// VerifyToken has a member say whether a token is good and of that service account. What a token says of itself is only its giver's word:
-// without this, who may write a Secret that the hub takes tokens from would be given one of any account.
+// VerifyToken has a member say whether a token is good and of that service account. What a token says of itself is only
+// its giver's word: without this, who may write a Secret that the hub takes tokens from would be given one of any
+// account.
 func VerifyToken(ctx context.Context, c client.Client, token, namespace, account string) error {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if err := c.Create(ctx, review); err != nil {
 		return fmt.Errorf("review the hub's token of %s/%s: %w", namespace, account, err)
 	}
-	if want := "system:serviceaccount:" + namespace + ":" + account; !review.Status.Authenticated || review.Status.User.Username != want {
-		return fmt.Errorf("the hub's token claims to be of %s/%s, but the cluster does not authenticate it as that", namespace, account)
+	if want := "system:serviceaccount:" + namespace + ":" + account; !review.Status.Authenticated ||
+		review.Status.User.Username != want {
+		return fmt.Errorf("the hub's token claims to be of %s/%s, but the cluster does not authenticate it as that",
+			namespace, account)
 	}
 	return nil
 }
@@ -114,7 +123,8 @@ var accountKinds, accountMapper = func() (*runtime.Scheme, meta.RESTMapper) {
 	return s, m
 }()
 
-// TokenEnded says what to do about a token of the hub for the member that has ended; empty if it has not, or is none that ends.
+// TokenEnded says what to do about a token of the hub for the member that has ended; empty if it has not, or is none
+// that ends.
 func (m *Member) TokenEnded(now time.Time) string {
 	token, ok := credential.Read(*m.token.Load())
 	if !ok {

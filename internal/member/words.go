@@ -16,8 +16,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// What a member says went wrong reaches conditions, events and the hub's log: a condition that is too long to be stored would keep all
-// else of a status from being written, that the member is not Ready above all.
+// What a member says went wrong reaches conditions, events and the hub's log: a condition that is too long to be stored
+// would keep all else of a status from being written, that the member is not Ready above all.
 const (
 	// wordsLimit is the most bytes of a member's error that are repeated.
 	wordsLimit = 1 << 10
@@ -57,7 +57,8 @@ func inBrief(err error) error {
 	return err
 }
 
-// retell reads an answer that is an error, for as long as timeout, and shortens what it says. What is short is left as it is.
+// retell reads an answer that is an error, for as long as timeout, and shortens what it says. What is short is left as
+// it is.
 func retell(resp *http.Response, timeout time.Duration) {
 	if resp.ContentLength >= 0 && resp.ContentLength <= wordsLimit {
 		return

@@ -25,7 +25,8 @@ const mostWords = 20 << 10
 func TestWhatAMemberSaysWentWrongIsRepeatedInBrief(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	status := func(message string) string {
-		s, _ := json.Marshal(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: 403, Reason: metav1.StatusReasonForbidden, Message: message})
+		s, _ := json.Marshal(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure",
+			Code: 403, Reason: metav1.StatusReasonForbidden, Message: message})
 		return string(s)
 	}
 	for name, c := range map[string]struct {
@@ -94,7 +95,8 @@ func TestWhatAMemberSaysWentWrongIsRepeatedInBrief(t *testing.T) {
 				})
 				_, m, _ := joined(t, s, member.Options{Timeout: 5 * time.Second})
 				_, err := m.Get(t.Context(), membertest.ConfigMap.GroupVersionKind, "shop", "c")
-				if err == nil || len(err.Error()) > mostWords || !strings.Contains(err.Error(), c.says) || apierrors.IsForbidden(err) != c.forbidden {
+				if err == nil || len(err.Error()) > mostWords || !strings.Contains(err.Error(), c.says) ||
+					apierrors.IsForbidden(err) != c.forbidden {
 					t.Errorf("the error has %d bytes: %.300v", len(fmt.Sprint(err)), err)
 				}
 				if p := m.Probe(t.Context()); len(p.Err)+len(p.Body) > mostWords || p.Code == http.StatusOK {
@@ -149,7 +151,8 @@ func TestPagesThatSayThereIsMoreAndHaveNothingEnd(t *testing.T) {
 		})
 		_, m, _ := joined(t, s, member.Options{QPS: -1})
 		_, err := m.Contents(t.Context(), "shop")
-		if !errors.Is(err, member.ErrContentsUnknown) || !strings.Contains(err.Error(), `the list of configmaps in shop of cluster "m1" does not end`) {
+		if !errors.Is(err, member.ErrContentsUnknown) ||
+			!strings.Contains(err.Error(), `the list of configmaps in shop of cluster "m1" does not end`) {
 			t.Errorf("the look into a namespace says %v", err)
 		}
 		if asked.Load() > 200 {

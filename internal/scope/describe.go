@@ -17,5 +17,6 @@ func Describe(b workv1alpha2.Binding) string {
 // TemplateOf names the template of a binding in events: who wrote it looks there when it does not arrive.
 func TemplateOf(b workv1alpha2.Binding) *corev1.ObjectReference {
 	ref := b.BindingSpec().Resource
-	return &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
+	return &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
+		UID: ref.UID}
 }

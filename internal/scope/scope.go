@@ -30,11 +30,15 @@ var Bindings = Pair[workv1alpha2.Binding]{
 	lists: []func() list[workv1alpha2.Binding]{
 		func() list[workv1alpha2.Binding] {
 			l := &workv1alpha2.ResourceBindingList{}
-			return list[workv1alpha2.Binding]{l, func() []workv1alpha2.Binding { return pointers[workv1alpha2.Binding](l.Items) }}
+			return list[workv1alpha2.Binding]{l, func() []workv1alpha2.Binding {
+				return pointers[workv1alpha2.Binding](l.Items)
+			}}
 		},
 		func() list[workv1alpha2.Binding] {
 			l := &workv1alpha2.ClusterResourceBindingList{}
-			return list[workv1alpha2.Binding]{l, func() []workv1alpha2.Binding { return pointers[workv1alpha2.Binding](l.Items) }}
+			return list[workv1alpha2.Binding]{l, func() []workv1alpha2.Binding {
+				return pointers[workv1alpha2.Binding](l.Items)
+			}}
 		},
 	},
 }
@@ -46,11 +50,15 @@ var Propagations = Pair[policyv1alpha1.Propagation]{
 	lists: []func() list[policyv1alpha1.Propagation]{
 		func() list[policyv1alpha1.Propagation] {
 			l := &policyv1alpha1.PropagationPolicyList{}
-			return list[policyv1alpha1.Propagation]{l, func() []policyv1alpha1.Propagation { return pointers[policyv1alpha1.Propagation](l.Items) }}
+			return list[policyv1alpha1.Propagation]{l, func() []policyv1alpha1.Propagation {
+				return pointers[policyv1alpha1.Propagation](l.Items)
+			}}
 		},
 		func() list[policyv1alpha1.Propagation] {
 			l := &policyv1alpha1.ClusterPropagationPolicyList{}
-			return list[policyv1alpha1.Propagation]{l, func() []policyv1alpha1.Propagation { return pointers[policyv1alpha1.Propagation](l.Items) }}
+			return list[policyv1alpha1.Propagation]{l, func() []policyv1alpha1.Propagation {
+				return pointers[policyv1alpha1.Propagation](l.Items)
+			}}
 		},
 	},
 }
@@ -62,11 +70,15 @@ var Overrides = Pair[policyv1alpha1.Override]{
 	lists: []func() list[policyv1alpha1.Override]{
 		func() list[policyv1alpha1.Override] {
 			l := &policyv1alpha1.OverridePolicyList{}
-			return list[policyv1alpha1.Override]{l, func() []policyv1alpha1.Override { return pointers[policyv1alpha1.Override](l.Items) }}
+			return list[policyv1alpha1.Override]{l, func() []policyv1alpha1.Override {
+				return pointers[policyv1alpha1.Override](l.Items)
+			}}
 		},
 		func() list[policyv1alpha1.Override] {
 			l := &policyv1alpha1.ClusterOverridePolicyList{}
-			return list[policyv1alpha1.Override]{l, func() []policyv1alpha1.Override { return pointers[policyv1alpha1.Override](l.Items) }}
+			return list[policyv1alpha1.Override]{l, func() []policyv1alpha1.Override {
+				return pointers[policyv1alpha1.Override](l.Items)
+			}}
 		},
 	},
 }
@@ -109,7 +121,8 @@ func (p Pair[T]) List(ctx context.Context, r client.Reader, opts ...client.ListO
 	return all, nil
 }
 
-// Over reads the objects that count for a namespace: its own, and those of the cluster. For what is in no namespace, all count.
+// Over reads the objects that count for a namespace: its own, and those of the cluster. For what is in no namespace,
+// all count.
 func (p Pair[T]) Over(ctx context.Context, r client.Reader, namespace string) ([]T, error) {
 	if namespace == "" {
 		return p.List(ctx, r)

@@ -28,7 +28,8 @@ func (i indexer) IndexField(_ context.Context, obj client.Object, field string, 
 func hub(t *testing.T, objs ...client.Object) client.Client {
 	t.Helper()
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme,
+		workv1alpha2.AddToScheme} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +51,8 @@ func pair[T client.Object](t *testing.T, p scope.Pair[T]) {
 		if err != nil || obj.GetNamespace() != namespace {
 			t.Errorf("get from %q: %v in %q", namespace, err, obj.GetNamespace())
 		}
-		if _, err := p.Get(t.Context(), c, types.NamespacedName{Namespace: namespace, Name: "b"}); !apierrors.IsNotFound(err) {
+		if _, err := p.Get(t.Context(), c,
+			types.NamespacedName{Namespace: namespace, Name: "b"}); !apierrors.IsNotFound(err) {
 			t.Errorf("get what is not there from %q: %v", namespace, err)
 		}
 	}
@@ -88,8 +90,10 @@ func TestWorksAreFoundByTheirBindingInBothScopes(t *testing.T) {
 		return &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: name, Annotations: notes}}
 	}
 	c := hub(t,
-		work("namespaced", map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "shop", workv1alpha2.ResourceBindingNameAnnotation: "b"}),
-		work("other-namespace", map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "other", workv1alpha2.ResourceBindingNameAnnotation: "b"}),
+		work("namespaced", map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "shop",
+			workv1alpha2.ResourceBindingNameAnnotation: "b"}),
+		work("other-namespace", map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "other",
+			workv1alpha2.ResourceBindingNameAnnotation: "b"}),
 		work("cluster", map[string]string{workv1alpha2.ClusterResourceBindingNameAnnotation: "b"}),
 		work("unbound", nil),
 	)

@@ -34,7 +34,8 @@ func IndexWorks(ctx context.Context, indexer client.FieldIndexer) error {
 // WorksOf reads the Works of a binding from a cache that has the index. They are the cache's own: not to be changed.
 func WorksOf(ctx context.Context, r client.Reader, binding types.NamespacedName) ([]workv1alpha1.Work, error) {
 	var works workv1alpha1.WorkList
-	if err := r.List(ctx, &works, client.MatchingFields{worksByBinding: binding.String()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.List(ctx, &works, client.MatchingFields{worksByBinding: binding.String()},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list works of binding %s: %w", binding, err)
 	}
 	return works.Items, nil

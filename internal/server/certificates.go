@@ -14,7 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
-// recheck is how often certificates are looked at, which also brings what "argosy certificates renew" wrote into kubeconfigs.
+// recheck is how often certificates are looked at, which also brings what "argosy certificates renew" wrote into
+// kubeconfigs.
 const recheck = 30 * time.Second
 
 // keepCertificates makes or renews what the hub needs now, and goes on to do so while it runs. The API server and the
@@ -95,7 +96,8 @@ func (c *Config) hosts() []string {
 
 // hosts are the names under which clients may reach a server bound to address.
 func hosts(address string) []string {
-	names := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+	names := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+		"kubernetes.default.svc.cluster.local",
 		serviceIP, "127.0.0.1", "::1"}
 	if host, err := os.Hostname(); err == nil {
 		names = append(names, host)

@@ -38,12 +38,14 @@ func asks(t *testing.T, config *rest.Config) error {
 	t.Helper()
 	_, err := kubernetes.NewForConfigOrDie(config).Discovery().RESTClient().Get().AbsPath("/version").DoRaw(t.Context())
 	if err == nil { // /version is open to all
-		_, err = kubernetes.NewForConfigOrDie(config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		_, err = kubernetes.NewForConfigOrDie(config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
+			&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	}
 	return err
 }
 
-// A serving certificate is taken without a restart; an authority and a signing key with one, and what was of the old counts until it is forgotten.
+// A serving certificate is taken without a restart; an authority and a signing key with one, and what was of the old
+// counts until it is forgotten.
 func TestKeysRotateAndTheOldCountUntilForgotten(t *testing.T) {
 	kit.Long(t)
 	c := testConfig(t)
@@ -63,13 +65,15 @@ func TestKeysRotateAndTheOldCountUntilForgotten(t *testing.T) {
 		t.Errorf("a kubeconfig from before: %v", err)
 	}
 
-	if _, err := admin.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.CoreV1().ServiceAccounts("default").Create(t.Context(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	token := func() *rest.Config {
 		t.Helper()
 		_, config := adminClient(t, AdminKubeconfig(c.DataDir))
-		made, err := kubernetes.NewForConfigOrDie(config).CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "robot", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		made, err := kubernetes.NewForConfigOrDie(config).CoreV1().ServiceAccounts("default").CreateToken(t.Context(),
+			"robot", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +97,8 @@ func TestKeysRotateAndTheOldCountUntilForgotten(t *testing.T) {
 	again()
 	fresh := token()
 	_, config := adminClient(t, AdminKubeconfig(c.DataDir))
-	for what, config := range map[string]*rest.Config{"an old kubeconfig": old, "an old token": robot, "the new kubeconfig": config, "a new token": fresh} {
+	for what, config := range map[string]*rest.Config{"an old kubeconfig": old, "an old token": robot,
+		"the new kubeconfig": config, "a new token": fresh} {
 		if err := asks(t, config); err != nil {
 			t.Errorf("after the restart, %s: %v", what, err)
 		}

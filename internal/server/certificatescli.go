@@ -19,8 +19,8 @@ func Certificates(c Config, now time.Time) ([]pki.Certificate, error) {
 	return pki.List(c.pkiDir(), now)
 }
 
-// RenewCertificates replaces what is named of the configuration's hub, or without names every certificate that is not an authority.
-// It says whether a hub that runs must be started again for it.
+// RenewCertificates replaces what is named of the configuration's hub, or without names every certificate that is not
+// an authority. It says whether a hub that runs must be started again for it.
 func RenewCertificates(c Config, names []string, now time.Time) (restart bool, err error) {
 	if len(names) == 0 {
 		names = []string{"apiserver", "admin", "front-proxy"}
@@ -51,7 +51,8 @@ func ForgetOldCertificates(c Config, now time.Time) error {
 	return pki.ForgetOld(c.pkiDir(), now, pki.LeafLife)
 }
 
-// CreateKeys makes the pki folder of hubs that are to share an etcd, with the master key of the store. What is there stays.
+// CreateKeys makes the pki folder of hubs that are to share an etcd, with the master key of the store. What is there
+// stays.
 func CreateKeys(c Config, now time.Time) (dir string, err error) {
 	dir = c.pkiDir()
 	release, err := claimKeys(c)
@@ -65,7 +66,8 @@ func CreateKeys(c Config, now time.Time) (dir string, err error) {
 	return dir, keyring.EnsureMaster(MasterKeyFile(dir))
 }
 
-// claimKeys makes a data folder that is to hold the keys a hub's, which must not run: a hub takes no folder that others began.
+// claimKeys makes a data folder that is to hold the keys a hub's, which must not run: a hub takes no folder that others
+// began.
 func claimKeys(c Config) (release func(), err error) {
 	if err := ownedByCaller(c.DataDir, c.pkiDir()); err != nil {
 		return nil, err
@@ -76,8 +78,9 @@ func claimKeys(c Config) (release func(), err error) {
 	return claim(c.DataDir)
 }
 
-// ImportKeys brings what hubs on one etcd share from a folder, such as a mounted Secret, into the pki folder of the configuration's hub.
-// It returns the names of what changed. A master key that the folder lacks stays: nothing else reads what it sealed.
+// ImportKeys brings what hubs on one etcd share from a folder, such as a mounted Secret, into the pki folder of the
+// configuration's hub. It returns the names of what changed. A master key that the folder lacks stays: nothing else
+// reads what it sealed.
 func ImportKeys(c Config, from string) (changed []string, err error) {
 	required, optional := pki.Shared()
 	master := filepath.Base(MasterKeyFile(""))
@@ -137,7 +140,8 @@ func ImportKeys(c Config, from string) (changed []string, err error) {
 // importedFile says, in a pki folder, where its keys were imported from.
 func importedFile(pkiDir string) string { return filepath.Join(pkiDir, "imported-from") }
 
-// keepsMaster refuses an import that would replace a master key by others: what it sealed in the store could not be read any more.
+// keepsMaster refuses an import that would replace a master key by others: what it sealed in the store could not be
+// read any more.
 func keepsMaster(c Config, from string, imported []byte) error {
 	file := MasterKeyFile(c.pkiDir())
 	have, err := os.ReadFile(file)

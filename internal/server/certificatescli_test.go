@@ -39,13 +39,27 @@ func TestAnImportNeverLosesAMasterKey(t *testing.T) {
 		refused      string
 		after        func(key string) string
 	}{
-		"the source lacks it, and the hub has a store of its own":        {source: func(string) string { return "" }, after: func(key string) string { return key }},
-		"the source lacks it, and hubs share an etcd":                    {external: true, source: func(string) string { return "" }, refused: "lacks encryption.key", after: func(key string) string { return key }},
-		"neither has one, and hubs share an etcd":                        {external: true, have: func(string) string { return "" }, source: func(string) string { return "" }, refused: "lacks encryption.key", after: func(string) string { return "" }},
-		"a rotation added a key here that the source lacks":              {have: func(key string) string { return other + key }, refused: "lacks, and what it encrypted", after: func(key string) string { return other + key }},
-		"the source has another key":                                     {source: func(string) string { return other }, refused: "lacks, and what it encrypted", after: func(key string) string { return key }},
-		"the source has a further key":                                   {source: func(key string) string { return other + key }, after: func(key string) string { return other + key }},
-		"there is none here, as in a new pod, and the source brings one": {external: true, have: func(string) string { return "" }, after: func(key string) string { return key }},
+		"the source lacks it, and the hub has a store of its own": {source: func(string) string { return "" },
+			after: func(key string) string { return key }},
+		"the source lacks it, and hubs share an etcd": {external: true, source: func(string) string {
+			return ""
+		}, refused: "lacks encryption.key", after: func(key string) string { return key }},
+		"neither has one, and hubs share an etcd": {external: true, have: func(string) string {
+			return ""
+		}, source: func(string) string { return "" }, refused: "lacks encryption.key", after: func(string) string {
+			return ""
+		}},
+		"a rotation added a key here that the source lacks": {have: func(key string) string {
+			return other + key
+		}, refused: "lacks, and what it encrypted", after: func(key string) string { return other + key }},
+		"the source has another key": {source: func(string) string { return other },
+			refused: "lacks, and what it encrypted", after: func(key string) string { return key }},
+		"the source has a further key": {source: func(key string) string {
+			return other + key
+		}, after: func(key string) string { return other + key }},
+		"there is none here, as in a new pod, and the source brings one": {external: true, have: func(string) string {
+			return ""
+		}, after: func(key string) string { return key }},
 	} {
 		t.Run(story, func(t *testing.T) {
 			from := keysToImport(t)
@@ -109,7 +123,8 @@ func TestAHubWithImportedKeysMakesNoMasterKey(t *testing.T) {
 	}
 	before := readKey(t, c.pkiDir())
 	h := &Hub{config: c, encryption: &encryption{}}
-	if err := h.beginRotation(t.Context(), true); err == nil || !strings.Contains(err.Error(), from) || !strings.Contains(err.Error(), "without --master") {
+	if err := h.beginRotation(t.Context(), true); err == nil || !strings.Contains(err.Error(), from) ||
+		!strings.Contains(err.Error(), "without --master") {
 		t.Errorf("a rotation of the master key says %v", err)
 	}
 	if readKey(t, c.pkiDir()) != before {

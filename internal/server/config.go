@@ -37,8 +37,9 @@ import (
 type Config struct {
 	// DataDir holds what the hub must keep: its store, keys, kubeconfig and log.
 	DataDir string `json:"dataDir"`
-	// PKIDir holds the hub's keys and certificates. Empty: pki in the data folder. Hubs that share an etcd share authorities: each
-	// has a copy of one such folder, or the tokens and client certificates of one are nothing to the other.
+	// PKIDir holds the hub's keys and certificates. Empty: pki in the data folder. Hubs that share an etcd share
+	// authorities: each has a copy of one such folder, or the tokens and client certificates of one are nothing to the
+	// other.
 	PKIDir string `json:"pkiDir,omitempty"`
 	// BindAddress is the IP address to serve on; 0.0.0.0 or :: means every one.
 	BindAddress string `json:"bindAddress"`
@@ -56,7 +57,8 @@ type Config struct {
 	Encryption EncryptionConfig `json:"encryption"`
 	// Components to run: "*" is every one, "-NAME" leaves one out.
 	Components []string `json:"components"`
-	// WorkloadKinds are the families of kinds beyond Kubernetes' own that the hub defines: "*" is every one, "-NAME" leaves one out.
+	// WorkloadKinds are the families of kinds beyond Kubernetes' own that the hub defines: "*" is every one, "-NAME"
+	// leaves one out.
 	WorkloadKinds []string `json:"workloadKinds"`
 	// Members is how member clusters are looked after.
 	Members MembersConfig `json:"members"`
@@ -71,8 +73,8 @@ type Config struct {
 	// Autoscaling is how FederatedHPAs scale.
 	Autoscaling AutoscalingConfig `json:"autoscaling"`
 	// ForbidOverwrite has what users ask to overwrite in members count as abort: templates' annotation
-	// work.karmada.io/conflict-resolution, and conflictResolution of PropagationPolicies. A namespace does so for itself by the label
-	// argosy.io/forbid-overwrite.
+	// work.karmada.io/conflict-resolution, and conflictResolution of PropagationPolicies. A namespace does so for itself
+	// by the label argosy.io/forbid-overwrite.
 	ForbidOverwrite bool `json:"forbidOverwrite,omitempty"`
 	// SuccessEvents is of which successes users are told by events: default, all or none. Each event is a write.
 	SuccessEvents string `json:"successEvents"`
@@ -96,22 +98,24 @@ type EtcdConfig struct {
 type MembersConfig struct {
 	// StatusUpdateFrequency is how often each one is asked how it is.
 	StatusUpdateFrequency metav1.Duration `json:"statusUpdateFrequency"`
-	// FailureThreshold and SuccessThreshold are how long one must not answer, or answer again, before its condition Ready follows.
+	// FailureThreshold and SuccessThreshold are how long one must not answer, or answer again, before its condition Ready
+	// follows.
 	FailureThreshold metav1.Duration `json:"failureThreshold"`
 	SuccessThreshold metav1.Duration `json:"successThreshold"`
-	// AnswerLimit is the most bytes that the hub reads of one answer of a member, MemoryLimit the most that it keeps of one member's
-	// objects, and has on their way besides. A member that goes over one is not Ready.
+	// AnswerLimit is the most bytes that the hub reads of one answer of a member, MemoryLimit the most that it keeps of
+	// one member's objects, and has on their way besides. A member that goes over one is not Ready.
 	AnswerLimit resource.QuantityValue `json:"answerLimit"`
 	MemoryLimit resource.QuantityValue `json:"memoryLimit"`
-	// ProxyRequests are the most requests of users into members that are under way at once, watches and other streams among them. One
-	// user, and one member, has half of them at most, and one user in one member a quarter.
+	// ProxyRequests are the most requests of users into members that are under way at once, watches and other streams
+	// among them. One user, and one member, has half of them at most, and one user in one member a quarter.
 	ProxyRequests int `json:"proxyRequests"`
 	// EmptyWorkloads sends workloads that divide their replicas also to the clusters chosen that get none of them.
 	EmptyWorkloads bool `json:"emptyWorkloads,omitempty"`
-	// WorkDeletions are how many Works others than the hub's own loops may delete within a minute. Of more, none is carried out in a
-	// member, and all are made again.
+	// WorkDeletions are how many Works others than the hub's own loops may delete within a minute. Of more, none is
+	// carried out in a member, and all are made again.
 	WorkDeletions int `json:"workDeletions"`
-	// StaleStatus is how the status that a cluster last reported counts while the cluster is not Ready: StaleAsNotReady or StaleAsLastReported.
+	// StaleStatus is how the status that a cluster last reported counts while the cluster is not Ready: StaleAsNotReady or
+	// StaleAsLastReported.
 	StaleStatus string `json:"staleStatus"`
 	// Estimator is how the members' scheduler estimators are asked, beside what the hub knows of their room by itself.
 	Estimator EstimatorConfig `json:"estimator"`
@@ -119,7 +123,8 @@ type MembersConfig struct {
 
 // How the last reported status of a cluster counts that is not Ready.
 const (
-	// StaleAsNotReady counts its objects and pods as there, and none of them as ready, as Kubernetes does with the pods of a node.
+	// StaleAsNotReady counts its objects and pods as there, and none of them as ready, as Kubernetes does with the pods of
+	// a node.
 	StaleAsNotReady = "NotReady"
 	// StaleAsLastReported counts all as if it were so now, as Karmada does.
 	StaleAsLastReported = "LastReported"
@@ -156,8 +161,10 @@ func (c EstimatorConfig) options() *estimator.Options {
 	if !c.Enabled {
 		return nil
 	}
-	return &estimator.Options{Timeout: c.Timeout.Duration, ServicePrefix: c.ServicePrefix, ServiceNamespace: c.ServiceNamespace, Port: c.Port,
-		Addresses: c.Addresses, SkipPull: c.SkipPull, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, InsecureSkipVerify: c.InsecureSkipVerify}
+	return &estimator.Options{Timeout: c.Timeout.Duration, ServicePrefix: c.ServicePrefix,
+		ServiceNamespace: c.ServiceNamespace, Port: c.Port,
+		Addresses: c.Addresses, SkipPull: c.SkipPull, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile,
+		InsecureSkipVerify: c.InsecureSkipVerify}
 }
 
 // SchedulerConfig is which bindings are placed, and by which rules.
@@ -187,8 +194,8 @@ type DeschedulerConfig struct {
 
 // TaintsConfig are the default tolerations of policies, and which taints ClusterTaintPolicies may add.
 type TaintsConfig struct {
-	// NotReadySeconds and UnreachableSeconds are for how long a policy tolerates a cluster that is not ready, or unreachable, unless the
-	// policy says so itself.
+	// NotReadySeconds and UnreachableSeconds are for how long a policy tolerates a cluster that is not ready, or
+	// unreachable, unless the policy says so itself.
 	NotReadySeconds    int64 `json:"defaultNotReadyTolerationSeconds"`
 	UnreachableSeconds int64 `json:"defaultUnreachableTolerationSeconds"`
 	// AllowNoExecutePolicy permits ClusterTaintPolicies with NoExecute taints.
@@ -204,7 +211,8 @@ func (c TaintsConfig) tolerations() membership.TolerationDefaults {
 type FailoverConfig struct {
 	// Cluster is which workloads leave lost clusters: FailoverByPolicy, FailoverOfAll or FailoverOff.
 	Cluster string `json:"cluster"`
-	// BrakeShare is the share of the fleet above which nothing is evicted from clusters that were lost within five minutes.
+	// BrakeShare is the share of the fleet above which nothing is evicted from clusters that were lost within five
+	// minutes.
 	BrakeShare float64 `json:"brakeShare"`
 	// EvictionsPerMinute is the most evictions of the fleet within a minute.
 	EvictionsPerMinute int `json:"evictionsPerMinute"`
@@ -220,11 +228,13 @@ const (
 	FailoverOff = "Off"
 )
 
-// options of the failover. Nothing is evicted after the start until a cluster that has recovered meanwhile can be Ready again: the first
-// probe can be one period late, and so can the probe after the success threshold.
+// options of the failover. Nothing is evicted after the start until a cluster that has recovered meanwhile can be Ready
+// again: the first probe can be one period late, and so can the probe after the success threshold.
 func (c FailoverConfig) options(m MembersConfig, t TaintsConfig) *controller.Failover {
-	return &controller.Failover{Settle: 2*m.StatusUpdateFrequency.Duration + m.SuccessThreshold.Duration, Options: failover.Options{
-		Off: c.Cluster == FailoverOff, AllBindings: c.Cluster == FailoverOfAll, BrakeShare: c.BrakeShare, EvictionsPerMinute: c.EvictionsPerMinute, Tolerations: t.tolerations()}}
+	return &controller.Failover{Settle: 2*m.StatusUpdateFrequency.Duration + m.SuccessThreshold.Duration,
+		Options: failover.Options{
+			Off: c.Cluster == FailoverOff, AllBindings: c.Cluster == FailoverOfAll, BrakeShare: c.BrakeShare,
+			EvictionsPerMinute: c.EvictionsPerMinute, Tolerations: t.tolerations()}}
 }
 
 func (c FailoverConfig) validate() error {
@@ -244,12 +254,14 @@ func (c FailoverConfig) validate() error {
 type AutoscalingConfig struct {
 	// Interval is how often the load is looked at.
 	Interval metav1.Duration `json:"interval"`
-	// DownscaleStabilization is the period for which the autoscaler looks back and does not scale down below any recommendation it made during that period, where a FederatedHPA does not set its own.
+	// DownscaleStabilization is the period for which the autoscaler looks back and does not scale down below any
+	// recommendation it made during that period, where a FederatedHPA does not set its own.
 	DownscaleStabilization metav1.Duration `json:"downscaleStabilization"`
-	// Tolerance is the minimum change (from 1.0) in the desired-to-actual metrics ratio for the autoscaler to consider scaling.
+	// Tolerance is the minimum change (from 1.0) in the desired-to-actual metrics ratio for the autoscaler to consider
+	// scaling.
 	Tolerance float64 `json:"tolerance"`
-	// CPUInitializationPeriod is the period after pod start when CPU samples might be skipped, InitialReadinessDelay for how long it may
-	// not have been ready yet.
+	// CPUInitializationPeriod is the period after pod start when CPU samples might be skipped, InitialReadinessDelay for
+	// how long it may not have been ready yet.
 	CPUInitializationPeriod metav1.Duration `json:"cpuInitializationPeriod"`
 	InitialReadinessDelay   metav1.Duration `json:"initialReadinessDelay"`
 }
@@ -257,7 +269,8 @@ type AutoscalingConfig struct {
 // options of the autoscaling.
 func (c AutoscalingConfig) options() controller.Autoscaling {
 	return controller.Autoscaling{Interval: c.Interval.Duration, Settings: autoscale.Settings{Tolerance: c.Tolerance,
-		DownscaleStabilization: c.DownscaleStabilization.Duration, CPUInitialization: c.CPUInitializationPeriod.Duration, InitialReadiness: c.InitialReadinessDelay.Duration}}
+		DownscaleStabilization: c.DownscaleStabilization.Duration, CPUInitialization: c.CPUInitializationPeriod.Duration,
+		InitialReadiness: c.InitialReadinessDelay.Duration}}
 }
 
 // LogConfig says where the log goes and how much of it there is.
@@ -290,11 +303,13 @@ func DefaultConfig() Config {
 			StatusUpdateFrequency: metav1.Duration{Duration: 10 * time.Second},
 			FailureThreshold:      metav1.Duration{Duration: 30 * time.Second},
 			SuccessThreshold:      metav1.Duration{Duration: 30 * time.Second},
-			AnswerLimit:           resource.QuantityValue{Quantity: *resource.NewQuantity(member.DefaultAnswerLimit, resource.BinarySI)},
-			MemoryLimit:           resource.QuantityValue{Quantity: *resource.NewQuantity(member.DefaultMemoryLimit, resource.BinarySI)},
-			ProxyRequests:         proxy.DefaultRequests,
-			WorkDeletions:         execute.DefaultDeletions.Bound,
-			StaleStatus:           StaleAsNotReady,
+			AnswerLimit: resource.QuantityValue{Quantity: *resource.NewQuantity(member.DefaultAnswerLimit,
+				resource.BinarySI)},
+			MemoryLimit: resource.QuantityValue{Quantity: *resource.NewQuantity(member.DefaultMemoryLimit,
+				resource.BinarySI)},
+			ProxyRequests: proxy.DefaultRequests,
+			WorkDeletions: execute.DefaultDeletions.Bound,
+			StaleStatus:   StaleAsNotReady,
 			Estimator: EstimatorConfig{Timeout: metav1.Duration{Duration: 3 * time.Second}, Port: 10352,
 				ServicePrefix: "karmada-scheduler-estimator", ServiceNamespace: names.System},
 		},
@@ -303,8 +318,10 @@ func DefaultConfig() Config {
 			Interval:               metav1.Duration{Duration: 2 * time.Minute},
 			UnschedulableThreshold: metav1.Duration{Duration: 5 * time.Minute},
 		},
-		Taints:   TaintsConfig{NotReadySeconds: membership.DefaultTolerations.NotReady, UnreachableSeconds: membership.DefaultTolerations.Unreachable},
-		Failover: FailoverConfig{Cluster: FailoverByPolicy, BrakeShare: failover.Defaults.BrakeShare, EvictionsPerMinute: failover.Defaults.EvictionsPerMinute},
+		Taints: TaintsConfig{NotReadySeconds: membership.DefaultTolerations.NotReady,
+			UnreachableSeconds: membership.DefaultTolerations.Unreachable},
+		Failover: FailoverConfig{Cluster: FailoverByPolicy, BrakeShare: failover.Defaults.BrakeShare,
+			EvictionsPerMinute: failover.Defaults.EvictionsPerMinute},
 		Autoscaling: AutoscalingConfig{
 			Interval:                metav1.Duration{Duration: 15 * time.Second},
 			DownscaleStabilization:  metav1.Duration{Duration: 5 * time.Minute},
@@ -338,63 +355,110 @@ func DefaultKubeconfig() string { return AdminKubeconfig(defaultDataDir()) }
 // BindFlags lets flags set c.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.DataDir, "data-dir", c.DataDir, "folder for the hub's store, keys and log")
-	fs.StringVar(&c.PKIDir, "pki-dir", c.PKIDir, "folder of the hub's keys and certificates; hubs that share an etcd each have a copy of one (default pki in the data folder)")
+	fs.StringVar(&c.PKIDir, "pki-dir", c.PKIDir,
+		"folder of the hub's keys and certificates; hubs that share an etcd each have a copy of one (default pki in the data folder)")
 	fs.StringVar(&c.BindAddress, "bind-address", c.BindAddress, "IP address to serve on")
 	fs.IntVar(&c.Port, "port", c.Port, "port to serve on; 0 selects a free port")
-	fs.StringSliceVar(&c.TLSSANs, "tls-san", c.TLSSANs, "additional DNS names and IP addresses for the hub's serving certificate, such as those of a load balancer")
-	fs.StringSliceVar(&c.Etcd.Servers, "etcd-servers", c.Etcd.Servers, "URLs of an external etcd, instead of the hub's own; several hubs may share it")
+	fs.StringSliceVar(&c.TLSSANs, "tls-san", c.TLSSANs,
+		"additional DNS names and IP addresses for the hub's serving certificate, such as those of a load balancer")
+	fs.StringSliceVar(&c.Etcd.Servers, "etcd-servers", c.Etcd.Servers,
+		"URLs of an external etcd, instead of the hub's own; several hubs may share it")
 	fs.StringVar(&c.Etcd.CAFile, "etcd-cafile", c.Etcd.CAFile, "CA of the external etcd's certificates")
 	fs.StringVar(&c.Etcd.CertFile, "etcd-certfile", c.Etcd.CertFile, "client certificate for the external etcd")
 	fs.StringVar(&c.Etcd.KeyFile, "etcd-keyfile", c.Etcd.KeyFile, "private key for that certificate")
 	c.bindUpkeepFlags(fs)
 	c.KubeAPIServer.bindFlags(fs)
 	c.Encryption.bindFlags(fs)
-	fs.StringSliceVar(&c.Components, "components", c.Components, fmt.Sprintf("components to run: * enables all, -NAME disables one of %s", strings.Join(optional(), ", ")))
-	fs.StringSliceVar(&c.WorkloadKinds, "workload-kinds", c.WorkloadKinds, fmt.Sprintf("kinds to define in addition to Kubernetes' own: * enables all, -NAME disables one of %s", strings.Join(families(), ", ")))
-	fs.DurationVar(&c.Members.StatusUpdateFrequency.Duration, "cluster-status-update-frequency", c.Members.StatusUpdateFrequency.Duration, "how often the status of each member cluster is collected")
-	fs.DurationVar(&c.Members.FailureThreshold.Duration, "cluster-failure-threshold", c.Members.FailureThreshold.Duration, "how long a member cluster must fail to respond before it is marked not Ready")
-	fs.DurationVar(&c.Members.SuccessThreshold.Duration, "cluster-success-threshold", c.Members.SuccessThreshold.Duration, "how long a member cluster must respond again before it is marked Ready")
-	fs.Var(&c.Members.AnswerLimit, "member-answer-limit", "the maximum size of one response from a member cluster, such as 64Mi; a cluster that sends more is not Ready")
-	fs.Var(&c.Members.MemoryLimit, "member-memory-limit", "the approximate maximum of memory for one member cluster's cached objects, and the same again for its responses in flight; a cluster that needs more is not Ready")
-	fs.IntVar(&c.Members.ProxyRequests, "member-proxy-requests", c.Members.ProxyRequests, "the maximum number of concurrent user requests to member clusters, including watches and other streams; one user or one cluster may use half of them, and one user in one cluster a quarter")
-	fs.IntVar(&c.Members.WorkDeletions, "work-deletions-per-minute", c.Members.WorkDeletions, "the maximum number of Works that anyone but the hub may delete within a minute; if there are more, none of the deletions is carried out in a member, and the Works are recreated")
-	fs.StringVar(&c.Members.StaleStatus, "stale-status", c.Members.StaleStatus, "how the last reported status of a cluster that is not Ready is aggregated: NotReady (its pods exist, and none counts as ready) or LastReported (all counts as reported, as in Karmada)")
-	fs.BoolVar(&c.Members.EmptyWorkloads, "enable-empty-workload-propagation", c.Members.EmptyWorkloads, "also send workloads with divided replicas to selected clusters that get no replicas, and keep them there when they are scaled to zero")
-	fs.StringVar(&c.Scheduler.Name, "scheduler-name", c.Scheduler.Name, "name of the hub's scheduler; policies whose schedulerName is another are left to that scheduler")
-	fs.StringSliceVar(&c.Scheduler.Plugins, "plugins", c.Scheduler.Plugins, fmt.Sprintf("scheduler plugins to run: * enables all, -NAME disables one of %s", strings.Join(schedule.PluginNames(), ", ")))
-	fs.DurationVar(&c.Descheduler.Interval.Duration, "descheduling-interval", c.Descheduler.Interval.Duration, "how often to look for replicas that are unschedulable in their cluster")
-	fs.DurationVar(&c.Descheduler.UnschedulableThreshold.Duration, "unschedulable-threshold", c.Descheduler.UnschedulableThreshold.Duration, "time a replica may be unschedulable before it is moved to another cluster")
-	fs.Int64Var(&c.Taints.NotReadySeconds, "default-not-ready-toleration-seconds", c.Taints.NotReadySeconds, "tolerationSeconds of the toleration for cluster.karmada.io/not-ready:NoExecute that is added to every policy that does not already have such a toleration")
-	fs.Int64Var(&c.Taints.UnreachableSeconds, "default-unreachable-toleration-seconds", c.Taints.UnreachableSeconds, "tolerationSeconds of the toleration for cluster.karmada.io/unreachable:NoExecute that is added to every policy that does not already have such a toleration")
-	fs.BoolVar(&c.Taints.AllowNoExecutePolicy, "allow-no-execute-taint-policy", c.Taints.AllowNoExecutePolicy, "permit ClusterTaintPolicies with NoExecute taints, which move workloads out of the clusters that match")
-	fs.StringVar(&c.Failover.Cluster, "cluster-failover", c.Failover.Cluster, "which workloads leave lost clusters: Policy (those whose policy has spec.failover.cluster), All, or Off (nothing is evicted, whatever the cause)")
-	fs.Float64Var(&c.Failover.BrakeShare, "failover-brake-share", c.Failover.BrakeShare, "if more than this share of all clusters, and at least two, are lost within five minutes, nothing is evicted from them")
-	fs.IntVar(&c.Failover.EvictionsPerMinute, "failover-evictions-per-minute", c.Failover.EvictionsPerMinute, "the maximum number of evictions of workloads from clusters within a minute")
+	fs.StringSliceVar(&c.Components, "components", c.Components,
+		fmt.Sprintf("components to run: * enables all, -NAME disables one of %s", strings.Join(optional(), ", ")))
+	fs.StringSliceVar(&c.WorkloadKinds, "workload-kinds", c.WorkloadKinds,
+		fmt.Sprintf("kinds to define in addition to Kubernetes' own: * enables all, -NAME disables one of %s",
+			strings.Join(families(), ", ")))
+	fs.DurationVar(&c.Members.StatusUpdateFrequency.Duration, "cluster-status-update-frequency",
+		c.Members.StatusUpdateFrequency.Duration, "how often the status of each member cluster is collected")
+	fs.DurationVar(&c.Members.FailureThreshold.Duration, "cluster-failure-threshold", c.Members.FailureThreshold.Duration,
+		"how long a member cluster must fail to respond before it is marked not Ready")
+	fs.DurationVar(&c.Members.SuccessThreshold.Duration, "cluster-success-threshold", c.Members.SuccessThreshold.Duration,
+		"how long a member cluster must respond again before it is marked Ready")
+	fs.Var(&c.Members.AnswerLimit, "member-answer-limit",
+		"the maximum size of one response from a member cluster, such as 64Mi; a cluster that sends more is not Ready")
+	fs.Var(&c.Members.MemoryLimit, "member-memory-limit",
+		"the approximate maximum of memory for one member cluster's cached objects, and the same again for its responses in flight; a cluster that needs more is not Ready")
+	fs.IntVar(&c.Members.ProxyRequests, "member-proxy-requests", c.Members.ProxyRequests,
+		"the maximum number of concurrent user requests to member clusters, including watches and other streams; one user or one cluster may use half of them, and one user in one cluster a quarter")
+	fs.IntVar(&c.Members.WorkDeletions, "work-deletions-per-minute", c.Members.WorkDeletions,
+		"the maximum number of Works that anyone but the hub may delete within a minute; if there are more, none of the deletions is carried out in a member, and the Works are recreated")
+	fs.StringVar(&c.Members.StaleStatus, "stale-status", c.Members.StaleStatus,
+		"how the last reported status of a cluster that is not Ready is aggregated: NotReady (its pods exist, and none counts as ready) or LastReported (all counts as reported, as in Karmada)")
+	fs.BoolVar(&c.Members.EmptyWorkloads, "enable-empty-workload-propagation", c.Members.EmptyWorkloads,
+		"also send workloads with divided replicas to selected clusters that get no replicas, and keep them there when they are scaled to zero")
+	fs.StringVar(&c.Scheduler.Name, "scheduler-name", c.Scheduler.Name,
+		"name of the hub's scheduler; policies whose schedulerName is another are left to that scheduler")
+	fs.StringSliceVar(&c.Scheduler.Plugins, "plugins", c.Scheduler.Plugins,
+		fmt.Sprintf("scheduler plugins to run: * enables all, -NAME disables one of %s",
+			strings.Join(schedule.PluginNames(), ", ")))
+	fs.DurationVar(&c.Descheduler.Interval.Duration, "descheduling-interval", c.Descheduler.Interval.Duration,
+		"how often to look for replicas that are unschedulable in their cluster")
+	fs.DurationVar(&c.Descheduler.UnschedulableThreshold.Duration, "unschedulable-threshold",
+		c.Descheduler.UnschedulableThreshold.Duration,
+		"time a replica may be unschedulable before it is moved to another cluster")
+	fs.Int64Var(&c.Taints.NotReadySeconds, "default-not-ready-toleration-seconds", c.Taints.NotReadySeconds,
+		"tolerationSeconds of the toleration for cluster.karmada.io/not-ready:NoExecute that is added to every policy that does not already have such a toleration")
+	fs.Int64Var(&c.Taints.UnreachableSeconds, "default-unreachable-toleration-seconds", c.Taints.UnreachableSeconds,
+		"tolerationSeconds of the toleration for cluster.karmada.io/unreachable:NoExecute that is added to every policy that does not already have such a toleration")
+	fs.BoolVar(&c.Taints.AllowNoExecutePolicy, "allow-no-execute-taint-policy", c.Taints.AllowNoExecutePolicy,
+		"permit ClusterTaintPolicies with NoExecute taints, which move workloads out of the clusters that match")
+	fs.StringVar(&c.Failover.Cluster, "cluster-failover", c.Failover.Cluster,
+		"which workloads leave lost clusters: Policy (those whose policy has spec.failover.cluster), All, or Off (nothing is evicted, whatever the cause)")
+	fs.Float64Var(&c.Failover.BrakeShare, "failover-brake-share", c.Failover.BrakeShare,
+		"if more than this share of all clusters, and at least two, are lost within five minutes, nothing is evicted from them")
+	fs.IntVar(&c.Failover.EvictionsPerMinute, "failover-evictions-per-minute", c.Failover.EvictionsPerMinute,
+		"the maximum number of evictions of workloads from clusters within a minute")
 	a := &c.Autoscaling
-	fs.DurationVar(&a.Interval.Duration, "horizontal-pod-autoscaler-sync-period", a.Interval.Duration, "the period for syncing the number of replicas of FederatedHPAs")
-	fs.DurationVar(&a.DownscaleStabilization.Duration, "horizontal-pod-autoscaler-downscale-stabilization", a.DownscaleStabilization.Duration, "the period for which the autoscaler looks back and does not scale down below any recommendation it made during that period, where a FederatedHPA does not set its own")
-	fs.Float64Var(&a.Tolerance, "horizontal-pod-autoscaler-tolerance", a.Tolerance, "the minimum change (from 1.0) in the desired-to-actual metrics ratio for the autoscaler to consider scaling")
-	fs.DurationVar(&a.CPUInitializationPeriod.Duration, "horizontal-pod-autoscaler-cpu-initialization-period", a.CPUInitializationPeriod.Duration, "the period after pod start when CPU samples might be skipped")
-	fs.DurationVar(&a.InitialReadinessDelay.Duration, "horizontal-pod-autoscaler-initial-readiness-delay", a.InitialReadinessDelay.Duration, "the period after pod start during which readiness changes are treated as initial readiness")
-	fs.StringVar(&c.SuccessEvents, "success-events", c.SuccessEvents, "which successes are recorded as events, each of which is a write: default (rare ones), all (each step of each object, as Karmada does), none; without a value, all")
+	fs.DurationVar(&a.Interval.Duration, "horizontal-pod-autoscaler-sync-period", a.Interval.Duration,
+		"the period for syncing the number of replicas of FederatedHPAs")
+	fs.DurationVar(&a.DownscaleStabilization.Duration, "horizontal-pod-autoscaler-downscale-stabilization",
+		a.DownscaleStabilization.Duration,
+		"the period for which the autoscaler looks back and does not scale down below any recommendation it made during that period, where a FederatedHPA does not set its own")
+	fs.Float64Var(&a.Tolerance, "horizontal-pod-autoscaler-tolerance", a.Tolerance,
+		"the minimum change (from 1.0) in the desired-to-actual metrics ratio for the autoscaler to consider scaling")
+	fs.DurationVar(&a.CPUInitializationPeriod.Duration, "horizontal-pod-autoscaler-cpu-initialization-period",
+		a.CPUInitializationPeriod.Duration, "the period after pod start when CPU samples might be skipped")
+	fs.DurationVar(&a.InitialReadinessDelay.Duration, "horizontal-pod-autoscaler-initial-readiness-delay",
+		a.InitialReadinessDelay.Duration,
+		"the period after pod start during which readiness changes are treated as initial readiness")
+	fs.StringVar(&c.SuccessEvents, "success-events", c.SuccessEvents,
+		"which successes are recorded as events, each of which is a write: default (rare ones), all (each step of each object, as Karmada does), none; without a value, all")
 	fs.Lookup("success-events").NoOptDefVal = string(commit.SuccessesAll)
 	e := &c.Members.Estimator
-	fs.BoolVar(&e.Enabled, "enable-scheduler-estimator", e.Enabled, "also query the members' scheduler estimators for available replicas; the lowest estimate is used")
-	fs.DurationVar(&e.Timeout.Duration, "scheduler-estimator-timeout", e.Timeout.Duration, "timeout of a request to an estimator")
-	fs.BoolVar(&e.SkipPull, "disable-scheduler-estimator-in-pull-mode", e.SkipPull, "do not query the estimators of clusters in Pull mode")
-	fs.StringVar(&e.ServicePrefix, "scheduler-estimator-service-prefix", e.ServicePrefix, "prefix of the names of the estimators' Services, followed by -CLUSTER")
-	fs.StringVar(&e.ServiceNamespace, "scheduler-estimator-service-namespace", e.ServiceNamespace, "namespace of those Services, in the cluster that the hub runs in")
+	fs.BoolVar(&e.Enabled, "enable-scheduler-estimator", e.Enabled,
+		"also query the members' scheduler estimators for available replicas; the lowest estimate is used")
+	fs.DurationVar(&e.Timeout.Duration, "scheduler-estimator-timeout", e.Timeout.Duration,
+		"timeout of a request to an estimator")
+	fs.BoolVar(&e.SkipPull, "disable-scheduler-estimator-in-pull-mode", e.SkipPull,
+		"do not query the estimators of clusters in Pull mode")
+	fs.StringVar(&e.ServicePrefix, "scheduler-estimator-service-prefix", e.ServicePrefix,
+		"prefix of the names of the estimators' Services, followed by -CLUSTER")
+	fs.StringVar(&e.ServiceNamespace, "scheduler-estimator-service-namespace", e.ServiceNamespace,
+		"namespace of those Services, in the cluster that the hub runs in")
 	fs.IntVar(&e.Port, "scheduler-estimator-port", e.Port, "port of those Services")
-	fs.StringSliceVar(&e.Addresses, "scheduler-estimator-address", e.Addresses, "CLUSTER=HOST:PORT of an estimator elsewhere; * matches every other cluster, and {cluster} is replaced with the name of the cluster")
-	fs.StringVar(&e.CAFile, "scheduler-estimator-ca-file", e.CAFile, "CA of the estimators' certificates; without it, connections are not encrypted")
+	fs.StringSliceVar(&e.Addresses, "scheduler-estimator-address", e.Addresses,
+		"CLUSTER=HOST:PORT of an estimator elsewhere; * matches every other cluster, and {cluster} is replaced with the name of the cluster")
+	fs.StringVar(&e.CAFile, "scheduler-estimator-ca-file", e.CAFile,
+		"CA of the estimators' certificates; without it, connections are not encrypted")
 	fs.StringVar(&e.CertFile, "scheduler-estimator-cert-file", e.CertFile, "client certificate for the estimators")
 	fs.StringVar(&e.KeyFile, "scheduler-estimator-key-file", e.KeyFile, "private key for that certificate")
-	fs.BoolVar(&e.InsecureSkipVerify, "insecure-skip-estimator-verify", e.InsecureSkipVerify, "encrypt connections to estimators without verifying their certificates")
-	fs.BoolVar(&c.ForbidOverwrite, "forbid-overwrite", c.ForbidOverwrite, "do not let users take over objects in members that the hub does not manage: only ClusterPropagationPolicies may set Overwrite; in templates and PropagationPolicies it is treated as Abort")
-	fs.StringVar(&c.KubeconfigOut, "kubeconfig-out", c.KubeconfigOut, "an additional file to merge the admin kubeconfig into")
-	fs.StringVar(&c.Log.File, "log-file", c.Log.File, "log file, - for standard error (default argosy.log in the data folder)")
+	fs.BoolVar(&e.InsecureSkipVerify, "insecure-skip-estimator-verify", e.InsecureSkipVerify,
+		"encrypt connections to estimators without verifying their certificates")
+	fs.BoolVar(&c.ForbidOverwrite, "forbid-overwrite", c.ForbidOverwrite,
+		"do not let users take over objects in members that the hub does not manage: only ClusterPropagationPolicies may set Overwrite; in templates and PropagationPolicies it is treated as Abort")
+	fs.StringVar(&c.KubeconfigOut, "kubeconfig-out", c.KubeconfigOut,
+		"an additional file to merge the admin kubeconfig into")
+	fs.StringVar(&c.Log.File, "log-file", c.Log.File,
+		"log file, - for standard error (default argosy.log in the data folder)")
 	fs.StringVar(&c.Log.Format, "log-format", c.Log.Format, "text or json")
-	fs.IntVarP(&c.Log.Level, "log-level", "v", c.Log.Level, "log verbosity: 0 logs decisions and errors, 2 and higher log more")
+	fs.IntVarP(&c.Log.Level, "log-level", "v", c.Log.Level,
+		"log verbosity: 0 logs decisions and errors, 2 and higher log more")
 }
 
 // Load is the configuration that results from a file, empty for none, under the flags that were given.
@@ -443,7 +507,8 @@ func (c *Config) Load(file string, given *pflag.FlagSet) error {
 // plain keeps the part of a YAML error that is about the file.
 func plain(err error) string {
 	text := err.Error()
-	for _, noise := range []string{"error unmarshaling JSON: ", "error converting YAML to JSON: ", "while decoding JSON: ", "json: ", "Go struct field Config."} {
+	for _, noise := range []string{"error unmarshaling JSON: ", "error converting YAML to JSON: ", "while decoding JSON: ",
+		"json: ", "Go struct field Config."} {
 		text = strings.ReplaceAll(text, noise, "")
 	}
 	return text
@@ -461,9 +526,11 @@ func (c *Config) Validate() error {
 	case c.Log.Format != "text" && c.Log.Format != "json":
 		return fmt.Errorf("log.format %q is neither text nor json: give one with --log-format", c.Log.Format)
 	case c.Members.WorkDeletions < 0:
-		return fmt.Errorf("members.workDeletions %d is negative: give 0 or more with --work-deletions-per-minute", c.Members.WorkDeletions)
+		return fmt.Errorf("members.workDeletions %d is negative: give 0 or more with --work-deletions-per-minute",
+			c.Members.WorkDeletions)
 	case c.Members.StaleStatus != StaleAsNotReady && c.Members.StaleStatus != StaleAsLastReported:
-		return fmt.Errorf("members.staleStatus %q is neither %s nor %s: give one with --stale-status", c.Members.StaleStatus, StaleAsNotReady, StaleAsLastReported)
+		return fmt.Errorf("members.staleStatus %q is neither %s nor %s: give one with --stale-status", c.Members.StaleStatus,
+			StaleAsNotReady, StaleAsLastReported)
 	case c.Taints.NotReadySeconds < 0:
 		return fmt.Errorf("taints.defaultNotReadyTolerationSeconds %d is negative: give 0 or more with --default-not-ready-toleration-seconds", c.Taints.NotReadySeconds)
 	case c.Taints.UnreachableSeconds < 0:
@@ -476,7 +543,8 @@ func (c *Config) Validate() error {
 		return errors.New("etcd has TLS files but no servers: give --etcd-servers")
 	}
 	for _, name := range c.TLSSANs {
-		if wrong := validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*.")); net.ParseIP(name) == nil && len(wrong) > 0 {
+		if wrong := validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*.")); net.ParseIP(name) == nil &&
+			len(wrong) > 0 {
 			return fmt.Errorf("tlsSANs has %q, which is neither a DNS name nor an IP address: correct --tls-san", name)
 		}
 	}
@@ -489,7 +557,8 @@ func (c *Config) Validate() error {
 	for flag, duration := range map[string]metav1.Duration{"cluster-status-update-frequency": c.Members.StatusUpdateFrequency,
 		"cluster-failure-threshold": c.Members.FailureThreshold, "cluster-success-threshold": c.Members.SuccessThreshold,
 		"descheduling-interval": c.Descheduler.Interval, "unschedulable-threshold": c.Descheduler.UnschedulableThreshold,
-		"horizontal-pod-autoscaler-sync-period": c.Autoscaling.Interval, "horizontal-pod-autoscaler-downscale-stabilization": c.Autoscaling.DownscaleStabilization,
+		"horizontal-pod-autoscaler-sync-period":               c.Autoscaling.Interval,
+		"horizontal-pod-autoscaler-downscale-stabilization":   c.Autoscaling.DownscaleStabilization,
 		"horizontal-pod-autoscaler-cpu-initialization-period": c.Autoscaling.CPUInitializationPeriod,
 		"horizontal-pod-autoscaler-initial-readiness-delay":   c.Autoscaling.InitialReadinessDelay} {
 		if duration.Duration < time.Second {
@@ -503,7 +572,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("successEvents %w: correct --success-events", err)
 	}
 	if least := int64(1 << 20); c.Members.AnswerLimit.Value() < least {
-		return fmt.Errorf("members.answerLimit %s is too small: give 1Mi or more with --member-answer-limit", c.Members.AnswerLimit.String())
+		return fmt.Errorf("members.answerLimit %s is too small: give 1Mi or more with --member-answer-limit",
+			c.Members.AnswerLimit.String())
 	}
 	if c.Members.MemoryLimit.Cmp(c.Members.AnswerLimit.Quantity) < 0 {
 		return fmt.Errorf("members.memoryLimit %s is less than members.answerLimit (%s): give more with --member-memory-limit", c.Members.MemoryLimit.String(), c.Members.AnswerLimit.String())
@@ -522,7 +592,8 @@ func (c *Config) Validate() error {
 		return errors.New("scheduler estimator addresses are given, but the estimator is not enabled: give --enable-scheduler-estimator, or remove --scheduler-estimator-address")
 	}
 	for _, server := range c.Etcd.Servers {
-		if u, err := url.Parse(server); err != nil || !slices.Contains([]string{"http", "https", "unix"}, u.Scheme) || u.Host+u.Path == "" {
+		if u, err := url.Parse(server); err != nil || !slices.Contains([]string{"http", "https", "unix"}, u.Scheme) || u.Host+
+			u.Path == "" {
 			return fmt.Errorf("etcd server %q is not a URL such as https://10.0.0.1:2379: correct --etcd-servers", server)
 		}
 	}
@@ -530,14 +601,17 @@ func (c *Config) Validate() error {
 		bare := strings.TrimPrefix(name, "-")
 		switch {
 		case bare != "*" && !slices.Contains(known(), bare):
-			return fmt.Errorf("components contains %q, which is not one of %s: correct --components", bare, strings.Join(known(), ", "))
+			return fmt.Errorf("components contains %q, which is not one of %s: correct --components", bare,
+				strings.Join(known(), ", "))
 		case bare != name && !slices.Contains(optional(), bare):
-			return fmt.Errorf("components leaves out %q, which the hub requires; components that can be left out: %s", bare, strings.Join(optional(), ", "))
+			return fmt.Errorf("components leaves out %q, which the hub requires; components that can be left out: %s", bare,
+				strings.Join(optional(), ", "))
 		}
 	}
 	for _, name := range c.WorkloadKinds {
 		if bare := strings.TrimPrefix(name, "-"); bare != "*" && !slices.Contains(families(), bare) {
-			return fmt.Errorf("workloadKinds contains %q, which is not one of %s: correct --workload-kinds", bare, strings.Join(families(), ", "))
+			return fmt.Errorf("workloadKinds contains %q, which is not one of %s: correct --workload-kinds", bare,
+				strings.Join(families(), ", "))
 		}
 	}
 	if err := c.validateUpkeep(); err != nil {
@@ -546,7 +620,8 @@ func (c *Config) Validate() error {
 	if err := c.KubeAPIServer.validate(admission.Names()); err != nil {
 		return err
 	}
-	for _, path := range append(c.KubeAPIServer.paths(), &c.Encryption.ProviderConfig, &c.DataDir, &c.PKIDir, &c.Backup.Dir, &c.KubeconfigOut, &c.Etcd.CAFile, &c.Etcd.CertFile, &c.Etcd.KeyFile,
+	for _, path := range append(c.KubeAPIServer.paths(), &c.Encryption.ProviderConfig, &c.DataDir, &c.PKIDir,
+		&c.Backup.Dir, &c.KubeconfigOut, &c.Etcd.CAFile, &c.Etcd.CertFile, &c.Etcd.KeyFile,
 		&c.Members.Estimator.CAFile, &c.Members.Estimator.CertFile, &c.Members.Estimator.KeyFile) {
 		if *path == "" {
 			continue
@@ -568,8 +643,8 @@ func (c *Config) runs(name string) bool {
 // defines says whether the configuration wants a family of workload kinds.
 func (c *Config) defines(family string) bool { return chosen(c.WorkloadKinds, family) }
 
-// chosen says whether a list of names, "*" for all and "-NAME" for all but one, means this one. A list that only leaves out means
-// all the others: who writes -argo does not mean to go without OpenKruise.
+// chosen says whether a list of names, "*" for all and "-NAME" for all but one, means this one. A list that only leaves
+// out means all the others: who writes -argo does not mean to go without OpenKruise.
 func chosen(list []string, name string) bool {
 	if slices.Contains(list, "-"+name) {
 		return false
@@ -594,8 +669,8 @@ func (c *Config) logFile() string {
 	return c.Log.File
 }
 
-// Changes is c as a file would say it that leaves out what is as by default, but for where the hub is. Defaults of later versions then
-// hold for its hub.
+// Changes is c as a file would say it that leaves out what is as by default, but for where the hub is. Defaults of
+// later versions then hold for its hub.
 func (c *Config) Changes() (string, error) {
 	var all [2]map[string]any
 	defaults := DefaultConfig()
@@ -637,7 +712,8 @@ func difference(have, base map[string]any) map[string]any {
 	return changed
 }
 
-// Folders are those outside of the data folder that a hub of c writes to: own are the hub's alone, others may hold more than that.
+// Folders are those outside of the data folder that a hub of c writes to: own are the hub's alone, others may hold more
+// than that.
 func (c *Config) Folders() (own, others []string) {
 	inside := func(path string) bool {
 		rel, err := filepath.Rel(c.DataDir, path)
@@ -649,7 +725,8 @@ func (c *Config) Folders() (own, others []string) {
 		}
 	}
 	for _, file := range []string{c.Log.File, c.KubeAPIServer.Audit.LogFile, c.KubeconfigOut} {
-		if dir := filepath.Dir(file); file != "" && file != "-" && !inside(file) && !slices.Contains(own, dir) && !slices.Contains(others, dir) {
+		if dir := filepath.Dir(file); file != "" && file != "-" && !inside(file) && !slices.Contains(own, dir) &&
+			!slices.Contains(others, dir) {
 			others = append(others, dir)
 		}
 	}
@@ -659,8 +736,10 @@ func (c *Config) Folders() (own, others []string) {
 // Reads are the files that a hub of c reads and that others write, such as certificates of one's own.
 func (c *Config) Reads() []string {
 	k := c.KubeAPIServer
-	all := []string{c.Etcd.CAFile, c.Etcd.CertFile, c.Etcd.KeyFile, c.Encryption.ProviderConfig, c.Members.Estimator.CAFile, c.Members.Estimator.CertFile, c.Members.Estimator.KeyFile,
-		k.ClientCAFile, k.TLSCertFile, k.TLSPrivateKeyFile, k.Audit.PolicyFile, k.AuthenticationConfig, k.AuthorizationConfig, k.OIDC.CAFile}
+	all := []string{c.Etcd.CAFile, c.Etcd.CertFile, c.Etcd.KeyFile, c.Encryption.ProviderConfig,
+		c.Members.Estimator.CAFile, c.Members.Estimator.CertFile, c.Members.Estimator.KeyFile,
+		k.ClientCAFile, k.TLSCertFile, k.TLSPrivateKeyFile, k.Audit.PolicyFile, k.AuthenticationConfig, k.AuthorizationConfig,
+		k.OIDC.CAFile}
 	for _, pair := range k.TLSSNICertKeys {
 		certFile, keyFile := sniFiles(pair)
 		all = append(all, certFile, keyFile)

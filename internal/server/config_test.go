@@ -28,7 +28,8 @@ func TestAListOfNamesSaysWhatIsLeftOutAndWhatIsTaken(t *testing.T) {
 		{nil, false, false},
 	} {
 		config := &Config{WorkloadKinds: c.list}
-		if openkruise, argo := config.defines("openkruise"), config.defines("argo"); openkruise != c.openkruise || argo != c.argo {
+		if openkruise, argo := config.defines("openkruise"), config.defines("argo"); openkruise != c.openkruise ||
+			argo != c.argo {
 			t.Errorf("%q: openkruise %v and argo %v, want %v and %v", c.list, openkruise, argo, c.openkruise, c.argo)
 		}
 	}
@@ -41,7 +42,8 @@ func TestRequestsIntoMembersAreBoundedSoThatSeveralUsersFit(t *testing.T) {
 	}
 	for _, few := range []int{-1, 0, 99} {
 		c.Members.ProxyRequests = few
-		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "give 100 or more with --member-proxy-requests") {
+		if err := c.Validate(); err == nil ||
+			!strings.Contains(err.Error(), "give 100 or more with --member-proxy-requests") {
 			t.Errorf("%d: %v", few, err)
 		}
 	}
@@ -95,9 +97,11 @@ func TestAFileOfWhatIsChangedReadsBackAsTheSameConfiguration(t *testing.T) {
 func TestFoldersOutsideOfTheDataFolderAreTheHubsAloneOrNot(t *testing.T) {
 	c := DefaultConfig()
 	c.DataDir, c.PKIDir, c.Backup.Dir = "/var/lib/argosy", "/var/lib/argosy/pki", "/mnt/backups"
-	c.Log.File, c.KubeAPIServer.Audit.LogFile, c.KubeconfigOut = "-", "/var/log/argosy/audit.log", "/var/lib/argosy-2/kubeconfig"
+	c.Log.File, c.KubeAPIServer.Audit.LogFile, c.KubeconfigOut = "-", "/var/log/argosy/audit.log",
+		"/var/lib/argosy-2/kubeconfig"
 	own, others := c.Folders()
-	if !reflect.DeepEqual(own, []string{"/mnt/backups"}) || !reflect.DeepEqual(others, []string{"/var/log/argosy", "/var/lib/argosy-2"}) {
+	if !reflect.DeepEqual(own, []string{"/mnt/backups"}) ||
+		!reflect.DeepEqual(others, []string{"/var/log/argosy", "/var/lib/argosy-2"}) {
 		t.Errorf("own %v, others %v", own, others)
 	}
 }
@@ -133,7 +137,8 @@ func TestOnlyTheDataFolderOfAHubThatDoesNotRunIsPurged(t *testing.T) {
 
 func TestFailoverSettingsDecideWhatIsEvicted(t *testing.T) {
 	c := DefaultConfig()
-	for value, want := range map[string][2]bool{FailoverByPolicy: {}, FailoverOfAll: {true, false}, FailoverOff: {false, true}} {
+	for value, want := range map[string][2]bool{FailoverByPolicy: {}, FailoverOfAll: {true, false},
+		FailoverOff: {false, true}} {
 		c.Failover.Cluster = value
 		if err := c.Validate(); err != nil {
 			t.Errorf("%s: %v", value, err)

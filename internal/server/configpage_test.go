@@ -69,7 +69,8 @@ func configRows(t *testing.T) []string {
 			t.Errorf("no flag sets %s", path)
 			return
 		}
-		rows = append(rows, fmt.Sprintf("| `%s` | `--%s` | %s | %s |", path, flag.Name, text, strings.ReplaceAll(flag.Usage, "|", `\|`)))
+		rows = append(rows, fmt.Sprintf("| `%s` | `--%s` | %s | %s |", path, flag.Name, text,
+			strings.ReplaceAll(flag.Usage, "|", `\|`)))
 	}
 	walk(reflect.ValueOf(&c).Elem(), "")
 	return rows
@@ -80,7 +81,9 @@ func TestThePageOfTheConfigurationHasEveryFieldWithItsDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	have := slices.DeleteFunc(strings.Split(string(page), "\n"), func(line string) bool { return !strings.HasPrefix(line, "| `") })
+	have := slices.DeleteFunc(strings.Split(string(page), "\n"), func(line string) bool {
+		return !strings.HasPrefix(line, "| `")
+	})
 	want := configRows(t)
 	if len(want) < 50 {
 		t.Errorf("there are %d fields", len(want))

@@ -27,8 +27,8 @@ import (
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 )
 
-// installedAnnotation marks definitions of workload kinds that the hub installed, and keeps as they should be. One that somebody
-// brings, such as a newer OpenKruise's, has no such mark, and a mark can be taken off.
+// installedAnnotation marks definitions of workload kinds that the hub installed, and keeps as they should be. One that
+// somebody brings, such as a newer OpenKruise's, has no such mark, and a mark can be taken off.
 const installedAnnotation = "argosy.io/installed"
 
 // nudgedAnnotation changes where a definition has to change for the server to look at it again.
@@ -97,8 +97,8 @@ func installCRDs(ctx context.Context, config *rest.Config) error {
 	return waitServed(ctx, client.Discovery(), want)
 }
 
-// installWorkloadCRDs makes the server serve workload kinds. Definitions of kinds that are no longer wanted stay, since objects
-// would go with them; and one that somebody brought, from a newer OpenKruise for example, is theirs.
+// installWorkloadCRDs makes the server serve workload kinds. Definitions of kinds that are no longer wanted stay, since
+// objects would go with them; and one that somebody brought, from a newer OpenKruise for example, is theirs.
 func installWorkloadCRDs(ctx context.Context, config *rest.Config, wanted func(family string) bool) error {
 	client, have, err := definitions(ctx, config)
 	if err != nil {
@@ -117,8 +117,8 @@ func installWorkloadCRDs(ctx context.Context, config *rest.Config, wanted func(f
 	return installAll(ctx, client, have, want, 1)
 }
 
-// runDefinitions puts definitions back that somebody deletes, until ctx ends. One that is changed stays so until the next start: two
-// hubs of different versions that share a store would fight over it.
+// runDefinitions puts definitions back that somebody deletes, until ctx ends. One that is changed stays so until the
+// next start: two hubs of different versions that share a store would fight over it.
 func (h *Hub) runDefinitions(ctx context.Context) error {
 	client, err := metadata.NewForConfig(h.Config())
 	if err != nil {
@@ -131,7 +131,8 @@ func (h *Hub) runDefinitions(ctx context.Context) error {
 		default:
 		}
 	}
-	informer := metadatainformer.NewFilteredMetadataInformer(client, apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"),
+	informer := metadatainformer.NewFilteredMetadataInformer(client,
+		apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"),
 		metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
 	// Another field than the name and whether it is there is of no use here.
 	_ = informer.SetTransform(func(obj any) (any, error) {
@@ -174,7 +175,9 @@ func restoreCRDs(ctx context.Context, config *rest.Config, wanted func(family st
 		return err
 	}
 	missing := func(all []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
-		return slices.DeleteFunc(all, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return have[crd.Name] != nil })
+		return slices.DeleteFunc(all, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+			return have[crd.Name] != nil
+		})
 	}
 	if own = missing(own); len(own) > 0 {
 		for _, crd := range own {
@@ -199,7 +202,8 @@ func restoreCRDs(ctx context.Context, config *rest.Config, wanted func(family st
 }
 
 // definitions are those that the server has, by name, and the client to change them with.
-func definitions(ctx context.Context, config *rest.Config) (apiextensions.Interface, map[string]*apiextensionsv1.CustomResourceDefinition, error) {
+func definitions(ctx context.Context,
+	config *rest.Config) (apiextensions.Interface, map[string]*apiextensionsv1.CustomResourceDefinition, error) {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create a client for definitions: %w", err)
@@ -216,7 +220,8 @@ func definitions(ctx context.Context, config *rest.Config) (apiextensions.Interf
 }
 
 // installAll installs what is not there as it should be, so many at once, and returns when all are established.
-func installAll(ctx context.Context, client apiextensions.Interface, have map[string]*apiextensionsv1.CustomResourceDefinition,
+func installAll(ctx context.Context, client apiextensions.Interface,
+	have map[string]*apiextensionsv1.CustomResourceDefinition,
 	want []*apiextensionsv1.CustomResourceDefinition, atOnce int) error {
 	definitions := client.ApiextensionsV1().CustomResourceDefinitions()
 	var changed errgroup.Group
@@ -240,30 +245,32 @@ func installAll(ctx context.Context, client apiextensions.Interface, have map[st
 	return changed.Wait()
 }
 
-// waitServed returns when the server lists every version that is to be served of the definitions: what is established, or was at
-// the last start, is listed a moment later, and a client that looks before takes the kind for unknown.
-func waitServed(ctx context.Context, server discovery.DiscoveryInterface, crds []*apiextensionsv1.CustomResourceDefinition) error {
+// waitServed returns when the server lists every version that is to be served of the definitions: what is established,
+// or was at the last start, is listed a moment later, and a client that looks before takes the kind for unknown.
+func waitServed(ctx context.Context, server discovery.DiscoveryInterface,
+	crds []*apiextensionsv1.CustomResourceDefinition) error {
 	var missing string
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, establishTimeout, true, func(context.Context) (bool, error) {
-		// An error may be of one group alone; what is listed counts.
-		_, lists, err := server.ServerGroupsAndResources()
-		listed := map[string]bool{}
-		for _, list := range lists {
-			for _, r := range list.APIResources {
-				listed[list.GroupVersion+"/"+r.Name] = true
-			}
-		}
-		for _, crd := range crds {
-			for _, version := range crd.Spec.Versions {
-				name := crd.Spec.Group + "/" + version.Name + "/" + crd.Spec.Names.Plural
-				if version.Served && !listed[name] {
-					missing = fmt.Sprintf("cannot list %s: %v", name, err)
-					return false, nil
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, establishTimeout, true,
+		func(context.Context) (bool, error) {
+			// An error may be of one group alone; what is listed counts.
+			_, lists, err := server.ServerGroupsAndResources()
+			listed := map[string]bool{}
+			for _, list := range lists {
+				for _, r := range list.APIResources {
+					listed[list.GroupVersion+"/"+r.Name] = true
 				}
 			}
-		}
-		return true, nil
-	})
+			for _, crd := range crds {
+				for _, version := range crd.Spec.Versions {
+					name := crd.Spec.Group + "/" + version.Name + "/" + crd.Spec.Names.Plural
+					if version.Served && !listed[name] {
+						missing = fmt.Sprintf("cannot list %s: %v", name, err)
+						return false, nil
+					}
+				}
+			}
+			return true, nil
+		})
 	if err != nil {
 		return fmt.Errorf("wait for the definitions to be served: %w: %s", err, missing)
 	}
@@ -271,7 +278,8 @@ func waitServed(ctx context.Context, server discovery.DiscoveryInterface, crds [
 }
 
 // install makes crd what the server has; current is what it has, nil for nothing.
-func install(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface, current, crd *apiextensionsv1.CustomResourceDefinition) error {
+func install(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface, current,
+	crd *apiextensionsv1.CustomResourceDefinition) error {
 	if current == nil {
 		crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 		_, err := definitions.Create(ctx, crd, metav1.CreateOptions{})
@@ -282,7 +290,8 @@ func install(ctx context.Context, definitions apiextensionsclient.CustomResource
 	}
 	current = current.DeepCopy()
 	if upToDate(current, crd) {
-		// A stop came between creation and its being served. The server looks at a definition again when it changes, and not when it starts.
+		// A stop came between creation and its being served. The server looks at a definition again when it changes, and not
+		// when it starts.
 		metav1.SetMetaDataAnnotation(&current.ObjectMeta, nudgedAnnotation, current.ResourceVersion)
 	}
 	current.Spec = crd.Spec
@@ -321,7 +330,8 @@ func contains(have, want map[string]string) bool {
 	return true
 }
 
-func waitEstablished(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface, name string) error {
+func waitEstablished(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface,
+	name string) error {
 	ctx, cancel := context.WithTimeout(ctx, establishTimeout)
 	defer cancel()
 	_, err := apiserver.AwaitEstablished(ctx, definitions, name)

@@ -40,7 +40,8 @@ func claim(dir string) (release func(), err error) {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("data folder %s is in use by another argosy: stop that one, or choose another folder with --data-dir", dir)
 		}
-		return nil, fmt.Errorf("data folder %s cannot be locked (%w): choose one on a local file system with --data-dir", dir, err)
+		return nil, fmt.Errorf("data folder %s cannot be locked (%w): choose one on a local file system with --data-dir", dir,
+			err)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil { // it holds keys
 		f.Close()
@@ -52,8 +53,9 @@ func claim(dir string) (release func(), err error) {
 // effectiveUser is who this process acts as.
 var effectiveUser = os.Geteuid
 
-// ownedByCaller refuses to write into a folder of another user, such as root into that of an installed hub: the hub could not read its
-// keys and its store any more. A folder of root that others may write, such as the root of a volume, is nobody's in particular.
+// ownedByCaller refuses to write into a folder of another user, such as root into that of an installed hub: the hub
+// could not read its keys and its store any more. A folder of root that others may write, such as the root of a volume,
+// is nobody's in particular.
 func ownedByCaller(dirs ...string) error {
 	for _, dir := range dirs {
 		info, err := os.Stat(dir)
@@ -73,7 +75,8 @@ func ownedByCaller(dirs ...string) error {
 	return nil
 }
 
-// Purge deletes the data folder of a hub that does not run, with its store and keys, and no other folder. One that is not there is gone.
+// Purge deletes the data folder of a hub that does not run, with its store and keys, and no other folder. One that is
+// not there is gone.
 func Purge(dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil

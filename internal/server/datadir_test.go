@@ -33,7 +33,8 @@ func TestWhoDoesNotOwnAFolderWritesNothingThere(t *testing.T) {
 		"restore":                 func() error { _, err := Restore(c, "hub.tar.gz", false); return err },
 		"backup and defrag":       func() error { _, _, err := c.open(context.Background()); return err },
 	} {
-		if err := run(); err == nil || !strings.Contains(err.Error(), "belongs to the user") || !strings.Contains(err.Error(), "sudo -u") {
+		if err := run(); err == nil || !strings.Contains(err.Error(), "belongs to the user") ||
+			!strings.Contains(err.Error(), "sudo -u") {
 			t.Errorf("%s by another user says %v", verb, err)
 		}
 	}

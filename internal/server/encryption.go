@@ -29,14 +29,16 @@ import (
 type EncryptionConfig struct {
 	// Enabled encrypts it with keys of the hub's.
 	Enabled bool `json:"enabled"`
-	// ProviderConfig is a file with an EncryptionConfiguration of Kubernetes, which then says alone what is encrypted and how: with a
-	// KMS, say. What the hub encrypted before is still read.
+	// ProviderConfig is a file with an EncryptionConfiguration of Kubernetes, which then says alone what is encrypted and
+	// how: with a KMS, say. What the hub encrypted before is still read.
 	ProviderConfig string `json:"providerConfig,omitempty"`
 }
 
 func (c *EncryptionConfig) bindFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&c.Enabled, "encrypt-secrets", c.Enabled, "encrypt Secrets, and the objects that carry them to members, at rest; if false, encrypted values are rewritten unencrypted")
-	fs.StringVar(&c.ProviderConfig, "encryption-provider-config", c.ProviderConfig, "file with an EncryptionConfiguration of Kubernetes, such as for KMS v2, instead of the hub's own keys")
+	fs.BoolVar(&c.Enabled, "encrypt-secrets", c.Enabled,
+		"encrypt Secrets, and the objects that carry them to members, at rest; if false, encrypted values are rewritten unencrypted")
+	fs.StringVar(&c.ProviderConfig, "encryption-provider-config", c.ProviderConfig,
+		"file with an EncryptionConfiguration of Kubernetes, such as for KMS v2, instead of the hub's own keys")
 }
 
 // checkFile says what is wrong with the provider configuration that the API server would not say.
@@ -58,7 +60,8 @@ func (c *EncryptionConfig) checkFile() error {
 		return fmt.Errorf("%s is not YAML (%s): correct --encryption-provider-config", c.ProviderConfig, plain(err))
 	}
 	if config.Kind != "EncryptionConfiguration" {
-		return fmt.Errorf("%s is of kind %q, not EncryptionConfiguration: correct --encryption-provider-config", c.ProviderConfig, config.Kind)
+		return fmt.Errorf("%s is of kind %q, not EncryptionConfiguration: correct --encryption-provider-config",
+			c.ProviderConfig, config.Kind)
 	}
 	for _, secret := range secret {
 		covered := false
@@ -74,8 +77,8 @@ func (c *EncryptionConfig) checkFile() error {
 	return nil
 }
 
-// secret are the resources that hold what is secret: Secrets, what carries them to members or into namespaces, what users write into
-// both, and Clusters, whose proxies have passwords in URLs and headers.
+// secret are the resources that hold what is secret: Secrets, what carries them to members or into namespaces, what
+// users write into both, and Clusters, whose proxies have passwords in URLs and headers.
 var secret = []schema.GroupResource{
 	{Resource: "secrets"},
 	{Group: "work.karmada.io", Resource: "works"},
@@ -135,12 +138,14 @@ func (h *Hub) startEncryption(ctx context.Context) (func(), error) {
 	for i, r := range secret {
 		prefixes[i] = storedAt(r)
 	}
-	ring, err := keyring.Open(ctx, keyring.Options{Client: client, MasterFile: MasterKeyFile(h.config.pkiDir()), Prefixes: prefixes, Plain: !h.config.Encryption.Enabled})
+	ring, err := keyring.Open(ctx, keyring.Options{Client: client, MasterFile: MasterKeyFile(h.config.pkiDir()),
+		Prefixes: prefixes, Plain: !h.config.Encryption.Enabled})
 	if err != nil {
 		_ = client.Close()
 		return nil, err
 	}
-	h.encryption = &encryption{ring: ring, own: h.config.Encryption.ProviderConfig != "", transformers: map[schema.GroupResource]value.Transformer{}}
+	h.encryption = &encryption{ring: ring, own: h.config.Encryption.ProviderConfig != "",
+		transformers: map[schema.GroupResource]value.Transformer{}}
 	following, stop := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
 	if h.elects() {
@@ -213,12 +218,12 @@ func (h *Hub) mode() string {
 // way is mode, and what it is for: a hub that finds more resources secret than the one before rewrites those, too.
 func (h *Hub) way() string { return h.mode() + " " + secretNames() }
 
-// retryEncryption is how long after each failure in a row what holds secrets is rewritten again: another hub that changed the keys at the
-// same moment costs a second, a store that is away no more than a look a minute.
+// retryEncryption is how long after each failure in a row what holds secrets is rewritten again: another hub that
+// changed the keys at the same moment costs a second, a store that is away no more than a look a minute.
 var retryEncryption = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 10, Cap: time.Minute}
 
-// runEncryption rewrites, on one replica at a time, what is not kept as it would be written now, and carries out rotations that
-// were begun on any.
+// runEncryption rewrites, on one replica at a time, what is not kept as it would be written now, and carries out
+// rotations that were begun on any.
 func (h *Hub) runEncryption(ctx context.Context) error {
 	e, ready, retry := h.encryption, time.Time{}, retryEncryption
 	if e == nil { // a part of a hub, in a test
@@ -277,8 +282,8 @@ func (h *Hub) rewriteSecrets(ctx context.Context) error {
 	return e.ring.Forget(ctx)
 }
 
-// EncryptionPath answers GET with an EncryptionStatus. POST begins a rotation of the key, with ?master of the master key too, or with
-// ?rewrite that everything is rewritten that is not kept as it would be written now.
+// EncryptionPath answers GET with an EncryptionStatus. POST begins a rotation of the key, with ?master of the master
+// key too, or with ?rewrite that everything is rewritten that is not kept as it would be written now.
 const EncryptionPath = "/argosy/encryption"
 
 // EncryptionStatus is how the store is encrypted.
@@ -290,7 +295,8 @@ type EncryptionStatus struct {
 	// Rotating and Rewriting are changes that began and have not ended, on whichever replica.
 	Rotating  bool `json:"rotating,omitempty"`
 	Rewriting bool `json:"rewriting,omitempty"`
-	// Values there are, of which Stale are not encrypted as they would be if they were written now: in plain, or with an older key.
+	// Values there are, of which Stale are not encrypted as they would be if they were written now: in plain, or with an
+	// older key.
 	Values     int `json:"values"`
 	Stale      int `json:"stale"`
 	Unreadable int `json:"unreadable"`
@@ -317,7 +323,9 @@ func (h *Hub) serveEncryption(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		s := EncryptionStatus{Behind: behind, OldMasterKeys: keyring.OldMasterKeys(MasterKeyFile(h.config.pkiDir())), By: h.mode(), Keys: e.ring.Keys(), Rotating: e.ring.Rotating(), Rewriting: !e.ring.Rewritten(), Values: count.Total, Stale: count.Stale, Unreadable: count.Unreadable}
+		s := EncryptionStatus{Behind: behind, OldMasterKeys: keyring.OldMasterKeys(MasterKeyFile(h.config.pkiDir())),
+			By: h.mode(), Keys: e.ring.Keys(), Rotating: e.ring.Rotating(), Rewriting: !e.ring.Rewritten(), Values: count.Total,
+			Stale: count.Stale, Unreadable: count.Unreadable}
 		for _, r := range secret {
 			s.Resources = append(s.Resources, r.String())
 		}
@@ -343,12 +351,13 @@ func (h *Hub) serveEncryption(w http.ResponseWriter, r *http.Request) {
 		}
 		w.WriteHeader(http.StatusAccepted)
 	default:
-		http.Error(w, "GET returns the encryption status of the store, POST starts a key rotation", http.StatusMethodNotAllowed)
+		http.Error(w, "GET returns the encryption status of the store, POST starts a key rotation",
+			http.StatusMethodNotAllowed)
 	}
 }
 
-// beginRotation adds a key, and a new master key to seal it if asked, which any replica may do. The one that runs the loops sees it, and
-// goes on.
+// beginRotation adds a key, and a new master key to seal it if asked, which any replica may do. The one that runs the
+// loops sees it, and goes on.
 func (h *Hub) beginRotation(ctx context.Context, master bool) error {
 	switch {
 	case h.encryption.own:

@@ -84,7 +84,8 @@ func TestWhatHoldsSecretsForRolesIsEncrypted(t *testing.T) {
 	}
 }
 
-// keepSecrets writes a Secret, a member's token, a Work that carries the Secret, and a Cluster whose proxy has a password.
+// keepSecrets writes a Secret, a member's token, a Work that carries the Secret, and a Cluster whose proxy has a
+// password.
 func keepSecrets(t *testing.T, h *Hub) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(h.Config())
@@ -92,8 +93,10 @@ func keepSecrets(t *testing.T, h *Hub) {
 		t.Fatal(err)
 	}
 	for _, s := range []*corev1.Secret{
-		{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}, Data: map[string][]byte{"password": []byte(password)}},
-		{ObjectMeta: metav1.ObjectMeta{Namespace: clusterNamespace, Name: "m1"}, Data: map[string][]byte{"token": []byte(memberToken)}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"},
+			Data: map[string][]byte{"password": []byte(password)}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: clusterNamespace, Name: "m1"},
+			Data: map[string][]byte{"token": []byte(memberToken)}},
 	} {
 		if _, err := client.CoreV1().Secrets(s.Namespace).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -104,19 +107,23 @@ func keepSecrets(t *testing.T, h *Hub) {
 		t.Fatal(err)
 	}
 	work := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "work.karmada.io/v1alpha1", "kind": "Work", "metadata": map[string]any{"namespace": "default", "name": "w"},
+		"apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
+		"metadata": map[string]any{"namespace": "default", "name": "w"},
 		"spec": map[string]any{"workload": map[string]any{"manifests": []any{map[string]any{
 			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "shop", "namespace": "default"},
 			"data": map[string]any{"password": base64.StdEncoding.EncodeToString([]byte(password))}}}}},
 	}}
-	if _, err := d.Resource(workv1alpha1.Resource("works").WithVersion("v1alpha1")).Namespace("default").Create(t.Context(), work, metav1.CreateOptions{}); err != nil {
+	if _, err := d.Resource(workv1alpha1.Resource("works").WithVersion("v1alpha1")).Namespace("default").Create(
+		t.Context(), work, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	cluster := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": map[string]any{"name": "m1"},
-		"spec": map[string]any{"syncMode": "Push", "proxyURL": "http://hub:" + password + "@proxy.invalid", "proxyHeader": map[string]any{"Proxy-Authorization": proxyHeader}},
+		"spec": map[string]any{"syncMode": "Push", "proxyURL": "http://hub:" + password + "@proxy.invalid",
+			"proxyHeader": map[string]any{"Proxy-Authorization": proxyHeader}},
 	}}
-	if _, err := d.Resource(clusterv1alpha1.GroupVersion.WithResource("clusters")).Create(t.Context(), cluster, metav1.CreateOptions{}); err != nil {
+	if _, err := d.Resource(clusterv1alpha1.GroupVersion.WithResource("clusters")).Create(t.Context(), cluster,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -135,7 +142,8 @@ func readsSecrets(ctx context.Context, h *Hub) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.Resource(workv1alpha1.Resource("works").WithVersion("v1alpha1")).Namespace("default").Get(ctx, "w", metav1.GetOptions{}); err != nil {
+	if _, err := d.Resource(workv1alpha1.Resource("works").WithVersion("v1alpha1")).Namespace("default").Get(ctx, "w",
+		metav1.GetOptions{}); err != nil {
 		return err
 	}
 	_, err = d.Resource(clusterv1alpha1.GroupVersion.WithResource("clusters")).Get(ctx, "m1", metav1.GetOptions{})
@@ -176,7 +184,8 @@ func rotateKey(t *testing.T, h *Hub, what ...string) {
 	}
 	kit.Eventually(t, "a new key alone", func() string {
 		s := encryptionStatus(t, h)
-		if s.Rotating || s.Rewriting || len(s.Keys) != 1 || s.Keys[0].Name == before.Keys[0].Name || s.Stale+s.Unreadable > 0 {
+		if s.Rotating || s.Rewriting || len(s.Keys) != 1 || s.Keys[0].Name == before.Keys[0].Name || s.Stale+
+			s.Unreadable > 0 {
 			return fmt.Sprintf("%+v", s)
 		}
 		return ""
@@ -229,7 +238,8 @@ func TestNoFileOfTheStoreHasASecretInPlain(t *testing.T) {
 		t.Fatal(err)
 	}
 	rotateKey(t, h, "master")
-	kit.Eventually(t, "the old master key is kept beside the new one", func() string { // last of all, when the old key is dropped
+	// last of all, when the old key is dropped
+	kit.Eventually(t, "the old master key is kept beside the new one", func() string {
 		if s := encryptionStatus(t, h); len(s.OldMasterKeys) != 1 {
 			return fmt.Sprintf("%+v", s)
 		}
@@ -251,8 +261,11 @@ func TestNoFileOfTheStoreHasASecretInPlain(t *testing.T) {
 	t.Run("only who may do anything rotates, or asks", func(t *testing.T) {
 		_, config := adminClient(t, AdminKubeconfig(c.DataDir))
 		admin := kubernetes.NewForConfigOrDie(config)
-		if _, err := admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "eve"},
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"}, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "eve"}}}, metav1.CreateOptions{}); err != nil {
+		if _, err := admin.RbacV1().ClusterRoleBindings().Create(t.Context(),
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "eve"},
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"},
+				Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "eve"}}},
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		eve := rest.CopyConfig(config)
@@ -287,7 +300,8 @@ func TestNoFileOfTheStoreHasASecretInPlain(t *testing.T) {
 			broken.Stop()
 			t.Fatalf("a hub whose key %s starts", what)
 		}
-		if !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), master) || strings.Contains(err.Error(), "\n") {
+		if !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), master) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("want %q of %s, got %v", what, master, err)
 		}
 	}
@@ -300,7 +314,8 @@ func TestNoFileOfTheStoreHasASecretInPlain(t *testing.T) {
 	}
 }
 
-// A store from before, or one that was kept in plain for a while, is rewritten, and its database forgets what was there.
+// A store from before, or one that was kept in plain for a while, is rewritten, and its database forgets what was
+// there.
 func TestSecretsThatWereKeptInPlainAreEncrypted(t *testing.T) {
 	kit.Long(t)
 	c := testConfig(t)
@@ -404,13 +419,17 @@ resources:
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if got, err := client.Get(t.Context(), "/registry/secrets/default/shop"); err != nil || len(got.Kvs) != 1 || !bytes.HasPrefix(got.Kvs[0].Value, []byte("k8s:enc:secretbox:v1:mine:")) {
+	if got, err := client.Get(t.Context(), "/registry/secrets/default/shop"); err != nil || len(got.Kvs) != 1 ||
+		!bytes.HasPrefix(got.Kvs[0].Value, []byte("k8s:enc:secretbox:v1:mine:")) {
 		t.Errorf("the Secret is kept as %v, %v", got, err)
 	}
-	if got, err := client.Get(t.Context(), "/registry/work.karmada.io/works/default/w"); err != nil || len(got.Kvs) != 1 || !bytes.HasPrefix(got.Kvs[0].Value, []byte("k8s:enc:secretbox:v1:mine:")) {
+	if got, err := client.Get(t.Context(), "/registry/work.karmada.io/works/default/w"); err != nil || len(got.Kvs) != 1 ||
+		!bytes.HasPrefix(got.Kvs[0].Value, []byte("k8s:enc:secretbox:v1:mine:")) {
 		t.Errorf("the Work is kept as %v, %v", got, err)
 	}
-	if _, err := kubernetes.NewForConfigOrDie(h.Config()).RESTClient().Post().AbsPath(EncryptionPath).DoRaw(t.Context()); !apierrors.IsAlreadyExists(err) { // which a 409 to a POST is to clients
+	// which a 409 to a POST is to clients
+	if _, err := kubernetes.NewForConfigOrDie(h.Config()).RESTClient().Post().AbsPath(EncryptionPath).DoRaw(
+		t.Context()); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("a rotation of keys that are not the hub's gives %v", err)
 	}
 }
@@ -430,7 +449,8 @@ func TestHubsOnOneStoreRotateTogether(t *testing.T) {
 	keepSecrets(t, h)
 	other := &Hub{config: a, encryption: nil}
 	other.config.DataDir = t.TempDir()
-	if err := os.CopyFS(filepath.Join(other.config.DataDir, "pki"), os.DirFS(filepath.Join(a.DataDir, "pki"))); err != nil {
+	if err := os.CopyFS(filepath.Join(other.config.DataDir, "pki"),
+		os.DirFS(filepath.Join(a.DataDir, "pki"))); err != nil {
 		t.Fatal(err)
 	}
 	stop, err := other.startEncryption(t.Context())
@@ -443,7 +463,8 @@ func TestHubsOnOneStoreRotateTogether(t *testing.T) {
 	}
 	stranger := &Hub{config: a}
 	stranger.config.DataDir = t.TempDir()
-	if _, err := stranger.startEncryption(t.Context()); err == nil || !strings.Contains(err.Error(), "copy it from another hub that uses this store") {
+	if _, err := stranger.startEncryption(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "copy it from another hub that uses this store") {
 		t.Errorf("a hub without a copy of the pki folder gets %v", err)
 	}
 	if _, err := os.Stat(MasterKeyFile(filepath.Join(stranger.config.DataDir, "pki"))); err == nil {
@@ -452,11 +473,13 @@ func TestHubsOnOneStoreRotateTogether(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	reading := make(chan error, 1)
-	go func() { // both read and write all the while, fewer Secrets than one page, so that a slow machine reads no more than a fast one
+	// both read and write all the while, fewer Secrets than one page, so that a slow machine reads no more than a fast one
+	go func() {
 		defer close(reading)
 		secrets := kubernetes.NewForConfigOrDie(h.Config()).CoreV1().Secrets("default")
 		for i := 0; ctx.Err() == nil; i++ {
-			s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("s%d", i%50)}, Data: map[string][]byte{"password": fmt.Append(nil, password, i)}}
+			s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("s%d", i%50)},
+				Data: map[string][]byte{"password": fmt.Append(nil, password, i)}}
 			_, err := secrets.Update(ctx, s, metav1.UpdateOptions{})
 			if apierrors.IsNotFound(err) {
 				_, err = secrets.Create(ctx, s, metav1.CreateOptions{})
@@ -465,7 +488,8 @@ func TestHubsOnOneStoreRotateTogether(t *testing.T) {
 				reading <- err
 				return
 			}
-			if n, err := other.encryption.ring.Look(ctx, other.encryption.targets()); ctx.Err() == nil && (err != nil || n.Unreadable > 0) {
+			if n, err := other.encryption.ring.Look(ctx, other.encryption.targets()); ctx.Err() == nil &&
+				(err != nil || n.Unreadable > 0) {
 				reading <- fmt.Errorf("the other hub finds %+v, %v", n, err)
 				return
 			}
@@ -493,7 +517,8 @@ func TestHubsOnOneStoreRotateTogether(t *testing.T) {
 	if err := readsSecrets(t.Context(), h); err != nil {
 		t.Error(err)
 	}
-	if n, err := other.encryption.ring.Look(t.Context(), other.encryption.targets()); err != nil || n.Stale+n.Unreadable > 0 || n.Total < 3 {
+	if n, err := other.encryption.ring.Look(t.Context(), other.encryption.targets()); err != nil || n.Stale+
+		n.Unreadable > 0 || n.Total < 3 {
 		t.Errorf("the other hub finds %+v, %v", n, err)
 	}
 }

@@ -36,7 +36,8 @@ func configured(t *testing.T, file string, args ...string) (Config, error) {
 }
 
 func TestEstimatorsAreSetByTheFlagsThatTheSchedulerOfKarmadaHas(t *testing.T) {
-	plain := estimator.Options{Timeout: 3 * time.Second, ServicePrefix: "karmada-scheduler-estimator", ServiceNamespace: "karmada-system", Port: 10352}
+	plain := estimator.Options{Timeout: 3 * time.Second, ServicePrefix: "karmada-scheduler-estimator",
+		ServiceNamespace: "karmada-system", Port: 10352}
 	every := estimator.Options{Timeout: time.Second, ServicePrefix: "estimator", ServiceNamespace: "fleet", Port: 1,
 		Addresses: []string{"berlin=10.0.0.1:2", "*={cluster}.example.com:3"}, SkipPull: true,
 		CAFile: "/ca", CertFile: "/cert", KeyFile: "/key", InsecureSkipVerify: true}
@@ -47,13 +48,18 @@ func TestEstimatorsAreSetByTheFlagsThatTheSchedulerOfKarmadaHas(t *testing.T) {
 	}{
 		"off by default": {"", nil, nil},
 		"on":             {"", []string{"--enable-scheduler-estimator"}, &plain},
-		"all": {"", []string{"--enable-scheduler-estimator", "--scheduler-estimator-timeout=1s", "--scheduler-estimator-service-prefix=estimator",
-			"--scheduler-estimator-service-namespace=fleet", "--scheduler-estimator-port=1", "--scheduler-estimator-address=berlin=10.0.0.1:2",
-			"--scheduler-estimator-address=*={cluster}.example.com:3", "--disable-scheduler-estimator-in-pull-mode", "--scheduler-estimator-ca-file=/ca",
-			"--scheduler-estimator-cert-file=/cert", "--scheduler-estimator-key-file=/key", "--insecure-skip-estimator-verify"}, &every},
+		"all": {"", []string{"--enable-scheduler-estimator", "--scheduler-estimator-timeout=1s",
+			"--scheduler-estimator-service-prefix=estimator",
+			"--scheduler-estimator-service-namespace=fleet", "--scheduler-estimator-port=1",
+			"--scheduler-estimator-address=berlin=10.0.0.1:2",
+			"--scheduler-estimator-address=*={cluster}.example.com:3", "--disable-scheduler-estimator-in-pull-mode",
+			"--scheduler-estimator-ca-file=/ca",
+			"--scheduler-estimator-cert-file=/cert", "--scheduler-estimator-key-file=/key", "--insecure-skip-estimator-verify"},
+			&every},
 		"all in a file": {`members: {estimator: {enabled: true, timeout: 1s, servicePrefix: estimator, serviceNamespace: fleet, port: 1, skipPull: true,
 			addresses: ["berlin=10.0.0.1:2", "*={cluster}.example.com:3"], caFile: /ca, certFile: /cert, keyFile: /key, insecureSkipVerify: true}}`, nil, &every},
-		"a flag over a file": {`members: {estimator: {enabled: true, timeout: 9s}}`, []string{"--scheduler-estimator-timeout=3s"}, &plain},
+		"a flag over a file": {`members: {estimator: {enabled: true, timeout: 9s}}`,
+			[]string{"--scheduler-estimator-timeout=3s"}, &plain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := configured(t, c.file, c.args...)

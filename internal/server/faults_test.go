@@ -219,7 +219,8 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 		"an authorization configuration without RBAC": {
 			func(t *testing.T, c *Config) {
 				c.KubeAPIServer.AuthorizationConfig = filepath.Join(t.TempDir(), "a.yaml")
-				write(t, c.KubeAPIServer.AuthorizationConfig, "kind: AuthorizationConfiguration\nauthorizers: [{type: Node, name: node}]")
+				write(t, c.KubeAPIServer.AuthorizationConfig,
+					"kind: AuthorizationConfiguration\nauthorizers: [{type: Node, name: node}]")
 			},
 			[]string{"no authorizer of type RBAC", "{type: RBAC, name: rbac}"},
 		},
@@ -255,13 +256,15 @@ func TestAFaultIsOneClearSentence(t *testing.T) {
 		},
 		"a serving certificate that has ended": {
 			func(t *testing.T, c *Config) {
-				c.KubeAPIServer.TLSCertFile, c.KubeAPIServer.TLSPrivateKeyFile = pair(t, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour), "a")
+				c.KubeAPIServer.TLSCertFile, c.KubeAPIServer.TLSPrivateKeyFile = pair(t, time.Now().Add(-2*time.Hour),
+					time.Now().Add(-time.Hour), "a")
 			},
 			[]string{"expired on", "renew it"},
 		},
 		"a serving certificate for nobody": {
 			func(t *testing.T, c *Config) {
-				c.KubeAPIServer.TLSCertFile, c.KubeAPIServer.TLSPrivateKeyFile = pair(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+				c.KubeAPIServer.TLSCertFile, c.KubeAPIServer.TLSPrivateKeyFile = pair(t, time.Now().Add(-time.Hour),
+					time.Now().Add(time.Hour))
 			},
 			[]string{"has no subject alternative name", "--tls-cert-file"},
 		},
@@ -330,11 +333,13 @@ func TestConfigurationComesFromDefaultsThenFileThenFlags(t *testing.T) {
 		}
 		return c, c.Load(file, flags)
 	}
-	c, err := load("port: 1111\nbindAddress: 0.0.0.0\netcd: {servers: [http://a:1, http://b:1]}\n", "--port=2222", "--etcd-servers=http://c:1,http://d:1")
+	c, err := load("port: 1111\nbindAddress: 0.0.0.0\netcd: {servers: [http://a:1, http://b:1]}\n", "--port=2222",
+		"--etcd-servers=http://c:1,http://d:1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Port != 2222 || c.BindAddress != "0.0.0.0" || c.Log.Format != "text" || strings.Join(c.Etcd.Servers, " ") != "http://c:1 http://d:1" {
+	if c.Port != 2222 || c.BindAddress != "0.0.0.0" || c.Log.Format != "text" ||
+		strings.Join(c.Etcd.Servers, " ") != "http://c:1 http://d:1" {
 		t.Errorf("flag, file and default do not stand in that order: %+v", c)
 	}
 	text, err := c.YAML()

@@ -23,15 +23,16 @@ import (
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
 
-// Kubernetes' own flow schemas keep users, service accounts and leader election apart. These two keep apart what only a hub has:
-// requests into members, which may wait for a member, and the agents of members that pull their work.
+// Kubernetes' own flow schemas keep users, service accounts and leader election apart. These two keep apart what only a
+// hub has: requests into members, which may wait for a member, and the agents of members that pull their work.
 const (
 	membersLevel = "argosy-members"
 	agentsLevel  = "argosy-agents"
 	// agentsGroup are the agents, as Karmada names them.
 	agentsGroup = "system:karmada:agents"
-	// specGeneration is the generation that the hub's last write gave an object: one with another was changed by somebody, and is his.
-	// Kubernetes' own annotation for this cannot be used: the API server deletes objects that have it and that it does not know.
+	// specGeneration is the generation that the hub's last write gave an object: one with another was changed by somebody,
+	// and is his. Kubernetes' own annotation for this cannot be used: the API server deletes objects that have it and that
+	// it does not know.
 	specGeneration = "argosy.io/spec-generation"
 )
 
@@ -39,18 +40,20 @@ func priorityLevels() []flowcontrolv1.PriorityLevelConfiguration {
 	level := func(name string, shares int32) flowcontrolv1.PriorityLevelConfiguration {
 		return flowcontrolv1.PriorityLevelConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{specGeneration: "1"}},
-			Spec: flowcontrolv1.PriorityLevelConfigurationSpec{Type: flowcontrolv1.PriorityLevelEnablementLimited, Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
-				NominalConcurrencyShares: ptr.To(shares), LendablePercent: ptr.To[int32](50),
-				LimitResponse: flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeQueue,
-					Queuing: &flowcontrolv1.QueuingConfiguration{Queues: 64, HandSize: 6, QueueLengthLimit: 50}},
-			}},
+			Spec: flowcontrolv1.PriorityLevelConfigurationSpec{Type: flowcontrolv1.PriorityLevelEnablementLimited,
+				Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
+					NominalConcurrencyShares: ptr.To(shares), LendablePercent: ptr.To[int32](50),
+					LimitResponse: flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeQueue,
+						Queuing: &flowcontrolv1.QueuingConfiguration{Queues: 64, HandSize: 6, QueueLengthLimit: 50}},
+				}},
 		}
 	}
 	return []flowcontrolv1.PriorityLevelConfiguration{level(membersLevel, 30), level(agentsLevel, 40)}
 }
 
 func flowSchemas() []flowcontrolv1.FlowSchema {
-	schema := func(name string, precedence int32, group string, resources flowcontrolv1.ResourcePolicyRule, paths ...flowcontrolv1.NonResourcePolicyRule) flowcontrolv1.FlowSchema {
+	schema := func(name string, precedence int32, group string, resources flowcontrolv1.ResourcePolicyRule,
+		paths ...flowcontrolv1.NonResourcePolicyRule) flowcontrolv1.FlowSchema {
 		resources.Verbs, resources.ClusterScope = []string{"*"}, true
 		return flowcontrolv1.FlowSchema{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{specGeneration: "1"}},
@@ -59,7 +62,8 @@ func flowSchemas() []flowcontrolv1.FlowSchema {
 				MatchingPrecedence:         precedence,
 				DistinguisherMethod:        &flowcontrolv1.FlowDistinguisherMethod{Type: flowcontrolv1.FlowDistinguisherMethodByUserType},
 				Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
-					Subjects:         []flowcontrolv1.Subject{{Kind: rbacv1.GroupKind, Group: &flowcontrolv1.GroupSubject{Name: group}}},
+					Subjects: []flowcontrolv1.Subject{{Kind: rbacv1.GroupKind,
+						Group: &flowcontrolv1.GroupSubject{Name: group}}},
 					ResourceRules:    []flowcontrolv1.ResourcePolicyRule{resources},
 					NonResourceRules: paths,
 				}},
@@ -123,12 +127,14 @@ func (h *Hub) startFlowControl(ctx context.Context) (func(), error) {
 	return nil, nil
 }
 
-// longRunning has a request into a member count as the same request to the hub would. Kubernetes takes everything that is proxied for
-// a stream: it would have no place in a queue and no end, and one user could hold as many as he likes.
+// longRunning has a request into a member count as the same request to the hub would. Kubernetes takes everything that
+// is proxied for a stream: it would have no place in a queue and no end, and one user could hold as many as he likes.
 func longRunning(next request.LongRunningRequestCheck) request.LongRunningRequestCheck {
-	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+		GrouplessAPIPrefixes: sets.NewString("api")}
 	return func(r *http.Request, info *request.RequestInfo) bool {
-		if !info.IsResourceRequest || info.APIGroup != clusterv1alpha1.GroupVersion.Group || info.Resource != "clusters" || info.Subresource != "proxy" {
+		if !info.IsResourceRequest || info.APIGroup != clusterv1alpha1.GroupVersion.Group || info.Resource != "clusters" ||
+			info.Subresource != "proxy" {
 			return next(r, info)
 		}
 		if r.Header.Get("Upgrade") != "" {

@@ -28,8 +28,10 @@ import (
 )
 
 func TestARequestIntoAMemberIsAsLongAsTheSameHere(t *testing.T) {
-	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
-	check := longRunning(filters.BasicLongRunningRequestCheck(sets.NewString("watch", "proxy"), sets.NewString("attach", "exec", "proxy", "log", "portforward")))
+	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+		GrouplessAPIPrefixes: sets.NewString("api")}
+	check := longRunning(filters.BasicLongRunningRequestCheck(sets.NewString("watch", "proxy"),
+		sets.NewString("attach", "exec", "proxy", "log", "portforward")))
 	for path, want := range map[string]bool{
 		"/api/v1/pods":                                false,
 		"/api/v1/pods?watch=true":                     true,
@@ -78,7 +80,8 @@ func clientAs(t *testing.T, config *rest.Config, user string) *kubernetes.Client
 // requestsOf returns a user's requests into members that the hub queues or serves, by their queue.
 func requestsOf(t *testing.T, user string, admin kubernetes.Interface) map[string]int {
 	t.Helper()
-	dump, err := admin.Discovery().RESTClient().Get().AbsPath("/debug/api_priority_and_fairness/dump_requests").DoRaw(t.Context())
+	dump, err := admin.Discovery().RESTClient().Get().AbsPath("/debug/api_priority_and_fairness/dump_requests").DoRaw(
+		t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +146,8 @@ func TestUsersQueueApartForRequestsIntoMembers(t *testing.T) {
 		t.Errorf("all %d requests reach the member at once: they are in no queue", n)
 	}
 	// Requests to the hub itself have places of their own.
-	for user, client := range map[string]kubernetes.Interface{"bob": bob, "alice": alice, "the administrator": h.admin, "the hub itself": kubernetes.NewForConfigOrDie(h.Config())} {
+	for user, client := range map[string]kubernetes.Interface{"bob": bob, "alice": alice, "the administrator": h.admin,
+		"the hub itself": kubernetes.NewForConfigOrDie(h.Config())} {
 		if _, err := client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{}); err != nil {
 			t.Errorf("%s gets %v", user, err)
 		}
@@ -202,15 +206,18 @@ func TestFlowControlOfUsersStaysAsTheyChangedIt(t *testing.T) {
 	if _, err := h.startFlowControl(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if older, err = schemas.Get(t.Context(), membersLevel, metav1.GetOptions{}); err != nil || older.Spec.MatchingPrecedence != 600 {
+	if older, err = schemas.Get(t.Context(), membersLevel, metav1.GetOptions{}); err != nil ||
+		older.Spec.MatchingPrecedence != 600 {
 		t.Errorf("the schema of an older hub has %v, %v", older.Spec, err)
 	} else if older.Annotations[specGeneration] != fmt.Sprint(older.Generation) {
 		t.Errorf("a schema of generation %d counts as changed by a user: %v", older.Generation, older.Annotations)
 	}
-	if mine, err = levels.Get(t.Context(), agentsLevel, metav1.GetOptions{}); err != nil || *mine.Spec.Limited.NominalConcurrencyShares != 7 {
+	if mine, err = levels.Get(t.Context(), agentsLevel, metav1.GetOptions{}); err != nil ||
+		*mine.Spec.Limited.NominalConcurrencyShares != 7 {
 		t.Errorf("the level that a user changed has %v, %v", mine.Spec, err)
 	}
-	if changed, err = schemas.Get(t.Context(), agentsLevel, metav1.GetOptions{}); err != nil || changed.Spec.MatchingPrecedence != 5000 {
+	if changed, err = schemas.Get(t.Context(), agentsLevel, metav1.GetOptions{}); err != nil ||
+		changed.Spec.MatchingPrecedence != 5000 {
 		t.Errorf("the schema that a user changed has %v, %v", changed.Spec, err)
 	}
 	all, err := schemas.List(t.Context(), metav1.ListOptions{})
@@ -241,16 +248,19 @@ func joinMember(t *testing.T, config *rest.Config, member *membertest.Server, na
 	cluster := member.Cluster(name)
 	cluster.TypeMeta = metav1.TypeMeta{APIVersion: clusterv1alpha1.GroupVersion.String(), Kind: "Cluster"}
 	cluster.UID = ""
-	cluster.Spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: clusterNamespace, Name: name + "-impersonator"}
+	cluster.Spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: clusterNamespace, Name: name +
+		"-impersonator"}
 	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Resource(clusterv1alpha1.GroupVersion.WithResource("clusters")).Create(t.Context(), &unstructured.Unstructured{Object: u}, metav1.CreateOptions{}); err != nil {
+	if _, err := d.Resource(clusterv1alpha1.GroupVersion.WithResource("clusters")).Create(t.Context(),
+		&unstructured.Unstructured{Object: u}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	secrets := d.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(clusterNamespace)
-	for _, s := range []*corev1.Secret{member.Secret(name), {ObjectMeta: metav1.ObjectMeta{Name: name + "-impersonator"}, Data: map[string][]byte{"token": []byte(membertest.Token)}}} {
+	for _, s := range []*corev1.Secret{member.Secret(name), {ObjectMeta: metav1.ObjectMeta{Name: name + "-impersonator"},
+		Data: map[string][]byte{"token": []byte(membertest.Token)}}} {
 		s.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}
 		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
 		if err != nil {

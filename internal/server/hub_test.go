@@ -44,7 +44,8 @@ func TestHubServesItsClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if k.CurrentContext != "argosy" || k.Contexts["karmada-apiserver"] == nil || k.Contexts["mine"] == nil || k.AuthInfos["me"].Token != "abc" {
+		if k.CurrentContext != "argosy" || k.Contexts["karmada-apiserver"] == nil || k.Contexts["mine"] == nil ||
+			k.AuthInfos["me"].Token != "abc" {
 			t.Errorf("contexts %v, current %s", k.Contexts, k.CurrentContext)
 		}
 	})
@@ -87,7 +88,8 @@ func TestHubServesItsClients(t *testing.T) {
 		if _, err := stranger.RESTClient().Get().AbsPath("/readyz").DoRaw(t.Context()); err != nil {
 			t.Errorf("readiness: %v", err)
 		}
-		for _, path := range []string{"/metrics", convertPath, "/api/v1/secrets", "/apis/work.karmada.io/v1alpha1/works", "/debug/pprof/heap"} {
+		for _, path := range []string{"/metrics", convertPath, "/api/v1/secrets", "/apis/work.karmada.io/v1alpha1/works",
+			"/debug/pprof/heap"} {
 			var code int
 			stranger.RESTClient().Get().AbsPath(path).Do(t.Context()).StatusCode(&code)
 			if code != http.StatusForbidden {
@@ -100,7 +102,8 @@ func TestHubServesItsClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, metric := range []string{"apiserver_request_total", "etcd_server_has_leader 1", "controller_runtime_", "process_resident_memory_bytes", "karmada_scheduler_schedule_attempts_total{"} {
+		for _, metric := range []string{"apiserver_request_total", "etcd_server_has_leader 1", "controller_runtime_",
+			"process_resident_memory_bytes", "karmada_scheduler_schedule_attempts_total{"} {
 			if !strings.Contains(string(body), metric) {
 				t.Errorf("no %s", metric)
 			}
@@ -114,10 +117,12 @@ func TestHubServesItsClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stored := schema.GroupVersionResource{Group: "work.karmada.io", Version: "v1alpha2", Resource: "clusterresourcebindings"}
+		stored := schema.GroupVersionResource{Group: "work.karmada.io", Version: "v1alpha2",
+			Resource: "clusterresourcebindings"}
 		binding := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "work.karmada.io/v1alpha2", "kind": "ClusterResourceBinding", "metadata": map[string]any{"name": "converted"},
-			"spec": map[string]any{"resource": map[string]any{"apiVersion": "v1", "kind": "Node", "name": "n"}},
+			"apiVersion": "work.karmada.io/v1alpha2", "kind": "ClusterResourceBinding",
+			"metadata": map[string]any{"name": "converted"},
+			"spec":     map[string]any{"resource": map[string]any{"apiVersion": "v1", "kind": "Node", "name": "n"}},
 		}}
 		if _, err := d.Resource(stored).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

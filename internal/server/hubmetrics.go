@@ -12,11 +12,18 @@ import (
 )
 
 var (
-	buildInfo       = prometheus.NewDesc("argosy_build_info", "Always 1, labeled with the version of the hub, its Kubernetes release and the format of its store.", []string{"version", "commit", "kubernetes", "store_format"}, nil)
-	loopsRunning    = prometheus.NewDesc("argosy_loops_running", "1 while the controllers run in this process; with several replicas, they run in the leader only.", nil, nil)
-	certificateEnds = prometheus.NewDesc("argosy_certificate_expiration_timestamp_seconds", "Expiration time of a certificate of the hub.", []string{"certificate"}, nil)
-	restoreHeld     = prometheus.NewDesc("argosy_restore_held_works", "Number of Works that wait for `argosy restore accept` after the hub was restored from a backup.", nil, nil)
-	orphaned        = prometheus.NewDesc("argosy_orphans", "Number of objects in a cluster that carry this hub's mark and have no Work on the hub.", []string{"member_cluster"}, nil)
+	buildInfo = prometheus.NewDesc("argosy_build_info",
+		"Always 1, labeled with the version of the hub, its Kubernetes release and the format of its store.",
+		[]string{"version", "commit", "kubernetes", "store_format"}, nil)
+	loopsRunning = prometheus.NewDesc("argosy_loops_running",
+		"1 while the controllers run in this process; with several replicas, they run in the leader only.", nil, nil)
+	certificateEnds = prometheus.NewDesc("argosy_certificate_expiration_timestamp_seconds",
+		"Expiration time of a certificate of the hub.", []string{"certificate"}, nil)
+	restoreHeld = prometheus.NewDesc("argosy_restore_held_works",
+		"Number of Works that wait for `argosy restore accept` after the hub was restored from a backup.", nil, nil)
+	orphaned = prometheus.NewDesc("argosy_orphans",
+		"Number of objects in a cluster that carry this hub's mark and have no Work on the hub.", []string{"member_cluster"},
+		nil)
 )
 
 // hubMetrics tells of the process as a whole.
@@ -74,7 +81,8 @@ func (m *hubMetrics) restored() (orphans map[string]int, held int) {
 	return m.orphans, m.held
 }
 
-// certificatesEnd is when each certificate in use ends; a user's own serving certificate is "serving", and one for further names is its file. What cannot be read is left out.
+// certificatesEnd is when each certificate in use ends; a user's own serving certificate is "serving", and one for
+// further names is its file. What cannot be read is left out.
 func (h *Hub) certificatesEnd(now time.Time) map[string]time.Time {
 	ends := map[string]time.Time{}
 	all, _ := pki.List(h.config.pkiDir(), now) // one whose folder is gone has none

@@ -70,7 +70,8 @@ func (s *keyService) serve(t *testing.T, socket string) (stop func()) {
 	}
 }
 
-// A key management service has the key: the store has nothing that opens it, and a hub whose service is away says so until it is back.
+// A key management service has the key: the store has nothing that opens it, and a hub whose service is away says so
+// until it is back.
 func TestAKeyManagementServiceHasTheKey(t *testing.T) {
 	kit.Long(t)
 	dir, err := os.MkdirTemp("", "kms") // short, since a path of a socket is
@@ -97,14 +98,17 @@ resources:
 		t.Fatal(err)
 	}
 	defer client.Close()
-	for _, key := range []string{"/registry/secrets/default/shop", "/registry/work.karmada.io/works/default/w", "/registry/cluster.karmada.io/clusters/m1"} {
-		if got, err := client.Get(t.Context(), key); err != nil || len(got.Kvs) != 1 || !bytes.HasPrefix(got.Kvs[0].Value, []byte("k8s:enc:kms:v2:vault:")) {
+	for _, key := range []string{"/registry/secrets/default/shop", "/registry/work.karmada.io/works/default/w",
+		"/registry/cluster.karmada.io/clusters/m1"} {
+		if got, err := client.Get(t.Context(), key); err != nil || len(got.Kvs) != 1 ||
+			!bytes.HasPrefix(got.Kvs[0].Value, []byte("k8s:enc:kms:v2:vault:")) {
 			t.Errorf("%s is kept as %v, %v", key, got, err)
 		}
 	}
 
 	ready := func() (string, error) {
-		body, err := kubernetes.NewForConfigOrDie(h.Config()).RESTClient().Get().AbsPath("/readyz").Param("verbose", "").DoRaw(t.Context())
+		body, err := kubernetes.NewForConfigOrDie(h.Config()).RESTClient().Get().AbsPath("/readyz").Param("verbose",
+			"").DoRaw(t.Context())
 		return string(body), err
 	}
 	stop()
@@ -129,7 +133,8 @@ resources:
 	}()
 	kit.Eventually(t, "the starting hub reports its key service", func() string {
 		_, config := adminClient(t, AdminKubeconfig(c.DataDir))
-		body, err := kubernetes.NewForConfigOrDie(config).RESTClient().Get().AbsPath("/readyz").Param("verbose", "").DoRaw(t.Context())
+		body, err := kubernetes.NewForConfigOrDie(config).RESTClient().Get().AbsPath("/readyz").Param("verbose",
+			"").DoRaw(t.Context())
 		if err == nil || !strings.Contains(string(body), "[-]kms-providers") {
 			return fmt.Sprintf("%s, %v", body, err)
 		}
@@ -139,7 +144,8 @@ resources:
 	if err = <-ended; err == nil {
 		t.Fatal("a hub started that cannot read its Secrets")
 	}
-	if want := "the key management service configured in " + c.Encryption.ProviderConfig + " is not responding"; !strings.Contains(err.Error(), want) {
+	if want := "the key management service configured in " + c.Encryption.ProviderConfig +
+		" is not responding"; !strings.Contains(err.Error(), want) {
 		t.Errorf("%q does not say %q", err, want)
 	}
 

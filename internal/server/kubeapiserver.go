@@ -67,31 +67,46 @@ type OIDCConfig struct {
 }
 
 func (c *KubeAPIServerConfig) bindFlags(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&c.Args, "kube-apiserver-arg", c.Args, "NAME=VALUE, an additional argument for kube-apiserver; repeatable. Only arguments that are safe for the hub are accepted")
-	fs.BoolVar(&c.PriorityAndFairness, "enable-priority-and-fairness", c.PriorityAndFairness, "enable API priority and fairness: requests queue per user, so that one busy user does not slow down the others")
-	fs.StringVar(&c.Audit.LogFile, "audit-log", c.Audit.LogFile, "audit log file, one JSON line per request; - is standard output")
-	fs.StringVar(&c.Audit.PolicyFile, "audit-policy", c.Audit.PolicyFile, "file with the audit policy (default: writes, Secrets and requests into members, never a body with data)")
+	fs.StringArrayVar(&c.Args, "kube-apiserver-arg", c.Args,
+		"NAME=VALUE, an additional argument for kube-apiserver; repeatable. Only arguments that are safe for the hub are accepted")
+	fs.BoolVar(&c.PriorityAndFairness, "enable-priority-and-fairness", c.PriorityAndFairness,
+		"enable API priority and fairness: requests queue per user, so that one busy user does not slow down the others")
+	fs.StringVar(&c.Audit.LogFile, "audit-log", c.Audit.LogFile,
+		"audit log file, one JSON line per request; - is standard output")
+	fs.StringVar(&c.Audit.PolicyFile, "audit-policy", c.Audit.PolicyFile,
+		"file with the audit policy (default: writes, Secrets and requests into members, never a body with data)")
 	o := &c.OIDC
-	fs.StringVar(&o.IssuerURL, "oidc-issuer-url", o.IssuerURL, "URL of the OpenID Connect issuer whose tokens are accepted; https only")
+	fs.StringVar(&o.IssuerURL, "oidc-issuer-url", o.IssuerURL,
+		"URL of the OpenID Connect issuer whose tokens are accepted; https only")
 	fs.StringVar(&o.ClientID, "oidc-client-id", o.ClientID, "client ID that tokens must be issued for")
 	fs.StringVar(&o.UsernameClaim, "oidc-username-claim", o.UsernameClaim, "claim that names the user (default sub)")
-	fs.StringVar(&o.UsernamePrefix, "oidc-username-prefix", o.UsernamePrefix, "prefix for user names; - disables it (default the issuer's URL and #, and no prefix for the claim email)")
+	fs.StringVar(&o.UsernamePrefix, "oidc-username-prefix", o.UsernamePrefix,
+		"prefix for user names; - disables it (default the issuer's URL and #, and no prefix for the claim email)")
 	fs.StringVar(&o.GroupsClaim, "oidc-groups-claim", o.GroupsClaim, "claim that contains the user's groups")
-	fs.StringVar(&o.GroupsPrefix, "oidc-groups-prefix", o.GroupsPrefix, "prefix for group names; - disables it, which lets the issuer name the hub's administrators")
-	fs.StringArrayVar(&o.RequiredClaims, "oidc-required-claim", o.RequiredClaims, "KEY=VALUE, a claim that a token must have; repeatable")
-	fs.StringSliceVar(&o.SigningAlgs, "oidc-signing-algs", o.SigningAlgs, "accepted signing algorithms of tokens (default RS256)")
+	fs.StringVar(&o.GroupsPrefix, "oidc-groups-prefix", o.GroupsPrefix,
+		"prefix for group names; - disables it, which lets the issuer name the hub's administrators")
+	fs.StringArrayVar(&o.RequiredClaims, "oidc-required-claim", o.RequiredClaims,
+		"KEY=VALUE, a claim that a token must have; repeatable")
+	fs.StringSliceVar(&o.SigningAlgs, "oidc-signing-algs", o.SigningAlgs,
+		"accepted signing algorithms of tokens (default RS256)")
 	fs.StringVar(&o.CAFile, "oidc-ca-file", o.CAFile, "CA of the issuer's certificate (default the system's)")
-	fs.StringVar(&c.AuthenticationConfig, "authentication-config", c.AuthenticationConfig, "file with an AuthenticationConfiguration, for several issuers; instead of the --oidc flags")
-	fs.StringVar(&c.AuthorizationConfig, "authorization-config", c.AuthorizationConfig, "file with an AuthorizationConfiguration; its authorizers must include RBAC, which the hub's roles depend on")
-	fs.StringVar(&c.ClientCAFile, "client-ca-file", c.ClientCAFile, "CA bundle for client certificates to accept in addition to the hub's own")
-	fs.StringVar(&c.TLSCertFile, "tls-cert-file", c.TLSCertFile, "serving certificate, including any intermediate certificates, instead of the hub's own")
+	fs.StringVar(&c.AuthenticationConfig, "authentication-config", c.AuthenticationConfig,
+		"file with an AuthenticationConfiguration, for several issuers; instead of the --oidc flags")
+	fs.StringVar(&c.AuthorizationConfig, "authorization-config", c.AuthorizationConfig,
+		"file with an AuthorizationConfiguration; its authorizers must include RBAC, which the hub's roles depend on")
+	fs.StringVar(&c.ClientCAFile, "client-ca-file", c.ClientCAFile,
+		"CA bundle for client certificates to accept in addition to the hub's own")
+	fs.StringVar(&c.TLSCertFile, "tls-cert-file", c.TLSCertFile,
+		"serving certificate, including any intermediate certificates, instead of the hub's own")
 	fs.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", c.TLSPrivateKeyFile, "private key for that certificate")
-	fs.StringArrayVar(&c.TLSSNICertKeys, "tls-sni-cert-key", c.TLSSNICertKeys, "CERTFILE,KEYFILE[:NAME,...] of a serving certificate for these names; repeatable")
+	fs.StringArrayVar(&c.TLSSNICertKeys, "tls-sni-cert-key", c.TLSSNICertKeys,
+		"CERTFILE,KEYFILE[:NAME,...] of a serving certificate for these names; repeatable")
 }
 
 // paths are the settings that name files, to be made absolute.
 func (c *KubeAPIServerConfig) paths() []*string {
-	paths := []*string{&c.Audit.PolicyFile, &c.OIDC.CAFile, &c.AuthenticationConfig, &c.AuthorizationConfig, &c.ClientCAFile, &c.TLSCertFile, &c.TLSPrivateKeyFile}
+	paths := []*string{&c.Audit.PolicyFile, &c.OIDC.CAFile, &c.AuthenticationConfig, &c.AuthorizationConfig,
+		&c.ClientCAFile, &c.TLSCertFile, &c.TLSPrivateKeyFile}
 	if c.Audit.LogFile != "-" {
 		paths = append(paths, &c.Audit.LogFile)
 	}
@@ -109,7 +124,8 @@ func (c *KubeAPIServerConfig) validate(admission []string) error {
 		return fmt.Errorf("%w: correct --kube-apiserver-arg", err)
 	}
 	o := c.OIDC
-	set := o.ClientID + o.UsernameClaim + o.UsernamePrefix + o.GroupsClaim + o.GroupsPrefix + o.CAFile + strings.Join(o.RequiredClaims, "") + strings.Join(o.SigningAlgs, "")
+	set := o.ClientID + o.UsernameClaim + o.UsernamePrefix + o.GroupsClaim + o.GroupsPrefix + o.CAFile +
+		strings.Join(o.RequiredClaims, "") + strings.Join(o.SigningAlgs, "")
 	issuer, err := url.Parse(o.IssuerURL)
 	switch {
 	case o.IssuerURL == "" && set != "":
@@ -142,8 +158,9 @@ func sniFiles(pair string) (certFile, keyFile string) {
 
 // checkFiles says what is wrong with the files, before anything costly starts.
 func (c *KubeAPIServerConfig) checkFiles(now time.Time) error {
-	for flag, file := range map[string]string{"--audit-policy": c.Audit.PolicyFile, "--oidc-ca-file": c.OIDC.CAFile, "--authentication-config": c.AuthenticationConfig,
-		"--authorization-config": c.AuthorizationConfig, "--client-ca-file": c.ClientCAFile} {
+	for flag, file := range map[string]string{"--audit-policy": c.Audit.PolicyFile, "--oidc-ca-file": c.OIDC.CAFile,
+		"--authentication-config": c.AuthenticationConfig,
+		"--authorization-config":  c.AuthorizationConfig, "--client-ca-file": c.ClientCAFile} {
 		if file == "" {
 			continue
 		}
@@ -160,7 +177,8 @@ func (c *KubeAPIServerConfig) checkFiles(now time.Time) error {
 		}
 	}
 	if c.TLSCertFile != "" {
-		if err := checkPair("--tls-cert-file", c.TLSCertFile, "--tls-private-key-file", c.TLSPrivateKeyFile, now); err != nil {
+		if err := checkPair("--tls-cert-file", c.TLSCertFile, "--tls-private-key-file", c.TLSPrivateKeyFile,
+			now); err != nil {
 			return err
 		}
 	}
@@ -198,15 +216,19 @@ func checkPair(certFlag, certFile, keyFlag, keyFile string, now time.Time) error
 		return fmt.Errorf("%s contains no certificate (%w): correct %s", certFile, err, certFlag)
 	}
 	if _, err := tls.LoadX509KeyPair(certFile, keyFile); err != nil {
-		return fmt.Errorf("the key in %s does not match the certificate in %s (%w): correct %s or %s", keyFile, certFile, err, keyFlag, certFlag)
+		return fmt.Errorf("the key in %s does not match the certificate in %s (%w): correct %s or %s", keyFile, certFile, err,
+			keyFlag, certFlag)
 	}
 	leaf := certs[0]
 	switch {
 	case now.After(leaf.NotAfter):
-		return fmt.Errorf("the certificate in %s expired on %s: renew it, and give it with %s", certFile, leaf.NotAfter.Format(time.RFC3339), certFlag)
+		return fmt.Errorf("the certificate in %s expired on %s: renew it, and give it with %s", certFile,
+			leaf.NotAfter.Format(time.RFC3339), certFlag)
 	case now.Before(leaf.NotBefore):
-		return fmt.Errorf("the certificate in %s is not valid before %s: correct the clock of this machine, or %s", certFile, leaf.NotBefore.Format(time.RFC3339), certFlag)
-	case len(leaf.ExtKeyUsage) > 0 && !slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageServerAuth) && !slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageAny):
+		return fmt.Errorf("the certificate in %s is not valid before %s: correct the clock of this machine, or %s", certFile,
+			leaf.NotBefore.Format(time.RFC3339), certFlag)
+	case len(leaf.ExtKeyUsage) > 0 && !slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageServerAuth) &&
+		!slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageAny):
 		return fmt.Errorf("the certificate in %s is not a serving certificate (extended key usage lacks serverAuth): give another with %s", certFile, certFlag)
 	case len(leaf.DNSNames)+len(leaf.IPAddresses) == 0:
 		return fmt.Errorf("the certificate in %s has no subject alternative name, so no client would accept it: give another with %s", certFile, certFlag)
@@ -214,7 +236,8 @@ func checkPair(certFlag, certFile, keyFlag, keyFile string, now time.Time) error
 	return nil
 }
 
-// checkAuthorizers wants RBAC among the authorizers: the rights of agents, of service accounts and of the hub's own roles are written in it.
+// checkAuthorizers wants RBAC among the authorizers: the rights of agents, of service accounts and of the hub's own
+// roles are written in it.
 func checkAuthorizers(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -230,7 +253,8 @@ func checkAuthorizers(file string) error {
 		return fmt.Errorf("%s is not YAML (%s): correct --authorization-config", file, plain(err))
 	}
 	if config.Kind != "AuthorizationConfiguration" {
-		return fmt.Errorf("%s is of kind %q, not AuthorizationConfiguration: correct --authorization-config", file, config.Kind)
+		return fmt.Errorf("%s is of kind %q, not AuthorizationConfiguration: correct --authorization-config", file,
+			config.Kind)
 	}
 	for _, a := range config.Authorizers {
 		if a.Type == "RBAC" {
@@ -250,7 +274,8 @@ const (
 	auditDays      = 30
 )
 
-// flags are the API server's for c. dir is where files that are made for them go, own the hub's certificate and the names it is served by.
+// flags are the API server's for c. dir is where files that are made for them go, own the hub's certificate and the
+// names it is served by.
 func (c *KubeAPIServerConfig) flags(dir string, own pki.Files, hosts []string) ([]string, error) {
 	var flags []string
 	set := func(name string, values ...string) {
@@ -300,14 +325,16 @@ func (c *KubeAPIServerConfig) flags(dir string, own pki.Files, hosts []string) (
 	return append(flags, c.argFlags()...), nil
 }
 
-// inClusterNames are those under which pods know an API server. They trust the hub's authority, which they are told beside the name.
-var inClusterNames = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", serviceIP}
+// inClusterNames are those under which pods know an API server. They trust the hub's authority, which they are told
+// beside the name.
+var inClusterNames = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc",
+	"kubernetes.default.svc.cluster.local", serviceIP}
 
 // inClusterServerName is a name that the hub's own certificate always has.
 const inClusterServerName = "kubernetes.default.svc"
 
-// ownNames are the names of hosts by which the hub's certificate is served beside the user's: those that this one does not have, and
-// the ones of pods. The kubeconfigs that the hub writes ask for one of these.
+// ownNames are the names of hosts by which the hub's certificate is served beside the user's: those that this one does
+// not have, and the ones of pods. The kubeconfigs that the hub writes ask for one of these.
 func (c *KubeAPIServerConfig) ownNames(hosts []string) ([]string, error) {
 	certs, err := cert.CertsFromFile(c.TLSCertFile)
 	if err != nil {
@@ -322,7 +349,8 @@ func (c *KubeAPIServerConfig) ownNames(hosts []string) ([]string, error) {
 	return names, nil
 }
 
-// tlsServerName is the name by which clients of the hub's kubeconfigs ask for its own certificate; empty where that is the only one.
+// tlsServerName is the name by which clients of the hub's kubeconfigs ask for its own certificate; empty where that is
+// the only one.
 func (c *KubeAPIServerConfig) tlsServerName() string {
 	if c.TLSCertFile == "" {
 		return ""

@@ -75,7 +75,8 @@ func TestKubeAPIServerArgsOutsideTheAllowListAreRejected(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", arg, err, want)
 		}
 	}
-	for _, arg := range []string{"event-ttl=2h", "--max-requests-inflight=10", "tls-min-version=VersionTLS13", "audit-webhook-config-file=/x", "enable-admission-plugins=AlwaysPullImages",
+	for _, arg := range []string{"event-ttl=2h", "--max-requests-inflight=10", "tls-min-version=VersionTLS13",
+		"audit-webhook-config-file=/x", "enable-admission-plugins=AlwaysPullImages",
 		"runtime-config=scheduling.k8s.io/v1alpha2=false", "anonymous-auth=false", "profiling=false"} {
 		if err := checkArg(arg, ours); err != nil {
 			t.Errorf("%s: %v", arg, err)
@@ -85,11 +86,13 @@ func TestKubeAPIServerArgsOutsideTheAllowListAreRejected(t *testing.T) {
 
 func TestKubeAPIServerHasTheAcceptedArgs(t *testing.T) {
 	for _, name := range acceptedArgs {
-		if err := apiserver.CheckFlags([]string{"--" + name + "="}); err != nil && strings.Contains(err.Error(), "unknown flag") {
+		if err := apiserver.CheckFlags([]string{"--" + name + "="}); err != nil &&
+			strings.Contains(err.Error(), "unknown flag") {
 			t.Errorf("kube-apiserver does not have the accepted argument %s: %v", name, err)
 		}
 	}
-	if err := apiserver.CheckFlags([]string{"--no-such-flag="}); err == nil || !strings.Contains(err.Error(), "unknown flag") {
+	if err := apiserver.CheckFlags([]string{"--no-such-flag="}); err == nil ||
+		!strings.Contains(err.Error(), "unknown flag") {
 		t.Errorf("kube-apiserver's error for a flag that it does not have is %v, want unknown flag", err)
 	}
 }
@@ -101,7 +104,8 @@ func pair(t testing.TB, begin, end time.Time, names ...string) (certFile, keyFil
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := x509.Certificate{SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "mine"}, NotBefore: begin, NotAfter: end,
+	c := x509.Certificate{SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "mine"}, NotBefore: begin,
+		NotAfter:    end,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IsCA: true, BasicConstraintsValid: true}
 	for _, name := range names {
 		if ip := net.ParseIP(name); ip != nil {
@@ -142,11 +146,14 @@ func newIssuer(t testing.TB) *issuer {
 		w.Header().Set("Content-Type", "application/json")
 		switch r.URL.Path {
 		case "/.well-known/openid-configuration":
-			_ = json.NewEncoder(w).Encode(map[string]any{"issuer": i.url, "jwks_uri": i.url + "/keys", "authorization_endpoint": i.url + "/auth",
-				"token_endpoint": i.url + "/token", "response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"}, "id_token_signing_alg_values_supported": []string{"RS256"}})
+			_ = json.NewEncoder(w).Encode(map[string]any{"issuer": i.url, "jwks_uri": i.url + "/keys",
+				"authorization_endpoint": i.url + "/auth",
+				"token_endpoint":         i.url + "/token", "response_types_supported": []string{"id_token"},
+				"subject_types_supported": []string{"public"}, "id_token_signing_alg_values_supported": []string{"RS256"}})
 		case "/keys":
-			_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]any{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "one",
-				"n": b64(key.N.Bytes()), "e": b64(big.NewInt(int64(key.E)).Bytes())}}})
+			_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]any{"kty": "RSA", "use": "sig", "alg": "RS256",
+				"kid": "one",
+				"n":   b64(key.N.Bytes()), "e": b64(big.NewInt(int64(key.E)).Bytes())}}})
 		default:
 			http.NotFound(w, r)
 		}
@@ -160,7 +167,8 @@ func newIssuer(t testing.TB) *issuer {
 
 func (i *issuer) token(t *testing.T, claims map[string]any) string {
 	t.Helper()
-	all := map[string]any{"iss": i.url, "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Add(-time.Minute).Unix()}
+	all := map[string]any{"iss": i.url, "exp": time.Now().Add(time.Hour).Unix(),
+		"iat": time.Now().Add(-time.Minute).Unix()}
 	for k, v := range claims {
 		all[k] = v
 	}
@@ -190,7 +198,8 @@ func withToken(t *testing.T, config *rest.Config, token string) *kubernetes.Clie
 
 // whoami is the name and the groups that the hub knows a client by.
 func whoami(ctx context.Context, client kubernetes.Interface) (string, []string, error) {
-	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+		metav1.CreateOptions{})
 	if err != nil {
 		return "", nil, err
 	}
@@ -220,19 +229,22 @@ func TestHubTakesWhatKubeAPIServerTakes(t *testing.T) {
 			defer conn.Close()
 			return conn.ConnectionState().PeerCertificates[0]
 		}
-		for name, want := range map[string]string{"hub.example.com": "mine", "": "mine", "other.example.com": "mine", "kubernetes.default.svc": "kube-apiserver", "localhost": "kube-apiserver"} {
+		for name, want := range map[string]string{"hub.example.com": "mine", "": "mine", "other.example.com": "mine",
+			"kubernetes.default.svc": "kube-apiserver", "localhost": "kube-apiserver"} {
 			if got := shown(name).Subject.CommonName; got != want {
 				t.Errorf("who asks for %q is shown the certificate of %s, want %s", name, got, want)
 			}
 		}
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM(ca)
-		if _, err := shown("kubernetes.default.svc").Verify(x509.VerifyOptions{Roots: roots, DNSName: "kubernetes.default.svc"}); err != nil {
+		if _, err := shown("kubernetes.default.svc").Verify(x509.VerifyOptions{Roots: roots,
+			DNSName: "kubernetes.default.svc"}); err != nil {
 			t.Error(err)
 		}
 	})
 
-	alice := withToken(t, config, i.token(t, map[string]any{"aud": "argosy", "email": "alice@example.com", "email_verified": true, "groups": []string{"devs"}}))
+	alice := withToken(t, config, i.token(t, map[string]any{"aud": "argosy", "email": "alice@example.com",
+		"email_verified": true, "groups": []string{"devs"}}))
 	t.Run("a token of the issuer is its user with his groups, and no other token is", func(t *testing.T) {
 		kit.Eventually(t, "the issuer's keys", func() string {
 			name, groups, err := whoami(ctx, alice)
@@ -244,9 +256,12 @@ func TestHubTakesWhatKubeAPIServerTakes(t *testing.T) {
 		stranger := newIssuer(t)
 		stranger.url = i.url
 		for what, token := range map[string]string{
-			"for another client":    i.token(t, map[string]any{"aud": "other", "email": "alice@example.com", "email_verified": true}),
-			"that has ended":        i.token(t, map[string]any{"aud": "argosy", "email": "alice@example.com", "email_verified": true, "exp": time.Now().Add(-time.Hour).Unix()}),
-			"signed by another key": stranger.token(t, map[string]any{"aud": "argosy", "email": "alice@example.com", "email_verified": true}),
+			"for another client": i.token(t, map[string]any{"aud": "other", "email": "alice@example.com",
+				"email_verified": true}),
+			"that has ended": i.token(t, map[string]any{"aud": "argosy", "email": "alice@example.com",
+				"email_verified": true, "exp": time.Now().Add(-time.Hour).Unix()}),
+			"signed by another key": stranger.token(t, map[string]any{"aud": "argosy", "email": "alice@example.com",
+				"email_verified": true}),
 		} {
 			if _, _, err := whoami(ctx, withToken(t, config, token)); !apierrors.IsUnauthorized(err) {
 				t.Errorf("a token %s gives %v", what, err)
@@ -270,7 +285,8 @@ func TestHubTakesWhatKubeAPIServerTakes(t *testing.T) {
 	})
 
 	t.Run("rights are RBAC's, after who is asked before it, and the hub's loops have all", func(t *testing.T) {
-		mallory := withToken(t, config, i.token(t, map[string]any{"aud": "argosy", "email": "mallory@example.com", "email_verified": true, "groups": []string{"devs"}}))
+		mallory := withToken(t, config, i.token(t, map[string]any{"aud": "argosy", "email": "mallory@example.com",
+			"email_verified": true, "groups": []string{"devs"}}))
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "devs"},
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "oidc:devs"}}}
@@ -287,7 +303,8 @@ func TestHubTakesWhatKubeAPIServerTakes(t *testing.T) {
 			t.Errorf("mallory, who is refused before RBAC, gets %v", err)
 		}
 		// A controller of the hub writes this.
-		if _, err := admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "trusting"}}, metav1.CreateOptions{}); err != nil {
+		if _, err := admin.CoreV1().Namespaces().Create(ctx,
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "trusting"}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		kit.Eventually(t, "the namespace gets the hub's authority", func() string {
@@ -298,53 +315,57 @@ func TestHubTakesWhatKubeAPIServerTakes(t *testing.T) {
 		})
 	})
 
-	t.Run("the log of audit names user and cluster of a request into a member, and has no Secret's body", func(t *testing.T) {
-		member := membertest.New(t)
-		joinMember(t, config, member, "audited")
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s"}, StringData: map[string]string{"password": "swordfish-9000"}}
-		if _, err := admin.CoreV1().Secrets("default").Create(ctx, secret, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := alice.RESTClient().Get().AbsPath(proxy.Path("audited") + "/api/v1/nodes").DoRaw(ctx); err != nil {
-			t.Error(err)
-		}
-		if _, err := alice.CoreV1().Secrets("default").Get(ctx, "s", metav1.GetOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		var proxied, wrote, read bool
-		kit.Eventually(t, "lines of audit", func() string {
-			log, err := os.ReadFile(k.Audit.LogFile)
-			if err != nil {
-				return err.Error()
+	t.Run("the log of audit names user and cluster of a request into a member, and has no Secret's body",
+		func(t *testing.T) {
+			member := membertest.New(t)
+			joinMember(t, config, member, "audited")
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s"},
+				StringData: map[string]string{"password": "swordfish-9000"}}
+			if _, err := admin.CoreV1().Secrets("default").Create(ctx, secret, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
 			}
-			for _, secret := range []string{"swordfish-9000", base64.StdEncoding.EncodeToString([]byte("swordfish-9000"))} {
-				if bytes.Contains(log, []byte(secret)) {
-					t.Fatal("it has a Secret's body")
+			if _, err := alice.RESTClient().Get().AbsPath(proxy.Path("audited") + "/api/v1/nodes").DoRaw(ctx); err != nil {
+				t.Error(err)
+			}
+			if _, err := alice.CoreV1().Secrets("default").Get(ctx, "s", metav1.GetOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			var proxied, wrote, read bool
+			kit.Eventually(t, "lines of audit", func() string {
+				log, err := os.ReadFile(k.Audit.LogFile)
+				if err != nil {
+					return err.Error()
 				}
-			}
-			for line := range bytes.Lines(log) {
-				var e auditv1.Event
-				if err := json.Unmarshal(line, &e); err != nil || e.ObjectRef == nil {
-					continue
+				for _, secret := range []string{"swordfish-9000", base64.StdEncoding.EncodeToString([]byte("swordfish-9000"))} {
+					if bytes.Contains(log, []byte(secret)) {
+						t.Fatal("it has a Secret's body")
+					}
 				}
-				o := e.ObjectRef
-				alices := e.User.Username == "oidc:alice@example.com"
-				proxied = proxied || alices && o.Resource == "clusters" && o.Subresource == "proxy" && o.Name == "audited" && strings.HasSuffix(e.RequestURI, "/proxy/api/v1/nodes") && e.Verb == "get"
-				wrote = wrote || e.User.Username == "argosy-admin" && o.Resource == "secrets" && o.Name == "s" && e.Verb == "create"
-				read = read || alices && o.Resource == "secrets" && o.Name == "s" && e.Verb == "get"
-				if o.Resource == "leases" || o.Resource == "events" {
-					t.Errorf("it has noise: %s", line)
+				for line := range bytes.Lines(log) {
+					var e auditv1.Event
+					if err := json.Unmarshal(line, &e); err != nil || e.ObjectRef == nil {
+						continue
+					}
+					o := e.ObjectRef
+					alices := e.User.Username == "oidc:alice@example.com"
+					proxied = proxied || alices && o.Resource == "clusters" && o.Subresource == "proxy" && o.Name == "audited" &&
+						strings.HasSuffix(e.RequestURI, "/proxy/api/v1/nodes") && e.Verb == "get"
+					wrote = wrote || e.User.Username == "argosy-admin" && o.Resource == "secrets" && o.Name == "s" &&
+						e.Verb == "create"
+					read = read || alices && o.Resource == "secrets" && o.Name == "s" && e.Verb == "get"
+					if o.Resource == "leases" || o.Resource == "events" {
+						t.Errorf("it has noise: %s", line)
+					}
 				}
+				if !proxied || !wrote || !read {
+					return fmt.Sprintf("request into the member %v, creation of the Secret %v, read of it %v", proxied, wrote, read)
+				}
+				return ""
+			})
+			if info, err := os.Stat(k.Audit.LogFile); err != nil || info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("others may read the log: %v, %v", info.Mode(), err)
 			}
-			if !proxied || !wrote || !read {
-				return fmt.Sprintf("request into the member %v, creation of the Secret %v, read of it %v", proxied, wrote, read)
-			}
-			return ""
 		})
-		if info, err := os.Stat(k.Audit.LogFile); err != nil || info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("others may read the log: %v, %v", info.Mode(), err)
-		}
-	})
 	t.Run("an argument is passed on", func(t *testing.T) {
 		_, err := admin.RESTClient().Get().AbsPath("/debug/pprof/cmdline").DoRaw(ctx)
 		if !apierrors.IsNotFound(err) {

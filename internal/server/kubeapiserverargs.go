@@ -84,7 +84,8 @@ func checkArg(arg string, ours []string) error {
 	case "runtime-config":
 		for _, setting := range listed {
 			api, on, _ := strings.Cut(setting, "=")
-			if on == "false" && (api == "api/all" || api == "api/ga" || api == "api/legacy" || strings.HasSuffix(api, "/v1") || api == "v1") {
+			if on == "false" && (api == "api/all" || api == "api/ga" || api == "api/legacy" || strings.HasSuffix(api, "/v1") ||
+				api == "v1") {
 				return fmt.Errorf("runtime-config %s disables an API that the hub depends on: only alpha and beta versions can be disabled with --kube-apiserver-arg", setting)
 			}
 		}
@@ -104,5 +105,7 @@ func unacceptedArg(name string) error {
 	if meant := lint.Meant(name, acceptedArgs); meant != "" {
 		return fmt.Errorf(text, name, fmt.Sprintf("did you mean %s?", meant))
 	}
-	return fmt.Errorf(text, name, fmt.Sprintf("it accepts %s; the hub manages all others, see `argosy up --help` for its own flags", strings.Join(acceptedArgs, ", ")))
+	return fmt.Errorf(text, name, fmt.Sprintf(
+		"it accepts %s; the hub manages all others, see `argosy up --help` for its own flags",
+		strings.Join(acceptedArgs, ", ")))
 }

@@ -22,9 +22,10 @@ const (
 	adminUser      = "argosy-admin"
 )
 
-// writeKubeconfig merges access to the hub at url into file, which may be somebody's with other contexts in it. serverName, where there
-// is one, is the name by which the server shows the certificate that this access trusts. What users set stays: the namespace of a context,
-// and, once the file has the hub, the current context. Nothing is written when nothing changes.
+// writeKubeconfig merges access to the hub at url into file, which may be somebody's with other contexts in it.
+// serverName, where there is one, is the name by which the server shows the certificate that this access trusts. What
+// users set stays: the namespace of a context, and, once the file has the hub, the current context. Nothing is written
+// when nothing changes.
 func writeKubeconfig(file, url, serverName string, files pki.Files) error {
 	config, err := clientcmd.LoadFromFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,7 +39,8 @@ func writeKubeconfig(file, url, serverName string, files pki.Files) error {
 	for _, load := range []struct {
 		from string
 		to   *[]byte
-	}{{files.Trust, &cluster.CertificateAuthorityData}, {files.Admin, &user.ClientCertificateData}, {files.AdminKey, &user.ClientKeyData}} {
+	}{{files.Trust, &cluster.CertificateAuthorityData}, {files.Admin, &user.ClientCertificateData},
+		{files.AdminKey, &user.ClientKeyData}} {
 		if *load.to, err = os.ReadFile(load.from); err != nil {
 			return fmt.Errorf("read the admin's certificate: %w", err)
 		}
@@ -60,16 +62,18 @@ func writeKubeconfig(file, url, serverName string, files pki.Files) error {
 		return fmt.Errorf("encode kubeconfig %s: %w", file, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return fmt.Errorf("kubeconfig %s cannot be written (%w): choose another file with --kubeconfig-out", file, reason(err))
+		return fmt.Errorf("kubeconfig %s cannot be written (%w): choose another file with --kubeconfig-out", file,
+			reason(err))
 	}
 	if err := pki.WriteFile(file, data, 0o600); err != nil {
-		return fmt.Errorf("kubeconfig %s cannot be written (%w): choose another file with --kubeconfig-out", file, reason(err))
+		return fmt.Errorf("kubeconfig %s cannot be written (%w): choose another file with --kubeconfig-out", file,
+			reason(err))
 	}
 	return nil
 }
 
-// AdminAccess is the administrator's kubeconfig of the configuration's hub, as it is used from elsewhere: with the hub at the URL server,
-// or where the hub says it is if that is empty.
+// AdminAccess is the administrator's kubeconfig of the configuration's hub, as it is used from elsewhere: with the hub
+// at the URL server, or where the hub says it is if that is empty.
 func AdminAccess(c Config, server string) ([]byte, error) {
 	config, err := clientcmd.LoadFromFile(AdminKubeconfig(c.DataDir))
 	if err != nil {
@@ -88,7 +92,8 @@ func AdminAccess(c Config, server string) ([]byte, error) {
 	}
 	cluster := config.Clusters[contextName]
 	if cluster == nil {
-		return nil, fmt.Errorf("%s has no cluster %s: restart the hub, which rewrites it", AdminKubeconfig(c.DataDir), contextName)
+		return nil, fmt.Errorf("%s has no cluster %s: restart the hub, which rewrites it", AdminKubeconfig(c.DataDir),
+			contextName)
 	}
 	cluster.Server = server
 	if certs[0].VerifyHostname(at.Hostname()) != nil {

@@ -15,7 +15,8 @@ import (
 
 func TestARestartKeepsWhatAUserSetInTheKubeconfig(t *testing.T) {
 	dir := t.TempDir()
-	files := pki.Files{Trust: filepath.Join(dir, "ca.crt"), Admin: filepath.Join(dir, "admin.crt"), AdminKey: filepath.Join(dir, "admin.key")}
+	files := pki.Files{Trust: filepath.Join(dir, "ca.crt"), Admin: filepath.Join(dir, "admin.crt"),
+		AdminKey: filepath.Join(dir, "admin.key")}
 	for _, file := range []string{files.Trust, files.Admin, files.AdminKey} {
 		if err := os.WriteFile(file, []byte(filepath.Base(file)), 0o600); err != nil {
 			t.Fatal(err)

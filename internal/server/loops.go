@@ -111,9 +111,9 @@ func (h *Hub) elector() (func(context.Context) error, error) {
 	}, nil
 }
 
-// leadOnce stands for election, leads, and returns when it leads no more and its loops have ended. Told to stop, it ends the
-// loops before it gives the lease back, so that two replicas never run them at once. Loops that outlive a lost lease
-// are an error, upon which the process must end: another replica is about to lead.
+// leadOnce stands for election, leads, and returns when it leads no more and its loops have ended. Told to stop, it
+// ends the loops before it gives the lease back, so that two replicas never run them at once. Loops that outlive a lost
+// lease are an error, upon which the process must end: another replica is about to lead.
 func (h *Hub) leadOnce(ctx context.Context, lock resourcelock.Interface) error {
 	candidacy, resign := context.WithCancel(context.WithoutCancel(ctx))
 	defer resign()

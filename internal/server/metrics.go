@@ -12,10 +12,12 @@ import (
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// metricsHandler serves the metrics of every part of the process in one scrape: Kubernetes' registry, controller-runtime's and
-// the default one, which etcd uses; own is that of this hub, of which there may be several in a process, as in tests.
+// metricsHandler serves the metrics of every part of the process in one scrape: Kubernetes' registry,
+// controller-runtime's and the default one, which etcd uses; own is that of this hub, of which there may be several in
+// a process, as in tests.
 func metricsHandler(own prometheus.Gatherer) http.Handler {
-	return promhttp.HandlerFor(merged{legacyregistry.DefaultGatherer, controllermetrics.Registry, prometheus.DefaultGatherer, own},
+	return promhttp.HandlerFor(merged{legacyregistry.DefaultGatherer, controllermetrics.Registry,
+		prometheus.DefaultGatherer, own},
 		promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 }
 

@@ -13,7 +13,8 @@ const notifySocket = "NOTIFY_SOCKET"
 // notifier reports how the hub is to the systemd that started it; elsewhere it does nothing.
 type notifier struct{ socket string }
 
-// takeNotifier takes the socket out of the environment: the API server would report itself ready there, before the hub is.
+// takeNotifier takes the socket out of the environment: the API server would report itself ready there, before the hub
+// is.
 func takeNotifier() notifier {
 	n := notifier{os.Getenv(notifySocket)}
 	_ = os.Unsetenv(notifySocket)

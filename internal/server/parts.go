@@ -86,7 +86,8 @@ func AllParts() Parts {
 				}
 				return member.Identity(ctx, r)
 			}
-			return proxy.Handler(proxy.Options{Hub: hub, Grants: of(d), Identity: identity, Requests: d.Members.ProxyRequests}, explained(d, room, nodes, troubled, admission.KeepNamespace(next)))
+			return proxy.Handler(proxy.Options{Hub: hub, Grants: of(d), Identity: identity, Requests: d.Members.ProxyRequests},
+				explained(d, room, nodes, troubled, admission.KeepNamespace(next)))
 		},
 		Convert: convert.Review,
 		Restored: func() (map[string]int, int) {
@@ -106,7 +107,8 @@ func AllParts() Parts {
 				ClusterStatusFrequency: d.Members.StatusUpdateFrequency.Duration,
 				MemberLimits:           d.Members.limits(),
 				Successes:              d.Successes,
-				ClusterThresholds:      membership.Thresholds{Failure: d.Members.FailureThreshold.Duration, Success: d.Members.SuccessThreshold.Duration},
+				ClusterThresholds: membership.Thresholds{Failure: d.Members.FailureThreshold.Duration,
+					Success: d.Members.SuccessThreshold.Duration},
 				NoExecuteTaintPolicies: d.Taints.AllowNoExecutePolicy,
 				EmptyWorkloads:         d.Members.EmptyWorkloads,
 				WorkDeletions:          d.Members.WorkDeletions,
@@ -121,7 +123,8 @@ func AllParts() Parts {
 				Turn:                   d.Turn,
 			}
 			if d.Descheduler != nil {
-				o.Descheduling = &controller.Descheduling{Interval: d.Descheduler.Interval.Duration, Unschedulable: d.Descheduler.UnschedulableThreshold.Duration}
+				o.Descheduling = &controller.Descheduling{Interval: d.Descheduler.Interval.Duration,
+					Unschedulable: d.Descheduler.UnschedulableThreshold.Duration}
 			}
 			return controller.Run(ctx, o)
 		},
@@ -144,13 +147,14 @@ func reader(config *rest.Config) proxy.Hub {
 	})
 }
 
-// explained answers why.Path, why.RoomPath, why.NodesPath, why.PodsPath, why.SchedulerPath and the pods of a ResourceBinding, and leaves
-// all else to next.
+// explained answers why.Path, why.RoomPath, why.NodesPath, why.PodsPath, why.SchedulerPath and the pods of a
+// ResourceBinding, and leaves all else to next.
 func explained(d Deps, room why.Room, nodes why.Nodes, troubled why.Troubled, next http.Handler) http.Handler {
 	connect := func() (client.Reader, meta.RESTMapper, error) { return why.Connect(d.Config) }
 	o, _ := d.Scheduler.options() // a configuration that is not valid does not come so far
 	scheduler := why.Scheduler{Name: o.Name, Plugins: o.Plugins, Failover: d.Failover.options(d.Members, d.Taints).Options}
-	explain, measure, describe := why.Handler(connect, room, scheduler, troubled), why.RoomHandler(connect, room), why.SchedulerHandler(connect, scheduler)
+	explain, measure, describe := why.Handler(connect, room, scheduler, troubled), why.RoomHandler(connect, room),
+		why.SchedulerHandler(connect, scheduler)
 	tell, ail := why.NodesHandler(connect, nodes), why.PodsHandler(connect, troubled)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -174,11 +178,14 @@ func explained(d Deps, room why.Room, nodes why.Nodes, troubled why.Troubled, ne
 	})
 }
 
-// podsAsked says of which ResourceBinding a request is for the pods. The hub has authorized it as the use of that subresource.
+// podsAsked says of which ResourceBinding a request is for the pods. The hub has authorized it as the use of that
+// subresource.
 func podsAsked(r *http.Request) (binding types.NamespacedName, is bool) {
 	info, ok := request.RequestInfoFrom(r.Context())
-	if !ok || !info.IsResourceRequest || info.APIGroup != workv1alpha2.GroupVersion.Group || info.APIVersion != workv1alpha2.GroupVersion.Version ||
-		info.Resource != "resourcebindings" || info.Subresource != why.BindingPods || info.Namespace == "" || info.Name == "" {
+	if !ok || !info.IsResourceRequest || info.APIGroup != workv1alpha2.GroupVersion.Group ||
+		info.APIVersion != workv1alpha2.GroupVersion.Version ||
+		info.Resource != "resourcebindings" || info.Subresource != why.BindingPods || info.Namespace == "" ||
+		info.Name == "" {
 		return binding, false
 	}
 	return types.NamespacedName{Namespace: info.Namespace, Name: info.Name}, true

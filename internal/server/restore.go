@@ -31,8 +31,8 @@ const (
 	restoredFile = "restored.json"
 )
 
-// open reaches the store of a configuration: that of the hub that runs on the data folder, an external one, or, when no hub runs, the files
-// in the folder, which nobody else may use until close.
+// open reaches the store of a configuration: that of the hub that runs on the data folder, an external one, or, when no
+// hub runs, the files in the folder, which nobody else may use until close.
 func (c *Config) open(ctx context.Context) (store *etcd.Client, close func(), err error) {
 	if e := c.Etcd; len(e.Servers) > 0 {
 		store, err = etcd.Connect(ctx, e.Servers, e.CAFile, e.CertFile, e.KeyFile)
@@ -87,8 +87,8 @@ func (c *Config) pkiDir() string {
 // PKI is the folder of the hub's keys.
 func (c *Config) PKI() string { return c.pkiDir() }
 
-// Backup takes a backup of the configuration's hub into a folder, or a file in one, and says where it is. to may be empty for the hub's
-// own folder of backups.
+// Backup takes a backup of the configuration's hub into a folder, or a file in one, and says where it is. to may be
+// empty for the hub's own folder of backups.
 func Backup(ctx context.Context, c Config, to string, keys bool, warn io.Writer) (string, backup.Manifest, error) {
 	if err := c.Validate(); err != nil {
 		return "", backup.Manifest{}, err
@@ -126,7 +126,8 @@ func Backup(ctx context.Context, c Config, to string, keys bool, warn io.Writer)
 		return "", backup.Manifest{}, err
 	}
 	if err := upkeep.Room(state.InUse, free); err != nil {
-		return "", backup.Manifest{}, fmt.Errorf("not enough space for a backup in %s: %w: free some space, or choose another folder with --to", dir, err)
+		return "", backup.Manifest{}, fmt.Errorf(
+			"not enough space for a backup in %s: %w: free some space, or choose another folder with --to", dir, err)
 	}
 
 	// 2. The backup.
@@ -140,7 +141,8 @@ func Backup(ctx context.Context, c Config, to string, keys bool, warn io.Writer)
 	if keys {
 		source.PKIDir, source.DataDir = c.pkiDir(), c.DataDir
 		if _, err := os.Stat(source.PKIDir); err != nil {
-			return "", backup.Manifest{}, fmt.Errorf("the hub's keys: %w: name their folder with --pki-dir, or leave them out with --without-keys", err)
+			return "", backup.Manifest{}, fmt.Errorf(
+				"the hub's keys: %w: name their folder with --pki-dir, or leave them out with --without-keys", err)
 		}
 	}
 	return backup.Write(ctx, source, dir, file, time.Now())
@@ -153,8 +155,8 @@ type restored struct {
 	Manifest backup.Manifest `json:"manifest"`
 }
 
-// Restore makes the data folder of a hub of a backup: nothing else may be in it. Unless accepted, the hub then changes nothing in member
-// clusters that is otherwise there than the backup says, until somebody says so.
+// Restore makes the data folder of a hub of a backup: nothing else may be in it. Unless accepted, the hub then changes
+// nothing in member clusters that is otherwise there than the backup says, until somebody says so.
 func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error) {
 	if err := c.Validate(); err != nil {
 		return m, err
@@ -171,7 +173,8 @@ func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error
 	}
 	defer release()
 	if err := onlyIn(c.DataDir, markerFile, "lost+found"); err != nil {
-		return m, fmt.Errorf("data folder %s %w: a backup is restored into an empty folder; choose another with --data-dir", c.DataDir, err)
+		return m, fmt.Errorf("data folder %s %w: a backup is restored into an empty folder; choose another with --data-dir",
+			c.DataDir, err)
 	}
 
 	// 1. All of it is made aside, so that a restore that does not come to its end is none.
@@ -203,7 +206,8 @@ func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error
 		return m, fmt.Errorf("backup %s: %w", file, err)
 	}
 	if contents.Revision != m.Revision {
-		return m, fmt.Errorf("backup %s has revision %d in its manifest, but %d in its store", file, m.Revision, contents.Revision)
+		return m, fmt.Errorf("backup %s has revision %d in its manifest, but %d in its store", file, m.Revision,
+			contents.Revision)
 	}
 	if err := etcd.Restore(backup.Snapshot(aside), filepath.Join(aside, "etcd")); err != nil {
 		return m, fmt.Errorf("backup %s: %w", file, err)
@@ -212,7 +216,8 @@ func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error
 	pkiDir := c.pkiDir()
 	if m.Keys {
 		if err := onlyIn(pkiDir); err != nil {
-			return m, fmt.Errorf("folder %s %w, and the backup also contains keys: choose an empty folder with --pki-dir", pkiDir, err)
+			return m, fmt.Errorf("folder %s %w, and the backup also contains keys: choose an empty folder with --pki-dir",
+				pkiDir, err)
 		}
 	}
 
@@ -228,7 +233,8 @@ func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error
 		if err := private(pkiDir); err != nil {
 			return m, err
 		}
-		if err := os.Remove(importedFile(pkiDir)); err != nil && !errors.Is(err, os.ErrNotExist) { // these come from nowhere else
+		// these come from nowhere else
+		if err := os.Remove(importedFile(pkiDir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return m, err
 		}
 		entries, _ := os.ReadDir(filepath.Join(aside, backup.Data)) // not there if there are none
@@ -238,7 +244,8 @@ func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error
 			}
 		}
 	}
-	if m.Writer != nil { // an older binary is to refuse the folder before etcd opens the store, as it would have refused the one before
+	// an older binary is to refuse the folder before etcd opens the store, as it would have refused the one before
+	if m.Writer != nil {
 		if err := recordInFolder(c.DataDir, *m.Writer); err != nil {
 			return m, err
 		}
@@ -289,7 +296,8 @@ next:
 	return nil
 }
 
-// announceRestore has the hub's loops know that the store is a backup's, by a ConfigMap that stands until somebody accepts what follows.
+// announceRestore has the hub's loops know that the store is a backup's, by a ConfigMap that stands until somebody
+// accepts what follows.
 func (h *Hub) announceRestore(ctx context.Context, client kubernetes.Interface) error {
 	file := filepath.Join(h.config.DataDir, restoredFile)
 	raw, err := os.ReadFile(file)
@@ -303,8 +311,10 @@ func (h *Hub) announceRestore(ctx context.Context, client kubernetes.Interface) 
 	if err != nil {
 		return fmt.Errorf("read the restored store: %w", err)
 	}
-	mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: names.System, Name: execute.RestoreMark}, Data: map[string]string{
-		"file": r.File, "restored": r.At.Format(time.RFC3339), "taken": r.Manifest.Time.Format(time.RFC3339), "revision": strconv.FormatInt(r.Manifest.Revision, 10)}}
+	mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: names.System, Name: execute.RestoreMark},
+		Data: map[string]string{
+			"file": r.File, "restored": r.At.Format(time.RFC3339), "taken": r.Manifest.Time.Format(time.RFC3339),
+			"revision": strconv.FormatInt(r.Manifest.Revision, 10)}}
 	maps := client.CoreV1().ConfigMaps(names.System)
 	if _, err = maps.Create(ctx, mark, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
 		_, err = maps.Update(ctx, mark, metav1.UpdateOptions{}) // the backup was of a hub that had been restored
@@ -316,8 +326,8 @@ func (h *Hub) announceRestore(ctx context.Context, client kubernetes.Interface) 
 	return os.Remove(file)
 }
 
-// Defragment has the configuration's store give back what it does not use. With disarm it drops old revisions before, and takes the alarm
-// for want of space back after.
+// Defragment has the configuration's store give back what it does not use. With disarm it drops old revisions before,
+// and takes the alarm for want of space back after.
 func Defragment(ctx context.Context, c Config, disarm bool) (before, after etcd.State, err error) {
 	if err := c.Validate(); err != nil {
 		return before, after, err

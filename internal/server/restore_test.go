@@ -25,10 +25,12 @@ func TestARestoreThatFailsLateLeavesNoFolderThatStarts(t *testing.T) {
 	defer store.Close()
 	pki := filepath.Join(lost, "pki")
 	_, err = store.Put(t.Context(), "key", "value")
-	if err := errors.Join(err, os.Mkdir(pki, 0o700), os.WriteFile(filepath.Join(pki, "ca.key"), []byte("ca"), 0o600)); err != nil {
+	if err := errors.Join(err, os.Mkdir(pki, 0o700),
+		os.WriteFile(filepath.Join(pki, "ca.key"), []byte("ca"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	file, _, err := backup.Write(t.Context(), backup.Source{Store: store, PKIDir: pki, DataDir: lost}, t.TempDir(), "", time.Now())
+	file, _, err := backup.Write(t.Context(), backup.Source{Store: store, PKIDir: pki, DataDir: lost}, t.TempDir(), "",
+		time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,12 +72,14 @@ func TestARestoredFolderSaysWhichVersionWroteIt(t *testing.T) {
 	defer store.Close()
 	keys := filepath.Join(lost, "pki")
 	_, err = store.Put(t.Context(), "key", "value")
-	if err := errors.Join(err, os.Mkdir(keys, 0o700), os.WriteFile(filepath.Join(keys, "ca.key"), []byte("ca"), 0o600), os.WriteFile(importedFile(keys), []byte("/etc/argosy/pki"), 0o600)); err != nil {
+	if err := errors.Join(err, os.Mkdir(keys, 0o700), os.WriteFile(filepath.Join(keys, "ca.key"), []byte("ca"), 0o600),
+		os.WriteFile(importedFile(keys), []byte("/etc/argosy/pki"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	wrote := writer()
 	wrote.Version = "v0.9.0"
-	file, _, err := backup.Write(t.Context(), backup.Source{Store: store, Writer: &wrote, PKIDir: keys, DataDir: lost}, t.TempDir(), "", time.Now())
+	file, _, err := backup.Write(t.Context(), backup.Source{Store: store, Writer: &wrote, PKIDir: keys, DataDir: lost},
+		t.TempDir(), "", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

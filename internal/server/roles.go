@@ -13,9 +13,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/roles"
 )
 
-// startRoles makes the hub's roles, and adds to them what is missing, as the API server does with Kubernetes' own: what somebody added
-// stays, labels and annotations that he set stay, and with the annotation rbac.authorization.kubernetes.io/autoupdate "false" all does.
-// A hub whose store is full, or whose webhooks are down, starts without: that is to be mended on a hub that runs.
+// startRoles makes the hub's roles, and adds to them what is missing, as the API server does with Kubernetes' own: what
+// somebody added stays, labels and annotations that he set stay, and with the annotation
+// rbac.authorization.kubernetes.io/autoupdate "false" all does. A hub whose store is full, or whose webhooks are down,
+// starts without: that is to be mended on a hub that runs.
 func (h *Hub) startRoles(ctx context.Context) (func(), error) {
 	client, err := kubernetes.NewForConfig(h.Config())
 	if err != nil {
@@ -28,7 +29,9 @@ func (h *Hub) startRoles(ctx context.Context) (func(), error) {
 			Confirm: true,
 		}
 		var result *reconciliation.ReconcileClusterRoleResult
-		err := retry.OnError(retry.DefaultBackoff, func(err error) bool { return ctx.Err() == nil && apierrors.IsConflict(err) }, func() (err error) {
+		err := retry.OnError(retry.DefaultBackoff, func(err error) bool {
+			return ctx.Err() == nil && apierrors.IsConflict(err)
+		}, func() (err error) {
 			result, err = keep.Run()
 			return err
 		})

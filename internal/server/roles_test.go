@@ -49,7 +49,8 @@ func (j judge) mayGet(user, verb, path string) bool {
 func (j judge) ask(user string, spec *authorizationv1.SubjectAccessReviewSpec) bool {
 	j.Helper()
 	spec.User, spec.Groups = user, []string{"system:authenticated"}
-	answer, err := j.client.AuthorizationV1().SubjectAccessReviews().Create(j.Context(), &authorizationv1.SubjectAccessReview{Spec: *spec}, metav1.CreateOptions{})
+	answer, err := j.client.AuthorizationV1().SubjectAccessReviews().Create(j.Context(),
+		&authorizationv1.SubjectAccessReview{Spec: *spec}, metav1.CreateOptions{})
 	if err != nil {
 		j.Fatal(err)
 	}
@@ -63,9 +64,13 @@ func bind(t *testing.T, client kubernetes.Interface, user, role, namespace strin
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
 	var err error
 	if namespace == "" {
-		_, err = client.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
+		_, err = client.RbacV1().ClusterRoleBindings().Create(t.Context(),
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: subjects, RoleRef: ref},
+			metav1.CreateOptions{})
 	} else {
-		_, err = client.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
+		_, err = client.RbacV1().RoleBindings(namespace).Create(t.Context(),
+			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: subjects, RoleRef: ref},
+			metav1.CreateOptions{})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +98,9 @@ func awaitAggregation(t *testing.T, client kubernetes.Interface) {
 					continue
 				}
 				for _, rule := range part.Rules {
-					if !slices.ContainsFunc(whole.Rules, func(r rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, rule) }) {
+					if !slices.ContainsFunc(whole.Rules, func(r rbacv1.PolicyRule) bool {
+						return equality.Semantic.DeepEqual(r, rule)
+					}) {
 						return fmt.Sprintf("%s lacks %v of %s", whole.Name, rule, part.Name)
 					}
 				}
@@ -111,13 +118,15 @@ func TestEachRoleMayDoWhatItsTableSaysAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"shop", "bank"} {
-		if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		if _, err := client.CoreV1().Namespaces().Create(t.Context(),
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	awaitAggregation(t, client)
 	j := judge{t, client}
-	// vera, ed and ann have Kubernetes' roles in one namespace, vic looks at all of them, oli looks after the fleet, and nora has nothing.
+	// vera, ed and ann have Kubernetes' roles in one namespace, vic looks at all of them, oli looks after the fleet, and
+	// nora has nothing.
 	people := []struct {
 		name, role, namespace, of string
 	}{
@@ -137,7 +146,8 @@ func TestEachRoleMayDoWhatItsTableSaysAndNothingElse(t *testing.T) {
 		})
 	}
 
-	verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "bind", "escalate", "impersonate"}
+	verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "bind",
+		"escalate", "impersonate"}
 	_, served, err := client.Discovery().ServerGroupsAndResources()
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +195,8 @@ func TestEachRoleMayDoWhatItsTableSaysAndNothingElse(t *testing.T) {
 						asked++
 					}
 				}
-				if want := d.Scale && p.of != "" && p.of != roles.View && p.of != roles.Operator && reaches; d.Scale && j.may(p.name, "patch", d.Resource+"/scale."+d.Group, ns, "x") != want {
+				if want := d.Scale && p.of != "" && p.of != roles.View && p.of != roles.Operator && reaches; d.Scale &&
+					j.may(p.name, "patch", d.Resource+"/scale."+d.Group, ns, "x") != want {
 					t.Errorf("%s may patch %s/scale in %q: want %t", p.name, name, ns, want)
 				}
 			}
@@ -207,10 +218,14 @@ func TestEachRoleMayDoWhatItsTableSaysAndNothingElse(t *testing.T) {
 
 	// What is beside the table: each right has its refused neighbour.
 	for _, c := range []struct{ who, verb, resource, namespace, name string }{
-		{"vera", "get", "deployments.apps", "shop", ""}, {"vera", "list", "events", "shop", ""}, {"ed", "create", "deployments.apps", "shop", ""},
-		{"ed", "get", "secrets", "shop", ""}, {"ed", "create", "configmaps", "shop", ""}, {"ann", "create", "rolebindings.rbac.authorization.k8s.io", "shop", ""},
-		{"vic", "get", "leases.coordination.k8s.io", "karmada-system", "argosy"}, {"vic", "list", "deployments.apps", "bank", ""},
-		{"oli", "get", "leases.coordination.k8s.io", "karmada-system", "argosy"}, {"oli", "list", "namespaces", "", ""}, {"oli", "list", "events", "bank", ""},
+		{"vera", "get", "deployments.apps", "shop", ""}, {"vera", "list", "events", "shop", ""},
+		{"ed", "create", "deployments.apps", "shop", ""},
+		{"ed", "get", "secrets", "shop", ""}, {"ed", "create", "configmaps", "shop", ""},
+		{"ann", "create", "rolebindings.rbac.authorization.k8s.io", "shop", ""},
+		{"vic", "get", "leases.coordination.k8s.io", "karmada-system", "argosy"},
+		{"vic", "list", "deployments.apps", "bank", ""},
+		{"oli", "get", "leases.coordination.k8s.io", "karmada-system", "argosy"}, {"oli", "list", "namespaces", "", ""},
+		{"oli", "list", "events", "bank", ""},
 		{"oli", "list", "customresourcedefinitions.apiextensions.k8s.io", "", ""},
 	} {
 		if !j.may(c.who, c.verb, c.resource, c.namespace, c.name) {
@@ -219,24 +234,39 @@ func TestEachRoleMayDoWhatItsTableSaysAndNothingElse(t *testing.T) {
 	}
 	for _, c := range []struct{ who, verb, resource, namespace, name string }{
 		// Secrets, and the hub's own.
-		{"vera", "get", "secrets", "shop", ""}, {"vic", "get", "secrets", "karmada-cluster", "eu"}, {"vic", "list", "secrets", "shop", ""},
-		{"oli", "get", "secrets", "karmada-cluster", "eu"}, {"oli", "list", "secrets", "karmada-cluster", ""}, {"oli", "create", "secrets", "karmada-cluster", ""},
-		{"oli", "get", "secrets", "shop", ""}, {"oli", "get", "configmaps", "karmada-system", ""}, {"ed", "get", "secrets", "bank", ""}, {"ann", "get", "secrets", "karmada-cluster", "eu"},
-		{"vic", "get", "leases.coordination.k8s.io", "karmada-system", "other"}, {"vic", "update", "leases.coordination.k8s.io", "karmada-system", "argosy"},
+		{"vera", "get", "secrets", "shop", ""}, {"vic", "get", "secrets", "karmada-cluster", "eu"},
+		{"vic", "list", "secrets", "shop", ""},
+		{"oli", "get", "secrets", "karmada-cluster", "eu"}, {"oli", "list", "secrets", "karmada-cluster", ""},
+		{"oli", "create", "secrets", "karmada-cluster", ""},
+		{"oli", "get", "secrets", "shop", ""}, {"oli", "get", "configmaps", "karmada-system", ""},
+		{"ed", "get", "secrets", "bank", ""}, {"ann", "get", "secrets", "karmada-cluster", "eu"},
+		{"vic", "get", "leases.coordination.k8s.io", "karmada-system", "other"},
+		{"vic", "update", "leases.coordination.k8s.io", "karmada-system", "argosy"},
 		// Other namespaces, and what is in none.
-		{"ed", "create", "deployments.apps", "bank", ""}, {"ann", "create", "rolebindings.rbac.authorization.k8s.io", "bank", ""}, {"vera", "get", "deployments.apps", "bank", ""},
-		{"ed", "create", "namespaces", "", ""}, {"ann", "create", "namespaces", "", ""}, {"oli", "create", "namespaces", "", ""}, {"oli", "update", "namespaces", "", "shop"},
+		{"ed", "create", "deployments.apps", "bank", ""}, {"ann", "create", "rolebindings.rbac.authorization.k8s.io", "bank",
+			""}, {"vera", "get", "deployments.apps", "bank", ""},
+		{"ed", "create", "namespaces", "", ""}, {"ann", "create", "namespaces", "", ""},
+		{"oli", "create", "namespaces", "", ""}, {"oli", "update", "namespaces", "", "shop"},
 		// More rights for oneself.
-		{"ed", "create", "rolebindings.rbac.authorization.k8s.io", "shop", ""}, {"ann", "bind", "clusterroles.rbac.authorization.k8s.io", "", "cluster-admin"},
-		{"ann", "escalate", "roles.rbac.authorization.k8s.io", "shop", ""}, {"ann", "create", "clusterrolebindings.rbac.authorization.k8s.io", "", ""},
-		{"ann", "impersonate", "users", "", "oli"}, {"oli", "create", "clusterrolebindings.rbac.authorization.k8s.io", "", ""}, {"oli", "create", "rolebindings.rbac.authorization.k8s.io", "shop", ""},
-		{"oli", "impersonate", "users", "", "ann"}, {"oli", "impersonate", "groups", "", "system:masters"}, {"oli", "impersonate", "serviceaccounts", "kube-system", "x"},
-		{"oli", "create", "serviceaccounts/token", "karmada-system", "x"}, {"oli", "update", "clusterroles.rbac.authorization.k8s.io", "", roles.Operator},
-		{"ann", "update", "clusterroles.rbac.authorization.k8s.io", "", "admin"}, {"oli", "approve", "signers.certificates.k8s.io", "", "x"},
-		{"oli", "update", "certificatesigningrequests/approval.certificates.k8s.io", "", "x"}, {"ann", "update", "certificatesigningrequests/approval.certificates.k8s.io", "", "x"},
+		{"ed", "create", "rolebindings.rbac.authorization.k8s.io", "shop", ""},
+		{"ann", "bind", "clusterroles.rbac.authorization.k8s.io", "", "cluster-admin"},
+		{"ann", "escalate", "roles.rbac.authorization.k8s.io", "shop", ""},
+		{"ann", "create", "clusterrolebindings.rbac.authorization.k8s.io", "", ""},
+		{"ann", "impersonate", "users", "", "oli"}, {"oli", "create", "clusterrolebindings.rbac.authorization.k8s.io", "",
+			""}, {"oli", "create", "rolebindings.rbac.authorization.k8s.io", "shop", ""},
+		{"oli", "impersonate", "users", "", "ann"}, {"oli", "impersonate", "groups", "", "system:masters"},
+		{"oli", "impersonate", "serviceaccounts", "kube-system", "x"},
+		{"oli", "create", "serviceaccounts/token", "karmada-system", "x"},
+		{"oli", "update", "clusterroles.rbac.authorization.k8s.io", "", roles.Operator},
+		{"ann", "update", "clusterroles.rbac.authorization.k8s.io", "", "admin"},
+		{"oli", "approve", "signers.certificates.k8s.io", "", "x"},
+		{"oli", "update", "certificatesigningrequests/approval.certificates.k8s.io", "", "x"},
+		{"ann", "update", "certificatesigningrequests/approval.certificates.k8s.io", "", "x"},
 		// What would run by the hub's rights, or in all namespaces.
-		{"oli", "create", "deployments.apps", "shop", ""}, {"oli", "create", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "", ""},
-		{"oli", "update", "customresourcedefinitions.apiextensions.k8s.io", "", "works.work.karmada.io"}, {"oli", "delete", "customresourcedefinitions.apiextensions.k8s.io", "", "works.work.karmada.io"},
+		{"oli", "create", "deployments.apps", "shop", ""},
+		{"oli", "create", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "", ""},
+		{"oli", "update", "customresourcedefinitions.apiextensions.k8s.io", "", "works.work.karmada.io"},
+		{"oli", "delete", "customresourcedefinitions.apiextensions.k8s.io", "", "works.work.karmada.io"},
 		{"oli", "update", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "", "argosy-members"},
 	} {
 		if j.may(c.who, c.verb, c.resource, c.namespace, c.name) {
@@ -248,17 +278,20 @@ func TestEachRoleMayDoWhatItsTableSaysAndNothingElse(t *testing.T) {
 		as := rest.CopyConfig(h.Config())
 		as.Impersonate = rest.ImpersonationConfig{UserName: "ann", Groups: []string{"system:authenticated"}}
 		ann := kubernetes.NewForConfigOrDie(as)
-		for role, allowed := range map[string]bool{"view": true, "edit": true, "admin": true, roles.View: true, roles.Edit: true, roles.Admin: true,
+		for role, allowed := range map[string]bool{"view": true, "edit": true, "admin": true, roles.View: true,
+			roles.Edit: true, roles.Admin: true,
 			roles.Operator: false, "cluster-admin": false, "system:controller:namespace-controller": false} {
-			_, err := ann.RbacV1().RoleBindings("shop").Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{GenerateName: "new-"},
-				Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "nina"}},
-				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}, metav1.CreateOptions{})
+			_, err := ann.RbacV1().RoleBindings("shop").Create(t.Context(),
+				&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{GenerateName: "new-"},
+					Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "nina"}},
+					RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}, metav1.CreateOptions{})
 			if allowed && err != nil || !allowed && !apierrors.IsForbidden(err) {
 				t.Errorf("binding %s in the namespace gives %v", role, err)
 			}
 		}
 		_, err := ann.RbacV1().Roles("shop").Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "works"},
-			Rules: []rbacv1.PolicyRule{{Verbs: []string{"create"}, APIGroups: []string{"work.karmada.io"}, Resources: []string{"works", "resourcebindings"}}}}, metav1.CreateOptions{})
+			Rules: []rbacv1.PolicyRule{{Verbs: []string{"create"}, APIGroups: []string{"work.karmada.io"},
+				Resources: []string{"works", "resourcebindings"}}}}, metav1.CreateOptions{})
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("a role with more than its author has gives %v", err)
 		}
@@ -274,7 +307,8 @@ func TestEachAddressOfTheHubIsDecided(t *testing.T) {
 			t.Errorf("%s: nothing says why", p.Path)
 		}
 	}
-	for _, path := range []string{why.Path, why.RoomPath, why.NodesPath, why.PodsPath, why.SchedulerPath, HealthPath, EncryptionPath, convertPath} {
+	for _, path := range []string{why.Path, why.RoomPath, why.NodesPath, why.PodsPath, why.SchedulerPath, HealthPath,
+		EncryptionPath, convertPath} {
 		if !decided[path] {
 			t.Errorf("decide in internal/core/roles who may get %s", path)
 		}
@@ -328,7 +362,8 @@ func TestStartKeepsChangesOfRoles(t *testing.T) {
 	}
 	allows := func(r *rbacv1.ClusterRole, group, resource, verb string) bool {
 		return slices.ContainsFunc(r.Rules, func(rule rbacv1.PolicyRule) bool {
-			return slices.Contains(rule.APIGroups, group) && slices.Contains(rule.Resources, resource) && slices.Contains(rule.Verbs, verb)
+			return slices.Contains(rule.APIGroups, group) && slices.Contains(rule.Resources, resource) &&
+				slices.Contains(rule.Verbs, verb)
 		})
 	}
 	without := func(resource string) func(*rbacv1.ClusterRole) {
@@ -336,7 +371,9 @@ func TestStartKeepsChangesOfRoles(t *testing.T) {
 			for i := range r.Rules {
 				r.Rules[i].Resources = slices.DeleteFunc(r.Rules[i].Resources, func(other string) bool { return other == resource })
 			}
-			r.Rules = slices.DeleteFunc(r.Rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Resources)+len(rule.NonResourceURLs) == 0 })
+			r.Rules = slices.DeleteFunc(r.Rules, func(rule rbacv1.PolicyRule) bool {
+				return len(rule.Resources)+len(rule.NonResourceURLs) == 0
+			})
 		}
 	}
 	const group, overrides, policies = "policy.karmada.io", "overridepolicies", "propagationpolicies"
@@ -375,10 +412,12 @@ func TestStartKeepsChangesOfRoles(t *testing.T) {
 	if allows(now[roles.Edit], group, overrides, "get") {
 		t.Error("what was taken away for good is back")
 	}
-	if !allows(now[roles.View], group, policies, "get") || now[roles.View].Labels["rbac.authorization.k8s.io/aggregate-to-view"] != "false" {
+	if !allows(now[roles.View], group, policies, "get") ||
+		now[roles.View].Labels["rbac.authorization.k8s.io/aggregate-to-view"] != "false" {
 		t.Errorf("the role is %v", now[roles.View])
 	}
-	if !allows(now[roles.Operator], "example.com", "things", "get") || !allows(now[roles.Operator], "cluster.karmada.io", "clusters", "update") {
+	if !allows(now[roles.Operator], "example.com", "things", "get") ||
+		!allows(now[roles.Operator], "cluster.karmada.io", "clusters", "update") {
 		t.Errorf("the role is %v", now[roles.Operator])
 	}
 	if !allows(now[roles.Admin], group, overrides, "update") {

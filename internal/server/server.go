@@ -1,5 +1,5 @@
-// Package server is the hub's process: it turns a Config into a list of components, starts them in order, and stops them in
-// reverse. What the hub decides about workloads is in core and controller; what Kubernetes does is in embed.
+// Package server is the hub's process: it turns a Config into a list of components, starts them in order, and stops
+// them in reverse. What the hub decides about workloads is in core and controller; what Kubernetes does is in embed.
 package server
 
 import (
@@ -44,7 +44,8 @@ import (
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
-// Parts are what the rest of Argosy brings into the hub. Each may be absent, which leaves a plain API server for our kinds.
+// Parts are what the rest of Argosy brings into the hub. Each may be absent, which leaves a plain API server for our
+// kinds.
 type Parts struct {
 	// Admission are the in-process admission plugins. They are made before the server runs; Client, below, is
 	// usable once it does.
@@ -89,8 +90,8 @@ type Deps struct {
 	Descheduler *DeschedulerConfig
 }
 
-// component is one part of the process. start returns when later components can rely on it, within ctx; stop ends it and
-// waits, and is called in reverse order of starting.
+// component is one part of the process. start returns when later components can rely on it, within ctx; stop ends it
+// and waits, and is called in reverse order of starting.
 type component struct {
 	name  string
 	start func(h *Hub, ctx context.Context) (stop func(), err error)
@@ -100,8 +101,8 @@ type component struct {
 //
 //	etcd → version → upkeep → encryption → apiserver → crds → namespaces → roles → flow-control → loops (controller-manager, controllers) → workload-kinds
 //
-// The loops are a list of their own, because replicas take turns at them. Workload kinds come last: with a score of definitions
-// to make, a first start would take twice as long, and nothing of the hub needs them.
+// The loops are a list of their own, because replicas take turns at them. Workload kinds come last: with a score of
+// definitions to make, a first start would take twice as long, and nothing of the hub needs them.
 var components = []component{
 	{name: "etcd", start: (*Hub).startEtcd},
 	{name: "version", start: (*Hub).startVersion},
@@ -135,12 +136,13 @@ func known() []string {
 		names = append(names, c.name)
 	}
 	return slices.DeleteFunc(names, func(name string) bool {
-		return slices.Contains([]string{"version", "upkeep", "encryption", "roles", "flow-control", "loops", "workload-kinds"}, name)
+		return slices.Contains([]string{"version", "upkeep", "encryption", "roles", "flow-control", "loops",
+			"workload-kinds"}, name)
 	})
 }
 
-// optional can be left out: the hub still serves its API, and another replica may do the work. The descheduler is one of the
-// controllers.
+// optional can be left out: the hub still serves its API, and another replica may do the work. The descheduler is one
+// of the controllers.
 func optional() []string { return []string{"controller-manager", "controllers", "descheduler"} }
 
 const (
@@ -267,8 +269,8 @@ func (h *Hub) start(ctx context.Context) error {
 	return nil
 }
 
-// unsafeNoFsync makes the hub's own store skip fsync, so that a power loss damages it. No flag or file sets it: tests of this
-// package do.
+// unsafeNoFsync makes the hub's own store skip fsync, so that a power loss damages it. No flag or file sets it: tests
+// of this package do.
 var unsafeNoFsync = false
 
 // settle is how long after a start informers have filled and one-time work is done.
@@ -349,7 +351,8 @@ func listen(c *Config) (net.Listener, error) {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("port %d on %s is in use: choose another with --port", c.Port, c.BindAddress)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("address %s is not an address of this machine: choose another with --bind-address", c.BindAddress)
+		return nil, fmt.Errorf("address %s is not an address of this machine: choose another with --bind-address",
+			c.BindAddress)
 	case errors.Is(err, syscall.EACCES):
 		return nil, fmt.Errorf("this user may not listen on port %d: choose one above 1023 with --port", c.Port)
 	case err != nil:
@@ -364,7 +367,8 @@ func (h *Hub) startEtcd(ctx context.Context) (func(), error) {
 	}
 	err := storeThere(h.config.DataDir)
 	if err == nil {
-		h.etcd, err = etcd.Start(ctx, etcd.Options{Dir: filepath.Join(h.config.DataDir, "etcd"), Log: h.log, Quota: h.config.Etcd.Quota.Value(), Fatal: h.storeEnds, UnsafeNoFsync: unsafeNoFsync})
+		h.etcd, err = etcd.Start(ctx, etcd.Options{Dir: filepath.Join(h.config.DataDir, "etcd"), Log: h.log,
+			Quota: h.config.Etcd.Quota.Value(), Fatal: h.storeEnds, UnsafeNoFsync: unsafeNoFsync})
 	}
 	if err == nil {
 		err = markStore(h.config.DataDir)
@@ -385,7 +389,8 @@ func (h *Hub) startEtcd(ctx context.Context) (func(), error) {
 
 // storeEnds tells why the process is about to end.
 func (h *Hub) storeEnds(why string) {
-	fmt.Fprintf(h.out, "The hub is stopping: etcd cannot continue: %v\nAll acknowledged writes are on disk.\n", h.broken(errors.New(why)))
+	fmt.Fprintf(h.out, "The hub is stopping: etcd cannot continue: %v\nAll acknowledged writes are on disk.\n",
+		h.broken(errors.New(why)))
 }
 
 func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
@@ -395,8 +400,10 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	}
 	loopback := apiserver.NewLoopback(commit.ContextKey)
 	done := make(chan struct{})
-	h.deps = Deps{Config: loopback.Config(), Done: done, DataDir: h.config.DataDir, Files: h.files, Members: h.config.Members, Scheduler: h.config.Scheduler,
-		Failover: h.config.Failover, Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite, Taints: h.config.Taints, Successes: commit.Successes(h.config.SuccessEvents)}
+	h.deps = Deps{Config: loopback.Config(), Done: done, DataDir: h.config.DataDir, Files: h.files,
+		Members: h.config.Members, Scheduler: h.config.Scheduler,
+		Failover: h.config.Failover, Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite,
+		Taints: h.config.Taints, Successes: commit.Successes(h.config.SuccessEvents)}
 	if h.config.runs("descheduler") {
 		h.deps.Descheduler = &h.config.Descheduler
 	}
@@ -420,14 +427,17 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		Listener: h.listener, BindAddress: h.config.BindAddress, Port: h.config.Port,
 		ServingCertFile: servingCert, ServingKeyFile: servingKey,
 		ClientCAFile:          h.clientCAs(),
-		ServiceAccountKeyFile: h.files.ServiceAccountKey, ServiceAccountIssuer: "https://kubernetes.default.svc.cluster.local",
-		RequestHeaderCAFile: h.files.FrontProxyCA, ProxyClientCertFile: h.files.FrontProxy, ProxyClientKeyFile: h.files.FrontProxyKey,
-		DisabledAdmission:       slices.Sorted(maps.Keys(disabledAdmission)),
-		Quotas:                  hubQuotas(),
-		Authorized:              h.handler,
-		PriorityAndFairness:     h.config.KubeAPIServer.PriorityAndFairness,
-		LongRunning:             longRunning,
-		ReadyChecks:             []healthz.HealthChecker{healthz.NamedCheck("argosy", h.checkReady), healthz.NamedCheck("store", h.keeper.check)},
+		ServiceAccountKeyFile: h.files.ServiceAccountKey,
+		ServiceAccountIssuer:  "https://kubernetes.default.svc.cluster.local",
+		RequestHeaderCAFile:   h.files.FrontProxyCA, ProxyClientCertFile: h.files.FrontProxy,
+		ProxyClientKeyFile:  h.files.FrontProxyKey,
+		DisabledAdmission:   slices.Sorted(maps.Keys(disabledAdmission)),
+		Quotas:              hubQuotas(),
+		Authorized:          h.handler,
+		PriorityAndFairness: h.config.KubeAPIServer.PriorityAndFairness,
+		LongRunning:         longRunning,
+		ReadyChecks: []healthz.HealthChecker{healthz.NamedCheck("argosy", h.checkReady),
+			healthz.NamedCheck("store", h.keeper.check)},
 		Loopback:                loopback,
 		Stored:                  kept,
 		Encrypt:                 h.encryption.transform,
@@ -522,8 +532,8 @@ func (h *Hub) startCRDs(ctx context.Context) (func(), error) {
 	return nil, installCRDs(ctx, h.Config())
 }
 
-// startWorkloadKinds returns at once: who brings templates of workload kinds to a new hub may find that it defines them for some
-// seconds yet. A hub that was started before has them from the start.
+// startWorkloadKinds returns at once: who brings templates of workload kinds to a new hub may find that it defines them
+// for some seconds yet. A hub that was started before has them from the start.
 func (h *Hub) startWorkloadKinds(context.Context) (func(), error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

@@ -58,7 +58,8 @@ func TestRestartContinuesWhereTheHubWas(t *testing.T) {
 	c := testConfig(t)
 	h, _ := start(t, c, Parts{})
 	client, _ := adminClient(t, AdminKubeconfig(c.DataDir))
-	made, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{})
+	made, err := client.CoreV1().ConfigMaps("default").Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,8 @@ func TestRestartContinuesWhereTheHubWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	if kept.UID != made.UID || kept.ResourceVersion != made.ResourceVersion {
-		t.Errorf("the ConfigMap was rewritten: %s/%s, was %s/%s", kept.UID, kept.ResourceVersion, made.UID, made.ResourceVersion)
+		t.Errorf("the ConfigMap was rewritten: %s/%s, was %s/%s", kept.UID, kept.ResourceVersion, made.UID,
+			made.ResourceVersion)
 	}
 	// The first hub was stopped while it defined workload kinds: the second continues, and here we wait until it has.
 	if err := installWorkloadCRDs(t.Context(), h.Config(), h.config.defines); err != nil {

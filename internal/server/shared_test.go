@@ -74,9 +74,9 @@ var (
 	sharedByAll *sharedHub
 )
 
-// useSharedHub returns the hub that tests share, started by the first of them. All that can be set about its API server is set: a
-// kubeconfig with other contexts, a serving certificate, an issuer, audit, an authorizer before RBAC that denies mallory, few
-// places for requests, and arguments passed on.
+// useSharedHub returns the hub that tests share, started by the first of them. All that can be set about its API server
+// is set: a kubeconfig with other contexts, a serving certificate, an issuer, audit, an authorizer before RBAC that
+// denies mallory, few places for requests, and arguments passed on.
 func useSharedHub(t *testing.T) *sharedHub {
 	t.Helper()
 	startShared.Do(func() {
@@ -92,8 +92,10 @@ clusters: [{name: mine, cluster: {server: "https://mine.example.com"}}]
 users: [{name: me, user: {token: abc}}]
 `)
 		k := &c.KubeAPIServer
-		k.TLSCertFile, k.TLSPrivateKeyFile = pair(whole, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), "hub.example.com", "127.0.0.1")
-		k.OIDC = OIDCConfig{IssuerURL: s.issuer.url, ClientID: "argosy", UsernameClaim: "email", UsernamePrefix: "oidc:", GroupsClaim: "groups", GroupsPrefix: "oidc:", CAFile: s.issuer.caFile}
+		k.TLSCertFile, k.TLSPrivateKeyFile = pair(whole, time.Now().Add(-time.Hour), time.Now().Add(time.Hour),
+			"hub.example.com", "127.0.0.1")
+		k.OIDC = OIDCConfig{IssuerURL: s.issuer.url, ClientID: "argosy", UsernameClaim: "email", UsernamePrefix: "oidc:",
+			GroupsClaim: "groups", GroupsPrefix: "oidc:", CAFile: s.issuer.caFile}
 		k.Audit.LogFile = filepath.Join(whole.TempDir(), "audit", "audit.log")
 		var err error
 		if s.clients, _, err = pki.Ensure(whole.TempDir(), []string{"elsewhere"}, time.Now()); err != nil {
@@ -101,7 +103,8 @@ users: [{name: me, user: {token: abc}}]
 		}
 		k.ClientCAFile = s.clients.ClusterCA
 		// Requests may wait in a queue for a quarter of the request timeout.
-		k.Args = []string{"event-ttl=2h", "profiling=false", "max-requests-inflight=20", "max-mutating-requests-inflight=10", "request-timeout=10m"}
+		k.Args = []string{"event-ttl=2h", "profiling=false", "max-requests-inflight=20", "max-mutating-requests-inflight=10",
+			"request-timeout=10m"}
 		k.AuthorizationConfig = filepath.Join(whole.TempDir(), "authorization.yaml")
 		write(t, k.AuthorizationConfig, fmt.Sprintf(`
 apiVersion: apiserver.config.k8s.io/v1
@@ -139,7 +142,8 @@ func denyMallory(t testing.TB) (kubeconfig string) {
 		var review map[string]any
 		_ = json.NewDecoder(r.Body).Decode(&review)
 		spec, _ := review["spec"].(map[string]any)
-		review["status"] = map[string]any{"allowed": false, "denied": spec["user"] == "oidc:mallory@example.com", "reason": "not mallory"}
+		review["status"] = map[string]any{"allowed": false, "denied": spec["user"] == "oidc:mallory@example.com",
+			"reason": "not mallory"}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(review)
 	}))

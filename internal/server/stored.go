@@ -10,9 +10,9 @@ import (
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 )
 
-// stored says how the kinds that the hub installs are kept. A version beside the stored one is for readers of old manifests,
-// not worth a cache. Works and bindings are most of what the hub writes, by our own hand; what has a default got it when it was
-// written.
+// stored says how the kinds that the hub installs are kept. A version beside the stored one is for readers of old
+// manifests, not worth a cache. Works and bindings are most of what the hub writes, by our own hand; what has a default
+// got it when it was written.
 func stored() (func(schema.GroupVersionKind) apiserver.Stored, error) {
 	ours, err := crds.All()
 	if err != nil {
@@ -26,12 +26,14 @@ func stored() (func(schema.GroupVersionKind) apiserver.Stored, error) {
 	for _, crd := range append(ours, workloads...) {
 		for _, version := range crd.Spec.Versions {
 			if !version.Storage {
-				how[schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}] = apiserver.Stored{Uncached: true}
+				how[schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name,
+					Kind: crd.Spec.Names.Kind}] = apiserver.Stored{Uncached: true}
 			}
 		}
 	}
 	for _, ours := range []schema.GroupVersionKind{
-		workv1alpha1.GroupVersion.WithKind("Work"), workv1alpha2.GroupVersion.WithKind("ResourceBinding"), workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"),
+		workv1alpha1.GroupVersion.WithKind("Work"), workv1alpha2.GroupVersion.WithKind("ResourceBinding"),
+		workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"),
 	} {
 		how[ours] = apiserver.Stored{Trusted: true, Amend: commit.Amend}
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/argosy-io/argosy/internal/controller"
 )
 
-// runFile names the last run of the loops by this data folder. It is beside the store and not in it: a store that was restored
-// elsewhere has none, and cannot take the members for those of a run that it knows to have ended.
+// runFile names the last run of the loops by this data folder. It is beside the store and not in it: a store that was
+// restored elsewhere has none, and cannot take the members for those of a run that it knows to have ended.
 const runFile = "run"
 
 // runRecord is the same for replicas, in the store that they share: who leads knows that nobody else does.

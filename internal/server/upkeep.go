@@ -30,8 +30,8 @@ import (
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 )
 
-// BackupConfig is when the hub takes backups of itself, and how many it keeps. A hub with an external etcd takes none by itself: several
-// hubs may share that, and who runs it backs it up.
+// BackupConfig is when the hub takes backups of itself, and how many it keeps. A hub with an external etcd takes none
+// by itself: several hubs may share that, and who runs it backs it up.
 type BackupConfig struct {
 	// Interval is how often; 0 is never.
 	Interval metav1.Duration `json:"interval"`
@@ -49,18 +49,21 @@ func defaultQuota() resource.QuantityValue {
 	return resource.QuantityValue{Quantity: *resource.NewQuantity(etcd.DefaultQuota, resource.BinarySI)}
 }
 
-// The least and the most that a store may be given: a hub without a template has 20 MiB, and etcd's makers advise against more than 8 GiB,
-// since a store is read whole at a start.
+// The least and the most that a store may be given: a hub without a template has 20 MiB, and etcd's makers advise
+// against more than 8 GiB, since a store is read whole at a start.
 const (
 	leastQuota = 32 << 20
 	mostQuota  = 100 << 30
 )
 
 func (c *Config) bindUpkeepFlags(fs *pflag.FlagSet) {
-	fs.Var(&c.Etcd.Quota, "etcd-quota", "the maximum size of the hub's own store on disk, such as 8Gi; a full store rejects writes")
-	fs.DurationVar(&c.Backup.Interval.Duration, "backup-interval", c.Backup.Interval.Duration, "how often the hub takes a backup of its own store and its keys; 0 disables backups")
+	fs.Var(&c.Etcd.Quota, "etcd-quota",
+		"the maximum size of the hub's own store on disk, such as 8Gi; a full store rejects writes")
+	fs.DurationVar(&c.Backup.Interval.Duration, "backup-interval", c.Backup.Interval.Duration,
+		"how often the hub takes a backup of its own store and its keys; 0 disables backups")
 	fs.IntVar(&c.Backup.Keep, "backup-keep", c.Backup.Keep, "the number of these backups to keep")
-	fs.StringVar(&c.Backup.Dir, "backup-dir", c.Backup.Dir, "folder for these backups, preferably on another disk (default backups in the data folder)")
+	fs.StringVar(&c.Backup.Dir, "backup-dir", c.Backup.Dir,
+		"folder for these backups, preferably on another disk (default backups in the data folder)")
 }
 
 func (c *Config) validateUpkeep() error {
@@ -68,7 +71,8 @@ func (c *Config) validateUpkeep() error {
 	case q < leastQuota || q > mostQuota:
 		return fmt.Errorf("etcd.quota %s is not between 32Mi and 100Gi: correct --etcd-quota", c.Etcd.Quota.String())
 	case c.Backup.Interval.Duration < 0 || c.Backup.Interval.Duration > 0 && c.Backup.Interval.Duration < time.Second:
-		return fmt.Errorf("backup.interval %v is too short: give 1s or more with --backup-interval, or 0 to disable backups", c.Backup.Interval.Duration)
+		return fmt.Errorf("backup.interval %v is too short: give 1s or more with --backup-interval, or 0 to disable backups",
+			c.Backup.Interval.Duration)
 	case c.Backup.Keep < 1:
 		return fmt.Errorf("backup.keep %d is less than 1: give 1 or more with --backup-keep; --backup-interval=0 disables backups", c.Backup.Keep)
 	}
@@ -84,7 +88,8 @@ func (c *Config) BackupDir() string {
 }
 
 const (
-	// diskLook and storeLook are how often the disk and the store are looked at. A disk may fill within seconds, and asking costs nothing.
+	// diskLook and storeLook are how often the disk and the store are looked at. A disk may fill within seconds, and
+	// asking costs nothing.
 	diskLook, storeLook = time.Second, 10 * time.Second
 	// fsyncLook is the time that the latency of the log's disk is told of.
 	fsyncLook = time.Minute
@@ -104,7 +109,8 @@ type keeper struct {
 
 	mu    sync.Mutex
 	state upkeep.Store
-	// failed is why the store could not be looked at, backupFailed why the last backup was not taken; empty if all went well.
+	// failed is why the store could not be looked at, backupFailed why the last backup was not taken; empty if all went
+	// well.
 	failed, backupFailed string
 	lastBackup           time.Time
 	// covered is until when all that was written is in a backup.
@@ -122,7 +128,8 @@ type keeper struct {
 // startUpkeep looks after the store from before the API server is there until after it is gone.
 func (h *Hub) startUpkeep(ctx context.Context) (func(), error) {
 	e := h.config.Etcd
-	k := &keeper{config: &h.config, pkiDir: filepath.Dir(h.files.ClusterCA), own: h.etcd != nil, first: true, metrics: prometheus.NewRegistry()}
+	k := &keeper{config: &h.config, pkiDir: filepath.Dir(h.files.ClusterCA), own: h.etcd != nil, first: true,
+		metrics: prometheus.NewRegistry()}
 	var err error
 	if h.etcd != nil {
 		e.Servers = []string{h.etcd.Endpoint}
@@ -188,7 +195,8 @@ func (k *keeper) look(ctx context.Context) {
 		return
 	}
 	k.failed = ""
-	k.state.Revision, k.state.Size, k.state.InUse, k.state.Quota, k.state.Alarms = state.Revision, state.Size, state.InUse, state.Quota, state.Alarms
+	k.state.Revision, k.state.Size, k.state.InUse, k.state.Quota, k.state.Alarms = state.Revision, state.Size, state.InUse,
+		state.Quota, state.Alarms
 }
 
 func (k *keeper) lookAtDisk() {
@@ -323,8 +331,8 @@ func (k *keeper) backUp(ctx context.Context) {
 	}
 }
 
-// cover notes until when the newest backup has all: until now, if nothing was written since. Without one, none has anything since the hub
-// looks, so that a first backup which fails is seen to be late.
+// cover notes until when the newest backup has all: until now, if nothing was written since. Without one, none has
+// anything since the hub looks, so that a first backup which fails is seen to be late.
 func (k *keeper) cover(newest *upkeep.Backup) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -360,7 +368,8 @@ func (k *keeper) takeBackup(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	file, m, err := backup.Write(ctx, backup.Source{Store: k.store, Writer: written, PKIDir: k.pkiDir, DataDir: k.config.DataDir}, dir, "", begin)
+	file, m, err := backup.Write(ctx, backup.Source{Store: k.store, Writer: written, PKIDir: k.pkiDir,
+		DataDir: k.config.DataDir}, dir, "", begin)
 	if err != nil {
 		return err
 	}
@@ -389,10 +398,12 @@ func (k *keeper) findings() []upkeep.Finding {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.failed != "" {
-		all = append(all, upkeep.Finding{Name: "store-alarm", Message: "cannot get the state of the store: " + k.failed, Next: "check the hub's log (docs/logs.md)"})
+		all = append(all, upkeep.Finding{Name: "store-alarm", Message: "cannot get the state of the store: " + k.failed,
+			Next: "check the hub's log (docs/logs.md)"})
 	}
 	if k.backupFailed != "" {
-		all = append(all, upkeep.Finding{Name: "backup", Message: "the last backup failed: " + k.backupFailed, Next: "fix that, or choose another folder with --backup-dir; `argosy backup` takes a backup now"})
+		all = append(all, upkeep.Finding{Name: "backup", Message: "the last backup failed: " + k.backupFailed,
+			Next: "fix that, or choose another folder with --backup-dir; `argosy backup` takes a backup now"})
 	}
 	return all
 }
@@ -432,7 +443,8 @@ type Health struct {
 	Findings []upkeep.Finding `json:"findings"`
 	// LastBackup is when this hub took a backup last, since it started.
 	LastBackup *time.Time `json:"lastBackup,omitempty"`
-	// Orphans counts, by cluster, what is marked as this hub's there and has no Work, of the kinds that the hub follows there.
+	// Orphans counts, by cluster, what is marked as this hub's there and has no Work, of the kinds that the hub follows
+	// there.
 	Orphans map[string]int `json:"orphans,omitempty"`
 	// Held is how many Works wait for a word since the hub was restored.
 	Held int `json:"held,omitempty"`
@@ -459,7 +471,8 @@ func (h *Hub) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(h.health()) // who asked is gone
 }
 
-// readyz adds to the verbose answer what is wrong and does not keep the hub from working. Who is not authenticated is told no figures.
+// readyz adds to the verbose answer what is wrong and does not keep the hub from working. Who is not authenticated is
+// told no figures.
 func (h *Hub) readyz(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	if _, verbose := r.URL.Query()["verbose"]; !verbose {
 		next.ServeHTTP(w, r)
@@ -497,23 +510,33 @@ func (h *Hub) warnings(r *http.Request) []string {
 }
 
 var (
-	storeAlarm  = prometheus.NewDesc("argosy_store_alarm", "1 while an alarm of the hub's store is active.", []string{"alarm"}, nil)
-	storeSize   = prometheus.NewDesc("argosy_store_size_bytes", "Size of the hub's store on disk.", nil, nil)
-	storeInUse  = prometheus.NewDesc("argosy_store_in_use_bytes", "Part of the store that is in use; defragmentation frees the rest.", nil, nil)
-	storeQuota  = prometheus.NewDesc("argosy_store_quota_bytes", "Maximum size of the hub's store on disk.", nil, nil)
-	storeFsync  = prometheus.NewDesc("argosy_store_fsync_p99_seconds", "99th percentile of the fsync duration of the store's log in the last minute, as the upper bound of a bucket.", nil, nil)
-	diskFree    = prometheus.NewDesc("argosy_data_disk_free_bytes", "Free space on the disk of the data folder.", nil, nil)
-	diskSize    = prometheus.NewDesc("argosy_data_disk_size_bytes", "Size of the disk of the data folder.", nil, nil)
-	findings    = prometheus.NewDesc("argosy_store_finding", "1 for each active problem of the store, its disk or its backups.", []string{"finding"}, nil)
-	backups     = prometheus.NewDesc("argosy_backups_total", "Number of backups that the hub took automatically, by result.", []string{"result"}, nil)
-	backupEvery = prometheus.NewDesc("argosy_backup_interval_seconds", "Configured interval of the hub's automatic backups; 0 if they are disabled.", nil, nil)
-	backupUntil = prometheus.NewDesc("argosy_backup_covered_timestamp_seconds", "Time up to which all writes are covered by an automatic backup of the hub.", nil, nil)
-	backupTaken = prometheus.NewDesc("argosy_backup_last_success_timestamp_seconds", "Time of the last successful automatic backup of the hub.", nil, nil)
+	storeAlarm = prometheus.NewDesc("argosy_store_alarm", "1 while an alarm of the hub's store is active.",
+		[]string{"alarm"}, nil)
+	storeSize  = prometheus.NewDesc("argosy_store_size_bytes", "Size of the hub's store on disk.", nil, nil)
+	storeInUse = prometheus.NewDesc("argosy_store_in_use_bytes",
+		"Part of the store that is in use; defragmentation frees the rest.", nil, nil)
+	storeQuota = prometheus.NewDesc("argosy_store_quota_bytes", "Maximum size of the hub's store on disk.", nil, nil)
+	storeFsync = prometheus.NewDesc("argosy_store_fsync_p99_seconds",
+		"99th percentile of the fsync duration of the store's log in the last minute, as the upper bound of a bucket.", nil,
+		nil)
+	diskFree = prometheus.NewDesc("argosy_data_disk_free_bytes", "Free space on the disk of the data folder.", nil, nil)
+	diskSize = prometheus.NewDesc("argosy_data_disk_size_bytes", "Size of the disk of the data folder.", nil, nil)
+	findings = prometheus.NewDesc("argosy_store_finding",
+		"1 for each active problem of the store, its disk or its backups.", []string{"finding"}, nil)
+	backups = prometheus.NewDesc("argosy_backups_total",
+		"Number of backups that the hub took automatically, by result.", []string{"result"}, nil)
+	backupEvery = prometheus.NewDesc("argosy_backup_interval_seconds",
+		"Configured interval of the hub's automatic backups; 0 if they are disabled.", nil, nil)
+	backupUntil = prometheus.NewDesc("argosy_backup_covered_timestamp_seconds",
+		"Time up to which all writes are covered by an automatic backup of the hub.", nil, nil)
+	backupTaken = prometheus.NewDesc("argosy_backup_last_success_timestamp_seconds",
+		"Time of the last successful automatic backup of the hub.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (k *keeper) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{storeAlarm, storeSize, storeInUse, storeQuota, storeFsync, diskFree, diskSize, findings, backups, backupEvery, backupUntil, backupTaken} {
+	for _, d := range []*prometheus.Desc{storeAlarm, storeSize, storeInUse, storeQuota, storeFsync, diskFree, diskSize,
+		findings, backups, backupEvery, backupUntil, backupTaken} {
 		out <- d
 	}
 }
@@ -565,7 +588,8 @@ func (k *keeper) Collect(out chan<- prometheus.Metric) {
 func (h *Hub) broken(err error) error {
 	dir := h.config.DataDir
 	if free, _, asked := backup.Free(dir); asked == nil && free < minStartSpace {
-		return fmt.Errorf("%w; the disk of %s has %d MiB left: free some space, the hub requires %d MiB to start", err, dir, free>>20, minStartSpace>>20)
+		return fmt.Errorf("%w; the disk of %s has %d MiB left: free some space, the hub requires %d MiB to start", err, dir,
+			free>>20, minStartSpace>>20)
 	}
 	damaged := new(etcd.DamagedError)
 	if !errors.As(err, &damaged) && !errors.Is(err, errStoreGone) {
@@ -600,7 +624,8 @@ func storeThere(dataDir string) error {
 	if err != nil || string(mark) != storeMark || etcd.HasData(filepath.Join(dataDir, "etcd")) {
 		return nil
 	}
-	return fmt.Errorf("%s: %w (to start with an empty store, give an empty --data-dir)", filepath.Join(dataDir, "etcd"), errStoreGone)
+	return fmt.Errorf("%s: %w (to start with an empty store, give an empty --data-dir)", filepath.Join(dataDir, "etcd"),
+		errStoreGone)
 }
 
 // markStore remembers that the folder has a store.

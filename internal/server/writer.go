@@ -20,14 +20,15 @@ import (
 	"github.com/argosy-io/argosy/internal/version"
 )
 
-// writerFile has the record of the data folder: it is read before etcd opens a store that may be of a later etcd, and keys are renewed.
-// The store's own goes with it into backups, and to replicas with folders of their own.
+// writerFile has the record of the data folder: it is read before etcd opens a store that may be of a later etcd, and
+// keys are renewed. The store's own goes with it into backups, and to replicas with folders of their own.
 const writerFile = "version.json"
 
 // writer is this binary.
 func writer() upkeep.Writer {
 	b := version.Get()
-	return upkeep.Writer{Format: upkeep.Format, Kubernetes: version.Kubernetes(), Version: b.Version, Commit: b.Commit, Date: b.Date}
+	return upkeep.Writer{Format: upkeep.Format, Kubernetes: version.Kubernetes(), Version: b.Version, Commit: b.Commit,
+		Date: b.Date}
 }
 
 // checkFolder says why this binary must not start on a data folder. It writes nothing.
@@ -59,8 +60,8 @@ func folderWriter(dataDir string) (*upkeep.Writer, error) {
 	return stored, nil
 }
 
-// startVersion has the store and the data folder say who wrote them, before anything else is written. A start of the same version writes
-// nothing.
+// startVersion has the store and the data folder say who wrote them, before anything else is written. A start of the
+// same version writes nothing.
 func (h *Hub) startVersion(ctx context.Context) (func(), error) {
 	client, err := h.storeClient()
 	if err != nil {
@@ -115,7 +116,8 @@ func readWriter(ctx context.Context, client *etcd.Client) (*upkeep.Writer, *clie
 	return stored, got, nil
 }
 
-// recordInStore makes the store's record name this binary where it succeeds the one there. It fails where the binary must not write.
+// recordInStore makes the store's record name this binary where it succeeds the one there. It fails where the binary
+// must not write.
 func recordInStore(ctx context.Context, client *etcd.Client, me upkeep.Writer) error {
 	for {
 		stored, got, err := readWriter(ctx, client)
@@ -136,7 +138,8 @@ func recordInStore(ctx context.Context, client *etcd.Client, me upkeep.Writer) e
 		if err != nil {
 			return err
 		}
-		done, err := client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(writerKey), "=", modified)).Then(clientv3.OpPut(writerKey, string(raw))).Commit()
+		done, err := client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(writerKey), "=",
+			modified)).Then(clientv3.OpPut(writerKey, string(raw))).Commit()
 		switch {
 		case errors.Is(err, rpctypes.ErrNoSpace) && (stored == nil || stored.Format == me.Format):
 			klog.Warning("the store rejects writes, so its version record was not updated; the next start retries")
@@ -171,8 +174,8 @@ func recordInFolder(dataDir string, me upkeep.Writer) error {
 	return nil
 }
 
-// superseded returns an error, with what to do, when a binary has written the store that this one must not follow: another replica was
-// upgraded. It returns nil when ctx ends.
+// superseded returns an error, with what to do, when a binary has written the store that this one must not follow:
+// another replica was upgraded. It returns nil when ctx ends.
 func superseded(ctx context.Context, client *etcd.Client, me upkeep.Writer) error {
 	for ctx.Err() == nil {
 		stored, got, err := readWriter(ctx, client)

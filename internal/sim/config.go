@@ -19,13 +19,14 @@ type Member struct {
 	NodeCPU, NodeMemory, NodePods string
 	// Region, Zone and Provider are where the nodes say that they are.
 	Region, Zone, Provider string
-	// OpenKruise is the release that the member behaves as, which decides on the versions that it serves: 1.8 if empty, with
-	// v1alpha1 alone for most kinds, 1.9, or 1.10, with both. A folder of an earlier run must be of the same release.
+	// OpenKruise is the release that the member behaves as, which decides on the versions that it serves: 1.8 if empty,
+	// with v1alpha1 alone for most kinds, 1.9, or 1.10, with both. A folder of an earlier run must be of the same release.
 	OpenKruise string
-	// StoredVersionsOnly has the member serve each kind of OpenKruise in the version alone in which it is stored: v1alpha1 for
-	// most kinds of 1.8, v1beta1 for those of 1.10.
+	// StoredVersionsOnly has the member serve each kind of OpenKruise in the version alone in which it is stored: v1alpha1
+	// for most kinds of 1.8, v1beta1 for those of 1.10.
 	StoredVersionsOnly bool
-	// AcceptAll has the member take what OpenKruise's webhooks would refuse. Their defaults and the injection of sidecars stay.
+	// AcceptAll has the member take what OpenKruise's webhooks would refuse. Their defaults and the injection of sidecars
+	// stay.
 	AcceptAll bool
 }
 

@@ -57,8 +57,10 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 		if m.Name == "" || names[m.Name] || filepath.Base(m.Name) != m.Name {
 			return nil, fmt.Errorf("member %q: a member needs a name of its own that is good for a folder", m.Name)
 		}
-		if releases := []string{"", kruise.Release1_8, kruise.Release1_9, kruise.Release1_10}; !slices.Contains(releases, m.OpenKruise) {
-			return nil, fmt.Errorf("member %q: there is no OpenKruise %q to simulate, but 1.8, 1.9 and 1.10", m.Name, m.OpenKruise)
+		if releases := []string{"", kruise.Release1_8, kruise.Release1_9, kruise.Release1_10}; !slices.Contains(releases,
+			m.OpenKruise) {
+			return nil, fmt.Errorf("member %q: there is no OpenKruise %q to simulate, but 1.8, 1.9 and 1.10", m.Name,
+				m.OpenKruise)
 		}
 		names[m.Name] = true
 		r, err := prepare(o.Binary, filepath.Join(o.Dir, m.Name), m, ports, log)
@@ -81,7 +83,9 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 	}
 	wg.Wait()
 	// The others' cancelled waits say nothing.
-	cause := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil || errors.Is(err, context.Canceled) })
+	cause := slices.DeleteFunc(slices.Clone(errs), func(err error) bool {
+		return err == nil || errors.Is(err, context.Canceled)
+	})
 	if len(cause) == 0 {
 		cause = errs
 	}

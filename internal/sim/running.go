@@ -84,9 +84,9 @@ const lowestPort = 20000
 // given are the ports that FreePort has given out: whoever has one listens on it only later.
 var given sync.Map
 
-// FreePort is a port of 127.0.0.1 that nobody listens on, one of ten thousand from low on, none of those in not, and none that this
-// process was given before. It is below the range from which systems take ports for outgoing connections, so that it is still free when a
-// killed process wants it back.
+// FreePort is a port of 127.0.0.1 that nobody listens on, one of ten thousand from low on, none of those in not, and
+// none that this process was given before. It is below the range from which systems take ports for outgoing
+// connections, so that it is still free when a killed process wants it back.
 func FreePort(low int, not map[int]bool) (int, error) {
 	var err error
 	for range 50 {
@@ -137,7 +137,8 @@ func (r *Running) start(ctx context.Context) error {
 	select {
 	case line := <-lines:
 		if line == ReportReady {
-			r.log.printf("member %s is ready after %v: %s, pid %d", r.Name, time.Since(begin).Round(10*time.Millisecond), r.Server, p.pid)
+			r.log.printf("member %s is ready after %v: %s, pid %d", r.Name, time.Since(begin).Round(10*time.Millisecond),
+				r.Server, p.pid)
 			return nil
 		}
 		p.kill()
@@ -235,7 +236,8 @@ func (r *Running) Stop() error {
 	if p.ended() {
 		p.lifeline.Close()
 		if !p.told.Swap(true) {
-			return fmt.Errorf("member %q had ended by itself (%v); its log %s ends with\n%s", r.Name, p.err, logFile(r.Dir), r.logTail())
+			return fmt.Errorf("member %q had ended by itself (%v); its log %s ends with\n%s", r.Name, p.err, logFile(r.Dir),
+				r.logTail())
 		}
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 // byReach finds companions by what they point at.
 const byReach = "reach"
 
-// PointingAt are the objects in memory that may point at the workload, by an index, and some that do not: dependency.Companions tells
-// them apart. Kinds that nobody wants have none.
+// PointingAt are the objects in memory that may point at the workload, by an index, and some that do not:
+// dependency.Companions tells them apart. Kinds that nobody wants have none.
 func (s *Store) PointingAt(workload *unstructured.Unstructured) []*unstructured.Unstructured {
 	keys := dependency.ReachedBy(workload)
 	s.mu.RLock()

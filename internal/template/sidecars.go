@@ -25,8 +25,8 @@ type readSidecars struct {
 	counts bool
 }
 
-// SidecarSets are those of the hub that are injected anywhere, in no order; none while nobody wants SidecarSets, which this does
-// not change. One that cannot be read is not among them: members refuse it, and its status says so.
+// SidecarSets are those of the hub that are injected anywhere, in no order; none while nobody wants SidecarSets, which
+// this does not change. One that cannot be read is not among them: members refuse it, and its status says so.
 func (s *Store) SidecarSets() []dependency.Sidecars {
 	if !s.Wanted(dependency.SidecarSetKind) {
 		return nil
@@ -51,9 +51,10 @@ func (s *Store) SidecarSets() []dependency.Sidecars {
 	return out
 }
 
-// Injecting are the SidecarSets of the hub that inject into pods of a workload, sorted by name. The labels of its namespace are read
-// from namespaces, a cache.
-func (s *Store) Injecting(ctx context.Context, namespaces client.Reader, workload *unstructured.Unstructured) ([]dependency.Sidecars, error) {
+// Injecting are the SidecarSets of the hub that inject into pods of a workload, sorted by name. The labels of its
+// namespace are read from namespaces, a cache.
+func (s *Store) Injecting(ctx context.Context, namespaces client.Reader,
+	workload *unstructured.Unstructured) ([]dependency.Sidecars, error) {
 	sets := s.SidecarSets()
 	if len(sets) == 0 {
 		return nil, nil
@@ -65,10 +66,13 @@ func (s *Store) Injecting(ctx context.Context, namespaces client.Reader, workloa
 	return dependency.Injecting(sets, workload, labels), nil
 }
 
-// NamespaceLabels are the labels of a namespace, by which SidecarSets select it; found is false while there is none of that name.
-func NamespaceLabels(ctx context.Context, namespaces client.Reader, name string) (labels map[string]string, found bool, err error) {
+// NamespaceLabels are the labels of a namespace, by which SidecarSets select it; found is false while there is none of
+// that name.
+func NamespaceLabels(ctx context.Context, namespaces client.Reader,
+	name string) (labels map[string]string, found bool, err error) {
 	ns := &corev1.Namespace{}
-	if err := namespaces.Get(ctx, types.NamespacedName{Name: name}, ns, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+	if err := namespaces.Get(ctx, types.NamespacedName{Name: name}, ns,
+		client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		return nil, false, fmt.Errorf("get namespace %s: %w", name, err)
 	} else if err != nil {
 		return nil, false, nil

@@ -19,9 +19,11 @@ import (
 func TestWhichSidecarSetsInjectIntoAWorkload(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
-		h.served.set(core, &metav1.APIResourceList{GroupVersion: kruise.String(), APIResources: []metav1.APIResource{{Name: "sidecarsets", Kind: "SidecarSet"}}})
+		h.served.set(core, &metav1.APIResourceList{GroupVersion: kruise.String(),
+			APIResources: []metav1.APIResource{{Name: "sidecarsets", Kind: "SidecarSet"}}})
 		h.start()
-		namespaces := fake.NewClientBuilder().WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "x"}}}).Build()
+		namespaces := fake.NewClientBuilder().WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
+			Labels: map[string]string{"team": "x"}}}).Build()
 		workload := object("apps/v1", "Deployment", "shop", "web")
 		workload.Object["spec"] = map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}}}
 		injecting := func(when string, want ...string) {
@@ -44,7 +46,8 @@ func TestWhichSidecarSetsInjectIntoAWorkload(t *testing.T) {
 		}
 		h.store.Want(dependency.SidecarSetKind)
 		sets := h.dynamic.Resource(kruise.WithResource("sidecarsets"))
-		p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
+		p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p",
+			Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
 		put := func(name, version, app, team string) {
 			u := object("apps.kruise.io/v1alpha1", "SidecarSet", "", name)
 			u.SetUID(types.UID(name))

@@ -1,5 +1,5 @@
-// Package template holds what the hub knows of templates: one informer for each kind that somebody asked for, and none for
-// the rest. Which kinds matter, and what follows from a template, is decided by the controllers that ask.
+// Package template holds what the hub knows of templates: one informer for each kind that somebody asked for, and none
+// for the rest. Which kinds matter, and what follows from a template, is decided by the controllers that ask.
 package template
 
 import (
@@ -34,8 +34,8 @@ import (
 // Both are shared and never to be changed. It must not block.
 type Handler func(was, is *unstructured.Unstructured)
 
-// Store reads templates of any kind, from memory where the kind is watched. What it returns is shared: copy before changing.
-// A kind is named by group and kind; the objects come in the version that the hub prefers.
+// Store reads templates of any kind, from memory where the kind is watched. What it returns is shared: copy before
+// changing. A kind is named by group and kind; the objects come in the version that the hub prefers.
 //
 // A kind that somebody wanted once is watched until the hub stops or stops serving it. Policies come and go more
 // often than kinds, and a kind without templates costs one idle watch.
@@ -50,7 +50,8 @@ type Store struct {
 	handlers []Handler
 	// changed are the kinds whose definition moved since they were opened.
 	changed map[schema.GroupKind]bool
-	// deletions are the kinds whose definition was seen to be deleted as the API server does that: after all objects of it.
+	// deletions are the kinds whose definition was seen to be deleted as the API server does that: after all objects of
+	// it.
 	deletions map[schema.GroupKind]bool
 	// definitions is nil before Start.
 	definitions cache.SharedIndexInformer
@@ -114,15 +115,17 @@ func (s *Store) Served(gk schema.GroupKind) bool {
 	return k != nil && k.informer != nil
 }
 
-// Synced says whether the kind is known wholly: each of its objects is in memory. So it is when the hub does not serve it.
+// Synced says whether the kind is known wholly: each of its objects is in memory. So it is when the hub does not serve
+// it.
 func (s *Store) Synced(gk schema.GroupKind) bool {
 	k := s.wanted(gk)
 	return k == nil || k.unserved || (k.informer != nil && k.informer.HasSynced())
 }
 
-// Get reads one object, false if there is none; the kind is watched from now on. Until that is in sync the hub is asked, with errors
-// as of Live.
-func (s *Store) Get(ctx context.Context, gk schema.GroupKind, namespace, name string) (*unstructured.Unstructured, bool, error) {
+// Get reads one object, false if there is none; the kind is watched from now on. Until that is in sync the hub is
+// asked, with errors as of Live.
+func (s *Store) Get(ctx context.Context, gk schema.GroupKind, namespace,
+	name string) (*unstructured.Unstructured, bool, error) {
 	if k := s.wanted(gk); k != nil && k.informer != nil && k.informer.HasSynced() {
 		obj, found, err := k.informer.GetIndexer().GetByKey(cache.NewObjectName(namespace, name).String())
 		if err != nil || !found {
@@ -133,8 +136,9 @@ func (s *Store) Get(ctx context.Context, gk schema.GroupKind, namespace, name st
 	return s.Live(ctx, gk, namespace, name)
 }
 
-// Of reads the template of a binding, false if there is none, if another has its name by now, or if its kind is not served: nothing may
-// be deleted for that. The error is propagate.ErrReference for a binding that may not be about what it names.
+// Of reads the template of a binding, false if there is none, if another has its name by now, or if its kind is not
+// served: nothing may be deleted for that. The error is propagate.ErrReference for a binding that may not be about what
+// it names.
 func (s *Store) Of(ctx context.Context, b workv1alpha2.Binding) (*unstructured.Unstructured, bool, error) {
 	if err := propagate.Misdirected(b); err != nil {
 		return nil, false, err
@@ -150,9 +154,10 @@ func (s *Store) Of(ctx context.Context, b workv1alpha2.Binding) (*unstructured.U
 	return obj, true, nil
 }
 
-// Live asks the hub for one object, false if there is none. A kind that the hub does not serve is a NoMatch error: nothing is known of
-// its objects then, unless somebody deleted its definition, and they went with it.
-func (s *Store) Live(ctx context.Context, gk schema.GroupKind, namespace, name string) (*unstructured.Unstructured, bool, error) {
+// Live asks the hub for one object, false if there is none. A kind that the hub does not serve is a NoMatch error:
+// nothing is known of its objects then, unless somebody deleted its definition, and they went with it.
+func (s *Store) Live(ctx context.Context, gk schema.GroupKind, namespace,
+	name string) (*unstructured.Unstructured, bool, error) {
 	obj, found, err := s.ask(ctx, gk, namespace, name)
 	if !meta.IsNoMatchError(err) {
 		return obj, found, err
@@ -170,7 +175,8 @@ func (s *Store) Unknown(gk schema.GroupKind) bool {
 	return k != nil && k.unserved && !s.deleted(gk)
 }
 
-func (s *Store) ask(ctx context.Context, gk schema.GroupKind, namespace, name string) (*unstructured.Unstructured, bool, error) {
+func (s *Store) ask(ctx context.Context, gk schema.GroupKind, namespace,
+	name string) (*unstructured.Unstructured, bool, error) {
 	m, err := s.mapper.RESTMapping(gk)
 	if err != nil {
 		return nil, false, err
@@ -193,7 +199,8 @@ func (s *Store) ask(ctx context.Context, gk schema.GroupKind, namespace, name st
 	return obj, true, nil
 }
 
-// List is what is in memory of a kind, in no order: of one namespace, or of all if it is empty. A nil selector selects all.
+// List is what is in memory of a kind, in no order: of one namespace, or of all if it is empty. A nil selector selects
+// all.
 func (s *Store) List(gk schema.GroupKind, namespace string, selector labels.Selector) []*unstructured.Unstructured {
 	k := s.wanted(gk)
 	if k == nil || k.informer == nil {
@@ -295,7 +302,8 @@ func (s *Store) Delete(ctx context.Context, obj *unstructured.Unstructured) erro
 		return err
 	}
 	uid, background := obj.GetUID(), metav1.DeletePropagationBackground
-	err = c.Delete(ctx, obj.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background})
+	err = c.Delete(ctx, obj.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid},
+		PropagationPolicy: &background})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete %s %s: %w", obj.GetKind(), cache.MetaObjectToName(obj), err)
 	}

@@ -28,9 +28,11 @@ import (
 var (
 	configMaps = schema.GroupKind{Kind: "ConfigMap"}
 	cloneSets  = schema.GroupKind{Group: "apps.kruise.io", Kind: "CloneSet"}
-	core       = &metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}}}
-	kruise     = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1alpha1"}
-	crds       = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	core       = &metav1.APIResourceList{GroupVersion: "v1",
+		APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}}}
+	kruise = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1alpha1"}
+	crds   = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
 )
 
 // hub is an API server with the kinds that a test serves.
@@ -76,13 +78,14 @@ func (s *served) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceL
 func newHub(t *testing.T, objs ...runtime.Object) *hub {
 	t.Helper()
 	h := &hub{t: t, served: &served{lists: []*metav1.APIResourceList{core}}}
-	h.dynamic = fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		{Version: "v1", Resource: "configmaps"}:                          "ConfigMapList",
-		kruise.WithResource("clonesets"):                                 "CloneSetList",
-		kruise.WithResource("sidecarsets"):                               "SidecarSetList",
-		{Group: kruise.Group, Version: "v1beta1", Resource: "clonesets"}: "CloneSetList",
-		crds: "CustomResourceDefinitionList",
-	}, objs...)
+	h.dynamic = fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{
+			{Version: "v1", Resource: "configmaps"}:                          "ConfigMapList",
+			kruise.WithResource("clonesets"):                                 "CloneSetList",
+			kruise.WithResource("sidecarsets"):                               "SidecarSetList",
+			{Group: kruise.Group, Version: "v1beta1", Resource: "clonesets"}: "CloneSetList",
+			crds: "CustomResourceDefinitionList",
+		}, objs...)
 	h.watches = templatetest.Of(h.dynamic, crds)
 	h.store = template.New(h.dynamic, h.served)
 	return h
@@ -110,12 +113,14 @@ func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured
 
 func definition(version string) *unstructured.Unstructured {
 	u := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "clonesets.apps.kruise.io")
-	u.Object["spec"] = map[string]any{"group": kruise.Group, "names": map[string]any{"kind": "CloneSet"}, "versions": []any{map[string]any{"name": version}}}
+	u.Object["spec"] = map[string]any{"group": kruise.Group, "names": map[string]any{"kind": "CloneSet"},
+		"versions": []any{map[string]any{"name": version}}}
 	return u
 }
 
 func resources(version string) *metav1.APIResourceList {
-	return &metav1.APIResourceList{GroupVersion: kruise.Group + "/" + version, APIResources: []metav1.APIResource{{Name: "clonesets", Kind: "CloneSet", Namespaced: true}}}
+	return &metav1.APIResourceList{GroupVersion: kruise.Group + "/" + version,
+		APIResources: []metav1.APIResource{{Name: "clonesets", Kind: "CloneSet", Namespaced: true}}}
 }
 
 // eventually waits until that holds, and all that was listed is watched.
@@ -130,7 +135,8 @@ func TestAWantedKindIsKeptInMemory(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		held := object("v1", "ConfigMap", "shop", "held")
 		held.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id", "app": "web"})
-		held.SetAnnotations(map[string]string{policyv1alpha1.PropagationPolicyNamespaceAnnotation: "shop", policyv1alpha1.PropagationPolicyNameAnnotation: "p"})
+		held.SetAnnotations(map[string]string{policyv1alpha1.PropagationPolicyNamespaceAnnotation: "shop",
+			policyv1alpha1.PropagationPolicyNameAnnotation: "p"})
 		held.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
 		h := newHub(t, held, object("v1", "ConfigMap", "bank", "free"))
 		var mu sync.Mutex
@@ -178,7 +184,8 @@ func TestAWantedKindIsKeptInMemory(t *testing.T) {
 			defer mu.Unlock()
 			return seen["held"] == 2 && seen["free"] == 2
 		})
-		if err := h.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("bank").Delete(context.Background(), "free", metav1.DeleteOptions{}); err != nil {
+		if err := h.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(
+			"bank").Delete(context.Background(), "free", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		h.eventually("both subscribers heard of the deletion", func() bool {
@@ -202,7 +209,8 @@ func TestNothingIsKnownOfAKindThatIsNotServedUnlessSomebodyDeletedItsDefinition(
 	ctx := context.Background()
 	var h *hub
 	look := func() string {
-		for _, get := range []func(context.Context, schema.GroupKind, string, string) (*unstructured.Unstructured, bool, error){h.store.Get, h.store.Live} {
+		for _, get := range []func(context.Context, schema.GroupKind, string, string) (*unstructured.Unstructured, bool,
+			error){h.store.Get, h.store.Live} {
 			_, found, err := get(ctx, cloneSets, "shop", "web")
 			switch {
 			case found:
@@ -315,7 +323,8 @@ func TestAKindThatComesLaterIsPickedUp(t *testing.T) {
 
 		h.served.set(core, resources("v1alpha1"))
 		ctx := context.Background()
-		if _, err := h.dynamic.Resource(kruise.WithResource("clonesets")).Namespace("shop").Create(ctx, object("apps.kruise.io/v1alpha1", "CloneSet", "shop", "web"), metav1.CreateOptions{}); err != nil {
+		if _, err := h.dynamic.Resource(kruise.WithResource("clonesets")).Namespace("shop").Create(ctx,
+			object("apps.kruise.io/v1alpha1", "CloneSet", "shop", "web"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.dynamic.Resource(crds).Create(ctx, definition("v1alpha1"), metav1.CreateOptions{}); err != nil {
@@ -341,7 +350,8 @@ func TestAKindFollowsItsPreferredVersion(t *testing.T) {
 		h.eventually("v1alpha1 is in memory", func() bool { return version() == "apps.kruise.io/v1alpha1" })
 
 		beta := schema.GroupVersionResource{Group: kruise.Group, Version: "v1beta1", Resource: "clonesets"}
-		if _, err := h.dynamic.Resource(beta).Namespace("shop").Create(ctx, object("apps.kruise.io/v1beta1", "CloneSet", "shop", "web"), metav1.CreateOptions{}); err != nil {
+		if _, err := h.dynamic.Resource(beta).Namespace("shop").Create(ctx,
+			object("apps.kruise.io/v1beta1", "CloneSet", "shop", "web"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		h.served.set(core, resources("v1beta1"))
@@ -354,7 +364,9 @@ func TestAKindFollowsItsPreferredVersion(t *testing.T) {
 		if err := h.dynamic.Resource(crds).Delete(ctx, "clonesets.apps.kruise.io", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		h.eventually("a kind that is no longer served is not watched", func() bool { return version() == "" && h.store.Synced(cloneSets) })
+		h.eventually("a kind that is no longer served is not watched", func() bool {
+			return version() == "" && h.store.Synced(cloneSets)
+		})
 	})
 }
 

@@ -24,7 +24,8 @@ const (
 	lastRetry  = 30 * time.Second
 )
 
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+	Resource: "customresourcedefinitions"}
 
 // Start watches what is wanted, until ctx ends.
 //
@@ -32,7 +33,8 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 //	                  ▲   └─not served─▶ wait         │
 //	                  └──── a definition changed ─────┴─▶ no longer served: the informer stops, the kind stays wanted
 func (s *Store) Start(ctx context.Context) error {
-	crds := dynamicinformer.NewFilteredDynamicInformer(s.client, definitions, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	crds := dynamicinformer.NewFilteredDynamicInformer(s.client, definitions, metav1.NamespaceAll, 0, cache.Indexers{},
+		nil).Informer()
 	if err := crds.SetTransform(onlyNames); err != nil {
 		return fmt.Errorf("watch definitions: %w", err)
 	}
@@ -115,7 +117,8 @@ func (s *Store) reopen(ctx context.Context, gk schema.GroupKind, m *meta.RESTMap
 	if m == nil || k.informer != nil {
 		return
 	}
-	informer := dynamicinformer.NewFilteredDynamicInformer(s.client, m.Resource, metav1.NamespaceAll, 0, indexers, nil).Informer()
+	informer := dynamicinformer.NewFilteredDynamicInformer(s.client, m.Resource, metav1.NamespaceAll, 0, indexers,
+		nil).Informer()
 	// A new informer takes a transform.
 	_ = informer.SetTransform(withoutManagedFields)
 	for _, h := range s.handlers {
@@ -127,8 +130,8 @@ func (s *Store) reopen(ctx context.Context, gk schema.GroupKind, m *meta.RESTMap
 	go informer.RunWithContext(run)
 }
 
-// deleted says whether somebody deleted the definition of a kind while this process looked: its objects were deleted then, one by one.
-// One that is merely not there may be back with all of them.
+// deleted says whether somebody deleted the definition of a kind while this process looked: its objects were deleted
+// then, one by one. One that is merely not there may be back with all of them.
 func (s *Store) deleted(gk schema.GroupKind) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -161,8 +164,8 @@ func (s *Store) definitionChanged(obj any, gone bool) {
 	}
 }
 
-// missed has a kind looked for until it is back that is watched and was not served just now: an aggregated API that goes and comes has
-// no definition that would change.
+// missed has a kind looked for until it is back that is watched and was not served just now: an aggregated API that
+// goes and comes has no definition that would change.
 func (s *Store) missed(gk schema.GroupKind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +202,8 @@ func onlyNames(obj any) (any, error) {
 // withoutManagedFields drops the managed fields of kinds for which nobody reads them.
 func withoutManagedFields(obj any) (any, error) {
 	// Not touched without need: a fake server in tests gives the same object to several.
-	if u, ok := obj.(*unstructured.Unstructured); ok && u.GetManagedFields() != nil && !interpret.KeepsManagedFields(u.GroupVersionKind().GroupKind()) {
+	if u, ok := obj.(*unstructured.Unstructured); ok && u.GetManagedFields() != nil &&
+		!interpret.KeepsManagedFields(u.GroupVersionKind().GroupKind()) {
 		u.SetManagedFields(nil)
 	}
 	return obj, nil

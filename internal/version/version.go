@@ -1,5 +1,5 @@
-// Package version says from which source this binary was built. The linker is told by the Makefile; a binary that was built without
-// that has what the Go toolchain noted of the working copy, or of the module.
+// Package version says from which source this binary was built. The linker is told by the Makefile; a binary that was
+// built without that has what the Go toolchain noted of the working copy, or of the module.
 package version
 
 import (
@@ -15,7 +15,8 @@ import (
 
 // Set by the linker: see LDFLAGS in the Makefile.
 var (
-	version   string // the tag, the tag and the commits since, or the commit; "-dirty" at the end for a changed working copy
+	// the tag, the tag and the commits since, or the commit; "-dirty" at the end for a changed working copy
+	version   string
 	commit    string // the full hash
 	date      string // when the commit was made, in RFC 3339: the same source makes the same binary
 	treeState string // clean or dirty
@@ -39,7 +40,8 @@ type Build struct {
 
 // Get is the source of this binary.
 func Get() Build {
-	b := Build{Version: version, Commit: commit, TreeState: treeState, Date: date, GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := Build{Version: version, Commit: commit, TreeState: treeState, Date: date, GoVersion: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		b.complete(info)
 	}
@@ -92,8 +94,8 @@ func (b Build) String() string {
 	return fmt.Sprintf("%s (commit %s%s)", b.Version, hash, of)
 }
 
-// Kubernetes is the release whose API server and libraries are built in, such as v1.36.3: what the linker was told, or else what the
-// toolchain noted of the module.
+// Kubernetes is the release whose API server and libraries are built in, such as v1.36.3: what the linker was told, or
+// else what the toolchain noted of the module.
 func Kubernetes() string {
 	told := kubernetes.Get().GitVersion
 	if !strings.HasPrefix(told, "v0.0.0") {

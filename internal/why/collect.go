@@ -68,8 +68,8 @@ type Explained interface {
 	Write(out io.Writer) error
 }
 
-// Ask answers a query; r must know the hub's own types, and mapper its kinds. What is wrong with the query is an *Error,
-// other errors are the reader's.
+// Ask answers a query; r must know the hub's own types, and mapper its kinds. What is wrong with the query is an
+// *Error, other errors are the reader's.
 func Ask(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) (Explained, error) {
 	if q.Kind == "" || q.Name == "" {
 		return nil, fail(metav1.StatusReasonBadRequest, "name a kind and an object, such as deployment web")
@@ -78,14 +78,16 @@ func Ask(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) 
 	if err != nil {
 		return nil, err
 	}
-	if says, err := steers(ctx, r, mapper, template.GroupVersionKind(), client.ObjectKeyFromObject(template), q); says != nil || err != nil {
+	if says, err := steers(ctx, r, mapper, template.GroupVersionKind(), client.ObjectKeyFromObject(template),
+		q); says != nil || err != nil {
 		return says, err
 	}
 	facts, err := collect(ctx, r, template)
 	if err != nil {
 		return nil, err
 	}
-	facts.Scheduler, facts.Plugins, facts.Failover, facts.Now = q.Scheduler.Name, q.Scheduler.Plugins, q.Scheduler.Failover, time.Now()
+	facts.Scheduler, facts.Plugins, facts.Failover, facts.Now = q.Scheduler.Name, q.Scheduler.Plugins,
+		q.Scheduler.Failover, time.Now()
 	if q.Room != nil && facts.Binding != nil {
 		facts.Room = q.Room(ctx, facts.Binding)
 	}
@@ -146,7 +148,8 @@ func find(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query)
 	case 0:
 		return nil, absent(ctx, r, kinds, looked, q)
 	}
-	return nil, fail(metav1.StatusReasonConflict, "%q may be %s, and each has an object %q: name one of them", q.Kind, strings.Join(those, " or "), q.Name)
+	return nil, fail(metav1.StatusReasonConflict, "%q may be %s, and each has an object %q: name one of them", q.Kind,
+		strings.Join(those, " or "), q.Name)
 }
 
 // kindsOf are the kinds that go by a name, one version of each, sorted by group.
@@ -169,7 +172,9 @@ func kindsOf(mapper meta.RESTMapper, name string) ([]*meta.RESTMapping, error) {
 	}
 	var out []*meta.RESTMapping
 	for _, k := range kinds {
-		if slices.ContainsFunc(out, func(m *meta.RESTMapping) bool { return m.GroupVersionKind.GroupKind() == k.GroupKind() }) {
+		if slices.ContainsFunc(out, func(m *meta.RESTMapping) bool {
+			return m.GroupVersionKind.GroupKind() == k.GroupKind()
+		}) {
 			continue
 		}
 		m, err := mapper.RESTMapping(k.GroupKind(), k.Version)
@@ -179,7 +184,8 @@ func kindsOf(mapper meta.RESTMapper, name string) ([]*meta.RESTMapping, error) {
 		out = append(out, m)
 	}
 	if len(out) == 0 {
-		return nil, fail(metav1.StatusReasonNotFound, "the hub serves no kind %q: `kubectl api-resources` lists its kinds; install the CustomResourceDefinition of other kinds on the hub first", name)
+		return nil, fail(metav1.StatusReasonNotFound,
+			"the hub serves no kind %q: `kubectl api-resources` lists its kinds; install the CustomResourceDefinition of other kinds on the hub first", name)
 	}
 	slices.SortFunc(out, func(a, b *meta.RESTMapping) int {
 		return strings.Compare(a.Resource.GroupResource().String(), b.Resource.GroupResource().String())
@@ -187,7 +193,8 @@ func kindsOf(mapper meta.RESTMapper, name string) ([]*meta.RESTMapping, error) {
 	return out, nil
 }
 
-// absent says that there is no such object, and where there is one of that name. That nobody may look elsewhere is no error.
+// absent says that there is no such object, and where there is one of that name. That nobody may look elsewhere is no
+// error.
 func absent(ctx context.Context, r client.Reader, kinds []*meta.RESTMapping, looked []string, q Query) error {
 	where, elsewhere := "", map[string]bool{}
 	for _, m := range kinds {
@@ -197,7 +204,8 @@ func absent(ctx context.Context, r client.Reader, kinds []*meta.RESTMapping, loo
 		where = fmt.Sprintf(" in namespace %q", q.Namespace)
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(m.GroupVersionKind)
-		if r.List(ctx, list, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", q.Name)}) != nil {
+		if r.List(ctx, list, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name",
+			q.Name)}) != nil {
 			continue
 		}
 		for i := range list.Items {
@@ -219,7 +227,8 @@ func absent(ctx context.Context, r client.Reader, kinds []*meta.RESTMapping, loo
 		}
 		hint = "; there is one in namespace " + strings.Join(all, ", ") + ": name it with -n"
 	}
-	return fail(metav1.StatusReasonNotFound, "the hub has no %s %q%s%s", strings.Join(looked, " and no "), q.Name, where, hint)
+	return fail(metav1.StatusReasonNotFound, "the hub has no %s %q%s%s", strings.Join(looked, " and no "), q.Name, where,
+		hint)
 }
 
 // collect reads what has to do with a template.
@@ -251,7 +260,8 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 	}
 	var works workv1alpha1.WorkList
 	workName := dispatch.WorkName(f.Binding, template)
-	err = r.List(ctx, &works, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", workName)})
+	err = r.List(ctx, &works, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name",
+		workName)})
 	switch {
 	case apierrors.IsForbidden(err):
 		f.Works, f.Unseen = why.WorksInStatus(f.Binding), true
@@ -273,7 +283,8 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 	// 5. What scales it. Who may not read that gets the answer without it.
 	if namespace != "" {
 		var scalers autoscalingv1alpha1.FederatedHPAList
-		if err := r.List(ctx, &scalers, client.InNamespace(namespace)); err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+		if err := r.List(ctx, &scalers, client.InNamespace(namespace)); err != nil && !apierrors.IsForbidden(err) &&
+			!apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
 			return f, fmt.Errorf("list FederatedHPAs: %w", err)
 		}
 		f.Scalers = scalers.Items
@@ -325,8 +336,9 @@ func warnings(ctx context.Context, r client.Reader, namespace, kind, name, bindi
 		{binding, func(k string) bool { return k == "ResourceBinding" || k == "ClusterResourceBinding" }},
 	} {
 		var events corev1.EventList
-		err := r.List(ctx, &events, client.InNamespace(in), client.MatchingFieldsSelector{Selector: fields.SelectorFromSet(fields.Set{
-			"involvedObject.name": about.name, "type": corev1.EventTypeWarning})})
+		err := r.List(ctx, &events, client.InNamespace(in),
+			client.MatchingFieldsSelector{Selector: fields.SelectorFromSet(fields.Set{
+				"involvedObject.name": about.name, "type": corev1.EventTypeWarning})})
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -339,7 +351,8 @@ func warnings(ctx context.Context, r client.Reader, namespace, kind, name, bindi
 			if last.IsZero() {
 				last = metav1.NewTime(e.EventTime.Time)
 			}
-			out = append(out, why.Warning{Object: e.InvolvedObject.Kind + " " + strings.TrimPrefix(e.InvolvedObject.Namespace+"/"+e.InvolvedObject.Name, "/"),
+			out = append(out, why.Warning{Object: e.InvolvedObject.Kind + " " +
+				strings.TrimPrefix(e.InvolvedObject.Namespace+"/"+e.InvolvedObject.Name, "/"),
 				Reason: e.Reason, Message: e.Message, Last: last})
 		}
 	}

@@ -40,7 +40,8 @@ import (
 
 // hub is one in memory, with StatefulSets of two groups.
 func hub(objects ...client.Object) (client.Reader, meta.RESTMapper) {
-	apps, kruise := schema.GroupVersion{Group: "apps", Version: "v1"}, schema.GroupVersion{Group: "apps.kruise.io", Version: "v1"}
+	apps, kruise := schema.GroupVersion{Group: "apps", Version: "v1"},
+		schema.GroupVersion{Group: "apps.kruise.io", Version: "v1"}
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{apps, kruise, corev1.SchemeGroupVersion})
 	for _, gv := range []schema.GroupVersion{apps, kruise} {
 		mapper.Add(gv.WithKind("StatefulSet"), meta.RESTScopeNamespace)
@@ -59,7 +60,8 @@ func hub(objects ...client.Object) (client.Reader, meta.RESTMapper) {
 		WithIndex(&workv1alpha1.Work{}, "metadata.name", named).
 		WithIndex(&appsv1.Deployment{}, "metadata.name", named).
 		WithIndex(&corev1.Event{}, "type", event(func(e *corev1.Event) string { return e.Type })).
-		WithIndex(&corev1.Event{}, "involvedObject.name", event(func(e *corev1.Event) string { return e.InvolvedObject.Name })).
+		WithIndex(&corev1.Event{}, "involvedObject.name",
+			event(func(e *corev1.Event) string { return e.InvolvedObject.Name })).
 		Build(), mapper
 }
 
@@ -69,8 +71,10 @@ func in(namespace, name string) metav1.ObjectMeta {
 
 func TestAQuestionIsAnsweredOrItsFaultIsSaid(t *testing.T) {
 	r, mapper := hub(
-		&appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: in("shop", "web")},
-		&appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, ObjectMeta: in("shop", "db")},
+		&appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+			ObjectMeta: in("shop", "web")},
+		&appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
+			ObjectMeta: in("shop", "db")},
 		&corev1.Namespace{ObjectMeta: in("", "shop")},
 		&clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")},
 	)
@@ -82,16 +86,23 @@ func TestAQuestionIsAnsweredOrItsFaultIsSaid(t *testing.T) {
 	}{
 		{"by kind", Query{Kind: "Deployment", Namespace: "shop", Name: "web"}, "", "apps/v1 Deployment"},
 		{"by plural and group", Query{Kind: "deployments.apps", Namespace: "shop", Name: "web"}, "", "apps/v1 Deployment"},
-		{"by kind, version and group", Query{Kind: "deployment.v1.apps", Namespace: "shop", Name: "web"}, "", "apps/v1 Deployment"},
-		{"of two kinds the one that has it", Query{Kind: "statefulset", Namespace: "shop", Name: "db"}, "", "apps/v1 StatefulSet"},
-		{"a cluster-scoped one, whatever the namespace", Query{Kind: "namespace", Namespace: "elsewhere", Name: "shop"}, "", "v1 Namespace"},
+		{"by kind, version and group", Query{Kind: "deployment.v1.apps", Namespace: "shop", Name: "web"}, "",
+			"apps/v1 Deployment"},
+		{"of two kinds the one that has it", Query{Kind: "statefulset", Namespace: "shop", Name: "db"}, "",
+			"apps/v1 StatefulSet"},
+		{"a cluster-scoped one, whatever the namespace", Query{Kind: "namespace", Namespace: "elsewhere", Name: "shop"}, "",
+			"v1 Namespace"},
 		{"in one cluster", Query{Kind: "namespace", Name: "shop", Cluster: "eu"}, "", "v1 Namespace"},
 		{"no name", Query{Kind: "deployment"}, metav1.StatusReasonBadRequest, "name a kind and an object"},
 		{"an unknown kind", Query{Kind: "widget", Name: "x"}, metav1.StatusReasonNotFound, `the hub serves no kind "widget"`},
-		{"in another namespace", Query{Kind: "deployment", Namespace: "bank", Name: "web"}, metav1.StatusReasonNotFound, "there is one in namespace shop: name it with -n"},
-		{"nowhere", Query{Kind: "deployment", Namespace: "shop", Name: "x"}, metav1.StatusReasonNotFound, `the hub has no deployments.apps "x" in namespace "shop"`},
-		{"neither of two kinds", Query{Kind: "statefulset", Namespace: "shop", Name: "x"}, metav1.StatusReasonNotFound, "no statefulsets.apps and no statefulsets.apps.kruise.io"},
-		{"an unknown cluster", Query{Kind: "namespace", Name: "shop", Cluster: "us"}, metav1.StatusReasonNotFound, `there is no cluster "us": the fleet has eu`},
+		{"in another namespace", Query{Kind: "deployment", Namespace: "bank", Name: "web"}, metav1.StatusReasonNotFound,
+			"there is one in namespace shop: name it with -n"},
+		{"nowhere", Query{Kind: "deployment", Namespace: "shop", Name: "x"}, metav1.StatusReasonNotFound,
+			`the hub has no deployments.apps "x" in namespace "shop"`},
+		{"neither of two kinds", Query{Kind: "statefulset", Namespace: "shop", Name: "x"}, metav1.StatusReasonNotFound,
+			"no statefulsets.apps and no statefulsets.apps.kruise.io"},
+		{"an unknown cluster", Query{Kind: "namespace", Name: "shop", Cluster: "us"}, metav1.StatusReasonNotFound,
+			`there is no cluster "us": the fleet has eu`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, err := Ask(t.Context(), r, mapper, c.q)
@@ -116,7 +127,8 @@ func TestANameThatTwoKindsHaveIsAmbiguous(t *testing.T) {
 	u.SetKind("StatefulSet")
 	u.SetNamespace("shop")
 	u.SetName("db")
-	r, mapper := hub(u, &appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, ObjectMeta: in("shop", "db")})
+	r, mapper := hub(u, &appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
+		ObjectMeta: in("shop", "db")})
 	_, err := Ask(t.Context(), r, mapper, Query{Kind: "sts", Namespace: "shop", Name: "db"})
 	if err == nil {
 		t.Fatal("a short name that the mapper does not know is answered")
@@ -129,14 +141,22 @@ func TestANameThatTwoKindsHaveIsAmbiguous(t *testing.T) {
 
 func TestWhatHasToDoWithATemplateIsCollected(t *testing.T) {
 	r, mapper := hub(
-		&appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: in("shop", "web")},
-		&policyv1alpha1.PropagationPolicy{ObjectMeta: in("shop", "ours")}, &policyv1alpha1.PropagationPolicy{ObjectMeta: in("bank", "theirs")},
+		&appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+			ObjectMeta: in("shop", "web")},
+		&policyv1alpha1.PropagationPolicy{ObjectMeta: in("shop", "ours")},
+		&policyv1alpha1.PropagationPolicy{ObjectMeta: in("bank", "theirs")},
 		&policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: in("", "all")},
 		&clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")},
-		&workv1alpha1.Work{ObjectMeta: in("karmada-es-eu", names.Work("Deployment", "web", "shop"))}, &workv1alpha1.Work{ObjectMeta: in("karmada-es-eu", "another")},
-		&corev1.Event{ObjectMeta: in("shop", "e1"), InvolvedObject: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web"}, Type: "Warning", Reason: "Ours"},
-		&corev1.Event{ObjectMeta: in("shop", "e2"), InvolvedObject: corev1.ObjectReference{Kind: "Service", Namespace: "shop", Name: "web"}, Type: "Warning", Reason: "Another"},
-		&corev1.Event{ObjectMeta: in("shop", "e3"), InvolvedObject: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web"}, Type: "Normal", Reason: "Fine"},
+		&workv1alpha1.Work{ObjectMeta: in("karmada-es-eu", names.Work("Deployment", "web", "shop"))},
+		&workv1alpha1.Work{ObjectMeta: in("karmada-es-eu", "another")},
+		&corev1.Event{ObjectMeta: in("shop", "e1"),
+			InvolvedObject: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web"}, Type: "Warning",
+			Reason: "Ours"},
+		&corev1.Event{ObjectMeta: in("shop", "e2"), InvolvedObject: corev1.ObjectReference{Kind: "Service", Namespace: "shop",
+			Name: "web"}, Type: "Warning", Reason: "Another"},
+		&corev1.Event{ObjectMeta: in("shop", "e3"),
+			InvolvedObject: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web"}, Type: "Normal",
+			Reason: "Fine"},
 	)
 	template, err := find(t.Context(), r, mapper, Query{Kind: "deployment", Namespace: "shop", Name: "web"})
 	if err != nil {
@@ -153,24 +173,29 @@ func TestWhatHasToDoWithATemplateIsCollected(t *testing.T) {
 	if got := strings.Join(policies, " "); got != "ours all" && got != "all ours" {
 		t.Errorf("policies %s", got)
 	}
-	if len(f.Works) != 1 || len(f.Clusters) != 1 || f.Binding != nil || len(f.Warnings) != 1 || f.Warnings[0].Reason != "Ours" {
+	if len(f.Works) != 1 || len(f.Clusters) != 1 || f.Binding != nil || len(f.Warnings) != 1 ||
+		f.Warnings[0].Reason != "Ours" {
 		t.Errorf("works %d, clusters %d, binding %v, warnings %+v", len(f.Works), len(f.Clusters), f.Binding, f.Warnings)
 	}
 }
 
 func TestTheServiceOfAStatefulSetIsLookedFor(t *testing.T) {
 	set := func(name string) *appsv1.StatefulSet {
-		return &appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, ObjectMeta: in("shop", name), Spec: appsv1.StatefulSetSpec{ServiceName: name}}
+		return &appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
+			ObjectMeta: in("shop", name), Spec: appsv1.StatefulSetSpec{ServiceName: name}}
 	}
-	r, _ := hub(set("web"), set("db"), &corev1.Service{ObjectMeta: in("shop", "db")}, &workv1alpha2.ResourceBinding{ObjectMeta: in("shop", names.Binding("Service", "db")),
-		Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "db"}}})
+	r, _ := hub(set("web"), set("db"), &corev1.Service{ObjectMeta: in("shop", "db")},
+		&workv1alpha2.ResourceBinding{ObjectMeta: in("shop", names.Binding("Service", "db")),
+			Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "Service",
+				Namespace: "shop", Name: "db"}}})
 	for name, there := range map[string]bool{"web": false, "db": true} {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set(name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		f, err := collect(t.Context(), r, &unstructured.Unstructured{Object: content})
-		if err != nil || f.Service == nil || f.Service.Name != name || f.Service.There != there || (f.Service.Binding != nil) != there {
+		if err != nil || f.Service == nil || f.Service.Name != name || f.Service.There != there ||
+			(f.Service.Binding != nil) != there {
 			t.Errorf("%s: %+v, %v", name, f.Service, err)
 		}
 	}
@@ -194,13 +219,16 @@ func TestOverHTTP(t *testing.T) {
 	if code := ask(http.MethodGet, "kind=namespace&name=shop", &a); code != http.StatusOK || a.Kind != "Namespace" {
 		t.Errorf("%d %+v", code, a)
 	}
-	for method, want := range map[string]int{http.MethodGet: http.StatusBadRequest, http.MethodPost: http.StatusMethodNotAllowed} {
+	for method, want := range map[string]int{http.MethodGet: http.StatusBadRequest,
+		http.MethodPost: http.StatusMethodNotAllowed} {
 		var s metav1.Status
-		if code := ask(method, "kind=namespace", &s); code != want || s.Status != metav1.StatusFailure || int(s.Code) != want || s.Message == "" {
+		if code := ask(method, "kind=namespace", &s); code != want || s.Status != metav1.StatusFailure ||
+			int(s.Code) != want || s.Message == "" {
 			t.Errorf("%s: %d %+v", method, code, s)
 		}
 	}
-	broken := Handler(func() (client.Reader, meta.RESTMapper, error) { return nil, nil, errors.New("no key") }, nil, Scheduler{}, nil)
+	broken := Handler(func() (client.Reader, meta.RESTMapper, error) { return nil, nil, errors.New("no key") }, nil,
+		Scheduler{}, nil)
 	rec := httptest.NewRecorder()
 	broken.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, Path+"?kind=namespace&name=shop", nil))
 	if rec.Code != http.StatusServiceUnavailable || !strings.Contains(rec.Body.String(), "no key") {
@@ -210,7 +238,8 @@ func TestOverHTTP(t *testing.T) {
 
 func TestTheSchedulersRoomOverHTTP(t *testing.T) {
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: in("shop", "web-deployment")}
-	r, mapper := hub(b, &clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")}, &clusterv1alpha1.Cluster{ObjectMeta: in("", "us")})
+	r, mapper := hub(b, &clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")},
+		&clusterv1alpha1.Cluster{ObjectMeta: in("", "us")})
 	var knows schedule.Capacity
 	server := httptest.NewServer(RoomHandler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil },
 		func(_ context.Context, of workv1alpha2.Binding) schedule.Capacity {
@@ -249,7 +278,8 @@ func TestHowTheSchedulerIsSetOverHTTP(t *testing.T) {
 	}
 	set := Scheduler{Name: "ours", Plugins: plugins, Failover: failover.Defaults}
 	set.Failover.AllBindings = true
-	server := httptest.NewServer(SchedulerHandler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil }, set))
+	server := httptest.NewServer(SchedulerHandler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil },
+		set))
 	if got := SchedulerOf(t.Context(), &rest.Config{Host: server.URL}); got != set {
 		t.Errorf("got %+v, want %+v", got, set)
 	}
@@ -260,27 +290,34 @@ func TestHowTheSchedulerIsSetOverHTTP(t *testing.T) {
 }
 
 func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
-	p := &policyv1alpha1.PropagationPolicy{TypeMeta: metav1.TypeMeta{APIVersion: policyv1alpha1.GroupVersion.String(), Kind: "PropagationPolicy"}, ObjectMeta: in("shop", "ours")}
+	p := &policyv1alpha1.PropagationPolicy{TypeMeta: metav1.TypeMeta{APIVersion: policyv1alpha1.GroupVersion.String(),
+		Kind: "PropagationPolicy"}, ObjectMeta: in("shop", "ours")}
 	p.Labels = map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}
 	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{
-		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop"}, {APIVersion: "example.com/v1", Kind: "StatefulSet"}, {APIVersion: "example.com/v1", Kind: "Train"},
+		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop"}, {APIVersion: "example.com/v1", Kind: "StatefulSet"},
+		{APIVersion: "example.com/v1", Kind: "Train"},
 		{APIVersion: "apps/v1", Kind: "Deploymnet"}}
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: in("shop", "web-deployment")}
 	b.Labels = map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}
-	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
+		Name: "web"}
 	b.Spec.Placement, b.Spec.Clusters = &policyv1alpha1.Placement{}, []workv1alpha2.TargetCluster{{Name: "eu"}}
-	template := &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: in("shop", "web")}
+	template := &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: in("shop", "web")}
 	propagate.Claim(template, p)
 	o := &policyv1alpha1.ClusterOverridePolicy{ObjectMeta: in("", "images")}
 	o.Spec.ResourceSelectors = p.Spec.ResourceSelectors[:1]
-	r, mapper := hub(template, &appsv1.Deployment{ObjectMeta: in("bank", "ledger")}, p, o, b, &clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")}, &ocmv1.ManifestWork{ObjectMeta: in("eu", "shop")})
+	r, mapper := hub(template, &appsv1.Deployment{ObjectMeta: in("bank", "ledger")}, p, o, b,
+		&clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")}, &ocmv1.ManifestWork{ObjectMeta: in("eu", "shop")})
 
 	says, err := Ask(t.Context(), r, mapper, Query{Kind: "propagationpolicy", Namespace: "shop", Name: "ours"})
 	a, ok := says.(why.PolicyAnswer)
-	if err != nil || !ok || len(a.Templates) != 1 || !a.Templates[0].Held || a.Templates[0].Placed != "eu" || len(a.Clusters) != 1 {
+	if err != nil || !ok || len(a.Templates) != 1 || !a.Templates[0].Held || a.Templates[0].Placed != "eu" ||
+		len(a.Clusters) != 1 {
 		t.Errorf("%+v, %v", says, err)
 	}
-	if len(a.Findings) < 3 || !strings.Contains(a.Findings[0].Next, "apps/v1 or apps.kruise.io/v1") || !strings.Contains(a.Findings[1].What, "does not serve the kind Train.example.com") ||
+	if len(a.Findings) < 3 || !strings.Contains(a.Findings[0].Next, "apps/v1 or apps.kruise.io/v1") ||
+		!strings.Contains(a.Findings[1].What, "does not serve the kind Train.example.com") ||
 		!strings.Contains(a.Findings[2].What, "did you mean Deployment?") {
 		t.Errorf("it finds %+v", a.Findings)
 	}
@@ -301,7 +338,9 @@ func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
 	for cluster, want := range map[string]bool{"eu": false, "us": true} {
 		says, err = Ask(t.Context(), withReady, mapper, Query{Kind: "cluster", Name: cluster, Orphans: orphans})
 		a, ok := says.(why.MemberAnswer)
-		if found := slices.ContainsFunc(a.Findings, func(f why.Finding) bool { return strings.Contains(f.What, "left in us") }); err != nil || !ok || found != want {
+		if found := slices.ContainsFunc(a.Findings, func(f why.Finding) bool {
+			return strings.Contains(f.What, "left in us")
+		}); err != nil || !ok || found != want {
 			t.Errorf("orphans of %s are named: %v, want %v (%v)", cluster, found, want, err)
 		}
 	}
@@ -310,7 +349,8 @@ func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
 		t.Errorf("%+v, %v", says, err)
 	}
 	rec := httptest.NewRecorder()
-	Handler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil }, nil, Scheduler{}, nil).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, Path+"?kind=propagationpolicy&name=ours&namespace=shop", nil))
+	Handler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil }, nil, Scheduler{}, nil).ServeHTTP(rec,
+		httptest.NewRequest(http.MethodGet, Path+"?kind=propagationpolicy&name=ours&namespace=shop", nil))
 	if rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), `"template":"Deployment.apps shop/web"`) {
 		t.Errorf("over HTTP: %d %s", rec.Code, rec.Body)
 	}
@@ -318,15 +358,18 @@ func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
 
 func TestTheReasonsOfPodsOverHTTP(t *testing.T) {
 	web := &workv1alpha2.ResourceBinding{ObjectMeta: in("shop", "web-deployment")}
-	web.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	web.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
+		Name: "web"}
 	r, mapper := hub(web)
 	connect := func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil }
 	pulls := func(kind, name, cluster string) pods.Workload {
 		return pods.Workload{APIVersion: "apps/v1", Kind: kind, Namespace: "shop", Name: name,
-			Report: pods.Report{Cluster: cluster, Pods: 3, Troubles: []pods.Group{{Pods: 2, Pod: name + "-1", Reason: "ImagePullBackOff"}}}}
+			Report: pods.Report{Cluster: cluster, Pods: 3,
+				Troubles: []pods.Group{{Pods: 2, Pod: name + "-1", Reason: "ImagePullBackOff"}}}}
 	}
 	running := false
-	all := []pods.Workload{pulls("Deployment", "api", "eu"), pulls("Deployment", "web", "eu"), pulls("Deployment", "web", "us"), pulls("StatefulSet", "web", "eu")}
+	all := []pods.Workload{pulls("Deployment", "api", "eu"), pulls("Deployment", "web", "eu"),
+		pulls("Deployment", "web", "us"), pulls("StatefulSet", "web", "eu")}
 	troubled := func(_ context.Context, namespace string) ([]pods.Workload, bool, error) {
 		if namespace != "" && namespace != "shop" {
 			t.Errorf("asked about %q", namespace)
@@ -336,13 +379,15 @@ func TestTheReasonsOfPodsOverHTTP(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle(PodsPath, PodsHandler(connect, troubled))
 	forbid := false
-	mux.HandleFunc("/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings/web-deployment/pods", func(w http.ResponseWriter, req *http.Request) {
-		if forbid {
-			refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, "no")
-			return
-		}
-		BindingPodsHandler(connect, troubled, types.NamespacedName{Namespace: "shop", Name: "web-deployment"}).ServeHTTP(w, req)
-	})
+	mux.HandleFunc("/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings/web-deployment/pods",
+		func(w http.ResponseWriter, req *http.Request) {
+			if forbid {
+				refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, "no")
+				return
+			}
+			BindingPodsHandler(connect, troubled, types.NamespacedName{Namespace: "shop", Name: "web-deployment"}).ServeHTTP(w,
+				req)
+		})
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	config := &rest.Config{Host: server.URL}
@@ -353,7 +398,8 @@ func TestTheReasonsOfPodsOverHTTP(t *testing.T) {
 		t.Errorf("a replica without controllers says %+v", got)
 	}
 	running = true
-	if got, err := PodsOf(t.Context(), config); err != nil || len(got.Workloads) != 4 || got.Workloads[1].Troubles[0].Reason != "ImagePullBackOff" || got.More != 0 {
+	if got, err := PodsOf(t.Context(), config); err != nil || len(got.Workloads) != 4 ||
+		got.Workloads[1].Troubles[0].Reason != "ImagePullBackOff" || got.More != 0 {
 		t.Errorf("of all it says %+v, %v", got, err)
 	}
 	got := PodsOfBinding(config)(t.Context(), web)
@@ -376,7 +422,8 @@ func TestTheReasonsOfPodsOverHTTP(t *testing.T) {
 	if got := PodsOfBinding(config)(t.Context(), web); !got.Unseen || got.In != nil {
 		t.Errorf("who may not know is told %+v", got)
 	}
-	for name, lost := range map[string]types.NamespacedName{"another namespace": {Namespace: "bank", Name: "web-deployment"}, "another name": {Namespace: "shop", Name: "none"}} {
+	for name, lost := range map[string]types.NamespacedName{"another namespace": {Namespace: "bank",
+		Name: "web-deployment"}, "another name": {Namespace: "shop", Name: "none"}} {
 		rec := httptest.NewRecorder()
 		BindingPodsHandler(connect, troubled, lost).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/", nil))
 		if rec.Code != http.StatusNotFound {

@@ -38,7 +38,8 @@ func Connect(hub *rest.Config) (client.Reader, meta.RESTMapper, error) {
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, autoscalingv1alpha1.AddToScheme, clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
+		clientgoscheme.AddToScheme, autoscalingv1alpha1.AddToScheme, clusterv1alpha1.AddToScheme, ocmv1.AddToScheme,
+		policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			panic(err) // two kinds of one name: a mistake in our types
@@ -47,7 +48,8 @@ var scheme = func() *runtime.Scheme {
 	return s
 }()
 
-// askHub reads what a hub answers at one of its own paths. The error is an API error where the hub refuses, or does not know the path.
+// askHub reads what a hub answers at one of its own paths. The error is an API error where the hub refuses, or does not
+// know the path.
 func askHub(ctx context.Context, hub *rest.Config, path string, params map[string]string, into any) error {
 	d, err := discovery.NewDiscoveryClientForConfig(hub)
 	if err != nil {

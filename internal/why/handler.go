@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Path is where Handler answers, as JSON: GET /argosy/why?kind=deployment&name=web&namespace=shop&cluster=m1. An error is a metav1.Status.
+// Path is where Handler answers, as JSON: GET /argosy/why?kind=deployment&name=web&namespace=shop&cluster=m1. An error
+// is a metav1.Status.
 //
 // It reads with the hub's own rights, so that whoever may get this nonResourceURL may learn of every object: by
 // default that is administrators.
@@ -23,12 +24,14 @@ const Path = "/argosy/why"
 // Connector gives what to ask a hub with, for each query anew, since the kinds that the hub serves change.
 type Connector func() (client.Reader, meta.RESTMapper, error)
 
-// Handler answers queries. room and scheduler are what the scheduler knows, and how it is set, troubled what is known of pods; nil for
-// nothing.
+// Handler answers queries. room and scheduler are what the scheduler knows, and how it is set, troubled what is known
+// of pods; nil for nothing.
 func Handler(connect Connector, room Room, scheduler Scheduler, troubled Troubled) http.Handler {
-	return answering(connect, func(ctx context.Context, v url.Values, r client.Reader, mapper meta.RESTMapper) (any, error) {
-		return Ask(ctx, r, mapper, Query{Kind: v.Get("kind"), Namespace: v.Get("namespace"), Name: v.Get("name"), Cluster: v.Get("cluster"),
-			Room: room, Scheduler: scheduler, Pods: podsHere(troubled)})
+	return answering(connect, func(ctx context.Context, v url.Values, r client.Reader, mapper meta.RESTMapper) (any,
+		error) {
+		return Ask(ctx, r, mapper, Query{Kind: v.Get("kind"), Namespace: v.Get("namespace"), Name: v.Get("name"),
+			Cluster: v.Get("cluster"),
+			Room:    room, Scheduler: scheduler, Pods: podsHere(troubled)})
 	})
 }
 
@@ -41,7 +44,8 @@ var codes = map[metav1.StatusReason]int{
 }
 
 // answering gives what answer returns as JSON, and its error as a metav1.Status.
-func answering(connect Connector, answer func(ctx context.Context, v url.Values, r client.Reader, mapper meta.RESTMapper) (any, error)) http.Handler {
+func answering(connect Connector, answer func(ctx context.Context, v url.Values, r client.Reader,
+	mapper meta.RESTMapper) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodGet {
 			w.Header().Set("Allow", http.MethodGet)
@@ -50,7 +54,8 @@ func answering(connect Connector, answer func(ctx context.Context, v url.Values,
 		}
 		reader, mapper, err := connect()
 		if err != nil {
-			refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, fmt.Sprintf("reach the hub's API: %v", err))
+			refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable,
+				fmt.Sprintf("reach the hub's API: %v", err))
 			return
 		}
 		says, err := answer(req.Context(), req.URL.Query(), reader, mapper)

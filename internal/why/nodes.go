@@ -13,9 +13,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/capacity"
 )
 
-// NodesPath is where NodesHandler answers, as JSON: GET /argosy/nodes?cluster=m1 is what the scheduler counts the room of a cluster
-// by, a capacity.Record, or null where it goes by the cluster's summary. Who may get it as a nonResourceURL learns of nodes, quotas,
-// and what runs on them in every cluster: by default administrators.
+// NodesPath is where NodesHandler answers, as JSON: GET /argosy/nodes?cluster=m1 is what the scheduler counts the room
+// of a cluster by, a capacity.Record, or null where it goes by the cluster's summary. Who may get it as a
+// nonResourceURL learns of nodes, quotas, and what runs on them in every cluster: by default administrators.
 const NodesPath = "/argosy/nodes"
 
 // Nodes is what the scheduler knows of a cluster, and whether it does; running is false while no scheduler does.
@@ -38,8 +38,8 @@ func NodesHandler(connect Connector, nodes Nodes) http.Handler {
 	})
 }
 
-// NodesOf asks a hub at NodesPath about a cluster; nil where it goes by the summary. The error is an API error where the hub refuses, or
-// does not know the path.
+// NodesOf asks a hub at NodesPath about a cluster; nil where it goes by the summary. The error is an API error where
+// the hub refuses, or does not know the path.
 func NodesOf(ctx context.Context, hub *rest.Config, cluster string) (*capacity.Record, error) {
 	var r *capacity.Record
 	err := askHub(ctx, hub, NodesPath, map[string]string{"cluster": cluster}, &r)

@@ -19,24 +19,26 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// PodsPath is where PodsHandler answers, as JSON: GET /argosy/pods is which templates of all namespaces have pods in trouble, in which
-// clusters, a TroubledPods. Who may get it as a nonResourceURL learns that of every namespace.
+// PodsPath is where PodsHandler answers, as JSON: GET /argosy/pods is which templates of all namespaces have pods in
+// trouble, in which clusters, a TroubledPods. Who may get it as a nonResourceURL learns that of every namespace.
 const PodsPath = "/argosy/pods"
 
 // podsShown is how many templates are told of at PodsPath, and clusters of one template at its own address.
 const podsShown = 100
 
-// BindingPods is the subresource of a ResourceBinding at which BindingPodsHandler answers: what keeps the pods of its template from
-// running, by cluster, a TroubledPods. Who may get it in a namespace learns that of the templates there.
+// BindingPods is the subresource of a ResourceBinding at which BindingPodsHandler answers: what keeps the pods of its
+// template from running, by cluster, a TroubledPods. Who may get it in a namespace learns that of the templates there.
 const BindingPods = "pods"
 
-// TroubledPods are templates with pods in trouble, by namespace, name, kind and cluster; More is how many others there are.
+// TroubledPods are templates with pods in trouble, by namespace, name, kind and cluster; More is how many others there
+// are.
 type TroubledPods struct {
 	Workloads []pods.Workload `json:"workloads"`
 	More      int             `json:"more,omitempty"`
 }
 
-// Troubled are the templates of a namespace with pods in trouble, or of all for ""; running is false where no controllers run.
+// Troubled are the templates of a namespace with pods in trouble, or of all for ""; running is false where no
+// controllers run.
 type Troubled func(ctx context.Context, namespace string) (all []pods.Workload, running bool, err error)
 
 // PodsHandler answers for the controllers of the same process, if they run there.
@@ -71,7 +73,8 @@ func shown(all []pods.Workload, running bool, err error) (TroubledPods, error) {
 	case err != nil:
 		return TroubledPods{}, err
 	case !running:
-		return TroubledPods{}, fail(metav1.StatusReasonServiceUnavailable, "the controllers do not run in this replica of the hub")
+		return TroubledPods{}, fail(metav1.StatusReasonServiceUnavailable,
+			"the controllers do not run in this replica of the hub")
 	}
 	n := min(len(all), podsShown)
 	return TroubledPods{Workloads: append([]pods.Workload{}, all[:n]...), More: len(all) - n}, nil
@@ -85,13 +88,15 @@ func PodsOf(ctx context.Context, hub *rest.Config) (answer TroubledPods, err err
 // Pods says what keeps the pods of a binding's template from running.
 type Pods func(ctx context.Context, b workv1alpha2.Binding) why.Pods
 
-// PodsOfBinding asks a hub at the address of a binding. A hub that gives no answer leaves it unknown; one that refuses says so.
+// PodsOfBinding asks a hub at the address of a binding. A hub that gives no answer leaves it unknown; one that refuses
+// says so.
 func PodsOfBinding(hub *rest.Config) Pods {
 	return func(ctx context.Context, b workv1alpha2.Binding) why.Pods {
 		if b.GetNamespace() == "" {
 			return why.Pods{} // what is in no namespace has none
 		}
-		path := "/apis/" + workv1alpha2.GroupVersion.String() + "/namespaces/" + b.GetNamespace() + "/resourcebindings/" + b.GetName() + "/" + BindingPods
+		path := "/apis/" + workv1alpha2.GroupVersion.String() + "/namespaces/" + b.GetNamespace() + "/resourcebindings/" +
+			b.GetName() + "/" + BindingPods
 		var answer TroubledPods
 		err := askHub(ctx, hub, path, nil, &answer)
 		return podsSeen(answer, err)

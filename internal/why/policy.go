@@ -35,7 +35,8 @@ var (
 )
 
 // steers answers for an object that steers the hub; nil for any other.
-func steers(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind schema.GroupVersionKind, key types.NamespacedName, q Query) (Explained, error) {
+func steers(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind schema.GroupVersionKind,
+	key types.NamespacedName, q Query) (Explained, error) {
 	switch {
 	case kind.Group == clusterv1alpha1.GroupVersion.Group && kind.Kind == "Cluster":
 		return member(ctx, r, key.Name, q)
@@ -48,7 +49,8 @@ func steers(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind s
 }
 
 // policy reads what has to do with one.
-func policy(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind string, key types.NamespacedName, s Scheduler) (Explained, error) {
+func policy(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind string, key types.NamespacedName,
+	s Scheduler) (Explained, error) {
 	f := why.PolicyFacts{Plugins: s.Plugins, Unknown: map[schema.GroupKind][]schema.GroupVersionKind{}}
 	var selectors []policyv1alpha1.ResourceSelector
 	var err error
@@ -90,9 +92,11 @@ func policy(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind s
 	return why.ExplainPolicy(f), nil
 }
 
-// selectable are the objects of the kinds that selectors name, in all namespaces. A kind that the hub does not serve goes to
-// unknown, with those of its name in other groups.
-func selectable(ctx context.Context, r client.Reader, mapper meta.RESTMapper, selectors []policyv1alpha1.ResourceSelector, unknown map[schema.GroupKind][]schema.GroupVersionKind) ([]why.Selectable, error) {
+// selectable are the objects of the kinds that selectors name, in all namespaces. A kind that the hub does not serve
+// goes to unknown, with those of its name in other groups.
+func selectable(ctx context.Context, r client.Reader, mapper meta.RESTMapper,
+	selectors []policyv1alpha1.ResourceSelector, unknown map[schema.GroupKind][]schema.GroupVersionKind) ([]why.Selectable,
+	error) {
 	var all []why.Selectable
 	seen := map[schema.GroupKind]bool{}
 	for _, s := range selectors {

@@ -18,9 +18,9 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// RoomPath is where RoomHandler answers, as JSON: GET /argosy/room?namespace=shop&binding=web-deployment is for how many
-// more replicas each cluster has room, such as {"m1": 3}; clusters of which that is not known are left out. Who may get it as
-// a nonResourceURL learns that of every binding: by default administrators.
+// RoomPath is where RoomHandler answers, as JSON: GET /argosy/room?namespace=shop&binding=web-deployment is for how
+// many more replicas each cluster has room, such as {"m1": 3}; clusters of which that is not known are left out. Who
+// may get it as a nonResourceURL learns that of every binding: by default administrators.
 const RoomPath = "/argosy/room"
 
 // Room is what the scheduler knows of the room for a binding; nil if it knows no more than the clusters' summaries say.
@@ -55,7 +55,8 @@ func RoomHandler(connect Connector, room Room) http.Handler {
 func RoomOf(hub *rest.Config) Room {
 	return func(ctx context.Context, b workv1alpha2.Binding) schedule.Capacity {
 		var answers map[string]int32
-		if askHub(ctx, hub, RoomPath, map[string]string{"namespace": b.GetNamespace(), "binding": b.GetName()}, &answers) != nil {
+		if askHub(ctx, hub, RoomPath, map[string]string{"namespace": b.GetNamespace(), "binding": b.GetName()},
+			&answers) != nil {
 			return nil
 		}
 		return schedule.Answers(answers)

@@ -14,8 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// SchedulerPath is where SchedulerHandler answers, as JSON: GET /argosy/scheduler is how the hub's scheduler is set, such as
-// {"name": "default-scheduler", "plugins": ["*", "-TaintToleration"], "failover": {"brakeShare": 0.5}}.
+// SchedulerPath is where SchedulerHandler answers, as JSON: GET /argosy/scheduler is how the hub's scheduler is set,
+// such as {"name": "default-scheduler", "plugins": ["*", "-TaintToleration"], "failover": {"brakeShare": 0.5}}.
 const SchedulerPath = "/argosy/scheduler"
 
 // Scheduler is how a hub's scheduler and its failover are set. The zero value is the default.
@@ -40,7 +40,8 @@ func SchedulerHandler(connect Connector, s Scheduler) http.Handler {
 	})
 }
 
-// SchedulerOf asks a hub at SchedulerPath. A hub that gives no answer, or not to us, is taken for one that is set as by default.
+// SchedulerOf asks a hub at SchedulerPath. A hub that gives no answer, or not to us, is taken for one that is set as by
+// default.
 func SchedulerOf(ctx context.Context, hub *rest.Config) Scheduler {
 	var says schedulerJSON
 	if askHub(ctx, hub, SchedulerPath, nil, &says) != nil {

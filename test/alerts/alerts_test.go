@@ -1,5 +1,5 @@
-// Package alerts makes the alerts of deploy/monitoring fire: Prometheus' own code reads the file, evaluates the expressions and expands the texts. It is a module of its own, so that the hub's needs
-// nothing of Prometheus.
+// Package alerts makes the alerts of deploy/monitoring fire: Prometheus' own code reads the file, evaluates the
+// expressions and expands the texts. It is a module of its own, so that the hub's needs nothing of Prometheus.
 package alerts
 
 import (
@@ -64,7 +64,8 @@ func healthy() map[string]string {
 		// These waits end by themselves.
 		`argosy_failover_waiting{job="argosy", instance="a", reason="Tolerated"}`:             "3x240",
 		`argosy_failover_waiting{job="argosy", instance="a", reason="ReplacementNotHealthy"}`: "2x240",
-		// Hubs on an external etcd have no quota and no disk of their own, and what a replica says that has lost the lead is old.
+		// Hubs on an external etcd have no quota and no disk of their own, and what a replica says that has lost the lead is
+		// old.
 		`argosy_store_size_bytes{job="argosy-two", instance="b"}`:                                           "700x240",
 		`argosy_store_quota_bytes{job="argosy-two", instance="b"}`:                                          "0x240",
 		`argosy_loops_running{job="argosy-two", instance="b"}`:                                              "0x240",
@@ -108,7 +109,8 @@ func load(t *testing.T, text map[string]string) series {
 
 // Querier implements storage.Queryable.
 func (s series) Querier(int64, int64) (storage.Querier, error) {
-	return &storage.MockQuerier{SelectMockFunction: func(sorted bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+	return &storage.MockQuerier{SelectMockFunction: func(sorted bool, _ *storage.SelectHints,
+		matchers ...*labels.Matcher) storage.SeriesSet {
 		found := &found{at: -1}
 		for _, one := range s {
 			if !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(one.Labels().Get(m.Name)) }) {
@@ -159,12 +161,13 @@ func alerts(t *testing.T) []rulefmt.Rule {
 	return all
 }
 
-// firing is which alerts fire at each minute of four hours, with the annotations and the severity of each: those whose expression has had
-// a result for as long as they say, at every evaluation.
+// firing is which alerts fire at each minute of four hours, with the annotations and the severity of each: those whose
+// expression has had a result for as long as they say, at every evaluation.
 func firing(t *testing.T, text map[string]string) []map[string]map[string]string {
 	t.Helper()
 	have := load(t, text)
-	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute})
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute,
+		LookbackDelta: 5 * time.Minute})
 	query := func(ctx context.Context, expr string, at time.Time) (promql.Vector, error) {
 		q, err := engine.NewInstantQuery(ctx, have, nil, expr, at)
 		if err != nil {
@@ -198,7 +201,8 @@ func firing(t *testing.T, text map[string]string) []map[string]map[string]string
 				data := template.AlertTemplateData(one.Metric.Map(), nil, "", one)
 				for name, text := range rule.Annotations {
 					text = "{{$labels := .Labels}}{{$value := .Value}}" + text // as Prometheus does
-					said, err := template.NewTemplateExpander(t.Context(), text, rule.Alert, data, model.TimeFromUnixNano(at.UnixNano()), query, &url.URL{}, []string{"missingkey=error"}).Expand()
+					said, err := template.NewTemplateExpander(t.Context(), text, rule.Alert, data,
+						model.TimeFromUnixNano(at.UnixNano()), query, &url.URL{}, []string{"missingkey=error"}).Expand()
 					if err != nil {
 						t.Fatalf("%s: %s: %v", rule.Alert, name, err)
 					}
@@ -236,30 +240,55 @@ func TestEachAlertFires(t *testing.T) {
 		// also are alerts that fire beside it.
 		also []string
 	}{
-		"ArgosyHubDown":                     {series: map[string]string{`up{` + a + `}`: "1x10 0x230"}, quiet: 12, fires: 16, says: "No replica of the hub argosy can", also: []string{"ArgosyReplicaDown"}},
-		"ArgosyReplicaDown":                 {series: map[string]string{`up{job="argosy", instance="z"}`: "0x240"}, quiet: 4, fires: 5, says: "Hub z"},
-		"ArgosyControllersNotRunning":       {series: map[string]string{`argosy_loops_running{` + a + `}`: "1x10 0x230"}, quiet: 12, fires: 14, says: "No replica runs the controllers"},
+		"ArgosyHubDown": {series: map[string]string{`up{` + a + `}`: "1x10 0x230"}, quiet: 12, fires: 16,
+			says: "No replica of the hub argosy can", also: []string{"ArgosyReplicaDown"}},
+		"ArgosyReplicaDown": {series: map[string]string{`up{job="argosy", instance="z"}`: "0x240"}, quiet: 4,
+			fires: 5, says: "Hub z"},
+		"ArgosyControllersNotRunning": {series: map[string]string{`argosy_loops_running{` + a + `}`: "1x10 0x230"},
+			quiet: 12, fires: 14, says: "No replica runs the controllers"},
 		"ArgosyReplicasOfDifferentVersions": {series: map[string]string{`argosy_build_info{job="argosy", instance="z", version="v1.3.0"}`: "1x240"}, quiet: 59, fires: 60, says: "different versions"},
-		"ArgosyAPIErrors":                   {series: map[string]string{`apiserver_request_total{` + a + `, code="500"}`: "0+600x240"}, quiet: 9, fires: 13, says: "9.09"},
-		"ArgosyAPISlow":                     {series: map[string]string{`apiserver_request_duration_seconds_bucket{` + a + `, verb="POST", le="0.1"}`: "0+90x240"}, quiet: 9, fires: 13, says: "POST"},
-		"ArgosyWorkqueueGrowing":            {series: map[string]string{`workqueue_depth{` + a + `, name="dispatch"}`: "0+10x240"}, quiet: 24, fires: 28, says: "dispatch"},
-		"ArgosyCertificateExpiring":         {series: map[string]string{`argosy_certificate_expiration_timestamp_seconds{` + a + `, certificate="apiserver"}`: "864000x240"}, quiet: 59, fires: 61, says: "apiserver of the hub expires in 9d"},
-		"ArgosyCertificateExpiresSoon":      {series: map[string]string{`argosy_certificate_expiration_timestamp_seconds{` + a + `, certificate="serving"}`: "86400x240"}, quiet: 4, fires: 6, says: "serving of the hub expires in 2", also: []string{"ArgosyCertificateExpiring"}},
-		"ArgosyStoreNearQuota":              {series: map[string]string{`argosy_store_size_bytes{` + a + `}`: "850x240"}, quiet: 9, fires: 10, says: "85%"},
-		"ArgosyStoreNoSpace":                {series: map[string]string{`argosy_store_alarm{` + a + `, alarm="NOSPACE"}`: "0x9 1x230"}, quiet: 8, fires: 10, says: "NOSPACE"},
-		"ArgosyStoreCorrupt":                {series: map[string]string{`argosy_store_alarm{` + a + `, alarm="CORRUPT"}`: "0x9 1x230"}, quiet: 8, fires: 10, says: "CORRUPT"},
-		"ArgosyDiskNearlyFull":              {series: map[string]string{`argosy_data_disk_free_bytes{` + a + `}`: "5000000000x240"}, quiet: 4, fires: 5, says: "5%"},
-		"ArgosyDiskFull":                    {series: map[string]string{`argosy_data_disk_free_bytes{` + a + `}`: "209715200x240"}, quiet: 0, fires: 1, says: "200MiB", also: []string{"ArgosyDiskNearlyFull"}},
-		"ArgosyStoreSlowDisk":               {series: map[string]string{`argosy_store_fsync_p99_seconds{` + a + `}`: "1.024x240"}, quiet: 9, fires: 10, says: "slow"},
-		"ArgosyBackupFailing":               {series: map[string]string{`argosy_store_finding{` + a + `, finding="backup"}`: "1x240"}, quiet: 4, fires: 5, says: "failed"},
-		"ArgosyBackupTooOld":                {series: map[string]string{`argosy_backup_covered_timestamp_seconds{` + a + `}`: "0x240"}, quiet: 188, fires: 192, says: "last 3h"},
-		"ArgosyClusterNotReady":             {series: map[string]string{`cluster_ready_state{` + a + `, member_cluster="eu"}`: "0x240"}, quiet: 4, fires: 5, says: "Cluster eu"},
-		"ArgosyMemberTokenNotRotated":       {series: map[string]string{`argosy_member_token_rotation_failed{` + a + `, member_cluster="us"}`: "1x240"}, quiet: 14, fires: 15, says: "cluster us"},
-		"ArgosyMemberTokenExpiring":         {series: map[string]string{`argosy_member_token_rotation_failed{` + a + `, member_cluster="eu"}`: "1x240"}, quiet: 14, fires: 15, says: "cluster eu expires in ", also: []string{"ArgosyMemberTokenNotRotated"}},
-		"ArgosyTemplatesNotApplied":         {series: map[string]string{`argosy_cluster_templates_not_applied{` + a + `, member_cluster="eu"}`: "2x240"}, quiet: 14, fires: 15, says: "2 templates cannot be applied in cluster eu"},
-		"ArgosyBindingsUnschedulable":       {series: map[string]string{`scheduler_pending_bindings{` + a + `, queue="unschedulable"}`: "4x240"}, quiet: 14, fires: 15, says: "4 bindings"},
-		"ArgosyFailoverStuck":               {series: map[string]string{`argosy_failover_waiting{` + a + `, reason="NothingFits"}`: "5x240"}, quiet: 9, fires: 10, says: "5 workloads cannot fail over: NothingFits"},
-		"ArgosyRestoreOnHold":               {series: map[string]string{`argosy_restore_held_works{` + a + `}`: "12x240"}, quiet: 14, fires: 15, says: "12 Works"},
+		"ArgosyAPIErrors": {series: map[string]string{`apiserver_request_total{` + a +
+			`, code="500"}`: "0+600x240"}, quiet: 9, fires: 13, says: "9.09"},
+		"ArgosyAPISlow": {series: map[string]string{`apiserver_request_duration_seconds_bucket{` + a +
+			`, verb="POST", le="0.1"}`: "0+90x240"}, quiet: 9, fires: 13, says: "POST"},
+		"ArgosyWorkqueueGrowing": {series: map[string]string{`workqueue_depth{` + a +
+			`, name="dispatch"}`: "0+10x240"}, quiet: 24, fires: 28, says: "dispatch"},
+		"ArgosyCertificateExpiring": {series: map[string]string{`argosy_certificate_expiration_timestamp_seconds{` +
+			a + `, certificate="apiserver"}`: "864000x240"}, quiet: 59, fires: 61, says: "apiserver of the hub expires in 9d"},
+		"ArgosyCertificateExpiresSoon": {series: map[string]string{`argosy_certificate_expiration_timestamp_seconds{` +
+			a + `, certificate="serving"}`: "86400x240"}, quiet: 4, fires: 6, says: "serving of the hub expires in 2",
+			also: []string{"ArgosyCertificateExpiring"}},
+		"ArgosyStoreNearQuota": {series: map[string]string{`argosy_store_size_bytes{` + a + `}`: "850x240"},
+			quiet: 9, fires: 10, says: "85%"},
+		"ArgosyStoreNoSpace": {series: map[string]string{`argosy_store_alarm{` + a +
+			`, alarm="NOSPACE"}`: "0x9 1x230"}, quiet: 8, fires: 10, says: "NOSPACE"},
+		"ArgosyStoreCorrupt": {series: map[string]string{`argosy_store_alarm{` + a +
+			`, alarm="CORRUPT"}`: "0x9 1x230"}, quiet: 8, fires: 10, says: "CORRUPT"},
+		"ArgosyDiskNearlyFull": {series: map[string]string{`argosy_data_disk_free_bytes{` + a +
+			`}`: "5000000000x240"}, quiet: 4, fires: 5, says: "5%"},
+		"ArgosyDiskFull": {series: map[string]string{`argosy_data_disk_free_bytes{` + a +
+			`}`: "209715200x240"}, quiet: 0, fires: 1, says: "200MiB", also: []string{"ArgosyDiskNearlyFull"}},
+		"ArgosyStoreSlowDisk": {series: map[string]string{`argosy_store_fsync_p99_seconds{` + a +
+			`}`: "1.024x240"}, quiet: 9, fires: 10, says: "slow"},
+		"ArgosyBackupFailing": {series: map[string]string{`argosy_store_finding{` + a +
+			`, finding="backup"}`: "1x240"}, quiet: 4, fires: 5, says: "failed"},
+		"ArgosyBackupTooOld": {series: map[string]string{`argosy_backup_covered_timestamp_seconds{` + a +
+			`}`: "0x240"}, quiet: 188, fires: 192, says: "last 3h"},
+		"ArgosyClusterNotReady": {series: map[string]string{`cluster_ready_state{` + a +
+			`, member_cluster="eu"}`: "0x240"}, quiet: 4, fires: 5, says: "Cluster eu"},
+		"ArgosyMemberTokenNotRotated": {series: map[string]string{`argosy_member_token_rotation_failed{` + a +
+			`, member_cluster="us"}`: "1x240"}, quiet: 14, fires: 15, says: "cluster us"},
+		"ArgosyMemberTokenExpiring": {series: map[string]string{`argosy_member_token_rotation_failed{` + a +
+			`, member_cluster="eu"}`: "1x240"}, quiet: 14, fires: 15, says: "cluster eu expires in ",
+			also: []string{"ArgosyMemberTokenNotRotated"}},
+		"ArgosyTemplatesNotApplied": {series: map[string]string{`argosy_cluster_templates_not_applied{` + a +
+			`, member_cluster="eu"}`: "2x240"}, quiet: 14, fires: 15, says: "2 templates cannot be applied in cluster eu"},
+		"ArgosyBindingsUnschedulable": {series: map[string]string{`scheduler_pending_bindings{` + a +
+			`, queue="unschedulable"}`: "4x240"}, quiet: 14, fires: 15, says: "4 bindings"},
+		"ArgosyFailoverStuck": {series: map[string]string{`argosy_failover_waiting{` + a +
+			`, reason="NothingFits"}`: "5x240"}, quiet: 9, fires: 10, says: "5 workloads cannot fail over: NothingFits"},
+		"ArgosyRestoreOnHold": {series: map[string]string{`argosy_restore_held_works{` + a + `}`: "12x240"},
+			quiet: 14, fires: 15, says: "12 Works"},
 	}
 	for _, rule := range alerts(t) {
 		if _, made := cases[rule.Alert]; !made {
@@ -289,7 +318,8 @@ func TestEachAlertFires(t *testing.T) {
 					t.Fatalf("its summary is %q, without %q", told["summary"], tc.says)
 				}
 				for _, name := range []string{"summary", "description", "runbook", "severity"} {
-					if text := told[name]; text == "" || strings.Contains(text, "{{") || strings.Contains(text, "<error") || strings.Contains(text, "<no value>") {
+					if text := told[name]; text == "" || strings.Contains(text, "{{") || strings.Contains(text, "<error") ||
+						strings.Contains(text, "<no value>") {
 						t.Fatalf("its %s is %q", name, text)
 					}
 				}

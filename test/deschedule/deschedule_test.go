@@ -1,5 +1,5 @@
-// Package deschedule tells how replicas move after they were placed: on a hub that looks every few seconds, and members with one
-// node each.
+// Package deschedule tells how replicas move after they were placed: on a hub that looks every few seconds, and members
+// with one node each.
 package deschedule
 
 import (
@@ -21,9 +21,11 @@ var fleet *kit.Fleet
 
 func TestMain(m *testing.M) {
 	kit.MainLong("deschedule", func(dir string) (_ *kit.Fleet, err error) {
-		o := lab.Options{Dir: dir, HubArgs: []string{"--descheduling-interval=2s", "--unschedulable-threshold=4s", "--cluster-status-update-frequency=2s"}}
+		o := lab.Options{Dir: dir, HubArgs: []string{"--descheduling-interval=2s", "--unschedulable-threshold=4s",
+			"--cluster-status-update-frequency=2s"}}
 		for _, name := range []string{"m1", "m2"} {
-			o.Members = append(o.Members, sim.Member{Name: name, Nodes: 1, NodeCPU: "16", Provider: "lab", Region: "eu", Zone: "z1"})
+			o.Members = append(o.Members, sim.Member{Name: name, Nodes: 1, NodeCPU: "16", Provider: "lab", Region: "eu",
+				Zone: "z1"})
 		}
 		fleet, err = kit.StartWith(o)
 		return fleet, err
@@ -118,20 +120,24 @@ func TestWhenAClusterHasNoNodeLeftItsReplicasMove(t *testing.T) {
 			cordon(t, "m1", false)
 		}
 	})
-	if err := fleet.Members["m1"].DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(ns), client.GracePeriodSeconds(0)); err != nil {
+	if err := fleet.Members["m1"].DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(ns),
+		client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
 	runs(t, ns, "web", "m2:4", 4)
 	kit.Eventually(t, "users are told of one replica at a time", func() string {
 		told := fleet.Hub.Told(t, "Deployment", ns, "web", "DescheduleBindingSucceed")
-		if len(told) != 2 || !strings.Contains(strings.Join(told, "\n"), "unschedulable for 4s and moved to m2: 1. Result: {m2:4}") {
+		if len(told) != 2 || !strings.Contains(strings.Join(told, "\n"),
+			"unschedulable for 4s and moved to m2: 1. Result: {m2:4}") {
 			return fmt.Sprintf("told %q", told)
 		}
 		return ""
 	})
 	kit.Eventually(t, "what may go nowhere else stays, and says why", func() string {
 		told := fleet.Hub.Told(t, "Deployment", ns, "home", "DescheduleBindingFailed")
-		if len(told) != 1 || !strings.Contains(told[0], "replicas are unschedulable (m1: 1) and are not moved, because no other cluster has capacity") || placed(t, ns, "home") != "m1:1" {
+		if len(told) != 1 || !strings.Contains(told[0],
+			"replicas are unschedulable (m1: 1) and are not moved, because no other cluster has capacity") ||
+			placed(t, ns, "home") != "m1:1" {
 			return fmt.Sprintf("at %s, told %q", placed(t, ns, "home"), told)
 		}
 		return ""

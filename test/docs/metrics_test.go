@@ -72,7 +72,8 @@ func TestEachAlertHasALine(t *testing.T) {
 			t.Errorf("docs/metrics.md has no line for %s of severity %s", m[1], m[2])
 		}
 	}
-	if lines := len(regexp.MustCompile("(?m)^\\| `Argosy\\w+` \\|").FindAllString(page, -1)); lines != len(alerts) || lines < 20 {
+	if lines := len(regexp.MustCompile("(?m)^\\| `Argosy\\w+` \\|").FindAllString(page, -1)); lines != len(alerts) ||
+		lines < 20 {
 		t.Errorf("there are %d alerts, and lines for %d", len(alerts), lines)
 	}
 	for name, text := range pages(t) {

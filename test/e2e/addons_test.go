@@ -14,8 +14,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// An operator goes to each member with its own definitions and webhooks. The hub has a definition of the same kind, and acts on
-// none of what it hands on; what the operator writes in a member stays.
+// An operator goes to each member with its own definitions and webhooks. The hub has a definition of the same kind, and
+// acts on none of what it hands on; what the operator writes in a member stays.
 func TestAnOperatorIsInstalledInMembersAndTheHubActsOnNoneOfIt(t *testing.T) {
 	t.Parallel()
 	const crds, defined = "apiextensions.k8s.io/v1", "workloadrebalancers.apps.karmada.io"
@@ -29,8 +29,10 @@ func TestAnOperatorIsInstalledInMembersAndTheHubActsOnNoneOfIt(t *testing.T) {
 		u := theHubs.DeepCopy()
 		u.Object = map[string]any{"apiVersion": u.Object["apiVersion"], "kind": u.Object["kind"], "spec": u.Object["spec"],
 			"metadata": map[string]any{"name": defined, "labels": map[string]any{"release": label}}}
-		_ = unstructured.SetNestedMap(u.Object, map[string]any{"strategy": "Webhook", "webhook": map[string]any{"conversionReviewVersions": []any{"v1"},
-			"clientConfig": map[string]any{"service": map[string]any{"namespace": space, "name": "operator", "path": "/convert"}}}}, "spec", "conversion")
+		_ = unstructured.SetNestedMap(u.Object,
+			map[string]any{"strategy": "Webhook", "webhook": map[string]any{"conversionReviewVersions": []any{"v1"},
+				"clientConfig": map[string]any{"service": map[string]any{"namespace": space, "name": "operator",
+					"path": "/convert"}}}}, "spec", "conversion")
 		text, err := yaml.Marshal(u.Object)
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +62,8 @@ func TestAnOperatorIsInstalledInMembersAndTheHubActsOnNoneOfIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, err := command(t, "addons", "enable", "operator", "-f", file, "--clusters", "m1,m2")
-		if err != nil || !strings.Contains(out, "addon operator is enabled") || !strings.Contains(out, "Job hook is a Helm hook (post-install)") {
+		if err != nil || !strings.Contains(out, "addon operator is enabled") ||
+			!strings.Contains(out, "Job hook is a Helm hook (post-install)") {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
@@ -75,8 +78,10 @@ func TestAnOperatorIsInstalledInMembersAndTheHubActsOnNoneOfIt(t *testing.T) {
 				t.Errorf("%s: the %s is %v", m.Name, kind, u)
 			}
 		}
-		if kit.Field(crd, "spec", "conversion", "strategy") != "Webhook" || m.Find(t, admission, "MutatingWebhookConfiguration", "", "addon-test") == nil ||
-			m.Find(t, "rbac.authorization.k8s.io/v1", "ClusterRole", "", "addon:test") == nil || m.Find(t, "batch/v1", "Job", space, "hook") != nil {
+		if kit.Field(crd, "spec", "conversion", "strategy") != "Webhook" ||
+			m.Find(t, admission, "MutatingWebhookConfiguration", "", "addon-test") == nil ||
+			m.Find(t, "rbac.authorization.k8s.io/v1", "ClusterRole", "", "addon:test") == nil ||
+			m.Find(t, "batch/v1", "Job", space, "hook") != nil {
 			t.Errorf("%s has not what was rendered: %v", m.Name, crd.Object["metadata"])
 		}
 	}
@@ -89,7 +94,8 @@ func TestAnOperatorIsInstalledInMembersAndTheHubActsOnNoneOfIt(t *testing.T) {
 		if now.GetGeneration() != theHubs.GetGeneration() || now.GetUID() != theHubs.GetUID() {
 			t.Errorf("%s, the hub's own definition is another: %v", when, now.Object["metadata"])
 		}
-		if fleet.Hub.Find(t, admission, "MutatingWebhookConfiguration", "", "addon-test") != nil || fleet.Hub.Find(t, "apps/v1", "Deployment", space, "operator") != nil {
+		if fleet.Hub.Find(t, admission, "MutatingWebhookConfiguration", "", "addon-test") != nil ||
+			fleet.Hub.Find(t, "apps/v1", "Deployment", space, "operator") != nil {
 			t.Errorf("%s, the hub asks the webhook itself", when)
 		}
 	}
@@ -101,22 +107,26 @@ func TestAnOperatorIsInstalledInMembersAndTheHubActsOnNoneOfIt(t *testing.T) {
 		_ = unstructured.SetNestedField(u.Object, ca, "spec", "conversion", "webhook", "clientConfig", "caBundle")
 	})
 	m1.Change(t, admission, "MutatingWebhookConfiguration", "", "addon-test", func(u *unstructured.Unstructured) {
-		kit.Field(u, "webhooks").([]any)[0].(map[string]any)["clientConfig"] = map[string]any{"url": "https://127.0.0.1:1/a", "caBundle": ca}
+		kit.Field(u, "webhooks").([]any)[0].(map[string]any)["clientConfig"] = map[string]any{"url": "https://127.0.0.1:1/a",
+			"caBundle": ca}
 	})
 	render("two")
 	kit.Eventually(t, "the next release is there, and what the operator signed, too", func() string {
-		crd, hooks := m1.Find(t, crds, "CustomResourceDefinition", "", defined), m1.Find(t, admission, "MutatingWebhookConfiguration", "", "addon-test")
+		crd, hooks := m1.Find(t, crds, "CustomResourceDefinition", "", defined),
+			m1.Find(t, admission, "MutatingWebhookConfiguration", "", "addon-test")
 		config, _ := kit.Field(hooks, "webhooks").([]any)[0].(map[string]any)["clientConfig"].(map[string]any)
 		if crd.GetLabels()["release"] != "two" || hooks.GetLabels()["release"] != "two" {
 			return "the labels are " + fmt.Sprint(crd.GetLabels(), hooks.GetLabels())
 		}
-		if kit.Field(crd, "spec", "conversion", "webhook", "clientConfig", "caBundle") != ca || config["caBundle"] != ca || config["url"] != "https://127.0.0.1:1/a" || config["service"] != nil {
+		if kit.Field(crd, "spec", "conversion", "webhook", "clientConfig", "caBundle") != ca || config["caBundle"] != ca ||
+			config["url"] != "https://127.0.0.1:1/a" || config["service"] != nil {
 			return fmt.Sprintf("they are reached as %v and %v", kit.Field(crd, "spec", "conversion"), config)
 		}
 		return ""
 	})
 	out, err := command(t, "addons", "list")
-	if err != nil || !strings.Contains(out, "operator") || !strings.Contains(out, "6 objects, all applied") || !strings.Contains(out, "karmada-descheduler") {
+	if err != nil || !strings.Contains(out, "operator") || !strings.Contains(out, "6 objects, all applied") ||
+		!strings.Contains(out, "karmada-descheduler") {
 		t.Errorf("%v\n%s", err, out)
 	}
 
@@ -124,16 +134,19 @@ func TestAnOperatorIsInstalledInMembersAndTheHubActsOnNoneOfIt(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	kit.Eventually(t, "the operator is gone, its definition stays and is the member's", func() string {
-		if m1.Find(t, admission, "MutatingWebhookConfiguration", "", "addon-test") != nil || m1.Find(t, "apps/v1", "Deployment", space, "operator") != nil {
+		if m1.Find(t, admission, "MutatingWebhookConfiguration", "", "addon-test") != nil ||
+			m1.Find(t, "apps/v1", "Deployment", space, "operator") != nil {
 			return "it is there"
 		}
-		if crd := m1.Find(t, crds, "CustomResourceDefinition", "", defined); crd == nil || crd.GetLabels()["karmada.io/managed"] != "" || crd.GetDeletionTimestamp() != nil {
+		if crd := m1.Find(t, crds, "CustomResourceDefinition", "", defined); crd == nil ||
+			crd.GetLabels()["karmada.io/managed"] != "" || crd.GetDeletionTimestamp() != nil {
 			return fmt.Sprintf("the definition is %v", crd)
 		}
 		return ""
 	})
 	ofHub("it is gone")
-	if out, err := command(t, "addons", "enable", "karmada-descheduler"); err != nil || !strings.Contains(out, "is enabled") {
+	if out, err := command(t, "addons", "enable", "karmada-descheduler"); err != nil ||
+		!strings.Contains(out, "is enabled") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if out, err := command(t, "addons", "enable", "openkruise"); err == nil || !strings.Contains(out, "helm template") {

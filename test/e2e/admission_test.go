@@ -26,10 +26,12 @@ var pairs = map[string]struct {
 	namespaced     bool
 	id, finalizers string
 }{
-	"PropagationPolicy":        {true, "propagationpolicy.karmada.io/permanent-id", "karmada.io/propagation-policy-controller"},
-	"ClusterPropagationPolicy": {false, "clusterpropagationpolicy.karmada.io/permanent-id", "karmada.io/cluster-propagation-policy-controller"},
-	"OverridePolicy":           {namespaced: true},
-	"ClusterOverridePolicy":    {namespaced: false},
+	"PropagationPolicy": {true, "propagationpolicy.karmada.io/permanent-id",
+		"karmada.io/propagation-policy-controller"},
+	"ClusterPropagationPolicy": {false, "clusterpropagationpolicy.karmada.io/permanent-id",
+		"karmada.io/cluster-propagation-policy-controller"},
+	"OverridePolicy":        {namespaced: true},
+	"ClusterOverridePolicy": {namespaced: false},
 }
 
 // policyOf is a policy of a kind, which selects nothing that there is unless its spec says so.
@@ -109,11 +111,13 @@ func TestWhatIsInvalidIsRefusedInTheWordsThatToolsKnow(t *testing.T) {
 	}
 	for _, kind := range []string{"PropagationPolicy", "OverridePolicy"} {
 		u := policyOf(t, kind, ns, "invalid", `{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, namespace: other}]}`)
-		refusedWith(t, fleet.Hub.Create(t.Context(), u, strict), `the namespace of a selector must be that of the policy, "`+ns+`"`, kind)
+		refusedWith(t, fleet.Hub.Create(t.Context(), u, strict), `the namespace of a selector must be that of the policy, "`+
+			ns+`"`, kind)
 	}
 
 	for text, want := range map[string]string{
-		`{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: ` + strings.Repeat("a", 49) + `}, spec: {syncMode: Push}}`:                                                                                                                                                                     "must be no more than 48 characters",
+		`{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: ` + strings.Repeat("a", 49) +
+			`}, spec: {syncMode: Push}}`: "must be no more than 48 characters",
 		`{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: a.b}, spec: {syncMode: Push}}`:                                                                                                                                                                                                 "must not contain dots",
 		`{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: a}, spec: {}}`:                                                                                                                                                                                                                 "spec.syncMode: Required value",
 		`{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: a}, spec: {syncMode: Pulse}}`:                                                                                                                                                                                                  `Unsupported value: "Pulse"`,
@@ -145,7 +149,8 @@ func TestWhatIsInvalidIsRefusedInTheWordsThatToolsKnow(t *testing.T) {
 		kit.Eventually(t, "the second is refused", func() string { // the first must be known before
 			u := kit.Object(t, strings.Replace(one, "NAME", "second-"+ns, 1))
 			err := fleet.Hub.Create(t.Context(), u, client.DryRunAll)
-			if want := "conflicting with InterpreterOperation(InterpretHealth) of existing ResourceInterpreterCustomization(" + first.GetName() + ")"; err == nil || !strings.Contains(err.Error(), want) {
+			if want := "conflicting with InterpreterOperation(InterpretHealth) of existing ResourceInterpreterCustomization(" +
+				first.GetName() + ")"; err == nil || !strings.Contains(err.Error(), want) {
 				return fmt.Sprint(err)
 			}
 			return ""
@@ -193,7 +198,8 @@ func TestADryRunAnswersWithWhatWouldBeAndChangesNothing(t *testing.T) {
 		}
 		return ""
 	})
-	if fleet.Hub.Find(t, "v1", "ConfigMap", ns, "dry") != nil || binding(t, ns, "dry-configmap") != nil || fleet.Members["m1"].Find(t, "v1", "ConfigMap", ns, "dry") != nil {
+	if fleet.Hub.Find(t, "v1", "ConfigMap", ns, "dry") != nil || binding(t, ns, "dry-configmap") != nil ||
+		fleet.Members["m1"].Find(t, "v1", "ConfigMap", ns, "dry") != nil {
 		t.Error("a dry run made something")
 	}
 
@@ -208,7 +214,8 @@ func TestADryRunAnswersWithWhatWouldBeAndChangesNothing(t *testing.T) {
 	if err := fleet.Hub.Delete(t.Context(), u, client.DryRunAll); err != nil {
 		t.Fatal(err)
 	}
-	if got := fleet.Hub.Find(t, "v1", "ConfigMap", ns, "real"); got == nil || got.GetResourceVersion() != version || got.GetDeletionTimestamp() != nil {
+	if got := fleet.Hub.Find(t, "v1", "ConfigMap", ns, "real"); got == nil || got.GetResourceVersion() != version ||
+		got.GetDeletionTimestamp() != nil {
 		t.Errorf("a dry update or deletion left %v", got)
 	}
 
@@ -219,7 +226,8 @@ func TestADryRunAnswersWithWhatWouldBeAndChangesNothing(t *testing.T) {
 	}
 	protect("Always")
 	for what, o := range map[string][]client.DeleteOption{"in earnest": nil, "dry": {client.DryRunAll}} {
-		if err := fleet.Hub.Delete(t.Context(), u, o...); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "This resource is protected, please make sure to remove the label: resourcetemplate.karmada.io/deletion-protected") {
+		if err := fleet.Hub.Delete(t.Context(), u, o...); !apierrors.IsForbidden(err) ||
+			!strings.Contains(err.Error(), "This resource is protected, please make sure to remove the label: resourcetemplate.karmada.io/deletion-protected") {
 			t.Errorf("%s, a protected template is deleted with %v", what, err)
 		}
 	}
@@ -270,14 +278,16 @@ func TestTheGuidesSpellingsAreTakenWithAWarningAndStoredAsTheyAreMeant(t *testin
 placement: {clusterAffinity: {clusterNames: [a]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Dynamic, dynamicWeight: AvailableReplicas}}`,
 			"spec.placement.replicaScheduling.dynamicWeight: stored as weightPreference.dynamicWeight", `
 placement: {clusterAffinity: {clusterNames: [a]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, weightPreference: {dynamicWeight: AvailableReplicas}}}`},
-		"a region without clusters": {"ClusterPropagationPolicy", `placement: {spreadConstraints: [{spreadByField: region, minGroups: 2, maxGroups: 3}]}`,
+		"a region without clusters": {"ClusterPropagationPolicy",
+			`placement: {spreadConstraints: [{spreadByField: region, minGroups: 2, maxGroups: 3}]}`,
 			"{spreadByField: cluster, minGroups: 2}, which a region constraint requires",
 			`placement: {spreadConstraints: [{spreadByField: region, minGroups: 2, maxGroups: 3}, {spreadByField: cluster, minGroups: 2}]}`},
 		"replicas for a cluster": {"OverridePolicy", `
 resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nobody}]
 overrideRules: [{overriders: {replicasOverrider: [{operator: replace, value: 3}]}}]`, "stored as plaintext, replacing /spec/replicas",
 			`overrideRules: [{overriders: {plaintext: [{path: /spec/replicas, operator: replace, value: 3}]}}]`},
-		"labels added if absent": {"ClusterOverridePolicy", `overrideRules: [{overriders: {labelsOverrider: [{operator: addIfAbsent, value: {a: b}}]}}]`, "",
+		"labels added if absent": {"ClusterOverridePolicy",
+			`overrideRules: [{overriders: {labelsOverrider: [{operator: addIfAbsent, value: {a: b}}]}}]`, "",
 			`overrideRules: [{overriders: {labelsOverrider: [{operator: addIfAbsent, value: {a: b}}]}}]`},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -303,11 +313,13 @@ overrideRules: [{overriders: {replicasOverrider: [{operator: replace, value: 3}]
 			}
 			// Whoever writes the guide's text again, as a GitOps tool does, changes nothing.
 			again := policyOf(t, spelling.kind, ns, "guide-"+ns, spelling.spec)
-			if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(again), client.FieldOwner("gitops"), client.ForceOwnership); err != nil {
+			if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(again), client.FieldOwner("gitops"),
+				client.ForceOwnership); err != nil {
 				t.Fatal(err)
 			}
 			if again.GetGeneration() != stored.GetGeneration() {
-				t.Errorf("the same text again made generation %d of %d: %s", again.GetGeneration(), stored.GetGeneration(), asJSON(t, again.Object["spec"]))
+				t.Errorf("the same text again made generation %d of %d: %s", again.GetGeneration(), stored.GetGeneration(),
+					asJSON(t, again.Object["spec"]))
 			}
 		})
 	}
@@ -320,7 +332,8 @@ overrideRules: [{overriders: {replicasOverrider: [{operator: replace, value: 3}]
 		if said := heard.take(); !strings.Contains(said, "spec.customizations.replicas: stored as replicaResource") {
 			t.Errorf("the user is warned of %q", said)
 		}
-		if kit.Field(u, "spec", "customizations", "replicaResource", "luaScript") == nil || kit.Field(u, "spec", "customizations", "replicas") != nil {
+		if kit.Field(u, "spec", "customizations", "replicaResource", "luaScript") == nil ||
+			kit.Field(u, "spec", "customizations", "replicas") != nil {
 			t.Errorf("stored as %v", u.Object["spec"])
 		}
 	})
@@ -359,7 +372,8 @@ placement: {clusterAffinity: {clusterNames: [m2]}}`)
 	}
 	kit.Eventually(t, "the developer is refused", func() string { // the role must be known before
 		err := developer.Create(t.Context(), scoped())
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ClusterRole is cluster-scoped; use ClusterPropagationPolicy") {
+		if !apierrors.IsForbidden(err) ||
+			!strings.Contains(err.Error(), "ClusterRole is cluster-scoped; use ClusterPropagationPolicy") {
 			return fmt.Sprint(err)
 		}
 		return ""
@@ -369,23 +383,29 @@ placement: {clusterAffinity: {clusterNames: [m2]}}`)
 		t.Fatal(err)
 	}
 	fleet.Hub.RemoveAtEnd(t, p)
-	if said := heard.take(); !strings.Contains(said, "ClusterRole is cluster-scoped; it is treated as if selected by a ClusterPropagationPolicy, which you may create") {
+	if said := heard.take(); !strings.Contains(said,
+		"ClusterRole is cluster-scoped; it is treated as if selected by a ClusterPropagationPolicy, which you may create") {
 		t.Errorf("the administrator is warned of %q", said)
 	}
 	fleet.Hub.Apply(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: role-`+ns+`}}`)
-	kit.Eventually(t, "it is honoured", func() string { return holds(t, "rbac.authorization.k8s.io/v1", "ClusterRole", "", "role-"+ns, "m2") })
+	kit.Eventually(t, "it is honoured", func() string {
+		return holds(t, "rbac.authorization.k8s.io/v1", "ClusterRole", "", "role-"+ns, "m2")
+	})
 
-	// A developer may have the policy select more of the namespace, and may not say what becomes of what only an administrator could select.
+	// A developer may have the policy select more of the namespace, and may not say what becomes of what only an
+	// administrator could select.
 	if err := developer.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 		t.Fatal(err)
 	}
 	spec := p.Object["spec"].(map[string]any)
-	spec["resourceSelectors"] = append(spec["resourceSelectors"].([]any), map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "more"})
+	spec["resourceSelectors"] = append(spec["resourceSelectors"].([]any),
+		map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "more"})
 	if err := developer.Update(t.Context(), p); err != nil {
 		t.Errorf("a developer selects a ConfigMap as well: %v", err)
 	}
 	p.Object["spec"].(map[string]any)["conflictResolution"] = "Overwrite"
-	if err := developer.Update(t.Context(), p); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ClusterRole is cluster-scoped; use ClusterPropagationPolicy") {
+	if err := developer.Update(t.Context(), p); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), "ClusterRole is cluster-scoped; use ClusterPropagationPolicy") {
 		t.Errorf("a developer has a ClusterRole of members overwritten: %v", err)
 	}
 }
@@ -394,7 +414,8 @@ func TestBindingsAreServedInTheirOldVersionToo(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1, m2]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}"))
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment",
+		"{clusterAffinity: {clusterNames: [m1, m2]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}"))
 	fleet.Hub.Apply(t, deployment(ns, "web", 4, "example.com/web:1"))
 	fleet.Hub.Apply(t, `
 apiVersion: policy.karmada.io/v1alpha1
@@ -475,7 +496,8 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 	c := kubernetes.NewForConfigOrDie(fleet.Hub.Config)
 	table := func(path string) *metav1.Table {
 		t.Helper()
-		raw, err := c.RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
+		raw, err := c.RESTClient().Get().AbsPath(path).SetHeader("Accept",
+			"application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -485,7 +507,8 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 		}
 		return out
 	}
-	const policies, work, config = "/apis/policy.karmada.io/v1alpha1/", "/apis/work.karmada.io/", "/apis/config.karmada.io/v1alpha1/"
+	const policies, work, config = "/apis/policy.karmada.io/v1alpha1/", "/apis/work.karmada.io/",
+		"/apis/config.karmada.io/v1alpha1/"
 	for path, want := range map[string]string{
 		policies + "propagationpolicies":                      "Name CONFLICT-RESOLUTION PRIORITY AGE",
 		policies + "clusterpropagationpolicies":               "Name CONFLICT-RESOLUTION PRIORITY AGE",
@@ -516,7 +539,8 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 		policies + "namespaces/" + ns + "/propagationpolicies/p":             "p Abort 0",
 		work + "v1alpha2/namespaces/" + ns + "/resourcebindings/c-configmap": "c-configmap True True",
 		config + "resourceinterpretercustomizations/table-" + ns:             "table-" + ns + " t.example.com/v1 A",
-		"/apis/cluster.karmada.io/v1alpha1/clusters/m1":                      "m1 " + clusterOf(t, "m1").Status.KubernetesVersion + " Push True",
+		"/apis/cluster.karmada.io/v1alpha1/clusters/m1": "m1 " +
+			clusterOf(t, "m1").Status.KubernetesVersion + " Push True",
 	} {
 		var cells []string
 		for _, cell := range table(path).Rows[0].Cells {
@@ -534,7 +558,8 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 	shown := map[string]string{}
 	for _, list := range lists {
 		for _, r := range list.APIResources {
-			if (strings.Contains(list.GroupVersion, "karmada.io/") || strings.Contains(list.GroupVersion, "argosy.io/") || strings.HasPrefix(list.GroupVersion, "multicluster.")) && !strings.Contains(r.Name, "/") {
+			if (strings.Contains(list.GroupVersion, "karmada.io/") || strings.Contains(list.GroupVersion, "argosy.io/") ||
+				strings.HasPrefix(list.GroupVersion, "multicluster.")) && !strings.Contains(r.Name, "/") {
 				shown[list.GroupVersion+" "+r.Name] = fmt.Sprintf("%s %v %v %v", r.Kind, r.Namespaced, r.ShortNames, r.Categories)
 			}
 		}
@@ -571,8 +596,10 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 	if len(shown) > 0 {
 		t.Errorf("unexpected kinds: %v", shown)
 	}
-	for _, path := range []string{"/openapi/v3/apis/policy.karmada.io/v1alpha1", "/openapi/v3/apis/work.karmada.io/v1alpha2"} {
-		if raw, err := c.RESTClient().Get().AbsPath(path).DoRaw(t.Context()); err != nil || !strings.Contains(string(raw), "karmada.io") {
+	for _, path := range []string{"/openapi/v3/apis/policy.karmada.io/v1alpha1",
+		"/openapi/v3/apis/work.karmada.io/v1alpha2"} {
+		if raw, err := c.RESTClient().Get().AbsPath(path).DoRaw(t.Context()); err != nil ||
+			!strings.Contains(string(raw), "karmada.io") {
 			t.Errorf("%s: %v, %d bytes", path, err, len(raw))
 		}
 	}
@@ -582,8 +609,10 @@ func TestAGitOpsToolThatAppliesAgainAndAgainDoesNotFightTheHub(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	texts := map[string]string{
-		"policy":    policy(ns, "p", "v1", "ConfigMap", "{clusterAffinity: {clusterNames: [m1]}, spreadConstraints: [{maxGroups: 1}], replicaScheduling: {replicaSchedulingType: Divided}}"),
-		"override":  policyOfText(t, "OverridePolicy", ns, "o", "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], overrideRules: [{overriders: {plaintext: [{path: /data/extra, operator: add, value: x}]}}]}"),
+		"policy": policy(ns, "p", "v1", "ConfigMap",
+			"{clusterAffinity: {clusterNames: [m1]}, spreadConstraints: [{maxGroups: 1}], replicaScheduling: {replicaSchedulingType: Divided}}"),
+		"override": policyOfText(t, "OverridePolicy", ns, "o",
+			"{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], overrideRules: [{overriders: {plaintext: [{path: /data/extra, operator: add, value: x}]}}]}"),
 		"template":  configMap(ns, "c", "1"),
 		"unclaimed": strings.Replace(configMap(ns, "other", "1"), "v1\nkind: ConfigMap", "v1\nkind: Secret", 1),
 	}
@@ -622,7 +651,8 @@ func TestAGitOpsToolThatAppliesAgainAndAgainDoesNotFightTheHub(t *testing.T) {
 		}
 	}
 	claimed := func() string {
-		if got := fleet.Hub.Find(t, "v1", "ConfigMap", ns, "c").GetAnnotations()["propagationpolicy.karmada.io/name"]; got != "p" {
+		if got := fleet.Hub.Find(t, "v1", "ConfigMap", ns,
+			"c").GetAnnotations()["propagationpolicy.karmada.io/name"]; got != "p" {
 			return fmt.Sprintf("claimed by %q", got)
 		}
 		return ""

@@ -19,7 +19,8 @@ import (
 // command runs a verb against the hub, and returns all that it printed.
 func command(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), fleet.Lab.Hub.Binary, append([]string{"--kubeconfig=" + fleet.Lab.Hub.Kubeconfig()}, args...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), fleet.Lab.Hub.Binary,
+		append([]string{"--kubeconfig=" + fleet.Lab.Hub.Kubeconfig()}, args...)...).CombinedOutput()
 	return string(out), err
 }
 
@@ -42,13 +43,15 @@ func podsOf(t *testing.T, ns string) map[string]string {
 func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 	t.Parallel()
 	for _, k := range []struct{ apiVersion, kind, how string }{
-		{"apps.kruise.io/v1alpha1", "CloneSet", "adopt"}, {"apps.kruise.io/v1beta1", "StatefulSet", "adopt"}, {"apps/v1", "Deployment", "promote"},
+		{"apps.kruise.io/v1alpha1", "CloneSet", "adopt"}, {"apps.kruise.io/v1beta1", "StatefulSet", "adopt"},
+		{"apps/v1", "Deployment", "promote"},
 	} {
 		t.Run(k.kind, func(t *testing.T) {
 			t.Parallel()
 			ns := fleet.Namespace(t)
 			m1 := fleet.Members["m1"]
-			fleet.Hub.Apply(t, propagation(ns, "other", "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: "+to("m1")+"}"))
+			fleet.Hub.Apply(t, propagation(ns, "other", "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: "+
+				to("m1")+"}"))
 			kit.Eventually(t, "the namespace is there", func() string {
 				if m1.Find(t, "v1", "Namespace", "", ns) == nil {
 					return "it is not"
@@ -71,16 +74,19 @@ func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 			args := []string{k.how, resource, "shop", "-n", ns, "--cluster", "m1"}
 			unadopted := func(why string) {
 				t.Helper()
-				if now := m1.Find(t, k.apiVersion, k.kind, ns, "shop"); now.GetLabels()["karmada.io/managed"] != "" || now.GetGeneration() != before.GetGeneration() {
+				if now := m1.Find(t, k.apiVersion, k.kind, ns, "shop"); now.GetLabels()["karmada.io/managed"] != "" ||
+					now.GetGeneration() != before.GetGeneration() {
 					t.Fatalf("%s, and it is adopted: %v", why, now.Object["metadata"])
 				}
-				if fleet.Hub.Find(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "shop-"+strings.ToLower(k.kind)) != nil {
+				if fleet.Hub.Find(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "shop-"+
+					strings.ToLower(k.kind)) != nil {
 					t.Fatalf("%s, and there is a policy", why)
 				}
 			}
 
 			out, err := command(t, append(args, "--dry-run")...)
-			if err != nil || !strings.Contains(out, "can be adopted") || !strings.Contains(out, "Only the labels and annotations of the hub change") {
+			if err != nil || !strings.Contains(out, "can be adopted") ||
+				!strings.Contains(out, "Only the labels and annotations of the hub change") {
 				t.Fatalf("dry run: %v\n%s", err, out)
 			}
 			if unadopted("dry run"); fleet.Hub.Find(t, k.apiVersion, k.kind, ns, "shop") != nil {
@@ -101,13 +107,15 @@ func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 				Adopted, AskedMember bool
 				Differences          []any
 			}
-			if err != nil || json.Unmarshal([]byte(out), &said) != nil || !said.Adopted || !said.AskedMember || len(said.Differences) > 0 {
+			if err != nil || json.Unmarshal([]byte(out), &said) != nil || !said.Adopted || !said.AskedMember ||
+				len(said.Differences) > 0 {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			after := m1.Find(t, k.apiVersion, k.kind, ns, "shop")
 			// Annotations alone make a new generation of a Deployment.
 			same := k.kind == "Deployment" || after.GetGeneration() == before.GetGeneration()
-			if after.GetLabels()["karmada.io/managed"] != "true" || after.GetUID() != before.GetUID() || !same || !reflect.DeepEqual(after.Object["spec"], before.Object["spec"]) {
+			if after.GetLabels()["karmada.io/managed"] != "true" || after.GetUID() != before.GetUID() || !same ||
+				!reflect.DeepEqual(after.Object["spec"], before.Object["spec"]) {
 				t.Errorf("it is %v, and was %v", after.Object["metadata"], before.Object["metadata"])
 			}
 			is(t, "the template tells of it", int64(2), func() int64 {
@@ -131,7 +139,8 @@ func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 	}
 }
 
-// A policy may have sent a template where an object of that name lived already. It says that it conflicts, and is adopted then.
+// A policy may have sent a template where an object of that name lived already. It says that it conflicts, and is
+// adopted then.
 func TestAConflictIsAdoptedWhereTheTemplateSaysTheSame(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
@@ -139,9 +148,12 @@ func TestAConflictIsAdoptedWhereTheTemplateSaysTheSame(t *testing.T) {
 	theirs(t, "m1", ns, "c")
 	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2")))
 	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
-	kit.Eventually(t, "the conflict is told", func() string { return notApplied(t, "m1", "ConfigMap", ns, "c", "already exists") })
+	kit.Eventually(t, "the conflict is told", func() string {
+		return notApplied(t, "m1", "ConfigMap", ns, "c", "already exists")
+	})
 	kit.Eventually(t, "the other member's is told", func() string {
-		if b := binding(t, ns, "c-configmap"); !slices.ContainsFunc(b.Status.AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == "m2" && i.Applied }) {
+		if b := binding(t, ns, "c-configmap"); !slices.ContainsFunc(b.Status.AggregatedStatus,
+			func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == "m2" && i.Applied }) {
 			return "it is not"
 		}
 		return ""

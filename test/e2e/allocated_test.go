@@ -48,7 +48,8 @@ metadata: {name: %s}
 		return ""
 	})
 	own := nodePort(fleet.Members["m2"].Find(t, "v1", "Service", ns, "front"))
-	fleet.Hub.Change(t, "v1", "Service", ns, "front", func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"changed": "yes"}) })
+	fleet.Hub.Change(t, "v1", "Service", ns, "front",
+		func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"changed": "yes"}) })
 	kit.Eventually(t, "a change arrives and the node port stays", func() string {
 		u := fleet.Members["m2"].Find(t, "v1", "Service", ns, "front")
 		if u.GetLabels()["changed"] != "yes" || nodePort(u) != own {

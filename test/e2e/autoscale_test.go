@@ -42,7 +42,8 @@ func scaler(t *testing.T, apiVersion, kind, ns, annotations string, lowest, high
 // use has every pod of the workload in a member use that much CPU, also those that came since the last call.
 func use(t *testing.T, member, ns, cpu string) {
 	t.Helper()
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata": {"annotations": {"kwok.x-k8s.io/usage-cpu": %q}}}`, cpu))
+	patch := client.RawPatch(types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata": {"annotations": {"kwok.x-k8s.io/usage-cpu": %q}}}`, cpu))
 	for _, p := range pods(t, member, ns, "shop") {
 		if p.Annotations["kwok.x-k8s.io/usage-cpu"] == cpu {
 			continue
@@ -57,7 +58,8 @@ func use(t *testing.T, member, ns, cpu string) {
 func autoscaling(t *testing.T, ns string) autoscalingv1alpha1.FederatedHPAStatus {
 	t.Helper()
 	f := &autoscalingv1alpha1.FederatedHPA{}
-	if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "by-load"}, f); client.IgnoreNotFound(err) != nil {
+	if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "by-load"},
+		f); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	return f.Status
@@ -70,7 +72,8 @@ func scales(t *testing.T, what, ns, kind, want string, keep func()) {
 		keep()
 		if got := shares(t, ns, "shop-"+strings.ToLower(kind)); got != want {
 			s := autoscaling(t, ns)
-			return fmt.Sprintf("the shares are %s, want %s; %d replicas of %d desired, metrics %v, conditions %v", got, want, s.CurrentReplicas, s.DesiredReplicas, s.CurrentMetrics, s.Conditions)
+			return fmt.Sprintf("the shares are %s, want %s; %d replicas of %d desired, metrics %v, conditions %v", got, want,
+				s.CurrentReplicas, s.DesiredReplicas, s.CurrentMetrics, s.Conditions)
 		}
 		return ""
 	})
@@ -79,7 +82,8 @@ func scales(t *testing.T, what, ns, kind, want string, keep func()) {
 // The load of the pods of all clusters decides how many replicas there are, and the policy where.
 func TestReplicasFollowTheLoadOfTheFleet(t *testing.T) {
 	t.Parallel()
-	for _, k := range []struct{ apiVersion, kind string }{{"apps/v1", "Deployment"}, {"apps.kruise.io/v1alpha1", "CloneSet"}, {"apps.kruise.io/v1beta1", "StatefulSet"}} {
+	for _, k := range []struct{ apiVersion, kind string }{{"apps/v1", "Deployment"},
+		{"apps.kruise.io/v1alpha1", "CloneSet"}, {"apps.kruise.io/v1beta1", "StatefulSet"}} {
 		t.Run(k.kind, func(t *testing.T) {
 			if k.kind != "CloneSet" {
 				kit.Long(t)
@@ -98,7 +102,8 @@ func TestReplicasFollowTheLoadOfTheFleet(t *testing.T) {
 				busy()
 				s := autoscaling(t, ns)
 				for _, c := range s.Conditions {
-					if c.Reason == "TooManyReplicas" && c.Status == corev1.ConditionTrue && s.CurrentReplicas == 6 && len(s.CurrentMetrics) == 1 {
+					if c.Reason == "TooManyReplicas" && c.Status == corev1.ConditionTrue && s.CurrentReplicas == 6 &&
+						len(s.CurrentMetrics) == 1 {
 						return ""
 					}
 				}
@@ -110,7 +115,8 @@ func TestReplicasFollowTheLoadOfTheFleet(t *testing.T) {
 				}
 				return ""
 			})
-			scales(t, "idle it shrinks to the minimum", ns, k.kind, "m1:1 m2:1", func() { use(t, "m1", ns, "1m"); use(t, "m2", ns, "1m") })
+			scales(t, "idle it shrinks to the minimum", ns, k.kind, "m1:1 m2:1",
+				func() { use(t, "m1", ns, "1m"); use(t, "m2", ns, "1m") })
 		})
 	}
 }
@@ -168,11 +174,14 @@ func TestMetricsOfMembersAreReadThroughTheHub(t *testing.T) {
 	is(t, "a pod runs", 1, func() int { return len(pods(t, "m1", ns, "shop")) })
 	c := through(t, "m1", "")
 	groups, err := c.Discovery().ServerGroups()
-	if err != nil || !slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == "metrics.k8s.io" }) {
+	if err != nil || !slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool {
+		return g.Name == "metrics.k8s.io"
+	}) {
 		t.Errorf("m1 does not list metrics.k8s.io: %v", err)
 	}
 	kit.Eventually(t, "its CPU is known", func() string {
-		raw, err := c.CoreV1().RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/namespaces/"+ns+"/pods").Param("labelSelector", "app=shop").DoRaw(t.Context())
+		raw, err := c.CoreV1().RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/namespaces/"+ns+
+			"/pods").Param("labelSelector", "app=shop").DoRaw(t.Context())
 		if err != nil {
 			return err.Error()
 		}
@@ -191,7 +200,9 @@ func TestMetricsOfMembersAreReadThroughTheHub(t *testing.T) {
 		return
 	}
 	for _, what := range [][]string{{"pods", "-n", ns}, {"nodes"}} {
-		out, err := exec.CommandContext(t.Context(), kubectl, append([]string{"--kubeconfig", fleet.Lab.Hub.Kubeconfig(), "--server", fleet.Hub.Config.Host + proxy.Path("m1"), "top"}, what...)...).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), kubectl,
+			append([]string{"--kubeconfig", fleet.Lab.Hub.Kubeconfig(), "--server", fleet.Hub.Config.Host + proxy.Path("m1"),
+				"top"}, what...)...).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "CPU") {
 			t.Errorf("kubectl top %v: %v, it printed %s", what, err, out)
 		}

@@ -53,7 +53,8 @@ func TestABigObjectArrivesOrSaysThatItIsTooBig(t *testing.T) {
 					return ""
 				}
 			}
-			return fmt.Sprintf("neither; they are told %q", fleet.Hub.Told(t, "ConfigMap", ns, name, workv1alpha2.EventSyncWorkFailed))
+			return fmt.Sprintf("neither; they are told %q",
+				fleet.Hub.Told(t, "ConfigMap", ns, name, workv1alpha2.EventSyncWorkFailed))
 		})
 	}
 	// The hub is well.
@@ -107,7 +108,8 @@ func TestAKindThatMembersDoNotServeWaitsUntilTheyDo(t *testing.T) {
 			return "there is no binding"
 		}
 		c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.Scheduled)
-		if c == nil || c.Reason != "NoClusterFit" || !strings.Contains(c.Message, "2 cluster(s) did not have the API resource") {
+		if c == nil || c.Reason != "NoClusterFit" ||
+			!strings.Contains(c.Message, "2 cluster(s) did not have the API resource") {
 			return fmt.Sprintf("the condition is %+v", c)
 		}
 		return ""
@@ -122,7 +124,9 @@ func TestAKindThatMembersDoNotServeWaitsUntilTheyDo(t *testing.T) {
 	fleet.Hub.Change(t, "e2e.example.com/v1", "Boat", ns, "b", func(u *unstructured.Unstructured) {
 		u.Object["spec"] = map[string]any{"sails": int64(3)}
 	})
-	is[any](t, "m1 follows", int64(3), func() any { return inMember(t, "m1", "e2e.example.com/v1", "Boat", ns, "b", "spec", "sails") })
+	is[any](t, "m1 follows", int64(3), func() any {
+		return inMember(t, "m1", "e2e.example.com/v1", "Boat", ns, "b", "spec", "sails")
+	})
 	kit.Eventually(t, "m2 is told to lack the kind", func() string {
 		if w := work(t, "m2", "Boat", ns, "b"); w == nil {
 			return "" // it left with the kind
@@ -130,12 +134,15 @@ func TestAKindThatMembersDoNotServeWaitsUntilTheyDo(t *testing.T) {
 		return notApplied(t, "m2", "Boat", ns, "b", `"m2"`)
 	})
 	is(t, "the definition is gone", true, func() bool {
-		return fleet.Members["m2"].Find(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "boats.e2e.example.com") == nil
+		return fleet.Members["m2"].Find(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "",
+			"boats.e2e.example.com") == nil
 	})
 	fleet.Members["m2"].Apply(t, definition("boats", "Boat"))
 	serves(t, fleet.Members["m2"], "Boat")
 	kit.Eventually(t, "it is back with the kind", func() string { return applied(t, ns, "b-boat", "m1", "m2") })
-	is[any](t, "as it is now", int64(3), func() any { return inMember(t, "m2", "e2e.example.com/v1", "Boat", ns, "b", "spec", "sails") })
+	is[any](t, "as it is now", int64(3), func() any {
+		return inMember(t, "m2", "e2e.example.com/v1", "Boat", ns, "b", "spec", "sails")
+	})
 }
 
 func TestAnObjectThatOneMemberRefusesGoesToTheOthers(t *testing.T) {
@@ -182,9 +189,12 @@ spec: {policyName: %[1]s, validationActions: [Deny]}`, ns))
 		t.Fatal(err)
 	}
 	fleet.Hub.RemoveAtEnd(t, u)
-	kit.Eventually(t, "the refusal is told", func() string { return notApplied(t, "m1", "ConfigMap", ns, "c", "forbidden data") })
+	kit.Eventually(t, "the refusal is told", func() string {
+		return notApplied(t, "m1", "ConfigMap", ns, "c", "forbidden data")
+	})
 	kit.Eventually(t, "the others have it", func() string { return holds(t, "v1", "ConfigMap", ns, "c", "m2", "m3") })
-	if told := fleet.Hub.Told(t, "Work", "karmada-es-m1", work(t, "m1", "ConfigMap", ns, "c").Name, workv1alpha2.EventSyncFailed); len(told) != 1 {
+	if told := fleet.Hub.Told(t, "Work", "karmada-es-m1", work(t, "m1", "ConfigMap", ns, "c").Name,
+		workv1alpha2.EventSyncFailed); len(told) != 1 {
 		t.Errorf("a lasting failure was told %d times: %q", len(told), told)
 	}
 
@@ -195,7 +205,9 @@ spec: {policyName: %[1]s, validationActions: [Deny]}`, ns))
 	fleet.Hub.Change(t, "v1", "ConfigMap", ns, "c", func(u *unstructured.Unstructured) {
 		u.Object["data"] = map[string]any{"forbidden": "y"}
 	})
-	kit.Eventually(t, "a refused change is told", func() string { return notApplied(t, "m1", "ConfigMap", ns, "c", "forbidden data") })
+	kit.Eventually(t, "a refused change is told", func() string {
+		return notApplied(t, "m1", "ConfigMap", ns, "c", "forbidden data")
+	})
 	if got := inMember(t, "m1", "v1", "ConfigMap", ns, "c", "data", "key"); got != "allowed" {
 		t.Errorf("m1 has %v", got)
 	}

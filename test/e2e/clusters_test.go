@@ -143,16 +143,20 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600); err 
 	fleet.Hub.Apply(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: taken}, spec: {syncMode: Push, id: somebody, apiEndpoint: "https://127.0.0.1:2"}}`)
 
 	// What is refused leaves no trace.
-	refused(t, []string{`cluster "c1" at https://127.0.0.1:1 is not responding: connection refused`, "--cluster-kubeconfig"}, "join", "c1", "--cluster-kubeconfig", dead)
+	refused(t, []string{`cluster "c1" at https://127.0.0.1:1 is not responding: connection refused`,
+		"--cluster-kubeconfig"}, "join", "c1", "--cluster-kubeconfig", dead)
 	refused(t, []string{"nothing-here"}, "join", "c1", "--cluster-kubeconfig", "/nothing-here")
-	refused(t, []string{`the name "taken" belongs to another cluster`, "somebody", system}, "join", "taken", "--cluster-kubeconfig", m.Kubeconfig)
+	refused(t, []string{`the name "taken" belongs to another cluster`, "somebody", system}, "join", "taken",
+		"--cluster-kubeconfig", m.Kubeconfig)
 	refused(t, []string{"C_1", "lower case"}, "join", "C_1", "--cluster-kubeconfig", m.Kubeconfig)
 	refused(t, []string{`cluster "c1" is not joined`}, "unjoin", "c1")
-	if member.Find(t, "v1", "Namespace", "", "karmada-cluster") != nil || fleet.Hub.Find(t, "v1", "Secret", "karmada-cluster", "c1") != nil {
+	if member.Find(t, "v1", "Namespace", "", "karmada-cluster") != nil ||
+		fleet.Hub.Find(t, "v1", "Secret", "karmada-cluster", "c1") != nil {
 		t.Error("a refused join left something")
 	}
 
-	if out := argosy(t, "join", "c1", "--cluster-kubeconfig", m.Kubeconfig, "--cluster-provider", "p", "--cluster-region", "r", "--cluster-zones", "z1,z2"); out != "cluster(c1) is joined successfully\n" {
+	if out := argosy(t, "join", "c1", "--cluster-kubeconfig", m.Kubeconfig, "--cluster-provider", "p", "--cluster-region",
+		"r", "--cluster-zones", "z1,z2"); out != "cluster(c1) is joined successfully\n" {
 		t.Errorf("join says %q", out)
 	}
 	kit.Eventually(t, "it is ready", func() string { return ready(t, "c1", metav1.ConditionTrue) })
@@ -170,33 +174,40 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600); err 
 				t.Errorf("%s: labels %v", name, account.Labels)
 			}
 			var tokens corev1.SecretList // what each token goes with
-			if err := member.List(t.Context(), &tokens, client.InNamespace("karmada-cluster"), client.MatchingLabels{"argosy.io/token-of": name, "karmada.io/system": "true"}); err != nil {
+			if err := member.List(t.Context(), &tokens, client.InNamespace("karmada-cluster"),
+				client.MatchingLabels{"argosy.io/token-of": name, "karmada.io/system": "true"}); err != nil {
 				t.Fatal(err)
 			}
-			if len(tokens.Items) != 1 || len(tokens.Items[0].Data) != 0 || tokens.Items[0].Type == corev1.SecretTypeServiceAccountToken {
+			if len(tokens.Items) != 1 || len(tokens.Items[0].Data) != 0 ||
+				tokens.Items[0].Type == corev1.SecretTypeServiceAccountToken {
 				t.Errorf("tokens of %s go with %v, want one empty Secret", name, tokens.Items)
 			}
 		}
 		const role = "karmada-controller-manager:karmada-c1"
 		rules := get(t, member, &rbacv1.ClusterRole{}, "", role).Rules
 		all := []string{"*"}
-		if len(rules) != 2 || !slices.Equal(rules[0].APIGroups, all) || !slices.Equal(rules[0].Resources, all) || !slices.Equal(rules[0].Verbs, all) ||
+		if len(rules) != 2 || !slices.Equal(rules[0].APIGroups, all) || !slices.Equal(rules[0].Resources, all) ||
+			!slices.Equal(rules[0].Verbs, all) ||
 			!slices.Equal(rules[1].NonResourceURLs, all) || !slices.Equal(rules[1].Verbs, []string{"get"}) {
 			t.Errorf("the role allows %v", rules)
 		}
 		bound := get(t, member, &rbacv1.ClusterRoleBinding{}, "", role)
-		if bound.RoleRef.Name != role || len(bound.Subjects) != 1 || bound.Subjects[0].Name != "karmada-c1" || bound.Subjects[0].Namespace != "karmada-cluster" {
+		if bound.RoleRef.Name != role || len(bound.Subjects) != 1 || bound.Subjects[0].Name != "karmada-c1" ||
+			bound.Subjects[0].Namespace != "karmada-cluster" {
 			t.Errorf("the role is bound as %+v", bound)
 		}
 	})
 	t.Run("in the hub", func(t *testing.T) {
 		c := clusterOf(t, "c1")
-		if c.Spec.ID != system || c.Spec.SyncMode != "Push" || c.Spec.APIEndpoint != m.Server || c.Spec.InsecureSkipTLSVerification ||
-			c.Spec.Provider != "p" || c.Spec.Region != "r" || !slices.Equal(c.Spec.Zones, []string{"z1", "z2"}) || len(c.Spec.ResourceModels) != 9 {
+		if c.Spec.ID != system || c.Spec.SyncMode != "Push" || c.Spec.APIEndpoint != m.Server ||
+			c.Spec.InsecureSkipTLSVerification ||
+			c.Spec.Provider != "p" || c.Spec.Region != "r" || !slices.Equal(c.Spec.Zones, []string{"z1", "z2"}) ||
+			len(c.Spec.ResourceModels) != 9 {
 			t.Errorf("the cluster is %+v", c.Spec)
 		}
 		if *c.Spec.SecretRef != (clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "c1"}) ||
-			*c.Spec.ImpersonatorSecretRef != (clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "c1-impersonator"}) {
+			*c.Spec.ImpersonatorSecretRef != (clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster",
+				Name: "c1-impersonator"}) {
 			t.Errorf("its secrets are %v and %v", c.Spec.SecretRef, c.Spec.ImpersonatorSecretRef)
 		}
 		if !slices.Equal(c.Finalizers, []string{"karmada.io/cluster-controller"}) {
@@ -212,16 +223,20 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600); err 
 			if len(secret.Data) != len(keys) {
 				t.Errorf("secret %s has %d keys, want %v", name, len(secret.Data), keys)
 			}
-			if len(secret.OwnerReferences) != 1 || secret.OwnerReferences[0].UID != c.UID || secret.OwnerReferences[0].Kind != "Cluster" {
+			if len(secret.OwnerReferences) != 1 || secret.OwnerReferences[0].UID != c.UID ||
+				secret.OwnerReferences[0].Kind != "Cluster" {
 				t.Errorf("secret %s is owned by %v", name, secret.OwnerReferences)
 			}
 		}
 		if space := get(t, fleet.Hub, &corev1.Namespace{}, "", "karmada-es-c1"); space.Labels["karmada.io/system"] != "true" {
 			t.Errorf("the execution space has labels %v", space.Labels)
 		}
-		if c.Status.KubernetesVersion == "" || c.Status.NodeSummary == nil || c.Status.NodeSummary.TotalNum != 2 || len(c.Status.APIEnablements) < 10 ||
-			!meta.IsStatusConditionTrue(c.Status.Conditions, "CompleteAPIEnablements") || c.Status.ResourceSummary == nil || c.Status.ResourceSummary.Allocatable.Cpu().Value() != 64 {
-			t.Errorf("the status is %s, nodes %+v, %d APIs, %+v", c.Status.KubernetesVersion, c.Status.NodeSummary, len(c.Status.APIEnablements), c.Status.ResourceSummary)
+		if c.Status.KubernetesVersion == "" || c.Status.NodeSummary == nil || c.Status.NodeSummary.TotalNum != 2 ||
+			len(c.Status.APIEnablements) < 10 ||
+			!meta.IsStatusConditionTrue(c.Status.Conditions, "CompleteAPIEnablements") || c.Status.ResourceSummary == nil ||
+			c.Status.ResourceSummary.Allocatable.Cpu().Value() != 64 {
+			t.Errorf("the status is %s, nodes %+v, %d APIs, %+v", c.Status.KubernetesVersion, c.Status.NodeSummary,
+				len(c.Status.APIEnablements), c.Status.ResourceSummary)
 		}
 	})
 	t.Run("joining again renews, and another name is refused", func(t *testing.T) {
@@ -230,7 +245,8 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600); err 
 		if !strings.Contains(out, "was joined before") || !strings.HasSuffix(out, "cluster(c1) is joined successfully\n") {
 			t.Errorf("join says %q", out)
 		}
-		if after := clusterOf(t, "c1"); after.UID != before.UID || after.Generation != before.Generation || after.Spec.Region != "r" {
+		if after := clusterOf(t, "c1"); after.UID != before.UID || after.Generation != before.Generation ||
+			after.Spec.Region != "r" {
 			t.Errorf("joining again made %+v of %+v", after.Spec, before.Spec)
 		}
 		refused(t, []string{`under the name "c1" already`, system}, "join", "c2", "--cluster-kubeconfig", m.Kubeconfig)
@@ -252,15 +268,18 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600); err 
 		if got, want := line(strings.Join(lines, "\n")), "c1 "+version+" Push True "; !strings.HasPrefix(got, want) {
 			t.Errorf("the line is %q, want %q", got, want)
 		}
-		if got, want := line(argosy(t, "get", "clusters", "-o", "wide")), "z1,z2 r p "+m.Server+" <none> v1alpha1"; !strings.HasSuffix(got, want) {
+		if got, want := line(argosy(t, "get", "clusters", "-o", "wide")), "z1,z2 r p "+m.Server+
+			" <none> v1alpha1"; !strings.HasSuffix(got, want) {
 			t.Errorf("wide, the line is %q, want it to end in %q", got, want)
 		}
 		var one clusterv1alpha1.Cluster
-		if err := json.Unmarshal([]byte(argosy(t, "get", "cluster", "c1", "-o", "json")), &one); err != nil || one.Name != "c1" || one.Kind != "Cluster" || one.Spec.ID != system {
+		if err := json.Unmarshal([]byte(argosy(t, "get", "cluster", "c1", "-o", "json")), &one); err != nil ||
+			one.Name != "c1" || one.Kind != "Cluster" || one.Spec.ID != system {
 			t.Errorf("as JSON: %v, %+v", err, one.Spec)
 		}
 		var list clusterv1alpha1.ClusterList
-		if err := json.Unmarshal([]byte(argosy(t, "get", "clusters", "-o", "json")), &list); err != nil || len(list.Items) < 5 {
+		if err := json.Unmarshal([]byte(argosy(t, "get", "clusters", "-o", "json")), &list); err != nil ||
+			len(list.Items) < 5 {
 			t.Errorf("as JSON: %v, %d clusters", err, len(list.Items))
 		}
 	})
@@ -269,7 +288,8 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600); err 
 		ns := fleet.Namespace(t)
 		fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", "{clusterAffinity: {clusterNames: [c1, m1]}}"))
 		fleet.Hub.Apply(t, configMap(ns, "sent", "1"))
-		fleet.Hub.Apply(t, strings.Replace(policy("default", "kept-of-c1", "v1", "ConfigMap", "{clusterAffinity: {clusterNames: [c1]}}"),
+		fleet.Hub.Apply(t, strings.Replace(policy("default", "kept-of-c1", "v1", "ConfigMap",
+			"{clusterAffinity: {clusterNames: [c1]}}"),
 			"kind: ConfigMap}]", "kind: ConfigMap, name: kept-of-c1}]\n  preserveResourcesOnDeletion: true", 1))
 		fleet.Hub.Apply(t, configMap("default", "kept-of-c1", "1"))
 		for _, name := range []string{"sent", "kept-of-c1"} {
@@ -281,7 +301,8 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600); err 
 			})
 		}
 		refused(t, []string{"another cluster"}, "unjoin", "c1", "--cluster-kubeconfig", fleet.Fleet.Members()[0].Kubeconfig)
-		if out := argosy(t, "unjoin", "c1", "--yes", "--cluster-kubeconfig", m.Kubeconfig); !strings.HasSuffix(out, "cluster(c1) is unjoined successfully\n") {
+		if out := argosy(t, "unjoin", "c1", "--yes", "--cluster-kubeconfig", m.Kubeconfig); !strings.HasSuffix(out,
+			"cluster(c1) is unjoined successfully\n") {
 			t.Errorf("unjoin says %q", out)
 		}
 		if member.Find(t, "v1", "ConfigMap", ns, "sent") != nil {
@@ -294,7 +315,8 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600); err 
 		gone(t, "c1")
 		kit.Eventually(t, "its accounts go", func() string {
 			for _, obj := range []struct{ apiVersion, kind, namespace, name string }{
-				{"v1", "ServiceAccount", "karmada-cluster", "karmada-c1"}, {"v1", "ServiceAccount", "karmada-cluster", "karmada-impersonator"},
+				{"v1", "ServiceAccount", "karmada-cluster", "karmada-c1"},
+				{"v1", "ServiceAccount", "karmada-cluster", "karmada-impersonator"},
 				{"v1", "Namespace", "", "karmada-cluster"},
 				{"rbac.authorization.k8s.io/v1", "ClusterRole", "", "karmada-controller-manager:karmada-c1"},
 				{"rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "karmada-controller-manager:karmada-c1"},
@@ -318,7 +340,8 @@ func gone(t *testing.T, name string) {
 			return "the Cluster is there"
 		case fleet.Hub.Find(t, "v1", "Namespace", "", names.ExecutionSpace(name)) != nil:
 			return "its execution space is there"
-		case fleet.Hub.Find(t, "v1", "Secret", "karmada-cluster", name) != nil, fleet.Hub.Find(t, "v1", "Secret", "karmada-cluster", name+"-impersonator") != nil:
+		case fleet.Hub.Find(t, "v1", "Secret", "karmada-cluster", name) != nil,
+			fleet.Hub.Find(t, "v1", "Secret", "karmada-cluster", name+"-impersonator") != nil:
 			return "a secret is there"
 		}
 		return ""
@@ -342,7 +365,8 @@ func placed(t *testing.T, namespace, name string, clusters ...string) string {
 		}
 	}
 	slices.Sort(targets)
-	if !slices.Equal(targets, clusters) || !slices.Equal(answered, clusters) || !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied) {
+	if !slices.Equal(targets, clusters) || !slices.Equal(answered, clusters) ||
+		!meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied) {
 		return fmt.Sprintf("binding %s is for %v and applied in %v: %+v", name, targets, answered, b.Status.Conditions)
 	}
 	return ""
@@ -398,7 +422,8 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 				return fmt.Sprintf("%+v", item)
 			}
 		}
-		if cond := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.FullyApplied); cond == nil || cond.Status != metav1.ConditionFalse {
+		if cond := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.FullyApplied); cond == nil ||
+			cond.Status != metav1.ConditionFalse {
 			return fmt.Sprintf("FullyApplied is %+v", cond)
 		}
 		return ""
@@ -413,7 +438,9 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 			fleet.Hub.Apply(t, configMap(ns, "before", "1"))
 			kit.Eventually(t, "both hold it", func() string { return placed(t, ns, "before-configmap", "c2", "m1") })
 			token := string(get(t, fleet.Hub, &corev1.Secret{}, "karmada-cluster", "c2").Data["token"])
-			if err := member.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "karmada-c2"}}); err != nil {
+			if err := member.Delete(t.Context(),
+				&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster",
+					Name: "karmada-c2"}}); err != nil {
 				t.Fatal(err)
 			}
 			// The API server of the member keeps the answer about a token for 10 s.
@@ -496,16 +523,20 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 			}
 			gone(t, "c4")
 			kit.Eventually(t, "the replicas move", func() string {
-				if got := kit.Field(fleet.Members["m1"].Find(t, "apps/v1", "Deployment", ns, "web"), "spec", "replicas"); got != int64(4) {
+				if got := kit.Field(fleet.Members["m1"].Find(t, "apps/v1", "Deployment", ns, "web"), "spec",
+					"replicas"); got != int64(4) {
 					return fmt.Sprintf("m1 has %v", got)
 				}
 				return placed(t, ns, "web-deployment", "m1")
 			})
 			for i := range 40 {
-				kit.Eventually(t, "every binding goes on without it", func() string { return placed(t, ns, fmt.Sprintf("many-%d-configmap", i), "m1") })
+				kit.Eventually(t, "every binding goes on without it", func() string {
+					return placed(t, ns, fmt.Sprintf("many-%d-configmap", i), "m1")
+				})
 			}
 			var stray corev1.ConfigMapList
-			if err := member.List(t.Context(), &stray, client.InNamespace(ns), client.MatchingLabels{"karmada.io/managed": "true"}); err != nil || len(stray.Items) > 0 {
+			if err := member.List(t.Context(), &stray, client.InNamespace(ns),
+				client.MatchingLabels{"karmada.io/managed": "true"}); err != nil || len(stray.Items) > 0 {
 				t.Errorf("%v: %d objects are left in the member", err, len(stray.Items))
 			}
 		},
@@ -523,9 +554,11 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 			kit.Eventually(t, "both have a half", func() string { return placed(t, ns, "web-deployment", "c5", "m1") })
 			m.Kill()
 			fleet.Hub.Apply(t, configMap(ns, "after", "1"))
-			refused(t, []string{"is not responding: connection refused", "--force"}, "unjoin", "c5", "--cluster-kubeconfig", m.Kubeconfig)
+			refused(t, []string{"is not responding: connection refused", "--force"}, "unjoin", "c5", "--cluster-kubeconfig",
+				m.Kubeconfig)
 			out, err := fleet.Argosy(t.Context(), "unjoin", "c5", "--yes")
-			if err == nil || !strings.Contains(out, "2 replicas of 1 workload may keep running there") || !strings.Contains(out, "--force") || clusterOf(t, "c5").DeletionTimestamp != nil {
+			if err == nil || !strings.Contains(out, "2 replicas of 1 workload may keep running there") ||
+				!strings.Contains(out, "--force") || clusterOf(t, "c5").DeletionTimestamp != nil {
 				t.Errorf("a dead cluster is let go without --force: %v\n%s", err, out)
 			}
 			argosy(t, "unjoin", "c5", "--yes", "--force")
@@ -534,7 +567,8 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 				kit.Eventually(t, "the bindings go on without it", func() string { return placed(t, ns, name+"-configmap", "m1") })
 			}
 			var works workv1alpha1.WorkList
-			if err := fleet.Hub.List(t.Context(), &works, client.InNamespace("karmada-es-c5")); err != nil || len(works.Items) > 0 {
+			if err := fleet.Hub.List(t.Context(), &works, client.InNamespace("karmada-es-c5")); err != nil ||
+				len(works.Items) > 0 {
 				t.Errorf("%v: %d Works are left", err, len(works.Items))
 			}
 			is(t, "all replicas are elsewhere", any(int64(4)), func() any {
@@ -549,7 +583,9 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 			}
 			joined(t, m)
 			for _, name := range []string{"before", "after"} {
-				kit.Eventually(t, "what belongs there is taken over", func() string { return placed(t, ns, name+"-configmap", "c5", "m1") })
+				kit.Eventually(t, "what belongs there is taken over", func() string {
+					return placed(t, ns, name+"-configmap", "c5", "m1")
+				})
 			}
 			is(t, "what no longer belongs there is listed", true, func() bool {
 				out, _ := fleet.Argosy(t.Context(), "orphans", "-n", ns, "-C", "c5")

@@ -25,7 +25,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// workName is how tools compute the name of a Work, from what they know of it: written again here, not taken from our own code.
+// workName is how tools compute the name of a Work, from what they know of it: written again here, not taken from our
+// own code.
 func workName(kind, name, namespace string) string {
 	name = strings.ToLower(strings.ReplaceAll(name, ":", "."))
 	of := namespace + "-" + name + "-" + strings.ToLower(kind)
@@ -54,13 +55,17 @@ spec:
 		template, apiVersion, kind, namespace, name, binding string
 		prefix, policy                                       string
 	}{
-		{deployment(ns, "web", 1, "example.com/web:1"), "apps/v1", "Deployment", ns, "web", "web-deployment", "resourcebinding", "propagationpolicy"},
+		{deployment(ns, "web", 1, "example.com/web:1"), "apps/v1", "Deployment", ns, "web", "web-deployment",
+			"resourcebinding", "propagationpolicy"},
 		{`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "` + role + `"}}`,
-			"rbac.authorization.k8s.io/v1", "ClusterRole", "", role, strings.ReplaceAll(role, ":", ".") + "-clusterrole", "clusterresourcebinding", "clusterpropagationpolicy"},
+			"rbac.authorization.k8s.io/v1", "ClusterRole", "", role, strings.ReplaceAll(role, ":", ".") + "-clusterrole",
+			"clusterresourcebinding", "clusterpropagationpolicy"},
 	} {
 		t.Run(scope.kind, func(t *testing.T) {
 			fleet.Hub.Apply(t, scope.template)
-			kit.Eventually(t, "members hold it", func() string { return holds(t, scope.apiVersion, scope.kind, scope.namespace, scope.name, "m1", "m2") })
+			kit.Eventually(t, "members hold it", func() string {
+				return holds(t, scope.apiVersion, scope.kind, scope.namespace, scope.name, "m1", "m2")
+			})
 			template := fleet.Hub.Find(t, scope.apiVersion, scope.kind, scope.namespace, scope.name)
 
 			// A dashboard lists bindings and looks for the owner.
@@ -75,29 +80,35 @@ spec:
 				t.Fatal(err)
 			}
 			for _, b := range bindings.Items {
-				if slices.ContainsFunc(b.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == template.GetUID() }) {
+				if slices.ContainsFunc(b.GetOwnerReferences(), func(o metav1.OwnerReference) bool {
+					return o.UID == template.GetUID()
+				}) {
 					owned = append(owned, b)
 				}
 			}
-			if len(owned) != 1 || owned[0].GetName() != scope.binding || !*owned[0].GetOwnerReferences()[0].Controller || !*owned[0].GetOwnerReferences()[0].BlockOwnerDeletion {
+			if len(owned) != 1 || owned[0].GetName() != scope.binding || !*owned[0].GetOwnerReferences()[0].Controller ||
+				!*owned[0].GetOwnerReferences()[0].BlockOwnerDeletion {
 				t.Fatalf("the template owns %v", owned)
 			}
 			b := owned[0]
 			id := b.GetLabels()[scope.prefix+".karmada.io/permanent-id"]
 			policyID := template.GetLabels()[scope.policy+".karmada.io/permanent-id"]
-			if id == "" || policyID == "" || b.GetLabels()[scope.policy+".karmada.io/permanent-id"] != policyID || b.GetAnnotations()[scope.policy+".karmada.io/name"] == "" {
+			if id == "" || policyID == "" || b.GetLabels()[scope.policy+".karmada.io/permanent-id"] != policyID ||
+				b.GetAnnotations()[scope.policy+".karmada.io/name"] == "" {
 				t.Errorf("the binding's labels are %v, annotations %v", b.GetLabels(), b.GetAnnotations())
 			}
 
 			// It finds Works by the binding's name in an annotation, or by its id in a label; others compute the name.
-			for _, find := range []client.ListOption{client.MatchingLabels{scope.prefix + ".karmada.io/permanent-id": id}, client.InNamespace("")} {
+			for _, find := range []client.ListOption{client.MatchingLabels{scope.prefix + ".karmada.io/permanent-id": id},
+				client.InNamespace("")} {
 				var works workv1alpha1.WorkList
 				if err := fleet.Hub.List(t.Context(), &works, find); err != nil {
 					t.Fatal(err)
 				}
 				var found []string
 				for _, w := range works.Items {
-					if w.Annotations[scope.prefix+".karmada.io/name"] == scope.binding && w.Annotations["resourcebinding.karmada.io/namespace"] == scope.namespace {
+					if w.Annotations[scope.prefix+".karmada.io/name"] == scope.binding &&
+						w.Annotations["resourcebinding.karmada.io/namespace"] == scope.namespace {
 						found = append(found, w.Namespace+"/"+w.Name)
 					}
 				}
@@ -112,10 +123,12 @@ spec:
 			in := fleet.Members["m1"].Find(t, scope.apiVersion, scope.kind, scope.namespace, scope.name)
 			notes, marks := in.GetAnnotations(), in.GetLabels()
 			work := &workv1alpha1.Work{}
-			if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: notes["work.karmada.io/namespace"], Name: notes["work.karmada.io/name"]}, work); err != nil {
+			if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: notes["work.karmada.io/namespace"],
+				Name: notes["work.karmada.io/name"]}, work); err != nil {
 				t.Fatal(err)
 			}
-			if marks["karmada.io/managed"] != "true" || marks["work.karmada.io/permanent-id"] != work.Labels["work.karmada.io/permanent-id"] ||
+			if marks["karmada.io/managed"] != "true" ||
+				marks["work.karmada.io/permanent-id"] != work.Labels["work.karmada.io/permanent-id"] ||
 				marks[scope.prefix+".karmada.io/permanent-id"] != id || notes[scope.prefix+".karmada.io/name"] != scope.binding ||
 				notes["resourcetemplate.karmada.io/uid"] != string(template.GetUID()) {
 				t.Errorf("the member's object is marked %v, %v", marks, notes)
@@ -131,7 +144,8 @@ spec:
 					return fmt.Sprint(work.Status)
 				}
 				got := work.Status.ManifestStatuses[0].Identifier
-				if got.Kind != scope.kind || got.Name != scope.name || got.Namespace != scope.namespace || got.Group+"/"+got.Version != scope.apiVersion || got.Resource != "" {
+				if got.Kind != scope.kind || got.Name != scope.name || got.Namespace != scope.namespace || got.Group+"/"+
+					got.Version != scope.apiVersion || got.Resource != "" {
 					return fmt.Sprintf("%+v", got)
 				}
 				return ""
@@ -150,11 +164,15 @@ func TestTypedClientsReadEveryFieldAndWriteItBack(t *testing.T) {
 	kit.Eventually(t, "it is applied", func() string { return placed(t, ns, "typed-deployment", "m1") })
 	c := kubernetes.NewForConfigOrDie(fleet.Hub.Config)
 	for path, typed := range map[string]client.Object{
-		"/apis/cluster.karmada.io/v1alpha1/clusters/m1":                                                        &clusterv1alpha1.Cluster{},
-		"/apis/policy.karmada.io/v1alpha1/namespaces/" + ns + "/propagationpolicies/p":                         &policyv1alpha1.PropagationPolicy{},
-		"/apis/work.karmada.io/v1alpha2/namespaces/" + ns + "/resourcebindings/typed-deployment":               &workv1alpha2.ResourceBinding{},
-		"/apis/work.karmada.io/v1alpha1/namespaces/" + ns + "/resourcebindings/typed-deployment":               &workv1alpha1.ResourceBinding{},
-		"/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-m1/works/" + workName("Deployment", "typed", ns): &workv1alpha1.Work{},
+		"/apis/cluster.karmada.io/v1alpha1/clusters/m1": &clusterv1alpha1.Cluster{},
+		"/apis/policy.karmada.io/v1alpha1/namespaces/" + ns +
+			"/propagationpolicies/p": &policyv1alpha1.PropagationPolicy{},
+		"/apis/work.karmada.io/v1alpha2/namespaces/" + ns +
+			"/resourcebindings/typed-deployment": &workv1alpha2.ResourceBinding{},
+		"/apis/work.karmada.io/v1alpha1/namespaces/" + ns +
+			"/resourcebindings/typed-deployment": &workv1alpha1.ResourceBinding{},
+		"/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-m1/works/" +
+			workName("Deployment", "typed", ns): &workv1alpha1.Work{},
 	} {
 		raw, err := c.RESTClient().Get().AbsPath(path).DoRaw(t.Context())
 		if err != nil {
@@ -181,11 +199,13 @@ func TestTypedClientsReadEveryFieldAndWriteItBack(t *testing.T) {
 	if s.NodeSummary == nil || s.NodeSummary.TotalNum < 3 || s.NodeSummary.ReadyNum < 3 { // some tests add their own
 		t.Errorf("nodes: %+v", s.NodeSummary)
 	}
-	if r := s.ResourceSummary; r == nil || r.Allocatable.Cpu().Value() < 96 || r.Allocatable.Pods().Value() < 750 || len(r.AllocatableModelings) != 9 {
+	if r := s.ResourceSummary; r == nil || r.Allocatable.Cpu().Value() < 96 || r.Allocatable.Pods().Value() < 750 ||
+		len(r.AllocatableModelings) != 9 {
 		t.Errorf("resources: %+v", r)
 	}
 	kit.Eventually(t, "what is allocated is counted", func() string {
-		if r := clusterOf(t, "m1").Status.ResourceSummary; r.Allocated.Cpu().MilliValue() < 10 || r.Allocated.Pods().Value() < 1 {
+		if r := clusterOf(t, "m1").Status.ResourceSummary; r.Allocated.Cpu().MilliValue() < 10 ||
+			r.Allocated.Pods().Value() < 1 {
 			return fmt.Sprintf("%+v", r.Allocated)
 		}
 		return ""
@@ -197,8 +217,12 @@ func TestTypedClientsReadEveryFieldAndWriteItBack(t *testing.T) {
 		if i > 0 && s.APIEnablements[i-1].GroupVersion >= gv.GroupVersion {
 			t.Errorf("the group versions are not sorted: %s before %s", s.APIEnablements[i-1].GroupVersion, gv.GroupVersion)
 		}
-		if !slices.IsSortedFunc(gv.Resources, func(a, b clusterv1alpha1.APIResource) int { return strings.Compare(a.Name, b.Name) }) ||
-			slices.ContainsFunc(gv.Resources, func(r clusterv1alpha1.APIResource) bool { return strings.Contains(r.Name, "/") }) {
+		if !slices.IsSortedFunc(gv.Resources, func(a, b clusterv1alpha1.APIResource) int {
+			return strings.Compare(a.Name, b.Name)
+		}) ||
+			slices.ContainsFunc(gv.Resources, func(r clusterv1alpha1.APIResource) bool {
+				return strings.Contains(r.Name, "/")
+			}) {
 			t.Errorf("the resources of %s are %v", gv.GroupVersion, gv.Resources)
 		}
 	}
@@ -211,25 +235,33 @@ func TestTheBinaryAnswersToTheNameKarmadactl(t *testing.T) {
 		t.Fatal(err)
 	}
 	karmadactl := func(args ...string) (string, error) {
-		out, err := exec.CommandContext(t.Context(), link, append([]string{"--kubeconfig=" + fleet.Lab.Hub.Kubeconfig(), "--karmada-context=karmada-apiserver"}, args...)...).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), link,
+			append([]string{"--kubeconfig=" + fleet.Lab.Hub.Kubeconfig(), "--karmada-context=karmada-apiserver"},
+				args...)...).CombinedOutput()
 		return string(out), err
 	}
-	for _, args := range [][]string{{"get", "clusters"}, {"--namespace=default", "get", "clusters"}, {"get", "cluster", "m1", "-o", "wide"}} {
+	for _, args := range [][]string{{"get", "clusters"}, {"--namespace=default", "get", "clusters"},
+		{"get", "cluster", "m1", "-o", "wide"}} {
 		out, err := karmadactl(args...)
-		if err != nil || !strings.HasPrefix(out, "NAME") || !strings.Contains(out, "\nm1 ") || !strings.Contains(out, "Push") {
+		if err != nil || !strings.HasPrefix(out, "NAME") || !strings.Contains(out, "\nm1 ") ||
+			!strings.Contains(out, "Push") {
 			t.Errorf("%v: %v\n%s", args, err, out)
 		}
 	}
 	if out, err := karmadactl("get", "cluster", "m1", "-o", "jsonpath={.spec.syncMode}"); err != nil || out != "Push" {
 		t.Errorf("%v %q", err, out)
 	}
-	if out, err := karmadactl("-n", "karmada-es-m1", "get", "works"); err != nil || !strings.Contains(out, "WORKLOAD-KIND") && !strings.Contains(out, "No resources found") {
+	if out, err := karmadactl("-n", "karmada-es-m1", "get", "works"); err != nil ||
+		!strings.Contains(out, "WORKLOAD-KIND") && !strings.Contains(out, "No resources found") {
 		t.Errorf("%v %q", err, out)
 	}
-	if out, err := karmadactl("unjoin", "nobody"); err == nil || !strings.HasPrefix(out, "karmadactl unjoin: ") && !strings.HasPrefix(out, "karmadactl: ") {
+	if out, err := karmadactl("unjoin", "nobody"); err == nil || !strings.HasPrefix(out, "karmadactl unjoin: ") &&
+		!strings.HasPrefix(out, "karmadactl: ") {
 		t.Errorf("it does not call itself by that name: %v %q", err, out)
 	}
-	if out, err := exec.CommandContext(t.Context(), link, "--kubeconfig="+fleet.Lab.Hub.Kubeconfig(), "--karmada-context=nobody", "get", "clusters").CombinedOutput(); err == nil || !strings.Contains(string(out), "nobody") {
+	if out, err := exec.CommandContext(t.Context(), link, "--kubeconfig="+fleet.Lab.Hub.Kubeconfig(),
+		"--karmada-context=nobody", "get", "clusters").CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "nobody") {
 		t.Errorf("a context that is not there: %v %q", err, out)
 	}
 }

@@ -15,13 +15,16 @@ import (
 func TestADefinitionDeletedOnTheHubStaysWhereAMemberHasObjectsOfItsOwn(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
-	const crds, kind, name, api = "apiextensions.k8s.io/v1", "CustomResourceDefinition", "trains.e2e.example.com", "e2e.example.com/v1"
+	const crds, kind, name, api = "apiextensions.k8s.io/v1", "CustomResourceDefinition", "trains.e2e.example.com",
+		"e2e.example.com/v1"
 	ns := fleet.Namespace(t)
 	m1, m2 := fleet.Members["m1"], fleet.Members["m2"]
 	train := func(name string) string {
-		return fmt.Sprintf("{apiVersion: %s, kind: Train, metadata: {name: %s, namespace: %s}, spec: {cars: 2}}", api, name, ns)
+		return fmt.Sprintf("{apiVersion: %s, kind: Train, metadata: {name: %s, namespace: %s}, spec: {cars: 2}}", api, name,
+			ns)
 	}
-	fleet.Hub.Apply(t, propagation("", ns, "{resourceSelectors: [{apiVersion: "+crds+", kind: "+kind+", name: "+name+"}], placement: "+to("m1", "m2")+"}"))
+	fleet.Hub.Apply(t, propagation("", ns, "{resourceSelectors: [{apiVersion: "+crds+", kind: "+kind+", name: "+name+
+		"}], placement: "+to("m1", "m2")+"}"))
 	fleet.Hub.Apply(t, definition("trains", "Train"))
 	for _, c := range []kit.Cluster{fleet.Hub, m1, m2} {
 		serves(t, c, "Train")
@@ -50,7 +53,8 @@ func TestADefinitionDeletedOnTheHubStaysWhereAMemberHasObjectsOfItsOwn(t *testin
 		}
 		for _, marks := range []map[string]string{u.GetLabels(), u.GetAnnotations()} {
 			for key := range marks {
-				if key != protect.ConfirmAnnotation && (strings.Contains(key, "karmada.io/") || strings.Contains(key, "argosy.io/")) {
+				if key != protect.ConfirmAnnotation &&
+					(strings.Contains(key, "karmada.io/") || strings.Contains(key, "argosy.io/")) {
 					return "m1's has the mark " + key
 				}
 			}
@@ -64,7 +68,9 @@ func TestADefinitionDeletedOnTheHubStaysWhereAMemberHasObjectsOfItsOwn(t *testin
 		t.Errorf("what m1 had of its own became %v", now)
 	}
 	for _, m := range []string{"m1", "m2"} {
-		is(t, "no Work is left behind", true, func() bool { return work(t, m, "Train", ns, "ours") == nil && work(t, m, kind, "", name) == nil })
+		is(t, "no Work is left behind", true, func() bool {
+			return work(t, m, "Train", ns, "ours") == nil && work(t, m, kind, "", name) == nil
+		})
 	}
 	kit.Eventually(t, "it is told why it stays", func() string {
 		told := fleet.Hub.Told(t, "Cluster", "", "m1", "DefinitionReleased")

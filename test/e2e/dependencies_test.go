@@ -10,7 +10,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// needing is a Deployment that mounts a ConfigMap, reads a Secret, runs as an account and keeps data in a claim; "" for none.
+// needing is a Deployment that mounts a ConfigMap, reads a Secret, runs as an account and keeps data in a claim; "" for
+// none.
 func needing(ns, name, config, secret, account, claim string) string {
 	var pod, env, volumes, mounts []string
 	if config != "" {
@@ -57,11 +58,15 @@ func TestDependenciesGoWhereTheirWorkloadGoes(t *testing.T) {
 {apiVersion: v1, kind: ServiceAccount, metadata: {name: runner, namespace: %[1]s}}
 ---
 {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: %[1]s}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`, ns))
-	for kind, name := range map[string]string{"ConfigMap": "config", "Secret": "keys", "ServiceAccount": "runner", "PersistentVolumeClaim": "data"} {
-		kit.Eventually(t, kind+" follows, though it came later", func() string { return holds(t, "v1", kind, ns, name, "m1", "m2") })
+	for kind, name := range map[string]string{"ConfigMap": "config", "Secret": "keys", "ServiceAccount": "runner",
+		"PersistentVolumeClaim": "data"} {
+		kit.Eventually(t, kind+" follows, though it came later", func() string {
+			return holds(t, "v1", kind, ns, name, "m1", "m2")
+		})
 	}
 	kit.Eventually(t, "so the Deployment becomes ready", func() string {
-		if got := kit.Field(fleet.Hub.Find(t, "apps/v1", "Deployment", ns, "web"), "status", "readyReplicas"); got != int64(4) {
+		if got := kit.Field(fleet.Hub.Find(t, "apps/v1", "Deployment", ns, "web"), "status",
+			"readyReplicas"); got != int64(4) {
 			return fmt.Sprintf("%v are ready", got)
 		}
 		return ""
@@ -70,8 +75,10 @@ func TestDependenciesGoWhereTheirWorkloadGoes(t *testing.T) {
 	// The attached binding is one of Karmada's.
 	independent, attached := binding(t, ns, "web-deployment"), binding(t, ns, "config-configmap")
 	label := names.DependedByLabel(workv1alpha2.DependedByLabelPrefix, ns, "web-deployment")
-	if attached.Labels[label] != independent.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] || attached.Spec.Placement != nil ||
-		len(attached.Spec.RequiredBy) != 1 || attached.Spec.RequiredBy[0].Name != "web-deployment" || len(attached.Spec.RequiredBy[0].Clusters) != 2 {
+	if attached.Labels[label] != independent.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] ||
+		attached.Spec.Placement != nil ||
+		len(attached.Spec.RequiredBy) != 1 || attached.Spec.RequiredBy[0].Name != "web-deployment" ||
+		len(attached.Spec.RequiredBy[0].Clusters) != 2 {
 		t.Errorf("the attached binding has labels %v, requiredBy %+v", attached.Labels, attached.Spec.RequiredBy)
 	}
 	if got := independent.Annotations[workv1alpha2.DependenciesAnnotation]; !strings.Contains(got, `"name":"keys"`) {
@@ -79,12 +86,18 @@ func TestDependenciesGoWhereTheirWorkloadGoes(t *testing.T) {
 	}
 
 	changeSpec(t, "PropagationPolicy", ns, "p", []any{"m2", "m3"}, "placement", "clusterAffinity", "clusterNames")
-	kit.Eventually(t, "they move with the workload", func() string { return holds(t, "v1", "Secret", ns, "keys", "m2", "m3") })
+	kit.Eventually(t, "they move with the workload", func() string {
+		return holds(t, "v1", "Secret", ns, "keys", "m2", "m3")
+	})
 	setData(t, ns, "config", "2")
-	is[any](t, "their changes follow", "2", func() any { return inMember(t, "m3", "v1", "ConfigMap", ns, "config", "data", "key") })
+	is[any](t, "their changes follow", "2", func() any {
+		return inMember(t, "m3", "v1", "ConfigMap", ns, "config", "data", "key")
+	})
 
 	fleet.Hub.Apply(t, needing(ns, "web", "", "keys", "", ""))
-	kit.Eventually(t, "what the template needs no more leaves", func() string { return holds(t, "v1", "ConfigMap", ns, "config") })
+	kit.Eventually(t, "what the template needs no more leaves", func() string {
+		return holds(t, "v1", "ConfigMap", ns, "config")
+	})
 	is(t, "its binding too", true, func() bool { return binding(t, ns, "config-configmap") == nil })
 	if wrong := holds(t, "v1", "Secret", ns, "keys", "m2", "m3"); wrong != "" {
 		t.Errorf("what it still needs stays: %s", wrong)
@@ -96,7 +109,8 @@ func TestDependenciesGoWhereTheirWorkloadGoes(t *testing.T) {
 	}
 }
 
-// What points at a workload is of use only where that is: a spread and budgets follow a CloneSet, in the versions that members serve.
+// What points at a workload is of use only where that is: a spread and budgets follow a CloneSet, in the versions that
+// members serve.
 func TestWhatPointsAtAWorkloadGoesWhereThatGoes(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
@@ -108,7 +122,8 @@ func TestWhatPointsAtAWorkloadGoesWhereThatGoes(t *testing.T) {
 			targetRef: {apiVersion: %[2]s, kind: CloneSet, name: %[3]s}, subsets: [{name: a, maxReplicas: 1}, {name: b}]}}`, ns, newKruise, target)
 	}
 	fleet.Hub.Apply(t, spread("shop"))
-	fleet.Hub.Apply(t, propagation(ns, "p", "{propagateDeps: true, resourceSelectors: [{apiVersion: "+newKruise+", kind: CloneSet, name: shop}], placement: "+to("m1", "m2")+"}"))
+	fleet.Hub.Apply(t, propagation(ns, "p", "{propagateDeps: true, resourceSelectors: [{apiVersion: "+newKruise+
+		", kind: CloneSet, name: shop}], placement: "+to("m1", "m2")+"}"))
 	fleet.Hub.Apply(t, cloneSet(ns, "shop", 2, "example.com/shop:1", ""))
 	fleet.Hub.Apply(t, fmt.Sprintf(`
 {apiVersion: %[2]s, kind: PodUnavailableBudget, metadata: {name: budget, namespace: %[1]s}, spec: {selector: {matchLabels: {app: shop}}, maxUnavailable: 1}}
@@ -119,7 +134,8 @@ func TestWhatPointsAtAWorkloadGoesWhereThatGoes(t *testing.T) {
 	in := func(what string, members ...string) {
 		t.Helper()
 		kit.Eventually(t, what, func() string {
-			for kind, apiVersion := range map[string]string{"CloneSet": oldKruise, "WorkloadSpread": oldKruise, "PodUnavailableBudget": budgets, "PodDisruptionBudget": "policy/v1"} {
+			for kind, apiVersion := range map[string]string{"CloneSet": oldKruise, "WorkloadSpread": oldKruise,
+				"PodUnavailableBudget": budgets, "PodDisruptionBudget": "policy/v1"} {
 				name := map[string]string{"CloneSet": "shop", "WorkloadSpread": "spread"}[kind]
 				if name == "" {
 					name = "budget"
@@ -136,14 +152,17 @@ func TestWhatPointsAtAWorkloadGoesWhereThatGoes(t *testing.T) {
 	is[any](t, "a member finds the workload in a version that it serves", oldKruise, func() any {
 		return inMember(t, "m1", oldKruise, "WorkloadSpread", ns, "spread", "spec", "targetRef", "apiVersion")
 	})
-	if out, _ := explain(t, "workloadspread", "spread", "-n", ns); !strings.Contains(out, "it is propagated with the object that it refers to, CloneSet shop: ResourceBinding "+ns+"/shop-cloneset") {
+	if out, _ := explain(t, "workloadspread", "spread", "-n", ns); !strings.Contains(out,
+		"it is propagated with the object that it refers to, CloneSet shop: ResourceBinding "+ns+"/shop-cloneset") {
 		t.Errorf("why says\n%s", out)
 	}
 
 	changeSpec(t, "PropagationPolicy", ns, "p", []any{"m2", "m3"}, "placement", "clusterAffinity", "clusterNames")
 	in("they move with it", "m2", "m3")
 	fleet.Hub.Apply(t, spread("other"))
-	kit.Eventually(t, "what points elsewhere leaves", func() string { return holds(t, oldKruise, "WorkloadSpread", ns, "spread") })
+	kit.Eventually(t, "what points elsewhere leaves", func() string {
+		return holds(t, oldKruise, "WorkloadSpread", ns, "spread")
+	})
 	fleet.Hub.Apply(t, spread("shop"))
 	in("and returns", "m2", "m3")
 	fleet.Hub.Remove(t, newKruise, "CloneSet", ns, "shop")

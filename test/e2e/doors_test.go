@@ -37,7 +37,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: NAME}
 subjects: [{kind: User, name: NAME, apiGroup: rbac.authorization.k8s.io}]`))
 	c, _ := listening(t, name)
 	kit.Eventually(t, "the hub knows what "+name+" may do", func() string {
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "none"}, kit.Object(t, "{apiVersion: v1, kind: ConfigMap}")); !apierrors.IsNotFound(err) {
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "none"},
+			kit.Object(t, "{apiVersion: v1, kind: ConfigMap}")); !apierrors.IsNotFound(err) {
 			return fmt.Sprint(err)
 		}
 		return ""
@@ -48,7 +49,8 @@ subjects: [{kind: User, name: NAME, apiGroup: rbac.authorization.k8s.io}]`))
 // plant writes an object past admission, as one that was stored by a hub that did not refuse it.
 func plant(t *testing.T, resource, namespace, name string, change func(map[string]any)) {
 	t.Helper()
-	store, err := clientv3.New(clientv3.Config{Endpoints: []string{"unix://" + filepath.Join(fleet.Lab.Hub.Dir, "data", "etcd", "etcd.sock")}, DialTimeout: time.Minute})
+	store, err := clientv3.New(clientv3.Config{Endpoints: []string{"unix://" +
+		filepath.Join(fleet.Lab.Hub.Dir, "data", "etcd", "etcd.sock")}, DialTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,10 +78,13 @@ func TestAnOverridePolicyMakesNobodyAdministratorOfAMember(t *testing.T) {
 	ns, bank := fleet.Namespace(t), fleet.Namespace(t)
 	mallory := developer(t, ns, "mallory-"+ns)
 	write := func(text string) error { return mallory.Create(t.Context(), kit.Object(t, text), strict) }
-	if err := write(propagation(ns, "p", "{conflictResolution: Overwrite, resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: c}], placement: "+to("m1")+"}")); err != nil {
+	if err := write(propagation(ns, "p",
+		"{conflictResolution: Overwrite, resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: c}], placement: "+
+			to("m1")+"}")); err != nil {
 		t.Fatal(err)
 	}
-	if err := write("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: " + ns + ", name: c}, data: {a: b}}"); err != nil {
+	if err := write("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: " + ns +
+		", name: c}, data: {a: b}}"); err != nil {
 		t.Fatal(err)
 	}
 	kit.Eventually(t, "it is applied", func() string { return applied(t, ns, "c-configmap", "m1") })
@@ -103,26 +108,32 @@ func TestAnOverridePolicyMakesNobodyAdministratorOfAMember(t *testing.T) {
 	for overriders, refusal := range map[string]string{
 		"plaintext: " + toRole:  `"/kind" reaches kind`,
 		"plaintext: " + toVault: `"/metadata/namespace" reaches metadata.namespace`,
-		"plaintext: [{path: /metadata, operator: replace, value: {name: c, namespace: " + bank + "}}]":          `"/metadata" reaches metadata`,
+		"plaintext: [{path: /metadata, operator: replace, value: {name: c, namespace: " + bank +
+			"}}]": `"/metadata" reaches metadata`,
 		`plaintext: [{path: "", operator: replace, value: {}}]`:                                                 `"" reaches the whole document`,
 		"imageOverrider: [{predicate: {path: /kind}, component: Repository, operator: replace, value: Secret}]": `"/kind" reaches kind`,
 		"fieldOverrider: [{fieldPath: /metadata/name, yaml: [{subPath: /a, operator: replace, value: b}]}]":     `"/metadata/name" reaches metadata.name`,
 		`annotationsOverrider: [{operator: add, value: {work.karmada.io/name: vault}}]`:                         "work.karmada.io/name identifies the hub's own objects",
 		`plaintext: [{path: /metadata/labels/karmada.io~1managed, operator: add, value: "false"}]`:              "karmada.io/managed identifies the hub's own objects",
 	} {
-		if err := write(override(ns, "o", "{"+selects+overriders+"}}]}")); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), refusal) || !strings.Contains(err.Error(), "spec.overrideRules[0].overriders.") {
+		if err := write(override(ns, "o", "{"+selects+overriders+"}}]}")); !apierrors.IsInvalid(err) ||
+			!strings.Contains(err.Error(), refusal) || !strings.Contains(err.Error(), "spec.overrideRules[0].overriders.") {
 			t.Errorf("%s: got %v, want a refusal with %s", overriders, err, refusal)
 		}
 	}
 
 	// The same, stored by a hub that did not refuse it.
-	if err := write(override(ns, "o", "{"+selects+"plaintext: [{path: /data/a, operator: replace, value: c}]}}]}")); err != nil {
+	if err := write(override(ns, "o", "{"+selects+
+		"plaintext: [{path: /data/a, operator: replace, value: c}]}}]}")); err != nil {
 		t.Fatal(err)
 	}
-	is(t, "the override", "c", func() string { return fmt.Sprint(inMember(t, "m1", "v1", "ConfigMap", ns, "c", "data", "a")) })
+	is(t, "the override", "c", func() string {
+		return fmt.Sprint(inMember(t, "m1", "v1", "ConfigMap", ns, "c", "data", "a"))
+	})
 	vault := fleet.Members["m1"].Find(t, "apps/v1", "Deployment", bank, "vault")
 	for _, c := range []struct{ patch, would string }{
-		{toRole, `plaintext[0]: replace "/apiVersion": apiVersion of ConfigMap ` + ns + `/c would become "rbac.authorization.k8s.io/v1"`},
+		{toRole, `plaintext[0]: replace "/apiVersion": apiVersion of ConfigMap ` + ns +
+			`/c would become "rbac.authorization.k8s.io/v1"`},
 		{toVault, `plaintext[0]: replace "/apiVersion": apiVersion of ConfigMap ` + ns + `/c would become "apps/v1"`},
 	} {
 		var patch any
@@ -138,7 +149,8 @@ func TestAnOverridePolicyMakesNobodyAdministratorOfAMember(t *testing.T) {
 		kit.Eventually(t, "users are told what is refused", func() string {
 			told := fleet.Hub.Told(t, "ConfigMap", ns, "c", workv1alpha2.EventApplyOverridePolicyFailed)
 			if !slices.ContainsFunc(told, func(m string) bool {
-				return strings.Contains(m, c.would) && strings.Contains(m, "OverridePolicy "+ns+"/o") && strings.Contains(m, `cluster "m1"`)
+				return strings.Contains(m, c.would) && strings.Contains(m, "OverridePolicy "+ns+"/o") &&
+					strings.Contains(m, `cluster "m1"`)
 			}) {
 				return fmt.Sprintf("they are told %q", told)
 			}
@@ -151,7 +163,8 @@ func TestAnOverridePolicyMakesNobodyAdministratorOfAMember(t *testing.T) {
 	if got := inMember(t, "m1", "v1", "ConfigMap", ns, "c", "data", "a"); got != "c" {
 		t.Errorf("half of an override arrived: %v", got)
 	}
-	if err := mallory.Delete(t.Context(), kit.Object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: "+ns+", name: c}}")); err != nil {
+	if err := mallory.Delete(t.Context(), kit.Object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: "+ns+
+		", name: c}}")); err != nil {
 		t.Fatal(err)
 	}
 	kit.Eventually(t, "the ConfigMap is gone from the member", func() string {
@@ -160,7 +173,9 @@ func TestAnOverridePolicyMakesNobodyAdministratorOfAMember(t *testing.T) {
 		}
 		return ""
 	})
-	if now := fleet.Members["m1"].Find(t, "apps/v1", "Deployment", bank, "vault"); now == nil || now.GetUID() != vault.GetUID() || now.GetGeneration() != vault.GetGeneration() || now.GetLabels()["karmada.io/managed"] != "" {
+	if now := fleet.Members["m1"].Find(t, "apps/v1", "Deployment", bank, "vault"); now == nil ||
+		now.GetUID() != vault.GetUID() || now.GetGeneration() != vault.GetGeneration() ||
+		now.GetLabels()["karmada.io/managed"] != "" {
 		t.Errorf("the other team's Deployment is %v", now)
 	}
 }
@@ -171,9 +186,11 @@ func TestWhereOverwritingIsForbiddenWhatAMemberHasStays(t *testing.T) {
 	ns := fleet.Namespace(t)
 	user := developer(t, ns, "dora-"+ns)
 	asks := func(name string) *unstructured.Unstructured {
-		return kit.Object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: "+ns+", name: "+name+", annotations: {work.karmada.io/conflict-resolution: overwrite}}, data: {whose: template}}")
+		return kit.Object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: "+ns+", name: "+name+
+			", annotations: {work.karmada.io/conflict-resolution: overwrite}}, data: {whose: template}}")
 	}
-	fleet.Hub.Apply(t, propagation(ns, "p", "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: "+to("m2")+"}"))
+	fleet.Hub.Apply(t, propagation(ns, "p", "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: "+
+		to("m2")+"}"))
 	if err := user.Create(t.Context(), asks("before")); err != nil {
 		t.Fatal(err)
 	}
@@ -185,25 +202,33 @@ func TestWhereOverwritingIsForbiddenWhatAMemberHasStays(t *testing.T) {
 	})
 
 	for _, u := range []*unstructured.Unstructured{asks("after"),
-		kit.Object(t, propagation(ns, "q", "{conflictResolution: Overwrite, resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: x}], placement: "+to("m1")+"}")),
+		kit.Object(t, propagation(ns, "q",
+			"{conflictResolution: Overwrite, resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: x}], placement: "+
+				to("m1")+"}")),
 		kit.Object(t, override(ns, "o", "{overrideRules: [{overriders: {annotationsOverrider: [{operator: add, value: {work.karmada.io/conflict-resolution: overwrite}}]}}]}"))} {
-		if err := user.Create(t.Context(), u); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "namespace "+ns+" forbids it (label argosy.io/forbid-overwrite)") {
+		if err := user.Create(t.Context(), u); !apierrors.IsForbidden(err) ||
+			!strings.Contains(err.Error(), "namespace "+ns+" forbids it (label argosy.io/forbid-overwrite)") {
 			t.Errorf("%s: got %v, want a refusal", u.GetKind(), err)
 		}
 	}
-	err := user.Patch(t.Context(), kit.Object(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+ns+"}}"), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"argosy.io/forbid-overwrite":null}}}`)))
+	err := user.Patch(t.Context(), kit.Object(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+ns+"}}"),
+		client.RawPatch("application/merge-patch+json",
+			[]byte(`{"metadata":{"labels":{"argosy.io/forbid-overwrite":null}}}`)))
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("who is bound by the label may take it off: %v", err)
 	}
 
 	// What asked before comes to a member that has an object of that name.
-	fleet.Members["m1"].Apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: "+ns+", name: before}, data: {whose: member}}")
+	fleet.Members["m1"].Apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: "+ns+
+		", name: before}, data: {whose: member}}")
 	fleet.Hub.RemoveAtEnd(t, asks("before")) // before the member's, which would be made again
 	fleet.Hub.Change(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "p", func(u *unstructured.Unstructured) {
-		_ = unstructured.SetNestedStringSlice(u.Object, []string{"m1", "m2"}, "spec", "placement", "clusterAffinity", "clusterNames")
+		_ = unstructured.SetNestedStringSlice(u.Object, []string{"m1", "m2"}, "spec", "placement", "clusterAffinity",
+			"clusterNames")
 	})
 	kit.Eventually(t, "users are told", func() string {
-		w, b := work(t, "m1", "ConfigMap", ns, "before"), fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "before-configmap")
+		w, b := work(t, "m1", "ConfigMap", ns, "before"), fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns,
+			"before-configmap")
 		if w == nil || b == nil {
 			return "there is no Work"
 		}
@@ -213,7 +238,8 @@ func TestWhereOverwritingIsForbiddenWhatAMemberHasStays(t *testing.T) {
 				return ""
 			}
 		}
-		return fmt.Sprintf("the Work says %+v, the binding %s", w.Status.Conditions, asJSON(t, kit.Field(b, "status", "conditions")))
+		return fmt.Sprintf("the Work says %+v, the binding %s", w.Status.Conditions,
+			asJSON(t, kit.Field(b, "status", "conditions")))
 	})
 	if got := inMember(t, "m1", "v1", "ConfigMap", ns, "before", "data", "whose"); got != "member" {
 		t.Errorf("the member's object was overwritten: it is of the %v", got)
@@ -228,36 +254,48 @@ func TestTheHubDoesForADeveloperWhatHeCouldDoHimself(t *testing.T) {
 	user := developer(t, ns, "eve-"+ns)
 	refused := func(text, why string) {
 		t.Helper()
-		if err := user.Create(t.Context(), kit.Object(t, text), strict); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), why) {
+		if err := user.Create(t.Context(), kit.Object(t, text), strict); !apierrors.IsForbidden(err) ||
+			!strings.Contains(err.Error(), why) {
 			t.Errorf("got %v, want a refusal with %s", err, why)
 		}
 	}
 	// A Secret and a Role that an administrator keeps here.
-	fleet.Hub.Apply(t, "{apiVersion: v1, kind: Secret, metadata: {namespace: "+ns+", name: tls}, stringData: {key: private}}")
-	fleet.Hub.Apply(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: "+ns+", name: reader}, rules: [{apiGroups: [\"\"], resources: [configmaps], verbs: [get]}]}")
-	fleet.Hub.Apply(t, propagation(ns, "roles", "{resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, name: reader}], placement: "+to("m1")+"}"))
-	refused(propagation(ns, "secrets", "{resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: "+to("m1")+"}"), "permission to read secrets in namespace")
+	fleet.Hub.Apply(t, "{apiVersion: v1, kind: Secret, metadata: {namespace: "+ns+
+		", name: tls}, stringData: {key: private}}")
+	fleet.Hub.Apply(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: "+ns+
+		", name: reader}, rules: [{apiGroups: [\"\"], resources: [configmaps], verbs: [get]}]}")
+	fleet.Hub.Apply(t, propagation(ns, "roles",
+		"{resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, name: reader}], placement: "+to("m1")+
+			"}"))
+	refused(propagation(ns, "secrets", "{resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: "+to("m1")+"}"),
+		"permission to read secrets in namespace")
 	refused(propagation(ns, "deps", "{propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+to("m1")+"}"), "with propagateDeps, the Secrets that a Deployment refers to are propagated with it")
-	for _, selectors := range []string{"", "resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, name: reader}], "} {
-		refused(override(ns, "rules", "{"+selectors+`overrideRules: [{overriders: {plaintext: [{path: /rules, operator: replace, value: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]}]}}]}`),
+	for _, selectors := range []string{"",
+		"resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, name: reader}], "} {
+		refused(override(ns, "rules", "{"+selectors+
+			`overrideRules: [{overriders: {plaintext: [{path: /rules, operator: replace, value: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]}]}}]}`),
 			`an overrider of "/rules" changes permissions in members, for which you need permission to escalate roles.rbac.authorization.k8s.io`)
 	}
 	kit.Eventually(t, "the Role is applied", func() string { return applied(t, ns, "reader-role", "m1") })
-	if got := asJSON(t, inMember(t, "m1", "rbac.authorization.k8s.io/v1", "Role", ns, "reader", "rules")); !strings.Contains(got, `"get"`) || strings.Contains(got, `"*"`) {
+	if got := asJSON(t, inMember(t, "m1", "rbac.authorization.k8s.io/v1", "Role", ns, "reader",
+		"rules")); !strings.Contains(got, `"get"`) || strings.Contains(got, `"*"`) {
 		t.Errorf("in the member its rules are %s", got)
 	}
 
 	// A claim that he writes himself, of a policy that selects the Role and no ConfigMap, sends nothing.
-	fleet.Hub.Apply(t, propagation(ns, "another", "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: another}], placement: "+to("m1")+"}"))
+	fleet.Hub.Apply(t, propagation(ns, "another",
+		"{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: another}], placement: "+to("m1")+"}"))
 	policy := fleet.Hub.Find(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "roles")
 	id := policy.GetLabels()["propagationpolicy.karmada.io/permanent-id"]
-	claimed := "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: " + ns + ", name: c, labels: {propagationpolicy.karmada.io/permanent-id: " + id + "}, annotations: {" +
+	claimed := "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: " + ns +
+		", name: c, labels: {propagationpolicy.karmada.io/permanent-id: " + id + "}, annotations: {" +
 		"propagationpolicy.karmada.io/namespace: " + ns + ", propagationpolicy.karmada.io/name: roles}}, data: {a: b}}"
 	if err := user.Create(t.Context(), kit.Object(t, claimed), strict); err != nil {
 		t.Fatal(err)
 	}
 	kit.Eventually(t, "the claim is taken away", func() string {
-		if u := fleet.Hub.Find(t, "v1", "ConfigMap", ns, "c"); u == nil || u.GetLabels()["propagationpolicy.karmada.io/permanent-id"] != "" {
+		if u := fleet.Hub.Find(t, "v1", "ConfigMap", ns, "c"); u == nil ||
+			u.GetLabels()["propagationpolicy.karmada.io/permanent-id"] != "" {
 			return "it is there"
 		}
 		return ""

@@ -24,7 +24,8 @@ const alike = "{clusterAffinity: {clusterNames: [m1, m2, m3]}, replicaScheduling
 func pods(t *testing.T, member, ns, app string) []corev1.Pod {
 	t.Helper()
 	var list corev1.PodList
-	if err := fleet.Members[member].List(t.Context(), &list, client.InNamespace(ns), client.MatchingLabels{"app": app}); err != nil {
+	if err := fleet.Members[member].List(t.Context(), &list, client.InNamespace(ns),
+		client.MatchingLabels{"app": app}); err != nil {
 		t.Fatal(err)
 	}
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
@@ -68,8 +69,10 @@ func TestACanaryOfTenPercentOverThreeMembersIsOnePod(t *testing.T) {
 	ns := fleet.Namespace(t)
 	const group = "apps.kruise.io/v1alpha1"
 	fleet.Hub.Apply(t, policy(ns, "p", group, "CloneSet", alike))
-	fleet.Hub.Apply(t, cloneSet(ns, "shop", 9, "example.com/shop:1", "\n  updateStrategy: {type: InPlaceIfPossible, maxUnavailable: 2}"))
-	status(t, group, "CloneSet", ns, "shop", map[string]any{"replicas": int64(9), "availableReplicas": int64(9), "updatedReplicas": int64(9)})
+	fleet.Hub.Apply(t, cloneSet(ns, "shop", 9, "example.com/shop:1",
+		"\n  updateStrategy: {type: InPlaceIfPossible, maxUnavailable: 2}"))
+	status(t, group, "CloneSet", ns, "shop", map[string]any{"replicas": int64(9), "availableReplicas": int64(9),
+		"updatedReplicas": int64(9)})
 
 	change := func(partition any, image string) {
 		fleet.Hub.Change(t, group, "CloneSet", ns, "shop", func(u *unstructured.Unstructured) {
@@ -86,13 +89,15 @@ func TestACanaryOfTenPercentOverThreeMembersIsOnePod(t *testing.T) {
 	}
 	kit.Eventually(t, "one pod is new", canaries)
 	kit.Stays(t, "it is one pod", 3*time.Second, canaries)
-	status(t, group, "CloneSet", ns, "shop", map[string]any{"updatedReplicas": int64(1), "expectedUpdatedReplicas": int64(1), "availableReplicas": int64(9)})
+	status(t, group, "CloneSet", ns, "shop",
+		map[string]any{"updatedReplicas": int64(1), "expectedUpdatedReplicas": int64(1), "availableReplicas": int64(9)})
 	is(t, "a canary is no failure", "m1:Healthy m2:Healthy m3:Healthy", healths(t, ns, "shop-cloneset"))
 
 	// All of it: never are more than two pods down, and it ends.
 	change(int64(0), "example.com/shop:2")
 	kit.Eventually(t, "all pods are new", func() string {
-		// The members are read one after the other. A pod that two such readings find not ready was so at the moment between them.
+		// The members are read one after the other. A pod that two such readings find not ready was so at the moment between
+		// them.
 		before := notReady(t, ns, "shop")
 		down := slices.DeleteFunc(notReady(t, ns, "shop"), func(pod string) bool { return !slices.Contains(before, pod) })
 		if len(down) > 2 {
@@ -104,7 +109,9 @@ func TestACanaryOfTenPercentOverThreeMembersIsOnePod(t *testing.T) {
 		}
 		return ""
 	})
-	status(t, group, "CloneSet", ns, "shop", map[string]any{"updatedReplicas": int64(9), "updatedAvailableReplicas": int64(9), "expectedUpdatedReplicas": int64(9)})
+	status(t, group, "CloneSet", ns, "shop",
+		map[string]any{"updatedReplicas": int64(9), "updatedAvailableReplicas": int64(9),
+			"expectedUpdatedReplicas": int64(9)})
 	is(t, "it is healthy", "m1:Healthy m2:Healthy m3:Healthy", healths(t, ns, "shop-cloneset"))
 }
 
@@ -191,7 +198,8 @@ func TestAPodToDeleteIsDeletedInItsOwnMember(t *testing.T) {
 		}
 	}
 	fleet.Hub.Change(t, group, "CloneSet", ns, "shop", func(u *unstructured.Unstructured) {
-		if err := unstructured.SetNestedSlice(u.Object, []any{victim, "shop-nowhere"}, "spec", "scaleStrategy", "podsToDelete"); err != nil {
+		if err := unstructured.SetNestedSlice(u.Object, []any{victim, "shop-nowhere"}, "spec", "scaleStrategy",
+			"podsToDelete"); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -217,8 +225,10 @@ func TestAPodToDeleteIsDeletedInItsOwnMember(t *testing.T) {
 		return ""
 	})
 	kit.Eventually(t, "it is told of the pod that is nowhere", func() string {
-		if told := fleet.Hub.Told(t, "CloneSet", ns, "shop", "PodNotFound"); len(told) != 1 || !strings.Contains(told[0], "shop-nowhere not found in any") {
-			return fmt.Sprintf("told is %q, of generation %d", told, fleet.Hub.Find(t, group, "CloneSet", ns, "shop").GetGeneration())
+		if told := fleet.Hub.Told(t, "CloneSet", ns, "shop", "PodNotFound"); len(told) != 1 ||
+			!strings.Contains(told[0], "shop-nowhere not found in any") {
+			return fmt.Sprintf("told is %q, of generation %d", told,
+				fleet.Hub.Find(t, group, "CloneSet", ns, "shop").GetGeneration())
 		}
 		return ""
 	})
@@ -248,7 +258,8 @@ func TestAPodToDeleteIsDeletedInItsOwnMember(t *testing.T) {
 		return ""
 	})
 	kit.Eventually(t, "all is applied", func() string {
-		if c := bound("there-containerrecreaterequest").Status.Conditions; !meta.IsStatusConditionTrue(c, workv1alpha2.FullyApplied) {
+		if c := bound("there-containerrecreaterequest").Status.Conditions; !meta.IsStatusConditionTrue(c,
+			workv1alpha2.FullyApplied) {
 			return fmt.Sprint(c)
 		}
 		return ""
@@ -308,7 +319,8 @@ spec:
 	})
 }
 
-// A subset goes to the cluster that it names and to no other, its replicas are there, and the template shows it by name.
+// A subset goes to the cluster that it names and to no other, its replicas are there, and the template shows it by
+// name.
 func TestSubsetsOfAUnitedDeploymentThatNameTheirClusters(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
@@ -369,7 +381,8 @@ spec:
 		b := fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "ud-uniteddeployment")
 		for _, c := range kit.Field(b, "status", "conditions").([]any) {
 			c := c.(map[string]any)
-			if c["type"] == "Scheduled" && c["status"] == "False" && strings.Contains(c["message"].(string), `subset "a" is not scheduled to any cluster`) {
+			if c["type"] == "Scheduled" && c["status"] == "False" &&
+				strings.Contains(c["message"].(string), `subset "a" is not scheduled to any cluster`) {
 				return ""
 			}
 		}
@@ -380,7 +393,8 @@ spec:
 	}
 	refused := kit.Object(t, united("{name: a, replicas: 3, clusterAffinity: {clusterNames: [m1]}}, {name: b, replicas: 2}"))
 	refused.SetName("refused")
-	if err := fleet.Hub.Create(t.Context(), refused); err == nil || !strings.Contains(err.Error(), "add up to 5, and spec.replicas is 8") {
+	if err := fleet.Hub.Create(t.Context(), refused); err == nil ||
+		!strings.Contains(err.Error(), "add up to 5, and spec.replicas is 8") {
 		t.Errorf("sums that cannot be: %v", err)
 	}
 }
@@ -430,7 +444,9 @@ func TestImagesArePulledBeforeARollout(t *testing.T) {
 		b := fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "shop-cloneset")
 		for _, c := range kit.Field(b, "status", "conditions").([]any) {
 			c := c.(map[string]any)
-			if c["type"] == "ImagesPulled" && c["status"] == "False" && strings.Contains(c["message"].(string), `cluster "m3": it is pulling example.com/shop:2; new pods are created when 50% of its nodes have it`) {
+			if c["type"] == "ImagesPulled" && c["status"] == "False" &&
+				strings.Contains(c["message"].(string),
+					`cluster "m3": it is pulling example.com/shop:2; new pods are created when 50% of its nodes have it`) {
 				return ""
 			}
 		}
@@ -439,9 +455,11 @@ func TestImagesArePulledBeforeARollout(t *testing.T) {
 	pulled("m1", 4, 1)
 	pulled("m2", 4, 2)
 	kit.Eventually(t, "the one goes on that has it on half of its nodes", in("1 pulls 2 2 1 pulls 2"))
-	fleet.Hub.Change(t, group, "CloneSet", ns, "shop", func(u *unstructured.Unstructured) { annotate(u, map[string]string{"argosy.io/pre-pull": ""}) })
+	fleet.Hub.Change(t, group, "CloneSet", ns, "shop",
+		func(u *unstructured.Unstructured) { annotate(u, map[string]string{"argosy.io/pre-pull": ""}) })
 	kit.Eventually(t, "nobody waits when that is not asked for, and nothing is left", in("2 2 2"))
-	status(t, group, "CloneSet", ns, "shop", map[string]any{"replicas": int64(6), "updatedReplicas": int64(6), "availableReplicas": int64(6)})
+	status(t, group, "CloneSet", ns, "shop", map[string]any{"replicas": int64(6), "updatedReplicas": int64(6),
+		"availableReplicas": int64(6)})
 
 	fleet.Hub.Change(t, group, "CloneSet", ns, "shop", func(u *unstructured.Unstructured) {
 		annotate(u, map[string]string{"argosy.io/pre-pull": "true"})

@@ -75,7 +75,8 @@ func TestConflictsInMembersHaltNoRollout(t *testing.T) {
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", cloneSets, "CloneSet", alike))
 	text := cloneSet(ns, "shop", 9, "example.com/shop:0", inPlace+"50%}")
-	fleet.Hub.Apply(t, strings.Replace(text, "metadata: {", `metadata: {annotations: {sim.argosy.io/conflicts: "true"}, `, 1))
+	fleet.Hub.Apply(t, strings.Replace(text, "metadata: {", `metadata: {annotations: {sim.argosy.io/conflicts: "true"}, `,
+		1))
 	isUpdated(t, ns)
 	failed := map[string]*atomic.Int32{}
 	for m := range fleet.Members {
@@ -103,8 +104,8 @@ func TestConflictsInMembersHaltNoRollout(t *testing.T) {
 	}
 }
 
-// In m1, new pods do not become ready and the update of one pod is refused, which OpenKruise reports as FailedUpdate until it
-// succeeds.
+// In m1, new pods do not become ready and the update of one pod is refused, which OpenKruise reports as FailedUpdate
+// until it succeeds.
 func TestAFailureThatStaysHaltsTheRollout(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()

@@ -100,14 +100,18 @@ func TestAKindOfAUsersOwnIsDividedFoldedAndJudgedAsHeSays(t *testing.T) {
           return observedObj.status ~= nil and observedObj.status.afloat == observedObj.spec.boats
         end`))
 	defined(t, "ferries", "Ferry", "m1", "m2")
-	fleet.Hub.Apply(t, policy(ns, "p", "e2e.example.com/v1", "Ferry", "{clusterAffinity: {clusterNames: [m1, m2]}, "+divided(byStaticWeights)+"}"))
+	fleet.Hub.Apply(t, policy(ns, "p", "e2e.example.com/v1", "Ferry", "{clusterAffinity: {clusterNames: [m1, m2]}, "+
+		divided(byStaticWeights)+"}"))
 	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: e2e.example.com/v1, kind: Ferry, metadata: {name: f, namespace: %s}, spec: {boats: 5, ports: [], crew: {}}}", ns))
 
 	is(t, "it is divided", "m1:3 m2:2", func() string { return shares(t, ns, "f-ferry") })
 	for member, n := range map[string]int64{"m1": 3, "m2": 2} {
-		is[any](t, member+" gets its share", n, func() any { return inMember(t, member, "e2e.example.com/v1", "Ferry", ns, "f", "spec", "boats") })
+		is[any](t, member+" gets its share", n, func() any {
+			return inMember(t, member, "e2e.example.com/v1", "Ferry", ns, "f", "spec", "boats")
+		})
 		u := fleet.Members[member].Find(t, "e2e.example.com/v1", "Ferry", ns, "f")
-		if ports, crew := kit.Field(u, "spec", "ports"), kit.Field(u, "spec", "crew"); fmt.Sprintf("%T %T", ports, crew) != "[]interface {} map[string]interface {}" {
+		if ports, crew := kit.Field(u, "spec", "ports"),
+			kit.Field(u, "spec", "crew"); fmt.Sprintf("%T %T", ports, crew) != "[]interface {} map[string]interface {}" {
 			t.Errorf("an empty list and an empty object came to %s as %v and %v", member, ports, crew)
 		}
 	}
@@ -127,18 +131,22 @@ func TestAKindOfAUsersOwnIsDividedFoldedAndJudgedAsHeSays(t *testing.T) {
 	refusedWith(t, err, "conflicting with InterpreterOperation(ReviseReplica) of existing ResourceInterpreterCustomization(ferries)", "a second customization")
 
 	// What is said of the kind changes, and what was sent and reported follows without anybody touching it.
-	fleet.Hub.Change(t, "config.karmada.io/v1alpha1", "ResourceInterpreterCustomization", "", "ferries", func(u *unstructured.Unstructured) {
-		if err := unstructured.SetNestedField(u.Object, "function InterpretHealth(observedObj) return observedObj.status.afloat == 3 end",
-			"spec", "customizations", "healthInterpretation", "luaScript"); err != nil {
-			t.Fatal(err)
-		}
-	})
+	fleet.Hub.Change(t, "config.karmada.io/v1alpha1", "ResourceInterpreterCustomization", "", "ferries",
+		func(u *unstructured.Unstructured) {
+			if err := unstructured.SetNestedField(u.Object,
+				"function InterpretHealth(observedObj) return observedObj.status.afloat == 3 end",
+				"spec", "customizations", "healthInterpretation", "luaScript"); err != nil {
+				t.Fatal(err)
+			}
+		})
 	is(t, "another script judges otherwise", "m1:Healthy m2:Unhealthy", healths(t, ns, "f-ferry"))
 
 	// Without a customization the next tier answers: the kind is no workload, and each member gets it as it is.
 	fleet.Hub.Remove(t, "config.karmada.io/v1alpha1", "ResourceInterpreterCustomization", "", "ferries")
 	for _, member := range []string{"m1", "m2"} {
-		is[any](t, member+" gets all of it", int64(5), func() any { return inMember(t, member, "e2e.example.com/v1", "Ferry", ns, "f", "spec", "boats") })
+		is[any](t, member+" gets all of it", int64(5), func() any {
+			return inMember(t, member, "e2e.example.com/v1", "Ferry", ns, "f", "spec", "boats")
+		})
 	}
 	is(t, "and nobody judges", "m1:Healthy m2:Healthy", healths(t, ns, "f-ferry"))
 }
@@ -177,10 +185,13 @@ func TestAWebhookSaysWhatAKindMeans(t *testing.T) {
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	defined(t, "barges", "Barge", "m1", "m2")
-	fleet.Hub.Apply(t, policy(ns, "p", "e2e.example.com/v1", "Barge", "{clusterAffinity: {clusterNames: [m1, m2]}, "+divided(byStaticWeights)+"}"))
+	fleet.Hub.Apply(t, policy(ns, "p", "e2e.example.com/v1", "Barge", "{clusterAffinity: {clusterNames: [m1, m2]}, "+
+		divided(byStaticWeights)+"}"))
 	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: e2e.example.com/v1, kind: Barge, metadata: {name: b, namespace: %s}, spec: {holds: 5}}", ns))
 	for _, member := range []string{"m1", "m2"} {
-		is[any](t, member+" gets all of what nobody can divide", int64(5), func() any { return inMember(t, member, "e2e.example.com/v1", "Barge", ns, "b", "spec", "holds") })
+		is[any](t, member+" gets all of what nobody can divide", int64(5), func() any {
+			return inMember(t, member, "e2e.example.com/v1", "Barge", ns, "b", "spec", "holds")
+		})
 	}
 	fleet.Hub.Apply(t, fmt.Sprintf(`
 apiVersion: config.karmada.io/v1alpha1
@@ -196,7 +207,9 @@ webhooks:
 	// Nobody touches the template: what is said of its kind is enough.
 	is(t, "it is divided", "m1:3 m2:2", func() string { return shares(t, ns, "b-barge") })
 	for member, n := range map[string]int64{"m1": 3, "m2": 2} {
-		is[any](t, member+" gets its share", n, func() any { return inMember(t, member, "e2e.example.com/v1", "Barge", ns, "b", "spec", "holds") })
+		is[any](t, member+" gets its share", n, func() any {
+			return inMember(t, member, "e2e.example.com/v1", "Barge", ns, "b", "spec", "holds")
+		})
 	}
 	is(t, "health is what the webhook says", "m1:Unhealthy m2:Unhealthy", healths(t, ns, "b-barge"))
 
@@ -207,7 +220,8 @@ webhooks:
 	})
 	kit.Eventually(t, "the template is told", func() string {
 		for _, text := range fleet.Hub.Told(t, "Barge", ns, "b", "GetReplicasFailed") {
-			if strings.Contains(text, "interpreter webhook barges/oracle.e2e.example.com, InterpretReplica") && strings.Contains(text, "the oracle sleeps") {
+			if strings.Contains(text, "interpreter webhook barges/oracle.e2e.example.com, InterpretReplica") &&
+				strings.Contains(text, "the oracle sleeps") {
 				return ""
 			}
 		}

@@ -20,14 +20,16 @@ func oneJob(ns, spec string) string {
 // ended says what is wrong unless the template says that the Job completed.
 func ended(t *testing.T, ns string) func() string {
 	return func() string {
-		if c := fmt.Sprint(kit.Field(fleet.Hub.Find(t, "batch/v1", "Job", ns, "x"), "status", "conditions")); !strings.Contains(c, "type:Complete") {
+		if c := fmt.Sprint(kit.Field(fleet.Hub.Find(t, "batch/v1", "Job", ns, "x"), "status",
+			"conditions")); !strings.Contains(c, "type:Complete") {
 			return "its conditions are " + c
 		}
 		return ""
 	}
 }
 
-// A member deletes finished Jobs by a rule of its own, as an admission policy there may have it. They ran, and run no more.
+// A member deletes finished Jobs by a rule of its own, as an admission policy there may have it. They ran, and run no
+// more.
 func TestAJobThatItsMemberCleansUpRunsOnce(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
@@ -45,7 +47,8 @@ func TestAJobThatItsMemberCleansUpRunsOnce(t *testing.T) {
 	gone := func() string { return holds(t, "batch/v1", "Job", ns, "x") }
 	kit.Eventually(t, "m1 has cleaned it up", gone)
 
-	fleet.Hub.Change(t, "batch/v1", "Job", ns, "x", func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"changed": "yes"}) })
+	fleet.Hub.Change(t, "batch/v1", "Job", ns, "x",
+		func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"changed": "yes"}) })
 	kit.Stays(t, "it does not run again", 3*time.Second, func() string {
 		if wrong := gone(); wrong != "" {
 			return wrong
@@ -69,7 +72,9 @@ func TestAJobThatItsMemberCleansUpRunsOnce(t *testing.T) {
 		}
 		return ended(t, ns)()
 	})
-	kit.Eventually(t, "and stays, as nobody said that it should go", func() string { return holds(t, "batch/v1", "Job", ns, "x", "m1") })
+	kit.Eventually(t, "and stays, as nobody said that it should go", func() string {
+		return holds(t, "batch/v1", "Job", ns, "x", "m1")
+	})
 }
 
 const argoWorkflow = "argoproj.io/v1alpha1"
@@ -136,10 +141,13 @@ func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
 		}
 		return ""
 	})
-	kit.Eventually(t, "unless its owner asks for all", func() string { return holds(t, argoWorkflow, "Workflow", ns, "everywhere", "m1", "m2", "m3") })
+	kit.Eventually(t, "unless its owner asks for all", func() string {
+		return holds(t, argoWorkflow, "Workflow", ns, "everywhere", "m1", "m2", "m3")
+	})
 	m := inOne(t, ns, "w")
 	kit.Eventually(t, "its owner is told", func() string {
-		if told := fleet.Hub.Told(t, "Workflow", ns, "w", "ApplyPolicySucceed"); !strings.Contains(strings.Join(told, "\n"), "argosy.io/run-per-cluster") {
+		if told := fleet.Hub.Told(t, "Workflow", ns, "w", "ApplyPolicySucceed"); !strings.Contains(strings.Join(told, "\n"),
+			"argosy.io/run-per-cluster") {
 			return fmt.Sprintf("told was %q", told)
 		}
 		return ""
@@ -162,7 +170,8 @@ func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
 				return
 			}
 			now := time.Now().UTC().Format(time.RFC3339)
-			u.Object["status"] = map[string]any{"phase": phase, "progress": "1/1", "startedAt": now, "finishedAt": now, "nodes": map[string]any{"w": map[string]any{"phase": phase}}}
+			u.Object["status"] = map[string]any{"phase": phase, "progress": "1/1", "startedAt": now, "finishedAt": now,
+				"nodes": map[string]any{"w": map[string]any{"phase": phase}}}
 			u.SetLabels(over(u.GetLabels(), "workflows.argoproj.io/phase", phase))
 		})
 	}
@@ -171,8 +180,10 @@ func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
 		unstructured.RemoveNestedField(u.Object, "spec", "ttlStrategy")
 	})
 	kit.Eventually(t, "the member has heard of that", func() string {
-		// A status makes a generation of its own, the kind having no status subresource: the template may be ahead, and the member with it.
-		got := inMember(t, m, argoWorkflow, "Workflow", ns, "w", "metadata", "annotations", workv1alpha2.TemplateGenerationAnnotation)
+		// A status makes a generation of its own, the kind having no status subresource: the template may be ahead, and the
+		// member with it.
+		got := inMember(t, m, argoWorkflow, "Workflow", ns, "w", "metadata", "annotations",
+			workv1alpha2.TemplateGenerationAnnotation)
 		if seen, err := strconv.ParseInt(fmt.Sprint(got), 10, 64); err != nil || seen < lasting.GetGeneration() {
 			return fmt.Sprintf("it has generation %v of %d", got, lasting.GetGeneration())
 		}
@@ -192,7 +203,8 @@ func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
 	// The member forgets it; it does not run again, here or elsewhere. At the end of its time the template goes as well.
 	fleet.Members[m].Remove(t, argoWorkflow, "Workflow", ns, "w")
 	kit.Stays(t, "it does not run again", 3*time.Second, func() string {
-		if in := inOne(t, ns, "w"); in != "" && fleet.Members[in].Find(t, argoWorkflow, "Workflow", ns, "w").GetDeletionTimestamp() == nil {
+		if in := inOne(t, ns, "w"); in != "" &&
+			fleet.Members[in].Find(t, argoWorkflow, "Workflow", ns, "w").GetDeletionTimestamp() == nil {
 			return in + " holds it"
 		}
 		return ""

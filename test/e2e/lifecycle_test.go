@@ -23,7 +23,8 @@ func notApplied(t *testing.T, member, kind, namespace, name, text string) string
 		return "there is no Work in " + member
 	}
 	c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkApplied)
-	if c == nil || c.Status != "False" || c.Reason != workv1alpha1.ReasonAppliedFailed || !strings.Contains(c.Message, text) {
+	if c == nil || c.Status != "False" || c.Reason != workv1alpha1.ReasonAppliedFailed ||
+		!strings.Contains(c.Message, text) {
 		return fmt.Sprintf("the Work's condition is %+v", c)
 	}
 	b := binding(t, namespace, names.Binding(kind, name))
@@ -55,7 +56,8 @@ func theirs(t *testing.T, member, ns, name string) {
 		}
 		return ""
 	})
-	fleet.Members[member].Apply(t, fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {theirs: kept}", name, ns))
+	fleet.Members[member].Apply(t, fmt.Sprintf(
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {theirs: kept}", name, ns))
 }
 
 func TestAnObjectThatIsNotOursIsLeftAloneUnlessWeAreToldToOverwrite(t *testing.T) {
@@ -74,7 +76,8 @@ func TestAnObjectThatIsNotOursIsLeftAloneUnlessWeAreToldToOverwrite(t *testing.T
 		}
 		return ""
 	})
-	if got := work(t, "m1", "ConfigMap", ns, "c").Status.Conditions; !strings.HasPrefix(meta.FindStatusCondition(got, workv1alpha1.WorkApplied).Message, "Failed to apply all manifests (0/1): resource(kind=") {
+	if got := work(t, "m1", "ConfigMap", ns, "c").Status.Conditions; !strings.HasPrefix(meta.FindStatusCondition(got,
+		workv1alpha1.WorkApplied).Message, "Failed to apply all manifests (0/1): resource(kind=") {
 		t.Errorf("conditions are %+v", got)
 	}
 	if now := fleet.Members["m1"].Find(t, "v1", "ConfigMap", ns, "c").GetResourceVersion(); now != was {
@@ -84,7 +87,8 @@ func TestAnObjectThatIsNotOursIsLeftAloneUnlessWeAreToldToOverwrite(t *testing.T
 	changeSpec(t, "PropagationPolicy", ns, "p", "Overwrite", "conflictResolution")
 	kit.Eventually(t, "told to, we take it over", func() string { return applied(t, ns, "c-configmap", "m1", "m2") })
 	u := fleet.Members["m1"].Find(t, "v1", "ConfigMap", ns, "c")
-	if kit.Field(u, "data", "key") != "1" || kit.Field(u, "data", "theirs") != "kept" || u.GetLabels()[workv1alpha2.ManagedLabel] != "true" {
+	if kit.Field(u, "data", "key") != "1" || kit.Field(u, "data", "theirs") != "kept" ||
+		u.GetLabels()[workv1alpha2.ManagedLabel] != "true" {
 		t.Errorf("it is %v", u.Object)
 	}
 }
@@ -93,7 +97,9 @@ func TestPreservedResourcesOutliveTheirTemplate(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, propagation(ns, "p", "{preserveResourcesOnDeletion: true, resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: "+to("m1", "m2")+"}"))
+	fleet.Hub.Apply(t, propagation(ns, "p",
+		"{preserveResourcesOnDeletion: true, resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: "+
+			to("m1", "m2")+"}"))
 	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
 	kit.Eventually(t, "it is sent", func() string { return applied(t, ns, "c-configmap", "m1", "m2") })
 	changeSpec(t, "PropagationPolicy", ns, "p", []any{"m1"}, "placement", "clusterAffinity", "clusterNames")
@@ -124,7 +130,8 @@ func TestPreservedResourcesOutliveTheirTemplate(t *testing.T) {
 			return ""
 		})
 		gitops := kit.Object(t, configMap(ns, "c", "2"))
-		if err := fleet.Members[m].Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(gitops), client.FieldOwner("flux")); err != nil {
+		if err := fleet.Members[m].Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(gitops),
+			client.FieldOwner("flux")); err != nil {
 			t.Errorf("in %s, others cannot apply without force: %v", m, err)
 		}
 	}
@@ -141,14 +148,16 @@ func TestATemplateMadeAnewAtOnceIsSentAnew(t *testing.T) {
 		for _, m := range []string{"m1", "m2"} {
 			kit.Eventually(t, m+" has the one made last", func() string {
 				in := fleet.Members[m].Find(t, "v1", "ConfigMap", ns, "c")
-				if in == nil || kit.Field(in, "data", "key") != value || in.GetAnnotations()[workv1alpha2.TemplateUIDAnnotation] != string(u.GetUID()) {
+				if in == nil || kit.Field(in, "data", "key") != value ||
+					in.GetAnnotations()[workv1alpha2.TemplateUIDAnnotation] != string(u.GetUID()) {
 					return fmt.Sprintf("it has %v", in)
 				}
 				return ""
 			})
 		}
 		kit.Eventually(t, "the binding is its own", func() string {
-			if b := binding(t, ns, "c-configmap"); b == nil || b.Spec.Resource.UID != u.GetUID() || b.OwnerReferences[0].UID != u.GetUID() {
+			if b := binding(t, ns, "c-configmap"); b == nil || b.Spec.Resource.UID != u.GetUID() ||
+				b.OwnerReferences[0].UID != u.GetUID() {
 				return "it is another's"
 			}
 			return applied(t, ns, "c-configmap", "m1", "m2")
@@ -164,7 +173,8 @@ func TestNothingIsForgottenBeforeItIsGoneBelow(t *testing.T) {
 	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2")))
 	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
 	kit.Eventually(t, "it is sent", func() string { return applied(t, ns, "c-configmap", "m1", "m2") })
-	fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "c", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/hold"}) })
+	fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "c",
+		func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/hold"}) })
 	fleet.Hub.Remove(t, "v1", "ConfigMap", ns, "c")
 	kit.Eventually(t, "m2 lets go", func() string { return holds(t, "v1", "ConfigMap", ns, "c", "m1") })
 	is(t, "its Work goes", true, func() bool { return work(t, "m2", "ConfigMap", ns, "c") == nil })
@@ -175,7 +185,9 @@ func TestNothingIsForgottenBeforeItIsGoneBelow(t *testing.T) {
 		return ""
 	})
 	fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "c", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-	is(t, "then all goes", true, func() bool { return work(t, "m1", "ConfigMap", ns, "c") == nil && binding(t, ns, "c-configmap") == nil })
+	is(t, "then all goes", true, func() bool {
+		return work(t, "m1", "ConfigMap", ns, "c") == nil && binding(t, ns, "c-configmap") == nil
+	})
 }
 
 func TestNamesWithColonsGoTheWholeWay(t *testing.T) {
@@ -184,10 +196,12 @@ func TestNamesWithColonsGoTheWholeWay(t *testing.T) {
 	ns := fleet.Namespace(t)
 	const group = "rbac.authorization.k8s.io/v1"
 	name := "Team:" + ns + ":Reader"
-	fleet.Hub.Apply(t, propagation("", ns, "{resourceSelectors: [{apiVersion: "+group+", kind: ClusterRole, name: '"+name+"'}], placement: "+to("m1")+"}"))
+	fleet.Hub.Apply(t, propagation("", ns, "{resourceSelectors: [{apiVersion: "+group+", kind: ClusterRole, name: '"+name+
+		"'}], placement: "+to("m1")+"}"))
 	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: %s, kind: ClusterRole, metadata: {name: '%s'}, rules: []}", group, name))
 	kit.Eventually(t, "it is in m1", func() string { return holds(t, group, "ClusterRole", "", name, "m1") })
-	if fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ClusterResourceBinding", "", "team."+ns+".reader-clusterrole") == nil {
+	if fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ClusterResourceBinding", "", "team."+ns+
+		".reader-clusterrole") == nil {
 		t.Error("its binding is not named as tools expect")
 	}
 	fleet.Hub.Remove(t, group, "ClusterRole", "", name)

@@ -8,7 +8,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// fleet is what all tests share: a hub, and members m1, m2 and m3. A test keeps to a namespace of its own, and leaves members as they were.
+// fleet is what all tests share: a hub, and members m1, m2 and m3. A test keeps to a namespace of its own, and leaves
+// members as they were.
 var fleet *kit.Fleet
 
 // parallel is how many tests run side by side: some wait, and some keep two cores busy.

@@ -19,10 +19,12 @@ import (
 
 const ocmAPI = "work.open-cluster-management.io/v1"
 
-// clusterNamespace is the hub's namespace of a member's ManifestWorks. It stays for all tests, and is sent to no member.
+// clusterNamespace is the hub's namespace of a member's ManifestWorks. It stays for all tests, and is sent to no
+// member.
 func clusterNamespace(t *testing.T, member string) {
 	t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member, Labels: map[string]string{"namespace.karmada.io/skip-auto-propagation": "true"}}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member,
+		Labels: map[string]string{"namespace.karmada.io/skip-auto-propagation": "true"}}}
 	if err := fleet.Hub.Create(t.Context(), ns); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
@@ -48,7 +50,8 @@ func worked(t *testing.T, name string, want ...string) *ocmv1.ManifestWork {
 		}
 		for _, w := range want {
 			kind, status, _ := strings.Cut(w, "=")
-			if c := meta.FindStatusCondition(mw.Status.Conditions, kind); c == nil || string(c.Status) != status || c.ObservedGeneration != mw.Generation {
+			if c := meta.FindStatusCondition(mw.Status.Conditions, kind); c == nil || string(c.Status) != status ||
+				c.ObservedGeneration != mw.Generation {
 				return fmt.Sprintf("%+v", mw.Status)
 			}
 		}
@@ -57,7 +60,8 @@ func worked(t *testing.T, name string, want ...string) *ocmv1.ManifestWork {
 	return mw
 }
 
-// What users of Open Cluster Management have goes to the cluster that its namespace names, and what they watch comes back.
+// What users of Open Cluster Management have goes to the cluster that its namespace names, and what they watch comes
+// back.
 func TestAManifestWorkRunsACloneSetInItsCluster(t *testing.T) {
 	t.Parallel()
 	clusterNamespace(t, "m1")
@@ -69,7 +73,9 @@ func TestAManifestWorkRunsACloneSetInItsCluster(t *testing.T) {
 	fleet.Hub.Apply(t, manifestWork(t, name, spec, cloneSet(ns, "web", 2, "example.com/web:1", ""), namespaceYAML(ns, "")))
 
 	mw := worked(t, name, "Applied=True", "Available=True", "Progressing=False")
-	kit.Eventually(t, "m1 alone holds it", func() string { return holds(t, "apps.kruise.io/v1alpha1", "CloneSet", ns, "web", "m1") })
+	kit.Eventually(t, "m1 alone holds it", func() string {
+		return holds(t, "apps.kruise.io/v1alpha1", "CloneSet", ns, "web", "m1")
+	})
 	feedback := func(mw *ocmv1.ManifestWork) string {
 		var all []string
 		for _, v := range mw.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values {
@@ -84,12 +90,14 @@ func TestAManifestWorkRunsACloneSetInItsCluster(t *testing.T) {
 		}
 		return ""
 	})
-	if m := mw.Status.ResourceStatus.Manifests[0].ResourceMeta; m.Resource != "clonesets" || m.Ordinal != 0 || m.Kind != "CloneSet" {
+	if m := mw.Status.ResourceStatus.Manifests[0].ResourceMeta; m.Resource != "clonesets" || m.Ordinal != 0 ||
+		m.Kind != "CloneSet" {
 		t.Errorf("the first manifest is %+v", m)
 	}
 
 	// The Work shows whose it is, and who looks in the member sees it, too.
-	if got := fleet.Members["m1"].Find(t, "apps.kruise.io/v1alpha1", "CloneSet", ns, "web").GetAnnotations()["argosy.io/manifest-work"]; got != name {
+	if got := fleet.Members["m1"].Find(t, "apps.kruise.io/v1alpha1", "CloneSet", ns,
+		"web").GetAnnotations()["argosy.io/manifest-work"]; got != name {
 		t.Errorf("the member's object is of %q", got)
 	}
 
@@ -111,20 +119,26 @@ func TestAManifestWorkRunsACloneSetInItsCluster(t *testing.T) {
 		}
 		return ""
 	})
-	if u := fleet.Members["m1"].Find(t, "apps.kruise.io/v1alpha1", "CloneSet", ns, "web"); u != nil && u.GetDeletionTimestamp() == nil {
+	if u := fleet.Members["m1"].Find(t, "apps.kruise.io/v1alpha1", "CloneSet", ns, "web"); u != nil &&
+		u.GetDeletionTimestamp() == nil {
 		t.Error("the ManifestWork is gone, and its CloneSet is not")
 	}
 }
 
-// Whoever applies a field in the member keeps it from a ManifestWork that yields, and what is to be ignored stays as it is there.
+// Whoever applies a field in the member keeps it from a ManifestWork that yields, and what is to be ignored stays as it
+// is there.
 func TestServerSideApplyOfAManifestWorkYields(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	clusterNamespace(t, "m1")
 	ns := fleet.Namespace(t)
-	kit.Eventually(t, "the namespace is in m1", func() string { return holds(t, "v1", "Namespace", "", ns, "m1", "m2", "m3") })
-	theirs := kit.Object(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: %s}, data: {key: theirs}}", ns))
-	if err := fleet.Members["m1"].Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(theirs), client.FieldOwner("somebody")); err != nil {
+	kit.Eventually(t, "the namespace is in m1", func() string {
+		return holds(t, "v1", "Namespace", "", ns, "m1", "m2", "m3")
+	})
+	theirs := kit.Object(t, fmt.Sprintf(
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: %s}, data: {key: theirs}}", ns))
+	if err := fleet.Members["m1"].Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(theirs),
+		client.FieldOwner("somebody")); err != nil {
 		t.Fatal(err)
 	}
 	name := "yields-" + ns
@@ -137,13 +151,15 @@ func TestServerSideApplyOfAManifestWorkYields(t *testing.T) {
 	objects := []string{configMap(ns, "theirs", "ours"), configMap(ns, "free", "ours")}
 	fleet.Hub.Apply(t, manifestWork(t, name, config("{type: ServerSideApply}"), objects...))
 	mw := worked(t, name, "Applied=False", "Available=True")
-	if c := meta.FindStatusCondition(mw.Status.ResourceStatus.Manifests[0].Conditions, "Applied"); !strings.Contains(c.Message, `conflict with "somebody"`) {
+	if c := meta.FindStatusCondition(mw.Status.ResourceStatus.Manifests[0].Conditions,
+		"Applied"); !strings.Contains(c.Message, `conflict with "somebody"`) {
 		t.Errorf("told is %q", c.Message)
 	}
 	if got := value("theirs") + " " + value("free"); got != "theirs ours" {
 		t.Errorf("the values are %s", got)
 	}
-	fleet.Hub.Apply(t, manifestWork(t, name, config("{type: ServerSideApply, serverSideApply: {force: true, ignoreFields: [{condition: OnSpokeChange, jsonPaths: [.data.key]}]}}"), objects...))
+	fleet.Hub.Apply(t, manifestWork(t, name,
+		config("{type: ServerSideApply, serverSideApply: {force: true, ignoreFields: [{condition: OnSpokeChange, jsonPaths: [.data.key]}]}}"), objects...))
 	worked(t, name, "Applied=True")
 	fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "free", func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(u.Object, "changed there", "data", "key")
@@ -154,7 +170,8 @@ func TestServerSideApplyOfAManifestWorkYields(t *testing.T) {
 		}
 		return ""
 	})
-	fleet.Hub.Apply(t, manifestWork(t, name, config("{type: ServerSideApply, serverSideApply: {force: true}}"), objects...))
+	fleet.Hub.Apply(t, manifestWork(t, name, config("{type: ServerSideApply, serverSideApply: {force: true}}"),
+		objects...))
 	kit.Eventually(t, "it is as the manifest has it", func() string {
 		if got := value("theirs") + " " + value("free"); got != "ours ours" {
 			return got
@@ -170,11 +187,14 @@ func TestAManifestWorkSaysWhatItIsNot(t *testing.T) {
 	c, heard := listening(t, "")
 	ns := fleet.Namespace(t)
 	create := func(text string) error { return c.Create(t.Context(), kit.Object(t, text), client.DryRunAll) }
-	refusedWith(t, create(manifestWork(t, "it", ", executor: {subject: {type: ServiceAccount, serviceAccount: {name: a, namespace: b}}}", configMap(ns, "a", "1"))),
+	refusedWith(t, create(manifestWork(t, "it",
+		", executor: {subject: {type: ServiceAccount, serviceAccount: {name: a, namespace: b}}}", configMap(ns, "a", "1"))),
 		"spec.executor: Forbidden: executors are not supported", "an executor")
-	refusedWith(t, create(manifestWork(t, "it", "", configMap(ns, "a", "1"), configMap(ns, "a", "2"))), "spec.workload.manifests[1]: Duplicate value", "an object twice")
+	refusedWith(t, create(manifestWork(t, "it", "", configMap(ns, "a", "1"), configMap(ns, "a", "2"))),
+		"spec.workload.manifests[1]: Duplicate value", "an object twice")
 	heard.take()
-	if err := create(strings.Replace(manifestWork(t, "it", "", configMap(ns, "a", "1")), "namespace: m1", "namespace: "+ns, 1)); err != nil {
+	if err := create(strings.Replace(manifestWork(t, "it", "", configMap(ns, "a", "1")), "namespace: m1", "namespace: "+ns,
+		1)); err != nil {
 		t.Fatal(err)
 	}
 	if got := heard.take(); !strings.Contains(got, fmt.Sprintf("there is no cluster %q", ns)) {

@@ -26,7 +26,8 @@ func through(t *testing.T, member, user string) kubernetes.Interface {
 	config := rest.CopyConfig(fleet.Hub.Config)
 	config.Host += proxy.Path(member)
 	if user != "" {
-		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"seers-" + strings.TrimPrefix(user, "alice-")}}
+		config.Impersonate = rest.ImpersonationConfig{UserName: user,
+			Groups: []string{"seers-" + strings.TrimPrefix(user, "alice-")}}
 	}
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -71,13 +72,15 @@ subjects: [{kind: User, name: %[2]s, apiGroup: rbac.authorization.k8s.io}, {kind
 roleRef: {kind: ClusterRole, name: see-%[1]s, apiGroup: rbac.authorization.k8s.io}`, ns, alice))
 	kit.Eventually(t, "the member refuses her, by her name", func() string {
 		err := list("m1", alice)
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), fmt.Sprintf(`User %q cannot list resource "configmaps"`, alice)) {
+		if !apierrors.IsForbidden(err) ||
+			!strings.Contains(err.Error(), fmt.Sprintf(`User %q cannot list resource "configmaps"`, alice)) {
 			return fmt.Sprint(err)
 		}
 		return ""
 	})
 	forbidden(t, list("m2", alice), "clusters/proxy")
-	_, err := through(t, "m1", alice).CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{})
+	_, err := through(t, "m1", alice).CoreV1().ConfigMaps("default").Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{})
 	forbidden(t, err, `cannot create resource "clusters/proxy"`)
 
 	// And the member lets her group read.
@@ -101,7 +104,8 @@ func TestGetAndDescribeShowWhatMembersHave(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, propagation(ns, "p", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], placement: {clusterAffinity: {clusterNames: [m1, m2]}}}`))
+	fleet.Hub.Apply(t, propagation(ns, "p",
+		`{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], placement: {clusterAffinity: {clusterNames: [m1, m2]}}}`))
 	fleet.Hub.Apply(t, deployment(ns, "web", 2, "example.com/web:1"))
 	// Another story may have a cluster that does not respond, which is an error of commands that ask all clusters.
 	prints := func(args ...string) string {
@@ -156,7 +160,8 @@ func TestLogsAndCommandsGoThroughTheHub(t *testing.T) {
 		}}).Serve)
 	m.Put(&corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-1", Labels: map[string]string{"app": "seen"}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}, Status: corev1.PodStatus{Phase: corev1.PodRunning}})
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning}})
 	c, secret := m.Cluster("kubelet"), m.Secret("kubelet")
 	c.UID = ""
 	c.Spec.ImpersonatorSecretRef = c.Spec.SecretRef
@@ -182,11 +187,13 @@ func TestLogsAndCommandsGoThroughTheHub(t *testing.T) {
 	}
 	for protocol, websockets := range map[string]string{"websocket": "true", "SPDY": "false"} {
 		for command, code := range map[string]int{"date": 0, "false": 7} {
-			cmd := exec.CommandContext(t.Context(), fleet.Lab.Hub.Binary, "--kubeconfig="+fleet.Lab.Hub.Kubeconfig(), "exec", "web-1", "-n", "default", "--cluster=kubelet", "-i", "--", command)
+			cmd := exec.CommandContext(t.Context(), fleet.Lab.Hub.Binary, "--kubeconfig="+fleet.Lab.Hub.Kubeconfig(), "exec",
+				"web-1", "-n", "default", "--cluster=kubelet", "-i", "--", command)
 			cmd.Env = append(os.Environ(), "KUBECTL_REMOTE_COMMAND_WEBSOCKETS="+websockets)
 			cmd.Stdin = strings.NewReader("typed")
 			out, err := cmd.CombinedOutput()
-			if cmd.ProcessState.ExitCode() != code || !strings.HasPrefix(string(out), fmt.Sprintf("%q typed", []string{command})) {
+			if cmd.ProcessState.ExitCode() != code ||
+				!strings.HasPrefix(string(out), fmt.Sprintf("%q typed", []string{command})) {
 				t.Errorf("%s over %s: %v, printed %q", command, protocol, err, out)
 			}
 		}
@@ -194,11 +201,13 @@ func TestLogsAndCommandsGoThroughTheHub(t *testing.T) {
 
 	// A member that is silent is named, by the hub and by the CLI.
 	m.Down(true)
-	for _, args := range [][]string{{"logs", "web-1", "-n", "default", "-C", "kubelet"}, {"get", "pods", "-C", "kubelet"}} {
+	for _, args := range [][]string{{"logs", "web-1", "-n", "default", "-C", "kubelet"},
+		{"get", "pods", "-C", "kubelet"}} {
 		refused(t, []string{`cluster "kubelet" is not reachable at 127.0.0.1`, "argosy why cluster kubelet"}, args...)
 	}
 	out, err := fleet.Argosy(t.Context(), "status")
-	if err == nil || !strings.Contains(out, "cluster kubelet: ") || !strings.Contains(out, "next: argosy why cluster kubelet") {
+	if err == nil || !strings.Contains(out, "cluster kubelet: ") ||
+		!strings.Contains(out, "next: argosy why cluster kubelet") {
 		t.Errorf("the status is %v:\n%s", err, out)
 	}
 	m.Down(false)

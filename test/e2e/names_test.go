@@ -37,7 +37,8 @@ func TestTemplatesWithNamesThatFoldOrAreLongPropagate(t *testing.T) {
 	fleet.Hub.Remove(t, "rbac.authorization.k8s.io/v1", "Role", ns, "team:reader")
 	fleet.Hub.Remove(t, "v1", "ConfigMap", ns, long)
 	kit.Eventually(t, "what was deleted goes, and nothing else", func() string {
-		if m1.Find(t, "rbac.authorization.k8s.io/v1", "Role", ns, "team:reader") != nil || m1.Find(t, "v1", "ConfigMap", ns, long) != nil {
+		if m1.Find(t, "rbac.authorization.k8s.io/v1", "Role", ns, "team:reader") != nil ||
+			m1.Find(t, "v1", "ConfigMap", ns, long) != nil {
 			return "it is there"
 		}
 		for _, role := range []string{"Team:Reader", "team.reader", "team-reader"} {

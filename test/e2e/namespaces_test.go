@@ -19,14 +19,23 @@ func TestANamespaceIsInEveryMemberAndGoesWithTheHubs(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t) + "-all"
 	fleet.Hub.Apply(t, namespaceYAML(ns, "team: a"))
-	kit.Eventually(t, "it is in every member", func() string { return holds(t, "v1", "Namespace", "", ns, "m1", "m2", "m3") })
-	is[any](t, "with its labels", "a", func() any { return inMember(t, "m1", "v1", "Namespace", "", ns, "metadata", "labels", "team") })
-	fleet.Hub.Change(t, "v1", "Namespace", "", ns, func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"team": "b"}) })
-	is[any](t, "its labels follow", "b", func() any { return inMember(t, "m2", "v1", "Namespace", "", ns, "metadata", "labels", "team") })
+	kit.Eventually(t, "it is in every member", func() string {
+		return holds(t, "v1", "Namespace", "", ns, "m1", "m2", "m3")
+	})
+	is[any](t, "with its labels", "a", func() any {
+		return inMember(t, "m1", "v1", "Namespace", "", ns, "metadata", "labels", "team")
+	})
+	fleet.Hub.Change(t, "v1", "Namespace", "", ns,
+		func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"team": "b"}) })
+	is[any](t, "its labels follow", "b", func() any {
+		return inMember(t, "m2", "v1", "Namespace", "", ns, "metadata", "labels", "team")
+	})
 
 	fleet.Hub.Apply(t, override("", ns, `{resourceSelectors: [{apiVersion: v1, kind: Namespace, name: `+ns+`}], overrideRules: [
 		{targetCluster: {clusterNames: [m3]}, overriders: {labelsOverrider: [{operator: add, value: {only: m3}}]}}]}`))
-	is[any](t, "a cluster override applies to it", "m3", func() any { return inMember(t, "m3", "v1", "Namespace", "", ns, "metadata", "labels", "only") })
+	is[any](t, "a cluster override applies to it", "m3", func() any {
+		return inMember(t, "m3", "v1", "Namespace", "", ns, "metadata", "labels", "only")
+	})
 	if got := inMember(t, "m1", "v1", "Namespace", "", ns, "metadata", "labels", "only"); got != nil {
 		t.Errorf("m1 has the label of m3: %v", got)
 	}
@@ -50,11 +59,13 @@ func TestANamespaceDeletedOnTheHubTakesAllOfItsTemplatesAlong(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t) + "-full"
 	fleet.Hub.Apply(t, namespaceYAML(ns, ""))
-	fleet.Hub.Apply(t, withDependencies(ns, "web", "web", to("m1", "m2"))+"\n---\n"+policy(ns, "p", "v1", "Secret", to("m3")))
+	fleet.Hub.Apply(t, withDependencies(ns, "web", "web", to("m1", "m2"))+"\n---\n"+
+		policy(ns, "p", "v1", "Secret", to("m3")))
 	fleet.Hub.Apply(t, configMap(ns, "config", "1")+"\n---\n"+needing(ns, "web", "config", "", "", ""))
 	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: %s}}", ns))
 	kit.Eventually(t, "all is sent", func() string {
-		return applied(t, ns, "web-deployment", "m1", "m2") + applied(t, ns, "config-configmap", "m1", "m2") + applied(t, ns, "s-secret", "m3")
+		return applied(t, ns, "web-deployment", "m1", "m2") + applied(t, ns, "config-configmap", "m1", "m2") +
+			applied(t, ns, "s-secret", "m3")
 	})
 	fleet.Hub.Remove(t, "v1", "Namespace", "", ns)
 	is(t, "the namespace goes", true, func() bool { return fleet.Hub.Find(t, "v1", "Namespace", "", ns) == nil })
@@ -77,7 +88,8 @@ func TestANamespaceDeletedInAMemberComesBackWithAllOfOurs(t *testing.T) {
 	// Somebody's object with a finalizer keeps the namespace for a while in its end.
 	theirs(t, "m1", ns, "theirs")
 	hold := func(finalizers ...string) {
-		fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "theirs", func(u *unstructured.Unstructured) { u.SetFinalizers(finalizers) })
+		fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "theirs",
+			func(u *unstructured.Unstructured) { u.SetFinalizers(finalizers) })
 	}
 	hold("example.com/hold")
 	fleet.Members["m1"].Remove(t, "v1", "Namespace", "", ns)
@@ -91,7 +103,9 @@ func TestANamespaceDeletedInAMemberComesBackWithAllOfOurs(t *testing.T) {
 	kit.Eventually(t, "meanwhile it says why nothing can be applied", func() string {
 		return notApplied(t, "m1", "ConfigMap", ns, "c", "being terminated")
 	})
-	is[any](t, "the other member goes on", "2", func() any { return inMember(t, "m2", "v1", "ConfigMap", ns, "c", "data", "key") })
+	is[any](t, "the other member goes on", "2", func() any {
+		return inMember(t, "m2", "v1", "ConfigMap", ns, "c", "data", "key")
+	})
 	hold()
 	kit.Eventually(t, "then the namespace comes back", func() string {
 		if u := fleet.Members["m1"].Find(t, "v1", "Namespace", "", ns); u == nil || u.GetUID() == was {

@@ -77,10 +77,11 @@ func TestEveryOverriderChangesTheManifestOfItsClusterAlone(t *testing.T) {
 		u := fleet.Members[want.member].Find(t, "apps/v1", "Deployment", ns, "web")
 		field := func(name string) any { return container(t, want.member, "apps/v1", "Deployment", ns, "web", name) }
 		for what, pair := range map[string][2]string{
-			"image":           {fmt.Sprint(field("image")), want.image},
-			"command":         {fmt.Sprint(field("command")), want.command},
-			"args":            {fmt.Sprint(field("args")), want.args},
-			"labels":          {fmt.Sprint(kit.Field(u, "metadata", "labels", "where"), " ", kit.Field(u, "metadata", "labels", "app")), want.labels},
+			"image":   {fmt.Sprint(field("image")), want.image},
+			"command": {fmt.Sprint(field("command")), want.command},
+			"args":    {fmt.Sprint(field("args")), want.args},
+			"labels": {fmt.Sprint(kit.Field(u, "metadata", "labels", "where"), " ",
+				kit.Field(u, "metadata", "labels", "app")), want.labels},
 			"annotation":      {fmt.Sprint(kit.Field(u, "metadata", "annotations", "note")), want.note},
 			"minReadySeconds": {fmt.Sprint(kit.Field(u, "spec", "minReadySeconds")), want.ready},
 		} {
@@ -89,7 +90,8 @@ func TestEveryOverriderChangesTheManifestOfItsClusterAlone(t *testing.T) {
 			}
 		}
 	}
-	if got := work(t, "m1", "Deployment", ns, "web").Annotations[policyv1alpha1.AppliedOverridesAnnotation]; !strings.Contains(got, `"policyName":"o"`) {
+	if got := work(t, "m1", "Deployment", ns,
+		"web").Annotations[policyv1alpha1.AppliedOverridesAnnotation]; !strings.Contains(got, `"policyName":"o"`) {
 		t.Errorf("the Work records the overrides %q", got)
 	}
 	template := fleet.Hub.Find(t, "apps/v1", "Deployment", ns, "web")

@@ -48,17 +48,20 @@ func crash(t *testing.T, member, ns, app string) {
 	})
 }
 
-// Three workloads do not run in a cluster each for another reason: the reasons of their pods are told where an operator looks.
+// Three workloads do not run in a cluster each for another reason: the reasons of their pods are told where an operator
+// looks.
 func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, propagation(ns, "p", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: batch/v1, kind: CronJob}, {apiVersion: v1, kind: ConfigMap}], placement: "+to("m1", "m2")+"}"))
+	fleet.Hub.Apply(t, propagation(ns, "p",
+		"{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: batch/v1, kind: CronJob}, {apiVersion: v1, kind: ConfigMap}], placement: "+to("m1", "m2")+"}"))
 	fleet.Hub.Apply(t, override(ns, "o", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], overrideRules: [
 		{targetCluster: {clusterNames: [m2]}, overriders: {imageOverrider: [{component: Tag, operator: replace, value: "bad"}]}}]}`))
 	fleet.Hub.Apply(t, deployment(ns, "web", 2, "example.com/web:1"))
 	fleet.Hub.Apply(t, configMap(ns, "web", "1"))
-	fleet.Hub.Apply(t, strings.Replace(deployment(ns, "big", 3, "example.com/web:1"), "      containers:", "      nodeSelector: {no: such}\n      containers:", 1))
+	fleet.Hub.Apply(t, strings.Replace(deployment(ns, "big", 3, "example.com/web:1"), "      containers:",
+		"      nodeSelector: {no: such}\n      containers:", 1))
 	fleet.Hub.Apply(t, deployment(ns, "leak", 1, "example.com/web:1"))
 	// A member has one of its own.
 	kit.Eventually(t, "the namespace is in m1", func() string {
@@ -77,9 +80,12 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 		name string
 		want []string
 	}{
-		{"web", []string{"✗ m2: " + pulling, "→ check the name and tag of the image, whether cluster m2 can reach its registry", "healthy in 1 of 2 clusters"}},
-		{"big", []string{"✗ m1: " + waiting, "✗ m2: " + waiting, "didn't match Pod's node affinity/selector", "→ add nodes to cluster m1"}},
-		{"leak", []string{"✗ m1: " + crashing, "→ raise the memory limit of container c, or find out what uses the memory: argosy logs leak-"}},
+		{"web", []string{"✗ m2: " + pulling,
+			"→ check the name and tag of the image, whether cluster m2 can reach its registry", "healthy in 1 of 2 clusters"}},
+		{"big", []string{"✗ m1: " + waiting, "✗ m2: " + waiting, "didn't match Pod's node affinity/selector",
+			"→ add nodes to cluster m1"}},
+		{"leak", []string{"✗ m1: " + crashing,
+			"→ raise the memory limit of container c, or find out what uses the memory: argosy logs leak-"}},
 	} {
 		kit.Eventually(t, "why says what keeps "+tt.name, func() string {
 			out, complaint := explain(t, "deployment", tt.name, "-n", ns)
@@ -91,7 +97,8 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 			return ""
 		})
 	}
-	if out, complaint := explain(t, "deployment", "web", "-n", ns, "--cluster", "m2"); !strings.Contains(out, "  pods: "+pulling+", such as pod web-") {
+	if out, complaint := explain(t, "deployment", "web", "-n", ns, "--cluster", "m2"); !strings.Contains(out, "  pods: "+
+		pulling+", such as pod web-") {
 		t.Errorf("of m2 alone it says\n%s%s", out, complaint)
 	}
 	if out, _ := explain(t, "configmap", "web", "-n", ns); strings.Contains(out, "pods:") {
@@ -147,7 +154,8 @@ func TestWhoMayNotLookIntoANamespaceIsNotToldOfItsPods(t *testing.T) {
 	given(t, fleet.Hub, page, "RoleBinding developers", "ClusterRole see-the-fleet", "ClusterRoleBinding see-the-fleet")
 	dev, nobody := newPerson(t, "dev-"+ns, ns+"-developers"), newPerson(t, "nobody-"+ns, "none-"+ns)
 	for _, in := range []string{ns, bank} {
-		fleet.Hub.Apply(t, propagation(in, "p", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+to("m1")+"}"))
+		fleet.Hub.Apply(t, propagation(in, "p", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+
+			to("m1")+"}"))
 		fleet.Hub.Apply(t, deployment(in, "web", 1, "example.com/web:bad"))
 	}
 	told := func(p person, in string) (string, error) {
@@ -155,7 +163,8 @@ func TestWhoMayNotLookIntoANamespaceIsNotToldOfItsPods(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		raw, err := c.RESTClient().Get().AbsPath("/apis/work.karmada.io/v1alpha2/namespaces/" + in + "/resourcebindings/web-deployment/pods").DoRaw(t.Context())
+		raw, err := c.RESTClient().Get().AbsPath("/apis/work.karmada.io/v1alpha2/namespaces/" + in +
+			"/resourcebindings/web-deployment/pods").DoRaw(t.Context())
 		return string(raw), err
 	}
 	kit.Eventually(t, "the developer is told of his own", func() string {
@@ -196,7 +205,8 @@ subjects: [{kind: Group, name: %[2]s-developers, apiGroup: rbac.authorization.k8
 roleRef: {kind: Role, name: less, apiGroup: rbac.authorization.k8s.io}`, bank, ns))
 	kit.Eventually(t, "why says that there is more to know", func() string {
 		out, err := dev.argosy("why", "deployment", "web", "-n", bank)
-		if err != nil || strings.Contains(out, "ImagePull") || !strings.Contains(out, "you need permission to get resourcebindings/pods in namespace "+bank) {
+		if err != nil || strings.Contains(out, "ImagePull") ||
+			!strings.Contains(out, "you need permission to get resourcebindings/pods in namespace "+bank) {
 			return fmt.Sprint(out, err)
 		}
 		return ""

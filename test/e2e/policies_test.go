@@ -45,28 +45,37 @@ func TestATemplateRunsOnWithoutItsPolicyUntilTheNextTakesOver(t *testing.T) {
 		return fleet.Hub.Find(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "first") != nil
 	})
 	is(t, "the hub has let go of the template", "", func() string {
-		return fleet.Hub.Find(t, "apps/v1", "Deployment", ns, "web").GetAnnotations()[policyv1alpha1.PropagationPolicyNameAnnotation]
+		return fleet.Hub.Find(t, "apps/v1", "Deployment", ns,
+			"web").GetAnnotations()[policyv1alpha1.PropagationPolicyNameAnnotation]
 	})
 	if wrong := holds(t, "apps/v1", "Deployment", ns, "web", "m1"); wrong != "" {
 		t.Errorf("without its policy: %s", wrong)
 	}
 
 	fleet.Hub.Apply(t, policy(ns, "second", "apps/v1", "Deployment", to("m1", "m2")))
-	kit.Eventually(t, "the next policy sends it further", func() string { return applied(t, ns, "web-deployment", "m1", "m2") })
+	kit.Eventually(t, "the next policy sends it further", func() string {
+		return applied(t, ns, "web-deployment", "m1", "m2")
+	})
 	if after := fleet.Members["m1"].Find(t, "apps/v1", "Deployment", ns, "web").GetUID(); after != before {
 		t.Error("the Deployment in m1 was made anew between the policies")
 	}
-	fleet.Hub.Change(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "second", func(u *unstructured.Unstructured) {
-		_ = unstructured.SetNestedStringSlice(u.Object, []string{"m2"}, "spec", "placement", "clusterAffinity", "clusterNames")
+	fleet.Hub.Change(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "second",
+		func(u *unstructured.Unstructured) {
+			_ = unstructured.SetNestedStringSlice(u.Object, []string{"m2"}, "spec", "placement", "clusterAffinity",
+				"clusterNames")
+		})
+	kit.Eventually(t, "a changed placement takes it out of m1", func() string {
+		return holds(t, "apps/v1", "Deployment", ns, "web", "m2")
 	})
-	kit.Eventually(t, "a changed placement takes it out of m1", func() string { return holds(t, "apps/v1", "Deployment", ns, "web", "m2") })
 }
 
 func TestClusterScopedTemplatesGoByClusterPolicies(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, propagation("", ns, "{resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: "+ns+"}], placement: "+to("m1", "m2")+"}"))
+	fleet.Hub.Apply(t, propagation("", ns,
+		"{resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: "+ns+"}], placement: "+
+			to("m1", "m2")+"}"))
 	fleet.Hub.Apply(t, `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -84,7 +93,8 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`)
 		in.GetLabels()[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel] == "" {
 		t.Errorf("the member's object has labels %v and annotations %v", in.GetLabels(), in.GetAnnotations())
 	}
-	fleet.Members["m1"].Change(t, group, "ClusterRole", "", ns, func(u *unstructured.Unstructured) { u.Object["rules"] = []any{} })
+	fleet.Members["m1"].Change(t, group, "ClusterRole", "", ns,
+		func(u *unstructured.Unstructured) { u.Object["rules"] = []any{} })
 	kit.Eventually(t, "drift the hub corrects it", func() string {
 		if rules, _ := inMember(t, "m1", group, "ClusterRole", "", ns, "rules").([]any); len(rules) != 1 {
 			return fmt.Sprintf("rules are %v", rules)

@@ -39,17 +39,21 @@ spec: {hard: {count/deployments.apps: "1", count/clonesets.apps.kruise.io: "1", 
 		return fmt.Sprintf(`{apiVersion: %s, kind: %s, metadata: {name: %s, namespace: %s}, spec: {replicas: 0, selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x}}, spec: {containers: [{name: c, image: busybox}]}}}}`,
 			apiVersion, kind, name, ns)
 	}
-	for resource, of := range map[string][2]string{"deployments.apps": {"apps/v1", "Deployment"}, "clonesets.apps.kruise.io": {"apps.kruise.io/v1alpha1", "CloneSet"}} {
+	for resource, of := range map[string][2]string{"deployments.apps": {"apps/v1", "Deployment"},
+		"clonesets.apps.kruise.io": {"apps.kruise.io/v1alpha1", "CloneSet"}} {
 		if err := fleet.Hub.Create(t.Context(), kit.Object(t, template(of[0], of[1], "first"))); err != nil {
 			t.Fatal(err)
 		}
 		err := fleet.Hub.Create(t.Context(), kit.Object(t, template(of[0], of[1], "second")))
-		want := fmt.Sprintf("exceeded quota: bound, requested: count/%s=1, used: count/%s=1, limited: count/%s=1", resource, resource, resource)
+		want := fmt.Sprintf("exceeded quota: bound, requested: count/%s=1, used: count/%s=1, limited: count/%s=1", resource,
+			resource, resource)
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("a second one of %s: %v, want it refused: %s", resource, err, want)
 		}
 	}
-	kit.Eventually(t, "the hub's own binding is not refused", func() string { return holds(t, "apps/v1", "Deployment", ns, "first", "m1") })
+	kit.Eventually(t, "the hub's own binding is not refused", func() string {
+		return holds(t, "apps/v1", "Deployment", ns, "first", "m1")
+	})
 
 	fleet.Hub.Remove(t, "apps/v1", "Deployment", ns, "first")
 	kit.Eventually(t, "room is counted again", func() string {
@@ -143,7 +147,8 @@ spec: {hard: {count/configmaps: "2", count/leases.coordination.k8s.io: "1", coun
 	named.SetName("")
 	named.SetGenerateName("x-")
 	lease := func(name string) client.Object {
-		return kit.Object(t, fmt.Sprintf(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: %s, namespace: %s}}`, name, ns))
+		return kit.Object(t, fmt.Sprintf(
+			`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: %s, namespace: %s}}`, name, ns))
 	}
 	if err := fleet.Hub.Client.Create(t.Context(), lease("first")); err != nil {
 		t.Fatal(err)
@@ -153,7 +158,8 @@ spec: {hard: {count/configmaps: "2", count/leases.coordination.k8s.io: "1", coun
 		"a generated name": func() error { return fleet.Hub.Client.Create(t.Context(), named) },
 		"a dry run":        func() error { return fleet.Hub.Client.Create(t.Context(), configMap("x"), client.DryRunAll) },
 		"an apply": func() error {
-			return fleet.Hub.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(configMap("x")), client.FieldOwner("me"), client.ForceOwnership)
+			return fleet.Hub.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(configMap("x")),
+				client.FieldOwner("me"), client.ForceOwnership)
 		},
 		"an update that makes a Lease": func() error { return fleet.Hub.Client.Update(t.Context(), lease("second")) },
 	} {

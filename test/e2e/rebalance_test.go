@@ -43,7 +43,8 @@ func TestARebalancerHasReplicasDividedAnew(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	room(t, ns)
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1]}, "+divided(byRoom)+"}"))
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1]}, "+divided(byRoom)+
+		"}"))
 	fleet.Hub.Apply(t, hungry(ns, "web", 4))
 	fleet.Hub.Apply(t, hungry(ns, "other", 2))
 	now := func() string { return shares(t, ns, "web-deployment") + ", " + shares(t, ns, "other-deployment") }
@@ -52,7 +53,8 @@ func TestARebalancerHasReplicasDividedAnew(t *testing.T) {
 	kit.Eventually(t, "the wider placement is taken in, and moves nothing", func() string {
 		for _, name := range []string{"web", "other"} {
 			b := binding(t, ns, name+"-deployment")
-			if b.Status.LastScheduledTime == nil || b.Status.SchedulerObservedGeneration != b.Generation || len(b.Spec.Placement.ClusterAffinity.ClusterNames) != 2 {
+			if b.Status.LastScheduledTime == nil || b.Status.SchedulerObservedGeneration != b.Generation ||
+				len(b.Spec.Placement.ClusterAffinity.ClusterNames) != 2 {
 				return fmt.Sprintf("%s: generation %d, status %+v", name, b.Generation, b.Status)
 			}
 		}
@@ -64,19 +66,22 @@ func TestARebalancerHasReplicasDividedAnew(t *testing.T) {
 
 	// Times have seconds: a rebalancer is of a later one than the schedules before it.
 	kit.Eventually(t, "the second is over", func() string {
-		if last := binding(t, ns, "web-deployment").Status.LastScheduledTime; time.Now().Truncate(time.Second).After(last.Time) {
+		if last := binding(t, ns, "web-deployment").Status.LastScheduledTime; time.Now().Truncate(time.Second).After(
+			last.Time) {
 			return ""
 		}
 		return "it is the same second"
 	})
 	fleet.Hub.Apply(t, rebalancer(ns, "", "web", "missing"))
-	is(t, "its status says for whom it was asked", "missing=FailedReferencedBindingNotFound web=Successful", func() string { return rebalanced(t, ns) })
+	is(t, "its status says for whom it was asked", "missing=FailedReferencedBindingNotFound web=Successful",
+		func() string { return rebalanced(t, ns) })
 	is(t, "what it names is divided anew, and nothing else", "m1:2 m2:2, m1:2", now)
 	r := &appsv1alpha1.WorkloadRebalancer{}
 	if err := fleet.Hub.Get(t.Context(), types.NamespacedName{Name: ns}, r); err != nil {
 		t.Fatal(err)
 	}
-	if at := binding(t, ns, "web-deployment").Spec.RescheduleTriggeredAt; !at.Equal(&metav1.Time{Time: r.CreationTimestamp.Time}) {
+	if at := binding(t, ns, "web-deployment").Spec.RescheduleTriggeredAt; !at.Equal(
+		&metav1.Time{Time: r.CreationTimestamp.Time}) {
 		t.Errorf("the binding was asked at %v, want the rebalancer's creation, %v", at, r.CreationTimestamp)
 	}
 	is(t, "the members follow", "2 2", func() string {
@@ -85,7 +90,9 @@ func TestARebalancerHasReplicasDividedAnew(t *testing.T) {
 	})
 
 	fleet.Hub.Apply(t, hungry(ns, "missing", 1))
-	is(t, "what was missing is found when it appears", "missing=Successful web=Successful", func() string { return rebalanced(t, ns) })
+	is(t, "what was missing is found when it appears", "missing=Successful web=Successful", func() string {
+		return rebalanced(t, ns)
+	})
 	fleet.Hub.Apply(t, rebalancer(ns, ", ttlSecondsAfterFinished: 1", "web", "missing"))
 	kit.Eventually(t, "it goes after its time to live", func() string {
 		if got := rebalanced(t, ns); !strings.Contains(got, "not found") {

@@ -25,7 +25,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// accessPage are the objects of docs/access.md by kind and name, in the names of a test: those of the page are replaced in pairs.
+// accessPage are the objects of docs/access.md by kind and name, in the names of a test: those of the page are replaced
+// in pairs.
 func accessPage(t *testing.T, replaced ...string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "access.md"))
@@ -85,7 +86,8 @@ func newPerson(t *testing.T, name, group string) person {
 
 // argosy runs a verb as that person.
 func (p person) argosy(args ...string) (string, error) {
-	out, err := exec.CommandContext(p.Context(), fleet.Lab.Hub.Binary, append(args, "--kubeconfig", p.kubeconfig)...).CombinedOutput()
+	out, err := exec.CommandContext(p.Context(), fleet.Lab.Hub.Binary,
+		append(args, "--kubeconfig", p.kubeconfig)...).CombinedOutput()
 	return string(out), err
 }
 
@@ -118,7 +120,8 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 	given(t, fleet.Hub, page, "RoleBinding developers")
 	dev := newPerson(t, "dev-"+ns, ns+"-developers")
 	kit.Eventually(t, "the hub knows the developer", func() string {
-		if err := dev.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "none"}, kit.Object(t, "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy}")); !apierrors.IsNotFound(err) {
+		if err := dev.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "none"},
+			kit.Object(t, "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy}")); !apierrors.IsNotFound(err) {
 			return fmt.Sprint(err)
 		}
 		return ""
@@ -131,8 +134,10 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 			overriders: {imageOverrider: [{component: Tag, operator: replace, value: "2"}]}}]}`),
 		deployment(ns, "web", 1, "example.com/web:1"),
 		"{apiVersion: v1, kind: Secret, metadata: {namespace: " + ns + ", name: key}, stringData: {a: b}}",
-		"{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {namespace: " + ns + ", name: cache}, spec: {replicas: 1, selector: {matchLabels: {app: c}}, template: {metadata: {labels: {app: c}}, spec: {containers: [{name: c, image: c}]}}}}",
-		"{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {namespace: " + ns + ", name: w}, spec: {entrypoint: a, suspend: true, templates: [{name: a, container: {image: a}}]}}",
+		"{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {namespace: " + ns +
+			", name: cache}, spec: {replicas: 1, selector: {matchLabels: {app: c}}, template: {metadata: {labels: {app: c}}, spec: {containers: [{name: c, image: c}]}}}}",
+		"{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {namespace: " + ns +
+			", name: w}, spec: {entrypoint: a, suspend: true, templates: [{name: a, container: {image: a}}]}}",
 	} {
 		if err := dev.creates(text); err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -152,17 +157,22 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 		}
 		return ""
 	})
-	if image := fmt.Sprint(inMember(t, "m2", "apps/v1", "Deployment", ns, "web", "spec", "template", "spec", "containers")); !strings.Contains(image, "example.com/web:2") {
+	if image := fmt.Sprint(inMember(t, "m2", "apps/v1", "Deployment", ns, "web", "spec", "template", "spec",
+		"containers")); !strings.Contains(image, "example.com/web:2") {
 		t.Errorf("in m2 it runs %s", image)
 	}
-	cache := kit.Object(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {namespace: "+ns+", name: cache}}")
-	if err := dev.SubResource("scale").Patch(t.Context(), cache, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":2}}`))); err != nil {
+	cache := kit.Object(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {namespace: "+ns+
+		", name: cache}}")
+	if err := dev.SubResource("scale").Patch(t.Context(), cache,
+		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":2}}`))); err != nil {
 		t.Errorf("scale: %v", err)
 	}
-	if out, err := dev.argosy("rollout", "status", "deployment", "web", "-n", ns); err != nil || !strings.Contains(out, "m2") {
+	if out, err := dev.argosy("rollout", "status", "deployment", "web", "-n", ns); err != nil ||
+		!strings.Contains(out, "m2") {
 		t.Errorf("rollout status: %v\n%s", err, out)
 	}
-	if out, err := dev.argosy("why", "deployment", "web", "-n", ns); err == nil || !strings.Contains(out, "clusterpropagationpolicies") {
+	if out, err := dev.argosy("why", "deployment", "web", "-n", ns); err == nil ||
+		!strings.Contains(out, "clusterpropagationpolicies") {
 		t.Errorf("why, for who sees nothing of the fleet: %v\n%s", err, out)
 	}
 	given(t, fleet.Hub, page, "ClusterRole see-the-fleet", "ClusterRoleBinding see-the-fleet")
@@ -178,25 +188,37 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 	}
 
 	// The other doors.
-	fleet.Hub.Apply(t, "{apiVersion: v1, kind: Secret, metadata: {namespace: "+bank+", name: vault}, stringData: {gold: much}}")
+	fleet.Hub.Apply(t, "{apiVersion: v1, kind: Secret, metadata: {namespace: "+bank+
+		", name: vault}, stringData: {gold: much}}")
 	const space = "karmada-es-m1"
 	for door, text := range map[string]string{
-		"a Work":                       "{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {namespace: " + space + ", name: " + ns + "}, spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}]}}}",
-		"a Work in his namespace":      "{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {namespace: " + ns + ", name: w}, spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}]}}}",
-		"a ManifestWork":               "{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, metadata: {namespace: " + ns + ", name: w}, spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}]}}}",
-		"an EnclosedManifest":          "{apiVersion: release.argosy.io/v1alpha1, kind: EnclosedManifest, metadata: {name: " + ns + "}, spec: {manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}}}",
-		"a ClusterPropagationPolicy":   propagation("", ns, "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: "+ns+"}], placement: "+to("m1")+"}"),
-		"a ClusterOverridePolicy":      override("", ns, "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: "+ns+"}], overrideRules: [{overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}}]}"),
-		"another namespace":            deployment(bank, "web", 1, "example.com/web:1"),
-		"a policy there":               propagation(bank, "p", "{resourceSelectors: [{apiVersion: v1, kind: Secret, name: vault}], placement: "+to("m1")+"}"),
-		"a binding":                    "{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {namespace: " + ns + ", name: b}, spec: {resource: {apiVersion: v1, kind: Secret, namespace: " + bank + ", name: vault}, clusters: [{name: m1}]}}",
-		"a binding of his own Secret":  "{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {namespace: " + ns + ", name: c}, spec: {resource: {apiVersion: v1, kind: Secret, namespace: " + ns + ", name: key}, clusters: [{name: m3}]}}",
-		"a Cluster":                    "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: " + ns + "}, spec: {syncMode: Pull}}",
-		"a customization":              "{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: " + ns + "}, spec: {target: {apiVersion: apps/v1, kind: Deployment}, customizations: {healthInterpretation: {luaScript: 'function InterpretHealth(o) return true end'}}}}",
-		"a WorkloadRebalancer":         "{apiVersion: apps.karmada.io/v1alpha1, kind: WorkloadRebalancer, metadata: {name: " + ns + "}, spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: " + bank + ", name: web}]}}",
-		"a SidecarSet":                 "{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, metadata: {name: " + ns + "}, spec: {selector: {matchLabels: {a: b}}, containers: [{name: a, image: a}]}}",
-		"a Namespace":                  "{apiVersion: v1, kind: Namespace, metadata: {name: " + ns + "-2}}",
-		"a Secret of the hub's own":    "{apiVersion: v1, kind: Secret, metadata: {namespace: karmada-cluster, name: " + ns + "}}",
+		"a Work": "{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {namespace: " + space +
+			", name: " + ns + "}, spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}]}}}",
+		"a Work in his namespace": "{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {namespace: " + ns +
+			", name: w}, spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}]}}}",
+		"a ManifestWork": "{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, metadata: {namespace: " + ns +
+			", name: w}, spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}]}}}",
+		"an EnclosedManifest": "{apiVersion: release.argosy.io/v1alpha1, kind: EnclosedManifest, metadata: {name: " +
+			ns + "}, spec: {manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}}}",
+		"a ClusterPropagationPolicy": propagation("", ns, "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: "+
+			ns+"}], placement: "+to("m1")+"}"),
+		"a ClusterOverridePolicy": override("", ns, "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: "+ns+
+			"}], overrideRules: [{overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}}]}"),
+		"another namespace": deployment(bank, "web", 1, "example.com/web:1"),
+		"a policy there": propagation(bank, "p",
+			"{resourceSelectors: [{apiVersion: v1, kind: Secret, name: vault}], placement: "+to("m1")+"}"),
+		"a binding":                   "{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {namespace: " + ns + ", name: b}, spec: {resource: {apiVersion: v1, kind: Secret, namespace: " + bank + ", name: vault}, clusters: [{name: m1}]}}",
+		"a binding of his own Secret": "{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {namespace: " + ns + ", name: c}, spec: {resource: {apiVersion: v1, kind: Secret, namespace: " + ns + ", name: key}, clusters: [{name: m3}]}}",
+		"a Cluster": "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: " + ns +
+			"}, spec: {syncMode: Pull}}",
+		"a customization": "{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: " + ns + "}, spec: {target: {apiVersion: apps/v1, kind: Deployment}, customizations: {healthInterpretation: {luaScript: 'function InterpretHealth(o) return true end'}}}}",
+		"a WorkloadRebalancer": "{apiVersion: apps.karmada.io/v1alpha1, kind: WorkloadRebalancer, metadata: {name: " +
+			ns + "}, spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: " + bank + ", name: web}]}}",
+		"a SidecarSet": "{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, metadata: {name: " + ns +
+			"}, spec: {selector: {matchLabels: {a: b}}, containers: [{name: a, image: a}]}}",
+		"a Namespace": "{apiVersion: v1, kind: Namespace, metadata: {name: " + ns + "-2}}",
+		"a Secret of the hub's own": "{apiVersion: v1, kind: Secret, metadata: {namespace: karmada-cluster, name: " + ns +
+			"}}",
 		"a right of more than his own": "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: " + ns + ", name: more}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}, subjects: [{kind: User, name: dev, apiGroup: rbac.authorization.k8s.io}]}",
 	} {
 		dev.shut(door, dev.creates(text))
@@ -214,15 +236,23 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 		"what the fleet is rebalanced": {"apps.karmada.io/v1alpha1 WorkloadRebalancer", "", "r"},
 	} {
 		apiVersion, kind, _ := strings.Cut(what.kind, " ")
-		dev.shut(door, dev.Get(t.Context(), client.ObjectKey{Namespace: what.namespace, Name: what.name}, kit.Object(t, "{apiVersion: "+apiVersion+", kind: "+kind+"}")))
+		dev.shut(door, dev.Get(t.Context(), client.ObjectKey{Namespace: what.namespace, Name: what.name},
+			kit.Object(t, "{apiVersion: "+apiVersion+", kind: "+kind+"}")))
 	}
 	m1 := kit.Object(t, "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: m1}}")
-	dev.shut("a cluster's annotations", dev.Patch(t.Context(), m1, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"argosy.io/impersonate-system-names":"system:serviceaccount:`+ns+`:default"}}}`))))
+	dev.shut("a cluster's annotations",
+		dev.Patch(t.Context(), m1, client.RawPatch(types.MergePatchType,
+			[]byte(`{"metadata":{"annotations":{"argosy.io/impersonate-system-names":"system:serviceaccount:`+ns+
+				`:default"}}}`))))
 	dev.shut("a cluster's end", dev.Delete(t.Context(), m1))
-	binding := kit.Object(t, "{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {namespace: "+ns+", name: web-deployment}}")
-	dev.shut("the binding", dev.Patch(t.Context(), binding, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"clusters":[{"name":"m3"}]}}`))))
-	dev.shut("the binding's status", dev.Status().Patch(t.Context(), binding, client.RawPatch(types.MergePatchType, []byte(`{"status":{"aggregatedStatus":[]}}`))))
-	dev.shut("a workload's status", dev.Status().Patch(t.Context(), cache, client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`))))
+	binding := kit.Object(t, "{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {namespace: "+ns+
+		", name: web-deployment}}")
+	dev.shut("the binding", dev.Patch(t.Context(), binding,
+		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"clusters":[{"name":"m3"}]}}`))))
+	dev.shut("the binding's status", dev.Status().Patch(t.Context(), binding,
+		client.RawPatch(types.MergePatchType, []byte(`{"status":{"aggregatedStatus":[]}}`))))
+	dev.shut("a workload's status", dev.Status().Patch(t.Context(), cache,
+		client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`))))
 
 	// Into a member he is let by name, and may there what the member lets him.
 	pods := func(member string) error {
@@ -232,7 +262,8 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 	dev.shut("the proxy", pods("m1"))
 	given(t, fleet.Hub, page, "ClusterRole into-berlin", "ClusterRoleBinding into-berlin")
 	kit.Eventually(t, "the member refuses him, by his name", func() string {
-		if err := pods("m1"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), fmt.Sprintf("User %q cannot list", "dev-"+ns)) {
+		if err := pods("m1"); !apierrors.IsForbidden(err) ||
+			!strings.Contains(err.Error(), fmt.Sprintf("User %q cannot list", "dev-"+ns)) {
 			return fmt.Sprint(err)
 		}
 		return ""
@@ -262,9 +293,12 @@ func TestWhoMayLookAtEverythingIsToldByAllCommandsThatRead(t *testing.T) {
 	ns := fleet.Namespace(t)
 	page := accessPage(t, "name: on-call", "name: on-call-"+ns)
 	given(t, fleet.Hub, page, "ClusterRoleBinding on-call")
-	given(t, fleet.Hub, map[string]string{"argosy:view": strings.NewReplacer("on-call-"+ns, "alone-"+ns, "name: view", `name: "argosy:view"`).Replace(page["ClusterRoleBinding on-call"])}, "argosy:view")
+	given(t, fleet.Hub, map[string]string{"argosy:view": strings.NewReplacer("on-call-"+ns, "alone-"+ns, "name: view",
+		`name: "argosy:view"`).Replace(page["ClusterRoleBinding on-call"])}, "argosy:view")
 	vic, alone := newPerson(t, "vic-"+ns, "on-call-"+ns), newPerson(t, "al-"+ns, "alone-"+ns)
-	fleet.Hub.Apply(t, propagation(ns, "p", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: v1, kind: Secret}], placement: "+to("m1")+"}"))
+	fleet.Hub.Apply(t, propagation(ns, "p",
+		"{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: v1, kind: Secret}], placement: "+to("m1")+
+			"}"))
 	fleet.Hub.Apply(t, deployment(ns, "web", 1, "example.com/web:1"))
 	fleet.Hub.Apply(t, "{apiVersion: v1, kind: Secret, metadata: {namespace: "+ns+", name: key}, stringData: {a: hush}}")
 	kit.Eventually(t, "it runs", func() string { return applied(t, ns, "web-deployment", "m1") })
@@ -273,23 +307,30 @@ func TestWhoMayLookAtEverythingIsToldByAllCommandsThatRead(t *testing.T) {
 		args  []string
 		words string
 	}{
-		{vic, []string{"get", "clusters"}, "m1"}, {vic, []string{"get", "deployments", "-n", ns}, "web"}, {vic, []string{"get", "resourcebindings", "-A"}, "web-deployment"},
-		{vic, []string{"why", "deployment", "web", "-n", ns}, "Healthy"}, {vic, []string{"why", "cluster", "m1"}, "m1"}, {vic, []string{"rollout", "status", "deployment", "web", "-n", ns}, "m1"},
-		{vic, []string{"status"}, "unknown: this user may not"}, {alone, []string{"status"}, "m1"}, {alone, []string{"get", "clusters"}, "m1"},
+		{vic, []string{"get", "clusters"}, "m1"}, {vic, []string{"get", "deployments", "-n", ns}, "web"},
+		{vic, []string{"get", "resourcebindings", "-A"}, "web-deployment"},
+		{vic, []string{"why", "deployment", "web", "-n", ns}, "Healthy"}, {vic, []string{"why", "cluster", "m1"}, "m1"},
+		{vic, []string{"rollout", "status", "deployment", "web", "-n", ns}, "m1"},
+		{vic, []string{"status"}, "unknown: this user may not"}, {alone, []string{"status"}, "m1"},
+		{alone, []string{"get", "clusters"}, "m1"},
 		{alone, []string{"get", "propagationpolicies", "-n", ns}, "p"}, {alone, []string{"why", "cluster", "m1"}, "m1"},
 	} {
 		kit.Eventually(t, strings.Join(c.args, " "), func() string {
 			out, err := c.who.argosy(c.args...)
 			// Tests beside this one may have a cluster that is not well.
-			if err != nil && (c.args[0] != "status" || strings.Contains(out, "may list clusters") || strings.Contains(out, "may read leases")) || !strings.Contains(out, c.words) {
+			if err != nil && (c.args[0] != "status" || strings.Contains(out, "may list clusters") ||
+				strings.Contains(out, "may read leases")) || !strings.Contains(out, c.words) {
 				return fmt.Sprint(err, "\n", out)
 			}
 			return ""
 		})
 	}
-	for _, args := range [][]string{{"get", "secrets", "-n", ns}, {"get", "works", "-A"}, {"get", "secrets", "-n", "karmada-cluster"}, {"why", "secret", "key", "-n", ns}, {"get", "pods", "-s", "members", "-n", ns}} {
+	for _, args := range [][]string{{"get", "secrets", "-n", ns}, {"get", "works", "-A"},
+		{"get", "secrets", "-n", "karmada-cluster"}, {"why", "secret", "key", "-n", ns},
+		{"get", "pods", "-s", "members", "-n", ns}} {
 		for _, who := range []person{vic, alone} {
-			if out, err := who.argosy(args...); err == nil || !strings.Contains(out, "forbidden") && !strings.Contains(out, "not allowed") && !strings.Contains(out, "may not") || strings.Contains(out, "hush") {
+			if out, err := who.argosy(args...); err == nil || !strings.Contains(out, "forbidden") &&
+				!strings.Contains(out, "not allowed") && !strings.Contains(out, "may not") || strings.Contains(out, "hush") {
 				t.Errorf("%v: %v\n%s", args, err, out)
 			}
 		}
@@ -309,26 +350,31 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 	})
 
 	// To join takes the right to the credentials of that cluster, and nothing is half joined without.
-	if out, err := oli.argosy("join", name, "--cluster-kubeconfig", m.Kubeconfig); err == nil || !strings.Contains(out, "forbidden") {
+	if out, err := oli.argosy("join", name, "--cluster-kubeconfig", m.Kubeconfig); err == nil ||
+		!strings.Contains(out, "forbidden") {
 		t.Errorf("join, without the right to its Secrets: %v\n%s", err, out)
 	}
 	if fleet.Hub.Find(t, "cluster.karmada.io/v1alpha1", "Cluster", "", name) != nil {
 		t.Error("the cluster is joined")
 	}
 	cluster := func(secret string) string {
-		return "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: " + name + "}, spec: {syncMode: Push, apiEndpoint: 'https://127.0.0.1:1', secretRef: {namespace: karmada-cluster, name: " + secret + "}}}"
+		return "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: " + name +
+			"}, spec: {syncMode: Push, apiEndpoint: 'https://127.0.0.1:1', secretRef: {namespace: karmada-cluster, name: " +
+			secret + "}}}"
 	}
 	oli.shut("a Cluster", oli.creates(cluster(name)))
 	given(t, fleet.Hub, page, "Role join-berlin", "RoleBinding join-berlin", "ClusterRole join", "ClusterRoleBinding join")
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
 		defer cancel()
-		if out, err := fleet.Argosy(ctx, "unjoin", name, "--yes", "--force", "--wait", "20s"); err != nil && !strings.Contains(out, "is not joined") {
+		if out, err := fleet.Argosy(ctx, "unjoin", name, "--yes", "--force", "--wait", "20s"); err != nil &&
+			!strings.Contains(out, "is not joined") {
 			t.Errorf("unjoin: %v\n%s", err, out)
 		}
 	})
 	kit.Eventually(t, "he may join", func() string {
-		if err := oli.creates(cluster("m1")); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `permission to get secrets "m1"`) {
+		if err := oli.creates(cluster("m1")); !apierrors.IsForbidden(err) ||
+			!strings.Contains(err.Error(), `permission to get secrets "m1"`) {
 			return fmt.Sprint(err)
 		}
 		return ""
@@ -344,15 +390,19 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 
 	// He taints and labels, and has templates go and move.
 	patch := func(text string) error {
-		return oli.Patch(t.Context(), kit.Object(t, "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: "+name+"}}"), client.RawPatch(types.MergePatchType, []byte(text)))
+		return oli.Patch(t.Context(), kit.Object(t,
+			"{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: "+name+"}}"),
+			client.RawPatch(types.MergePatchType, []byte(text)))
 	}
 	if err := patch(`{"metadata":{"labels":{"tier":"edge"}},"spec":{"taints":[{"key":"upkeep","effect":"NoSchedule"}]}}`); err != nil {
 		t.Errorf("taint: %v", err)
 	}
 	ns := fleet.Namespace(t)
 	for _, text := range []string{
-		propagation("", "ops-"+ns, "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, namespace: "+ns+", name: everywhere}], placement: "+to("m1")+"}"),
-		"{apiVersion: apps.karmada.io/v1alpha1, kind: WorkloadRebalancer, metadata: {name: ops-" + ns + "}, spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: " + ns + ", name: web}]}}",
+		propagation("", "ops-"+ns, "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, namespace: "+ns+
+			", name: everywhere}], placement: "+to("m1")+"}"),
+		"{apiVersion: apps.karmada.io/v1alpha1, kind: WorkloadRebalancer, metadata: {name: ops-" + ns +
+			"}, spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: " + ns + ", name: web}]}}",
 	} {
 		if err := oli.creates(text); err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -366,33 +416,50 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 	}
 
 	// Where a cluster is, and who he is there, he does not say, and he writes nothing that arrives there.
-	oli.shut("another address", patch(`{"spec":{"apiEndpoint":"https://127.0.0.1:1","secretRef":{"namespace":"karmada-cluster","name":"m1"}}}`))
-	oli.shut("another cluster, sent to his own address", oli.Patch(t.Context(), kit.Object(t, "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: m1}}"), client.RawPatch(types.MergePatchType,
-		[]byte(`{"spec":{"apiEndpoint":"`+m.Server+`","secretRef":{"namespace":"karmada-cluster","name":"`+name+`"},"impersonatorSecretRef":{"namespace":"karmada-cluster","name":"`+name+`-impersonator"}}}`))))
-	oli.shut("names of Kubernetes' own", patch(`{"metadata":{"annotations":{"argosy.io/impersonate-system-names":"system:serviceaccount:kube-system:default"}}}`))
-	oli.shut("a status", oli.Status().Patch(t.Context(), kit.Object(t, "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: "+name+"}}"), client.RawPatch(types.MergePatchType, []byte(`{"status":{"kubernetesVersion":"v0"}}`))))
+	oli.shut("another address", patch(
+		`{"spec":{"apiEndpoint":"https://127.0.0.1:1","secretRef":{"namespace":"karmada-cluster","name":"m1"}}}`))
+	oli.shut("another cluster, sent to his own address",
+		oli.Patch(t.Context(), kit.Object(t,
+			"{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: m1}}"),
+			client.RawPatch(types.MergePatchType,
+				[]byte(`{"spec":{"apiEndpoint":"`+m.Server+`","secretRef":{"namespace":"karmada-cluster","name":"`+name+
+					`"},"impersonatorSecretRef":{"namespace":"karmada-cluster","name":"`+name+`-impersonator"}}}`))))
+	oli.shut("names of Kubernetes' own",
+		patch(`{"metadata":{"annotations":{"argosy.io/impersonate-system-names":"system:serviceaccount:kube-system:default"}}}`))
+	oli.shut("a status", oli.Status().Patch(t.Context(),
+		kit.Object(t, "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: "+name+"}}"),
+		client.RawPatch(types.MergePatchType, []byte(`{"status":{"kubernetesVersion":"v0"}}`))))
 	for door, text := range map[string]string{
-		"a Work":                             "{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {namespace: karmada-es-" + name + ", name: w}, spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}]}}}",
-		"a ClusterOverridePolicy":            override("", "ops", "{overrideRules: [{overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}}]}"),
-		"a Deployment":                       deployment(ns, "web", 1, "example.com/web:1"),
-		"a ConfigMap":                        "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: " + ns + ", name: his}}",
-		"an EnclosedManifest":                "{apiVersion: release.argosy.io/v1alpha1, kind: EnclosedManifest, metadata: {name: ops}, spec: {manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}}}",
-		"a policy that sends Secrets around": propagation("", "ops-secrets", "{resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: "+to(name)+"}"),
-		"a policy whose Secrets follow":      propagation("", "ops-deps", "{propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+to(name)+"}"),
-		"a customization":                    "{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: ops}, spec: {target: {apiVersion: apps/v1, kind: Deployment}, customizations: {healthInterpretation: {luaScript: 'function InterpretHealth(o) return true end'}}}}",
+		"a Work": "{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {namespace: karmada-es-" + name +
+			", name: w}, spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}]}}}",
+		"a ClusterOverridePolicy": override("", "ops",
+			"{overrideRules: [{overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}}]}"),
+		"a Deployment": deployment(ns, "web", 1, "example.com/web:1"),
+		"a ConfigMap": "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: " + ns +
+			", name: his}}",
+		"an EnclosedManifest": "{apiVersion: release.argosy.io/v1alpha1, kind: EnclosedManifest, metadata: {name: ops}, spec: {manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}}}",
+		"a policy that sends Secrets around": propagation("", "ops-secrets",
+			"{resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: "+to(name)+"}"),
+		"a policy whose Secrets follow": propagation("", "ops-deps",
+			"{propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+to(name)+"}"),
+		"a customization": "{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: ops}, spec: {target: {apiVersion: apps/v1, kind: Deployment}, customizations: {healthInterpretation: {luaScript: 'function InterpretHealth(o) return true end'}}}}",
 	} {
 		oli.shut(door, oli.creates(text))
 	}
 	for _, of := range []string{"m1", name + "-other"} {
-		oli.shut("the token of "+of, oli.Get(t.Context(), client.ObjectKey{Namespace: "karmada-cluster", Name: of}, kit.Object(t, "{apiVersion: v1, kind: Secret}")))
+		oli.shut("the token of "+of, oli.Get(t.Context(), client.ObjectKey{Namespace: "karmada-cluster", Name: of},
+			kit.Object(t, "{apiVersion: v1, kind: Secret}")))
 	}
 	oli.shut("all tokens", oli.List(t.Context(), listOf("v1", "Secret"), client.InNamespace("karmada-cluster")))
 	_, err := oli.in("m1").CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
 	oli.shut("the proxy", err)
-	oli.shut("the whole fleet at once", oli.DeleteAllOf(t.Context(), kit.Object(t, "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster}"), client.MatchingLabels{"none": "such"}))
+	oli.shut("the whole fleet at once",
+		oli.DeleteAllOf(t.Context(), kit.Object(t, "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster}"),
+			client.MatchingLabels{"none": "such"}))
 
 	// To have it leave by the command takes to read what is there.
-	if out, err := oli.argosy("unjoin", name, "--yes"); err == nil || !strings.Contains(out, "forbidden") || fleet.Hub.Find(t, "cluster.karmada.io/v1alpha1", "Cluster", "", name) == nil {
+	if out, err := oli.argosy("unjoin", name, "--yes"); err == nil || !strings.Contains(out, "forbidden") ||
+		fleet.Hub.Find(t, "cluster.karmada.io/v1alpha1", "Cluster", "", name) == nil {
 		t.Errorf("unjoin, without the right to read its Works: %v\n%s", err, out)
 	}
 	given(t, fleet.Hub, page, "Role leave", "RoleBinding leave")

@@ -26,14 +26,16 @@ func TestAStepOfARolloutIsApprovedFromTheHubInTheMembersThatWaitAtIt(t *testing.
 		t.Helper()
 		u := fleet.Members[member].Find(t, group, "Rollout", ns, "shop")
 		patch := fmt.Sprintf(`{"status":{"phase":"Progressing","currentStepState":%[2]q,"canaryStatus":{"currentStepIndex":%[1]d,"currentStepState":%[2]q,"canaryRevision":%[3]q}}}`, step, state, revision)
-		if err := fleet.Members[member].Status().Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		if err := fleet.Members[member].Status().Patch(t.Context(), u,
+			client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	state := func(member string) string {
 		t.Helper()
 		u := fleet.Members[member].Find(t, group, "Rollout", ns, "shop")
-		return fmt.Sprintf("%v %v %v", kit.Field(u, "status", "canaryStatus", "currentStepIndex"), kit.Field(u, "status", "canaryStatus", "currentStepState"), kit.Field(u, "status", "currentStepState"))
+		return fmt.Sprintf("%v %v %v", kit.Field(u, "status", "canaryStatus", "currentStepIndex"),
+			kit.Field(u, "status", "canaryStatus", "currentStepState"), kit.Field(u, "status", "currentStepState"))
 	}
 	told := func(what string, lines ...string) {
 		t.Helper()
@@ -47,13 +49,16 @@ func TestAStepOfARolloutIsApprovedFromTheHubInTheMembersThatWaitAtIt(t *testing.
 			return ""
 		})
 	}
-	if out, err := command(t, "rollout", "approve", "rollout", "shop", "-n", ns); err == nil || !strings.Contains(out, "not waiting in any cluster") {
+	if out, err := command(t, "rollout", "approve", "rollout", "shop", "-n", ns); err == nil ||
+		!strings.Contains(out, "not waiting in any cluster") {
 		t.Errorf("nothing waits: %v\n%s", err, out)
 	}
 	reaches("m1", 1, "StepPaused", "new-1")
 	reaches("m2", 1, "StepUpgrade", "new-2")
 	told("the hub has heard it", "m1 Progressing 1 StepPaused new-1", "m2 Progressing 1 StepUpgrade new-2")
-	if out, err := command(t, "rollout", "approve", "rollout", "shop", "-n", ns); err != nil || !strings.Contains(out, "step 1 is approved in cluster m1") || !strings.Contains(out, "not waiting for an approval in cluster m2") {
+	if out, err := command(t, "rollout", "approve", "rollout", "shop", "-n", ns); err != nil ||
+		!strings.Contains(out, "step 1 is approved in cluster m1") ||
+		!strings.Contains(out, "not waiting for an approval in cluster m2") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	is(t, "m1 goes on", "1 StepReady StepReady", func() string { return state("m1") })
@@ -71,7 +76,9 @@ func TestAStepOfARolloutIsApprovedFromTheHubInTheMembersThatWaitAtIt(t *testing.
 	if out, err := command(t, "rollout", "approve", "rollout", "shop", "-n", ns, "--clusters", "m2"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	is(t, "m2 goes on alone", "1 StepReady StepReady, 2 StepPaused StepPaused", func() string { return state("m2") + ", " + state("m1") })
+	is(t, "m2 goes on alone", "1 StepReady StepReady, 2 StepPaused StepPaused", func() string {
+		return state("m2") + ", " + state("m1")
+	})
 
 	if out, err := command(t, "rollout", "pause", "rollout", "shop", "-n", ns); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -80,7 +87,8 @@ func TestAStepOfARolloutIsApprovedFromTheHubInTheMembersThatWaitAtIt(t *testing.
 		p, _ := inMember(t, "m2", group, "Rollout", ns, "shop", "spec", "strategy", "paused").(bool)
 		return p
 	})
-	if out, err := command(t, "rollout", "resume", "rollout", "shop", "-n", ns); err != nil || kit.Field(fleet.Hub.Find(t, group, "Rollout", ns, "shop"), "spec", "strategy", "paused") == true {
+	if out, err := command(t, "rollout", "resume", "rollout", "shop", "-n", ns); err != nil ||
+		kit.Field(fleet.Hub.Find(t, group, "Rollout", ns, "shop"), "spec", "strategy", "paused") == true {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -11,19 +11,21 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// The replicas that an autoscaler in a member sets are its own while it is there, of workloads of Kubernetes and of OpenKruise, and the
-// hub says whose they are.
+// The replicas that an autoscaler in a member sets are its own while it is there, of workloads of Kubernetes and of
+// OpenKruise, and the hub says whose they are.
 func TestAnAutoscalerInAMemberKeepsItsReplicas(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	for _, k := range []struct{ apiVersion, kind string }{
-		{"apps/v1", "Deployment"}, {"apps/v1", "StatefulSet"}, {"apps.kruise.io/v1alpha1", "CloneSet"}, {"apps.kruise.io/v1beta1", "StatefulSet"},
+		{"apps/v1", "Deployment"}, {"apps/v1", "StatefulSet"}, {"apps.kruise.io/v1alpha1", "CloneSet"},
+		{"apps.kruise.io/v1beta1", "StatefulSet"},
 	} {
 		t.Run(k.apiVersion+" "+k.kind, func(t *testing.T) {
 			t.Parallel()
 			ns := fleet.Namespace(t)
 			m1 := fleet.Members["m1"]
-			fleet.Hub.Apply(t, propagation(ns, "p", fmt.Sprintf("{resourceSelectors: [{apiVersion: %s, kind: %s}], placement: %s}", k.apiVersion, k.kind, to("m1"))))
+			fleet.Hub.Apply(t, propagation(ns, "p",
+				fmt.Sprintf("{resourceSelectors: [{apiVersion: %s, kind: %s}], placement: %s}", k.apiVersion, k.kind, to("m1"))))
 			fleet.Hub.Apply(t, anyWorkload(k.apiVersion, k.kind, ns, "shop:1"))
 			replicas := func(what string, want int64) {
 				t.Helper()
@@ -35,8 +37,10 @@ func TestAnAutoscalerInAMemberKeepsItsReplicas(t *testing.T) {
 			scale := func(n int64) {
 				t.Helper()
 				obj := m1.Find(t, k.apiVersion, k.kind, ns, "shop")
-				body := kit.Object(t, fmt.Sprintf(`{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: shop, namespace: %s}, spec: {replicas: %d}}`, ns, n))
-				if err := m1.SubResource("scale").Update(t.Context(), obj, client.WithSubResourceBody(body), client.FieldOwner("kube-controller-manager")); err != nil {
+				body := kit.Object(t, fmt.Sprintf(
+					`{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: shop, namespace: %s}, spec: {replicas: %d}}`, ns, n))
+				if err := m1.SubResource("scale").Update(t.Context(), obj, client.WithSubResourceBody(body),
+					client.FieldOwner("kube-controller-manager")); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -48,7 +52,8 @@ func TestAnAutoscalerInAMemberKeepsItsReplicas(t *testing.T) {
 				resource += "." + group
 			}
 			kit.Eventually(t, "why says whose they are", func() string {
-				// Autoscalers set their number again and again: what is set at once may be seen before the autoscaler, and put right.
+				// Autoscalers set their number again and again: what is set at once may be seen before the autoscaler, and put
+				// right.
 				if n, _ := inMember(t, "m1", k.apiVersion, k.kind, ns, "shop", "spec", "replicas").(int64); n != 4 {
 					scale(4)
 				}

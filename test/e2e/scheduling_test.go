@@ -29,8 +29,8 @@ const (
 	byRoom  = "replicaDivisionPreference: Weighted, weightPreference: {dynamicWeight: AvailableReplicas}"
 )
 
-// room makes, in each member, a node with room for nine replicas of what is hungry in this namespace, and for nothing else, and
-// waits until the hub knows all three.
+// room makes, in each member, a node with room for nine replicas of what is hungry in this namespace, and for nothing
+// else, and waits until the hub knows all three.
 func room(t *testing.T, ns string) {
 	t.Helper()
 	for name, m := range fleet.Members {
@@ -38,7 +38,8 @@ func room(t *testing.T, ns string) {
 	}
 	for name := range fleet.Members {
 		kit.Eventually(t, "the hub sees the node in "+name, func() string {
-			if r := clusterOf(t, name).Status.ResourceSummary; r == nil || r.Allocatable.Name(corev1.ResourceName("example.com/"+ns), resource.DecimalSI).Value() != 9 {
+			if r := clusterOf(t, name).Status.ResourceSummary; r == nil ||
+				r.Allocatable.Name(corev1.ResourceName("example.com/"+ns), resource.DecimalSI).Value() != 9 {
 				return fmt.Sprintf("%+v", r)
 			}
 			return ""
@@ -54,11 +55,13 @@ func node(t *testing.T, m kit.Cluster, name, has, taint string) {
 		conditions: [{type: Ready, status: "True", reason: KubeletReady, message: fake}]}}`, name, taint, has))
 }
 
-// hungry is a Deployment of which a member has room for nine, on the node that is there for its namespace alone (see room). It is paused.
+// hungry is a Deployment of which a member has room for nine, on the node that is there for its namespace alone (see
+// room). It is paused.
 func hungry(ns, name string, replicas int) string {
 	own := "example.com/" + ns
 	return strings.NewReplacer("{cpu: 10m, memory: 16Mi}", "{"+own+": 1}, limits: {"+own+": 1}", "      containers:",
-		"      tolerations: [{key: "+ns+", operator: Exists}]\n      containers:", "spec:\n  replicas", "spec:\n  paused: true\n  replicas").
+		"      tolerations: [{key: "+ns+", operator: Exists}]\n      containers:", "spec:\n  replicas",
+		"spec:\n  paused: true\n  replicas").
 		Replace(deployment(ns, name, replicas, "example.com/web:1"))
 }
 
@@ -71,7 +74,8 @@ func TestReplicasGoWhereTheirPlacementSays(t *testing.T) {
 	}{
 		{"six over weights 3:2:1", "{" + members + ", " + divided(byStaticWeights) + "}", 6, "m1:3 m2:2 m3:1"},
 		{"dynamic weights where all have the same room", "{" + members + ", " + divided(byRoom) + "}", 6, "m1:2 m2:2 m3:2"},
-		{"two regions of three", "{" + members + ", spreadConstraints: [{spreadByField: region, minGroups: 2, maxGroups: 2}, {spreadByField: cluster, minGroups: 2}]}", 2, "m1:2 m3:2"},
+		{"two regions of three", "{" + members +
+			", spreadConstraints: [{spreadByField: region, minGroups: 2, maxGroups: 2}, {spreadByField: cluster, minGroups: 2}]}", 2, "m1:2 m3:2"},
 		{"not by region", "{clusterAffinity: {clusterNames: [m1, m2, m3], fieldSelector: {matchExpressions: [{key: region, operator: NotIn, values: [us-east]}]}}}", 1, "m1:1 m3:1"},
 		{"the first affinity that fits", "{clusterAffinities: [{affinityName: none, clusterNames: [m9]}, {affinityName: some, clusterNames: [m3]}]}", 1, "m3:1"},
 	} {
@@ -86,7 +90,8 @@ func TestReplicasGoWhereTheirPlacementSays(t *testing.T) {
 			is(t, "the clusters and replicas", tt.want, func() string { return shares(t, ns, "web-deployment") })
 			kit.Eventually(t, "the status says so", func() string {
 				b := binding(t, ns, "web-deployment")
-				if !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.Scheduled) || b.Status.SchedulerObservedGeneration != b.Generation {
+				if !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.Scheduled) ||
+					b.Status.SchedulerObservedGeneration != b.Generation {
 					return fmt.Sprintf("generation %d, status %+v", b.Generation, b.Status)
 				}
 				return ""
@@ -119,12 +124,14 @@ func TestWhatFitsNoClusterSaysWhyAndGoesWhenOneFits(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {labelSelector: {matchLabels: {"+ns+": here}}}}"))
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {labelSelector: {matchLabels: {"+ns+
+		": here}}}}"))
 	fleet.Hub.Apply(t, deployment(ns, "web", 1, "example.com/web:1"))
 	const why = "cluster(s) did not match the placement cluster affinity constraint."
 	kit.Eventually(t, "the binding says why", func() string { return unscheduled(t, ns, "web", "NoClusterFit", why) })
 	kit.Eventually(t, "so does the template, to its users", func() string {
-		if told := fleet.Hub.Told(t, "Deployment", ns, "web", workv1alpha2.EventScheduleBindingFailed); len(told) == 0 || !strings.Contains(told[0], why+" To fit: ") {
+		if told := fleet.Hub.Told(t, "Deployment", ns, "web", workv1alpha2.EventScheduleBindingFailed); len(told) == 0 ||
+			!strings.Contains(told[0], why+" To fit: ") {
 			return fmt.Sprintf("it says %q", told)
 		}
 		return ""
@@ -135,14 +142,17 @@ func TestWhatFitsNoClusterSaysWhyAndGoesWhenOneFits(t *testing.T) {
 	is(t, "and to the next", "m2:1 m3:1", func() string { return shares(t, ns, "web-deployment") })
 	label(t, "m2", ns, "")
 	is(t, "and leaves the one that loses it", "m3:1", func() string { return shares(t, ns, "web-deployment") })
-	kit.Eventually(t, "its member has it no more", func() string { return holds(t, "apps/v1", "Deployment", ns, "web", "m3") })
+	kit.Eventually(t, "its member has it no more", func() string {
+		return holds(t, "apps/v1", "Deployment", ns, "web", "m3")
+	})
 }
 
 func TestAWorkloadMayBeScaledToNothingAndBack(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1, m2]}, "+divided("replicaDivisionPreference: Weighted")+"}"))
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1, m2]}, "+
+		divided("replicaDivisionPreference: Weighted")+"}"))
 	fleet.Hub.Apply(t, deployment(ns, "web", 2, "example.com/web:1"))
 	replicas := func() string {
 		return fmt.Sprint(inMember(t, "m1", "apps/v1", "Deployment", ns, "web", "spec", "replicas"), " ",
@@ -155,7 +165,8 @@ func TestAWorkloadMayBeScaledToNothingAndBack(t *testing.T) {
 			return got
 		}
 		for _, m := range []string{"m1", "m2"} {
-			if n := kit.Field(fleet.Members[m].Find(t, "apps/v1", "Deployment", ns, "web"), "status", "replicas"); n != nil && n != int64(0) {
+			if n := kit.Field(fleet.Members[m].Find(t, "apps/v1", "Deployment", ns, "web"), "status", "replicas"); n != nil &&
+				n != int64(0) {
 				return fmt.Sprintf("%s has %v pods", m, n)
 			}
 		}
@@ -206,12 +217,14 @@ func TestAReplicaGoesOnlyWhereANodeHasRoomForIt(t *testing.T) {
 	}
 	kit.Eventually(t, "the hub sees two slots that are free", func() string {
 		s, name := clusterOf(t, "m1").Status.ResourceSummary, corev1.ResourceName(own)
-		if s == nil || s.Allocatable.Name(name, resource.DecimalSI).Value() != 6 || s.Allocated.Name(name, resource.DecimalSI).Value() != 4 {
+		if s == nil || s.Allocatable.Name(name, resource.DecimalSI).Value() != 6 ||
+			s.Allocated.Name(name, resource.DecimalSI).Value() != 4 {
 			return fmt.Sprintf("%+v", s)
 		}
 		return ""
 	})
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1]}, "+divided(byRoom)+"}"))
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1]}, "+divided(byRoom)+
+		"}"))
 	two := strings.NewReplacer("  paused: true\n", "", "/"+ns+": 1}", "/"+ns+": 2}")
 	fleet.Hub.Apply(t, two.Replace(hungry(ns, "web", 1)))
 	kit.Eventually(t, "it is not sent where it fits no node", func() string {
@@ -221,7 +234,8 @@ func TestAReplicaGoesOnlyWhereANodeHasRoomForIt(t *testing.T) {
 	// Who is asked why knows the nodes, too.
 	out, complaint := explain(t, "deploy", "web", "-n", ns, "-o", "json")
 	var answer why.Answer
-	if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Placement == nil || !strings.Contains(answer.Placement.Failure, "available replicas 0 are not enough") {
+	if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Placement == nil ||
+		!strings.Contains(answer.Placement.Failure, "available replicas 0 are not enough") {
 		t.Errorf("why says %s%s", out, complaint)
 	}
 
@@ -234,7 +248,9 @@ func TestAReplicaGoesOnlyWhereANodeHasRoomForIt(t *testing.T) {
 		return ""
 	})
 	fleet.Hub.Apply(t, two.Replace(hungry(ns, "late", 1)))
-	kit.Eventually(t, "the next finds that room taken", func() string { return unscheduled(t, ns, "late", "Unschedulable", "are not enough to schedule") })
+	kit.Eventually(t, "the next finds that room taken", func() string {
+		return unscheduled(t, ns, "late", "Unschedulable", "are not enough to schedule")
+	})
 	fleet.Hub.Remove(t, "apps/v1", "Deployment", ns, "web")
 	is(t, "and gets it when the first is gone", "m1:1", func() string { return shares(t, ns, "late-deployment") })
 }

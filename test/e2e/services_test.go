@@ -26,7 +26,8 @@ func podIPs(t *testing.T, ns string, members ...string) (all []string) {
 	t.Helper()
 	for _, m := range members {
 		var list corev1.PodList
-		if err := fleet.Members[m].List(t.Context(), &list, client.InNamespace(ns), client.MatchingLabels{"app": "web"}); err != nil {
+		if err := fleet.Members[m].List(t.Context(), &list, client.InNamespace(ns),
+			client.MatchingLabels{"app": "web"}); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range list.Items {
@@ -43,7 +44,8 @@ func podIPs(t *testing.T, ns string, members ...string) (all []string) {
 func told(t *testing.T, member, ns, service string) (all []string) {
 	t.Helper()
 	var list discoveryv1.EndpointSliceList
-	if err := fleet.Members[member].List(t.Context(), &list, client.InNamespace(ns), client.MatchingLabels{discoveryv1.LabelServiceName: service}); err != nil {
+	if err := fleet.Members[member].List(t.Context(), &list, client.InNamespace(ns),
+		client.MatchingLabels{discoveryv1.LabelServiceName: service}); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range list.Items {
@@ -83,14 +85,16 @@ func TestAnExportedServiceIsReachedWhereItIsImported(t *testing.T) {
 	const group = "multicluster.x-k8s.io/v1alpha1"
 	fleet.Hub.Apply(t, policy(ns, "export", group, "ServiceExport", to("m1", "m2")))
 	fleet.Hub.Apply(t, policy(ns, "import", group, "ServiceImport", to("m3")))
-	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: %s, kind: ServiceExport, metadata: {name: web, namespace: %s}}", group, ns))
+	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: %s, kind: ServiceExport, metadata: {name: web, namespace: %s}}", group,
+		ns))
 	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: %s, kind: ServiceImport, metadata: {name: web, namespace: %s}, spec: {type: ClusterSetIP, ports: [{name: http, port: 80}]}}", group, ns))
 
 	knows(t, "m3", ns, "derived-web", 4, "m1", "m2")
 	kit.Eventually(t, "exports and imports are in their members", func() string {
 		return applied(t, ns, "web-serviceexport", "m1", "m2") + applied(t, ns, "web-serviceimport", "m3")
 	})
-	if ip, _ := inMember(t, "m3", "v1", "Service", ns, "derived-web", "spec", "clusterIP").(string); ip == "" || ip == "None" {
+	if ip, _ := inMember(t, "m3", "v1", "Service", ns, "derived-web", "spec", "clusterIP").(string); ip == "" ||
+		ip == "None" {
 		t.Errorf("the derived Service has the address %q", ip)
 	}
 	is(t, "the import says who exports", "m1 m2", func() string {
@@ -107,14 +111,17 @@ func TestAnExportedServiceIsReachedWhereItIsImported(t *testing.T) {
 	knows(t, "m3", ns, "derived-web", 6, "m1", "m2")
 
 	// m2 exports it no more, but runs it on.
-	fleet.Hub.Change(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "export", func(u *unstructured.Unstructured) {
-		_ = unstructured.SetNestedStringSlice(u.Object, []string{"m1"}, "spec", "placement", "clusterAffinity", "clusterNames")
-	})
+	fleet.Hub.Change(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "export",
+		func(u *unstructured.Unstructured) {
+			_ = unstructured.SetNestedStringSlice(u.Object, []string{"m1"}, "spec", "placement", "clusterAffinity",
+				"clusterNames")
+		})
 	knows(t, "m3", ns, "derived-web", 3, "m1")
 
 	// Whoever deletes what the hub brought gets it again.
 	var list discoveryv1.EndpointSliceList
-	if err := fleet.Members["m3"].List(t.Context(), &list, client.InNamespace(ns), client.MatchingLabels{discoveryv1.LabelServiceName: "derived-web"}); err != nil || len(list.Items) == 0 {
+	if err := fleet.Members["m3"].List(t.Context(), &list, client.InNamespace(ns),
+		client.MatchingLabels{discoveryv1.LabelServiceName: "derived-web"}); err != nil || len(list.Items) == 0 {
 		t.Fatalf("slices %v, %v", list.Items, err)
 	}
 	if name := list.Items[0].Name; !strings.HasPrefix(name, "imported-m1-web-") {
@@ -146,7 +153,9 @@ func TestAMultiClusterServiceIsReachedUnderItsOwnName(t *testing.T) {
 	fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: %s, kind: MultiClusterService, metadata: {name: web, namespace: %s}, spec: {types: [CrossCluster],
 		providerClusters: [{name: m1}, {name: m2}], consumerClusters: [{name: m2}, {name: m3}]}}`, group, ns))
 
-	kit.Eventually(t, "the Service is where it is provided and consumed", func() string { return applied(t, ns, "web-service", "m1", "m2", "m3") })
+	kit.Eventually(t, "the Service is where it is provided and consumed", func() string {
+		return applied(t, ns, "web-service", "m1", "m2", "m3")
+	})
 	knows(t, "m3", ns, "web", 4, "m1", "m2")
 	knows(t, "m2", ns, "web", 2, "m1") // its own it has itself
 	if got := told(t, "m1", ns, "web"); len(got) > 0 {

@@ -22,7 +22,8 @@ import (
 // argosySimulate runs the command against the hub, and returns what it printed.
 func argosySimulate(t *testing.T, kubeconfig string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), fleet.Lab.Hub.Binary, append([]string{"--kubeconfig=" + kubeconfig, "simulate"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), fleet.Lab.Hub.Binary,
+		append([]string{"--kubeconfig=" + kubeconfig, "simulate"}, args...)...)
 	var errOut strings.Builder
 	cmd.Stderr = &errOut
 	out, err := cmd.Output()
@@ -56,7 +57,8 @@ func ofNamespace(t *testing.T, text, ns string) string {
 func TestASimulationSaysTheSameFromAFileAsFromTheHubAndWritesNothing(t *testing.T) {
 	const password = "aHVudGVyMg=="
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{"+members+", "+divided("replicaDivisionPreference: Weighted")+"}"))
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{"+members+", "+
+		divided("replicaDivisionPreference: Weighted")+"}"))
 	fleet.Hub.Apply(t, policy(ns, "s", "v1", "Secret", "{clusterAffinity: {clusterNames: [m1]}}"))
 	fleet.Hub.Apply(t, hungry(ns, "web", 6))
 	fleet.Hub.Apply(t, fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: keys, namespace: %s}\ndata: {password: %s}", ns, password))
@@ -125,7 +127,8 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 	joined(t, m)
 	ns := fleet.Namespace(t)
 	placement := "{clusterAffinity: {clusterNames: [m1, m2, " + lost + "]}, %s}"
-	fleet.Hub.Apply(t, policy(ns, "divided", "apps/v1", "Deployment", fmt.Sprintf(placement, divided("replicaDivisionPreference: Weighted"))))
+	fleet.Hub.Apply(t, policy(ns, "divided", "apps/v1", "Deployment",
+		fmt.Sprintf(placement, divided("replicaDivisionPreference: Weighted"))))
 	fleet.Hub.Apply(t, policy(ns, "whole", "v1", "Service", fmt.Sprintf(placement, "clusterTolerations: []")))
 	fleet.Hub.Apply(t, deployment(ns, "web", 9, "example.com/web:1"))
 	fleet.Hub.Apply(t, fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: %s}\nspec: {selector: {app: web}, ports: [{port: 80}]}", ns))
@@ -136,7 +139,8 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 	predicted := func(change ...string) string {
 		t.Helper()
 		var found []simulate.Workload
-		if err := json.Unmarshal([]byte(ofNamespace(t, argosySimulate(t, fleet.Lab.Hub.Kubeconfig(), append(change, "-o", "json")...), ns)), &found); err != nil {
+		if err := json.Unmarshal([]byte(ofNamespace(t,
+			argosySimulate(t, fleet.Lab.Hub.Kubeconfig(), append(change, "-o", "json")...), ns)), &found); err != nil {
 			t.Fatal(err)
 		}
 		var all []string
@@ -155,13 +159,15 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 	}
 	taint := func(all ...any) {
 		t.Helper()
-		fleet.Hub.Change(t, "cluster.karmada.io/v1alpha1", "Cluster", "", lost, func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["taints"] = all })
+		fleet.Hub.Change(t, "cluster.karmada.io/v1alpha1", "Cluster", "", lost,
+			func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["taints"] = all })
 	}
 	rebalance := func(name string) {
 		t.Helper()
 		// Of two orders within a second, whole seconds tell no order.
 		kit.Eventually(t, "the last order is of another second", func() string {
-			if asked := binding(t, ns, "web-deployment").Spec.RescheduleTriggeredAt; asked != nil && time.Since(asked.Time) < 2*time.Second {
+			if asked := binding(t, ns, "web-deployment").Spec.RescheduleTriggeredAt; asked != nil &&
+				time.Since(asked.Time) < 2*time.Second {
 				return "it is of " + asked.String()
 			}
 			return ""
@@ -187,7 +193,8 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 	ended := func() {
 		t.Helper()
 		is(t, "the evictions have ended", "0, 0", func() string {
-			return fmt.Sprintf("%d, %d", len(binding(t, ns, "web-deployment").Spec.GracefulEvictionTasks), len(binding(t, ns, "web-service").Spec.GracefulEvictionTasks))
+			return fmt.Sprintf("%d, %d", len(binding(t, ns, "web-deployment").Spec.GracefulEvictionTasks),
+				len(binding(t, ns, "web-service").Spec.GracefulEvictionTasks))
 		})
 	}
 	t.Run("a NoExecute taint drains the cluster", func(t *testing.T) {
@@ -209,7 +216,9 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 		ended()
 		taint()
 		fleet.Hub.Apply(t, deployment(ns, "after-all", 3, "example.com/web:1"))
-		is(t, "a new workload goes there again", "lost:1 m1:1 m2:1", func() string { return shares(t, ns, "after-all-deployment") })
+		is(t, "a new workload goes there again", "lost:1 m1:1 m2:1", func() string {
+			return shares(t, ns, "after-all-deployment")
+		})
 		rebalance("fill")
 		is(t, "and comes back", whole, placed)
 	})
@@ -232,7 +241,8 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 				spec := u.Object["spec"].(map[string]any)
 				spec["failover"] = map[string]any{"cluster": map[string]any{"purgeMode": "Gracefully"}}
 				spec["placement"].(map[string]any)["clusterTolerations"] = []any{
-					map[string]any{"key": "cluster.karmada.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(2)}}
+					map[string]any{"key": "cluster.karmada.io/not-ready", "operator": "Exists", "effect": "NoExecute",
+						"tolerationSeconds": int64(2)}}
 			})
 		}
 		kit.Eventually(t, "the bindings know of it", func() string {
@@ -244,12 +254,15 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 			return ""
 		})
 		said := predicted("--cluster-down", lost)
-		if workload, service, _ := strings.Cut(said, ", "); strings.Contains(workload, lost) || !strings.Contains(service, lost) {
-			t.Errorf("the simulation said %s: the Deployment moves, and the Service stays, because every other cluster has it", said)
+		if workload, service, _ := strings.Cut(said, ", "); strings.Contains(workload, lost) ||
+			!strings.Contains(service, lost) {
+			t.Errorf("the simulation said %s: the Deployment moves, and the Service stays, because every other cluster has it",
+				said)
 		}
 		m.Kill()
 		is(t, "the replicas leave the lost cluster", said, placed)
-		if list := argosy(t, "get", "failovers", "-n", ns); !strings.Contains(list, "TaintUntolerated") || !strings.Contains(list, "NothingFits") {
+		if list := argosy(t, "get", "failovers", "-n", ns); !strings.Contains(list, "TaintUntolerated") ||
+			!strings.Contains(list, "NothingFits") {
 			t.Errorf("get failovers lists:\n%s", list)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)

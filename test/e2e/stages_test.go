@@ -18,13 +18,15 @@ func TestStagesAreApprovedForOneRevision(t *testing.T) {
 	ns := fleet.Namespace(t)
 	const group = "apps.kruise.io/v1alpha1"
 	fleet.Hub.Apply(t, policy(ns, "p", group, "CloneSet", alike))
-	fleet.Hub.Apply(t, cloneSet(ns, "shop", 9, "example.com/shop:1", "\n  updateStrategy: {type: InPlaceIfPossible, maxUnavailable: 9}"))
+	fleet.Hub.Apply(t, cloneSet(ns, "shop", 9, "example.com/shop:1",
+		"\n  updateStrategy: {type: InPlaceIfPossible, maxUnavailable: 9}"))
 	fleet.Hub.Change(t, group, "CloneSet", ns, "shop", func(u *unstructured.Unstructured) {
 		annotations := u.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations["argosy.io/rollout-order"], annotations["argosy.io/rollout-stages"] = "Stages", `[{"percent": 10, "pause": true}, {"percent": 100}]`
+		annotations["argosy.io/rollout-order"], annotations["argosy.io/rollout-stages"] = "Stages",
+			`[{"percent": 10, "pause": true}, {"percent": 100}]`
 		u.SetAnnotations(annotations)
 	})
 	image := func(to string) {
@@ -36,7 +38,8 @@ func TestStagesAreApprovedForOneRevision(t *testing.T) {
 	stage := func(want string) {
 		t.Helper()
 		kit.Eventually(t, "the status shows "+want, func() string {
-			if out, err := command(t, "rollout", "status", "cloneset", "shop", "-n", ns); err != nil || !strings.Contains(out, want) {
+			if out, err := command(t, "rollout", "status", "cloneset", "shop", "-n", ns); err != nil ||
+				!strings.Contains(out, want) {
 				return fmt.Sprintf("%v\n%s", err, out)
 			}
 			return ""
@@ -55,7 +58,8 @@ func TestStagesAreApprovedForOneRevision(t *testing.T) {
 	image("example.com/shop:2")
 	are(1, "example.com/shop:2")
 	stage("Stage 1 of 2 is complete and waits for an approval")
-	if out, err := command(t, "rollout", "approve", "cloneset", "shop", "-n", ns); err != nil || !strings.Contains(out, "stage 1 of 2 is approved") {
+	if out, err := command(t, "rollout", "approve", "cloneset", "shop", "-n", ns); err != nil ||
+		!strings.Contains(out, "stage 1 of 2 is approved") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	are(9, "example.com/shop:2")
@@ -87,10 +91,12 @@ func TestHandsOffInMemberStopsTheHub(t *testing.T) {
 	}
 	value := func() any { return kit.Field(fleet.Members["m1"].Find(t, "v1", "ConfigMap", ns, "c"), "data", "key") }
 	brake(true)
-	fleet.Hub.Change(t, "v1", "ConfigMap", ns, "c", func(u *unstructured.Unstructured) { kit.Field(u, "data").(map[string]any)["key"] = "2" })
+	fleet.Hub.Change(t, "v1", "ConfigMap", ns, "c",
+		func(u *unstructured.Unstructured) { kit.Field(u, "data").(map[string]any)["key"] = "2" })
 	kit.Eventually(t, "the Work is not applied, because of the annotation", func() string {
 		w := work(t, "m1", "ConfigMap", ns, "c")
-		if !meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkHandsOff) || !meta.IsStatusConditionFalse(w.Status.Conditions, workv1alpha1.WorkApplied) {
+		if !meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkHandsOff) ||
+			!meta.IsStatusConditionFalse(w.Status.Conditions, workv1alpha1.WorkApplied) {
 			return fmt.Sprintf("%+v", w.Status.Conditions)
 		}
 		return ""

@@ -55,23 +55,30 @@ func TestTheStatusesOfMembersComeBackAsOne(t *testing.T) {
 		want                   map[string]any
 	}{
 		{"apps/v1", "Deployment", "{replicas: 2, " + podTemplate("x", "example.com/x:1") + "}",
-			map[string]any{"replicas": int64(4), "readyReplicas": int64(4), "updatedReplicas": int64(4), "availableReplicas": int64(4)}},
+			map[string]any{"replicas": int64(4), "readyReplicas": int64(4), "updatedReplicas": int64(4),
+				"availableReplicas": int64(4)}},
 		{"apps/v1", "StatefulSet", "{replicas: 2, serviceName: x, " + podTemplate("x", "example.com/x:1") + "}",
-			map[string]any{"replicas": int64(4), "readyReplicas": int64(4), "updatedReplicas": int64(4), "availableReplicas": int64(4)}},
+			map[string]any{"replicas": int64(4), "readyReplicas": int64(4), "updatedReplicas": int64(4),
+				"availableReplicas": int64(4)}},
 		{"apps/v1", "DaemonSet", "{" + podTemplate("x", "example.com/x:1") + "}",
-			map[string]any{"desiredNumberScheduled": int64(6), "numberReady": int64(6), "updatedNumberScheduled": int64(6), "numberAvailable": int64(6)}},
+			map[string]any{"desiredNumberScheduled": int64(6), "numberReady": int64(6), "updatedNumberScheduled": int64(6),
+				"numberAvailable": int64(6)}},
 		{"batch/v1", "Job", `{completions: 2, parallelism: 2, template: {spec: {restartPolicy: Never, containers: [{name: c, image: "example.com/x:1"}]}}}`,
 			map[string]any{"succeeded": int64(4)}},
 		{"apps.kruise.io/v1alpha1", "CloneSet", "{replicas: 2, " + podTemplate("x", "example.com/x:1") + "}",
-			map[string]any{"replicas": int64(4), "readyReplicas": int64(4), "updatedReplicas": int64(4), "updatedReadyReplicas": int64(4), "availableReplicas": int64(4)}},
-		{"apps.kruise.io/v1beta1", "StatefulSet", "{replicas: 2, serviceName: x, " + podTemplate("x", "example.com/x:1") + "}",
-			map[string]any{"replicas": int64(4), "readyReplicas": int64(4), "updatedReplicas": int64(4), "availableReplicas": int64(4)}},
+			map[string]any{"replicas": int64(4), "readyReplicas": int64(4), "updatedReplicas": int64(4),
+				"updatedReadyReplicas": int64(4), "availableReplicas": int64(4)}},
+		{"apps.kruise.io/v1beta1", "StatefulSet", "{replicas: 2, serviceName: x, " + podTemplate("x", "example.com/x:1") +
+			"}",
+			map[string]any{"replicas": int64(4), "readyReplicas": int64(4), "updatedReplicas": int64(4),
+				"availableReplicas": int64(4)}},
 	} {
 		t.Run(strings.ReplaceAll(tt.apiVersion, "/", " ")+" "+tt.kind, func(t *testing.T) {
 			t.Parallel()
 			ns := fleet.Namespace(t)
 			fleet.Hub.Apply(t, policy(ns, "p", tt.apiVersion, tt.kind, to("m1", "m2")))
-			fleet.Hub.Apply(t, fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: x, namespace: %s}\nspec: %s", tt.apiVersion, tt.kind, ns, tt.spec))
+			fleet.Hub.Apply(t, fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: x, namespace: %s}\nspec: %s",
+				tt.apiVersion, tt.kind, ns, tt.spec))
 			status(t, tt.apiVersion, tt.kind, ns, "x", tt.want)
 			is(t, "all members are healthy", "m1:Healthy m2:Healthy", healths(t, ns, "x-"+strings.ToLower(tt.kind)))
 			if tt.kind == "Job" {
@@ -106,13 +113,17 @@ func TestTheAddressesOfAServiceAddUp(t *testing.T) {
 		return ""
 	})
 	is(t, "and is healthy", "m1:Healthy m2:Healthy", healths(t, ns, "s-service"))
-	if a, b := inMember(t, "m1", "v1", "Service", ns, "s", "spec", "clusterIP"), kit.Field(fleet.Hub.Find(t, "v1", "Service", ns, "s"), "spec", "clusterIP"); a == nil || a == "" {
+	if a, b := inMember(t, "m1", "v1", "Service", ns, "s", "spec", "clusterIP"),
+		kit.Field(fleet.Hub.Find(t, "v1", "Service", ns, "s"), "spec", "clusterIP"); a == nil || a == "" {
 		t.Errorf("m1 has the address %v, the template %v", a, b)
 	}
 	// A change of the template leaves what the member allocated.
 	before := fmt.Sprint(inMember(t, "m1", "v1", "Service", ns, "s", "spec", "clusterIP"))
-	fleet.Hub.Change(t, "v1", "Service", ns, "s", func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"v": "2"}) })
-	is[any](t, "a change arrives", "2", func() any { return inMember(t, "m1", "v1", "Service", ns, "s", "metadata", "labels", "v") })
+	fleet.Hub.Change(t, "v1", "Service", ns, "s",
+		func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"v": "2"}) })
+	is[any](t, "a change arrives", "2", func() any {
+		return inMember(t, "m1", "v1", "Service", ns, "s", "metadata", "labels", "v")
+	})
 	if after := fmt.Sprint(inMember(t, "m1", "v1", "Service", ns, "s", "spec", "clusterIP")); after != before {
 		t.Errorf("the member's address was %s, is %s", before, after)
 	}
@@ -121,8 +132,10 @@ func TestTheAddressesOfAServiceAddUp(t *testing.T) {
 // argoHealthy is how Argo CD judges a Deployment.
 func argoHealthy(u *unstructured.Unstructured) bool {
 	n := func(path ...string) int64 { v, _ := kit.Field(u, path...).(int64); return v }
-	return n("status", "observedGeneration") >= u.GetGeneration() && n("status", "updatedReplicas") >= n("spec", "replicas") &&
-		n("status", "replicas") <= n("status", "updatedReplicas") && n("status", "availableReplicas") >= n("status", "updatedReplicas")
+	return n("status", "observedGeneration") >= u.GetGeneration() &&
+		n("status", "updatedReplicas") >= n("spec", "replicas") &&
+		n("status", "replicas") <= n("status", "updatedReplicas") &&
+		n("status", "availableReplicas") >= n("status", "updatedReplicas")
 }
 
 // Whenever the template looks healthy, every member is.
@@ -130,14 +143,17 @@ func TestATemplateLooksHealthyOnlyWhenEveryMemberIs(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1, m2]}, "+divided("replicaDivisionPreference: Weighted")+"}"))
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{clusterAffinity: {clusterNames: [m1, m2]}, "+
+		divided("replicaDivisionPreference: Weighted")+"}"))
 	// Slow enough for states in between to be seen.
-	fleet.Hub.Apply(t, strings.Replace(deployment(ns, "web", 4, "example.com/web:0"), "  replicas:", "  minReadySeconds: 1\n  replicas:", 1))
+	fleet.Hub.Apply(t, strings.Replace(deployment(ns, "web", 4, "example.com/web:0"), "  replicas:",
+		"  minReadySeconds: 1\n  replicas:", 1))
 	settled := func(image string) string {
 		for _, m := range []string{"m1", "m2"} {
 			u := fleet.Members[m].Find(t, "apps/v1", "Deployment", ns, "web")
 			if u == nil || container(t, m, "apps/v1", "Deployment", ns, "web", "image") != image || !argoHealthy(u) {
-				return fmt.Sprintf("%s is at generation %v with spec %v and status %v", m, kit.Field(u, "metadata", "generation"), kit.Field(u, "spec", "replicas"), kit.Field(u, "status"))
+				return fmt.Sprintf("%s is at generation %v with spec %v and status %v", m, kit.Field(u, "metadata", "generation"),
+					kit.Field(u, "spec", "replicas"), kit.Field(u, "status"))
 			}
 		}
 		return ""
@@ -157,7 +173,8 @@ func TestATemplateLooksHealthyOnlyWhenEveryMemberIs(t *testing.T) {
 				return ""
 			})
 			kit.Eventually(t, "a bad image shows in the binding", func() string {
-				if got := healths(t, ns, "web-deployment")(); strings.Contains(got, "Healthy m") || got == "m1:Healthy m2:Healthy" || strings.HasSuffix(got, ":Healthy") {
+				if got := healths(t, ns, "web-deployment")(); strings.Contains(got, "Healthy m") ||
+					got == "m1:Healthy m2:Healthy" || strings.HasSuffix(got, ":Healthy") {
 					return got
 				}
 				return ""

@@ -22,7 +22,8 @@ func TestTaintsOfACommandAPolicyAndAnOutage(t *testing.T) {
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", "{clusterAffinity: {clusterNames: [tainted, m1]}}"))
 	stored := fleet.Hub.Find(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "p")
-	if text := fmt.Sprint(kit.Field(stored, "spec", "placement", "clusterTolerations")); strings.Count(text, "tolerationSeconds:300") != 2 {
+	if text := fmt.Sprint(kit.Field(stored, "spec", "placement", "clusterTolerations")); strings.Count(text,
+		"tolerationSeconds:300") != 2 {
 		t.Errorf("the policy tolerates %s, want the two defaults", text)
 	}
 	fleet.Hub.Apply(t, configMap(ns, "before", "1"))
@@ -34,14 +35,17 @@ func TestTaintsOfACommandAPolicyAndAnOutage(t *testing.T) {
 	fleet.Hub.Apply(t, configMap(ns, "during", "1"))
 	kit.Eventually(t, "what is new avoids the cluster", func() string { return placed(t, ns, "during-configmap", "m1") })
 	argosy(t, "uncordon", "tainted")
-	kit.Eventually(t, "it goes there after all", func() string { return placed(t, ns, "during-configmap", "m1", "tainted") })
+	kit.Eventually(t, "it goes there after all", func() string {
+		return placed(t, ns, "during-configmap", "m1", "tainted")
+	})
 
 	taintPolicy := func(effect string) string {
 		return `{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterTaintPolicy, metadata: {name: ` + ns + `}, spec: {
   targetClusters: {clusterNames: [tainted]}, taints: [{key: outage, effect: ` + effect + `}],
   addOnConditions: [{conditionType: Ready, operator: NotIn, statusValues: ["True"]}], removeOnConditions: [{conditionType: Ready, operator: In, statusValues: ["True"]}]}}`
 	}
-	if err := fleet.Hub.Create(t.Context(), kit.Object(t, taintPolicy("NoExecute"))); err == nil || !strings.Contains(err.Error(), "--allow-no-execute-taint-policy") {
+	if err := fleet.Hub.Create(t.Context(), kit.Object(t, taintPolicy("NoExecute"))); err == nil ||
+		!strings.Contains(err.Error(), "--allow-no-execute-taint-policy") {
 		t.Errorf("a NoExecute policy: %v, want a refusal that names the flag", err)
 	}
 	byOutage := kit.Object(t, taintPolicy("NoSchedule"))
@@ -73,7 +77,8 @@ func TestTaintsOfACommandAPolicyAndAnOutage(t *testing.T) {
 	signal(t, m, syscall.SIGSTOP)
 	defer signal(t, m, syscall.SIGCONT)
 	kit.Eventually(t, "it is lost", func() string { return ready(t, "tainted", metav1.ConditionFalse) })
-	kit.Eventually(t, "it is tainted", has("cluster.karmada.io/not-ready:NoExecute", "cluster.karmada.io/not-ready:NoSchedule", "outage:NoSchedule"))
+	kit.Eventually(t, "it is tainted",
+		has("cluster.karmada.io/not-ready:NoExecute", "cluster.karmada.io/not-ready:NoSchedule", "outage:NoSchedule"))
 	if b := binding(t, ns, "before-configmap"); len(b.Spec.Clusters) != 2 || len(b.Spec.GracefulEvictionTasks) > 0 {
 		t.Errorf("the outage moved the binding to %v with %v", b.Spec.Clusters, b.Spec.GracefulEvictionTasks)
 	}

@@ -52,7 +52,9 @@ func TestUnjoinTellsWhatGoesAndTakesNothingElse(t *testing.T) {
 
 	// One namespace holds something preserved, one something of the member's own, and one nothing but what was sent.
 	preserved, shared, sent := fleet.Namespace(t), fleet.Namespace(t), fleet.Namespace(t)
-	fleet.Hub.Apply(t, propagation(preserved, "kept", "{preserveResourcesOnDeletion: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+only+"}"))
+	fleet.Hub.Apply(t, propagation(preserved, "kept",
+		"{preserveResourcesOnDeletion: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+only+
+			"}"))
 	fleet.Hub.Apply(t, deployment(preserved, "web", 1, "example.com/web:1"))
 	fleet.Hub.Apply(t, policy(preserved, "claims", "v1", "PersistentVolumeClaim", only))
 	fleet.Hub.Apply(t, fmt.Sprintf(`
@@ -75,7 +77,8 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`, pr
 		if err == nil {
 			t.Fatalf("it left without a word: %s", out)
 		}
-		for _, say := range []string{"1 PersistentVolumeClaim", "2 ConfigMap", "PersistentVolumeClaim " + preserved + "/data\n", "kept in the cluster: 1 Deployment.apps", shared, "--yes", "--keep-workloads"} {
+		for _, say := range []string{"1 PersistentVolumeClaim", "2 ConfigMap", "PersistentVolumeClaim " + preserved +
+			"/data\n", "kept in the cluster: 1 Deployment.apps", shared, "--yes", "--keep-workloads"} {
 			if !strings.Contains(out, say) {
 				t.Errorf("it does not say %q:\n%s", say, out)
 			}
@@ -88,12 +91,15 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`, pr
 		argosy(t, "unjoin", "leaver", "--yes")
 		// It is all done when the command returns.
 		for what, wrong := range map[string]bool{
-			"the claim is left":                  there("PersistentVolumeClaim", "v1", preserved, "data"),
-			"what was sent is left":              there("ConfigMap", "v1", sent, "c") || there("ConfigMap", "v1", shared, "c"),
-			"what only the member had is gone":   !there("ConfigMap", "v1", shared, "theirs"),
-			"the preserved workload is another":  !there("Deployment", "apps/v1", preserved, "web") || member.Find(t, "apps/v1", "Deployment", preserved, "web").GetUID() != web,
-			"the namespace sent is left":         there("Namespace", "v1", "", sent) && member.Find(t, "v1", "Namespace", "", sent).GetDeletionTimestamp() == nil,
-			"a namespace with something is gone": !there("Namespace", "v1", "", preserved) || !there("Namespace", "v1", "", shared),
+			"the claim is left":                there("PersistentVolumeClaim", "v1", preserved, "data"),
+			"what was sent is left":            there("ConfigMap", "v1", sent, "c") || there("ConfigMap", "v1", shared, "c"),
+			"what only the member had is gone": !there("ConfigMap", "v1", shared, "theirs"),
+			"the preserved workload is another": !there("Deployment", "apps/v1", preserved, "web") ||
+				member.Find(t, "apps/v1", "Deployment", preserved, "web").GetUID() != web,
+			"the namespace sent is left": there("Namespace", "v1", "", sent) &&
+				member.Find(t, "v1", "Namespace", "", sent).GetDeletionTimestamp() == nil,
+			"a namespace with something is gone": !there("Namespace", "v1", "", preserved) ||
+				!there("Namespace", "v1", "", shared),
 		} {
 			if wrong {
 				t.Error(what)
@@ -126,7 +132,8 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`, pr
 		if now := member.Find(t, "v1", "ConfigMap", ns, "c"); now == nil || now.GetUID() != was {
 			t.Errorf("it became %v", now)
 		}
-		for kind, wrong := range map[string]string{"ConfigMap": released("ConfigMap", "v1", ns, "c"), "Namespace": released("Namespace", "v1", "", ns)} {
+		for kind, wrong := range map[string]string{"ConfigMap": released("ConfigMap", "v1", ns, "c"),
+			"Namespace": released("Namespace", "v1", "", ns)} {
 			if wrong != "" {
 				t.Errorf("%s: %s", kind, wrong)
 			}
@@ -135,7 +142,8 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`, pr
 	})
 	t.Run("called as karmadactl it asks nothing", func(t *testing.T) {
 		ns := again(t)
-		if out, err := exec.CommandContext(t.Context(), link, "--kubeconfig="+fleet.Lab.Hub.Kubeconfig(), "unjoin", "leaver", "--cluster-kubeconfig", m.Kubeconfig).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(t.Context(), link, "--kubeconfig="+fleet.Lab.Hub.Kubeconfig(), "unjoin", "leaver",
+			"--cluster-kubeconfig", m.Kubeconfig).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		if there("ConfigMap", "v1", ns, "c") {

@@ -22,7 +22,8 @@ const (
 	newKruise = "apps.kruise.io/v1beta1"
 )
 
-// strategy is the update strategy of a CloneSet as a version of it says; in a cluster where it is not there yet, nothing.
+// strategy is the update strategy of a CloneSet as a version of it says; in a cluster where it is not there yet,
+// nothing.
 func strategy(t *testing.T, c kit.Cluster, apiVersion, ns, name string) map[string]any {
 	t.Helper()
 	m, _ := kit.Field(c.Find(t, apiVersion, "CloneSet", ns, name), "spec", "updateStrategy").(map[string]any)
@@ -48,8 +49,10 @@ func TestAnObjectIsReadAndWrittenInEitherVersion(t *testing.T) {
 	t.Parallel()
 	kruiseServed(t)
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, cloneSet(ns, "shop", 2, "example.com/shop:1", "\n  updateStrategy: {type: InPlaceIfPossible, partition: 50%, paused: true}"))
-	want := map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"podUpdatePolicy": "InPlaceIfPossible", "partition": "50%", "paused": true}}
+	fleet.Hub.Apply(t, cloneSet(ns, "shop", 2, "example.com/shop:1",
+		"\n  updateStrategy: {type: InPlaceIfPossible, partition: 50%, paused: true}"))
+	want := map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"podUpdatePolicy": "InPlaceIfPossible",
+		"partition": "50%", "paused": true}}
 	if diff := cmp.Diff(want, strategy(t, fleet.Hub, newKruise, ns, "shop")); diff != "" {
 		t.Errorf("as v1beta1 (-want +got):\n%s", diff)
 	}
@@ -61,7 +64,8 @@ func TestAnObjectIsReadAndWrittenInEitherVersion(t *testing.T) {
 	fleet.Hub.Change(t, oldKruise, "CloneSet", ns, "shop", func(u *unstructured.Unstructured) {
 		set(t, u, int64(1), "spec", "updateStrategy", "partition")
 	})
-	want = map[string]any{"type": "OnDelete", "rollingUpdate": map[string]any{"podUpdatePolicy": "InPlaceIfPossible", "partition": int64(1), "paused": true}}
+	want = map[string]any{"type": "OnDelete", "rollingUpdate": map[string]any{"podUpdatePolicy": "InPlaceIfPossible",
+		"partition": int64(1), "paused": true}}
 	if diff := cmp.Diff(want, strategy(t, fleet.Hub, newKruise, ns, "shop")); diff != "" {
 		t.Errorf("after both wrote, as v1beta1 (-want +got):\n%s", diff)
 	}
@@ -87,13 +91,15 @@ func TestServerSideApplyKnowsOwnersOverVersions(t *testing.T) {
 	}
 	fleet.Hub.RemoveAtEnd(t, kit.Object(t, full))
 	head := fmt.Sprintf("{apiVersion: %s, kind: CloneSet, metadata: {name: shop, namespace: %s}, spec: ", newKruise, ns)
-	if err := apply("operator", head+"{updateStrategy: {rollingUpdate: {partition: 2}}}}"); err == nil || !strings.Contains(err.Error(), `conflict with "release"`) {
+	if err := apply("operator", head+"{updateStrategy: {rollingUpdate: {partition: 2}}}}"); err == nil ||
+		!strings.Contains(err.Error(), `conflict with "release"`) {
 		t.Errorf("a partition that another owns was taken over: %v", err)
 	}
 	if err := apply("operator", head+"{updateStrategy: {rollingUpdate: {maxSurge: 1}}}}"); err != nil {
 		t.Error(err)
 	}
-	if err := apply("release", cloneSet(ns, "shop", 2, "example.com/shop:1", "\n  updateStrategy: {type: InPlaceIfPossible}")); err != nil {
+	if err := apply("release", cloneSet(ns, "shop", 2, "example.com/shop:1",
+		"\n  updateStrategy: {type: InPlaceIfPossible}")); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{"type": "InPlaceIfPossible", "maxSurge": int64(1)}
@@ -111,7 +117,9 @@ func TestAPolicyMeansEveryVersion(t *testing.T) {
 			return cloneSet(ns, "shop", 2, "example.com/shop:1", "\n  updateStrategy: {type: InPlaceIfPossible, partition: 1}")
 		},
 		oldKruise: func(ns string) string {
-			return strings.Replace(cloneSet(ns, "shop", 2, "example.com/shop:1", "\n  updateStrategy: {type: RollingUpdate, rollingUpdate: {podUpdatePolicy: InPlaceIfPossible, partition: 1}}"), oldKruise, newKruise, 1)
+			return strings.Replace(cloneSet(ns, "shop", 2, "example.com/shop:1",
+				"\n  updateStrategy: {type: RollingUpdate, rollingUpdate: {podUpdatePolicy: InPlaceIfPossible, partition: 1}}"),
+				oldKruise, newKruise, 1)
 		},
 	} {
 		ns := fleet.Namespace(t)
@@ -165,8 +173,10 @@ func TestTheHubUnderstandsWhatGuidesSayOfOpenKruise(t *testing.T) {
 			t.Errorf("%s, at %s (-want +got):\n%s", name, strings.Join(tc.path, "."), diff)
 		}
 	}
-	typo := kit.Object(t, fmt.Sprintf(`{apiVersion: %s, kind: CloneSet, metadata: {name: typo, namespace: %s}, spec: {replica: 3, selector: {}, template: %s}}`, newKruise, ns, pod))
-	if err := fleet.Hub.Create(t.Context(), typo, client.FieldValidation("Strict")); err == nil || !strings.Contains(err.Error(), `unknown field "spec.replica"`) {
+	typo := kit.Object(t, fmt.Sprintf(
+		`{apiVersion: %s, kind: CloneSet, metadata: {name: typo, namespace: %s}, spec: {replica: 3, selector: {}, template: %s}}`, newKruise, ns, pod))
+	if err := fleet.Hub.Create(t.Context(), typo, client.FieldValidation("Strict")); err == nil ||
+		!strings.Contains(err.Error(), `unknown field "spec.replica"`) {
 		t.Errorf("a typo was answered by %v", err)
 	}
 }
@@ -179,12 +189,14 @@ func TestEachMemberGetsAVersionThatItServes(t *testing.T) {
 	joined(t, m)
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", oldKruise, "CloneSet", to("m1", "newest")))
-	fleet.Hub.Apply(t, cloneSet(ns, "shop", 2, "example.com/shop:1", "\n  updateStrategy: {type: InPlaceIfPossible, partition: 1}"))
+	fleet.Hub.Apply(t, cloneSet(ns, "shop", 2, "example.com/shop:1",
+		"\n  updateStrategy: {type: InPlaceIfPossible, partition: 1}"))
 	kit.Eventually(t, "m1 has it as v1alpha1, the other as v1beta1", func() string {
 		switch {
 		case strategy(t, fleet.Members["m1"], oldKruise, ns, "shop")["type"] != "InPlaceIfPossible":
 			return "not in m1"
-		case kit.Field(member.Find(t, newKruise, "CloneSet", ns, "shop"), "spec", "updateStrategy", "rollingUpdate", "podUpdatePolicy") != "InPlaceIfPossible":
+		case kit.Field(member.Find(t, newKruise, "CloneSet", ns, "shop"), "spec", "updateStrategy", "rollingUpdate",
+			"podUpdatePolicy") != "InPlaceIfPossible":
 			return "not in the newest"
 		}
 		return ""
@@ -209,7 +221,8 @@ func TestEachMemberGetsAVersionThatItServes(t *testing.T) {
 
 	kit.Eventually(t, "the binding says so too", func() string {
 		c := meta.FindStatusCondition(binding(t, ns, "shop-cloneset").Status.Conditions, workv1alpha2.VersionServed)
-		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, `cluster "m1": CloneSet of apps.kruise.io/v1alpha1 has no spec.updateStrategy.type`) {
+		if c == nil || c.Status != metav1.ConditionFalse ||
+			!strings.Contains(c.Message, `cluster "m1": CloneSet of apps.kruise.io/v1alpha1 has no spec.updateStrategy.type`) {
 			return fmt.Sprintf("%+v", c)
 		}
 		return ""
@@ -219,7 +232,8 @@ func TestEachMemberGetsAVersionThatItServes(t *testing.T) {
 		set(t, u, "yes", "metadata", "labels", "again")
 	})
 	kit.Eventually(t, "what both can say goes to both again", func() string {
-		if got := kit.Field(fleet.Members["m1"].Find(t, oldKruise, "CloneSet", ns, "shop"), "metadata", "labels", "again"); got != "yes" {
+		if got := kit.Field(fleet.Members["m1"].Find(t, oldKruise, "CloneSet", ns, "shop"), "metadata", "labels",
+			"again"); got != "yes" {
 			return fmt.Sprint("m1 has the label ", got)
 		}
 		if !meta.IsStatusConditionTrue(binding(t, ns, "shop-cloneset").Status.Conditions, workv1alpha2.VersionServed) {

@@ -36,7 +36,8 @@ data: {key: %q}`, name, namespace, name, value)
 func binding(t *testing.T, namespace, name string) *workv1alpha2.ResourceBinding {
 	t.Helper()
 	b := &workv1alpha2.ResourceBinding{}
-	if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, b); client.IgnoreNotFound(err) != nil {
+	if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name},
+		b); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	} else if err != nil {
 		return nil
@@ -65,14 +66,17 @@ func TestAConfigMapGoesToTheMembersThatItsPolicyNamesWhicheverComesFirst(t *test
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()
 			ns := fleet.Namespace(t)
-			p, c := policy(ns, "p", "v1", "ConfigMap", "{clusterAffinity: {clusterNames: [m1, m2]}}"), configMap(ns, "settings", "1")
+			p, c := policy(ns, "p", "v1", "ConfigMap", "{clusterAffinity: {clusterNames: [m1, m2]}}"),
+				configMap(ns, "settings", "1")
 			first, second := p, c
 			if order == "template first" {
 				first, second = c, p
 			}
 			fleet.Hub.Apply(t, first)
 			fleet.Hub.Apply(t, second)
-			kit.Eventually(t, "members m1 and m2 hold it", func() string { return holds(t, "v1", "ConfigMap", ns, "settings", "m1", "m2") })
+			kit.Eventually(t, "members m1 and m2 hold it", func() string {
+				return holds(t, "v1", "ConfigMap", ns, "settings", "m1", "m2")
+			})
 
 			kit.Eventually(t, "the binding says so", func() string {
 				b := binding(t, ns, "settings-configmap")
@@ -90,7 +94,8 @@ func TestAConfigMapGoesToTheMembersThatItsPolicyNamesWhicheverComesFirst(t *test
 			}
 			member := fleet.Members["m1"].Find(t, "v1", "ConfigMap", ns, "settings")
 			for _, key := range []string{"work.karmada.io/name", "work.karmada.io/namespace", "resourcebinding.karmada.io/name",
-				"resourcetemplate.karmada.io/uid", "resourcetemplate.karmada.io/managed-annotations", "propagationpolicy.karmada.io/name"} {
+				"resourcetemplate.karmada.io/uid", "resourcetemplate.karmada.io/managed-annotations",
+				"propagationpolicy.karmada.io/name"} {
 				if member.GetAnnotations()[key] == "" {
 					t.Errorf("the member's object lacks annotation %s; it has %v", key, member.GetAnnotations())
 				}

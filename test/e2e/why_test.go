@@ -21,7 +21,8 @@ import (
 func explain(t *testing.T, args ...string) (out, complaint string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), fleet.Lab.Hub.Binary, append([]string{"--kubeconfig=" + fleet.Lab.Hub.Kubeconfig(), "why"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), fleet.Lab.Hub.Binary,
+		append([]string{"--kubeconfig=" + fleet.Lab.Hub.Kubeconfig(), "why"}, args...)...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		return "", strings.TrimSpace(fmt.Sprintf("%v: %s", err, stderr.String()))
@@ -46,14 +47,17 @@ func TestWhyLeadsFromOneTroubleToTheNextUntilAllIsWell(t *testing.T) {
 		})
 	}
 
-	if _, complaint := explain(t, "deploy", "web", "-n", ns); !strings.Contains(complaint, fmt.Sprintf(`the hub has no deployments.apps "web" in namespace %q`, ns)) {
+	if _, complaint := explain(t, "deploy", "web", "-n", ns); !strings.Contains(complaint,
+		fmt.Sprintf(`the hub has no deployments.apps "web" in namespace %q`, ns)) {
 		t.Errorf("of what is not there it says %q", complaint)
 	}
 	fleet.Hub.Apply(t, deployment(ns, "web", 3, "example.com/web:1"))
 	says("that nobody wants it", "✗ no policy selects it", "create a PropagationPolicy in namespace "+ns)
 
-	fleet.Hub.Apply(t, propagation(ns, "p", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], placement: {clusterAffinity: {labelSelector: {matchLabels: {nobody: has}}}}}`))
-	says("that it fits nowhere", "clusters are available", "its labels do not match nobody=has", "no cluster has label nobody: label one with nobody=has, or correct the labelSelector")
+	fleet.Hub.Apply(t, propagation(ns, "p",
+		`{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], placement: {clusterAffinity: {labelSelector: {matchLabels: {nobody: has}}}}}`))
+	says("that it fits nowhere", "clusters are available", "its labels do not match nobody=has",
+		"no cluster has label nobody: label one with nobody=has, or correct the labelSelector")
 
 	// In m1 there is one of that name, and in m2 an override fails.
 	kit.Eventually(t, "the namespace is in m1", func() string {
@@ -70,12 +74,15 @@ func TestWhyLeadsFromOneTroubleToTheNextUntilAllIsWell(t *testing.T) {
 		"clusterAffinity":   map[string]any{"clusterNames": []any{"m1", "m2", "m3"}},
 		"replicaScheduling": map[string]any{"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"},
 	}, "placement")
-	says("what each cluster makes of it", "✗ m1: the hub leaves the member's object alone", "conflictResolution: Overwrite in PropagationPolicy "+ns+"/p",
-		"✗ m2: an override fails, so nothing new is sent: apply OverridePolicy "+ns+"/o, spec.overrideRules[0].overriders.plaintext[0]",
+	says("what each cluster makes of it", "✗ m1: the hub leaves the member's object alone",
+		"conflictResolution: Overwrite in PropagationPolicy "+ns+"/p",
+		"✗ m2: an override fails, so nothing new is sent: apply OverridePolicy "+ns+
+			"/o, spec.overrideRules[0].overriders.plaintext[0]",
 		"3 replicas by static weights m1 1, m2 1, m3 1", "healthy in 1 of 3 clusters")
 
 	out, complaint := explain(t, "Deployment.apps/web", "-n", ns, "--cluster", "m3")
-	for _, want := range []string{"Cluster m3", "override: OverridePolicy " + ns + "/o", "Applied=True", "status reported by the member"} {
+	for _, want := range []string{"Cluster m3", "override: OverridePolicy " + ns + "/o", "Applied=True",
+		"status reported by the member"} {
 		if !strings.Contains(out, want) || strings.Contains(out, "✗ m1") {
 			t.Errorf("of m3 alone it says, without %q:\n%s%s", want, out, complaint)
 		}
@@ -89,7 +96,8 @@ func TestWhyLeadsFromOneTroubleToTheNextUntilAllIsWell(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &a); err != nil {
 			return fmt.Sprintf("%v: %s%s", err, out, complaint)
 		}
-		if len(a.Findings) > 0 || a.Summary != "healthy in 3 of 3 clusters" || a.Policy.Holder != "PropagationPolicy "+ns+"/p" {
+		if len(a.Findings) > 0 || a.Summary != "healthy in 3 of 3 clusters" || a.Policy.Holder != "PropagationPolicy "+ns+
+			"/p" {
 			return fmt.Sprintf("%s, findings %+v", a.Summary, a.Findings)
 		}
 		return ""
@@ -106,7 +114,8 @@ func sameOverHTTP(t *testing.T, ns string) {
 	}
 	get := func(query url.Values, into any) int {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fleet.Hub.Config.Host+"/argosy/why?"+query.Encode(), nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fleet.Hub.Config.Host+"/argosy/why?"+
+			query.Encode(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,18 +130,21 @@ func sameOverHTTP(t *testing.T, ns string) {
 		return res.StatusCode
 	}
 	var a why.Answer
-	if code := get(url.Values{"kind": {"deploy"}, "namespace": {ns}, "name": {"web"}, "cluster": {"m2"}}, &a); code != http.StatusOK || a.Only != "m2" || len(a.Clusters) != 1 || a.Clusters[0].State != why.Healthy {
+	if code := get(url.Values{"kind": {"deploy"}, "namespace": {ns}, "name": {"web"}, "cluster": {"m2"}},
+		&a); code != http.StatusOK || a.Only != "m2" || len(a.Clusters) != 1 || a.Clusters[0].State != why.Healthy {
 		t.Errorf("over HTTP it is %d, %+v", code, a)
 	}
 	var wrong metav1.Status
-	if code := get(url.Values{"kind": {"deploy"}, "namespace": {ns}, "name": {"nobody"}}, &wrong); code != http.StatusNotFound || !strings.Contains(wrong.Message, `"nobody"`) {
+	if code := get(url.Values{"kind": {"deploy"}, "namespace": {ns}, "name": {"nobody"}},
+		&wrong); code != http.StatusNotFound || !strings.Contains(wrong.Message, `"nobody"`) {
 		t.Errorf("of what is not there it says %d, %+v", code, wrong)
 	}
 	anybody := rest.AnonymousClientConfig(fleet.Hub.Config)
 	if transport, err = rest.TransportFor(anybody); err != nil {
 		t.Fatal(err)
 	}
-	if code := get(url.Values{"kind": {"deploy"}, "namespace": {ns}, "name": {"web"}}, &wrong); code != http.StatusForbidden && code != http.StatusUnauthorized {
+	if code := get(url.Values{"kind": {"deploy"}, "namespace": {ns}, "name": {"web"}},
+		&wrong); code != http.StatusForbidden && code != http.StatusUnauthorized {
 		t.Errorf("who is nobody gets %d", code)
 	}
 }
@@ -145,7 +157,8 @@ func TestWhySaysWhatIsWrongWithTheQuestion(t *testing.T) {
 	for _, tt := range []struct{ name, args, want string }{
 		{"a kind that nobody knows", "widget x", `the hub serves no kind "widget"`},
 		{"a namespace that it is not in", "cm here -n default", "there is one in namespace " + ns},
-		{"a name that two kinds may mean", "statefulset nobody -n " + ns, "no statefulsets.apps and no statefulsets.apps.kruise.io"},
+		{"a name that two kinds may mean", "statefulset nobody -n " + ns,
+			"no statefulsets.apps and no statefulsets.apps.kruise.io"},
 		{"a cluster that is not there", "cm here -n " + ns + " --cluster m9", `there is no cluster "m9": the fleet has `},
 		{"no name", "cm", "name one object"},
 		{"an output that is not there", "cm here -o table", "--output must be json or yaml"},

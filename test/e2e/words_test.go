@@ -27,9 +27,11 @@ func override(namespace, name, spec string) string {
 
 func ofPolicyGroup(kind, namespace, name, spec string) string {
 	if namespace == "" {
-		return fmt.Sprintf("apiVersion: policy.karmada.io/v1alpha1\nkind: Cluster%s\nmetadata: {name: %s}\nspec: %s", kind, name, spec)
+		return fmt.Sprintf("apiVersion: policy.karmada.io/v1alpha1\nkind: Cluster%s\nmetadata: {name: %s}\nspec: %s", kind,
+			name, spec)
 	}
-	return fmt.Sprintf("apiVersion: policy.karmada.io/v1alpha1\nkind: %s\nmetadata: {name: %s, namespace: %s}\nspec: %s", kind, name, namespace, spec)
+	return fmt.Sprintf("apiVersion: policy.karmada.io/v1alpha1\nkind: %s\nmetadata: {name: %s, namespace: %s}\nspec: %s",
+		kind, name, namespace, spec)
 }
 
 // to is a placement on some members.

@@ -30,7 +30,8 @@ func TestABindingIsPlacedAndConfirmedInOneWriteWithoutARecordOfItsWriter(t *test
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	config := rest.CopyConfig(fleet.Hub.Config)
-	config.Impersonate.UserName, config.Impersonate.Groups, config.UserAgent = user.APIServerUser, []string{user.SystemPrivilegedGroup}, "argosy"
+	config.Impersonate.UserName, config.Impersonate.Groups, config.UserAgent = user.APIServerUser,
+		[]string{user.SystemPrivilegedGroup}, "argosy"
 	hub, err := client.NewWithWatch(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +55,8 @@ func TestABindingIsPlacedAndConfirmedInOneWriteWithoutARecordOfItsWriter(t *test
 		return event.Object.(*unstructured.Unstructured)
 	}
 	state := func(b *unstructured.Unstructured) string {
-		return fmt.Sprintf("generation %d, clusters %v, observed %v, managed %d", b.GetGeneration(), kit.Field(b, "spec", "clusters"),
+		return fmt.Sprintf("generation %d, clusters %v, observed %v, managed %d", b.GetGeneration(),
+			kit.Field(b, "spec", "clusters"),
 			kit.Field(b, "status", "schedulerObservedGeneration"), len(b.GetManagedFields()))
 	}
 
@@ -71,14 +73,16 @@ func TestABindingIsPlacedAndConfirmedInOneWriteWithoutARecordOfItsWriter(t *test
 	}
 
 	// Somebody applies to it: from then on the record is kept, and the hub's writes go into it.
-	applied := kit.Object(t, `{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {namespace: `+ns+`, name: b, labels: {mine: "true"}}, spec: {placement: {clusterAffinity: {clusterNames: [m2]}}}}`)
+	applied := kit.Object(t, `{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {namespace: `+ns+
+		`, name: b, labels: {mine: "true"}}, spec: {placement: {clusterAffinity: {clusterNames: [m2]}}}}`)
 	//lint:ignore SA1019 what is applied is untyped
 	if err := hub.Patch(ctx, applied, client.Apply, client.FieldOwner("somebody"), client.ForceOwnership); err != nil {
 		t.Fatal(err)
 	}
 	kit.Eventually(t, "it has moved", func() string {
 		b := fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "b")
-		if got := fmt.Sprint(kit.Field(b, "spec", "clusters")); got != "[map[name:m2]]" || fmt.Sprint(kit.Field(b, "status", "schedulerObservedGeneration")) != fmt.Sprint(b.GetGeneration()) {
+		if got := fmt.Sprint(kit.Field(b, "spec", "clusters")); got != "[map[name:m2]]" ||
+			fmt.Sprint(kit.Field(b, "status", "schedulerObservedGeneration")) != fmt.Sprint(b.GetGeneration()) {
 			return state(b)
 		}
 		managers := map[string]bool{}

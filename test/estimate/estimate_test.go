@@ -1,5 +1,5 @@
-// Package estimate tells how a hub places by what the members' scheduler estimators say: on real servers, with estimators that
-// speak the bytes of the protocol.
+// Package estimate tells how a hub places by what the members' scheduler estimators say: on real servers, with
+// estimators that speak the bytes of the protocol.
 package estimate
 
 import (
@@ -48,21 +48,22 @@ func serve(cluster string, room byte) (*estimator, error) {
 		return nil, err
 	}
 	e := &estimator{address: listener.Addr().String(), room: room, asked: map[string]int{}}
-	e.Server = grpc.NewServer(grpc.ForceServerCodec(bytes{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
-		method, _ := grpc.MethodFromServerStream(stream)
-		var request []byte
-		if err := stream.RecvMsg(&request); err != nil {
-			return err
-		}
-		e.mu.Lock()
-		e.asked[method]++
-		if want := "\x0a\x02" + cluster; !strings.HasPrefix(string(request), want) { // field 1 is the cluster
-			e.strays = append(e.strays, string(request))
-		}
-		answer := []byte{0x08, e.room} // field 1 is the number
-		e.mu.Unlock()
-		return stream.SendMsg(&answer)
-	}))
+	e.Server = grpc.NewServer(grpc.ForceServerCodec(bytes{}),
+		grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+			method, _ := grpc.MethodFromServerStream(stream)
+			var request []byte
+			if err := stream.RecvMsg(&request); err != nil {
+				return err
+			}
+			e.mu.Lock()
+			e.asked[method]++
+			if want := "\x0a\x02" + cluster; !strings.HasPrefix(string(request), want) { // field 1 is the cluster
+				e.strays = append(e.strays, string(request))
+			}
+			answer := []byte{0x08, e.room} // field 1 is the number
+			e.mu.Unlock()
+			return stream.SendMsg(&answer)
+		}))
 	go func() { _ = e.Serve(listener) }()
 	return e, nil
 }
@@ -82,7 +83,8 @@ func TestMain(m *testing.M) {
 				return nil, err
 			}
 			o.HubArgs = append(o.HubArgs, "--scheduler-estimator-address="+name+"="+estimators[name].address)
-			o.Members = append(o.Members, sim.Member{Name: name, Nodes: 1, NodeCPU: "16", Provider: "lab", Region: "eu", Zone: "z1"})
+			o.Members = append(o.Members, sim.Member{Name: name, Nodes: 1, NodeCPU: "16", Provider: "lab", Region: "eu",
+				Zone: "z1"})
 		}
 		fleet, err = kit.StartWith(o)
 		return fleet, err
@@ -141,7 +143,8 @@ func TestReplicasGoWhereEstimatorsSayThatThereIsRoom(t *testing.T) {
 	is(t, ns, "asked", "m1:3 m2:1")
 	for name, e := range estimators {
 		e.mu.Lock()
-		if n := e.asked["/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableReplicas"]; n == 0 || len(e.asked) != 1 || len(e.strays) > 0 {
+		if n := e.asked["/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableReplicas"]; n == 0 ||
+			len(e.asked) != 1 || len(e.strays) > 0 {
 			t.Errorf("the estimator of %s was asked %v, and about others %q", name, e.asked, e.strays)
 		}
 		e.mu.Unlock()

@@ -28,7 +28,8 @@ const (
 	lookTimeout = time.Second
 )
 
-// drill are Deployments in a namespace, of which a part runs in the clusters that a fault is about. It looks at them all the time.
+// drill are Deployments in a namespace, of which a part runs in the clusters that a fault is about. It looks at them
+// all the time.
 type drill struct {
 	t     *testing.T
 	fleet *kit.Fleet
@@ -56,10 +57,11 @@ type drill struct {
 // look is what was seen at one time.
 type look struct {
 	at time.Time
-	// reachable are ready replicas in members that are not broken, elsewhere those in members that the fault is not about, running those
-	// in all members that answer.
+	// reachable are ready replicas in members that are not broken, elsewhere those in members that the fault is not about,
+	// running those in all members that answer.
 	reachable, elsewhere, running int32
-	// ready says that all lost clusters have the condition Ready, notReady that none has. Neither is known while the hub is down.
+	// ready says that all lost clusters have the condition Ready, notReady that none has. Neither is known while the hub
+	// is down.
 	ready, notReady bool
 	// evicting is the number of graceful eviction tasks.
 	evicting int
@@ -82,7 +84,8 @@ func (d *drill) total() (n int32) {
 }
 
 // newDrill waits until the workloads are placed and run, and starts to look.
-func newDrill(t *testing.T, f *kit.Fleet, ns string, members []kit.Cluster, lost []string, replicas map[string]int32) *drill {
+func newDrill(t *testing.T, f *kit.Fleet, ns string, members []kit.Cluster, lost []string,
+	replicas map[string]int32) *drill {
 	t.Helper()
 	d := &drill{t: t, fleet: f, ns: ns, members: members, lost: lost, replicas: replicas,
 		broken: map[string]bool{}, silent: map[string]bool{}, had: map[string]map[string]copyOf{}}
@@ -175,7 +178,8 @@ func (d *drill) deleted(member, name string) {
 		}
 	}
 	if ready < d.replicas[name] {
-		d.violated("Deployment %s left member %s while %d of %d replicas were ready in the others", name, member, ready, d.replicas[name])
+		d.violated("Deployment %s left member %s while %d of %d replicas were ready in the others", name, member, ready,
+			d.replicas[name])
 	}
 }
 
@@ -212,7 +216,8 @@ func (d *drill) lookAtHub(seen *look) {
 	}
 	for _, tmpl := range templates.Items {
 		if tmpl.Status.ReadyReplicas > *tmpl.Spec.Replicas {
-			d.violated("the hub counts %d ready replicas of %d of Deployment %s", tmpl.Status.ReadyReplicas, *tmpl.Spec.Replicas, tmpl.Name)
+			d.violated("the hub counts %d ready replicas of %d of Deployment %s", tmpl.Status.ReadyReplicas, *tmpl.Spec.Replicas,
+				tmpl.Name)
 		}
 	}
 }
@@ -259,7 +264,8 @@ func (d *drill) unsettled() string {
 			sum += target.Replicas
 		}
 		if sum != d.replicas[name] || len(b.Spec.GracefulEvictionTasks) > 0 {
-			return fmt.Sprintf("Deployment %s is placed as %v with %d evictions", name, b.Spec.Clusters, len(b.Spec.GracefulEvictionTasks))
+			return fmt.Sprintf("Deployment %s is placed as %v with %d evictions", name, b.Spec.Clusters,
+				len(b.Spec.GracefulEvictionTasks))
 		}
 	}
 	for _, m := range d.members {
@@ -370,15 +376,16 @@ func (d *drill) noticed() {
 // lossTaint is the taint with which workloads leave a cluster that is lost; nil if it has none.
 func lossTaint(c *clusterv1alpha1.Cluster) *corev1.Taint {
 	for i, taint := range c.Spec.Taints {
-		if taint.Effect == corev1.TaintEffectNoExecute && strings.HasPrefix(taint.Key, "cluster.karmada.io/") && taint.TimeAdded != nil {
+		if taint.Effect == corev1.TaintEffectNoExecute && strings.HasPrefix(taint.Key, "cluster.karmada.io/") &&
+			taint.TimeAdded != nil {
 			return &c.Spec.Taints[i]
 		}
 	}
 	return nil
 }
 
-// evicted waits until all workloads have left the lost cluster, and checks that they did not leave before their toleration ended, by the
-// clock of the hub.
+// evicted waits until all workloads have left the lost cluster, and checks that they did not leave before their
+// toleration ended, by the clock of the hub.
 func (d *drill) evicted() {
 	d.t.Helper()
 	kit.Eventually(d.t, "the workloads leave the lost cluster", func() string {
@@ -399,7 +406,8 @@ func (d *drill) evicted() {
 			}
 			for _, task := range b.Spec.GracefulEvictionTasks {
 				if taint != nil && task.CreationTimestamp.Time.Before(taint.TimeAdded.Add(tolerated-time.Second)) {
-					d.t.Fatalf("Deployment %s left %s at %v, and the taint is of %v", name, d.lost[0], task.CreationTimestamp, taint.TimeAdded)
+					d.t.Fatalf("Deployment %s left %s at %v, and the taint is of %v", name, d.lost[0], task.CreationTimestamp,
+						taint.TimeAdded)
 				}
 			}
 		}
@@ -474,8 +482,8 @@ func (d *drill) stillLost() string {
 	return ""
 }
 
-// ends checks a fault that is over, and adds its row to the table. stays says that nothing was to move, so that all pods are those of
-// before; otherwise those of clusters that were not lost are.
+// ends checks a fault that is over, and adds its row to the table. stays says that nothing was to move, so that all
+// pods are those of before; otherwise those of clusters that were not lost are.
 func (d *drill) ends(fault string, stays bool) {
 	d.t.Helper()
 	pods, err := d.podsNow()
@@ -551,7 +559,8 @@ func (r row) String() string {
 		}
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%d of %d\t%d\t%d\t%d", r.fault, text(r.noticed), text(r.evicted), text(r.replaced),
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%d of %d\t%d\t%d\t%d", r.fault, text(r.noticed), text(r.evicted),
+		text(r.replaced),
 		text(r.back), text(r.removed), r.least, r.total, r.most, r.lost, r.twice)
 }
 

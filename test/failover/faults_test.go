@@ -82,7 +82,8 @@ func joined(t *testing.T, name string) *victim {
 	return v
 }
 
-// join adds a member to the fleet. authority is that of the server at the end of its link, if it is not the member's own.
+// join adds a member to the fleet. authority is that of the server at the end of its link, if it is not the member's
+// own.
 func join(t *testing.T, v *victim, authority []byte) {
 	t.Helper()
 	ctx, cancel := within(startTimeout)
@@ -147,15 +148,17 @@ func inVictimOrHome(v *victim, more string) string {
 	return fmt.Sprintf("clusterAffinity: {clusterNames: [%s, %s]}, %s", v.Name, home, more)
 }
 
-// newWorkloads places two Deployments: half of the replicas of web run in the member, the others at home, and all of solo, with the
-// ConfigMap that it needs, in the member.
+// newWorkloads places two Deployments: half of the replicas of web run in the member, the others at home, and all of
+// solo, with the ConfigMap that it needs, in the member.
 func newWorkloads(t *testing.T, v *victim, more string) *drill {
 	t.Helper()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: %s}\ndata: {a: b}", ns)+
 		policy(ns, "web", inVictimOrHome(v, divided+more))+deployment(ns, "web", 4, "100m", "")+
-		policy(ns, "solo", inVictimOrHome(v, aggregated+more))+deployment(ns, "solo", 2, "1", ", envFrom: [{configMapRef: {name: settings}}]"))
-	d := newDrill(t, fleet, ns, []kit.Cluster{v.client, fleet.Members[home]}, []string{v.Name}, map[string]int32{"web": 4, "solo": 2})
+		policy(ns, "solo", inVictimOrHome(v, aggregated+more))+
+		deployment(ns, "solo", 2, "1", ", envFrom: [{configMapRef: {name: settings}}]"))
+	d := newDrill(t, fleet, ns, []kit.Cluster{v.client, fleet.Members[home]}, []string{v.Name},
+		map[string]int32{"web": 4, "solo": 2})
 	if got, err := d.copies(v.client); err != nil || got["solo"].spec != 2 || got["web"].spec != 2 {
 		t.Fatalf("%s has %v (%v), want 2 replicas of each", v.Name, got, err)
 	}
@@ -238,7 +241,8 @@ spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: late}], place
 	d.ends("8 s of latency", false)
 }
 
-// While one direction does not work, the member goes on with what it has. What was sent to it arrives later, and changes nothing.
+// While one direction does not work, the member goes on with what it has. What was sent to it arrives later, and
+// changes nothing.
 func oneDirection(t *testing.T, name, fault string, is network) {
 	v := joined(t, name)
 	d := newWorkloads(t, v, "")
@@ -260,7 +264,8 @@ func otherClock(t *testing.T, name, fault string, by time.Duration) {
 	// The hub sees other times than the member has.
 	path := "api/v1/namespaces/" + d.ns
 	made := v.client.Find(t, "v1", "Namespace", "", d.ns).GetCreationTimestamp()
-	out, err := fleet.Argosy(t.Context(), "get", "--raw", "/apis/cluster.karmada.io/v1alpha1/clusters/"+name+"/proxy/"+path)
+	out, err := fleet.Argosy(t.Context(), "get", "--raw", "/apis/cluster.karmada.io/v1alpha1/clusters/"+name+"/proxy/"+
+		path)
 	var seen metav1.PartialObjectMetadata
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &seen)
@@ -280,8 +285,9 @@ func otherClock(t *testing.T, name, fault string, by time.Duration) {
 func flapping(t *testing.T) {
 	const outages, outage, tolerates = 4, 15 * time.Second, 60 * time.Second
 	v := joined(t, "flapping")
-	d := newWorkloads(t, v, fmt.Sprintf(", clusterTolerations: [{key: cluster.karmada.io/not-ready, operator: Exists, effect: NoExecute, "+
-		"tolerationSeconds: %[1]d}, {key: cluster.karmada.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: %[1]d}]", int(tolerates.Seconds())))
+	d := newWorkloads(t, v, fmt.Sprintf(
+		", clusterTolerations: [{key: cluster.karmada.io/not-ready, operator: Exists, effect: NoExecute, "+
+			"tolerationSeconds: %[1]d}, {key: cluster.karmada.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: %[1]d}]", int(tolerates.Seconds())))
 	cut := func() { v.link.set(network{cut: true}) }
 	var lost time.Duration
 	for i := range outages {
@@ -322,7 +328,8 @@ func nothingFits(t *testing.T) {
 	ns := fleet.Namespace(t)
 	// A node of home has 32 CPUs.
 	fleet.Hub.Apply(t, policy(ns, "huge", inVictimOrHome(v, aggregated))+deployment(ns, "huge", 3, "40", ""))
-	d := newDrill(t, fleet, ns, []kit.Cluster{v.client, fleet.Members[home]}, []string{v.Name}, map[string]int32{"huge": 3})
+	d := newDrill(t, fleet, ns, []kit.Cluster{v.client, fleet.Members[home]}, []string{v.Name},
+		map[string]int32{"huge": 3})
 	d.breaks(silent, func() { v.signal(t, syscall.SIGSTOP) })
 	d.noticed()
 	for kind, name := range map[string]string{"ResourceBinding": "huge-deployment", "Deployment": "huge"} {
@@ -335,7 +342,8 @@ func nothingFits(t *testing.T) {
 		})
 	}
 	for _, ask := range [][]string{{"get", "failovers", "-n", ns}, {"why", "deployment", "huge", "-n", ns}} {
-		if out, _ := fleet.Argosy(t.Context(), ask...); !strings.Contains(out, "NothingFits") && !strings.Contains(out, "no other cluster takes it") {
+		if out, _ := fleet.Argosy(t.Context(), ask...); !strings.Contains(out, "NothingFits") &&
+			!strings.Contains(out, "no other cluster takes it") {
 			t.Errorf("argosy %v does not give the reason:\n%s", ask, out)
 		}
 	}
@@ -377,7 +385,8 @@ func otherPods(t *testing.T) {
 func olderBackup(t *testing.T) {
 	v := joined(t, "restored")
 	d := newWorkloads(t, v, "")
-	fleet.Hub.Apply(t, policy(d.ns, "old", "clusterAffinity: {clusterNames: [restored]}")+deployment(d.ns, "old", 1, "100m", ""))
+	fleet.Hub.Apply(t, policy(d.ns, "old", "clusterAffinity: {clusterNames: [restored]}")+
+		deployment(d.ns, "old", 1, "100m", ""))
 	kit.Eventually(t, "old is in the member", func() string {
 		if v.client.Find(t, "apps/v1", "Deployment", d.ns, "old") == nil {
 			return "it is not"
@@ -407,7 +416,8 @@ func olderBackup(t *testing.T) {
 	fleet.Hub.Remove(t, "apps/v1", "Deployment", d.ns, "old")
 	kit.Eventually(t, "the changes are in the member", func() string {
 		for name := range d.replicas {
-			if u := v.client.Find(t, "apps/v1", "Deployment", d.ns, name); !strings.Contains(fmt.Sprint(kit.Field(u, "spec")), "app:2") {
+			if u := v.client.Find(t, "apps/v1", "Deployment", d.ns, name); !strings.Contains(fmt.Sprint(kit.Field(u, "spec")),
+				"app:2") {
 				return name + " has the old image"
 			}
 		}

@@ -30,7 +30,8 @@ func fourMembers(t *testing.T) {
 	// b4 has the most room, so that all that is not divided goes there.
 	members := []sim.Member{{Name: "b1"}, {Name: "b2"}, {Name: "b3"}, {Name: "b4", NodeCPU: "64"}}
 	var err error
-	if f.Fleet, err = kit.StartWith(lab.Options{Dir: filepath.Join(folder, "four"), HubArgs: f.args, Members: members}); err != nil {
+	if f.Fleet, err = kit.StartWith(lab.Options{Dir: filepath.Join(folder, "four"), HubArgs: f.args,
+		Members: members}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -67,8 +68,8 @@ func (f *four) restartHub() {
 	}
 }
 
-// The hub is killed while workloads tolerate that their cluster is lost, and again while it evicts them. Then their replacements do not
-// become ready for a while.
+// The hub is killed while workloads tolerate that their cluster is lost, and again while it evicts them. Then their
+// replacements do not become ready for a while.
 func (f *four) hubKilled(d *drill) {
 	t := f.t
 	t.Helper()

@@ -24,7 +24,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// remove deletes an object of the hub that is protected: without a word, which is refused, and with it. It returns the UID of the object.
+// remove deletes an object of the hub that is protected: without a word, which is refused, and with it. It returns the
+// UID of the object.
 func remove(t *testing.T, obj client.Object, name string) string {
 	t.Helper()
 	obj.SetName(name)
@@ -82,7 +83,8 @@ func TestAUserDeletesOneWork(t *testing.T) {
 	}
 	for key := range before {
 		name := strings.TrimPrefix(key, "ConfigMap "+ns+"/")
-		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("f1"), Name: names.Work("ConfigMap", name, ns)}}
+		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("f1"),
+			Name: names.Work("ConfigMap", name, ns)}}
 		if err := fleet.Hub.Delete(t.Context(), work); err != nil {
 			t.Fatal(err)
 		}
@@ -103,8 +105,8 @@ func TestNothingLeavesAMemberForWhatIsGoneFromTheHub(t *testing.T) {
 	w.work(w.namespace(), 40)
 	kit.Eventually(t, "everything converges", w.wrong)
 	witnesses := []*witness{w.witness("f1"), w.witness("f2")}
-	// What follows templates has a binding of its own, that no policy holds: here of one in each cluster. Those are of groups, so that
-	// their bindings are made before anybody says where they go.
+	// What follows templates has a binding of its own, that no policy holds: here of one in each cluster. Those are of
+	// groups, so that their bindings are made before anybody says where they go.
 	ns := w.namespace()
 	fleet.Hub.Apply(t, fmt.Sprintf(`
 apiVersion: v1
@@ -152,7 +154,8 @@ spec:
 	// attached is whether the follower has a binding that stands, and its Works.
 	attached := func() string {
 		b, work := &workv1alpha2.ResourceBinding{}, &workv1alpha1.Work{}
-		if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "follows-configmap"}, b); err != nil || b.DeletionTimestamp != nil || len(b.Spec.RequiredBy) != len(places) {
+		if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "follows-configmap"}, b); err != nil ||
+			b.DeletionTimestamp != nil || len(b.Spec.RequiredBy) != len(places) {
 			return fmt.Sprintf("%v, its binding is required by %v", err, b.Spec.RequiredBy)
 		}
 		for _, at := range places {
@@ -168,7 +171,10 @@ spec:
 		story string
 		do    func(t *testing.T)
 	}{
-		{"the definition of Works", func(t *testing.T) { back(t, crd(), definition.Works, remove(t, crd(), definition.Works)) }},
+		{"the definition of Works", func(t *testing.T) {
+			back(t, crd(), definition.Works,
+				remove(t, crd(), definition.Works))
+		}},
 		{"the definition of bindings", func(t *testing.T) {
 			back(t, crd(), definition.ResourceBindings, remove(t, crd(), definition.ResourceBindings))
 		}},
@@ -252,7 +258,8 @@ spec:
 
 	// And what users mean is done: they delete all templates.
 	_, second, _ := strings.Cut(was, ", ")
-	for _, gone := range []struct{ leader, leaves string }{{"leads", "f1 absent, " + second}, {"leads-too", "f1 absent, f2 absent"}} {
+	for _, gone := range []struct{ leader, leaves string }{{"leads", "f1 absent, " + second},
+		{"leads-too", "f1 absent, f2 absent"}} {
 		fleet.Hub.Remove(t, "apps/v1", "Deployment", ns, gone.leader)
 		kit.Eventually(t, "a follower goes with what it follows", func() string {
 			if now := followers(); now != gone.leaves {
@@ -280,7 +287,8 @@ func noneKept() string {
 	}
 	for _, c := range clusters.Items {
 		if meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionWorksKept) {
-			return fmt.Sprint(c.Name, ": ", meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionWorksKept).Message)
+			return fmt.Sprint(c.Name, ": ", meta.FindStatusCondition(c.Status.Conditions,
+				clusterv1alpha1.ClusterConditionWorksKept).Message)
 		}
 	}
 	return ""
@@ -288,12 +296,14 @@ func noneKept() string {
 
 func removeWorks(t *testing.T, cluster string) {
 	t.Helper()
-	if err := fleet.Hub.DeleteAllOf(t.Context(), &workv1alpha1.Work{}, client.InNamespace(names.ExecutionSpace(cluster))); err != nil {
+	if err := fleet.Hub.DeleteAllOf(t.Context(), &workv1alpha1.Work{},
+		client.InNamespace(names.ExecutionSpace(cluster))); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// What users wrote may go with its definition: what was made of it in members stays, and goes when they write it again and delete it.
+// What users wrote may go with its definition: what was made of it in members stays, and goes when they write it again
+// and delete it.
 func TestWhatGoesWithItsDefinitionStaysInMembers(t *testing.T) {
 	kit.Long(t)
 	w := newWorld(t)
@@ -364,7 +374,8 @@ spec: {resourceSelectors: [{apiVersion: release.argosy.io/v1alpha1, kind: Enclos
 					return err.Error()
 				}
 				for i := range works.Items {
-					if m, err := execute.Manifest(&works.Items[i]); err == nil && m.GetName() == tc.name && works.Items[i].DeletionTimestamp != nil {
+					if m, err := execute.Manifest(&works.Items[i]); err == nil && m.GetName() == tc.name &&
+						works.Items[i].DeletionTimestamp != nil {
 						return works.Items[i].Name
 					}
 				}
@@ -382,7 +393,8 @@ spec: {resourceSelectors: [{apiVersion: release.argosy.io/v1alpha1, kind: Enclos
 				}
 				for i := range works.Items {
 					w := &works.Items[i]
-					if m, err := execute.Manifest(w); err == nil && m.GetName() == tc.name && w.DeletionTimestamp == nil && meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkApplied) {
+					if m, err := execute.Manifest(w); err == nil && m.GetName() == tc.name && w.DeletionTimestamp == nil &&
+						meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkApplied) {
 						return ""
 					}
 				}

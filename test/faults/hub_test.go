@@ -49,7 +49,8 @@ func TestAHubThatIsKilledAgainAndAgainLosesNothing(t *testing.T) {
 		}
 		t.Logf("kill %2d: after %d deeds, again while starting: %v", kill+1, after, again.Round(time.Millisecond))
 	}
-	t.Logf("%d templates created, %d changes, %d deletions, %d attempts repeated", w.created.Load(), w.updated.Load(), w.deleted.Load(), w.retried.Load())
+	t.Logf("%d templates created, %d changes, %d deletions, %d attempts repeated", w.created.Load(), w.updated.Load(),
+		w.deleted.Load(), w.retried.Load())
 	if w.created.Load() != kills*perKill {
 		t.Errorf("%d templates were created, want %d", w.created.Load(), kills*perKill)
 	}
@@ -87,7 +88,9 @@ func TestASecondStartRewritesNothing(t *testing.T) {
 		// The hub has looked at everything when it carries out something new; what it does late it does within seconds.
 		w.work(ns, 1)
 		kit.Eventually(t, "a new template arrives", w.wrong)
-		kit.Stays(t, end.how+" and started again, the hub rewrote", 5*time.Second, func() string { return changed(before, versions(t, w)) })
+		kit.Stays(t, end.how+" and started again, the hub rewrote", 5*time.Second, func() string {
+			return changed(before, versions(t, w))
+		})
 		before = calm(t, w, ns)
 	}
 }

@@ -44,7 +44,8 @@ func anotherHub(t *testing.T) (hub *lab.Hub, api kit.Cluster, argosy func(args .
 func ready(t *testing.T, hub kit.Cluster, cluster, reason string) {
 	t.Helper()
 	kit.Eventually(t, fmt.Sprintf("%s: %s has the reason %s", hub.Name, cluster, reason), func() string {
-		return expect(conditionOf(hub.Find(t, "cluster.karmada.io/v1alpha1", "Cluster", "", cluster), "Ready", "reason"), reason)
+		return expect(conditionOf(hub.Find(t, "cluster.karmada.io/v1alpha1", "Cluster", "", cluster), "Ready", "reason"),
+			reason)
 	})
 }
 
@@ -88,7 +89,8 @@ metadata: {name: both, namespace: %[1]s}
 data: {by: %[2]s}`, ns, value)
 }
 
-// The story of the two hubs that undid each other's writes a hundred times a second, and of which one deleted what the other had.
+// The story of the two hubs that undid each other's writes a hundred times a second, and of which one deleted what the
+// other had.
 func TestTwoHubsDoNotFightOverAMember(t *testing.T) {
 	kit.Long(t)
 	member, f1 := fleet.Fleet.Members()[0], fleet.Members["f1"]
@@ -111,7 +113,8 @@ func TestTwoHubsDoNotFightOverAMember(t *testing.T) {
 	// 1. The first hub holds the member; the second may not join it.
 	first.Apply(t, templateFor(ns, "first"))
 	has("first")
-	if out, err := argosy(join...); err == nil || !strings.Contains(out, "another hub") || !strings.Contains(out, "--take-over") {
+	if out, err := argosy(join...); err == nil || !strings.Contains(out, "another hub") ||
+		!strings.Contains(out, "--take-over") {
 		t.Fatalf("the second hub joined it (%v): %s", err, out)
 	}
 	if second.Find(t, "cluster.karmada.io/v1alpha1", "Cluster", "", "f1") != nil {
@@ -156,7 +159,8 @@ func TestTwoHubsDoNotFightOverAMember(t *testing.T) {
 	if out, err := fleet.Lab.Argosy(t.Context(), "status"); err == nil || !strings.Contains(out, "--take-over") {
 		t.Errorf("argosy status says (%v):\n%s", err, out)
 	}
-	if out, _ := fleet.Lab.Argosy(t.Context(), "why", "cluster", "f1"); !strings.Contains(out, "this hub writes nothing into the cluster") {
+	if out, _ := fleet.Lab.Argosy(t.Context(), "why", "cluster", "f1"); !strings.Contains(out,
+		"this hub writes nothing into the cluster") {
 		t.Errorf("argosy why says:\n%s", out)
 	}
 

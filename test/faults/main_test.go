@@ -1,5 +1,5 @@
-// Package faults breaks a fleet while it works, and holds it to what must survive: everything converges, nothing is lost or
-// made twice, and no object that should stay in a member leaves it, not even for a moment.
+// Package faults breaks a fleet while it works, and holds it to what must survive: everything converges, nothing is
+// lost or made twice, and no object that should stay in a member leaves it, not even for a moment.
 package faults
 
 import (

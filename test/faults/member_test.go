@@ -72,7 +72,8 @@ spec:
 	told := func(ready int64) func() string {
 		return func() string {
 			d := fleet.Hub.Find(t, "apps/v1", "Deployment", ns, "web")
-			if kit.Field(d, "status", "replicas") != int64(4) || kit.Field(d, "status", "updatedReplicas") != int64(4) || kit.Field(d, "status", "readyReplicas") != ready {
+			if kit.Field(d, "status", "replicas") != int64(4) || kit.Field(d, "status", "updatedReplicas") != int64(4) ||
+				kit.Field(d, "status", "readyReplicas") != ready {
 				return fmt.Sprint(kit.Field(d, "status"))
 			}
 			return ""
@@ -83,18 +84,24 @@ spec:
 	back := kill(t, fleet.Fleet.Members()[1])
 	kit.Eventually(t, "two of four replicas are known to be ready", told(2))
 	b := fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "web-deployment")
-	if said := fmt.Sprint(kit.Field(b, "status", "conditions")); !strings.Contains(said, `cluster "f2" has not been ready since `) {
+	if said := fmt.Sprint(kit.Field(b, "status", "conditions")); !strings.Contains(said,
+		`cluster "f2" has not been ready since `) {
 		t.Errorf("the binding does not say what is stale: %s", said)
 	}
-	if d := fleet.Hub.Find(t, "apps/v1", "Deployment", ns, "web"); !strings.Contains(fmt.Sprint(kit.Field(d, "status", "conditions")), "f2: the cluster has not been ready since ") {
+	if d := fleet.Hub.Find(t, "apps/v1", "Deployment", ns,
+		"web"); !strings.Contains(fmt.Sprint(kit.Field(d, "status", "conditions")),
+		"f2: the cluster has not been ready since ") {
 		t.Errorf("the template's conditions do not say where it is not known: %v", kit.Field(d, "status", "conditions"))
 	}
 	for _, c := range []struct {
 		ask  string
 		says []string
 	}{
-		{"why deployment web", []string{"healthy in 1 of 2 clusters", "f2: the cluster has not been ready since ", ": replicas 2, readyReplicas 2"}},
-		{"rollout status deployment web", []string{"f1        Healthy   2          2         2", "f2        Unknown   2          2         <unknown>", `cluster "f2" has not been ready since `}},
+		{"why deployment web", []string{"healthy in 1 of 2 clusters", "f2: the cluster has not been ready since ",
+			": replicas 2, readyReplicas 2"}},
+		{"rollout status deployment web",
+			[]string{"f1        Healthy   2          2         2", "f2        Unknown   2          2         <unknown>",
+				`cluster "f2" has not been ready since `}},
 		{"get deployments", []string{"web    2/4"}},
 		{"status", []string{"cluster f2: ", "not ready for "}},
 	} {
@@ -117,8 +124,8 @@ spec:
 	})
 }
 
-// kill ends a member as a power cut would. back brings it back; at the end of a test that did not come so far, it is brought back for those
-// after it.
+// kill ends a member as a power cut would. back brings it back; at the end of a test that did not come so far, it is
+// brought back for those after it.
 func kill(t *testing.T, member *sim.Running) (back func()) {
 	t.Helper()
 	member.Kill()

@@ -18,8 +18,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// Promised: a restored hub whose backup has a deletion under way does not delete what was made anew under the same name since, and
-// lists it; nor is a restore over while a member was not looked at.
+// Promised: a restored hub whose backup has a deletion under way does not delete what was made anew under the same name
+// since, and lists it; nor is a restore over while a member was not looked at.
 func TestARestoredHubDeletesNothingThatWasMadeAnewSince(t *testing.T) {
 	kit.Long(t)
 	hub := fleet.Lab.Hub
@@ -93,17 +93,21 @@ func TestARestoredHubDeletesNothingThatWasMadeAnewSince(t *testing.T) {
 	if err := start(startTimeout); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := fleet.Lab.Argosy(t.Context(), "restore", "accept", "--all"); err == nil || !strings.Contains(out, " in f2") {
+	if out, err := fleet.Lab.Argosy(t.Context(), "restore", "accept", "--all"); err == nil ||
+		!strings.Contains(out, " in f2") {
 		t.Errorf("a restore is over while f2 was not looked at: %v: %s", err, out)
 	}
 	back()
 
-	// 3. The restored hub ends the deletion that it has under way, over restarts too: what is there now is no part of it, and is listed.
+	// 3. The restored hub ends the deletion that it has under way, over restarts too: what is there now is no part of it,
+	//    and is listed.
 	told := func() string {
 		for _, member := range members {
 			for _, tmpl := range anew {
 				work := &workv1alpha1.Work{}
-				if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: names.ExecutionSpace(member), Name: names.Work(tmpl.kind, tmpl.name, ns)}, work); !apierrors.IsNotFound(err) {
+				if err := fleet.Hub.Get(t.Context(),
+					client.ObjectKey{Namespace: names.ExecutionSpace(member), Name: names.Work(tmpl.kind, tmpl.name, ns)},
+					work); !apierrors.IsNotFound(err) {
 					return fmt.Sprintf("the Work of %s for %s is there (%v): %+v", tmpl.name, member, err, work.Status.Conditions)
 				}
 			}

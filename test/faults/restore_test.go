@@ -147,8 +147,8 @@ func (d *drill) statusOf(part string) string {
 	return ""
 }
 
-// Promised: a hub that is restored from an older backup deletes nothing in a member, rolls nothing back and makes nothing again, says what
-// it found, and does with each what a user then says.
+// Promised: a hub that is restored from an older backup deletes nothing in a member, rolls nothing back and makes
+// nothing again, says what it found, and does with each what a user then says.
 func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
 	kit.Long(t)
 	hub := fleet.Lab.Hub
@@ -184,7 +184,8 @@ func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
 		d.change(tmpl, 2)
 	}
 	kit.Eventually(t, "everything converges", d.wrong)
-	if out, err := fleet.Lab.Argosy(t.Context(), "restore", file, "--data-dir", data); err == nil || !strings.Contains(out, "in use by another argosy") {
+	if out, err := fleet.Lab.Argosy(t.Context(), "restore", file, "--data-dir", data); err == nil ||
+		!strings.Contains(out, "in use by another argosy") {
 		t.Fatalf("a restore into the data folder of a running hub: %v: %s", err, out)
 	}
 	was := map[string]map[string]found{}
@@ -193,7 +194,8 @@ func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
 		was[member] = d.look(member)
 	}
 	hub.Kill()
-	if out, err := fleet.Lab.Argosy(t.Context(), "restore", file, "--data-dir", data); err == nil || !strings.Contains(out, "empty folder") {
+	if out, err := fleet.Lab.Argosy(t.Context(), "restore", file, "--data-dir", data); err == nil ||
+		!strings.Contains(out, "empty folder") {
 		t.Fatalf("a restore over a store: %v: %s", err, out)
 	}
 	if err := os.Rename(data, lost); err != nil {
@@ -244,7 +246,8 @@ func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
 		seen.mu.Unlock()
 	}
 	kit.Eventually(t, "status tells", func() string {
-		if orphans, held := d.statusOf("20 in f1, 20 in f2"), d.statusOf("40 objects in clusters are held"); orphans == "" || held == "" {
+		if orphans, held := d.statusOf("20 in f1, 20 in f2"), d.statusOf("40 objects in clusters are held"); orphans == "" ||
+			held == "" {
 			out, _ := fleet.Lab.Argosy(t.Context(), "status")
 			return out
 		}
@@ -253,12 +256,14 @@ func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
 	d.table("after the restore, before anybody said anything", was)
 
 	// 4. What users say is done, and nothing else. Without --yes nothing is deleted.
-	if out, err := fleet.Lab.Argosy(t.Context(), "orphans", "delete", "--all", "-n", ns); err == nil || !strings.Contains(out, "40 objects would be deleted") {
+	if out, err := fleet.Lab.Argosy(t.Context(), "orphans", "delete", "--all", "-n", ns); err == nil ||
+		!strings.Contains(out, "40 objects would be deleted") {
 		t.Errorf("%v: %s", err, out)
 	}
 	adopted, applied, dropped, rest := d.added[0], d.added[1], d.added[2], d.added[3:]
 	d.argosy("adopt", adopted.kind, adopted.name, "-n", ns, "-C", "f1")
-	d.persist("create "+applied.key(), func(ctx context.Context) error { return fleet.Hub.Create(ctx, d.object(applied)) }) // as GitOps does
+	// as GitOps does
+	d.persist("create "+applied.key(), func(ctx context.Context) error { return fleet.Hub.Create(ctx, d.object(applied)) })
 	d.argosy("orphans", "delete", dropped.kind, dropped.name, "-n", ns, "--yes")
 	again, rolled := d.deleted[0], d.changed[0]
 	d.argosy("restore", "accept", again.kind, again.name, "-n", ns)
@@ -275,7 +280,8 @@ func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
 		for _, member := range members {
 			now := d.look(member)
 			switch {
-			case now[adopted.key()].uid != was[member][adopted.key()].uid, now[applied.key()].uid != was[member][applied.key()].uid:
+			case now[adopted.key()].uid != was[member][adopted.key()].uid,
+				now[applied.key()].uid != was[member][applied.key()].uid:
 				return member + " has another object for an orphan that was taken into the fleet"
 			case now[dropped.key()] != found{}:
 				return member + " has the orphan that was deleted"
@@ -323,11 +329,13 @@ func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
 func (d *drill) table(when string, was map[string]map[string]found) {
 	orphans, held := d.orphans(), d.held()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (objects in both members):\n%-34s %9s %6s %8s %9s %7s %7s\n", when, "", "templates", "there", "same UID", "rewritten", "orphans", "held")
+	fmt.Fprintf(&b, "%s (objects in both members):\n%-34s %9s %6s %8s %9s %7s %7s\n", when, "", "templates", "there",
+		"same UID", "rewritten", "orphans", "held")
 	for _, row := range []struct {
 		what      string
 		templates []*template
-	}{{"untouched since the backup", d.untouched}, {"changed since the backup", d.changed}, {"deleted since the backup", d.deleted}, {"made since the backup", d.added}} {
+	}{{"untouched since the backup", d.untouched}, {"changed since the backup", d.changed},
+		{"deleted since the backup", d.deleted}, {"made since the backup", d.added}} {
 		var there, same, rewritten, orphaned, holding int
 		for _, member := range members {
 			now := d.look(member)
@@ -350,13 +358,14 @@ func (d *drill) table(when string, was map[string]map[string]found) {
 				}
 			}
 		}
-		fmt.Fprintf(&b, "%-34s %9d %6d %8d %9d %7d %7d\n", row.what, len(row.templates), there, same, rewritten, orphaned, holding)
+		fmt.Fprintf(&b, "%-34s %9d %6d %8d %9d %7d %7d\n", row.what, len(row.templates), there, same, rewritten, orphaned,
+			holding)
 	}
 	d.t.Log(b.String())
 }
 
-// Promised: a member that is restored from an older backup is brought up to what the hub says, by the hub itself; what the hub had deleted since
-// and the member has again is listed, and left alone until a user says so.
+// Promised: a member that is restored from an older backup is brought up to what the hub says, by the hub itself; what
+// the hub had deleted since and the member has again is listed, and left alone until a user says so.
 func TestAMemberRestoredFromAnOlderBackupIsBroughtUpToDate(t *testing.T) {
 	kit.Long(t)
 	d := &drill{world: newWorld(t), t: t}

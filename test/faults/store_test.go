@@ -66,7 +66,8 @@ func (l *lone) data() string { return filepath.Join(l.Dir, "data") }
 
 // argosy runs a verb of the CLI.
 func (l *lone) argosy(args ...string) (string, error) {
-	out, err := exec.CommandContext(l.t.Context(), l.Binary, append(args, "--kubeconfig", l.Kubeconfig())...).CombinedOutput()
+	out, err := exec.CommandContext(l.t.Context(), l.Binary,
+		append(args, "--kubeconfig", l.Kubeconfig())...).CombinedOutput()
 	return string(out), err
 }
 
@@ -131,27 +132,31 @@ func (l *lone) put(name string, size int) error {
 	noise := make([]byte, size)
 	dice := rand.NewChaCha8([32]byte{byte(size)})
 	_, _ = dice.Read(noise) // it never fails
-	return l.Create(l.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"faults": "fill"}},
+	return l.Create(l.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name,
+		Labels: map[string]string{"faults": "fill"}},
 		BinaryData: map[string][]byte{"noise": noise}})
 }
 
 func (l *lone) puts() int {
 	l.t.Helper()
 	var all corev1.ConfigMapList
-	if err := l.List(l.t.Context(), &all, client.InNamespace("default"), client.MatchingLabels{"faults": "fill"}); err != nil {
+	if err := l.List(l.t.Context(), &all, client.InNamespace("default"),
+		client.MatchingLabels{"faults": "fill"}); err != nil {
 		l.t.Fatal(err)
 	}
 	return len(all.Items)
 }
 
-// Promised: a full store is told wherever one looks, is read as ever, and is mended by deleting, `argosy defrag --disarm`, and nothing else.
+// Promised: a full store is told wherever one looks, is read as ever, and is mended by deleting, `argosy defrag
+// --disarm`, and nothing else.
 func TestAFullStoreIsToldAndMended(t *testing.T) {
 	kit.Long(t)
 	l := newLone(t, t.TempDir(), "--etcd-quota=32Mi", "--backup-interval=0")
 	l.tells("a hub that is well", map[string][]string{
-		"status":  {"All checks passed", "of 32 MiB"},
-		"readyz":  {"[+]store ok", "not NOSPACE"},
-		"metrics": {`argosy_store_alarm{alarm="NOSPACE"} 0`, "argosy_store_quota_bytes 3.3554432e+07", "argosy_store_fsync_p99_seconds", "argosy_data_disk_free_bytes"},
+		"status": {"All checks passed", "of 32 MiB"},
+		"readyz": {"[+]store ok", "not NOSPACE"},
+		"metrics": {`argosy_store_alarm{alarm="NOSPACE"} 0`, "argosy_store_quota_bytes 3.3554432e+07",
+			"argosy_store_fsync_p99_seconds", "argosy_data_disk_free_bytes"},
 	})
 
 	acknowledged := 0
@@ -176,7 +181,8 @@ func TestAFullStoreIsToldAndMended(t *testing.T) {
 	}
 
 	// Deleting works, and is not enough; defragmenting without more is not, either.
-	if err := l.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace("default"), client.MatchingLabels{"faults": "fill"}); err != nil {
+	if err := l.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace("default"),
+		client.MatchingLabels{"faults": "fill"}); err != nil {
 		t.Fatalf("nothing can be deleted in a full store: %v", err)
 	}
 	out, err := l.argosy("defrag", "--data-dir", l.data())
@@ -186,14 +192,16 @@ func TestAFullStoreIsToldAndMended(t *testing.T) {
 	if err := l.put("still", 10); err == nil {
 		t.Error("an armed store took a write")
 	}
-	if out, err = l.argosy("defrag", "--disarm", "--data-dir", l.data()); err != nil || !strings.Contains(out, "No alarm is active") {
+	if out, err = l.argosy("defrag", "--disarm", "--data-dir", l.data()); err != nil ||
+		!strings.Contains(out, "No alarm is active") {
 		t.Fatalf("%v: %s", err, out)
 	}
 	t.Log(strings.TrimSpace(out))
 	if err := l.put("again", 900<<10); err != nil {
 		t.Error(err)
 	}
-	l.tells("the store is mended", map[string][]string{"status": {"All checks passed", "not NOSPACE"}, "readyz": {"[+]store ok"}, "metrics": {`argosy_store_alarm{alarm="NOSPACE"} 0`}})
+	l.tells("the store is mended", map[string][]string{"status": {"All checks passed", "not NOSPACE"},
+		"readyz": {"[+]store ok"}, "metrics": {`argosy_store_alarm{alarm="NOSPACE"} 0`}})
 }
 
 // small gives a folder a disk of its own until the test ends.
@@ -235,8 +243,8 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// Promised: before the disk of the data folder is full the hub stops taking writes and says so; it reads on, nothing that was acknowledged is
-// lost, and it goes on by itself when there is space.
+// Promised: before the disk of the data folder is full the hub stops taking writes and says so; it reads on, nothing
+// that was acknowledged is lost, and it goes on by itself when there is space.
 func TestADiskThatFillsStopsWritesAndLosesNothing(t *testing.T) {
 	kit.Long(t)
 	dir := t.TempDir()
@@ -253,7 +261,9 @@ func TestADiskThatFillsStopsWritesAndLosesNothing(t *testing.T) {
 	// 1. Nearly full.
 	most := fill(t, data, 100<<20)
 	l.tells("a disk nearly full", map[string][]string{
-		"status":  {"not All checks passed", "alarm NOSPACE: the store rejects writes, because the disk of the data folder has only", "the disk of the data folder is nearly full", "free space on that disk"},
+		"status": {"not All checks passed",
+			"alarm NOSPACE: the store rejects writes, because the disk of the data folder has only",
+			"the disk of the data folder is nearly full", "free space on that disk"},
 		"readyz":  {"[-]store failed", "[!]store-disk warned"},
 		"metrics": {`argosy_store_alarm{alarm="NOSPACE"} 1`, `argosy_store_finding{finding="store-disk"} 1`},
 	})
@@ -266,7 +276,8 @@ func TestADiskThatFillsStopsWritesAndLosesNothing(t *testing.T) {
 	if got := l.puts(); got != acknowledged {
 		t.Errorf("on a full disk the hub reads %d of %d", got, acknowledged)
 	}
-	if out, err := l.argosy("backup", "--data-dir", l.data()); err == nil || !strings.Contains(out, "not enough space for a backup") {
+	if out, err := l.argosy("backup", "--data-dir", l.data()); err == nil ||
+		!strings.Contains(out, "not enough space for a backup") {
 		t.Errorf("%v: %s", err, out)
 	}
 
@@ -318,8 +329,8 @@ func TestADiskThatFillsStopsWritesAndLosesNothing(t *testing.T) {
 	l.tells("the hub is well", map[string][]string{"status": {"not NOSPACE"}, "readyz": {"[+]store ok"}})
 }
 
-// Promised: backups are taken as often as said and no more of them are kept, each its user's alone and good for a restore; other folders than
-// safe ones are refused.
+// Promised: backups are taken as often as said and no more of them are kept, each its user's alone and good for a
+// restore; other folders than safe ones are refused.
 func TestAHubTakesBackupsOfItselfAndKeepsTheNewest(t *testing.T) {
 	kit.Long(t)
 	l := newLone(t, t.TempDir(), "--backup-interval=1s", "--backup-keep=2")
@@ -370,14 +381,16 @@ func TestAHubTakesBackupsOfItselfAndKeepsTheNewest(t *testing.T) {
 	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := l.argosy("backup", "--data-dir", l.data(), "--to", open); err == nil || !strings.Contains(out, "is writable by other users") {
+	if out, err := l.argosy("backup", "--data-dir", l.data(), "--to", open); err == nil ||
+		!strings.Contains(out, "is writable by other users") {
 		t.Errorf("%v: %s", err, out)
 	}
 	to := filepath.Join(kept, "hub.tar.gz")
 	if out, err := l.argosy("backup", "--data-dir", l.data(), "--to", to); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if out, err := l.argosy("backup", "--data-dir", l.data(), "--to", to); err == nil || !strings.Contains(out, "already exists") {
+	if out, err := l.argosy("backup", "--data-dir", l.data(), "--to", to); err == nil ||
+		!strings.Contains(out, "already exists") {
 		t.Errorf("%v: %s", err, out)
 	}
 	if out, err := l.argosy("restore", to, "--data-dir", l.data()); err == nil || !strings.Contains(out, "empty folder") {
@@ -412,12 +425,14 @@ func (l *lone) countStopped(t *testing.T) int {
 	return n
 }
 
-// Promised: a backup with keys gives the Secrets back and has none in plain; one without is of use with the pki folder alone, and says so.
+// Promised: a backup with keys gives the Secrets back and has none in plain; one without is of use with the pki folder
+// alone, and says so.
 func TestASecretComesBackWithTheKeysOfABackupAndNotWithoutThem(t *testing.T) {
 	kit.Long(t)
 	l := newLone(t, t.TempDir(), "--backup-interval=0")
 	const word = "a-word-that-nobody-else-says"
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kept"}, StringData: map[string]string{"word": word}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kept"},
+		StringData: map[string]string{"word": word}}
 	if err := l.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
@@ -435,7 +450,8 @@ func TestASecretComesBackWithTheKeysOfABackupAndNotWithoutThem(t *testing.T) {
 			t.Fatal(err)
 		}
 		store, err := os.ReadFile(backup.Snapshot(dir))
-		if err != nil || bytes.Contains(store, []byte(word)) || !bytes.Contains(store, []byte("/registry/secrets/default/kept")) {
+		if err != nil || bytes.Contains(store, []byte(word)) ||
+			!bytes.Contains(store, []byte("/registry/secrets/default/kept")) {
 			t.Errorf("%s: the Secret is in the store in plain, or not at all (%v)", file, err)
 		}
 		_, err = os.Stat(filepath.Join(dir, backup.PKI, "encryption.key"))
@@ -456,7 +472,8 @@ func TestASecretComesBackWithTheKeysOfABackupAndNotWithoutThem(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		var got corev1.Secret
-		if err := l.Get(t.Context(), client.ObjectKeyFromObject(secret), &got); err != nil || string(got.Data["word"]) != word {
+		if err := l.Get(t.Context(), client.ObjectKeyFromObject(secret), &got); err != nil ||
+			string(got.Data["word"]) != word {
 			t.Errorf("%s: the Secret is %q (%v)", what, got.Data["word"], err)
 		}
 		if err := l.Stop(); err != nil {
@@ -472,14 +489,16 @@ func TestASecretComesBackWithTheKeysOfABackupAndNotWithoutThem(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if out, err := l.argosy("restore", without, "--data-dir", l.data()); err != nil || !strings.Contains(out, "The backup has no keys") || !strings.Contains(out, "encryption.key") {
+	if out, err := l.argosy("restore", without, "--data-dir", l.data()); err != nil ||
+		!strings.Contains(out, "The backup has no keys") || !strings.Contains(out, "encryption.key") {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if err := l.start("--backup-interval=0"); err == nil || !strings.Contains(err.Error(), "encryption.key is missing") {
 		t.Fatalf("without its keys it says: %v", err)
 	}
 	pki := filepath.Join(l.data(), "pki")
-	if err := errors.Join(os.RemoveAll(pki), os.CopyFS(pki, os.DirFS(filepath.Join(lost, "pki"))), os.Chmod(filepath.Join(pki, "encryption.key"), 0o600)); err != nil {
+	if err := errors.Join(os.RemoveAll(pki), os.CopyFS(pki, os.DirFS(filepath.Join(lost, "pki"))),
+		os.Chmod(filepath.Join(pki, "encryption.key"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	reads("restored without keys, which were put there")

@@ -19,7 +19,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// The story of a token that had leaked, and of the cluster that was joined again to be rid of it: the leaked one was good for ever.
+// The story of a token that had leaked, and of the cluster that was joined again to be rid of it: the leaked one was
+// good for ever.
 func TestATokenOfAMemberEndsAndIsRevoked(t *testing.T) {
 	kit.Long(t)
 	file := fleet.Fleet.Members()[0].Kubeconfig
@@ -50,11 +51,13 @@ func TestATokenOfAMemberEndsAndIsRevoked(t *testing.T) {
 	has := func() string { return string(secret("f1").Data["token"]) }
 	// answer is what the member says to who has a token.
 	answer := func(token string) int {
-		c, err := kubernetes.NewForConfig(&rest.Config{Host: admin.Host, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData, CAFile: admin.CAFile, Insecure: admin.Insecure}})
+		c, err := kubernetes.NewForConfig(&rest.Config{Host: admin.Host, BearerToken: token,
+			TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData, CAFile: admin.CAFile, Insecure: admin.Insecure}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = c.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		_, err = c.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{},
+			metav1.CreateOptions{})
 		switch {
 		case err == nil:
 			return http.StatusOK
@@ -95,8 +98,10 @@ func TestATokenOfAMemberEndsAndIsRevoked(t *testing.T) {
 
 	// 3. A token that never ends, as other tools hand the hub, is replaced by the hub, and revoked.
 	const account = "karmada-f1"
-	endless := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: account, Annotations: map[string]string{corev1.ServiceAccountNameKey: account}}, Type: corev1.SecretTypeServiceAccountToken}
-	if _, err := member.CoreV1().Secrets("karmada-cluster").Create(t.Context(), endless, metav1.CreateOptions{}); err != nil {
+	endless := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: account,
+		Annotations: map[string]string{corev1.ServiceAccountNameKey: account}}, Type: corev1.SecretTypeServiceAccountToken}
+	if _, err := member.CoreV1().Secrets("karmada-cluster").Create(t.Context(), endless,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

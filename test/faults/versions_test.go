@@ -14,8 +14,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// everything is one of each sort of thing that a start might be tempted to write again: a policy for a namespace, overrides,
-// dependencies, replicas that are divided by room, and an object that nobody claims.
+// everything is one of each sort of thing that a start might be tempted to write again: a policy for a namespace,
+// overrides, dependencies, replicas that are divided by room, and an object that nobody claims.
 func everything(name, ns string) string {
 	return strings.NewReplacer("NAME", name, "NS", ns).Replace(`
 apiVersion: policy.karmada.io/v1alpha1
@@ -58,8 +58,8 @@ spec:
       containers: [{name: c, image: "example.com/i:1", resources: {requests: {cpu: 10m}}, envFrom: [{configMapRef: {name: x-NAME-needed}}]}]`)
 }
 
-// versions are the resourceVersions of all that belongs to the world: templates, policies, bindings and Works on the hub, and the
-// members' objects.
+// versions are the resourceVersions of all that belongs to the world: templates, policies, bindings and Works on the
+// hub, and the members' objects.
 func versions(t *testing.T, w *world) map[string]string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -91,7 +91,8 @@ func versions(t *testing.T, w *world) map[string]string {
 	return all
 }
 
-// calm waits until new templates reach the members and nothing else changes meanwhile, twice in a row. It returns the versions.
+// calm waits until new templates reach the members and nothing else changes meanwhile, twice in a row. It returns the
+// versions.
 func calm(t *testing.T, w *world, ns string) map[string]string {
 	t.Helper()
 	before, calms := versions(t, w), 0

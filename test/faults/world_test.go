@@ -90,7 +90,8 @@ var worlds atomic.Int64
 
 // newWorld has its policy, and is taken away when the test ends.
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, name: fmt.Sprintf("w%03d", worlds.Add(1)), did: make(chan struct{}, 1), dice: seeded(t), templates: map[string]*template{}, busy: map[string]bool{}}
+	w := &world{t: t, name: fmt.Sprintf("w%03d", worlds.Add(1)), did: make(chan struct{}, 1), dice: seeded(t),
+		templates: map[string]*template{}, busy: map[string]bool{}}
 	fleet.Hub.Apply(t, fmt.Sprintf(`
 apiVersion: policy.karmada.io/v1alpha1
 kind: ClusterPropagationPolicy
@@ -153,10 +154,12 @@ func (w *world) roll(n int) int {
 
 // object is the template as users write it.
 func (w *world) object(tmpl *template) *unstructured.Unstructured {
-	head := fmt.Sprintf("metadata: {name: %s, namespace: %q, labels: {%s: %s}}\n", tmpl.name, tmpl.namespace, worldLabel, w.name)
+	head := fmt.Sprintf("metadata: {name: %s, namespace: %q, labels: {%s: %s}}\n", tmpl.name, tmpl.namespace, worldLabel,
+		w.name)
 	switch tmpl.kind {
 	case "ConfigMap":
-		return kit.Object(w.t, "apiVersion: v1\nkind: ConfigMap\n"+head+fmt.Sprintf("data: {value: %q}", fmt.Sprint(tmpl.value)))
+		return kit.Object(w.t, "apiVersion: v1\nkind: ConfigMap\n"+head+
+			fmt.Sprintf("data: {value: %q}", fmt.Sprint(tmpl.value)))
 	case "ClusterRole":
 		return kit.Object(w.t, "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n"+head+
 			fmt.Sprintf("rules: [{apiGroups: [example.com], resources: [r%d], verbs: [get]}]", tmpl.value))
@@ -188,18 +191,19 @@ func valueOf(u *unstructured.Unstructured) string {
 // persist repeats what a user does until the hub accepts it.
 func (w *world) persist(what string, do func(context.Context) error) {
 	var last error
-	err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, kit.Patience, true, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-		defer cancel()
-		if last = do(ctx); last == nil {
-			return true, nil
-		}
-		if apierrors.IsInvalid(last) || apierrors.IsBadRequest(last) || apierrors.IsForbidden(last) {
-			return false, last
-		}
-		w.retried.Add(1)
-		return false, nil
-	})
+	err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, kit.Patience, true,
+		func(ctx context.Context) (bool, error) {
+			ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+			defer cancel()
+			if last = do(ctx); last == nil {
+				return true, nil
+			}
+			if apierrors.IsInvalid(last) || apierrors.IsBadRequest(last) || apierrors.IsForbidden(last) {
+				return false, last
+			}
+			w.retried.Add(1)
+			return false, nil
+		})
 	if err != nil {
 		w.t.Errorf("%s: %v: %v", what, err, last)
 	}
@@ -223,7 +227,9 @@ func (w *world) namespace() string {
 	name := fmt.Sprintf("%s-%d", w.name, len(w.namespaces))
 	w.namespaces = append(w.namespaces, name)
 	ns := kit.Object(w.t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+name+"}")
-	w.persist("create namespace "+name, func(ctx context.Context) error { return exists(fleet.Hub.Create(ctx, ns.DeepCopy())) })
+	w.persist("create namespace "+name, func(ctx context.Context) error {
+		return exists(fleet.Hub.Create(ctx, ns.DeepCopy()))
+	})
 	return name
 }
 
@@ -236,7 +242,9 @@ func (w *world) create(kind, namespace string) {
 	w.templates[tmpl.key()] = tmpl
 	w.busy[tmpl.key()] = true
 	w.mu.Unlock()
-	w.persist("create "+tmpl.key(), func(ctx context.Context) error { return exists(fleet.Hub.Create(ctx, w.object(tmpl))) })
+	w.persist("create "+tmpl.key(), func(ctx context.Context) error {
+		return exists(fleet.Hub.Create(ctx, w.object(tmpl)))
+	})
 	w.created.Add(1)
 	w.done(tmpl)
 }
@@ -314,12 +322,14 @@ func (w *world) delete() {
 	w.mu.Lock()
 	tmpl.gone = true
 	w.mu.Unlock()
-	w.persist("delete "+tmpl.key(), func(ctx context.Context) error { return client.IgnoreNotFound(fleet.Hub.Delete(ctx, w.object(tmpl))) })
+	w.persist("delete "+tmpl.key(), func(ctx context.Context) error {
+		return client.IgnoreNotFound(fleet.Hub.Delete(ctx, w.object(tmpl)))
+	})
 	w.deleted.Add(1)
 }
 
-// work has four users create that many templates in a namespace, changing and deleting others meanwhile, and returns when the
-// hub has accepted all of it.
+// work has four users create that many templates in a namespace, changing and deleting others meanwhile, and returns
+// when the hub has accepted all of it.
 func (w *world) work(namespace string, creations int) {
 	deeds := make(chan func())
 	var users sync.WaitGroup
@@ -350,7 +360,8 @@ func (w *world) work(namespace string, creations int) {
 	users.Wait()
 }
 
-// wrong says what has not converged: in the hub bindings, Works and statuses, in the members the objects. One look lists everything.
+// wrong says what has not converged: in the hub bindings, Works and statuses, in the members the objects. One look
+// lists everything.
 func (w *world) wrong() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -420,7 +431,8 @@ func (w *world) look(member string) map[string]found {
 // objects are those of the world in a cluster.
 func (w *world) objects(ctx context.Context, c kit.Cluster) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
-	for _, kind := range []string{"v1 ConfigMapList", "apps/v1 DeploymentList", "rbac.authorization.k8s.io/v1 ClusterRoleList"} {
+	for _, kind := range []string{"v1 ConfigMapList", "apps/v1 DeploymentList",
+		"rbac.authorization.k8s.io/v1 ClusterRoleList"} {
 		var list unstructured.UnstructuredList
 		apiVersion, name, _ := strings.Cut(kind, " ")
 		list.SetAPIVersion(apiVersion)
@@ -484,7 +496,8 @@ func (w *world) bindingsWrong(ctx context.Context, live map[string]*template) st
 			return "a binding too many: " + key
 		}
 		seen++
-		if status := b.BindingStatus(); !meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.FullyApplied) || len(status.AggregatedStatus) != len(members) {
+		if status := b.BindingStatus(); !meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.FullyApplied) ||
+			len(status.AggregatedStatus) != len(members) {
 			return fmt.Sprintf("binding %s is not fully applied: %+v", key, status)
 		}
 	}
@@ -543,8 +556,10 @@ func (w *world) statusWrong(ctx context.Context, live map[string]*template) stri
 		if tmpl == nil {
 			return fmt.Sprintf("the hub still holds %s", keyOf(&u))
 		}
-		if want := int64(tmpl.value * len(members)); kit.Field(&u, "status", "readyReplicas") != want || kit.Field(&u, "status", "observedGeneration") != u.GetGeneration() {
-			return fmt.Sprintf("Deployment %s of generation %d says %v, want %d ready", u.GetName(), u.GetGeneration(), u.Object["status"], want)
+		if want := int64(tmpl.value * len(members)); kit.Field(&u, "status", "readyReplicas") != want ||
+			kit.Field(&u, "status", "observedGeneration") != u.GetGeneration() {
+			return fmt.Sprintf("Deployment %s of generation %d says %v, want %d ready", u.GetName(), u.GetGeneration(),
+				u.Object["status"], want)
 		}
 	}
 	return ""
@@ -563,7 +578,8 @@ func (w *world) witness(member string) *witness {
 	seen := &witness{member: member, came: map[string]int{}, left: map[string]int{}}
 	c := dynamic.NewForConfigOrDie(fleet.Members[member].Config)
 	mapper := fleet.Members[member].RESTMapper()
-	for kind, group := range map[string]string{"ConfigMap": "", "Deployment": "apps", "ClusterRole": "rbac.authorization.k8s.io"} {
+	for kind, group := range map[string]string{"ConfigMap": "", "Deployment": "apps",
+		"ClusterRole": "rbac.authorization.k8s.io"} {
 		mapping, err := mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
 		if err != nil {
 			w.t.Fatal(err)
@@ -604,7 +620,8 @@ func (w *world) witness(member string) *witness {
 	return seen
 }
 
-// testimony says what the witness saw that must not be: an object that left although nobody deleted its template, or that was made twice.
+// testimony says what the witness saw that must not be: an object that left although nobody deleted its template, or
+// that was made twice.
 func (s *witness) testimony(w *world) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -45,7 +45,8 @@ func readArticles(dir string) (map[string]*article, error) {
 	return all, nil
 }
 
-// documents are those of the fenced blocks of a Markdown text. Blocks in lists and quotes lose what they are indented by.
+// documents are those of the fenced blocks of a Markdown text. Blocks in lists and quotes lose what they are indented
+// by.
 func documents(text string) []document {
 	var out []document
 	var open *document

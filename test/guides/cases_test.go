@@ -17,7 +17,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// cases holds small inputs from the field, a folder each; it lies beside the repository. Its README.md has the expected results.
+// cases holds small inputs from the field, a folder each; it lies beside the repository. Its README.md has the expected
+// results.
 const cases = "../../../shared/cases"
 
 // applyCase applies the files of a case to a cluster, in one namespace.
@@ -95,7 +96,8 @@ func TestCasesFromTheFieldGiveTheirExpectedResults(t *testing.T) {
 func namesThatFold(t *testing.T, ns string) {
 	const rbac = "rbac.authorization.k8s.io/v1"
 	applyCase(t, fleet.Hub, ns, "names-that-fold", "roles.yaml")
-	rules := map[string]string{"Team:Reader": "[one]", "team:reader": "[two]", "team.reader": "[three]", "team-reader": "[four]"}
+	rules := map[string]string{"Team:Reader": "[one]", "team:reader": "[two]", "team.reader": "[three]",
+		"team-reader": "[four]"}
 	for name, rule := range rules {
 		if u := inMember(t, "member1", rbac, "Role", ns, name); !strings.Contains(fmt.Sprint(u.Object["rules"]), rule) {
 			t.Errorf("%s has the rules %v, want %s", name, u.Object["rules"], rule)
@@ -120,7 +122,8 @@ func twoStatefulSets(t *testing.T, ns string) {
 	if u := inMember(t, "member1", "apps/v1", "StatefulSet", ns, "db"); kit.Field(u, "spec", "replicas") != int64(1) {
 		t.Errorf("the StatefulSet of apps has %v replicas", kit.Field(u, "spec", "replicas"))
 	}
-	if u := inMember(t, "member2", "apps.kruise.io/v1beta1", "StatefulSet", ns, "db"); kit.Field(u, "spec", "replicas") != int64(2) {
+	if u := inMember(t, "member2", "apps.kruise.io/v1beta1", "StatefulSet", ns, "db"); kit.Field(u, "spec",
+		"replicas") != int64(2) {
 		t.Errorf("the StatefulSet of apps.kruise.io has %v replicas", kit.Field(u, "spec", "replicas"))
 	}
 	var all workv1alpha2.ResourceBindingList
@@ -170,7 +173,9 @@ func podsToDelete(t *testing.T, ns string) {
 			if err := fleet.Members[m].List(t.Context(), &pods, client.InNamespace(ns)); err != nil {
 				t.Fatal(err)
 			}
-			slices.SortStableFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+			slices.SortStableFunc(pods.Items, func(a, b corev1.Pod) int {
+				return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+			})
 			for _, p := range pods.Items {
 				if p.DeletionTimestamp == nil {
 					out[m] = append(out[m], p.Name)
@@ -273,7 +278,8 @@ func serviceAccount(t *testing.T, ns string) {
 		u.Object["secrets"] = named("runner-token")
 		u.Object["imagePullSecrets"] = named("from-the-hub", "runner-dockercfg")
 	})
-	fleet.Hub.Change(t, "v1", "ServiceAccount", ns, "runner", func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"team": "a"}) })
+	fleet.Hub.Change(t, "v1", "ServiceAccount", ns, "runner",
+		func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"team": "a"}) })
 	var version string
 	kit.Eventually(t, "the label arrives and the additions stay", func() string {
 		u := fleet.Members["member1"].Find(t, "v1", "ServiceAccount", ns, "runner")
@@ -298,7 +304,8 @@ func imageRegistry(t *testing.T, ns string) {
 	want := map[string][]string{
 		"member1": {"mirror.example.net:8443/busybox:1.36", "mirror.example.net:8443/team/app:v1@" + digest,
 			"mirror.example.net:8443/team/worker@" + digest, "mirror.example.net:8443/deep/er/path:v2"},
-		"member2": {"busybox:1.36", "registry.example.com:5000/team/app:v1@" + digest, "team/worker@" + digest, "localhost/deep/er/path:v2"},
+		"member2": {"busybox:1.36", "registry.example.com:5000/team/app:v1@" + digest, "team/worker@" + digest,
+			"localhost/deep/er/path:v2"},
 	}
 	for member, images := range want {
 		u := inMember(t, member, "apps/v1", "Deployment", ns, "pinned")

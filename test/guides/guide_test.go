@@ -38,7 +38,8 @@ var outcomes = map[string]func(*story){
 	},
 	"A canary over the fleet": func(s *story) {
 		s.health(s.ref("apps.kruise.io/v1beta1", "CloneSet", "shop"), "member1:Healthy member2:Healthy member3:Healthy")
-		s.shows(s.ref("apps.kruise.io/v1beta1", "CloneSet", "shop"), map[string]any{"status.updatedReplicas": 1, "status.availableReplicas": 9})
+		s.shows(s.ref("apps.kruise.io/v1beta1", "CloneSet", "shop"),
+			map[string]any{"status.updatedReplicas": 1, "status.availableReplicas": 9})
 	},
 	"An Advanced StatefulSet with names of its own": func(s *story) {
 		s.until("four pods have four names", func() string {
@@ -86,9 +87,11 @@ var outcomes = map[string]func(*story){
 	},
 	"A UnitedDeployment": func(s *story) {
 		s.ready("edge", both)
-		s.shows(s.ref("apps.kruise.io/v1beta1", "UnitedDeployment", "edge"), map[string]any{"status.replicas": 4, "status.readyReplicas": 4})
+		s.shows(s.ref("apps.kruise.io/v1beta1", "UnitedDeployment", "edge"),
+			map[string]any{"status.replicas": 4, "status.readyReplicas": 4})
 		for _, m := range []string{"member1", "member2"} {
-			for _, subset := range s.list(s.find(fleet.Members[m], "apps.kruise.io/v1alpha1", "UnitedDeployment", "edge"), "spec", "topology", "subsets") {
+			for _, subset := range s.list(s.find(fleet.Members[m], "apps.kruise.io/v1alpha1", "UnitedDeployment", "edge"),
+				"spec", "topology", "subsets") {
 				if fmt.Sprint(subset["replicas"]) != "1" {
 					s.fail("in %s a subset is %v", m, subset)
 				}
@@ -97,7 +100,8 @@ var outcomes = map[string]func(*story){
 		s.ready("stores", "member1:3 member2:2")
 		for m, want := range map[string]string{"member1": "flagship 3", "member2": "outlet 2"} {
 			var got []string
-			for _, subset := range s.list(s.find(fleet.Members[m], "apps.kruise.io/v1alpha1", "UnitedDeployment", "stores"), "spec", "topology", "subsets") {
+			for _, subset := range s.list(s.find(fleet.Members[m], "apps.kruise.io/v1alpha1", "UnitedDeployment", "stores"),
+				"spec", "topology", "subsets") {
 				got = append(got, fmt.Sprint(subset["name"], " ", subset["replicas"]))
 			}
 			if strings.Join(got, ", ") != want {
@@ -106,7 +110,8 @@ var outcomes = map[string]func(*story){
 		}
 	},
 	"A BroadcastJob": func(s *story) { // each member has three nodes
-		s.shows(s.ref("apps.kruise.io/v1beta1", "BroadcastJob", "warm"), map[string]any{"status.desired": 6, "status.succeeded": 6, "status.active": 0})
+		s.shows(s.ref("apps.kruise.io/v1beta1", "BroadcastJob", "warm"),
+			map[string]any{"status.desired": 6, "status.succeeded": 6, "status.active": 0})
 	},
 	"A Workflow": func(s *story) {
 		s.shows(s.ref("argoproj.io/v1alpha1", "Workflow", "report"), map[string]any{"status.phase": "Succeeded"})
@@ -130,11 +135,13 @@ var outcomes = map[string]func(*story){
 	},
 	"What differs per cluster": func(s *story) {
 		s.until("member2 alone differs", func() string {
-			for m, want := range map[string]string{"member1": "registry.example.com/shop:2", "member2": "registry.us.example.com/shop:2"} {
+			for m, want := range map[string]string{"member1": "registry.example.com/shop:2",
+				"member2": "registry.us.example.com/shop:2"} {
 				u := s.find(fleet.Members[m], "apps.kruise.io/v1alpha1", "CloneSet", "shop")
 				c := s.list(u, "spec", "template", "spec", "containers")[0]
 				cpu := kit.Field(&unstructured.Unstructured{Object: c}, "resources", "requests", "cpu")
-				if c["image"] != want || (cpu == "20m") != (m == "member2") || (u.GetLabels()["site"] == "member2") != (m == "member2") {
+				if c["image"] != want || (cpu == "20m") != (m == "member2") ||
+					(u.GetLabels()["site"] == "member2") != (m == "member2") {
 					return fmt.Sprintf("%s has %v, labels %v", m, c, u.GetLabels())
 				}
 			}
@@ -144,7 +151,8 @@ var outcomes = map[string]func(*story){
 	"Services across clusters": func(s *story) {
 		s.reaches("member3", "shop", "shop", "member1", "member2")
 		s.reaches("member3", "derived-db", "db", "member1", "member2")
-		s.agrees(s.ref("networking.karmada.io/v1alpha1", "MultiClusterService", "shop"), "ServiceApplied", "EndpointSliceDispatched")
+		s.agrees(s.ref("networking.karmada.io/v1alpha1", "MultiClusterService", "shop"), "ServiceApplied",
+			"EndpointSliceDispatched")
 	},
 	"Replicas that follow the load": func(s *story) {
 		s.shared(s.ref("apps.kruise.io/v1beta1", "CloneSet", "front"), "member1:1 member2:1") // the minimum
@@ -186,8 +194,8 @@ var outcomes = map[string]func(*story){
 	},
 }
 
-// commands are executed, but for these, which would start another hub, change this machine, or ask what simulated nodes run, which is
-// nothing: of them the flags are checked.
+// commands are executed, but for these, which would start another hub, change this machine, or ask what simulated nodes
+// run, which is nothing: of them the flags are checked.
 var notRun = regexp.MustCompile(`^(argosy (up|join|logs|exec) |export )`)
 
 func TestEveryBlockOfOurGuideDoesWhatItSays(t *testing.T) {
@@ -302,14 +310,15 @@ func (s *story) ref(apiVersion, kind, name string) *unstructured.Unstructured {
 // pods of an app in a member that are not on their way out.
 func (s *story) pods(member, app string) []corev1.Pod {
 	var list corev1.PodList
-	if err := fleet.Members[member].List(s.t.Context(), &list, client.InNamespace(s.ns), client.MatchingLabels{"app": app}); err != nil {
+	if err := fleet.Members[member].List(s.t.Context(), &list, client.InNamespace(s.ns),
+		client.MatchingLabels{"app": app}); err != nil {
 		s.fail("list pods of %s: %v", member, err)
 	}
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 }
 
-// ours applies an object of our guide without a single warning, again if it is there. One that names a file is written to it,
-// for the commands; if it is an object of the hub it is applied, too.
+// ours applies an object of our guide without a single warning, again if it is there. One that names a file is written
+// to it, for the commands; if it is an object of the hub it is applied, too.
 func (s *story) ours(dir, text string) {
 	if name, ok := strings.CutPrefix(strings.SplitN(text, "\n", 2)[0], "# file: "); ok {
 		file := filepath.Join(dir, name)

@@ -1,6 +1,6 @@
-// Package guides takes public articles about workloads over many clusters at their word: what they tell a reader to apply is
-// applied, and what comes of it is checked. The articles lie beside the repository and are no part of it. The repository's own
-// guide, docs/guide.md, is held to the same.
+// Package guides takes public articles about workloads over many clusters at their word: what they tell a reader to
+// apply is applied, and what comes of it is checked. The articles lie beside the repository and are no part of it. The
+// repository's own guide, docs/guide.md, is held to the same.
 package guides
 
 import (
@@ -20,7 +20,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// fleet is what all tests share: a hub, and the members that the articles call member1 and member2 or otherwise (see stands), and a third.
+// fleet is what all tests share: a hub, and the members that the articles call member1 and member2 or otherwise (see
+// stands), and a third.
 var fleet *kit.Fleet
 
 // parallel is how many chains of rows run side by side: they mostly wait.

@@ -16,7 +16,8 @@ import (
 
 // clusterNamespace is the hub's namespace of a member's ManifestWorks, which the article takes for given.
 func (s *story) clusterNamespace(member string) {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member, Labels: map[string]string{"namespace.karmada.io/skip-auto-propagation": "true"}}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member,
+		Labels: map[string]string{"namespace.karmada.io/skip-auto-propagation": "true"}}}
 	if err := fleet.Hub.Create(s.t.Context(), ns); err != nil && !apierrors.IsAlreadyExists(err) {
 		s.fail("make the namespace %s: %v", member, err)
 	}
@@ -27,7 +28,8 @@ func (s *story) manifestWork(line int) *unstructured.Unstructured {
 	return s.object(strings.Replace(s.text("S001", line), "namespace: cluster1", "namespace: member1", 1))
 }
 
-// feeds waits until a ManifestWork for a member is applied, and its first object feeds such values back, as "name=value name=value".
+// feeds waits until a ManifestWork for a member is applied, and its first object feeds such values back, as "name=value
+// name=value".
 func (s *story) feeds(member, name, want string) {
 	s.until(name+" feeds back", func() string {
 		mw := &ocmv1.ManifestWork{}
@@ -35,7 +37,8 @@ func (s *story) feeds(member, name, want string) {
 			return err.Error()
 		}
 		for _, kind := range []string{ocmv1.Applied, ocmv1.Available} {
-			if c := meta.FindStatusCondition(mw.Status.Conditions, kind); c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != mw.Generation {
+			if c := meta.FindStatusCondition(mw.Status.Conditions, kind); c == nil || c.Status != metav1.ConditionTrue ||
+				c.ObservedGeneration != mw.Generation {
 				return fmt.Sprint(mw.Status)
 			}
 		}

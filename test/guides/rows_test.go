@@ -35,14 +35,15 @@ import (
 type row struct {
 	// id is the number under which the row is specified, and block what it is about there.
 	id, block string
-	// chain orders rows: those of one chain run one after the other and share a namespace, as they share a kind, of which a
-	// customization changes the meaning for the whole fleet. Without one, a row is a chain of its own.
+	// chain orders rows: those of one chain run one after the other and share a namespace, as they share a kind, of which
+	// a customization changes the meaning for the whole fleet. Without one, a row is a chain of its own.
 	chain string
 	// long rows run in the long suite alone.
 	long bool
 	// want says what is expected, in a few words.
 	want string
-	// see does what the article says and returns what was seen; it ends by failing the story if that is not what is wanted.
+	// see does what the article says and returns what was seen; it ends by failing the story if that is not what is
+	// wanted.
 	see func(*story) string
 }
 
@@ -106,7 +107,8 @@ func printTable(w io.Writer) {
 			continue
 		}
 		count[r.verdict]++
-		fmt.Fprintf(w, "%-6s %-5s %-34s expected: %s | seen: %s\n", r.verdict, r.id, r.block, cut(r.want, 90), cut(r.seen, 110))
+		fmt.Fprintf(w, "%-6s %-5s %-34s expected: %s | seen: %s\n", r.verdict, r.id, r.block, cut(r.want, 90),
+			cut(r.seen, 110))
 	}
 	if len(count) > 0 {
 		fmt.Fprintf(w, "guides: %d rows hold, %d fail\n", count["holds"], count["FAILS"])
@@ -177,11 +179,13 @@ func tellRow(t *testing.T, ns string, r row) {
 		t.Errorf("row %s (%s), expected %s: %v", r.id, r.block, r.want, err)
 	}
 	note(line)
-	t.Logf("%s %s %s: expected %s; seen %s (%.1fs)", line.verdict, r.id, r.block, r.want, line.seen, time.Since(started).Seconds())
+	t.Logf("%s %s %s: expected %s; seen %s (%.1fs)", line.verdict, r.id, r.block, r.want, line.seen,
+		time.Since(started).Seconds())
 }
 
 // stands gives each cluster of the articles a member that plays it.
-var stands = strings.NewReplacer("member-cluster-1", "member1", "member-cluster-2", "member2", "member-cluster-3", "member3",
+var stands = strings.NewReplacer("member-cluster-1", "member1", "member-cluster-2", "member2", "member-cluster-3",
+	"member3",
 	"cluster-a", "member1", "cluster-b", "member2", "cluster-c", "member3")
 
 // text is the document at a line of an article, word by word.
@@ -202,7 +206,8 @@ func (s *story) doc(article string, line int) *unstructured.Unstructured {
 	return s.object(stands.Replace(s.text(article, line)))
 }
 
-// object reads an object; if it is in no namespace or in the default one, it is the story's, as with kubectl --namespace.
+// object reads an object; if it is in no namespace or in the default one, it is the story's, as with kubectl
+// --namespace.
 func (s *story) object(text string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
@@ -504,7 +509,8 @@ func (s *story) lint(text string, args ...string) string {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		s.fail("%v", err)
 	}
-	out, _ := s.argosy("argosy", append([]string{"interpret", "lint", "-f", file}, args...)...) // it fails where there is an error
+	// it fails where there is an error
+	out, _ := s.argosy("argosy", append([]string{"interpret", "lint", "-f", file}, args...)...)
 	return out
 }
 
@@ -577,7 +583,8 @@ func served(apiVersion, kind string) func(*story) string {
 func hasCommand(flag string, command ...string) func(*story) string {
 	return func(s *story) string {
 		out, err := s.argosy("argosy", append(slices.Clone(command), "--help")...)
-		if err != nil || !strings.Contains(out, "argosy "+strings.Join(command, " ")+" ") && !strings.Contains(out, "argosy "+strings.Join(command, " ")+"\n") {
+		if err != nil || !strings.Contains(out, "argosy "+strings.Join(command, " ")+" ") &&
+			!strings.Contains(out, "argosy "+strings.Join(command, " ")+"\n") {
 			s.fail("there is no command %v: %s", command, cut(out, 200))
 		}
 		if flag != "" && !strings.Contains(out, flag) {

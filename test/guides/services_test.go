@@ -11,13 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reaches waits until a member was told, under a Service, of the addresses of an app's pods in others, and of no others.
+// reaches waits until a member was told, under a Service, of the addresses of an app's pods in others, and of no
+// others.
 func (s *story) reaches(member, service, app string, others ...string) {
 	s.until(member+" reaches "+app+" by "+service, func() string {
 		var want, got []string
 		for _, m := range others {
 			var pods corev1.PodList
-			if err := fleet.Members[m].List(s.t.Context(), &pods, client.InNamespace(s.ns), client.MatchingLabels{"app": app}); err != nil {
+			if err := fleet.Members[m].List(s.t.Context(), &pods, client.InNamespace(s.ns),
+				client.MatchingLabels{"app": app}); err != nil {
 				s.fail("list pods of %s: %v", m, err)
 			}
 			for _, p := range pods.Items {
@@ -27,7 +29,8 @@ func (s *story) reaches(member, service, app string, others ...string) {
 			}
 		}
 		var list discoveryv1.EndpointSliceList
-		if err := fleet.Members[member].List(s.t.Context(), &list, client.InNamespace(s.ns), client.MatchingLabels{discoveryv1.LabelServiceName: service}); err != nil {
+		if err := fleet.Members[member].List(s.t.Context(), &list, client.InNamespace(s.ns),
+			client.MatchingLabels{discoveryv1.LabelServiceName: service}); err != nil {
 			s.fail("list endpoint slices of %s: %v", member, err)
 		}
 		for _, slice := range list.Items {
@@ -52,7 +55,9 @@ func (s *story) agrees(u *unstructured.Unstructured, conditions ...string) {
 	s.until(u.GetName()+" says "+strings.Join(conditions, ", "), func() string {
 		list, _, _ := unstructured.NestedSlice(s.again(u).Object, "status", "conditions")
 		for _, want := range conditions {
-			if !slices.ContainsFunc(list, func(c any) bool { return c.(map[string]any)["type"] == want && c.(map[string]any)["status"] == "True" }) {
+			if !slices.ContainsFunc(list, func(c any) bool {
+				return c.(map[string]any)["type"] == want && c.(map[string]any)["status"] == "True"
+			}) {
 				return fmt.Sprint(list)
 			}
 		}

@@ -75,11 +75,12 @@ func Binary() (string, error) {
 	return out, nil
 }
 
-// Start runs a hub and members of these names. The caller removes the folder. The tests of a package share one fleet through
-// TestMain, because a start takes seconds.
+// Start runs a hub and members of these names. The caller removes the folder. The tests of a package share one fleet
+// through TestMain, because a start takes seconds.
 func Start(dir string, members ...string) (*Fleet, error) {
 	// With the defaults (30 s, 30 s, 10 s and 15 s), some tests would do little else than wait.
-	o := lab.Options{Dir: dir, HubArgs: []string{"--cluster-failure-threshold=10s", "--cluster-success-threshold=10s", "--cluster-status-update-frequency=2s",
+	o := lab.Options{Dir: dir, HubArgs: []string{"--cluster-failure-threshold=10s", "--cluster-success-threshold=10s",
+		"--cluster-status-update-frequency=2s",
 		"--horizontal-pod-autoscaler-sync-period=1s"}}
 	for i, name := range members {
 		o.Members = append(o.Members, sim.Member{Name: name, Nodes: 3, Provider: "lab",
@@ -124,8 +125,8 @@ func MainLong(name string, start func(dir string) (*Fleet, error), run func() in
 	Main(name, start, run)
 }
 
-// Main is a package's tests, on the fleet that start makes in a folder: it ends the process with what run, which is m.Run or
-// more, says of them. If something failed the folder stays, with the logs in it.
+// Main is a package's tests, on the fleet that start makes in a folder: it ends the process with what run, which is
+// m.Run or more, says of them. If something failed the folder stays, with the logs in it.
 func Main(name string, start func(dir string) (*Fleet, error), run func() int) {
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "argosy-"+name+"-")
@@ -188,7 +189,8 @@ func Connect(name string, config *rest.Config) (Cluster, error) {
 func Scheme() *k8sruntime.Scheme {
 	s := k8sruntime.NewScheme()
 	for _, add := range []func(*k8sruntime.Scheme) error{clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme,
-		workv1alpha1.AddToScheme, workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, configv1alpha1.AddToScheme, appsv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme} {
+		workv1alpha1.AddToScheme, workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, ocmv1.AddToScheme,
+		configv1alpha1.AddToScheme, appsv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err)
 		}
@@ -290,9 +292,10 @@ func (c Cluster) Find(t testing.TB, apiVersion, kind, namespace, name string) *u
 	return u
 }
 
-// Change edits an object as a user would with an editor: read, change, write, and again if somebody else wrote in between.
-// It may be called in a cleanup too.
-func (c Cluster) Change(t testing.TB, apiVersion, kind, namespace, name string, change func(*unstructured.Unstructured)) *unstructured.Unstructured {
+// Change edits an object as a user would with an editor: read, change, write, and again if somebody else wrote in
+// between. It may be called in a cleanup too.
+func (c Cluster) Change(t testing.TB, apiVersion, kind, namespace, name string,
+	change func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	for {
@@ -384,9 +387,9 @@ func Field(u *unstructured.Unstructured, path ...string) any {
 // namespaces counts those made, so that tests that run side by side have different ones.
 var namespaces atomic.Int64
 
-// Namespace makes a namespace of the test's own on the hub. At the test's end its policies are deleted, and what was propagated; this
-// is not awaited. The namespace stays: to look for all kinds of objects in each that is deleted was a good part of what the API servers
-// of a fleet had to do in a run.
+// Namespace makes a namespace of the test's own on the hub. At the test's end its policies are deleted, and what was
+// propagated; this is not awaited. The namespace stays: to look for all kinds of objects in each that is deleted was a
+// good part of what the API servers of a fleet had to do in a run.
 func (f *Fleet) Namespace(t testing.TB) string {
 	t.Helper()
 	ns := fmt.Sprintf("t-%d", namespaces.Add(1))

@@ -149,7 +149,8 @@ metadata: {name: settings, namespace: default}`)
 }
 
 func TestMetricsAreFoundInExpressions(t *testing.T) {
-	raw, err := json.Marshal(metricsIn(`histogram_quantile(0.99, sum by (job, le_x) (rate(a_bucket{job=~"b_c", x!="d_e"}[5m]))) / on (f_g) (h_i > 0) - time() and on (job) j_k == 1`))
+	raw, err := json.Marshal(metricsIn(
+		`histogram_quantile(0.99, sum by (job, le_x) (rate(a_bucket{job=~"b_c", x!="d_e"}[5m]))) / on (f_g) (h_i > 0) - time() and on (job) j_k == 1`))
 	if want := `["a_bucket","h_i","j_k"]`; err != nil || string(raw) != want {
 		t.Errorf("it finds %s, want %s", raw, want)
 	}

@@ -59,8 +59,8 @@ func TestEveryCommandOfTheReadmeDoesWhatItSays(t *testing.T) {
 	})
 }
 
-// commandsOf returns the lines of a page's sh blocks and each `bin/argosy …` of its sentences, in order, and the commands
-// that its sentences and tables name.
+// commandsOf returns the lines of a page's sh blocks and each `bin/argosy …` of its sentences, in order, and the
+// commands that its sentences and tables name.
 func commandsOf(text string) (lines, verbs []string) {
 	inBlock := false
 	inline := regexp.MustCompile("`(bin/argosy [^`]+)`")

@@ -121,7 +121,8 @@ func token(t *testing.T, c kit.Cluster) string {
 		t.Fatal(err)
 	}
 	accounts := clients.CoreV1().ServiceAccounts("kube-system")
-	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
+		metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	review, err := accounts.CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
@@ -138,7 +139,8 @@ func whoIs(t *testing.T, config *rest.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	review, err := clients.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := clients.AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
+		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		return err.Error()
 	}
@@ -149,7 +151,8 @@ func whoIs(t *testing.T, config *rest.Config) string {
 func holder(t *testing.T, c kit.Cluster) string {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "karmada-system", Name: "argosy"}, lease); client.IgnoreNotFound(err) != nil {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "karmada-system", Name: "argosy"},
+		lease); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	if lease.Spec.HolderIdentity == nil {

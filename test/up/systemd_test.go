@@ -30,7 +30,8 @@ func TestBinaryStartsServesAndStops(t *testing.T) {
 	}
 	defer words.Close()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	cmd := exec.CommandContext(t.Context(), binary(t), "up", "--data-dir", filepath.Join(dir, "data"), "--port", "0", "--kubeconfig-out", kubeconfig)
+	cmd := exec.CommandContext(t.Context(), binary(t), "up", "--data-dir", filepath.Join(dir, "data"), "--port", "0",
+		"--kubeconfig-out", kubeconfig)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.Env = &said, &said, append(os.Environ(), "NOTIFY_SOCKET="+socket)
 	if err := cmd.Start(); err != nil {

@@ -26,15 +26,19 @@ contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {
 		t.Fatal(err)
 	}
 	manifest := filepath.Join(dir, "manifest.yaml")
-	if err := os.WriteFile(manifest, []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default}}"), 0o600); err != nil {
+	if err := os.WriteFile(manifest, []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default}}"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		"get clusters", "get pods", "get pods -A -s members", "get deployment web -o yaml", "get pods -w", "api-resources", "describe deployment web", "describe pod web -C eu",
+		"get clusters", "get pods", "get pods -A -s members", "get deployment web -o yaml", "get pods -w", "api-resources",
+		"describe deployment web", "describe pod web -C eu",
 		"logs web -C eu", "logs deployment/web --all-clusters", "exec web -C eu -- date", "attach web -C eu",
 		"why deployment web", "why cluster eu", "rollout status deployment web", "rollout pause deployment web", "status",
-		"join eu --cluster-kubeconfig " + kubeconfig, "unjoin eu", "adopt deployment web --cluster eu", "addons list", "addons disable kruise",
-		"addons enable kruise -f " + manifest, "get orphans", "orphans delete --all", "restore status", "restore accept --all",
+		"join eu --cluster-kubeconfig " + kubeconfig, "unjoin eu", "adopt deployment web --cluster eu", "addons list",
+		"addons disable kruise",
+		"addons enable kruise -f " + manifest, "get orphans", "orphans delete --all", "restore status",
+		"restore accept --all",
 		"simulate --cluster-down eu", "simulate record", "secrets status", "secrets rotate-key",
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -47,7 +51,8 @@ contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {
 			if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 				t.Errorf("it ended with %v, want exit code 1", err)
 			}
-			if said := errOut.String(); strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "argosy") || logLine.MatchString(said) {
+			if said := errOut.String(); strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "argosy") ||
+				logLine.MatchString(said) {
 				t.Errorf("it does not say one sentence:\n%s", said)
 			}
 			if said := out.String() + errOut.String(); !strings.Contains(said, "127.0.0.1:1") {

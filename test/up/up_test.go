@@ -1,5 +1,5 @@
-// Package up holds `argosy up`, as a process, to what its users rely on: it says what is wrong, ends when it is told to, and
-// shares a store with others of its kind.
+// Package up holds `argosy up`, as a process, to what its users rely on: it says what is wrong, ends when it is told
+// to, and shares a store with others of its kind.
 package up
 
 import (
@@ -81,11 +81,14 @@ func TestFailedStartExitsWithOneSentence(t *testing.T) {
 		args []string
 		says []string
 	}{
-		"a port in use":                     {[]string{"--data-dir", t.TempDir(), "--port", strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)}, []string{"is in use", "--port"}},
-		"a folder that nobody may write":    {[]string{"--data-dir", "/proc/argosy", "--port", "0"}, []string{"cannot be created", "--data-dir"}},
+		"a port in use": {[]string{"--data-dir", t.TempDir(), "--port",
+			strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)}, []string{"is in use", "--port"}},
+		"a folder that nobody may write": {[]string{"--data-dir", "/proc/argosy", "--port", "0"},
+			[]string{"cannot be created", "--data-dir"}},
 		"a configuration that is not there": {[]string{"--config", "/nothing-here"}, []string{"/nothing-here"}},
-		"a flag that does not exist":        {[]string{"--colour", "blue"}, []string{"unknown flag --colour; did you mean --color?"}},
-		"a word too many":                   {[]string{"now"}, []string{"now"}},
+		"a flag that does not exist": {[]string{"--colour", "blue"},
+			[]string{"unknown flag --colour; did you mean --color?"}},
+		"a word too many": {[]string{"now"}, []string{"now"}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +123,8 @@ func TestSignalEndsTheHubAtAnyStepOfItsStart(t *testing.T) {
 	for _, started := range []string{"nothing", "etcd", "encryption", "apiserver", "crds", "workload-kinds"} {
 		t.Run(started, func(t *testing.T) {
 			logFile := filepath.Join(t.TempDir(), "log")
-			cmd := exec.Command(binary(t), "up", "--data-dir", filepath.Join(dir, "data"), "--port", "0", "--log-file", logFile, "--log-level", "1")
+			cmd := exec.Command(binary(t), "up", "--data-dir", filepath.Join(dir, "data"), "--port", "0", "--log-file", logFile,
+				"--log-level", "1")
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &out
 			if err := cmd.Start(); err != nil {

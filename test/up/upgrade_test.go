@@ -117,7 +117,8 @@ func (e *estate) served(color string) {
 	kit.Eventually(e.t, "everything is in the members, and the hub says so", func() string {
 		ctx := e.t.Context()
 		for _, name := range []string{"eu", "us"} {
-			if ready := kit.Field(e.Hub.Find(e.t, "cluster.karmada.io/v1alpha1", "Cluster", "", name), "status", "conditions"); !strings.Contains(fmt.Sprint(ready), "ClusterReady") {
+			if ready := kit.Field(e.Hub.Find(e.t, "cluster.karmada.io/v1alpha1", "Cluster", "", name), "status",
+				"conditions"); !strings.Contains(fmt.Sprint(ready), "ClusterReady") {
 				return fmt.Sprintf("%s is not ready: %v", name, ready)
 			}
 			where := map[string]string{"eu": "anywhere", "us": "us"}[name]
@@ -128,7 +129,8 @@ func (e *estate) served(color string) {
 			if data := kit.Field(settings, "data"); !equal(data, map[string]any{"where": where, "color": color}) {
 				return fmt.Sprintf("%s has the settings %v", name, data)
 			}
-			if err := e.Members[name].Get(ctx, client.ObjectKey{Namespace: "shop", Name: "password"}, object("v1", "Secret")); err != nil {
+			if err := e.Members[name].Get(ctx, client.ObjectKey{Namespace: "shop", Name: "password"},
+				object("v1", "Secret")); err != nil {
 				return fmt.Sprintf("%s: %v", name, err)
 			}
 		}
@@ -153,8 +155,8 @@ func object(apiVersion, kind string) *unstructured.Unstructured {
 	return u
 }
 
-// marks tell objects that were deleted and made again, or written, from those that were left alone: UID, generation, and the times and
-// managers of what set their fields, statuses apart, which members' own controllers write.
+// marks tell objects that were deleted and made again, or written, from those that were left alone: UID, generation,
+// and the times and managers of what set their fields, statuses apart, which members' own controllers write.
 func (e *estate) marks() map[string]string {
 	e.t.Helper()
 	marks := map[string]string{}
@@ -343,7 +345,8 @@ func TestAFolderFromBeforeVersionsWereRecordedIsServedOn(t *testing.T) {
 	inStore, inFolder, revision := e.recorded()
 	for where, raw := range map[string]string{"store": inStore, "folder": inFolder} {
 		var w upkeep.Writer
-		if err := json.Unmarshal([]byte(raw), &w); err != nil || w.Format != upkeep.Format || !strings.HasPrefix(w.Kubernetes, "v1.") || w.Version == "" {
+		if err := json.Unmarshal([]byte(raw), &w); err != nil || w.Format != upkeep.Format ||
+			!strings.HasPrefix(w.Kubernetes, "v1.") || w.Version == "" {
 			t.Errorf("the %s says %q (%v)", where, raw, err)
 		}
 	}
@@ -380,7 +383,8 @@ func TestAHubDoesNotStartOnWhatALaterVersionWrote(t *testing.T) {
 		} {
 			t.Run(story+" in the "+where, func(t *testing.T) {
 				put()
-				refused(t, this, []string{where, "argosy v9.1.0 (store format", "is too old to read it", "use argosy v9.1.0 or later", "restore a backup from before"}, "up", "--data-dir", data, "--port", port)
+				refused(t, this, []string{where, "argosy v9.1.0 (store format", "is too old to read it",
+					"use argosy v9.1.0 or later", "restore a backup from before"}, "up", "--data-dir", data, "--port", port)
 				inStore, inFolder, _ := e.recorded()
 				if (where == "store") != (inStore == string(raw)) || (where == "folder") != (inFolder == string(raw)) {
 					t.Errorf("the refused start wrote: %s, %s", inStore, inFolder)
@@ -397,16 +401,20 @@ func TestAHubDoesNotStartOnWhatALaterVersionWrote(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(vault, "later.tar.gz")
-	if out, err := exec.CommandContext(t.Context(), this, "backup", "--data-dir", data, "--to", file).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), this, "backup", "--data-dir", data, "--to",
+		file).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	fresh := filepath.Join(vault, "fresh")
-	refused(t, this, []string{"later.tar.gz", "argosy v9.9.9 (store format 99)", "use argosy v9.9.9 or later"}, "restore", file, "--data-dir", fresh)
-	if left, err := os.ReadDir(fresh); err != nil || slices.ContainsFunc(left, func(f os.DirEntry) bool { return f.Name() != ".argosy-hub" }) {
+	refused(t, this, []string{"later.tar.gz", "argosy v9.9.9 (store format 99)", "use argosy v9.9.9 or later"}, "restore",
+		file, "--data-dir", fresh)
+	if left, err := os.ReadDir(fresh); err != nil ||
+		slices.ContainsFunc(left, func(f os.DirEntry) bool { return f.Name() != ".argosy-hub" }) {
 		t.Errorf("the refused restore left %v (%v)", left, err)
 	}
 	e.put(mineInStore, later)
-	refused(t, this, []string{"data folder", "use argosy v9.9.9 or later"}, "backup", "--data-dir", data, "--to", filepath.Join(vault, "another.tar.gz"))
+	refused(t, this, []string{"data folder", "use argosy v9.9.9 or later"}, "backup", "--data-dir", data, "--to",
+		filepath.Join(vault, "another.tar.gz"))
 
 	// Nothing of all that did any harm.
 	e.put(mineInStore, mineInFolder)
@@ -429,7 +437,8 @@ func TestReplicasEndWhenALaterFormatComes(t *testing.T) {
 	}
 	kit.Eventually(t, "the hub says that another was upgraded", func() string {
 		said, err := os.ReadFile(a.Log())
-		if said := string(said); err != nil || !strings.Contains(said, "another hub on this store was upgraded") || !strings.Contains(said, "use argosy v9.9.9 or later") {
+		if said := string(said); err != nil || !strings.Contains(said, "another hub on this store was upgraded") ||
+			!strings.Contains(said, "use argosy v9.9.9 or later") {
 			return said
 		}
 		return ""
@@ -444,8 +453,8 @@ func TestReplicasEndWhenALaterFormatComes(t *testing.T) {
 	}
 }
 
-// A hub of the version that ARGOSY_PREVIOUS_BINARY names makes the folder: hack/previous.sh builds it, for make upgrade-test and make
-// test-long.
+// A hub of the version that ARGOSY_PREVIOUS_BINARY names makes the folder: hack/previous.sh builds it, for make
+// upgrade-test and make test-long.
 func TestWhatThePreviousVersionMadeIsServedOn(t *testing.T) {
 	kit.Long(t)
 	previous := os.Getenv("ARGOSY_PREVIOUS_BINARY")

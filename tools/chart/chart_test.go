@@ -88,7 +88,8 @@ func parse(t *testing.T, text string) map[string]any {
 func render(t *testing.T, text string) (objects []*unstructured.Unstructured, notes string, err error) {
 	t.Helper()
 	c := load(t)
-	values, err := commonutil.ToRenderValues(c, parse(t, text), common.ReleaseOptions{Name: "argosy", Namespace: namespace, IsInstall: true, Revision: 1}, nil)
+	values, err := commonutil.ToRenderValues(c, parse(t, text),
+		common.ReleaseOptions{Name: "argosy", Namespace: namespace, IsInstall: true, Revision: 1}, nil)
 	if err != nil {
 		return nil, "", err
 	}
@@ -178,7 +179,8 @@ func TestThreeHubsShareKeysAndGoOneAtATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"secretName":"argosy-pki"`, `"secretName":"etcd-client"`, `"import"`, `"podAntiAffinity"`} {
+	for _, want := range []string{`"secretName":"argosy-pki"`, `"secretName":"etcd-client"`, `"import"`,
+		`"podAntiAffinity"`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the StatefulSet lacks %s", want)
 		}
@@ -195,7 +197,8 @@ func TestAPackageHasItsVersionAndTheSameBytesEachTime(t *testing.T) {
 	for i := range sums {
 		to := t.TempDir()
 		var out bytes.Buffer
-		if err := run([]string{"--chart", folder, "--output", to, "--version", "v1.2.3", "--date", "2026-01-31T12:00:00Z"}, &out); err != nil {
+		if err := run([]string{"--chart", folder, "--output", to, "--version", "v1.2.3", "--date", "2026-01-31T12:00:00Z"},
+			&out); err != nil {
 			t.Fatal(err)
 		}
 		file := filepath.Join(to, "argosy-1.2.3.tgz")
@@ -236,7 +239,8 @@ func TestAChartSortsWhereItsImageWasBuilt(t *testing.T) {
 	}
 	// The order in which a release comes about.
 	var last *semver.Version
-	for _, image := range []string{"v1.2.3-rc.1", "v1.2.3-rc.1-4-gabc0123", "v1.2.3-rc.2", "v1.2.3", "v1.2.3-4-gabc0123", "v1.2.3-12-gabc0124", "v1.2.4-rc.1", "v1.2.4"} {
+	for _, image := range []string{"v1.2.3-rc.1", "v1.2.3-rc.1-4-gabc0123", "v1.2.3-rc.2", "v1.2.3", "v1.2.3-4-gabc0123",
+		"v1.2.3-12-gabc0124", "v1.2.4-rc.1", "v1.2.4"} {
 		v, err := semver.StrictNewVersion(chartVersion("0.1.0", image))
 		if err != nil {
 			t.Fatalf("%s: %v", image, err)
@@ -316,13 +320,16 @@ func TestAClusterOfTheStrictestPodSecurityTakesEverything(t *testing.T) {
 apiVersion: v1
 kind: Namespace
 metadata: {name: fleet, labels: {pod-security.kubernetes.io/enforce: restricted}}`)}
-	if _, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+	if _, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Create(ctx, ns,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	pods := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(namespace)
 	create := func(name string, spec any) error {
-		pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": name, "namespace": namespace}, "spec": spec}}
-		_, err := pods.Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+		pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod",
+			"metadata": map[string]any{"name": name, "namespace": namespace}, "spec": spec}}
+		_, err := pods.Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll},
+			FieldValidation: metav1.FieldValidationStrict})
 		return err
 	}
 	var accounts error
@@ -338,17 +345,21 @@ metadata: {name: fleet, labels: {pod-security.kubernetes.io/enforce: restricted}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if claims, _, _ := unstructured.NestedSlice(find(t, objects, "StatefulSet").Object, "spec", "volumeClaimTemplates"); len(claims) > 0 {
+			if claims, _, _ := unstructured.NestedSlice(find(t, objects, "StatefulSet").Object, "spec",
+				"volumeClaimTemplates"); len(claims) > 0 {
 				volumes, _, _ := unstructured.NestedSlice(spec, "volumes")
-				spec["volumes"] = append(volumes, map[string]any{"name": "data", "persistentVolumeClaim": map[string]any{"claimName": "data-argosy-0"}})
+				spec["volumes"] = append(volumes,
+					map[string]any{"name": "data", "persistentVolumeClaim": map[string]any{"claimName": "data-argosy-0"}})
 			}
 			if err := create("as-the-controller-makes-it", spec); err != nil {
 				t.Errorf("a pod of the StatefulSet: %v", err)
 			}
-			accounts = create("of-root", map[string]any{"serviceAccountName": "argosy", "containers": []any{map[string]any{"name": "c", "image": "i"}}})
+			accounts = create("of-root", map[string]any{"serviceAccountName": "argosy",
+				"containers": []any{map[string]any{"name": "c", "image": "i"}}})
 			// What is immutable in one variant is another's.
 			for _, u := range objects {
-				if err := client.Resource(resources[u.GetKind()]).Namespace(namespace).Delete(ctx, u.GetName(), metav1.DeleteOptions{}); err != nil {
+				if err := client.Resource(resources[u.GetKind()]).Namespace(namespace).Delete(ctx, u.GetName(),
+					metav1.DeleteOptions{}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -396,13 +407,15 @@ func TestAHubTakesTheRenderedConfigurationAndServesByTheNamesOfTheService(t *tes
 		}
 		return string(out)
 	}
-	if said := must("config", "--config", file); !strings.Contains(said, "proxyRequests: 500") || !strings.Contains(said, "dataDir: /var/lib/argosy/data") {
+	if said := must("config", "--config", file); !strings.Contains(said, "proxyRequests: 500") ||
+		!strings.Contains(said, "dataDir: /var/lib/argosy/data") {
 		t.Errorf("the hub reads\n%s", said)
 	}
 	// As the init container of hubs that share their keys does.
 	must("certificates", "create", "--pki-dir", shared)
 	for _, changed := range []string{"6 files changed", "0 files changed"} {
-		if said := must("certificates", "import", "--from", shared, "--config", file, "--data-dir", data); !strings.Contains(said, changed) {
+		if said := must("certificates", "import", "--from", shared, "--config", file, "--data-dir",
+			data); !strings.Contains(said, changed) {
 			t.Errorf("import says %q, want %s", said, changed)
 		}
 	}
@@ -414,8 +427,10 @@ func TestAHubTakesTheRenderedConfigurationAndServesByTheNamesOfTheService(t *tes
 	}
 	url := written.Clusters["argosy"].Server
 	// 127.0.0.1 in the place of each name, as /etc/hosts would have it: the client verifies the name all the same.
-	for _, name := range []string{"argosy", "argosy.fleet", "argosy.fleet.svc", "argosy.fleet.svc.cluster.local", "argosy.example.com"} {
-		config, err := clientcmd.RESTConfigFromKubeConfig([]byte(must("kubeconfig", "--config", file, "--data-dir", data, "--server", "https://"+name+":443")))
+	for _, name := range []string{"argosy", "argosy.fleet", "argosy.fleet.svc", "argosy.fleet.svc.cluster.local",
+		"argosy.example.com"} {
+		config, err := clientcmd.RESTConfigFromKubeConfig([]byte(must("kubeconfig", "--config", file, "--data-dir", data,
+			"--server", "https://"+name+":443")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -428,12 +443,14 @@ func TestAHubTakesTheRenderedConfigurationAndServesByTheNamesOfTheService(t *tes
 			t.Fatal(err)
 		}
 		eventually(t, "the hub answers as "+name, func() error {
-			_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).List(t.Context(), metav1.ListOptions{})
+			_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).List(t.Context(),
+				metav1.ListOptions{})
 			return err
 		})
 	}
 	// Any other name works by the kubeconfig's word for it.
-	if said := must("kubeconfig", "--config", file, "--data-dir", data, "--server", "https://elsewhere.example.com"); !strings.Contains(said, "tls-server-name: kubernetes.default.svc") {
+	if said := must("kubeconfig", "--config", file, "--data-dir", data, "--server",
+		"https://elsewhere.example.com"); !strings.Contains(said, "tls-server-name: kubernetes.default.svc") {
 		t.Errorf("a kubeconfig for another name is\n%s", said)
 	}
 	// The image has no tar either: a backup comes out by standard output.

@@ -1,4 +1,5 @@
-// Command chart packs the Helm chart with the version of a release, as helm package would, and with the same bytes each time.
+// Command chart packs the Helm chart with the version of a release, as helm package would, and with the same bytes each
+// time.
 package main
 
 import (
@@ -29,7 +30,8 @@ func run(args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("chart", flag.ContinueOnError)
 	from := fs.String("chart", "", "folder of the chart")
 	to := fs.String("output", "", "folder to write the package to")
-	version := fs.String("version", "", "version of the image: the chart's appVersion, and its version where it is one of a release")
+	version := fs.String("version", "",
+		"version of the image: the chart's appVersion, and its version where it is one of a release")
 	date := fs.String("date", "", "date of every file in the package, in RFC 3339")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -54,8 +56,8 @@ func run(args []string, out io.Writer) error {
 // described is how git describe names a commit after a tag, or files that are in none.
 var described = regexp.MustCompile(`^(v.+?)(?:-(\d+)-(g[0-9a-f]+))?(-dirty)?$`)
 
-// chartVersion is the semantic version of a chart for that of its image: the release's, and between releases one that sorts after the last
-// and before the next. Where no release came before, a commit goes behind that of the source.
+// chartVersion is the semantic version of a chart for that of its image: the release's, and between releases one that
+// sorts after the last and before the next. Where no release came before, a commit goes behind that of the source.
 func chartVersion(source, image string) string {
 	m := described.FindStringSubmatch(image)
 	if m == nil {

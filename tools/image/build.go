@@ -63,7 +63,9 @@ func base() ([]entry, error) {
 	return []entry{
 		{path: "etc/", mode: 0o755},
 		{path: "etc/group", mode: 0o644, data: fmt.Appendf(nil, "root:x:0:\nargosy:x:%d:\n", user)},
-		{path: "etc/passwd", mode: 0o644, data: fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nargosy:x:%d:%d:Argosy hub:/%s:/sbin/nologin\n", user, user, dataDir)},
+		{path: "etc/passwd", mode: 0o644,
+			data: fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nargosy:x:%d:%d:Argosy hub:/%s:/sbin/nologin\n", user, user,
+				dataDir)},
 		{path: "etc/ssl/", mode: 0o755},
 		{path: "etc/ssl/certs/", mode: 0o755},
 		{path: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, data: roots.Bytes()},
@@ -96,7 +98,8 @@ func layer(entries []entry, date time.Time) (v1.Layer, error) {
 }
 
 func add(t *tar.Writer, e entry, date time.Time) error {
-	h := &tar.Header{Name: e.path, Mode: e.mode, Uid: e.owner, Gid: e.owner, ModTime: date, Format: tar.FormatPAX, Typeflag: tar.TypeReg, Size: int64(len(e.data))}
+	h := &tar.Header{Name: e.path, Mode: e.mode, Uid: e.owner, Gid: e.owner, ModTime: date, Format: tar.FormatPAX,
+		Typeflag: tar.TypeReg, Size: int64(len(e.data))}
 	var content io.Reader = bytes.NewReader(e.data)
 	switch {
 	case e.source != "":
@@ -144,8 +147,10 @@ func (s source) image(platform v1.Platform, binary string, below v1.Layer) (v1.I
 	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	created := v1.Time{Time: s.date}
 	img, err = mutate.Append(img,
-		mutate.Addendum{Layer: below, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: "tools/image: certificates, user, folders"}},
-		mutate.Addendum{Layer: above, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: "tools/image: /" + binaryPath}})
+		mutate.Addendum{Layer: below, MediaType: types.OCILayer,
+			History: v1.History{Created: created, CreatedBy: "tools/image: certificates, user, folders"}},
+		mutate.Addendum{Layer: above, MediaType: types.OCILayer,
+			History: v1.History{Created: created, CreatedBy: "tools/image: /" + binaryPath}})
 	if err != nil {
 		return nil, err
 	}
@@ -154,11 +159,13 @@ func (s source) image(platform v1.Platform, binary string, below v1.Layer) (v1.I
 		return nil, err
 	}
 	config = config.DeepCopy()
-	config.OS, config.Architecture, config.Variant, config.Created = platform.OS, platform.Architecture, platform.Variant, created
+	config.OS, config.Architecture, config.Variant, config.Created = platform.OS, platform.Architecture, platform.Variant,
+		created
 	config.Config = v1.Config{
 		User:       fmt.Sprintf("%d:%d", user, user),
 		Entrypoint: []string{"/" + binaryPath},
-		// On a machine the hub serves on the loopback address alone, and logs into its data folder; a container has to show both.
+		// On a machine the hub serves on the loopback address alone, and logs into its data folder; a container has to show
+		// both.
 		Cmd:          []string{"up", "--bind-address", "0.0.0.0", "--log-file", "-"},
 		Env:          []string{"PATH=/usr/local/bin", "HOME=/" + dataDir, "XDG_DATA_HOME=/var/lib"},
 		WorkingDir:   "/" + dataDir,
@@ -193,7 +200,8 @@ func (s source) index() (v1.ImageIndex, error) {
 		if err != nil {
 			return nil, err
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: platform, MediaType: types.OCIManifestSchema1}})
+		index = mutate.AppendManifests(index,
+			mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: platform, MediaType: types.OCIManifestSchema1}})
 	}
 	return mutate.Annotations(index, s.labels()).(v1.ImageIndex), nil
 }

@@ -24,7 +24,8 @@ func build(t *testing.T) (dir, archive string) {
 	t.Helper()
 	at := t.TempDir()
 	dir, archive = filepath.Join(at, "image"), filepath.Join(at, "image.tar")
-	args := []string{"--version", "v1.2.3", "--commit", "0123456789ab", "--date", "2026-01-31T12:00:00Z", "--output", dir, "--archive", archive}
+	args := []string{"--version", "v1.2.3", "--commit", "0123456789ab", "--date", "2026-01-31T12:00:00Z", "--output", dir,
+		"--archive", archive}
 	for _, arch := range []string{"amd64", "arm64"} {
 		binary := filepath.Join(at, arch)
 		if err := os.WriteFile(binary, []byte("a binary for "+arch), 0o755); err != nil {
@@ -97,7 +98,8 @@ func TestTheImageIsWholeAndRunsAsNobodyOnBothPlatforms(t *testing.T) {
 		if config.Config.User != "65532:65532" || config.Architecture != d.Platform.Architecture || config.OS != "linux" {
 			t.Errorf("%s: user %q, %s/%s", d.Platform, config.Config.User, config.OS, config.Architecture)
 		}
-		if !config.Created.Equal(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)) || config.Config.Labels["org.opencontainers.image.revision"] != "0123456789ab" {
+		if !config.Created.Equal(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)) ||
+			config.Config.Labels["org.opencontainers.image.revision"] != "0123456789ab" {
 			t.Errorf("%s: made at %s with labels %v", d.Platform, config.Created, config.Config.Labels)
 		}
 		files := extract(t, img)
@@ -143,7 +145,8 @@ func TestAWrongCallIsRefused(t *testing.T) {
 		{"--version", "v1", "--output", t.TempDir(), "--date", "2026-01-31T12:00:00Z"},
 		{"--version", "v1", "--output", t.TempDir(), "--date", "yesterday", "--binary", "linux/amd64=x"},
 		{"--version", "v1", "--output", t.TempDir(), "--date", "2026-01-31T12:00:00Z", "--binary", "x"},
-		{"--version", "v1", "--output", t.TempDir(), "--date", "2026-01-31T12:00:00Z", "--binary", "linux/amd64=" + filepath.Join(t.TempDir(), "absent")},
+		{"--version", "v1", "--output", t.TempDir(), "--date", "2026-01-31T12:00:00Z", "--binary", "linux/amd64=" +
+			filepath.Join(t.TempDir(), "absent")},
 	} {
 		if err := run(args, io.Discard); err == nil {
 			t.Errorf("%q is taken", args)

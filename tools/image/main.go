@@ -1,5 +1,5 @@
-// Command image makes Argosy's container image as an OCI layout, without a container runtime: from scratch, for several platforms, and
-// of the same digest whenever the binaries and the date are the same.
+// Command image makes Argosy's container image as an OCI layout, without a container runtime: from scratch, for several
+// platforms, and of the same digest whenever the binaries and the date are the same.
 package main
 
 import (
@@ -40,7 +40,8 @@ func run(args []string, out io.Writer) error {
 	fs.StringVar(&s.commit, "commit", "", "commit of the binaries")
 	date := fs.String("date", "", "date of that commit, in RFC 3339: that of everything in the image")
 	dir := fs.String("output", "", "folder to write the OCI layout to; what is there is replaced")
-	archive := fs.String("archive", "", "file to write the same to as a tar archive, such as podman load and skopeo take it")
+	archive := fs.String("archive", "",
+		"file to write the same to as a tar archive, such as podman load and skopeo take it")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}

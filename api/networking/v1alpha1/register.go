@@ -16,7 +16,8 @@ var GroupVersion = schema.GroupVersion{Group: "networking.karmada.io", Version: 
 
 // AddToScheme registers the kinds of this package.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &MultiClusterService{}, &MultiClusterServiceList{}, &MultiClusterIngress{}, &MultiClusterIngressList{})
+	s.AddKnownTypes(GroupVersion, &MultiClusterService{}, &MultiClusterServiceList{}, &MultiClusterIngress{},
+		&MultiClusterIngressList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

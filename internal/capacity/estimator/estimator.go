@@ -1,6 +1,6 @@
-// Package estimator asks the karmada-scheduler-estimators of member clusters, by gRPC, what room there is. Each is asked by
-// itself: one that is silent or fails makes its own cluster unknown, and no other. What the answers count for is decided by
-// core/schedule.
+// Package estimator asks the karmada-scheduler-estimators of member clusters, by gRPC, what room there is. Each is
+// asked by itself: one that is silent or fails makes its own cluster unknown, and no other. What the answers count for
+// is decided by core/schedule.
 package estimator
 
 import (
@@ -20,8 +20,9 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 )
 
-// One that did not answer in time is left alone for a while, so that it does not hold up every placement: for firstPause, then
-// twice as long each time up to lastPause. Then one caller asks it again, and the others do not wait for that.
+// One that did not answer in time is left alone for a while, so that it does not hold up every placement: for
+// firstPause, then twice as long each time up to lastPause. Then one caller asks it again, and the others do not wait
+// for that.
 const (
 	firstPause = 5 * time.Second
 	lastPause  = time.Minute
@@ -40,7 +41,8 @@ var errGone = errors.New("its cluster left the fleet, or the hub is stopping")
 // ErrPaused says that an estimator was silent lately and is not asked now.
 var ErrPaused = errors.New("it has not responded recently, and is retried later")
 
-// Estimators are those of all member clusters, connected to when they are asked first. They are safe for concurrent use.
+// Estimators are those of all member clusters, connected to when they are asked first. They are safe for concurrent
+// use.
 type Estimators struct {
 	options   Options
 	addresses map[string]string
@@ -68,12 +70,14 @@ func New(o Options) (*Estimators, error) {
 		return nil, err
 	}
 	return &Estimators{options: o, addresses: addresses, remotes: map[string]*remote{},
-		dial: []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithDisableServiceConfig(), grpc.WithMaxHeaderListSize(headerLimit),
+		dial: []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithDisableServiceConfig(),
+			grpc.WithMaxHeaderListSize(headerLimit),
 			grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{}), grpc.MaxCallRecvMsgSize(answerLimit))}}, nil
 }
 
 // MaxAvailableReplicas is how many more replicas with these requirements, nil for none, a cluster has room for.
-func (e *Estimators) MaxAvailableReplicas(ctx context.Context, cluster string, r *workv1alpha2.ReplicaRequirements) (int32, error) {
+func (e *Estimators) MaxAvailableReplicas(ctx context.Context, cluster string,
+	r *workv1alpha2.ReplicaRequirements) (int32, error) {
 	request, err := replicasRequest(cluster, r)
 	if err != nil {
 		return 0, err
@@ -81,9 +85,10 @@ func (e *Estimators) MaxAvailableReplicas(ctx context.Context, cluster string, r
 	return e.ask(ctx, cluster, maxAvailableReplicas, request)
 }
 
-// MaxAvailableComponentSets is how many more sets of all components, of a template in a namespace, a cluster has room for.
-// Older estimators do not know the question, which makes the cluster unknown.
-func (e *Estimators) MaxAvailableComponentSets(ctx context.Context, cluster, namespace string, components []workv1alpha2.Component) (int32, error) {
+// MaxAvailableComponentSets is how many more sets of all components, of a template in a namespace, a cluster has room
+// for. Older estimators do not know the question, which makes the cluster unknown.
+func (e *Estimators) MaxAvailableComponentSets(ctx context.Context, cluster, namespace string,
+	components []workv1alpha2.Component) (int32, error) {
 	request, err := setsRequest(cluster, namespace, components)
 	if err != nil {
 		return 0, err
@@ -91,8 +96,10 @@ func (e *Estimators) MaxAvailableComponentSets(ctx context.Context, cluster, nam
 	return e.ask(ctx, cluster, maxAvailableSets, request)
 }
 
-// GetUnschedulableReplicas is how many replicas of an object in a cluster have been unschedulable for longer than threshold.
-func (e *Estimators) GetUnschedulableReplicas(ctx context.Context, cluster string, ref workv1alpha2.ObjectReference, threshold time.Duration) (int32, error) {
+// GetUnschedulableReplicas is how many replicas of an object in a cluster have been unschedulable for longer than
+// threshold.
+func (e *Estimators) GetUnschedulableReplicas(ctx context.Context, cluster string, ref workv1alpha2.ObjectReference,
+	threshold time.Duration) (int32, error) {
 	request, err := unschedulableRequest(cluster, ref, threshold)
 	if err != nil {
 		return 0, err
@@ -107,7 +114,8 @@ func (e *Estimators) ask(ctx context.Context, cluster, method string, request []
 		err = fmt.Errorf("it returned %d, which means unknown", n)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("ask the estimator of cluster %q at %s: %w", cluster, e.options.address(e.addresses, cluster), err)
+		return 0, fmt.Errorf("ask the estimator of cluster %q at %s: %w", cluster, e.options.address(e.addresses, cluster),
+			err)
 	}
 	return n, nil
 }
@@ -192,7 +200,8 @@ type remote struct {
 	mu     sync.Mutex
 	conn   *grpc.ClientConn // nil until somebody asks
 	closed bool
-	// pause is how long it was left alone last, 0 if it answers; until is when that ends. asking says that somebody finds out.
+	// pause is how long it was left alone last, 0 if it answers; until is when that ends. asking says that somebody finds
+	// out.
 	pause  time.Duration
 	until  time.Time
 	asking bool

@@ -23,7 +23,8 @@ import (
 
 // options are those of peers by cluster.
 func options(peers map[string]*peer) Options {
-	o := Options{Timeout: 10 * time.Second, ServicePrefix: "karmada-scheduler-estimator", ServiceNamespace: "karmada-system", Port: 10352}
+	o := Options{Timeout: 10 * time.Second, ServicePrefix: "karmada-scheduler-estimator",
+		ServiceNamespace: "karmada-system", Port: 10352}
 	for cluster, p := range peers {
 		o.Addresses = append(o.Addresses, cluster+"="+p.address)
 	}
@@ -78,7 +79,8 @@ func TestEveryReleaseReadsWhatIsAsked(t *testing.T) {
 	)
 	for release, c := range map[string]struct{ messages, replicas, component string }{
 		"earlier": {earlier, typed + ` namespace:"shop" priorityClassName:"high"`, typed + ` priorityClassName:"high"`},
-		"later":   {later, bytes + ` namespace:"shop" priorityClassName:"high"` + requests, bytes + ` priorityClassName:"high"` + requests},
+		"later": {later, bytes + ` namespace:"shop" priorityClassName:"high"` + requests, bytes +
+			` priorityClassName:"high"` + requests},
 	} {
 		t.Run(release, func(t *testing.T) {
 			p := newPeer(t, c.messages)
@@ -94,7 +96,8 @@ func TestEveryReleaseReadsWhatIsAsked(t *testing.T) {
 			}
 			want := []string{
 				`MaxAvailableReplicas cluster:"m1" replicaRequirements:{ ` + c.replicas + ` }`,
-				`MaxAvailableComponentSets cluster:"m1" components:{ name:"jobmanager" replicaRequirements:{ ` + c.component + ` } replicas:1 }` +
+				`MaxAvailableComponentSets cluster:"m1" components:{ name:"jobmanager" replicaRequirements:{ ` + c.component +
+					` } replicas:1 }` +
 					` components:{ name:"taskmanager" replicaRequirements:{} replicas:200 } namespace:"shop"`,
 				`GetUnschedulableReplicas cluster:"m1" resource:{ apiVersion:"apps/v1" kind:"Deployment" namespace:"shop" name:"web" } unschedulableThreshold:300000000000`,
 			}
@@ -121,7 +124,11 @@ func TestOneEstimatorThatGivesNoAnswerMakesOnlyItsClusterUnknown(t *testing.T) {
 	answered := make(chan struct{})
 	var once sync.Once
 	peers["good"].says(func(context.Context) (int32, error) { once.Do(func() { close(answered) }); return 12, nil })
-	peers["silent"].says(func(ctx context.Context) (int32, error) { <-answered; return fails(codes.DeadlineExceeded)(ctx) })
+	peers["silent"].says(func(ctx context.Context) (int32,
+		error) {
+		<-answered
+		return fails(codes.DeadlineExceeded)(ctx)
+	})
 	peers["failing"].says(fails(codes.Internal))
 	peers["unsure"].says(always(-1))
 	peers["old"].says(fails(codes.Unimplemented))
@@ -144,7 +151,8 @@ func TestOneEstimatorThatGivesNoAnswerMakesOnlyItsClusterUnknown(t *testing.T) {
 		t.Errorf("asked were %v", methods)
 	}
 	_, err := connect(t, o).MaxAvailableReplicas(t.Context(), "failing", nil)
-	if want := `ask the estimator of cluster "failing" at ` + peers["failing"].address + ": "; err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "on purpose") {
+	if want := `ask the estimator of cluster "failing" at ` + peers["failing"].address + ": "; err == nil ||
+		!strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "on purpose") {
 		t.Errorf("the error is %v, want %s…", err, want)
 	}
 }
@@ -166,7 +174,8 @@ func TestOneThatIsSilentIsLeftAloneForAWhileAndAskedByOneCaller(t *testing.T) {
 	if n := len(p.heard()); n != 1 {
 		t.Fatalf("it was waited for %d times, want once", n)
 	}
-	if _, err := e.MaxAvailableReplicas(t.Context(), "m1", nil); err == nil || !strings.Contains(err.Error(), ErrPaused.Error()) {
+	if _, err := e.MaxAvailableReplicas(t.Context(), "m1", nil); err == nil ||
+		!strings.Contains(err.Error(), ErrPaused.Error()) {
 		t.Errorf("the error is %v, want %v", err, ErrPaused)
 	}
 
@@ -209,7 +218,8 @@ func TestOneThatNeverSpeaksIsWaitedForNoLongerThanTheTimeout(t *testing.T) {
 	o.Timeout, o.Addresses = 50*time.Millisecond, []string{"m1=" + listener.Addr().String()}
 	e := connect(t, o)
 	for _, want := range []error{context.DeadlineExceeded, ErrPaused} {
-		if _, err := e.MaxAvailableReplicas(t.Context(), "m1", nil); err == nil || !strings.Contains(err.Error(), want.Error()) {
+		if _, err := e.MaxAvailableReplicas(t.Context(), "m1", nil); err == nil ||
+			!strings.Contains(err.Error(), want.Error()) {
 			t.Errorf("the error is %v, want %v", err, want)
 		}
 	}
@@ -253,7 +263,8 @@ func TestManyAskWhileClustersComeAndGo(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 20 {
-				if got := show(e.Room(context.Background(), binding(), []string{"a", "b"}), "a", "b"); !slices.Contains([]string{"a=7 b=7", "a=? b=7"}, got) {
+				if got := show(e.Room(context.Background(), binding(), []string{"a", "b"}), "a",
+					"b"); !slices.Contains([]string{"a=7 b=7", "a=? b=7"}, got) {
 					t.Errorf("it says %s", got)
 				}
 			}
@@ -295,18 +306,20 @@ func TestAHostileEstimatorIsReadNoFurtherThanOneNumberTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer(grpc.ForceServerCodec(codec{}), grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
-		in, out := frame(nil), frame(make([]byte, answerLimit+1))
-		if err := s.RecvMsg(&in); err != nil {
-			return err
-		}
-		return s.SendMsg(&out)
-	}))
+	server := grpc.NewServer(grpc.ForceServerCodec(codec{}),
+		grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+			in, out := frame(nil), frame(make([]byte, answerLimit+1))
+			if err := s.RecvMsg(&in); err != nil {
+				return err
+			}
+			return s.SendMsg(&out)
+		}))
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	o := options(nil)
 	o.Addresses = []string{"m2=" + listener.Addr().String()}
-	if _, err := connect(t, o).MaxAvailableReplicas(t.Context(), "m2", nil); status.Code(errors.Unwrap(err)) != codes.ResourceExhausted || !strings.Contains(err.Error(), `cluster "m2"`) {
+	if _, err := connect(t, o).MaxAvailableReplicas(t.Context(), "m2",
+		nil); status.Code(errors.Unwrap(err)) != codes.ResourceExhausted || !strings.Contains(err.Error(), `cluster "m2"`) {
 		t.Errorf("a giant answer is %v, want it refused for its size", err)
 	}
 }

@@ -20,13 +20,13 @@ import (
 type Options struct {
 	// Timeout is how long an answer is waited for.
 	Timeout time.Duration
-	// ServicePrefix, ServiceNamespace and Port make the address of a cluster's estimator, that of a Service of the cluster which
-	// the hub runs in: PREFIX-CLUSTER.NAMESPACE.svc.cluster.local:PORT.
+	// ServicePrefix, ServiceNamespace and Port make the address of a cluster's estimator, that of a Service of the cluster
+	// which the hub runs in: PREFIX-CLUSTER.NAMESPACE.svc.cluster.local:PORT.
 	ServicePrefix    string
 	ServiceNamespace string
 	Port             int
-	// Addresses are those of estimators elsewhere, each as CLUSTER=HOST:PORT. The cluster * is every other one, and {cluster}
-	// stands for its name in the address.
+	// Addresses are those of estimators elsewhere, each as CLUSTER=HOST:PORT. The cluster * is every other one, and
+	// {cluster} stands for its name in the address.
 	Addresses []string
 	// SkipPull leaves out clusters whose agent pulls their work: their networks are often not to be reached from the hub.
 	SkipPull bool
@@ -79,7 +79,8 @@ func (o Options) addresses() (map[string]string, error) {
 			return nil, fmt.Errorf("--scheduler-estimator-address %q: port %q is not between 1 and 65535", text, port)
 		}
 		if other, twice := all[cluster]; twice && other != address {
-			return nil, fmt.Errorf("--scheduler-estimator-address gives cluster %q two addresses, %s and %s", cluster, other, address)
+			return nil, fmt.Errorf("--scheduler-estimator-address gives cluster %q two addresses, %s and %s", cluster, other,
+				address)
 		}
 		all[cluster] = address
 	}
@@ -94,7 +95,8 @@ func (o Options) address(known map[string]string, cluster string) string {
 	if address, ok := known[everyOther]; ok {
 		return strings.ReplaceAll(address, clusterName, cluster)
 	}
-	return net.JoinHostPort(fmt.Sprintf("%s-%s.%s.svc.cluster.local", o.ServicePrefix, cluster, o.ServiceNamespace), strconv.Itoa(o.Port))
+	return net.JoinHostPort(fmt.Sprintf("%s-%s.%s.svc.cluster.local", o.ServicePrefix, cluster, o.ServiceNamespace),
+		strconv.Itoa(o.Port))
 }
 
 // credentials of connections. What cannot be read is said now, not when somebody waits for an answer.

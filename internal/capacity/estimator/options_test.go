@@ -45,16 +45,22 @@ func TestBadOptionsSayWhatToDo(t *testing.T) {
 		"--scheduler-estimator-port 70000 is not between":    func(o *Options) { o.Port = 70000 },
 		"--scheduler-estimator-service-prefix and":           func(o *Options) { o.ServicePrefix = "" },
 		"belong together": func(o *Options) { o.CAFile, o.KeyFile = "ca", "key" },
-		"--scheduler-estimator-cert-file without --scheduler-estimator-ca-file":   func(o *Options) { o.CertFile, o.KeyFile = "cert", "key" },
-		`"berlin" is not CLUSTER=HOST:PORT, such as berlin=10.0.0.1:10352`:        func(o *Options) { o.Addresses = []string{"berlin"} },
-		`"berlin=10.0.0.1" is not CLUSTER=HOST:PORT`:                              func(o *Options) { o.Addresses = []string{"berlin=10.0.0.1"} },
-		`"berlin=:10352" is not CLUSTER=HOST:PORT`:                                func(o *Options) { o.Addresses = []string{"berlin=:10352"} },
-		`port "0" is not between 1 and 65535`:                                     func(o *Options) { o.Addresses = []string{"berlin=a:0"} },
-		"put {cluster} into the host":                                             func(o *Options) { o.Addresses = []string{"*=a:1"} },
-		`gives cluster "a" two addresses, b:1 and c:1`:                            func(o *Options) { o.Addresses = []string{"a=b:1", "a=c:1"} },
-		"read the authority of estimators: open /nowhere":                         func(o *Options) { o.CAFile = "/nowhere" },
-		"read the authority of estimators: /dev/null holds no PEM certificate":    func(o *Options) { o.CAFile = "/dev/null" },
-		"read the client certificate for estimators: open /nowhere: no such file": func(o *Options) { o.InsecureSkipVerify, o.CertFile, o.KeyFile = true, "/nowhere", "/nowhere" },
+		"--scheduler-estimator-cert-file without --scheduler-estimator-ca-file": func(o *Options) {
+			o.CertFile,
+				o.KeyFile = "cert", "key"
+		},
+		`"berlin" is not CLUSTER=HOST:PORT, such as berlin=10.0.0.1:10352`:     func(o *Options) { o.Addresses = []string{"berlin"} },
+		`"berlin=10.0.0.1" is not CLUSTER=HOST:PORT`:                           func(o *Options) { o.Addresses = []string{"berlin=10.0.0.1"} },
+		`"berlin=:10352" is not CLUSTER=HOST:PORT`:                             func(o *Options) { o.Addresses = []string{"berlin=:10352"} },
+		`port "0" is not between 1 and 65535`:                                  func(o *Options) { o.Addresses = []string{"berlin=a:0"} },
+		"put {cluster} into the host":                                          func(o *Options) { o.Addresses = []string{"*=a:1"} },
+		`gives cluster "a" two addresses, b:1 and c:1`:                         func(o *Options) { o.Addresses = []string{"a=b:1", "a=c:1"} },
+		"read the authority of estimators: open /nowhere":                      func(o *Options) { o.CAFile = "/nowhere" },
+		"read the authority of estimators: /dev/null holds no PEM certificate": func(o *Options) { o.CAFile = "/dev/null" },
+		"read the client certificate for estimators: open /nowhere: no such file": func(o *Options) {
+			o.InsecureSkipVerify,
+				o.CertFile, o.KeyFile = true, "/nowhere", "/nowhere"
+		},
 	} {
 		o := options(nil)
 		change(&o)
@@ -77,7 +83,8 @@ func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	a := &authority{t: t, pool: x509.NewCertPool(), file: filepath.Join(t.TempDir(), "ca.crt")}
 	var der []byte
-	a.key, der = a.sign(&x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	a.key, der = a.sign(&x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
 	var err error
 	if a.cert, err = x509.ParseCertificate(der); err != nil {
 		t.Fatal(err)
@@ -109,7 +116,8 @@ func (a *authority) sign(template *x509.Certificate) (*ecdsa.PrivateKey, []byte)
 // pair is a certificate for 127.0.0.1, or a client, with its key, as files.
 func (a *authority) pair(name string) (cert, key string) {
 	a.t.Helper()
-	private, der := a.sign(&x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	private, der := a.sign(&x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}})
 	encoded, err := x509.MarshalECPrivateKey(private)
 	if err != nil {
@@ -136,18 +144,32 @@ func TestEncryptedConnectionsAreVerifiedFromBothSides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPeer(t, later, grpc.Creds(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair},
-		ClientCAs: ours.pool, ClientAuth: tls.RequireAndVerifyClientCert})))
+	p := newPeer(t, later, grpc.Creds(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13,
+		Certificates: []tls.Certificate{pair},
+		ClientCAs:    ours.pool, ClientAuth: tls.RequireAndVerifyClientCert})))
 	for name, c := range map[string]struct {
 		change func(*Options)
 		want   string // of the error, none if it answers
 	}{
-		"both are known":                {func(o *Options) { o.CAFile = ours.file; o.CertFile, o.KeyFile = ours.pair("hub") }, ""},
-		"the estimator is not verified": {func(o *Options) { o.InsecureSkipVerify = true; o.CertFile, o.KeyFile = ours.pair("hub") }, ""},
-		"the estimator is not known":    {func(o *Options) { o.CAFile = theirs.file; o.CertFile, o.KeyFile = ours.pair("hub") }, "certificate signed by unknown authority"},
-		"the hub is not known":          {func(o *Options) { o.CAFile = ours.file; o.CertFile, o.KeyFile = theirs.pair("hub") }, "code = Unavailable"},
-		"no certificate of the hub":     {func(o *Options) { o.CAFile = ours.file }, "code = Unavailable"},
-		"not encrypted":                 {func(*Options) {}, "code = Unavailable"},
+		"both are known": {func(o *Options) { o.CAFile = ours.file; o.CertFile, o.KeyFile = ours.pair("hub") },
+			""},
+		"the estimator is not verified": {func(o *Options) {
+			o.InsecureSkipVerify = true
+			o.CertFile,
+				o.KeyFile = ours.pair("hub")
+		}, ""},
+		"the estimator is not known": {func(o *Options) {
+			o.CAFile = theirs.file
+			o.CertFile,
+				o.KeyFile = ours.pair("hub")
+		}, "certificate signed by unknown authority"},
+		"the hub is not known": {func(o *Options) {
+			o.CAFile = ours.file
+			o.CertFile,
+				o.KeyFile = theirs.pair("hub")
+		}, "code = Unavailable"},
+		"no certificate of the hub": {func(o *Options) { o.CAFile = ours.file }, "code = Unavailable"},
+		"not encrypted":             {func(*Options) {}, "code = Unavailable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options(map[string]*peer{"m1": p})

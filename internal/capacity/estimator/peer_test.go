@@ -18,8 +18,9 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// The messages as estimators know them, one per line with fields "NUMBER name type": in earlier releases with Kubernetes' types
-// as messages, in later ones as bytes. A type ends with * if it is repeated; map<T> is from strings to T.
+// The messages as estimators know them, one per line with fields "NUMBER name type": in earlier releases with
+// Kubernetes' types as messages, in later ones as bytes. A type ends with * if it is repeated; map<T> is from strings
+// to T.
 const (
 	common = `
 MaxAvailableReplicasRequest: 1 cluster string, 2 replicaRequirements ReplicaRequirements
@@ -55,7 +56,8 @@ func describe(t *testing.T, text string) protoreflect.FileDescriptor {
 		"int64": descriptorpb.FieldDescriptorProto_TYPE_INT64}
 	number := func(s string) *int32 { return proto.Int32(int32(s[0] - '0')) }
 	field := func(n *int32, name, kind string) *descriptorpb.FieldDescriptorProto {
-		f := &descriptorpb.FieldDescriptorProto{Name: &name, JsonName: &name, Number: n, Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum()}
+		f := &descriptorpb.FieldDescriptorProto{Name: &name, JsonName: &name, Number: n,
+			Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum()}
 		if strings.HasSuffix(kind, "*") {
 			kind, f.Label = strings.TrimSuffix(kind, "*"), descriptorpb.FieldDescriptorProto_LABEL_REPEATED.Enum()
 		}
@@ -63,7 +65,8 @@ func describe(t *testing.T, text string) protoreflect.FileDescriptor {
 			f.Type = scalar.Enum()
 			return f
 		}
-		f.Type, f.TypeName = descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(), proto.String("."+file.GetPackage()+"."+kind)
+		f.Type, f.TypeName = descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(),
+			proto.String("."+file.GetPackage()+"."+kind)
 		return f
 	}
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
@@ -74,8 +77,10 @@ func describe(t *testing.T, text string) protoreflect.FileDescriptor {
 			kind := parts[2]
 			if value, ok := strings.CutPrefix(kind, "map<"); ok {
 				entry := strings.ToUpper(parts[1][:1]) + parts[1][1:] + "Entry"
-				m.NestedType = append(m.NestedType, &descriptorpb.DescriptorProto{Name: &entry, Options: &descriptorpb.MessageOptions{MapEntry: proto.Bool(true)},
-					Field: []*descriptorpb.FieldDescriptorProto{field(proto.Int32(1), "key", "string"), field(proto.Int32(2), "value", strings.TrimSuffix(value, ">"))}})
+				m.NestedType = append(m.NestedType,
+					&descriptorpb.DescriptorProto{Name: &entry, Options: &descriptorpb.MessageOptions{MapEntry: proto.Bool(true)},
+						Field: []*descriptorpb.FieldDescriptorProto{field(proto.Int32(1), "key", "string"),
+							field(proto.Int32(2), "value", strings.TrimSuffix(value, ">"))}})
 				kind = name + "." + entry + "*"
 			}
 			m.Field = append(m.Field, field(number(parts[0]), parts[1], kind))
@@ -89,7 +94,8 @@ func describe(t *testing.T, text string) protoreflect.FileDescriptor {
 	return d
 }
 
-// peer is an estimator as Karmada's: a gRPC server with the codec of protocol buffers, and messages made from their descriptors.
+// peer is an estimator as Karmada's: a gRPC server with the codec of protocol buffers, and messages made from their
+// descriptors.
 type peer struct {
 	address string
 	files   protoreflect.FileDescriptor
@@ -117,7 +123,8 @@ func newPeerAt(t *testing.T, listener net.Listener, text string, opts ...grpc.Se
 	p.address = listener.Addr().String()
 	server := grpc.NewServer(opts...)
 	method := func(name, message, number string) grpc.MethodDesc {
-		return grpc.MethodDesc{MethodName: name, Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		return grpc.MethodDesc{MethodName: name, Handler: func(_ any, ctx context.Context, decode func(any) error,
+			_ grpc.UnaryServerInterceptor) (any, error) {
 			in := p.message(message + "Request")
 			if err := decode(in); err != nil {
 				return nil, err
@@ -149,7 +156,8 @@ func (p *peer) message(name string) *dynamicpb.Message {
 
 func (p *peer) hear(ctx context.Context, method string, in *dynamicpb.Message) (int32, error) {
 	// Space is added at random, so that nobody relies on the text; nor do we.
-	text := strings.ReplaceAll(strings.Join(strings.Fields(prototext.MarshalOptions{AllowPartial: true}.Format(known(in))), " "), ": ", ":")
+	text := strings.ReplaceAll(strings.Join(strings.Fields(prototext.MarshalOptions{AllowPartial: true}.Format(known(in))),
+		" "), ": ", ":")
 	p.mu.Lock()
 	p.calls++
 	p.asked = append(p.asked, method+" "+text)

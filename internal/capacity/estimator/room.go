@@ -10,8 +10,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// Room asks the estimators of the clusters, all at once, for the room that there is for a binding's replicas, or sets of its
-// components. It returns within the timeout; clusters that gave no answer are unknown.
+// Room asks the estimators of the clusters, all at once, for the room that there is for a binding's replicas, or sets
+// of its components. It returns within the timeout; clusters that gave no answer are unknown.
 func (e *Estimators) Room(ctx context.Context, b workv1alpha2.Binding, clusters []string) schedule.Capacity {
 	spec := b.BindingSpec()
 	one := func(cluster string) (int32, error) {
@@ -40,9 +40,9 @@ func (e *Estimators) Room(ctx context.Context, b workv1alpha2.Binding, clusters 
 	return schedule.Answers(answers)
 }
 
-// Join has the estimators asked by a fleet whenever it places by room, about the clusters that the binding may go to, until ctx
-// ends. The least of what they and the fleet say counts, as among Karmada's estimators: they do not know what was placed a moment
-// ago, and the fleet does.
+// Join has the estimators asked by a fleet whenever it places by room, about the clusters that the binding may go to,
+// until ctx ends. The least of what they and the fleet say counts, as among Karmada's estimators: they do not know what
+// was placed a moment ago, and the fleet does.
 func (e *Estimators) Join(ctx context.Context, fleet *capacity.Fleet) {
 	context.AfterFunc(ctx, e.Close)
 	fleet.OnChange(func(c capacity.Change) {

@@ -44,7 +44,8 @@ func TestThoseAreAskedThatTheBindingMayGoTo(t *testing.T) {
 		"but those that pull":     {&policyv1alpha1.Placement{}, true, "a c"},
 		"by the affinity":         {&policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"b", "c"}}}, false, "b c"},
 		"by any of the terms, each once": {&policyv1alpha1.Placement{ClusterAffinities: []policyv1alpha1.ClusterAffinityTerm{
-			{AffinityName: "first", ClusterAffinity: only("c", "b")}, {AffinityName: "second", ClusterAffinity: only("a", "b")}}}, false, "a b c"},
+			{AffinityName: "first", ClusterAffinity: only("c", "b")},
+			{AffinityName: "second", ClusterAffinity: only("a", "b")}}}, false, "a b c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := binding()
@@ -90,8 +91,9 @@ func TestAFleetPlacesByWhatEstimatorsSay(t *testing.T) {
 			b := binding()
 			b.BindingSpec().Replicas = 8
 			b.BindingSpec().Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-				ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
-				WeightPreference: &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}}
+				ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+				ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
+				WeightPreference:          &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}}
 			result, err := fleet.Schedule(b, fleet.Snapshot())
 			if err != nil {
 				return err.Error()

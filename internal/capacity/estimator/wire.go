@@ -21,8 +21,8 @@ const (
 	unschedulableReplicas = service + "GetUnschedulableReplicas"
 )
 
-// Kubernetes' own types travel as their own encoding: as messages up to release 1.18, and as bytes in fields of their own from
-// 1.18 on. Both have the same wire type, so both are written, and every release reads its own.
+// Kubernetes' own types travel as their own encoding: as messages up to release 1.18, and as bytes in fields of their
+// own from 1.18 on. Both have the same wire type, so both are written, and every release reads its own.
 
 // frame is an encoded message; codec carries it as it is.
 type frame []byte
@@ -49,8 +49,8 @@ func (codec) Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// message is one being written. What is empty is left out, as it reads the same. Maps are written in the order of their keys,
-// so that the same request has the same bytes.
+// message is one being written. What is empty is left out, as it reads the same. Maps are written in the order of their
+// keys, so that the same request has the same bytes.
 type message struct {
 	bytes []byte
 	err   error

@@ -14,20 +14,26 @@ import (
 var (
 	claim = &workv1alpha2.NodeClaim{
 		HardNodeAffinity: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a", "b"}}}}}},
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn,
+				Values: []string{"a", "b"}}}}}},
 		NodeSelector: map[string]string{"disk": "ssd", "arch": "arm64"},
-		Tolerations:  []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, {Key: "x", Value: "y"}},
+		Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists,
+			Effect: corev1.TaintEffectNoSchedule}, {Key: "x", Value: "y"}},
 	}
-	request = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("1Gi")}
-	needs   = &workv1alpha2.ReplicaRequirements{NodeClaim: claim, ResourceRequest: request, Namespace: "shop", PriorityClassName: "high"}
-	parts   = []workv1alpha2.Component{
-		{Name: "jobmanager", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{NodeClaim: claim, ResourceRequest: request, PriorityClassName: "high"}},
+	request = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"),
+		corev1.ResourceMemory: resource.MustParse("1Gi")}
+	needs = &workv1alpha2.ReplicaRequirements{NodeClaim: claim, ResourceRequest: request, Namespace: "shop",
+		PriorityClassName: "high"}
+	parts = []workv1alpha2.Component{
+		{Name: "jobmanager", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{NodeClaim: claim,
+			ResourceRequest: request, PriorityClassName: "high"}},
 		{Name: "taskmanager", Replicas: 200},
 	}
 	web = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
 )
 
-// The bytes were put together by hand, from the numbers of the fields: a length-delimited field N begins with N<<3|2, a varint with N<<3.
+// The bytes were put together by hand, from the numbers of the fields: a length-delimited field N begins with N<<3|2, a
+// varint with N<<3.
 func TestRequestsHaveTheBytesOfTheProtocol(t *testing.T) {
 	small := &workv1alpha2.ReplicaRequirements{
 		NodeClaim: &workv1alpha2.NodeClaim{
@@ -36,7 +42,8 @@ func TestRequestsHaveTheBytesOfTheProtocol(t *testing.T) {
 			NodeSelector: map[string]string{"d": "s", "a": ""},
 			Tolerations:  []corev1.Toleration{{Key: "g", Operator: "Exists"}},
 		},
-		ResourceRequest: corev1.ResourceList{"memory": resource.MustParse("1Gi"), "cpu": resource.MustParse("500m")}, Namespace: "ns", PriorityClassName: "p",
+		ResourceRequest: corev1.ResourceList{"memory": resource.MustParse("1Gi"), "cpu": resource.MustParse("500m")},
+		Namespace:       "ns", PriorityClassName: "p",
 	}
 	const (
 		affinity   = "\x0a\x0c\x0a\x0a\x0a\x01z\x12\x02In\x1a\x01a"
@@ -62,10 +69,12 @@ func TestRequestsHaveTheBytesOfTheProtocol(t *testing.T) {
 		"all that a replica may need": {func() ([]byte, error) { return replicasRequest("m1", small) },
 			"\x0a\x02m1" + "\x12\x9a\x01" + whole},
 		"sets": {func() ([]byte, error) {
-			return setsRequest("m1", "ns", []workv1alpha2.Component{{Name: "a", Replicas: 300, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{
-				ResourceRequest: corev1.ResourceList{"cpu": resource.MustParse("2")}, PriorityClassName: "p"}}, {Name: "b"}})
+			return setsRequest("m1", "ns", []workv1alpha2.Component{{Name: "a", Replicas: 300,
+				ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{
+					ResourceRequest: corev1.ResourceList{"cpu": resource.MustParse("2")}, PriorityClassName: "p"}}, {Name: "b"}})
 		}, "\x0a\x02m1" +
-			"\x12\x23" + "\x0a\x01a" + "\x12\x1b" + "\x12\x0a\x0a\x03cpu\x12\x03\x0a\x012" + "\x22\x0a\x0a\x03cpu\x12\x03\x0a\x012" + "\x1a\x01p" + "\x18\xac\x02" +
+			"\x12\x23" + "\x0a\x01a" + "\x12\x1b" + "\x12\x0a\x0a\x03cpu\x12\x03\x0a\x012" +
+			"\x22\x0a\x0a\x03cpu\x12\x03\x0a\x012" + "\x1a\x01p" + "\x18\xac\x02" +
 			"\x12\x05" + "\x0a\x01b" + "\x12\x00" +
 			"\x1a\x02ns"},
 		"unschedulable": {func() ([]byte, error) { return unschedulableRequest("m1", web, 5*time.Second) },

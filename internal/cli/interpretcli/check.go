@@ -145,7 +145,8 @@ func isSet(r *configv1alpha1.CustomizationRules, operation configv1alpha1.Interp
 }
 
 func printChecked(out io.Writer, r checked) {
-	fmt.Fprintf(out, "-----------------------------------\nSOURCE: %s\nTARGET: %s %s\nRULERS:\n", r.Source, r.Target.APIVersion, r.Target.Kind)
+	fmt.Fprintf(out, "-----------------------------------\nSOURCE: %s\nTARGET: %s %s\nRULERS:\n", r.Source,
+		r.Target.APIVersion, r.Target.Kind)
 	for _, v := range r.Rules {
 		fmt.Fprintf(out, "    %-24s %s", string(v.Operation)+":", v.Result)
 		if len(v.Errors) > 0 {

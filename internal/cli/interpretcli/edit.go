@@ -106,7 +106,8 @@ func edit(cmd *cobra.Command, file string, showDoc bool) error {
 			return nil
 		case problem != "" && bytes.Equal(after, text):
 			// The same once more: there is no way on.
-			return fmt.Errorf("%s was not changed, because the new text is not valid:\n%sthe edited text is in %s", file, problem, path)
+			return fmt.Errorf("%s was not changed, because the new text is not valid:\n%sthe edited text is in %s", file,
+				problem, path)
 		}
 		all, err := customizations([]source{{file, after}}, cmd.ErrOrStderr())
 		if err == nil && len(all) == 0 {

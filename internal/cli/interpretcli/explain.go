@@ -63,7 +63,8 @@ built in.`,
 				return fmt.Errorf("name one kind, such as CloneSet, clonesets.apps.kruise.io or apps.kruise.io/v1alpha1/CloneSet")
 			}
 			if _, full := inFull(args[0]); strings.Contains(args[0], "/") && !full {
-				return fmt.Errorf("%s: a name with / must be a full kind, such as apps.kruise.io/v1alpha1/CloneSet or v1/Pod", args[0])
+				return fmt.Errorf("%s: a name with / must be a full kind, such as apps.kruise.io/v1alpha1/CloneSet or v1/Pod",
+					args[0])
 			}
 			return nil
 		},
@@ -85,7 +86,8 @@ built in.`,
 			return printExplained(cmd.OutOrStdout(), e)
 		},
 	}
-	cmd.Flags().BoolVar(&template, "shipped", false, "print the customization that Argosy ships for the kind, as a starting point for your own")
+	cmd.Flags().BoolVar(&template, "shipped", false,
+		"print the customization that Argosy ships for the kind, as a starting point for your own")
 	outputFlag(cmd, &output)
 	return cmd
 }
@@ -161,7 +163,8 @@ func explained(ctx context.Context, hub Hub, name string, errOut io.Writer) ([]e
 	}
 	if len(kinds) == 0 {
 		return nil, fmt.Errorf("%s is not a kind of Kubernetes, OpenKruise or Argo, and Argosy ships no scripts for it%s: "+
-			"give its full name, such as example.org/v1/Widget, or the kubeconfig of a hub that serves it with --kubeconfig", name, perhaps(name))
+			"give its full name, such as example.org/v1/Widget, or the kubeconfig of a hub that serves it with --kubeconfig",
+			name, perhaps(name))
 	}
 	var all []explanation
 	for _, kind := range kinds {
@@ -179,7 +182,8 @@ func explained(ctx context.Context, hub Hub, name string, errOut io.Writer) ([]e
 }
 
 // knownTo adds what the definitions of kinds on a hub say of them.
-func knownTo(ctx context.Context, c client.Reader, mapper meta.RESTMapper, kinds []schema.GroupVersionKind, o customization.Options) (customization.Options, error) {
+func knownTo(ctx context.Context, c client.Reader, mapper meta.RESTMapper, kinds []schema.GroupVersionKind,
+	o customization.Options) (customization.Options, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, kind := range kinds {
 		mapping, err := mapper.RESTMapping(kind.GroupKind())
@@ -207,8 +211,8 @@ func pointers[T any](items []T) []*T {
 	return out
 }
 
-// servedAs are the kinds of a hub that go by a name, in the version that the hub prefers; a name in full is that kind whether or not
-// it is served.
+// servedAs are the kinds of a hub that go by a name, in the version that the hub prefers; a name in full is that kind
+// whether or not it is served.
 func servedAs(mapper meta.RESTMapper, name string) ([]schema.GroupVersionKind, error) {
 	if gvk, ok := inFull(name); ok {
 		return []schema.GroupVersionKind{gvk}, nil
@@ -219,7 +223,9 @@ func servedAs(mapper meta.RESTMapper, name string) ([]schema.GroupVersionKind, e
 	}
 	var first []schema.GroupVersionKind
 	for _, k := range kinds {
-		if !slices.ContainsFunc(first, func(other schema.GroupVersionKind) bool { return other.GroupKind() == k.GroupKind() }) {
+		if !slices.ContainsFunc(first, func(other schema.GroupVersionKind) bool {
+			return other.GroupKind() == k.GroupKind()
+		}) {
 			first = append(first, k)
 		}
 	}
@@ -266,7 +272,8 @@ func perhaps(name string) string {
 }
 
 // named are the kinds that Argosy knows, or that customizations are about, and that go by a name, sorted.
-func named(name string, customizations []configv1alpha1.ResourceInterpreterCustomization) ([]schema.GroupVersionKind, error) {
+func named(name string, customizations []configv1alpha1.ResourceInterpreterCustomization) ([]schema.GroupVersionKind,
+	error) {
 	if gvk, ok := inFull(name); ok {
 		return []schema.GroupVersionKind{gvk}, nil
 	}
@@ -377,10 +384,12 @@ func (e *explanation) where() string {
 
 // familyOf is the name by which a hub is told to serve a kind; empty for kinds that it does not bring.
 func familyOf(kind schema.GroupVersionKind) string {
-	for family, known := range map[string]func() ([]definition.Kind, error){"openkruise": kruise.Kinds, "argo": argo.Kinds} {
+	for family, known := range map[string]func() ([]definition.Kind, error){"openkruise": kruise.Kinds,
+		"argo": argo.Kinds} {
 		kinds, err := known()
 		if err == nil && slices.ContainsFunc(kinds, func(k definition.Kind) bool {
-			return k.Group == kind.Group && k.Kind == kind.Kind && slices.ContainsFunc(k.Versions, func(v definition.Version) bool { return v.Name == kind.Version })
+			return k.Group == kind.Group && k.Kind == kind.Kind &&
+				slices.ContainsFunc(k.Versions, func(v definition.Version) bool { return v.Name == kind.Version })
 		}) {
 			return family
 		}

@@ -43,7 +43,8 @@ func readFiles(names []string, recursive bool, in io.Reader) ([]source, error) {
 	var all []source
 	for _, name := range names {
 		if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
-			return nil, fmt.Errorf("%s: URLs are not supported; download it first, for example with curl, and give the file", name)
+			return nil, fmt.Errorf("%s: URLs are not supported; download it first, for example with curl, and give the file",
+				name)
 		}
 		if name == "" {
 			return nil, errors.New("the file name is empty: give a file, a folder, or - for standard input")
@@ -150,7 +151,8 @@ type customizationFile struct {
 	object *configv1alpha1.ResourceInterpreterCustomization
 }
 
-// customizations are those in the sources, in the spelling in which a hub would store them; other objects are passed over.
+// customizations are those in the sources, in the spelling in which a hub would store them; other objects are passed
+// over.
 func customizations(sources []source, warnings io.Writer) ([]customizationFile, error) {
 	var all []customizationFile
 	for _, s := range sources {
@@ -167,7 +169,8 @@ func customizations(sources []source, warnings io.Writer) ([]customizationFile, 
 					}
 				}
 			}
-			if obj.GetKind() != "ResourceInterpreterCustomization" || obj.GroupVersionKind().Group != configv1alpha1.GroupVersion.Group {
+			if obj.GetKind() != "ResourceInterpreterCustomization" ||
+				obj.GroupVersionKind().Group != configv1alpha1.GroupVersion.Group {
 				continue
 			}
 			_, texts, err := dialect.Normalise(obj)

@@ -107,7 +107,8 @@ func test(cmd *cobra.Command, names []string, machine, verbose bool) error {
 		all = append(all, t)
 	}
 	if len(all) == 0 {
-		return fmt.Errorf("there are no files with cases in %s; `%s --help` shows an example", listed(names), cmd.CommandPath())
+		return fmt.Errorf("there are no files with cases in %s; `%s --help` shows an example", listed(names),
+			cmd.CommandPath())
 	}
 	if machine {
 		if err := printJSON(cmd.OutOrStdout(), all); err != nil {
@@ -115,7 +116,8 @@ func test(cmd *cobra.Command, names []string, machine, verbose bool) error {
 		}
 	} else {
 		printTested(cmd.OutOrStdout(), all, verbose)
-		fmt.Fprintf(cmd.OutOrStdout(), "%s in %s, %d failed\n", text.Count(cases, "case"), text.Count(len(all), "file"), failed)
+		fmt.Fprintf(cmd.OutOrStdout(), "%s in %s, %d failed\n", text.Count(cases, "case"), text.Count(len(all), "file"),
+			failed)
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d failed", failed)
@@ -152,7 +154,8 @@ func runCases(ctx context.Context, s source, set *schemas.Set, warnings io.Write
 		}
 		all = append([]interpret.Tier{tierOf(of, set, tiers.Below())}, all...)
 	}
-	return f.Run(ctx, func(obj *unstructured.Unstructured, operation configv1alpha1.InterpreterOperation) (*interpret.Hooks, error) {
+	return f.Run(ctx, func(obj *unstructured.Unstructured,
+		operation configv1alpha1.InterpreterOperation) (*interpret.Hooks, error) {
 		for _, tier := range all {
 			if h := interpret.HooksOf(tier, obj.GroupVersionKind()); ask.Answers(h, operation) {
 				return h, nil

@@ -1,5 +1,5 @@
-// Package interpretcli is `interpret`: what scripts and tiers say of objects, tried out on files. It reads flags and files, and
-// prints; what is said is decided in core/interpret.
+// Package interpretcli is `interpret`: what scripts and tiers say of objects, tried out on files. It reads flags and
+// files, and prints; what is said is decided in core/interpret.
 package interpretcli
 
 import (
@@ -97,11 +97,14 @@ hub.`,
 	filesFlags(cmd, &o.files, &o.recursive, "with ResourceInterpreterCustomizations")
 	fs.BoolVar(&o.check, "check", false, "check the script of each operation")
 	fs.BoolVar(&o.edit, "edit", false, "edit the file; the change is saved only if it is valid")
-	fs.BoolVar(&o.showDoc, "show-doc", false, "show the arguments and the result of each operation; with --edit, in the edited file")
+	fs.BoolVar(&o.showDoc, "show-doc", false,
+		"show the arguments and the result of each operation; with --edit, in the edited file")
 	fs.StringVar(&o.operation, "operation", "", "the operation to run: "+ask.Names())
-	fs.StringVar(&o.desired, "desired-file", "", "file with the template, or with the manifest to apply; - is standard input")
+	fs.StringVar(&o.desired, "desired-file", "",
+		"file with the template, or with the manifest to apply; - is standard input")
 	fs.StringVar(&o.observed, "observed-file", "", "file with the object as a member has it; - is standard input")
-	fs.StringVar(&o.status, "status-file", "", "file with the items of AggregateStatus: {clusterName, status, …} each, or a binding that has them")
+	fs.StringVar(&o.status, "status-file", "",
+		"file with the items of AggregateStatus: {clusterName, status, …} each, or a binding that has them")
 	fs.Int32Var(&o.desiredReplica, "desired-replica", 0, "the number of replicas for ReviseReplica")
 	outputFlag(cmd, &o.output)
 	cmd.AddCommand(newTest(), newLint(hub), newExplain(hub))
@@ -184,13 +187,15 @@ func (o *options) once() error {
 	if slices.Contains(o.files, "-") {
 		of = append(of, "-f")
 	}
-	for _, f := range []struct{ flag, file string }{{"--desired-file", o.desired}, {"--observed-file", o.observed}, {"--status-file", o.status}} {
+	for _, f := range []struct{ flag, file string }{{"--desired-file", o.desired}, {"--observed-file", o.observed},
+		{"--status-file", o.status}} {
 		if f.file == "-" {
 			of = append(of, f.flag)
 		}
 	}
 	if len(of) > 1 {
-		return fmt.Errorf("%s all use standard input, which can be read only once: give files for all but one", strings.Join(of, ", "))
+		return fmt.Errorf("%s all use standard input, which can be read only once: give files for all but one",
+			strings.Join(of, ", "))
 	}
 	return nil
 }
@@ -216,7 +221,8 @@ func (o *options) execute(cmd *cobra.Command, all []customizationFile, machine b
 		for _, c := range all {
 			kinds = append(kinds, c.object.Spec.Target.APIVersion+" "+c.object.Spec.Target.Kind)
 		}
-		return fmt.Errorf("the object is %s %s, but the customizations are for %s", obj.GetAPIVersion(), obj.GetKind(), strings.Join(kinds, ", "))
+		return fmt.Errorf("the object is %s %s, but the customizations are for %s", obj.GetAPIVersion(), obj.GetKind(),
+			strings.Join(kinds, ", "))
 	}
 	tell(cmd.Context(), cmd.ErrOrStderr(), of, q, set)
 	answer, err := q.Of(cmd.Context(), interpret.HooksOf(tierOf(of, set, nil), gvk))
@@ -249,7 +255,8 @@ func printAnswer(out io.Writer, operation configv1alpha1.InterpreterOperation, a
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "---\n# [%d/%d] %s:\n%s%s\n", i+1, len(answer), part.Name, strings.TrimRight(string(text), "\n"), note)
+		fmt.Fprintf(out, "---\n# [%d/%d] %s:\n%s%s\n", i+1, len(answer), part.Name, strings.TrimRight(string(text), "\n"),
+			note)
 	}
 	return nil
 }
@@ -293,7 +300,8 @@ func tell(ctx context.Context, errOut io.Writer, of []customizationFile, q ask.Q
 	}
 }
 
-// inVersion is what a script is given that is written for an apiVersion; not ok where nobody knows how to convert to that.
+// inVersion is what a script is given that is written for an apiVersion; not ok where nobody knows how to convert to
+// that.
 func inVersion(in script.Inputs, apiVersion string) (script.Inputs, bool) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -327,7 +335,8 @@ func (o *options) question(cmd *cobra.Command) (ask.Question, error) {
 			return q, err
 		}
 		if len(objects) != 1 || objects[0].GetKind() == "" {
-			return q, fmt.Errorf("%s %s: the file must contain exactly one object with a kind; it contains %d", f.flag, f.file, len(objects))
+			return q, fmt.Errorf("%s %s: the file must contain exactly one object with a kind; it contains %d", f.flag, f.file,
+				len(objects))
 		}
 		*f.into = objects[0]
 	}

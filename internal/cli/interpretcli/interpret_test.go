@@ -170,7 +170,8 @@ func revised(replicas, rest string) string {
 }
 
 func TestTheAnswerIsThereForPrograms(t *testing.T) {
-	out, _, err := run(t, noHub{}, files, "-f", "ric.yaml", "--operation", "InterpretReplica", "--desired-file", "web.yaml", "-o", "json")
+	out, _, err := run(t, noHub{}, files, "-f", "ric.yaml", "--operation", "InterpretReplica", "--desired-file",
+		"web.yaml", "-o", "json")
 	var got map[string]any
 	if err != nil || json.Unmarshal([]byte(out), &got) != nil || got["replica"] != 3.0 {
 		t.Errorf("output %s, error %v", out, err)
@@ -179,34 +180,42 @@ func TestTheAnswerIsThereForPrograms(t *testing.T) {
 
 func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 	broken := strings.Replace(cloneset, "return obj.spec.replicas,", "return obj.spec.nothing.replicas,", 1)
-	more := map[string]string{"broken.yaml": broken, "pod.yaml": "apiVersion: v1\nkind: Pod\n", "two.yaml": object + "---\n" + object, "bad.yaml": "a: b: c\n", "nameless.yaml": "status: {}\n"}
+	more := map[string]string{"broken.yaml": broken, "pod.yaml": "apiVersion: v1\nkind: Pod\n", "two.yaml": object +
+		"---\n" + object, "bad.yaml": "a: b: c\n", "nameless.yaml": "status: {}\n"}
 	for name, text := range files {
 		more[name] = text
 	}
 	for _, c := range []struct{ args, want string }{
 		{"", "give the customizations with -f"},
 		{"-f ric.yaml", "use either --check, or --operation"},
-		{"-f ric.yaml --operation Heal --desired-file web.yaml", `operation "Heal" is not known; there is Retain, InterpretReplica`},
+		{"-f ric.yaml --operation Heal --desired-file web.yaml",
+			`operation "Heal" is not known; there is Retain, InterpretReplica`},
 		{"-f ric.yaml --operation Retain --desired-file web.yaml", "Retain needs --desired-file and --observed-file"},
 		{"-f ric.yaml --operation ReviseReplica --desired-file web.yaml", "ReviseReplica needs --desired-replica"},
 		{"-f ric.yaml --operation InterpretHealth", "set --desired-file or --observed-file"},
 		{"-f ric.yaml --operation InterpretHealth --desired-file web.yaml --observed-file web.yaml", "not both"},
 		{"-f ric.yaml --operation InterpretStatus --observed-file web.yaml", "defines InterpretStatus for CloneSet"},
-		{"-f ric.yaml --operation InterpretHealth --observed-file pod.yaml", "the object is v1 Pod, but the customizations are for apps.kruise.io/v1alpha1 CloneSet"},
-		{"-f ric.yaml --operation InterpretHealth --observed-file two.yaml", "must contain exactly one object with a kind; it contains 2"},
+		{"-f ric.yaml --operation InterpretHealth --observed-file pod.yaml",
+			"the object is v1 Pod, but the customizations are for apps.kruise.io/v1alpha1 CloneSet"},
+		{"-f ric.yaml --operation InterpretHealth --observed-file two.yaml",
+			"must contain exactly one object with a kind; it contains 2"},
 		{"-f ric.yaml --operation InterpretHealth --observed-file bad.yaml", "bad.yaml: document 1"},
 		{"-f ric.yaml --operation InterpretHealth --observed-file none.yaml", "no such file"},
-		{"-f ric.yaml --operation AggregateStatus --desired-file web.yaml --status-file nameless.yaml", "item 1 has no clusterName"},
-		{"-f broken.yaml --operation InterpretReplica --desired-file web.yaml", `customization "cloneset", InterpretReplica, line 4`},
+		{"-f ric.yaml --operation AggregateStatus --desired-file web.yaml --status-file nameless.yaml",
+			"item 1 has no clusterName"},
+		{"-f broken.yaml --operation InterpretReplica --desired-file web.yaml",
+			`customization "cloneset", InterpretReplica, line 4`},
 		{"-f web.yaml --check", "there is no ResourceInterpreterCustomization in web.yaml"},
 		{"-f https://example.org/ric.yaml --check", "download it first"},
 		{"-f ric.yaml --check -o xml", "-o xml is not supported"},
 		{"-f ric.yaml --edit --check", "--edit requires exactly one file"},
 		{"-f none.yaml --check", "none.yaml: no such file or folder"},
 		{"-f - --check", "there is no ResourceInterpreterCustomization in standard input"},
-		{"-f - --operation Retain --desired-file - --observed-file web.yaml", "-f, --desired-file all use standard input, which can be read only once"},
+		{"-f - --operation Retain --desired-file - --observed-file web.yaml",
+			"-f, --desired-file all use standard input, which can be read only once"},
 		{"-f ric.yaml --check --operation Retain", "use either --check, or --operation"},
-		{"-f ric.yaml --operation ReviseReplica --desired-file web.yaml --desired-replica=-1", "--desired-replica -1: there are no fewer than 0 replicas"},
+		{"-f ric.yaml --operation ReviseReplica --desired-file web.yaml --desired-replica=-1",
+			"--desired-replica -1: there are no fewer than 0 replicas"},
 		{"ric.yaml", `unknown command "ric.yaml" for "interpret"; give a file with -f`},
 		{"lint", "give the files with -f"},
 		{"lint ric.yaml", "ric.yaml: give files with -f"},
@@ -248,16 +257,19 @@ RULERS:
 
 	cut := strings.Replace(cloneset, "          return obj\n        end\n", "          return obj\n", 1)
 	second := strings.Replace(cloneset, "{name: cloneset}", "{name: other}", 1)
-	out, _, err = run(t, noHub{}, map[string]string{"a/cut.yaml": cut, "a/b/second.yaml": second}, "-R", "-f", "a", "--check")
+	out, _, err = run(t, noHub{}, map[string]string{"a/cut.yaml": cut, "a/b/second.yaml": second}, "-R", "-f", "a",
+		"--check")
 	if err == nil || !strings.Contains(err.Error(), "the hub would refuse this") {
 		t.Errorf("error is %v", err)
 	}
-	for _, want := range []string{"ReviseReplica:           ERROR: ", "'end' expected near <eof>", "conflicting with InterpreterOperation(Retain) of existing ResourceInterpreterCustomization(cloneset)"} {
+	for _, want := range []string{"ReviseReplica:           ERROR: ", "'end' expected near <eof>",
+		"conflicting with InterpreterOperation(Retain) of existing ResourceInterpreterCustomization(cloneset)"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output has no %q:\n%s", want, out)
 		}
 	}
-	if out, _, err = run(t, noHub{}, map[string]string{"a/cut.yaml": cut, "a/b/second.yaml": second}, "-f", "a", "--check"); err == nil || strings.Contains(out, "second.yaml") {
+	if out, _, err = run(t, noHub{}, map[string]string{"a/cut.yaml": cut, "a/b/second.yaml": second}, "-f", "a",
+		"--check"); err == nil || strings.Contains(out, "second.yaml") {
 		t.Errorf("a folder in a folder was read without -R: %v\n%s", err, out)
 	}
 }
@@ -352,10 +364,12 @@ func TestFilesOfCasesAreRun(t *testing.T) {
 
 	out, _, err = run(t, noHub{}, given, "test", "cases/bad.yaml", "-o", "json")
 	var got []tested
-	if err == nil || json.Unmarshal([]byte(out), &got) != nil || len(got) != 1 || len(got[0].Results) != 3 || got[0].Results[0].Failure == "" {
+	if err == nil || json.Unmarshal([]byte(out), &got) != nil || len(got) != 1 || len(got[0].Results) != 3 ||
+		got[0].Results[0].Failure == "" {
 		t.Errorf("output %s, error %v", out, err)
 	}
-	if _, _, err := run(t, noHub{}, map[string]string{"x/ric.yaml": cloneset}, "test", "x"); err == nil || !strings.Contains(err.Error(), "there are no files with cases") {
+	if _, _, err := run(t, noHub{}, map[string]string{"x/ric.yaml": cloneset}, "test", "x"); err == nil ||
+		!strings.Contains(err.Error(), "there are no files with cases") {
 		t.Errorf("a folder without cases: %v", err)
 	}
 }
@@ -389,18 +403,21 @@ spec:
 `
 
 func TestLintNamesFileAndLineAndSaysHowToMend(t *testing.T) {
-	given := map[string]string{"ric.yaml": widgetRIC, "crd.yaml": widget, "both.yaml": widget + "---\n" + widgetRIC, "crds/widget.yaml": widget,
-		"piece.yaml": "replicaRevision:\n  luaScript: |\n    function ReviseReplica(obj, n) obj.spec.replica = n return obj end\n"}
+	given := map[string]string{"ric.yaml": widgetRIC, "crd.yaml": widget, "both.yaml": widget + "---\n" + widgetRIC,
+		"crds/widget.yaml": widget,
+		"piece.yaml":       "replicaRevision:\n  luaScript: |\n    function ReviseReplica(obj, n) obj.spec.replica = n return obj end\n"}
 	finding := ": warning: spec.customizations.replicaResource.luaScript: Widget has no field spec.sise: it is always nil [unknown-field]\n    fix: use size, or remove it\n"
 	for _, c := range []struct{ args, want, err string }{
 		{"-f ric.yaml --schema crd.yaml", "ric.yaml:10" + finding + "1 customization, 0 errors, 1 warning, 0 hints\n", ""},
 		{"-f ric.yaml --schema crds", "ric.yaml:10" + finding + "1 customization, 0 errors, 1 warning, 0 hints\n", ""},
 		{"-f both.yaml", "both.yaml:24" + finding + "1 customization, 0 errors, 1 warning, 0 hints\n", ""},
-		{"-f ric.yaml --schema crd.yaml --fail-on warning", "ric.yaml:10" + finding + "1 customization, 0 errors, 1 warning, 0 hints\n", "lint found 1 warning"},
+		{"-f ric.yaml --schema crd.yaml --fail-on warning", "ric.yaml:10" + finding +
+			"1 customization, 0 errors, 1 warning, 0 hints\n", "lint found 1 warning"},
 		{"-f ric.yaml", "ric.yaml:5: info: spec.target: the fields of example.org/v1 Widget are not known, so they are not checked [unknown-kind]\n" +
 			"    fix: give its CustomResourceDefinition with --schema, or a hub that serves it with --kubeconfig\n1 customization, 0 errors, 0 warnings, 1 hint\n", ""},
-		{"-f piece.yaml --target apps/v1/Deployment", "piece.yaml:3: warning: spec.customizations.replicaRevision.luaScript: Deployment has no field spec.replica: it is always nil [unknown-field]\n" +
-			"    fix: use replicas, or remove it\n1 customization, 0 errors, 1 warning, 0 hints\n", ""},
+		{"-f piece.yaml --target apps/v1/Deployment",
+			"piece.yaml:3: warning: spec.customizations.replicaRevision.luaScript: Deployment has no field spec.replica: it is always nil [unknown-field]\n" +
+				"    fix: use replicas, or remove it\n1 customization, 0 errors, 1 warning, 0 hints\n", ""},
 		{"-f crd.yaml", "", "there is no ResourceInterpreterCustomization in crd.yaml"},
 		{"-f ric.yaml --schema ric.yaml", "", "--schema: there is no CustomResourceDefinition"},
 		{"-f piece.yaml --target Deployment", "", "write it as apps.kruise.io/v1alpha1/CloneSet"},
@@ -443,19 +460,24 @@ InterpretDependency   shipped script
 	// A kind's name may stand for several kinds, and a group tells them apart.
 	out, _, err = run(t, noHub{}, nil, "explain", "StatefulSet", "-o", "json")
 	var got []explanation
-	if err != nil || json.Unmarshal([]byte(out), &got) != nil || len(got) != 2 || got[0].Group != "apps" || got[1].Version != "v1beta1" {
+	if err != nil || json.Unmarshal([]byte(out), &got) != nil || len(got) != 2 || got[0].Group != "apps" ||
+		got[1].Version != "v1beta1" {
 		t.Errorf("output %s, error %v", out, err)
 	}
-	if out, _, err = run(t, noHub{}, nil, "explain", "statefulsets.apps.kruise.io"); err != nil || strings.Contains(out, "apps/v1 ") {
+	if out, _, err = run(t, noHub{}, nil, "explain", "statefulsets.apps.kruise.io"); err != nil ||
+		strings.Contains(out, "apps/v1 ") {
 		t.Errorf("output %s, error %v", out, err)
 	}
-	if out, _, err = run(t, noHub{}, nil, "explain", "clonesets.v1alpha1.apps.kruise.io"); err != nil || !strings.HasPrefix(out, "apps.kruise.io/v1alpha1 CloneSet") {
+	if out, _, err = run(t, noHub{}, nil, "explain", "clonesets.v1alpha1.apps.kruise.io"); err != nil ||
+		!strings.HasPrefix(out, "apps.kruise.io/v1alpha1 CloneSet") {
 		t.Errorf("output %s, error %v", out, err)
 	}
-	if out, _, err = run(t, noHub{}, nil, "explain", "example.org/v1/Widget"); err != nil || strings.Count(out, "<none>") != 8 {
+	if out, _, err = run(t, noHub{}, nil, "explain", "example.org/v1/Widget"); err != nil ||
+		strings.Count(out, "<none>") != 8 {
 		t.Errorf("output %s, error %v", out, err)
 	}
-	if _, _, err = run(t, noHub{}, nil, "explain", "Widget"); err == nil || !strings.Contains(err.Error(), "give its full name") {
+	if _, _, err = run(t, noHub{}, nil, "explain", "Widget"); err == nil ||
+		!strings.Contains(err.Error(), "give its full name") {
 		t.Errorf("a kind that nobody knows: %v", err)
 	}
 }
@@ -469,7 +491,8 @@ func TestWhatIsShippedIsAStartForOnesOwn(t *testing.T) {
 	if err != nil || strings.Count(out, "PASS") != 6 {
 		t.Errorf("error %v:\n%s", err, out)
 	}
-	if _, _, err := run(t, noHub{}, nil, "explain", "Pod", "--shipped"); err == nil || !strings.Contains(err.Error(), "no script is shipped for Pod") {
+	if _, _, err := run(t, noHub{}, nil, "explain", "Pod", "--shipped"); err == nil ||
+		!strings.Contains(err.Error(), "no script is shipped for Pod") {
 		t.Errorf("a kind without a script: %v", err)
 	}
 }
@@ -544,10 +567,12 @@ func TestExplainAndLintAskTheHub(t *testing.T) {
 
 	server.Close()
 	out, errOut, err = run(t, testHub{server.URL}, nil, "explain", "CloneSet")
-	if err != nil || !strings.Contains(errOut, "Warning: the hub is not available") || !strings.Contains(out, "without a hub") {
+	if err != nil || !strings.Contains(errOut, "Warning: the hub is not available") ||
+		!strings.Contains(out, "without a hub") {
 		t.Errorf("a hub that is down: error %v, %q\n%s", err, errOut, out)
 	}
-	if _, _, err = run(t, testHub{server.URL}, map[string]string{"ric.yaml": widgetRIC}, "lint", "-f", "ric.yaml"); err == nil || !strings.Contains(err.Error(), "read the CustomResourceDefinitions of the hub") {
+	if _, _, err = run(t, testHub{server.URL}, map[string]string{"ric.yaml": widgetRIC}, "lint", "-f",
+		"ric.yaml"); err == nil || !strings.Contains(err.Error(), "read the CustomResourceDefinitions of the hub") {
 		t.Errorf("a hub that is down: %v", err)
 	}
 }

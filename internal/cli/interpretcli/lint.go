@@ -89,9 +89,12 @@ for some objects.`,
 		},
 	}
 	filesFlags(cmd, &files, &recursive, "with ResourceInterpreterCustomizations, or with the operations of one")
-	cmd.Flags().StringArrayVar(&definitionFiles, "schema", nil, "file or folder with CustomResourceDefinitions of the kinds")
-	cmd.Flags().StringVar(&target, "target", "", "the kind, for files with only the operations of a customization, such as apps.kruise.io/v1alpha1/CloneSet")
-	cmd.Flags().StringVar(&failOn, "fail-on", "error", "minimum severity of a finding for which the command fails: error, warning or never")
+	cmd.Flags().StringArrayVar(&definitionFiles, "schema", nil,
+		"file or folder with CustomResourceDefinitions of the kinds")
+	cmd.Flags().StringVar(&target, "target", "",
+		"the kind, for files with only the operations of a customization, such as apps.kruise.io/v1alpha1/CloneSet")
+	cmd.Flags().StringVar(&failOn, "fail-on", "error",
+		"minimum severity of a finding for which the command fails: error, warning or never")
 	outputFlag(cmd, &output)
 	return cmd
 }
@@ -103,12 +106,14 @@ func parseTarget(text string) (configv1alpha1.CustomizationTarget, error) {
 	}
 	at := strings.LastIndex(text, "/")
 	if at <= 0 || at == len(text)-1 {
-		return configv1alpha1.CustomizationTarget{}, fmt.Errorf("--target %s: write it as apps.kruise.io/v1alpha1/CloneSet", text)
+		return configv1alpha1.CustomizationTarget{}, fmt.Errorf("--target %s: write it as apps.kruise.io/v1alpha1/CloneSet",
+			text)
 	}
 	return configv1alpha1.CustomizationTarget{APIVersion: text[:at], Kind: text[at+1:]}, nil
 }
 
-// knownKinds are those that are built in, those of the hub if one is named, and those in files, which outrank the others.
+// knownKinds are those that are built in, those of the hub if one is named, and those in files, which outrank the
+// others.
 func knownKinds(cmd *cobra.Command, hub Hub, definitionFiles []string, sources []source) (*schemas.Set, error) {
 	set, err := schemas.Builtin()
 	if err != nil {

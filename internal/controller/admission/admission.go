@@ -1,6 +1,7 @@
-// Package admission judges writes inside the API server: it normalises, defaults and validates our own kinds, claims new
-// templates for their policy in the same write, and protects what is labelled so. What is right is decided in core/dialect,
-// core/validate and core/propagate; here it is asked at the right moment. Nothing is written by the way, so dry-run is honoured.
+// Package admission judges writes inside the API server: it normalises, defaults and validates our own kinds, claims
+// new templates for their policy in the same write, and protects what is labelled so. What is right is decided in
+// core/dialect, core/validate and core/propagate; here it is asked at the right moment. Nothing is written by the way,
+// so dry-run is honoured.
 package admission
 
 import (
@@ -18,7 +19,8 @@ const (
 	ProtectionPlugin = "ArgosyDeletionProtection"
 )
 
-// Plugin is an admission plugin under its name. New is called for each of the API servers that make up a kube-apiserver.
+// Plugin is an admission plugin under its name. New is called for each of the API servers that make up a
+// kube-apiserver.
 type Plugin struct {
 	Name string
 	New  func() (admission.Interface, error)

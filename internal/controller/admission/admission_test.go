@@ -31,11 +31,13 @@ const (
 
 // pp is a PropagationPolicy in namespace default, cpp a cluster policy; each with an id that is its name.
 func pp(t *testing.T, name, spec string) *unstructured.Unstructured {
-	return object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: `+name+`, namespace: default, labels: {`+ppID+`: `+name+`}}, spec: `+spec+`}`)
+	return object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: `+name+
+		`, namespace: default, labels: {`+ppID+`: `+name+`}}, spec: `+spec+`}`)
 }
 
 func cpp(t *testing.T, name, spec string) *unstructured.Unstructured {
-	return object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterPropagationPolicy, metadata: {name: `+name+`, labels: {`+cppID+`: `+name+`}}, spec: `+spec+`}`)
+	return object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterPropagationPolicy, metadata: {name: `+name+
+		`, labels: {`+cppID+`: `+name+`}}, spec: `+spec+`}`)
 }
 
 const configMaps = `{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]}`
@@ -130,7 +132,8 @@ func TestRefusalsAreFieldErrorsOfTheAPIServer(t *testing.T) {
 			`ResourceInterpreterCustomization.config.karmada.io "r" is invalid: spec.customizations.replicas: duplicates replicaResource`)
 		_, _, err = h.write("admin", object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: r},
 		spec: {target: {apiVersion: v1, kind: Pod}, customizations: {replicas: {luaScript: a}, replicaResource: {luaScript: b}}}}`), nil)
-		want := []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.customizations.replicas", Message: "duplicates replicaResource"}}
+		want := []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.customizations.replicas",
+			Message: "duplicates replicaResource"}}
 		if diff := cmp.Diff(want, err.(apierrors.APIStatus).Status().Details.Causes); diff != "" {
 			t.Errorf("causes, which clients print (-want +got):\n%s", diff)
 		}
@@ -155,7 +158,8 @@ func TestAClusterScopedSelectionStaysApproved(t *testing.T) {
 			t.Errorf("an update of something else: error %v, warnings %q", err, warnings)
 		}
 		// What becomes of it in members is not for those to say who could not have selected it.
-		for _, change := range []string{"conflictResolution: Overwrite", "placement: {clusterAffinity: {clusterNames: [m1]}}", "preemption: Always", "preserveResourcesOnDeletion: false"} {
+		for _, change := range []string{"conflictResolution: Overwrite", "placement: {clusterAffinity: {clusterNames: [m1]}}",
+			"preemption: Always", "preserveResourcesOnDeletion: false"} {
 			steered := object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: default},
 			spec: {resourceSelectors: [{apiVersion: v1, kind: Namespace, name: team}], `+change+`}}`)
 			steered.SetLabels(stored.GetLabels())
@@ -173,7 +177,8 @@ func TestWhoMayNotChangeQuotasCannotHaveThemLeaveTheHub(t *testing.T) {
 		h := newHub(t)
 		const refusal = "you need permission to update resourcequotas"
 		policy := func(kind, namespace, selectors string) *unstructured.Unstructured {
-			p := object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: `+kind+`, metadata: {name: p}, spec: {resourceSelectors: [`+selectors+`]}}`)
+			p := object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: `+kind+
+				`, metadata: {name: p}, spec: {resourceSelectors: [`+selectors+`]}}`)
 			p.SetNamespace(namespace)
 			return p
 		}
@@ -214,7 +219,8 @@ func TestAnOverrideOfAClusterScopedKindNeedsWhoMayOverrideEverywhere(t *testing.
 		}
 		h.refuses("developer", policy("a"), nil, "SidecarSet is cluster-scoped; use ClusterOverridePolicy")
 		stored, warnings, err := h.write("admin", policy("a"), nil)
-		if err != nil || len(warnings) != 1 || warnings[0] != "spec.resourceSelectors[0]: SidecarSet is cluster-scoped; it is treated as if selected by a ClusterOverridePolicy, which you may create" {
+		if err != nil || len(warnings) != 1 ||
+			warnings[0] != "spec.resourceSelectors[0]: SidecarSet is cluster-scoped; it is treated as if selected by a ClusterOverridePolicy, which you may create" {
 			t.Fatalf("error %v, warnings %q", err, warnings)
 		}
 		var namespaces []string
@@ -300,7 +306,8 @@ func TestClustersAreDefaultedOnce(t *testing.T) {
 		if _, found, _ := unstructured.NestedSlice(again.Object, "spec", "resourceModels"); found {
 			t.Error("grades that were taken away come back")
 		}
-		h.refuses("admin", object(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: `+strings.Repeat("a", 49)+`}, spec: {syncMode: Push}}`), nil,
+		h.refuses("admin", object(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: `+
+			strings.Repeat("a", 49)+`}, spec: {syncMode: Push}}`), nil,
 			"must be no more than 48 characters")
 	})
 }
@@ -312,7 +319,8 @@ func TestCustomizationsConflictWithThoseThatExist(t *testing.T) {
 			spec: {target: {apiVersion: apps/v1, kind: Deployment}, customizations: {healthInterpretation: {luaScript: "function InterpretHealth(o) return true end"}}}}`)
 		}
 		h := newHub(t, ric("first"))
-		h.refuses("admin", ric("second"), nil, "conflicting with InterpreterOperation(InterpretHealth) of existing ResourceInterpreterCustomization(first)")
+		h.refuses("admin", ric("second"), nil,
+			"conflicting with InterpreterOperation(InterpretHealth) of existing ResourceInterpreterCustomization(first)")
 		if _, _, err := h.write("admin", ric("first"), ric("first")); err != nil {
 			t.Errorf("an update of itself: %v", err)
 		}
@@ -326,7 +334,8 @@ func TestWhatNobodyUsesIsWarnedOfOnceAndAccepted(t *testing.T) {
 			spec: {target: {`+target+`}, customizations: {`+health+`}}}`)
 		}
 		const health = "healthInterpretation: {jsonPath: .status.phase, expected: Fine}"
-		widgets, old := ric("widgets", "apiVersion: example.org/v1, kind: Widget", health), ric("old", "apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet", health)
+		widgets, old := ric("widgets", "apiVersion: example.org/v1, kind: Widget", health),
+			ric("old", "apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet", health)
 		// A kind that was just defined is known though nobody has told the API server's own map of kinds.
 		stalls := object(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: stalls.example.com},
 		spec: {group: example.com, names: {kind: Stall}, conversion: {strategy: Webhook}, versions: [{name: v1, served: true}, {name: v1beta1, served: true}, {name: v2, served: false}]}}`)
@@ -415,13 +424,15 @@ func TestAnAuthorMayHaveTheOtherOperationsOfABrokenCustomization(t *testing.T) {
 			spec: {target: {apiVersion: apps/v1, kind: Deployment}, customizations: {dependencyInterpretation: {luaScript: "function GetDependencies(o)"},
 				healthInterpretation: {luaScript: "function InterpretHealth(o) return true end"}`+rest+`}}}`)
 		}
-		h.refuses("admin", ric("", ""), nil, "spec.customizations.dependencyInterpretation.luaScript: Invalid value: dependencyInterpretation: line 1: 'end' expected near <eof>")
+		h.refuses("admin", ric("", ""), nil,
+			"spec.customizations.dependencyInterpretation.luaScript: Invalid value: dependencyInterpretation: line 1: 'end' expected near <eof>")
 		_, warnings, err := h.write("admin", ric(`, annotations: {argosy.io/lenient: "true"}`, ""), nil)
 		want := []string{"spec.customizations.dependencyInterpretation.luaScript: dependencyInterpretation: line 1: 'end' expected near <eof>; the operation fails until this is fixed"}
 		if diff := cmp.Diff(want, warnings); diff != "" || err != nil {
 			t.Errorf("%v, warnings (-want +got):\n%s", err, diff)
 		}
-		h.refuses("admin", ric(`, annotations: {argosy.io/lenient: "true"}`, ", replicaResource: {jsonPath: spec}"), nil, "write .spec")
+		h.refuses("admin", ric(`, annotations: {argosy.io/lenient: "true"}`, ", replicaResource: {jsonPath: spec}"), nil,
+			"write .spec")
 	})
 }
 
@@ -455,7 +466,8 @@ func TestBindingsAreIdentifiedAndTheirAnnotationRead(t *testing.T) {
 				if kind == "ResourceBinding" {
 					namespace = ", namespace: shop"
 				}
-				return `{apiVersion: work.karmada.io/v1alpha2, kind: ` + kind + `, metadata: {name: b` + namespace + metadata + `}, spec: {resource: {apiVersion: v1, kind: Pod, name: p` + namespace + `}}}`
+				return `{apiVersion: work.karmada.io/v1alpha2, kind: ` + kind + `, metadata: {name: b` + namespace + metadata +
+					`}, spec: {resource: {apiVersion: v1, kind: Pod, name: p` + namespace + `}}}`
 			}
 			if id := h.create(text("")).GetLabels()[label]; len(id) != 36 {
 				t.Errorf("%s: permanent id is %q, want a UUID", kind, id)
@@ -463,7 +475,8 @@ func TestBindingsAreIdentifiedAndTheirAnnotationRead(t *testing.T) {
 			if id := h.create(text(", labels: {" + label + ": mine}")).GetLabels()[label]; id != "mine" {
 				t.Errorf("%s: permanent id is %q, want the one it was created with", kind, id)
 			}
-			h.refuses("admin", object(t, text(`, annotations: {resourcebinding.karmada.io/dependencies: "{"}`)), nil, "annotation value must be a valid JSON")
+			h.refuses("admin", object(t, text(`, annotations: {resourcebinding.karmada.io/dependencies: "{"}`)), nil,
+				"annotation value must be a valid JSON")
 		}
 		h.create(`{apiVersion: work.karmada.io/v1alpha1, kind: ResourceBinding, metadata: {name: b, namespace: shop, annotations: {resourcebinding.karmada.io/dependencies: "{"}}, spec: {resource: {apiVersion: v1, kind: Pod, name: p, namespace: shop}}}`)
 	})
@@ -510,7 +523,8 @@ func TestWorksWrittenByHandAreMadeLikeOurs(t *testing.T) {
 		if diff := cmp.Diff(want.Object, manifests[0]); diff != "" {
 			t.Errorf("a manifest without marks (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]any{"kept"}, manifests[1].(map[string]any)["metadata"].(map[string]any)["finalizers"]); diff != "" {
+		if diff := cmp.Diff([]any{"kept"},
+			manifests[1].(map[string]any)["metadata"].(map[string]any)["finalizers"]); diff != "" {
 			t.Errorf("a marked manifest was changed (-want +got):\n%s", diff)
 		}
 
@@ -547,20 +561,30 @@ func TestTemplatesAreClaimedInTheWriteThatCreatesThem(t *testing.T) {
 		name, kind, metadata string
 		want                 string // the policy's name
 	}{
-		{"the policy of the namespace before that of the cluster", "{apiVersion: v1, kind: ConfigMap", `{name: c, namespace: default}`, "pp/all"},
+		{"the policy of the namespace before that of the cluster", "{apiVersion: v1, kind: ConfigMap",
+			`{name: c, namespace: default}`, "pp/all"},
 		{"the exact name before all", "{apiVersion: v1, kind: ConfigMap", `{name: named, namespace: default}`, "pp/named"},
-		{"the policy of the cluster in other namespaces", "{apiVersion: v1, kind: ConfigMap", `{name: c, namespace: other}`, "cpp/everywhere"},
-		{"a policy whose overrides are missing, and no second best", "{apiVersion: v1, kind: ConfigMap", `{name: waits, namespace: default}`, ""},
-		{"a policy whose overrides are there", "{apiVersion: v1, kind: ConfigMap", `{name: waited, namespace: default}`, "pp/waited"},
-		{"a creation is a change, so that a lazy policy applies, of any version", "{apiVersion: apps/v1, kind: Deployment", `{name: d, namespace: default}`, "pp/lazy"},
+		{"the policy of the cluster in other namespaces", "{apiVersion: v1, kind: ConfigMap", `{name: c, namespace: other}`,
+			"cpp/everywhere"},
+		{"a policy whose overrides are missing, and no second best", "{apiVersion: v1, kind: ConfigMap",
+			`{name: waits, namespace: default}`, ""},
+		{"a policy whose overrides are there", "{apiVersion: v1, kind: ConfigMap", `{name: waited, namespace: default}`,
+			"pp/waited"},
+		{"a creation is a change, so that a lazy policy applies, of any version", "{apiVersion: apps/v1, kind: Deployment",
+			`{name: d, namespace: default}`, "pp/lazy"},
 		{"a namespace", "{apiVersion: v1, kind: Namespace", `{name: team, labels: {a: b}}`, "cpp/labelled"},
 		{"a namespace without the label", "{apiVersion: v1, kind: Namespace", `{name: team}`, ""},
 		{"a namespace of the system", "{apiVersion: v1, kind: Namespace", `{name: karmada-system, labels: {a: b}}`, ""},
 		{"a ConfigMap of the system", "{apiVersion: v1, kind: ConfigMap", `{name: c, namespace: kube-system}`, ""},
-		{"what another component propagates", "{apiVersion: v1, kind: ConfigMap", `{name: c, namespace: default, labels: {resourcetemplate.karmada.io/claimed-by: MultiClusterService}}`, ""},
+		{"what another component propagates", "{apiVersion: v1, kind: ConfigMap",
+			`{name: c, namespace: default, labels: {resourcetemplate.karmada.io/claimed-by: MultiClusterService}}`, ""},
 		{"a kind that no policy selects", "{apiVersion: v1, kind: Secret", `{name: s, namespace: default}`, ""},
-		{"a claim that stands", "{apiVersion: v1, kind: ConfigMap", `{name: named, namespace: default, labels: {` + ppID + `: all}, annotations: {propagationpolicy.karmada.io/namespace: default, propagationpolicy.karmada.io/name: all}}`, "pp/all"},
-		{"a claim that was copied from elsewhere", "{apiVersion: v1, kind: ConfigMap", `{name: named, namespace: default, labels: {` + cppID + `: gone}, annotations: {clusterpropagationpolicy.karmada.io/name: gone}}`, "pp/named"},
+		{"a claim that stands", "{apiVersion: v1, kind: ConfigMap", `{name: named, namespace: default, labels: {` + ppID +
+			`: all}, annotations: {propagationpolicy.karmada.io/namespace: default, propagationpolicy.karmada.io/name: all}}`,
+			"pp/all"},
+		{"a claim that was copied from elsewhere", "{apiVersion: v1, kind: ConfigMap",
+			`{name: named, namespace: default, labels: {` + cppID +
+				`: gone}, annotations: {clusterpropagationpolicy.karmada.io/name: gone}}`, "pp/named"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stored := h.create(c.kind + ", metadata: " + c.metadata + "}")
@@ -568,7 +592,8 @@ func TestTemplatesAreClaimedInTheWriteThatCreatesThem(t *testing.T) {
 			got := ""
 			if id := labels[ppID]; id != "" {
 				got = "pp/" + id
-				if annotations["propagationpolicy.karmada.io/namespace"] != "default" || annotations["propagationpolicy.karmada.io/name"] != id {
+				if annotations["propagationpolicy.karmada.io/namespace"] != "default" ||
+					annotations["propagationpolicy.karmada.io/name"] != id {
 					t.Errorf("annotations %v", annotations)
 				}
 			}
@@ -602,14 +627,16 @@ func TestUpdatesAreLeftToTheController(t *testing.T) {
 func TestTheIndexFollowsThePolicies(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
-		gvr := schema.GroupVersionResource{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "clusterpropagationpolicies"}
+		gvr := schema.GroupVersionResource{Group: "policy.karmada.io", Version: "v1alpha1",
+			Resource: "clusterpropagationpolicies"}
 		ctx := context.Background()
 		gk := schema.GroupKind{Kind: "ConfigMap"}
 		if _, err := h.client.Resource(gvr).Create(ctx, cpp(t, "p", configMaps), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		h.wait("the policy is known", func() bool { return h.index.selects(gk) })
-		if _, err := h.client.Resource(gvr).Update(ctx, cpp(t, "p", `{resourceSelectors: [{apiVersion: v1, kind: Secret}]}`), metav1.UpdateOptions{}); err != nil {
+		if _, err := h.client.Resource(gvr).Update(ctx, cpp(t, "p", `{resourceSelectors: [{apiVersion: v1, kind: Secret}]}`),
+			metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		h.wait("the policy's new selector is known", func() bool { return h.index.selects(schema.GroupKind{Kind: "Secret"}) })
@@ -635,7 +662,8 @@ func TestATemplateIsClaimedWithThePoliciesInMindThatWereWrittenBefore(t *testing
 	claimed := func(h *hub) string {
 		return h.create(template).GetAnnotations()["clusterpropagationpolicy.karmada.io/name"]
 	}
-	gvr := schema.GroupVersionResource{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "clusterpropagationpolicies"}
+	gvr := schema.GroupVersionResource{Group: "policy.karmada.io", Version: "v1alpha1",
+		Resource: "clusterpropagationpolicies"}
 
 	t.Run("a watch that is late", func(t *testing.T) {
 		membertest.Run(t, func(t *testing.T) {
@@ -722,12 +750,17 @@ func TestNothingIsClaimedUntilAllPoliciesAreKnown(t *testing.T) {
 
 func TestProtectedObjectsAreNotDeleted(t *testing.T) {
 	deletion := func(labels map[string]string) error {
-		var old runtime.Object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "default", Labels: labels}}
-		return newProtection().Validate(context.Background(), admission.NewAttributesRecord(nil, old, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
-			"default", "c", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "", admission.Delete, nil, false, &user.DefaultInfo{Name: "admin"}), nil)
+		var old runtime.Object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "default",
+			Labels: labels}}
+		return newProtection().Validate(context.Background(),
+			admission.NewAttributesRecord(nil, old, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+				"default", "c", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "", admission.Delete, nil,
+				false,
+				&user.DefaultInfo{Name: "admin"}), nil)
 	}
 	err := deletion(map[string]string{"resourcetemplate.karmada.io/deletion-protected": "Always"})
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "This resource is protected, please make sure to remove the label: resourcetemplate.karmada.io/deletion-protected") {
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(),
+		"This resource is protected, please make sure to remove the label: resourcetemplate.karmada.io/deletion-protected") {
 		t.Errorf("error is %v", err)
 	}
 	for _, labels := range []map[string]string{nil, {"resourcetemplate.karmada.io/deletion-protected": "Never"}} {
@@ -770,7 +803,8 @@ func BenchmarkClaim(b *testing.B) {
 	for b.Loop() {
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "p500", Namespace: "default"}}
 		a := admission.NewAttributesRecord(obj, nil, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
-			"default", "p500", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "", admission.Create, nil, false, nil)
+			"default", "p500", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "", admission.Create, nil,
+			false, nil)
 		if err := c.Admit(context.Background(), a, nil); err != nil {
 			b.Fatal(err)
 		}

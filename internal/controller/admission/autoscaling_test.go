@@ -13,14 +13,16 @@ func TestAFederatedHPAGetsTheDefaultsOfAHorizontalPodAutoscaler(t *testing.T) {
 		h := newHub(t)
 		const of = `scaleTargetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}`
 		scaler := func(metadata, spec string) string {
-			return `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, metadata: {name: web, namespace: shop` + metadata + `}, spec: {` + spec + `}}`
+			return `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, metadata: {name: web, namespace: shop` +
+				metadata + `}, spec: {` + spec + `}}`
 		}
 		u := h.create(scaler("", of+", maxReplicas: 3"))
 		if lowest, _, _ := unstructured.NestedInt64(u.Object, "spec", "minReplicas"); lowest != 1 {
 			t.Errorf("minReplicas is %d", lowest)
 		}
 		metrics, _, _ := unstructured.NestedSlice(u.Object, "spec", "metrics")
-		if percent, _, _ := unstructured.NestedInt64(metrics[0].(map[string]any), "resource", "target", "averageUtilization"); len(metrics) != 1 || percent != 80 {
+		if percent, _, _ := unstructured.NestedInt64(metrics[0].(map[string]any), "resource", "target",
+			"averageUtilization"); len(metrics) != 1 || percent != 80 {
 			t.Errorf("the metrics are %v", metrics)
 		}
 		if up, _, _ := unstructured.NestedSlice(u.Object, "spec", "behavior", "scaleUp", "policies"); len(up) != 2 {
@@ -34,7 +36,8 @@ func TestAFederatedHPAGetsTheDefaultsOfAHorizontalPodAutoscaler(t *testing.T) {
 			scaler("", of):                                    {"spec.maxReplicas: Required value"},
 			scaler("", `maxReplicas: 3`):                      {"spec.scaleTargetRef"},
 			scaler("", of+", minReplicas: 5, maxReplicas: 3"): {`FederatedHPA.autoscaling.karmada.io "web" is invalid: spec.maxReplicas`, "greater than or equal to the minimum, 5"},
-			scaler(", annotations: {argosy.io/autoscaling-mode: Distribute}", of+", maxReplicas: 3"): {"argosy.io/autoscaling-mode", `"Central", "Distributed"`},
+			scaler(", annotations: {argosy.io/autoscaling-mode: Distribute}", of+
+				", maxReplicas: 3"): {"argosy.io/autoscaling-mode", `"Central", "Distributed"`},
 		} {
 			h.refuses("admin", object(t, text), nil, words...)
 		}
@@ -51,11 +54,13 @@ func TestACronFederatedHPAIsReadAsItIsWritten(t *testing.T) {
 		}
 		u := h.create(cron(`{name: up, schedule: "0 8 * * *", targetReplicas: 4}`))
 		rules, _, _ := unstructured.NestedSlice(u.Object, "spec", "rules")
-		if rule := rules[0].(map[string]any); rule["suspend"] != false || rule["successfulHistoryLimit"] != int64(3) || rule["failedHistoryLimit"] != int64(3) {
+		if rule := rules[0].(map[string]any); rule["suspend"] != false || rule["successfulHistoryLimit"] != int64(3) ||
+			rule["failedHistoryLimit"] != int64(3) {
 			t.Errorf("the rule is stored as %v", rule)
 		}
 		for rule, words := range map[string][]string{
-			`{name: up, schedule: "0 8 * *", targetReplicas: 4}`:                                {"spec.rules[0].schedule", "five fields"},
+			`{name: up, schedule: "0 8 * *", targetReplicas: 4}`: {"spec.rules[0].schedule",
+				"five fields"},
 			`{name: up, schedule: "0 8 * * *"}`:                                                 {"spec.rules[0].targetReplicas: Required value"},
 			`{name: "", schedule: "0 8 * * *", targetReplicas: 4}`:                              {"spec.rules[0].name"},
 			`{name: ` + strings.Repeat("a", 33) + `, schedule: "0 8 * * *", targetReplicas: 4}`: {"spec.rules[0].name"},

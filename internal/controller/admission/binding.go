@@ -55,7 +55,8 @@ func validateBindingContent(r request) error {
 		return nil
 	}
 	components, _, _ := unstructured.NestedFieldNoCopy(r.obj.Object, "spec", "components")
-	dependencies, _, _ := unstructured.NestedFieldNoCopy(r.obj.Object, "metadata", "annotations", workv1alpha2.DependenciesAnnotation)
+	dependencies, _, _ := unstructured.NestedFieldNoCopy(r.obj.Object, "metadata", "annotations",
+		workv1alpha2.DependenciesAnnotation)
 	if components == nil && dependencies == nil {
 		return nil
 	}
@@ -69,9 +70,9 @@ func validateBindingContent(r request) error {
 	return r.refuse(validate.Binding(b))
 }
 
-// authorizeBinding has a binding that somebody else than the hub's own loops writes refer to its own namespace, and to what its author
-// may read: a binding brings its template to clusters, where its author may read more than on the hub. It is asked at each write that
-// says anything new, since each field of a binding says where the template goes, or how.
+// authorizeBinding has a binding that somebody else than the hub's own loops writes refer to its own namespace, and to
+// what its author may read: a binding brings its template to clusters, where its author may read more than on the hub.
+// It is asked at each write that says anything new, since each field of a binding says where the template goes, or how.
 func (o *objects) authorizeBinding(ctx context.Context, r request) error {
 	if r.ours() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) &&
 		maps.Equal(r.old.GetLabels(), r.obj.GetLabels()) && maps.Equal(r.old.GetAnnotations(), r.obj.GetAnnotations()) {
@@ -81,10 +82,12 @@ func (o *objects) authorizeBinding(ctx context.Context, r request) error {
 	// What was stored before there was this rule can still be read and deleted, and is sent nowhere.
 	if r.old == nil || referenceOf(r.old) != ref {
 		if err := propagate.CheckReference(r.GetNamespace(), ref); err != nil {
-			return r.refuse(field.ErrorList{field.Invalid(field.NewPath("spec", "resource"), ref.Namespace+"/"+ref.Name, err.Error())})
+			return r.refuse(field.ErrorList{field.Invalid(field.NewPath("spec", "resource"), ref.Namespace+"/"+ref.Name,
+				err.Error())})
 		}
 	}
-	// A binding says itself which policy made it, and that of a ClusterPropagationPolicy may overwrite where others may not.
+	// A binding says itself which policy made it, and that of a ClusterPropagationPolicy may overwrite where others may
+	// not.
 	if overwrites(r.obj) && (r.old == nil || !overwrites(r.old) || !maps.Equal(r.old.GetLabels(), r.obj.GetLabels())) {
 		if err := o.mayOverwrite(ctx, r, "spec.conflictResolution: Overwrite"); err != nil {
 			return err
@@ -106,7 +109,8 @@ func overwrites(b *unstructured.Unstructured) bool {
 }
 
 // mayRead refuses a write to an author who may not read an object that the hub would read for it.
-func (o *objects) mayRead(ctx context.Context, r admission.Attributes, resource schema.GroupVersionResource, namespace, name, why string) error {
+func (o *objects) mayRead(ctx context.Context, r admission.Attributes, resource schema.GroupVersionResource, namespace,
+	name, why string) error {
 	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
 		User: r.GetUserInfo(), Verb: "get", ResourceRequest: true, Namespace: namespace, Name: name,
 		APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource,
@@ -118,13 +122,15 @@ func (o *objects) mayRead(ctx context.Context, r admission.Attributes, resource 
 	if namespace != "" {
 		where = fmt.Sprintf("in the namespace %q", namespace)
 	}
-	return admission.NewForbidden(r, errors.Join(fmt.Errorf("%s, for which you need permission to get %s %q %s", why, resource.GroupResource(), name, where), err))
+	return admission.NewForbidden(r, errors.Join(fmt.Errorf("%s, for which you need permission to get %s %q %s", why,
+		resource.GroupResource(), name, where), err))
 }
 
 // referenceOf is what a binding of any version is about, without what changes by itself.
 func referenceOf(b *unstructured.Unstructured) workv1alpha2.ObjectReference {
 	resource := fields.Object(b.Object, "spec", "resource")
-	return workv1alpha2.ObjectReference{APIVersion: fields.Text(resource, "apiVersion"), Kind: fields.Text(resource, "kind"),
+	return workv1alpha2.ObjectReference{APIVersion: fields.Text(resource, "apiVersion"),
+		Kind:      fields.Text(resource, "kind"),
 		Namespace: fields.Text(resource, "namespace"), Name: fields.Text(resource, "name")}
 }
 

@@ -22,11 +22,14 @@ func TestABindingIsWrittenByWhoMayReadWhatItRefersTo(t *testing.T) {
 		h := newHub(t)
 		h.reads = map[string]bool{"bob /secrets shop/db": true, "bob /secrets treasury/db": true}
 		for _, version := range []string{"v1alpha1", "v1alpha2"} {
-			h.refuses("alice", bindingOf(t, version, "shop", "db"), nil, "you need permission to get secrets", `in the namespace "shop"`)
-			h.refuses("alice", bindingOf(t, version, "treasury", "db"), nil, "is not in the namespace of the ResourceBinding, shop")
+			h.refuses("alice", bindingOf(t, version, "shop", "db"), nil, "you need permission to get secrets",
+				`in the namespace "shop"`)
+			h.refuses("alice", bindingOf(t, version, "treasury", "db"), nil,
+				"is not in the namespace of the ResourceBinding, shop")
 			// Nobody may, also if he may read it.
 			for _, who := range []string{"bob", "admin"} {
-				h.refuses(who, bindingOf(t, version, "treasury", "db"), nil, "spec.resource", "is not in the namespace of the ResourceBinding, shop")
+				h.refuses(who, bindingOf(t, version, "treasury", "db"), nil, "spec.resource",
+					"is not in the namespace of the ResourceBinding, shop")
 				h.refuses(who, bindingOf(t, version, "karmada-cluster", "m1"), nil, "spec.resource")
 			}
 			for _, who := range []string{"bob", "admin", user.APIServerUser} {
@@ -52,10 +55,13 @@ func TestEachChangeOfABindingAsksForTheSameRight(t *testing.T) {
 				_ = unstructured.SetNestedSlice(b.Object, []any{map[string]any{"name": "mine"}}, "spec", "clusters")
 			},
 			"a binding that requires it": func(b *unstructured.Unstructured) {
-				_ = unstructured.SetNestedSlice(b.Object, []any{map[string]any{"name": "x", "namespace": "treasury", "clusters": []any{map[string]any{"name": "mine"}}}}, "spec", "requiredBy")
+				_ = unstructured.SetNestedSlice(b.Object,
+					[]any{map[string]any{"name": "x", "namespace": "treasury", "clusters": []any{map[string]any{"name": "mine"}}}},
+					"spec", "requiredBy")
 			},
 			"an eviction": func(b *unstructured.Unstructured) {
-				_ = unstructured.SetNestedSlice(b.Object, []any{map[string]any{"fromCluster": "m1", "reason": "a", "producer": "p"}}, "spec", "gracefulEvictionTasks")
+				_ = unstructured.SetNestedSlice(b.Object,
+					[]any{map[string]any{"fromCluster": "m1", "reason": "a", "producer": "p"}}, "spec", "gracefulEvictionTasks")
 			},
 			"overwriting": func(b *unstructured.Unstructured) {
 				_ = unstructured.SetNestedField(b.Object, "Overwrite", "spec", "conflictResolution")
@@ -63,7 +69,10 @@ func TestEachChangeOfABindingAsksForTheSameRight(t *testing.T) {
 			"a placement": func(b *unstructured.Unstructured) {
 				_ = unstructured.SetNestedField(b.Object, map[string]any{}, "spec", "placement")
 			},
-			"an annotation": func(b *unstructured.Unstructured) { b.SetAnnotations(map[string]string{"argosy.io/routed-to": "mine"}) },
+			"an annotation": func(b *unstructured.Unstructured) {
+				b.SetAnnotations(
+					map[string]string{"argosy.io/routed-to": "mine"})
+			},
 			"a label": func(b *unstructured.Unstructured) {
 				b.SetLabels(map[string]string{"binding.karmada.io/managed-by": "me"})
 			},
@@ -111,19 +120,22 @@ func TestWhoSaysWhereAMemberIsMayReadItsCredentials(t *testing.T) {
 		}
 		// Who has credentials of his own has no cluster of others sent to his address.
 		h.reads["eve /secrets eve/m1"] = true
-		h.refuses("eve", cluster("https://eve", "eve"), stored, `you need permission to get secrets "m1" in the namespace "karmada-cluster"`)
+		h.refuses("eve", cluster("https://eve", "eve"), stored,
+			`you need permission to get secrets "m1" in the namespace "karmada-cluster"`)
 		bare := stored.DeepCopy()
 		unstructured.RemoveNestedField(bare.Object, "spec", "secretRef")
 		h.refuses("eve", bare, stored, `in the namespace "karmada-cluster"`)
 		tainted := stored.DeepCopy()
-		_ = unstructured.SetNestedSlice(tainted.Object, []any{map[string]any{"key": "a", "effect": "NoSchedule"}}, "spec", "taints")
+		_ = unstructured.SetNestedSlice(tainted.Object, []any{map[string]any{"key": "a", "effect": "NoSchedule"}}, "spec",
+			"taints")
 		if _, _, err := h.write("alice", tainted, stored); err != nil {
 			t.Errorf("a taint: %v", err)
 		}
 	})
 }
 
-// Who may update Clusters, and has a service account that is let into one, would be in the member who has that account there.
+// Who may update Clusters, and has a service account that is let into one, would be in the member who has that account
+// there.
 func TestWhoHasANameOfKubernetesOwnActInAMemberMayActUnderItHimself(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
@@ -135,7 +147,8 @@ func TestWhoHasANameOfKubernetesOwnActInAMemberMayActUnderItHimself(t *testing.T
 			return c
 		}
 		const robot, nodes = "system:serviceaccount:ci:robot", "system:nodes"
-		h.may = map[string]bool{"op impersonate serviceaccounts ci": true, "sys impersonate users ": true, "sys impersonate groups ": true, "half impersonate users ": true}
+		h.may = map[string]bool{"op impersonate serviceaccounts ci": true, "sys impersonate users ": true,
+			"sys impersonate groups ": true, "half impersonate users ": true}
 		for _, c := range []struct {
 			who, was, is string
 			refused      string

@@ -12,10 +12,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// claim marks a new template as its policy's in the write that creates it, which saves the write of a controller.
-// It is a convenience: what it does not claim (the index is not fed yet, the policy waits for overrides, the template is
-// older than the policy) a controller does. Updates are left to it altogether: only it knows whether a claim
-// that is missing was forgotten or has just been taken away.
+// claim marks a new template as its policy's in the write that creates it, which saves the write of a controller. It is
+// a convenience: what it does not claim (the index is not fed yet, the policy waits for overrides, the template is
+// older than the policy) a controller does. Updates are left to it altogether: only it knows whether a claim that is
+// missing was forgotten or has just been taken away.
 type claim struct {
 	*admission.Handler
 	index *index

@@ -56,8 +56,9 @@ func (o *objects) validateCluster(ctx context.Context, r request) error {
 
 var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
 
-// authorizeSecrets lets those say where a member is, and with which secrets it is reached, who may read these: the hub sends what is
-// in them to that address. To change it one may read those of before, too: what is sent to the member goes to the new address then.
+// authorizeSecrets lets those say where a member is, and with which secrets it is reached, who may read these: the hub
+// sends what is in them to that address. To change it one may read those of before, too: what is sent to the member
+// goes to the new address then.
 func (o *objects) authorizeSecrets(ctx context.Context, r request, c *clusterv1alpha1.Cluster) error {
 	if r.ours() {
 		return nil
@@ -65,8 +66,10 @@ func (o *objects) authorizeSecrets(ctx context.Context, r request, c *clusterv1a
 	refs := []*clusterv1alpha1.LocalSecretReference{c.Spec.SecretRef, c.Spec.ImpersonatorSecretRef}
 	if old := (&clusterv1alpha1.Cluster{}); r.old != nil && into(r.old, old) == nil {
 		was, is := old.Spec, c.Spec
-		if was.APIEndpoint == is.APIEndpoint && was.ProxyURL == is.ProxyURL && was.InsecureSkipTLSVerification == is.InsecureSkipTLSVerification &&
-			equality.Semantic.DeepEqual(was.ProxyHeader, is.ProxyHeader) && equality.Semantic.DeepEqual(was.SecretRef, is.SecretRef) &&
+		if was.APIEndpoint == is.APIEndpoint && was.ProxyURL == is.ProxyURL &&
+			was.InsecureSkipTLSVerification == is.InsecureSkipTLSVerification &&
+			equality.Semantic.DeepEqual(was.ProxyHeader, is.ProxyHeader) &&
+			equality.Semantic.DeepEqual(was.SecretRef, is.SecretRef) &&
 			equality.Semantic.DeepEqual(was.ImpersonatorSecretRef, is.ImpersonatorSecretRef) {
 			return nil
 		}
@@ -76,7 +79,8 @@ func (o *objects) authorizeSecrets(ctx context.Context, r request, c *clusterv1a
 		if ref == nil {
 			continue
 		}
-		if err := o.mayRead(ctx, r, secrets, ref.Namespace, ref.Name, "the hub sends the credentials of a cluster to the address of its spec"); err != nil {
+		if err := o.mayRead(ctx, r, secrets, ref.Namespace, ref.Name,
+			"the hub sends the credentials of a cluster to the address of its spec"); err != nil {
 			return err
 		}
 	}
@@ -92,7 +96,8 @@ func (o *objects) authorizeKeeping(ctx context.Context, r request) error {
 	if is := r.obj.GetAnnotations()[membership.KeepWorkloadsAnnotation]; is == was {
 		return nil
 	}
-	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: "delete", ResourceRequest: true, Name: r.name(),
+	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: "delete",
+		ResourceRequest: true, Name: r.name(),
 		APIGroup: clusterv1alpha1.GroupVersion.Group, APIVersion: clusterv1alpha1.GroupVersion.Version, Resource: "clusters"})
 	if decision == authorizer.DecisionAllow {
 		return nil
@@ -101,8 +106,8 @@ func (o *objects) authorizeKeeping(ctx context.Context, r request) error {
 		"the annotation %s decides what happens to the cluster's workloads when it leaves, and you may not delete clusters.cluster.karmada.io", membership.KeepWorkloadsAnnotation), err))
 }
 
-// authorizeSystemNames lets those have a name of Kubernetes' own act in a member who may act under it on the hub: else who may update
-// Clusters and has a service account that is let in would give it the rights of another in the member.
+// authorizeSystemNames lets those have a name of Kubernetes' own act in a member who may act under it on the hub: else
+// who may update Clusters and has a service account that is let in would give it the rights of another in the member.
 func (o *objects) authorizeSystemNames(ctx context.Context, r request) error {
 	if r.ours() {
 		return nil
@@ -123,7 +128,8 @@ func (o *objects) authorizeSystemNames(ctx context.Context, r request) error {
 			ask.User, ask.Verb, ask.APIVersion, ask.ResourceRequest = r.GetUserInfo(), "impersonate", "v1", true
 			if decision, _, err := o.authorizer.Authorize(ctx, ask); decision != authorizer.DecisionAllow {
 				return admission.NewForbidden(r, errors.Join(fmt.Errorf(
-					"the annotation %s lets %q act in the cluster, and you may not impersonate %s %q on the hub", access.SystemNamesAnnotation, name, ask.Resource, ask.Name), err))
+					"the annotation %s lets %q act in the cluster, and you may not impersonate %s %q on the hub",
+					access.SystemNamesAnnotation, name, ask.Resource, ask.Name), err))
 			}
 		}
 	}

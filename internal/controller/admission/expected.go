@@ -13,11 +13,12 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// seenWithin is how long the index may be behind a policy that was let through. What is not seen by then was refused later on.
+// seenWithin is how long the index may be behind a policy that was let through. What is not seen by then was refused
+// later on.
 const seenWithin = 500 * time.Millisecond
 
-// expected are policies that were let through and that the index has not seen yet. The watch behind it is milliseconds late;
-// a claim made meanwhile would be the second best policy's, and a claim stays.
+// expected are policies that were let through and that the index has not seen yet. The watch behind it is milliseconds
+// late; a claim made meanwhile would be the second best policy's, and a claim stays.
 type expected struct {
 	mu       sync.Mutex
 	policies map[types.NamespacedName]expectation
@@ -81,7 +82,8 @@ func (e *expected) settle(ctx context.Context, gk schema.GroupKind) {
 	}
 }
 
-// next is how long one of the policies that select the kind may still be expected, zero if there is none, and what tells that one was seen.
+// next is how long one of the policies that select the kind may still be expected, zero if there is none, and what
+// tells that one was seen.
 func (e *expected) next(gk schema.GroupKind) (until time.Time, seen <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -25,9 +25,11 @@ var blocks = []struct {
 	err   string
 }{
 	{guide: "000", kind: "ResourceInterpreterCustomization", name: "openkruise-cloneset-interpreter",
-		warn: []string{"spec.customizations.replicas: stored as replicaResource", "spec.customizations.reviseReplica: stored as replicaRevision"}},
+		warn: []string{"spec.customizations.replicas: stored as replicaResource",
+			"spec.customizations.reviseReplica: stored as replicaRevision"}},
 	{guide: "000", kind: "ResourceInterpreterCustomization", name: "openkruise-advancedstatefulset-interpreter",
-		warn: []string{"spec.customizations.replicas: stored as replicaResource", "spec.customizations.reviseReplica: stored as replicaRevision"}},
+		warn: []string{"spec.customizations.replicas: stored as replicaResource",
+			"spec.customizations.reviseReplica: stored as replicaRevision"}},
 	{guide: "000", kind: "ResourceInterpreterCustomization", name: "openkruise-sidecarset-interpreter",
 		err: "dependencyInterpretation: line 15: 'end' expected near <eof>"},
 	{guide: "000", kind: "ResourceInterpreterCustomization", name: "openkruise-uniteddeployment-interpreter"},
@@ -59,7 +61,8 @@ var blocks = []struct {
 
 	{guide: "002", kind: "Cluster", name: "member-cluster-1",
 		spec: `{zones: [us-west-2a], provider: AWS, region: us-west-2}`,
-		warn: []string{"spec.zone: stored as zones", "spec.taints[0]: the hub adds and removes cluster.karmada.io/not-ready according to the cluster's condition"}},
+		warn: []string{"spec.zone: stored as zones",
+			"spec.taints[0]: the hub adds and removes cluster.karmada.io/not-ready according to the cluster's condition"}},
 	{guide: "002", kind: "PropagationPolicy", name: "nginx-propagation",
 		spec: `{placement: {spreadConstraints: [{spreadByField: region, minGroups: 1, maxGroups: 2}, {spreadByField: cluster, minGroups: 1}]}}`,
 		warn: []string{"spec.placement.spreadConstraints: stored as that and {spreadByField: cluster, minGroups: 1}, which a region constraint requires"}},

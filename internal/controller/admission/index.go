@@ -20,9 +20,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// servedEvery is how often the server is asked whether it serves the policies yet, at its start. Each answer is given that
-// much longer than the one before: long enough at last for the slowest, and no client sleeps through the
-// seconds after which a server that is starting asks to be tried again.
+// servedEvery is how often the server is asked whether it serves the policies yet, at its start. Each answer is given
+// that much longer than the one before: long enough at last for the slowest, and no client sleeps through the seconds
+// after which a server that is starting asks to be tried again.
 const servedEvery = 100 * time.Millisecond
 
 // anyNamespace stands for the namespaces that a cluster policy selects in.
@@ -36,7 +36,8 @@ var watched = []schema.GroupVersionResource{
 	policyv1alpha1.GroupVersion.WithResource("clusteroverridepolicies"),
 }
 
-// index answers which policies may select a template without looking at others. Until it has seen all policies it knows none.
+// index answers which policies may select a template without looking at others. Until it has seen all policies it knows
+// none.
 type index struct {
 	synced atomic.Bool
 	once   sync.Once

@@ -26,13 +26,15 @@ import (
 
 func (o *objects) mutateCustomization(ctx context.Context, r request) error { return r.normalise(ctx) }
 
-// validateCustomization reads the others from the server: customizations are few and seldom written, so no index is kept of them.
+// validateCustomization reads the others from the server: customizations are few and seldom written, so no index is
+// kept of them.
 func (o *objects) validateCustomization(ctx context.Context, r request) error {
 	c := &configv1alpha1.ResourceInterpreterCustomization{}
 	if err := into(r.obj, c); err != nil {
 		return r.invalid(err)
 	}
-	list, err := o.client.Resource(configv1alpha1.GroupVersion.WithResource("resourceinterpretercustomizations")).List(ctx, metav1.ListOptions{})
+	list, err := o.client.Resource(configv1alpha1.GroupVersion.WithResource("resourceinterpretercustomizations")).List(ctx,
+		metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list resourceinterpretercustomizations: %w", err)
 	}
@@ -82,7 +84,8 @@ func warn(ctx context.Context, advice, known []string) {
 	}
 }
 
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+	Resource: "customresourcedefinitions"}
 
 // kindsKnown is what the hub knows of some kinds.
 type kindsKnown struct {

@@ -31,8 +31,8 @@ import (
 	"github.com/argosy-io/argosy/api/crds"
 )
 
-// hub does with a write of one of our kinds what an API server does: strict decoding and defaults by the schema, mutating
-// admission, the schema, validating admission.
+// hub does with a write of one of our kinds what an API server does: strict decoding and defaults by the schema,
+// mutating admission, the schema, validating admission.
 type hub struct {
 	t       *testing.T
 	index   *index
@@ -48,15 +48,22 @@ type hub struct {
 }
 
 var listKinds = map[schema.GroupVersionResource]string{
-	{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "propagationpolicies"}:               "PropagationPolicyList",
-	{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "clusterpropagationpolicies"}:        "ClusterPropagationPolicyList",
-	{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "overridepolicies"}:                  "OverridePolicyList",
-	{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "clusteroverridepolicies"}:           "ClusterOverridePolicyList",
-	{Group: "config.karmada.io", Version: "v1alpha1", Resource: "resourceinterpretercustomizations"}: "ResourceInterpreterCustomizationList",
-	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}:            "CustomResourceDefinitionList",
-	{Group: "work.karmada.io", Version: "v1alpha2", Resource: "resourcebindings"}:                    "ResourceBindingList",
-	{Group: "work.karmada.io", Version: "v1alpha2", Resource: "clusterresourcebindings"}:             "ClusterResourceBindingList",
-	{Group: "cluster.karmada.io", Version: "v1alpha1", Resource: "clusters"}:                         "ClusterList",
+	{Group: "policy.karmada.io", Version: "v1alpha1",
+		Resource: "propagationpolicies"}: "PropagationPolicyList",
+	{Group: "policy.karmada.io", Version: "v1alpha1",
+		Resource: "clusterpropagationpolicies"}: "ClusterPropagationPolicyList",
+	{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "overridepolicies"}: "OverridePolicyList",
+	{Group: "policy.karmada.io", Version: "v1alpha1",
+		Resource: "clusteroverridepolicies"}: "ClusterOverridePolicyList",
+	{Group: "config.karmada.io", Version: "v1alpha1",
+		Resource: "resourceinterpretercustomizations"}: "ResourceInterpreterCustomizationList",
+	{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}: "CustomResourceDefinitionList",
+	{Group: "work.karmada.io", Version: "v1alpha2",
+		Resource: "resourcebindings"}: "ResourceBindingList",
+	{Group: "work.karmada.io", Version: "v1alpha2",
+		Resource: "clusterresourcebindings"}: "ClusterResourceBindingList",
+	{Group: "cluster.karmada.io", Version: "v1alpha1", Resource: "clusters"}: "ClusterList",
 	namespaces:          "NamespaceList",
 	roleBindings:        "RoleBindingList",
 	clusterRoleBindings: "ClusterRoleBindingList",
@@ -75,11 +82,14 @@ func newHubWith(t *testing.T, options Options, objects ...*unstructured.Unstruct
 	for i := range objects {
 		runtimeObjects[i] = objects[i]
 	}
-	h := &hub{t: t, client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), listKinds, runtimeObjects...),
+	h := &hub{t: t, client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), listKinds,
+		runtimeObjects...),
 		mayCreateCPP: map[string]bool{"admin": true}, options: options}
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}, {Group: "apps.kruise.io", Version: "v1beta1"}, {Group: "apps", Version: "v1"}})
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"},
+		{Group: "apps.kruise.io", Version: "v1beta1"}, {Group: "apps", Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
-	mapper.Add(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "SidecarSet"}, meta.RESTScopeRoot)
+	mapper.Add(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "SidecarSet"},
+		meta.RESTScopeRoot)
 	for _, kind := range []string{"CloneSet", "StatefulSet", "UnitedDeployment"} {
 		mapper.Add(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: kind}, meta.RESTScopeNamespace)
 	}
@@ -96,21 +106,25 @@ func newHubWith(t *testing.T, options Options, objects ...*unstructured.Unstruct
 			w.SetRESTMapper(mapper)
 		}
 		if w, ok := plugin.(interface{ SetAuthorizer(authorizer.Authorizer) }); ok {
-			w.SetAuthorizer(authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+			w.SetAuthorizer(authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision,
+				string, error) {
 				if a.GetVerb() == "delete" && a.GetResource() == "clusters" && a.GetUser().GetName() == "admin" {
 					return authorizer.DecisionAllow, "", nil
 				}
-				if (a.GetVerb() == "create" || a.GetVerb() == "delete") && a.GetResource() == "works" && a.GetUser().GetName() == "admin" {
+				if (a.GetVerb() == "create" || a.GetVerb() == "delete") && a.GetResource() == "works" &&
+					a.GetUser().GetName() == "admin" {
 					return authorizer.DecisionAllow, "", nil
 				}
-				if a.GetVerb() == "create" && strings.HasPrefix(a.GetResource(), "cluster") && strings.HasSuffix(a.GetResource(), "policies") && a.IsResourceRequest() && h.mayCreateCPP[a.GetUser().GetName()] {
+				if a.GetVerb() == "create" && strings.HasPrefix(a.GetResource(), "cluster") &&
+					strings.HasSuffix(a.GetResource(), "policies") && a.IsResourceRequest() && h.mayCreateCPP[a.GetUser().GetName()] {
 					return authorizer.DecisionAllow, "", nil
 				}
 				if a.GetVerb() == "update" && a.GetResource() == "resourcequotas" && a.GetUser().GetName() == "admin" {
 					return authorizer.DecisionAllow, "", nil
 				}
 				if a.GetVerb() == "get" && (a.GetUser().GetName() == "admin" ||
-					h.reads[fmt.Sprintf("%s %s/%s %s/%s", a.GetUser().GetName(), a.GetAPIGroup(), a.GetResource(), a.GetNamespace(), a.GetName())]) {
+					h.reads[fmt.Sprintf("%s %s/%s %s/%s", a.GetUser().GetName(), a.GetAPIGroup(), a.GetResource(), a.GetNamespace(),
+						a.GetName())]) {
 					return authorizer.DecisionAllow, "", nil
 				}
 				// What else somebody may, in a word: "user verb resource namespace"; admin may it all.
@@ -149,7 +163,8 @@ func (h *hub) wait(what string, holds func() bool) {
 }
 
 // write is what a write of obj is stored as, with the warnings it gives; old is nil for a creation.
-func (h *hub) write(username string, obj, old *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
+func (h *hub) write(username string, obj,
+	old *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
 	h.t.Helper()
 	obj = obj.DeepCopy()
 	props, resource := schemaOf(h.t, obj)
@@ -158,7 +173,8 @@ func (h *hub) write(username string, obj, old *unstructured.Unstructured) (*unst
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		if unknown := pruning.PruneWithOptions(obj.Object, s, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}); len(unknown) > 0 {
+		if unknown := pruning.PruneWithOptions(obj.Object, s, true,
+			structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}); len(unknown) > 0 {
 			h.t.Errorf("%s %s: strict decoding refuses %s", obj.GetKind(), obj.GetName(), strings.Join(unknown, ", "))
 		}
 		defaulting.PruneNonNullableNullsWithoutDefaults(obj.Object, s)
@@ -169,7 +185,8 @@ func (h *hub) write(username string, obj, old *unstructured.Unstructured) (*unst
 	if old != nil {
 		operation, oldObject = admission.Update, old
 	}
-	a := admission.NewAttributesRecord(obj, oldObject, obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName(), resource, "", operation,
+	a := admission.NewAttributesRecord(obj, oldObject, obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName(), resource,
+		"", operation,
 		nil, false, &user.DefaultInfo{Name: username})
 	warnings := &recorder{}
 	ctx := warning.WithWarningRecorder(context.Background(), warnings)
@@ -203,7 +220,8 @@ func (h *hub) write(username string, obj, old *unstructured.Unstructured) (*unst
 func (h *hub) delete(username string, old *unstructured.Unstructured) error {
 	h.t.Helper()
 	_, resource := schemaOf(h.t, old)
-	a := admission.NewAttributesRecord(nil, old, old.GroupVersionKind(), old.GetNamespace(), old.GetName(), resource, "", admission.Delete,
+	a := admission.NewAttributesRecord(nil, old, old.GroupVersionKind(), old.GetNamespace(), old.GetName(), resource, "",
+		admission.Delete,
 		nil, false, &user.DefaultInfo{Name: username})
 	for _, p := range h.plugins {
 		if !p.Handles(admission.Delete) {
@@ -255,7 +273,8 @@ func (r *recorder) AddWarning(_, text string) { r.texts = append(r.texts, text) 
 var allDefinitions = sync.OnceValues(crds.All)
 
 // schemaOf is the schema of one of our kinds; nil for any other.
-func schemaOf(t *testing.T, obj *unstructured.Unstructured) (*apiextensions.JSONSchemaProps, schema.GroupVersionResource) {
+func schemaOf(t *testing.T, obj *unstructured.Unstructured) (*apiextensions.JSONSchemaProps,
+	schema.GroupVersionResource) {
 	t.Helper()
 	all, err := allDefinitions()
 	if err != nil {
@@ -271,7 +290,8 @@ func schemaOf(t *testing.T, obj *unstructured.Unstructured) (*apiextensions.JSON
 				continue
 			}
 			props := &apiextensions.JSONSchemaProps{}
-			if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, props, nil); err != nil {
+			if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema,
+				props, nil); err != nil {
 				t.Fatal(err)
 			}
 			return props, gvk.GroupVersion().WithResource(crd.Spec.Names.Plural)

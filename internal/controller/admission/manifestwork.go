@@ -54,7 +54,8 @@ func (o *objects) validateManifestWork(ctx context.Context, r request) error {
 			cluster = nil
 		}
 	case apierrors.IsNotFound(err) && r.old == nil:
-		warning.AddWarning(ctx, "", fmt.Sprintf("metadata.namespace: there is no cluster %q: a ManifestWork is applied in the cluster with the name of its namespace; this one is applied when the cluster joins", r.GetNamespace()))
+		warning.AddWarning(ctx, "", fmt.Sprintf(
+			"metadata.namespace: there is no cluster %q: a ManifestWork is applied in the cluster with the name of its namespace; this one is applied when the cluster joins", r.GetNamespace()))
 	}
 	var known []string
 	if was := (&ocmv1.ManifestWork{}); r.old != nil && into(r.old, was) == nil {
@@ -64,8 +65,9 @@ func (o *objects) validateManifestWork(ctx context.Context, r request) error {
 	return nil
 }
 
-// authorizeWorks lets those write or delete a ManifestWork who might as well do so with its Works. A namespace of templates may be named
-// like a cluster, and who owns it owns that cluster by no means. The hub's own controllers may do either by their roles.
+// authorizeWorks lets those write or delete a ManifestWork who might as well do so with its Works. A namespace of
+// templates may be named like a cluster, and who owns it owns that cluster by no means. The hub's own controllers may
+// do either by their roles.
 func (o *objects) authorizeWorks(ctx context.Context, r admission.Attributes, verb string) error {
 	space := names.ExecutionSpace(r.GetNamespace())
 	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{

@@ -11,7 +11,8 @@ func TestManifestWorksAreHeldAndJudged(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t, object(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: m1}}`))
 		work := func(namespace, spec string) string {
-			return `{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, metadata: {name: it, namespace: ` + namespace + `}, spec: ` + spec + `}`
+			return `{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, metadata: {name: it, namespace: ` +
+				namespace + `}, spec: ` + spec + `}`
 		}
 		const configMap = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`
 
@@ -19,26 +20,34 @@ func TestManifestWorksAreHeldAndJudged(t *testing.T) {
 		if err != nil || len(warnings) > 0 {
 			t.Fatalf("%v, warnings %q", err, warnings)
 		}
-		if want := []string{"cluster.open-cluster-management.io/manifest-work-cleanup"}; !slices.Equal(stored.GetFinalizers(), want) {
+		if want := []string{"cluster.open-cluster-management.io/manifest-work-cleanup"}; !slices.Equal(stored.GetFinalizers(),
+			want) {
 			t.Errorf("its finalizers are %v, want %v", stored.GetFinalizers(), want)
 		}
 
 		for spec, words := range map[string][]string{
 			`{}`: {"spec.workload.manifests: Required value"},
-			`{workload: {manifests: [{apiVersion: v1, kind: ConfigMap}]}}`:                                                                         {"spec.workload.manifests[0].metadata.name: Required value"},
-			`{workload: {manifests: [` + configMap + `, ` + configMap + `]}}`:                                                                      {"spec.workload.manifests[1]: Duplicate value"},
-			`{workload: {manifests: [{apiVersion: v1, kind: Pod, metadata: {generateName: a-}}]}}`:                                                 {"generateName: Forbidden"},
-			`{workload: {manifests: [` + configMap + `]}, executor: {subject: {type: ServiceAccount}}}`:                                            {"spec.executor: Forbidden: executors are not supported"},
-			`{workload: {manifests: [` + configMap + `]}, deleteOption: {propagationPolicy: Never}}`:                                               {"spec.deleteOption.propagationPolicy"},
-			`{workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "` + strings.Repeat("a", 513<<10) + `"}}]}}`: {"spec.workload.manifests: Too long"},
+			`{workload: {manifests: [{apiVersion: v1, kind: ConfigMap}]}}`: {"spec.workload.manifests[0].metadata.name: Required value"},
+			`{workload: {manifests: [` + configMap + `, ` + configMap +
+				`]}}`: {"spec.workload.manifests[1]: Duplicate value"},
+			`{workload: {manifests: [{apiVersion: v1, kind: Pod, metadata: {generateName: a-}}]}}`: {"generateName: Forbidden"},
+			`{workload: {manifests: [` + configMap +
+				`]}, executor: {subject: {type: ServiceAccount}}}`: {"spec.executor: Forbidden: executors are not supported"},
+			`{workload: {manifests: [` + configMap +
+				`]}, deleteOption: {propagationPolicy: Never}}`: {"spec.deleteOption.propagationPolicy"},
+			`{workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "` +
+				strings.Repeat("a", 513<<10) + `"}}]}}`: {"spec.workload.manifests: Too long"},
 			`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop},
 			updateStrategy: {type: ServerSideApply, serverSideApply: {ignoreFields: [{jqPathExpressions: [".data | keys"]}]}}}]}`: {"ignoreFields[0]", "each must refer to one field"},
 			`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, conditionRules: [
 			{condition: Is ready, type: CEL, celExpressions: ["true"]}, {condition: Applied, type: CEL, celExpressions: ["true"]}]}]}`: {
-				`spec.manifestConfigs[0].conditionRules[0].condition: Invalid value: "Is ready": must be the type of a condition`, "Applied is reserved for the hub"},
+				`spec.manifestConfigs[0].conditionRules[0].condition: Invalid value: "Is ready": must be the type of a condition`,
+				"Applied is reserved for the hub"},
 			`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, conditionRules: [
 			{condition: Complete, type: CEL, celExpressions: [` + strings.Repeat(`"true", `, 501) + `]}]}]}`: {"spec.manifestConfigs: Forbidden: have 501 expressions, more than 500"},
-			`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [` + strings.Repeat(`{resourceIdentifier: {resource: configmaps, name: "*"}}, `, 1001) + `]}`: {"spec.manifestConfigs: Too many: 1001: must have at most 1000 items"},
+			`{workload: {manifests: [` + configMap + `]}, manifestConfigs: [` +
+				strings.Repeat(`{resourceIdentifier: {resource: configmaps, name: "*"}}, `, 1001) +
+				`]}`: {"spec.manifestConfigs: Too many: 1001: must have at most 1000 items"},
 		} {
 			h.refuses("admin", object(t, work("m1", spec)), nil, words...)
 		}
@@ -75,13 +84,15 @@ func TestManifestWorksAreHeldAndJudged(t *testing.T) {
 		h.refuses("user", object(t, work("m1", `{workload: {manifests: [`+configMap+`]}}`)), nil,
 			"a ManifestWork in m1 is applied in the cluster of that name, for which you need permission to create works.work.karmada.io in the namespace karmada-es-m1")
 
-		if err := h.delete("user", stored); err == nil || !strings.Contains(err.Error(), "for which you need permission to delete works.work.karmada.io in the namespace karmada-es-m1") {
+		if err := h.delete("user", stored); err == nil ||
+			!strings.Contains(err.Error(), "for which you need permission to delete works.work.karmada.io in the namespace karmada-es-m1") {
 			t.Errorf("a deletion by the owner of the namespace: %v", err)
 		}
 		if err := h.delete("admin", stored); err != nil {
 			t.Errorf("a deletion by an administrator: %v", err)
 		}
-		if err := h.delete("user", object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: a, namespace: m1}}`)); err != nil {
+		if err := h.delete("user", object(t,
+			`{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: a, namespace: m1}}`)); err != nil {
 			t.Errorf("the deletion of another kind: %v", err)
 		}
 

@@ -16,23 +16,27 @@ import (
 )
 
 var (
-	services            = schema.GroupVersionResource{Version: "v1", Resource: "services"}
-	roles               = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
-	clusterRoles        = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
-	roleBindings        = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
-	clusterRoleBindings = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
+	services     = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	roles        = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
+	clusterRoles = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1",
+		Resource: "clusterroles"}
+	roleBindings = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1",
+		Resource: "rolebindings"}
+	clusterRoleBindings = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1",
+		Resource: "clusterrolebindings"}
 
 	nativeStatefulSets = schema.GroupResource{Group: "apps", Resource: "statefulsets"}
 )
 
-// adviseMissing warns the author of a new template of what it needs beside it that nothing says the name of in its pods, and that
-// is not on the hub. What cannot be looked for is not warned of.
+// adviseMissing warns the author of a new template of what it needs beside it that nothing says the name of in its
+// pods, and that is not on the hub. What cannot be looked for is not warned of.
 func (o *objects) adviseMissing(ctx context.Context, r request) {
 	if r.old != nil || r.ours() || r.fieldValidation() == metav1.FieldValidationIgnore {
 		return
 	}
 	if service := validate.ServiceOf(r.obj); service != "" {
-		if _, err := o.client.Resource(services).Namespace(r.GetNamespace()).Get(ctx, service, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		if _, err := o.client.Resource(services).Namespace(r.GetNamespace()).Get(ctx, service,
+			metav1.GetOptions{}); apierrors.IsNotFound(err) {
 			warn(ctx, []string{validate.MissingService(r.GetNamespace(), service)}, nil)
 		}
 	}
@@ -78,9 +82,11 @@ func (o *objects) mayReport(ctx context.Context, namespace, account string) (boo
 	return false, nil
 }
 
-// native is a request about a StatefulSet of Kubernetes itself, which the API server has in a type of its own; false for others.
+// native is a request about a StatefulSet of Kubernetes itself, which the API server has in a type of its own; false
+// for others.
 func native(a admission.Attributes, interfaces admission.ObjectInterfaces) (request, bool) {
-	if a.GetResource().GroupResource() != nativeStatefulSets || a.GetSubresource() != "" || a.GetOperation() != admission.Create || interfaces == nil {
+	if a.GetResource().GroupResource() != nativeStatefulSets || a.GetSubresource() != "" ||
+		a.GetOperation() != admission.Create || interfaces == nil {
 		return request{}, false
 	}
 	typed, err := interfaces.GetObjectConvertor().ConvertToVersion(a.GetObject(), appsv1.SchemeGroupVersion)

@@ -18,8 +18,9 @@ import (
 // A template that needs something beside it which is not on the hub is stored, and its author is told once.
 func TestWhatIsNotOnTheHubIsWarnedOfWhenATemplateIsMade(t *testing.T) {
 	const (
-		pods     = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}"
-		sts      = "{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: w, namespace: shop}, spec: {" + pods + ", serviceName: db}}"
+		pods = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}"
+		sts  = "{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: w, namespace: shop}, spec: {" +
+			pods + ", serviceName: db}}"
 		flow     = "{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: w, namespace: shop}, spec: {entrypoint: main, serviceAccountName: runner}}"
 		cron     = "{apiVersion: argoproj.io/v1alpha1, kind: CronWorkflow, metadata: {name: w, namespace: shop}, spec: {workflowSpec: {entrypoint: main}}}"
 		role     = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: executor, namespace: shop}, rules: [{apiGroups: [argoproj.io], resources: [workflowtaskresults], verbs: [create, patch]}]}"
@@ -34,20 +35,25 @@ func TestWhatIsNotOnTheHubIsWarnedOfWhenATemplateIsMade(t *testing.T) {
 		hub      []string
 		want     string // of the warning; empty for none
 	}{
-		"a StatefulSet without its Service":         {sts, nil, `no Service "db" in namespace "shop"`},
-		"one whose Service is in another namespace": {sts, []string{strings.Replace(service, "shop", "other", 1)}, `no Service "db"`},
-		"one with it":                                       {sts, []string{service}, ""},
-		"one that names none":                               {strings.Replace(sts, ", serviceName: db", "", 1), nil, ""},
-		"a Workflow whose account has no rights":            {flow, nil, `ServiceAccount "runner" in namespace "shop" has no role`},
-		"one whose role is another's":                       {flow, []string{role, strings.Replace(binding, "runner", "walker", 1)}, `"runner"`},
+		"a StatefulSet without its Service": {sts, nil, `no Service "db" in namespace "shop"`},
+		"one whose Service is in another namespace": {sts, []string{strings.Replace(service, "shop", "other", 1)},
+			`no Service "db"`},
+		"one with it":         {sts, []string{service}, ""},
+		"one that names none": {strings.Replace(sts, ", serviceName: db", "", 1), nil, ""},
+		"a Workflow whose account has no rights": {flow, nil,
+			`ServiceAccount "runner" in namespace "shop" has no role`},
+		"one whose role is another's": {flow,
+			[]string{role, strings.Replace(binding, "runner", "walker", 1)}, `"runner"`},
 		"one whose role lets it read alone":                 {flow, []string{reads, binding}, `"runner"`},
 		"one whose role is not there":                       {flow, []string{binding}, `"runner"`},
 		"one that may report":                               {flow, []string{role, binding}, ""},
 		"one that may do all, as everyone in the namespace": {flow, []string{all, everyone}, ""},
 		"one that runs a template, which may say":           {"{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: w, namespace: shop}, spec: {workflowTemplateRef: {name: t}}}", nil, ""},
-		"one whose account is a parameter":                  {strings.Replace(flow, "runner", "'{{workflow.parameters.as}}'", 1), nil, ""},
-		"one whose executor has an account of its own":      {strings.Replace(flow, "serviceAccountName: runner", "serviceAccountName: walker, executor: {serviceAccountName: runner}", 1), []string{role, binding}, ""},
-		"a CronWorkflow that names no account":              {cron, []string{role, binding}, `ServiceAccount "default"`},
+		"one whose account is a parameter": {strings.Replace(flow, "runner", "'{{workflow.parameters.as}}'",
+			1), nil, ""},
+		"one whose executor has an account of its own": {strings.Replace(flow, "serviceAccountName: runner",
+			"serviceAccountName: walker, executor: {serviceAccountName: runner}", 1), []string{role, binding}, ""},
+		"a CronWorkflow that names no account": {cron, []string{role, binding}, `ServiceAccount "default"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			membertest.Run(t, func(t *testing.T) {
@@ -57,7 +63,8 @@ func TestWhatIsNotOnTheHubIsWarnedOfWhenATemplateIsMade(t *testing.T) {
 				}
 				h := newHub(t, objects...)
 				stored, warnings, err := h.write("admin", object(t, c.template), nil)
-				if said := strings.Join(warnings, "\n"); err != nil || (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
+				if said := strings.Join(warnings, "\n"); err != nil || (said == "") != (c.want == "") ||
+					!strings.Contains(said, c.want) {
 					t.Fatalf("warned is %q, %v, want %q", said, err, c.want)
 				}
 				if _, warnings, err := h.write("admin", stored, stored); len(warnings) > 0 || err != nil {
@@ -76,14 +83,17 @@ func TestTheServiceOfAStatefulSetOfKubernetesIsLookedForToo(t *testing.T) {
 		if err := appsv1.AddToScheme(scheme); err != nil {
 			t.Fatal(err)
 		}
-		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "w"}, Spec: appsv1.StatefulSetSpec{ServiceName: "db"}}
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "w"},
+			Spec: appsv1.StatefulSetSpec{ServiceName: "db"}}
 		for subresource, want := range map[string]int{"": 1, "status": 0} {
 			warnings := &recorder{}
 			a := admission.NewAttributesRecord(set, nil, appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "shop", "w",
-				appsv1.SchemeGroupVersion.WithResource("statefulsets"), subresource, admission.Create, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: "admin"})
+				appsv1.SchemeGroupVersion.WithResource("statefulsets"), subresource, admission.Create, &metav1.CreateOptions{},
+				false, &user.DefaultInfo{Name: "admin"})
 			for _, p := range h.plugins {
 				if o, ok := p.(*objects); ok {
-					if err := o.Validate(warning.WithWarningRecorder(context.Background(), warnings), a, admission.NewObjectInterfacesFromScheme(scheme)); err != nil {
+					if err := o.Validate(warning.WithWarningRecorder(context.Background(), warnings), a,
+						admission.NewObjectInterfacesFromScheme(scheme)); err != nil {
 						t.Fatal(err)
 					}
 				}

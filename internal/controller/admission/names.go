@@ -26,10 +26,11 @@ var clusterResource = clusterv1alpha1.GroupVersion.WithResource("clusters")
 // namedMost is how many clusters, namespaces and kinds of a policy are looked for.
 const namedMost = 50
 
-// adviseNames warns the author of a policy or a MultiClusterService of what it names and is not there, as after a typing mistake. Other
-// names are told to those alone who may list them; what cannot be looked for is not warned of.
+// adviseNames warns the author of a policy or a MultiClusterService of what it names and is not there, as after a
+// typing mistake. Other names are told to those alone who may list them; what cannot be looked for is not warned of.
 func (o *objects) adviseNames(ctx context.Context, r request, n validate.Names) {
-	if r.ours() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) || r.fieldValidation() == metav1.FieldValidationIgnore {
+	if r.ours() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) ||
+		r.fieldValidation() == metav1.FieldValidationIgnore {
 		return
 	}
 	advice := o.missingKinds(ctx, n.Kinds)
@@ -51,7 +52,8 @@ func (o *objects) adviseNames(ctx context.Context, r request, n validate.Names) 
 			if of.resource == namespaces && !o.may(ctx, r, "get", namespaces, named.Value) {
 				continue // whether there is one is not his to know; which clusters there are, every binding of a policy says
 			}
-			if _, err := o.client.Resource(of.resource).Get(ctx, named.Value, metav1.GetOptions{ResourceVersion: "0"}); apierrors.IsNotFound(err) {
+			if _, err := o.client.Resource(of.resource).Get(ctx, named.Value,
+				metav1.GetOptions{ResourceVersion: "0"}); apierrors.IsNotFound(err) {
 				missing = append(missing, named)
 			}
 		}
@@ -86,7 +88,9 @@ func (o *objects) missingKinds(ctx context.Context, named []validate.NamedKind) 
 			continue
 		}
 		// Discovery lags behind definitions.
-		if !slices.ContainsFunc(known(), func(of validate.NamedKind) bool { return propagate.GroupKind(of.APIVersion, of.Kind) == gk }) {
+		if !slices.ContainsFunc(known(), func(of validate.NamedKind) bool {
+			return propagate.GroupKind(of.APIVersion, of.Kind) == gk
+		}) {
 			advice = append(advice, validate.MissingKind(k, known()))
 		}
 	}
@@ -94,7 +98,8 @@ func (o *objects) missingKinds(ctx context.Context, named []validate.NamedKind) 
 }
 
 // namesFor are the names of all objects of a resource, if who asks may list them, and whether there are some.
-func (o *objects) namesFor(ctx context.Context, r request, resource schema.GroupVersionResource) (names []string, some bool) {
+func (o *objects) namesFor(ctx context.Context, r request,
+	resource schema.GroupVersionResource) (names []string, some bool) {
 	list, err := o.client.Resource(resource).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil || len(list.Items) == 0 {
 		return nil, false
@@ -109,18 +114,21 @@ func (o *objects) namesFor(ctx context.Context, r request, resource schema.Group
 }
 
 // may says whether who asks may read objects of a resource that has no namespaces.
-func (o *objects) may(ctx context.Context, r request, verb string, resource schema.GroupVersionResource, name string) bool {
-	decision, _, _ := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: verb, ResourceRequest: true,
-		APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource, Name: name})
+func (o *objects) may(ctx context.Context, r request, verb string, resource schema.GroupVersionResource,
+	name string) bool {
+	decision, _, _ := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: verb,
+		ResourceRequest: true,
+		APIGroup:        resource.Group, APIVersion: resource.Version, Resource: resource.Resource, Name: name})
 	return decision == authorizer.DecisionAllow
 }
 
-// kindNames are the kinds that a policy may name: those of Kubernetes, and those that are defined on the hub, as any user may see. They are
-// sorted, so that the same mistake has the same answer.
+// kindNames are the kinds that a policy may name: those of Kubernetes, and those that are defined on the hub, as any
+// user may see. They are sorted, so that the same mistake has the same answer.
 func (o *objects) kindNames(ctx context.Context) []validate.NamedKind {
 	var kinds []validate.NamedKind
 	for gvk := range clientgoscheme.Scheme.AllKnownTypes() {
-		if propagate.Propagable(gvk.GroupKind()) && clientgoscheme.Scheme.PrioritizedVersionsForGroup(gvk.Group)[0] == gvk.GroupVersion() {
+		if propagate.Propagable(gvk.GroupKind()) &&
+			clientgoscheme.Scheme.PrioritizedVersionsForGroup(gvk.Group)[0] == gvk.GroupVersion() {
 			kinds = append(kinds, validate.NamedKind{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind})
 		}
 	}

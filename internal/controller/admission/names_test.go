@@ -27,32 +27,46 @@ func TestWhatAPolicyNamesAndIsNotThereIsWarnedOf(t *testing.T) {
 		hub        []string
 		want       []string
 	}{
-		"what is there": {own + "{" + sets + ", placement: {clusterAffinity: {clusterNames: [member1]}}}}", "admin", fleet, nil},
-		"a cluster with a dash": {own + "{" + sets + ", placement: {clusterAffinity: {clusterNames: [member-1]}}}}", "admin", fleet,
+		"what is there": {own + "{" + sets + ", placement: {clusterAffinity: {clusterNames: [member1]}}}}", "admin", fleet,
+			nil},
+		"a cluster with a dash": {own + "{" + sets + ", placement: {clusterAffinity: {clusterNames: [member-1]}}}}", "admin",
+			fleet,
 			[]string{`spec.placement.clusterAffinity.clusterNames[0]: no cluster is named "member-1"; did you mean member1?`}},
-		"to one who may not list clusters, no name is told": {own + "{" + sets + ", placement: {clusterAffinity: {clusterNames: [member-1]}}}}", "ann", fleet,
+		"to one who may not list clusters, no name is told": {own + "{" + sets +
+			", placement: {clusterAffinity: {clusterNames: [member-1]}}}}", "ann", fleet,
 			[]string{`no cluster is named "member-1"; it has no effect until there is one`}},
-		"each name once, wherever it is": {own + "{" + sets + ", placement: {clusterAffinities: [{affinityName: a, clusterNames: [eu]}, {affinityName: b, exclude: [eu, us]}]}}}", "admin", fleet,
-			[]string{`clusterAffinities[0].clusterNames[0]: no cluster is named "eu"; it has no effect`, `clusterAffinities[1].exclude[1]: no cluster is named "us"`}},
-		"before the first cluster": {own + "{" + sets + ", placement: {clusterAffinity: {clusterNames: [member1]}}}}", "admin", fleet[1:], nil},
+		"each name once, wherever it is": {own + "{" + sets +
+			", placement: {clusterAffinities: [{affinityName: a, clusterNames: [eu]}, {affinityName: b, exclude: [eu, us]}]}}}",
+			"admin", fleet,
+			[]string{`clusterAffinities[0].clusterNames[0]: no cluster is named "eu"; it has no effect`,
+				`clusterAffinities[1].exclude[1]: no cluster is named "us"`}},
+		"before the first cluster": {own + "{" + sets + ", placement: {clusterAffinity: {clusterNames: [member1]}}}}",
+			"admin", fleet[1:], nil},
 		"a kind of Kubernetes": {own + "{resourceSelectors: [{apiVersion: apps/v1, kind: Deploymnet, name: web}], placement: {}}}", "admin", fleet,
 			[]string{`spec.resourceSelectors[0]: the hub serves no kind Deploymnet in apps/v1; did you mean Deployment?`}},
 		"a kind that is defined": {own + "{resourceSelectors: [{apiVersion: apps.kruise.io/v1beta1, kind: ClonedSet, name: web}], placement: {}}}", "admin", fleet,
 			[]string{`no kind ClonedSet in apps.kruise.io/v1beta1; did you mean CloneSet?`}},
-		"a group": {own + "{resourceSelectors: [{apiVersion: app/v1, kind: Deployment, name: web}], placement: {}}}", "admin", fleet,
+		"a group": {own + "{resourceSelectors: [{apiVersion: app/v1, kind: Deployment, name: web}], placement: {}}}", "admin",
+			fleet,
 			[]string{`no kind Deployment in app/v1; did you mean Deployment in apps/v1?`}},
-		"a kind of another group": {own + "{resourceSelectors: [{apiVersion: apps/v1, kind: Clonesets, name: web}], placement: {}}}", "admin", fleet,
+		"a kind of another group": {own +
+			"{resourceSelectors: [{apiVersion: apps/v1, kind: Clonesets, name: web}], placement: {}}}", "admin", fleet,
 			[]string{`no kind Clonesets in apps/v1; did you mean CloneSet in apps.kruise.io/v1beta1?`}},
-		"a kind that was defined a moment ago": {own + "{resourceSelectors: [{apiVersion: example.com/v1, kind: Widget, name: web}], placement: {}}}", "admin",
+		"a kind that was defined a moment ago": {own +
+			"{resourceSelectors: [{apiVersion: example.com/v1, kind: Widget, name: web}], placement: {}}}", "admin",
 			append([]string{"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.example.com}, spec: {group: example.com, names: {kind: Widget}, versions: [{name: v1, served: true}]}}"}, fleet...), nil},
-		"a kind in several selectors": {own + "{resourceSelectors: [{apiVersion: apps/v1, kind: Deploymnet, name: web}, {apiVersion: apps/v1, kind: Deploymnet, name: api}], placement: {}}}", "admin", fleet,
+		"a kind in several selectors": {own +
+			"{resourceSelectors: [{apiVersion: apps/v1, kind: Deploymnet, name: web}, {apiVersion: apps/v1, kind: Deploymnet, name: api}], placement: {}}}", "admin", fleet,
 			[]string{`spec.resourceSelectors[0]: the hub serves no kind Deploymnet in apps/v1; did you mean Deployment?`}},
 		"a kind that is to come": {own + "{resourceSelectors: [{apiVersion: example.com/v1, kind: Locomotive, name: web}], placement: {}}}", "admin", fleet,
 			[]string{`no kind Locomotive in example.com/v1; it has no effect until there is one`}},
 		"a namespace": {cluster + "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web, namespace: shp}], placement: {}}}", "admin", fleet,
 			[]string{`spec.resourceSelectors[0].namespace: the hub has no namespace "shp"; did you mean shop?`}},
-		"whether a namespace is there is told to those who may see it": {cluster + "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web, namespace: shp}], placement: {}}}", "cpp-author", fleet, nil},
-		"an override": {override + "{" + sets + ", overrideRules: [{targetCluster: {clusterNames: [menber1]}, overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}}]}}", "admin", fleet,
+		"whether a namespace is there is told to those who may see it": {cluster +
+			"{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web, namespace: shp}], placement: {}}}",
+			"cpp-author", fleet, nil},
+		"an override": {override + "{" + sets +
+			", overrideRules: [{targetCluster: {clusterNames: [menber1]}, overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}}]}}", "admin", fleet,
 			[]string{`spec.overrideRules[0].targetCluster.clusterNames[0]: no cluster is named "menber1"; did you mean member1?`}},
 		"the clusters of a MultiClusterService": {"{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterService, metadata: {name: web, namespace: shop}, spec: {types: [CrossCluster], providerClusters: [{name: member1}], consumerClusters: [{name: menber1}]}}", "admin", fleet,
 			[]string{`spec.consumerClusters[0].name: no cluster is named "menber1"; did you mean member1?`}},
@@ -90,7 +104,8 @@ func TestOfVeryManyKindsSomeAreLookedFor(t *testing.T) {
 			selectors = append(selectors, fmt.Sprintf("{apiVersion: example.com/v1, kind: Kind%d}", i))
 		}
 		h := newHub(t)
-		_, warnings, err := h.write("admin", object(t, "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: shop}, spec: {resourceSelectors: ["+strings.Join(selectors, ", ")+"], placement: {}}}"), nil)
+		_, warnings, err := h.write("admin",
+			object(t, "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: shop}, spec: {resourceSelectors: ["+strings.Join(selectors, ", ")+"], placement: {}}}"), nil)
 		missing := 0
 		for _, w := range warnings {
 			if strings.Contains(w, "the hub serves no kind") {

@@ -16,8 +16,8 @@ type givenKey struct{}
 // bodyLimit is the size of a body that an API server takes; a longer one is refused behind us.
 const bodyLimit = 3 << 20
 
-// KeepNamespace lets admission see the namespace that the author of a SidecarSet wrote: the kind is cluster-scoped, so that the API
-// server drops it before admission, without a word.
+// KeepNamespace lets admission see the namespace that the author of a SidecarSet wrote: the kind is cluster-scoped, so
+// that the API server drops it before admission, without a word.
 func KeepNamespace(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == nil || !writesSidecarSet(r) {
@@ -42,7 +42,8 @@ func KeepNamespace(next http.Handler) http.Handler {
 	})
 }
 
-// writesSidecarSet says whether the body of a request is a SidecarSet or what changes one; paths of subresources are longer.
+// writesSidecarSet says whether the body of a request is a SidecarSet or what changes one; paths of subresources are
+// longer.
 func writesSidecarSet(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch:

@@ -46,7 +46,8 @@ func TestTheNamespaceOfASidecarSetIsKeptForAdmission(t *testing.T) {
 
 func TestABodyThatBreaksOffBreaksOffForTheServer(t *testing.T) {
 	broken := errors.New("broken")
-	r := httptest.NewRequest("POST", "/apis/apps.kruise.io/v1beta1/sidecarsets", io.MultiReader(strings.NewReader("{"), iotest.ErrReader(broken)))
+	r := httptest.NewRequest("POST", "/apis/apps.kruise.io/v1beta1/sidecarsets",
+		io.MultiReader(strings.NewReader("{"), iotest.ErrReader(broken)))
 	KeepNamespace(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if data, err := io.ReadAll(r.Body); string(data) != "{" || !errors.Is(err, broken) {
 			t.Errorf("read %q, %v", data, err)

@@ -34,7 +34,8 @@ func (o *objects) validateMultiClusterService(ctx context.Context, r request) er
 	// What belongs to the object is found by the label: it is given once.
 	const label = networkingv1alpha1.MultiClusterServicePermanentIDLabel
 	if id := idOf(r.old, label); id != "" && idOf(r.obj, label) != id {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "labels").Key(label), idOf(r.obj, label), "is given by the hub and cannot be changed"))
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "labels").Key(label), idOf(r.obj, label),
+			"is given by the hub and cannot be changed"))
 	}
 	if err := r.refuse(errs); err != nil {
 		return err

@@ -40,10 +40,12 @@ func TestMultiClusterServicesAreIdentifiedOnceAndStoredWithoutTheGuidesSpelling(
 		other.SetLabels(map[string]string{networkingv1alpha1.MultiClusterServicePermanentIDLabel: "mine"})
 		h.refuses("admin", other, stored, "is given by the hub and cannot be changed")
 		h.refuses("admin", object(t, head+`{types: [LoadBalancer]}}`), stored, "MultiClusterService types are immutable")
-		h.refuses("admin", object(t, head+`{types: [CrossCluster], ports: [{port: 80}, {port: 70000}]}}`), nil, "spec.ports[1].port")
+		h.refuses("admin", object(t, head+`{types: [CrossCluster], ports: [{port: 80}, {port: 70000}]}}`), nil,
+			"spec.ports[1].port")
 
 		_, warnings, err = h.write("admin", object(t, head+`{types: [LoadBalancer]}}`), nil)
-		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "LoadBalancer is left to a load balancer provider") {
+		if err != nil || len(warnings) != 1 ||
+			!strings.Contains(warnings[0], "LoadBalancer is left to a load balancer provider") {
 			t.Errorf("a load balancer: %v, warnings %q", err, warnings)
 		}
 	})
@@ -61,7 +63,8 @@ func TestMultiClusterIngressesAreStoredAsAnIngress(t *testing.T) {
 		if len(warnings) != 1 || warnings[0] != "spec.template.spec.rules: stored as spec.rules" {
 			t.Errorf("warnings: %q", warnings)
 		}
-		if text := mustYAML(t, stored.Object["spec"]); strings.Contains(text, "template") || !strings.Contains(text, "host: a.example.com") {
+		if text := mustYAML(t, stored.Object["spec"]); strings.Contains(text, "template") ||
+			!strings.Contains(text, "host: a.example.com") {
 			t.Errorf("it is stored with %s", text)
 		}
 		h.refuses("admin", object(t, head+`{rules: [{host: "10.0.0.1"}]}}`), nil, "must be a DNS name, not an IP address")

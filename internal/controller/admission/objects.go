@@ -47,7 +47,8 @@ type kind struct {
 	validate func(context.Context, request) error
 }
 
-// objects normalises, defaults and validates our own kinds. One file of this package has the steps of each kind or pair.
+// objects normalises, defaults and validates our own kinds. One file of this package has the steps of each kind or
+// pair.
 type objects struct {
 	*admission.Handler
 	Options
@@ -60,7 +61,8 @@ type objects struct {
 }
 
 func newObjects(index *index, options Options) *objects {
-	o := &objects{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), Options: options, index: index}
+	o := &objects{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), Options: options,
+		index: index}
 	propagation := kind{o.mutatePropagation, o.validatePropagation}
 	override := kind{o.mutateOverride, o.validateOverride}
 	binding := kind{o.mutateBinding, o.validateBinding}
@@ -77,20 +79,28 @@ func newObjects(index *index, options Options) *objects {
 		clusterv1alpha1.Resource("clusters"):                                {o.mutateCluster, o.validateCluster},
 		configv1alpha1.Resource("resourceinterpretercustomizations"):        {o.mutateCustomization, o.validateCustomization},
 		configv1alpha1.Resource("resourceinterpreterwebhookconfigurations"): {nil, o.validateWebhookConfiguration},
-		configv1alpha1.Resource("replicaschedulingpolicies"):                {o.mutateReplicaScheduling, o.validateReplicaScheduling},
-		networkingv1alpha1.Resource("multiclusterservices"):                 {o.mutateMultiClusterService, o.validateMultiClusterService},
-		networkingv1alpha1.Resource("multiclusteringresses"):                {o.mutateMultiClusterIngress, o.validateMultiClusterIngress},
-		multiclusterv1alpha1.Resource("serviceimports"):                     {nil, o.validateServiceImport},
-		workv1alpha1.Resource("works"):                                      {o.mutateWork, o.validateWork},
-		workv1alpha2.Resource("resourcebindings"):                           binding,
-		workv1alpha2.Resource("clusterresourcebindings"):                    binding,
+		configv1alpha1.Resource("replicaschedulingpolicies"): {o.mutateReplicaScheduling,
+			o.validateReplicaScheduling},
+		networkingv1alpha1.Resource("multiclusterservices"): {o.mutateMultiClusterService,
+			o.validateMultiClusterService},
+		networkingv1alpha1.Resource("multiclusteringresses"): {o.mutateMultiClusterIngress,
+			o.validateMultiClusterIngress},
+		multiclusterv1alpha1.Resource("serviceimports"):  {nil, o.validateServiceImport},
+		workv1alpha1.Resource("works"):                   {o.mutateWork, o.validateWork},
+		workv1alpha2.Resource("resourcebindings"):        binding,
+		workv1alpha2.Resource("clusterresourcebindings"): binding,
 	}
-	// Templates are judged by their members; but what only a guide says no member knows, and a mistake in a pod is better told at once.
+	// Templates are judged by their members; but what only a guide says no member knows, and a mistake in a pod is better
+	// told at once.
 	for _, resource := range []string{"clonesets", "statefulsets", "daemonsets", "uniteddeployments"} {
-		o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: resource}] = kind{func(ctx context.Context, r request) error { return r.normalise(ctx) }, adviseTemplate}
+		o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: resource}] = kind{func(ctx context.Context,
+			r request) error {
+			return r.normalise(ctx)
+		}, adviseTemplate}
 	}
 	for group, resources := range map[string][]string{
-		"apps.kruise.io": {"broadcastjobs", "advancedcronjobs", "ephemeraljobs", "imagepulljobs", "imagelistpulljobs", "workloadspreads",
+		"apps.kruise.io": {"broadcastjobs", "advancedcronjobs", "ephemeraljobs", "imagepulljobs", "imagelistpulljobs",
+			"workloadspreads",
 			"persistentpodstates", "containerrecreaterequests"},
 		"policy.kruise.io": {"podunavailablebudgets"},
 		"argoproj.io":      {"rollouts", "workflows", "cronworkflows", "workflowtemplates", "clusterworkflowtemplates"},
@@ -99,7 +109,8 @@ func newObjects(index *index, options Options) *objects {
 			o.kinds[schema.GroupResource{Group: group, Resource: resource}] = kind{validate: adviseTemplate}
 		}
 	}
-	o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: "sidecarsets"}] = kind{o.mutateSidecarSet, adviseTemplate}
+	o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: "sidecarsets"}] = kind{o.mutateSidecarSet,
+		adviseTemplate}
 	return o
 }
 
@@ -153,9 +164,10 @@ func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfac
 		return nil
 	}
 	k, r, ok := o.judge(a)
-	// What is going away is not held up: its finalizers must be removable whatever it holds. What it says still counts until it is
-	// gone, so that a change of that is judged.
-	if !ok || k.validate == nil || r.obj.GetDeletionTimestamp() != nil && r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
+	// What is going away is not held up: its finalizers must be removable whatever it holds. What it says still counts
+	// until it is gone, so that a change of that is judged.
+	if !ok || k.validate == nil || r.obj.GetDeletionTimestamp() != nil && r.old != nil &&
+		equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
 		return nil
 	}
 	if err := k.validate(ctx, r); err != nil {
@@ -191,9 +203,9 @@ func (r request) creating() bool {
 	return r.GetOperation() == admission.Create && !r.GetReinvocationContext().IsReinvoke()
 }
 
-// disown drops the record of who set which field from an object that our own controllers make. An object without one gets none
-// later: keeping it is a quarter of the cost of every write, and nobody else sets fields of ours. Whoever applies to one
-// still gets a record of his own.
+// disown drops the record of who set which field from an object that our own controllers make. An object without one
+// gets none later: keeping it is a quarter of the cost of every write, and nobody else sets fields of ours. Whoever
+// applies to one still gets a record of his own.
 func (r request) disown() {
 	if r.creating() && r.ours() {
 		r.obj.SetManagedFields(nil)
@@ -203,7 +215,8 @@ func (r request) disown() {
 // ours says whether our own controllers write the object.
 func (r request) ours() bool { return r.GetUserInfo().GetName() == user.APIServerUser }
 
-// normalise rewrites the object to canonical spelling, warning of that, and of what is legal and hardly meant unless it was there before.
+// normalise rewrites the object to canonical spelling, warning of that, and of what is legal and hardly meant unless it
+// was there before.
 func (r request) normalise(ctx context.Context) error {
 	_, warnings, err := dialect.Normalise(r.obj)
 	if err != nil {
@@ -226,7 +239,8 @@ func (r request) refuse(errs field.ErrorList) error {
 	return apierrors.NewInvalid(r.GetKind().GroupKind(), r.name(), errs)
 }
 
-// invalid is a refusal for a reason that is no field error of the API server. Clients print the causes, not the message.
+// invalid is a refusal for a reason that is no field error of the API server. Clients print the causes, not the
+// message.
 func (r request) invalid(err error) error {
 	status := apierrors.NewInvalid(r.GetKind().GroupKind(), r.name(), nil)
 	status.ErrStatus.Message += ": " + err.Error()
@@ -257,8 +271,8 @@ func into(obj *unstructured.Unstructured, typed any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed)
 }
 
-// setSpec writes into the object what has changed between two specs of its type, and nothing else: a required field that is
-// missing would come out of the type as its zero value, and pass for given.
+// setSpec writes into the object what has changed between two specs of its type, and nothing else: a required field
+// that is missing would come out of the type as its zero value, and pass for given.
 func (r request) setSpec(before, after any) error {
 	was, err := generic(before)
 	if err != nil {
@@ -272,7 +286,8 @@ func (r request) setSpec(before, after any) error {
 	return nil
 }
 
-// generic goes by way of JSON: the converter leaves unsigned integers as they are, which no unstructured object may hold.
+// generic goes by way of JSON: the converter leaves unsigned integers as they are, which no unstructured object may
+// hold.
 func generic(spec any) (any, error) {
 	data, err := json.Marshal(spec)
 	if err != nil {

@@ -49,7 +49,8 @@ func (o *objects) mutateOverride(ctx context.Context, r request) error {
 			return admission.NewForbidden(r, errors.New("a Namespace is cluster-scoped; use ClusterOverridePolicy"))
 		}
 	}
-	if err := o.authorizeClusterScoped(ctx, r, clusterOverride, policy.OverrideSpec().ResourceSelectors, approvedBefore(r, policy)); err != nil {
+	if err := o.authorizeClusterScoped(ctx, r, clusterOverride, policy.OverrideSpec().ResourceSelectors,
+		approvedBefore(r, policy)); err != nil {
 		return err
 	}
 	// The selectors alone are written back: a JSON value that is not given would come out of the types as null.
@@ -68,8 +69,8 @@ func (o *objects) mutateOverride(ctx context.Context, r request) error {
 	return nil
 }
 
-// approvedBefore are the selectors that were stored with the very overriders that policy has. Whoever changes those says what becomes
-// of the templates, and has to be allowed to.
+// approvedBefore are the selectors that were stored with the very overriders that policy has. Whoever changes those
+// says what becomes of the templates, and has to be allowed to.
 func approvedBefore(r request, policy policyv1alpha1.Override) []policyv1alpha1.ResourceSelector {
 	old := newOverride(r.GetKind().Kind)
 	if r.old == nil || into(r.old, old) != nil {
@@ -97,7 +98,8 @@ func (o *objects) validateOverride(ctx context.Context, r request) error {
 		known, before = validate.OverrideAdvice(old), override.Overwrites(old)
 	}
 	if !before && override.Overwrites(policy) {
-		if err := o.mayOverwrite(ctx, r, "an overrider that sets "+workv1alpha2.ConflictResolutionAnnotation+": overwrite"); err != nil {
+		if err := o.mayOverwrite(ctx, r, "an overrider that sets "+workv1alpha2.ConflictResolutionAnnotation+
+			": overwrite"); err != nil {
 			return err
 		}
 	}
@@ -109,8 +111,8 @@ func (o *objects) validateOverride(ctx context.Context, r request) error {
 	return nil
 }
 
-// authorizeRights lets those change what roles and their bindings say who may give rights that they lack: an API server holds others to
-// their own where roles are written, and the hub cannot where an override changes them in a member.
+// authorizeRights lets those change what roles and their bindings say who may give rights that they lack: an API server
+// holds others to their own where roles are written, and the hub cannot where an override changes them in a member.
 func (o *objects) authorizeRights(ctx context.Context, r request, policy policyv1alpha1.Override) error {
 	path := override.Rights(policy)
 	if path == "" || r.ours() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
@@ -121,11 +123,14 @@ func (o *objects) authorizeRights(ctx context.Context, r request, policy policyv
 		resource, where = "roles", fmt.Sprintf("in namespace %q", policy.GetNamespace())
 	}
 	for _, verb := range []string{"escalate", "bind"} {
-		decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: verb, ResourceRequest: true,
-			APIGroup: "rbac.authorization.k8s.io", APIVersion: "v1", Resource: resource, Namespace: policy.GetNamespace()})
+		decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: verb,
+			ResourceRequest: true,
+			APIGroup:        "rbac.authorization.k8s.io", APIVersion: "v1", Resource: resource,
+			Namespace: policy.GetNamespace()})
 		if decision != authorizer.DecisionAllow {
-			return admission.NewForbidden(r, errors.Join(fmt.Errorf("an overrider of %q changes permissions in members, for which you need permission to %s %s.rbac.authorization.k8s.io %s; "+
-				"make the change in the template, where your own permissions apply, or exclude that kind from spec.resourceSelectors", path, verb, resource, where), err))
+			return admission.NewForbidden(r,
+				errors.Join(fmt.Errorf("an overrider of %q changes permissions in members, for which you need permission to %s %s.rbac.authorization.k8s.io %s; "+
+					"make the change in the template, where your own permissions apply, or exclude that kind from spec.resourceSelectors", path, verb, resource, where), err))
 		}
 	}
 	return nil

@@ -17,11 +17,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 )
 
-// refuseOverwrite refuses an object of any kind that comes to ask, by its annotation, for what stands in members to be overwritten, where
-// that is forbidden. What asked before may be written on: it counts as abort. Whoever may write Works has the rights of the hub anyway.
+// refuseOverwrite refuses an object of any kind that comes to ask, by its annotation, for what stands in members to be
+// overwritten, where that is forbidden. What asked before may be written on: it counts as abort. Whoever may write
+// Works has the rights of the hub anyway.
 func (o *objects) refuseOverwrite(ctx context.Context, a admission.Attributes) error {
 	group := a.GetResource().Group
-	if a.GetSubresource() != "" || group == workv1alpha1.GroupVersion.Group || group == ocmv1.GroupVersion.Group || a.GetUserInfo().GetName() == user.APIServerUser {
+	if a.GetSubresource() != "" || group == workv1alpha1.GroupVersion.Group || group == ocmv1.GroupVersion.Group ||
+		a.GetUserInfo().GetName() == user.APIServerUser {
 		return nil
 	}
 	obj, err := meta.Accessor(a.GetObject())
@@ -62,8 +64,10 @@ func (o *objects) mayOverwrite(ctx context.Context, a admission.Attributes, what
 		labels = ns.GetLabels()
 	}
 	if why := dispatch.Forbidden(o.ForbidOverwrite, namespace, labels); why != "" {
-		return admission.NewForbidden(a, fmt.Errorf("%s would take over objects in members that the hub does not manage, but %s; remove it, "+
-			"or ask an administrator to take them over with a ClusterPropagationPolicy with conflictResolution Overwrite", what, why))
+		return admission.NewForbidden(a, fmt.Errorf(
+			"%s would take over objects in members that the hub does not manage, but %s; remove it, "+
+				"or ask an administrator to take them over with a ClusterPropagationPolicy with conflictResolution Overwrite", what,
+			why))
 	}
 	return nil
 }

@@ -15,7 +15,8 @@ func TestWhoAsksToOverwriteWhereThatIsForbiddenIsRefused(t *testing.T) {
 		const overwrite = `work.karmada.io/conflict-resolution: overwrite`
 		inNamespace := func(ns string) []*unstructured.Unstructured {
 			return []*unstructured.Unstructured{
-				object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+ns+`, name: c, annotations: {`+overwrite+`}}}`),
+				object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+ns+`, name: c, annotations: {`+overwrite+
+					`}}}`),
 				object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {namespace: `+ns+`, name: p}, spec: {conflictResolution: Overwrite,
 				resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: {clusterAffinity: {clusterNames: [eu]}}}}`),
 				object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: OverridePolicy, metadata: {namespace: `+ns+`, name: o}, spec: {overrideRules: [{overriders: {
@@ -28,7 +29,8 @@ func TestWhoAsksToOverwriteWhereThatIsForbiddenIsRefused(t *testing.T) {
 		}
 		h := newHub(t, shop, other)
 		for _, obj := range inNamespace("shop") {
-			h.refuses("admin", obj, nil, "forbidden", "would take over objects in members that the hub does not manage", "namespace shop forbids it (label argosy.io/forbid-overwrite)")
+			h.refuses("admin", obj, nil, "forbidden", "would take over objects in members that the hub does not manage",
+				"namespace shop forbids it (label argosy.io/forbid-overwrite)")
 		}
 		h.refuses("admin", object(t, `{apiVersion: v1, kind: Namespace, metadata: {name: new, labels: {argosy.io/forbid-overwrite: ""}, annotations: {`+overwrite+`}}}`), nil, "namespace new forbids it")
 		for _, obj := range inNamespace("other") {
@@ -47,7 +49,8 @@ func TestWhoAsksToOverwriteWhereThatIsForbiddenIsRefused(t *testing.T) {
 				t.Errorf("what asked before the namespace forbade it: %v", err)
 			}
 		}
-		h.refuses("admin", inNamespace("shop")[0], object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: c, annotations: {work.karmada.io/conflict-resolution: abort}}}`), "forbidden")
+		h.refuses("admin", inNamespace("shop")[0],
+			object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: c, annotations: {work.karmada.io/conflict-resolution: abort}}}`), "forbidden")
 		if _, _, err := h.write("system:apiserver", inNamespace("shop")[0], nil); err != nil {
 			t.Errorf("the hub's own loops: %v", err)
 		}
@@ -67,7 +70,8 @@ func TestWhoAsksToOverwriteWhereThatIsForbiddenIsRefused(t *testing.T) {
 	})
 }
 
-// A binding says by its labels which policy made it, and its author writes these: those of a ClusterPropagationPolicy open nothing.
+// A binding says by its labels which policy made it, and its author writes these: those of a ClusterPropagationPolicy
+// open nothing.
 func TestABindingThatPassesForAnAdministratorsOverwritesNothing(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t, object(t, `{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {argosy.io/forbid-overwrite: "true"}}}`), object(t, `{apiVersion: v1, kind: Namespace, metadata: {name: other}}`))

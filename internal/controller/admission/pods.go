@@ -8,8 +8,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/validate"
 )
 
-// adviseTemplate refuses what the hub itself cannot follow, and warns of what members will refuse, and of mistakes in pods that the definition of the kind lets pass, unless that
-// was there before or the client does not want to know of such.
+// adviseTemplate refuses what the hub itself cannot follow, and warns of what members will refuse, and of mistakes in
+// pods that the definition of the kind lets pass, unless that was there before or the client does not want to know of
+// such.
 func adviseTemplate(ctx context.Context, r request) error {
 	if err := r.refuse(validate.Template(r.obj)); err != nil {
 		return err

@@ -40,7 +40,8 @@ func (o *objects) mutatePropagation(ctx context.Context, r request) error {
 		old = newPropagation(r.GetKind().Kind)
 	}
 	if p.GetNamespace() != "" {
-		if err := o.authorizeClusterScoped(ctx, r, clusterPropagation, p.PropagationSpec().ResourceSelectors, o.sentBefore(p, old)); err != nil {
+		if err := o.authorizeClusterScoped(ctx, r, clusterPropagation, p.PropagationSpec().ResourceSelectors,
+			o.sentBefore(p, old)); err != nil {
 			return err
 		}
 	}
@@ -66,12 +67,14 @@ func (o *objects) mutatePropagation(ctx context.Context, r request) error {
 	return nil
 }
 
-// defaultPropagation fills in a policy; old is the stored one, without a name for a new one. A placement that is stored without default
-// tolerations stays so until it changes: else each write of an old policy would write all of its bindings.
+// defaultPropagation fills in a policy; old is the stored one, without a name for a new one. A placement that is stored
+// without default tolerations stays so until it changes: else each write of an old policy would write all of its
+// bindings.
 func (o *objects) defaultPropagation(p, old policyv1alpha1.Propagation) {
 	validate.DefaultPropagation(p, o.clusterScoped)
 	placement := &p.PropagationSpec().Placement
-	if o.Tolerations != nil && (old.GetName() == "" || !equality.Semantic.DeepEqual(old.PropagationSpec().Placement, *placement)) {
+	if o.Tolerations != nil && (old.GetName() == "" || !equality.Semantic.DeepEqual(old.PropagationSpec().Placement,
+		*placement)) {
 		placement.ClusterTolerations = o.Tolerations.WithDefaults(placement.ClusterTolerations)
 	}
 }
@@ -117,8 +120,8 @@ var (
 	clusterOverride    = counterpart{"ClusterOverridePolicy", "clusteroverridepolicies"}
 )
 
-// sentBefore are the selectors that were stored if nothing but selectors changed since. Whoever changes where templates go, or what
-// becomes of the members' objects, has to be allowed to with each cluster-scoped one.
+// sentBefore are the selectors that were stored if nothing but selectors changed since. Whoever changes where templates
+// go, or what becomes of the members' objects, has to be allowed to with each cluster-scoped one.
 func (o *objects) sentBefore(p, old policyv1alpha1.Propagation) []policyv1alpha1.ResourceSelector {
 	is := p.DeepCopyObject().(policyv1alpha1.Propagation)
 	o.defaultPropagation(is, old)
@@ -132,44 +135,52 @@ func (o *objects) sentBefore(p, old policyv1alpha1.Propagation) []policyv1alpha1
 }
 
 // authorizeClusterScoped lets a namespaced policy select cluster-scoped templates for those who might as well write its
-// counterpart, and refuses it to others. Such a selector is stored without a namespace, which no other
-// selector of a namespaced policy is: that is how the approval is known later on. approved are the selectors stored before.
-func (o *objects) authorizeClusterScoped(ctx context.Context, r request, instead counterpart, selectors, approved []policyv1alpha1.ResourceSelector) error {
+// counterpart, and refuses it to others. Such a selector is stored without a namespace, which no other selector of a
+// namespaced policy is: that is how the approval is known later on. approved are the selectors stored before.
+func (o *objects) authorizeClusterScoped(ctx context.Context, r request, instead counterpart, selectors,
+	approved []policyv1alpha1.ResourceSelector) error {
 	for i := range selectors {
 		s := &selectors[i]
 		if !o.clusterScoped(*s) {
 			continue
 		}
 		s.Namespace = ""
-		if slices.ContainsFunc(approved, func(a policyv1alpha1.ResourceSelector) bool { return equality.Semantic.DeepEqual(a, *s) }) {
+		if slices.ContainsFunc(approved, func(a policyv1alpha1.ResourceSelector) bool {
+			return equality.Semantic.DeepEqual(a, *s)
+		}) {
 			continue
 		}
 		decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
 			User: r.GetUserInfo(), Verb: "create", ResourceRequest: true,
-			APIGroup: policyv1alpha1.GroupVersion.Group, APIVersion: policyv1alpha1.GroupVersion.Version, Resource: instead.resource,
+			APIGroup: policyv1alpha1.GroupVersion.Group, APIVersion: policyv1alpha1.GroupVersion.Version,
+			Resource: instead.resource,
 		})
 		if decision != authorizer.DecisionAllow {
 			return admission.NewForbidden(r, errors.Join(fmt.Errorf("%s is cluster-scoped; use %s", s.Kind, instead.kind), err))
 		}
 		warning.AddWarning(ctx, "", fmt.Sprintf(
-			"spec.resourceSelectors[%d]: %s is cluster-scoped; it is treated as if selected by a %s, which you may create", i, s.Kind, instead.kind))
+			"spec.resourceSelectors[%d]: %s is cluster-scoped; it is treated as if selected by a %s, which you may create", i,
+			s.Kind, instead.kind))
 	}
 	return nil
 }
 
 var quotaKind = schema.GroupKind{Kind: "ResourceQuota"}
 
-// authorizeQuotas lets those select ResourceQuotas who may change them: one that a policy claims binds in members and no more on the hub.
+// authorizeQuotas lets those select ResourceQuotas who may change them: one that a policy claims binds in members and
+// no more on the hub.
 func (o *objects) authorizeQuotas(ctx context.Context, r request, p, old policyv1alpha1.Propagation) error {
 	fresh := slices.ContainsFunc(p.PropagationSpec().ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool {
-		return propagate.GroupKind(s.APIVersion, s.Kind) == quotaKind && !slices.ContainsFunc(old.PropagationSpec().ResourceSelectors,
-			func(approved policyv1alpha1.ResourceSelector) bool { return equality.Semantic.DeepEqual(approved, s) })
+		return propagate.GroupKind(s.APIVersion, s.Kind) == quotaKind &&
+			!slices.ContainsFunc(old.PropagationSpec().ResourceSelectors,
+				func(approved policyv1alpha1.ResourceSelector) bool { return equality.Semantic.DeepEqual(approved, s) })
 	})
 	if !fresh {
 		return nil
 	}
 	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: r.GetUserInfo(), Verb: "update", ResourceRequest: true, APIVersion: "v1", Resource: "resourcequotas", Namespace: p.GetNamespace(),
+		User: r.GetUserInfo(), Verb: "update", ResourceRequest: true, APIVersion: "v1", Resource: "resourcequotas",
+		Namespace: p.GetNamespace(),
 	})
 	if decision == authorizer.DecisionAllow {
 		return nil
@@ -187,20 +198,27 @@ var secretKind = schema.GroupKind{Kind: "Secret"}
 // withSecrets are the kinds of templates that are Secrets or hold some.
 var withSecrets = map[schema.GroupKind]schema.GroupVersionResource{
 	secretKind: secrets,
-	{Group: "release.argosy.io", Kind: "EnclosedManifest"}:  {Group: "release.argosy.io", Version: "v1alpha1", Resource: "enclosedmanifests"},
-	{Group: "apps.kruise.io", Kind: "ResourceDistribution"}: {Group: "apps.kruise.io", Version: "v1alpha1", Resource: "resourcedistributions"},
+	{Group: "release.argosy.io", Kind: "EnclosedManifest"}: {Group: "release.argosy.io", Version: "v1alpha1",
+		Resource: "enclosedmanifests"},
+	{Group: "apps.kruise.io", Kind: "ResourceDistribution"}: {Group: "apps.kruise.io", Version: "v1alpha1",
+		Resource: "resourcedistributions"},
 }
 
-// authorizeSent lets those say in which clusters Secrets are, and what holds them, who may read these: a member has other readers than the hub. What
-// templates depend on is let follow also by those who could write these, and have them name any Secret.
+// authorizeSent lets those say in which clusters Secrets are, and what holds them, who may read these: a member has
+// other readers than the hub. What templates depend on is let follow also by those who could write these, and have them
+// name any Secret.
 func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1alpha1.Propagation) error {
 	was, is := old.PropagationSpec(), p.PropagationSpec()
-	if r.ours() || r.old != nil && was.PropagateDeps == is.PropagateDeps && equality.Semantic.DeepEqual(was.ResourceSelectors, is.ResourceSelectors) && equality.Semantic.DeepEqual(was.Placement, is.Placement) {
+	if r.ours() || r.old != nil && was.PropagateDeps == is.PropagateDeps &&
+		equality.Semantic.DeepEqual(was.ResourceSelectors, is.ResourceSelectors) &&
+		equality.Semantic.DeepEqual(was.Placement, is.Placement) {
 		return nil
 	}
 	may := func(verb string, resource schema.GroupVersionResource, namespace, name string) bool {
-		decision, _, _ := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: verb, ResourceRequest: true,
-			APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource, Namespace: namespace, Name: name})
+		decision, _, _ := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: verb,
+			ResourceRequest: true,
+			APIGroup:        resource.Group, APIVersion: resource.Version, Resource: resource.Resource, Namespace: namespace,
+			Name: name})
 		return decision == authorizer.DecisionAllow
 	}
 	for i, s := range is.ResourceSelectors {
@@ -231,20 +249,24 @@ func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1a
 			if namespace != "" {
 				where = fmt.Sprintf("in namespace %q", namespace)
 			}
-			return admission.NewForbidden(r, fmt.Errorf("spec.resourceSelectors[%d]: %s into the clusters of the placement, for which you need permission to read %s %s", i, what, read.Resource, where))
+			return admission.NewForbidden(r,
+				fmt.Errorf("spec.resourceSelectors[%d]: %s into the clusters of the placement, for which you need permission to read %s %s", i, what, read.Resource, where))
 		}
 	}
 	return nil
 }
 
-// sidecarSet is the cluster-scoped kind that namespaced policies are written for most; it is known even where it is not served yet.
+// sidecarSet is the cluster-scoped kind that namespaced policies are written for most; it is known even where it is not
+// served yet.
 var sidecarSet = schema.GroupKind{Group: "apps.kruise.io", Kind: "SidecarSet"}
 
-// clusterScoped says whether the selector's kind has no namespace. A kind that is not served is taken for a namespaced one.
+// clusterScoped says whether the selector's kind has no namespace. A kind that is not served is taken for a namespaced
+// one.
 func (o *objects) clusterScoped(s policyv1alpha1.ResourceSelector) bool {
 	gk := propagate.GroupKind(s.APIVersion, s.Kind)
 	// Most policies select these, and discovery need not be asked for them.
-	if gk.Group == "apps" || gk == (schema.GroupKind{Kind: "ConfigMap"}) || gk == (schema.GroupKind{Kind: "Secret"}) || gk == (schema.GroupKind{Kind: "Service"}) {
+	if gk.Group == "apps" || gk == (schema.GroupKind{Kind: "ConfigMap"}) || gk == (schema.GroupKind{Kind: "Secret"}) ||
+		gk == (schema.GroupKind{Kind: "Service"}) {
 		return false
 	}
 	if gk == sidecarSet {

@@ -27,8 +27,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/protect"
 )
 
-// protection denies the deletion of whatever is labelled to be protected, to everybody, and of what the hub stands on, to everybody but
-// its own loops. A deletion of a collection asks for each of its objects, so it stops at a protected one; others may be gone by then.
+// protection denies the deletion of whatever is labelled to be protected, to everybody, and of what the hub stands on,
+// to everybody but its own loops. A deletion of a collection asks for each of its objects, so it stops at a protected
+// one; others may be gone by then.
 type protection struct {
 	*admission.Handler
 	client dynamic.Interface
@@ -70,7 +71,8 @@ func (p *protection) Validate(ctx context.Context, a admission.Attributes, _ adm
 	}
 	if obj.GetLabels()[policyv1alpha1.DeletionProtectionLabel] == policyv1alpha1.DeletionProtectionAlways {
 		//lint:ignore ST1005 the words are Karmada's
-		return admission.NewForbidden(a, errors.New("This resource is protected, please make sure to remove the label: "+policyv1alpha1.DeletionProtectionLabel))
+		return admission.NewForbidden(a, errors.New("This resource is protected, please make sure to remove the label: "+
+			policyv1alpha1.DeletionProtectionLabel))
 	}
 	if a.GetUserInfo().GetName() == user.APIServerUser {
 		return nil

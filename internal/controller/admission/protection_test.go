@@ -36,7 +36,8 @@ func definition(group, kind, plural string) *unstructured.Unstructured {
 
 func TestWhatTheHubStandsOnIsDeletedByNobodyWithoutASecondWord(t *testing.T) {
 	bound := standing("work.karmada.io/v1alpha2", "ResourceBinding", "shop", "web-cloneset")
-	bound.Object["spec"] = map[string]any{"resource": map[string]any{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "namespace": "shop", "name": "web"}}
+	bound.Object["spec"] = map[string]any{"resource": map[string]any{"apiVersion": "apps.kruise.io/v1alpha1",
+		"kind": "CloneSet", "namespace": "shop", "name": "web"}}
 	going := standing("cluster.karmada.io/v1alpha1", "Cluster", "", "leaving")
 	now := metav1.Now()
 	going.SetDeletionTimestamp(&now)
@@ -48,8 +49,10 @@ func TestWhatTheHubStandsOnIsDeletedByNobodyWithoutASecondWord(t *testing.T) {
 		says  string // empty: it may be deleted
 	}{
 		{"the definition of Works", definition("work.karmada.io", "Work", "works"), "definition of the hub itself"},
-		{"the definition of Clusters", definition("cluster.karmada.io", "Cluster", "clusters"), "definition of the hub itself"},
-		{"the definition of templates in use", definition("apps.kruise.io", "CloneSet", "clonesets"), "such as CloneSet shop/web"},
+		{"the definition of Clusters", definition("cluster.karmada.io", "Cluster", "clusters"),
+			"definition of the hub itself"},
+		{"the definition of templates in use", definition("apps.kruise.io", "CloneSet", "clonesets"),
+			"such as CloneSet shop/web"},
 		{"a definition of the same kind in another group", definition("apps.example.io", "CloneSet", "clonesets"), ""},
 		{"a definition that nobody uses", definition("argoproj.io", "Rollout", "rollouts"), ""},
 		{"the execution space of a member", standing("v1", "Namespace", "", "karmada-es-m1"), "argosy unjoin m1"},
@@ -90,7 +93,8 @@ func TestNobodyPassesForTheHubWhenHeDeletesAWork(t *testing.T) {
 		h := newHub(t)
 		work := standing("work.karmada.io/v1alpha1", "Work", "karmada-es-m1", "w")
 		delete := func(who string, policy metav1.DeletionPropagation) error {
-			a := admission.NewAttributesRecord(nil, work, work.GroupVersionKind(), "karmada-es-m1", "w", schema.GroupVersionResource{Group: "work.karmada.io", Version: "v1alpha1", Resource: "works"},
+			a := admission.NewAttributesRecord(nil, work, work.GroupVersionKind(), "karmada-es-m1", "w",
+				schema.GroupVersionResource{Group: "work.karmada.io", Version: "v1alpha1", Resource: "works"},
 				"", admission.Delete, &metav1.DeleteOptions{PropagationPolicy: &policy}, false, &user.DefaultInfo{Name: who})
 			for _, p := range h.plugins {
 				if v, ok := p.(admission.ValidationInterface); ok && p.Handles(admission.Delete) {
@@ -131,7 +135,8 @@ func TestWhoMayNotDeleteClustersDoesNotSayWhatBecomesOfTheirWorkloads(t *testing
 			return u
 		}
 		for _, tc := range []struct{ was, is string }{{"", "true"}, {"true", ""}, {"true", "false"}} {
-			if _, _, err := h.write("joe", cluster(tc.is), cluster(tc.was)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may not delete clusters") {
+			if _, _, err := h.write("joe", cluster(tc.is), cluster(tc.was)); !apierrors.IsForbidden(err) ||
+				!strings.Contains(err.Error(), "may not delete clusters") {
 				t.Errorf("joe makes %q of %q: %v", tc.is, tc.was, err)
 			}
 			if _, _, err := h.write("admin", cluster(tc.is), cluster(tc.was)); err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/validate"
 )
 
-// validateRebalancer judges what is new of a WorkloadRebalancer, and warns of kinds that the hub does not serve: they may be misspelt.
+// validateRebalancer judges what is new of a WorkloadRebalancer, and warns of kinds that the hub does not serve: they
+// may be misspelt.
 func (o *objects) validateRebalancer(ctx context.Context, r request) error {
 	rebalancer := &appsv1alpha1.WorkloadRebalancer{}
 	if err := into(r.obj, rebalancer); err != nil {
@@ -32,7 +33,8 @@ func (o *objects) validateRebalancer(ctx context.Context, r request) error {
 		gk := propagate.GroupKind(w.APIVersion, w.Kind)
 		if _, known := scoped(gk); !known && !warned[gk] {
 			warned[gk] = true
-			warning.AddWarning(ctx, "", fmt.Sprintf("spec.workloads[%d]: this hub serves no %s: the result is ReferencedBindingNotFound until it does and a policy propagates the workload", i, gk))
+			warning.AddWarning(ctx, "", fmt.Sprintf(
+				"spec.workloads[%d]: this hub serves no %s: the result is ReferencedBindingNotFound until it does and a policy propagates the workload", i, gk))
 		}
 	}
 	return nil

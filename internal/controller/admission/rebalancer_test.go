@@ -28,7 +28,8 @@ func TestRebalancersNameWhatCanBeScheduled(t *testing.T) {
 
 		_, warnings, err := h.write("admin", object(t, rebalancer(`{workloads: [`+cloneSet+`, {apiVersion: apps/v1, kind: Deploymnt, namespace: shop, name: a},
 		{apiVersion: apps/v1, kind: Deploymnt, namespace: shop, name: b}]}`)), nil)
-		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "spec.workloads[1]: this hub serves no Deploymnt.apps") {
+		if err != nil || len(warnings) != 1 ||
+			!strings.Contains(warnings[0], "spec.workloads[1]: this hub serves no Deploymnt.apps") {
 			t.Errorf("a kind that is not served: warnings %q, error %v; want one warning", warnings, err)
 		}
 

@@ -17,7 +17,8 @@ func tolerated(p *unstructured.Unstructured) string {
 	var out []string
 	for _, t := range list {
 		t := t.(map[string]any)
-		out = append(out, fmt.Sprintf("%s=%d", strings.TrimPrefix(fields.Text(t, "key"), "cluster.karmada.io/"), fields.Number(t, "tolerationSeconds")))
+		out = append(out, fmt.Sprintf("%s=%d", strings.TrimPrefix(fields.Text(t, "key"), "cluster.karmada.io/"),
+			fields.Number(t, "tolerationSeconds")))
 	}
 	return strings.Join(out, " ")
 }
@@ -26,7 +27,9 @@ func TestPoliciesGetDefaultTolerations(t *testing.T) {
 	hub := newHubWith(t, Options{Tolerations: &membership.TolerationDefaults{NotReady: 300, Unreachable: 60}})
 	const defaults = "not-ready=300 unreachable=60"
 	policy := func(kind, placement string) *unstructured.Unstructured {
-		text := `{apiVersion: policy.karmada.io/v1alpha1, kind: ` + kind + `, metadata: {name: p, namespace: shop}, spec: {resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: {` + placement + `}}}`
+		text := `{apiVersion: policy.karmada.io/v1alpha1, kind: ` + kind +
+			`, metadata: {name: p, namespace: shop}, spec: {resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: {` +
+			placement + `}}}`
 		if kind == "ClusterPropagationPolicy" {
 			text = strings.Replace(text, ", namespace: shop", "", 1)
 		}
@@ -54,21 +57,24 @@ func TestPoliciesGetDefaultTolerations(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := stored.DeepCopy()
-	next.SetLabels(map[string]string{"team": "a", "propagationpolicy.karmada.io/permanent-id": stored.GetLabels()["propagationpolicy.karmada.io/permanent-id"]})
+	next.SetLabels(map[string]string{"team": "a",
+		"propagationpolicy.karmada.io/permanent-id": stored.GetLabels()["propagationpolicy.karmada.io/permanent-id"]})
 	if err := unstructured.SetNestedField(next.Object, int64(7), "spec", "priority"); err != nil {
 		t.Fatal(err)
 	}
 	if got, _, err := hub.write("admin", next, stored); err != nil || tolerated(got) != "" {
 		t.Errorf("another change of an old policy adds %q (%v)", tolerated(got), err)
 	}
-	if err := unstructured.SetNestedStringSlice(next.Object, []string{"us"}, "spec", "placement", "clusterAffinity", "clusterNames"); err != nil {
+	if err := unstructured.SetNestedStringSlice(next.Object, []string{"us"}, "spec", "placement", "clusterAffinity",
+		"clusterNames"); err != nil {
 		t.Fatal(err)
 	}
 	if got, _, err := hub.write("admin", next, stored); err != nil || tolerated(got) != defaults {
 		t.Errorf("a change of an old policy's placement adds %q (%v)", tolerated(got), err)
 	}
 
-	// Whoever writes the manifest again that was stored with defaults changes nothing, and needs no right to what it sends.
+	// Whoever writes the manifest again that was stored with defaults changes nothing, and needs no right to what it
+	// sends.
 	stored, _, err = hub.write("admin", old, nil)
 	if err != nil {
 		t.Fatal(err)

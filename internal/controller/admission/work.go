@@ -15,9 +15,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// mutateWork makes a Work that somebody wrote by hand what our own controllers write: with an id, and the finalizer by which its object
-// in the member ends with it, its manifests without what a server had set, and marked. A manifest with marks has been through that; to
-// prune it again would fight an override.
+// mutateWork makes a Work that somebody wrote by hand what our own controllers write: with an id, and the finalizer by
+// which its object in the member ends with it, its manifests without what a server had set, and marked. A manifest with
+// marks has been through that; to prune it again would fight an override.
 func (o *objects) mutateWork(_ context.Context, r request) error {
 	identify(r.obj, r.old, workv1alpha2.WorkPermanentIDLabel)
 	r.disown()
@@ -51,7 +51,8 @@ func (o *objects) mutateWork(_ context.Context, r request) error {
 	return nil
 }
 
-// unorder drops what would say that the hub has ordered the end of a Work: a deletion of the hub's own says so, and nobody else.
+// unorder drops what would say that the hub has ordered the end of a Work: a deletion of the hub's own says so, and
+// nobody else.
 func (r request) unorder() {
 	had := r.old != nil && slices.Contains(r.old.GetFinalizers(), execute.OrderedFinalizer)
 	if finalizers := r.obj.GetFinalizers(); !had && slices.Contains(finalizers, execute.OrderedFinalizer) {
@@ -59,8 +60,8 @@ func (r request) unorder() {
 	}
 }
 
-// validateWork refuses manifests that are no objects of Kubernetes. It does so here, since a schema that knows them for objects
-// has the server take their metadata apart at every read and write.
+// validateWork refuses manifests that are no objects of Kubernetes. It does so here, since a schema that knows them for
+// objects has the server take their metadata apart at every read and write.
 func (o *objects) validateWork(_ context.Context, r request) error {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "workload", "manifests")

@@ -60,14 +60,15 @@ type Options struct {
 	Interpreter interpret.Interpreter
 	// LastReported counts what clusters that are not ready last reported as if it were so now, as Karmada does.
 	LastReported bool
-	// SchedulerName is whose bindings have their placement confirmed with the members' first answers; default default-scheduler.
+	// SchedulerName is whose bindings have their placement confirmed with the members' first answers; default
+	// default-scheduler.
 	SchedulerName string
 	// Concurrency is the number of bindings under way at once.
 	Concurrency int
 	// Gather is how long the answers of several members are waited for, so that they fold into one write.
 	Gather time.Duration
-	// StatusWindow is how long a change that neither completes the picture nor is a failure may wait for further ones. In a burst it
-	// waits longer, see commit.Pace.
+	// StatusWindow is how long a change that neither completes the picture nor is a failure may wait for further ones. In
+	// a burst it waits longer, see commit.Pace.
 	StatusWindow time.Duration
 	// FirstWindow is the same for the first picture of a binding, while some members have not answered at all.
 	FirstWindow time.Duration
@@ -116,10 +117,12 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		RateLimiter:             commit.Patience[reconcile.Request](firstRetry),
 	})
 	for _, kind := range scope.Bindings.Kinds() {
-		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, rewritten)))
+		b = b.Watches(kind, &handler.EnqueueRequestForObject{},
+			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, rewritten)))
 	}
 	if !o.LastReported {
-		b = b.Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.placedIn), builder.WithPredicates(outage))
+		b = b.Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.placedIn),
+			builder.WithPredicates(outage))
 	}
 	o.Members.Handle(r.memberEvent)
 	return b.Watches(&workv1alpha1.Work{}, gathering(o.Gather), builder.WithPredicates(answered)).
@@ -127,8 +130,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(interpreter.Changes(o.Interpreter, r.client)).Complete(r)
 }
 
-// answered passes Works whose member has said something new, and those that are gone. Each binding is looked at when the hub
-// starts, with its Works in memory.
+// answered passes Works whose member has said something new, and those that are gone. Each binding is looked at when
+// the hub starts, with its Works in memory.
 var answered = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -151,7 +154,8 @@ var outage = filter.Updates(func(was, is *clusterv1alpha1.Cluster) bool {
 // placedIn are the bindings that have a Work in a cluster.
 func (r *reconciler) placedIn(ctx context.Context, cluster client.Object) (requests []reconcile.Request) {
 	var works workv1alpha1.WorkList
-	if err := r.client.List(ctx, &works, client.InNamespace(names.ExecutionSpace(cluster.GetName())), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &works, client.InNamespace(names.ExecutionSpace(cluster.GetName())),
+		client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list the works of a cluster that changed", "cluster", cluster.GetName())
 		return nil
 	}
@@ -223,16 +227,20 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 		return 0, err
 	}
 	if wrote {
-		r.events.Stepped(workv1alpha2.EventAggregateStatusSucceed, "Update "+scope.Describe(b)+" with AggregatedStatus successfully.", b)
+		r.events.Stepped(workv1alpha2.EventAggregateStatusSucceed, "Update "+scope.Describe(b)+
+			" with AggregatedStatus successfully.", b)
 	}
 	r.progress.Told(key)
 	return r.foldIntoTemplate(ctx, want, outages)
 }
 
-// setStage sets the condition StagesCompleted of a binding. It changes with the statuses of Works, and is written with them.
-func (r *reconciler) setStage(ctx context.Context, b workv1alpha2.Binding, works []workv1alpha1.Work, outages aggregate.Outages) error {
+// setStage sets the condition StagesCompleted of a binding. It changes with the statuses of Works, and is written with
+// them.
+func (r *reconciler) setStage(ctx context.Context, b workv1alpha2.Binding, works []workv1alpha1.Work,
+	outages aggregate.Outages) error {
 	conditions := &b.BindingStatus().Conditions
-	if meta.FindStatusCondition(*conditions, fleet.StagesCompleted) == nil && !slices.ContainsFunc(works, func(w workv1alpha1.Work) bool { return dispatch.Follows(&w) }) {
+	if meta.FindStatusCondition(*conditions, fleet.StagesCompleted) == nil &&
+		!slices.ContainsFunc(works, func(w workv1alpha1.Work) bool { return dispatch.Follows(&w) }) {
 		return nil
 	}
 	read, found, err := r.Templates.Of(ctx, b)
@@ -253,11 +261,13 @@ func (r *reconciler) setStage(ctx context.Context, b workv1alpha2.Binding, works
 	return nil
 }
 
-// wait is how long the answers may still be gathered: not at all when nothing changes, when all clusters are applied and
-// healthy now, or when anything failed; while the picture is only getting fuller, until the window has passed.
+// wait is how long the answers may still be gathered: not at all when nothing changes, when all clusters are applied
+// and healthy now, or when anything failed; while the picture is only getting fuller, until the window has passed.
 func (r *reconciler) wait(key types.NamespacedName, was, want *workv1alpha2.ResourceBindingStatus) time.Duration {
-	if r.StatusWindow == 0 || equality.Semantic.DeepEqual(was, want) || settled(want) && !settled(was) || failures(want) > failures(was) ||
-		!meta.IsStatusConditionTrue(want.Conditions, workv1alpha2.FullyApplied) && meta.IsStatusConditionTrue(was.Conditions, workv1alpha2.FullyApplied) {
+	if r.StatusWindow == 0 || equality.Semantic.DeepEqual(was, want) || settled(want) && !settled(was) ||
+		failures(want) > failures(was) ||
+		!meta.IsStatusConditionTrue(want.Conditions, workv1alpha2.FullyApplied) &&
+			meta.IsStatusConditionTrue(was.Conditions, workv1alpha2.FullyApplied) {
 		return 0
 	}
 	window := r.StatusWindow
@@ -286,9 +296,11 @@ func failures(s *workv1alpha2.ResourceBindingStatus) (n int) {
 	return n
 }
 
-// foldIntoTemplate writes the template's status where its kind has one that can be folded, and deletes what has finished and
-// lived its time: members are not asked to, as it would run again. It is looked at again after the time returned.
-func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Binding, outages aggregate.Outages) (time.Duration, error) {
+// foldIntoTemplate writes the template's status where its kind has one that can be folded, and deletes what has
+// finished and lived its time: members are not asked to, as it would run again. It is looked at again after the time
+// returned.
+func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Binding,
+	outages aggregate.Outages) (time.Duration, error) {
 	ref := b.BindingSpec().Resource
 	kind := propagate.GroupKind(ref.APIVersion, ref.Kind)
 	read, found, err := r.Templates.Of(ctx, b)
@@ -301,7 +313,8 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 		return 0, err
 	}
 	want, err := r.Interpreter.Aggregate(ctx, read, ofRun(aggregate.Items(b, outages), read))
-	if _, reported := interpreter.Report(ctx, r.client, b, err, configv1alpha1.InterpreterOperationAggregateStatus); err == nil {
+	if _, reported := interpreter.Report(ctx, r.client, b, err,
+		configv1alpha1.InterpreterOperationAggregateStatus); err == nil {
 		err = reported // else what went wrong is worse
 	}
 	if err == nil {
@@ -317,7 +330,8 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 		}
 		if err == nil {
 			r.nodes.wrote(key, r.Clock.Now())
-			r.events.Stepped(workv1alpha2.EventAggregateStatusSucceed, "Update Resource with AggregatedStatus successfully.", read)
+			r.events.Stepped(workv1alpha2.EventAggregateStatusSucceed, "Update Resource with AggregatedStatus successfully.",
+				read)
 			r.tellOmitted(b, read, want)
 		}
 	}
@@ -326,7 +340,8 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 		r.told.Forget(key)
 		r.nodes.Told(key)
 		return r.expire(ctx, want)
-	case apierrors.IsNotFound(err): // gone meanwhile, or a kind without a status subresource: its status is its users' to write
+	// gone meanwhile, or a kind without a status subresource: its status is its users' to write
+	case apierrors.IsNotFound(err):
 		r.told.Forget(key)
 		r.nodes.Told(key)
 		return 0, nil
@@ -338,12 +353,15 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 	return 0, fmt.Errorf("aggregate the status of %s: %w", commit.Name(read), err)
 }
 
-// ofRun are the items without the statuses of what ran once for an earlier template of that name: this one is to run yet.
-func ofRun(items []workv1alpha2.AggregatedStatusItem, template *unstructured.Unstructured) []workv1alpha2.AggregatedStatusItem {
+// ofRun are the items without the statuses of what ran once for an earlier template of that name: this one is to run
+// yet.
+func ofRun(items []workv1alpha2.AggregatedStatusItem,
+	template *unstructured.Unstructured) []workv1alpha2.AggregatedStatusItem {
 	out := slices.Clone(items)
 	for i := range out {
 		var said map[string]any
-		if s := out[i].Status; s != nil && bytes.Contains(s.Raw, []byte(interpret.RunOfField)) && json.Unmarshal(s.Raw, &said) == nil && !interpret.OfRun(said, string(template.GetUID())) {
+		if s := out[i].Status; s != nil && bytes.Contains(s.Raw, []byte(interpret.RunOfField)) &&
+			json.Unmarshal(s.Raw, &said) == nil && !interpret.OfRun(said, string(template.GetUID())) {
 			out[i].Status = nil
 		}
 	}

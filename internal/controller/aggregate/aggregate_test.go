@@ -65,17 +65,21 @@ func newWorld(t *testing.T, kind membertest.Kind, namespace string, o Options) *
 	w.run()
 	w.binding = scope.Bindings.New(namespace)
 	w.binding.SetName("b")
-	w.binding.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: w.template.GetAPIVersion(), Kind: kind.Kind, Namespace: namespace, Name: "c", UID: w.template.GetUID()}
-	notes := map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: namespace, workv1alpha2.ResourceBindingNameAnnotation: "b"}
+	w.binding.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: w.template.GetAPIVersion(),
+		Kind: kind.Kind, Namespace: namespace, Name: "c", UID: w.template.GetUID()}
+	notes := map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: namespace,
+		workv1alpha2.ResourceBindingNameAnnotation: "b"}
 	if namespace == "" {
 		notes = map[string]string{workv1alpha2.ClusterResourceBindingNameAnnotation: "b"}
 	}
 	for _, cluster := range clusters {
-		w.binding.BindingSpec().Clusters = append(w.binding.BindingSpec().Clusters, workv1alpha2.TargetCluster{Name: cluster, Replicas: 2})
+		w.binding.BindingSpec().Clusters = append(w.binding.BindingSpec().Clusters,
+			workv1alpha2.TargetCluster{Name: cluster, Replicas: 2})
 	}
 	w.Make(w.binding)
 	for _, cluster := range clusters {
-		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster), Name: "w", Annotations: notes}}
+		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster), Name: "w",
+			Annotations: notes}}
 		w.Make(work)
 		w.works = append(w.works, work)
 	}
@@ -129,7 +133,8 @@ func (w *world) answer(at int, failure string, health workv1alpha1.ResourceHealt
 	w.t.Helper()
 	work := w.works[at]
 	w.Has(work)
-	c := metav1.Condition{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonAppliedSuccessful}
+	c := metav1.Condition{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+		Reason: workv1alpha1.ReasonAppliedSuccessful}
 	if failure != "" {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1alpha1.ReasonAppliedFailed, failure
 	} else {
@@ -150,7 +155,8 @@ func (w *world) folded(status metav1.ConditionStatus, items int) {
 	w.Eventually(fmt.Sprintf("FullyApplied is %s with %d clusters", status, items), func() string {
 		w.Has(w.binding)
 		s := w.binding.BindingStatus()
-		if !meta.IsStatusConditionPresentAndEqual(s.Conditions, workv1alpha2.FullyApplied, status) || len(s.AggregatedStatus) != items {
+		if !meta.IsStatusConditionPresentAndEqual(s.Conditions, workv1alpha2.FullyApplied, status) ||
+			len(s.AggregatedStatus) != items {
 			return fmt.Sprintf("%+v", s)
 		}
 		return ""
@@ -200,9 +206,11 @@ func TestABindingWhoseWorksCannotBeMadeIsNotFullyApplied(t *testing.T) {
 				w.t.Fatal(err)
 			}
 		}
-		say(metav1.Condition{Type: "ReviseReplica", Status: metav1.ConditionFalse, Reason: "InterpreterFailed", Message: `cluster "m2": line 3`})
+		say(metav1.Condition{Type: "ReviseReplica", Status: metav1.ConditionFalse, Reason: "InterpreterFailed",
+			Message: `cluster "m2": line 3`})
 		w.folded(metav1.ConditionFalse, 3)
-		if c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, workv1alpha2.FullyApplied); !strings.Contains(c.Message, `ReviseReplica: cluster "m2": line 3`) {
+		if c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions,
+			workv1alpha2.FullyApplied); !strings.Contains(c.Message, `ReviseReplica: cluster "m2": line 3`) {
 			w.t.Errorf("it does not say where and why: %q", c.Message)
 		}
 		say(metav1.Condition{Type: "ReviseReplica", Status: metav1.ConditionTrue, Reason: "R"})
@@ -215,7 +223,8 @@ func TestAFailureIsWrittenAtOnce(t *testing.T) {
 		w.answer(1, "Failed to apply all manifests (0/1): no", "", "")
 		w.folded(metav1.ConditionFalse, 3)
 		item := w.binding.BindingStatus().AggregatedStatus[1]
-		if item.ClusterName != "m2" || item.Applied || item.AppliedMessage != "Failed to apply all manifests (0/1): no" || item.Health != workv1alpha1.ResourceUnknown {
+		if item.ClusterName != "m2" || item.Applied || item.AppliedMessage != "Failed to apply all manifests (0/1): no" ||
+			item.Health != workv1alpha1.ResourceUnknown {
 			w.t.Errorf("the item is %+v", item)
 		}
 	})
@@ -315,7 +324,8 @@ func TestTheTemplateIsAsReadyAsItsMembers(t *testing.T) {
 		w.answer(0, "", workv1alpha1.ResourceHealthy, ready(2))
 		w.answer(1, "", workv1alpha1.ResourceHealthy, ready(2))
 		template(4, 0) // m3 has no work yet: nobody may call this generation ready
-		w.works[2].ObjectMeta = metav1.ObjectMeta{Namespace: w.works[2].Namespace, Name: "w", Annotations: w.works[2].Annotations}
+		w.works[2].ObjectMeta = metav1.ObjectMeta{Namespace: w.works[2].Namespace, Name: "w",
+			Annotations: w.works[2].Annotations}
 		w.Make(w.works[2])
 		w.answer(2, "", workv1alpha1.ResourceUnknown, ready(1))
 		template(5, 1)
@@ -340,17 +350,20 @@ func TestTheTemplateIsAsReadyAsItsMembers(t *testing.T) {
 
 func TestAFoldThatFailsIsToldOnceAndTriedAgain(t *testing.T) {
 	broken := interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
-		Aggregate: func(context.Context, *unstructured.Unstructured, []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		Aggregate: func(context.Context, *unstructured.Unstructured,
+			[]workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			return nil, errors.New("no such field")
 		},
 	}}
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
-		w := newWorld(t, membertest.ConfigMap, "shop", Options{Gather: 10 * time.Millisecond, Interpreter: interpret.New(broken)})
+		w := newWorld(t, membertest.ConfigMap, "shop",
+			Options{Gather: 10 * time.Millisecond, Interpreter: interpret.New(broken)})
 		w.answer(0, "", workv1alpha1.ResourceHealthy, "")
 		w.Advance(time.Second) // several attempts
 		w.Eventually("it is told", func() string {
-			if got := w.Events(); len(got) != 2 || !strings.Contains(got[0], workv1alpha2.EventAggregateStatusFailed) || !strings.Contains(got[0], "no such field") {
+			if got := w.Events(); len(got) != 2 || !strings.Contains(got[0], workv1alpha2.EventAggregateStatusFailed) ||
+				!strings.Contains(got[0], "no such field") {
 				return fmt.Sprintf("told %v, want it once on the binding and once on the template", got)
 			}
 			w.Has(w.binding)
@@ -371,15 +384,18 @@ func TestWhatAClusterSaidBeforeItsOutageIsNotToldAsThePresent(t *testing.T) {
 		ready        int64
 		health       workv1alpha1.ResourceHealth
 	}{
-		"its pods are there and not ready":                   {ready: 4, health: workv1alpha1.ResourceUnknown},
-		"all counts as last reported, as a user may ask for": {lastReported: true, ready: 6, health: workv1alpha1.ResourceHealthy},
+		"its pods are there and not ready": {ready: 4, health: workv1alpha1.ResourceUnknown},
+		"all counts as last reported, as a user may ask for": {lastReported: true, ready: 6,
+			health: workv1alpha1.ResourceHealthy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			controllertest.Run(t, func(t *testing.T) {
-				w := newWorld(t, controllertest.Deployment, "shop", Options{Gather: 10 * time.Millisecond, LastReported: want.lastReported})
+				w := newWorld(t, controllertest.Deployment, "shop",
+					Options{Gather: 10 * time.Millisecond, LastReported: want.lastReported})
 				for i := range clusters {
-					w.answer(i, "", workv1alpha1.ResourceHealthy, `{"replicas":2,"updatedReplicas":2,"readyReplicas":2,"availableReplicas":2,"observedGeneration":1,"generation":1,"resourceTemplateGeneration":1}`)
+					w.answer(i, "", workv1alpha1.ResourceHealthy,
+						`{"replicas":2,"updatedReplicas":2,"readyReplicas":2,"availableReplicas":2,"observedGeneration":1,"generation":1,"resourceTemplateGeneration":1}`)
 				}
 				told := func(ready int64, health workv1alpha1.ResourceHealth) {
 					t.Helper()
@@ -389,7 +405,8 @@ func TestWhatAClusterSaidBeforeItsOutageIsNotToldAsThePresent(t *testing.T) {
 						all, _, _ := unstructured.NestedInt64(w.template.Object, "status", "replicas")
 						is, _, _ := unstructured.NestedInt64(w.template.Object, "status", "readyReplicas")
 						items := w.binding.BindingStatus().AggregatedStatus
-						if all != 6 || is != ready || len(items) != 3 || items[1].Health != health || items[0].Health != workv1alpha1.ResourceHealthy {
+						if all != 6 || is != ready || len(items) != 3 || items[1].Health != health ||
+							items[0].Health != workv1alpha1.ResourceHealthy {
 							return fmt.Sprintf("%v, %+v", w.template.Object["status"], items)
 						}
 						return ""
@@ -399,7 +416,8 @@ func TestWhatAClusterSaidBeforeItsOutageIsNotToldAsThePresent(t *testing.T) {
 				w.statusWrites()
 				say := func(status metav1.ConditionStatus, reason, message string) {
 					w.ClusterStatus("m2", func(s *clusterv1alpha1.ClusterStatus) {
-						meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: status, Reason: reason, Message: message})
+						meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady,
+							Status: status, Reason: reason, Message: message})
 					})
 				}
 

@@ -16,9 +16,11 @@ import (
 
 var (
 	healthDesc = prometheus.NewDesc("argosy_cluster_templates",
-		"Number of templates that are propagated to a cluster, by their health there.", []string{"member_cluster", "health"}, nil)
+		"Number of templates that are propagated to a cluster, by their health there.", []string{"member_cluster", "health"},
+		nil)
 	failedDesc = prometheus.NewDesc("argosy_cluster_templates_not_applied",
-		"Number of templates whose objects could not be applied in a cluster, and are being retried.", []string{"member_cluster"}, nil)
+		"Number of templates whose objects could not be applied in a cluster, and are being retried.",
+		[]string{"member_cluster"}, nil)
 )
 
 // followed are the bindings of this process, in memory, that the metrics are about.
@@ -70,7 +72,8 @@ func healths(all []workv1alpha2.Binding) map[healthIn]int {
 	return out
 }
 
-// notApplied is how many bindings have something in a cluster that could not be applied there: 0 is told as well, so that an alert ends.
+// notApplied is how many bindings have something in a cluster that could not be applied there: 0 is told as well, so
+// that an alert ends.
 func notApplied(all []workv1alpha2.Binding) map[string]int {
 	out := map[string]int{}
 	for _, b := range all {

@@ -25,8 +25,8 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// The nodes of a Workflow come past Works and bindings: from the object of its only cluster, as the watch there saw it last, into the one
-// write of the template's status.
+// The nodes of a Workflow come past Works and bindings: from the object of its only cluster, as the watch there saw it
+// last, into the one write of the template's status.
 
 // How many bytes of nodes are written a second: each such write is one of the whole template.
 const (
@@ -34,7 +34,8 @@ const (
 	hubNodesRate = 1 << 20  // to all of them
 )
 
-// pacing is how long nodes wait to be written: for more of the same, and until what was written before them is paid for at the two rates.
+// pacing is how long nodes wait to be written: for more of the same, and until what was written before them is paid for
+// at the two rates.
 type pacing struct {
 	commit.Pace[types.NamespacedName]
 
@@ -114,13 +115,15 @@ func (r *reconciler) follow(_ context.Context, q workqueue.TypedRateLimitingInte
 	return nil
 }
 
-// memberEvent has a binding looked at whose object in a member has other nodes than before. The member says which binding that is, which
-// is looked at and no more: whose nodes count is decided by what the binding says.
-func (r *reconciler) memberEvent(cluster string, _ schema.GroupVersionResource, old, object *unstructured.Unstructured) {
+// memberEvent has a binding looked at whose object in a member has other nodes than before. The member says which
+// binding that is, which is looked at and no more: whose nodes count is decided by what the binding says.
+func (r *reconciler) memberEvent(cluster string, _ schema.GroupVersionResource, old,
+	object *unstructured.Unstructured) {
 	if object == nil {
 		return // its last nodes stay
 	}
-	if _, has := aggregate.Nodes(object.GroupVersionKind().GroupKind()); !has || old != nil && aggregate.SameNodes(old, object) {
+	if _, has := aggregate.Nodes(object.GroupVersionKind().GroupKind()); !has || old != nil &&
+		aggregate.SameNodes(old, object) {
 		return
 	}
 	space := fields.Text(object.Object, "metadata", "annotations", workv1alpha2.WorkNamespaceAnnotation)
@@ -129,13 +132,16 @@ func (r *reconciler) memberEvent(cluster string, _ schema.GroupVersionResource, 
 	}
 }
 
-// templateChanged has a template looked at whose nodes on the hub somebody has changed, such as Argo's CLI: they are the member's.
+// templateChanged has a template looked at whose nodes on the hub somebody has changed, such as Argo's CLI: they are
+// the member's.
 func (r *reconciler) templateChanged(was, is *unstructured.Unstructured) {
 	if was == nil || is == nil || was.GetUID() != is.GetUID() {
 		return // at the start, and when it is placed, its binding is looked at
 	}
-	if _, has := aggregate.Nodes(is.GroupVersionKind().GroupKind()); has && !equality.Semantic.DeepEqual(statusOf(was), statusOf(is)) {
-		b, _, err := scope.BindingFor(context.Background(), r.client, is.GroupVersionKind().GroupKind(), is.GetNamespace(), is.GetName(), client.UnsafeDisableDeepCopy)
+	if _, has := aggregate.Nodes(is.GroupVersionKind().GroupKind()); has &&
+		!equality.Semantic.DeepEqual(statusOf(was), statusOf(is)) {
+		b, _, err := scope.BindingFor(context.Background(), r.client, is.GroupVersionKind().GroupKind(), is.GetNamespace(),
+			is.GetName(), client.UnsafeDisableDeepCopy)
 		if err != nil {
 			ctrl.Log.WithName("aggregate").Error(err, "find the binding of a template whose nodes changed")
 		} else if b != nil {
@@ -153,7 +159,8 @@ func (r *reconciler) later(key types.NamespacedName) {
 }
 
 // withNodes is the template with its folded status and the nodes of the only cluster that runs it.
-func (r *reconciler) withNodes(b workv1alpha2.Binding, read, folded *unstructured.Unstructured) *unstructured.Unstructured {
+func (r *reconciler) withNodes(b workv1alpha2.Binding, read,
+	folded *unstructured.Unstructured) *unstructured.Unstructured {
 	cluster := runsIn(b)
 	if cluster == "" {
 		return folded
@@ -175,8 +182,8 @@ func runsIn(b workv1alpha2.Binding) string {
 	return aggregate.Sole(b)
 }
 
-// waitForNodes is how long a status with nodes may still wait. One that says that the Workflow began or ended waits for no more nodes,
-// and for what was written before to be paid for.
+// waitForNodes is how long a status with nodes may still wait. One that says that the Workflow began or ended waits for
+// no more nodes, and for what was written before to be paid for.
 func (r *reconciler) waitForNodes(b workv1alpha2.Binding, was, want *unstructured.Unstructured) time.Duration {
 	if r.NodesWindow == 0 || runsIn(b) == "" {
 		return 0

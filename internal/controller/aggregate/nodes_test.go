@@ -57,8 +57,10 @@ func (w *ranIn) has(status string) {
 	u.SetName("c")
 	u.SetLabels(map[string]string{workv1alpha2.ManagedLabel: "true"})
 	u.SetAnnotations(map[string]string{
-		workv1alpha2.TemplateUIDAnnotation: string(w.template.GetUID()), workv1alpha2.WorkNamespaceAnnotation: names.ExecutionSpace("m1"), workv1alpha2.WorkNameAnnotation: "w",
-		workv1alpha2.ResourceBindingNamespaceAnnotation: "shop", workv1alpha2.ResourceBindingNameAnnotation: names.Binding("Workflow", "c"),
+		workv1alpha2.TemplateUIDAnnotation:   string(w.template.GetUID()),
+		workv1alpha2.WorkNamespaceAnnotation: names.ExecutionSpace("m1"), workv1alpha2.WorkNameAnnotation: "w",
+		workv1alpha2.ResourceBindingNamespaceAnnotation: "shop",
+		workv1alpha2.ResourceBindingNameAnnotation:      names.Binding("Workflow", "c"),
 	})
 	u.Object["status"] = parsed(w.t, status)
 	w.server.Put(u)
@@ -71,7 +73,8 @@ func (w *ranIn) hears(status string) {
 	want := parsed(w.t, status)
 	resource, _ := aggregate.Nodes(workflows.GroupVersionKind.GroupKind())
 	w.Eventually("the hub hears "+status, func() string {
-		if got, _ := w.members.Known("m1").Cached(resource, "shop", "c"); got == nil || !reflect.DeepEqual(got.Object["status"], any(want)) {
+		if got, _ := w.members.Known("m1").Cached(resource, "shop", "c"); got == nil ||
+			!reflect.DeepEqual(got.Object["status"], any(want)) {
 			return fmt.Sprintf("it has %v", got)
 		}
 		return ""
@@ -167,7 +170,8 @@ func TestNodesThatAreNotOnTheHubAreToldOnce(t *testing.T) {
 		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a","progress":"1/2"}`)
 		w.Eventually("its progress is shown", func() string {
 			got := w.Server.Object(workflows, "shop", "c")
-			if p, _, _ := unstructured.NestedString(got.Object, "status", "progress"); p != "1/2" || !strings.Contains(aggregate.Omitted(got), "database") {
+			if p, _, _ := unstructured.NestedString(got.Object, "status", "progress"); p != "1/2" ||
+				!strings.Contains(aggregate.Omitted(got), "database") {
 				return fmt.Sprint(got.Object["status"])
 			}
 			return ""
@@ -207,7 +211,8 @@ func TestNoNodesAreShownWhereSeveralClustersRunAWorkflow(t *testing.T) {
 		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a"}`)
 		w.shows(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
 		w.Has(w.binding)
-		w.binding.BindingSpec().Clusters = append(w.binding.BindingSpec().Clusters, workv1alpha2.TargetCluster{Name: "m2", Replicas: 1})
+		w.binding.BindingSpec().Clusters = append(w.binding.BindingSpec().Clusters,
+			workv1alpha2.TargetCluster{Name: "m2", Replicas: 1})
 		w.binding.SetGeneration(w.binding.GetGeneration() + 1)
 		if err := w.Update(t.Context(), w.binding); err != nil {
 			t.Fatal(err)
@@ -222,7 +227,8 @@ func TestNoNodesAreShownWhereSeveralClustersRunAWorkflow(t *testing.T) {
 	})
 }
 
-// turning writes a Workflow's nodes of so many bytes as soon as it may, again and again, for a time; it is how many bytes it wrote.
+// turning writes a Workflow's nodes of so many bytes as soon as it may, again and again, for a time; it is how many
+// bytes it wrote.
 func turning(p *pacing, workflows, bytes int, lasting time.Duration) (wrote int) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for now := begin; now.Before(begin.Add(lasting)); now = now.Add(100 * time.Millisecond) {

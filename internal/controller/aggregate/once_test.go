@@ -18,7 +18,8 @@ import (
 )
 
 func served(group, version, kind string) membertest.Kind {
-	return membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, Plural: strings.ToLower(kind) + "s", Namespaced: true}
+	return membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: kind},
+		Plural: strings.ToLower(kind) + "s", Namespaced: true}
 }
 
 // newRun is a hub where a template of a kind that runs once is placed in m1.
@@ -38,12 +39,14 @@ func newRunOf(t *testing.T, kind membertest.Kind, spec map[string]any, o Options
 	w.run()
 	w.binding = scope.Bindings.New("shop")
 	w.binding.SetName(names.Binding(kind.Kind, "c"))
-	w.binding.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: w.template.GetAPIVersion(), Kind: kind.Kind, Namespace: "shop", Name: "c", UID: w.template.GetUID()}
+	w.binding.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: w.template.GetAPIVersion(),
+		Kind: kind.Kind, Namespace: "shop", Name: "c", UID: w.template.GetUID()}
 	w.binding.BindingSpec().Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 1}}
 	w.Make(w.binding)
 	work := &workv1alpha1.Work{}
 	work.Namespace, work.Name = names.ExecutionSpace("m1"), "w"
-	work.Annotations = map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "shop", workv1alpha2.ResourceBindingNameAnnotation: w.binding.GetName()}
+	work.Annotations = map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "shop",
+		workv1alpha2.ResourceBindingNameAnnotation: w.binding.GetName()}
 	w.Make(work)
 	w.works = append(w.works, work)
 	w.Quiet()
@@ -100,12 +103,20 @@ func TestWhatHasFinishedAndLivedItsTimeIsDeletedOnTheHub(t *testing.T) {
 		ended  time.Duration // ago
 		gone   bool
 	}{
-		{"a Workflow after its time", workflows, map[string]any{"ttlStrategy": map[string]any{"secondsAfterCompletion": int64(60)}}, `{"phase":"Succeeded","finishedAt":%q}`, time.Hour, true},
-		{"a Workflow before it", workflows, map[string]any{"ttlStrategy": map[string]any{"secondsAfterCompletion": int64(7200)}}, `{"phase":"Succeeded","finishedAt":%q}`, time.Hour, false},
-		{"a Workflow that failed is kept longer", workflows, map[string]any{"ttlStrategy": map[string]any{"secondsAfterCompletion": int64(60), "secondsAfterFailure": int64(7200)}}, `{"phase":"Failed","finishedAt":%q}`, time.Hour, false},
+		{"a Workflow after its time", workflows,
+			map[string]any{"ttlStrategy": map[string]any{"secondsAfterCompletion": int64(60)}},
+			`{"phase":"Succeeded","finishedAt":%q}`, time.Hour, true},
+		{"a Workflow before it", workflows,
+			map[string]any{"ttlStrategy": map[string]any{"secondsAfterCompletion": int64(7200)}},
+			`{"phase":"Succeeded","finishedAt":%q}`, time.Hour, false},
+		{"a Workflow that failed is kept longer", workflows,
+			map[string]any{"ttlStrategy": map[string]any{"secondsAfterCompletion": int64(60),
+				"secondsAfterFailure": int64(7200)}}, `{"phase":"Failed","finishedAt":%q}`, time.Hour, false},
 		{"a Workflow without a time", workflows, map[string]any{}, `{"phase":"Succeeded","finishedAt":%q}`, time.Hour, false},
-		{"an ImagePullJob", pull, map[string]any{"completionPolicy": map[string]any{"ttlSecondsAfterFinished": int64(0)}}, `{"desired":1,"succeeded":1,"completionTime":%q}`, time.Second, true},
-		{"an EphemeralJob, after half an hour by default", served("apps.kruise.io", "v1alpha1", "EphemeralJob"), map[string]any{}, `{"phase":"Succeeded","completionTime":%q}`, time.Hour, true},
+		{"an ImagePullJob", pull, map[string]any{"completionPolicy": map[string]any{"ttlSecondsAfterFinished": int64(0)}},
+			`{"desired":1,"succeeded":1,"completionTime":%q}`, time.Second, true},
+		{"an EphemeralJob, after half an hour by default", served("apps.kruise.io", "v1alpha1", "EphemeralJob"),
+			map[string]any{}, `{"phase":"Succeeded","completionTime":%q}`, time.Hour, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -114,7 +125,8 @@ func TestWhatHasFinishedAndLivedItsTimeIsDeletedOnTheHub(t *testing.T) {
 				if c.kind != workflows {
 					w.Server.SeparateStatus(c.kind)
 				}
-				w.answer(0, "", workv1alpha1.ResourceHealthy, fmt.Sprintf(c.status, time.Now().Add(-c.ended).UTC().Format(time.RFC3339)))
+				w.answer(0, "", workv1alpha1.ResourceHealthy,
+					fmt.Sprintf(c.status, time.Now().Add(-c.ended).UTC().Format(time.RFC3339)))
 				if !c.gone {
 					w.Eventually("it is folded", func() string {
 						if o := w.Server.Object(c.kind, "shop", "c"); o == nil || o.Object["status"] == nil {

@@ -23,18 +23,21 @@ import (
 func (w *world) rollsOut() {
 	w.t.Helper()
 	controllertest.Change(w.Hub, w.template, func(u *unstructured.Unstructured) {
-		u.SetAnnotations(map[string]string{fleet.OrderAnnotation: "Stages", fleet.StagesAnnotation: `[{"percent": 10, "pause": true}, {"percent": 100}]`})
+		u.SetAnnotations(map[string]string{fleet.OrderAnnotation: "Stages",
+			fleet.StagesAnnotation: `[{"percent": 10, "pause": true}, {"percent": 100}]`})
 		u.Object["spec"] = map[string]any{"replicas": int64(6), "template": map[string]any{"image": "2"}}
 	})
 	controllertest.Change(w.Hub, w.binding, func(b workv1alpha2.Binding) {
 		b.BindingSpec().Replicas = 6
 		b.BindingSpec().Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-			ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted}}
+			ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted}}
 	})
 	w.Has(w.template)
 	for i, partition := range []int64{1, 2, 2} {
 		m := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-			"replicas": int64(2), "template": map[string]any{"image": "2"}, "updateStrategy": map[string]any{"partition": partition}}}}
+			"replicas": int64(2), "template": map[string]any{"image": "2"},
+			"updateStrategy": map[string]any{"partition": partition}}}}
 		m.SetGroupVersionKind(w.template.GroupVersionKind())
 		m.SetNamespace("shop")
 		m.SetName("c")
@@ -57,10 +60,12 @@ func (w *world) updated(at int, n int) {
 	w.t.Helper()
 	work := w.works[at]
 	w.Has(work)
-	work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: "r", ObservedGeneration: work.Generation, LastTransitionTime: metav1.Now()}}
+	work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: "r",
+		ObservedGeneration: work.Generation, LastTransitionTime: metav1.Now()}}
 	raw := fmt.Sprintf(`{"resourceTemplateGeneration":%d,"replicas":2,"availableReplicas":2,"readyReplicas":2,"updatedReplicas":%d,"updatedReadyReplicas":%[2]d,"updatedAvailableReplicas":%[2]d}`,
 		w.template.GetGeneration(), n)
-	work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: workv1alpha1.ResourceHealthy, Status: &runtime.RawExtension{Raw: []byte(raw)}}}
+	work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: workv1alpha1.ResourceHealthy,
+		Status: &runtime.RawExtension{Raw: []byte(raw)}}}
 	if err := w.Status().Update(w.t.Context(), work); err != nil {
 		w.t.Fatal(err)
 	}
@@ -102,11 +107,13 @@ func TestStageIsWrittenTogetherWithTheReportOfTheMember(t *testing.T) {
 			t.Errorf("the status of the binding was written %d times, want 1: with the report", bindings)
 		}
 		w.Has(w.binding)
-		if s, ok := fleet.ReportedStage(w.binding.BindingStatus().Conditions, w.template.GetGeneration()); !ok || s.Number != 1 {
+		if s, ok := fleet.ReportedStage(w.binding.BindingStatus().Conditions, w.template.GetGeneration()); !ok ||
+			s.Number != 1 {
 			t.Errorf("the stage is read as %+v (%v)", s, ok)
 		}
 
-		controllertest.Change(w.Hub, w.template, func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{"any": "1"}) })
+		controllertest.Change(w.Hub, w.template,
+			func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{"any": "1"}) })
 		w.Quiet()
 		w.updated(1, 1)
 		w.Eventually("without stages there is no condition", func() string {

@@ -1,6 +1,7 @@
-// Package autoscale scales templates by the load of their pods in all clusters, as FederatedHPAs ask, has the autoscalers of members
-// do so where the mode is Distributed, and carries out the rules of CronFederatedHPAs. How many replicas there shall be, and which
-// rules are due, is decided by core/autoscale; where the replicas go is the scheduler's to say.
+// Package autoscale scales templates by the load of their pods in all clusters, as FederatedHPAs ask, has the
+// autoscalers of members do so where the mode is Distributed, and carries out the rules of CronFederatedHPAs. How many
+// replicas there shall be, and which rules are due, is decided by core/autoscale; where the replicas go is the
+// scheduler's to say.
 package autoscale
 
 import (
@@ -56,8 +57,8 @@ const (
 	staleRetry = 100 * time.Millisecond
 	// firstRetry is the delay of the first attempt after a failure; it grows.
 	firstRetry = time.Second
-	// byTarget finds the FederatedHPAs of a workload, byOwner the Works that have the autoscalers of a FederatedHPA, and byScaler the
-	// bindings of what these have scaled.
+	// byTarget finds the FederatedHPAs of a workload, byOwner the Works that have the autoscalers of a FederatedHPA, and
+	// byScaler the bindings of what these have scaled.
 	byTarget, byOwner, byScaler = "autoscale.target", "autoscale.owner", "autoscale.scaler"
 )
 
@@ -87,11 +88,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Interval == 0 {
 		o.Interval = DefaultInterval
 	}
-	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), events: commit.Recorder(mgr, "federatedHPA-controller"),
+	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(),
+		events:    commit.Recorder(mgr, "federatedHPA-controller"),
 		histories: map[types.NamespacedName]remembered{}}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &autoscalingv1alpha1.FederatedHPA{}, byTarget, func(obj client.Object) []string {
-		return []string{targetKey(obj.(*autoscalingv1alpha1.FederatedHPA))}
-	}); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &autoscalingv1alpha1.FederatedHPA{}, byTarget,
+		func(obj client.Object) []string {
+			return []string{targetKey(obj.(*autoscalingv1alpha1.FederatedHPA))}
+		}); err != nil {
 		return fmt.Errorf("index FederatedHPAs by their workloads: %w", err)
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, byOwner, func(obj client.Object) []string {
@@ -102,19 +105,23 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}); err != nil {
 		return fmt.Errorf("index Works by the FederatedHPAs whose autoscalers they have: %w", err)
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha2.ResourceBinding{}, byScaler, func(obj client.Object) []string {
-		if by := obj.GetAnnotations()[schedule.ScaledByAnnotation]; by != "" {
-			return []string{by}
-		}
-		return nil
-	}); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha2.ResourceBinding{}, byScaler,
+		func(obj client.Object) []string {
+			if by := obj.GetAnnotations()[schedule.ScaledByAnnotation]; by != "" {
+				return []string{by}
+			}
+			return nil
+		}); err != nil {
 		return fmt.Errorf("index bindings by the FederatedHPAs whose autoscalers scaled them: %w", err)
 	}
-	options := controller.Options{MaxConcurrentReconciles: max(1, o.Concurrency), RateLimiter: commit.Patience[reconcile.Request](firstRetry)}
-	asked := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+	options := controller.Options{MaxConcurrentReconciles: max(1, o.Concurrency),
+		RateLimiter: commit.Patience[reconcile.Request](firstRetry)}
+	asked := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
+		predicate.AnnotationChangedPredicate{}))
 	err := ctrl.NewControllerManagedBy(mgr).Named("autoscale").WithOptions(options).
 		For(&autoscalingv1alpha1.FederatedHPA{}, asked).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context,
+			obj client.Object) []reconcile.Request {
 			owner, _ := ownerOf(obj)
 			return []reconcile.Request{{NamespacedName: owner}}
 		}), builder.WithPredicates(autoscalers)).
@@ -122,7 +129,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	c := &cron{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), events: commit.Recorder(mgr, "cronFederatedHPA-controller"), started: o.Clock.Now()}
+	c := &cron{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(),
+		events: commit.Recorder(mgr, "cronFederatedHPA-controller"), started: o.Clock.Now()}
 	options.RateLimiter = commit.Patience[reconcile.Request](firstRetry)
 	return ctrl.NewControllerManagedBy(mgr).Named("autoscale-cron").WithOptions(options).
 		For(&autoscalingv1alpha1.CronFederatedHPA{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -130,7 +138,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 }
 
 // autoscalers passes Works that have the autoscaler of a member, when they come, go or tell something.
-var autoscalers = predicate.And[client.Object](predicate.NewPredicateFuncs(func(obj client.Object) bool { _, ok := ownerOf(obj); return ok }), predicate.Funcs{
+var autoscalers = predicate.And[client.Object](predicate.NewPredicateFuncs(func(obj client.Object) bool {
+	_,
+		ok := ownerOf(obj)
+	return ok
+}), predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
 	},
@@ -139,11 +151,13 @@ var autoscalers = predicate.And[client.Object](predicate.NewPredicateFuncs(func(
 // targetKey is one for all names of a workload, whatever the version.
 func targetKey(f *autoscalingv1alpha1.FederatedHPA) string {
 	ref := f.Spec.ScaleTargetRef
-	return fmt.Sprintf("%s/%s/%s", schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), f.Namespace, ref.Name)
+	return fmt.Sprintf("%s/%s/%s", schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), f.Namespace,
+		ref.Name)
 }
 
 // scale gives a workload that many replicas, in one write or none, and says how many it had.
-func (o Options) scale(ctx context.Context, gk schema.GroupKind, template *unstructured.Unstructured, replicas int32) (from int32, err error) {
+func (o Options) scale(ctx context.Context, gk schema.GroupKind, template *unstructured.Unstructured,
+	replicas int32) (from int32, err error) {
 	from, _, scales, err := o.Interpreter.Replicas(ctx, template)
 	if err != nil {
 		return 0, err

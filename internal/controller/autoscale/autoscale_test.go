@@ -34,8 +34,8 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// world is a hub that autoscales, with a workload of four replicas called web, two in each of the members a and b. Members say what
-// their pods use.
+// world is a hub that autoscales, with a workload of four replicas called web, two in each of the members a and b.
+// Members say what their pods use.
 type world struct {
 	*controllertest.Hub
 	t       *testing.T
@@ -68,7 +68,9 @@ func (c *cluster) customValue(path string) string {
 }
 
 func newWorld(t *testing.T, kind membertest.Kind) *world {
-	w := &world{Hub: controllertest.New(t), t: t, clock: clocktesting.NewFakePassiveClock(time.Date(2027, 1, 11, 7, 59, 0, 0, time.UTC)), members: map[string]*cluster{}, kind: kind}
+	w := &world{Hub: controllertest.New(t), t: t,
+		clock:   clocktesting.NewFakePassiveClock(time.Date(2027, 1, 11, 7, 59, 0, 0, time.UTC)),
+		members: map[string]*cluster{}, kind: kind}
 	var targets []workv1alpha2.TargetCluster
 	for _, name := range []string{"a", "b"} {
 		c := &cluster{Server: w.Join(name, kind), clock: w.clock, used: map[string]string{}}
@@ -84,8 +86,10 @@ func newWorld(t *testing.T, kind membertest.Kind) *world {
 	u.SetName("web")
 	w.Make(u)
 	apiVersion, name := kind.ToAPIVersionAndKind()
-	w.Make(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: names.Binding(name, "web")},
-		Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: apiVersion, Kind: name, Namespace: "shop", Name: "web", UID: u.GetUID()},
+	w.Make(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop",
+		Name: names.Binding(name, "web")},
+		Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: apiVersion, Kind: name,
+			Namespace: "shop", Name: "web", UID: u.GetUID()},
 			Replicas: 4, Clusters: targets, Placement: &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
 				ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided}}}})
 	w.run()
@@ -103,7 +107,8 @@ func (w *world) run() {
 		if err := mgr.Add(members); err != nil {
 			return err
 		}
-		return Setup(ctx, mgr, Options{Members: members, Templates: templates, Interpreter: interpret.New(builtin.Tier()), Interval: 20 * time.Millisecond, Clock: w.clock})
+		return Setup(ctx, mgr, Options{Members: members, Templates: templates, Interpreter: interpret.New(builtin.Tier()),
+			Interval: 20 * time.Millisecond, Clock: w.clock})
 	})
 }
 
@@ -126,11 +131,13 @@ func (c *cluster) metrics(rw http.ResponseWriter, r *http.Request) bool {
 	}
 	items := []any{}
 	for pod, cpu := range c.used {
-		items = append(items, map[string]any{"metadata": map[string]any{"name": pod}, "timestamp": metav1.NewTime(c.clock.Now()), "window": "1s",
+		items = append(items, map[string]any{"metadata": map[string]any{"name": pod},
+			"timestamp": metav1.NewTime(c.clock.Now()), "window": "1s",
 			"containers": []any{map[string]any{"name": "app", "usage": map[string]any{"cpu": cpu}}}})
 	}
 	rw.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(rw).Encode(map[string]any{"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "items": items})
+	_ = json.NewEncoder(rw).Encode(map[string]any{"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1",
+		"items": items})
 	return true
 }
 
@@ -144,15 +151,20 @@ func (w *world) use(name string, cpu ...string) {
 	}
 	c.used = map[string]string{}
 	if c.Object(membertest.Namespace, "", "shop") == nil {
-		c.Put(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+		c.Put(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+			ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
 	}
 	started := metav1.NewTime(w.clock.Now().Add(-time.Hour))
 	for i, used := range cpu {
 		pod := fmt.Sprint("web-", i)
-		c.Put(&corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: pod, Labels: map[string]string{"app": "web"}},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}}}}},
+		c.Put(&corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: pod, Labels: map[string]string{"app": "web"}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app",
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(
+					"100m")}}}}},
 			Status: corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &started,
-				Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: started}}}})
+				Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue,
+					LastTransitionTime: started}}}})
 		c.used[pod] = used
 	}
 }
@@ -179,10 +191,13 @@ func (w *world) looks(name string) {
 func (w *world) scaler(name string) *autoscalingv1alpha1.FederatedHPA {
 	half, two := int32(50), int32(2)
 	apiVersion, kind := w.kind.ToAPIVersionAndKind()
-	return &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: autoscalingv1alpha1.FederatedHPASpec{
-		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: apiVersion, Kind: kind, Name: "web"}, MinReplicas: &two, MaxReplicas: 12,
-		Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU,
-			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &half}}}}}}
+	return &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Spec: autoscalingv1alpha1.FederatedHPASpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: apiVersion, Kind: kind, Name: "web"},
+			MinReplicas:    &two, MaxReplicas: 12,
+			Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType,
+				Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU,
+					Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &half}}}}}}
 }
 
 func (w *world) replicas() int64 {
@@ -244,13 +259,15 @@ func (w *world) tells(want string) {
 }
 
 func TestReplicasFollowTheLoadOfAllClusters(t *testing.T) {
-	for _, kind := range []membertest.Kind{controllertest.Deployment, controllertest.CloneSet, controllertest.StatefulSet} {
+	for _, kind := range []membertest.Kind{controllertest.Deployment, controllertest.CloneSet,
+		controllertest.StatefulSet} {
 		t.Run(kind.Group+" "+kind.Kind, func(t *testing.T) {
 			t.Parallel()
 			controllertest.Run(t, func(t *testing.T) {
 				w := newWorld(t, kind)
 				w.Make(w.scaler("web"))
-				w.says("web", "AbleToScale=True/ReadyForNewScale", "ScalingActive=True/ValidMetricFound", "ScalingLimited=False/DesiredWithinRange")
+				w.says("web", "AbleToScale=True/ReadyForNewScale", "ScalingActive=True/ValidMetricFound",
+					"ScalingLimited=False/DesiredWithinRange")
 				w.looks("a")
 				if n := w.replicas(); n != 4 {
 					t.Fatalf("on target it has %d replicas", n)
@@ -266,12 +283,14 @@ func TestReplicasFollowTheLoadOfAllClusters(t *testing.T) {
 				w.tells("FederatedHPA SuccessfulRescale: New size: 6; reason: cpu of pods above target")
 				f := w.scaler("web")
 				w.Eventually("the status says so", func() string {
-					if w.Has(f); f.Status.LastScaleTime == nil || f.Status.CurrentReplicas != 6 || f.Status.DesiredReplicas != 6 || len(f.Status.CurrentMetrics) != 1 {
+					if w.Has(f); f.Status.LastScaleTime == nil || f.Status.CurrentReplicas != 6 || f.Status.DesiredReplicas != 6 ||
+						len(f.Status.CurrentMetrics) != 1 {
 						return fmt.Sprintf("%+v", f.Status)
 					}
 					return ""
 				})
-				if *f.Status.CurrentMetrics[0].Resource.Current.AverageUtilization != 75 || *f.Status.ObservedGeneration != f.Generation {
+				if *f.Status.CurrentMetrics[0].Resource.Current.AverageUtilization != 75 ||
+					*f.Status.ObservedGeneration != f.Generation {
 					t.Errorf("the status is %+v", f.Status)
 				}
 
@@ -297,7 +316,8 @@ func TestMetricsOfAdaptersCountToo(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
 		for _, c := range w.members {
-			c.Serve(membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "custom.metrics.k8s.io", Version: "v1beta2", Kind: "MetricValueList"}, Plural: "values", Namespaced: true})
+			c.Serve(membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "custom.metrics.k8s.io", Version: "v1beta2",
+				Kind: "MetricValueList"}, Plural: "values", Namespaced: true})
 		}
 		custom := func(end, value string) {
 			for _, c := range w.members {
@@ -309,11 +329,13 @@ func TestMetricsOfAdaptersCountToo(t *testing.T) {
 		custom("/requests", "10")
 		ten := resource.MustParse("10")
 		f := w.scaler("web")
-		f.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "requests"},
-			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &ten}}},
-			{Type: autoscalingv2.ObjectMetricSourceType, Object: &autoscalingv2.ObjectMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "hits"},
-				DescribedObject: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
-				Target:          autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &ten}}}}
+		f.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.PodsMetricSourceType,
+			Pods: &autoscalingv2.PodsMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "requests"},
+				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &ten}}},
+			{Type: autoscalingv2.ObjectMetricSourceType,
+				Object: &autoscalingv2.ObjectMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "hits"},
+					DescribedObject: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
+					Target:          autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &ten}}}}
 		w.Make(f)
 		w.says("web", "ScalingActive=True/ValidMetricFound", "ScalingLimited=False/DesiredWithinRange")
 		if n := w.replicas(); n != 4 {
@@ -414,9 +436,11 @@ func TestAClusterWithoutMetricsIsNamed(t *testing.T) {
 		}
 		set(w.members["b"])
 		w.Make(w.scaler("web"))
-		w.says("web", "MetricsComplete=False/ClustersUnknown", "cluster b: metrics.k8s.io: the API is not served: install metrics-server there", "ScalingActive=True")
+		w.says("web", "MetricsComplete=False/ClustersUnknown",
+			"cluster b: metrics.k8s.io: the API is not served: install metrics-server there", "ScalingActive=True")
 		set(w.members["a"])
-		w.says("web", "ScalingActive=False/FailedGetResourceMetric", "no cluster reports this metric: cluster a: metrics.k8s.io")
+		w.says("web", "ScalingActive=False/FailedGetResourceMetric",
+			"no cluster reports this metric: cluster a: metrics.k8s.io")
 		w.tells("FederatedHPA FailedComputeMetricsReplicas")
 		if n := w.replicas(); n != 4 {
 			t.Errorf("without metrics it has %d replicas", n)
@@ -446,7 +470,8 @@ func TestWhatCannotBeScaledSaysWhy(t *testing.T) {
 		w.says("none", "AbleToScale=False/FailedGetBinding: no policy propagates Deployment missing")
 
 		spread := w.scaler("spread")
-		spread.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Name: "budget"}
+		spread.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "policy/v1",
+			Kind: "PodDisruptionBudget", Name: "budget"}
 		b := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
 		b.SetGroupVersionKind(controllertest.PodDisruptionBudget.GroupVersionKind)
 		b.SetNamespace("shop")
@@ -461,15 +486,22 @@ func TestReplicasThatCannotBeHadAreAskedForOnce(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
-		w.Hub.Server.Serve(membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, Plural: "jobs", Namespaced: true})
-		job := w.Hub.Server.Put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"namespace": "shop", "name": "sums"},
-			"spec": map[string]any{"parallelism": int64(2), "completions": int64(2), "selector": map[string]any{"matchLabels": map[string]any{"app": "sums"}}}}})
-		w.Make(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: names.Binding("Job", "sums")},
-			Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "sums", UID: job.GetUID()},
-				Replicas: 2, Clusters: []workv1alpha2.TargetCluster{{Name: "a", Replicas: 2}}, Placement: &policyv1alpha1.Placement{}}})
+		w.Hub.Server.Serve(membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "batch", Version: "v1",
+			Kind: "Job"}, Plural: "jobs", Namespaced: true})
+		job := w.Hub.Server.Put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job",
+			"metadata": map[string]any{"namespace": "shop", "name": "sums"},
+			"spec": map[string]any{"parallelism": int64(2), "completions": int64(2),
+				"selector": map[string]any{"matchLabels": map[string]any{"app": "sums"}}}}})
+		w.Make(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop",
+			Name: names.Binding("Job", "sums")},
+			Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "batch/v1", Kind: "Job",
+				Namespace: "shop", Name: "sums", UID: job.GetUID()},
+				Replicas: 2, Clusters: []workv1alpha2.TargetCluster{{Name: "a", Replicas: 2}},
+				Placement: &policyv1alpha1.Placement{}}})
 		f := w.scaler("sums")
 		three := int32(3)
-		f.Spec.ScaleTargetRef, f.Spec.MinReplicas = autoscalingv2.CrossVersionObjectReference{APIVersion: "batch/v1", Kind: "Job", Name: "sums"}, &three
+		f.Spec.ScaleTargetRef, f.Spec.MinReplicas = autoscalingv2.CrossVersionObjectReference{APIVersion: "batch/v1",
+			Kind: "Job", Name: "sums"}, &three
 		w.Make(f)
 		w.says("sums", "AbleToScale=False/FailedUpdateScale: the replicas of the workload cannot be set: the replicas cannot be set to 3: they are still 2")
 		w.Quiet()

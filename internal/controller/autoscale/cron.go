@@ -31,7 +31,8 @@ type cron struct {
 	started time.Time
 }
 
-// patience is how long after its time a rule is tried again that failed for what may pass, such as a webhook that does not answer.
+// patience is how long after its time a rule is tried again that failed for what may pass, such as a webhook that does
+// not answer.
 const patience = 5 * time.Minute
 
 // finalError is what a rule fails for, whenever it is tried.
@@ -42,11 +43,12 @@ func (e finalError) Unwrap() error { return e.error }
 // final says whether trying again would come to the same.
 func final(err error) bool {
 	var e finalError
-	return errors.As(err, &e) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	return errors.As(err, &e) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) &&
+		!apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// Reconcile executes what is due of one CronFederatedHPA, and looks again when the next rule is due, or after the interval: the clock
-// of the machine may be set.
+// Reconcile executes what is due of one CronFederatedHPA, and looks again when the next rule is due, or after the
+// interval: the clock of the machine may be set.
 func (c *cron) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	now := c.Clock.Now()
 	next, err := c.look(ctx, req.NamespacedName, now)
@@ -86,11 +88,13 @@ func (c *cron) look(ctx context.Context, key types.NamespacedName, now time.Time
 		}
 		if failure != nil && !final(failure) && now.Before(since.Add(patience)) {
 			autoscale.Postpone(&status, e)
-			again = append(again, fmt.Errorf("rule %s of %s of CronFederatedHPA %s: %w", e.Rule.Name, e.At.UTC().Format(time.RFC3339), key, failure))
+			again = append(again, fmt.Errorf("rule %s of %s of CronFederatedHPA %s: %w", e.Rule.Name,
+				e.At.UTC().Format(time.RFC3339), key, failure))
 			continue
 		}
 		if failure != nil {
-			c.events.Eventf(read, corev1.EventTypeWarning, "ScaleFailed", "Rule %s of %s: %v", e.Rule.Name, e.At.UTC().Format(time.RFC3339), failure)
+			c.events.Eventf(read, corev1.EventTypeWarning, "ScaleFailed", "Rule %s of %s: %v", e.Rule.Name,
+				e.At.UTC().Format(time.RFC3339), failure)
 		}
 		ctrl.LoggerFrom(ctx).Info("executed", "rule", e.Rule.Name, "for", e.At, "failure", failure)
 		autoscale.Record(&status, e, failure, now)
@@ -107,11 +111,13 @@ func (c *cron) look(ctx context.Context, key types.NamespacedName, now time.Time
 const attempts = 5
 
 // execute does what a rule says; the error is for its history.
-func (c *cron) execute(ctx context.Context, of *autoscalingv1alpha1.CronFederatedHPA, rule autoscalingv1alpha1.CronFederatedHPARule) (err error) {
+func (c *cron) execute(ctx context.Context, of *autoscalingv1alpha1.CronFederatedHPA,
+	rule autoscalingv1alpha1.CronFederatedHPARule) (err error) {
 	ref := of.Spec.ScaleTargetRef
 	gk := propagate.GroupKind(ref.APIVersion, ref.Kind)
 	once := func() error { return c.scaleWorkload(ctx, gk, of.Namespace, ref.Name, rule) }
-	if gk == (schema.GroupKind{Group: autoscalingv1alpha1.GroupVersion.Group, Kind: autoscalingv1alpha1.FederatedHPAKind}) {
+	if gk == (schema.GroupKind{Group: autoscalingv1alpha1.GroupVersion.Group,
+		Kind: autoscalingv1alpha1.FederatedHPAKind}) {
 		once = func() error {
 			return c.setBounds(ctx, types.NamespacedName{Namespace: of.Namespace, Name: ref.Name}, rule)
 		}
@@ -124,7 +130,8 @@ func (c *cron) execute(ctx context.Context, of *autoscalingv1alpha1.CronFederate
 	return err
 }
 
-func (c *cron) scaleWorkload(ctx context.Context, gk schema.GroupKind, namespace, name string, rule autoscalingv1alpha1.CronFederatedHPARule) error {
+func (c *cron) scaleWorkload(ctx context.Context, gk schema.GroupKind, namespace, name string,
+	rule autoscalingv1alpha1.CronFederatedHPARule) error {
 	if rule.TargetReplicas == nil {
 		return finalError{errors.New("the rule has no targetReplicas")}
 	}
@@ -144,7 +151,8 @@ func (c *cron) scaleWorkload(ctx context.Context, gk schema.GroupKind, namespace
 	return err
 }
 
-func (c *cron) setBounds(ctx context.Context, key types.NamespacedName, rule autoscalingv1alpha1.CronFederatedHPARule) error {
+func (c *cron) setBounds(ctx context.Context, key types.NamespacedName,
+	rule autoscalingv1alpha1.CronFederatedHPARule) error {
 	f := &autoscalingv1alpha1.FederatedHPA{}
 	if err := c.live.Get(ctx, key, f); err != nil {
 		if apierrors.IsNotFound(err) {

@@ -28,7 +28,8 @@ func (w *world) schedule(rules ...autoscalingv1alpha1.CronFederatedHPARule) *aut
 
 func rule(name, schedule string, replicas int32) autoscalingv1alpha1.CronFederatedHPARule {
 	zone := "UTC"
-	return autoscalingv1alpha1.CronFederatedHPARule{Name: name, Schedule: schedule, TargetReplicas: &replicas, TimeZone: &zone}
+	return autoscalingv1alpha1.CronFederatedHPARule{Name: name, Schedule: schedule, TargetReplicas: &replicas,
+		TimeZone: &zone}
 }
 
 // executed waits until each rule has been so often, as "morning 1+0 next 08:00", the second number of failures.
@@ -45,7 +46,8 @@ func (w *world) executed(want string) {
 			if h.NextExecutionTime != nil {
 				next = h.NextExecutionTime.UTC().Format("15:04")
 			}
-			all = append(all, fmt.Sprintf("%s %d+%d next %s", h.RuleName, len(h.SuccessfulExecutions), len(h.FailedExecutions), next))
+			all = append(all, fmt.Sprintf("%s %d+%d next %s", h.RuleName, len(h.SuccessfulExecutions), len(h.FailedExecutions),
+				next))
 		}
 		if got := strings.Join(all, ", "); got != want {
 			return "it says " + got
@@ -191,8 +193,10 @@ func TestARuleSetsTheBoundsOfAFederatedHPA(t *testing.T) {
 		w.says("web", "ScalingActive=True")
 		c := w.schedule(rule("morning", "0 8 * * *", 0))
 		lowest, highest := int32(6), int32(30)
-		c.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "autoscaling.karmada.io/v1alpha1", Kind: "FederatedHPA", Name: "web"}
-		c.Spec.Rules[0].TargetReplicas, c.Spec.Rules[0].TargetMinReplicas, c.Spec.Rules[0].TargetMaxReplicas = nil, &lowest, &highest
+		c.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "autoscaling.karmada.io/v1alpha1",
+			Kind: "FederatedHPA", Name: "web"}
+		c.Spec.Rules[0].TargetReplicas, c.Spec.Rules[0].TargetMinReplicas, c.Spec.Rules[0].TargetMaxReplicas = nil, &lowest,
+			&highest
 		w.Make(c)
 		w.executed("morning 0+0 next 08:00")
 		w.at("08:00")
@@ -216,7 +220,8 @@ func TestRulesAreExecutedWhileAClusterIsLost(t *testing.T) {
 		lowest, highest := int32(10), int32(30)
 		bounds.Name, bounds.Spec.ScaleTargetRef = "bounds", autoscalingv2.CrossVersionObjectReference{
 			APIVersion: "autoscaling.karmada.io/v1alpha1", Kind: "FederatedHPA", Name: "web"}
-		bounds.Spec.Rules[0].TargetReplicas, bounds.Spec.Rules[0].TargetMinReplicas, bounds.Spec.Rules[0].TargetMaxReplicas = nil, &lowest, &highest
+		bounds.Spec.Rules[0].TargetReplicas, bounds.Spec.Rules[0].TargetMinReplicas,
+			bounds.Spec.Rules[0].TargetMaxReplicas = nil, &lowest, &highest
 		w.Make(bounds)
 		w.executed("morning 0+0 next 08:00")
 
@@ -240,7 +245,8 @@ func TestATargetIsNeverOutsideTheNamespace(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
-		tools := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Tool"}, Plural: "tools"}
+		tools := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Tool"},
+			Plural: "tools"}
 		w.Hub.Server.Serve(tools)
 		put := func(kind membertest.Kind, namespace, name string) func() int64 {
 			u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(4)}}}

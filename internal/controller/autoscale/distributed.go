@@ -33,14 +33,18 @@ func ownerOf(work client.Object) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: namespace, Name: name}, ok
 }
 
-// distribute has each cluster scale by itself within its share of the bounds, and the template follow what they make of it.
+// distribute has each cluster scale by itself within its share of the bounds, and the template follow what they make of
+// it.
 func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, t target) error {
 	key, now, spec := client.ObjectKeyFromObject(f), r.Clock.Now(), t.binding.BindingSpec()
-	r.say(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededGetScale", "the replicas of the workload are known and can be set")
-	f.Status.Conditions = without(without(f.Status.Conditions, autoscalingv1alpha1.MetricsComplete), autoscalingv2.ScalingLimited)
+	r.say(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededGetScale",
+		"the replicas of the workload are known and can be set")
+	f.Status.Conditions = without(without(f.Status.Conditions, autoscalingv1alpha1.MetricsComplete),
+		autoscalingv2.ScalingLimited)
 	f.Status.CurrentMetrics = nil // each cluster has its own
 	if t.replicas == 0 {
-		f.Status.Conditions = autoscale.SetCondition(without(f.Status.Conditions, autoscalingv1alpha1.BoundsSplit), autoscale.Disabled(), now)
+		f.Status.Conditions = autoscale.SetCondition(without(f.Status.Conditions, autoscalingv1alpha1.BoundsSplit),
+			autoscale.Disabled(), now)
 		f.Status.CurrentReplicas, f.Status.DesiredReplicas = 0, 0
 		return r.end(ctx, key)
 	}
@@ -58,7 +62,8 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 		}
 	}
 	if len(replicas) == 0 {
-		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, autoscalingv1alpha1.ReasonFailedGetTargetClusters, "the workload has no replicas in any cluster yet")
+		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, autoscalingv1alpha1.ReasonFailedGetTargetClusters,
+			"the workload has no replicas in any cluster yet")
 		return r.end(ctx, key)
 	}
 	standing, err := r.standing(ctx, key)
@@ -70,7 +75,8 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	// 2. An autoscaler for each. A cluster that has no execution space yet, or none any more, holds nothing up.
 	failed := []error{r.release(ctx, key, t.binding.GetName())}
 	for _, cluster := range slices.Sorted(maps.Keys(shares)) {
-		if err := r.place(ctx, f, cluster, shares[cluster], standing[cluster]); !apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		if err := r.place(ctx, f, cluster, shares[cluster], standing[cluster]); !apierrors.IsNotFound(err) &&
+			!apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			failed = append(failed, err)
 		}
 	}
@@ -105,7 +111,8 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	if n > 0 && n != t.replicas {
 		if _, err := r.scale(ctx, t.kind, t.template, n); err != nil {
 			if !commit.Stale(err) && !apierrors.IsNotFound(err) {
-				r.say(f, autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedUpdateScale", "the replicas of the workload cannot be set: "+err.Error())
+				r.say(f, autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedUpdateScale",
+					"the replicas of the workload cannot be set: "+err.Error())
 				r.warn(f, "FailedRescale", err.Error())
 				return nil
 			}
@@ -117,8 +124,10 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	return nil
 }
 
-// split says whether the clusters have taken their autoscalers, and with which bounds; many is why these are not those of the spec.
-func (r *reconciler) split(f *autoscalingv1alpha1.FederatedHPA, shares map[string]autoscale.Share, works map[string]*workv1alpha1.Work, many error) {
+// split says whether the clusters have taken their autoscalers, and with which bounds; many is why these are not those
+// of the spec.
+func (r *reconciler) split(f *autoscalingv1alpha1.FederatedHPA, shares map[string]autoscale.Share,
+	works map[string]*workv1alpha1.Work, many error) {
 	var taken, not, waiting []string
 	for _, cluster := range slices.Sorted(maps.Keys(shares)) {
 		taken = append(taken, fmt.Sprintf("%s %d to %d", cluster, shares[cluster].Min, shares[cluster].Max))
@@ -136,7 +145,8 @@ func (r *reconciler) split(f *autoscalingv1alpha1.FederatedHPA, shares map[strin
 	bounds := strings.Join(taken, ", ")
 	switch {
 	case many != nil:
-		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "MoreClustersThanReplicas", many.Error()+"; until then each has one replica")
+		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "MoreClustersThanReplicas", many.Error()+
+			"; until then each has one replica")
 		r.warn(f, "MoreClustersThanReplicas", many.Error())
 	case len(not) > 0:
 		message := "some clusters do not have their autoscaler: " + strings.Join(not, "; ")
@@ -144,14 +154,17 @@ func (r *reconciler) split(f *autoscalingv1alpha1.FederatedHPA, shares map[strin
 		r.warn(f, "AutoscalerNotApplied", message)
 	case len(waiting) > 0:
 		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionUnknown, "AutoscalersPending",
-			fmt.Sprintf("the desired bounds of the autoscalers are: %s; not applied yet in these clusters: %s", bounds, strings.Join(waiting, ", ")))
+			fmt.Sprintf("the desired bounds of the autoscalers are: %s; not applied yet in these clusters: %s", bounds,
+				strings.Join(waiting, ", ")))
 	default:
-		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionTrue, "BoundsSplit", "the autoscalers of the clusters have these bounds: "+bounds)
+		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionTrue, "BoundsSplit",
+			"the autoscalers of the clusters have these bounds: "+bounds)
 	}
 }
 
 // place makes the Work of a cluster's autoscaler what it shall be; is may be nil.
-func (r *reconciler) place(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, cluster string, s autoscale.Share, is *workv1alpha1.Work) error {
+func (r *reconciler) place(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, cluster string, s autoscale.Share,
+	is *workv1alpha1.Work) error {
 	id := uuid.NewString()
 	if is != nil {
 		id = is.Labels[workv1alpha2.WorkPermanentIDLabel]
@@ -182,7 +195,8 @@ func (r *reconciler) place(ctx context.Context, f *autoscalingv1alpha1.Federated
 // standing are the Works that have autoscalers of a FederatedHPA, by cluster.
 func (r *reconciler) standing(ctx context.Context, key types.NamespacedName) (map[string]*workv1alpha1.Work, error) {
 	var works workv1alpha1.WorkList
-	if err := r.client.List(ctx, &works, client.MatchingFields{byOwner: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &works, client.MatchingFields{byOwner: key.String()},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the autoscalers of FederatedHPA %s: %w", key, err)
 	}
 	in := map[string]*workv1alpha1.Work{}
@@ -209,7 +223,8 @@ func (r *reconciler) withdraw(ctx context.Context, key types.NamespacedName, wan
 	return errors.Join(failed...)
 }
 
-// end has the hub scale again, or nobody: the autoscalers of a FederatedHPA go, and its workload's replicas are divided as any.
+// end has the hub scale again, or nobody: the autoscalers of a FederatedHPA go, and its workload's replicas are divided
+// as any.
 func (r *reconciler) end(ctx context.Context, key types.NamespacedName) error {
 	if err := r.release(ctx, key, ""); err != nil {
 		return err
@@ -217,10 +232,12 @@ func (r *reconciler) end(ctx context.Context, key types.NamespacedName) error {
 	return r.withdraw(ctx, key, nil)
 }
 
-// release has the scheduler divide the replicas again of what a FederatedHPA's autoscalers scaled, but for the binding of a name.
+// release has the scheduler divide the replicas again of what a FederatedHPA's autoscalers scaled, but for the binding
+// of a name.
 func (r *reconciler) release(ctx context.Context, key types.NamespacedName, except string) error {
 	var bindings workv1alpha2.ResourceBindingList
-	if err := r.client.List(ctx, &bindings, client.InNamespace(key.Namespace), client.MatchingFields{byScaler: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &bindings, client.InNamespace(key.Namespace), client.MatchingFields{byScaler: key.Name},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the bindings that FederatedHPA %s scales: %w", key, err)
 	}
 	var failed []error

@@ -76,8 +76,10 @@ func (w *world) placed() {
 // made has the autoscaler of a cluster say what it made of the replicas.
 func (w *world) made(cluster string, current, desired int32) {
 	w.t.Helper()
-	raw, err := json.Marshal(autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: current, DesiredReplicas: desired,
-		Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.ScalingActive, Status: "True"}}})
+	raw, err := json.Marshal(autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: current,
+		DesiredReplicas: desired,
+		Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.ScalingActive,
+			Status: "True"}}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -102,7 +104,8 @@ func (w *world) applied(cluster string, status metav1.ConditionStatus, message s
 		if !w.Has(work) {
 			return "there is none"
 		}
-		meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkApplied, Status: status, Reason: "Test", Message: message})
+		meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkApplied, Status: status,
+			Reason: "Test", Message: message})
 		if err := w.Status().Update(w.t.Context(), work); err != nil {
 			return err.Error()
 		}
@@ -171,7 +174,8 @@ func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
 		})
 		// That the placement follows is no reason to split anew; a cluster that joins, or other bounds, are.
 		controllertest.Change(w.Hub, w.binding(), func(b *workv1alpha2.ResourceBinding) {
-			b.Spec.Replicas, b.Spec.Clusters = 7, []workv1alpha2.TargetCluster{{Name: "a", Replicas: 5}, {Name: "b", Replicas: 2}}
+			b.Spec.Replicas, b.Spec.Clusters = 7,
+				[]workv1alpha2.TargetCluster{{Name: "a", Replicas: 5}, {Name: "b", Replicas: 2}}
 		})
 		w.made("a", 5, 5)
 		w.Quiet()
@@ -194,7 +198,10 @@ func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
 
 		// More clusters than replicas cannot be: each has one, and the template follows.
 		one := int32(1)
-		controllertest.Change(w.Hub, w.scaler("web"), func(f *autoscalingv1alpha1.FederatedHPA) { f.Spec.MinReplicas, f.Spec.MaxReplicas = &one, 1 })
+		controllertest.Change(w.Hub, w.scaler("web"), func(f *autoscalingv1alpha1.FederatedHPA) {
+			f.Spec.MinReplicas,
+				f.Spec.MaxReplicas = &one, 1
+		})
 		w.says("web", "BoundsSplit=False/MoreClustersThanReplicas: maxReplicas is 1, but the workload is in 2 clusters")
 		w.bounds("a 1-1, b 1-1")
 		w.becomes(2)
@@ -240,7 +247,8 @@ func TestAutoscalerLeavesAClusterAfterTheWorkload(t *testing.T) {
 		w.bounds("a 1-6, b 1-6")
 		w.moves(nil)
 		w.bounds("a 2-12, b 1-6")
-		controllertest.Change(w.Hub, w.binding(), func(b *workv1alpha2.ResourceBinding) { b.Spec.GracefulEvictionTasks = nil })
+		controllertest.Change(w.Hub, w.binding(),
+			func(b *workv1alpha2.ResourceBinding) { b.Spec.GracefulEvictionTasks = nil })
 		w.bounds("a 2-12")
 	})
 }
@@ -282,8 +290,10 @@ func TestAnAutoscalerOfTheUsersOwnIsLeftAlone(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
 		// The user propagates an autoscaler of the same name.
-		own := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("a"), Name: names.Work("HorizontalPodAutoscaler", "web", "shop")}}
-		own.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}`)}}}
+		own := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("a"),
+			Name: names.Work("HorizontalPodAutoscaler", "web", "shop")}}
+		own.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(
+			`{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}`)}}}
 		w.Make(own)
 		w.Make(w.distributed())
 		w.bounds("a 1-6, b 1-6")
@@ -352,13 +362,15 @@ func TestTheBindingOfAFormerTargetIsLetGo(t *testing.T) {
 			t.Fatal("there is no binding")
 		}
 		of = of.DeepCopy()
-		of.Name, of.UID, of.ResourceVersion, of.Spec.Resource.Name, of.Spec.Resource.UID = names.Binding("Deployment", "api"), "", "", "api", api.GetUID()
+		of.Name, of.UID, of.ResourceVersion, of.Spec.Resource.Name, of.Spec.Resource.UID = names.Binding("Deployment", "api"),
+			"", "", "api", api.GetUID()
 		w.Make(of)
 		w.Make(w.distributed())
 		w.bounds("a 1-6, b 1-6")
 		w.made("a", 3, 3)
 		w.scheduler(`{"a":3,"b":2}`)
-		controllertest.Change(w.Hub, w.scaler("web"), func(f *autoscalingv1alpha1.FederatedHPA) { f.Spec.ScaleTargetRef.Name = "api" })
+		controllertest.Change(w.Hub, w.scaler("web"),
+			func(f *autoscalingv1alpha1.FederatedHPA) { f.Spec.ScaleTargetRef.Name = "api" })
 		w.scheduler("")
 	})
 }
@@ -404,12 +416,14 @@ func TestAutoscalersGoWithTheirPolicy(t *testing.T) {
 	}
 }
 
-// Somebody deletes the binding of a workload that a policy holds: it is made again, and the autoscalers stay until it says that they go.
+// Somebody deletes the binding of a workload that a policy holds: it is made again, and the autoscalers stay until it
+// says that they go.
 func TestAutoscalersStayWhileTheBindingIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
-		p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
+		p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p",
+			Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
 		web := &unstructured.Unstructured{}
 		web.SetGroupVersionKind(w.kind.GroupVersionKind)
 		web.SetNamespace("shop")
@@ -440,7 +454,8 @@ func TestAutoscalersStayWhileTheBindingIsMadeAgain(t *testing.T) {
 		w.says("web", "AbleToScale=False/FailedGetTargetClusters")
 		stays("while it is not placed")
 
-		controllertest.Change(w.Hub, w.binding(), func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters = old.Spec.Clusters })
+		controllertest.Change(w.Hub, w.binding(),
+			func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters = old.Spec.Clusters })
 		w.says("web", "AbleToScale=True")
 		stays("when it is placed")
 	})

@@ -75,7 +75,8 @@ type target struct {
 	replicas int32
 }
 
-// look does for f what is due, and puts into its status how that stands. An error says that the hub itself did not answer.
+// look does for f what is due, and puts into its status how that stands. An error says that the hub itself did not
+// answer.
 func (r *reconciler) look(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA) error {
 	key := client.ObjectKeyFromObject(f)
 	t, problem, err := r.target(ctx, f)
@@ -121,7 +122,8 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 	d := autoscale.Decide(in)
 
 	// 2. Say it, and do it.
-	r.say(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededGetScale", "the replicas of the workload are known and can be set")
+	r.say(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededGetScale",
+		"the replicas of the workload are known and can be set")
 	f.Status.Conditions = without(f.Status.Conditions, autoscalingv1alpha1.MetricsComplete)
 	for _, c := range d.Conditions {
 		f.Status.Conditions = autoscale.SetCondition(f.Status.Conditions, c, now)
@@ -143,23 +145,27 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 		if commit.Stale(err) || apierrors.IsNotFound(err) {
 			return err
 		}
-		r.say(f, autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedUpdateScale", "the replicas of the workload cannot be set: "+err.Error())
+		r.say(f, autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedUpdateScale",
+			"the replicas of the workload cannot be set: "+err.Error())
 		r.warn(f, "FailedRescale", fmt.Sprintf("New size: %d; reason: %s; error: %v", d.Desired, d.Reason, err))
 		f.Status.DesiredReplicas = t.replicas
 		return nil
 	}
 	r.remember(f, d.History.Scaled(t.replicas, d.Desired, now))
 	r.told.Forget(key)
-	r.say(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededRescale", fmt.Sprintf("the workload was scaled to %d replicas", d.Desired))
+	r.say(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededRescale",
+		fmt.Sprintf("the workload was scaled to %d replicas", d.Desired))
 	at := metav1.NewTime(now)
 	f.Status.LastScaleTime = &at
 	r.events.Succeeded("SuccessfulRescale", fmt.Sprintf("New size: %d; reason: %s", d.Desired, d.Reason), f)
-	ctrl.LoggerFrom(ctx).Info("rescaled", "workload", t.template.GetName(), "from", t.replicas, "to", d.Desired, "reason", d.Reason)
+	ctrl.LoggerFrom(ctx).Info("rescaled", "workload", t.template.GetName(), "from", t.replicas, "to", d.Desired, "reason",
+		d.Reason)
 	return nil
 }
 
 // target finds what f scales; problem says why it cannot be scaled.
-func (r *reconciler) target(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA) (t target, problem *trouble, err error) {
+func (r *reconciler) target(ctx context.Context,
+	f *autoscalingv1alpha1.FederatedHPA) (t target, problem *trouble, err error) {
 	unable := func(reason, format string, args ...any) *trouble {
 		return &trouble{kind: autoscalingv2.AbleToScale, reason: reason, message: fmt.Sprintf(format, args...)}
 	}
@@ -170,16 +176,20 @@ func (r *reconciler) target(ctx context.Context, f *autoscalingv1alpha1.Federate
 	ref := f.Spec.ScaleTargetRef
 	if first != "" {
 		return t, &trouble{kind: autoscalingv2.ScalingActive, reason: "AmbiguousSelector",
-			message: fmt.Sprintf("FederatedHPA %s, which is older, also scales %s %s: delete one of them", first, ref.Kind, ref.Name)}, nil
+			message: fmt.Sprintf("FederatedHPA %s, which is older, also scales %s %s: delete one of them", first, ref.Kind,
+				ref.Name)}, nil
 	}
 	t.kind = propagate.GroupKind(ref.APIVersion, ref.Kind)
 	found := false
-	if t.template, found, err = r.Templates.Get(ctx, t.kind, f.Namespace, ref.Name); err != nil && !meta.IsNoMatchError(err) {
+	if t.template, found, err = r.Templates.Get(ctx, t.kind, f.Namespace, ref.Name); err != nil &&
+		!meta.IsNoMatchError(err) {
 		return t, nil, err
 	}
 	if !found || t.template.GetDeletionTimestamp() != nil {
-		problem = unable(autoscalingv1alpha1.ReasonFailedGetScaleTargetRef, "there is no %s %s in namespace %s on the hub", t.kind, ref.Name, f.Namespace)
-		// A kind that the hub does not serve yet, as at a start, has no objects either; but the binding goes with its template.
+		problem = unable(autoscalingv1alpha1.ReasonFailedGetScaleTargetRef, "there is no %s %s in namespace %s on the hub",
+			t.kind, ref.Name, f.Namespace)
+		// A kind that the hub does not serve yet, as at a start, has no objects either; but the binding goes with its
+		// template.
 		b, _, err := scope.BindingFor(ctx, r.client, t.kind, f.Namespace, ref.Name, client.UnsafeDisableDeepCopy)
 		problem.gone = err == nil && b == nil
 		return t, problem, nil
@@ -195,15 +205,19 @@ func (r *reconciler) target(ctx context.Context, f *autoscalingv1alpha1.Federate
 		return t, nil, err
 	}
 	if t.binding == nil {
-		problem = unable(autoscalingv1alpha1.ReasonFailedGetBinding, "no policy propagates %s %s: it has no binding", ref.Kind, ref.Name)
+		problem = unable(autoscalingv1alpha1.ReasonFailedGetBinding, "no policy propagates %s %s: it has no binding",
+			ref.Kind, ref.Name)
 		problem.gone = true
 		if _, held := propagate.Claimed(t.template); held {
-			problem = unable(autoscalingv1alpha1.ReasonFailedGetBinding, "the binding of %s %s is missing: its policy recreates it", ref.Kind, ref.Name)
+			problem = unable(autoscalingv1alpha1.ReasonFailedGetBinding,
+				"the binding of %s %s is missing: its policy recreates it", ref.Kind, ref.Name)
 		}
 		return t, problem, nil
 	}
 	if len(t.binding.BindingSpec().Clusters) == 0 && t.replicas > 0 {
-		problem = unable(autoscalingv1alpha1.ReasonFailedGetTargetClusters, "%s %s is not scheduled to any cluster: see the condition Scheduled of binding %s", ref.Kind, ref.Name, t.binding.GetName())
+		problem = unable(autoscalingv1alpha1.ReasonFailedGetTargetClusters,
+			"%s %s is not scheduled to any cluster: see the condition Scheduled of binding %s", ref.Kind, ref.Name,
+			t.binding.GetName())
 		problem.gone = !schedule.NeverPlaced(t.binding)
 		return t, problem, nil
 	}
@@ -213,7 +227,8 @@ func (r *reconciler) target(ctx context.Context, f *autoscalingv1alpha1.Federate
 // first is another FederatedHPA of the same workload that comes before f; empty if f is the one.
 func (r *reconciler) first(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA) (string, error) {
 	var list autoscalingv1alpha1.FederatedHPAList
-	if err := r.client.List(ctx, &list, client.InNamespace(f.Namespace), client.MatchingFields{byTarget: targetKey(f)}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &list, client.InNamespace(f.Namespace), client.MatchingFields{byTarget: targetKey(f)},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("list FederatedHPAs: %w", err)
 	}
 	older := func(a, b *autoscalingv1alpha1.FederatedHPA) int {
@@ -221,7 +236,8 @@ func (r *reconciler) first(ctx context.Context, f *autoscalingv1alpha1.Federated
 	}
 	name := ""
 	for i := range list.Items {
-		if other := &list.Items[i]; other.Name != f.Name && other.DeletionTimestamp == nil && older(other, f) < 0 && (name == "" || other.Name < name) {
+		if other := &list.Items[i]; other.Name != f.Name && other.DeletionTimestamp == nil && older(other, f) < 0 &&
+			(name == "" || other.Name < name) {
 			name = other.Name
 		}
 	}
@@ -229,9 +245,11 @@ func (r *reconciler) first(ctx context.Context, f *autoscalingv1alpha1.Federated
 }
 
 // say puts a condition into the status of f.
-func (r *reconciler) say(f *autoscalingv1alpha1.FederatedHPA, kind autoscalingv2.HorizontalPodAutoscalerConditionType, status corev1.ConditionStatus, reason, message string) {
+func (r *reconciler) say(f *autoscalingv1alpha1.FederatedHPA, kind autoscalingv2.HorizontalPodAutoscalerConditionType,
+	status corev1.ConditionStatus, reason, message string) {
 	f.Status.Conditions = autoscale.SetCondition(f.Status.Conditions,
-		autoscalingv2.HorizontalPodAutoscalerCondition{Type: kind, Status: status, Reason: reason, Message: message}, r.Clock.Now())
+		autoscalingv2.HorizontalPodAutoscalerCondition{Type: kind, Status: status, Reason: reason, Message: message},
+		r.Clock.Now())
 }
 
 // warn tells it as an event, once.
@@ -241,8 +259,11 @@ func (r *reconciler) warn(f *autoscalingv1alpha1.FederatedHPA, reason, message s
 	}
 }
 
-func without(all []autoscalingv2.HorizontalPodAutoscalerCondition, kind autoscalingv2.HorizontalPodAutoscalerConditionType) []autoscalingv2.HorizontalPodAutoscalerCondition {
-	return slices.DeleteFunc(slices.Clone(all), func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool { return c.Type == kind })
+func without(all []autoscalingv2.HorizontalPodAutoscalerCondition,
+	kind autoscalingv2.HorizontalPodAutoscalerConditionType) []autoscalingv2.HorizontalPodAutoscalerCondition {
+	return slices.DeleteFunc(slices.Clone(all), func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool {
+		return c.Type == kind
+	})
 }
 
 func (r *reconciler) history(f *autoscalingv1alpha1.FederatedHPA) autoscale.History {

@@ -13,8 +13,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/autoscale"
 )
 
-// read asks all clusters of a workload in parallel for its pods and what they use. A cluster that does not answer is in the result.
-func (r *reconciler) read(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, spec *workv1alpha2.ResourceBindingSpec, selector string) []autoscale.Cluster {
+// read asks all clusters of a workload in parallel for its pods and what they use. A cluster that does not answer is in
+// the result.
+func (r *reconciler) read(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA,
+	spec *workv1alpha2.ResourceBindingSpec, selector string) []autoscale.Cluster {
 	left := leaving(spec)
 	targets := slices.Clone(spec.Clusters)
 	for _, cluster := range left {
@@ -47,7 +49,8 @@ func leaving(spec *workv1alpha2.ResourceBindingSpec) (clusters []string) {
 // metricsTimeout is how long a cluster may take for all of its metrics together: others wait for it.
 const metricsTimeout = 10 * time.Second
 
-func (r *reconciler) readCluster(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, t workv1alpha2.TargetCluster, selector string) autoscale.Cluster {
+func (r *reconciler) readCluster(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, t workv1alpha2.TargetCluster,
+	selector string) autoscale.Cluster {
 	c := autoscale.Cluster{Name: t.Name, Replicas: t.Replicas, Readings: make([]autoscale.Reading, len(f.Spec.Metrics))}
 	m, err := r.Members.Get(t.Name)
 	if err != nil {
@@ -64,7 +67,8 @@ func (r *reconciler) readCluster(ctx context.Context, f *autoscalingv1alpha1.Fed
 	usage := sync.OnceValues(func() ([]autoscale.Usage, error) { return m.Usage(ctx, f.Namespace, selector) })
 	for i, metric := range f.Spec.Metrics {
 		switch { // a metric without the source of its type is no metric, and Decide says so
-		case metric.Type == autoscalingv2.ResourceMetricSourceType, metric.Type == autoscalingv2.ContainerResourceMetricSourceType:
+		case metric.Type == autoscalingv2.ResourceMetricSourceType,
+			metric.Type == autoscalingv2.ContainerResourceMetricSourceType:
 			var all []autoscale.Usage
 			if all, err = usage(); err == nil {
 				c.Readings[i] = autoscale.Read(metric, all)

@@ -82,7 +82,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("cluster").
 		For(&clusterv1alpha1.Cluster{}).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(clusterOfSpace), builder.WithPredicates(deletions())).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(life.leaverOfWork), builder.WithPredicates(deletions())).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(life.leaverOfWork),
+			builder.WithPredicates(deletions())).
 		Watches(&policyv1alpha1.ClusterTaintPolicy{}, handler.EnqueueRequestsFromMapFunc(life.allClusters)).
 		Watches(scope.Bindings.Kinds()[0], handler.EnqueueRequestsFromMapFunc(life.leavers)).
 		Watches(scope.Bindings.Kinds()[1], handler.EnqueueRequestsFromMapFunc(life.leavers)).
@@ -92,15 +93,18 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("set up the cluster controller: %w", err)
 	}
 
-	status := newCollector(mgr.GetClient(), commit.Recorder(mgr, "cluster-status-controller"), commit.Recorder(mgr, "unified-auth-controller"), o)
+	status := newCollector(mgr.GetClient(), commit.Recorder(mgr, "cluster-status-controller"),
+		commit.Recorder(mgr, "unified-auth-controller"), o)
 	o.Members.OnAnswer(status.kick)
 	o.Members.OnTaken(status.kick)
 	if err := mgr.Add(status); err != nil {
 		return fmt.Errorf("set up the cluster status controller: %w", err)
 	}
-	// Only what tells how a member is reached, and as whom, makes it looked at again; its own status is the answer, not the question.
+	// Only what tells how a member is reached, and as whom, makes it looked at again; its own status is the answer, not
+	// the question.
 	err = ctrl.NewControllerManagedBy(mgr).Named("cluster-status").
-		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, systemNamesChanged()))).
+		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(
+			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, systemNamesChanged()))).
 		Complete(status)
 	if err != nil {
 		return fmt.Errorf("set up the cluster status controller: %w", err)

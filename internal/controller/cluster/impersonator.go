@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// grantCheck is how often the right of the impersonator is looked at where nothing is known to have changed: somebody in the member may
-	// have deleted it, or a replica have written by what it knew a moment before.
+	// grantCheck is how often the right of the impersonator is looked at where nothing is known to have changed: somebody
+	// in the member may have deleted it, or a replica have written by what it knew a moment before.
 	grantCheck = time.Minute
 	// textLimit is the most bytes of an event.
 	textLimit = 1000
@@ -35,9 +35,9 @@ type grantLook struct {
 	next time.Time
 }
 
-// letImpersonate has the member let the account of spec.impersonatorSecretRef act as those whom the hub's roles let into the proxy of the
-// cluster. It looks when these change, and seldom otherwise. What somebody in the member wrote or changed stays as it is. A failure is an
-// event: it stops nobody who does not use the proxy.
+// letImpersonate has the member let the account of spec.impersonatorSecretRef act as those whom the hub's roles let
+// into the proxy of the cluster. It looks when these change, and seldom otherwise. What somebody in the member wrote or
+// changed stays as it is. A failure is an event: it stops nobody who does not use the proxy.
 func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluster *clusterv1alpha1.Cluster) {
 	ref := cluster.Spec.ImpersonatorSecretRef
 	if ref == nil || cluster.DeletionTimestamp != nil { // what a cluster has that leaves is taken off at the end
@@ -45,12 +45,14 @@ func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluste
 	}
 	grants, changed, err := c.Grants(ctx)
 	if err != nil {
-		ctrl.Log.WithName("cluster-status").Error(err, "list the users that the hub lets into clusters", "cluster", cluster.Name)
+		ctrl.Log.WithName("cluster-status").Error(err, "list the users that the hub lets into clusters", "cluster",
+			cluster.Name)
 		return
 	}
 	c.followGrants(changed)
 	allowed := grants.Of(cluster.Name, cluster.Annotations)
-	is := grantLook{fmt.Sprintf("%s %s/%s %s", cluster.UID, ref.Namespace, ref.Name, allowed), c.Clock.Now().Add(grantCheck)}
+	is := grantLook{fmt.Sprintf("%s %s/%s %s", cluster.UID, ref.Namespace, ref.Name, allowed),
+		c.Clock.Now().Add(grantCheck)}
 	c.mu.Lock()
 	last := c.impersonators[cluster.Name]
 	now := c.Clock.Now()
@@ -110,7 +112,8 @@ func (c *collector) followGrants(changed <-chan struct{}) {
 }
 
 // grant has the member let the hub act as those allowed, and says whether that was a write.
-func (c *collector) grant(ctx context.Context, m *member.Member, ref *clusterv1alpha1.LocalSecretReference, allowed access.Allowed) (wrote bool, err error) {
+func (c *collector) grant(ctx context.Context, m *member.Member, ref *clusterv1alpha1.LocalSecretReference,
+	allowed access.Allowed) (wrote bool, err error) {
 	secret := &corev1.Secret{}
 	if err := c.client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
 		return false, client.IgnoreNotFound(err) // the proxy says so to who uses it

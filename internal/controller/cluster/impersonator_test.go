@@ -26,9 +26,12 @@ import (
 )
 
 var (
-	roleKind    = membertest.Kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), Plural: "clusterroles"}
-	bindingKind = membertest.Kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), Plural: "clusterrolebindings"}
-	actingToken = "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:ours:acting"}`)) + ".x"
+	roleKind = membertest.Kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
+		Plural: "clusterroles"}
+	bindingKind = membertest.Kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
+		Plural: "clusterrolebindings"}
+	actingToken = "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:ours:acting"}`)) +
+		".x"
 )
 
 // letting lets the users into the proxy of eu.
@@ -37,16 +40,20 @@ func letting(users ...string) acting.Source {
 	for _, u := range users {
 		b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: "User", Name: u})
 	}
-	return acting.Of(access.Derive([]rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "see"}, Rules: []rbacv1.PolicyRule{
-		{Verbs: []string{"get"}, APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"}, ResourceNames: []string{"eu"}}}}}, []rbacv1.ClusterRoleBinding{b}))
+	return acting.Of(access.Derive([]rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "see"},
+		Rules: []rbacv1.PolicyRule{
+			{Verbs: []string{"get"}, APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"},
+				ResourceNames: []string{"eu"}}}}}, []rbacv1.ClusterRoleBinding{b}))
 }
 
 // acted is a fleet of the cluster eu, whose impersonator has a token.
 func acted(t *testing.T, m *membertest.Server, token string) *fleet {
 	cluster := m.Cluster("eu")
-	cluster.Spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "eu-impersonator"}
+	cluster.Spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster",
+		Name: "eu-impersonator"}
 	return newFleet(t, cluster, m.Secret("eu"), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "eu-impersonator"}, Data: map[string][]byte{"token": []byte(token)}})
+		ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "eu-impersonator"},
+		Data:       map[string][]byte{"token": []byte(token)}})
 }
 
 // reviewing has a member answer what is asked of tokens: good is whether it takes them.
@@ -55,7 +62,8 @@ func reviewing(m *membertest.Server, good bool) {
 		if r.URL.Path != "/apis/authentication.k8s.io/v1/tokenreviews" {
 			return false
 		}
-		review := authenticationv1.TokenReview{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenReview"}}
+		review := authenticationv1.TokenReview{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1",
+			Kind: "TokenReview"}}
 		review.Status.Authenticated, review.Status.User.Username = good, "system:serviceaccount:ours:acting"
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusCreated)
@@ -75,7 +83,8 @@ func said(events *record.FakeRecorder) (out []string) {
 }
 
 func TestAMemberLetsTheHubActAsThoseWhoMayUseItsProxyAndKeepsWhatItHas(t *testing.T) {
-	anybody := []rbacv1.PolicyRule{{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users", "groups", "serviceaccounts"}}}
+	anybody := []rbacv1.PolicyRule{{Verbs: []string{"impersonate"}, APIGroups: []string{""},
+		Resources: []string{"users", "groups", "serviceaccounts"}}}
 	for name, c := range map[string]struct {
 		token  string
 		before *rbacv1.ClusterRole
@@ -84,9 +93,12 @@ func TestAMemberLetsTheHubActAsThoseWhoMayUseItsProxyAndKeepsWhatItHas(t *testin
 	}{
 		"nothing is there": {token: actingToken, want: "[alice]"},
 		"one of a hub of before is there": {token: actingToken, want: "[alice]",
-			before: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: access.Impersonator, Labels: map[string]string{"karmada.io/system": "true"}}, Rules: anybody}},
-		"one of somebody is there": {token: actingToken, want: "[bob]", event: true, before: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: access.Impersonator},
-			Rules: []rbacv1.PolicyRule{{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users"}, ResourceNames: []string{"bob"}}}}},
+			before: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: access.Impersonator,
+				Labels: map[string]string{"karmada.io/system": "true"}}, Rules: anybody}},
+		"one of somebody is there": {token: actingToken, want: "[bob]", event: true,
+			before: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: access.Impersonator},
+				Rules: []rbacv1.PolicyRule{{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users"},
+					ResourceNames: []string{"bob"}}}}},
 		"a token of somebody else's": {token: "opaque"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +136,8 @@ func TestAMemberLetsTheHubActAsThoseWhoMayUseItsProxyAndKeepsWhatItHas(t *testin
 					if e == succeeded {
 						continue
 					}
-					for _, part := range []string{"Warning SyncImpersonationConfigFailed", `cluster "eu"`, "ClusterRole karmada-impersonator", "delete it, and the hub recreates it"} {
+					for _, part := range []string{"Warning SyncImpersonationConfigFailed", `cluster "eu"`,
+						"ClusterRole karmada-impersonator", "delete it, and the hub recreates it"} {
 						if !strings.Contains(e, part) {
 							t.Errorf("the event %s does not say %q", e, part)
 						}
@@ -154,7 +167,8 @@ func TestAMemberLetsTheHubActAsThoseWhoMayUseItsProxyAndKeepsWhatItHas(t *testin
 				}
 				f.clock.Step(grantCheck)
 				f.look("eu")
-				if got := inRole(m.Object(roleKind, "", access.Impersonator)); got != "[carl]" || m.Object(bindingKind, "", access.Impersonator) == nil {
+				if got := inRole(m.Object(roleKind, "", access.Impersonator)); got != "[carl]" ||
+					m.Object(bindingKind, "", access.Impersonator) == nil {
 					t.Errorf("after some minutes the hub may act as %s", got)
 				}
 				// A write is a success that is told; what is as it was, or in trouble as before, is not.
@@ -183,7 +197,8 @@ func TestTheRightToActAsUsersGoesToNoAccountThatATokenOnlyNames(t *testing.T) {
 		if binding := m.Object(bindingKind, "", access.Impersonator); binding != nil {
 			t.Errorf("it is given by %v", binding)
 		}
-		if warned := said(events); len(warned) != 1 || !strings.Contains(warned[0], "the cluster does not authenticate it as that") {
+		if warned := said(events); len(warned) != 1 ||
+			!strings.Contains(warned[0], "the cluster does not authenticate it as that") {
 			t.Errorf("said: %q", warned)
 		}
 		reviewing(m, true)
@@ -203,7 +218,8 @@ func TestTheRightToActAsUsersFollowsTheAccountOfTheHub(t *testing.T) {
 		f.Grants = letting("alice")
 		f.look("eu")
 		secret := &corev1.Secret{}
-		if err := f.hub.Get(t.Context(), client.ObjectKey{Namespace: "karmada-cluster", Name: "eu-impersonator"}, secret); err != nil {
+		if err := f.hub.Get(t.Context(), client.ObjectKey{Namespace: "karmada-cluster", Name: "eu-impersonator"},
+			secret); err != nil {
 			t.Fatal(err)
 		}
 		rotated := strings.Replace(actingToken, ".x", ".y", 1)
@@ -217,7 +233,8 @@ func TestTheRightToActAsUsersFollowsTheAccountOfTheHub(t *testing.T) {
 		if got := m.Writes()[wrote:]; len(got) != 0 {
 			t.Errorf("another token of the same account makes writes: %v", got)
 		}
-		secret.Data["token"] = []byte("e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:ours:other"}`)) + ".x")
+		secret.Data["token"] = []byte("e30." +
+			base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:ours:other"}`)) + ".x")
 		if err := f.hub.Update(t.Context(), secret); err != nil {
 			t.Fatal(err)
 		}

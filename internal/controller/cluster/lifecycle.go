@@ -69,7 +69,8 @@ func (l *lifecycle) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	return reconcile.Result{}, l.openSpace(ctx, cluster)
 }
 
-// keep writes the finalizer and the taints in one write: those that follow from the condition Ready, then those of ClusterTaintPolicies.
+// keep writes the finalizer and the taints in one write: those that follow from the condition Ready, then those of
+// ClusterTaintPolicies.
 func (l *lifecycle) keep(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	var policies policyv1alpha1.ClusterTaintPolicyList
 	if err := l.client.List(ctx, &policies); err != nil {
@@ -91,12 +92,14 @@ func (l *lifecycle) keep(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	}
 	switch {
 	case err != nil && len(reasons) > 0 && !commit.Stale(err):
-		l.events.Eventf(cluster, corev1.EventTypeWarning, workv1alpha2.EventTaintClusterFailed, "Taint cluster failed: %v", err)
+		l.events.Eventf(cluster, corev1.EventTypeWarning, workv1alpha2.EventTaintClusterFailed, "Taint cluster failed: %v",
+			err)
 		return err
 	case err != nil || !wrote || len(reasons) == 0:
 		return err
 	}
-	l.events.Succeeded(workv1alpha2.EventTaintClusterSucceed, "Taint cluster succeed: "+strings.Join(reasons, "; "), cluster)
+	l.events.Succeeded(workv1alpha2.EventTaintClusterSucceed, "Taint cluster succeed: "+strings.Join(reasons, "; "),
+		cluster)
 	return nil
 }
 
@@ -107,14 +110,17 @@ func (l *lifecycle) openSpace(ctx context.Context, cluster *clusterv1alpha1.Clus
 	err := l.client.Get(ctx, types.NamespacedName{Name: name}, space)
 	switch {
 	case apierrors.IsNotFound(err):
-		space = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{workv1alpha2.SystemLabel: "true"}}}
+		space = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name,
+			Labels: map[string]string{workv1alpha2.SystemLabel: "true"}}}
 		if err := l.client.Create(ctx, space); apierrors.IsAlreadyExists(err) {
 			return nil
 		} else if err != nil {
-			l.events.Eventf(cluster, corev1.EventTypeWarning, workv1alpha2.EventCreateExecutionSpaceFailed, "Create execution space(%s) failed: %v", name, err)
+			l.events.Eventf(cluster, corev1.EventTypeWarning, workv1alpha2.EventCreateExecutionSpaceFailed,
+				"Create execution space(%s) failed: %v", name, err)
 			return fmt.Errorf("create execution space %s: %w", name, err)
 		}
-		l.events.Succeeded(workv1alpha2.EventCreateExecutionSpaceSucceed, fmt.Sprintf("Create execution space(%s) for cluster(%s) succeed", name, cluster.Name), cluster)
+		l.events.Succeeded(workv1alpha2.EventCreateExecutionSpaceSucceed,
+			fmt.Sprintf("Create execution space(%s) for cluster(%s) succeed", name, cluster.Name), cluster)
 		return nil
 	case err != nil:
 		return fmt.Errorf("read execution space %s: %w", name, err)
@@ -201,7 +207,8 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	return 0, commit.RemoveFinalizer(ctx, l.client, cluster, workv1alpha2.ClusterFinalizer)
 }
 
-// release takes the hub's right to act as its users off a member, and its stamp. One that does not answer any more keeps it: without signs of life it stops nobody.
+// release takes the hub's right to act as its users off a member, and its stamp. One that does not answer any more
+// keeps it: without signs of life it stops nobody.
 func (l *lifecycle) release(ctx context.Context, cluster string) error {
 	m := l.members.Known(cluster)
 	if m == nil {
@@ -211,7 +218,8 @@ func (l *lifecycle) release(ctx context.Context, cluster string) error {
 		!member.Unreachable(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("revoke this hub's permission to impersonate users in cluster %q: %w", cluster, err)
 	}
-	if err := m.Leave(ctx); err != nil && !member.Unreachable(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
+	if err := m.Leave(ctx); err != nil && !member.Unreachable(err) && !apierrors.IsUnauthorized(err) &&
+		!apierrors.IsForbidden(err) {
 		return fmt.Errorf("remove this hub's claim from cluster %q: %w", cluster, err)
 	}
 	return nil
@@ -222,10 +230,12 @@ func (l *lifecycle) closeSpace(ctx context.Context, cluster *clusterv1alpha1.Clu
 		return nil
 	}
 	if err := commit.Delete(ctx, l.client, space); err != nil {
-		l.events.Eventf(cluster, corev1.EventTypeWarning, workv1alpha2.EventRemoveExecutionSpaceFailed, "Remove execution space(%s) failed: %v", space.Name, err)
+		l.events.Eventf(cluster, corev1.EventTypeWarning, workv1alpha2.EventRemoveExecutionSpaceFailed,
+			"Remove execution space(%s) failed: %v", space.Name, err)
 		return err
 	}
-	l.events.Succeeded(workv1alpha2.EventRemoveExecutionSpaceSucceed, fmt.Sprintf("Remove execution space(%s) succeed", space.Name), cluster)
+	l.events.Succeeded(workv1alpha2.EventRemoveExecutionSpaceSucceed,
+		fmt.Sprintf("Remove execution space(%s) succeed", space.Name), cluster)
 	return nil
 }
 

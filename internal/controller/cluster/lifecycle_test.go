@@ -31,12 +31,14 @@ type life struct {
 func newLife(t *testing.T, objs ...client.Object) *life {
 	c := hub(objs...)
 	said := record.NewFakeRecorder(100)
-	return &life{&lifecycle{client: c, members: member.New(member.Options{Clusters: c, Secrets: c}), events: commit.Events{EventRecorder: said}, clock: clock.RealClock{}}, t, said}
+	return &life{&lifecycle{client: c, members: member.New(member.Options{Clusters: c, Secrets: c}),
+		events: commit.Events{EventRecorder: said}, clock: clock.RealClock{}}, t, said}
 }
 
 func (l *life) reconcile() {
 	l.t.Helper()
-	if _, err := l.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "m1"}}); err != nil {
+	if _, err := l.Reconcile(context.Background(),
+		reconcile.Request{NamespacedName: types.NamespacedName{Name: "m1"}}); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -72,7 +74,8 @@ func (l *life) wantSilence() {
 }
 
 func cluster(status metav1.ConditionStatus) *clusterv1alpha1.Cluster {
-	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push}}
+	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"},
+		Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push}}
 	if status != "" {
 		c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: status}}
 	}
@@ -109,7 +112,9 @@ func TestANewClusterGetsFinalizerAndSpaceOnce(t *testing.T) {
 }
 
 func TestTaintsAreWrittenOnceAndTold(t *testing.T) {
-	l := newLife(t, cluster(metav1.ConditionFalse), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m1", Labels: map[string]string{"karmada.io/system": "true"}}})
+	l := newLife(t, cluster(metav1.ConditionFalse),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m1",
+			Labels: map[string]string{"karmada.io/system": "true"}}})
 	l.reconcile()
 	c := &clusterv1alpha1.Cluster{}
 	if !l.exists(c, "", "m1") || len(c.Spec.Taints) != 2 || c.Spec.Taints[0].Key != "cluster.karmada.io/not-ready" {
@@ -137,8 +142,10 @@ func TestAClusterLeavesInOrder(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-deployment"},
 				Spec:       workv1alpha2.ResourceBindingSpec{Clusters: []workv1alpha2.TargetCluster{{Name: "m1"}, {Name: "m2"}}},
 			}
-			work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "web-x", Finalizers: []string{workv1alpha2.ExecutionFinalizer}}}
-			other := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m2", Name: "web-x", Finalizers: []string{workv1alpha2.ExecutionFinalizer}}}
+			work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "web-x",
+				Finalizers: []string{workv1alpha2.ExecutionFinalizer}}}
+			other := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m2", Name: "web-x",
+				Finalizers: []string{workv1alpha2.ExecutionFinalizer}}}
 			l := newLife(t, c, binding, work, other, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m1"}})
 
 			l.reconcile()

@@ -36,13 +36,15 @@ var (
 		Buckets: prometheus.ExponentialBuckets(0.005, 2, 12),
 	}, []string{clusterLabel})
 
-	tokenFailed = gauge("argosy_member_token_rotation_failed", "1 while a token of the hub for the cluster is due for renewal and could not be replaced.")
-	tokenEnds   = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "argosy_member_token_expiration_timestamp_seconds",
+	tokenFailed = gauge("argosy_member_token_rotation_failed",
+		"1 while a token of the hub for the cluster is due for renewal and could not be replaced.")
+	tokenEnds = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "argosy_member_token_expiration_timestamp_seconds",
 		Help: "Expiration time of the hub's token for a service account of the cluster."}, []string{clusterLabel, "account"})
 )
 
 var gauges = []*prometheus.GaugeVec{
-	readyState, nodeNumber, readyNodes, cpuAllocatable, cpuAllocated, memoryAllocatable, memoryAllocated, podAllocatable, podAllocated, tokenFailed,
+	readyState, nodeNumber, readyNodes, cpuAllocatable, cpuAllocated, memoryAllocatable, memoryAllocated, podAllocatable,
+	podAllocated, tokenFailed,
 }
 
 func init() {

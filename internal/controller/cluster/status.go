@@ -46,7 +46,8 @@ type collector struct {
 
 	mu    sync.Mutex
 	looks map[string]look
-	// impersonators are the accounts that each member lets act as users, and as whom, as far as is known; see letImpersonate.
+	// impersonators are the accounts that each member lets act as users, and as whom, as far as is known; see
+	// letImpersonate.
 	impersonators map[string]grantLook
 	// tokens is when the tokens of each member are looked at next; see rotateTokens.
 	tokens map[string]tokenLook
@@ -63,7 +64,8 @@ type look struct {
 }
 
 func newCollector(c client.Client, events, auth commit.Events, o Options) *collector {
-	return &collector{Options: o, client: c, events: events, auth: auth, started: make(chan struct{}), looks: map[string]look{}, impersonators: map[string]grantLook{}, tokens: map[string]tokenLook{}}
+	return &collector{Options: o, client: c, events: events, auth: auth, started: make(chan struct{}),
+		looks: map[string]look{}, impersonators: map[string]grantLook{}, tokens: map[string]tokenLook{}}
 }
 
 // Start implements manager.Runnable.
@@ -159,8 +161,10 @@ func (c *collector) keepLooking(ctx context.Context, name string, again <-chan s
 	}
 }
 
-// lookAt asks the member once and writes what follows. It returns when to look again: after wait, or when more is closed.
-func (c *collector) lookAt(ctx context.Context, name string, streak *membership.Streak) (wait time.Duration, more <-chan struct{}, err error) {
+// lookAt asks the member once and writes what follows. It returns when to look again: after wait, or when more is
+// closed.
+func (c *collector) lookAt(ctx context.Context, name string,
+	streak *membership.Streak) (wait time.Duration, more <-chan struct{}, err error) {
 	began := c.Clock.Now()
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := c.client.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
@@ -189,7 +193,8 @@ func (c *collector) lookAt(ctx context.Context, name string, streak *membership.
 		c.tellHeld(cluster, current, ready)
 	}
 	if wrote && (current == nil || current.Status != ready.Status) {
-		ctrl.Log.WithName("cluster-status").Info("cluster changed", "cluster", name, "ready", ready.Status, "reason", ready.Reason, "message", ready.Message)
+		ctrl.Log.WithName("cluster-status").Info("cluster changed", "cluster", name, "ready", ready.Status, "reason",
+			ready.Reason, "message", ready.Message)
 	}
 
 	wait = c.StatusUpdateFrequency
@@ -253,7 +258,8 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 	current := meta.FindStatusCondition(status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements)
 	if apis, err := m.Discover(ctx); err != nil {
 		// The kinds known before stay: losing them would unschedule what runs.
-		set(status, membership.CompleteAPIEnablements(current, status.APIEnablements, map[string]string{"all groups": err.Error()}, c.Clock.Now()))
+		set(status, membership.CompleteAPIEnablements(current, status.APIEnablements,
+			map[string]string{"all groups": err.Error()}, c.Clock.Now()))
 	} else {
 		status.APIEnablements = membership.APIEnablements(apis.Lists)
 		set(status, membership.CompleteAPIEnablements(current, status.APIEnablements, apis.Failed, c.Clock.Now()))
@@ -284,16 +290,18 @@ func (c *collector) tellHeld(cluster *clusterv1alpha1.Cluster, was *metav1.Condi
 // compareVersions sets the condition about the versions of OpenKruise, or takes it away with OpenKruise.
 func (c *collector) compareVersions(status *clusterv1alpha1.ClusterStatus) {
 	current := meta.FindStatusCondition(status.Conditions, clusterv1alpha1.ClusterConditionCurrentOpenKruise)
-	if condition := membership.CurrentOpenKruise(current, membership.OpenKruise(status.APIEnablements), c.Clock.Now()); condition != nil {
+	if condition := membership.CurrentOpenKruise(current, membership.OpenKruise(status.APIEnablements),
+		c.Clock.Now()); condition != nil {
 		set(status, *condition)
 		return
 	}
 	meta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ClusterConditionCurrentOpenKruise)
 }
 
-// collectLoad sums nodes and pods. Until they are listed it leaves the sums as they are and returns what tells when to ask again; so it
-// does with sums that no status takes, and says why.
-func (c *collector) collectLoad(ctx context.Context, m *member.Member, models []clusterv1alpha1.ResourceModel, status *clusterv1alpha1.ClusterStatus) (more <-chan struct{}, why string) {
+// collectLoad sums nodes and pods. Until they are listed it leaves the sums as they are and returns what tells when to
+// ask again; so it does with sums that no status takes, and says why.
+func (c *collector) collectLoad(ctx context.Context, m *member.Member, models []clusterv1alpha1.ResourceModel,
+	status *clusterv1alpha1.ClusterStatus) (more <-chan struct{}, why string) {
 	nodes, load, synced, listed := m.Load()
 	if !synced {
 		select {

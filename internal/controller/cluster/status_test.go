@@ -42,7 +42,8 @@ import (
 func hub(objs ...client.Object) client.WithWatch {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, clusterv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
+		corev1.AddToScheme, clusterv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme,
+		workv1alpha2.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			panic(err)
@@ -64,13 +65,15 @@ type fleet struct {
 func newFleet(t *testing.T, objs ...client.Object) *fleet {
 	c := hub(objs...)
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	members := member.New(member.Options{Clusters: c, Secrets: c, Dial: membertest.Dial, Timeout: 2 * time.Second, Limits: member.Limits{Answer: 1 << 20}})
+	members := member.New(member.Options{Clusters: c, Secrets: c, Dial: membertest.Dial, Timeout: 2 * time.Second,
+		Limits: member.Limits{Answer: 1 << 20}})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = members.Start(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	o := Options{Members: members, Clock: clock}.withDefaults()
-	return &fleet{newCollector(c, commit.Events{EventRecorder: record.NewFakeRecorder(100)}, commit.Events{EventRecorder: record.NewFakeRecorder(100)}, o), t, c, clock, map[string]*membership.Streak{}}
+	return &fleet{newCollector(c, commit.Events{EventRecorder: record.NewFakeRecorder(100)},
+		commit.Events{EventRecorder: record.NewFakeRecorder(100)}, o), t, c, clock, map[string]*membership.Streak{}}
 }
 
 // look looks at a member once and returns its Cluster and when the next look is due.
@@ -103,7 +106,8 @@ func expect(t *testing.T, c *clusterv1alpha1.Cluster, status metav1.ConditionSta
 		t.Fatalf("cluster %s has no condition Ready", c.Name)
 	}
 	if ready.Status != status || ready.Reason != reason {
-		t.Fatalf("cluster %s is Ready=%s (%s: %s), want %s (%s)", c.Name, ready.Status, ready.Reason, ready.Message, status, reason)
+		t.Fatalf("cluster %s is Ready=%s (%s: %s), want %s (%s)", c.Name, ready.Status, ready.Reason, ready.Message, status,
+			reason)
 	}
 	for _, text := range says {
 		if !strings.Contains(ready.Message, text) {
@@ -117,8 +121,9 @@ func healthyMember(t *testing.T) *membertest.Server {
 	s.Put(&corev1.Node{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "n"},
 		Status: corev1.NodeStatus{
-			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourcePods: resource.MustParse("110")},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"),
+				corev1.ResourcePods: resource.MustParse("110")},
 		},
 	})
 	return s
@@ -139,7 +144,8 @@ func TestTheFirstLookSaysAllAndTheSecondWritesNothing(t *testing.T) {
 		if c.Status.KubernetesVersion != "v1.36.3" || !c.Status.Serves("v1", "ConfigMap") {
 			t.Errorf("version %q, kinds %v", c.Status.KubernetesVersion, c.Status.APIEnablements)
 		}
-		if n, r := c.Status.NodeSummary, c.Status.ResourceSummary; n == nil || n.ReadyNum != 1 || r == nil || r.Allocatable.Cpu().String() != "4" {
+		if n, r := c.Status.NodeSummary, c.Status.ResourceSummary; n == nil || n.ReadyNum != 1 || r == nil ||
+			r.Allocatable.Cpu().String() != "4" {
 			t.Fatalf("summaries are %v and %v", n, r)
 		}
 		for range 3 {
@@ -291,7 +297,8 @@ func TestTroubleIsNamedAndSaysWhatToDo(t *testing.T) {
 				}
 				s.Put(&corev1.Node{
 					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "odd"},
-					Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}, Allocatable: many},
+					Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady,
+						Status: corev1.ConditionTrue}}, Allocatable: many},
 				})
 			},
 			"StatusCollectionFailed", []string{"its nodes and pods have 2002 resource names", "check what adds"},
@@ -311,7 +318,10 @@ func TestTroubleIsNamedAndSaysWhatToDo(t *testing.T) {
 }
 
 func TestUntrustedCertificateIsRecordedOnTheCluster(t *testing.T) {
-	api := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	api := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
 	api.Config.ErrorLog = log.New(io.Discard, "", 0)
 	api.StartTLS()
 	defer api.Close()
@@ -343,8 +353,8 @@ func TestUntrustedCertificateIsRecordedOnTheCluster(t *testing.T) {
 	}
 }
 
-// A member that sends slowly takes no memory, and may be overloaded: it stays Ready, as with an API of its own that is down, and what it
-// served before stays known.
+// A member that sends slowly takes no memory, and may be overloaded: it stays Ready, as with an API of its own that is
+// down, and what it served before stays known.
 func TestAnAnswerThatDoesNotEndInTimeIsNoDiscovery(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		s := healthyMember(t)

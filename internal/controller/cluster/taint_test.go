@@ -39,7 +39,8 @@ func (l *life) becomes(status metav1.ConditionStatus) {
 	l.t.Helper()
 	c := &clusterv1alpha1.Cluster{}
 	l.exists(c, "", "m1")
-	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: status, Reason: "Test"})
+	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady,
+		Status: status, Reason: "Test"})
 	if err := l.client.Status().Update(l.t.Context(), c); err != nil {
 		l.t.Fatal(err)
 	}
@@ -47,7 +48,9 @@ func (l *life) becomes(status metav1.ConditionStatus) {
 
 // spaced is a cluster whose execution space is there, so that the only events are about taints.
 func spaced(t *testing.T, status metav1.ConditionStatus) *life {
-	return newLife(t, cluster(status), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m1", Labels: map[string]string{"karmada.io/system": "true"}}})
+	return newLife(t, cluster(status),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m1",
+			Labels: map[string]string{"karmada.io/system": "true"}}})
 }
 
 func TestOutageTaintsKeepTheirTimeOverARestart(t *testing.T) {
@@ -58,7 +61,8 @@ func TestOutageTaintsKeepTheirTimeOverARestart(t *testing.T) {
 	l.wantTaints("cluster.karmada.io/not-ready:NoSchedule", "cluster.karmada.io/not-ready:NoExecute")
 	_, version := l.taints()
 
-	l.lifecycle = &lifecycle{client: l.client, members: l.members, events: l.events, clock: clocktesting.NewFakePassiveClock(lost.Add(time.Hour))}
+	l.lifecycle = &lifecycle{client: l.client, members: l.members, events: l.events,
+		clock: clocktesting.NewFakePassiveClock(lost.Add(time.Hour))}
 	l.reconcile()
 	if _, again := l.taints(); again != version {
 		t.Error("the restarted hub wrote the cluster")
@@ -78,15 +82,18 @@ func TestPolicyAddsNoExecuteOnlyWithTheFlag(t *testing.T) {
 	l := spaced(t, metav1.ConditionTrue)
 	c := &clusterv1alpha1.Cluster{}
 	l.exists(c, "", "m1")
-	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: "DiskFull", Status: metav1.ConditionTrue, Reason: "Test"})
+	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: "DiskFull", Status: metav1.ConditionTrue,
+		Reason: "Test"})
 	if err := l.client.Status().Update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	p := &policyv1alpha1.ClusterTaintPolicy{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: policyv1alpha1.ClusterTaintPolicySpec{
-		AddOnConditions: []policyv1alpha1.MatchCondition{{ConditionType: "DiskFull", Operator: policyv1alpha1.MatchConditionOpIn,
-			StatusValues: []metav1.ConditionStatus{"True"}}},
-		Taints: []policyv1alpha1.Taint{{Key: "disk", Effect: corev1.TaintEffectNoExecute}},
-	}}
+	p := &policyv1alpha1.ClusterTaintPolicy{ObjectMeta: metav1.ObjectMeta{Name: "disk"},
+		Spec: policyv1alpha1.ClusterTaintPolicySpec{
+			AddOnConditions: []policyv1alpha1.MatchCondition{{ConditionType: "DiskFull",
+				Operator:     policyv1alpha1.MatchConditionOpIn,
+				StatusValues: []metav1.ConditionStatus{"True"}}},
+			Taints: []policyv1alpha1.Taint{{Key: "disk", Effect: corev1.TaintEffectNoExecute}},
+		}}
 	if err := l.client.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
@@ -99,11 +106,14 @@ func TestPolicyAddsNoExecuteOnlyWithTheFlag(t *testing.T) {
 
 func TestPolicyTaintsAClusterInOneWrite(t *testing.T) {
 	l := spaced(t, metav1.ConditionTrue)
-	p := &policyv1alpha1.ClusterTaintPolicy{ObjectMeta: metav1.ObjectMeta{Name: "outage"}, Spec: policyv1alpha1.ClusterTaintPolicySpec{
-		AddOnConditions:    []policyv1alpha1.MatchCondition{{ConditionType: "Ready", Operator: policyv1alpha1.MatchConditionOpNotIn, StatusValues: []metav1.ConditionStatus{"True"}}},
-		RemoveOnConditions: []policyv1alpha1.MatchCondition{{ConditionType: "Ready", Operator: policyv1alpha1.MatchConditionOpIn, StatusValues: []metav1.ConditionStatus{"True"}}},
-		Taints:             []policyv1alpha1.Taint{{Key: "outage", Effect: corev1.TaintEffectNoSchedule}},
-	}}
+	p := &policyv1alpha1.ClusterTaintPolicy{ObjectMeta: metav1.ObjectMeta{Name: "outage"},
+		Spec: policyv1alpha1.ClusterTaintPolicySpec{
+			AddOnConditions: []policyv1alpha1.MatchCondition{{ConditionType: "Ready",
+				Operator: policyv1alpha1.MatchConditionOpNotIn, StatusValues: []metav1.ConditionStatus{"True"}}},
+			RemoveOnConditions: []policyv1alpha1.MatchCondition{{ConditionType: "Ready",
+				Operator: policyv1alpha1.MatchConditionOpIn, StatusValues: []metav1.ConditionStatus{"True"}}},
+			Taints: []policyv1alpha1.Taint{{Key: "outage", Effect: corev1.TaintEffectNoSchedule}},
+		}}
 	if err := l.client.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,8 @@ func (i *issuer) endless(account string) string {
 	i.secrets[account] = corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: account,
 		Annotations: map[string]string{corev1.ServiceAccountNameKey: account}}, Type: corev1.SecretTypeServiceAccountToken}
 	return "h." + base64.RawURLEncoding.EncodeToString([]byte(fmt.Sprintf(
-		`{"sub":"system:serviceaccount:karmada-cluster:%[1]s","kubernetes.io/serviceaccount/secret.name":%[1]q}`, account))) + ".s"
+		`{"sub":"system:serviceaccount:karmada-cluster:%[1]s","kubernetes.io/serviceaccount/secret.name":%[1]q}`, account))) +
+		".s"
 }
 
 func (i *issuer) takes(token string) bool {
@@ -85,7 +86,8 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	const secrets, accounts = "/api/v1/namespaces/karmada-cluster/secrets", "/api/v1/namespaces/karmada-cluster/serviceaccounts/"
+	const secrets, accounts = "/api/v1/namespaces/karmada-cluster/secrets",
+		"/api/v1/namespaces/karmada-cluster/serviceaccounts/"
 	answer := func(obj any) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(obj)
@@ -110,7 +112,8 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && r.URL.Path == secrets:
 		list := corev1.SecretList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}
 		for _, s := range i.secrets {
-			if of := s.Labels["argosy.io/token-of"]; of != "" && strings.Contains(r.URL.Query().Get("labelSelector"), "argosy.io/token-of="+of) {
+			if of := s.Labels["argosy.io/token-of"]; of != "" &&
+				strings.Contains(r.URL.Query().Get("labelSelector"), "argosy.io/token-of="+of) {
 				list.Items = append(list.Items, s)
 			}
 		}
@@ -131,10 +134,13 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // tokens is a collector with one member, whose tokens are rotated as a look at it does.
-func tokens(t *testing.T, first func(i *issuer) string) (f *fleet, i *issuer, rotate func(), has func() string, events func() []string) {
+func tokens(t *testing.T, first func(i *issuer) string) (f *fleet, i *issuer, rotate func(), has func() string,
+	events func() []string) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "m1"}}
-	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "1"}, Spec: clusterv1alpha1.ClusterSpec{
-		SyncMode: clusterv1alpha1.Push, SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "m1"}}}
+	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "1"},
+		Spec: clusterv1alpha1.ClusterSpec{
+			SyncMode: clusterv1alpha1.Push, SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster",
+				Name: "m1"}}}
 	var at func() time.Time
 	i = newIssuer(t, func() time.Time { return at() })
 	cluster.Spec.APIEndpoint = i.URL
@@ -169,7 +175,8 @@ func tokens(t *testing.T, first func(i *issuer) string) (f *fleet, i *issuer, ro
 }
 
 func bound(i *issuer) string {
-	i.secrets["first"] = corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "first", Labels: map[string]string{"argosy.io/token-of": "karmada-m1"}}}
+	i.secrets["first"] = corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "first",
+		Labels: map[string]string{"argosy.io/token-of": "karmada-m1"}}}
 	return i.token("karmada-m1", "first", credential.Life)
 }
 
@@ -189,7 +196,8 @@ func TestATokenIsRotatedBeforeHalfOfItsLifeAndTheOldOneRevoked(t *testing.T) {
 		if is == was || !i.takes(is) || i.takes(was) {
 			t.Errorf("replaced %t; the member takes the new one %t, the old one %t", is != was, i.takes(is), i.takes(was))
 		}
-		if told := events(); len(told) != 1 || !strings.Contains(told[0], "MemberTokenRotated") || strings.Contains(told[0], is) {
+		if told := events(); len(told) != 1 || !strings.Contains(told[0], "MemberTokenRotated") ||
+			strings.Contains(told[0], is) {
 			t.Errorf("users are told %q", told)
 		}
 		m, err := f.Members.Refresh(t.Context(), "m1")
@@ -241,7 +249,8 @@ func TestAMemberThatIssuesNoTokenIsToldAndTheOldOneStaysGood(t *testing.T) {
 			rotate()
 		}
 		if has() != was || !i.takes(was) || i.made != 1 {
-			t.Errorf("the token was replaced: %t, is good: %t, after %d attempts, want one a minute", has() != was, i.takes(was), i.made)
+			t.Errorf("the token was replaced: %t, is good: %t, after %d attempts, want one a minute", has() != was, i.takes(was),
+				i.made)
 		}
 		if told := events(); len(told) != 1 || !strings.Contains(told[0], "argosy join m1 --cluster-kubeconfig") {
 			t.Errorf("users are told %q", told)
@@ -264,13 +273,15 @@ func TestAMemberThatIssuesNoTokenIsToldAndTheOldOneStaysGood(t *testing.T) {
 	})
 }
 
-// Who may write a Cluster may name a Secret of his own for its impersonator: with a token made up, the hub would hand him a real one of any
-// account in the member.
+// Who may write a Cluster may name a Secret of his own for its impersonator: with a token made up, the hub would hand
+// him a real one of any account in the member.
 func TestATokenThatSomebodyMadeUpIsNotReplacedByARealOne(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		f, i, _, _, events := tokens(t, bound)
-		made := "h." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:kube-system:clusterrole-aggregation-controller"}`)) + ".s"
-		mine := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "mine"}, Data: map[string][]byte{"token": []byte(made)}}
+		made := "h." + base64.RawURLEncoding.EncodeToString(
+			[]byte(`{"sub":"system:serviceaccount:kube-system:clusterrole-aggregation-controller"}`)) + ".s"
+		mine := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "mine"},
+			Data: map[string][]byte{"token": []byte(made)}}
 		if err := f.hub.Create(t.Context(), mine); err != nil {
 			t.Fatal(err)
 		}
@@ -303,7 +314,8 @@ func TestAfterATokenHasEndedTheClusterSaysHowToGetANewOne(t *testing.T) {
 		f, _, _, _, _ := tokens(t, bound)
 		f.clock.Step(2 * credential.Life)
 		cluster, _ := f.look("m1")
-		if got := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady); got == nil || got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "argosy join m1 --cluster-kubeconfig FILE") {
+		if got := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady); got == nil ||
+			got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "argosy join m1 --cluster-kubeconfig FILE") {
 			t.Errorf("Ready is %+v", got)
 		}
 	})

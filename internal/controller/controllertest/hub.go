@@ -1,5 +1,6 @@
-// Package controllertest is a hub small enough for unit tests: an API server in memory with the hub's kinds, read and written
-// through real clients and caches, and member clusters of the same make. What the controllers under test write is counted.
+// Package controllertest is a hub small enough for unit tests: an API server in memory with the hub's kinds, read and
+// written through real clients and caches, and member clusters of the same make. What the controllers under test write
+// is counted.
 package controllertest
 
 import (
@@ -83,8 +84,10 @@ var (
 		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "ClusterOverridePolicy", "clusteroverridepolicies", false),
 		kind(policyv1alpha1.GroupVersion.Group, "v1alpha1", "ClusterTaintPolicy", "clustertaintpolicies", false),
 		kind(clusterv1alpha1.GroupVersion.Group, "v1alpha1", "Cluster", "clusters", false),
-		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ResourceInterpreterCustomization", "resourceinterpretercustomizations", false),
-		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ResourceInterpreterWebhookConfiguration", "resourceinterpreterwebhookconfigurations", false),
+		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ResourceInterpreterCustomization",
+			"resourceinterpretercustomizations", false),
+		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ResourceInterpreterWebhookConfiguration",
+			"resourceinterpreterwebhookconfigurations", false),
 		kind(configv1alpha1.GroupVersion.Group, "v1alpha1", "ReplicaSchedulingPolicy", "replicaschedulingpolicies", false),
 		kind(ocmv1.GroupVersion.Group, "v1", "ManifestWork", "manifestworks", true),
 		kind(appsv1alpha1.GroupVersion.Group, "v1alpha1", "WorkloadRebalancer", "workloadrebalancers", false),
@@ -112,7 +115,8 @@ var (
 )
 
 func kind(group, version, name, plural string, namespaced bool) membertest.Kind {
-	return membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: name}, Plural: plural, Namespaced: namespaced}
+	return membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: name},
+		Plural: plural, Namespaced: namespaced}
 }
 
 // Run runs a test in a bubble, see membertest.Run. Hubs and their members need one.
@@ -169,8 +173,11 @@ var Scheme = sync.OnceValue(newScheme)
 
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme,
-		workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, configv1alpha1.AddToScheme, appsv1alpha1.AddToScheme, multiclusterv1alpha1.AddToScheme, networkingv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme,
+		workv1alpha1.AddToScheme,
+		workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, configv1alpha1.AddToScheme,
+		appsv1alpha1.AddToScheme, multiclusterv1alpha1.AddToScheme, networkingv1alpha1.AddToScheme,
+		autoscalingv1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err)
 		}
@@ -180,12 +187,14 @@ func newScheme() *runtime.Scheme {
 
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
-	for _, k := range slices.Concat(own, []membertest.Kind{membertest.Node, membertest.Pod, membertest.ConfigMap, membertest.Namespace}) {
+	for _, k := range slices.Concat(own, []membertest.Kind{membertest.Node, membertest.Pod, membertest.ConfigMap,
+		membertest.Namespace}) {
 		scope := meta.RESTScopeRoot
 		if k.Namespaced {
 			scope = meta.RESTScopeNamespace
 		}
-		m.AddSpecific(k.GroupVersionKind, k.GroupVersion().WithResource(k.Plural), k.GroupVersion().WithResource(strings.ToLower(k.Kind)), scope)
+		m.AddSpecific(k.GroupVersionKind, k.GroupVersion().WithResource(k.Plural),
+			k.GroupVersion().WithResource(strings.ToLower(k.Kind)), scope)
 	}
 	return m
 }
@@ -195,10 +204,11 @@ func (h *Hub) Run(setup func(ctx context.Context, mgr ctrl.Manager) error) (stop
 	h.t.Helper()
 	again := true
 	mgr, err := ctrl.NewManager(h.Config, ctrl.Options{
-		Scheme:         Scheme(),
-		Controller:     config.Controller{SkipNameValidation: &again},
-		Metrics:        metricsserver.Options{BindAddress: "0"},
-		Client:         client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
+		Scheme:     Scheme(),
+		Controller: config.Controller{SkipNameValidation: &again},
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{},
+			&corev1.ConfigMap{}}}},
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper(), nil },
 	})
 	if err != nil {
@@ -224,8 +234,8 @@ func (h *Hub) Run(setup func(ctx context.Context, mgr ctrl.Manager) error) (stop
 		case err := <-ended:
 			ended <- err
 		}
-		// A queue that is shut down while it hands out an item is stuck, see commit.QueueStuck, and a cache leaks a goroutine for each event
-		// that it never took in.
+		// A queue that is shut down while it hands out an item is stuck, see commit.QueueStuck, and a cache leaks a goroutine
+		// for each event that it never took in.
 		synctest.Wait()
 		cancel()
 		if err := <-ended; err != nil && !commit.QueueStuck() {
@@ -242,7 +252,8 @@ func (h *Hub) Run(setup func(ctx context.Context, mgr ctrl.Manager) error) (stop
 }
 
 // Disconnected calls stop, which stops a whole hub, while nothing is under way and the API server is down. A cache of
-// controller-runtime for metadata leaks a goroutine when it stops while a watch is open: nobody takes the watch's last error.
+// controller-runtime for metadata leaks a goroutine when it stops while a watch is open: nobody takes the watch's last
+// error.
 func (h *Hub) Disconnected(stop func()) {
 	synctest.Wait()
 	h.Server.Down(true)
@@ -256,7 +267,8 @@ func (h *Hub) Join(name string, kinds ...membertest.Kind) *membertest.Server {
 	h.t.Helper()
 	s := membertest.NewInMemory(h.t, kinds...)
 	s.NeedNamespaces()
-	s.Put(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+	s.Put(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 	h.Make(s.Secret(name))
 	h.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace(name)}})
 	h.JoinAgain(name, s, kinds...)
@@ -271,8 +283,11 @@ func (h *Hub) JoinAgain(name string, s *membertest.Server, kinds ...membertest.K
 	h.Make(c)
 	h.ClusterStatus(name, func(status *clusterv1alpha1.ClusterStatus) {
 		status.APIEnablements = Serves(append(kinds, membertest.ConfigMap, membertest.Namespace)...)
-		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue, Reason: "ClusterReady"})
-		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements, Status: metav1.ConditionTrue, Reason: "Complete"})
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady,
+			Status: metav1.ConditionTrue, Reason: "ClusterReady"})
+		meta.SetStatusCondition(&status.Conditions,
+			metav1.Condition{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements, Status: metav1.ConditionTrue,
+				Reason: "Complete"})
 	})
 }
 
@@ -280,7 +295,8 @@ func (h *Hub) JoinAgain(name string, s *membertest.Server, kinds ...membertest.K
 func Serves(kinds ...membertest.Kind) []clusterv1alpha1.APIEnablement {
 	var out []clusterv1alpha1.APIEnablement
 	for _, k := range kinds {
-		out = append(out, clusterv1alpha1.APIEnablement{GroupVersion: k.GroupVersion().String(), Resources: []clusterv1alpha1.APIResource{{Name: k.Plural, Kind: k.Kind}}})
+		out = append(out, clusterv1alpha1.APIEnablement{GroupVersion: k.GroupVersion().String(),
+			Resources: []clusterv1alpha1.APIResource{{Name: k.Plural, Kind: k.Kind}}})
 	}
 	return out
 }
@@ -304,7 +320,8 @@ func (h *Hub) ClusterStatus(name string, change func(*clusterv1alpha1.ClusterSta
 func (h *Hub) Ready(name string, ready metav1.ConditionStatus, reason string) {
 	h.t.Helper()
 	h.ClusterStatus(name, func(status *clusterv1alpha1.ClusterStatus) {
-		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: ready, Reason: reason})
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady,
+			Status: ready, Reason: reason})
 	})
 }
 
@@ -367,7 +384,8 @@ func (h *Hub) Advance(d time.Duration) { membertest.Advance(d) }
 // calm is longer than the delays after which controllers retry and write what they have gathered.
 const calm = 250 * time.Millisecond
 
-// Quiet waits until nothing is written for the duration calm, and returns what was written since the last call, without events.
+// Quiet waits until nothing is written for the duration calm, and returns what was written since the last call, without
+// events.
 func (h *Hub) Quiet() []string {
 	h.t.Helper()
 	all := h.Server.Writes()

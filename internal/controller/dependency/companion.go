@@ -74,9 +74,10 @@ func (r *reconciler) alone(key types.NamespacedName) {
 	r.made.Forget(key)
 }
 
-// accompanied are refs, what a template depends on, and what points at it. What pointed at it before does so still where that is not
-// known, as at a start; again is when to look then, 0 for never.
-func (r *reconciler) accompanied(b workv1alpha2.Binding, tpl *unstructured.Unstructured, refs []configv1alpha1.DependentObjectReference) (all []configv1alpha1.DependentObjectReference, again time.Duration) {
+// accompanied are refs, what a template depends on, and what points at it. What pointed at it before does so still
+// where that is not known, as at a start; again is when to look then, 0 for never.
+func (r *reconciler) accompanied(b workv1alpha2.Binding, tpl *unstructured.Unstructured,
+	refs []configv1alpha1.DependentObjectReference) (all []configv1alpha1.DependentObjectReference, again time.Duration) {
 	reached := dependency.ReachedBy(tpl)
 	if len(reached) == 0 {
 		return refs, 0
@@ -86,7 +87,9 @@ func (r *reconciler) accompanied(b workv1alpha2.Binding, tpl *unstructured.Unstr
 	// Before anything is looked up: what appears from here on wakes this binding.
 	r.leaders.set(client.ObjectKeyFromObject(b), reached)
 
-	unknown := slices.DeleteFunc(kinds, func(gk schema.GroupKind) bool { return r.Templates.Served(gk) && r.Templates.Synced(gk) })
+	unknown := slices.DeleteFunc(kinds, func(gk schema.GroupKind) bool {
+		return r.Templates.Served(gk) && r.Templates.Synced(gk)
+	})
 	follow, made := dependency.Companions(tpl, r.Templates.PointingAt(tpl))
 	if len(unknown) > 0 {
 		for _, ref := range recorded(b) {
@@ -103,15 +106,20 @@ func (r *reconciler) accompanied(b workv1alpha2.Binding, tpl *unstructured.Unstr
 	return dependency.With(refs, follow), again
 }
 
-// recorded are the dependencies in a binding's annotation that are of its own namespace: what points at a template, or reports for it,
-// is nowhere else, and whoever may write the annotation could name anything. What nobody can read says nothing; it is written anew.
+// recorded are the dependencies in a binding's annotation that are of its own namespace: what points at a template, or
+// reports for it, is nowhere else, and whoever may write the annotation could name anything. What nobody can read says
+// nothing; it is written anew.
 func recorded(b workv1alpha2.Binding) []configv1alpha1.DependentObjectReference {
 	refs, _ := dependency.Recorded(b)
-	return slices.DeleteFunc(refs, func(ref configv1alpha1.DependentObjectReference) bool { return ref.Namespace != b.GetNamespace() })
+	return slices.DeleteFunc(refs, func(ref configv1alpha1.DependentObjectReference) bool {
+		return ref.Namespace != b.GetNamespace()
+	})
 }
 
-// tellMade tells of companions that do not follow, since members make such ones by themselves: once, until they are others.
-func (r *reconciler) tellMade(leader types.NamespacedName, tpl *unstructured.Unstructured, made []*unstructured.Unstructured) {
+// tellMade tells of companions that do not follow, since members make such ones by themselves: once, until they are
+// others.
+func (r *reconciler) tellMade(leader types.NamespacedName, tpl *unstructured.Unstructured,
+	made []*unstructured.Unstructured) {
 	if len(made) == 0 {
 		r.made.Forget(leader)
 		return

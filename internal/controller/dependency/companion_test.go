@@ -20,14 +20,16 @@ import (
 // about is an object that points at a Deployment.
 func about(kind, name, target string) *unstructured.Unstructured {
 	u := object(kind, "shop", name)
-	u.Object["spec"] = map[string]any{"targetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": target}}
+	u.Object["spec"] = map[string]any{"targetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
+		"name": target}}
 	return u
 }
 
 // rewrite writes a template anew.
 func (h *hub) rewrite(u *unstructured.Unstructured) {
 	h.t.Helper()
-	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Update(context.Background(), u, metav1.UpdateOptions{})
+	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Update(context.Background(), u,
+		metav1.UpdateOptions{})
 	h.must(err)
 }
 
@@ -109,10 +111,12 @@ func TestAStateThatMembersMakeIsToldOnce(t *testing.T) {
 		if n := len(h.recorder.Events); n != 1 {
 			t.Fatalf("%d events, want one", n)
 		}
-		if e := <-h.recorder.Events; !strings.Contains(e, "MadeByMembers") || !strings.Contains(e, "Deployment web") || !strings.Contains(e, dependency.AutoGenerateAnnotation) {
+		if e := <-h.recorder.Events; !strings.Contains(e, "MadeByMembers") || !strings.Contains(e, "Deployment web") ||
+			!strings.Contains(e, dependency.AutoGenerateAnnotation) {
 			t.Errorf("users were told %q", e)
 		}
-		if b := h.get(types.NamespacedName{Namespace: "shop", Name: "web-deployment"}); b.GetAnnotations()[workv1alpha2.DependenciesAnnotation] != "" {
+		if b := h.get(types.NamespacedName{Namespace: "shop",
+			Name: "web-deployment"}); b.GetAnnotations()[workv1alpha2.DependenciesAnnotation] != "" {
 			t.Errorf("it is recorded still: %v", b.GetAnnotations())
 		}
 	})

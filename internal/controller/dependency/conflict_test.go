@@ -28,7 +28,8 @@ func TestPolicyConflictIsReportedWhenAPolicyChanges(t *testing.T) {
 				return
 			}
 			e := <-h.recorder.Events
-			for _, part := range []string{"ConflictResolution conflicted (Overwrite vs Abort)", "PreserveResourcesOnDeletion conflicted (true vs false)"} {
+			for _, part := range []string{"ConflictResolution conflicted (Overwrite vs Abort)",
+				"PreserveResourcesOnDeletion conflicted (true vs false)"} {
 				if strings.Contains(e, part) != strings.Contains(strings.Join(want, ","), part) {
 					t.Errorf("%s: the event is %q", when, e)
 				}
@@ -39,7 +40,8 @@ func TestPolicyConflictIsReportedWhenAPolicyChanges(t *testing.T) {
 		expect("one overwrites", "ConflictResolution conflicted (Overwrite vs Abort)")
 		yes := true
 		h.change(web, func(s *workv1alpha2.ResourceBindingSpec) { s.PreserveResourcesOnDeletion = &yes })
-		expect("the other preserves", "ConflictResolution conflicted (Overwrite vs Abort)", "PreserveResourcesOnDeletion conflicted (true vs false)")
+		expect("the other preserves", "ConflictResolution conflicted (Overwrite vs Abort)",
+			"PreserveResourcesOnDeletion conflicted (true vs false)")
 		h.change(web, func(s *workv1alpha2.ResourceBindingSpec) { s.ConflictResolution = policyv1alpha1.ConflictOverwrite })
 		expect("both overwrite", "PreserveResourcesOnDeletion conflicted (true vs false)")
 	})

@@ -52,10 +52,11 @@ const (
 	firstRetry = 5 * time.Millisecond
 	// unsyncedRetry is how soon a binding is looked at again whose dependencies are not all in memory yet.
 	unsyncedRetry = time.Second
-	// unservedRetry is how soon a binding is looked at again that may depend on more, of a kind that is not served; objects that appear
-	// come first.
+	// unservedRetry is how soon a binding is looked at again that may depend on more, of a kind that is not served;
+	// objects that appear come first.
 	unservedRetry = time.Minute
-	// endRetry is how often it is looked at whether a binding that is being deleted goes by somebody's order, while nobody can tell.
+	// endRetry is how often it is looked at whether a binding that is being deleted goes by somebody's order, while nobody
+	// can tell.
 	endRetry = 2 * time.Second
 	// takenRetry is how often a dependency whose binding's name is taken is tried again.
 	takenRetry = time.Minute
@@ -109,10 +110,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("set up the distribution of dependencies: %w", err)
 	}
-	sources := []source.Source{interpreter.Changes(o.Interpreter, r.client), source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		o.Templates.Subscribe(r.objectChanged(q.Add))
-		return nil
-	})}
+	sources := []source.Source{interpreter.Changes(o.Interpreter, r.client),
+		source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			o.Templates.Subscribe(r.objectChanged(q.Add))
+			return nil
+		})}
 	for _, kind := range scope.Bindings.Kinds() {
 		sources = append(sources, source.Kind(mgr.GetCache(), kind, r.bindingChanged()))
 	}
@@ -249,14 +251,16 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	}
 	if news && len(failures) == 0 {
 		r.events.Succeeded(workv1alpha2.EventGetDependenciesSucceed, "Get dependencies("+listed(refs)+") succeed.", tpl)
-		r.events.Succeeded(workv1alpha2.EventSyncScheduleResultSucceed, "Sync schedule results to dependencies succeed.", recorded)
+		r.events.Succeeded(workv1alpha2.EventSyncScheduleResultSucceed, "Sync schedule results to dependencies succeed.",
+			recorded)
 	}
 	return r.verdict(recorded, tpl, again, failures)
 }
 
-// verdict says when to look again, at the latest after what is given, 0 for never, and tells users of failures that another look will
-// not mend.
-func (r *reconciler) verdict(b workv1alpha2.Binding, tpl *unstructured.Unstructured, after time.Duration, failures []error) (time.Duration, error) {
+// verdict says when to look again, at the latest after what is given, 0 for never, and tells users of failures that
+// another look will not mend.
+func (r *reconciler) verdict(b workv1alpha2.Binding, tpl *unstructured.Unstructured, after time.Duration,
+	failures []error) (time.Duration, error) {
 	var lasting []error
 	for _, err := range failures {
 		switch {
@@ -275,7 +279,9 @@ func (r *reconciler) verdict(b workv1alpha2.Binding, tpl *unstructured.Unstructu
 	err := errors.Join(lasting...)
 	r.fails(b, tpl, workv1alpha2.EventSyncScheduleResultFailed, err)
 	switch is := func(target error) bool {
-		return !slices.ContainsFunc(lasting, func(err error) bool { return !errors.Is(err, target) && !errors.Is(err, dependency.ErrElsewhere) })
+		return !slices.ContainsFunc(lasting, func(err error) bool {
+			return !errors.Is(err, target) && !errors.Is(err, dependency.ErrElsewhere)
+		})
 	}; {
 	case is(dependency.ErrElsewhere):
 		return after, nil // the template has to say something else, which is an event
@@ -285,14 +291,17 @@ func (r *reconciler) verdict(b workv1alpha2.Binding, tpl *unstructured.Unstructu
 	return 0, err
 }
 
-// lookUp finds the objects that the references of a template in a namespace name and that exist, each once, and all objects whose bindings
-// are wanted: also one with a name that does not exist, whose binding goes with the object. unclear are the kinds of objects that a label
-// selects and that cannot be seen now, with when to look again.
-func (r *reconciler) lookUp(ctx context.Context, namespace string, refs []configv1alpha1.DependentObjectReference) (objs []*unstructured.Unstructured, wanted []identity.Object, unclear map[schema.GroupKind]time.Duration, err error) {
+// lookUp finds the objects that the references of a template in a namespace name and that exist, each once, and all
+// objects whose bindings are wanted: also one with a name that does not exist, whose binding goes with the object.
+// unclear are the kinds of objects that a label selects and that cannot be seen now, with when to look again.
+func (r *reconciler) lookUp(ctx context.Context, namespace string,
+	refs []configv1alpha1.DependentObjectReference) (objs []*unstructured.Unstructured, wanted []identity.Object,
+	unclear map[schema.GroupKind]time.Duration, err error) {
 	unclear = map[schema.GroupKind]time.Duration{}
 	seen := map[types.UID]bool{}
 	add := func(obj *unstructured.Unstructured) {
-		if obj.GetDeletionTimestamp() == nil && dependency.MayFollow(namespace, obj) && !propagate.Excluded(propagate.TemplateOf(obj)) && !seen[obj.GetUID()] {
+		if obj.GetDeletionTimestamp() == nil && dependency.MayFollow(namespace, obj) &&
+			!propagate.Excluded(propagate.TemplateOf(obj)) && !seen[obj.GetUID()] {
 			seen[obj.GetUID()] = true
 			objs = append(objs, obj)
 			wanted = append(wanted, identity.Of(obj))
@@ -331,7 +340,8 @@ func (r *reconciler) lookUp(ctx context.Context, namespace string, refs []config
 }
 
 // attach has the binding of one dependency follow b, and says whether it did not before.
-func (r *reconciler) attach(ctx context.Context, b workv1alpha2.Binding, obj *unstructured.Unstructured) (wrote bool, err error) {
+func (r *reconciler) attach(ctx context.Context, b workv1alpha2.Binding,
+	obj *unstructured.Unstructured) (wrote bool, err error) {
 	gk := obj.GroupVersionKind().GroupKind()
 	existing, name, err := scope.BindingFor(ctx, r.client, gk, obj.GetNamespace(), obj.GetName())
 	if err != nil {
@@ -354,8 +364,8 @@ func (r *reconciler) attach(ctx context.Context, b workv1alpha2.Binding, obj *un
 	return commit.Update(ctx, r.client, existing, want)
 }
 
-// reportConflicts records an event on an attached binding when those who require it have policies with different settings, b among them:
-// once, until the conflict changes.
+// reportConflicts records an event on an attached binding when those who require it have policies with different
+// settings, b among them: once, until the conflict changes.
 func (r *reconciler) reportConflicts(ctx context.Context, b, attached workv1alpha2.Binding) error {
 	var conflicts []string
 	if dependency.MayConflict(b, attached) {
@@ -401,10 +411,11 @@ func listed(refs []configv1alpha1.DependentObjectReference) string {
 	return text.Names(out, 10)
 }
 
-// madeAgain says whether a binding is being deleted by nobody's order: what depends on it stays then, until it is made again. known is
-// false while nobody can tell.
+// madeAgain says whether a binding is being deleted by nobody's order: what depends on it stays then, until it is made
+// again. known is false while nobody can tell.
 func (r *reconciler) madeAgain(ctx context.Context, b workv1alpha2.Binding) (again, known bool, err error) {
-	if b.GetDeletionTimestamp() == nil || !controllerutil.ContainsFinalizer(b, workv1alpha2.DependenciesDistributorFinalizer) {
+	if b.GetDeletionTimestamp() == nil ||
+		!controllerutil.ContainsFinalizer(b, workv1alpha2.DependenciesDistributorFinalizer) {
 		return false, true, nil
 	}
 	ref := b.BindingSpec().Resource
@@ -428,8 +439,8 @@ func (r *reconciler) madeAgain(ctx context.Context, b workv1alpha2.Binding) (aga
 	return !ordered, known, nil
 }
 
-// outlive waits for a binding that is gone, and still has dependencies, to be made again, and then has them go: one that went by
-// somebody's order took them along before.
+// outlive waits for a binding that is gone, and still has dependencies, to be made again, and then has them go: one
+// that went by somebody's order took them along before.
 func (r *reconciler) outlive(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	attached, err := r.attached(ctx, key)
 	if err != nil {
@@ -445,8 +456,10 @@ func (r *reconciler) outlive(ctx context.Context, key types.NamespacedName) (tim
 	return 0, r.release(ctx, key, nil)
 }
 
-// release lets all dependencies of a binding go, and then the binding itself, nil if it is gone. What is watched for it may become one.
-func (r *reconciler) release(ctx context.Context, key types.NamespacedName, b workv1alpha2.Binding, watched ...configv1alpha1.DependentObjectReference) error {
+// release lets all dependencies of a binding go, and then the binding itself, nil if it is gone. What is watched for it
+// may become one.
+func (r *reconciler) release(ctx context.Context, key types.NamespacedName, b workv1alpha2.Binding,
+	watched ...configv1alpha1.DependentObjectReference) error {
 	r.index.set(key, watched)
 	r.recovers(key)
 	if err := r.detach(ctx, key, nil, nil); err != nil || b == nil {
@@ -463,15 +476,18 @@ func (r *reconciler) release(ctx context.Context, key types.NamespacedName, b wo
 
 // attached are the bindings that carry a mark of that of the key, which are not to be changed.
 func (r *reconciler) attached(ctx context.Context, key types.NamespacedName) ([]workv1alpha2.Binding, error) {
-	all, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byIndependent: mark(key)}, client.UnsafeDisableDeepCopy)
+	all, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byIndependent: mark(key)},
+		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list the bindings attached to %s: %w", key, err)
 	}
 	return all, nil
 }
 
-// detach frees every binding that is attached to that of the key and not wanted, but those of kinds of which that is unclear.
-func (r *reconciler) detach(ctx context.Context, key types.NamespacedName, wanted []identity.Object, unclear map[schema.GroupKind]time.Duration) error {
+// detach frees every binding that is attached to that of the key and not wanted, but those of kinds of which that is
+// unclear.
+func (r *reconciler) detach(ctx context.Context, key types.NamespacedName, wanted []identity.Object,
+	unclear map[schema.GroupKind]time.Duration) error {
 	attached, err := r.attached(ctx, key)
 	if err != nil {
 		return err
@@ -492,9 +508,10 @@ func (r *reconciler) detach(ctx context.Context, key types.NamespacedName, wante
 	return errors.Join(failures...)
 }
 
-// remove deletes a binding exactly as it was read: should another have come to require it since, a write meets a conflict. First it
-// says on it that nothing requires it any more, since a binding that somebody else deletes takes nothing along while others need it. Its
-// labels stay as they are, by which it is found again if only the first of the writes succeeds.
+// remove deletes a binding exactly as it was read: should another have come to require it since, a write meets a
+// conflict. First it says on it that nothing requires it any more, since a binding that somebody else deletes takes
+// nothing along while others need it. Its labels stay as they are, by which it is found again if only the first of the
+// writes succeeds.
 func (r *reconciler) remove(ctx context.Context, b, want workv1alpha2.Binding) error {
 	if b.GetDeletionTimestamp() != nil && len(b.BindingSpec().RequiredBy) == 0 {
 		return nil
@@ -539,8 +556,8 @@ func (r *reconciler) objectChanged(add func(reconcile.Request)) template.Handler
 	}
 }
 
-// bindingChanged adds a binding whose dependencies may have to follow, and those whose marks somebody took off an attached one,
-// or changed there.
+// bindingChanged adds a binding whose dependencies may have to follow, and those whose marks somebody took off an
+// attached one, or changed there.
 func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, reconcile.Request] {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.TypedFuncs[workv1alpha2.Binding, reconcile.Request]{
@@ -559,7 +576,8 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 					q.Add(reconcile.Request{NamespacedName: key})
 				}
 			}
-			changed := was.GetGeneration() != is.GetGeneration() || (was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
+			changed := was.GetGeneration() != is.GetGeneration() ||
+				(was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
 				was.GetAnnotations()[workv1alpha2.DependenciesAnnotation] != is.GetAnnotations()[workv1alpha2.DependenciesAnnotation] ||
 				!slices.Equal(was.GetFinalizers(), is.GetFinalizers())
 			if changed && (concerned(was) || concerned(is)) {
@@ -588,7 +606,8 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 	}
 }
 
-// heirs are the bindings that depend on the template of one that is gone: who came to do so while it went waits for that.
+// heirs are the bindings that depend on the template of one that is gone: who came to do so while it went waits for
+// that.
 func (r *reconciler) heirs(ctx context.Context, gone workv1alpha2.Binding) []types.NamespacedName {
 	ref := gone.BindingSpec().Resource
 	obj := &unstructured.Unstructured{}

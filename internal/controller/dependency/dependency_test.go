@@ -76,19 +76,23 @@ var resources = map[string]schema.GroupVersionResource{
 // clusterScoped are those of them that are in no namespace.
 var clusterScoped = []string{"ClusterTool", "SidecarSet", "ClusterWorkflowTemplate", "ClusterRole"}
 
-// served is an API server's word on resources, but for those of some kinds: one list for each version of a group, as any has.
+// served is an API server's word on resources, but for those of some kinds: one list for each version of a group, as
+// any has.
 func served(without ...string) *fakediscovery.FakeDiscovery {
 	var served []*metav1.APIResourceList
 	for kind, resource := range resources {
 		if slices.Contains(without, kind) {
 			continue
 		}
-		of := slices.IndexFunc(served, func(l *metav1.APIResourceList) bool { return l.GroupVersion == resource.GroupVersion().String() })
+		of := slices.IndexFunc(served, func(l *metav1.APIResourceList) bool {
+			return l.GroupVersion == resource.GroupVersion().String()
+		})
 		if of < 0 {
 			of = len(served)
 			served = append(served, &metav1.APIResourceList{GroupVersion: resource.GroupVersion().String()})
 		}
-		served[of].APIResources = append(served[of].APIResources, metav1.APIResource{Name: resource.Resource, Kind: kind, Namespaced: !slices.Contains(clusterScoped, kind)})
+		served[of].APIResources = append(served[of].APIResources,
+			metav1.APIResource{Name: resource.Resource, Kind: kind, Namespaced: !slices.Contains(clusterScoped, kind)})
 	}
 	return &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: served}}
 }
@@ -122,7 +126,8 @@ func newHub(t *testing.T) *hub {
 	}
 	h.client = b.Build()
 
-	lists := map[schema.GroupVersionResource]string{{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}: "CustomResourceDefinitionList"}
+	lists := map[schema.GroupVersionResource]string{{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}: "CustomResourceDefinitionList"}
 	for kind, resource := range resources {
 		lists[resource] = kind + "List"
 	}
@@ -141,7 +146,8 @@ func newHub(t *testing.T) *hub {
 
 // restart makes the reconciler one that remembers nothing.
 func (h *hub) restart(store *template.Store) {
-	hooks := &interpret.Hooks{Dependencies: func(context.Context, *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+	hooks := &interpret.Hooks{Dependencies: func(context.Context,
+		*unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 		return h.needs, h.broken
 	}}
 	h.r = &reconciler{
@@ -217,13 +223,15 @@ func object(kind, namespace, name string) *unstructured.Unstructured {
 
 func (h *hub) update(u *unstructured.Unstructured) {
 	h.t.Helper()
-	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Update(context.Background(), u, metav1.UpdateOptions{})
+	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Update(context.Background(), u,
+		metav1.UpdateOptions{})
 	h.must(err)
 }
 
 func (h *hub) create(u *unstructured.Unstructured) *unstructured.Unstructured {
 	h.t.Helper()
-	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Create(context.Background(), u, metav1.CreateOptions{})
+	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Create(context.Background(), u,
+		metav1.CreateOptions{})
 	h.must(err)
 	return u
 }
@@ -232,7 +240,8 @@ func (h *hub) create(u *unstructured.Unstructured) *unstructured.Unstructured {
 func (h *hub) workload(kind, namespace, name string, clusters ...string) types.NamespacedName {
 	h.t.Helper()
 	u := h.create(object(kind, namespace, name))
-	p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
+	p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p",
+		Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
 	p.Spec.PropagateDeps = true
 	b, err := propagate.Binding(u, p, propagate.Meaning{ID: "id of " + name}, nil)
 	h.must(err)
@@ -282,7 +291,8 @@ func (h *hub) going(key types.NamespacedName) bool {
 
 var (
 	settings    = types.NamespacedName{Namespace: "shop", Name: "settings-configmap"}
-	settingsRef = configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
+	settingsRef = configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop",
+		Name: "settings"}
 )
 
 // eachScope runs a test with an independent binding of each scope.
@@ -307,14 +317,16 @@ func TestDependenciesFollow(t *testing.T) {
 			t.Errorf("it wrote %v, want the record on the independent binding and the attached one", w)
 		}
 		b := h.get(settings)
-		if s := b.BindingSpec(); s.Placement != nil || len(s.Clusters) != 0 || len(s.RequiredBy) != 1 || s.RequiredBy[0].Name != independent.Name || len(s.RequiredBy[0].Clusters) != 2 {
+		if s := b.BindingSpec(); s.Placement != nil || len(s.Clusters) != 0 || len(s.RequiredBy) != 1 ||
+			s.RequiredBy[0].Name != independent.Name || len(s.RequiredBy[0].Clusters) != 2 {
 			t.Errorf("the attached binding says %+v", s)
 		}
 		if !slices.Contains(slices.Collect(maps.Values(b.GetLabels())), "id of web") {
 			t.Errorf("labels %v lack the independent binding's id", b.GetLabels())
 		}
 		i := h.get(independent)
-		if a := i.GetAnnotations()[workv1alpha2.DependenciesAnnotation]; !strings.Contains(a, "settings") || !slices.Contains(i.GetFinalizers(), workv1alpha2.DependenciesDistributorFinalizer) {
+		if a := i.GetAnnotations()[workv1alpha2.DependenciesAnnotation]; !strings.Contains(a, "settings") ||
+			!slices.Contains(i.GetFinalizers(), workv1alpha2.DependenciesDistributorFinalizer) {
 			t.Errorf("the independent binding has annotation %q and finalizers %v", a, i.GetFinalizers())
 		}
 
@@ -352,7 +364,8 @@ func TestDependenciesAreLetGo(t *testing.T) {
 				if !h.going(settings) {
 					t.Error("the attached binding stays")
 				}
-				if i := h.get(independent); slices.Contains(i.GetFinalizers(), workv1alpha2.DependenciesDistributorFinalizer) || i.GetAnnotations()[workv1alpha2.DependenciesAnnotation] != "" {
+				if i := h.get(independent); slices.Contains(i.GetFinalizers(), workv1alpha2.DependenciesDistributorFinalizer) ||
+					i.GetAnnotations()[workv1alpha2.DependenciesAnnotation] != "" {
 					t.Errorf("the independent binding keeps finalizers %v and annotations %v", i.GetFinalizers(), i.GetAnnotations())
 				}
 			})
@@ -372,7 +385,8 @@ func TestOneDependencyReplacesAnother(t *testing.T) {
 		if !h.going(settings) || h.going(types.NamespacedName{Namespace: "shop", Name: "other-configmap"}) {
 			t.Error("the one that is needed no more stays, or the other did not come")
 		}
-		if a := h.get(independent).GetAnnotations()[workv1alpha2.DependenciesAnnotation]; !strings.Contains(a, "other") || strings.Contains(a, "settings") {
+		if a := h.get(independent).GetAnnotations()[workv1alpha2.DependenciesAnnotation]; !strings.Contains(a, "other") ||
+			strings.Contains(a, "settings") {
 			t.Errorf("recorded %s", a)
 		}
 	})
@@ -415,8 +429,10 @@ func TestADependencyWithAPolicyOfItsOwnStays(t *testing.T) {
 }
 
 func TestADependencyThatComesLaterWakesItsDependents(t *testing.T) {
-	selecting := configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"of": "web"}}}
-	for name, ref := range map[string]configv1alpha1.DependentObjectReference{"by name": settingsRef, "by label": selecting} {
+	selecting := configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop",
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"of": "web"}}}
+	for name, ref := range map[string]configv1alpha1.DependentObjectReference{"by name": settingsRef,
+		"by label": selecting} {
 		t.Run(name, func(t *testing.T) {
 			controllertest.Run(t, func(t *testing.T) {
 				h := newHub(t)
@@ -465,7 +481,8 @@ func TestAChangeOfADependencyGoesOut(t *testing.T) {
 		h.settle()
 		u.Object["data"] = map[string]any{"a": "c"}
 		u.SetResourceVersion("2")
-		_, err := h.templates.Resource(resources["ConfigMap"]).Namespace("shop").Update(context.Background(), u, metav1.UpdateOptions{})
+		_, err := h.templates.Resource(resources["ConfigMap"]).Namespace("shop").Update(context.Background(), u,
+			metav1.UpdateOptions{})
 		h.must(err)
 		if w := h.settle(); len(w) != 1 || h.get(settings).BindingSpec().Resource.ResourceVersion != "2" {
 			t.Errorf("it wrote %v, want the attached binding alone", w)
@@ -516,7 +533,8 @@ func TestATakenNameHoldsUpNoOther(t *testing.T) {
 		for _, name := range names.Bindings(schema.GroupKind{Kind: "ConfigMap"}, "settings") {
 			h.must(h.client.Create(context.Background(), &workv1alpha2.ResourceBinding{
 				ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: name},
-				Spec:       workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "example.io/v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}},
+				Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "example.io/v1",
+					Kind: "ConfigMap", Namespace: "shop", Name: "settings"}},
 			}))
 		}
 		h.create(object("ConfigMap", "shop", "settings"))
@@ -551,7 +569,8 @@ func TestDependentsThatDisagreeAreTold(t *testing.T) {
 		if n := len(h.recorder.Events); n != 1 {
 			t.Fatalf("%d events, want 1", n)
 		}
-		if e := <-h.recorder.Events; !strings.Contains(e, "DependencyPolicyConflict") || !strings.Contains(e, "conflictResolution=Overwrite") {
+		if e := <-h.recorder.Events; !strings.Contains(e, "DependencyPolicyConflict") ||
+			!strings.Contains(e, "conflictResolution=Overwrite") {
 			t.Errorf("users were told %q", e)
 		}
 	})
@@ -574,7 +593,8 @@ func TestATornOffDependencyIsAttachedAgain(t *testing.T) {
 		is := was.DeepCopy()
 		tear(is)
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		(&reconciler{}).bindingChanged().UpdateFunc(t.Context(), event.TypedUpdateEvent[workv1alpha2.Binding]{ObjectOld: was, ObjectNew: is}, q)
+		(&reconciler{}).bindingChanged().UpdateFunc(t.Context(), event.TypedUpdateEvent[workv1alpha2.Binding]{ObjectOld: was,
+			ObjectNew: is}, q)
 		if q.Len() != 1 {
 			t.Errorf("%s wakes %d bindings, want shop/db alone", name, q.Len())
 		} else if got, _ := q.Get(); got.NamespacedName != shop("db") {

@@ -13,10 +13,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// further are the refs of a template in a namespace, and those of the dependencies that lead on, as far as they are there.
-// What is cluster-scoped and leads on needs its dependencies in the namespace of the template. Each is looked at once, so that
-// those that refer to one another end. complete is false if there may be more: the kind of one that leads on is not served now.
-func (r *reconciler) further(ctx context.Context, key types.NamespacedName, namespace string, refs []configv1alpha1.DependentObjectReference) (all []configv1alpha1.DependentObjectReference, complete bool, err error) {
+// further are the refs of a template in a namespace, and those of the dependencies that lead on, as far as they are
+// there. What is cluster-scoped and leads on needs its dependencies in the namespace of the template. Each is looked at
+// once, so that those that refer to one another end. complete is false if there may be more: the kind of one that leads
+// on is not served now.
+func (r *reconciler) further(ctx context.Context, key types.NamespacedName, namespace string,
+	refs []configv1alpha1.DependentObjectReference) (all []configv1alpha1.DependentObjectReference, complete bool,
+	err error) {
 	complete = true
 	seen := map[reference]bool{}
 	next := refs

@@ -12,8 +12,8 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 )
 
-// A Workflow is made of the templates that it refers to, and these of others: what any of them needs follows it. Two that refer to
-// one another end.
+// A Workflow is made of the templates that it refers to, and these of others: what any of them needs follows it. Two
+// that refer to one another end.
 func TestWhatTheTemplatesOfAWorkflowNeedFollowsItToo(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
@@ -21,7 +21,8 @@ func TestWhatTheTemplatesOfAWorkflowNeedFollowsItToo(t *testing.T) {
 			u := object(kind, namespace, name)
 			u.Object["spec"] = map[string]any{"templates": []any{
 				map[string]any{"container": map[string]any{"envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": settings}}}}},
-				map[string]any{"steps": []any{[]any{map[string]any{"templateRef": map[string]any{"name": refers, "clusterScope": clusterScope}}}}},
+				map[string]any{"steps": []any{[]any{map[string]any{"templateRef": map[string]any{"name": refers,
+					"clusterScope": clusterScope}}}}},
 			}}
 			h.create(u)
 		}
@@ -58,7 +59,8 @@ func TestWhatTheTemplatesOfAWorkflowNeedFollowsItToo(t *testing.T) {
 		h.create(account)
 		h.create(object("Secret", "shop", "registry"))
 		h.create(object("Secret", "shop", "runner-token-x"))
-		follow("with a circle of them", "all-clusterworkflowtemplate", "shop/first-workflowtemplate", "shop/one-configmap", "shop/registry-secret",
+		follow("with a circle of them", "all-clusterworkflowtemplate", "shop/first-workflowtemplate", "shop/one-configmap",
+			"shop/registry-secret",
 			"shop/runner-serviceaccount", "shop/second-workflowtemplate", "shop/three-configmap", "shop/two-configmap")
 
 		web := types.NamespacedName{Namespace: "shop", Name: "web-deployment"}

@@ -14,8 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// index answers which bindings depend on an object, also on one that does not exist yet. A start of the hub fills it anew,
-// as each binding is looked at.
+// index answers which bindings depend on an object, also on one that does not exist yet. A start of the hub fills it
+// anew, as each binding is looked at.
 type index struct {
 	mu sync.RWMutex
 	// of is what each binding depends on; the maps below are the same, turned round.
@@ -81,7 +81,8 @@ func (x *index) dependents(obj *unstructured.Unstructured) []types.NamespacedNam
 	defer x.mu.RUnlock()
 	gk := propagate.TemplateOf(obj).GroupKind()
 	var out []types.NamespacedName
-	for binding := range x.byName[reference{gk, types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}] {
+	for binding := range x.byName[reference{gk,
+		types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}] {
 		out = append(out, binding)
 	}
 	for binding := range x.bySelector[place{gk, obj.GetNamespace()}] {
@@ -97,7 +98,8 @@ func (x *index) dependents(obj *unstructured.Unstructured) []types.NamespacedNam
 }
 
 func referenceOf(ref configv1alpha1.DependentObjectReference) reference {
-	return reference{propagate.GroupKind(ref.APIVersion, ref.Kind), types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
+	return reference{propagate.GroupKind(ref.APIVersion, ref.Kind),
+		types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
 }
 
 func placeOf(ref configv1alpha1.DependentObjectReference) place {

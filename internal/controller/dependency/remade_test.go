@@ -11,8 +11,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// Somebody deletes the binding of a template that a policy holds. It is made again, perhaps without clusters at first, and what follows
-// it stays all the while: however often it is looked at while another controller still holds the old one.
+// Somebody deletes the binding of a template that a policy holds. It is made again, perhaps without clusters at first,
+// and what follows it stays all the while: however often it is looked at while another controller still holds the old
+// one.
 func TestWhatFollowsATemplateStaysWhileItsBindingIsMadeAgain(t *testing.T) {
 	eachScope(t, func(t *testing.T, h *hub, web types.NamespacedName) {
 		h.create(object("ConfigMap", "shop", "settings"))

@@ -19,9 +19,12 @@ import (
 // rightsKinds are those that no template names, and that Workflows need to report.
 var rightsKinds = []schema.GroupKind{dependency.RoleBindingKind, dependency.RoleKind}
 
-// authorized are the RoleBindings and Roles by which the accounts of a Workflow report, which depends on refs, and what is to be watched
-// for others; nothing for other kinds. What was recorded stays while that is not known, as at a start; known is false then.
-func (r *reconciler) authorized(ctx context.Context, b workv1alpha2.Binding, tpl *unstructured.Unstructured, refs []configv1alpha1.DependentObjectReference) (rights, watched []configv1alpha1.DependentObjectReference, known bool, err error) {
+// authorized are the RoleBindings and Roles by which the accounts of a Workflow report, which depends on refs, and what
+// is to be watched for others; nothing for other kinds. What was recorded stays while that is not known, as at a start;
+// known is false then.
+func (r *reconciler) authorized(ctx context.Context, b workv1alpha2.Binding, tpl *unstructured.Unstructured,
+	refs []configv1alpha1.DependentObjectReference) (rights, watched []configv1alpha1.DependentObjectReference, known bool,
+	err error) {
 	if !dependency.RunsWorkflows(tpl.GroupVersionKind().GroupKind()) {
 		return nil, nil, true, nil
 	}
@@ -31,7 +34,8 @@ func (r *reconciler) authorized(ctx context.Context, b workv1alpha2.Binding, tpl
 		return nil, nil, true, nil
 	}
 	for _, gk := range rightsKinds {
-		watched = append(watched, configv1alpha1.DependentObjectReference{APIVersion: gk.Group + "/v1", Kind: gk.Kind, Namespace: namespace, LabelSelector: &metav1.LabelSelector{}})
+		watched = append(watched, configv1alpha1.DependentObjectReference{APIVersion: gk.Group + "/v1", Kind: gk.Kind,
+			Namespace: namespace, LabelSelector: &metav1.LabelSelector{}})
 	}
 	// Before anything is looked up: what appears from here on wakes this binding.
 	r.index.add(client.ObjectKeyFromObject(b), watched)
@@ -45,7 +49,9 @@ func (r *reconciler) authorized(ctx context.Context, b workv1alpha2.Binding, tpl
 		return rights, watched, false, nil
 	}
 	for _, binding := range r.Templates.List(dependency.RoleBindingKind, namespace, nil) {
-		if !slices.ContainsFunc(accounts, func(account string) bool { return dependency.Binds(binding, namespace, account) }) {
+		if !slices.ContainsFunc(accounts, func(account string) bool {
+			return dependency.Binds(binding, namespace, account)
+		}) {
 			continue
 		}
 		kind, name := dependency.RoleOf(binding)

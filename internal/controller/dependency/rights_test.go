@@ -11,14 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The steps of a Workflow report by the rights of its account: the roles that give them follow it, as they come and go, and no others.
+// The steps of a Workflow report by the rights of its account: the roles that give them follow it, as they come and go,
+// and no others.
 func TestTheRightsByWhichAWorkflowReportsFollowIt(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		h.workload("Workflow", "shop", "web", "eu")
 		role := func(kind, namespace, name string, verbs ...any) *unstructured.Unstructured {
 			u := object(kind, namespace, name)
-			u.Object["rules"] = []any{map[string]any{"apiGroups": []any{"argoproj.io"}, "resources": []any{"workflowtaskresults"}, "verbs": verbs}}
+			u.Object["rules"] = []any{map[string]any{"apiGroups": []any{"argoproj.io"},
+				"resources": []any{"workflowtaskresults"}, "verbs": verbs}}
 			return u
 		}
 		binds := func(namespace, name, kind, role, account string) *unstructured.Unstructured {
@@ -58,20 +60,23 @@ func TestTheRightsByWhichAWorkflowReportsFollowIt(t *testing.T) {
 		h.create(binds("shop", "theirs", "Role", "executor", "somebody"))
 		h.create(role("ClusterRole", "", "workflows", "*"))
 		h.create(binds("shop", "by-cluster", "ClusterRole", "workflows", "default"))
-		follow("with a role and a binding of a cluster's", "shop/by-cluster-rolebinding", "shop/executor-role", "shop/reports-rolebinding")
+		follow("with a role and a binding of a cluster's", "shop/by-cluster-rolebinding", "shop/executor-role",
+			"shop/reports-rolebinding")
 
 		// One that a reconciler of another day recorded stays, and another that goes is let go.
 		h.restart(h.r.Templates)
 		if wrote := h.settle(); len(wrote) != 0 {
 			t.Errorf("after a restart it wrote %v", wrote)
 		}
-		h.must(h.templates.Resource(resources["RoleBinding"]).Namespace("shop").Delete(t.Context(), "reports", metav1.DeleteOptions{}))
+		h.must(h.templates.Resource(resources["RoleBinding"]).Namespace("shop").Delete(t.Context(), "reports",
+			metav1.DeleteOptions{}))
 		follow("without the binding of the role", "shop/by-cluster-rolebinding")
 
 		// The account of a workload is not asked for its rights.
 		h.workload("Deployment", "shop", "api", "eu")
 		h.settle()
-		if slices.Contains(h.r.index.dependents(role("Role", "shop", "executor")), client.ObjectKey{Namespace: "shop", Name: "api-deployment"}) {
+		if slices.Contains(h.r.index.dependents(role("Role", "shop", "executor")),
+			client.ObjectKey{Namespace: "shop", Name: "api-deployment"}) {
 			t.Error("roles wake a Deployment")
 		}
 	})

@@ -29,8 +29,8 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// injections are the SidecarSets that take dependencies along, by the keys of their bindings, with the workloads that each was seen to inject
-// into.
+// injections are the SidecarSets that take dependencies along, by the keys of their bindings, with the workloads that
+// each was seen to inject into.
 type injections struct {
 	mu  sync.RWMutex
 	all map[types.NamespacedName]injection
@@ -101,10 +101,12 @@ func injected(i dependency.Injection, workload *unstructured.Unstructured) bool 
 	return held && workload.GetDeletionTimestamp() == nil && i.Selects(workload)
 }
 
-// sidecars are a SidecarSet as it is asked for its dependencies, and the clusters in which it has some, by namespace: where workloads
-// are that it injects into. Other templates are themselves, and their clusters nil: all of theirs. again is when to look again, since
-// not all workloads are in memory; 0 for never.
-func (r *reconciler) sidecars(ctx context.Context, key types.NamespacedName, tpl *unstructured.Unstructured) (asked *unstructured.Unstructured, where map[string]map[string]bool, again time.Duration, err error) {
+// sidecars are a SidecarSet as it is asked for its dependencies, and the clusters in which it has some, by namespace:
+// where workloads are that it injects into. Other templates are themselves, and their clusters nil: all of theirs.
+// again is when to look again, since not all workloads are in memory; 0 for never.
+func (r *reconciler) sidecars(ctx context.Context, key types.NamespacedName,
+	tpl *unstructured.Unstructured) (asked *unstructured.Unstructured, where map[string]map[string]bool,
+	again time.Duration, err error) {
 	i, ok, err := dependency.InjectionOf(tpl)
 	if err != nil || !ok {
 		r.injections.drop(key)
@@ -155,7 +157,8 @@ func (r *reconciler) sidecars(ctx context.Context, key types.NamespacedName, tpl
 	return asked, where, again, err
 }
 
-// unread are the namespaces with bindings whose templates are not in memory, as at a start, and when to look again; 0 for never.
+// unread are the namespaces with bindings whose templates are not in memory, as at a start, and when to look again; 0
+// for never.
 func (r *reconciler) unread(ctx context.Context) (namespaces map[string]bool, again time.Duration, err error) {
 	all, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -184,9 +187,10 @@ func (r *reconciler) unread(ctx context.Context) (namespaces map[string]bool, ag
 	return namespaces, again, nil
 }
 
-// stays adds to where the clusters in which something follows the binding of that key in namespaces of which it is unsure whether it is
-// still needed there.
-func (r *reconciler) stays(ctx context.Context, key types.NamespacedName, unsure map[string]bool, where map[string]map[string]bool) error {
+// stays adds to where the clusters in which something follows the binding of that key in namespaces of which it is
+// unsure whether it is still needed there.
+func (r *reconciler) stays(ctx context.Context, key types.NamespacedName, unsure map[string]bool,
+	where map[string]map[string]bool) error {
 	if len(unsure) == 0 {
 		return nil
 	}
@@ -231,5 +235,6 @@ func (r *reconciler) namespaceChanged() handler.TypedFuncs[*corev1.Namespace, re
 
 // sameClusters says whether two bindings are in the same clusters.
 func sameClusters(was, is workv1alpha2.Binding) bool {
-	return slices.EqualFunc(was.BindingSpec().Clusters, is.BindingSpec().Clusters, func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name })
+	return slices.EqualFunc(was.BindingSpec().Clusters, is.BindingSpec().Clusters,
+		func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name })
 }

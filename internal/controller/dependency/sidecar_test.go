@@ -19,13 +19,14 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// What the containers of a SidecarSet need is needed in the namespaces of the pods that they are injected into, and in the clusters where
-// these are: who they are is not said in the SidecarSet.
+// What the containers of a SidecarSet need is needed in the namespaces of the pods that they are injected into, and in
+// the clusters where these are: who they are is not said in the SidecarSet.
 func TestWhatSidecarsNeedFollowsThemToTheWorkloadsTheyAreInjectedInto(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		namespace := func(name, team string) {
-			h.must(h.client.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": team}}}))
+			h.must(h.client.Create(context.Background(),
+				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": team}}}))
 		}
 		namespace("shop", "a")
 		namespace("other", "b")
@@ -36,11 +37,14 @@ func TestWhatSidecarsNeedFollowsThemToTheWorkloadsTheyAreInjectedInto(t *testing
 		sidecars.Object["spec"] = map[string]any{
 			"selector":          map[string]any{"matchLabels": map[string]any{"logs": "yes"}},
 			"namespaceSelector": map[string]any{"matchLabels": map[string]any{"team": "a"}},
-			"containers":        []any{map[string]any{"name": "logs", "envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "settings"}}}}},
+			"containers": []any{map[string]any{"name": "logs",
+				"envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "settings"}}}}},
 		}
-		p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
+		p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p",
+			Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
 		p.Spec.PropagateDeps = true
-		bind := func(u *unstructured.Unstructured, p *policyv1alpha1.ClusterPropagationPolicy, clusters ...string) types.NamespacedName {
+		bind := func(u *unstructured.Unstructured, p *policyv1alpha1.ClusterPropagationPolicy,
+			clusters ...string) types.NamespacedName {
 			h.create(u)
 			b, err := propagate.Binding(u, p, propagate.Meaning{ID: "id of " + u.GetName()}, nil)
 			h.must(err)
@@ -99,7 +103,8 @@ func TestWhatSidecarsNeedFollowsThemToTheWorkloadsTheyAreInjectedInto(t *testing
 		h.change(placed, func(s *workv1alpha2.ResourceBindingSpec) { s.Clusters = targets("eu", "us") })
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		defer q.ShutDown()
-		h.r.bindingChanged().UpdateFunc(t.Context(), event.TypedUpdateEvent[workv1alpha2.Binding]{ObjectOld: was, ObjectNew: h.get(placed)}, q)
+		h.r.bindingChanged().UpdateFunc(t.Context(), event.TypedUpdateEvent[workv1alpha2.Binding]{ObjectOld: was,
+			ObjectNew: h.get(placed)}, q)
 		if q.Len() != 1 {
 			t.Errorf("a workload that moves has %d looked at, want the SidecarSet", q.Len())
 		}
@@ -109,8 +114,10 @@ func TestWhatSidecarsNeedFollowsThemToTheWorkloadsTheyAreInjectedInto(t *testing
 		h.unserve("Deployment")
 		for range 2 {
 			again, err := h.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: logs})
-			if by := h.get(settings).BindingSpec().RequiredBy; err != nil || again.RequeueAfter != unservedRetry || len(by) != 1 || len(by[0].Clusters) != 2 {
-				t.Errorf("while workloads are not in memory, it is required by %v (%v), and looked at again after %s", by, err, again.RequeueAfter)
+			if by := h.get(settings).BindingSpec().RequiredBy; err != nil || again.RequeueAfter != unservedRetry ||
+				len(by) != 1 || len(by[0].Clusters) != 2 {
+				t.Errorf("while workloads are not in memory, it is required by %v (%v), and looked at again after %s", by, err,
+					again.RequeueAfter)
 			}
 		}
 		h.restart(store)
@@ -131,7 +138,8 @@ func TestWhatSidecarsNeedFollowsThemToTheWorkloadsTheyAreInjectedInto(t *testing
 		other := web.DeepCopy()
 		_ = unstructured.SetNestedField(other.Object, "no", "spec", "template", "metadata", "labels", "logs")
 		wakes("when it is another", h.r.injections.moved(web, other), true)
-		_, err = h.templates.Resource(resources["Deployment"]).Namespace("shop").Update(context.Background(), other, metav1.UpdateOptions{})
+		_, err = h.templates.Resource(resources["Deployment"]).Namespace("shop").Update(context.Background(), other,
+			metav1.UpdateOptions{})
 		h.must(err)
 		follows("when it is no longer injected into", "none")
 	})

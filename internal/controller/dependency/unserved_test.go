@@ -25,9 +25,11 @@ func TestWhatFollowsATemplateStaysWhileAKindIsNotServed(t *testing.T) {
 		{story: "the kind of what is needed by name", kind: "ConfigMap",
 			needs: configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "one"}},
 		{story: "the kind of what labels select", kind: "ConfigMap", want: unservedRetry,
-			needs: configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", LabelSelector: &metav1.LabelSelector{}}},
+			needs: configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop",
+				LabelSelector: &metav1.LabelSelector{}}},
 		{story: "the kind of what leads to it", kind: "WorkflowTemplate", want: unservedRetry,
-			needs: configv1alpha1.DependentObjectReference{APIVersion: "argoproj.io/v1alpha1", Kind: "WorkflowTemplate", Namespace: "shop", Name: "first"}},
+			needs: configv1alpha1.DependentObjectReference{APIVersion: "argoproj.io/v1alpha1", Kind: "WorkflowTemplate",
+				Namespace: "shop", Name: "first"}},
 		{story: "the kind of the template, whose binding somebody deletes", kind: "Deployment", deletes: true, want: endRetry,
 			needs: configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "one"}},
 	} {
@@ -59,7 +61,8 @@ func TestWhatFollowsATemplateStaysWhileAKindIsNotServed(t *testing.T) {
 						t.Errorf("looked at again after %s (%v), want %s", got.RequeueAfter, err, tc.want)
 					}
 				}
-				if r := h.get(follower).BindingSpec().RequiredBy; len(r) != 1 || h.going(follower) || len(h.writes) > 0 && !tc.deletes {
+				if r := h.get(follower).BindingSpec().RequiredBy; len(r) != 1 || h.going(follower) || len(h.writes) > 0 &&
+					!tc.deletes {
 					t.Errorf("the ConfigMap is required by %v, going: %v; written: %v", r, h.going(follower), h.writes)
 				}
 			})
@@ -73,8 +76,10 @@ func TestWhatATemplateNeedsNoMoreIsLetGoThoughAnotherKindIsNotServed(t *testing.
 		web := types.NamespacedName{Namespace: "shop", Name: "web-deployment"}
 		h := newHub(t)
 		h.create(object("ConfigMap", "shop", "one"))
-		selects := configv1alpha1.DependentObjectReference{APIVersion: "example.com/v1", Kind: "Misspelt", Namespace: "shop", LabelSelector: &metav1.LabelSelector{}}
-		h.needs = []configv1alpha1.DependentObjectReference{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "one"}, selects}
+		selects := configv1alpha1.DependentObjectReference{APIVersion: "example.com/v1", Kind: "Misspelt", Namespace: "shop",
+			LabelSelector: &metav1.LabelSelector{}}
+		h.needs = []configv1alpha1.DependentObjectReference{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop",
+			Name: "one"}, selects}
 		h.workload("Deployment", "shop", "web", "eu")
 		h.settle()
 		follower := types.NamespacedName{Namespace: "shop", Name: "one-configmap"}

@@ -24,7 +24,8 @@ func TestATemplateBringsAlongNothingOfAnotherNamespace(t *testing.T) {
 		labelled.LabelSelector = &metav1.LabelSelector{}
 		anywhere := of("", "")
 		anywhere.LabelSelector = &metav1.LabelSelector{}
-		for what, ref := range map[string]configv1alpha1.DependentObjectReference{"by its name": of("treasury", "vault"), "by labels": labelled, "by labels in any namespace": anywhere} {
+		for what, ref := range map[string]configv1alpha1.DependentObjectReference{"by its name": of("treasury", "vault"),
+			"by labels": labelled, "by labels in any namespace": anywhere} {
 			for _, alone := range []bool{true, false} {
 				h := newHub(t)
 				h.needs = []configv1alpha1.DependentObjectReference{ref}
@@ -35,7 +36,8 @@ func TestATemplateBringsAlongNothingOfAnotherNamespace(t *testing.T) {
 				h.create(object("Secret", "treasury", "vault"))
 				h.workload("Deployment", "shop", "web", "eu")
 				h.settle()
-				if _, err := scope.Bindings.Get(t.Context(), h.client, types.NamespacedName{Namespace: "treasury", Name: "vault-secret"}); !apierrors.IsNotFound(err) {
+				if _, err := scope.Bindings.Get(t.Context(), h.client,
+					types.NamespacedName{Namespace: "treasury", Name: "vault-secret"}); !apierrors.IsNotFound(err) {
 					t.Errorf("%s: a Secret of another namespace follows: %v", what, err)
 				}
 				if !alone && h.going(settings) {

@@ -1,6 +1,6 @@
-// Package deschedule moves replicas that find no node in their cluster for long, and, where a ReplicaSchedulingPolicy says so, those
-// of clusters that are used too much. Which go, and where to, is decided by core/deschedule; here it is asked from time to time,
-// and a move is one write of the binding.
+// Package deschedule moves replicas that find no node in their cluster for long, and, where a ReplicaSchedulingPolicy
+// says so, those of clusters that are used too much. Which go, and where to, is decided by core/deschedule; here it is
+// asked from time to time, and a move is one write of the binding.
 package deschedule
 
 import (
@@ -50,7 +50,8 @@ type Options struct {
 	SchedulerName string
 	// Interval is how often pods without a node are looked for; Unschedulable how long they have none before they move.
 	Interval, Unschedulable time.Duration
-	// Waiting are the pods of a cluster that have no node, and Used the share of its nodes that pods request; the Fleet's by default.
+	// Waiting are the pods of a cluster that have no node, and Used the share of its nodes that pods request; the Fleet's
+	// by default.
 	Waiting func(cluster string) []capacity.Pending
 	Used    func(cluster string) map[corev1.ResourceName]float64
 	// Clock is the time; default the real one.
@@ -85,7 +86,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "karmada-descheduler")}
 	// One worker: a round sees what the one before it moved.
 	return ctrl.NewControllerManagedBy(mgr).Named("deschedule").
-		Watches(&configv1alpha1.ReplicaSchedulingPolicy{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&configv1alpha1.ReplicaSchedulingPolicy{}, &handler.EnqueueRequestForObject{},
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(rounds{r}).Complete(r)
 }
 
@@ -154,7 +156,8 @@ func (r *reconciler) relieve(ctx context.Context) error {
 			continue
 		}
 		r.told.Forget(key)
-		wrote, err := r.move(ctx, b, m, noNode, fmt.Sprintf("%s unschedulable for %s and moved", deschedule.Listed(m.Left), r.Unschedulable))
+		wrote, err := r.move(ctx, b, m, noNode, fmt.Sprintf("%s unschedulable for %s and moved", deschedule.Listed(m.Left),
+			r.Unschedulable))
 		if err != nil {
 			failed = append(failed, err)
 		}
@@ -167,9 +170,12 @@ func (r *reconciler) relieve(ctx context.Context) error {
 }
 
 // stuck are the replicas of b that find no node, by cluster; none if it is not to be moved.
-func (r *reconciler) stuck(ctx context.Context, b workv1alpha2.Binding, s schedule.Snapshot, waiting map[string]map[string][]capacity.Pending, before time.Time) (map[string]int32, error) {
+func (r *reconciler) stuck(ctx context.Context, b workv1alpha2.Binding, s schedule.Snapshot,
+	waiting map[string]map[string][]capacity.Pending, before time.Time) (map[string]int32, error) {
 	spec := b.BindingSpec()
-	if !slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return len(waiting[t.Name][spec.Resource.Namespace]) > 0 }) ||
+	if !slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool {
+		return len(waiting[t.Name][spec.Resource.Namespace]) > 0
+	}) ||
 		!deschedule.Rests(b, s, r.SchedulerName) {
 		return nil, nil
 	}
@@ -195,10 +201,12 @@ func (r *reconciler) rebalance(ctx context.Context, key types.NamespacedName) (t
 	validate.DefaultReplicaScheduling(policy)
 	rule := &policy.Spec.ReschedulePolicy
 	if !*rule.Enabled {
-		return 0, r.report(ctx, policy, metav1.Condition{Status: metav1.ConditionUnknown, Reason: configv1alpha1.ReasonDisabled, Message: "The policy is disabled by enabled: false."})
+		return 0, r.report(ctx, policy, metav1.Condition{Status: metav1.ConditionUnknown,
+			Reason: configv1alpha1.ReasonDisabled, Message: "The policy is disabled by enabled: false."})
 	}
 	threshold := deschedule.Threshold{}
-	for name, percent := range map[corev1.ResourceName]*int32{corev1.ResourceCPU: rule.Threshold.CPUUtilization, corev1.ResourceMemory: rule.Threshold.MemoryUtilization} {
+	for name, percent := range map[corev1.ResourceName]*int32{corev1.ResourceCPU: rule.Threshold.CPUUtilization,
+		corev1.ResourceMemory: rule.Threshold.MemoryUtilization} {
 		if percent != nil {
 			threshold[name] = *percent
 		}
@@ -226,7 +234,8 @@ func (r *reconciler) rebalance(ctx context.Context, key types.NamespacedName) (t
 	out := deschedule.Rebalance(threshold, targets, load, r.fleet(s), *rule.MaxMoved, maxBindings, now)
 	var failed []error
 	for _, d := range out.Decisions {
-		why := fmt.Sprintf("%s removed, because the cluster is over the %s threshold of ReplicaSchedulingPolicy %s,", deschedule.Listed(d.Move.Left), out.Over[d.From], policy.Name)
+		why := fmt.Sprintf("%s removed, because the cluster is over the %s threshold of ReplicaSchedulingPolicy %s,",
+			deschedule.Listed(d.Move.Left), out.Over[d.From], policy.Name)
 		if _, err := r.move(ctx, d.Binding, d.Move, overThreshold, why); err != nil {
 			failed = append(failed, err)
 		}
@@ -236,7 +245,8 @@ func (r *reconciler) rebalance(ctx context.Context, key types.NamespacedName) (t
 }
 
 // targets says whether replicas of b may be moved for the policy.
-func (r *reconciler) targets(ctx context.Context, policy *configv1alpha1.ReplicaSchedulingPolicy, b workv1alpha2.Binding, s schedule.Snapshot) (bool, error) {
+func (r *reconciler) targets(ctx context.Context, policy *configv1alpha1.ReplicaSchedulingPolicy,
+	b workv1alpha2.Binding, s schedule.Snapshot) (bool, error) {
 	if !deschedule.Rests(b, s, r.SchedulerName) {
 		return false, nil
 	}
@@ -255,32 +265,40 @@ func balanced(out deschedule.Rebalanced) metav1.Condition {
 	for _, cluster := range slices.Sorted(maps.Keys(out.Over)) {
 		h, ok := out.Held[cluster]
 		if waits = waits || !ok || h.Waits; !ok {
-			moving = append(moving, fmt.Sprintf("replicas are moved out of cluster %s, which is over the threshold of %s", cluster, out.Over[cluster]))
+			moving = append(moving, fmt.Sprintf("replicas are moved out of cluster %s, which is over the threshold of %s",
+				cluster, out.Over[cluster]))
 			continue
 		}
-		held = append(held, fmt.Sprintf("cluster %s is over the threshold of %s, but no replicas move: %s", cluster, out.Over[cluster], h.Why))
+		held = append(held, fmt.Sprintf("cluster %s is over the threshold of %s, but no replicas move: %s", cluster,
+			out.Over[cluster], h.Why))
 	}
-	c := metav1.Condition{Status: metav1.ConditionFalse, Reason: configv1alpha1.ReasonNothingToMove, Message: strings.Join(append(moving, held...), "; ") + "."}
+	c := metav1.Condition{Status: metav1.ConditionFalse, Reason: configv1alpha1.ReasonNothingToMove,
+		Message: strings.Join(append(moving, held...), "; ") + "."}
 	switch {
 	case len(out.Over) == 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, configv1alpha1.ReasonBelowThreshold, "No cluster is over the threshold."
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, configv1alpha1.ReasonBelowThreshold,
+			"No cluster is over the threshold."
 	case waits:
 		c.Reason = configv1alpha1.ReasonMoving
 	}
 	return c
 }
 
-func (r *reconciler) report(ctx context.Context, policy *configv1alpha1.ReplicaSchedulingPolicy, c metav1.Condition) error {
+func (r *reconciler) report(ctx context.Context, policy *configv1alpha1.ReplicaSchedulingPolicy,
+	c metav1.Condition) error {
 	want := policy.DeepCopy()
-	c.Type, c.ObservedGeneration, c.LastTransitionTime = configv1alpha1.Balanced, policy.Generation, metav1.NewTime(r.Clock.Now())
+	c.Type, c.ObservedGeneration, c.LastTransitionTime = configv1alpha1.Balanced, policy.Generation,
+		metav1.NewTime(r.Clock.Now())
 	meta.SetStatusCondition(&want.Status.Conditions, c)
 	want.Status.ObservedGeneration = policy.Generation
 	_, err := commit.Status(ctx, r.client, policy, want)
 	return err
 }
 
-// move writes a move that was decided, and tells of it. Who wrote the binding since it was read comes first: the next round sees what it is then.
-func (r *reconciler) move(ctx context.Context, b workv1alpha2.Binding, m deschedule.Move, reason, why string) (bool, error) {
+// move writes a move that was decided, and tells of it. Who wrote the binding since it was read comes first: the next
+// round sees what it is then.
+func (r *reconciler) move(ctx context.Context, b workv1alpha2.Binding, m deschedule.Move, reason,
+	why string) (bool, error) {
 	want := b.DeepCopyObject().(workv1alpha2.Binding)
 	m.Apply(want, r.Clock.Now())
 	if _, err := commit.Update(ctx, r.client, b, want); err != nil {
@@ -295,20 +313,23 @@ func (r *reconciler) move(ctx context.Context, b workv1alpha2.Binding, m desched
 	for cluster, replicas := range m.Left {
 		descheduled.WithLabelValues(cluster, reason).Add(float64(replicas))
 	}
-	ctrl.LoggerFrom(ctx).Info("descheduled", "binding", client.ObjectKeyFromObject(b), "left", m.Left, "took", m.Took, "why", why)
+	ctrl.LoggerFrom(ctx).Info("descheduled", "binding", client.ObjectKeyFromObject(b), "left", m.Left, "took", m.Took,
+		"why", why)
 	var result []string
 	for _, t := range m.Clusters {
 		result = append(result, fmt.Sprintf("%s:%d", t.Name, t.Replicas))
 	}
 	r.events.Succeeded(workv1alpha2.EventDescheduleBindingSucceed,
-		fmt.Sprintf("Replicas of %s to %s. Result: {%s}", why, deschedule.Listed(m.Took), strings.Join(result, ", ")), b, scope.TemplateOf(b))
+		fmt.Sprintf("Replicas of %s to %s. Result: {%s}", why, deschedule.Listed(m.Took), strings.Join(result, ", ")), b,
+		scope.TemplateOf(b))
 	return true, nil
 }
 
 // tell says it of the binding and of its template, where users look.
 func (r *reconciler) tell(b workv1alpha2.Binding, kind, reason, message string) {
 	ref := b.BindingSpec().Resource
-	for _, obj := range []runtime.Object{b, &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}} {
+	for _, obj := range []runtime.Object{b, &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind,
+		Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}} {
 		r.events.Event(obj, kind, reason, message)
 	}
 }
@@ -337,9 +358,10 @@ func (r *reconciler) template(ctx context.Context, b workv1alpha2.Binding) (*uns
 
 // fleet is the fleet as core/deschedule asks about it.
 func (r *reconciler) fleet(s schedule.Snapshot) deschedule.Fleet {
-	return deschedule.Fleet{Snapshot: s, Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
-		r.Fleet.Decide(b, s, decide)
-	}}
+	return deschedule.Fleet{Snapshot: s,
+		Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
+			r.Fleet.Decide(b, s, decide)
+		}}
 }
 
 // ready are the clusters that answer, by name: what was seen of others may be long gone.

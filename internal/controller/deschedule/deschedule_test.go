@@ -31,7 +31,8 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// world is a hub that schedules and deschedules, with a Deployment of four replicas in m1. Members say what the test has them say.
+// world is a hub that schedules and deschedules, with a Deployment of four replicas in m1. Members say what the test
+// has them say.
 type world struct {
 	*controllertest.Hub
 	t       *testing.T
@@ -44,7 +45,8 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{Hub: controllertest.New(t), t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)), waiting: map[string][]capacity.Pending{}}
+	w := &world{Hub: controllertest.New(t), t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)),
+		waiting: map[string][]capacity.Pending{}}
 	for _, name := range []string{"m1", "m2"} {
 		w.Join(name, controllertest.Deployment)
 		w.uses(name, 10, 4)
@@ -59,13 +61,16 @@ func newWorld(t *testing.T) *world {
 	w.Make(u)
 
 	placement := policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated}}
+		ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+		ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated}}
 	w.binding = &workv1alpha2.ResourceBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment",
-			Labels:      map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"},
-			Annotations: map[string]string{policyv1alpha1.AppliedPlacementAnnotation: coreschedule.AppliedPlacement(&placement)}},
+			Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"},
+			Annotations: map[string]string{policyv1alpha1.AppliedPlacementAnnotation: coreschedule.AppliedPlacement(
+				&placement)}},
 		Spec: workv1alpha2.ResourceBindingSpec{
-			Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: u.GetUID()},
+			Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web",
+				UID: u.GetUID()},
 			Replicas: 4, Placement: &placement, Clusters: []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 4}},
 			ReplicaRequirements: &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
 		},
@@ -85,7 +90,8 @@ func (w *world) run() (stop func()) {
 		if err := mgr.Add(templates); err != nil {
 			return err
 		}
-		if err := schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: 2, Clock: w.clock}); err != nil {
+		if err := schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: policyv1alpha1.DefaultSchedulerName,
+			Concurrency: 2, Clock: w.clock}); err != nil {
 			return err
 		}
 		return Setup(mgr, Options{Fleet: fleet, Templates: templates, SchedulerName: policyv1alpha1.DefaultSchedulerName,
@@ -108,7 +114,8 @@ func (w *world) waits(cluster string, pods int) {
 	defer w.mu.Unlock()
 	w.waiting[cluster] = nil
 	for i := range pods {
-		w.waiting[cluster] = append(w.waiting[cluster], capacity.Pending{Namespace: "shop", Name: fmt.Sprint("web-5d4f-", i), OwnerKind: "ReplicaSet", OwnerName: "web-5d4f",
+		w.waiting[cluster] = append(w.waiting[cluster], capacity.Pending{Namespace: "shop", Name: fmt.Sprint("web-5d4f-", i),
+			OwnerKind: "ReplicaSet", OwnerName: "web-5d4f",
 			Labels: map[string]string{"app": "web", "pod-template-hash": "5d4f"}, Since: w.clock.Now()})
 	}
 }
@@ -148,8 +155,9 @@ func (w *world) says(text string) {
 		for _, f := range strings.Fields(text) {
 			name, n, _ := strings.Cut(f, "=")
 			there, ready, _ := strings.Cut(n, "/")
-			w.binding.Status.AggregatedStatus = append(w.binding.Status.AggregatedStatus, workv1alpha2.AggregatedStatusItem{ClusterName: name, Applied: true,
-				Status: &runtime.RawExtension{Raw: []byte(fmt.Sprintf(`{"replicas":%s,"readyReplicas":%s}`, there, ready))}})
+			w.binding.Status.AggregatedStatus = append(w.binding.Status.AggregatedStatus,
+				workv1alpha2.AggregatedStatusItem{ClusterName: name, Applied: true,
+					Status: &runtime.RawExtension{Raw: []byte(fmt.Sprintf(`{"replicas":%s,"readyReplicas":%s}`, there, ready))}})
 		}
 		err := w.Status().Update(w.t.Context(), w.binding)
 		if err == nil {
@@ -174,8 +182,10 @@ func (w *world) at() string {
 func (w *world) placed(want string) {
 	w.t.Helper()
 	w.Eventually("the binding is at "+want, func() string {
-		if got := w.at(); got != want || w.binding.Status.SchedulerObservedGeneration != w.binding.Generation || !meta.IsStatusConditionTrue(w.binding.Status.Conditions, workv1alpha2.Scheduled) {
-			return fmt.Sprintf("it is at %s, generation %d of %d", got, w.binding.Status.SchedulerObservedGeneration, w.binding.Generation)
+		if got := w.at(); got != want || w.binding.Status.SchedulerObservedGeneration != w.binding.Generation ||
+			!meta.IsStatusConditionTrue(w.binding.Status.Conditions, workv1alpha2.Scheduled) {
+			return fmt.Sprintf("it is at %s, generation %d of %d", got, w.binding.Status.SchedulerObservedGeneration,
+				w.binding.Generation)
 		}
 		return ""
 	})
@@ -226,7 +236,8 @@ func TestReplicasThatFindNoNodeMoveInOneWriteAndDoNotComeBack(t *testing.T) {
 		if w.binding.Generation != generation+1 {
 			t.Errorf("generation %d became %d, want one write", generation, w.binding.Generation)
 		}
-		w.hears("DescheduleBindingSucceed", "Replicas of m1: 1 unschedulable for 5m0s and moved to m2: 1. Result: {m1:3, m2:1}", 2)
+		w.hears("DescheduleBindingSucceed",
+			"Replicas of m1: 1 unschedulable for 5m0s and moved to m2: 1. Result: {m1:3, m2:1}", 2)
 		if n := testutil.ToFloat64(descheduled.WithLabelValues("m1", noNode)); n < 1 {
 			t.Errorf("the metrics tell of %v replicas that left m1", n)
 		}
@@ -246,7 +257,8 @@ func TestReplicasThatFindNoNodeMoveInOneWriteAndDoNotComeBack(t *testing.T) {
 		w.run() // who comes anew knows what was moved
 		w.stays("m1:3 m2:1")
 		w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
-		w.hears("DescheduleBindingFailed", "replicas are unschedulable (m2: 1) and are not moved, because no other cluster has capacity", 2)
+		w.hears("DescheduleBindingFailed",
+			"replicas are unschedulable (m2: 1) and are not moved, because no other cluster has capacity", 2)
 		w.stays("m1:3 m2:1")
 	})
 }
@@ -261,7 +273,8 @@ func TestWhereNobodyHasRoomNothingMovesAndUsersAreToldOnce(t *testing.T) {
 		w.placed("m1:4")
 		w.waits("m1", 2)
 		w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
-		w.hears("DescheduleBindingFailed", "replicas are unschedulable (m1: 2) and are not moved, because no other cluster has capacity: Clusters available replicas 0 are not enough to schedule.", 2)
+		w.hears("DescheduleBindingFailed",
+			"replicas are unschedulable (m1: 2) and are not moved, because no other cluster has capacity: Clusters available replicas 0 are not enough to schedule.", 2)
 		w.stays("m1:4")
 		w.stays("m1:4")
 		w.hears("DescheduleBindingFailed", "are not moved", 2)
@@ -293,8 +306,10 @@ func TestOfAMemberThatDoesNotAnswerNothingIsMoved(t *testing.T) {
 // policy is one of 80 percent, looking ever so often.
 func policy(change ...func(*configv1alpha1.ReplicaSchedulingPolicySpec)) *configv1alpha1.ReplicaSchedulingPolicy {
 	percent := int32(80)
-	p := &configv1alpha1.ReplicaSchedulingPolicy{ObjectMeta: metav1.ObjectMeta{Name: "even"}, Spec: configv1alpha1.ReplicaSchedulingPolicySpec{
-		ReschedulePolicy: configv1alpha1.ReschedulePolicy{Interval: &metav1.Duration{Duration: 10 * time.Millisecond}, Threshold: configv1alpha1.UtilizationThreshold{CPUUtilization: &percent}}}}
+	p := &configv1alpha1.ReplicaSchedulingPolicy{ObjectMeta: metav1.ObjectMeta{Name: "even"},
+		Spec: configv1alpha1.ReplicaSchedulingPolicySpec{
+			ReschedulePolicy: configv1alpha1.ReschedulePolicy{Interval: &metav1.Duration{Duration: 10 * time.Millisecond},
+				Threshold: configv1alpha1.UtilizationThreshold{CPUUtilization: &percent}}}}
 	for _, c := range change {
 		c(&p.Spec)
 	}
@@ -302,12 +317,14 @@ func policy(change ...func(*configv1alpha1.ReplicaSchedulingPolicySpec)) *config
 }
 
 // balances waits until the policy's condition is so, with that text.
-func (w *world) balances(p *configv1alpha1.ReplicaSchedulingPolicy, status metav1.ConditionStatus, reason, text string) {
+func (w *world) balances(p *configv1alpha1.ReplicaSchedulingPolicy, status metav1.ConditionStatus, reason,
+	text string) {
 	w.t.Helper()
 	w.Eventually(fmt.Sprintf("the policy says %s", reason), func() string {
 		w.Has(p)
 		c := meta.FindStatusCondition(p.Status.Conditions, configv1alpha1.Balanced)
-		if c == nil || c.Status != status || c.Reason != reason || !strings.Contains(c.Message, text) || p.Status.ObservedGeneration != p.Generation {
+		if c == nil || c.Status != status || c.Reason != reason || !strings.Contains(c.Message, text) ||
+			p.Status.ObservedGeneration != p.Generation {
 			return fmt.Sprintf("%+v", c)
 		}
 		return ""
@@ -328,12 +345,14 @@ func TestAClusterOverItsThresholdGivesReplicasUntilItIsNot(t *testing.T) {
 
 		w.uses("m1", 10, 9)
 		w.placed("m1:3 m2:1")
-		w.hears("DescheduleBindingSucceed", "Replicas of m1: 1 removed, because the cluster is over the cpu threshold of ReplicaSchedulingPolicy even, to m2: 1. Result: {m1:3, m2:1}", 2)
+		w.hears("DescheduleBindingSucceed",
+			"Replicas of m1: 1 removed, because the cluster is over the cpu threshold of ReplicaSchedulingPolicy even, to m2: 1. Result: {m1:3, m2:1}", 2)
 		// Until the pod is gone the cluster seems to be over; what is on its way counts.
 		w.balances(p, metav1.ConditionTrue, "BelowThreshold", "")
 		w.says("m1=3/3 m2=1/0")
 		w.uses("m1", 10, 10)
-		w.balances(p, metav1.ConditionFalse, "Moving", "cluster m1 is over the threshold of cpu, but no replicas move: the workloads in it have replicas that are not ready")
+		w.balances(p, metav1.ConditionFalse, "Moving",
+			"cluster m1 is over the threshold of cpu, but no replicas move: the workloads in it have replicas that are not ready")
 		w.says("m1=3/3 m2=1/1")
 		w.placed("m1:2 m2:2")
 		w.uses("m1", 10, 8)
@@ -343,7 +362,8 @@ func TestAClusterOverItsThresholdGivesReplicasUntilItIsNot(t *testing.T) {
 		// Now the other one is over it: nothing goes back.
 		w.uses("m1", 10, 0)
 		w.uses("m2", 10, 9)
-		w.balances(p, metav1.ConditionFalse, "Moving", "cluster m2 is over the threshold of cpu, but no replicas move: the workloads in it have replicas that are not ready, or that moved")
+		w.balances(p, metav1.ConditionFalse, "Moving",
+			"cluster m2 is over the threshold of cpu, but no replicas move: the workloads in it have replicas that are not ready, or that moved")
 		w.clock.SetTime(w.clock.Now().Add(11 * time.Minute))
 		w.balances(p, metav1.ConditionFalse, "NothingToMove", "no other cluster can run more replicas")
 		if w.at() != "m1:2 m2:2" {

@@ -12,7 +12,8 @@ const (
 )
 
 var descheduled = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "argosy_descheduled_replicas_total", Help: "Number of replicas that were moved out of a cluster because they were unschedulable there or the cluster was overutilized.",
+	Name: "argosy_descheduled_replicas_total",
+	Help: "Number of replicas that were moved out of a cluster because they were unschedulable there or the cluster was overutilized.",
 }, []string{"member_cluster", "reason"})
 
 func init() { metrics.Registry.MustRegister(descheduled) }

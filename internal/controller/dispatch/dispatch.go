@@ -1,5 +1,5 @@
-// Package dispatch keeps the Works of each binding: one for every cluster that shall hold the template, none for others.
-// What a Work says is decided by core/dispatch; what becomes of it in the member is the execute controller's.
+// Package dispatch keeps the Works of each binding: one for every cluster that shall hold the template, none for
+// others. What a Work says is decided by core/dispatch; what becomes of it in the member is the execute controller's.
 package dispatch
 
 import (
@@ -82,8 +82,8 @@ type reconciler struct {
 	heirless heirless
 	// waiting are the workloads that wait for their sidecars.
 	waiting since
-	// overdue are the SidecarSets that lack something in a cluster, as workloads found them: what is not there after sidecarWait is
-	// waited for by nobody else, until something becomes of that SidecarSet.
+	// overdue are the SidecarSets that lack something in a cluster, as workloads found them: what is not there after
+	// sidecarWait is waited for by nobody else, until something becomes of that SidecarSet.
 	overdue since
 	// told are the warnings that stand, by binding and cluster.
 	told commit.Told[subject]
@@ -101,7 +101,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), events: commit.Recorder(mgr, "binding-controller"), unseen: unseen{clock: o.Clock}}
+	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(),
+		events: commit.Recorder(mgr, "binding-controller"), unseen: unseen{clock: o.Clock}}
 	for _, kind := range scope.Bindings.Kinds() {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, byTemplate, templateIndexes); err != nil {
 			return fmt.Errorf("index bindings by template: %w", err)
@@ -120,8 +121,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	b, err := scope.Bindings.Get(ctx, r.client, req.NamespacedName)
 	if apierrors.IsNotFound(err) {
-		// Works that outlived it, because somebody took its finalizer away or nobody ordered its end, stay: so they do when a backup
-		// brings Works back first. The binding made anew takes them over.
+		// Works that outlived it, because somebody took its finalizer away or nobody ordered its end, stay: so they do when a
+		// backup brings Works back first. The binding made anew takes them over.
 		r.unseen.forget(req.NamespacedName)
 		r.waiting.forget(req.NamespacedName)
 		r.recovered(req.NamespacedName)
@@ -182,7 +183,9 @@ func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) (aft
 	}
 	// What leaves directly leaves first. That it is gone, or that its cluster does not respond any more, is an event.
 	purging := dispatch.Purging(b, works)
-	if len(purging) == 0 || dispatch.PurgeIsStuck(purging, func(name string) *clusterv1alpha1.Cluster { return r.cluster(ctx, name) }) {
+	if len(purging) == 0 || dispatch.PurgeIsStuck(purging, func(name string) *clusterv1alpha1.Cluster {
+		return r.cluster(ctx, name)
+	}) {
 		after, err = r.bring(ctx, b, len(purging) > 0)
 	}
 	return commit.Sooner(after, again), err
@@ -208,7 +211,8 @@ func (r *reconciler) bring(ctx context.Context, b workv1alpha2.Binding, purging 
 		return 0, err
 	}
 	if !found {
-		// It is going, or was made anew, and the binding follows soon; or its kind is not served now, and it comes back with it.
+		// It is going, or was made anew, and the binding follows soon; or its kind is not served now, and it comes back with
+		// it.
 		return 0, nil
 	}
 	input, err := r.input(ctx, b, template)
@@ -223,9 +227,11 @@ func (r *reconciler) bring(ctx context.Context, b workv1alpha2.Binding, purging 
 }
 
 // input gathers what the Works are made from.
-func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding, tmpl *unstructured.Unstructured) (dispatch.Input, error) {
-	in := dispatch.Input{Binding: b, Template: tmpl, Clusters: map[string]*clusterv1alpha1.Cluster{}, Existing: map[string]*workv1alpha1.Work{},
-		Now: r.Clock.Now(), NewID: uuid.NewString, Convert: kruise.ForMember}
+func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding,
+	tmpl *unstructured.Unstructured) (dispatch.Input, error) {
+	in := dispatch.Input{Binding: b, Template: tmpl, Clusters: map[string]*clusterv1alpha1.Cluster{},
+		Existing: map[string]*workv1alpha1.Work{},
+		Now:      r.Clock.Now(), NewID: uuid.NewString, Convert: kruise.ForMember}
 	// All of it is only read, and clusters are big: nothing is copied.
 	var clusters clusterv1alpha1.ClusterList
 	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
@@ -289,7 +295,8 @@ func (r *reconciler) overrides(ctx context.Context, namespace string) ([]policyv
 }
 
 // write creates and updates the Works that differ. One cluster's failure leaves the others' Works as they should be.
-func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input) (after time.Duration, err error) {
+func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding,
+	in dispatch.Input) (after time.Duration, err error) {
 	d := dispatch.Decide(ctx, in, r.Interpreter)
 	for _, w := range dispatch.Suspensions(in, d) {
 		if err := r.client.Update(ctx, w); err != nil {
@@ -301,7 +308,8 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding, in dispa
 	}
 	r.warn(b, in.Template, "", workv1alpha2.EventSyncWorkFailed, d.Err)
 	if d.Err != nil {
-		return 0, r.tellRefused(ctx, b, d.Err) // nothing is written by halves; its users have to change the template, which is an event
+		// nothing is written by halves; its users have to change the template, which is an event
+		return 0, r.tellRefused(ctx, b, d.Err)
 	}
 	b, err = interpreter.Report(ctx, r.client, b, unrevised(d.Results), configv1alpha1.InterpreterOperationReviseReplica)
 	if err != nil {
@@ -379,12 +387,14 @@ func unrevised(results []dispatch.Result) error {
 	return &interpret.Error{Operation: operation, About: where, Cause: first}
 }
 
-// needed says whether a Work is to be written. One that is being deleted is made anew when it is gone, which is an event.
+// needed says whether a Work is to be written. One that is being deleted is made anew when it is gone, which is an
+// event.
 func needed(existing, wanted *workv1alpha1.Work) bool {
 	return existing == nil || existing.DeletionTimestamp == nil && dispatch.Differs(existing, wanted)
 }
 
-func (r *reconciler) writeOne(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input, res dispatch.Result) error {
+func (r *reconciler) writeOne(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input,
+	res dispatch.Result) error {
 	err := res.Err
 	if err == nil {
 		err = r.put(ctx, b, in, res)
@@ -406,7 +416,8 @@ func (r *reconciler) writeOne(ctx context.Context, b workv1alpha2.Binding, in di
 	return err
 }
 
-// untouched are the overriders that found nothing to change, which is hardly what their authors wanted; nil if there are none.
+// untouched are the overriders that found nothing to change, which is hardly what their authors wanted; nil if there
+// are none.
 func untouched(res dispatch.Result) error {
 	if len(res.Applied.Untouched) == 0 {
 		return nil
@@ -427,7 +438,8 @@ func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatc
 	if key, ok := scope.BindingOf(existing); ok && key != client.ObjectKeyFromObject(b) {
 		_, err := scope.Bindings.Get(ctx, r.client, key)
 		if err == nil {
-			return fmt.Errorf("the Work %s/%s belongs to another template of the same kind name; rename one of the two", existing.Namespace, existing.Name)
+			return fmt.Errorf("the Work %s/%s belongs to another template of the same kind name; rename one of the two",
+				existing.Namespace, existing.Name)
 		}
 		if !apierrors.IsNotFound(err) {
 			return err
@@ -444,8 +456,8 @@ func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatc
 	return err
 }
 
-// errNoSpace says that a cluster has just come, or goes, or lost its execution space. That one is made is an event; but the API server's
-// own memory of namespaces may be behind ours.
+// errNoSpace says that a cluster has just come, or goes, or lost its execution space. That one is made is an event; but
+// the API server's own memory of namespaces may be behind ours.
 var errNoSpace = errors.New("the cluster has no execution space")
 
 // create makes a Work, and remembers it until the cache shows it.
@@ -464,7 +476,8 @@ func (r *reconciler) create(ctx context.Context, b workv1alpha2.Binding, work *w
 // roomForManifest is what etcd takes in one request unless it is told otherwise: 1.5 MiB, less the rest of a Work.
 const roomForManifest = 3<<19 - 16<<10
 
-// explainSize adds to a failure what stores and servers say of the size of a Work in words of their own, and not to users.
+// explainSize adds to a failure what stores and servers say of the size of a Work in words of their own, and not to
+// users.
 func explainSize(err error, work *workv1alpha1.Work) error {
 	if err == nil || work == nil {
 		return err
@@ -512,7 +525,8 @@ func (r *reconciler) remove(ctx context.Context, b workv1alpha2.Binding, works [
 	return err
 }
 
-// warn puts an event on the binding, and on its template if there is one, unless the same was said before; no error ends a warning.
+// warn puts an event on the binding, and on its template if there is one, unless the same was said before; no error
+// ends a warning.
 func (r *reconciler) warn(b workv1alpha2.Binding, tmpl *unstructured.Unstructured, cluster, reason string, err error) {
 	about := subject{client.ObjectKeyFromObject(b), cluster, reason}
 	if err == nil {

@@ -90,7 +90,8 @@ func (w *world) run() {
 		if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
 			return err
 		}
-		w.options = Options{Templates: templates, Interpreter: interpret.New(builtin.Tier()), Pods: w.pods, ForbidOverwrite: w.forbidsOverwrite, Concurrency: 2}
+		w.options = Options{Templates: templates, Interpreter: interpret.New(builtin.Tier()), Pods: w.pods,
+			ForbidOverwrite: w.forbidsOverwrite, Concurrency: 2}
 		return Setup(ctx, mgr, w.options)
 	})
 }
@@ -136,8 +137,10 @@ func (w *world) bind(id string, clusters ...string) workv1alpha2.Binding {
 	}
 	b.SetLabels(map[string]string{label: id})
 	b.SetFinalizers([]string{finalizer})
-	b.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: w.template.GetAPIVersion(), Kind: w.template.GetKind(),
-		Namespace: w.template.GetNamespace(), Name: "c", UID: w.template.GetUID(), ResourceVersion: w.template.GetResourceVersion()}
+	b.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: w.template.GetAPIVersion(),
+		Kind:      w.template.GetKind(),
+		Namespace: w.template.GetNamespace(), Name: "c", UID: w.template.GetUID(),
+		ResourceVersion: w.template.GetResourceVersion()}
 	b.BindingSpec().Clusters = targets(clusters)
 	w.Make(b)
 	return b
@@ -226,13 +229,15 @@ func (w *world) written(want metav1.ConditionStatus, says string) func() string 
 func (w *world) override(target *policyv1alpha1.ClusterAffinity, path, value string) policyv1alpha1.Override {
 	p := scope.Overrides.New(w.template.GetNamespace())
 	p.SetName("o")
-	p.OverrideSpec().ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: w.template.GetAPIVersion(), Kind: w.kind.Kind, Name: "c"}}
+	p.OverrideSpec().ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: w.template.GetAPIVersion(),
+		Kind: w.kind.Kind, Name: "c"}}
 	raw, err := json.Marshal(value)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	rule := policyv1alpha1.RuleWithCluster{TargetCluster: target}
-	rule.Overriders.Plaintext = []policyv1alpha1.PlaintextOverrider{{Path: path, Operator: policyv1alpha1.OverriderOpReplace}}
+	rule.Overriders.Plaintext = []policyv1alpha1.PlaintextOverrider{{Path: path,
+		Operator: policyv1alpha1.OverriderOpReplace}}
 	rule.Overriders.Plaintext[0].Value.Raw = raw
 	p.OverrideSpec().OverrideRules = []policyv1alpha1.RuleWithCluster{rule}
 	return p
@@ -247,7 +252,8 @@ func TestABindingCostsOneWritePerCluster(t *testing.T) {
 		if len(got) != 2 {
 			w.t.Errorf("written: %v, want two works", got)
 		}
-		if work := w.work("m1"); work.Labels[workv1alpha2.WorkPermanentIDLabel] == "" || !slices.Contains(work.Finalizers, workv1alpha2.ExecutionFinalizer) {
+		if work := w.work("m1"); work.Labels[workv1alpha2.WorkPermanentIDLabel] == "" ||
+			!slices.Contains(work.Finalizers, workv1alpha2.ExecutionFinalizer) {
 			w.t.Errorf("the work has labels %v and finalizers %v", work.Labels, work.Finalizers)
 		}
 
@@ -292,13 +298,15 @@ func TestAnOverridePolicyIsFollowedAsItComesChangesAndGoes(t *testing.T) {
 		p := w.override(&policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m2"}}, "/data/value", "2")
 		w.Make(p)
 		w.becomes("m1:1 m2:2")
-		if notes := w.work("m2").Annotations; notes[policyv1alpha1.AppliedOverridesAnnotation]+notes[policyv1alpha1.AppliedClusterOverridesAnnotation] == "" {
+		if notes := w.work("m2").Annotations; notes[policyv1alpha1.AppliedOverridesAnnotation]+
+			notes[policyv1alpha1.AppliedClusterOverridesAnnotation] == "" {
 			w.t.Errorf("the work does not say what was overridden: %v", notes)
 		}
 
 		controllertest.Change(w.Hub, p, func(p policyv1alpha1.Override) { p.OverrideSpec().ResourceSelectors[0].Name = "other" })
 		w.becomes("m1:1 m2:1")
-		if notes := w.work("m2").Annotations; notes[policyv1alpha1.AppliedOverridesAnnotation]+notes[policyv1alpha1.AppliedClusterOverridesAnnotation] != "" {
+		if notes := w.work("m2").Annotations; notes[policyv1alpha1.AppliedOverridesAnnotation]+
+			notes[policyv1alpha1.AppliedClusterOverridesAnnotation] != "" {
 			w.t.Errorf("the work says that it is overridden: %v", notes)
 		}
 
@@ -366,12 +374,14 @@ func TestAnOverriderThatTouchesNothingIsTold(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		p := w.override(nil, "", "")
 		p.OverrideSpec().OverrideRules[0].Overriders = policyv1alpha1.Overriders{
-			ImageOverrider: []policyv1alpha1.ImageOverrider{{Component: policyv1alpha1.Tag, Operator: policyv1alpha1.OverriderOpReplace, Value: "v2"}}}
+			ImageOverrider: []policyv1alpha1.ImageOverrider{{Component: policyv1alpha1.Tag,
+				Operator: policyv1alpha1.OverriderOpReplace, Value: "v2"}}}
 		w.Make(p)
 		w.bind("id", "m1")
 		w.becomes("m1:1")
 		w.Eventually("it is told", func() string {
-			if got := w.told(workv1alpha2.EventApplyOverridePolicyFailed); len(got) != 2 || !strings.Contains(got[0], "changed nothing") {
+			if got := w.told(workv1alpha2.EventApplyOverridePolicyFailed); len(got) != 2 ||
+				!strings.Contains(got[0], "changed nothing") {
 				return fmt.Sprintf("told %v", got)
 			}
 			return ""
@@ -396,7 +406,8 @@ func TestWorksThatSomebodyTouchedAreMadeAsTheyWere(t *testing.T) {
 			w.Eventually(name+" the hub corrects it", func() string {
 				is := w.work("m1")
 				// The permanent id, and with it the manifest, may be another.
-				same := is != nil && w.sent() == "m1:1" && fmt.Sprint(is.Finalizers) == fmt.Sprint(before.Finalizers) && fmt.Sprint(is.Annotations) == fmt.Sprint(before.Annotations) &&
+				same := is != nil && w.sent() == "m1:1" && fmt.Sprint(is.Finalizers) == fmt.Sprint(before.Finalizers) &&
+					fmt.Sprint(is.Annotations) == fmt.Sprint(before.Annotations) &&
 					len(is.Labels) == len(before.Labels)
 				if !same {
 					return fmt.Sprintf("it is %+v", is)
@@ -453,7 +464,8 @@ func TestOtherClustersGoOnWhenADirectlyLeftClusterIsLost(t *testing.T) {
 		var stuck atomic.Bool
 		stuck.Store(true)
 		w.Hub.Server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
-			if !stuck.Load() || r.Method != http.MethodPut || !strings.Contains(r.URL.Path, "/"+names.ExecutionSpace("m1")+"/works/") {
+			if !stuck.Load() || r.Method != http.MethodPut || !strings.Contains(r.URL.Path, "/"+names.ExecutionSpace("m1")+
+				"/works/") {
 				return false
 			}
 			http.Error(rw, "it is stuck", http.StatusInternalServerError)
@@ -462,7 +474,8 @@ func TestOtherClustersGoOnWhenADirectlyLeftClusterIsLost(t *testing.T) {
 		w.change(func(b workv1alpha2.Binding) {
 			b.BindingSpec().Clusters = targets([]string{"m2"})
 			b.BindingSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{
-				{FromCluster: "m1", PurgeMode: policyv1alpha1.PurgeModeDirectly, Reason: "TaintUntolerated", Producer: "TaintManager"}}
+				{FromCluster: "m1", PurgeMode: policyv1alpha1.PurgeModeDirectly, Reason: "TaintUntolerated",
+					Producer: "TaintManager"}}
 		})
 		w.Eventually("the Work in m1 is being deleted", func() string {
 			if work := w.work("m1"); work == nil || work.DeletionTimestamp == nil {
@@ -537,7 +550,8 @@ func TestWorksThatOutlivedTheirBindingAreTakenOver(t *testing.T) {
 		w.bind("another", "m1")
 		w.Eventually("the work is the new binding's", func() string {
 			work := w.work("m1")
-			if label := work.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] + work.Labels[workv1alpha2.ClusterResourceBindingPermanentIDLabel]; label != "another" || work.UID != before {
+			if label := work.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] +
+				work.Labels[workv1alpha2.ClusterResourceBindingPermanentIDLabel]; label != "another" || work.UID != before {
 				return fmt.Sprintf("it is %s of %s", work.UID, label)
 			}
 			return ""
@@ -547,9 +561,11 @@ func TestWorksThatOutlivedTheirBindingAreTakenOver(t *testing.T) {
 
 func TestAWorkThatAnExchangeOfServicesHasIsLeftToIt(t *testing.T) {
 	forBothScopes(t, func(w *world) {
-		theirs := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"), Name: names.Work(w.kind.Kind, "c", w.template.GetNamespace()),
+		theirs := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"),
+			Name:        names.Work(w.kind.Kind, "c", w.template.GetNamespace()),
 			Annotations: map[string]string{service.OwnerAnnotation: "ServiceImport/shop/web"}}}
-		theirs.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"data":{"value":"theirs"}}`)}}}
+		theirs.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(
+			`{"data":{"value":"theirs"}}`)}}}
 		w.Make(theirs)
 		w.bind("id", "m1", "m2")
 		w.becomes("m1:theirs m2:1")
@@ -571,7 +587,8 @@ func TestAClaimThatIsSeenLateReachesTheWorks(t *testing.T) {
 		policy := scope.Propagations.New(w.template.GetNamespace())
 		policy.SetNamespace(w.template.GetNamespace())
 		policy.SetName("p")
-		policy.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "p", policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "p"})
+		policy.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "p",
+			policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "p"})
 		controllertest.Change(w.Hub, w.template.DeepCopy(), func(u *unstructured.Unstructured) {
 			propagate.Claim(u, policy)
 			_ = unstructured.SetNestedField(u.Object, "2", "data", "value")

@@ -70,20 +70,26 @@ func (r *reconciler) ordered(ctx context.Context, b workv1alpha2.Binding) (order
 	return ordered, known, nil
 }
 
-// wait keeps a binding that is being deleted, and its Works, until somebody can tell whether its template still stands. Where no Work is
-// left, or the hub has deleted them all, there is nothing to wait for.
-func (r *reconciler) wait(ctx context.Context, b workv1alpha2.Binding, works []workv1alpha1.Work) (time.Duration, error) {
-	if !slices.ContainsFunc(works, func(w workv1alpha1.Work) bool { return w.DeletionTimestamp == nil || !execute.Ordered(&w) }) {
+// wait keeps a binding that is being deleted, and its Works, until somebody can tell whether its template still stands.
+// Where no Work is left, or the hub has deleted them all, there is nothing to wait for.
+func (r *reconciler) wait(ctx context.Context, b workv1alpha2.Binding,
+	works []workv1alpha1.Work) (time.Duration, error) {
+	if !slices.ContainsFunc(works, func(w workv1alpha1.Work) bool {
+		return w.DeletionTimestamp == nil || !execute.Ordered(&w)
+	}) {
 		return 0, r.finish(ctx, b, works)
 	}
 	ref := b.BindingSpec().Resource
-	r.warn(b, nil, "", eventEndWaits, fmt.Errorf("the binding is being deleted, but the hub does not currently serve %s of %s, so it is unknown whether its template still exists: "+
-		"nothing is deleted in the clusters until it is served again. To delete the objects anyway, delete the Works of this binding, at most "+
-		"--work-deletions-per-minute (10 by default) within a minute: if there are more, the objects are kept", ref.Kind, ref.APIVersion))
+	r.warn(b, nil, "", eventEndWaits, fmt.Errorf(
+		"the binding is being deleted, but the hub does not currently serve %s of %s, so it is unknown whether its template still exists: "+
+			"nothing is deleted in the clusters until it is served again. To delete the objects anyway, delete the Works of this binding, at most "+
+			"--work-deletions-per-minute (10 by default) within a minute: if there are more, the objects are kept", ref.Kind,
+		ref.APIVersion))
 	return unservedRetry, nil
 }
 
-// templateWent says whether the template of a binding that is being deleted went with its definition, of those that are the hub's own.
+// templateWent says whether the template of a binding that is being deleted went with its definition, of those that are
+// the hub's own.
 func (r *reconciler) templateWent(ctx context.Context, b workv1alpha2.Binding) (bool, error) {
 	ref := b.BindingSpec().Resource
 	switch name := definition.NameOf(propagate.GroupKind(ref.APIVersion, ref.Kind)); name {
@@ -112,7 +118,8 @@ func (r *reconciler) leave(ctx context.Context, b workv1alpha2.Binding) error {
 	if err := r.letGo(ctx, b); err != nil {
 		return err
 	}
-	r.events.Event(b, corev1.EventTypeWarning, eventWorksKept, "the binding was deleted, but not by the hub: nothing is deleted in the clusters, and the binding is recreated while its template exists")
+	r.events.Event(b, corev1.EventTypeWarning, eventWorksKept,
+		"the binding was deleted, but not by the hub: nothing is deleted in the clusters, and the binding is recreated while its template exists")
 	return nil
 }
 
@@ -155,8 +162,8 @@ func (h *heirless) forget(binding types.NamespacedName) {
 	delete(h.of, binding)
 }
 
-// inherit looks after the Works of a binding that went by nobody's order while there is no other: should its template go before
-// that is made, they are what its users deleted. It says when to look again; 0 for never.
+// inherit looks after the Works of a binding that went by nobody's order while there is no other: should its template
+// go before that is made, they are what its users deleted. It says when to look again; 0 for never.
 func (r *reconciler) inherit(ctx context.Context, binding types.NamespacedName) (time.Duration, error) {
 	a, ok := r.heirless.get(binding)
 	if !ok {
@@ -170,7 +177,8 @@ func (r *reconciler) inherit(ctx context.Context, binding types.NamespacedName) 
 	if !commit.Absent(err) {
 		return heirRetry, client.IgnoreNotFound(err) // or its definition is not served
 	}
-	_, found, err := r.Templates.Live(ctx, propagate.GroupKind(a.template.APIVersion, a.template.Kind), a.template.Namespace, a.template.Name)
+	_, found, err := r.Templates.Live(ctx, propagate.GroupKind(a.template.APIVersion, a.template.Kind),
+		a.template.Namespace, a.template.Name)
 	if err != nil || found || len(r.Definitions.Broken()) > 0 {
 		return heirRetry, err
 	}

@@ -17,7 +17,8 @@ import (
 
 // claim has a policy hold the template.
 func (w *world) claim() {
-	p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "p"}}}
+	p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p",
+		Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "p"}}}
 	controllertest.Change(w.Hub, w.template, func(u *unstructured.Unstructured) { propagate.Claim(u, p) })
 }
 
@@ -61,7 +62,9 @@ func TestABindingIsNotTheEndOfItsWorksWhileTheKindOfItsTemplateIsNotServed(t *te
 		w.Server.Unserve(w.kind)
 		w.Gone(b)
 		w.Eventually("users are told that it waits", func() string {
-			if events := w.Events(); !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, eventEndWaits) }) {
+			if events := w.Events(); !slices.ContainsFunc(events, func(e string) bool {
+				return strings.Contains(e, eventEndWaits)
+			}) {
 				return fmt.Sprint(events)
 			}
 			return ""
@@ -84,7 +87,8 @@ func TestABindingIsNotTheEndOfItsWorksWhileTheKindOfItsTemplateIsNotServed(t *te
 func TestADefinitionThatSomebodyDeletedIsTheEndOfItsTemplatesToo(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		// Definitions of any kind do; the API server deletes all objects before the definition itself.
-		d := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"group": w.kind.Group, "names": map[string]any{"kind": w.kind.Kind}}}}
+		d := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"group": w.kind.Group,
+			"names": map[string]any{"kind": w.kind.Kind}}}}
 		d.SetGroupVersionKind(controllertest.Definition.GroupVersionKind)
 		d.SetName("kind.example.com")
 		d.SetFinalizers([]string{"customresourcecleanup.apiextensions.k8s.io"})

@@ -23,9 +23,10 @@ import (
 	"github.com/argosy-io/argosy/internal/filter"
 )
 
-// tellFleet puts what users should know of a template in its fleet into conditions of the binding, True for as long as it is so, and
-// into events, each when it begins or changes. The binding returned is the one to go on with.
-func (r *reconciler) tellFleet(ctx context.Context, b workv1alpha2.Binding, tmpl *unstructured.Unstructured, conditions []fleet.Condition) (workv1alpha2.Binding, error) {
+// tellFleet puts what users should know of a template in its fleet into conditions of the binding, True for as long as
+// it is so, and into events, each when it begins or changes. The binding returned is the one to go on with.
+func (r *reconciler) tellFleet(ctx context.Context, b workv1alpha2.Binding, tmpl *unstructured.Unstructured,
+	conditions []fleet.Condition) (workv1alpha2.Binding, error) {
 	want := b
 	change := func(apply func(all *[]metav1.Condition)) {
 		if want == b {
@@ -40,7 +41,8 @@ func (r *reconciler) tellFleet(ctx context.Context, b workv1alpha2.Binding, tmpl
 			err = errors.New(conditions[i].Message)
 			if message := text.Message(conditions[i].Message); was == nil || was.Message != message {
 				change(func(all *[]metav1.Condition) {
-					meta.SetStatusCondition(all, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, Message: message})
+					meta.SetStatusCondition(all, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind,
+						Message: message})
 				})
 			}
 		} else if was != nil {
@@ -59,7 +61,8 @@ func (r *reconciler) tellFleet(ctx context.Context, b workv1alpha2.Binding, tmpl
 
 // record writes what the Works alone do not remember to the binding, before they are written.
 func (r *reconciler) record(ctx context.Context, b workv1alpha2.Binding, d dispatch.Decision) error {
-	values := map[string]string{fleet.OrdinalsAnnotation: d.Record, fleet.ProgressAnnotation: d.Progress, fleet.RoutedAnnotation: d.Routed,
+	values := map[string]string{fleet.OrdinalsAnnotation: d.Record, fleet.ProgressAnnotation: d.Progress,
+		fleet.RoutedAnnotation:   d.Routed,
 		fleet.ApprovedAnnotation: d.Approved}
 	annotations := maps.Clone(b.GetAnnotations())
 	for key, value := range values {
@@ -90,7 +93,8 @@ var answersAnew = filter.Updates(dispatch.Reachability)
 // following are the bindings with a Work in the cluster whose other Works depend on it.
 func (r *reconciler) following(ctx context.Context, cluster client.Object) []reconcile.Request {
 	var works workv1alpha1.WorkList
-	if err := r.client.List(ctx, &works, client.InNamespace(names.ExecutionSpace(cluster.GetName())), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &works, client.InNamespace(names.ExecutionSpace(cluster.GetName())),
+		client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list the works of a cluster", "cluster", cluster.GetName())
 		return nil
 	}

@@ -30,7 +30,8 @@ func clones(t *testing.T) *world {
 		w.Join(cluster, controllertest.CloneSet)
 	}
 	w.template = &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"replicas": int64(6), "template": map[string]any{"image": "1"}, "updateStrategy": map[string]any{"maxUnavailable": int64(1)}}}}
+		"replicas": int64(6), "template": map[string]any{"image": "1"},
+		"updateStrategy": map[string]any{"maxUnavailable": int64(1)}}}}
 	w.template.SetGroupVersionKind(w.kind.GroupVersionKind)
 	w.template.SetNamespace("shop")
 	w.template.SetName("c")
@@ -48,7 +49,8 @@ func (w *world) divide() {
 		spec := b.BindingSpec()
 		spec.Replicas = 6
 		spec.Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-			ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted}}
+			ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted}}
 		spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}, {Name: "m2", Replicas: 3}}
 	})
 }
@@ -116,8 +118,10 @@ func (w *world) report(cluster string, updated int64) {
 	raw := fmt.Sprintf(`{"resourceTemplateGeneration":%s,"replicas":3,"availableReplicas":3,"readyReplicas":3,"updatedReplicas":%d,"updatedReadyReplicas":%[2]d,"updatedAvailableReplicas":%[2]d}`, made, updated)
 
 	work := w.work(cluster)
-	work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: "r", ObservedGeneration: work.Generation, LastTransitionTime: metav1.Now()}}
-	work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: workv1alpha1.ResourceHealthy, Status: &runtime.RawExtension{Raw: []byte(raw)}}}
+	work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: "r",
+		ObservedGeneration: work.Generation, LastTransitionTime: metav1.Now()}}
+	work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: workv1alpha1.ResourceHealthy,
+		Status: &runtime.RawExtension{Raw: []byte(raw)}}}
 	if err := w.Status().Update(w.t.Context(), work); err != nil {
 		w.t.Fatal(err)
 	}
@@ -255,7 +259,8 @@ func TestAPodToDeleteIsNamedInItsOwnClusterAlone(t *testing.T) {
 			}
 			return meta.FindStatusCondition(b.Status.Conditions, fleet.PodNotFound)
 		}
-		if c := condition(); c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "c-z not found in any") {
+		if c := condition(); c == nil || c.Status != metav1.ConditionTrue ||
+			!strings.Contains(c.Message, "c-z not found in any") {
 			t.Errorf("the binding says %+v", c)
 		}
 		w.edit([]any{"c-b"}, "spec", "scaleStrategy", "podsToDelete")

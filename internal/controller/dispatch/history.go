@@ -18,31 +18,35 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// Where revisions of templates are: ControllerRevisions in the hub's own namespace, which the garbage collector deletes with the
-// template that owns them.
+// Where revisions of templates are: ControllerRevisions in the hub's own namespace, which the garbage collector deletes
+// with the template that owns them.
 const (
 	revisionOfLabel           = "argosy.io/revision-of" // the UID of the template
 	revisionVersionAnnotation = "argosy.io/revision-version"
 )
 
-// history are the revisions of a template, the present one among them: it is stored before a Work says it, so that it can
-// be brought to clusters that join when it is no more.
-func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructured, works map[string]*workv1alpha1.Work) ([]fleet.Revision, error) {
+// history are the revisions of a template, the present one among them: it is stored before a Work says it, so that it
+// can be brought to clusters that join when it is no more.
+func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructured,
+	works map[string]*workv1alpha1.Work) ([]fleet.Revision, error) {
 	if !fleet.KeepsHistory(tmpl) {
 		return nil, nil
 	}
 	var list appsv1.ControllerRevisionList
-	if err := r.client.List(ctx, &list, client.InNamespace(names.System), client.MatchingLabels{revisionOfLabel: string(tmpl.GetUID())}); err != nil {
+	if err := r.client.List(ctx, &list, client.InNamespace(names.System),
+		client.MatchingLabels{revisionOfLabel: string(tmpl.GetUID())}); err != nil {
 		return nil, fmt.Errorf("list the revisions of %s: %w", tmpl.GetKind(), err)
 	}
 	stored := make([]fleet.Revision, 0, len(list.Items)+1)
 	for i := range list.Items {
 		c := &list.Items[i]
-		stored = append(stored, fleet.Revision{Name: strings.TrimPrefix(c.Name, revisionPrefix(tmpl)), Version: c.Annotations[revisionVersionAnnotation], Number: c.Revision, Data: c.Data.Raw})
+		stored = append(stored, fleet.Revision{Name: strings.TrimPrefix(c.Name, revisionPrefix(tmpl)),
+			Version: c.Annotations[revisionVersionAnnotation], Number: c.Revision, Data: c.Data.Raw})
 	}
 	next, surplus := fleet.Remember(tmpl, works, stored)
 	for _, s := range surplus {
-		err := r.client.Delete(ctx, &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: names.System, Name: revisionPrefix(tmpl) + s.Name}})
+		err := r.client.Delete(ctx, &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: names.System,
+			Name: revisionPrefix(tmpl) + s.Name}})
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("delete revision %s of %s %s: %w", s.Name, tmpl.GetKind(), tmpl.GetName(), err)
 		}

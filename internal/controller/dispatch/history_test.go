@@ -24,7 +24,8 @@ func TestAClusterThatJoinsAfterARestartIsGivenTheVersionThatIsNamed(t *testing.T
 		for _, cluster := range []string{"m1", "m2"} {
 			w.Join(cluster, controllertest.SidecarSet)
 		}
-		w.template = &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"customVersion": "v1", "containers": []any{map[string]any{"name": "s", "image": "1"}}}}}
+		w.template = &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"customVersion": "v1",
+			"containers": []any{map[string]any{"name": "s", "image": "1"}}}}}
 		w.template.SetGroupVersionKind(w.kind.GroupVersionKind)
 		w.template.SetName("c")
 		w.Make(w.template)
@@ -40,7 +41,8 @@ func TestAClusterThatJoinsAfterARestartIsGivenTheVersionThatIsNamed(t *testing.T
 						containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "containers")
 						version, _, _ := unstructured.NestedString(u.Object, "spec", "customVersion")
 						named, _, _ := unstructured.NestedString(u.Object, "spec", "injectionStrategy", "revision", "customVersion")
-						got = append(got, fmt.Sprintf("%s has %s of image %v and is told %q", cluster, version, containers[0].(map[string]any)["image"], named))
+						got = append(got, fmt.Sprintf("%s has %s of image %v and is told %q", cluster, version,
+							containers[0].(map[string]any)["image"], named))
 					}
 				}
 				if text := strings.Join(got, ", "); text != want {
@@ -52,9 +54,12 @@ func TestAClusterThatJoinsAfterARestartIsGivenTheVersionThatIsNamed(t *testing.T
 		made := func(cluster string) {
 			t.Helper()
 			work := w.work(cluster)
-			work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: "r", ObservedGeneration: work.Generation, LastTransitionTime: metav1.Now()}}
-			raw := fmt.Sprintf(`{"latestRevision":"r","resourceTemplateGeneration":%s}`, w.manifest(cluster).GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation])
-			work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: workv1alpha1.ResourceHealthy, Status: &runtime.RawExtension{Raw: []byte(raw)}}}
+			work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+				Reason: "r", ObservedGeneration: work.Generation, LastTransitionTime: metav1.Now()}}
+			raw := fmt.Sprintf(`{"latestRevision":"r","resourceTemplateGeneration":%s}`,
+				w.manifest(cluster).GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation])
+			work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: workv1alpha1.ResourceHealthy,
+				Status: &runtime.RawExtension{Raw: []byte(raw)}}}
 			if err := w.Status().Update(t.Context(), work); err != nil {
 				t.Fatal(err)
 			}

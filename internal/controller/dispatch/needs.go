@@ -22,11 +22,13 @@ const needsRetry = 200 * time.Millisecond
 
 var workflowKind = schema.GroupKind{Group: "argoproj.io", Kind: "Workflow"}
 
-// unmet says what a template needs that follows it to a cluster and has not come; empty if all has. It is asked of a Workflow, which
-// has failed for good if its first pod is refused, and of a workload that replaces a copy in another cluster. The pods of other
-// workloads are tried again until what they need is there.
-func (r *reconciler) unmet(ctx context.Context, b workv1alpha2.Binding, template *unstructured.Unstructured, cluster string) (string, error) {
-	if template.GroupVersionKind().GroupKind() != workflowKind && len(b.BindingSpec().GracefulEvictionTasks) == 0 || !dependency.Distributes(b) {
+// unmet says what a template needs that follows it to a cluster and has not come; empty if all has. It is asked of a
+// Workflow, which has failed for good if its first pod is refused, and of a workload that replaces a copy in another
+// cluster. The pods of other workloads are tried again until what they need is there.
+func (r *reconciler) unmet(ctx context.Context, b workv1alpha2.Binding, template *unstructured.Unstructured,
+	cluster string) (string, error) {
+	if template.GroupVersionKind().GroupKind() != workflowKind && len(b.BindingSpec().GracefulEvictionTasks) == 0 ||
+		!dependency.Distributes(b) {
 		return "", nil
 	}
 	named, err := r.Interpreter.Dependencies(ctx, template)

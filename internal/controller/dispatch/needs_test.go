@@ -27,7 +27,8 @@ func TestAWorkflowWaitsForWhatFollowsIt(t *testing.T) {
 		w.Join("m1", controllertest.Deployment)
 		w.run()
 		due := time.Now()
-		workflow := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow",
+		workflow := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "argoproj.io/v1alpha1",
+			"kind":     "Workflow",
 			"metadata": map[string]any{"namespace": "shop", "name": "w"},
 			"spec":     map[string]any{"artifactRepositoryRef": map[string]any{"configMap": "repository"}}}}
 		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "w-workflow"}}
@@ -39,7 +40,8 @@ func TestAWorkflowWaitsForWhatFollowsIt(t *testing.T) {
 			if at == 0 {
 				r.waiting.forget(key)
 			}
-			_, results, after, err := r.hold(t.Context(), b, dispatch.Input{Template: workflow, Now: due.Add(at)}, []dispatch.Result{{Cluster: "m1", Work: &workv1alpha1.Work{}}})
+			_, results, after, err := r.hold(t.Context(), b, dispatch.Input{Template: workflow, Now: due.Add(at)},
+				[]dispatch.Result{{Cluster: "m1", Work: &workv1alpha1.Work{}}})
 			if err != nil || (len(results) == 1) != sent || after != map[bool]time.Duration{false: needsRetry}[sent] {
 				t.Errorf("%s: %d are sent, and it is looked at again after %s, %v", when, len(results), after, err)
 			}
@@ -60,20 +62,24 @@ func TestAWorkflowWaitsForWhatFollowsIt(t *testing.T) {
 		hold("what it needs is not on the hub", 0, true)
 		w.Make(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "repository"}})
 		eventually("it is on the hub alone", false)
-		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"), Name: names.Work("ConfigMap", "repository", "shop")}}
+		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"),
+			Name: names.Work("ConfigMap", "repository", "shop")}}
 		w.Make(work)
 		hold("it is on its way", 0, false)
 		hold("it does not come", sidecarWait, true)
 		applied := func(status metav1.ConditionStatus) {
 			t.Helper()
-			work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: status, Reason: "r", LastTransitionTime: metav1.Now()}}
+			work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: status, Reason: "r",
+				LastTransitionTime: metav1.Now()}}
 			if err := w.Status().Update(t.Context(), work); err != nil {
 				t.Fatal(err)
 			}
 		}
 		applied(metav1.ConditionTrue)
 		hold("its roles are not known yet", 0, false)
-		recorded, err := dependency.Record(b, []configv1alpha1.DependentObjectReference{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "repository"}})
+		recorded, err := dependency.Record(b,
+			[]configv1alpha1.DependentObjectReference{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop",
+				Name: "repository"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,8 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// forbidsOverwrite is why the users of a template may not overwrite with it in members; empty if they may. A Namespace is in itself.
+// forbidsOverwrite is why the users of a template may not overwrite with it in members; empty if they may. A Namespace
+// is in itself.
 func (r *reconciler) forbidsOverwrite(ctx context.Context, tmpl *unstructured.Unstructured) (string, error) {
 	if tmpl.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		return dispatch.Forbidden(r.ForbidOverwrite, tmpl.GetName(), tmpl.GetLabels()), nil
@@ -27,7 +28,8 @@ func (r *reconciler) forbidsOverwrite(ctx context.Context, tmpl *unstructured.Un
 	}
 	ns := &corev1.Namespace{}
 	// One that is gone takes its templates with it.
-	if err := r.client.Get(ctx, client.ObjectKey{Name: namespace}, ns, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+	if err := r.client.Get(ctx, client.ObjectKey{Name: namespace}, ns,
+		client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("get namespace %s: %w", namespace, err)
 	}
 	return dispatch.Forbidden(false, namespace, ns.Labels), nil
@@ -41,7 +43,8 @@ var overwriteForbidden = filter.Updates(func(was, is client.Object) bool {
 
 // in are the bindings of a namespace.
 func (r *reconciler) in(ctx context.Context, ns client.Object) []reconcile.Request {
-	bindings, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: templateIndex("", ns.GetName())}, client.UnsafeDisableDeepCopy)
+	bindings, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: templateIndex("", ns.GetName())},
+		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list the bindings of a namespace", "namespace", ns.GetName())
 	}

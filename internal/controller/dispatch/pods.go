@@ -15,7 +15,8 @@ import (
 
 // Pods finds pods in members.
 type Pods interface {
-	// Owned says whether the cluster has a pod of that name that an object of that kind and name controls, or any if these are empty.
+	// Owned says whether the cluster has a pod of that name that an object of that kind and name controls, or any if these
+	// are empty.
 	Owned(ctx context.Context, cluster, namespace, pod, kind, owner string) (bool, error)
 }
 
@@ -40,8 +41,8 @@ func (a asking) Owned(ctx context.Context, cluster, namespace, pod, kind, owner 
 	return c != nil && c.Kind == kind && c.Name == owner, nil
 }
 
-// pods are the clusters of the pods that the template names and that are not routed yet; nil if it names none. A name that no cluster
-// has is not in the result if a cluster did not respond.
+// pods are the clusters of the pods that the template names and that are not routed yet; nil if it names none. A name
+// that no cluster has is not in the result if a cluster did not respond.
 func (r *reconciler) pods(ctx context.Context, in dispatch.Input) (map[string][]string, error) {
 	names, err := fleet.PodsAskedFor(in.Template, in.Existing)
 	if err != nil || len(names) == 0 {
@@ -60,7 +61,8 @@ func (r *reconciler) pods(ctx context.Context, in dispatch.Input) (map[string][]
 		for _, name := range names {
 			there, err := r.Pods.Owned(ctx, target.Name, in.Template.GetNamespace(), name, kind, owner)
 			if err != nil {
-				ctrl.LoggerFrom(ctx).Info("cannot look up a pod that a template refers to", "cluster", target.Name, "pod", name, "cause", err.Error())
+				ctrl.LoggerFrom(ctx).Info("cannot look up a pod that a template refers to", "cluster", target.Name, "pod", name,
+					"cause", err.Error())
 				silent = true
 				break
 			}
@@ -77,8 +79,8 @@ func (r *reconciler) pods(ctx context.Context, in dispatch.Input) (map[string][]
 	return found, nil
 }
 
-// forgetPods takes the pods off the list of a template that its clusters were told to delete, in one write when none of them is there
-// any more. Names that somebody writes again afterwards are of no pod, and stay: nobody is fought.
+// forgetPods takes the pods off the list of a template that its clusters were told to delete, in one write when none of
+// them is there any more. Names that somebody writes again afterwards are of no pod, and stay: nobody is fought.
 func (r *reconciler) forgetPods(ctx context.Context, in dispatch.Input) error {
 	sent, err := fleet.PodsSent(in.Template, in.Existing)
 	if err != nil || len(sent) == 0 || r.Pods == nil {

@@ -36,7 +36,8 @@ func pullIndex(work client.Object) []string {
 // pulls are the Works by which images are pulled for a binding, by cluster.
 func (r *reconciler) pulls(ctx context.Context, binding types.NamespacedName) (map[string][]*workv1alpha1.Work, error) {
 	var works workv1alpha1.WorkList
-	if err := r.client.List(ctx, &works, client.MatchingFields{byPull: binding.String()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &works, client.MatchingFields{byPull: binding.String()},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the image pulls of binding %s: %w", binding, err)
 	}
 	if len(works.Items) == 0 {
@@ -52,9 +53,10 @@ func (r *reconciler) pulls(ctx context.Context, binding types.NamespacedName) (m
 	return in, nil
 }
 
-// pullFirst begins what is to be pulled, and says in the condition ImagesPulled where that is awaited. The binding returned is the
-// one to go on with.
-func (r *reconciler) pullFirst(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input, d dispatch.Decision) (workv1alpha2.Binding, error) {
+// pullFirst begins what is to be pulled, and says in the condition ImagesPulled where that is awaited. The binding
+// returned is the one to go on with.
+func (r *reconciler) pullFirst(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input,
+	d dispatch.Decision) (workv1alpha2.Binding, error) {
 	for _, w := range d.Pulls {
 		cluster, _ := names.ClusterOf(w.Namespace)
 		if slices.ContainsFunc(in.Pulls[cluster], func(is *workv1alpha1.Work) bool { return is.Name == w.Name }) {
@@ -82,7 +84,9 @@ func (r *reconciler) stopPulls(ctx context.Context, binding types.NamespacedName
 	var errs []error
 	for _, works := range standing {
 		for _, w := range works {
-			if w.DeletionTimestamp == nil && !slices.ContainsFunc(wanted, func(is *workv1alpha1.Work) bool { return is.Namespace == w.Namespace && is.Name == w.Name }) {
+			if w.DeletionTimestamp == nil && !slices.ContainsFunc(wanted, func(is *workv1alpha1.Work) bool {
+				return is.Namespace == w.Namespace && is.Name == w.Name
+			}) {
 				errs = append(errs, commit.Delete(ctx, r.client, w))
 			}
 		}
@@ -91,7 +95,9 @@ func (r *reconciler) stopPulls(ctx context.Context, binding types.NamespacedName
 }
 
 // pulls passes Works by which images are pulled, when they come, go or tell something.
-var pulls = predicate.And[client.Object](predicate.NewPredicateFuncs(func(work client.Object) bool { return pullIndex(work) != nil }), filter.AfterStart, predicate.Funcs{
+var pulls = predicate.And[client.Object](predicate.NewPredicateFuncs(func(work client.Object) bool {
+	return pullIndex(work) != nil
+}), filter.AfterStart, predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
 	},

@@ -29,7 +29,8 @@ func TestImagesArePulledBeforeNewPodsComeAndNothingIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.Deployment}
-		pullJobs := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "ImagePullJob"}, Plural: "imagepulljobs", Namespaced: true}
+		pullJobs := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1",
+			Kind: "ImagePullJob"}, Plural: "imagepulljobs", Namespaced: true}
 		w.Join("m1", controllertest.Deployment, pullJobs)
 		w.Join("m2", controllertest.Deployment, pullJobs)
 		w.Join("m3", controllertest.Deployment)
@@ -41,7 +42,8 @@ func TestImagesArePulledBeforeNewPodsComeAndNothingIsLeftBehind(t *testing.T) {
 		w.template.SetNamespace("shop")
 		w.template.SetName("c")
 		w.template.SetAnnotations(map[string]string{fleet.PrePullAnnotation: "true"})
-		propagate.Claim(w.template, &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p", Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}}})
+		propagate.Claim(w.template, &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop",
+			Name: "p", Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}}})
 		w.Make(w.template)
 		w.letWorksGo()
 		w.run()
@@ -89,12 +91,14 @@ func TestImagesArePulledBeforeNewPodsComeAndNothingIsLeftBehind(t *testing.T) {
 					t.Fatal(err)
 				}
 				var lines []string
-				if c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.ImagesPulled); c != nil && c.Status == metav1.ConditionFalse {
+				if c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.ImagesPulled); c != nil &&
+					c.Status == metav1.ConditionFalse {
 					for line := range strings.SplitSeq(c.Message, "\n") {
 						lines = append(lines, strings.Split(line, `"`)[1])
 					}
 				}
-				if all := fmt.Sprintf("%s; %s; %s", strings.Join(got, " "), strings.Join(pull, " "), strings.Join(lines, " ")); all != images+"; "+pulled+"; "+waiting {
+				if all := fmt.Sprintf("%s; %s; %s", strings.Join(got, " "), strings.Join(pull, " "),
+					strings.Join(lines, " ")); all != images+"; "+pulled+"; "+waiting {
 					return all
 				}
 				return ""
@@ -115,8 +119,10 @@ func TestImagesArePulledBeforeNewPodsComeAndNothingIsLeftBehind(t *testing.T) {
 			if work.Namespace != names.ExecutionSpace("m1") {
 				continue
 			}
-			work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: "r", LastTransitionTime: metav1.Now()}}
-			work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: []byte(`{"desired":20,"succeeded":19}`)}}}
+			work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+				Reason: "r", LastTransitionTime: metav1.Now()}}
+			work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: []byte(
+				`{"desired":20,"succeeded":19}`)}}}
 			if err := w.Status().Update(t.Context(), &work); err != nil {
 				t.Fatal(err)
 			}

@@ -40,7 +40,8 @@ func TestABindingThatRefersElsewhereSendsNothingAndSaysSo(t *testing.T) {
 			w.Make(b)
 			return b
 		}
-		refused := []*workv1alpha2.ResourceBinding{bind("shop", "theirs", "treasury"), bind("shop", "ours", "karmada-cluster"), bind("kube-system", "system", "kube-system")}
+		refused := []*workv1alpha2.ResourceBinding{bind("shop", "theirs", "treasury"),
+			bind("shop", "ours", "karmada-cluster"), bind("kube-system", "system", "kube-system")}
 		bind("shop", "own", "shop")
 		w.Eventually("its own is sent", func() string {
 			var works workv1alpha1.WorkList

@@ -15,8 +15,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// tellRefused keeps the condition WorksWritten of a binding: why there is no Work as it should be, or none at all, for as long as
-// trying again changes nothing. What has a condition of its own is left to that. There is none before there was such a failure.
+// tellRefused keeps the condition WorksWritten of a binding: why there is no Work as it should be, or none at all, for
+// as long as trying again changes nothing. What has a condition of its own is left to that. There is none before there
+// was such a failure.
 func (r *reconciler) tellRefused(ctx context.Context, b workv1alpha2.Binding, errs ...error) error {
 	var refused []string
 	for _, err := range errs {
@@ -38,7 +39,8 @@ func lasting(err error) bool {
 	switch {
 	case err == nil, commit.Stale(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return false
-	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err):
+	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
+		apierrors.IsServiceUnavailable(err):
 		return false
 	}
 	return lossyOf(err) == nil && interpret.FaultOf(err, configv1alpha1.InterpreterOperationReviseReplica) == nil
@@ -46,7 +48,8 @@ func lasting(err error) bool {
 
 // setCondition writes a condition of a binding if it changed; that all is well is said only where it was not before.
 // The binding returned is the one to go on with.
-func (r *reconciler) setCondition(ctx context.Context, b workv1alpha2.Binding, c metav1.Condition) (workv1alpha2.Binding, error) {
+func (r *reconciler) setCondition(ctx context.Context, b workv1alpha2.Binding,
+	c metav1.Condition) (workv1alpha2.Binding, error) {
 	if c.Status == metav1.ConditionTrue && meta.FindStatusCondition(b.BindingStatus().Conditions, c.Type) == nil {
 		return b, nil
 	}

@@ -32,7 +32,9 @@ func TestOnlyAFailureThatLastsIsACondition(t *testing.T) {
 		{"a server that takes long", fmt.Errorf("create: %w", apierrors.NewServerTimeout(works, "create", 1)), false},
 		{"the end", context.Canceled, false},
 		{"what another condition says: a version", fmt.Errorf("make: %w", &kruise.Lossy{}), false},
-		{"what another condition says: an interpreter", fmt.Errorf("make: %w", &interpret.Error{Operation: configv1alpha1.InterpreterOperationReviseReplica, Cause: errors.New("x")}), false},
+		{"what another condition says: an interpreter",
+			fmt.Errorf("make: %w", &interpret.Error{Operation: configv1alpha1.InterpreterOperationReviseReplica,
+				Cause: errors.New("x")}), false},
 	} {
 		if got := lasting(tc.err); got != tc.want {
 			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
@@ -43,7 +45,9 @@ func TestOnlyAFailureThatLastsIsACondition(t *testing.T) {
 func TestTheConditionOfReviseReplicaNamesTheClusters(t *testing.T) {
 	const revise = configv1alpha1.InterpreterOperationReviseReplica
 	fails := func(cluster string, operation configv1alpha1.InterpreterOperation) dispatch.Result {
-		return dispatch.Result{Cluster: cluster, Err: fmt.Errorf("make the work: %w", &interpret.Error{Operation: operation, About: "revise c", Cause: errors.New("line 3")})}
+		return dispatch.Result{Cluster: cluster,
+			Err: fmt.Errorf("make the work: %w",
+				&interpret.Error{Operation: operation, About: "revise c", Cause: errors.New("line 3")})}
 	}
 	for _, tc := range []struct {
 		results []dispatch.Result
@@ -52,7 +56,8 @@ func TestTheConditionOfReviseReplicaNamesTheClusters(t *testing.T) {
 		{[]dispatch.Result{{Cluster: "a"}, fails("b", configv1alpha1.InterpreterOperationRetain)}, ""},
 		{[]dispatch.Result{{Cluster: "a"}, fails("b", revise)}, `cluster "b": revise c: line 3`},
 		{[]dispatch.Result{fails("a", revise), fails("b", revise)}, `clusters ["a" "b"]: revise c: line 3`},
-		{[]dispatch.Result{fails("a", revise), fails("b", revise), fails("c", revise), fails("d", revise), fails("e", revise)}, `clusters ["a" "b" "c"] and 2 more: revise c: line 3`},
+		{[]dispatch.Result{fails("a", revise), fails("b", revise), fails("c", revise), fails("d", revise),
+			fails("e", revise)}, `clusters ["a" "b" "c"] and 2 more: revise c: line 3`},
 	} {
 		err := unrevised(tc.results)
 		if got := fmt.Sprint(err); err != nil && got != tc.want || err == nil && tc.want != "" {

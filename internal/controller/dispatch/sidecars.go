@@ -33,8 +33,8 @@ import (
 )
 
 const (
-	// sidecarWait is how long a workload waits at most, in a cluster where it is not yet, for the SidecarSets that inject into its
-	// pods: longer than a burst keeps back what became of them.
+	// sidecarWait is how long a workload waits at most, in a cluster where it is not yet, for the SidecarSets that inject
+	// into its pods: longer than a burst keeps back what became of them.
 	sidecarWait = 15 * time.Second
 	// sidecarSilence is how long it waits before that is worth a word, and a write.
 	sidecarSilence = 3 * time.Second
@@ -80,9 +80,11 @@ func (s *since) requests() (out []reconcile.Request) {
 	return out
 }
 
-// hold takes the Works out of results that would bring a workload to a cluster for the first time, before the SidecarSets are in
-// force there that inject into its pods, and before what a Workflow needs is there. It does so for a while only, says that if it takes long, and when to look again.
-func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input, results []dispatch.Result) (workv1alpha2.Binding, []dispatch.Result, time.Duration, error) {
+// hold takes the Works out of results that would bring a workload to a cluster for the first time, before the
+// SidecarSets are in force there that inject into its pods, and before what a Workflow needs is there. It does so for a
+// while only, says that if it takes long, and when to look again.
+func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input,
+	results []dispatch.Result) (workv1alpha2.Binding, []dispatch.Result, time.Duration, error) {
 	key := client.ObjectKeyFromObject(b)
 	first := func(res dispatch.Result) bool { return res.Err == nil && in.Existing[res.Cluster] == nil }
 	var sets []dependency.Sidecars
@@ -145,14 +147,17 @@ func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispat
 	c := metav1.Condition{Type: workv1alpha2.SidecarsInForce, Status: metav1.ConditionTrue,
 		Reason: workv1alpha2.ReasonSidecarsInForce, Message: "the workload is not waiting for a SidecarSet"}
 	if len(lines) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1alpha2.ReasonWaitingForSidecars, strings.Join(lines, "\n")
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1alpha2.ReasonWaitingForSidecars,
+			strings.Join(lines, "\n")
 	}
 	b, err := r.setCondition(ctx, b, c)
 	return b, send, after, err
 }
 
-// lacking says what the first of the SidecarSets lacks that goes to a cluster, or is about to, and is not in force there; empty if all are.
-func (r *reconciler) lacking(ctx context.Context, sets []dependency.Sidecars, cluster string, now time.Time, fleet func() schedule.Snapshot) (string, error) {
+// lacking says what the first of the SidecarSets lacks that goes to a cluster, or is about to, and is not in force
+// there; empty if all are.
+func (r *reconciler) lacking(ctx context.Context, sets []dependency.Sidecars, cluster string, now time.Time,
+	fleet func() schedule.Snapshot) (string, error) {
 	for _, set := range sets {
 		name := set.Name
 		b, _, err := scope.BindingFor(ctx, r.client, dependency.SidecarSetKind, "", name)
@@ -163,18 +168,21 @@ func (r *reconciler) lacking(ctx context.Context, sets []dependency.Sidecars, cl
 		if b != nil {
 			key.Name = b.GetName()
 		} else {
-			if template, found, err := r.Templates.Get(ctx, dependency.SidecarSetKind, "", name); err == nil && found && propagate.Waiting(template) {
+			if template, found, err := r.Templates.Get(ctx, dependency.SidecarSetKind, "", name); err == nil && found &&
+				propagate.Waiting(template) {
 				continue // its policy is Lazy, and nobody knows when it is changed
 			}
 		}
 		if !dispatch.Coming(b, cluster, fleet(), r.SchedulerName) {
 			continue
 		}
-		work, err := r.work(ctx, cluster, identity.Object{Group: dependency.SidecarSetKind.Group, Kind: dependency.SidecarSetKind.Kind, Name: name})
+		work, err := r.work(ctx, cluster,
+			identity.Object{Group: dependency.SidecarSetKind.Group, Kind: dependency.SidecarSetKind.Kind, Name: name})
 		if err != nil {
 			return "", err
 		}
-		if lacks := dispatch.Lacking(work, now, sidecarWait); lacks != "" && now.Sub(r.overdue.in(key, cluster, now)) < sidecarWait {
+		if lacks := dispatch.Lacking(work, now, sidecarWait); lacks != "" &&
+			now.Sub(r.overdue.in(key, cluster, now)) < sidecarWait {
 			return "SidecarSet " + name + ", which injects into its pods, " + lacks, nil
 		}
 	}
@@ -183,9 +191,11 @@ func (r *reconciler) lacking(ctx context.Context, sets []dependency.Sidecars, cl
 
 // work is the cached Work of a template in a cluster, which is not to be changed; nil if there is none.
 func (r *reconciler) work(ctx context.Context, cluster string, template identity.Object) (*workv1alpha1.Work, error) {
-	for _, name := range names.Works(schema.GroupKind{Group: template.Group, Kind: template.Kind}, template.Name, template.Namespace) {
+	for _, name := range names.Works(schema.GroupKind{Group: template.Group, Kind: template.Kind}, template.Name,
+		template.Namespace) {
 		work := &workv1alpha1.Work{}
-		err := r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: name}, work, client.UnsafeDisableDeepCopy)
+		err := r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: name}, work,
+			client.UnsafeDisableDeepCopy)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("get the Work of %s for cluster %q: %w", template, cluster, err)
 		}
@@ -204,12 +214,15 @@ var sidecarsMoved = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	DeleteFunc: func(e event.DeleteEvent) bool { return ofSidecars(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		return ofSidecars(e.ObjectNew) && !equality.Semantic.DeepEqual(e.ObjectOld.(*workv1alpha1.Work).Status, e.ObjectNew.(*workv1alpha1.Work).Status)
+		return ofSidecars(e.ObjectNew) && !equality.Semantic.DeepEqual(e.ObjectOld.(*workv1alpha1.Work).Status,
+			e.ObjectNew.(*workv1alpha1.Work).Status)
 	},
 }
 
 // sidecarsPlaced passes bindings of SidecarSets that came, went or were placed.
-var sidecarsPlaced = predicate.And[client.Object](predicate.NewPredicateFuncs(func(b client.Object) bool { return bindsSidecars(client.ObjectKeyFromObject(b)) }), filter.AfterStart)
+var sidecarsPlaced = predicate.And[client.Object](predicate.NewPredicateFuncs(func(b client.Object) bool {
+	return bindsSidecars(client.ObjectKeyFromObject(b))
+}), filter.AfterStart)
 
 // ofSidecars says whether a Work is of a SidecarSet, by the name of its binding.
 func ofSidecars(work client.Object) bool {

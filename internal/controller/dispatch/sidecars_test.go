@@ -22,7 +22,8 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// Pods are injected into when they are made: a workload that came to a cluster before its sidecars would run there without.
+// Pods are injected into when they are made: a workload that came to a cluster before its sidecars would run there
+// without.
 func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
@@ -35,11 +36,13 @@ func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
 			w.template.SetGroupVersionKind(w.kind.GroupVersionKind)
 			w.template.SetNamespace(namespace)
 			w.template.SetName("c")
-			p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
+			p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p",
+				Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
 			propagate.Claim(w.template, p)
 			w.Make(w.template)
 		}
-		template("SidecarSet", "", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}}, "containers": []any{map[string]any{"name": "logs"}}})
+		template("SidecarSet", "", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
+			"containers": []any{map[string]any{"name": "logs"}}})
 		w.run()
 		w.bind("sidecars", "m1", "m2")
 		sidecars := map[string]*workv1alpha1.Work{}
@@ -54,8 +57,10 @@ func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
 		inForce := func(cluster string) {
 			t.Helper()
 			work := sidecars[cluster]
-			work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: "r", LastTransitionTime: metav1.Now()}}
-			work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: []byte(`{"observedGeneration":1}`)}}}
+			work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+				Reason: "r", LastTransitionTime: metav1.Now()}}
+			work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: []byte(
+				`{"observedGeneration":1}`)}}}
 			if err := w.Status().Update(t.Context(), work); err != nil {
 				t.Fatal(err)
 			}
@@ -95,9 +100,11 @@ func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, results, after, err := r.hold(t.Context(), b, dispatch.Input{Template: w.template, Now: due.Add(at)}, []dispatch.Result{{Cluster: "m1", Work: &workv1alpha1.Work{}}})
+			b, results, after, err := r.hold(t.Context(), b, dispatch.Input{Template: w.template, Now: due.Add(at)},
+				[]dispatch.Result{{Cluster: "m1", Work: &workv1alpha1.Work{}}})
 			if err != nil || len(results) != send || after != again {
-				t.Errorf("%s: %d are sent and it is looked at again after %s, want %d and %s (%v)", when, len(results), after, send, again, err)
+				t.Errorf("%s: %d are sent and it is looked at again after %s, want %d and %s (%v)", when, len(results), after, send,
+					again, err)
 			}
 			said := ""
 			if c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.SidecarsInForce); c != nil {
@@ -108,7 +115,8 @@ func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
 			}
 		}
 		hold("at first", 0, 0, sidecarSilence, "")
-		hold("after a while", sidecarSilence, 0, sidecarWait-sidecarSilence, `False cluster "m1": SidecarSet c, which injects into its pods, has not been applied there yet; the workload is dispatched when it is in effect, or 15s after it was due`)
+		hold("after a while", sidecarSilence, 0, sidecarWait-sidecarSilence,
+			`False cluster "m1": SidecarSet c, which injects into its pods, has not been applied there yet; the workload is dispatched when it is in effect, or 15s after it was due`)
 		hold("at last", sidecarWait, 1, 0, "True")
 
 		// What did not come in that time is waited for by nobody else, until something becomes of it.
@@ -130,7 +138,8 @@ func TestAWorkloadDoesNotWaitForSidecarsThatAwaitAChange(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.SidecarSet}
 		w.Join("m1", controllertest.Deployment, controllertest.SidecarSet)
-		lazy := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
+		lazy := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p",
+			Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
 		lazy.Spec.ActivationPreference = policyv1alpha1.LazyActivation
 		template := func(namespace string, spec map[string]any) *unstructured.Unstructured {
 			u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
@@ -142,7 +151,8 @@ func TestAWorkloadDoesNotWaitForSidecarsThatAwaitAChange(t *testing.T) {
 			w.Make(u)
 			return u
 		}
-		template("", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}}, "containers": []any{map[string]any{"name": "logs"}}})
+		template("", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
+			"containers": []any{map[string]any{"name": "logs"}}})
 		w.run()
 		w.options.Templates.Want(dependency.SidecarSetKind)
 		w.Eventually("the SidecarSet is known", func() string {
@@ -155,7 +165,8 @@ func TestAWorkloadDoesNotWaitForSidecarsThatAwaitAChange(t *testing.T) {
 		w.template = template("shop", map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}}})
 		r := &reconciler{Options: w.options, client: w.Client}
 		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c-deployment"}}
-		_, results, after, err := r.hold(t.Context(), b, dispatch.Input{Template: w.template, Now: time.Now()}, []dispatch.Result{{Cluster: "m1", Work: &workv1alpha1.Work{}}})
+		_, results, after, err := r.hold(t.Context(), b, dispatch.Input{Template: w.template, Now: time.Now()},
+			[]dispatch.Result{{Cluster: "m1", Work: &workv1alpha1.Work{}}})
 		if err != nil || len(results) != 1 || after != 0 {
 			t.Errorf("%d are sent, and it is looked at again after %s, %v", len(results), after, err)
 		}
@@ -175,14 +186,18 @@ func TestAWorkloadWaitsUntilTheSidecarSetsAreRead(t *testing.T) {
 		due := time.Now()
 		hold := func(when string, obj *unstructured.Unstructured, at time.Duration, send int, again time.Duration) {
 			t.Helper()
-			_, results, after, err := r.hold(t.Context(), b, dispatch.Input{Template: obj, Now: due.Add(at)}, []dispatch.Result{{Cluster: "m1", Work: &workv1alpha1.Work{}}})
+			_, results, after, err := r.hold(t.Context(), b, dispatch.Input{Template: obj, Now: due.Add(at)},
+				[]dispatch.Result{{Cluster: "m1", Work: &workv1alpha1.Work{}}})
 			if err != nil || len(results) != send || after != again {
-				t.Errorf("%s: %d are sent and it is looked at again after %s, want %d and %s (%v)", when, len(results), after, send, again, err)
+				t.Errorf("%s: %d are sent and it is looked at again after %s, want %d and %s (%v)", when, len(results), after, send,
+					again, err)
 			}
 		}
-		workload := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": map[string]any{"namespace": "shop", "name": "c"},
-			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
-		settings := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "shop", "name": "c"}}}
+		workload := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "DaemonSet",
+			"metadata": map[string]any{"namespace": "shop", "name": "c"},
+			"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
+		settings := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"namespace": "shop", "name": "c"}}}
 		hold("what has no pods", settings, 0, 1, 0)
 		hold("a workload", workload, 0, 0, unreadRetry)
 		hold("a workload at last", workload, sidecarWait, 1, 0)
@@ -202,12 +217,14 @@ func TestAWorkloadWaitsForSidecarsThatAreAboutToBePlaced(t *testing.T) {
 			u.SetGroupVersionKind(w.kind.GroupVersionKind)
 			u.SetNamespace(namespace)
 			u.SetName("c")
-			p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
+			p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p",
+				Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
 			propagate.Claim(u, p)
 			w.Make(u)
 			return u
 		}
-		sidecars := template("", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}}, "containers": []any{map[string]any{"name": "logs"}}})
+		sidecars := template("", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
+			"containers": []any{map[string]any{"name": "logs"}}})
 		w.run()
 		w.options.Templates.Want(dependency.SidecarSetKind) // as a policy does
 		w.Eventually("the SidecarSet is known", func() string {

@@ -17,8 +17,8 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// target are the replicas by cluster of the workload that a template is about, those included that a cluster keeps until they are
-// replaced; nil if it is about none, or that one is nowhere yet.
+// target are the replicas by cluster of the workload that a template is about, those included that a cluster keeps
+// until they are replaced; nil if it is about none, or that one is nowhere yet.
 func (r *reconciler) target(ctx context.Context, tmpl *unstructured.Unstructured) (map[string]int64, error) {
 	gk, name, ok := fleet.TargetOf(tmpl)
 	if !ok {
@@ -45,7 +45,9 @@ var replaced = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(workv1alpha2.Binding).BindingSpec(), e.ObjectNew.(workv1alpha2.Binding).BindingSpec()
-		return !slices.EqualFunc(was.Clusters, is.Clusters, func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name && a.Replicas == b.Replicas }) ||
+		return !slices.EqualFunc(was.Clusters, is.Clusters, func(a, b workv1alpha2.TargetCluster) bool {
+			return a.Name == b.Name && a.Replicas == b.Replicas
+		}) ||
 			!slices.Equal(was.LeftGracefully(), is.LeftGracefully())
 	},
 }
@@ -54,9 +56,11 @@ var replaced = predicate.Funcs{
 func (r *reconciler) about(ctx context.Context, obj client.Object) []reconcile.Request {
 	var out []reconcile.Request
 	for _, gk := range fleet.KindsWithTarget() {
-		bindings, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: templateIndex(gk.String(), obj.GetNamespace())}, client.UnsafeDisableDeepCopy)
+		bindings, err := scope.Bindings.List(ctx, r.client,
+			client.MatchingFields{byTemplate: templateIndex(gk.String(), obj.GetNamespace())}, client.UnsafeDisableDeepCopy)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list the objects that refer to a workload", "binding", client.ObjectKeyFromObject(obj))
+			ctrl.LoggerFrom(ctx).Error(err, "list the objects that refer to a workload", "binding",
+				client.ObjectKeyFromObject(obj))
 			return nil
 		}
 		for _, b := range bindings {

@@ -48,7 +48,8 @@ func TestASpreadFollowsItsWorkload(t *testing.T) {
 		}
 		most("evenly, while the workload is nowhere", "m1:2 m2:2 ")
 		clones := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-cloneset"}}
-		clones.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Namespace: "shop", Name: "web"}
+		clones.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet",
+			Namespace: "shop", Name: "web"}
 		clones.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 9}, {Name: "m2", Replicas: 3}}
 		w.Make(clones)
 		most("by its replicas", "m1:3 m2:1 ")

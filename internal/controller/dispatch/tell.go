@@ -11,8 +11,8 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// tellWritten tells users which Works were made as they should be, and of the overrides in them: once for all clusters. errs has what
-// came of each result.
+// tellWritten tells users which Works were made as they should be, and of the overrides in them: once for all clusters.
+// errs has what came of each result.
 func (r *reconciler) tellWritten(b workv1alpha2.Binding, in dispatch.Input, results []dispatch.Result, errs []error) {
 	written, failed := 0, 0
 	var clusters, policies []string
@@ -40,7 +40,8 @@ func (r *reconciler) tellWritten(b workv1alpha2.Binding, in dispatch.Input, resu
 	}
 	if len(policies) > 0 {
 		r.events.Succeeded(workv1alpha2.EventApplyOverridePolicySucceed,
-			fmt.Sprintf("Apply %s for cluster(%s) succeed.", strings.Join(policies, ", "), text.Names(clusters, 10)), in.Template)
+			fmt.Sprintf("Apply %s for cluster(%s) succeed.", strings.Join(policies, ", "), text.Names(clusters, 10)),
+			in.Template)
 	}
 	if written > 0 && failed == 0 {
 		r.events.Stepped(workv1alpha2.EventSyncWorkSucceed, "Sync work of "+scope.Describe(b)+" successful.", b, in.Template)

@@ -15,9 +15,10 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-// unseen are the Works that were created, and those of a fleet that were changed, and that the cache does not show so yet. While it
-// lacks one of a binding's, nothing is decided for that binding: a Work that is not seen would be made again, or be left behind
-// when its cluster or its binding goes; and what it was granted would be granted to another one.
+// unseen are the Works that were created, and those of a fleet that were changed, and that the cache does not show so
+// yet. While it lacks one of a binding's, nothing is decided for that binding: a Work that is not seen would be made
+// again, or be left behind when its cluster or its binding goes; and what it was granted would be granted to another
+// one.
 type unseen struct {
 	clock clock.PassiveClock
 

@@ -24,7 +24,8 @@ func TestABindingIsNotLetGoWhileTheCacheLacksAWorkOfIts(t *testing.T) {
 			w.t.Fatal(err)
 		}
 		cache := interceptor.NewClient(c, interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+				opts ...client.GetOption) error {
 				if _, ok := obj.(*workv1alpha1.Work); ok {
 					return apierrors.NewNotFound(workv1alpha1.Resource("works"), key.Name)
 				}
@@ -38,7 +39,8 @@ func TestABindingIsNotLetGoWhileTheCacheLacksAWorkOfIts(t *testing.T) {
 			},
 		})
 		clock := clocktesting.NewFakePassiveClock(time.Now())
-		r := &reconciler{Options: w.options, client: cache, events: commit.Events{EventRecorder: record.NewFakeRecorder(10)}, unseen: unseen{clock: clock}}
+		r := &reconciler{Options: w.options, client: cache, events: commit.Events{EventRecorder: record.NewFakeRecorder(10)},
+			unseen: unseen{clock: clock}}
 		r.Clock = clock
 		look := func() reconcile.Result {
 			w.t.Helper()

@@ -13,10 +13,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 )
 
-// tellVersions keeps the condition VersionServed of a binding: clusters that cannot be sent the template, because the version of
-// its kind that they serve lacks what it says. There is none before there was such a cluster. The binding returned is the one to
-// go on with.
-func (r *reconciler) tellVersions(ctx context.Context, b workv1alpha2.Binding, results []dispatch.Result) (workv1alpha2.Binding, error) {
+// tellVersions keeps the condition VersionServed of a binding: clusters that cannot be sent the template, because the
+// version of its kind that they serve lacks what it says. There is none before there was such a cluster. The binding
+// returned is the one to go on with.
+func (r *reconciler) tellVersions(ctx context.Context, b workv1alpha2.Binding,
+	results []dispatch.Result) (workv1alpha2.Binding, error) {
 	var refused []string
 	for _, res := range results {
 		if lossy := lossyOf(res.Err); lossy != nil {
@@ -31,8 +32,8 @@ func (r *reconciler) tellVersions(ctx context.Context, b workv1alpha2.Binding, r
 	return r.setCondition(ctx, b, c)
 }
 
-// lossyOf is the error of a conversion that cannot say all, if err is of one. Trying again changes nothing: that the template or what
-// the cluster serves changes is an event.
+// lossyOf is the error of a conversion that cannot say all, if err is of one. Trying again changes nothing: that the
+// template or what the cluster serves changes is an event.
 func lossyOf(err error) *kruise.Lossy {
 	var lossy *kruise.Lossy
 	if errors.As(err, &lossy) {

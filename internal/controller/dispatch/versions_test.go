@@ -24,7 +24,8 @@ func TestAClusterIsAskedAgainWhenItServesOtherVersions(t *testing.T) {
 		old.Version = "v1alpha1"
 		w.Join("m1", old)
 		w.Join("m2", w.kind)
-		w.template = &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"reserveOrdinals": []any{int64(1)}}}}
+		w.template = &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"reserveOrdinals": []any{int64(
+			1)}}}}
 		w.template.SetGroupVersionKind(w.kind.GroupVersionKind)
 		w.template.SetNamespace("shop")
 		w.template.SetName("c")
@@ -46,7 +47,8 @@ func TestAClusterIsAskedAgainWhenItServesOtherVersions(t *testing.T) {
 				return ""
 			}
 		}
-		w.Eventually("what m1 lacks is said", served(metav1.ConditionFalse, `cluster "m1": StatefulSet of apps.kruise.io/v1alpha1 has no spec.reserveOrdinals`))
+		w.Eventually("what m1 lacks is said",
+			served(metav1.ConditionFalse, `cluster "m1": StatefulSet of apps.kruise.io/v1alpha1 has no spec.reserveOrdinals`))
 		w.Eventually("m2 has it", func() string {
 			if w.work("m2") == nil {
 				return "it has not"

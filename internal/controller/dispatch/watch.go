@@ -32,29 +32,37 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// watch says what makes a binding be looked at. Each binding is looked at when the hub starts, with all else in memory, so what
-// was there at the start wakes nobody. A mapping sees an object as it was and as it is: what a policy no longer selects wakes too.
+// watch says what makes a binding be looked at. Each binding is looked at when the hub starts, with all else in memory,
+// so what was there at the start wakes nobody. A mapping sees an object as it was and as it is: what a policy no longer
+// selects wakes too.
 func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 	for _, kind := range scope.Bindings.Kinds() {
 		// The status of a binding decides nothing here.
 		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(specChanged))
 	}
-	b = b.Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.about), builder.WithPredicates(replaced))
+	b = b.Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.about),
+		builder.WithPredicates(replaced))
 	for _, kind := range scope.Overrides.Kinds() {
-		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.selectedBy), builder.WithPredicates(filter.AfterStart, predicate.GenerationChangedPredicate{}))
+		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.selectedBy),
+			builder.WithPredicates(filter.AfterStart, predicate.GenerationChangedPredicate{}))
 	}
 	return b.
 		WatchesRawSource(interpreter.Changes(r.Interpreter, r.client)).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOf), builder.WithPredicates(predicate.Or[client.Object](workTouched, workMoved))).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOf),
+			builder.WithPredicates(predicate.Or[client.Object](workTouched, workMoved))).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.waiters), builder.WithPredicates(sidecarsMoved)).
-		Watches(&workv1alpha2.ClusterResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.waiters), builder.WithPredicates(sidecarsPlaced)).
+		Watches(&workv1alpha2.ClusterResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.waiters),
+			builder.WithPredicates(sidecarsPlaced)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(pullFor), builder.WithPredicates(pulls)).
-		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.following), builder.WithPredicates(answersAnew)).
-		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
-			return r.targeting(ctx, obj.GetName())
-		}), builder.WithPredicates(filter.AfterStart, clusterMoved)).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.following),
+			builder.WithPredicates(answersAnew)).
+		Watches(&clusterv1alpha1.Cluster{},
+			handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+				return r.targeting(ctx, obj.GetName())
+			}), builder.WithPredicates(filter.AfterStart, clusterMoved)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.purgedFrom), builder.WithPredicates(falls)).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context,
+			obj client.Object) []reconcile.Request {
 			cluster, err := names.ClusterOf(obj.GetName())
 			if err != nil {
 				return nil
@@ -62,13 +70,15 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 			return r.targeting(ctx, cluster)
 		}), builder.WithPredicates(filter.AfterStart, appears)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.in), builder.WithPredicates(overwriteForbidden)).
-		WatchesRawSource(source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		WatchesRawSource(source.Func(func(ctx context.Context,
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
 				if is == nil || was != nil && !claimedAnew(was, is) {
 					return
 				}
 				// A binding that is not there yet comes as an event of its own.
-				b, _, err := scope.BindingFor(ctx, r.client, is.GroupVersionKind().GroupKind(), is.GetNamespace(), is.GetName(), client.UnsafeDisableDeepCopy)
+				b, _, err := scope.BindingFor(ctx, r.client, is.GroupVersionKind().GroupKind(), is.GetNamespace(), is.GetName(),
+					client.UnsafeDisableDeepCopy)
 				if err != nil {
 					ctrl.LoggerFrom(ctx).Error(err, "find the binding of a template that changed")
 				} else if b != nil {
@@ -89,9 +99,9 @@ func (r *reconciler) waiters(_ context.Context, of client.Object) []reconcile.Re
 	return r.waiting.requests()
 }
 
-// claimedAnew says whether another policy holds a template than before. Manifests carry the claim, and the binding that a claim
-// brings may be seen before the claim itself. What the template's users write reaches the binding, and wakes by it; a claim that
-// ends is left in the manifests until the next one.
+// claimedAnew says whether another policy holds a template than before. Manifests carry the claim, and the binding that
+// a claim brings may be seen before the claim itself. What the template's users write reaches the binding, and wakes by
+// it; a claim that ends is left in the manifests until the next one.
 func claimedAnew(was, is *unstructured.Unstructured) bool {
 	before, _ := propagate.Claimed(was)
 	now, held := propagate.Claimed(is)
@@ -99,11 +109,12 @@ func claimedAnew(was, is *unstructured.Unstructured) bool {
 }
 
 // specChanged passes what changes a binding's Works: its spec, its labels and its deletion.
-var specChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp())
-	},
-})
+var specChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{},
+	predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp())
+		},
+	})
 
 // appears passes what is new.
 var appears = predicate.Funcs{
@@ -111,14 +122,15 @@ var appears = predicate.Funcs{
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
-// workTouched passes Works that are no longer what was written, and those that are gone; not our own creations, not statuses.
+// workTouched passes Works that are no longer what was written, and those that are gone; not our own creations, not
+// statuses.
 var workTouched = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: filter.Touched,
 }
 
-// clusterMoved passes changes of a cluster by which an override may choose differently, or a manifest may go in another version, and
-// those that come and go.
+// clusterMoved passes changes of a cluster by which an override may choose differently, or a manifest may go in another
+// version, and those that come and go.
 var clusterMoved = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster)
@@ -156,7 +168,8 @@ func templateIndexes(obj client.Object) []string {
 // templateIndex is the index value of templates; an empty kind or namespace is any.
 func templateIndex(kind, namespace string) string { return kind + "/" + namespace }
 
-// selectedBy are the bindings whose templates an override policy may select. Labels are not looked at: they may have changed.
+// selectedBy are the bindings whose templates an override policy may select. Labels are not looked at: they may have
+// changed.
 func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconcile.Request {
 	selectors := obj.(policyv1alpha1.Override).OverrideSpec().ResourceSelectors
 	if len(selectors) == 0 {
@@ -170,7 +183,8 @@ func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconc
 		if sel.Kind != "" {
 			kind = propagate.GroupKind(sel.APIVersion, sel.Kind).String()
 		}
-		bindings, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: templateIndex(kind, namespace)}, client.UnsafeDisableDeepCopy)
+		bindings, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: templateIndex(kind, namespace)},
+			client.UnsafeDisableDeepCopy)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "list the bindings that an override policy selects", "policy", obj.GetName())
 			continue
@@ -184,7 +198,9 @@ func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconc
 		}
 	}
 	// What is enclosed is selected by its own kind and name, which bindings do not have.
-	enclosing, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: templateIndex(releasev1alpha1.EnclosedManifestKind.String(), "")}, client.UnsafeDisableDeepCopy)
+	enclosing, err := scope.Bindings.List(ctx, r.client,
+		client.MatchingFields{byTemplate: templateIndex(releasev1alpha1.EnclosedManifestKind.String(), "")},
+		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list the bindings of enclosed manifests", "policy", obj.GetName())
 	}
@@ -209,7 +225,9 @@ var falls = predicate.Funcs{
 
 // purgedFrom are the bindings that leave a cluster directly.
 func (r *reconciler) purgedFrom(ctx context.Context, cluster client.Object) []reconcile.Request {
-	return r.bindings(ctx, cluster.GetName(), func(b workv1alpha2.Binding) bool { return dispatch.LeavesDirectly(b, cluster.GetName()) })
+	return r.bindings(ctx, cluster.GetName(), func(b workv1alpha2.Binding) bool {
+		return dispatch.LeavesDirectly(b, cluster.GetName())
+	})
 }
 
 // targeting are the bindings that send something to the cluster.
@@ -220,7 +238,8 @@ func (r *reconciler) targeting(ctx context.Context, cluster string) []reconcile.
 }
 
 // bindings are those that match, because of a cluster.
-func (r *reconciler) bindings(ctx context.Context, cluster string, match func(workv1alpha2.Binding) bool) []reconcile.Request {
+func (r *reconciler) bindings(ctx context.Context, cluster string,
+	match func(workv1alpha2.Binding) bool) []reconcile.Request {
 	bindings, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list the bindings of a cluster", "cluster", cluster)

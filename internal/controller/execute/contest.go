@@ -18,13 +18,13 @@ import (
 	"github.com/argosy-io/argosy/internal/member"
 )
 
-// contests are the Works whose objects somebody in the member changed after they were applied. A restart of the hub forgets them: the
-// next repairs are then immediate again, a few times.
+// contests are the Works whose objects somebody in the member changed after they were applied. A restart of the hub
+// forgets them: the next repairs are then immediate again, a few times.
 type contests struct {
 	mu    sync.Mutex
 	works map[types.NamespacedName]*contest
-	// written are the versions that the hub wrote last, of objects that have not been seen since: an older look says nothing of what
-	// somebody else did.
+	// written are the versions that the hub wrote last, of objects that have not been seen since: an older look says
+	// nothing of what somebody else did.
 	written map[types.NamespacedName]string
 }
 
@@ -49,9 +49,10 @@ func (c *contests) of(work types.NamespacedName, now time.Time) contest {
 	return *known
 }
 
-// wrote takes note of what was written for an action, and counts it as a repair if it is one: one that put right what somebody did. One
-// that was planned by a look from before the last write is none, nor one that changed nothing.
-func (c *contests) wrote(work types.NamespacedName, action execute.Action, observed, after *unstructured.Unstructured, now time.Time) {
+// wrote takes note of what was written for an action, and counts it as a repair if it is one: one that put right what
+// somebody did. One that was planned by a look from before the last write is none, nor one that changed nothing.
+func (c *contests) wrote(work types.NamespacedName, action execute.Action, observed, after *unstructured.Unstructured,
+	now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.works == nil {
@@ -61,7 +62,8 @@ func (c *contests) wrote(work types.NamespacedName, action execute.Action, obser
 	if after != nil {
 		c.written[work] = after.GetResourceVersion()
 	}
-	if !action.Repairs || stale || observed != nil && after != nil && observed.GetResourceVersion() == after.GetResourceVersion() {
+	if !action.Repairs || stale || observed != nil && after != nil &&
+		observed.GetResourceVersion() == after.GetResourceVersion() {
 		return
 	}
 	c.repaired(work, action.Path, now)
@@ -117,7 +119,8 @@ const changedRepeatedly = workv1alpha1.ReasonChangedRepeatedly
 // contested sets the condition Contested of the Work that is to be written, or removes it, and emits the event. It
 // returns how soon to look again: when the next repair is due, or when the contest is over if nobody changes the
 // object.
-func (r *reconciler) contested(ctx context.Context, m *member.Member, want *workv1alpha1.Work, manifest *unstructured.Unstructured) time.Duration {
+func (r *reconciler) contested(ctx context.Context, m *member.Member, want *workv1alpha1.Work,
+	manifest *unstructured.Unstructured) time.Duration {
 	key, now := client.ObjectKeyFromObject(want), r.Clock.Now()
 	c := r.contests.of(key, now)
 	if !c.Contested(now) {
@@ -137,9 +140,10 @@ func (r *reconciler) contested(ctx context.Context, m *member.Member, want *work
 	return c.Left(now)
 }
 
-// contender is the field manager that set the field last; empty if it is not known. The member is asked once per contest: who set what is
-// not kept in memory.
-func (r *reconciler) contender(ctx context.Context, m *member.Member, manifest *unstructured.Unstructured, path string) string {
+// contender is the field manager that set the field last; empty if it is not known. The member is asked once per
+// contest: who set what is not kept in memory.
+func (r *reconciler) contender(ctx context.Context, m *member.Member, manifest *unstructured.Unstructured,
+	path string) string {
 	if path == "" {
 		return ""
 	}
@@ -151,7 +155,8 @@ func (r *reconciler) contender(ctx context.Context, m *member.Member, manifest *
 	if !mapping.Namespaced {
 		namespace = ""
 	}
-	live, err := m.Client().Resource(mapping.Resource).Namespace(namespace).Get(ctx, manifest.GetName(), metav1.GetOptions{})
+	live, err := m.Client().Resource(mapping.Resource).Namespace(namespace).Get(ctx, manifest.GetName(),
+		metav1.GetOptions{})
 	if err != nil {
 		return ""
 	}

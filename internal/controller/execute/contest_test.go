@@ -47,11 +47,13 @@ func TestAnObjectThatIsChangedAgainAndAgainIsPutRightEverLessOften(t *testing.T)
 			w.holds(u, "1")
 		}
 
-		// 2. Then it has to wait, and users are told, in one write. That may take a change more: one that comes before the hub has seen
+		// 2. Then it has to wait, and users are told, in one write. That may take a change more: one that comes before the
+		//    hub has seen
 		// its own last write counts as nobody's.
 		more := 0
 		w.Eventually("it has to wait", func() string {
-			if value, _, _ := unstructured.NestedString(w.m1.Object(membertest.ConfigMap, "shop", "c").Object, "data", "value"); value == "1" {
+			if value, _, _ := unstructured.NestedString(w.m1.Object(membertest.ConfigMap, "shop", "c").Object, "data",
+				"value"); value == "1" {
 				if more++; more > 10 {
 					t.Fatalf("it is put right at once after %d changes", 3+more)
 				}
@@ -87,7 +89,9 @@ func TestAnObjectThatIsChangedAgainAndAgainIsPutRightEverLessOften(t *testing.T)
 		if n := repairs(); n != before {
 			t.Errorf("it was put right %d times more while it had to wait", n-before)
 		}
-		if writes := slices.DeleteFunc(w.Quiet(), func(s string) bool { return !strings.Contains(s, "works/status") }); len(writes) > 1 {
+		if writes := slices.DeleteFunc(w.Quiet(), func(s string) bool {
+			return !strings.Contains(s, "works/status")
+		}); len(writes) > 1 {
 			t.Errorf("the hub was written to: %v, want one status at most", writes)
 		}
 

@@ -15,8 +15,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// A rollout that stands still becomes unhealthy at its deadline, also over a restart of the hub; that costs one write, and nothing does
-// before.
+// A rollout that stands still becomes unhealthy at its deadline, also over a restart of the hub; that costs one write,
+// and nothing does before.
 func TestARolloutThatStandsStillIsUnhealthyAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
@@ -31,18 +31,21 @@ func TestARolloutThatStandsStillIsUnhealthyAtItsDeadline(t *testing.T) {
 
 		status := func(ready int64) string {
 			obj := w.m1.Object(controllertest.Deployment, "shop", "c")
-			obj.Object["status"] = map[string]any{"observedGeneration": obj.GetGeneration(), "replicas": int64(5), "updatedReplicas": int64(5),
-				"readyReplicas": ready, "availableReplicas": ready}
+			obj.Object["status"] = map[string]any{"observedGeneration": obj.GetGeneration(), "replicas": int64(5),
+				"updatedReplicas": int64(5),
+				"readyReplicas":   ready, "availableReplicas": ready}
 			return w.m1.Put(obj).GetResourceVersion()
 		}
-		// look has the Work looked at after a while, and says how it is then, when it is looked at again, and how many writes that took.
+		// look has the Work looked at after a while, and says how it is then, when it is looked at again, and how many writes
+		// that took.
 		look := func(after time.Duration, health workv1alpha1.ResourceHealth, again time.Duration, writes int) {
 			t.Helper()
 			clock.SetTime(clock.Now().Add(after))
 			out := w.look(work)
 			got := w.Quiet()
 			if w.Has(work); healthOf(work) != health || out.after != again || len(got) != writes {
-				t.Errorf("it is %s, looked at again after %s, with the writes %v; want %s, %s and %d writes", healthOf(work), out.after, got, health, again, writes)
+				t.Errorf("it is %s, looked at again after %s, with the writes %v; want %s, %s and %d writes", healthOf(work),
+					out.after, got, health, again, writes)
 			}
 		}
 		// seen waits until the member's watch has shown so many pods.
@@ -54,7 +57,8 @@ func TestARolloutThatStandsStillIsUnhealthyAtItsDeadline(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.Eventually("the watch shows it", func() string {
-				obj, synced := m.Cached(controllertest.Deployment.GroupVersionKind.GroupVersion().WithResource("deployments"), "shop", "c")
+				obj, synced := m.Cached(controllertest.Deployment.GroupVersionKind.GroupVersion().WithResource("deployments"),
+					"shop", "c")
 				if !synced || obj == nil {
 					return "not listed yet"
 				}
@@ -79,7 +83,8 @@ func TestARolloutThatStandsStillIsUnhealthyAtItsDeadline(t *testing.T) {
 		look(0, unknown, 10*time.Second, 0)
 		look(10*time.Second, unhealthy, 0, 1)
 		look(time.Hour, unhealthy, 0, 0)
-		if c := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkProgressing); c == nil || c.Status != metav1.ConditionFalse || c.Reason != interpret.ReasonDeadlineExceeded {
+		if c := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkProgressing); c == nil ||
+			c.Status != metav1.ConditionFalse || c.Reason != interpret.ReasonDeadlineExceeded {
 			t.Errorf("why is not said: %+v", c)
 		}
 		seen(2)
@@ -93,7 +98,8 @@ func TestARolloutThatStandsStillIsUnhealthyAtItsDeadline(t *testing.T) {
 	})
 }
 
-// OpenKruise says that it fails after an ordinary conflict, too, which it retries at once: taken at its word, that stopped rollouts.
+// OpenKruise says that it fails after an ordinary conflict, too, which it retries at once: taken at its word, that
+// stopped rollouts.
 func TestAFailureIsBelievedOnceItStays(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
@@ -110,12 +116,15 @@ func TestAFailureIsBelievedOnceItStays(t *testing.T) {
 			work := w.work(u)
 			w.look(work)
 			obj := w.m1.Object(controllertest.CloneSet, "shop", "c")
-			obj.Object["status"] = map[string]any{"observedGeneration": obj.GetGeneration(), "replicas": int64(3), "updatedReplicas": int64(1), "conditions": []any{
-				map[string]any{"type": "FailedUpdate", "status": "True", "message": message, "lastTransitionTime": start.UTC().Format(time.RFC3339)}}}
+			obj.Object["status"] = map[string]any{"observedGeneration": obj.GetGeneration(), "replicas": int64(3),
+				"updatedReplicas": int64(1), "conditions": []any{
+					map[string]any{"type": "FailedUpdate", "status": "True", "message": message,
+						"lastTransitionTime": start.UTC().Format(time.RFC3339)}}}
 			w.m1.Put(obj)
 			w.Eventually("the failure is seen, and not believed", func() string {
 				w.look(work)
-				if w.Has(work); len(work.Status.ManifestStatuses) != 1 || work.Status.ManifestStatuses[0].Status == nil || !strings.Contains(string(work.Status.ManifestStatuses[0].Status.Raw), "FailedUpdate") {
+				if w.Has(work); len(work.Status.ManifestStatuses) != 1 || work.Status.ManifestStatuses[0].Status == nil ||
+					!strings.Contains(string(work.Status.ManifestStatuses[0].Status.Raw), "FailedUpdate") {
 					return "not seen yet"
 				}
 				return ""

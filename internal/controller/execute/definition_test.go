@@ -31,12 +31,15 @@ type trains struct {
 func newTrains(t *testing.T) *trains {
 	w := &trains{world: newWorld(t, Options{UnseenSettle: time.Second})}
 	kind := func(version string) membertest.Kind {
-		return membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: version, Kind: "Train"}, Plural: "trains", Namespaced: true}
+		return membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: version,
+			Kind: "Train"}, Plural: "trains", Namespaced: true}
 	}
 	w.old, w.now = kind("v1"), kind("v2")
 	w.crd = &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"group": "example.com", "names": map[string]any{"kind": "Train", "plural": "trains"},
-		"versions": []any{map[string]any{"name": "v0", "served": false, "storage": false}, map[string]any{"name": "v1", "served": true, "storage": false}, map[string]any{"name": "v2", "served": true, "storage": true}}}}}
+		"versions": []any{map[string]any{"name": "v0", "served": false, "storage": false},
+			map[string]any{"name": "v1", "served": true, "storage": false},
+			map[string]any{"name": "v2", "served": true, "storage": true}}}}}
 	w.crd.SetGroupVersionKind(controllertest.Definition.GroupVersionKind)
 	w.crd.SetName("trains.example.com")
 	w.m1.Serve(controllertest.Definition)
@@ -70,12 +73,15 @@ func (w *trains) released(why string) {
 	if d == nil {
 		w.t.Fatal("the definition is gone")
 	}
-	if d.GetLabels()[workv1alpha2.ManagedLabel] != "" || d.GetAnnotations()[coreexecute.CreatedAnnotation] != "" || d.GetAnnotations()[workv1alpha2.WorkNameAnnotation] != "" {
+	if d.GetLabels()[workv1alpha2.ManagedLabel] != "" || d.GetAnnotations()[coreexecute.CreatedAnnotation] != "" ||
+		d.GetAnnotations()[workv1alpha2.WorkNameAnnotation] != "" {
 		w.t.Errorf("it is the hub's still: %v, %v", d.GetLabels(), d.GetAnnotations())
 	}
 	w.Eventually("it is told", func() string {
 		events := w.Events()
-		if !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, eventDefinitionReleased) && strings.Contains(e, why) }) {
+		if !slices.ContainsFunc(events, func(e string) bool {
+			return strings.Contains(e, eventDefinitionReleased) && strings.Contains(e, why)
+		}) {
 			return fmt.Sprint(events)
 		}
 		return ""
@@ -163,7 +169,8 @@ func TestADefinitionGoesThoughTheLastOfItWentMeanwhile(t *testing.T) {
 		w.send()
 		var asked atomic.Int64
 		w.m1.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
-			if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/trains") || r.URL.Query().Get("watch") != "" || asked.Add(1) > 1 {
+			if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/trains") || r.URL.Query().Get("watch") != "" ||
+				asked.Add(1) > 1 {
 				return false
 			}
 			rw.Header().Set("Content-Type", "application/json")
@@ -243,10 +250,14 @@ func TestADefinitionWhoseObjectsCannotBeSeenStays(t *testing.T) {
 		times   int64
 		stays   bool
 	}{
-		"no version can be listed, as when a webhook that converts is down": {[]string{"v1", "v2"}, http.StatusInternalServerError, 1000, true},
-		"the version that is stored cannot be listed, but another can":      {[]string{"v2"}, http.StatusInternalServerError, 1000, false},
-		"no version can be listed for a moment":                             {[]string{"v1", "v2"}, http.StatusInternalServerError, 2, false},
-		"the member has too much to do":                                     {[]string{"v1", "v2"}, http.StatusTooManyRequests, 6, false},
+		"no version can be listed, as when a webhook that converts is down": {[]string{"v1", "v2"},
+			http.StatusInternalServerError, 1000, true},
+		"the version that is stored cannot be listed, but another can": {[]string{"v2"}, http.StatusInternalServerError,
+			1000, false},
+		"no version can be listed for a moment": {[]string{"v1", "v2"},
+			http.StatusInternalServerError, 2, false},
+		"the member has too much to do": {[]string{"v1", "v2"},
+			http.StatusTooManyRequests, 6, false},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -255,7 +266,8 @@ func TestADefinitionWhoseObjectsCannotBeSeenStays(t *testing.T) {
 				w.send()
 				var asked atomic.Int64
 				w.m1.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
-					if r.Method != http.MethodGet || !slices.ContainsFunc(tc.refused, func(v string) bool { return r.URL.Path == "/apis/example.com/"+v+"/trains" }) ||
+					if r.Method != http.MethodGet ||
+						!slices.ContainsFunc(tc.refused, func(v string) bool { return r.URL.Path == "/apis/example.com/"+v+"/trains" }) ||
 						r.URL.Query().Get("watch") != "" || asked.Add(1) > tc.times {
 						return false
 					}

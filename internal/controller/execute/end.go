@@ -34,10 +34,13 @@ type Deletions struct {
 }
 
 // judgeEnd decides what the deletion of a Work means.
-func (r *reconciler) judgeEnd(ctx context.Context, cluster string, work *workv1alpha1.Work) (execute.EndKind, time.Duration, string, error) {
-	e := execute.End{Broken: r.Definitions.Broken(), WorksGo: r.Definitions.Going(definition.Works), Bound: r.Deletions.Bound, Settle: r.Deletions.Settle}
+func (r *reconciler) judgeEnd(ctx context.Context, cluster string,
+	work *workv1alpha1.Work) (execute.EndKind, time.Duration, string, error) {
+	e := execute.End{Broken: r.Definitions.Broken(), WorksGo: r.Definitions.Going(definition.Works),
+		Bound: r.Deletions.Bound, Settle: r.Deletions.Settle}
 	cl := &clusterv1alpha1.Cluster{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, cl, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, cl,
+		client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		return "", 0, "", err
 	} else if err == nil {
 		e.Leaving = cl.DeletionTimestamp != nil
@@ -79,7 +82,8 @@ func (r *reconciler) judgeEnd(ctx context.Context, cluster string, work *workv1a
 	return kind, after, reason, nil
 }
 
-// ownersOf are the definitions of what a Work is made for that no binding has: with one of them, the loops see their objects go.
+// ownersOf are the definitions of what a Work is made for that no binding has: with one of them, the loops see their
+// objects go.
 func ownersOf(work *workv1alpha1.Work) []string {
 	if _, bound := scope.BindingOf(work); bound {
 		return nil // its binding's end is judged before
@@ -109,8 +113,8 @@ func (r *reconciler) spaceGoes(ctx context.Context, name string) (bool, error) {
 	return space.DeletionTimestamp != nil, nil
 }
 
-// others are the Works that others than the hub have deleted, since when that is known here. Of those that were deleted before a start
-// it is not known how many there were.
+// others are the Works that others than the hub have deleted, since when that is known here. Of those that were deleted
+// before a start it is not known how many there were.
 type others struct {
 	mu    sync.Mutex
 	works map[types.UID]*deleted
@@ -138,7 +142,8 @@ func (o *others) add(work *workv1alpha1.Work, now time.Time, unseen bool) {
 	}
 }
 
-// count says how many there were lately, with this one, for how long this one is known, and whether it was seen to be deleted.
+// count says how many there were lately, with this one, for how long this one is known, and whether it was seen to be
+// deleted.
 func (o *others) count(work *workv1alpha1.Work, now time.Time) (n int, known time.Duration, unseen bool) {
 	o.add(work, now, false) // its event is on the way: those of the start have come
 	o.mu.Lock()
@@ -214,7 +219,8 @@ func (r *reconciler) recall(ctx context.Context) error {
 	r.kept.mu.Lock()
 	defer r.kept.mu.Unlock()
 	for i := range clusters.Items {
-		if said := meta.FindStatusCondition(clusters.Items[i].Status.Conditions, clusterv1alpha1.ClusterConditionWorksKept); said != nil && said.Status == metav1.ConditionTrue {
+		if said := meta.FindStatusCondition(clusters.Items[i].Status.Conditions,
+			clusterv1alpha1.ClusterConditionWorksKept); said != nil && said.Status == metav1.ConditionTrue {
 			c := r.kept.in(clusters.Items[i].Name)
 			c.before, c.last = said.Message, r.Clock.Now()
 		}
@@ -268,8 +274,10 @@ func (r *reconciler) tellKeptIn(ctx context.Context, cluster string, c keeping, 
 		return client.IgnoreNotFound(err)
 	}
 	want := read.DeepCopy()
-	condition := metav1.Condition{Type: clusterv1alpha1.ClusterConditionWorksKept, Status: metav1.ConditionTrue, Reason: clusterv1alpha1.ReasonWorksDeletedByOthers,
-		LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(), Message: fmt.Sprintf("%d Works were not deleted by the hub (%s): nothing was deleted in the cluster, and the Works that are still needed are recreated", c.works, c.reason)}
+	condition := metav1.Condition{Type: clusterv1alpha1.ClusterConditionWorksKept, Status: metav1.ConditionTrue,
+		Reason:             clusterv1alpha1.ReasonWorksDeletedByOthers,
+		LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(),
+		Message:            fmt.Sprintf("%d Works were not deleted by the hub (%s): nothing was deleted in the cluster, and the Works that are still needed are recreated", c.works, c.reason)}
 	if now.Sub(c.last) >= execute.WaveWindow {
 		since := metav1.NewTime(c.last).UTC().Format(time.RFC3339)
 		condition.Status, condition.Reason = metav1.ConditionFalse, clusterv1alpha1.ReasonNoWorksDeletedByOthers

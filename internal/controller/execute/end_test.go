@@ -29,7 +29,8 @@ func TestWhatWasKeptBeforeAHubStartedIsToldForAMinuteAndNotForEver(t *testing.T)
 			return meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionWorksKept)
 		}
 		kept()
-		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionWorksKept, Status: metav1.ConditionTrue,
+		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionWorksKept,
+			Status: metav1.ConditionTrue,
 			Reason: clusterv1alpha1.ReasonWorksDeletedByOthers, Message: "12 Works were deleted"})
 		if err := w.Status().Update(t.Context(), cluster); err != nil {
 			t.Fatal(err)
@@ -43,7 +44,8 @@ func TestWhatWasKeptBeforeAHubStartedIsToldForAMinuteAndNotForEver(t *testing.T)
 		}
 		clock.SetTime(clock.Now().Add(time.Second))
 		w.r.tellKeptNow(t.Context())
-		if c := kept(); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "when the hub started; before that: 12 Works were deleted") {
+		if c := kept(); c.Status != metav1.ConditionFalse ||
+			!strings.Contains(c.Message, "when the hub started; before that: 12 Works were deleted") {
 			t.Errorf("after a minute it is %+v", c)
 		}
 	})

@@ -1,5 +1,5 @@
-// Package execute carries Works out: it makes the member's object what the Work says, and reports in the Work's status what
-// the member answers. What to do to an object is decided by core/execute, what its status means by core/interpret.
+// Package execute carries Works out: it makes the member's object what the Work says, and reports in the Work's status
+// what the member answers. What to do to an object is decided by core/execute, what its status means by core/interpret.
 package execute
 
 import (
@@ -42,8 +42,8 @@ type Options struct {
 	Interpreter interpret.Interpreter
 	// Workers is the number of Works under way at once in each cluster.
 	Workers int
-	// StatusWindow is how long news of progress may wait for more: that an object is there and on its way, and a change that leaves
-	// health and conditions as they are. In a burst it waits longer, see commit.Pace.
+	// StatusWindow is how long news of progress may wait for more: that an object is there and on its way, and a change
+	// that leaves health and conditions as they are. In a burst it waits longer, see commit.Pace.
 	StatusWindow time.Duration
 	// FirstRetry is how soon a failure is tried again at first, with doubling delays after that; default 100 ms.
 	FirstRetry time.Duration
@@ -51,14 +51,16 @@ type Options struct {
 	Definitions *definition.Watch
 	// Deletions is what becomes of Works that others delete; default DefaultDeletions without waiting.
 	Deletions *Deletions
-	// UnseenSettle is how long what a namespace or a definition would take along, and cannot be seen, is asked for again before it is
-	// taken for something that stays; default 30 s.
+	// UnseenSettle is how long what a namespace or a definition would take along, and cannot be seen, is asked for again
+	// before it is taken for something that stays; default 30 s.
 	UnseenSettle time.Duration
 	// Clock is the time; default the real one.
 	Clock clock.PassiveClock
-	// Restored says whether the hub was restored from a backup, and nobody has accepted yet what follows. By default it asks the hub.
+	// Restored says whether the hub was restored from a backup, and nobody has accepted yet what follows. By default it
+	// asks the hub.
 	Restored func(context.Context) (bool, error)
-	// TellUnseen is told, while a restore stands, how many Works of each cluster were not looked at since. By default it tells the hub.
+	// TellUnseen is told, while a restore stands, how many Works of each cluster were not looked at since. By default it
+	// tells the hub.
 	TellUnseen func(context.Context, map[string]int) error
 	// RestoreCheck is how often it is looked whether a restore was accepted, as long as it is not; default 5 s.
 	RestoreCheck time.Duration
@@ -114,14 +116,16 @@ type subject struct {
 }
 
 const (
-	// namespaceCheck is how soon an object is tried again whose namespace is on its way to the member; its arrival comes first.
+	// namespaceCheck is how soon an object is tried again whose namespace is on its way to the member; its arrival comes
+	// first.
 	namespaceCheck = time.Second
-	// deletionCheck is how soon an object is looked at again whose deletion the member has accepted; its event comes first.
+	// deletionCheck is how soon an object is looked at again whose deletion the member has accepted; its event comes
+	// first.
 	deletionCheck = 2 * time.Second
 	// absenceCheck is how soon what ran once is looked at again that is gone; the event with its last state comes first.
 	absenceCheck = time.Second
-	// foreignCheck is how soon an object is looked at again that is somebody else's and only made where there is none: nobody tells
-	// when it goes.
+	// foreignCheck is how soon an object is looked at again that is somebody else's and only made where there is none:
+	// nobody tells when it goes.
 	foreignCheck = 30 * time.Second
 	// looks is how often an object is looked at anew, in one go, that was another than it seemed.
 	looks = 5
@@ -251,7 +255,8 @@ func (r *reconciler) stray(ctx context.Context, cluster string, key types.Namesp
 }
 
 // apply makes the member's object what the Work says, and leaves the report of that to make; without one it is over.
-func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alpha1.Work) (report func() (time.Duration, error), after time.Duration, err error) {
+func (r *reconciler) apply(ctx context.Context, cluster string,
+	work *workv1alpha1.Work) (report func() (time.Duration, error), after time.Duration, err error) {
 	failed := func(gone bool, cause error) (func() (time.Duration, error), time.Duration, error) {
 		after, err := r.failed(ctx, work, gone, cause)
 		return nil, after, err
@@ -318,8 +323,11 @@ func (r *reconciler) apply(ctx context.Context, cluster string, work *workv1alph
 		return nil, deletionCheck, nil
 	}
 	if observed == nil && execute.Over(work) && !execute.Ended(work) {
-		r.warn(work, workv1alpha2.EventReflectStatusFailed, fmt.Errorf("%s %s was deleted in cluster %q, which deletes finished objects; its completion was not observed, "+
-			"and it is not run again: to run it again, delete and recreate the template", manifest.GetKind(), manifest.GetName(), cluster))
+		r.warn(work, workv1alpha2.EventReflectStatusFailed,
+			fmt.Errorf("%s %s was deleted in cluster %q, which deletes finished objects; its completion was not observed, "+
+				"and it is not run again: to run it again, delete and recreate the template", manifest.GetKind(),
+				manifest.GetName(),
+				cluster))
 	}
 	if kind == execute.Create || kind == execute.Apply {
 		r.applied.put(work)
@@ -399,7 +407,8 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	case kind == execute.EndWaits:
 		return after, nil
 	case kind == execute.EndKept:
-		log.Info("kept the object of a Work that was not deleted by the hub", "cluster", cluster, "work", work.Name, "why", why)
+		log.Info("kept the object of a Work that was not deleted by the hub", "cluster", cluster, "work", work.Name, "why",
+			why)
 		err := r.letGo(ctx, work)
 		if err == nil {
 			r.kept.add(cluster, why, r.Clock.Now())
@@ -425,7 +434,8 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 		return r.stuck(work, err)
 	}
 	leaves := work
-	if why := execute.HandsOff(work, observed); why != "" && observed != nil && execute.Owns(work, observed) && !execute.Anothers(work, observed) {
+	if why := execute.HandsOff(work, observed); why != "" && observed != nil && execute.Owns(work, observed) &&
+		!execute.Anothers(work, observed) {
 		return 0, r.leave(ctx, cluster, work, why)
 	}
 	if observed != nil {
@@ -461,9 +471,10 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	return 0, r.letGo(ctx, work)
 }
 
-// stays says whether the object of a Work that goes is released instead of deleted, for another reason than the Work itself has; or when
-// to ask again.
-func (r *reconciler) stays(ctx context.Context, m *member.Member, cluster string, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) (bool, time.Duration, error) {
+// stays says whether the object of a Work that goes is released instead of deleted, for another reason than the Work
+// itself has; or when to ask again.
+func (r *reconciler) stays(ctx context.Context, m *member.Member, cluster string, work *workv1alpha1.Work, manifest,
+	observed *unstructured.Unstructured) (bool, time.Duration, error) {
 	cl := &clusterv1alpha1.Cluster{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, cl, client.UnsafeDisableDeepCopy); err != nil {
 		return false, 0, err
@@ -475,7 +486,8 @@ func (r *reconciler) stays(ctx context.Context, m *member.Member, cluster string
 		return awaited, 0, err
 	}
 	switch {
-	case !execute.Owns(work, observed), execute.Anothers(work, observed), execute.Preserved(work), observed.GetDeletionTimestamp() != nil:
+	case !execute.Owns(work, observed), execute.Anothers(work, observed), execute.Preserved(work),
+		observed.GetDeletionTimestamp() != nil:
 	case execute.IsNamespace(manifest), execute.IsDefinition(manifest):
 		// Before a look at what would go along, which may wait for others that are held.
 		if why := r.held(work, execute.Action{Kind: execute.Delete}, nil, observed); why != "" {
@@ -490,7 +502,8 @@ func (r *reconciler) stays(ctx context.Context, m *member.Member, cluster string
 	return false, 0, nil
 }
 
-// byWaitingObject finds the Works of ManifestWorks by their object: those alone may have one that another Work keeps, and wait for it.
+// byWaitingObject finds the Works of ManifestWorks by their object: those alone may have one that another Work keeps,
+// and wait for it.
 const byWaitingObject = "execute.waitingObject"
 
 func waitsForObject(obj client.Object) []string {
@@ -506,22 +519,25 @@ func objectOf(work *workv1alpha1.Work) []string {
 	if err != nil {
 		return nil
 	}
-	return []string{work.Namespace + " " + m.GroupVersionKind().GroupKind().String() + " " + m.GetNamespace() + "/" + m.GetName()}
+	return []string{work.Namespace + " " + m.GroupVersionKind().GroupKind().String() + " " + m.GetNamespace() + "/" +
+		m.GetName()}
 }
 
-// awaited says whether the Work of a ManifestWork waits for the object of one that is being deleted: then it is left to that. When the
-// cluster leaves, nothing is.
+// awaited says whether the Work of a ManifestWork waits for the object of one that is being deleted: then it is left to
+// that. When the cluster leaves, nothing is.
 func (r *reconciler) awaited(ctx context.Context, cluster string, work *workv1alpha1.Work) (bool, error) {
 	object := objectOf(work)
 	if len(object) == 0 {
 		return false, nil
 	}
 	var others workv1alpha1.WorkList
-	if err := r.client.List(ctx, &others, client.InNamespace(work.Namespace), client.MatchingFields{byWaitingObject: object[0]}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &others, client.InNamespace(work.Namespace),
+		client.MatchingFields{byWaitingObject: object[0]}, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("list the works of the same object: %w", err)
 	}
 	for i := range others.Items {
-		if other := &others.Items[i]; other.Name != work.Name && other.DeletionTimestamp == nil && slices.Equal(waitsForObject(other), object) {
+		if other := &others.Items[i]; other.Name != work.Name && other.DeletionTimestamp == nil &&
+			slices.Equal(waitsForObject(other), object) {
 			cl := &clusterv1alpha1.Cluster{}
 			err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, cl, client.UnsafeDisableDeepCopy)
 			return err == nil && cl.DeletionTimestamp == nil, client.IgnoreNotFound(err)
@@ -602,7 +618,8 @@ func (r *reconciler) member(ctx context.Context, cluster string) (*member.Member
 }
 
 // observe is the manifest's object in the member, nil if there is none of ours: from memory once the kind is watched.
-func observe(ctx context.Context, m *member.Member, manifest *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func observe(ctx context.Context, m *member.Member,
+	manifest *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	mapping, err := m.Mapping(ctx, manifest.GroupVersionKind())
 	if err != nil {
 		return nil, err
@@ -638,18 +655,19 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 	var desired *unstructured.Unstructured
 	if work.DeletionTimestamp == nil {
 		var err error
-		desired, err = execute.Desired(work, observed, func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			retained, err := r.Interpreter.Retain(ctx, desired, observed)
-			if err != nil {
-				return nil, err
-			}
-			if scaled {
-				return ocm.Leave(work, execute.KeepScaled(retained, observed), observed)
-			}
-			retained, overruled := execute.Share(desired, retained, observed, member.Manager)
-			r.tellOverruled(work, desired, overruled)
-			return ocm.Leave(work, retained, observed)
-		})
+		desired, err = execute.Desired(work, observed,
+			func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+				retained, err := r.Interpreter.Retain(ctx, desired, observed)
+				if err != nil {
+					return nil, err
+				}
+				if scaled {
+					return ocm.Leave(work, execute.KeepScaled(retained, observed), observed)
+				}
+				retained, overruled := execute.Share(desired, retained, observed, member.Manager)
+				r.tellOverruled(work, desired, overruled)
+				return ocm.Leave(work, retained, observed)
+			})
 		if err != nil {
 			return "", observed, err
 		}
@@ -685,7 +703,8 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 		r.contests.wrote(key, action, observed, after, r.Clock.Now())
 	}
 	if action.Kind != execute.Nothing {
-		log.V(1).Info("acted", "cluster", m.Name, "work", work.Name, "action", action.Kind, "reason", action.Reason, "error", err)
+		log.V(1).Info("acted", "cluster", m.Name, "work", work.Name, "action", action.Kind, "reason", action.Reason, "error",
+			err)
 	}
 	if err != nil {
 		after = observed

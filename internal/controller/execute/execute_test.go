@@ -65,7 +65,8 @@ func newWorld(t *testing.T, o Options) *world {
 }
 
 func namespace(name string) *corev1.Namespace {
-	return &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
+	return &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
 // scopes are a manifest of each scope.
@@ -100,7 +101,8 @@ func (w *world) work(u *unstructured.Unstructured, change ...func(*workv1alpha1.
 	w.t.Helper()
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
 		Namespace: names.ExecutionSpace("m1"), Name: names.Work(u.GetKind(), u.GetName(), u.GetNamespace()),
-		Finalizers: []string{workv1alpha2.ExecutionFinalizer}, Labels: map[string]string{workv1alpha2.WorkPermanentIDLabel: "id"},
+		Finalizers: []string{workv1alpha2.ExecutionFinalizer},
+		Labels:     map[string]string{workv1alpha2.WorkPermanentIDLabel: "id"},
 	}}
 	work.Spec.Workload.Manifests = raw(w.t, u)
 	for _, c := range change {
@@ -119,7 +121,8 @@ func (w *world) set(work *workv1alpha1.Work, u *unstructured.Unstructured) {
 func (w *world) holds(u *unstructured.Unstructured, value string) {
 	w.t.Helper()
 	w.Eventually("m1 holds "+value, func() string {
-		obj := w.m1.Object(membertest.Kind{GroupVersionKind: u.GroupVersionKind(), Plural: plural(u), Namespaced: u.GetNamespace() != ""}, u.GetNamespace(), u.GetName())
+		obj := w.m1.Object(membertest.Kind{GroupVersionKind: u.GroupVersionKind(), Plural: plural(u),
+			Namespaced: u.GetNamespace() != ""}, u.GetNamespace(), u.GetName())
 		got := ""
 		if obj != nil {
 			got, _, _ = unstructured.NestedString(obj.Object, "data", "value")
@@ -178,7 +181,9 @@ func (w *world) attempts(k membertest.Kind) int {
 	if k.Group != "" {
 		path = "/apis/" + k.Group + "/" + k.Version
 	}
-	return len(slices.DeleteFunc(w.m1.Requests("POST "+path), func(r string) bool { return !strings.HasSuffix(r, "/"+k.Plural) }))
+	return len(slices.DeleteFunc(w.m1.Requests("POST "+path), func(r string) bool {
+		return !strings.HasSuffix(r, "/"+k.Plural)
+	}))
 }
 
 // refuses has m1 refuse the creation of objects of the kind until it is told otherwise.
@@ -223,7 +228,8 @@ func TestAWorkCostsOneCreationInTheMemberAndOneStatusOnTheHub(t *testing.T) {
 				if got := w.m1.Writes(); !slices.Equal(got, want) {
 					t.Errorf("the member was written to: %v, want %v", got, want)
 				}
-				if len(work.Status.ManifestStatuses) != 1 || work.Status.ManifestStatuses[0].Health != workv1alpha1.ResourceHealthy {
+				if len(work.Status.ManifestStatuses) != 1 ||
+					work.Status.ManifestStatuses[0].Health != workv1alpha1.ResourceHealthy {
 					t.Errorf("the status is %+v, want one healthy manifest", work.Status.ManifestStatuses)
 				}
 				if got := w.Events(); len(got) != 0 {
@@ -348,7 +354,8 @@ func TestWhatCouldMendAFailureHasItTriedAtOnce(t *testing.T) {
 		},
 		"the member serves other kinds": func(w *world, _ *workv1alpha1.Work) {
 			w.ClusterStatus("m1", func(status *clusterv1alpha1.ClusterStatus) {
-				status.APIEnablements[0].Resources = append(status.APIEnablements[0].Resources, clusterv1alpha1.APIResource{Name: "others", Kind: "Other"})
+				status.APIEnablements[0].Resources = append(status.APIEnablements[0].Resources,
+					clusterv1alpha1.APIResource{Name: "others", Kind: "Other"})
 			})
 		},
 		"the cluster becomes ready": func(w *world, _ *workv1alpha1.Work) {
@@ -382,7 +389,8 @@ func TestAKindThatComesToTheMemberIsAppliedThen(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
-		later := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "demo.io", Version: "v1", Kind: "Thing"}, Plural: "things", Namespaced: true}
+		later := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "demo.io", Version: "v1", Kind: "Thing"},
+			Plural: "things", Namespaced: true}
 		u := manifest(later, "shop", "1")
 		work := w.work(u)
 		c := w.condition(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
@@ -409,7 +417,8 @@ func TestAWorkOfAKindThatIsGoneOrUnreadableCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
-		unserved := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "demo.io", Version: "v1", Kind: "Thing"}, Plural: "things", Namespaced: true}
+		unserved := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "demo.io", Version: "v1", Kind: "Thing"},
+			Plural: "things", Namespaced: true}
 		for name, work := range map[string]*workv1alpha1.Work{
 			"a kind that is not served": w.work(manifest(unserved, "shop", "1")),
 			"no manifest": w.work(manifest(membertest.ConfigMap, "shop", "1"), func(w *workv1alpha1.Work) {
@@ -523,7 +532,8 @@ func TestSuspensionShowsWhileTheMemberIsAway(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
 		w.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
-		work := w.work(manifest(membertest.ConfigMap, "shop", "1"), func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) })
+		work := w.work(manifest(membertest.ConfigMap, "shop", "1"),
+			func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) })
 		w.condition(work, workv1alpha1.WorkDispatching, metav1.ConditionFalse)
 		if applied := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied); applied != nil {
 			t.Errorf("what is suspended has not failed: %+v", applied)
@@ -640,7 +650,8 @@ func TestMarksThatSomebodyTookOffComeBack(t *testing.T) {
 			w.m1.Put(obj)
 			w.Eventually("the marks are back", func() string {
 				obj := w.m1.Object(membertest.ConfigMap, "shop", "c")
-				if obj.GetLabels()[workv1alpha2.ManagedLabel] != "true" || obj.GetAnnotations()[workv1alpha2.WorkNameAnnotation] == "" {
+				if obj.GetLabels()[workv1alpha2.ManagedLabel] != "true" ||
+					obj.GetAnnotations()[workv1alpha2.WorkNameAnnotation] == "" {
 					return fmt.Sprintf("labels %v, annotations %v", obj.GetLabels(), obj.GetAnnotations())
 				}
 				return ""
@@ -674,7 +685,8 @@ func TestWorksOfAClusterThatLeavesUnreachableCanGo(t *testing.T) {
 		work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
 		w.applied(work)
 		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
-		controllertest.Change(w.Hub, cluster, func(c *clusterv1alpha1.Cluster) { c.Finalizers = []string{workv1alpha2.ClusterFinalizer} })
+		controllertest.Change(w.Hub, cluster,
+			func(c *clusterv1alpha1.Cluster) { c.Finalizers = []string{workv1alpha2.ClusterFinalizer} })
 		w.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
 		w.Quiet() // the hub's caches of clusters and of works are two
 		w.Gone(work)
@@ -699,8 +711,9 @@ func TestProgressIsGatheredAndHealthIsNot(t *testing.T) {
 
 		status := func(ready int64) {
 			obj := w.m1.Object(controllertest.Deployment, "shop", "c")
-			obj.Object["status"] = map[string]any{"observedGeneration": obj.GetGeneration(), "replicas": int64(5), "updatedReplicas": int64(5),
-				"readyReplicas": ready, "availableReplicas": ready}
+			obj.Object["status"] = map[string]any{"observedGeneration": obj.GetGeneration(), "replicas": int64(5),
+				"updatedReplicas": int64(5),
+				"readyReplicas":   ready, "availableReplicas": ready}
 			w.m1.Put(obj)
 		}
 		gathered := func(doing string) {

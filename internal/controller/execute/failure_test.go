@@ -19,17 +19,20 @@ import (
 )
 
 func TestFailureReasonComesFromTheError(t *testing.T) {
-	denied := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden,
+		Reason:  metav1.StatusReasonForbidden,
 		Message: `admission webhook "w" denied the request: cluster is not reachable: no answer in time; Unauthorized; resource(kind=a) is forbidden: User "x"`}}
 	for want, errs := range map[string][]error{
-		workv1alpha1.ReasonClusterNotReady: {&awayError{cluster: "m1", why: "ClusterNotReachable"}, fmt.Errorf("apply: %w", member.ErrHeld)},
+		workv1alpha1.ReasonClusterNotReady: {&awayError{cluster: "m1", why: "ClusterNotReachable"},
+			fmt.Errorf("apply: %w", member.ErrHeld)},
 		workv1alpha1.ReasonObjectUnmanaged: {&conflictError{execute.Action{Reason: "exists", Unmanaged: true}}},
 		workv1alpha1.ReasonObjectOfAnother: {&conflictError{execute.Action{Reason: "belongs to another"}}},
 		workv1alpha1.ReasonKindNotServed:   {fmt.Errorf("get: %w", member.ErrKindNotServed)},
 		workv1alpha1.ReasonUnauthorized:    {fmt.Errorf("apply: %w", apierrors.NewUnauthorized("Unauthorized"))},
 		workv1alpha1.ReasonForbidden:       {fmt.Errorf("apply: %w", forbidden)},
 		workv1alpha1.ReasonRejected:        {fmt.Errorf("apply: %w", invalid), fmt.Errorf("apply: %w", denied)},
-		workv1alpha1.ReasonNotSent:         {errors.New("Unauthorized"), errors.New("cluster is not reachable: no answer in time")},
+		workv1alpha1.ReasonNotSent: {errors.New("Unauthorized"),
+			errors.New("cluster is not reachable: no answer in time")},
 	} {
 		for _, err := range errs {
 			if reason, message := failureOf(err); reason != want || message != err.Error() {
@@ -41,13 +44,16 @@ func TestFailureReasonComesFromTheError(t *testing.T) {
 
 func TestFailureIsRecordedUntilTheWorkIsApplied(t *testing.T) {
 	t.Parallel()
-	other := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "demo.io", Version: "v1", Kind: "Thing"}, Plural: "things", Namespaced: true}
+	other := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "demo.io", Version: "v1", Kind: "Thing"},
+		Plural: "things", Namespaced: true}
 	for want, c := range map[string]struct {
 		kind    membertest.Kind
 		fail    func(w *world) (mend func())
 		message string
 	}{
-		workv1alpha1.ReasonRejected: {membertest.ConfigMap, func(w *world) func() { return w.refuses(membertest.ConfigMap, invalid) },
+		workv1alpha1.ReasonRejected: {membertest.ConfigMap, func(w *world) func() {
+			return w.refuses(membertest.ConfigMap, invalid)
+		},
 			`create ConfigMap shop/c in cluster "m1": ConfigMap "c" is invalid`},
 		workv1alpha1.ReasonUnreachable: {membertest.ConfigMap, func(w *world) func() {
 			w.applied(w.work(manifest(controllertest.ClusterRole, "", "1")))
@@ -68,7 +74,8 @@ func TestFailureIsRecordedUntilTheWorkIsApplied(t *testing.T) {
 				mend := c.fail(w)
 				work := w.work(manifest(c.kind, "shop", "1"))
 				failure := w.condition(work, workv1alpha1.WorkFailure, metav1.ConditionTrue)
-				if failure.Reason != want || len(failure.Message) < len(c.message) || failure.Message[:len(c.message)] != c.message {
+				if failure.Reason != want || len(failure.Message) < len(c.message) ||
+					failure.Message[:len(c.message)] != c.message {
 					t.Errorf("the failure is %s: %s, want %s: %s", failure.Reason, failure.Message, want, c.message)
 				}
 				if !meta.IsStatusConditionFalse(work.Status.Conditions, workv1alpha1.WorkApplied) {

@@ -13,9 +13,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/identity"
 )
 
-// superseded says whether work has a former name, and the hub has a Work of the present name for the same object. The member's object then
-// is that Work's: whatever becomes of this one is no order.
-func (r *reconciler) superseded(ctx context.Context, work *workv1alpha1.Work, manifest *unstructured.Unstructured) (bool, error) {
+// superseded says whether work has a former name, and the hub has a Work of the present name for the same object. The
+// member's object then is that Work's: whatever becomes of this one is no order.
+func (r *reconciler) superseded(ctx context.Context, work *workv1alpha1.Work,
+	manifest *unstructured.Unstructured) (bool, error) {
 	present, former := execute.FormerName(work, manifest)
 	if !former {
 		return false, nil

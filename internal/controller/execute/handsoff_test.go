@@ -66,7 +66,8 @@ func TestHandsOffInMemberStopsTheHub(t *testing.T) {
 				w.Quiet()
 				w.holds(u, "1")
 				w.conditionOf(work, workv1alpha1.WorkHandsOff, metav1.ConditionTrue)
-				if c := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkHandsOff); !strings.Contains(c.Message, execute.HandsOffAnnotation) {
+				if c := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkHandsOff); !strings.Contains(c.Message,
+					execute.HandsOffAnnotation) {
 					t.Errorf("the condition says %q", c.Message)
 				}
 				w.brake(s.kind, s.namespace, false)

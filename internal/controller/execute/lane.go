@@ -20,8 +20,8 @@ import (
 type lanes struct {
 	// workers is the number of goroutines of a lane.
 	workers int
-	// reconcile works on one Work. No two of one cluster run for the same Work at once. stray is the same for strays, which
-	// have one worker.
+	// reconcile works on one Work. No two of one cluster run for the same Work at once. stray is the same for strays,
+	// which have one worker.
 	reconcile, stray func(ctx context.Context, cluster string, work types.NamespacedName) outcome
 	// clock dates what waits.
 	clock clock.PassiveClock
@@ -42,8 +42,9 @@ type lanes struct {
 
 type lane = workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
-// outcome is what became of a look at a Work: an error is tried again with growing delay, a positive duration after that
-// time. report, if there is one, still has to be called, and gives the outcome: it may wait for others that are due.
+// outcome is what became of a look at a Work: an error is tried again with growing delay, a positive duration after
+// that time. report, if there is one, still has to be called, and gives the outcome: it may wait for others that are
+// due.
 type outcome struct {
 	after  time.Duration
 	err    error

@@ -19,8 +19,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// written are the Works whose status we wrote, until the cache shows them so. The member's event comes before our own write is
-// back: by the Work as it was, an object that was just created would be applied again.
+// written are the Works whose status we wrote, until the cache shows them so. The member's event comes before our own
+// write is back: by the Work as it was, an object that was just created would be applied again.
 type written struct {
 	mu    sync.Mutex
 	works map[types.NamespacedName]*workv1alpha1.Work
@@ -61,7 +61,8 @@ func shows(cached, ours *workv1alpha1.Work) bool {
 
 // newest is the Work as the cache has it, or as we wrote it since. It is the caller's.
 func (r *reconciler) newest(ctx context.Context, key types.NamespacedName) (*workv1alpha1.Work, error) {
-	// In this order: once the cache shows what we wrote, it is not remembered, and a look at the cache before that knows neither.
+	// In this order: once the cache shows what we wrote, it is not remembered, and a look at the cache before that knows
+	// neither.
 	ours, cached := r.written.of(key), &workv1alpha1.Work{}
 	if err := r.client.Get(ctx, key, cached); err != nil {
 		return nil, err
@@ -86,7 +87,8 @@ func (r *reconciler) forgetSeen(ctx context.Context, work *workv1alpha1.Work) {
 	}
 }
 
-// ended are the last states of objects that ran once, had finished, and are gone: a member may clean up sooner than we look.
+// ended are the last states of objects that ran once, had finished, and are gone: a member may clean up sooner than we
+// look.
 type ended struct {
 	mu      sync.Mutex
 	objects map[types.NamespacedName]*unstructured.Unstructured
@@ -106,8 +108,8 @@ func (e *ended) put(work types.NamespacedName, last *unstructured.Unstructured) 
 	e.objects[work] = last
 }
 
-// of is the last state of the Work's object; nil if it is not needed, because it was never seen, is reported, or was the object
-// of an earlier Work of that name.
+// of is the last state of the Work's object; nil if it is not needed, because it was never seen, is reported, or was
+// the object of an earlier Work of that name.
 func (e *ended) of(work *workv1alpha1.Work, manifest *unstructured.Unstructured) *unstructured.Unstructured {
 	key := client.ObjectKeyFromObject(work)
 	e.mu.Lock()
@@ -117,18 +119,21 @@ func (e *ended) of(work *workv1alpha1.Work, manifest *unstructured.Unstructured)
 		return nil
 	}
 	const id, template = workv1alpha2.WorkPermanentIDLabel, workv1alpha2.TemplateUIDAnnotation
-	if last.GetAnnotations()[template] != manifest.GetAnnotations()[template] || execute.Ended(work) || last.GetLabels()[id] != work.Labels[id] || !execute.Owns(work, last) {
+	if last.GetAnnotations()[template] != manifest.GetAnnotations()[template] || execute.Ended(work) ||
+		last.GetLabels()[id] != work.Labels[id] || !execute.Owns(work, last) {
 		delete(e.objects, key)
 		return nil
 	}
 	return last
 }
 
-// justMissed says whether the object of a Work, which runs once and was applied, is looked for in vain for the first time. It may
-// be gone from memory a moment before the event is there that tells how it ended; made anew then, it would run again.
+// justMissed says whether the object of a Work, which runs once and was applied, is looked for in vain for the first
+// time. It may be gone from memory a moment before the event is there that tells how it ended; made anew then, it would
+// run again.
 func (r *reconciler) justMissed(work *workv1alpha1.Work, manifest *unstructured.Unstructured) bool {
 	applied := meta.FindStatusCondition(r.applied.told(work).Status.Conditions, workv1alpha1.WorkApplied)
-	if applied == nil || applied.ObservedGeneration == 0 || suspended(work) || execute.Over(work) || !interpret.RunsOnce(manifest.GroupVersionKind().GroupKind()) {
+	if applied == nil || applied.ObservedGeneration == 0 || suspended(work) || execute.Over(work) ||
+		!interpret.RunsOnce(manifest.GroupVersionKind().GroupKind()) {
 		return false
 	}
 	_, again := r.missed.LoadOrStore(client.ObjectKeyFromObject(work), struct{}{})
@@ -141,8 +146,8 @@ func (e *ended) forget(work types.NamespacedName) {
 	delete(e.objects, work)
 }
 
-// applied are the Works that were applied in a generation of which their status does not tell yet. A look at one meanwhile
-// would apply it again.
+// applied are the Works that were applied in a generation of which their status does not tell yet. A look at one
+// meanwhile would apply it again.
 type applied struct {
 	mu    sync.Mutex
 	works map[types.NamespacedName]version
@@ -179,8 +184,9 @@ func (a *applied) told(work *workv1alpha1.Work) *workv1alpha1.Work {
 	}
 	told := *work
 	told.Status.Conditions = slices.Clone(work.Status.Conditions)
-	meta.SetStatusCondition(&told.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
-		ObservedGeneration: was.generation})
+	meta.SetStatusCondition(&told.Status.Conditions,
+		metav1.Condition{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+			ObservedGeneration: was.generation})
 	return &told
 }
 

@@ -33,7 +33,8 @@ func behind(t *testing.T, h *controllertest.Hub) client.Client {
 	}
 	first := map[client.ObjectKey]*workv1alpha1.Work{}
 	return interceptor.NewClient(c, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+			opts ...client.GetOption) error {
 			work, ok := obj.(*workv1alpha1.Work)
 			if !ok {
 				return c.Get(ctx, key, obj, opts...)
@@ -67,7 +68,8 @@ func untold(t *testing.T, clock clock.PassiveClock, kinds ...membertest.Kind) un
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = members.Start(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
-	return untoldWorld{w, newReconciler(w, commit.Events{EventRecorder: record.NewFakeRecorder(10)}, Options{Members: members, Interpreter: interpret.New(builtin.Tier()), Clock: clock})}
+	return untoldWorld{w, newReconciler(w, commit.Events{EventRecorder: record.NewFakeRecorder(10)},
+		Options{Members: members, Interpreter: interpret.New(builtin.Tier()), Clock: clock})}
 }
 
 // look has the reconciler look at a Work of the member, and report of it.

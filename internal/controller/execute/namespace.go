@@ -20,31 +20,36 @@ import (
 )
 
 const (
-	// contentsCheck is how soon a namespace is looked at again in which something is about to go first, contentsCheckMost how soon one
-	// that has waited for long: for what is held until a user accepts it, that may be days.
+	// contentsCheck is how soon a namespace is looked at again in which something is about to go first, contentsCheckMost
+	// how soon one that has waited for long: for what is held until a user accepts it, that may be days.
 	contentsCheck, contentsCheckMost = 500 * time.Millisecond, 30 * time.Second
 	// eventNamespaceReleased is the event of a cluster in which a namespace stays that the hub has sent there.
 	eventNamespaceReleased = "NamespaceReleased"
 )
 
-// endNamespace says whether a namespace of a member is released instead of deleted, for what is in it; or when to ask again.
-func (r *reconciler) endNamespace(ctx context.Context, m *member.Member, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work, observed *unstructured.Unstructured) (stays bool, after time.Duration, err error) {
-	return r.endOf(ctx, cluster, work, observed, eventNamespaceReleased, false, func(workOf worksOf) (execute.Fate, string, error) {
-		contents, err := m.Contents(ctx, observed.GetName())
-		if err != nil {
-			return "", "", err
-		}
-		fate, reason := execute.EndNamespace(observed, contents, workOf)
-		return fate, reason, nil
-	})
+// endNamespace says whether a namespace of a member is released instead of deleted, for what is in it; or when to ask
+// again.
+func (r *reconciler) endNamespace(ctx context.Context, m *member.Member, cluster *clusterv1alpha1.Cluster,
+	work *workv1alpha1.Work, observed *unstructured.Unstructured) (stays bool, after time.Duration, err error) {
+	return r.endOf(ctx, cluster, work, observed, eventNamespaceReleased, false,
+		func(workOf worksOf) (execute.Fate, string, error) {
+			contents, err := m.Contents(ctx, observed.GetName())
+			if err != nil {
+				return "", "", err
+			}
+			fate, reason := execute.EndNamespace(observed, contents, workOf)
+			return fate, reason, nil
+		})
 }
 
 // worksOf says how the Work is that an object in a member names.
 type worksOf func(types.NamespacedName) execute.WorkState
 
-// endOf acts on what is decided of an object that takes others along: it stays, goes, or is looked at again after a while. decide looks at
-// those others anew each time; event tells that it stays, and settles says that Works which stand may be about to go, too.
-func (r *reconciler) endOf(ctx context.Context, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work, observed *unstructured.Unstructured, event string, settles bool,
+// endOf acts on what is decided of an object that takes others along: it stays, goes, or is looked at again after a
+// while. decide looks at those others anew each time; event tells that it stays, and settles says that Works which
+// stand may be about to go, too.
+func (r *reconciler) endOf(ctx context.Context, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work,
+	observed *unstructured.Unstructured, event string, settles bool,
 	decide func(worksOf) (execute.Fate, string, error)) (stays bool, after time.Duration, err error) {
 	now := r.Clock.Now()
 	first, _ := r.waitsSince.LoadOrStore(client.ObjectKeyFromObject(work), now)
@@ -54,14 +59,16 @@ func (r *reconciler) endOf(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	workOf := func(key types.NamespacedName) execute.WorkState {
 		state, err := r.stateOf(ctx, key)
 		failed = errors.Join(failed, err)
-		if state == execute.WorkStands && (settles || cluster.DeletionTimestamp != nil && key.Namespace == names.ExecutionSpace(cluster.Name)) {
+		if state == execute.WorkStands &&
+			(settles || cluster.DeletionTimestamp != nil && key.Namespace == names.ExecutionSpace(cluster.Name)) {
 			return execute.WorkGoes // a cluster that leaves loses all of its Works
 		}
 		return state
 	}
 	fate, why, unseen := decide(workOf)
 	if unseen == nil && fate == execute.FateReleased {
-		// An object may go, and its Work after it, between the look at the one and at the other: what stays is there in another look, too.
+		// An object may go, and its Work after it, between the look at the one and at the other: what stays is there in
+		// another look, too.
 		fate, why, unseen = decide(workOf)
 	}
 	switch {
@@ -80,7 +87,8 @@ func (r *reconciler) endOf(ctx context.Context, cluster *clusterv1alpha1.Cluster
 		return false, 0, nil
 	}
 	kind := observed.GetKind()
-	r.events.Event(cluster, corev1.EventTypeNormal, event, fmt.Sprintf("%s %s stays in the cluster and is no longer managed by the hub: %s", kind, observed.GetName(), why))
+	r.events.Event(cluster, corev1.EventTypeNormal, event,
+		fmt.Sprintf("%s %s stays in the cluster and is no longer managed by the hub: %s", kind, observed.GetName(), why))
 	log.Info("released", "cluster", cluster.Name, "kind", kind, "name", observed.GetName(), "why", why)
 	return true, 0, nil
 }

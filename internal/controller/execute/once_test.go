@@ -23,7 +23,8 @@ import (
 )
 
 func served(group, version, kind string) membertest.Kind {
-	return membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, Plural: strings.ToLower(kind) + "s", Namespaced: true}
+	return membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: kind},
+		Plural: strings.ToLower(kind) + "s", Namespaced: true}
 }
 
 // onces are kinds that run once, and what they say on their way and at their end.
@@ -31,11 +32,16 @@ var onces = []struct {
 	kind         membertest.Kind
 	begun, ended map[string]any
 }{
-	{served("batch", "v1", "Job"), map[string]any{"active": int64(1)}, map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}},
-	{served("apps.kruise.io", "v1alpha1", "BroadcastJob"), map[string]any{"phase": "running"}, map[string]any{"phase": "completed"}},
-	{served("apps.kruise.io", "v1beta1", "ImagePullJob"), map[string]any{"active": int64(1)}, map[string]any{"completionTime": "2026-01-01T00:00:00Z"}},
-	{served("apps.kruise.io", "v1alpha1", "ContainerRecreateRequest"), map[string]any{"phase": "Recreating"}, map[string]any{"phase": "Completed"}},
-	{served("argoproj.io", "v1alpha1", "Workflow"), map[string]any{"phase": "Running"}, map[string]any{"phase": "Succeeded"}},
+	{served("batch", "v1", "Job"), map[string]any{"active": int64(1)},
+		map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}},
+	{served("apps.kruise.io", "v1alpha1", "BroadcastJob"), map[string]any{"phase": "running"},
+		map[string]any{"phase": "completed"}},
+	{served("apps.kruise.io", "v1beta1", "ImagePullJob"), map[string]any{"active": int64(1)},
+		map[string]any{"completionTime": "2026-01-01T00:00:00Z"}},
+	{served("apps.kruise.io", "v1alpha1", "ContainerRecreateRequest"), map[string]any{"phase": "Recreating"},
+		map[string]any{"phase": "Completed"}},
+	{served("argoproj.io", "v1alpha1", "Workflow"), map[string]any{"phase": "Running"},
+		map[string]any{"phase": "Succeeded"}},
 }
 
 func job(k membertest.Kind) *unstructured.Unstructured {
@@ -189,7 +195,9 @@ func TestAMemberThatCleansUpByItselfIsBelievedThoughItsEndWasNotSeen(t *testing.
 		w.restart()
 		w.Eventually("users are told", func() string {
 			events := w.Events()
-			if !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "its completion was not observed") }) {
+			if !slices.ContainsFunc(events, func(e string) bool {
+				return strings.Contains(e, "its completion was not observed")
+			}) {
 				return fmt.Sprint(events)
 			}
 			return ""
@@ -246,7 +254,9 @@ func (w *world) serve(k membertest.Kind) {
 
 // creations is how often the member made an object of the kind.
 func (w *world) creations(k membertest.Kind) int {
-	return len(slices.DeleteFunc(w.m1.Writes(), func(write string) bool { return !strings.HasPrefix(write, "create "+k.Plural) }))
+	return len(slices.DeleteFunc(w.m1.Writes(), func(write string) bool {
+		return !strings.HasPrefix(write, "create "+k.Plural)
+	}))
 }
 
 // restart ends the controller, if it runs, and starts another.

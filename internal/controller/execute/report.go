@@ -31,8 +31,8 @@ import (
 )
 
 // report writes what the member answered, unless the same is written already or may wait. observed is our object in the
-// member, nil if there is none. scaledBy is the message of the condition ScaledByMember, empty for none. held is why the
-// hub leaves the object alone.
+// member, nil if there is none. scaledBy is the message of the condition ScaledByMember, empty for none. held is why
+// the hub leaves the object alone.
 func (r *reconciler) report(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
 	manifest, observed *unstructured.Unstructured, scaledBy string, held hold) (time.Duration, error) {
 	want := work.DeepCopy()
@@ -55,7 +55,8 @@ func (r *reconciler) report(ctx context.Context, m *member.Member, work *workv1a
 	default:
 		meta.RemoveStatusCondition(&want.Status.Conditions, workv1alpha1.WorkHeldAfterRestore)
 		if !suspended(work) {
-			r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionTrue, workv1alpha1.ReasonAppliedSuccessful, workv1alpha1.MessageApplied, work.Generation)
+			r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionTrue, workv1alpha1.ReasonAppliedSuccessful,
+				workv1alpha1.MessageApplied, work.Generation)
 			meta.RemoveStatusCondition(&want.Status.Conditions, workv1alpha1.WorkFailure)
 		}
 	}
@@ -83,7 +84,8 @@ type hold struct {
 	restored, handsOff string
 }
 
-// handsOff sets the condition HandsOff of the Work that is to be written. A change of the Work that has not been applied is not applied.
+// handsOff sets the condition HandsOff of the Work that is to be written. A change of the Work that has not been
+// applied is not applied.
 func (r *reconciler) handsOff(want *workv1alpha1.Work, why string) {
 	r.condition(want, workv1alpha1.WorkHandsOff, metav1.ConditionTrue, workv1alpha1.ReasonHandsOff, why, want.Generation)
 	var last int64
@@ -98,8 +100,8 @@ func (r *reconciler) handsOff(want *workv1alpha1.Work, why string) {
 	}
 }
 
-// leave keeps a Work that is being deleted, and its object, until the annotation hands-off is removed, which is an event. If the cluster
-// leaves, only the Work goes.
+// leave keeps a Work that is being deleted, and its object, until the annotation hands-off is removed, which is an
+// event. If the cluster leaves, only the Work goes.
 func (r *reconciler) leave(ctx context.Context, cluster string, work *workv1alpha1.Work, why string) error {
 	cl := &clusterv1alpha1.Cluster{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, cl, client.UnsafeDisableDeepCopy); err != nil {
@@ -119,9 +121,11 @@ func (r *reconciler) vanished(want *workv1alpha1.Work) {
 	meta.RemoveStatusCondition(&want.Status.Conditions, workv1alpha1.WorkProgressing)
 }
 
-// judge sets the health in the status of a manifest that is to be written, and since when it is on its way in a condition of the Work,
-// which survives a restart of the hub. It says when to look again though nothing happens; 0 for never.
-func (r *reconciler) judge(want *workv1alpha1.Work, status *workv1alpha1.ManifestStatus, health interpret.Health, observed *unstructured.Unstructured) time.Duration {
+// judge sets the health in the status of a manifest that is to be written, and since when it is on its way in a
+// condition of the Work, which survives a restart of the hub. It says when to look again though nothing happens; 0 for
+// never.
+func (r *reconciler) judge(want *workv1alpha1.Work, status *workv1alpha1.ManifestStatus, health interpret.Health,
+	observed *unstructured.Unstructured) time.Duration {
 	was := meta.FindStatusCondition(want.Status.Conditions, workv1alpha1.WorkProgressing)
 	var before *runtime.RawExtension
 	if len(want.Status.ManifestStatuses) > 0 {
@@ -132,7 +136,8 @@ func (r *reconciler) judge(want *workv1alpha1.Work, status *workv1alpha1.Manifes
 	if !suspended(want) { // else somebody does by hand there what is to be done
 		progressed, repeated := false, map[string]bool(nil)
 		if health == interpret.Progressing {
-			progressed, repeated = was != nil && interpret.Progressed(before, status.Status), interpret.Repeated(before, status.Status)
+			progressed, repeated = was != nil && interpret.Progressed(before, status.Status),
+				interpret.Repeated(before, status.Status)
 		}
 		health, condition, again = interpret.Overdue(health, observed, was, progressed, repeated, r.Clock.Now())
 	}
@@ -148,19 +153,22 @@ func (r *reconciler) judge(want *workv1alpha1.Work, status *workv1alpha1.Manifes
 	return again
 }
 
-// interpretRetry is how soon an object is looked at again that no interpreter could read: what it means may depend on a webhook.
+// interpretRetry is how soon an object is looked at again that no interpreter could read: what it means may depend on a
+// webhook.
 const interpretRetry = 30 * time.Second
 
 // unanswered says whether an operation of the object was not answered.
 func unanswered(w *workv1alpha1.Work) bool {
-	return meta.FindStatusCondition(w.Status.Conditions, string(configv1alpha1.InterpreterOperationInterpretHealth)) != nil ||
+	return meta.FindStatusCondition(w.Status.Conditions,
+		string(configv1alpha1.InterpreterOperationInterpretHealth)) != nil ||
 		meta.FindStatusCondition(w.Status.Conditions, string(configv1alpha1.InterpreterOperationInterpretStatus)) != nil
 }
 
 // retainFailed is the reason of an event of our own.
 const retainFailed = "RetainFailed"
 
-// retains says in the Work that is to be written whether it could be told what the member keeps, and tells it of the template.
+// retains says in the Work that is to be written whether it could be told what the member keeps, and tells it of the
+// template.
 func (r *reconciler) retains(want *workv1alpha1.Work, manifest *unstructured.Unstructured, err error) {
 	const operation = configv1alpha1.InterpreterOperationRetain
 	var cause error
@@ -173,7 +181,8 @@ func (r *reconciler) retains(want *workv1alpha1.Work, manifest *unstructured.Uns
 
 // failed reports an error in the conditions Applied and Failure. The hub retries with a backoff, or when the cluster is
 // back. gone says that our object is not in the member any more, so that its last status means nothing.
-func (r *reconciler) failed(ctx context.Context, work *workv1alpha1.Work, gone bool, cause error) (time.Duration, error) {
+func (r *reconciler) failed(ctx context.Context, work *workv1alpha1.Work, gone bool,
+	cause error) (time.Duration, error) {
 	if ctx.Err() != nil {
 		return 0, cause
 	}
@@ -183,7 +192,8 @@ func (r *reconciler) failed(ctx context.Context, work *workv1alpha1.Work, gone b
 	want := work.DeepCopy()
 	r.dispatching(want)
 	if absent != nil && absent.held != "" && !suspended(work) {
-		r.condition(want, workv1alpha1.WorkDispatching, metav1.ConditionFalse, clusterv1alpha1.ReasonHeldByAnotherHub, absent.held, 0)
+		r.condition(want, workv1alpha1.WorkDispatching, metav1.ConditionFalse, clusterv1alpha1.ReasonHeldByAnotherHub,
+			absent.held, 0)
 	}
 	if gone && !execute.Over(work) {
 		r.vanished(want)
@@ -245,10 +255,12 @@ func (r *reconciler) write(ctx context.Context, read, want *workv1alpha1.Work) e
 
 // tell puts the transitions of the conditions into events. That all goes well from the start is not worth one.
 func (r *reconciler) tell(was, is *workv1alpha1.Work) {
-	before, after := meta.FindStatusCondition(was.Status.Conditions, workv1alpha1.WorkApplied), meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkApplied)
+	before, after := meta.FindStatusCondition(was.Status.Conditions, workv1alpha1.WorkApplied),
+		meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkApplied)
 	switch {
 	case after == nil:
-	case after.Status == metav1.ConditionFalse && (before == nil || before.Status != after.Status || before.Message != after.Message):
+	case after.Status == metav1.ConditionFalse &&
+		(before == nil || before.Status != after.Status || before.Message != after.Message):
 		r.events.Event(is, corev1.EventTypeWarning, workv1alpha2.EventSyncFailed, after.Message)
 		log.Info("could not apply", "work", client.ObjectKeyFromObject(is), "message", after.Message)
 	case after.Status == metav1.ConditionTrue && before != nil && before.Status == metav1.ConditionFalse:
@@ -256,7 +268,8 @@ func (r *reconciler) tell(was, is *workv1alpha1.Work) {
 	case after.Status == metav1.ConditionTrue && (before == nil || before.ObservedGeneration != after.ObservedGeneration):
 		r.events.Stepped(workv1alpha2.EventSyncSucceed, after.Message, is)
 	}
-	before, after = meta.FindStatusCondition(was.Status.Conditions, workv1alpha1.WorkDispatching), meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkDispatching)
+	before, after = meta.FindStatusCondition(was.Status.Conditions, workv1alpha1.WorkDispatching),
+		meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkDispatching)
 	held := func(c *metav1.Condition) bool { return c != nil && c.Reason == clusterv1alpha1.ReasonHeldByAnotherHub }
 	switch {
 	case after == nil, held(after), held(before): // the cluster says it once for all its Works
@@ -270,14 +283,16 @@ func (r *reconciler) tell(was, is *workv1alpha1.Work) {
 
 // tellReflected tells that the status and health of an object were read, when they are news.
 func (r *reconciler) tellReflected(was, is *workv1alpha1.Work) {
-	if len(is.Status.ManifestStatuses) == 0 || equality.Semantic.DeepEqual(was.Status.ManifestStatuses, is.Status.ManifestStatuses) {
+	if len(is.Status.ManifestStatuses) == 0 ||
+		equality.Semantic.DeepEqual(was.Status.ManifestStatuses, is.Status.ManifestStatuses) {
 		return
 	}
 	status := is.Status.ManifestStatuses[0]
 	object := fmt.Sprintf("object(%s/%s/%s)", status.Identifier.Kind, status.Identifier.Namespace, status.Identifier.Name)
 	r.events.Stepped(workv1alpha2.EventReflectStatusSucceed, "Reflect status for "+object+" succeed.", is)
 	if status.Health != "" && status.Health != workv1alpha1.ResourceUnknown && status.Health != healthOf(was) {
-		r.events.Stepped(workv1alpha2.EventInterpretHealthSucceed, "Interpret health of "+object+" as "+strings.ToLower(string(status.Health))+".", is)
+		r.events.Stepped(workv1alpha2.EventInterpretHealthSucceed, "Interpret health of "+object+" as "+
+			strings.ToLower(string(status.Health))+".", is)
 	}
 }
 
@@ -294,14 +309,15 @@ func (r *reconciler) warn(work *workv1alpha1.Work, reason string, err error) {
 // retainOverruled is the reason of an event of our own.
 const retainOverruled = "RetainOverruled"
 
-// tellOverruled tells users that what a customization would retain is not: to keep replicas that the hub itself gave before would
-// undo every scaling.
+// tellOverruled tells users that what a customization would retain is not: to keep replicas that the hub itself gave
+// before would undo every scaling.
 func (r *reconciler) tellOverruled(work *workv1alpha1.Work, manifest *unstructured.Unstructured, overruled bool) {
 	if !overruled {
 		return // it was said once, and stays true of the customization
 	}
-	r.unread(work, manifest, retainOverruled, errors.New("its Retain operation keeps spec.replicas, but nothing in the member has set it: the hub applies its own replicas; "+
-		"to leave them to the member, label the template "+policyv1alpha1.RetainReplicasLabel+`: "true"`))
+	r.unread(work, manifest, retainOverruled,
+		errors.New("its Retain operation keeps spec.replicas, but nothing in the member has set it: the hub applies its own replicas; "+
+			"to leave them to the member, label the template "+policyv1alpha1.RetainReplicasLabel+`: "true"`))
 }
 
 // unread tells users of a Work, and of the template that it is of, what no interpreter could read in the member.
@@ -330,14 +346,18 @@ func (r *reconciler) unread(work *workv1alpha1.Work, manifest *unstructured.Unst
 // dispatching sets the condition that says whether the Work is sent at all. That it is costs no write of its own.
 func (r *reconciler) dispatching(want *workv1alpha1.Work) {
 	if suspended(want) {
-		r.condition(want, workv1alpha1.WorkDispatching, metav1.ConditionFalse, workv1alpha1.ReasonSuspendDispatching, workv1alpha1.MessageSuspended, 0)
+		r.condition(want, workv1alpha1.WorkDispatching, metav1.ConditionFalse, workv1alpha1.ReasonSuspendDispatching,
+			workv1alpha1.MessageSuspended, 0)
 	} else {
-		r.condition(want, workv1alpha1.WorkDispatching, metav1.ConditionTrue, workv1alpha1.ReasonDispatching, workv1alpha1.MessageDispatched, 0)
+		r.condition(want, workv1alpha1.WorkDispatching, metav1.ConditionTrue, workv1alpha1.ReasonDispatching,
+			workv1alpha1.MessageDispatched, 0)
 	}
 }
 
-func (r *reconciler) condition(want *workv1alpha1.Work, kind string, status metav1.ConditionStatus, reason, message string, generation int64) {
-	meta.SetStatusCondition(&want.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message,
+func (r *reconciler) condition(want *workv1alpha1.Work, kind string, status metav1.ConditionStatus, reason,
+	message string, generation int64) {
+	meta.SetStatusCondition(&want.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason,
+		Message:            message,
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(r.Clock.Now())})
 }
 
@@ -351,14 +371,15 @@ func appliedNow(w *workv1alpha1.Work) bool {
 	return applied != nil && applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == w.Generation
 }
 
-// wait is how long a status may still be held back: not at all when a condition or the health changes, or nothing does. That an
-// object has come, and is on its way, is no more than progress: often it is there before that is told. Only of one that its
-// member deletes when it has finished it must be known before. What turns again and again waits as well.
+// wait is how long a status may still be held back: not at all when a condition or the health changes, or nothing does.
+// That an object has come, and is on its way, is no more than progress: often it is there before that is told. Only of
+// one that its member deletes when it has finished it must be known before. What turns again and again waits as well.
 func (r *reconciler) wait(was, want *workv1alpha1.Work, observed *unstructured.Unstructured) time.Duration {
 	if r.StatusWindow == 0 || equality.Semantic.DeepEqual(was.Status, want.Status) {
 		return 0
 	}
-	came := len(was.Status.Conditions) == 0 && meta.IsStatusConditionTrue(want.Status.Conditions, workv1alpha1.WorkApplied) &&
+	came := len(was.Status.Conditions) == 0 &&
+		meta.IsStatusConditionTrue(want.Status.Conditions, workv1alpha1.WorkApplied) &&
 		healthOf(want) == workv1alpha1.ResourceUnknown && !interpret.CleansUp(observed)
 	key, now := client.ObjectKeyFromObject(was), r.Clock.Now()
 	turned := !came && (healthOf(was) != healthOf(want) || !equality.Semantic.DeepEqual(urgent(was), urgent(want)))
@@ -370,7 +391,9 @@ func (r *reconciler) wait(was, want *workv1alpha1.Work, observed *unstructured.U
 
 // urgent are the conditions whose change does not wait: since when an object is on its way is no more than progress.
 func urgent(w *workv1alpha1.Work) []metav1.Condition {
-	return slices.DeleteFunc(slices.Clone(w.Status.Conditions), func(c metav1.Condition) bool { return c.Type == workv1alpha1.WorkProgressing })
+	return slices.DeleteFunc(slices.Clone(w.Status.Conditions), func(c metav1.Condition) bool {
+		return c.Type == workv1alpha1.WorkProgressing
+	})
 }
 
 func healthOf(w *workv1alpha1.Work) workv1alpha1.ResourceHealth {
@@ -380,7 +403,8 @@ func healthOf(w *workv1alpha1.Work) workv1alpha1.ResourceHealth {
 	return w.Status.ManifestStatuses[0].Health
 }
 
-// statusLimit is the most of a member's status that goes into a Work: one too large to be stored would keep all else from being told.
+// statusLimit is the most of a member's status that goes into a Work: one too large to be stored would keep all else
+// from being told.
 const statusLimit = 256 << 10
 
 // workLimit is the most bytes of a Work's manifests and its status: etcd takes 1.5 MiB as one object.
@@ -395,9 +419,10 @@ func statusRoom(work *workv1alpha1.Work) int {
 	return max(0, min(statusLimit, room))
 }
 
-// reflect is the manifest's entry in the status of the Work that is to be written, but for its health; nil if its status cannot be
-// read. What cannot be read is told, and said in a condition of the Work.
-func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manifest, observed *unstructured.Unstructured) (*workv1alpha1.ManifestStatus, interpret.Health) {
+// reflect is the manifest's entry in the status of the Work that is to be written, but for its health; nil if its
+// status cannot be read. What cannot be read is told, and said in a condition of the Work.
+func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manifest,
+	observed *unstructured.Unstructured) (*workv1alpha1.ManifestStatus, interpret.Health) {
 	now := metav1.NewTime(r.Clock.Now())
 	health, err := r.Interpreter.Health(ctx, observed)
 	r.unread(work, manifest, workv1alpha2.EventInterpretHealthFailed, err)
@@ -419,7 +444,8 @@ func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manif
 		switch raw, err = json.Marshal(status); {
 		case err != nil:
 		case len(raw) > statusRoom(work):
-			err = fmt.Errorf("its status has %d bytes as JSON, but the hub stores at most %d per cluster", len(raw), statusRoom(work))
+			err = fmt.Errorf("its status has %d bytes as JSON, but the hub stores at most %d per cluster", len(raw),
+				statusRoom(work))
 		default:
 			entry.Status = &runtime.RawExtension{Raw: raw}
 		}
@@ -432,13 +458,16 @@ func (r *reconciler) reflect(ctx context.Context, work *workv1alpha1.Work, manif
 	return entry, health
 }
 
-// namespaceFollows says whether the namespace of the manifest is on its way to the same member, or has just come, so that there
-// is nothing to report.
-func (r *reconciler) namespaceFollows(ctx context.Context, work *workv1alpha1.Work, manifest *unstructured.Unstructured) bool {
-	ns, err := r.newest(ctx, types.NamespacedName{Namespace: work.Namespace, Name: names.Work(namespaceKind.Kind, manifest.GetNamespace(), "")})
+// namespaceFollows says whether the namespace of the manifest is on its way to the same member, or has just come, so
+// that there is nothing to report.
+func (r *reconciler) namespaceFollows(ctx context.Context, work *workv1alpha1.Work,
+	manifest *unstructured.Unstructured) bool {
+	ns, err := r.newest(ctx, types.NamespacedName{Namespace: work.Namespace,
+		Name: names.Work(namespaceKind.Kind, manifest.GetNamespace(), "")})
 	if err != nil || ns.DeletionTimestamp != nil {
 		return false
 	}
 	applied := meta.FindStatusCondition(ns.Status.Conditions, workv1alpha1.WorkApplied)
-	return applied == nil || applied.Status == metav1.ConditionTrue && r.Clock.Since(applied.LastTransitionTime.Time) < 2*namespaceCheck
+	return applied == nil || applied.Status == metav1.ConditionTrue &&
+		r.Clock.Since(applied.LastTransitionTime.Time) < 2*namespaceCheck
 }

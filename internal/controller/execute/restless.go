@@ -10,9 +10,9 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 )
 
-// What turns at once is written at once, to the Work, its binding and its template: an object that a broken or hostile member has turn
-// a hundred times a second would be most of what the hub writes. After turnsAtOnce it may turn turnsASecond, and what is between is not
-// told.
+// What turns at once is written at once, to the Work, its binding and its template: an object that a broken or hostile
+// member has turn a hundred times a second would be most of what the hub writes. After turnsAtOnce it may turn
+// turnsASecond, and what is between is not told.
 const turnsAtOnce, turnsASecond = 30, 1
 
 // restless are the Works whose condition or health turned of late.

@@ -49,7 +49,8 @@ func TestAnObjectThatTurnsAgainAndAgainIsToldOncePerWindow(t *testing.T) {
 	}
 	for i := range 5000 {
 		clock.SetTime(clock.Now().Add(time.Second))
-		r.restless.turn(types.NamespacedName{Name: string(rune('a' + i%26)), Namespace: time.Duration(i).String()}, clock.Now())
+		r.restless.turn(types.NamespacedName{Name: string(rune('a' + i%26)), Namespace: time.Duration(i).String()},
+			clock.Now())
 	}
 	if n := len(r.restless.works); n > 1100 {
 		t.Errorf("%d Works are remembered, of which few turned of late", n)

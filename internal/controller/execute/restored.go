@@ -27,7 +27,8 @@ import (
 type restored struct {
 	// pending says that nobody has accepted yet what follows from it.
 	pending atomic.Bool
-	// looked are the Works whose objects were looked at since, true for those that were not held: what happens to these from then on is news.
+	// looked are the Works whose objects were looked at since, true for those that were not held: what happens to these
+	// from then on is news.
 	looked sync.Map // of types.NamespacedName and bool
 	// told is how many were told last that are unseen, by cluster: nil before that.
 	told map[string]int
@@ -43,7 +44,8 @@ func (s *restored) unseen(work types.NamespacedName) bool {
 	return s.pending.Load() && !seen
 }
 
-// see takes note that it is known what became of the object of a Work, though something else is in the way of what is to be done with it.
+// see takes note that it is known what became of the object of a Work, though something else is in the way of what is
+// to be done with it.
 func (s *restored) see(work types.NamespacedName) {
 	if s.pending.Load() {
 		s.looked.LoadOrStore(work, false)
@@ -71,7 +73,8 @@ func restoreMark(hub client.Reader) func(context.Context) (bool, error) {
 	}
 }
 
-// markUnseen writes into what says that a restore stands how many Works were not looked at since. Where it is gone, nothing is made.
+// markUnseen writes into what says that a restore stands how many Works were not looked at since. Where it is gone,
+// nothing is made.
 func markUnseen(hub client.Client) func(context.Context, map[string]int) error {
 	return func(ctx context.Context, unseen map[string]int) error {
 		count, err := json.Marshal(unseen)
@@ -98,7 +101,8 @@ func (r *reconciler) tellUnseen(ctx context.Context) {
 		if err != nil || !execute.Unseen(work, r.restored.unseen(client.ObjectKeyFromObject(work))) {
 			continue
 		}
-		if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, &clusterv1alpha1.Cluster{}, client.UnsafeDisableDeepCopy); err == nil {
+		if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, &clusterv1alpha1.Cluster{},
+			client.UnsafeDisableDeepCopy); err == nil {
 			unseen[cluster]++
 		}
 	}
@@ -154,7 +158,8 @@ func (r *reconciler) followRestore(ctx context.Context) error {
 }
 
 // held says why what is planned for a Work is not carried out since the hub was restored; empty if it may be.
-func (r *reconciler) held(work *workv1alpha1.Work, action execute.Action, desired, observed *unstructured.Unstructured) string {
+func (r *reconciler) held(work *workv1alpha1.Work, action execute.Action, desired,
+	observed *unstructured.Unstructured) string {
 	return execute.Held(work, action, desired, observed, r.restored.unsettled(client.ObjectKeyFromObject(work)))
 }
 
@@ -166,21 +171,24 @@ func (r *reconciler) holds(want *workv1alpha1.Work, manifest *unstructured.Unstr
 	if applied := meta.FindStatusCondition(want.Status.Conditions, workv1alpha1.WorkApplied); applied != nil {
 		last = applied.ObservedGeneration
 	}
-	r.condition(want, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue, workv1alpha1.ReasonRestored, message, want.Generation)
+	r.condition(want, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue, workv1alpha1.ReasonRestored, message,
+		want.Generation)
 	r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionFalse, workv1alpha1.ReasonRestored, message, last)
 	r.condition(want, workv1alpha1.WorkFailure, metav1.ConditionTrue, workv1alpha1.ReasonRestored, why, want.Generation)
 }
 
 // holdsEnd writes into a Work that is being deleted that the hub leaves the member's object alone, for the reason why.
-func (r *reconciler) holdsEnd(ctx context.Context, work *workv1alpha1.Work, manifest *unstructured.Unstructured, why string) error {
+func (r *reconciler) holdsEnd(ctx context.Context, work *workv1alpha1.Work, manifest *unstructured.Unstructured,
+	why string) error {
 	want := work.DeepCopy()
-	r.condition(want, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue, workv1alpha1.ReasonRestored, execute.HeldMessage(want, manifest, why), want.Generation)
+	r.condition(want, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue, workv1alpha1.ReasonRestored,
+		execute.HeldMessage(want, manifest, why), want.Generation)
 	r.condition(want, workv1alpha1.WorkFailure, metav1.ConditionTrue, workv1alpha1.ReasonRestored, why, want.Generation)
 	return r.write(ctx, work, want)
 }
 
-// counted are the objects that members have of this hub without a Work, by cluster, of the kinds that are followed there, and the Works
-// that are held since the hub was restored: by what is in memory.
+// counted are the objects that members have of this hub without a Work, by cluster, of the kinds that are followed
+// there, and the Works that are held since the hub was restored: by what is in memory.
 func (r *reconciler) counted() (orphans map[string]int, held int) {
 	if !r.lanes.running() {
 		return nil, 0

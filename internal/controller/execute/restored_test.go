@@ -23,8 +23,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// endInBackup is a hub restored from a backup in which a Work was being deleted, by the hub's order; the member has an object of that name
-// that was made since, of another template and by a Work of that permanent ID.
+// endInBackup is a hub restored from a backup in which a Work was being deleted, by the hub's order; the member has an
+// object of that name that was made since, of another template and by a Work of that permanent ID.
 func endInBackup(t *testing.T, id string) (*world, *workv1alpha1.Work) {
 	made := make(chan struct{})
 	w := newWorld(t, Options{Restored: func(ctx context.Context) (bool, error) {
@@ -36,8 +36,12 @@ func endInBackup(t *testing.T, id string) (*world, *workv1alpha1.Work) {
 	}})
 	u := manifest(membertest.ConfigMap, "shop", "old")
 	u.SetAnnotations(map[string]string{workv1alpha2.TemplateUIDAnnotation: "t1"})
-	work := w.work(u, func(work *workv1alpha1.Work) { work.Finalizers = append(work.Finalizers, execute.OrderedFinalizer) })
-	work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonAppliedSuccessful,
+	work := w.work(u, func(work *workv1alpha1.Work) {
+		work.Finalizers = append(work.Finalizers,
+			execute.OrderedFinalizer)
+	})
+	work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+		Reason:             workv1alpha1.ReasonAppliedSuccessful,
 		ObservedGeneration: 1, LastTransitionTime: metav1.Now()}}
 	if err := w.Status().Update(t.Context(), work); err != nil {
 		t.Fatal(err)
@@ -77,7 +81,8 @@ func TestARestoredHubDeletesNothingOfALaterTemplateUntilThatIsAccepted(t *testin
 	controllertest.Run(t, func(t *testing.T) {
 		w, work := endInBackup(t, "id")
 		w.Eventually("it says that the template is another", func() string {
-			if c := w.condition(work, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue); !strings.Contains(c.Message, "another template") {
+			if c := w.condition(work, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue); !strings.Contains(c.Message,
+				"another template") {
 				return c.Message
 			}
 			return ""
@@ -117,7 +122,8 @@ func TestWorksThatWereNotLookedAtSinceARestoreAreTold(t *testing.T) {
 				return nil
 			}})
 		sent := w.work(manifest(membertest.ConfigMap, "shop", "old"))
-		sent.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonAppliedSuccessful,
+		sent.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+			Reason:             workv1alpha1.ReasonAppliedSuccessful,
 			ObservedGeneration: 1, LastTransitionTime: metav1.Now()}}
 		if err := w.Status().Update(t.Context(), sent); err != nil {
 			t.Fatal(err)
@@ -152,7 +158,8 @@ func TestWorksThatWereNotLookedAtSinceARestoreAreTold(t *testing.T) {
 		}
 		w.Eventually("the Work counts while its cluster does not answer", says(map[string]int{"m1": 1}))
 		w.m1.Down(false)
-		w.Eventually("it counts no more when it is held, and nothing was told twice", says(map[string]int{"m1": 1}, map[string]int{}))
+		w.Eventually("it counts no more when it is held, and nothing was told twice",
+			says(map[string]int{"m1": 1}, map[string]int{}))
 		w.condition(sent, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue)
 	})
 }
@@ -164,8 +171,10 @@ func TestAWorkThatCannotBeAppliedIsLookedAtAllTheSame(t *testing.T) {
 		kind membertest.Kind
 		is   func(w *world, u *unstructured.Unstructured)
 	}{
-		"its object is somebody else's by now": {membertest.ConfigMap, func(w *world, u *unstructured.Unstructured) { w.m1.Put(u) }},
-		"its kind is not served any more":      {membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gone"}, Plural: "gones", Namespaced: true}, nil},
+		"its object is somebody else's by now": {membertest.ConfigMap,
+			func(w *world, u *unstructured.Unstructured) { w.m1.Put(u) }},
+		"its kind is not served any more": {membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com",
+			Version: "v1", Kind: "Gone"}, Plural: "gones", Namespaced: true}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,7 +195,8 @@ func TestAWorkThatCannotBeAppliedIsLookedAtAllTheSame(t *testing.T) {
 					story.is(w, u)
 				}
 				sent := w.work(u)
-				sent.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonAppliedSuccessful,
+				sent.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+					Reason:             workv1alpha1.ReasonAppliedSuccessful,
 					ObservedGeneration: 1, LastTransitionTime: metav1.Now()}}
 				if err := w.Status().Update(t.Context(), sent); err != nil {
 					t.Fatal(err)

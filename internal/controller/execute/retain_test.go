@@ -21,7 +21,8 @@ func TestAFieldLeftToTheMemberByPathIsKeptUntilTheTemplateChangesIt(t *testing.T
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		rules := &configv1alpha1.CustomizationRules{Retention: &configv1alpha1.RetentionRule{JSONPaths: []string{".data.value"}}}
-		w := newWorld(t, Options{Interpreter: interpret.New(interpret.Kinds{membertest.ConfigMap.GroupKind(): jsonpath.Hooks(rules)})})
+		w := newWorld(t, Options{Interpreter: interpret.New(
+			interpret.Kinds{membertest.ConfigMap.GroupKind(): jsonpath.Hooks(rules)})})
 		u := manifest(membertest.ConfigMap, "shop", "template's")
 		work := w.work(u)
 		w.applied(work)
@@ -65,11 +66,13 @@ func TestAFieldLeftToTheMemberByPathIsKeptUntilTheTemplateChangesIt(t *testing.T
 	})
 }
 
-// A customization that keeps the member's replicas is about what an autoscaler sets there. It does not keep the hub from scaling.
+// A customization that keeps the member's replicas is about what an autoscaler sets there. It does not keep the hub
+// from scaling.
 func TestAnAuthorsRetainDoesNotUndoScaling(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
-		keeps := &interpret.Hooks{Retain: func(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		keeps := &interpret.Hooks{Retain: func(_ context.Context, desired,
+			observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			n, ok, err := unstructured.NestedInt64(observed.Object, "spec", "replicas")
 			if !ok || err != nil {
 				return desired, err
@@ -110,7 +113,8 @@ func TestAnAuthorsRetainDoesNotUndoScaling(t *testing.T) {
 				return err.Error()
 			}
 			for _, e := range events.Items {
-				if e.Reason == "RetainOverruled" && e.InvolvedObject.Kind == "Deployment" && strings.Contains(e.Message, "resourcetemplate.karmada.io/retain-replicas") {
+				if e.Reason == "RetainOverruled" && e.InvolvedObject.Kind == "Deployment" &&
+					strings.Contains(e.Message, "resourcetemplate.karmada.io/retain-replicas") {
 					return ""
 				}
 			}

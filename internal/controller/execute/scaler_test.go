@@ -34,8 +34,10 @@ func scales(by, workload membertest.Kind) *unstructured.Unstructured {
 func TestReplicasThatAnAutoscalerInTheMemberSetsAreKept(t *testing.T) {
 	t.Parallel()
 	for _, workload := range []membertest.Kind{
-		served("apps", "v1", "Deployment"), served("apps", "v1", "StatefulSet"), served("apps.kruise.io", "v1beta1", "CloneSet"),
-		served("apps.kruise.io", "v1beta1", "StatefulSet"), served("argoproj.io", "v1alpha1", "Rollout"), served("guide.example.com", "v1", "Train"),
+		served("apps", "v1", "Deployment"), served("apps", "v1", "StatefulSet"),
+		served("apps.kruise.io", "v1beta1", "CloneSet"),
+		served("apps.kruise.io", "v1beta1", "StatefulSet"), served("argoproj.io", "v1alpha1", "Rollout"),
+		served("guide.example.com", "v1", "Train"),
 	} {
 		for _, by := range []membertest.Kind{autoscaler, scaledObject} {
 			t.Run(fmt.Sprintf("%s of %s by %s", workload.Kind, workload.Group, by.Kind), func(t *testing.T) {
@@ -77,7 +79,8 @@ func TestReplicasThatAnAutoscalerInTheMemberSetsAreKept(t *testing.T) {
 					w.Eventually("what it sets is kept, and said", func() string {
 						scale(7) // the watch may not have shown the autoscaler yet
 						w.Quiet()
-						c := meta.FindStatusCondition(func() []metav1.Condition { w.Has(work); return work.Status.Conditions }(), workv1alpha1.WorkScaledByMember)
+						c := meta.FindStatusCondition(func() []metav1.Condition { w.Has(work); return work.Status.Conditions }(),
+							workv1alpha1.WorkScaledByMember)
 						if c == nil || !strings.HasPrefix(c.Message, by.Kind+" by-load in the cluster") {
 							return fmt.Sprintf("the condition is %+v", c)
 						}

@@ -20,23 +20,25 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// What no interpreter can read harms neither the applying nor the rest of the report; it is told, and said in a condition until it is mended.
+// What no interpreter can read harms neither the applying nor the rest of the report; it is told, and said in a
+// condition until it is mended.
 func TestAnObjectWhoseHealthCannotBeReadIsAppliedAndTold(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		var broken atomic.Bool
 		broken.Store(true)
-		w := newWorld(t, Options{Interpreter: interpret.New(interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
-			Health: func(context.Context, *unstructured.Unstructured) (interpret.Health, error) {
-				if broken.Load() {
-					return interpret.Unknown, errors.New("line 3: nil")
-				}
-				return interpret.Healthy, nil
-			},
-			Reflect: func(context.Context, *unstructured.Unstructured) (map[string]any, error) {
-				return map[string]any{"read": true}, nil
-			},
-		}})})
+		w := newWorld(t, Options{Interpreter: interpret.New(
+			interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
+				Health: func(context.Context, *unstructured.Unstructured) (interpret.Health, error) {
+					if broken.Load() {
+						return interpret.Unknown, errors.New("line 3: nil")
+					}
+					return interpret.Healthy, nil
+				},
+				Reflect: func(context.Context, *unstructured.Unstructured) (map[string]any, error) {
+					return map[string]any{"read": true}, nil
+				},
+			}})})
 		u := manifest(membertest.ConfigMap, "shop", "1")
 		work := w.work(u)
 		w.applied(work)
@@ -45,14 +47,16 @@ func TestAnObjectWhoseHealthCannotBeReadIsAppliedAndTold(t *testing.T) {
 				return err.Error()
 			}
 			c := meta.FindStatusCondition(work.Status.Conditions, "InterpretHealth")
-			if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "interpret health of ConfigMap shop/c: line 3: nil") {
+			if c == nil || c.Status != metav1.ConditionFalse ||
+				!strings.Contains(c.Message, "interpret health of ConfigMap shop/c: line 3: nil") {
 				return fmt.Sprintf("the condition is %+v", c)
 			}
 			if s := work.Status.ManifestStatuses; len(s) != 1 || s[0].Status == nil || s[0].Health != "Unknown" {
 				return fmt.Sprintf("reported is %+v", s)
 			}
 			told := strings.Join(w.Events(), "\n")
-			if !strings.Contains(told, "Work") || !strings.Contains(told, `cluster "m1": interpret health of ConfigMap shop/c: line 3: nil`) {
+			if !strings.Contains(told, "Work") ||
+				!strings.Contains(told, `cluster "m1": interpret health of ConfigMap shop/c: line 3: nil`) {
 				return "told is " + told
 			}
 			return ""
@@ -76,14 +80,15 @@ func TestAnObjectWhoseRetainFailsIsToldOnTheTemplateUntilItIsMended(t *testing.T
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		var broken atomic.Bool
-		w := newWorld(t, Options{Interpreter: interpret.New(interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
-			Retain: func(_ context.Context, desired, _ *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-				if broken.Load() {
-					return nil, errors.New("line 2: nil")
-				}
-				return desired, nil
-			},
-		}})})
+		w := newWorld(t, Options{Interpreter: interpret.New(
+			interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
+				Retain: func(_ context.Context, desired, _ *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+					if broken.Load() {
+						return nil, errors.New("line 2: nil")
+					}
+					return desired, nil
+				},
+			}})})
 		work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
 		w.applied(work)
 		broken.Store(true)
@@ -93,14 +98,16 @@ func TestAnObjectWhoseRetainFailsIsToldOnTheTemplateUntilItIsMended(t *testing.T
 				return err.Error()
 			}
 			c := meta.FindStatusCondition(work.Status.Conditions, "Retain")
-			if c == nil || c.Status != metav1.ConditionFalse || c.Reason != interpret.ReasonFault || !strings.Contains(c.Message, "retain member values of ConfigMap shop/c: line 2: nil") {
+			if c == nil || c.Status != metav1.ConditionFalse || c.Reason != interpret.ReasonFault ||
+				!strings.Contains(c.Message, "retain member values of ConfigMap shop/c: line 2: nil") {
 				return fmt.Sprintf("the condition is %+v", c)
 			}
 			if meta.IsStatusConditionTrue(work.Status.Conditions, "Applied") {
 				return "it counts as applied"
 			}
 			told := strings.Join(w.Events(), "\n")
-			if !strings.Contains(told, "RetainFailed") || !strings.Contains(told, `cluster "m1": retain member values of ConfigMap shop/c: line 2: nil`) {
+			if !strings.Contains(told, "RetainFailed") ||
+				!strings.Contains(told, `cluster "m1": retain member values of ConfigMap shop/c: line 2: nil`) {
 				return "told is " + told
 			}
 			return ""
@@ -122,11 +129,12 @@ func TestAnObjectWhoseRetainFailsIsToldOnTheTemplateUntilItIsMended(t *testing.T
 func TestAStatusTooLargeForAWorkIsToldAndTheRestOfTheReportWritten(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
-		w := newWorld(t, Options{Interpreter: interpret.New(interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
-			Reflect: func(context.Context, *unstructured.Unstructured) (map[string]any, error) {
-				return map[string]any{"log": strings.Repeat("x", 300<<10)}, nil
-			},
-		}})})
+		w := newWorld(t, Options{Interpreter: interpret.New(
+			interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
+				Reflect: func(context.Context, *unstructured.Unstructured) (map[string]any, error) {
+					return map[string]any{"log": strings.Repeat("x", 300<<10)}, nil
+				},
+			}})})
 		work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
 		w.applied(work)
 		w.Eventually("it is said and told", func() string {
@@ -134,7 +142,8 @@ func TestAStatusTooLargeForAWorkIsToldAndTheRestOfTheReportWritten(t *testing.T)
 				return err.Error()
 			}
 			c := meta.FindStatusCondition(work.Status.Conditions, "InterpretStatus")
-			if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "its status has 307210 bytes as JSON, but the hub stores at most 262144") {
+			if c == nil || c.Status != metav1.ConditionFalse ||
+				!strings.Contains(c.Message, "its status has 307210 bytes as JSON, but the hub stores at most 262144") {
 				return fmt.Sprintf("the condition is %+v", c)
 			}
 			if told := strings.Join(w.Events(), "\n"); !strings.Contains(told, "ReflectStatusFailed") {
@@ -147,9 +156,11 @@ func TestAStatusTooLargeForAWorkIsToldAndTheRestOfTheReportWritten(t *testing.T)
 
 // etcd takes 1.5 MiB as one object, manifests and status together.
 func TestAStatusHasRoomBesideALargeManifest(t *testing.T) {
-	for manifest, want := range map[int]int{1: statusLimit, 1100 << 10: statusLimit, 1300 << 10: 100 << 10, 1490 << 10: 0} {
+	for manifest, want := range map[int]int{1: statusLimit, 1100 << 10: statusLimit, 1300 << 10: 100 << 10,
+		1490 << 10: 0} {
 		work := &workv1alpha1.Work{}
-		work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: make([]byte, manifest)}}}
+		work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: make([]byte,
+			manifest)}}}
 		if got := statusRoom(work); got != want {
 			t.Errorf("beside %d bytes there is room for %d, want %d", manifest, got, want)
 		}

@@ -22,7 +22,8 @@ import (
 
 // What makes a Work be looked at: itself, its object in the member, and its cluster.
 
-// workChanged has a Work looked at that is new or was changed; our own status writes come back here and change nothing that is to be done.
+// workChanged has a Work looked at that is new or was changed; our own status writes come back here and change nothing
+// that is to be done.
 func (r *reconciler) workChanged(old, obj any) {
 	w := obj.(*workv1alpha1.Work)
 	cluster, err := names.ClusterOf(w.Namespace)
@@ -31,7 +32,8 @@ func (r *reconciler) workChanged(old, obj any) {
 	}
 	r.written.seen(w)
 	r.others.add(w, r.Clock.Now(), old == nil)
-	if was, ok := old.(*workv1alpha1.Work); ok && was.Generation == w.Generation && was.DeletionTimestamp.Equal(w.DeletionTimestamp) &&
+	if was, ok := old.(*workv1alpha1.Work); ok && was.Generation == w.Generation &&
+		was.DeletionTimestamp.Equal(w.DeletionTimestamp) &&
 		maps.Equal(was.Labels, w.Labels) && maps.Equal(was.Annotations, w.Annotations) {
 		return
 	}
@@ -87,11 +89,14 @@ func (r *reconciler) clusterJoined(obj any) {
 	r.wakeAll(name)
 }
 
-// clusterChanged has the Works of a cluster looked at when it becomes ready, or another hub's, which they say, serves other kinds than before, or leaves:
-// that is what could mend those that failed, and those that wait for it are not tried meanwhile.
+// clusterChanged has the Works of a cluster looked at when it becomes ready, or another hub's, which they say, serves
+// other kinds than before, or leaves: that is what could mend those that failed, and those that wait for it are not
+// tried meanwhile.
 func (r *reconciler) clusterChanged(old, obj any) {
 	was, is := old.(*clusterv1alpha1.Cluster), obj.(*clusterv1alpha1.Cluster)
-	if !membership.IsReady(was) && membership.IsReady(is) || membership.HeldByAnother(was) != membership.HeldByAnother(is) || !looked(was) && looked(is) || !was.DeletionTimestamp.Equal(is.DeletionTimestamp) ||
+	if !membership.IsReady(was) && membership.IsReady(is) ||
+		membership.HeldByAnother(was) != membership.HeldByAnother(is) || !looked(was) && looked(is) ||
+		!was.DeletionTimestamp.Equal(is.DeletionTimestamp) ||
 		!equality.Semantic.DeepEqual(was.Status.APIEnablements, is.Status.APIEnablements) {
 		r.wakeAll(is.Name)
 	}
@@ -129,7 +134,8 @@ func (r *reconciler) worksIn(cluster string) []types.NamespacedName {
 		return nil // at the start all Works are looked at
 	}
 	var works workv1alpha1.WorkList
-	if err := r.client.List(context.Background(), &works, client.InNamespace(names.ExecutionSpace(cluster)), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(context.Background(), &works, client.InNamespace(names.ExecutionSpace(cluster)),
+		client.UnsafeDisableDeepCopy); err != nil {
 		log.Error(err, "list the works of a cluster", "cluster", cluster)
 	}
 	keys := make([]types.NamespacedName, len(works.Items))

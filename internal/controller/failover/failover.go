@@ -1,6 +1,6 @@
-// Package failover moves workloads out of clusters that are lost, drained or unhealthy for them. What moves, where to, and when the
-// old copy may go is decided by core/failover. This controller makes the plan when something it depends on changes, and at the
-// time that the plan names, and executes it in one write per binding.
+// Package failover moves workloads out of clusters that are lost, drained or unhealthy for them. What moves, where to,
+// and when the old copy may go is decided by core/failover. This controller makes the plan when something it depends on
+// changes, and at the time that the plan names, and executes it in one write per binding.
 package failover
 
 import (
@@ -45,7 +45,8 @@ type Options struct {
 	failover.Options
 	Fleet     *capacity.Fleet
 	Templates *template.Store
-	// Settle is how long nothing is evicted after the first plan is due: until the conditions of the clusters are up to date.
+	// Settle is how long nothing is evicted after the first plan is due: until the conditions of the clusters are up to
+	// date.
 	Settle time.Duration
 	// Gather is how long a change waits for others before the plan is made.
 	Gather time.Duration
@@ -130,9 +131,10 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 func (r *reconciler) input(ctx context.Context, now time.Time) (failover.Input, error) {
 	snapshot := r.Fleet.Snapshot()
 	in := failover.Input{Options: r.Options.Options, Registered: map[string]bool{}, Unhealthy: r.unhealthy,
-		Fleet: deschedule.Fleet{Snapshot: snapshot, Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
-			r.Fleet.Decide(b, snapshot, decide)
-		}},
+		Fleet: deschedule.Fleet{Snapshot: snapshot,
+			Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
+				r.Fleet.Decide(b, snapshot, decide)
+			}},
 		Facts:   func(b workv1alpha2.Binding) (failover.Facts, error) { return r.facts(ctx, b) },
 		HasWork: func(b workv1alpha2.Binding, cluster string) bool { return r.hasWork(ctx, b, cluster) },
 	}
@@ -163,7 +165,8 @@ func (r *reconciler) current(cached []workv1alpha2.Binding) []workv1alpha2.Bindi
 		if written == nil || written.GetUID() != b.GetUID() {
 			continue
 		}
-		if order, err := resourceversion.CompareResourceVersion(b.GetResourceVersion(), written.GetResourceVersion()); err == nil && order < 0 {
+		if order, err := resourceversion.CompareResourceVersion(b.GetResourceVersion(),
+			written.GetResourceVersion()); err == nil && order < 0 {
 			cached[i], pending[key] = written, written
 		}
 	}
@@ -211,7 +214,8 @@ func (r *reconciler) facts(ctx context.Context, b workv1alpha2.Binding) (failove
 		return failover.Facts{}, err
 	}
 	if !found {
-		return failover.Facts{}, fmt.Errorf("the template %s %s is not found", b.BindingSpec().Resource.Kind, b.BindingSpec().Resource.Name)
+		return failover.Facts{}, fmt.Errorf("the template %s %s is not found", b.BindingSpec().Resource.Kind,
+			b.BindingSpec().Resource.Name)
 	}
 	holder, held := propagate.Claimed(b)
 	if !held {
@@ -231,7 +235,9 @@ func (r *reconciler) facts(ctx context.Context, b workv1alpha2.Binding) (failove
 func (r *reconciler) hasWork(ctx context.Context, b workv1alpha2.Binding, cluster string) bool {
 	ref := b.BindingSpec().Resource
 	work := &workv1alpha1.Work{}
-	err := r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: names.WorkFor(b.GetName(), propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Name, ref.Namespace)}, work, client.UnsafeDisableDeepCopy)
+	err := r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster),
+		Name: names.WorkFor(b.GetName(), propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Name, ref.Namespace)}, work,
+		client.UnsafeDisableDeepCopy)
 	return !apierrors.IsNotFound(err)
 }
 
@@ -275,7 +281,8 @@ func (r *reconciler) evict(ctx context.Context, evictions []failover.Eviction, n
 		r.recent = append(r.recent, now)
 		evicted.WithLabelValues(e.Reason(), "Evicted").Inc()
 		leaving[e.From]++
-		ctrl.LoggerFrom(ctx).Info("evicted", "binding", client.ObjectKeyFromObject(b), "from", e.From, "reason", e.Reason(), "result", placement(e.Placement))
+		ctrl.LoggerFrom(ctx).Info("evicted", "binding", client.ObjectKeyFromObject(b), "from", e.From, "reason", e.Reason(),
+			"result", placement(e.Placement))
 		if len(e.Warnings) > 0 {
 			r.warn(b, eventPreserveState, strings.Join(e.Warnings, "; "))
 		}
@@ -285,7 +292,8 @@ func (r *reconciler) evict(ctx context.Context, evictions []failover.Eviction, n
 	}
 	for cluster, n := range leaving {
 		if c := r.Fleet.Snapshot().Cluster(cluster); c != nil {
-			r.events.Succeeded(workv1alpha2.EventEvictWorkloadFromClusterSucceed, fmt.Sprintf("Evicted %d workloads from the cluster. Their copies in it are kept until their replacements are healthy, unless purgeMode is Directly.", n), c)
+			r.events.Succeeded(workv1alpha2.EventEvictWorkloadFromClusterSucceed,
+				fmt.Sprintf("Evicted %d workloads from the cluster. Their copies in it are kept until their replacements are healthy, unless purgeMode is Directly.", n), c)
 		}
 	}
 	return err
@@ -341,9 +349,11 @@ func (r *reconciler) finish(ctx context.Context, finishes []failover.Finish, now
 			case failover.EndedByUser:
 				text = fmt.Sprintf("A user ended the eviction. The copy in cluster %s is removed.", ended.Task.FromCluster)
 			case failover.ClusterRemoved:
-				text = fmt.Sprintf("The eviction from cluster %s ended, because the cluster is no longer a member.", ended.Task.FromCluster)
+				text = fmt.Sprintf("The eviction from cluster %s ended, because the cluster is no longer a member.",
+					ended.Task.FromCluster)
 			}
-			ctrl.LoggerFrom(ctx).Info("ended eviction", "binding", client.ObjectKeyFromObject(b), "from", ended.Task.FromCluster, "result", ended.Result)
+			ctrl.LoggerFrom(ctx).Info("ended eviction", "binding", client.ObjectKeyFromObject(b), "from", ended.Task.FromCluster,
+				"result", ended.Result)
 			if r.burst.Tell(now) {
 				r.events.Succeeded(workv1alpha2.EventEvictWorkloadFromClusterSucceed, text, b, scope.TemplateOf(b))
 			}
@@ -369,8 +379,9 @@ func (r *reconciler) pause(ctx context.Context, paused map[string]string, now ti
 		}
 		want := c.DeepCopy()
 		if isPaused {
-			meta.SetStatusCondition(&want.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionFailoverPaused, Status: metav1.ConditionTrue,
-				Reason: clusterv1alpha1.ReasonTooManyClustersLost, Message: message, LastTransitionTime: metav1.NewTime(now)})
+			meta.SetStatusCondition(&want.Status.Conditions,
+				metav1.Condition{Type: clusterv1alpha1.ClusterConditionFailoverPaused, Status: metav1.ConditionTrue,
+					Reason: clusterv1alpha1.ReasonTooManyClustersLost, Message: message, LastTransitionTime: metav1.NewTime(now)})
 		} else {
 			meta.RemoveStatusCondition(&want.Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused)
 		}
@@ -417,7 +428,8 @@ func (r *reconciler) report(plan failover.Plan) {
 
 // reference names the binding of what waits, and templateOf its template, for events.
 func reference(w failover.Waiting) *corev1.ObjectReference {
-	ref := &corev1.ObjectReference{APIVersion: workv1alpha2.GroupVersion.String(), Kind: "ResourceBinding", Namespace: w.Binding.Namespace, Name: w.Binding.Name, UID: w.UID}
+	ref := &corev1.ObjectReference{APIVersion: workv1alpha2.GroupVersion.String(), Kind: "ResourceBinding",
+		Namespace: w.Binding.Namespace, Name: w.Binding.Name, UID: w.UID}
 	if w.Binding.Namespace == "" {
 		ref.Kind = "ClusterResourceBinding"
 	}
@@ -426,7 +438,8 @@ func reference(w failover.Waiting) *corev1.ObjectReference {
 
 func templateOf(w failover.Waiting) *corev1.ObjectReference {
 	ref := w.Resource
-	return &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
+	return &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
+		UID: ref.UID}
 }
 
 // warn records a warning on a binding and its template.

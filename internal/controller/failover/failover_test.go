@@ -32,7 +32,8 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// world is a hub that schedules and fails over, with a Deployment of two replicas in m1. Members report what the test says.
+// world is a hub that schedules and fails over, with a Deployment of two replicas in m1. Members report what the test
+// says.
 type world struct {
 	*controllertest.Hub
 	t       *testing.T
@@ -54,19 +55,24 @@ func newWorld(t *testing.T, volumes ...any) *world {
 	w.Make(u)
 
 	placement := policyv1alpha1.Placement{
-		SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: 1}},
+		SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster,
+			MinGroups: 1, MaxGroups: 1}},
 		ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-			ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated}}
-	w.policy = &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}}}
+			ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated}}
+	w.policy = &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web",
+		Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}}}
 	w.policy.Spec.Placement = placement
 	w.Make(w.policy)
 	w.binding = &workv1alpha2.ResourceBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment",
 			Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"},
 			Annotations: map[string]string{policyv1alpha1.AppliedPlacementAnnotation: coreschedule.AppliedPlacement(&placement),
-				policyv1alpha1.PropagationPolicyNamespaceAnnotation: "shop", policyv1alpha1.PropagationPolicyNameAnnotation: "web"}},
+				policyv1alpha1.PropagationPolicyNamespaceAnnotation: "shop",
+				policyv1alpha1.PropagationPolicyNameAnnotation:      "web"}},
 		Spec: workv1alpha2.ResourceBindingSpec{
-			Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: u.GetUID()},
+			Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web",
+				UID: u.GetUID()},
 			Replicas: 2, Placement: &placement, Clusters: []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}},
 			ReplicaRequirements: &workv1alpha2.ReplicaRequirements{},
 			Failover:            &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{PurgeMode: policyv1alpha1.PurgeModeGracefully}},
@@ -86,7 +92,8 @@ func (w *world) run() (stop func()) {
 		if err := mgr.Add(templates); err != nil {
 			return err
 		}
-		if err := schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: 2}); err != nil {
+		if err := schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: policyv1alpha1.DefaultSchedulerName,
+			Concurrency: 2}); err != nil {
 			return err
 		}
 		return Setup(mgr, Options{Options: w.options, Fleet: fleet, Templates: templates, Gather: time.Millisecond})
@@ -101,14 +108,16 @@ func (w *world) lose(name string) {
 
 func (w *world) taint(name, key string) {
 	at := metav1.NewTime(time.Now())
-	controllertest.Change(w.Hub, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(c *clusterv1alpha1.Cluster) {
-		c.Spec.Taints = append(c.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute, TimeAdded: &at})
-	})
+	controllertest.Change(w.Hub, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		func(c *clusterv1alpha1.Cluster) {
+			c.Spec.Taints = append(c.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute, TimeAdded: &at})
+		})
 }
 
 func (w *world) back(name string) {
 	w.Ready(name, metav1.ConditionTrue, "ClusterReady")
-	controllertest.Change(w.Hub, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil })
+	controllertest.Change(w.Hub, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil })
 }
 
 // reports has the members report, as "m1=Healthy m2=Unhealthy".
@@ -119,8 +128,10 @@ func (w *world) reports(text string) {
 		w.binding.Status.AggregatedStatus = nil
 		for _, f := range strings.Fields(text) {
 			name, health, _ := strings.Cut(f, "=")
-			w.binding.Status.AggregatedStatus = append(w.binding.Status.AggregatedStatus, workv1alpha2.AggregatedStatusItem{ClusterName: name, Applied: true,
-				Health: workv1alpha1.ResourceHealth(health), Status: &runtime.RawExtension{Raw: []byte(`{"replicas":2,"readyReplicas":2}`)}})
+			w.binding.Status.AggregatedStatus = append(w.binding.Status.AggregatedStatus,
+				workv1alpha2.AggregatedStatusItem{ClusterName: name, Applied: true,
+					Health: workv1alpha1.ResourceHealth(health),
+					Status: &runtime.RawExtension{Raw: []byte(`{"replicas":2,"readyReplicas":2}`)}})
 		}
 		err := w.Status().Update(w.t.Context(), w.binding)
 		if err == nil {
@@ -144,8 +155,11 @@ func (w *world) is(want string) {
 		for _, t := range w.binding.Spec.GracefulEvictionTasks {
 			out = append(out, "leaves "+t.FromCluster)
 		}
-		if got := strings.Join(out, " "); got != want || w.binding.Status.SchedulerObservedGeneration != w.binding.Generation || !meta.IsStatusConditionTrue(w.binding.Status.Conditions, workv1alpha2.Scheduled) {
-			return fmt.Sprintf("it is at %s, generation %d of %d", got, w.binding.Status.SchedulerObservedGeneration, w.binding.Generation)
+		if got := strings.Join(out, " "); got != want ||
+			w.binding.Status.SchedulerObservedGeneration != w.binding.Generation ||
+			!meta.IsStatusConditionTrue(w.binding.Status.Conditions, workv1alpha2.Scheduled) {
+			return fmt.Sprintf("it is at %s, generation %d of %d", got, w.binding.Status.SchedulerObservedGeneration,
+				w.binding.Generation)
 		}
 		return ""
 	})
@@ -156,7 +170,9 @@ func (w *world) hears(reason, text string, kinds ...string) {
 	w.t.Helper()
 	w.Eventually("users are told of "+reason, func() string {
 		for _, kind := range kinds {
-			if !slices.ContainsFunc(w.Events(), func(e string) bool { return strings.HasPrefix(e, kind+" "+reason+": ") && strings.Contains(e, text) }) {
+			if !slices.ContainsFunc(w.Events(), func(e string) bool {
+				return strings.HasPrefix(e, kind+" "+reason+": ") && strings.Contains(e, text)
+			}) {
 				return fmt.Sprintf("no %s is told %q: %q", kind, text, w.Events())
 			}
 		}
@@ -310,7 +326,8 @@ func TestFailbackReturnsAfterTheWindow(t *testing.T) {
 		w.binding.Spec.Placement.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{
 			{AffinityName: "first", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1"}}},
 			{AffinityName: "second", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m2"}}}}
-		w.binding.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = coreschedule.AppliedPlacement(w.binding.Spec.Placement)
+		w.binding.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = coreschedule.AppliedPlacement(
+			w.binding.Spec.Placement)
 		w.Make(w.binding)
 		w.reports("m1=Healthy")
 		w.run()

@@ -16,14 +16,16 @@ var (
 		Name: "argosy_evictions_total", Help: "Number of evictions of workloads from clusters, by reason and result.",
 	}, []string{"reason", "result"})
 	duration = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "argosy_failover_duration_seconds", Help: "Time from the taint of a cluster, or the failure of an application, until the replacement was healthy.",
+		Name:    "argosy_failover_duration_seconds",
+		Help:    "Time from the taint of a cluster, or the failure of an application, until the replacement was healthy.",
 		Buckets: []float64{30, 60, 120, 300, 330, 360, 420, 600, 900, 1800, 3600},
 	})
 	waiting = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "argosy_failover_waiting", Help: "Number of workloads that should leave a cluster, or have left it, and wait, by reason.",
 	}, []string{"reason"})
 	pausedClusters = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "argosy_failover_paused_clusters", Help: "Number of lost clusters from which nothing is evicted, because too many were lost at the same time.",
+		Name: "argosy_failover_paused_clusters",
+		Help: "Number of lost clusters from which nothing is evicted, because too many were lost at the same time.",
 	})
 )
 

@@ -67,18 +67,23 @@ func readiness(c *clusterv1alpha1.Cluster) [2]string {
 // hasNoExecuteTaint reports whether a cluster has a NoExecute taint.
 func (r *reconciler) hasNoExecuteTaint(cluster string) bool {
 	c := r.Fleet.Snapshot().Cluster(cluster)
-	return c != nil && slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
+	return c != nil && slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoExecute
+	})
 }
 
-// mayAffectPlan reports whether the plan may depend on a binding: it leaves a cluster, may return to one, or should leave one.
+// mayAffectPlan reports whether the plan may depend on a binding: it leaves a cluster, may return to one, or should
+// leave one.
 func (r *reconciler) mayAffectPlan(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
 	return len(spec.GracefulEvictionTasks) > 0 || len(failover.Current(b)) > 0 ||
 		slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return r.hasNoExecuteTaint(t.Name) }) ||
-		failsOver(b) && slices.ContainsFunc(b.BindingStatus().AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool { return i.Health == workv1alpha1.ResourceUnhealthy })
+		failsOver(b) && slices.ContainsFunc(b.BindingStatus().AggregatedStatus,
+			func(i workv1alpha2.AggregatedStatusItem) bool { return i.Health == workv1alpha1.ResourceUnhealthy })
 }
 
-// planOnBindingChange enqueues the plan when a binding that it may depend on changes. The first plan covers all bindings.
+// planOnBindingChange enqueues the plan when a binding that it may depend on changes. The first plan covers all
+// bindings.
 func (r *reconciler) planOnBindingChange() handler.EventHandler {
 	add := func(q queue) { q.AddAfter(plan, r.Gather) }
 	return handler.Funcs{
@@ -89,7 +94,8 @@ func (r *reconciler) planOnBindingChange() handler.EventHandler {
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			was, is := e.ObjectOld.(workv1alpha2.Binding), e.ObjectNew.(workv1alpha2.Binding)
-			if was.GetGeneration() == is.GetGeneration() && equality.Semantic.DeepEqual(was.BindingStatus(), is.BindingStatus()) {
+			if was.GetGeneration() == is.GetGeneration() &&
+				equality.Semantic.DeepEqual(was.BindingStatus(), is.BindingStatus()) {
 				return
 			}
 			if r.mayAffectPlan(was) || r.mayAffectPlan(is) {

@@ -1,5 +1,6 @@
-// Package namespace sends the hub's namespaces to every member, so that what is placed there finds its namespace.
-// What the Works say is decided by core/dispatch; which namespaces are kept back is decided by names.Reserved and the skip label.
+// Package namespace sends the hub's namespaces to every member, so that what is placed there finds its namespace. What
+// the Works say is decided by core/dispatch; which namespaces are kept back is decided by names.Reserved and the skip
+// label.
 package namespace
 
 import (
@@ -66,8 +67,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		For(&corev1.Namespace{}).
 		Watches(&corev1.Namespace{}, all, builder.WithPredicates(spaceOpens)).
 		Watches(&clusterv1alpha1.Cluster{}, all, builder.WithPredicates(clusterMoved)).
-		Watches(&policyv1alpha1.ClusterOverridePolicy{}, all, builder.WithPredicates(filter.AfterStart, predicate.GenerationChangedPredicate{}, selectsNamespaces)).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		Watches(&policyv1alpha1.ClusterOverridePolicy{}, all,
+			builder.WithPredicates(filter.AfterStart, predicate.GenerationChangedPredicate{}, selectsNamespaces)).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context,
+			obj client.Object) []reconcile.Request {
 			if ns, ok := namespaceOf(obj.(*workv1alpha1.Work)); ok {
 				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: ns}}}
 			}
@@ -124,8 +127,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, err
 }
 
-// errNoSpace says that the execution space of a cluster goes. That another opens is an event; but the API server's own memory of
-// namespaces may be behind ours.
+// errNoSpace says that the execution space of a cluster goes. That another opens is an event; but the API server's own
+// memory of namespaces may be behind ours.
 var errNoSpace = errors.New("a cluster has no execution space")
 
 func (r *reconciler) reconcile(ctx context.Context, name string) error {
@@ -178,7 +181,8 @@ func (r *reconciler) send(ctx context.Context, ns *corev1.Namespace) error {
 
 // input gathers what the Works of a namespace are made from. It is only read, so nothing but the namespace is copied.
 func (r *reconciler) input(ctx context.Context, ns *corev1.Namespace) (dispatch.Input, error) {
-	in := dispatch.Input{Clusters: map[string]*clusterv1alpha1.Cluster{}, Existing: map[string]*workv1alpha1.Work{}, NewID: uuid.NewString,
+	in := dispatch.Input{Clusters: map[string]*clusterv1alpha1.Cluster{}, Existing: map[string]*workv1alpha1.Work{},
+		NewID:           uuid.NewString,
 		ForbidOverwrite: dispatch.Forbidden(r.ForbidOverwrite, ns.Name, ns.Labels)}
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(ns)
 	if err != nil {
@@ -234,7 +238,8 @@ func (r *reconciler) open(ctx context.Context, cluster string) (bool, error) {
 	return err == nil && space.DeletionTimestamp == nil, nil
 }
 
-// withdraw has the Works of a namespace go that is gone, and with them the namespace in the members where nothing in it stays.
+// withdraw has the Works of a namespace go that is gone, and with them the namespace in the members where nothing in it
+// stays.
 func (r *reconciler) withdraw(ctx context.Context, name string) error {
 	var clusters clusterv1alpha1.ClusterList
 	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
@@ -292,8 +297,8 @@ func (r *reconciler) all(ctx context.Context, _ client.Object) []reconcile.Reque
 
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
-// namespaceOf is the namespace that a Work is for; not ok if it is for something else. One that a policy propagates counts:
-// when that ends, the namespace is sent as all are.
+// namespaceOf is the namespace that a Work is for; not ok if it is for something else. One that a policy propagates
+// counts: when that ends, the namespace is sent as all are.
 func namespaceOf(w *workv1alpha1.Work) (string, bool) {
 	if key, bound := scope.BindingOf(w); bound && key.Namespace != "" {
 		return "", false

@@ -80,7 +80,8 @@ func TestEveryNamespaceButTheSystemsIsSentOnce(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, "m1", "m2")
 		w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-own"}})
-		w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "skipped", Labels: map[string]string{policyv1alpha1.NamespaceSkipAutoPropagationLabel: "true"}}})
+		w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "skipped",
+			Labels: map[string]string{policyv1alpha1.NamespaceSkipAutoPropagationLabel: "true"}}})
 		for _, c := range []string{"m1", "m2"} {
 			w.stage("shop", c, "none")
 		}
@@ -148,7 +149,8 @@ func TestAClusterGetsNamespacesWhenItHasSpaceForThem(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Make(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", Finalizers: []string{workv1alpha2.ClusterFinalizer}}})
+		w.Make(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1",
+			Finalizers: []string{workv1alpha2.ClusterFinalizer}}})
 		w.Quiet()
 		w.stage("shop", "m1", "absent")
 		w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace("m1")}})
@@ -163,7 +165,8 @@ func TestAWorkThatSomebodyTouchedIsMadeAsItWas(t *testing.T) {
 		w.stage("shop", "m1", "none")
 		work := w.work("shop", "m1")
 		controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
-			work.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop","labels":{"stage":"hacked"}}}`)
+			work.Spec.Workload.Manifests[0].Raw = []byte(
+				`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop","labels":{"stage":"hacked"}}}`)
 		})
 		w.stage("shop", "m1", "none")
 
@@ -177,7 +180,8 @@ func TestAWorkThatSomebodyTouchedIsMadeAsItWas(t *testing.T) {
 		})
 		before := w.work("shop", "m1")
 		w.Gone(before)
-		controllertest.Change(w.Hub, before, func(work *workv1alpha1.Work) { work.Finalizers = nil }) // the member is rid of it
+		// the member is rid of it
+		controllertest.Change(w.Hub, before, func(work *workv1alpha1.Work) { work.Finalizers = nil })
 		w.stage("shop", "m1", "none")
 	})
 }

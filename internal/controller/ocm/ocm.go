@@ -1,5 +1,6 @@
-// Package ocm carries ManifestWorks of Open Cluster Management out: it makes the Works of their objects, and reports in their status
-// what became of these. What the Works are and what the status says is decided by core/ocm; Works are carried out by controller/execute.
+// Package ocm carries ManifestWorks of Open Cluster Management out: it makes the Works of their objects, and reports in
+// their status what became of these. What the Works are and what the status says is decided by core/ocm; Works are
+// carried out by controller/execute.
 package ocm
 
 import (
@@ -40,11 +41,11 @@ type Options struct {
 	Members *member.Members
 	// Concurrency is how many ManifestWorks are worked on at once.
 	Concurrency int
-	// StatusWindow is how long values that move while the conditions stay wait for more of them. In a burst they wait longer, see
-	// commit.Pace.
+	// StatusWindow is how long values that move while the conditions stay wait for more of them. In a burst they wait
+	// longer, see commit.Pace.
 	StatusWindow time.Duration
-	// FirstWindow is how long a generation waits for all objects to be applied before it is said of some; a failure, or the last
-	// answer, ends it.
+	// FirstWindow is how long a generation waits for all objects to be applied before it is said of some; a failure, or
+	// the last answer, ends it.
 	FirstWindow time.Duration
 	// Look is how often objects are looked at that nobody tells of; default 30 s.
 	Look time.Duration
@@ -96,7 +97,8 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 	if err != nil {
 		return 0, err
 	}
-	in := ocm.Input{ManifestWork: read, Cluster: cluster, Existing: existing, NewID: uuid.NewString, Convert: kruise.ForMember}
+	in := ocm.Input{ManifestWork: read, Cluster: cluster, Existing: existing, NewID: uuid.NewString,
+		Convert: kruise.ForMember}
 	if read.DeletionTimestamp != nil {
 		return 0, r.remove(ctx, in)
 	}
@@ -156,8 +158,8 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 	return commit.Sooner(after, remaining), nil
 }
 
-// carryOut makes the Works what they should be. Why one cannot be written is in the decision, too; the error is stale if nothing failed
-// but for an old cache.
+// carryOut makes the Works what they should be. Why one cannot be written is in the decision, too; the error is stale
+// if nothing failed but for an old cache.
 func (r *reconciler) carryOut(ctx context.Context, in *ocm.Input) (ocm.Decision, error) {
 	decision := ocm.Decide(*in)
 	if len(decision.Withdrawn) > 0 {
@@ -202,7 +204,8 @@ func (r *reconciler) carryOut(ctx context.Context, in *ocm.Input) (ocm.Decision,
 	return decision, nil
 }
 
-// create makes a Work. One that stands is no news to come if it has lost its mark: the cache will never show it as ours.
+// create makes a Work. One that stands is no news to come if it has lost its mark: the cache will never show it as
+// ours.
 func (r *reconciler) create(ctx context.Context, w *workv1alpha1.Work) error {
 	err := r.client.Create(ctx, w)
 	if !apierrors.IsAlreadyExists(err) {
@@ -212,8 +215,10 @@ func (r *reconciler) create(ctx context.Context, w *workv1alpha1.Work) error {
 	if got := r.live.Get(ctx, client.ObjectKeyFromObject(w), standing); got != nil {
 		return errors.Join(client.IgnoreNotFound(got), err)
 	}
-	if mark, want := standing.Annotations[ocmv1.ManifestWorkAnnotation], w.Annotations[ocmv1.ManifestWorkAnnotation]; mark != want {
-		return fmt.Errorf("it exists already with %q as its annotation %s, not %q: delete it, or change the annotation", mark, ocmv1.ManifestWorkAnnotation, want)
+	if mark, want := standing.Annotations[ocmv1.ManifestWorkAnnotation],
+		w.Annotations[ocmv1.ManifestWorkAnnotation]; mark != want {
+		return fmt.Errorf("it exists already with %q as its annotation %s, not %q: delete it, or change the annotation", mark,
+			ocmv1.ManifestWorkAnnotation, want)
 	}
 	return err
 }
@@ -277,7 +282,8 @@ func (r *reconciler) remove(ctx context.Context, in ocm.Input) error {
 }
 
 // abandoned has the Works go of a ManifestWork that is gone, though its finalizer should have held it.
-func (r *reconciler) abandoned(ctx context.Context, key types.NamespacedName, existing map[string]*workv1alpha1.Work) error {
+func (r *reconciler) abandoned(ctx context.Context, key types.NamespacedName,
+	existing map[string]*workv1alpha1.Work) error {
 	if len(existing) == 0 {
 		return nil
 	}
@@ -292,7 +298,8 @@ func (r *reconciler) abandoned(ctx context.Context, key types.NamespacedName, ex
 }
 
 // withdraw deletes Works, after they say what is to become of their objects.
-func (r *reconciler) withdraw(ctx context.Context, existing map[string]*workv1alpha1.Work, withdrawn []*workv1alpha1.Work) error {
+func (r *reconciler) withdraw(ctx context.Context, existing map[string]*workv1alpha1.Work,
+	withdrawn []*workv1alpha1.Work) error {
 	var failures []error
 	for _, w := range withdrawn {
 		var err error
@@ -308,13 +315,15 @@ func (r *reconciler) withdraw(ctx context.Context, existing map[string]*workv1al
 }
 
 // see looks at the objects of a ManifestWork. It says when to look again at those that nobody tells of; 0 for never.
-func (r *reconciler) see(ctx context.Context, in ocm.Input, decision ocm.Decision) (seen []ocm.Seen, look time.Duration) {
+func (r *reconciler) see(ctx context.Context, in ocm.Input,
+	decision ocm.Decision) (seen []ocm.Seen, look time.Duration) {
 	away := unready(in.Cluster)
 	seen = make([]ocm.Seen, len(in.Items))
 	for i, item := range in.Items {
 		s := &seen[i]
 		s.Work, s.Err = in.Existing[item.WorkName(in.ManifestWork.Name)], decision.Errs[i]
-		if item.Object == nil || s.Err == nil && item.Writes() && (s.Work == nil || meta.FindStatusCondition(s.Work.Status.Conditions, workv1alpha1.WorkApplied) == nil) {
+		if item.Object == nil || s.Err == nil && item.Writes() &&
+			(s.Work == nil || meta.FindStatusCondition(s.Work.Status.Conditions, workv1alpha1.WorkApplied) == nil) {
 			continue // there is nothing to look at, or nobody has answered
 		}
 		if s.Unread = away; away != nil {
@@ -329,7 +338,8 @@ func (r *reconciler) see(ctx context.Context, in ocm.Input, decision ocm.Decisio
 }
 
 // look is an object as a member has it, from memory if it is watched; nil if it is absent.
-func (r *reconciler) look(ctx context.Context, cluster string, manifest *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (r *reconciler) look(ctx context.Context, cluster string,
+	manifest *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	m, err := r.Members.Get(cluster)
 	if err != nil {
 		return nil, err
@@ -352,8 +362,8 @@ func (r *reconciler) look(ctx context.Context, cluster string, manifest *unstruc
 	return m.Get(ctx, manifest.GroupVersionKind(), namespace, manifest.GetName())
 }
 
-// report writes the status of a ManifestWork, unless it waits: for objects that have not answered, and when nothing but values has
-// changed. Then it says how long.
+// report writes the status of a ManifestWork, unless it waits: for objects that have not answered, and when nothing but
+// values has changed. Then it says how long.
 func (r *reconciler) report(ctx context.Context, read, want *ocmv1.ManifestWork) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(read)
 	var window time.Duration
@@ -379,7 +389,8 @@ func (r *reconciler) report(ctx context.Context, read, want *ocmv1.ManifestWork)
 func verdicts(mw *ocmv1.ManifestWork) (all []metav1.Condition) {
 	add := func(conditions []metav1.Condition) {
 		for _, c := range conditions {
-			all = append(all, metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, ObservedGeneration: c.ObservedGeneration})
+			all = append(all, metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason,
+				ObservedGeneration: c.ObservedGeneration})
 		}
 	}
 	add(mw.Status.Conditions)
@@ -418,25 +429,28 @@ func unready(c *clusterv1alpha1.Cluster) error {
 // open says whether a cluster can have Works: its execution space is there, and is not going.
 func (r *reconciler) open(ctx context.Context, cluster *clusterv1alpha1.Cluster) (bool, error) {
 	space := &corev1.Namespace{}
-	err := r.client.Get(ctx, client.ObjectKey{Name: names.ExecutionSpace(cluster.Name)}, space, client.UnsafeDisableDeepCopy)
+	err := r.client.Get(ctx, client.ObjectKey{Name: names.ExecutionSpace(cluster.Name)}, space,
+		client.UnsafeDisableDeepCopy)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("get the execution space of cluster %q: %w", cluster.Name, err)
 	}
 	return err == nil && space.DeletionTimestamp == nil, nil
 }
 
-// others are the other ManifestWorks of the namespace, and the Works of policies and of the hub, which may have an object, too, that
-// this one lets go.
+// others are the other ManifestWorks of the namespace, and the Works of policies and of the hub, which may have an
+// object, too, that this one lets go.
 func (r *reconciler) others(ctx context.Context, in *ocm.Input, withdrawn []*workv1alpha1.Work) error {
 	var list ocmv1.ManifestWorkList
-	if err := r.client.List(ctx, &list, client.InNamespace(in.ManifestWork.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &list, client.InNamespace(in.ManifestWork.Namespace),
+		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the manifest works of cluster %q: %w", in.ManifestWork.Namespace, err)
 	}
 	in.Others, in.Standing = list.Items, map[string]*workv1alpha1.Work{}
 	for _, w := range withdrawn {
 		for _, name := range ocm.Ordinary(w) {
 			standing := &workv1alpha1.Work{}
-			if err := r.client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, standing, client.UnsafeDisableDeepCopy); err == nil {
+			if err := r.client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, standing,
+				client.UnsafeDisableDeepCopy); err == nil {
 				in.Standing[name] = standing
 			} else if !apierrors.IsNotFound(err) {
 				return fmt.Errorf("get the work %s/%s: %w", w.Namespace, name, err)
@@ -449,7 +463,8 @@ func (r *reconciler) others(ctx context.Context, in *ocm.Input, withdrawn []*wor
 // worksOf are the Works of a ManifestWork by name. They are the cache's own: not to be changed.
 func (r *reconciler) worksOf(ctx context.Context, key types.NamespacedName) (map[string]*workv1alpha1.Work, error) {
 	var list workv1alpha1.WorkList
-	if err := r.client.List(ctx, &list, client.MatchingFields{byManifestWork: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &list, client.MatchingFields{byManifestWork: key.String()},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the works of ManifestWork %s: %w", key, err)
 	}
 	works := map[string]*workv1alpha1.Work{}

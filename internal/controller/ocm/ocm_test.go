@@ -53,7 +53,8 @@ func newWorld(t *testing.T) *world {
 		if err := mgr.Add(members); err != nil {
 			return err
 		}
-		if err := execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpret.New(builtin.Tier()), Workers: 2}); err != nil {
+		if err := execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpret.New(builtin.Tier()),
+			Workers: 2}); err != nil {
 			return err
 		}
 		return Setup(ctx, mgr, Options{Members: members, Look: 50 * time.Millisecond, FirstWindow: time.Minute})
@@ -70,7 +71,8 @@ func (w *world) join(name string) *membertest.Server {
 }
 
 func namespace(name string) *corev1.Namespace {
-	return &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
+	return &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
 // make creates a ManifestWork for m1 of objects in YAML; the first line of options may be more of its spec.
@@ -98,7 +100,8 @@ func manifests(t *testing.T, objects ...string) (out []ocmv1.Manifest) {
 }
 
 func configMap(name, value string) string {
-	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop}, data: {value: %q}}", name, value)
+	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop}, data: {value: %q}}", name,
+		value)
 }
 
 const cloneSet = `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: web, namespace: shop}, spec: {replicas: 3}}`
@@ -118,7 +121,8 @@ func (w *world) holds(name, value string) {
 	})
 }
 
-// says waits until a condition of a ManifestWork is as wanted, such as "True AppliedManifestWorkComplete", of its generation.
+// says waits until a condition of a ManifestWork is as wanted, such as "True AppliedManifestWorkComplete", of its
+// generation.
 func (w *world) says(mw *ocmv1.ManifestWork, kind, want string) {
 	w.t.Helper()
 	w.Eventually(mw.Name+" says "+kind+" "+want, func() string {
@@ -126,7 +130,8 @@ func (w *world) says(mw *ocmv1.ManifestWork, kind, want string) {
 			return "it is gone"
 		}
 		c := meta.FindStatusCondition(mw.Status.Conditions, kind)
-		if c == nil || !strings.Contains(fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message), want) || c.ObservedGeneration != mw.Generation {
+		if c == nil || !strings.Contains(fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message), want) ||
+			c.ObservedGeneration != mw.Generation {
 			return fmt.Sprintf("%+v", mw.Status)
 		}
 		return ""
@@ -180,8 +185,9 @@ func TestAManifestWorkIsAppliedInTheClusterThatItsNamespaceNames(t *testing.T) {
 		w.says(mw, "Applied", "True AppliedManifestWorkComplete Apply manifest work complete")
 		w.says(mw, "Available", "True ResourcesAvailable")
 		w.told(mw, 1, "Applied", "True AppliedManifestComplete Apply manifest complete")
-		if got, want := mw.Status.ResourceStatus.Manifests[1].ResourceMeta, (ocmv1.ManifestResourceMeta{Ordinal: 1, Version: "v1", Kind: "ConfigMap",
-			Resource: "configmaps", Namespace: "shop", Name: "b"}); got != want {
+		if got, want := mw.Status.ResourceStatus.Manifests[1].ResourceMeta,
+			(ocmv1.ManifestResourceMeta{Ordinal: 1, Version: "v1", Kind: "ConfigMap",
+				Resource: "configmaps", Namespace: "shop", Name: "b"}); got != want {
 			t.Errorf("the second manifest is %+v, want %+v", got, want)
 		}
 		if !slices.Contains(mw.Finalizers, "cluster.open-cluster-management.io/manifest-work-cleanup") {
@@ -192,12 +198,14 @@ func TestAManifestWorkIsAppliedInTheClusterThatItsNamespaceNames(t *testing.T) {
 		for _, line := range w.Quiet() {
 			verb, rest, _ := strings.Cut(line, " ")
 			resource, _, _ := strings.Cut(rest, " ")
-			if !strings.HasPrefix(line, "create namespaces") && !strings.HasPrefix(line, "create secrets") && !strings.Contains(line, "clusters") {
+			if !strings.HasPrefix(line, "create namespaces") && !strings.HasPrefix(line, "create secrets") &&
+				!strings.Contains(line, "clusters") {
 				count[verb+" "+resource]++
 			}
 		}
 		// The finalizer is a write where no admission has set it.
-		if want := map[string]int{"create manifestworks": 1, "update manifestworks": 1, "create works": 2, "update works/status": 2, "update manifestworks/status": 1}; !maps.Equal(count, want) {
+		if want := map[string]int{"create manifestworks": 1, "update manifestworks": 1, "create works": 2,
+			"update works/status": 2, "update manifestworks/status": 1}; !maps.Equal(count, want) {
 			t.Errorf("written: %v, want %v", count, want)
 		}
 
@@ -207,12 +215,16 @@ func TestAManifestWorkIsAppliedInTheClusterThatItsNamespaceNames(t *testing.T) {
 		})
 		w.holds("a", "2")
 		w.says(mw, "Applied", "True AppliedManifestWorkComplete")
-		if got := strings.Join(w.Quiet(), "\n"); strings.Count(got, "update works m1") > 1 || strings.Count(got, "manifestworks/status") > 1 {
+		if got := strings.Join(w.Quiet(), "\n"); strings.Count(got, "update works m1") > 1 ||
+			strings.Count(got, "manifestworks/status") > 1 {
 			t.Errorf("one manifest changed, and this was written:\n%s", got)
 		}
 
 		// One that is taken out of it goes.
-		controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) { mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2")) })
+		controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) {
+			mw.Spec.Workload.Manifests = manifests(t,
+				configMap("a", "2"))
+		})
 		w.holds("b", "")
 		w.says(mw, "Available", "True ResourcesAvailable")
 		if len(mw.Status.ResourceStatus.Manifests) != 1 {
@@ -227,7 +239,8 @@ func TestAManifestWorkIsAppliedInTheClusterThatItsNamespaceNames(t *testing.T) {
 func TestANamespaceOfTheManifestWorkIsThereBeforeWhatIsInIt(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
-		mw := w.make("all", "", strings.ReplaceAll(configMap("a", "1"), "shop", "other"), "{apiVersion: v1, kind: Namespace, metadata: {name: other}}")
+		mw := w.make("all", "", strings.ReplaceAll(configMap("a", "1"), "shop", "other"),
+			"{apiVersion: v1, kind: Namespace, metadata: {name: other}}")
 		w.says(mw, "Applied", "True AppliedManifestWorkComplete")
 		if w.m1.Object(membertest.ConfigMap, "other", "a") == nil {
 			t.Error("it is not there")
@@ -292,10 +305,12 @@ func TestAWorkThatHasLostItsMarkIsTold(t *testing.T) {
 		name := names.WorkOfManifestWork("it", "", "ConfigMap", "a", "shop")
 		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"), Name: name}}
 		work.Spec.SuspendDispatching = new(true)
-		work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: manifests(t, configMap("a", "0"))[0].RawExtension}}
+		work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: manifests(t,
+			configMap("a", "0"))[0].RawExtension}}
 		w.Make(work)
 		mw := w.make("it", "", configMap("a", "1"))
-		w.told(mw, 0, "Applied", "write the work "+name+`: it exists already with "" as its annotation argosy.io/manifest-work, not "it"`)
+		w.told(mw, 0, "Applied", "write the work "+name+
+			`: it exists already with "" as its annotation argosy.io/manifest-work, not "it"`)
 		controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
 			work.Annotations = map[string]string{ocmv1.ManifestWorkAnnotation: "it"}
 		})
@@ -318,7 +333,8 @@ func TestFeedbackComesBack(t *testing.T) {
 		w.says(mw, "Available", "True")
 		w.says(mw, "Progressing", "True ConditionRulesAggregated 0 ready")
 		u := w.m1.Object(controllertest.CloneSet, "shop", "web")
-		u.Object["status"] = map[string]any{"replicas": int64(3), "readyReplicas": int64(3), "availableReplicas": int64(2), "updateRevision": "web-1"}
+		u.Object["status"] = map[string]any{"replicas": int64(3), "readyReplicas": int64(3), "availableReplicas": int64(2),
+			"updateRevision": "web-1"}
 		w.m1.Put(u)
 		w.says(mw, "Progressing", "False ConditionRulesAggregated 3 ready")
 		w.told(mw, 0, "StatusFeedbackSynced", "True StatusFeedbackSynced")
@@ -330,7 +346,8 @@ func TestFeedbackComesBack(t *testing.T) {
 			}
 			got = append(got, v.Name+" "+string(text))
 		}
-		want := []string{`ReadyReplicas {"type":"Integer","integer":3}`, `Replicas {"type":"Integer","integer":3}`, `AvailableReplicas {"type":"Integer","integer":2}`,
+		want := []string{`ReadyReplicas {"type":"Integer","integer":3}`, `Replicas {"type":"Integer","integer":3}`,
+			`AvailableReplicas {"type":"Integer","integer":2}`,
 			`wanted {"type":"Integer","integer":3}`, `revision {"type":"String","string":"web-1"}`}
 		if !slices.Equal(got, want) {
 			t.Errorf("fed back: %q\nwant %q", got, want)
@@ -411,9 +428,12 @@ func TestAManifestWorkOfNoClusterWaitsAndSaysSo(t *testing.T) {
 // policyWork makes the Work that a policy would have of the ConfigMap a.
 func (w *world) policyWork(value string) *workv1alpha1.Work {
 	w.t.Helper()
-	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"), Name: names.Work("ConfigMap", "a", "shop"),
-		Finalizers: []string{workv1alpha2.ExecutionFinalizer}, Annotations: map[string]string{workv1alpha2.ConflictResolutionAnnotation: "overwrite"}}}
-	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: manifests(w.t, configMap("a", value))[0].RawExtension}}
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"),
+		Name:        names.Work("ConfigMap", "a", "shop"),
+		Finalizers:  []string{workv1alpha2.ExecutionFinalizer},
+		Annotations: map[string]string{workv1alpha2.ConflictResolutionAnnotation: "overwrite"}}}
+	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: manifests(w.t,
+		configMap("a", value))[0].RawExtension}}
 	w.Make(work)
 	return work
 }
@@ -530,12 +550,14 @@ func TestAnObjectOfTwoManifestWorksOutlivesOneOfThem(t *testing.T) {
 
 func TestUpdateStrategies(t *testing.T) {
 	config := func(strategy string) string {
-		return "manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, updateStrategy: " + strategy + "}]"
+		return "manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, updateStrategy: " +
+			strategy + "}]"
 	}
 	// there is an object that somebody has made in the member.
 	there := func(w *world) {
-		w.m1.Put(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"},
-			Data: map[string]string{"value": "there"}})
+		w.m1.Put(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"},
+			Data:       map[string]string{"value": "there"}})
 	}
 	t.Run("Update takes over what is there", func(t *testing.T) {
 		controllertest.Run(t, func(t *testing.T) {
@@ -551,7 +573,8 @@ func TestUpdateStrategies(t *testing.T) {
 			w := newWorld(t)
 			mw := w.make("it", config("{type: CreateOnly}"), configMap("a", "1"))
 			w.says(mw, "Applied", "True")
-			controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) { mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2")) })
+			controllertest.Change(w.Hub, mw,
+				func(mw *ocmv1.ManifestWork) { mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2")) })
 			w.says(mw, "Applied", "True")
 			w.holds("a", "1")
 			w.Gone(mw)
@@ -574,7 +597,8 @@ func TestUpdateStrategies(t *testing.T) {
 	t.Run("ReadOnly writes nothing, and says what is there", func(t *testing.T) {
 		controllertest.Run(t, func(t *testing.T) {
 			w := newWorld(t)
-			mw := w.make("it", strings.TrimSuffix(config("{type: ReadOnly}"), "}]")+", feedbackRules: [{type: JSONPaths, jsonPaths: [{name: value, path: .data.value}]}]}]", configMap("a", "1"))
+			mw := w.make("it", strings.TrimSuffix(config("{type: ReadOnly}"), "}]")+
+				", feedbackRules: [{type: JSONPaths, jsonPaths: [{name: value, path: .data.value}]}]}]", configMap("a", "1"))
 			w.told(mw, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: there is no ConfigMap shop/a in the cluster, and its update strategy is ReadOnly")
 			w.holds("a", "")
 			there(w)
@@ -628,15 +652,19 @@ manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace
 
 func TestAChangeThatEndsCompleteIsCarriedOut(t *testing.T) {
 	rule := func(expression string) []ocmv1.ManifestConfigOption {
-		return []ocmv1.ManifestConfigOption{{ResourceIdentifier: ocmv1.ResourceIdentifier{Resource: "configmaps", Name: "a", Namespace: "shop"},
-			ConditionRules: []ocmv1.ConditionRule{{Condition: "Complete", Type: ocmv1.RuleCEL, CelExpressions: []string{expression}}}}}
+		return []ocmv1.ManifestConfigOption{{ResourceIdentifier: ocmv1.ResourceIdentifier{Resource: "configmaps", Name: "a",
+			Namespace: "shop"},
+			ConditionRules: []ocmv1.ConditionRule{{Condition: "Complete", Type: ocmv1.RuleCEL,
+				CelExpressions: []string{expression}}}}}
 	}
-	for name, next := range map[string][]ocmv1.ManifestConfigOption{"the rule goes": nil, "the rule says otherwise": rule("object.data.value == 'over'")} {
+	for name, next := range map[string][]ocmv1.ManifestConfigOption{"the rule goes": nil,
+		"the rule says otherwise": rule("object.data.value == 'over'")} {
 		t.Run(name, func(t *testing.T) {
 			controllertest.Run(t, func(t *testing.T) {
 				w := newWorld(t)
 				mw := &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "m1", Name: "it"}}
-				mw.Spec.Workload.Manifests, mw.Spec.ManifestConfigs = manifests(t, configMap("a", "1")), rule("object.data.value == '1'")
+				mw.Spec.Workload.Manifests, mw.Spec.ManifestConfigs = manifests(t, configMap("a", "1")),
+					rule("object.data.value == '1'")
 				w.Make(mw)
 				w.says(mw, "Complete", "True")
 				controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) {

@@ -44,34 +44,40 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	o.Look = cmp.Or(o.Look, defaultLook)
 	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader()}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, byManifestWork, func(obj client.Object) []string {
-		if key, ok := manifestWorkOf(obj); ok {
-			return []string{key.String()}
-		}
-		return nil
-	}); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, byManifestWork,
+		func(obj client.Object) []string {
+			if key, ok := manifestWorkOf(obj); ok {
+				return []string{key.String()}
+			}
+			return nil
+		}); err != nil {
 		return fmt.Errorf("index works by manifest work: %w", err)
 	}
 	o.Members.Handle(r.memberEvent)
 	return ctrl.NewControllerManagedBy(mgr).Named("manifestwork").
-		WithOptions(controller.Options{MaxConcurrentReconciles: max(o.Concurrency, 1), RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: max(o.Concurrency, 1),
+			RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
 		For(&ocmv1.ManifestWork{}, builder.WithPredicates(asked)).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, w client.Object) []reconcile.Request {
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context,
+			w client.Object) []reconcile.Request {
 			if key, ok := manifestWorkOf(w); ok {
 				return []reconcile.Request{{NamespacedName: key}}
 			}
 			return nil
 		})).
-		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, c client.Object) []reconcile.Request {
-			return r.of(ctx, c.GetName())
-		}), builder.WithPredicates(filter.AfterStart, clusterTurned)).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, space client.Object) []reconcile.Request {
+		Watches(&clusterv1alpha1.Cluster{},
+			handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, c client.Object) []reconcile.Request {
+				return r.of(ctx, c.GetName())
+			}), builder.WithPredicates(filter.AfterStart, clusterTurned)).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context,
+			space client.Object) []reconcile.Request {
 			if cluster, err := names.ClusterOf(space.GetName()); err == nil {
 				return r.of(ctx, cluster)
 			}
 			return nil
 		}), builder.WithPredicates(filter.AfterStart, comesOrGoes)).
-		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		WatchesRawSource(source.Func(func(_ context.Context,
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.queue.Store(&q)
 			return nil
 		})).
@@ -85,13 +91,15 @@ func manifestWorkOf(w client.Object) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: cluster, Name: name}, name != "" && err == nil
 }
 
-// asked passes ManifestWorks that ask for something else than before, and our own writes of their status: what was looked at before
-// the cache showed one may have seemed to be said already.
+// asked passes ManifestWorks that ask for something else than before, and our own writes of their status: what was
+// looked at before the cache showed one may have seemed to be said already.
 var asked = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*ocmv1.ManifestWork), e.ObjectNew.(*ocmv1.ManifestWork)
-		return !equality.Semantic.DeepEqual(was.Status, is.Status) || !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp()) ||
-			!equality.Semantic.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
+		return !equality.Semantic.DeepEqual(was.Status, is.Status) ||
+			!e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp()) ||
+			!equality.Semantic.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) ||
+			e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
 	},
 })
 
@@ -118,7 +126,8 @@ func (r *reconciler) of(ctx context.Context, cluster string) (out []reconcile.Re
 }
 
 // memberEvent tells of an object of ours that changed in a member; nil is absent.
-func (r *reconciler) memberEvent(cluster string, _ schema.GroupVersionResource, old, object *unstructured.Unstructured) {
+func (r *reconciler) memberEvent(cluster string, _ schema.GroupVersionResource, old,
+	object *unstructured.Unstructured) {
 	queue := r.queue.Load()
 	if queue == nil {
 		return // at the start each ManifestWork is looked at
@@ -128,7 +137,8 @@ func (r *reconciler) memberEvent(cluster string, _ schema.GroupVersionResource, 
 			continue
 		}
 		notes := fields.Object(o.Object, "metadata", "annotations")
-		if name := fields.Text(notes, ocmv1.ManifestWorkAnnotation); name != "" && fields.Text(notes, workv1alpha2.WorkNamespaceAnnotation) == names.ExecutionSpace(cluster) {
+		if name := fields.Text(notes, ocmv1.ManifestWorkAnnotation); name != "" &&
+			fields.Text(notes, workv1alpha2.WorkNamespaceAnnotation) == names.ExecutionSpace(cluster) {
 			(*queue).Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: cluster, Name: name}})
 		}
 	}

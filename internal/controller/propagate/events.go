@@ -30,7 +30,8 @@ func describe(p policyv1alpha1.Propagation) string {
 func (r *reconciler) tellMeaning(template *unstructured.Unstructured, m propagate.Meaning) {
 	switch {
 	case len(m.Components) > 0:
-		r.events.Stepped(workv1alpha2.EventGetComponentsSucceed, fmt.Sprintf("Get components(%d) succeed.", len(m.Components)), template)
+		r.events.Stepped(workv1alpha2.EventGetComponentsSucceed,
+			fmt.Sprintf("Get components(%d) succeed.", len(m.Components)), template)
 	case m.Requirements != nil || m.Replicas > 0:
 		r.events.Stepped(workv1alpha2.EventGetReplicasSucceed, fmt.Sprintf("Get replicas(%d) succeed.", m.Replicas), template)
 	}

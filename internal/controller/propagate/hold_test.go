@@ -11,13 +11,16 @@ import (
 )
 
 func TestReplicasStayWhileAPodToDeleteIsUnknown(t *testing.T) {
-	template := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet",
+	template := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1beta1",
+		"kind": "CloneSet",
 		"spec": map[string]any{"scaleStrategy": map[string]any{"podsToDelete": []any{"c-a"}}}}}
 	template.SetName("c")
 	was := &workv1alpha2.ResourceBinding{}
-	was.Spec = workv1alpha2.ResourceBindingSpec{Replicas: 6, Clusters: []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}, {Name: "m2", Replicas: 3}},
+	was.Spec = workv1alpha2.ResourceBindingSpec{Replicas: 6,
+		Clusters: []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}, {Name: "m2", Replicas: 3}},
 		Placement: &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-			ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted}}}
+			ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted}}}
 	for _, c := range []struct {
 		name     string
 		pods     found
@@ -35,7 +38,8 @@ func TestReplicasStayWhileAPodToDeleteIsUnknown(t *testing.T) {
 		is.Spec.Replicas = 5
 		held, err := r.pin(t.Context(), template, was, is)
 		if err != nil || held != c.held || is.Spec.Replicas != c.replicas || is.Annotations[schedule.PinAnnotation] != c.pin {
-			t.Errorf("%s: held is %v (%v), replicas %d, the pin %q; want %v, %d, %q", c.name, held, err, is.Spec.Replicas, is.Annotations[schedule.PinAnnotation], c.held, c.replicas, c.pin)
+			t.Errorf("%s: held is %v (%v), replicas %d, the pin %q; want %v, %d, %q", c.name, held, err, is.Spec.Replicas,
+				is.Annotations[schedule.PinAnnotation], c.held, c.replicas, c.pin)
 		}
 	}
 }

@@ -32,7 +32,8 @@ var errPodsUnknown = errors.New("a cluster that may have a pod to delete does no
 const podsRetry = 5 * time.Second
 
 // pin records on want from which clusters replicas leave, in the write that asks for fewer. See propagate.Pin.
-func (r *reconciler) pin(ctx context.Context, template *unstructured.Unstructured, existing, want workv1alpha2.Binding) (unknown bool, err error) {
+func (r *reconciler) pin(ctx context.Context, template *unstructured.Unstructured, existing,
+	want workv1alpha2.Binding) (unknown bool, err error) {
 	clusters, works := existing.BindingSpec().Clusters, map[string]*workv1alpha1.Work{}
 	if schedule.Placed(existing.BindingSpec()) > want.BindingSpec().Replicas && fleet.LeavesByOrdinal(template) {
 		for _, target := range clusters {
@@ -46,11 +47,15 @@ func (r *reconciler) pin(ctx context.Context, template *unstructured.Unstructure
 			}
 		}
 	}
-	return propagate.Pin(template, existing, want, works, func(pod string) ([]string, bool) { return r.clustersOf(ctx, template, clusters, pod) })
+	return propagate.Pin(template, existing, want, works, func(pod string) ([]string, bool) {
+		return r.clustersOf(ctx, template, clusters, pod)
+	})
 }
 
-// clustersOf returns the clusters that have a pod of the template with that name; known is false if one did not respond.
-func (r *reconciler) clustersOf(ctx context.Context, template *unstructured.Unstructured, clusters []workv1alpha2.TargetCluster, pod string) (in []string, known bool) {
+// clustersOf returns the clusters that have a pod of the template with that name; known is false if one did not
+// respond.
+func (r *reconciler) clustersOf(ctx context.Context, template *unstructured.Unstructured,
+	clusters []workv1alpha2.TargetCluster, pod string) (in []string, known bool) {
 	if r.Pods == nil {
 		return nil, true
 	}
@@ -58,7 +63,8 @@ func (r *reconciler) clustersOf(ctx context.Context, template *unstructured.Unst
 	for _, c := range clusters {
 		there, err := r.Pods.Owned(ctx, c.Name, template.GetNamespace(), pod, template.GetKind(), template.GetName())
 		if err != nil {
-			log.FromContext(ctx).Info("cannot look up a pod that is to be deleted", "cluster", c.Name, "pod", pod, "cause", err.Error())
+			log.FromContext(ctx).Info("cannot look up a pod that is to be deleted", "cluster", c.Name, "pod", pod, "cause",
+				err.Error())
 			known = false
 		}
 		if there {

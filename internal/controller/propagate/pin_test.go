@@ -24,13 +24,17 @@ func (f found) Owned(_ context.Context, cluster, _, pod, _, _ string) (bool, err
 }
 
 func TestTheReplicasOfNamedPodsArePinnedInTheWriteThatAsksForFewer(t *testing.T) {
-	template := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet",
+	template := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1alpha1",
+		"kind": "CloneSet",
 		"spec": map[string]any{"scaleStrategy": map[string]any{"podsToDelete": []any{"c-a", "c-b"}}}}}
 	template.SetName("c")
 	was := &workv1alpha2.ResourceBinding{}
-	was.Spec = workv1alpha2.ResourceBindingSpec{Replicas: 6, Clusters: []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}, {Name: "m2", Replicas: 2}, {Name: "m3", Replicas: 2}},
+	was.Spec = workv1alpha2.ResourceBindingSpec{Replicas: 6,
+		Clusters: []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}, {Name: "m2", Replicas: 2},
+			{Name: "m3", Replicas: 2}},
 		Placement: &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-			ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted}}}
+			ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted}}}
 	r := &reconciler{Options: Options{Pods: found{"m1": {}, "m2": {"c-b", "c-a"}}}} // m3 does not answer
 	look := func(when string, replicas int32, want string) {
 		t.Helper()

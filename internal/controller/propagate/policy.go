@@ -26,13 +26,15 @@ import (
 // unsyncedRetry is how often a policy that goes looks whether its kinds are in memory yet.
 const unsyncedRetry = time.Second
 
-// setupRelease registers the loop that lets deleted policies go. It is woken by the policy itself and by every claim that ends.
+// setupRelease registers the loop that lets deleted policies go. It is woken by the policy itself and by every claim
+// that ends.
 func (r *reconciler) setupRelease(mgr ctrl.Manager) error {
 	c, err := controller.New("release-policy", mgr, controller.Options{Reconciler: reconcile.Func(r.reconcilePolicy)})
 	if err != nil {
 		return fmt.Errorf("set up the release of policies: %w", err)
 	}
-	sources := []source.Source{source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	sources := []source.Source{source.Func(func(_ context.Context,
+		q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		r.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
 			if was == nil {
 				return
@@ -46,17 +48,21 @@ func (r *reconciler) setupRelease(mgr ctrl.Manager) error {
 		return nil
 	})}
 	for _, kind := range scope.Propagations.Kinds() {
-		sources = append(sources, source.Kind(mgr.GetCache(), kind, &handler.TypedEnqueueRequestForObject[policyv1alpha1.Propagation]{}))
+		sources = append(sources, source.Kind(mgr.GetCache(), kind,
+			&handler.TypedEnqueueRequestForObject[policyv1alpha1.Propagation]{}))
 	}
 	for _, kind := range scope.Bindings.Kinds() {
-		sources = append(sources, source.Kind(mgr.GetCache(), kind, handler.TypedFuncs[workv1alpha2.Binding, reconcile.Request]{
-			UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[workv1alpha2.Binding], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-				ended(e.ObjectOld, e.ObjectNew, q.Add)
-			},
-			DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[workv1alpha2.Binding], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-				ended(e.Object, nil, q.Add)
-			},
-		}))
+		sources = append(sources, source.Kind(mgr.GetCache(), kind,
+			handler.TypedFuncs[workv1alpha2.Binding, reconcile.Request]{
+				UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[workv1alpha2.Binding],
+					q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+					ended(e.ObjectOld, e.ObjectNew, q.Add)
+				},
+				DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[workv1alpha2.Binding],
+					q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+					ended(e.Object, nil, q.Add)
+				},
+			}))
 	}
 	for _, s := range sources {
 		if err := c.Watch(s); err != nil {

@@ -1,5 +1,5 @@
-// Package propagate has policies claim templates, and keeps a binding for each template that is claimed.
-// Which policy claims, and what its binding says, is decided by core/propagate; where the template goes, by the scheduler.
+// Package propagate has policies claim templates, and keeps a binding for each template that is claimed. Which policy
+// claims, and what its binding says, is decided by core/propagate; where the template goes, by the scheduler.
 package propagate
 
 import (

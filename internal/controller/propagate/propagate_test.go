@@ -40,7 +40,8 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// hub is a hub in memory: templates behind a real store, policies and bindings behind a fake client with the real indexes.
+// hub is a hub in memory: templates behind a real store, policies and bindings behind a fake client with the real
+// indexes.
 type hub struct {
 	t         *testing.T
 	r         *reconciler
@@ -62,7 +63,8 @@ func newHub(t *testing.T) *hub {
 	t.Helper()
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme, schedulingv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme, networkingv1alpha1.AddToScheme,
+		policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme, schedulingv1.AddToScheme, corev1.AddToScheme,
+		rbacv1.AddToScheme, networkingv1alpha1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
@@ -72,7 +74,8 @@ func newHub(t *testing.T) *hub {
 	wrote := func(verb string, obj client.Object) {
 		h.writes = append(h.writes, strings.TrimPrefix(fmt.Sprintf("%s %T", verb, obj), "*"))
 	}
-	b := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}).WithInterceptorFuncs(interceptor.Funcs{
+	b := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&workv1alpha2.ResourceBinding{},
+		&workv1alpha2.ClusterResourceBinding{}).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			wrote("create", obj)
 			return c.Create(ctx, obj, opts...)
@@ -101,14 +104,18 @@ func newHub(t *testing.T) *hub {
 		h.writes = append(h.writes, "update template")
 		return false, nil, nil
 	})
-	store := template.New(h.templates, &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{
-		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "services", Kind: "Service", Namespaced: true}}},
-		{GroupVersion: "rbac.authorization.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "clusterroles", Kind: "ClusterRole"}}},
-	}}})
+	store := template.New(h.templates,
+		&fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{
+			{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true},
+				{Name: "services", Kind: "Service", Namespaced: true}}},
+			{GroupVersion: "rbac.authorization.k8s.io/v1",
+				APIResources: []metav1.APIResource{{Name: "clusterroles", Kind: "ClusterRole"}}},
+		}}})
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
 	go func() { _ = store.Start(ctx) }()
-	store.Want(schema.GroupKind{Kind: "ConfigMap"}, schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, serviceKind)
+	store.Want(schema.GroupKind{Kind: "ConfigMap"},
+		schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, serviceKind)
 	synctest.Wait()
 
 	h.r = h.reconciler(store)
@@ -204,18 +211,21 @@ func object(kind, namespace, name string) *unstructured.Unstructured {
 
 func (h *hub) create(u *unstructured.Unstructured) {
 	h.t.Helper()
-	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Create(context.Background(), u, metav1.CreateOptions{})
+	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Create(context.Background(), u,
+		metav1.CreateOptions{})
 	h.must(err)
 }
 
 func (h *hub) remove(u *unstructured.Unstructured) {
 	h.t.Helper()
-	h.must(h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Delete(context.Background(), u.GetName(), metav1.DeleteOptions{}))
+	h.must(h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Delete(context.Background(),
+		u.GetName(), metav1.DeleteOptions{}))
 }
 
 func (h *hub) get(u *unstructured.Unstructured) *unstructured.Unstructured {
 	h.t.Helper()
-	got, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Get(context.Background(), u.GetName(), metav1.GetOptions{})
+	got, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Get(context.Background(),
+		u.GetName(), metav1.GetOptions{})
 	h.must(err)
 	return got
 }
@@ -225,22 +235,26 @@ func (h *hub) edit(u *unstructured.Unstructured, change func(*unstructured.Unstr
 	h.t.Helper()
 	got := h.get(u)
 	change(got)
-	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Update(context.Background(), got, metav1.UpdateOptions{})
+	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Update(context.Background(), got,
+		metav1.UpdateOptions{})
 	h.must(err)
 }
 
 // policy creates one as admission leaves it: an id that is its name, and its finalizer. It selects the kind of u.
-func (h *hub) policy(namespace, name string, u *unstructured.Unstructured, change func(*policyv1alpha1.PropagationSpec)) policyv1alpha1.Propagation {
+func (h *hub) policy(namespace, name string, u *unstructured.Unstructured,
+	change func(*policyv1alpha1.PropagationSpec)) policyv1alpha1.Propagation {
 	h.t.Helper()
 	p := scope.Propagations.New(namespace)
 	p.SetName(name)
 	label, finalizer := policyv1alpha1.PropagationPolicyPermanentIDLabel, policyv1alpha1.PropagationPolicyFinalizer
 	if namespace == "" {
-		label, finalizer = policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel, policyv1alpha1.ClusterPropagationPolicyFinalizer
+		label, finalizer = policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel,
+			policyv1alpha1.ClusterPropagationPolicyFinalizer
 	}
 	p.SetLabels(map[string]string{label: "id of " + name})
 	p.SetFinalizers([]string{finalizer})
-	p.PropagationSpec().ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: u.GetAPIVersion(), Kind: u.GetKind()}}
+	p.PropagationSpec().ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: u.GetAPIVersion(),
+		Kind: u.GetKind()}}
 	if change != nil {
 		change(p.PropagationSpec())
 	}
@@ -376,7 +390,8 @@ func TestAClaimOfAPolicyThatTheCacheDoesNotKnowYetStays(t *testing.T) {
 		h.settle()
 		// A cache that lags sees no policies at all.
 		h.r.client = interceptor.NewClient(h.client.(client.WithWatch), interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+				opts ...client.GetOption) error {
 				if _, is := obj.(policyv1alpha1.Propagation); is {
 					return c.Get(ctx, types.NamespacedName{Namespace: "nowhere", Name: "none"}, obj, opts...)
 				}
@@ -459,7 +474,8 @@ func TestAPolicyThatGoesIsNotHeldUpByATemplateThatGoes(t *testing.T) {
 
 func TestSelectorsGrowAndShrink(t *testing.T) {
 	eachScope(t, func(t *testing.T, h *hub, u *unstructured.Unstructured) {
-		p := h.policy(u.GetNamespace(), "p", u, func(s *policyv1alpha1.PropagationSpec) { s.ResourceSelectors[0].Name = "other" })
+		p := h.policy(u.GetNamespace(), "p", u,
+			func(s *policyv1alpha1.PropagationSpec) { s.ResourceSelectors[0].Name = "other" })
 		h.create(u)
 		if w := h.settle(); len(w) != 0 {
 			t.Errorf("a template that is not selected made it write %v", w)
@@ -476,7 +492,8 @@ func TestSelectorsGrowAndShrink(t *testing.T) {
 func TestPreemption(t *testing.T) {
 	eachScope(t, func(t *testing.T, h *hub, u *unstructured.Unstructured) {
 		low, mid := int32(1), int32(5)
-		p := h.policy(u.GetNamespace(), "p", u, func(s *policyv1alpha1.PropagationSpec) { high := int32(9); s.Priority = &high })
+		p := h.policy(u.GetNamespace(), "p", u,
+			func(s *policyv1alpha1.PropagationSpec) { high := int32(9); s.Priority = &high })
 		h.create(u)
 		h.settle()
 		h.policy(u.GetNamespace(), "q", u, func(s *policyv1alpha1.PropagationSpec) {
@@ -497,14 +514,16 @@ func TestPreemption(t *testing.T) {
 
 func TestAPolicyWaitsForTheOverridesItDependsOn(t *testing.T) {
 	eachScope(t, func(t *testing.T, h *hub, u *unstructured.Unstructured) {
-		p := h.policy(u.GetNamespace(), "p", u, func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = []string{"o"} })
+		p := h.policy(u.GetNamespace(), "p", u,
+			func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = []string{"o"} })
 		h.create(u)
 		for range 2 {
 			if w := h.settle(); len(w) != 0 {
 				t.Errorf("it did not wait: %v", w)
 			}
 		}
-		if told := h.told(); len(told) != 1 || !strings.Contains(told[0], "ApplyPolicyFailed") || !strings.HasSuffix(told[0], "depends on: o") {
+		if told := h.told(); len(told) != 1 || !strings.Contains(told[0], "ApplyPolicyFailed") ||
+			!strings.HasSuffix(told[0], "depends on: o") {
 			t.Errorf("users were told %q, want one message that names the override", told)
 		}
 		if got := h.r.concerns(context.Background(), p); !got[keyOf(u)] {
@@ -522,7 +541,8 @@ func TestATemplateClaimedAtItsCreationWaitsForOverridesToo(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		u := object("ConfigMap", "shop", "a")
-		propagate.Claim(u, h.policy("shop", "p", u, func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = []string{"o"} }))
+		propagate.Claim(u, h.policy("shop", "p", u,
+			func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = []string{"o"} }))
 		h.create(u)
 		if w := h.settle(); len(w) != 0 {
 			t.Errorf("it did not wait: %v", w)
@@ -533,7 +553,8 @@ func TestATemplateClaimedAtItsCreationWaitsForOverridesToo(t *testing.T) {
 func TestALazyPolicyWaitsForItsUsers(t *testing.T) {
 	eachScope(t, func(t *testing.T, h *hub, u *unstructured.Unstructured) {
 		h.create(u)
-		p := h.policy(u.GetNamespace(), "p", u, func(s *policyv1alpha1.PropagationSpec) { s.ActivationPreference = policyv1alpha1.LazyActivation })
+		p := h.policy(u.GetNamespace(), "p", u,
+			func(s *policyv1alpha1.PropagationSpec) { s.ActivationPreference = policyv1alpha1.LazyActivation })
 		h.settle()
 		if holder, _ := propagate.Claimed(h.get(u)); holder.Name != "p" || len(h.bindings()) != 0 {
 			t.Errorf("held by %q with %d bindings, want the claim alone", holder.Name, len(h.bindings()))
@@ -636,7 +657,8 @@ func TestATakenNameIsSaidOnce(t *testing.T) {
 		for _, name := range names.Bindings(u.GroupVersionKind().GroupKind(), "a") {
 			h.must(h.client.Create(context.Background(), &workv1alpha2.ResourceBinding{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
-				Spec:       workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "example.io/v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}},
+				Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "example.io/v1",
+					Kind: "ConfigMap", Namespace: "shop", Name: "a"}},
 			}))
 		}
 		h.policy("shop", "p", u, nil)
@@ -663,14 +685,16 @@ func TestASchedulePriorityComesFromItsClass(t *testing.T) {
 		h := newHub(t)
 		u := object("ConfigMap", "shop", "a")
 		h.policy("shop", "p", u, func(s *policyv1alpha1.PropagationSpec) {
-			s.SchedulePriority = &policyv1alpha1.SchedulePriority{PriorityClassSource: policyv1alpha1.KubePriorityClass, PriorityClassName: "high"}
+			s.SchedulePriority = &policyv1alpha1.SchedulePriority{PriorityClassSource: policyv1alpha1.KubePriorityClass,
+				PriorityClassName: "high"}
 		})
 		h.create(u)
 		h.settle()
 		if len(h.bindings()) != 0 {
 			t.Error("a binding without its priority")
 		}
-		h.must(h.client.Create(context.Background(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 77}))
+		h.must(h.client.Create(context.Background(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"},
+			Value: 77}))
 		h.settle()
 		if p := h.onlyBinding().BindingSpec().SchedulePriority; p == nil || p.Priority != 77 {
 			t.Errorf("priority %v, want 77", p)
@@ -685,9 +709,11 @@ type counting struct {
 	broken   error
 }
 
-func (c *counting) Replicas(context.Context, *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, bool, error) {
+func (c *counting) Replicas(context.Context,
+	*unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, bool, error) {
 	if c.broken != nil {
-		return 0, nil, false, &interpret.Error{Operation: configv1alpha1.InterpreterOperationInterpretReplica, About: "read replicas", Cause: c.broken}
+		return 0, nil, false, &interpret.Error{Operation: configv1alpha1.InterpreterOperationInterpretReplica,
+			About: "read replicas", Cause: c.broken}
 	}
 	return c.replicas, nil, true, nil
 }
@@ -720,14 +746,16 @@ func TestABrokenScriptOfReplicasKeepsNoChangeOfTheTemplateBack(t *testing.T) {
 		if digest := propagate.DigestAnnotation; b.GetAnnotations()[digest] == before.GetAnnotations()[digest] {
 			t.Error("the binding is still that of the old template: the members do not get the new one")
 		}
-		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, "InterpretReplica"); c == nil || c.Message != "read replicas: line 2" {
+		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, "InterpretReplica"); c == nil ||
+			c.Message != "read replicas: line 2" {
 			t.Errorf("the binding says %+v, not what is wrong", c)
 		}
 
 		count.replicas, count.broken = 5, nil
 		h.settle()
 		b = h.onlyBinding()
-		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, "InterpretReplica"); b.BindingSpec().Replicas != 5 || c != nil {
+		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, "InterpretReplica"); b.BindingSpec().Replicas != 5 ||
+			c != nil {
 			t.Errorf("mended, it has %d replicas and says %+v", b.BindingSpec().Replicas, c)
 		}
 	})
@@ -738,7 +766,8 @@ func TestWhatIsNeverATemplateIsLeftAlone(t *testing.T) {
 		h := newHub(t)
 		claimedBy := object("ConfigMap", "shop", "b")
 		claimedBy.SetLabels(map[string]string{policyv1alpha1.ClaimedByLabel: "MultiClusterService"})
-		for _, u := range []*unstructured.Unstructured{object("ConfigMap", "kube-system", "a"), object("ConfigMap", "shop", "kube-root-ca.crt"), claimedBy} {
+		for _, u := range []*unstructured.Unstructured{object("ConfigMap", "kube-system", "a"),
+			object("ConfigMap", "shop", "kube-root-ca.crt"), claimedBy} {
 			h.create(u)
 		}
 		h.policy("", "p", claimedBy, nil)
@@ -751,7 +780,8 @@ func TestWhatIsNeverATemplateIsLeftAlone(t *testing.T) {
 func TestAPolicyWakesExactlyWhatItConcerns(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
-		a, b, elsewhere := object("ConfigMap", "shop", "a"), object("ConfigMap", "shop", "b"), object("ConfigMap", "bank", "a")
+		a, b, elsewhere := object("ConfigMap", "shop", "a"), object("ConfigMap", "shop", "b"),
+			object("ConfigMap", "bank", "a")
 		b.SetLabels(map[string]string{"app": "b"})
 		for _, u := range []*unstructured.Unstructured{a, b, elsewhere} {
 			h.create(u)
@@ -762,12 +792,17 @@ func TestAPolicyWakesExactlyWhatItConcerns(t *testing.T) {
 			sel       policyv1alpha1.ResourceSelector
 			want      []key
 		}{
-			"a name in its namespace":           {"shop", policyv1alpha1.ResourceSelector{Name: "a"}, []key{keyOf(a)}},
-			"a name that is not there yet":      {"shop", policyv1alpha1.ResourceSelector{Name: "z"}, []key{{schema.GroupKind{Kind: "ConfigMap"}, types.NamespacedName{Namespace: "shop", Name: "z"}}}},
-			"a name in any namespace":           {"", policyv1alpha1.ResourceSelector{Name: "a"}, []key{keyOf(a), keyOf(elsewhere)}},
-			"a label":                           {"shop", policyv1alpha1.ResourceSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "b"}}}, []key{keyOf(b)}},
-			"all of a namespace":                {"shop", policyv1alpha1.ResourceSelector{}, []key{keyOf(a), keyOf(b)}},
-			"all of a namespace, for a cluster": {"", policyv1alpha1.ResourceSelector{Namespace: "bank"}, []key{keyOf(elsewhere)}},
+			"a name in its namespace": {"shop", policyv1alpha1.ResourceSelector{Name: "a"}, []key{keyOf(a)}},
+			"a name that is not there yet": {"shop", policyv1alpha1.ResourceSelector{Name: "z"},
+				[]key{{schema.GroupKind{Kind: "ConfigMap"}, types.NamespacedName{Namespace: "shop", Name: "z"}}}},
+			"a name in any namespace": {"", policyv1alpha1.ResourceSelector{Name: "a"},
+				[]key{keyOf(a), keyOf(elsewhere)}},
+			"a label": {"shop",
+				policyv1alpha1.ResourceSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "b"}}},
+				[]key{keyOf(b)}},
+			"all of a namespace": {"shop", policyv1alpha1.ResourceSelector{}, []key{keyOf(a), keyOf(b)}},
+			"all of a namespace, for a cluster": {"", policyv1alpha1.ResourceSelector{Namespace: "bank"},
+				[]key{keyOf(elsewhere)}},
 		} {
 			t.Log(name)
 			p := scope.Propagations.New(c.namespace)
@@ -810,7 +845,8 @@ func TestAPolicyIsWokenWhenItsClaimEnds(t *testing.T) {
 	var woken []reconcile.Request
 	add := func(r reconcile.Request) { woken = append(woken, r) }
 	free, held := object("ConfigMap", "shop", "a"), object("ConfigMap", "shop", "a")
-	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p", Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}}}
+	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p",
+		Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}}}
 	propagate.Claim(held, p)
 	ended(free, held, add)
 	ended(held, held, add)

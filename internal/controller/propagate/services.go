@@ -16,8 +16,9 @@ import (
 
 var serviceKind = schema.GroupKind{Kind: "Service"}
 
-// exposed says whether the template is a Service that a MultiClusterService places. Its mark on the Service says so too, but is not
-// there yet on a new one, and not on one that somebody has just written without: a policy that took it then would move it.
+// exposed says whether the template is a Service that a MultiClusterService places. Its mark on the Service says so
+// too, but is not there yet on a new one, and not on one that somebody has just written without: a policy that took it
+// then would move it.
 func (r *reconciler) exposed(ctx context.Context, k key) (bool, error) {
 	if k.GroupKind != serviceKind {
 		return false, nil

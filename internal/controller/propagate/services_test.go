@@ -45,8 +45,9 @@ func TestAMultiClusterServiceForALoadBalancerPlacesNothing(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		u := object("Service", "shop", "web")
-		h.must(h.client.Create(t.Context(), &networkingv1alpha1.MultiClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
-			Spec: networkingv1alpha1.MultiClusterServiceSpec{Types: []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeLoadBalancer}}}))
+		h.must(h.client.Create(t.Context(),
+			&networkingv1alpha1.MultiClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+				Spec: networkingv1alpha1.MultiClusterServiceSpec{Types: []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeLoadBalancer}}}))
 		h.policy("shop", "p", u, nil)
 		h.create(u)
 		h.settle()

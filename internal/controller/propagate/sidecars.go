@@ -19,15 +19,15 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// sidecarPatience is for how long workloads wait for the SidecarSets of the hub to be in memory, which takes milliseconds unless
-// something is wrong with them. After that they go without, and what was counted before stays.
+// sidecarPatience is for how long workloads wait for the SidecarSets of the hub to be in memory, which takes
+// milliseconds unless something is wrong with them. After that they go without, and what was counted before stays.
 const sidecarPatience = 10 * time.Second
 
 // errSidecarsUnread has a workload looked at again shortly.
 var errSidecarsUnread = errors.New("the SidecarSets of the hub have not been loaded yet")
 
-// sidecars is since when workloads wait for SidecarSets. These are templates: their kind is watched since a policy selects it, or a
-// binding is one's, and not at all otherwise.
+// sidecars is since when workloads wait for SidecarSets. These are templates: their kind is watched since a policy
+// selects it, or a binding is one's, and not at all otherwise.
 type sidecars struct {
 	mu      sync.Mutex
 	waiting time.Time
@@ -49,13 +49,14 @@ func (x *sidecars) stopWaiting() {
 	x.waiting = time.Time{}
 }
 
-// count adds what SidecarSets inject into the pods of a workload to what it means. While the hub does not serve SidecarSets though
-// they were selected, as in the first moments of a start, nothing that was counted is taken back.
+// count adds what SidecarSets inject into the pods of a workload to what it means. While the hub does not serve
+// SidecarSets though they were selected, as in the first moments of a start, nothing that was counted is taken back.
 func (r *reconciler) count(ctx context.Context, workload *unstructured.Unstructured, m *propagate.Meaning) error {
 	if m.Replicas == 0 && m.Requirements == nil {
 		return nil // it has no replicas to find room for
 	}
-	if workload.GetNamespace() == "" || len(interpret.PodTemplates(workload)) == 0 || !r.Templates.Wanted(dependency.SidecarSetKind) {
+	if workload.GetNamespace() == "" || len(interpret.PodTemplates(workload)) == 0 ||
+		!r.Templates.Wanted(dependency.SidecarSetKind) {
 		return nil
 	}
 	if !r.Templates.Synced(dependency.SidecarSetKind) {
@@ -129,7 +130,8 @@ func (r *reconciler) workloads(namespace string, visit func(*unstructured.Unstru
 	}
 }
 
-// namespaceChanged adds the workloads of a namespace that a SidecarSet selects by labels which it did not have, or has no more.
+// namespaceChanged adds the workloads of a namespace that a SidecarSet selects by labels which it did not have, or has
+// no more.
 func (r *reconciler) namespaceChanged() handler.TypedFuncs[*corev1.Namespace, key] {
 	type queue = workqueue.TypedRateLimitingInterface[key]
 	changed := func(name string, was, is map[string]string, q queue) {

@@ -70,9 +70,11 @@ func (s *shop) everywhere(namespace, apiVersion, kind string) {
 
 func (s *shop) workload(namespace, name, app string) {
 	s.t.Helper()
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(2), "template": map[string]any{
-		"metadata": map[string]any{"labels": map[string]any{"app": app}},
-		"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "resources": map[string]any{"requests": map[string]any{"cpu": "500m"}}}}}}}}}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(2),
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"app": app}},
+			"spec": map[string]any{"containers": []any{map[string]any{"name": "main",
+				"resources": map[string]any{"requests": map[string]any{"cpu": "500m"}}}}}}}}}
 	u.SetGroupVersionKind(controllertest.Deployment.GroupVersionKind)
 	u.SetNamespace(namespace)
 	u.SetName(name)
@@ -81,14 +83,16 @@ func (s *shop) workload(namespace, name, app string) {
 
 func sidecarSet(name, app, cpu string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"selector":   map[string]any{"matchLabels": map[string]any{"app": app}},
-		"containers": []any{map[string]any{"name": name, "resources": map[string]any{"requests": map[string]any{"cpu": cpu}}}}}}}
+		"selector": map[string]any{"matchLabels": map[string]any{"app": app}},
+		"containers": []any{map[string]any{"name": name,
+			"resources": map[string]any{"requests": map[string]any{"cpu": cpu}}}}}}}
 	u.SetGroupVersionKind(controllertest.SidecarSet.GroupVersionKind)
 	u.SetName(name)
 	return u
 }
 
-// needs waits until replicas of the workloads need so much CPU, and checks that nothing else is written than what is named.
+// needs waits until replicas of the workloads need so much CPU, and checks that nothing else is written than what is
+// named.
 func (s *shop) needs(when string, cpu map[string]string, writes ...string) {
 	s.t.Helper()
 	s.Eventually(when, func() string {
@@ -99,8 +103,10 @@ func (s *shop) needs(when string, cpu map[string]string, writes ...string) {
 				return err.Error()
 			}
 			want, who, _ := strings.Cut(want, " with ")
-			if got := b.Spec.ReplicaRequirements.ResourceRequest[corev1.ResourceCPU]; got.Cmp(resource.MustParse(want)) != 0 || b.Annotations[propagate.SidecarsAnnotation] != who {
-				return fmt.Sprintf("a replica of %s needs %s with %q, want %s with %q", name, &got, b.Annotations[propagate.SidecarsAnnotation], want, who)
+			if got := b.Spec.ReplicaRequirements.ResourceRequest[corev1.ResourceCPU]; got.Cmp(resource.MustParse(want)) != 0 ||
+				b.Annotations[propagate.SidecarsAnnotation] != who {
+				return fmt.Sprintf("a replica of %s needs %s with %q, want %s with %q", name, &got,
+					b.Annotations[propagate.SidecarsAnnotation], want, who)
 			}
 		}
 		return ""
@@ -129,7 +135,8 @@ func TestSidecarsCountInWhatReplicasNeed(t *testing.T) {
 		s.workload("shop", "api", "api")
 		s.workload("bank", "web", "web")
 		s.needs("without SidecarSets", map[string]string{"shop/web": "500m", "shop/api": "500m", "bank/web": "500m"},
-			"create resourcebindings bank/web-deployment", "create resourcebindings shop/api-deployment", "create resourcebindings shop/web-deployment")
+			"create resourcebindings bank/web-deployment", "create resourcebindings shop/api-deployment",
+			"create resourcebindings shop/web-deployment")
 		if s.templates.Wanted(dependency.SidecarSetKind) {
 			t.Error("SidecarSets are watched though nobody selects any")
 		}
@@ -138,10 +145,12 @@ func TestSidecarsCountInWhatReplicasNeed(t *testing.T) {
 		s.Make(logs)
 		s.needs("of one that goes nowhere", map[string]string{"shop/web": "500m"})
 		s.everywhere("", "apps.kruise.io/v1beta1", "SidecarSet")
-		s.needs("of one that is sent", map[string]string{"shop/web": "600m with logs", "bank/web": "600m with logs", "shop/api": "500m"},
+		s.needs("of one that is sent", map[string]string{"shop/web": "600m with logs", "bank/web": "600m with logs",
+			"shop/api": "500m"},
 			"update resourcebindings bank/web-deployment", "update resourcebindings shop/web-deployment")
 		s.workload("shop", "new", "web")
-		s.needs("of a new workload", map[string]string{"shop/new": "600m with logs"}, "create resourcebindings shop/new-deployment")
+		s.needs("of a new workload", map[string]string{"shop/new": "600m with logs"},
+			"create resourcebindings shop/new-deployment")
 
 		s.stop()
 		s.run()
@@ -156,18 +165,24 @@ func TestSidecarsCountInWhatReplicasNeed(t *testing.T) {
 		container("image", "2")
 		s.needs("with another image", map[string]string{"shop/web": "600m with logs"})
 		container("resources", map[string]any{"requests": map[string]any{"cpu": "200m"}})
-		s.needs("that request more", map[string]string{"shop/web": "700m with logs", "bank/web": "700m with logs", "shop/new": "700m with logs"},
-			"update resourcebindings bank/web-deployment", "update resourcebindings shop/new-deployment", "update resourcebindings shop/web-deployment")
+		s.needs("that request more", map[string]string{"shop/web": "700m with logs", "bank/web": "700m with logs",
+			"shop/new": "700m with logs"},
+			"update resourcebindings bank/web-deployment", "update resourcebindings shop/new-deployment",
+			"update resourcebindings shop/web-deployment")
 
 		set(func(spec map[string]any) {
 			spec["namespaceSelector"] = map[string]any{"matchLabels": map[string]any{"team": "money"}}
 		})
-		s.needs("of namespaces that are labelled", map[string]string{"shop/web": "500m", "bank/web": "500m", "shop/new": "500m"},
-			"update resourcebindings bank/web-deployment", "update resourcebindings shop/new-deployment", "update resourcebindings shop/web-deployment")
-		controllertest.Change(s.Hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bank"}}, func(ns *corev1.Namespace) {
-			ns.Labels = map[string]string{"team": "money"}
-		})
-		s.needs("when one is", map[string]string{"bank/web": "700m with logs", "shop/web": "500m"}, "update resourcebindings bank/web-deployment")
+		s.needs("of namespaces that are labelled",
+			map[string]string{"shop/web": "500m", "bank/web": "500m", "shop/new": "500m"},
+			"update resourcebindings bank/web-deployment", "update resourcebindings shop/new-deployment",
+			"update resourcebindings shop/web-deployment")
+		controllertest.Change(s.Hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bank"}},
+			func(ns *corev1.Namespace) {
+				ns.Labels = map[string]string{"team": "money"}
+			})
+		s.needs("when one is", map[string]string{"bank/web": "700m with logs", "shop/web": "500m"},
+			"update resourcebindings bank/web-deployment")
 
 		set(func(spec map[string]any) { delete(spec, "namespaceSelector") })
 		s.needs("of all", map[string]string{"shop/web": "700m with logs"},
@@ -175,17 +190,21 @@ func TestSidecarsCountInWhatReplicasNeed(t *testing.T) {
 		set(func(spec map[string]any) {
 			spec["selector"] = map[string]any{"matchLabels": map[string]any{"app": "api"}}
 		})
-		s.needs("that move to other pods", map[string]string{"shop/web": "500m", "bank/web": "500m", "shop/new": "500m", "shop/api": "700m with logs"},
-			"update resourcebindings bank/web-deployment", "update resourcebindings shop/api-deployment", "update resourcebindings shop/new-deployment", "update resourcebindings shop/web-deployment")
+		s.needs("that move to other pods", map[string]string{"shop/web": "500m", "bank/web": "500m", "shop/new": "500m",
+			"shop/api": "700m with logs"},
+			"update resourcebindings bank/web-deployment", "update resourcebindings shop/api-deployment",
+			"update resourcebindings shop/new-deployment", "update resourcebindings shop/web-deployment")
 		s.Gone(logs)
 		s.needs("that are gone", map[string]string{"shop/api": "500m"}, "update resourcebindings shop/api-deployment")
 	})
 }
 
-// A hub that does not serve SidecarSets any more, or not yet, takes nothing away of what was counted, and holds nobody up.
+// A hub that does not serve SidecarSets any more, or not yet, takes nothing away of what was counted, and holds nobody
+// up.
 func TestSidecarsThatAreNotServedHoldNobodyUp(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
-		w := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
+		w := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
+			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
 		w.SetNamespace("shop")
 		look := func(when string, r *reconciler, err error, unread bool) {
 			t.Helper()

@@ -73,8 +73,9 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 	}
 	waits := len(d.MissingOverrides) > 0 // the creation of an override policy is an event
 	if waits {
-		r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("%s waits for the override policies that it depends on: %s",
-			describe(d.Pending), strings.Join(d.MissingOverrides, ", ")))
+		r.fails(k, template, workv1alpha2.EventApplyPolicyFailed,
+			fmt.Errorf("%s waits for the override policies that it depends on: %s",
+				describe(d.Pending), strings.Join(d.MissingOverrides, ", ")))
 	}
 	if d.Claimed != nil {
 		if template, err = r.claim(ctx, k, template, d); err != nil {
@@ -112,7 +113,8 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 }
 
 // decide reads what the claim of a template depends on, and decides it.
-func (r *reconciler) decide(ctx context.Context, k key, template *unstructured.Unstructured, existing workv1alpha2.Binding) (d propagate.Decision, err error) {
+func (r *reconciler) decide(ctx context.Context, k key, template *unstructured.Unstructured,
+	existing workv1alpha2.Binding) (d propagate.Decision, err error) {
 	o := propagate.Observed{Template: template, Binding: existing}
 	if o.Exposed, err = r.exposed(ctx, k); err != nil {
 		return d, err
@@ -130,7 +132,8 @@ func (r *reconciler) decide(ctx context.Context, k key, template *unstructured.U
 }
 
 // claim writes the template with its new claim.
-func (r *reconciler) claim(ctx context.Context, k key, template *unstructured.Unstructured, d propagate.Decision) (*unstructured.Unstructured, error) {
+func (r *reconciler) claim(ctx context.Context, k key, template *unstructured.Unstructured,
+	d propagate.Decision) (*unstructured.Unstructured, error) {
 	got, err := r.Templates.Update(ctx, d.Claimed)
 	if err != nil {
 		if !commit.Stale(err) {
@@ -144,7 +147,8 @@ func (r *reconciler) claim(ctx context.Context, k key, template *unstructured.Un
 	}
 	log.FromContext(ctx).Info("claimed", "policy", describe(d.Policy))
 	if d.Preempted != nil {
-		r.events.Succeeded(workv1alpha2.EventPreemptPolicySucceed, describe(d.Policy)+" preempted "+describe(d.Preempted), template)
+		r.events.Succeeded(workv1alpha2.EventPreemptPolicySucceed, describe(d.Policy)+" preempted "+describe(d.Preempted),
+			template)
 	}
 	return got, nil
 }
@@ -159,15 +163,16 @@ func (r *reconciler) release(ctx context.Context, d propagate.Decision) error {
 }
 
 // bind makes the binding of a template under the policy of d, and reports whether it wrote it.
-func (r *reconciler) bind(ctx context.Context, k key, template *unstructured.Unstructured, d propagate.Decision, existing workv1alpha2.Binding) (wrote bool, err error) {
+func (r *reconciler) bind(ctx context.Context, k key, template *unstructured.Unstructured, d propagate.Decision,
+	existing workv1alpha2.Binding) (wrote bool, err error) {
 	m, unread := r.meaning(ctx, k, template, d.Policy)
 	existing, err = interpreter.Report(ctx, r.client, existing, unread, reading...)
 	if err != nil {
 		return false, cmp.Or(unread, err)
 	}
 	if unread != nil {
-		// A customization that is broken, or a webhook that is down, keeps no change of the template from the members, such as
-		// the one that goes back to an image that worked: what was read before holds until there is an answer.
+		// A customization that is broken, or a webhook that is down, keeps no change of the template from the members, such
+		// as the one that goes back to an image that worked: what was read before holds until there is an answer.
 		if interpret.FaultOf(unread, reading...) == nil || !propagate.Read(template, existing) {
 			return false, unread
 		}
@@ -185,11 +190,13 @@ func (r *reconciler) bind(ctx context.Context, k key, template *unstructured.Uns
 }
 
 // reading are the operations that a binding's own fields come from.
-var reading = []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretReplica, configv1alpha1.InterpreterOperationInterpretComponent}
+var reading = []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretReplica,
+	configv1alpha1.InterpreterOperationInterpretComponent}
 
-// write writes the binding of a template that means m, and reports whether it was another before. errPodsUnknown reports that
-// it was written without the fewer replicas that the template asks for.
-func (r *reconciler) write(ctx context.Context, k key, template *unstructured.Unstructured, d propagate.Decision, m propagate.Meaning, existing workv1alpha2.Binding) (wrote bool, err error) {
+// write writes the binding of a template that means m, and reports whether it was another before. errPodsUnknown
+// reports that it was written without the fewer replicas that the template asks for.
+func (r *reconciler) write(ctx context.Context, k key, template *unstructured.Unstructured, d propagate.Decision,
+	m propagate.Meaning, existing workv1alpha2.Binding) (wrote bool, err error) {
 	p := d.Policy
 	want, err := propagate.Binding(template, p, m, existing)
 	if err != nil {
@@ -243,9 +250,10 @@ func (r *reconciler) write(ctx context.Context, k key, template *unstructured.Un
 	return wrote, nil
 }
 
-// complete gives a binding that is about to be created what would each cost a write later: its clusters, and if those are known,
-// the dependencies and companions that go with it.
-func (r *reconciler) complete(ctx context.Context, template *unstructured.Unstructured, b workv1alpha2.Binding) (workv1alpha2.Binding, error) {
+// complete gives a binding that is about to be created what would each cost a write later: its clusters, and if those
+// are known, the dependencies and companions that go with it.
+func (r *reconciler) complete(ctx context.Context, template *unstructured.Unstructured,
+	b workv1alpha2.Binding) (workv1alpha2.Binding, error) {
 	if r.Place != nil {
 		r.Place(b)
 	}
@@ -261,7 +269,8 @@ func (r *reconciler) complete(ctx context.Context, template *unstructured.Unstru
 }
 
 // meaning is what the template means under the policy. With an error of the interpreter it is the rest of it.
-func (r *reconciler) meaning(ctx context.Context, k key, template *unstructured.Unstructured, p policyv1alpha1.Propagation) (propagate.Meaning, error) {
+func (r *reconciler) meaning(ctx context.Context, k key, template *unstructured.Unstructured,
+	p policyv1alpha1.Propagation) (propagate.Meaning, error) {
 	m := propagate.Meaning{ID: uuid.NewString()}
 	spec := p.PropagationSpec()
 	if class := spec.SchedulePriority; class != nil {
@@ -320,8 +329,8 @@ func (r *reconciler) forget(ctx context.Context, k key, existing workv1alpha2.Bi
 	return err
 }
 
-// claimant reads the policy that claims obj, a template or a binding; nil if there is none, or it is being deleted. It reads past the
-// cache: admission may have claimed for a policy that the cache does not have yet.
+// claimant reads the policy that claims obj, a template or a binding; nil if there is none, or it is being deleted. It
+// reads past the cache: admission may have claimed for a policy that the cache does not have yet.
 func (r *reconciler) claimant(ctx context.Context, obj client.Object) (policyv1alpha1.Propagation, error) {
 	claim, claimed := propagate.Claimed(obj)
 	if !claimed {
@@ -338,10 +347,12 @@ func (r *reconciler) claimant(ctx context.Context, obj client.Object) (policyv1a
 }
 
 // policies are those that may select the template. They are shared: read only.
-func (r *reconciler) policies(ctx context.Context, template *unstructured.Unstructured) (all []policyv1alpha1.Propagation, err error) {
+func (r *reconciler) policies(ctx context.Context,
+	template *unstructured.Unstructured) (all []policyv1alpha1.Propagation, err error) {
 	t := propagate.TemplateOf(template)
 	for _, value := range selections(t) {
-		some, err := scope.Propagations.List(ctx, r.client, client.MatchingFields{bySelection: value}, client.UnsafeDisableDeepCopy)
+		some, err := scope.Propagations.List(ctx, r.client, client.MatchingFields{bySelection: value},
+			client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return nil, fmt.Errorf("list policies: %w", err)
 		}

@@ -33,13 +33,15 @@ type key struct {
 func (k key) String() string { return k.GroupKind.String() + " " + k.NamespacedName.String() }
 
 func keyOf(obj *unstructured.Unstructured) key {
-	return key{propagate.TemplateOf(obj).GroupKind(), types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+	return key{propagate.TemplateOf(obj).GroupKind(),
+		types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 }
 
 // keyBehind is the template that a binding is for.
 func keyBehind(b workv1alpha2.Binding) key {
 	ref := b.BindingSpec().Resource
-	return key{propagate.GroupKind(ref.APIVersion, ref.Kind), types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
+	return key{propagate.GroupKind(ref.APIVersion, ref.Kind),
+		types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
 }
 
 // templateChanged adds templates whose content or claim changed; not those that only got another status.
@@ -78,23 +80,26 @@ func (r *reconciler) policyChanged() handler.TypedFuncs[policyv1alpha1.Propagati
 		}
 	}
 	return handler.TypedFuncs[policyv1alpha1.Propagation, key]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[policyv1alpha1.Propagation], q workqueue.TypedRateLimitingInterface[key]) {
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[policyv1alpha1.Propagation],
+			q workqueue.TypedRateLimitingInterface[key]) {
 			all(ctx, e.Object, q)
 		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[policyv1alpha1.Propagation], q workqueue.TypedRateLimitingInterface[key]) {
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[policyv1alpha1.Propagation],
+			q workqueue.TypedRateLimitingInterface[key]) {
 			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectNew.GetDeletionTimestamp() != nil ||
 				propagate.ID(e.ObjectOld) != propagate.ID(e.ObjectNew) {
 				all(ctx, e.ObjectNew, q)
 			}
 		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[policyv1alpha1.Propagation], q workqueue.TypedRateLimitingInterface[key]) {
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[policyv1alpha1.Propagation],
+			q workqueue.TypedRateLimitingInterface[key]) {
 			all(ctx, e.Object, q)
 		},
 	}
 }
 
-// concerns are the templates that a policy selects, holds, or holds the binding of. The kinds that it selects, and those that may go
-// along, are watched from here on: what is not in memory yet comes by itself when it is.
+// concerns are the templates that a policy selects, holds, or holds the binding of. The kinds that it selects, and
+// those that may go along, are watched from here on: what is not in memory yet comes by itself when it is.
 func (r *reconciler) concerns(ctx context.Context, p policyv1alpha1.Propagation) map[key]bool {
 	keys := map[key]bool{}
 	if p.PropagationSpec().PropagateDeps {
@@ -110,7 +115,8 @@ func (r *reconciler) concerns(ctx context.Context, p policyv1alpha1.Propagation)
 			}
 		}
 		for _, obj := range r.Templates.List(gk, sel.Namespace, nil) {
-			if propagate.SelectedBy(p.GetNamespace(), []policyv1alpha1.ResourceSelector{sel}, propagate.TemplateOf(obj)) != propagate.NoMatch {
+			if propagate.SelectedBy(p.GetNamespace(), []policyv1alpha1.ResourceSelector{sel},
+				propagate.TemplateOf(obj)) != propagate.NoMatch {
 				keys[keyOf(obj)] = true
 			}
 		}
@@ -133,7 +139,8 @@ func (r *reconciler) concerns(ctx context.Context, p policyv1alpha1.Propagation)
 	return keys
 }
 
-// bindingChanged adds the template of a binding that somebody touched, and has its kind watched. Its status decides nothing here.
+// bindingChanged adds the template of a binding that somebody touched, and has its kind watched. Its status decides
+// nothing here.
 func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, key] {
 	add := func(b workv1alpha2.Binding, q workqueue.TypedRateLimitingInterface[key]) {
 		k := keyBehind(b)
@@ -141,17 +148,20 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, k
 		q.Add(k)
 	}
 	return handler.TypedFuncs[workv1alpha2.Binding, key]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[workv1alpha2.Binding], q workqueue.TypedRateLimitingInterface[key]) {
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[workv1alpha2.Binding],
+			q workqueue.TypedRateLimitingInterface[key]) {
 			add(e.Object, q)
 		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[workv1alpha2.Binding], q workqueue.TypedRateLimitingInterface[key]) {
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[workv1alpha2.Binding],
+			q workqueue.TypedRateLimitingInterface[key]) {
 			was, is := e.ObjectOld, e.ObjectNew
 			if was.GetGeneration() != is.GetGeneration() || !maps.Equal(was.GetLabels(), is.GetLabels()) ||
 				!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !slices.Equal(was.GetFinalizers(), is.GetFinalizers()) {
 				add(is, q)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[workv1alpha2.Binding], q workqueue.TypedRateLimitingInterface[key]) {
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[workv1alpha2.Binding],
+			q workqueue.TypedRateLimitingInterface[key]) {
 			add(e.Object, q)
 		},
 	}
@@ -160,8 +170,11 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, k
 // overrideAppeared adds the templates of the policies that wait for an override policy.
 func (r *reconciler) overrideAppeared() handler.TypedFuncs[policyv1alpha1.Override, key] {
 	return handler.TypedFuncs[policyv1alpha1.Override, key]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[policyv1alpha1.Override], q workqueue.TypedRateLimitingInterface[key]) {
-			waiting, err := scope.Propagations.List(ctx, r.client, client.MatchingFields{byOverride: overrideIndex(e.Object.GetNamespace(), e.Object.GetName())}, client.UnsafeDisableDeepCopy)
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[policyv1alpha1.Override],
+			q workqueue.TypedRateLimitingInterface[key]) {
+			waiting, err := scope.Propagations.List(ctx, r.client,
+				client.MatchingFields{byOverride: overrideIndex(e.Object.GetNamespace(), e.Object.GetName())},
+				client.UnsafeDisableDeepCopy)
 			if err != nil {
 				log.FromContext(ctx).Error(err, "list the policies that wait for an override", "override", e.Object.GetName())
 			}
@@ -226,8 +239,8 @@ func indexes() []index {
 	return all
 }
 
-// selection is the value by which a policy of the namespace, empty for a cluster policy, is found for the templates of a kind:
-// all of them, or the one of that name.
+// selection is the value by which a policy of the namespace, empty for a cluster policy, is found for the templates of
+// a kind: all of them, or the one of that name.
 func selection(policyNamespace string, gk schema.GroupKind, name string) string {
 	return policyNamespace + "/" + gk.String() + "/" + name
 }

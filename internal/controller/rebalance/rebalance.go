@@ -1,5 +1,6 @@
-// Package rebalance has the workloads that WorkloadRebalancers name scheduled anew, by asking their bindings for it, says in the
-// status what became of that, and deletes rebalancers after their time to live. All of it is decided by core/rebalance.
+// Package rebalance has the workloads that WorkloadRebalancers name scheduled anew, by asking their bindings for it,
+// says in the status what became of that, and deletes rebalancers after their time to live. All of it is decided by
+// core/rebalance.
 package rebalance
 
 import (
@@ -56,18 +57,20 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		o.Clock = clock.RealClock{}
 	}
 	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader()}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &appsv1alpha1.WorkloadRebalancer{}, byWorkload, func(obj client.Object) []string {
-		var keys []string
-		for _, w := range rebalance.Pending(obj.(*appsv1alpha1.WorkloadRebalancer)) {
-			keys = append(keys, rebalance.Workload(w).String())
-		}
-		return keys
-	}); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &appsv1alpha1.WorkloadRebalancer{}, byWorkload,
+		func(obj client.Object) []string {
+			var keys []string
+			for _, w := range rebalance.Pending(obj.(*appsv1alpha1.WorkloadRebalancer)) {
+				keys = append(keys, rebalance.Workload(w).String())
+			}
+			return keys
+		}); err != nil {
 		return fmt.Errorf("index rebalancers by their workloads: %w", err)
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("rebalance").
 		WithOptions(controller.Options{RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
-		For(&appsv1alpha1.WorkloadRebalancer{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Predicate(replaced))))
+		For(&appsv1alpha1.WorkloadRebalancer{},
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Predicate(replaced))))
 	for _, kind := range scope.Bindings.Kinds() {
 		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.waiting), builder.WithPredicates(appears))
 	}
@@ -77,8 +80,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 // replaced passes objects that replaced another of the same name, whose deletion was missed.
 var replaced = filter.Updates(func(was, is client.Object) bool { return was.GetUID() != is.GetUID() })
 
-// appears passes bindings that are new, also in the place of one that was there. Those of the start are all in memory before the
-// first rebalancer is looked at.
+// appears passes bindings that are new, also in the place of one that was there. Those of the start are all in memory
+// before the first rebalancer is looked at.
 var appears = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: replaced.UpdateFunc,
@@ -88,8 +91,11 @@ var appears = predicate.Funcs{
 // waiting are the rebalancers that wait for a binding.
 func (r *reconciler) waiting(ctx context.Context, b client.Object) []reconcile.Request {
 	var list appsv1alpha1.WorkloadRebalancerList
-	if err := r.client.List(ctx, &list, client.MatchingFields{byWorkload: propagate.TemplateOfBinding(b.(workv1alpha2.Binding)).String()}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the rebalancers that wait for a binding", "binding", client.ObjectKeyFromObject(b))
+	if err := r.client.List(ctx, &list,
+		client.MatchingFields{byWorkload: propagate.TemplateOfBinding(b.(workv1alpha2.Binding)).String()},
+		client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the rebalancers that wait for a binding", "binding",
+			client.ObjectKeyFromObject(b))
 		return nil
 	}
 	var out []reconcile.Request
@@ -154,7 +160,8 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (time.Duration,
 }
 
 // trigger asks the binding of one workload for a fresh schedule; false if there is no such binding.
-func (r *reconciler) trigger(ctx context.Context, rebalancer *appsv1alpha1.WorkloadRebalancer, w appsv1alpha1.ObjectReference) (bool, error) {
+func (r *reconciler) trigger(ctx context.Context, rebalancer *appsv1alpha1.WorkloadRebalancer,
+	w appsv1alpha1.ObjectReference) (bool, error) {
 	gk := propagate.GroupKind(w.APIVersion, w.Kind)
 	b, _, err := scope.BindingFor(ctx, r.client, gk, w.Namespace, w.Name)
 	if err == nil && b == nil {

@@ -71,7 +71,8 @@ func (w *world) bound(names ...string) {
 	for _, n := range names {
 		b := empty(n)
 		ref := workload(n)
-		b.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+		b.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind,
+			Namespace: ref.Namespace, Name: ref.Name}
 		w.Make(b)
 	}
 }
@@ -94,7 +95,8 @@ func (w *world) asked(name string) *metav1.Time {
 	return b.BindingSpec().RescheduleTriggeredAt
 }
 
-// is waits until the status says "web=Successful view=Failed/ReferencedBindingNotFound", followed by "finished" if it is.
+// is waits until the status says "web=Successful view=Failed/ReferencedBindingNotFound", followed by "finished" if it
+// is.
 func (w *world) is(want string) {
 	w.t.Helper()
 	w.Eventually("the rebalancer says "+want, func() string {
@@ -161,7 +163,8 @@ func TestWhatWasAskedForLaterStands(t *testing.T) {
 		w := newWorld(t)
 		w.bound("web")
 		later := metav1.NewTime(created.Add(time.Hour))
-		controllertest.Change(w.Hub, empty("web"), func(b workv1alpha2.Binding) { b.BindingSpec().RescheduleTriggeredAt = &later })
+		controllertest.Change(w.Hub, empty("web"),
+			func(b workv1alpha2.Binding) { b.BindingSpec().RescheduleTriggeredAt = &later })
 		w.Make(rebalancer("web"))
 		w.is("web=Successful finished")
 		if at := w.asked("web"); !at.Equal(&later) {
@@ -204,7 +207,8 @@ func TestTheBindingOfAnotherGroupsTemplateIsNotTaken(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		b := empty("web")
-		b.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: "example.com/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+		b.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: "example.com/v1", Kind: "Deployment",
+			Namespace: "shop", Name: "web"}
 		w.Make(b)
 		w.Make(rebalancer("web"))
 		w.is("web=Failed/ReferencedBindingNotFound finished")
@@ -224,14 +228,16 @@ func TestTheSpecIsFollowed(t *testing.T) {
 		w.bound("a", "b")
 		w.Make(rebalancer("a", "gone"))
 		w.is("a=Successful gone=Failed/ReferencedBindingNotFound finished")
-		controllertest.Change(w.Hub, rebalancer(), func(r *appsv1alpha1.WorkloadRebalancer) { r.Spec.Workloads = workloads("b") })
+		controllertest.Change(w.Hub, rebalancer(),
+			func(r *appsv1alpha1.WorkloadRebalancer) { r.Spec.Workloads = workloads("b") })
 		w.is("a=Successful b=Successful finished")
 		if at := w.asked("b"); !at.Equal(&created) {
 			t.Errorf("what was added was asked at %v", at)
 		}
 		// Named as of another version it is the same workload, and another entry.
 		controllertest.Change(w.Hub, rebalancer(), func(r *appsv1alpha1.WorkloadRebalancer) {
-			r.Spec.Workloads = []appsv1alpha1.ObjectReference{{APIVersion: "apps/v1beta1", Kind: "Deployment", Namespace: "shop", Name: "b"}}
+			r.Spec.Workloads = []appsv1alpha1.ObjectReference{{APIVersion: "apps/v1beta1", Kind: "Deployment", Namespace: "shop",
+				Name: "b"}}
 		})
 		w.is("a=Successful b=Successful b=Successful finished")
 	})
@@ -273,10 +279,12 @@ func TestTimeToLive(t *testing.T) {
 			w.Make(rebalancer("web"))
 			w.is("web=Successful finished")
 			w.clock.SetTime(noon.Add(time.Hour))
-			controllertest.Change(w.Hub, rebalancer(), func(r *appsv1alpha1.WorkloadRebalancer) { r.Spec.TTLSecondsAfterFinished = new(int32(7200)) })
+			controllertest.Change(w.Hub, rebalancer(),
+				func(r *appsv1alpha1.WorkloadRebalancer) { r.Spec.TTLSecondsAfterFinished = new(int32(7200)) })
 			w.Quiet()
 			w.is("web=Successful finished")
-			controllertest.Change(w.Hub, rebalancer(), func(r *appsv1alpha1.WorkloadRebalancer) { r.Spec.TTLSecondsAfterFinished = new(int32(60)) })
+			controllertest.Change(w.Hub, rebalancer(),
+				func(r *appsv1alpha1.WorkloadRebalancer) { r.Spec.TTLSecondsAfterFinished = new(int32(60)) })
 			w.is("gone")
 		})
 	})
@@ -345,7 +353,8 @@ func TestManyRebalancersOverBindingsThatOthersWrite(t *testing.T) {
 		for i, name := range names {
 			b := empty(name)
 			if w.Has(b); !b.BindingSpec().RescheduleTriggeredAt.Equal(&last) || b.BindingSpec().Replicas != int32(i+1) {
-				t.Errorf("%s was asked at %v, want the youngest rebalancer's creation, %v; it has %d replicas", name, b.BindingSpec().RescheduleTriggeredAt, last, b.BindingSpec().Replicas)
+				t.Errorf("%s was asked at %v, want the youngest rebalancer's creation, %v; it has %d replicas", name,
+					b.BindingSpec().RescheduleTriggeredAt, last, b.BindingSpec().Replicas)
 			}
 		}
 	})

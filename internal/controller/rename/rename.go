@@ -1,5 +1,5 @@
-// Package rename gives Works their present names, once, before the loops run. Members see nothing of it: no object there is written.
-// Which name a Work has now is decided by core/execute.
+// Package rename gives Works their present names, once, before the loops run. Members see nothing of it: no object
+// there is written. Which name a Work has now is decided by core/execute.
 package rename
 
 import (
@@ -25,7 +25,8 @@ import (
 )
 
 const (
-	// doneAnnotation on the namespace karmada-system says that all Works have their present names, in the format of the store given.
+	// doneAnnotation on the namespace karmada-system says that all Works have their present names, in the format of the
+	// store given.
 	doneAnnotation = "argosy.io/work-names"
 	present        = "2"
 
@@ -38,10 +39,12 @@ const (
 
 var log = ctrl.Log.WithName("rename")
 
-// Works renames all Works that have former names. No loop of a hub on this store may run meanwhile. live reads past caches.
+// Works renames all Works that have former names. No loop of a hub on this store may run meanwhile. live reads past
+// caches.
 //
-// Whenever it is interrupted, the next call continues: a copy with the status is there before the original loses its finalizer, and a Work
-// without finalizer takes nothing along. A Work that cannot be renamed keeps its name until the next start, and its object stays.
+// Whenever it is interrupted, the next call continues: a copy with the status is there before the original loses its
+// finalizer, and a Work without finalizer takes nothing along. A Work that cannot be renamed keeps its name until the
+// next start, and its object stays.
 func Works(ctx context.Context, live client.Reader, c client.Client) error {
 	for attempt := 1; ; attempt++ {
 		failed, err := try(ctx, live, c)
@@ -133,7 +136,8 @@ func all(ctx context.Context, live client.Reader, c client.Client) (renamed int,
 	}
 }
 
-// one renames a Work if it has a former name, and says whether it did. One that is being deleted goes under the name that it has.
+// one renames a Work if it has a former name, and says whether it did. One that is being deleted goes under the name
+// that it has.
 func one(ctx context.Context, live client.Reader, c client.Client, work *workv1alpha1.Work) (bool, error) {
 	if _, err := names.ClusterOf(work.Namespace); err != nil || work.DeletionTimestamp != nil {
 		return false, nil
@@ -162,7 +166,8 @@ func one(ctx context.Context, live client.Reader, c client.Client, work *workv1a
 			return false, fmt.Errorf("get work %s/%s: %w", want.Namespace, want.Name, err)
 		}
 		if m, err := execute.Manifest(made); err != nil || identity.Of(m) != identity.Of(manifest) {
-			return false, fmt.Errorf("work %s/%s cannot be renamed to %s: that is the work of another object", work.Namespace, work.Name, name)
+			return false, fmt.Errorf("work %s/%s cannot be renamed to %s: that is the work of another object", work.Namespace,
+				work.Name, name)
 		}
 	case err != nil:
 		return false, fmt.Errorf("create work %s/%s in place of %s: %w", want.Namespace, want.Name, work.Name, err)

@@ -12,10 +12,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// index finds the bindings that something concerns, without looking at the others. A change of a cluster is asked about once for
-// each likeness of bindings, for those in the cluster and for those that are not: thousands of bindings share a few placements.
-// It holds the cache's own objects, which are read-only, in the state in which the handler has seen them. What is put in before it is
-// queued is never missed: a change that did not find the newer state comes before its look at the fleet.
+// index finds the bindings that something concerns, without looking at the others. A change of a cluster is asked about
+// once for each likeness of bindings, for those in the cluster and for those that are not: thousands of bindings share
+// a few placements. It holds the cache's own objects, which are read-only, in the state in which the handler has seen
+// them. What is put in before it is queued is never missed: a change that did not find the newer state comes before its
+// look at the fleet.
 type index struct {
 	// scheduler is whose bindings are found by clusters. Those of groups are found whoever places them.
 	scheduler string
@@ -53,7 +54,8 @@ type affinity struct {
 }
 
 func newIndex(scheduler string, plugins schedule.Plugins) *index {
-	return &index{scheduler: scheduler, plugins: plugins, entries: map[client.ObjectKey]*entry{}, alike: map[string]*alike{}, waiting: map[*alike]bool{},
+	return &index{scheduler: scheduler, plugins: plugins, entries: map[client.ObjectKey]*entry{},
+		alike: map[string]*alike{}, waiting: map[*alike]bool{},
 		grouped: map[affinity]map[*entry]bool{}}
 }
 
@@ -65,7 +67,8 @@ func (x *index) put(b workv1alpha2.Binding) {
 	ours := schedule.Ours(b, x.scheduler)
 	if known := x.entries[key]; known != nil {
 		was := known.binding
-		if was.GetUID() == b.GetUID() && was.GetGeneration() == b.GetGeneration() && (known.alike != nil) == ours && schedule.Waits(was) == schedule.Waits(b) &&
+		if was.GetUID() == b.GetUID() && was.GetGeneration() == b.GetGeneration() && (known.alike != nil) == ours &&
+			schedule.Waits(was) == schedule.Waits(b) &&
 			was.GetAnnotations()[schedule.PartsAnnotation] == b.GetAnnotations()[schedule.PartsAnnotation] {
 			known.binding = b // all else is of the spec, which is the same
 			return
@@ -141,8 +144,8 @@ func (x *index) changed(c capacity.Change) []workv1alpha2.Binding {
 	return x.concerned(name, affects)
 }
 
-// concerned are the scheduler's bindings that something about a cluster concerns, the most urgent first. concerns is asked of
-// one binding of each likeness that is in the cluster, and of one that is not.
+// concerned are the scheduler's bindings that something about a cluster concerns, the most urgent first. concerns is
+// asked of one binding of each likeness that is in the cluster, and of one that is not.
 func (x *index) concerned(cluster string, concerns func(workv1alpha2.Binding) bool) []workv1alpha2.Binding {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -166,7 +169,8 @@ func (x *index) waits(cluster string, concerns func(workv1alpha2.Binding) bool) 
 	return found
 }
 
-func (a *alike) concerned(found []workv1alpha2.Binding, cluster string, concerns func(workv1alpha2.Binding) bool) []workv1alpha2.Binding {
+func (a *alike) concerned(found []workv1alpha2.Binding, cluster string,
+	concerns func(workv1alpha2.Binding) bool) []workv1alpha2.Binding {
 	inside := a.in[cluster]
 	asked := false
 	for e := range inside {

@@ -41,12 +41,14 @@ func (h *history) placement() *policyv1alpha1.Placement {
 		case 1:
 			a.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"stage": pick(h, "prod", "test")}}
 		case 2:
-			a.FieldSelector = &policyv1alpha1.FieldSelector{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "region", Operator: corev1.NodeSelectorOpIn, Values: []string{"north"}}}}
+			a.FieldSelector = &policyv1alpha1.FieldSelector{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "region",
+				Operator: corev1.NodeSelectorOpIn, Values: []string{"north"}}}}
 		}
 		return a
 	}
 	if h.one(3) {
-		p.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{{AffinityName: "first", ClusterAffinity: named()}, {AffinityName: "second", ClusterAffinity: named()}}
+		p.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{{AffinityName: "first", ClusterAffinity: named()},
+			{AffinityName: "second", ClusterAffinity: named()}}
 	} else if a := named(); !h.one(3) {
 		p.ClusterAffinity = &a
 	}
@@ -54,15 +56,19 @@ func (h *history) placement() *policyv1alpha1.Placement {
 		p.ClusterTolerations = []corev1.Toleration{{Key: "bad", Operator: corev1.TolerationOpExists}}
 	}
 	if h.one(3) {
-		p.SpreadConstraints = []policyv1alpha1.SpreadConstraint{pick(h, policyv1alpha1.SpreadConstraint{SpreadByField: policyv1alpha1.SpreadByFieldRegion, MinGroups: 1},
-			policyv1alpha1.SpreadConstraint{SpreadByLabel: "stage", MinGroups: 1}, policyv1alpha1.SpreadConstraint{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MaxGroups: 2})}
+		p.SpreadConstraints = []policyv1alpha1.SpreadConstraint{pick(h,
+			policyv1alpha1.SpreadConstraint{SpreadByField: policyv1alpha1.SpreadByFieldRegion, MinGroups: 1},
+			policyv1alpha1.SpreadConstraint{SpreadByLabel: "stage", MinGroups: 1},
+			policyv1alpha1.SpreadConstraint{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MaxGroups: 2})}
 	}
 	if h.one(2) {
 		s := &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided,
-			ReplicaDivisionPreference: pick(h, policyv1alpha1.ReplicaDivisionPreferenceAggregated, policyv1alpha1.ReplicaDivisionPreferenceWeighted)}
+			ReplicaDivisionPreference: pick(h, policyv1alpha1.ReplicaDivisionPreferenceAggregated,
+				policyv1alpha1.ReplicaDivisionPreferenceWeighted)}
 		if s.ReplicaDivisionPreference == policyv1alpha1.ReplicaDivisionPreferenceWeighted {
 			s.WeightPreference = pick(h, &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
-				&policyv1alpha1.ClusterPreferences{StaticWeightList: []policyv1alpha1.StaticClusterWeight{{TargetCluster: named(), Weight: 1}}})
+				&policyv1alpha1.ClusterPreferences{StaticWeightList: []policyv1alpha1.StaticClusterWeight{{TargetCluster: named(),
+					Weight: 1}}})
 		}
 		p.ReplicaScheduling = s
 	}
@@ -96,14 +102,17 @@ func (h *history) binding(name string, placements []*policyv1alpha1.Placement) w
 	}
 	for _, cluster := range clusterNames {
 		if h.one(2) {
-			spec.Clusters = append(spec.Clusters, workv1alpha2.TargetCluster{Name: cluster, Replicas: int32(h.IntN(2)) * spec.Replicas})
+			spec.Clusters = append(spec.Clusters,
+				workv1alpha2.TargetCluster{Name: cluster, Replicas: int32(h.IntN(2)) * spec.Replicas})
 		}
 		if h.one(12) {
-			spec.GracefulEvictionTasks = append(spec.GracefulEvictionTasks, workv1alpha2.GracefulEvictionTask{FromCluster: cluster})
+			spec.GracefulEvictionTasks = append(spec.GracefulEvictionTasks,
+				workv1alpha2.GracefulEvictionTask{FromCluster: cluster})
 		}
 	}
 	if h.one(4) {
-		spec.WorkloadAffinityGroups = &workv1alpha2.WorkloadAffinityGroups{AffinityGroup: pick(h, "", "x", "y"), AntiAffinityGroup: pick(h, "", "x", "y")}
+		spec.WorkloadAffinityGroups = &workv1alpha2.WorkloadAffinityGroups{AffinityGroup: pick(h, "", "x", "y"),
+			AntiAffinityGroup: pick(h, "", "x", "y")}
 	}
 	h.confirm(b)
 	return b
@@ -115,13 +124,15 @@ func (h *history) parts(b workv1alpha2.Binding) {
 	if h.one(2) {
 		p = &schedule.Parts{Rest: h.one(2), Subsets: []schedule.Part{{Name: "s", Replicas: 1, ClusterAffinity: pick(h,
 			policyv1alpha1.ClusterAffinity{ClusterNames: []string{pick(h, clusterNames...)}},
-			policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": pick(h, "prod", "test")}}})}}}
+			policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": pick(h,
+				"prod", "test")}}})}}}
 	}
 	schedule.SetParts(b, p)
 }
 
 func (h *history) confirm(b workv1alpha2.Binding) {
-	b.BindingStatus().Conditions = []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: pick(h, metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse)}}
+	b.BindingStatus().Conditions = []metav1.Condition{{Type: workv1alpha2.Scheduled,
+		Status: pick(h, metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse)}}
 }
 
 // cluster is a cluster as it becomes after was, nil if it joins; nil if it leaves.
@@ -137,13 +148,17 @@ func (h *history) cluster(name string, was *clusterv1alpha1.Cluster) *clusterv1a
 		func() { c.Labels = map[string]string{pick(h, "stage", "other"): pick(h, "prod", "test")} },
 		func() { c.Spec.Region = pick(h, "", "north", "south") },
 		func() {
-			c.Spec.Taints = pick(h, nil, []corev1.Taint{{Key: pick(h, "bad", "worse"), Effect: pick(h, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule)}})
+			c.Spec.Taints = pick(h, nil, []corev1.Taint{{Key: pick(h, "bad", "worse"),
+				Effect: pick(h, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule)}})
 		},
 		func() {
-			c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Kind: "ConfigMap"}, {Kind: pick(h, "Pod", "Secret")}}}}
+			c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "v1",
+				Resources: []clusterv1alpha1.APIResource{{Kind: "ConfigMap"}, {Kind: pick(h, "Pod", "Secret")}}}}
 		},
 		func() {
-			meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements, Status: pick(h, metav1.ConditionTrue, metav1.ConditionFalse)})
+			meta.SetStatusCondition(&c.Status.Conditions,
+				metav1.Condition{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements,
+					Status: pick(h, metav1.ConditionTrue, metav1.ConditionFalse)})
 		},
 		func() { c.DeletionTimestamp = pick(h, nil, nil, &metav1.Time{}) },
 		func() {
@@ -213,15 +228,24 @@ func TestTheIndexFindsWhatAskingEveryBindingFinds(t *testing.T) {
 					delete(clusters, name)
 				}
 				count := 0
-				want := listed(naive(func(b workv1alpha2.Binding) bool { return schedule.Affects(b, c.Old, c.New, schedule.Plugins{}) }))
+				want := listed(naive(func(b workv1alpha2.Binding) bool {
+					return schedule.Affects(b, c.Old, c.New, schedule.Plugins{})
+				}))
 				got := listed(x.changed(c))
 				if !slices.Equal(got, want) {
-					t.Fatalf("seed %d, step %d: a change of %s concerns\n%q, want\n%q\nwas %+v\nis %+v", seed, step, name, got, want, c.Old, c.New)
+					t.Fatalf("seed %d, step %d: a change of %s concerns\n%q, want\n%q\nwas %+v\nis %+v", seed, step, name, got, want,
+						c.Old, c.New)
 				}
 				found += len(want)
 				if c.New != nil {
-					want := listed(naive(func(b workv1alpha2.Binding) bool { return schedule.AwaitsRoom(b, c.New, schedule.Plugins{}) }))
-					got := listed(x.waits(name, func(b workv1alpha2.Binding) bool { count++; return schedule.AwaitsRoom(b, c.New, schedule.Plugins{}) }))
+					want := listed(naive(func(b workv1alpha2.Binding) bool {
+						return schedule.AwaitsRoom(b, c.New, schedule.Plugins{})
+					}))
+					got := listed(x.waits(name, func(b workv1alpha2.Binding) bool {
+						count++
+						return schedule.AwaitsRoom(b, c.New,
+							schedule.Plugins{})
+					}))
 					if !slices.Equal(got, want) {
 						t.Fatalf("seed %d, step %d: room in %s wakes\n%q, want\n%q", seed, step, name, got, want)
 					}
@@ -258,9 +282,11 @@ func TestThousandsOfBindingsOfOnePlacementAreAskedAboutTwice(t *testing.T) {
 		b := h.binding(fmt.Sprint("b", i), []*policyv1alpha1.Placement{placement})
 		b.SetLabels(map[string]string{workv1alpha2.BindingManagedByLabel: "test"})
 		b.SetDeletionTimestamp(nil)
-		*b.BindingSpec() = workv1alpha2.ResourceBindingSpec{Placement: placement.DeepCopy(), Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap"},
+		*b.BindingSpec() = workv1alpha2.ResourceBindingSpec{Placement: placement.DeepCopy(),
+			Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap"},
 			Clusters: []workv1alpha2.TargetCluster{{Name: clusterNames[i%2]}}}
-		meta.SetStatusCondition(&b.BindingStatus().Conditions, metav1.Condition{Type: workv1alpha2.Scheduled, Status: metav1.ConditionTrue})
+		meta.SetStatusCondition(&b.BindingStatus().Conditions,
+			metav1.Condition{Type: workv1alpha2.Scheduled, Status: metav1.ConditionTrue})
 		x.put(b)
 	}
 	asked := 0
@@ -278,8 +304,10 @@ func BenchmarkAChangeOfAClusterIsAskedAbout(b *testing.B) {
 	x := newIndex(policyv1alpha1.DefaultSchedulerName, schedule.Plugins{})
 	var all []workv1alpha2.Binding
 	for i := range 10_000 {
-		binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("b", i), Labels: map[string]string{workv1alpha2.BindingManagedByLabel: "test"}}}
-		binding.Spec = workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap"},
+		binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("b", i),
+			Labels: map[string]string{workv1alpha2.BindingManagedByLabel: "test"}}}
+		binding.Spec = workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "v1",
+			Kind: "ConfigMap"},
 			Placement: &policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{fmt.Sprint("m", i%20)}}},
 			Clusters:  []workv1alpha2.TargetCluster{{Name: fmt.Sprint("m", i%20)}}}
 		binding.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: metav1.ConditionTrue}}
@@ -287,7 +315,8 @@ func BenchmarkAChangeOfAClusterIsAskedAbout(b *testing.B) {
 		x.put(binding)
 	}
 	was := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m7"}}
-	was.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Kind: "ConfigMap"}}}}
+	was.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "v1",
+		Resources: []clusterv1alpha1.APIResource{{Kind: "ConfigMap"}}}}
 	is := was.DeepCopy()
 	is.Spec.Taints = []corev1.Taint{{Key: "bad", Effect: corev1.TaintEffectNoExecute}}
 	b.Run("by the index", func(b *testing.B) {
@@ -301,7 +330,8 @@ func BenchmarkAChangeOfAClusterIsAskedAbout(b *testing.B) {
 		for b.Loop() {
 			n := 0
 			for _, binding := range all {
-				if schedule.Ours(binding, policyv1alpha1.DefaultSchedulerName) && schedule.Affects(binding, was, is, schedule.Plugins{}) {
+				if schedule.Ours(binding, policyv1alpha1.DefaultSchedulerName) &&
+					schedule.Affects(binding, was, is, schedule.Plugins{}) {
 					n++
 				}
 			}

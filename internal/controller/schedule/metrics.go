@@ -22,7 +22,8 @@ var (
 		Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 	}, []string{"result", "schedule_type"})
 	pendingDesc = prometheus.NewDesc("scheduler_pending_bindings",
-		"Number of pending bindings: active are waiting to be scheduled, unschedulable for capacity or a cluster change.", []string{"queue"}, nil)
+		"Number of pending bindings: active are waiting to be scheduled, unschedulable for capacity or a cluster change.",
+		[]string{"queue"}, nil)
 )
 
 const (

@@ -52,7 +52,8 @@ func TestMetricsCountRunsByResultAndWhatWaits(t *testing.T) {
 		w.binding = scope.Bindings.New("")
 		w.binding.SetName("b")
 		w.binding.SetLabels(map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "some-id"})
-		w.binding.BindingSpec().Resource.APIVersion, w.binding.BindingSpec().Resource.Kind, w.binding.BindingSpec().Resource.Name = "rbac.authorization.k8s.io/v1", "ClusterRole", "b"
+		w.binding.BindingSpec().Resource.APIVersion, w.binding.BindingSpec().Resource.Kind,
+			w.binding.BindingSpec().Resource.Name = "rbac.authorization.k8s.io/v1", "ClusterRole", "b"
 		w.binding.BindingSpec().Placement = &policyv1alpha1.Placement{}
 		w.run()
 		before := scraped(t, "karmada_scheduler_")
@@ -60,7 +61,8 @@ func TestMetricsCountRunsByResultAndWhatWaits(t *testing.T) {
 		w.Make(w.binding)
 		w.condition("0/0 clusters are available")
 		w.Eventually("one is told to wait", func() string {
-			if got := scraped(t, "scheduler_"); got["scheduler_pending_bindings unschedulable"] != 1 || got["scheduler_pending_bindings active"] != 0 {
+			if got := scraped(t, "scheduler_"); got["scheduler_pending_bindings unschedulable"] != 1 ||
+				got["scheduler_pending_bindings active"] != 0 {
 				return fmt.Sprint(got)
 			}
 			return ""
@@ -79,7 +81,8 @@ func TestMetricsCountRunsByResultAndWhatWaits(t *testing.T) {
 			}
 			return ""
 		})
-		for _, name := range []string{"karmada_scheduler_schedule_attempts_total", "karmada_scheduler_e2e_scheduling_duration_seconds"} {
+		for _, name := range []string{"karmada_scheduler_schedule_attempts_total",
+			"karmada_scheduler_e2e_scheduling_duration_seconds"} {
 			if n := more(name + " success ReconcileSchedule"); n < 1 || n > 2 {
 				t.Errorf("%s tells of %v runs that succeeded, want the one, or its confirmation as well", name, n)
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// peers lets one binding with affinity groups at a time be placed, so that none is placed without having seen the others:
-// the lock is held from the look at the others until the placement is written and assumed.
+// peers lets one binding with affinity groups at a time be placed, so that none is placed without having seen the
+// others: the lock is held from the look at the others until the placement is written and assumed.
 type peers struct {
 	sync.Mutex
 	// assumed are placements written that the cache may not show yet.
@@ -50,7 +50,8 @@ func (p *peers) forget(key client.ObjectKey) {
 	delete(p.assumed, key)
 }
 
-// waitingPeers are the bindings of obj's groups that are not scheduled: where obj is now, or no longer is, may let them in.
+// waitingPeers are the bindings of obj's groups that are not scheduled: where obj is now, or no longer is, may let them
+// in.
 func (r *reconciler) waitingPeers(_ context.Context, obj client.Object) []reconcile.Request {
 	b, ok := obj.(workv1alpha2.Binding)
 	if !ok || !schedule.Grouped(b) {

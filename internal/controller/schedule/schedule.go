@@ -1,5 +1,6 @@
-// Package schedule places bindings when they are due. Where a template goes is decided by core/schedule on a snapshot of the
-// fleet; a new binding comes placed already (Placer), so that this controller mostly confirms, and acts when something changes.
+// Package schedule places bindings when they are due. Where a template goes is decided by core/schedule on a snapshot
+// of the fleet; a new binding comes placed already (Placer), so that this controller mostly confirms, and acts when
+// something changes.
 package schedule
 
 import (
@@ -48,8 +49,9 @@ type Options struct {
 	// ConfirmWindow is how long a binding that was created with its clusters waits for the members' first answers, so that
 	// its confirmation is written with them; 0 confirms at once. In a burst it waits longer, see commit.Pace.
 	ConfirmWindow time.Duration
-	// AskAgain is how long at least a binding waits that waits for room until estimators are asked again, RefreshAfter how long after
-	// a change of a cluster the conditions of those that are not scheduled are brought up to date; 30 s and 5 s by default.
+	// AskAgain is how long at least a binding waits that waits for room until estimators are asked again, RefreshAfter how
+	// long after a change of a cluster the conditions of those that are not scheduled are brought up to date; 30 s and 5 s
+	// by default.
 	AskAgain, RefreshAfter time.Duration
 	// LastReported counts what clusters that are not ready last reported as if it were so now, as Karmada does.
 	LastReported bool
@@ -81,11 +83,11 @@ type reconciler struct {
 
 	// placed are the bindings that came placed and wait for their confirmation.
 	placed commit.Pace[types.NamespacedName]
-	// written has for bindings whose placement was written, and is confirmed when that is seen, what is to be confirmed: before,
-	// the API server would try the status on the binding as it was, and then again.
+	// written has for bindings whose placement was written, and is confirmed when that is seen, what is to be confirmed:
+	// before, the API server would try the status on the binding as it was, and then again.
 	written sync.Map // of types.NamespacedName to written
-	// untold are the bindings that came since the start and of which nobody has been told where they went: others may write that
-	// into the status before they are looked at.
+	// untold are the bindings that came since the start and of which nobody has been told where they went: others may
+	// write that into the status before they are looked at.
 	untold sync.Map // of types.NamespacedName to nothing
 }
 
@@ -95,26 +97,30 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		o.Clock = clock.RealClock{}
 	}
 	o.AskAgain, o.RefreshAfter = cmp.Or(o.AskAgain, askAgain), cmp.Or(o.RefreshAfter, refreshAfter)
-	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, o.Name), index: newIndex(o.Name, o.Fleet.Snapshot().Plugins())}
+	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, o.Name),
+		index: newIndex(o.Name, o.Fleet.Snapshot().Plugins())}
 	told.Store(r)
 	r.placed.Rate = confirmRate
 	r.burst.Most, r.burst.Rate = toldMost, toldRate
-	b := ctrl.NewControllerManagedBy(mgr).Named("schedule").WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency})
+	b := ctrl.NewControllerManagedBy(mgr).Named("schedule").WithOptions(
+		controller.Options{MaxConcurrentReconciles: o.Concurrency})
 	for _, kind := range scope.Bindings.Kinds() {
 		b = b.Watches(kind, r.bindings())
 	}
 	return b.WatchesRawSource(fleetChanges{r}).Complete(r)
 }
 
-// relevant passes what the scheduler decides on: the spec, the labels that say whether a policy claims the binding, the record of
-// the placement, where the autoscalers of members put the replicas, and its confirmation. Our own writes pass too, so that what happened in the fleet while they were under way is seen.
-var relevant = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-		return was[policyv1alpha1.AppliedPlacementAnnotation] != is[policyv1alpha1.AppliedPlacementAnnotation] ||
-			was[schedule.ScaledAnnotation] != is[schedule.ScaledAnnotation] || confirmed(e.ObjectOld) != confirmed(e.ObjectNew)
-	},
-})
+// relevant passes what the scheduler decides on: the spec, the labels that say whether a policy claims the binding, the
+// record of the placement, where the autoscalers of members put the replicas, and its confirmation. Our own writes pass
+// too, so that what happened in the fleet while they were under way is seen.
+var relevant = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{},
+	predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			was, is := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+			return was[policyv1alpha1.AppliedPlacementAnnotation] != is[policyv1alpha1.AppliedPlacementAnnotation] ||
+				was[schedule.ScaledAnnotation] != is[schedule.ScaledAnnotation] || confirmed(e.ObjectOld) != confirmed(e.ObjectNew)
+		},
+	})
 
 func confirmed(obj client.Object) bool {
 	b, ok := obj.(workv1alpha2.Binding)
@@ -153,8 +159,8 @@ func (r *reconciler) bindings() handler.EventHandler {
 	}
 }
 
-// fleetChanges queues the bindings that a change of a cluster may move. No binding is looked at before the fleet is known:
-// on half of a fleet everything would move.
+// fleetChanges queues the bindings that a change of a cluster may move. No binding is looked at before the fleet is
+// known: on half of a fleet everything would move.
 type fleetChanges struct{ r *reconciler }
 
 var _ source.SyncingSource = fleetChanges{}
@@ -178,7 +184,9 @@ func (f fleetChanges) Start(_ context.Context, q queue) error {
 	})
 	f.r.Fleet.OnRoom(func(name string) {
 		if cluster := f.r.Fleet.Snapshot().Cluster(name); cluster != nil {
-			add(f.r.index.waits(name, func(b workv1alpha2.Binding) bool { return schedule.AwaitsRoom(b, cluster, f.r.index.plugins) }))
+			add(f.r.index.waits(name, func(b workv1alpha2.Binding) bool {
+				return schedule.AwaitsRoom(b, cluster, f.r.index.plugins)
+			}))
 		}
 	})
 	return nil
@@ -187,8 +195,8 @@ func (f fleetChanges) Start(_ context.Context, q queue) error {
 // WaitForSync implements source.SyncingSource.
 func (f fleetChanges) WaitForSync(ctx context.Context) error { return f.r.Fleet.WaitForSync(ctx) }
 
-// Placer places a binding before it is written: it sets the clusters and the record of the placement.
-// It reports false, and changes nothing, when the binding is not ours to place or nothing fits: the controller then says why.
+// Placer places a binding before it is written: it sets the clusters and the record of the placement. It reports false,
+// and changes nothing, when the binding is not ours to place or nothing fits: the controller then says why.
 func Placer(fleet *capacity.Fleet, scheduler string) func(workv1alpha2.Binding) bool {
 	return func(b workv1alpha2.Binding) bool {
 		// Where the others of its groups are is the controller's to see.
@@ -294,8 +302,8 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	return r.again(b, failure), err
 }
 
-// confirmWritten confirms a placement that was written and is seen now. It returns the binding as it is then; nil if it has not
-// been seen yet.
+// confirmWritten confirms a placement that was written and is seen now. It returns the binding as it is then; nil if it
+// has not been seen yet.
 func (r *reconciler) confirmWritten(ctx context.Context, read workv1alpha2.Binding) (workv1alpha2.Binding, error) {
 	key := client.ObjectKeyFromObject(read)
 	known, ok := r.written.Load(key)
@@ -315,8 +323,8 @@ func (r *reconciler) confirmWritten(ctx context.Context, read workv1alpha2.Bindi
 	return read, nil
 }
 
-// awaitAnswers is how long a binding that was created with its clusters may still wait for its confirmation: the members'
-// first answers are written soon, and it with them (schedule.Confirm).
+// awaitAnswers is how long a binding that was created with its clusters may still wait for its confirmation: the
+// members' first answers are written soon, and it with them (schedule.Confirm).
 func (r *reconciler) awaitAnswers(b workv1alpha2.Binding) time.Duration {
 	now := r.Clock.Now()
 	if r.ConfirmWindow == 0 || !schedule.Confirm(b.DeepCopyObject().(workv1alpha2.Binding), metav1.NewTime(now)) {
@@ -336,12 +344,13 @@ type written struct {
 type outcome struct {
 	affinity string
 	failure  error
-	// ran says that the binding was due; told that its users know already where it went; confirmed that the status says so already.
+	// ran says that the binding was due; told that its users know already where it went; confirmed that the status says so
+	// already.
 	ran, told, confirmed bool
 }
 
-// confirm says in the status that the scheduler has seen this generation, and how it went; nothing is written when that stands there.
-// It returns the binding as it is then.
+// confirm says in the status that the scheduler has seen this generation, and how it went; nothing is written when that
+// stands there. It returns the binding as it is then.
 func (r *reconciler) confirm(ctx context.Context, b workv1alpha2.Binding, o outcome) (workv1alpha2.Binding, error) {
 	status, news, err := r.confirmation(ctx, b, o)
 	if err != nil {
@@ -357,7 +366,8 @@ func (r *reconciler) confirm(ctx context.Context, b workv1alpha2.Binding, o outc
 }
 
 // confirmation is the status of b that says how it went, and whether that is news.
-func (r *reconciler) confirmation(ctx context.Context, b workv1alpha2.Binding, o outcome) (status *workv1alpha2.ResourceBindingStatus, news bool, err error) {
+func (r *reconciler) confirmation(ctx context.Context, b workv1alpha2.Binding,
+	o outcome) (status *workv1alpha2.ResourceBindingStatus, news bool, err error) {
 	status = b.DeepCopyObject().(workv1alpha2.Binding).BindingStatus()
 	now := metav1.NewTime(r.Clock.Now())
 	if o.told {
@@ -400,10 +410,13 @@ func (r *reconciler) tell(b workv1alpha2.Binding, status *workv1alpha2.ResourceB
 	}
 }
 
-// follows tells on a cluster that so many bindings are looked at again for its change that they do not each say what came of it.
+// follows tells on a cluster that so many bindings are looked at again for its change that they do not each say what
+// came of it.
 func (r *reconciler) follows(c capacity.Change, bindings int) {
 	if bindings > r.burst.Most && c.New != nil {
-		r.events.Eventf(c.New, corev1.EventTypeNormal, eventReschedule, "A change of the cluster caused %d bindings to be rescheduled; the condition Scheduled of each shows the result", bindings)
+		r.events.Eventf(c.New, corev1.EventTypeNormal, eventReschedule,
+			"A change of the cluster caused %d bindings to be rescheduled; the condition Scheduled of each shows the result",
+			bindings)
 	}
 }
 

@@ -62,7 +62,8 @@ func forBothScopes(t *testing.T, clusters []string, test func(*world)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			controllertest.Run(t, func(t *testing.T) {
-				w := &world{Hub: controllertest.New(t), t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)), embedded: s.embedded}
+				w := &world{Hub: controllertest.New(t), t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)),
+					embedded: s.embedded}
 				if s.embedded {
 					w.Embed()
 				}
@@ -72,7 +73,8 @@ func forBothScopes(t *testing.T, clusters []string, test func(*world)) {
 				w.binding = scope.Bindings.New(s.namespace)
 				w.binding.SetName("b")
 				w.binding.SetLabels(map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "some-id"})
-				w.binding.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: s.kind.GroupVersion().String(), Kind: s.kind.Kind, Namespace: s.namespace, Name: "b"}
+				w.binding.BindingSpec().Resource = workv1alpha2.ObjectReference{APIVersion: s.kind.GroupVersion().String(),
+					Kind: s.kind.Kind, Namespace: s.namespace, Name: "b"}
 				w.binding.BindingSpec().Placement = &policyv1alpha1.Placement{}
 				w.run()
 				test(w)
@@ -90,8 +92,9 @@ func (w *world) run() {
 		if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
 			return err
 		}
-		return Setup(mgr, Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: 2, Clock: w.clock, ConfirmWindow: w.window,
-			AskAgain: w.askAgain, RefreshAfter: w.refreshAfter})
+		return Setup(mgr, Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: 2, Clock: w.clock,
+			ConfirmWindow: w.window,
+			AskAgain:      w.askAgain, RefreshAfter: w.refreshAfter})
 	})
 	if err := w.fleet.WaitForSync(w.t.Context()); err != nil {
 		w.t.Fatal(err)
@@ -106,7 +109,8 @@ func (w *world) scheduled(want string) {
 		status := w.binding.BindingStatus()
 		if got := placed(w.binding); got != want || !meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.Scheduled) ||
 			status.SchedulerObservedGeneration != w.binding.GetGeneration() {
-			return fmt.Sprintf("it is at %q, generation %d of %d, conditions %+v", got, status.SchedulerObservedGeneration, w.binding.GetGeneration(), status.Conditions)
+			return fmt.Sprintf("it is at %q, generation %d of %d, conditions %+v", got, status.SchedulerObservedGeneration,
+				w.binding.GetGeneration(), status.Conditions)
 		}
 		return ""
 	})
@@ -187,14 +191,16 @@ func TestABindingThatComesPlacedIsConfirmedInOneWrite(t *testing.T) {
 	})
 }
 
-// The members may have answered, and the confirmation been written with that, before the scheduler looks for the first time.
+// The members may have answered, and the confirmation been written with that, before the scheduler looks for the first
+// time.
 func TestABindingThatWasConfirmedBeforeItsFirstLookIsTold(t *testing.T) {
 	forBothScopes(t, []string{"m1"}, func(w *world) {
 		w.Make(w.binding)
 		w.scheduled("m1")
 		w.Has(w.binding)
 		heard := record.NewFakeRecorder(9)
-		r := &reconciler{Options: Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Clock: w.clock}, client: w.Client, events: commit.Events{EventRecorder: heard},
+		r := &reconciler{Options: Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Clock: w.clock},
+			client: w.Client, events: commit.Events{EventRecorder: heard},
 			index: newIndex(policyv1alpha1.DefaultSchedulerName, w.fleet.Snapshot().Plugins())}
 		r.burst.Most = 9
 		look := func(e event.CreateEvent, want int) {
@@ -282,7 +288,8 @@ func TestWhatFitsNowhereIsToldOnceAndScheduledWhenAClusterComes(t *testing.T) {
 		w.Eventually("it says why", func() string {
 			w.Has(w.binding)
 			c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, workv1alpha2.Scheduled)
-			if c == nil || c.Reason != workv1alpha2.ReasonNoClusterFit || c.Message != "0/0 clusters are available: no clusters available to schedule. To fit: join a member cluster." {
+			if c == nil || c.Reason != workv1alpha2.ReasonNoClusterFit ||
+				c.Message != "0/0 clusters are available: no clusters available to schedule. To fit: join a member cluster." {
 				return fmt.Sprintf("%+v", c)
 			}
 			return ""
@@ -299,7 +306,8 @@ func TestWhatFitsNowhereIsToldOnceAndScheduledWhenAClusterComes(t *testing.T) {
 func TestABindingFollowsTheFleet(t *testing.T) {
 	forBothScopes(t, []string{"m1", "m2"}, func(w *world) {
 		w.binding.BindingSpec().Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{
-			LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "out", Operator: metav1.LabelSelectorOpDoesNotExist}}}}
+			LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "out",
+				Operator: metav1.LabelSelectorOpDoesNotExist}}}}
 		w.Make(w.binding)
 		w.scheduled("m1 m2")
 		w.Quiet()
@@ -444,7 +452,8 @@ func TestARebalancingIsNotLostWhileABindingWaitsForItsConfirmation(t *testing.T)
 func TestABurstOfPlacementsIsNotABurstOfEvents(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
 	events := record.NewFakeRecorder(10 * toldMost)
-	r := &reconciler{Options: Options{Clock: clock}, events: commit.Events{EventRecorder: events}, burst: commit.Burst{Most: toldMost, Rate: toldRate}}
+	r := &reconciler{Options: Options{Clock: clock}, events: commit.Events{EventRecorder: events},
+		burst: commit.Burst{Most: toldMost, Rate: toldRate}}
 	told := func(bindings int) int {
 		for range bindings {
 			r.scheduled(&workv1alpha2.ResourceBinding{})

@@ -15,12 +15,13 @@ import (
 )
 
 const (
-	// askAgain is how long a binding waits at least that waits for room, until estimators are asked about it again: they tell
-	// nobody that their answers changed. askRate is how many of them are looked at a second at most, however many wait.
+	// askAgain is how long a binding waits at least that waits for room, until estimators are asked about it again: they
+	// tell nobody that their answers changed. askRate is how many of them are looked at a second at most, however many
+	// wait.
 	askAgain = 30 * time.Second
 	askRate  = 20
-	// refreshAfter is how long after a change of a cluster what is not scheduled is looked at again, so that its condition is
-	// about the fleet as it is; refreshRate how many a second.
+	// refreshAfter is how long after a change of a cluster what is not scheduled is looked at again, so that its condition
+	// is about the fleet as it is; refreshRate how many a second.
 	refreshAfter = 5 * time.Second
 	refreshRate  = 10
 )
@@ -34,8 +35,8 @@ func (r *reconciler) again(b workv1alpha2.Binding, failure error) time.Duration 
 	return max(r.AskAgain, time.Duration(r.index.wanting())*time.Second/askRate)
 }
 
-// refresh queues what is not scheduled and is not concerned by a change of the fleet: the run will fail as before, but what its
-// condition says of the fleet may have changed. What is queued by then is looked at once.
+// refresh queues what is not scheduled and is not concerned by a change of the fleet: the run will fail as before, but
+// what its condition says of the fleet may have changed. What is queued by then is looked at once.
 func (r *reconciler) refresh(q queue) {
 	for i, b := range r.index.failed() {
 		after := r.RefreshAfter + time.Duration(i)*time.Second/refreshRate

@@ -23,8 +23,9 @@ import (
 func dividedByRoom(b workv1alpha2.Binding) {
 	b.BindingSpec().Replicas, b.BindingSpec().ReplicaRequirements = 2, &workv1alpha2.ReplicaRequirements{}
 	b.BindingSpec().Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{
-		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
-		WeightPreference: &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}
+		ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+		ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
+		WeightPreference:          &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}
 }
 
 // condition waits until the binding is not scheduled and says that.
@@ -32,7 +33,8 @@ func (w *world) condition(want string) {
 	w.t.Helper()
 	w.Eventually("it says "+want, func() string {
 		w.Has(w.binding)
-		if c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, workv1alpha2.Scheduled); c == nil || c.Status != metav1.ConditionFalse || !strings.HasPrefix(c.Message, want) {
+		if c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, workv1alpha2.Scheduled); c == nil ||
+			c.Status != metav1.ConditionFalse || !strings.HasPrefix(c.Message, want) {
 			return fmt.Sprintf("%+v", c)
 		}
 		return ""
@@ -70,7 +72,8 @@ func TestEstimatorsAreAskedAgainAboutWhatWaitsForRoomAtABoundedRate(t *testing.T
 		dividedByRoom(b)
 		return b
 	}
-	r := &reconciler{Options: Options{Fleet: &capacity.Fleet{}, AskAgain: askAgain}, index: newIndex(policyv1alpha1.DefaultSchedulerName, schedule.Plugins{})}
+	r := &reconciler{Options: Options{Fleet: &capacity.Fleet{}, AskAgain: askAgain},
+		index: newIndex(policyv1alpha1.DefaultSchedulerName, schedule.Plugins{})}
 	b, full := waits("b"), &schedule.UnschedulableError{}
 	if got := r.again(b, full); got != 0 {
 		t.Errorf("without estimators it is looked at again after %s", got)

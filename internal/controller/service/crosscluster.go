@@ -44,14 +44,17 @@ type crossCluster struct{ *exchanges }
 func setupCrossCluster(mgr ctrl.Manager, x *exchanges) error {
 	r := &crossCluster{x}
 	return ctrl.NewControllerManagedBy(mgr).Named("multi-cluster-service").
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency,
+			RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
 		For(&networkingv1alpha1.MultiClusterService{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(managed), builder.WithPredicates(placed)).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(owner(networkingv1alpha1.MultiClusterServiceKind)), builder.WithPredicates(worked)).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(owner(networkingv1alpha1.MultiClusterServiceKind)),
+			builder.WithPredicates(worked)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.sent), builder.WithPredicates(worked)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(moved)).
 		WatchesRawSource(x.endpoints(networkingv1alpha1.MultiClusterServiceKind)).
-		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		WatchesRawSource(source.Func(func(_ context.Context,
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			x.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
 				obj := is
 				if obj == nil {
@@ -73,7 +76,8 @@ func managed(_ context.Context, b client.Object) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{
-		Namespace: notes[networkingv1alpha1.MultiClusterServiceNamespaceKey], Name: notes[networkingv1alpha1.MultiClusterServiceNameKey]}}}
+		Namespace: notes[networkingv1alpha1.MultiClusterServiceNamespaceKey],
+		Name:      notes[networkingv1alpha1.MultiClusterServiceNameKey]}}}
 }
 
 // sent is the MultiClusterService of the Service that a Work brings to a cluster.
@@ -204,7 +208,8 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 	if was != nil && was.ObservedGeneration != read.Generation {
 		was = nil
 	}
-	applied, dispatched := service.ServiceApplied(clusters.All(), binding, services, trouble), service.Dispatched(d, standing, unwritten, was)
+	applied, dispatched := service.ServiceApplied(clusters.All(), binding, services, trouble),
+		service.Dispatched(d, standing, unwritten, was)
 	refusal := ""
 	if trouble == "" && dispatched.Status == metav1.ConditionFalse {
 		refusal = dispatched.Message
@@ -212,7 +217,8 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 	r.warn(me, read, service.EventDispatchEndpointSliceFailed, refusal)
 	r.warn(me, read, service.EventProviderLost, service.WithdrawnMessage(d))
 	want := read.DeepCopy()
-	want.Status.Conditions = service.SetConditions(read.Status.Conditions, read.Generation, metav1.NewTime(r.Clock.Now()), applied, dispatched)
+	want.Status.Conditions = service.SetConditions(read.Status.Conditions, read.Generation, metav1.NewTime(r.Clock.Now()),
+		applied, dispatched)
 	told, err := commit.Status(ctx, r.client, read, want)
 	if told && err == nil {
 		r.tellTurned(read, want)
@@ -226,7 +232,8 @@ func (r *crossCluster) tellTurned(was, is *networkingv1alpha1.MultiClusterServic
 		networkingv1alpha1.ServiceApplied:          service.EventSyncServiceSucceed,
 		networkingv1alpha1.EndpointSliceDispatched: service.EventDispatchEndpointSliceSucceed,
 	} {
-		if c := meta.FindStatusCondition(is.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue && !meta.IsStatusConditionTrue(was.Status.Conditions, kind) {
+		if c := meta.FindStatusCondition(is.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue &&
+			!meta.IsStatusConditionTrue(was.Status.Conditions, kind) {
 			r.events.Succeeded(reason, c.Message, is)
 		}
 	}
@@ -247,9 +254,10 @@ func (r *crossCluster) fleet(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// send claims the Service, so that policies leave it alone, and has its binding place it. The binding is as it was written, or as it
-// stands if it was not.
-func (r *crossCluster) send(ctx context.Context, s *networkingv1alpha1.MultiClusterService, template *unstructured.Unstructured, clusters service.Clusters) (workv1alpha2.Binding, error) {
+// send claims the Service, so that policies leave it alone, and has its binding place it. The binding is as it was
+// written, or as it stands if it was not.
+func (r *crossCluster) send(ctx context.Context, s *networkingv1alpha1.MultiClusterService,
+	template *unstructured.Unstructured, clusters service.Clusters) (workv1alpha2.Binding, error) {
 	existing, name, err := scope.BindingFor(ctx, r.client, serviceKind, s.Namespace, s.Name)
 	if err != nil {
 		return nil, err
@@ -293,7 +301,8 @@ func (r *crossCluster) gone(ctx context.Context, me service.Owner) error {
 		return err
 	}
 	if len(standing) > 0 || held {
-		err := r.live.Get(ctx, client.ObjectKey{Namespace: me.Namespace, Name: me.Name}, &networkingv1alpha1.MultiClusterService{})
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: me.Namespace, Name: me.Name},
+			&networkingv1alpha1.MultiClusterService{})
 		if !commit.Absent(err) {
 			return err
 		}
@@ -301,8 +310,8 @@ func (r *crossCluster) gone(ctx context.Context, me service.Owner) error {
 	return r.end(ctx, me)
 }
 
-// held says whether the Service or its binding is the owner's. Services are not watched only for this: where nobody has asked for them
-// since the hub runs, the binding tells.
+// held says whether the Service or its binding is the owner's. Services are not watched only for this: where nobody has
+// asked for them since the hub runs, the binding tells.
 func (r *crossCluster) held(ctx context.Context, me service.Owner) (bool, error) {
 	if r.Templates.Wanted(serviceKind) {
 		template, found, err := r.Templates.Get(ctx, serviceKind, me.Namespace, me.Name)
@@ -314,8 +323,8 @@ func (r *crossCluster) held(ctx context.Context, me service.Owner) (bool, error)
 	return err == nil && b != nil && service.Holds(me, b), err
 }
 
-// end withdraws the endpoints from the consumers. The Service stays where it is, as it does when a policy goes: the next policy that
-// selects it says where it is to be.
+// end withdraws the endpoints from the consumers. The Service stays where it is, as it does when a policy goes: the
+// next policy that selects it says where it is to be.
 func (r *crossCluster) end(ctx context.Context, me service.Owner) error {
 	if err := r.withdraw(ctx, me); err != nil {
 		return err

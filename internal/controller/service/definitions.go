@@ -54,8 +54,9 @@ func (d *definitions) get(kind schema.GroupKind) (*unstructured.Unstructured, er
 	return d.of[kind], d.err
 }
 
-// define sends the definition of a kind to a cluster that does not serve it. What is there already, from whomever, stays as it is, and
-// what was sent once stays with the cluster: objects of other hubs and of the member itself may be of the kind by now.
+// define sends the definition of a kind to a cluster that does not serve it. What is there already, from whomever,
+// stays as it is, and what was sent once stays with the cluster: objects of other hubs and of the member itself may be
+// of the kind by now.
 func (r *imports) define(ctx context.Context, kind schema.GroupKind, cluster string) error {
 	c := &clusterv1alpha1.Cluster{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, c, client.UnsafeDisableDeepCopy); err != nil {
@@ -66,7 +67,8 @@ func (r *imports) define(ctx context.Context, kind schema.GroupKind, cluster str
 		return err
 	}
 	standing := &workv1alpha1.Work{}
-	err = r.client.Get(ctx, client.ObjectKey{Namespace: names.ExecutionSpace(cluster), Name: names.Work(crd.GetKind(), crd.GetName(), "")}, standing, client.UnsafeDisableDeepCopy)
+	err = r.client.Get(ctx, client.ObjectKey{Namespace: names.ExecutionSpace(cluster),
+		Name: names.Work(crd.GetKind(), crd.GetName(), "")}, standing, client.UnsafeDisableDeepCopy)
 	switch _, bound := scope.BindingOf(standing); {
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("get the work of definition %s for cluster %q: %w", crd.GetName(), cluster, err)

@@ -27,7 +27,8 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// imports carries ServiceImports out. Its requests are the name that a ServiceExport and a ServiceImport share: that of the Service.
+// imports carries ServiceImports out. Its requests are the name that a ServiceExport and a ServiceImport share: that of
+// the Service.
 type imports struct {
 	*exchanges
 	definitions definitions
@@ -36,10 +37,12 @@ type imports struct {
 func setupImports(mgr ctrl.Manager, x *exchanges) error {
 	r := &imports{exchanges: x}
 	return ctrl.NewControllerManagedBy(mgr).Named("service-import").
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency,
+			RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
 		For(&multiclusterv1alpha1.ServiceImport{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(bound), builder.WithPredicates(placed)).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(owner(multiclusterv1alpha1.ServiceImportKind.Kind)), builder.WithPredicates(worked)).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(owner(multiclusterv1alpha1.ServiceImportKind.Kind)),
+			builder.WithPredicates(worked)).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(moved)).
 		WatchesRawSource(x.endpoints(multiclusterv1alpha1.ServiceImportKind.Kind)).
 		Complete(r)
@@ -68,7 +71,8 @@ func owner(kind string) handler.MapFunc {
 // all are those that a change of a cluster may concern: of what one exports or imports.
 func (r *imports) all(ctx context.Context, cluster client.Object) []reconcile.Request {
 	var list workv1alpha2.ResourceBindingList
-	if err := r.client.List(ctx, &list, client.MatchingFields{byKind: multiclusterv1alpha1.GroupVersion.Group}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &list, client.MatchingFields{byKind: multiclusterv1alpha1.GroupVersion.Group},
+		client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list the bindings of what a cluster exports", "cluster", cluster.GetName())
 		return nil
 	}
@@ -95,14 +99,16 @@ func (r *imports) reconcile(ctx context.Context, key types.NamespacedName) (next
 	if err != nil {
 		return next, err
 	}
-	defined := errors.Join(r.defineIn(ctx, multiclusterv1alpha1.ServiceExportKind, exporters), r.defineIn(ctx, multiclusterv1alpha1.ServiceImportKind, importers))
+	defined := errors.Join(r.defineIn(ctx, multiclusterv1alpha1.ServiceExportKind, exporters),
+		r.defineIn(ctx, multiclusterv1alpha1.ServiceImportKind, importers))
 	next, err = r.exchange(ctx, key, exporters, importers, defined)
 	return next, errors.Join(defined, err)
 }
 
-// exchange sends the endpoints of the exporters to the importers, or withdraws them if there is no import. It reports defined, the
-// error of the steps before. next is when it is due again without an event; zero is never.
-func (r *imports) exchange(ctx context.Context, key types.NamespacedName, exporters, importers []string, defined error) (next time.Time, err error) {
+// exchange sends the endpoints of the exporters to the importers, or withdraws them if there is no import. It reports
+// defined, the error of the steps before. next is when it is due again without an event; zero is never.
+func (r *imports) exchange(ctx context.Context, key types.NamespacedName, exporters, importers []string,
+	defined error) (next time.Time, err error) {
 	// 1. Without an import nothing is sent.
 	read := &multiclusterv1alpha1.ServiceImport{}
 	err = r.client.Get(ctx, key, read)
@@ -142,7 +148,8 @@ func (r *imports) exchange(ctx context.Context, key types.NamespacedName, export
 	// 3. What came of it.
 	trouble := service.Refused(d, standing)
 	if len(d.Portless) > 0 {
-		trouble = append(trouble, fmt.Sprintf("no cluster that exports Service %s has a port named %s: use the port names and protocols of the Service in the import",
+		trouble = append(trouble, fmt.Sprintf(
+			"no cluster that exports Service %s has a port named %s: use the port names and protocols of the Service in the import",
 			key, strings.Join(d.Portless, ", ")))
 	}
 	if why := obstacle(errors.Join(defined, written)); why != "" {
@@ -154,7 +161,8 @@ func (r *imports) exchange(ctx context.Context, key types.NamespacedName, export
 	want.Status = service.ImportStatus(d)
 	told, err := commit.Status(ctx, r.client, read, want)
 	if told && err == nil && len(trouble)+len(d.Withdrawn) == 0 && len(want.Status.Clusters) > 0 {
-		r.events.Succeeded(service.EventSyncDerivedServiceSucceed, "Sync derived service for serviceImport("+read.Name+") succeed.", read)
+		r.events.Succeeded(service.EventSyncDerivedServiceSucceed, "Sync derived service for serviceImport("+read.Name+
+			") succeed.", read)
 	}
 	return next, errors.Join(written, client.IgnoreNotFound(err))
 }
@@ -184,7 +192,8 @@ func (r *imports) gone(ctx context.Context, me service.Owner) error {
 		return err
 	}
 	if len(standing) > 0 {
-		err := r.live.Get(ctx, client.ObjectKey{Namespace: me.Namespace, Name: me.Name}, &multiclusterv1alpha1.ServiceImport{})
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: me.Namespace, Name: me.Name},
+			&multiclusterv1alpha1.ServiceImport{})
 		if !commit.Absent(err) {
 			return err
 		}

@@ -1,5 +1,6 @@
-// Package service has clusters reach Services of each other: it follows the endpoints of Services that are exported or provided, in
-// the members that have them, and writes the Works by which other members learn of these. Who learns what is decided by core/service.
+// Package service has clusters reach Services of each other: it follows the endpoints of Services that are exported or
+// provided, in the members that have them, and writes the Works by which other members learn of these. Who learns what
+// is decided by core/service.
 package service
 
 import (
@@ -55,7 +56,8 @@ const (
 	firstRetry = 100 * time.Millisecond
 	// spaceRetry is how soon a Work is tried again whose execution space is not there.
 	spaceRetry = time.Second
-	// endingRetry is how often it is looked whether the binding of a Service that was is gone: that one of ours is, is an event.
+	// endingRetry is how often it is looked whether the binding of a Service that was is gone: that one of ours is, is an
+	// event.
 	endingRetry = 2 * time.Second
 	// concurrency is the number of Services under way at once.
 	concurrency = 4
@@ -94,12 +96,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}); err != nil {
 		return fmt.Errorf("index works by the service that they are for: %w", err)
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha2.ResourceBinding{}, byKind, func(obj client.Object) []string {
-		if len(bound(ctx, obj)) > 0 {
-			return []string{multiclusterv1alpha1.GroupVersion.Group}
-		}
-		return nil
-	}); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha2.ResourceBinding{}, byKind,
+		func(obj client.Object) []string {
+			if len(bound(ctx, obj)) > 0 {
+				return []string{multiclusterv1alpha1.GroupVersion.Group}
+			}
+			return nil
+		}); err != nil {
 		return fmt.Errorf("index the bindings of exports and imports: %w", err)
 	}
 	x := &exchanges{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), follows: &follows{}}
@@ -117,8 +120,9 @@ func (x *exchanges) recording(events commit.Events) *exchanges {
 	return &exchanges{Options: x.Options, client: x.client, live: x.live, events: events, follows: x.follows}
 }
 
-// endpoints wakes the object of a Service's name when endpoints of that Service change in a member, and what follows any in a member
-// that answers again: if that had no usable credentials meanwhile, it is another Member, of which nobody follows anything yet.
+// endpoints wakes the object of a Service's name when endpoints of that Service change in a member, and what follows
+// any in a member that answers again: if that had no usable credentials meanwhile, it is another Member, of which
+// nobody follows anything yet.
 func (x *exchanges) endpoints(kind string) source.Source {
 	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		x.Members.OnEndpoints(func(_ string, of types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: of}) })
@@ -138,7 +142,8 @@ func (x *exchanges) follow(ctx context.Context, e *service.Exchange) error {
 	for cluster := range e.Providers {
 		clusters = append(clusters, cluster)
 		c := &clusterv1alpha1.Cluster{}
-		if err := x.client.Get(ctx, client.ObjectKey{Name: cluster}, c, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		if err := x.client.Get(ctx, client.ObjectKey{Name: cluster}, c,
+			client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("get cluster %q: %w", cluster, err)
 		}
 		answer[cluster] = membership.IsReady(c)
@@ -192,7 +197,8 @@ func (x *exchanges) stop(of types.NamespacedName, clusters []string) {
 // standing are the Works of an owner, read only.
 func (x *exchanges) standing(ctx context.Context, owner service.Owner) ([]*workv1alpha1.Work, error) {
 	var list workv1alpha1.WorkList
-	if err := x.client.List(ctx, &list, client.MatchingFields{byOwner: owner.String()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := x.client.List(ctx, &list, client.MatchingFields{byOwner: owner.String()},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list works of %s: %w", owner, err)
 	}
 	works := make([]*workv1alpha1.Work, len(list.Items))
@@ -203,14 +209,17 @@ func (x *exchanges) standing(ctx context.Context, owner service.Owner) ([]*workv
 }
 
 // services are the Works of an exchange's Service in its consumers, those that there are.
-func (x *exchanges) services(ctx context.Context, e service.Exchange, clusters []string) (map[string]*workv1alpha1.Work, error) {
+func (x *exchanges) services(ctx context.Context, e service.Exchange,
+	clusters []string) (map[string]*workv1alpha1.Work, error) {
 	out := map[string]*workv1alpha1.Work{}
 	for _, cluster := range clusters {
 		for _, name := range e.ServiceWorkNames() {
 			w := &workv1alpha1.Work{}
-			err := x.client.Get(ctx, client.ObjectKey{Namespace: names.ExecutionSpace(cluster), Name: name}, w, client.UnsafeDisableDeepCopy)
+			err := x.client.Get(ctx, client.ObjectKey{Namespace: names.ExecutionSpace(cluster), Name: name}, w,
+				client.UnsafeDisableDeepCopy)
 			if client.IgnoreNotFound(err) != nil {
-				return nil, fmt.Errorf("get the work of Service %s/%s for cluster %q: %w", e.Owner.Namespace, e.Service, cluster, err)
+				return nil, fmt.Errorf("get the work of Service %s/%s for cluster %q: %w", e.Owner.Namespace, e.Service, cluster,
+					err)
 			}
 			if err != nil || !e.Brings(w) {
 				continue
@@ -241,8 +250,8 @@ func (x *exchanges) write(ctx context.Context, d service.Decision, standing []*w
 	return errors.Join(errs...)
 }
 
-// put writes one Work, if it is not as wanted; have is nil if it does not stand. One that is being deleted is made anew when it is
-// gone, which is an event.
+// put writes one Work, if it is not as wanted; have is nil if it does not stand. One that is being deleted is made anew
+// when it is gone, which is an event.
 func (x *exchanges) put(ctx context.Context, have, want *workv1alpha1.Work) error {
 	switch {
 	case have != nil && (have.DeletionTimestamp != nil || !dispatch.Differs(have, want)):
@@ -309,7 +318,8 @@ func (x *exchanges) warn(owner service.Owner, obj client.Object, reason, message
 	}
 }
 
-// targets are the clusters that a binding places its template in, of those that are in the fleet to stay; none without a binding.
+// targets are the clusters that a binding places its template in, of those that are in the fleet to stay; none without
+// a binding.
 func (x *exchanges) targets(ctx context.Context, b workv1alpha2.Binding) ([]string, error) {
 	if b.GetDeletionTimestamp() != nil {
 		return nil, nil
@@ -391,8 +401,8 @@ type follows struct {
 	by map[types.NamespacedName]map[string]map[string]bool
 }
 
-// set has who follow the Service in these clusters and no others, and returns those where now nobody does who did. It is called with
-// the lock held.
+// set has who follow the Service in these clusters and no others, and returns those where now nobody does who did. It
+// is called with the lock held.
 func (f *follows) set(of types.NamespacedName, who string, clusters []string) (ended []string) {
 	if f.by == nil {
 		f.by = map[types.NamespacedName]map[string]map[string]bool{}

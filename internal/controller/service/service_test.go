@@ -71,7 +71,8 @@ func runWith(h *controllertest.Hub) (members *member.Members, stop func()) {
 // bind places the object of a kind called web in clusters, as the scheduler does.
 func bind(h *controllertest.Hub, kind string, clusters ...string) *workv1alpha2.ResourceBinding {
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: names.Binding(kind, "web")}}
-	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: multiclusterv1alpha1.GroupVersion.String(), Kind: kind, Namespace: "shop", Name: "web"}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: multiclusterv1alpha1.GroupVersion.String(), Kind: kind,
+		Namespace: "shop", Name: "web"}
 	for _, c := range clusters {
 		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: c})
 	}
@@ -79,8 +80,8 @@ func bind(h *controllertest.Hub, kind string, clusters ...string) *workv1alpha2.
 	return b
 }
 
-// sent are the objects that Works bring to a cluster, definitions left out; taken has the cluster say that it has all of them, and that
-// those of deleted Works are gone.
+// sent are the objects that Works bring to a cluster, definitions left out; taken has the cluster say that it has all
+// of them, and that those of deleted Works are gone.
 func sent(t *testing.T, h *controllertest.Hub, cluster string, taken bool) (all []string) {
 	t.Helper()
 	var list workv1alpha1.WorkList
@@ -102,7 +103,8 @@ func sent(t *testing.T, h *controllertest.Hub, cluster string, taken bool) (all 
 		if m.GetKind() != "CustomResourceDefinition" {
 			all = append(all, m.GetKind()+" "+m.GetName())
 		}
-		if taken && meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: "AppliedSuccessful"}) {
+		if taken && meta.SetStatusCondition(&w.Status.Conditions,
+			metav1.Condition{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: "AppliedSuccessful"}) {
 			if err := h.Status().Update(t.Context(), w); err != nil {
 				t.Fatal(err)
 			}
@@ -115,13 +117,15 @@ func sent(t *testing.T, h *controllertest.Hub, cluster string, taken bool) (all 
 // provide gives a member a slice of the Service web.
 func provide(m *membertest.Server, name string) {
 	m.Put(&discoveryv1.EndpointSlice{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name,
+			Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}}})
 }
 
 func serviceImport() *multiclusterv1alpha1.ServiceImport {
-	return &multiclusterv1alpha1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: multiclusterv1alpha1.ServiceImportSpec{
-		Type: multiclusterv1alpha1.ClusterSetIP, Ports: []multiclusterv1alpha1.ServicePort{{Port: 80}}}}
+	return &multiclusterv1alpha1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		Spec: multiclusterv1alpha1.ServiceImportSpec{
+			Type: multiclusterv1alpha1.ClusterSetIP, Ports: []multiclusterv1alpha1.ServicePort{{Port: 80}}}}
 }
 
 // gets waits until a cluster is sent these objects, and no others; it says that it has them.
@@ -233,7 +237,8 @@ func TestAClusterThatCannotBeSentTheDefinitionKeepsNoEndpointsFromOthers(t *test
 		gets(t, h, "m2", "EndpointSlice imported-m1-web-a", "Service derived-web")
 		h.Eventually("its user is told", func() string {
 			if slices.ContainsFunc(h.Events(), func(e string) bool {
-				return strings.HasPrefix(e, "ServiceImport SyncDerivedServiceFailed: ") && strings.Contains(e, "a quota is exceeded")
+				return strings.HasPrefix(e, "ServiceImport SyncDerivedServiceFailed: ") &&
+					strings.Contains(e, "a quota is exceeded")
 			}) {
 				return ""
 			}
@@ -254,7 +259,8 @@ func TestWhatIsNobodysFaultIsTriedAgainAtItsOwnPaceAndNotTold(t *testing.T) {
 		{"the execution space comes or goes", apierrors.NewNotFound(resource, "w"), spaceRetry, ""},
 		{"the binding of the Service that was is going", fmt.Errorf("bind: %w", propagate.ErrTerminating), endingRetry, ""},
 		{"the binding of the Service that was is there", fmt.Errorf("bind: %w", propagate.ErrOutlived), endingRetry, ""},
-		{"the Work is another's", errors.Join(&takenError{"Work w", "another owner"}), takenRetry, "Work w belongs to another owner"},
+		{"the Work is another's", errors.Join(&takenError{"Work w", "another owner"}), takenRetry,
+			"Work w belongs to another owner"},
 		{"refused", errors.Join(errors.New("a quota"), errors.New("another")), 0, "a quota; another"},
 	} {
 		result, err := outcome(c.err)
@@ -279,14 +285,19 @@ func TestAStartSaysNothingOfAMultiClusterServiceThatItWillTakeBack(t *testing.T)
 		provide(m1, "web-a")
 		h.Make(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
 		for _, cluster := range []string{"m1", "m2"} { // which its binding sends
-			w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster), Name: names.Work("Service", "web", "shop"),
-				Annotations: map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "shop", workv1alpha2.ResourceBindingNameAnnotation: "web-service"}}}
-			w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"}}`)}}}
+			w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster),
+				Name: names.Work("Service", "web", "shop"),
+				Annotations: map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "shop",
+					workv1alpha2.ResourceBindingNameAnnotation: "web-service"}}}
+			w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(
+				`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"}}`)}}}
 			h.Make(w)
 		}
-		s := &networkingv1alpha1.MultiClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: networkingv1alpha1.MultiClusterServiceSpec{
-			Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},
-			ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}}, ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}}}}
+		s := &networkingv1alpha1.MultiClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+			Spec: networkingv1alpha1.MultiClusterServiceSpec{
+				Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},
+				ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}},
+				ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}}}}
 		h.Make(s)
 		says := func(status metav1.ConditionStatus) {
 			t.Helper()
@@ -294,7 +305,8 @@ func TestAStartSaysNothingOfAMultiClusterServiceThatItWillTakeBack(t *testing.T)
 				sent(t, h, "m1", true)
 				sent(t, h, "m2", true)
 				h.Has(s)
-				if c := meta.FindStatusCondition(s.Status.Conditions, networkingv1alpha1.EndpointSliceDispatched); c == nil || c.Status != status {
+				if c := meta.FindStatusCondition(s.Status.Conditions, networkingv1alpha1.EndpointSliceDispatched); c == nil ||
+					c.Status != status {
 					return fmt.Sprintf("%+v", c)
 				}
 				return ""
@@ -332,7 +344,8 @@ func TestADefinitionIsSentToWhoLacksItAndLeftToWhoHasIt(t *testing.T) {
 		run(h)
 		bind(h, "ServiceExport", "lacks", "has")
 		definition := func(cluster string) *workv1alpha1.Work {
-			w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster), Name: names.Work("CustomResourceDefinition", "serviceexports.multicluster.x-k8s.io", "")}}
+			w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster),
+				Name: names.Work("CustomResourceDefinition", "serviceexports.multicluster.x-k8s.io", "")}}
 			if !h.Has(w) {
 				return nil
 			}
@@ -363,14 +376,16 @@ func TestADefinitionIsSentToWhoLacksItAndLeftToWhoHasIt(t *testing.T) {
 type clusterStatus = clusterv1alpha1.ClusterStatus
 
 func apiEnablement(plural, kind string) clusterv1alpha1.APIEnablement {
-	return clusterv1alpha1.APIEnablement{GroupVersion: multiclusterv1alpha1.GroupVersion.String(), Resources: []clusterv1alpha1.APIResource{{Name: plural, Kind: kind}}}
+	return clusterv1alpha1.APIEnablement{GroupVersion: multiclusterv1alpha1.GroupVersion.String(),
+		Resources: []clusterv1alpha1.APIResource{{Name: plural, Kind: kind}}}
 }
 
 // taints gives a cluster the taints that follow from its condition Ready, as the cluster controller does.
 func taints(h *controllertest.Hub, cluster string) {
-	controllertest.Change(h, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}, func(c *clusterv1alpha1.Cluster) {
-		c.Spec.Taints, _ = membership.Taints(c.Spec.Taints, membership.Readiness(c), time.Now())
-	})
+	controllertest.Change(h, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}},
+		func(c *clusterv1alpha1.Cluster) {
+			c.Spec.Taints, _ = membership.Taints(c.Spec.Taints, membership.Readiness(c), time.Now())
+		})
 }
 
 func TestEndpointsOfALostProviderLeaveAndReturn(t *testing.T) {

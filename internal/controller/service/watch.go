@@ -16,13 +16,14 @@ import (
 	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
-// placed passes bindings that are new, gone, or go to other clusters or are another's than before, or of which the scheduler says
-// something else.
+// placed passes bindings that are new, gone, or go to other clusters or are another's than before, or of which the
+// scheduler says something else.
 var placed = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*workv1alpha2.ResourceBinding), e.ObjectNew.(*workv1alpha2.ResourceBinding)
-		return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) || !slices.EqualFunc(dispatch.Targets(was), dispatch.Targets(is),
-			func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name }) ||
+		return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
+			!slices.EqualFunc(dispatch.Targets(was), dispatch.Targets(is),
+				func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name }) ||
 			claimed(was) != claimed(is) || scheduled(was) != scheduled(is)
 	},
 }
@@ -44,7 +45,8 @@ func scheduled(b *workv1alpha2.ResourceBinding) (s struct {
 var worked = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*workv1alpha1.Work), e.ObjectNew.(*workv1alpha1.Work)
-		return was.UID != is.UID || was.Generation != is.Generation || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
+		return was.UID != is.UID || was.Generation != is.Generation ||
+			(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
 			!maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations) || said(was) != said(is)
 	},
 }
@@ -60,14 +62,16 @@ func said(w *workv1alpha1.Work) (s struct {
 	return s
 }
 
-// moved passes clusters that join, leave, become or cease to be ready, get or lose a loss taint, or serve other kinds than before.
-// A start reconciles everything anyway.
+// moved passes clusters that join, leave, become or cease to be ready, get or lose a loss taint, or serve other kinds
+// than before. A start reconciles everything anyway.
 var moved = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster)
-		return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) || membership.IsReady(was) != membership.IsReady(is) ||
-			slices.ContainsFunc(was.Spec.Taints, membership.IsLossTaint) != slices.ContainsFunc(is.Spec.Taints, membership.IsLossTaint) ||
+		return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
+			membership.IsReady(was) != membership.IsReady(is) ||
+			slices.ContainsFunc(was.Spec.Taints, membership.IsLossTaint) != slices.ContainsFunc(is.Spec.Taints,
+				membership.IsLossTaint) ||
 			len(was.Status.APIEnablements) != len(is.Status.APIEnablements)
 	},
 }

@@ -1,5 +1,6 @@
-// Package access decides who of the hub's users acts in which member, and what a member has to let the hub do for that. Who may use
-// the proxy of a cluster at all is the hub's authorizer's to say; what somebody may do in the member, the member's.
+// Package access decides who of the hub's users acts in which member, and what a member has to let the hub do for that.
+// Who may use the proxy of a cluster at all is the hub's authorizer's to say; what somebody may do in the member, the
+// member's.
 package access
 
 import (
@@ -11,9 +12,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// SystemNamesAnnotation on a Cluster names the users and groups of Kubernetes' own, those with names from "system:", that may act there
-// under these names, separated by commas. Such a name means somebody in each cluster: the hub's service account of it is not the
-// member's, unless whoever may change the Cluster says so.
+// SystemNamesAnnotation on a Cluster names the users and groups of Kubernetes' own, those with names from "system:",
+// that may act there under these names, separated by commas. Such a name means somebody in each cluster: the hub's
+// service account of it is not the member's, unless whoever may change the Cluster says so.
 const SystemNamesAnnotation = "argosy.io/impersonate-system-names"
 
 const (
@@ -68,8 +69,8 @@ func Derive(roles []rbacv1.ClusterRole, bindings []rbacv1.ClusterRoleBinding) Gr
 	return g
 }
 
-// Clusters are those into whose proxies rules let, each once; the empty name stands for all of them, and is alone then. As in Karmada,
-// whoever may use the proxy of all clusters in the group of search may be in each.
+// Clusters are those into whose proxies rules let, each once; the empty name stands for all of them, and is alone then.
+// As in Karmada, whoever may use the proxy of all clusters in the group of search may be in each.
 func Clusters(rules []rbacv1.PolicyRule) []string {
 	var names []string
 	for _, r := range rules {
@@ -169,8 +170,8 @@ var (
 	ErrNotNamed = errors.New("not allowed by any ClusterRole")
 )
 
-// Judge says as whom a user of the hub acts. Of his groups those act with him that roles of the hub let in: a member cannot be made to
-// let the hub act as groups that nobody has named.
+// Judge says as whom a user of the hub acts. Of his groups those act with him that roles of the hub let in: a member
+// cannot be made to let the hub act as groups that nobody has named.
 func (a Allowed) Judge(name string, groups []string) (Identity, error) {
 	if slices.Contains(groups, masters) {
 		return Identity{Hub: true}, nil
@@ -201,15 +202,15 @@ type Member struct {
 	Groups []string `json:"groups"`
 }
 
-// most is how many users let in by groups a member is told of, and mostBytes how much their names may take, which stand in an annotation of
-// at most 256 KiB: who called first goes first, and is told of again when he calls.
+// most is how many users let in by groups a member is told of, and mostBytes how much their names may take, which stand
+// in an annotation of at most 256 KiB: who called first goes first, and is told of again when he calls.
 const (
 	most      = 1000
 	mostBytes = 128 << 10
 )
 
-// Learn is known with those who are let in yet, and with id if a group lets it in. Who is among the later half stays where he is, so that
-// a call of his is no write.
+// Learn is known with those who are let in yet, and with id if a group lets it in. Who is among the later half stays
+// where he is, so that a call of his is no write.
 func (a Allowed) Learn(known []Member, id Identity) []Member {
 	var out []Member
 	at := -1
@@ -246,7 +247,8 @@ func (a Allowed) Learn(known []Member, id Identity) []Member {
 	return out
 }
 
-// Rules are what the hub has to be allowed in the member: to act as those named, and as the members of groups that are known.
+// Rules are what the hub has to be allowed in the member: to act as those named, and as the members of groups that are
+// known.
 func (a Allowed) Rules(known []Member) []rbacv1.PolicyRule {
 	var users, accounts []string
 	add := func(name string) {
@@ -269,7 +271,8 @@ func (a Allowed) Rules(known []Member) []rbacv1.PolicyRule {
 	}{{"users", users}, {"groups", a.Groups}, {"serviceaccounts", accounts}} {
 		if names := slices.Clone(r.names); len(names) > 0 { // without names it would be anybody
 			slices.Sort(names)
-			rules = append(rules, rbacv1.PolicyRule{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{r.resource}, ResourceNames: slices.Compact(names)})
+			rules = append(rules, rbacv1.PolicyRule{Verbs: []string{"impersonate"}, APIGroups: []string{""},
+				Resources: []string{r.resource}, ResourceNames: slices.Compact(names)})
 		}
 	}
 	return rules

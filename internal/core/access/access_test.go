@@ -16,7 +16,8 @@ import (
 // role lets into the proxies of clusters, all if there are none.
 func role(name string, clusters ...string) rbacv1.ClusterRole {
 	return rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
-		{Verbs: []string{"get"}, APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"}, ResourceNames: clusters}}}
+		{Verbs: []string{"get"}, APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"},
+			ResourceNames: clusters}}}
 }
 
 // bind gives a role to subjects, as "User alice", "Group devs" or "ServiceAccount ci/deployer".
@@ -34,10 +35,16 @@ func bind(role string, subjects ...string) rbacv1.ClusterRoleBinding {
 }
 
 func grants() Grants {
-	return Derive([]rbacv1.ClusterRole{role("eu", "eu"), role("all"), {ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters"}}}}},
-		[]rbacv1.ClusterRoleBinding{bind("eu", "User alice", "Group devs", "ServiceAccount ci/deployer", "Group system:authenticated"),
-			bind("all", "User root", "Group ops", "User system:kube-scheduler", "Group system:nodes"), bind("cluster-admin", "Group system:masters", "User chief"), bind("reader", "User reader")})
+	return Derive([]rbacv1.ClusterRole{role("eu", "eu"), role("all"),
+		{ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"},
+			Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "reader"},
+			Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"cluster.karmada.io"},
+				Resources: []string{"clusters"}}}}},
+		[]rbacv1.ClusterRoleBinding{bind("eu", "User alice", "Group devs", "ServiceAccount ci/deployer",
+			"Group system:authenticated"),
+			bind("all", "User root", "Group ops", "User system:kube-scheduler", "Group system:nodes"),
+			bind("cluster-admin", "Group system:masters", "User chief"), bind("reader", "User reader")})
 }
 
 func TestAUserActsAsHimselfWhereARoleLetsHimIn(t *testing.T) {
@@ -49,22 +56,33 @@ func TestAUserActsAsHimselfWhereARoleLetsHimIn(t *testing.T) {
 		want           string // "" for a refusal
 		err            error
 	}{
-		"by name":                                 {cluster: "eu", user: "alice", groups: []string{"others", everybody}, want: "alice [] by []"},
-		"with the groups that roles name":         {cluster: "eu", user: "alice", groups: []string{"devs", "others", "ops"}, want: "alice [devs ops] by []"},
-		"by a group":                              {cluster: "us", user: "olga", groups: []string{"ops", "devs"}, want: "olga [ops] by [ops]"},
-		"by being somebody":                       {cluster: "eu", user: "carl", groups: []string{everybody}, want: "carl [] by [system:authenticated]"},
-		"not elsewhere":                           {cluster: "us", user: "alice", groups: []string{"devs", everybody}, err: ErrNotNamed},
-		"who may only read the Cluster":           {cluster: "us", user: "reader", err: ErrNotNamed},
-		"an administrator by role":                {cluster: "us", user: "chief", want: "chief [] by []"},
-		"the administrator":                       {cluster: "us", user: "admin", groups: []string{masters}, want: "the hub"},
-		"a service account":                       {cluster: "eu", user: "system:serviceaccount:ci:deployer", groups: []string{"system:serviceaccounts", everybody}, err: ErrSystemName},
-		"one that the Cluster names":              {cluster: "eu", opted: opted, user: "system:serviceaccount:ci:deployer", groups: []string{"system:serviceaccounts", "devs"}, want: "system:serviceaccount:ci:deployer [] by []"},
-		"another":                                 {cluster: "eu", opted: opted, user: "system:serviceaccount:ci:other", groups: []string{everybody}, err: ErrSystemName},
-		"named for the Cluster and by no role":    {cluster: "us", opted: opted, user: "system:serviceaccount:ci:deployer", err: ErrNotNamed},
-		"a component":                             {cluster: "eu", user: "system:kube-scheduler", err: ErrSystemName},
-		"a group of Kubernetes' own acts nowhere": {cluster: "us", user: "node", groups: []string{"system:nodes"}, want: "node [] by [system:nodes]"},
-		"nobody":                                  {cluster: "eu", user: "system:anonymous", groups: []string{"system:unauthenticated"}, err: ErrSystemName},
-		"a user without a name":                   {cluster: "eu", user: "", groups: []string{"devs"}, err: ErrSystemName},
+		"by name": {cluster: "eu", user: "alice", groups: []string{"others", everybody},
+			want: "alice [] by []"},
+		"with the groups that roles name": {cluster: "eu", user: "alice", groups: []string{"devs", "others", "ops"},
+			want: "alice [devs ops] by []"},
+		"by a group": {cluster: "us", user: "olga", groups: []string{"ops", "devs"},
+			want: "olga [ops] by [ops]"},
+		"by being somebody": {cluster: "eu", user: "carl", groups: []string{everybody},
+			want: "carl [] by [system:authenticated]"},
+		"not elsewhere": {cluster: "us", user: "alice", groups: []string{"devs", everybody},
+			err: ErrNotNamed},
+		"who may only read the Cluster": {cluster: "us", user: "reader", err: ErrNotNamed},
+		"an administrator by role":      {cluster: "us", user: "chief", want: "chief [] by []"},
+		"the administrator":             {cluster: "us", user: "admin", groups: []string{masters}, want: "the hub"},
+		"a service account": {cluster: "eu", user: "system:serviceaccount:ci:deployer",
+			groups: []string{"system:serviceaccounts", everybody}, err: ErrSystemName},
+		"one that the Cluster names": {cluster: "eu", opted: opted, user: "system:serviceaccount:ci:deployer",
+			groups: []string{"system:serviceaccounts", "devs"}, want: "system:serviceaccount:ci:deployer [] by []"},
+		"another": {cluster: "eu", opted: opted, user: "system:serviceaccount:ci:other",
+			groups: []string{everybody}, err: ErrSystemName},
+		"named for the Cluster and by no role": {cluster: "us", opted: opted, user: "system:serviceaccount:ci:deployer",
+			err: ErrNotNamed},
+		"a component": {cluster: "eu", user: "system:kube-scheduler", err: ErrSystemName},
+		"a group of Kubernetes' own acts nowhere": {cluster: "us", user: "node", groups: []string{"system:nodes"},
+			want: "node [] by [system:nodes]"},
+		"nobody": {cluster: "eu", user: "system:anonymous",
+			groups: []string{"system:unauthenticated"}, err: ErrSystemName},
+		"a user without a name": {cluster: "eu", user: "", groups: []string{"devs"}, err: ErrSystemName},
 	} {
 		t.Run(name, func(t *testing.T) {
 			id, err := grants().Of(c.cluster, map[string]string{SystemNamesAnnotation: c.opted}).Judge(c.user, c.groups)
@@ -82,24 +100,28 @@ func TestAUserActsAsHimselfWhereARoleLetsHimIn(t *testing.T) {
 func TestTheHubMayActAsThoseAndNobodyElse(t *testing.T) {
 	a := grants().Of("eu", nil)
 	if got, want := fmt.Sprint(a.Rules(nil)), fmt.Sprint([]rbacv1.PolicyRule{
-		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users"}, ResourceNames: []string{"alice", "chief", "root"}},
-		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"groups"}, ResourceNames: []string{"devs", "ops"}}}); got != want {
+		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users"},
+			ResourceNames: []string{"alice", "chief", "root"}},
+		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"groups"},
+			ResourceNames: []string{"devs", "ops"}}}); got != want {
 		t.Errorf("the rules are %s, want %s", got, want)
 	}
 	if rules := (Grants{}).Of("eu", nil).Rules(nil); len(rules) != 0 {
 		t.Errorf("where nobody is let in the rules are %v", rules)
 	}
 	opted := grants().Of("eu", map[string]string{SystemNamesAnnotation: "system:serviceaccount:ci:deployer"})
-	if rules := opted.Rules(nil); len(rules) != 3 || !slices.Equal(rules[2].ResourceNames, []string{"deployer"}) || rules[2].Resources[0] != "serviceaccounts" {
+	if rules := opted.Rules(nil); len(rules) != 3 || !slices.Equal(rules[2].ResourceNames, []string{"deployer"}) ||
+		rules[2].Resources[0] != "serviceaccounts" {
 		t.Errorf("with a service account they are %v", rules)
 	}
 }
 
-// Property: whoever calls, with whatever the roles say, the rules let the hub act as him and his groups, name everybody they are about,
-// and nobody of Kubernetes' own whom the Cluster does not name.
+// Property: whoever calls, with whatever the roles say, the rules let the hub act as him and his groups, name everybody
+// they are about, and nobody of Kubernetes' own whom the Cluster does not name.
 func TestWhoeverIsLetInIsInTheRulesAndNobodyOfKubernetesOwn(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
-	names := []string{"a", "b", "c", masters, everybody, "system:nodes", "system:serviceaccount:x:y", "system:anonymous", ""}
+	names := []string{"a", "b", "c", masters, everybody, "system:nodes", "system:serviceaccount:x:y", "system:anonymous",
+		""}
 	some := func() (out []string) {
 		for _, n := range names {
 			if r.Intn(3) == 0 {
@@ -118,7 +140,8 @@ func TestWhoeverIsLetInIsInTheRulesAndNobodyOfKubernetesOwn(t *testing.T) {
 			bindings = append(bindings, b)
 		}
 		opted := some()
-		a := Derive([]rbacv1.ClusterRole{role("eu", "eu"), role("us", "us"), role("all")}, bindings).Of("eu", map[string]string{SystemNamesAnnotation: strings.Join(opted, ",")})
+		a := Derive([]rbacv1.ClusterRole{role("eu", "eu"), role("us", "us"), role("all")}, bindings).Of("eu",
+			map[string]string{SystemNamesAnnotation: strings.Join(opted, ",")})
 		id, err := a.Judge(names[r.Intn(len(names))], some())
 		existing, _ := a.Role(nil, "h", Identity{})
 		want, ours := a.Role(existing, "h", id)
@@ -162,9 +185,11 @@ func TestWhoeverIsLetInIsInTheRulesAndNobodyOfKubernetesOwn(t *testing.T) {
 func TestARoleThatSomebodyElseWroteStays(t *testing.T) {
 	a := grants().Of("eu", nil)
 	made, _ := a.Role(nil, "h", Identity{})
-	old := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: Impersonator, Labels: map[string]string{"karmada.io/system": "true"}}, Rules: []rbacv1.PolicyRule{
+	old := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: Impersonator,
+		Labels: map[string]string{"karmada.io/system": "true"}}, Rules: []rbacv1.PolicyRule{
 		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users", "groups", "serviceaccounts"}}}}
-	if want, ours := a.Role(old, "h", Identity{}); !ours || !reflect.DeepEqual(want.Rules, made.Rules) || !Differs(old, want) {
+	if want, ours := a.Role(old, "h", Identity{}); !ours || !reflect.DeepEqual(want.Rules, made.Rules) ||
+		!Differs(old, want) {
 		t.Errorf("what a hub of before wrote is ours: %v, becomes %v", ours, want.Rules)
 	}
 	if again, ours := a.Role(made, "h", Identity{}); !ours || Differs(made, again) {
@@ -201,24 +226,29 @@ func TestAMemberOfAGroupIsInTheRoleAsLongAsTheGroupIsLetIn(t *testing.T) {
 	for i := range most + 10 {
 		with, _ = a.Role(with, "h", Identity{User: fmt.Sprint("u", i), By: []string{"ops"}})
 	}
-	if n := len(with.Rules[0].ResourceNames); n != most+2 || !slices.Contains(with.Rules[0].ResourceNames, fmt.Sprint("u", most+9)) {
+	if n := len(with.Rules[0].ResourceNames); n != most+2 ||
+		!slices.Contains(with.Rules[0].ResourceNames, fmt.Sprint("u", most+9)) {
 		t.Errorf("there are %d users", n) // and those whom roles name
 	}
 	// Names of issuers are long, and an annotation takes 256 KiB.
 	for i := range most {
-		with, _ = a.Role(with, "h", Identity{User: fmt.Sprint("https://issuer.example.com/", strings.Repeat("u", 200), "#", i), By: []string{"ops"}})
+		with, _ = a.Role(with, "h", Identity{User: fmt.Sprint("https://issuer.example.com/", strings.Repeat("u", 200), "#",
+			i), By: []string{"ops"}})
 	}
-	if n := len(with.Annotations[membersAnnotation]); n > 200<<10 || n < 100<<10 || !strings.Contains(with.Annotations[membersAnnotation], fmt.Sprint("#", most-1)) {
+	if n := len(with.Annotations[membersAnnotation]); n > 200<<10 || n < 100<<10 ||
+		!strings.Contains(with.Annotations[membersAnnotation], fmt.Sprint("#", most-1)) {
 		t.Errorf("the annotation has %d bytes", n)
 	}
 }
 
 func TestABindingIsOfTheHubsAccountAlone(t *testing.T) {
 	made, ours := Binding(nil, "h", "karmada-cluster", "karmada-impersonator")
-	if s := made.Subjects; !ours || len(s) != 1 || s[0].Kind != "ServiceAccount" || s[0].Namespace != "karmada-cluster" || s[0].Name != "karmada-impersonator" || made.RoleRef.Name != Impersonator {
+	if s := made.Subjects; !ours || len(s) != 1 || s[0].Kind != "ServiceAccount" || s[0].Namespace != "karmada-cluster" ||
+		s[0].Name != "karmada-impersonator" || made.RoleRef.Name != Impersonator {
 		t.Fatalf("made is %v", made)
 	}
-	before := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: Impersonator}, RoleRef: made.RoleRef, Subjects: made.Subjects}
+	before := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: Impersonator}, RoleRef: made.RoleRef,
+		Subjects: made.Subjects}
 	foreign := before.DeepCopy()
 	foreign.Subjects = append(foreign.Subjects, rbacv1.Subject{Kind: "User", Name: "eve"})
 	changed := made.DeepCopy()
@@ -241,7 +271,8 @@ func TestABindingIsOfTheHubsAccountAlone(t *testing.T) {
 		if ours != c.ours || Differs(c.existing, want) != c.writes {
 			t.Errorf("%s: ours %t, to be written %t", what, ours, Differs(c.existing, want))
 		}
-		if c.writes && (len(want.Subjects) != 1 || want.Subjects[0].Name != c.account || want.Annotations["argosy.io/hub"] != "h") {
+		if c.writes && (len(want.Subjects) != 1 || want.Subjects[0].Name != c.account ||
+			want.Annotations["argosy.io/hub"] != "h") {
 			t.Errorf("%s becomes %v", what, want)
 		}
 	}
@@ -276,7 +307,9 @@ func TestNamesOfKubernetesOwnAreLetInOneByOne(t *testing.T) {
 		"system:masters/../x":          "[]",
 		"system:nodes\nsystem:masters": "[]",
 	} {
-		a := Derive([]rbacv1.ClusterRole{role("all")}, []rbacv1.ClusterRoleBinding{bind("all", "Group system:nodes", "Group system:masters", "Group system:authenticated", "Group system:")}).
+		a := Derive([]rbacv1.ClusterRole{role("all")},
+			[]rbacv1.ClusterRoleBinding{bind("all", "Group system:nodes", "Group system:masters", "Group system:authenticated",
+				"Group system:")}).
 			Of("eu", map[string]string{SystemNamesAnnotation: opted})
 		if got := fmt.Sprint(a.Groups); got != want {
 			t.Errorf("%q lets in %s, want %s", opted, got, want)

@@ -14,7 +14,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Impersonator is the name of the role in a member by which the hub acts there as its users, and of its binding. It is Karmada's.
+// Impersonator is the name of the role in a member by which the hub acts there as its users, and of its binding. It is
+// Karmada's.
 const Impersonator = "karmada-impersonator"
 
 const (
@@ -24,9 +25,9 @@ const (
 	membersAnnotation = "argosy.io/members-of-groups"
 )
 
-// Role is the role that a member shall have; existing is the one it has, nil for none, hub the identity of the hub that writes it, and id who is
-// about to act, who may be nobody. ours is false for a role that somebody else than a hub wrote or changed: then it stays, also if it
-// allows less or more. That of another hub is taken over with the member.
+// Role is the role that a member shall have; existing is the one it has, nil for none, hub the identity of the hub that
+// writes it, and id who is about to act, who may be nobody. ours is false for a role that somebody else than a hub
+// wrote or changed: then it stays, also if it allows less or more. That of another hub is taken over with the member.
 func (a Allowed) Role(existing *rbacv1.ClusterRole, hub string, id Identity) (want *rbacv1.ClusterRole, ours bool) {
 	var known []Member
 	want = &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: Impersonator}}
@@ -48,13 +49,16 @@ func (a Allowed) Role(existing *rbacv1.ClusterRole, hub string, id Identity) (wa
 	return want, true
 }
 
-// written says whether a hub wrote a role as it is: its digest says so; a hub of before wrote one for anybody, and none.
+// written says whether a hub wrote a role as it is: its digest says so; a hub of before wrote one for anybody, and
+// none.
 func written(role *rbacv1.ClusterRole) bool {
 	if of, ok := role.Annotations[digestAnnotation]; ok {
 		return of == ruled(role)
 	}
-	return role.Labels[workv1alpha2.SystemLabel] == "true" && role.AggregationRule == nil && reflect.DeepEqual(role.Rules, []rbacv1.PolicyRule{
-		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users", "groups", "serviceaccounts"}}})
+	return role.Labels[workv1alpha2.SystemLabel] == "true" && role.AggregationRule == nil &&
+		reflect.DeepEqual(role.Rules, []rbacv1.PolicyRule{
+			{Verbs: []string{"impersonate"}, APIGroups: []string{""},
+				Resources: []string{"users", "groups", "serviceaccounts"}}})
 }
 
 // ruled is the digest of a role. One that is put together from others has another.
@@ -66,8 +70,10 @@ func ruled(role *rbacv1.ClusterRole) string {
 	return digest([]any{rules, role.AggregationRule})
 }
 
-// Binding is the binding that gives the role to a service account, and to no other; existing, hub and ours are as in Role.
-func Binding(existing *rbacv1.ClusterRoleBinding, hub, namespace, account string) (want *rbacv1.ClusterRoleBinding, ours bool) {
+// Binding is the binding that gives the role to a service account, and to no other; existing, hub and ours are as in
+// Role.
+func Binding(existing *rbacv1.ClusterRoleBinding, hub, namespace,
+	account string) (want *rbacv1.ClusterRoleBinding, ours bool) {
 	want = &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: Impersonator}}
 	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: Impersonator}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}}
@@ -85,7 +91,8 @@ func Binding(existing *rbacv1.ClusterRoleBinding, hub, namespace, account string
 	return want, true
 }
 
-// Goes says whether a role or binding goes with the hub when that leaves the member: one that it wrote last, and nobody changed since.
+// Goes says whether a role or binding goes with the hub when that leaves the member: one that it wrote last, and nobody
+// changed since.
 func Goes(existing metav1.Object, hub string) bool {
 	of, marked := existing.GetAnnotations()[digestAnnotation]
 	if !marked || existing.GetAnnotations()[workv1alpha2.HubAnnotation] != hub {
@@ -112,7 +119,8 @@ func mark(meta *metav1.ObjectMeta, hub, what string) {
 
 // Differs says whether a role or a binding is to be written.
 func Differs(existing, want metav1.Object) bool {
-	if !maps.Equal(existing.GetAnnotations(), want.GetAnnotations()) || !maps.Equal(existing.GetLabels(), want.GetLabels()) {
+	if !maps.Equal(existing.GetAnnotations(), want.GetAnnotations()) ||
+		!maps.Equal(existing.GetLabels(), want.GetLabels()) {
 		return true
 	}
 	switch existing := existing.(type) {

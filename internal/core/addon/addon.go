@@ -1,5 +1,6 @@
-// Package addon decides how an operator is installed in each cluster from its rendered manifests: each enclosed, so that the hub
-// acts on none of them, in which order, and by which policies. Reading manifests and the hub, and writing, are left to its callers.
+// Package addon decides how an operator is installed in each cluster from its rendered manifests: each enclosed, so
+// that the hub acts on none of them, in which order, and by which policies. Reading manifests and the hub, and writing,
+// are left to its callers.
 package addon
 
 import (
@@ -47,7 +48,8 @@ func (s Stage) String() string {
 // stageOf says when an object goes.
 func stageOf(gk schema.GroupKind) Stage {
 	switch {
-	case gk == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, gk == schema.GroupKind{Kind: "Namespace"}:
+	case gk == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
+		gk == schema.GroupKind{Kind: "Namespace"}:
 		return Foundation
 	case gk.Group == "admissionregistration.k8s.io":
 		return Webhooks
@@ -61,12 +63,15 @@ type Object struct {
 	Template *unstructured.Unstructured // an EnclosedManifest
 }
 
-// hook is the annotation by which Helm runs something itself, at an install or an upgrade; what is rendered of it does not run.
+// hook is the annotation by which Helm runs something itself, at an install or an upgrade; what is rendered of it does
+// not run.
 const hook = "helm.sh/hook"
 
-// Enclose is what is written to the hub for the manifests of an addon, by stage and name, and what the user should know. namespaced
-// says whether a kind is, if that is known; manifests that name no namespace go to the one given. They are not changed.
-func Enclose(name, namespace string, manifests []*unstructured.Unstructured, namespaced func(schema.GroupVersionKind) (is, known bool)) ([]Object, []string, error) {
+// Enclose is what is written to the hub for the manifests of an addon, by stage and name, and what the user should
+// know. namespaced says whether a kind is, if that is known; manifests that name no namespace go to the one given. They
+// are not changed.
+func Enclose(name, namespace string, manifests []*unstructured.Unstructured,
+	namespaced func(schema.GroupVersionKind) (is, known bool)) ([]Object, []string, error) {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
 		return nil, nil, fmt.Errorf("addon name %q: %s", name, strings.Join(wrong, "; "))
 	}
@@ -74,7 +79,8 @@ func Enclose(name, namespace string, manifests []*unstructured.Unstructured, nam
 	scopes := map[schema.GroupKind]bool{}
 	for _, m := range manifests {
 		if m.GetKind() == "CustomResourceDefinition" {
-			scopes[schema.GroupKind{Group: fields.Text(m.Object, "spec", "group"), Kind: fields.Text(m.Object, "spec", "names", "kind")}] = fields.Text(m.Object, "spec", "scope") == "Namespaced"
+			scopes[schema.GroupKind{Group: fields.Text(m.Object, "spec", "group"),
+				Kind: fields.Text(m.Object, "spec", "names", "kind")}] = fields.Text(m.Object, "spec", "scope") == "Namespaced"
 		}
 	}
 	var all []Object
@@ -84,7 +90,8 @@ func Enclose(name, namespace string, manifests []*unstructured.Unstructured, nam
 	for _, m := range manifests {
 		gvk := m.GroupVersionKind()
 		if h := m.GetAnnotations()[hook]; h != "" && h != "crd-install" {
-			warnings = append(warnings, fmt.Sprintf("%s %s is a Helm hook (%s); hooks are not run, so it is skipped", m.GetKind(), m.GetName(), h))
+			warnings = append(warnings, fmt.Sprintf("%s %s is a Helm hook (%s); hooks are not run, so it is skipped",
+				m.GetKind(), m.GetName(), h))
 			continue
 		}
 		if m.GetName() == "" {
@@ -125,7 +132,8 @@ func Enclose(name, namespace string, manifests []*unstructured.Unstructured, nam
 	}
 	for ns := range needed {
 		if !spaces[ns] && ns != metav1.NamespaceDefault && ns != metav1.NamespaceSystem {
-			warnings = append(warnings, fmt.Sprintf("the manifests do not contain the namespace %s: its objects are applied when it exists in the clusters", ns))
+			warnings = append(warnings, fmt.Sprintf(
+				"the manifests do not contain the namespace %s: its objects are applied when it exists in the clusters", ns))
 		}
 	}
 	slices.Sort(warnings)
@@ -157,11 +165,12 @@ type Options struct {
 	Overwrite bool
 }
 
-// Policies are those of an addon: of its foundation, which stays in clusters when the addon goes, and of the rest. They name each
-// object: a policy of all definitions, or all EnclosedManifests, would sweep up others.
+// Policies are those of an addon: of its foundation, which stays in clusters when the addon goes, and of the rest. They
+// name each object: a policy of all definitions, or all EnclosedManifests, would sweep up others.
 func Policies(name string, all []Object, o Options) []*policyv1alpha1.ClusterPropagationPolicy {
 	policy := func(suffix string, stays bool) *policyv1alpha1.ClusterPropagationPolicy {
-		p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: name + suffix, Labels: map[string]string{Label: name}}}
+		p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: name + suffix,
+			Labels: map[string]string{Label: name}}}
 		if len(o.Clusters) > 0 {
 			p.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: o.Clusters}
 		}

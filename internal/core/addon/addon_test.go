@@ -60,7 +60,8 @@ func TestAnAddonIsEnclosedInStagesAndNamedByItsPolicies(t *testing.T) {
 	var shown []string
 	for _, o := range all {
 		m := fields.Object(o.Template.Object, "spec", "manifest")
-		shown = append(shown, fmt.Sprintf("%d %s %s/%s", o.Stage, o.Template.GetName(), fields.Text(m, "metadata", "namespace"), fields.Text(m, "metadata", "name")))
+		shown = append(shown, fmt.Sprintf("%d %s %s/%s", o.Stage, o.Template.GetName(),
+			fields.Text(m, "metadata", "namespace"), fields.Text(m, "metadata", "name")))
 		if o.Template.GetLabels()[addon.Label] != "openkruise" {
 			t.Errorf("%s is not labelled", o.Template.GetName())
 		}
@@ -90,17 +91,21 @@ func TestAnAddonIsEnclosedInStagesAndNamedByItsPolicies(t *testing.T) {
 			}
 			selected[s.Name] = p.Name
 		}
-		if stays := p.Spec.PreserveResourcesOnDeletion != nil && *p.Spec.PreserveResourcesOnDeletion; stays != (p.Name == "openkruise-foundation") {
+		if stays := p.Spec.PreserveResourcesOnDeletion != nil &&
+			*p.Spec.PreserveResourcesOnDeletion; stays != (p.Name == "openkruise-foundation") {
 			t.Errorf("%s: what it sent stays: %v", p.Name, stays)
 		}
-		if p.Spec.ConflictResolution != policyv1alpha1.ConflictAbort || len(p.Spec.Placement.ClusterAffinity.ClusterNames) != 1 {
+		if p.Spec.ConflictResolution != policyv1alpha1.ConflictAbort ||
+			len(p.Spec.Placement.ClusterAffinity.ClusterNames) != 1 {
 			t.Errorf("%s: %+v", p.Name, p.Spec)
 		}
 	}
-	if len(selected) != len(all) || selected["openkruise.namespace.kruise-system"] != "openkruise-foundation" || selected["openkruise.mutatingwebhookconfiguration.hooks"] != "openkruise" {
+	if len(selected) != len(all) || selected["openkruise.namespace.kruise-system"] != "openkruise-foundation" ||
+		selected["openkruise.mutatingwebhookconfiguration.hooks"] != "openkruise" {
 		t.Errorf("selected: %v", selected)
 	}
-	if p := addon.Policies("x", all, addon.Options{Overwrite: true})[0].Spec; p.Placement.ClusterAffinity != nil || p.ConflictResolution != policyv1alpha1.ConflictOverwrite {
+	if p := addon.Policies("x", all, addon.Options{Overwrite: true})[0].Spec; p.Placement.ClusterAffinity != nil ||
+		p.ConflictResolution != policyv1alpha1.ConflictOverwrite {
 		t.Errorf("in all clusters, taking over: %+v", p)
 	}
 }
@@ -111,14 +116,17 @@ func TestManifestsThatCannotBeInstalledAreRefused(t *testing.T) {
 		"no metadata.name": "{apiVersion: batch/v1, kind: Job, metadata: {generateName: a-}}",
 		"nothing":          "{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {helm.sh/hook: test}}}",
 	} {
-		if _, _, err := addon.Enclose("x", "default", manifests(t, text), known); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := addon.Enclose("x", "default", manifests(t, text), known); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
 	if _, _, err := addon.Enclose("A b", "default", manifests(t, operator), known); err == nil {
 		t.Error("a name that is none")
 	}
-	if _, warnings, _ := addon.Enclose("x", "default", manifests(t, "{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: gone}}"), known); len(warnings) != 1 || !strings.Contains(warnings[0], "namespace gone") {
+	if _, warnings, _ := addon.Enclose("x", "default",
+		manifests(t, "{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: gone}}"), known); len(warnings) != 1 ||
+		!strings.Contains(warnings[0], "namespace gone") {
 		t.Errorf("warnings: %q", warnings)
 	}
 }

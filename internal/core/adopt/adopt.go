@@ -1,6 +1,6 @@
-// Package adopt decides whether an object that lives in a member may become one of the fleet without a pod being restarted: the
-// template and the policy that it would have, what the hub would apply, and what would be different then. Reading the member and
-// the hub, and writing, are left to its callers.
+// Package adopt decides whether an object that lives in a member may become one of the fleet without a pod being
+// restarted: the template and the policy that it would have, what the hub would apply, and what would be different
+// then. Reading the member and the hub, and writing, are left to its callers.
 package adopt
 
 import (
@@ -27,7 +27,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// memberKeys are annotations that a member's controllers and tools put on an object for themselves; one that ends in / is a prefix.
+// memberKeys are annotations that a member's controllers and tools put on an object for themselves; one that ends in /
+// is a prefix.
 var memberKeys = []string{
 	"kubectl.kubernetes.io/last-applied-configuration",
 	"rollout.argoproj.io/revision",
@@ -35,8 +36,8 @@ var memberKeys = []string{
 	"volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner",
 }
 
-// Template is live as a template: without what its member set, and without marks of an earlier fleet. Ports of nodes stay, as the
-// hub would choose others. live is not changed.
+// Template is live as a template: without what its member set, and without marks of an earlier fleet. Ports of nodes
+// stay, as the hub would choose others. live is not changed.
 func Template(live *unstructured.Unstructured) *unstructured.Unstructured {
 	t := execute.Released(live)
 	interpret.Prune(t)
@@ -70,8 +71,10 @@ func Obstacle(live *unstructured.Unstructured) error {
 		return fmt.Errorf("%s %s is its controller: adopt that instead", owner.Kind, owner.Name)
 	case live.GetLabels()[workv1alpha2.ManagedLabel] == "true" && annotations[workv1alpha2.WorkNameAnnotation] != "":
 		return fmt.Errorf("it belongs to the work %s/%s of a hub: release it there with preserveResourcesOnDeletion, or remove its label %s if that hub no longer exists",
-			annotations[workv1alpha2.WorkNamespaceAnnotation], annotations[workv1alpha2.WorkNameAnnotation], workv1alpha2.ManagedLabel)
-	case annotations["rollouts.kruise.io/in-progressing"] != "", annotations["batchrelease.rollouts.kruise.io/control-info"] != "":
+			annotations[workv1alpha2.WorkNamespaceAnnotation], annotations[workv1alpha2.WorkNameAnnotation],
+			workv1alpha2.ManagedLabel)
+	case annotations["rollouts.kruise.io/in-progressing"] != "",
+		annotations["batchrelease.rollouts.kruise.io/control-info"] != "":
 		return fmt.Errorf("a Kruise Rollout of it is in progress and has changed its fields: adopt it when the rollout has ended")
 	case propagate.Excluded(propagate.TemplateOf(live)):
 		return fmt.Errorf("objects like this are never propagated")
@@ -79,22 +82,26 @@ func Obstacle(live *unstructured.Unstructured) error {
 	return nil
 }
 
-// Policy is a policy of the template and nothing else, that sends it to the cluster as it is and takes over what is there.
+// Policy is a policy of the template and nothing else, that sends it to the cluster as it is and takes over what is
+// there.
 func Policy(template *unstructured.Unstructured, name, cluster string) policyv1alpha1.Propagation {
 	spec := policyv1alpha1.PropagationSpec{
 		ConflictResolution: policyv1alpha1.ConflictOverwrite,
 		ResourceSelectors: []policyv1alpha1.ResourceSelector{{
-			APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Namespace: template.GetNamespace(), Name: template.GetName(),
+			APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Namespace: template.GetNamespace(),
+			Name: template.GetName(),
 		}},
 		Placement: policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}},
 	}
 	if template.GetNamespace() == "" {
 		return &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
 	}
-	return &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: template.GetNamespace(), Name: name}, Spec: spec}
+	return &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: template.GetNamespace(), Name: name},
+		Spec: spec}
 }
 
-// Sends says why a policy that stands does not send a template made of the cluster's object there as the object is; nil if it does.
+// Sends says why a policy that stands does not send a template made of the cluster's object there as the object is; nil
+// if it does.
 func Sends(p policyv1alpha1.Propagation, replicas int32, c *clusterv1alpha1.Cluster) error {
 	name := strings.TrimPrefix(p.GetNamespace()+"/"+p.GetName(), "/")
 	placement := p.PropagationSpec().Placement
@@ -108,7 +115,8 @@ func Sends(p policyv1alpha1.Propagation, replicas int32, c *clusterv1alpha1.Clus
 	if !means {
 		return fmt.Errorf("the policy %s would claim it and does not propagate it to cluster %q: change the policy's placement, then adopt the object", name, c.Name)
 	}
-	if s := placement.ReplicaScheduling; replicas > 0 && s != nil && s.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDuplicated {
+	if s := placement.ReplicaScheduling; replicas > 0 && s != nil &&
+		s.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDuplicated {
 		return fmt.Errorf("the policy %s would claim it and divides the replicas of its template among clusters: apply the template with the replicas of all clusters, which takes over the object", name)
 	}
 	return nil
@@ -142,8 +150,9 @@ func Work(ctx context.Context, in Input, i interpret.Interpreter) (*workv1alpha1
 	}
 	b.BindingSpec().Clusters = []workv1alpha2.TargetCluster{{Name: in.Cluster.Name, Replicas: m.Replicas}}
 	results := dispatch.Works(ctx, dispatch.Input{
-		Binding: b, Template: in.Template, Clusters: map[string]*clusterv1alpha1.Cluster{in.Cluster.Name: in.Cluster}, Overrides: in.Overrides,
-		Convert: kruise.ForMember,
+		Binding: b, Template: in.Template, Clusters: map[string]*clusterv1alpha1.Cluster{in.Cluster.Name: in.Cluster},
+		Overrides: in.Overrides,
+		Convert:   kruise.ForMember,
 	}, i)
 	if len(results) != 1 {
 		return nil, fmt.Errorf("nothing would be sent to cluster %q", in.Cluster.Name)
@@ -152,23 +161,26 @@ func Work(ctx context.Context, in Input, i interpret.Interpreter) (*workv1alpha1
 }
 
 // Desired is what the hub applies for w onto live: an unchanged field of live that w leaves open stays as it is.
-func Desired(ctx context.Context, w *workv1alpha1.Work, live *unstructured.Unstructured, i interpret.Interpreter) (*unstructured.Unstructured, error) {
-	return execute.Desired(w, live, func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func Desired(ctx context.Context, w *workv1alpha1.Work, live *unstructured.Unstructured,
+	i interpret.Interpreter) (*unstructured.Unstructured, error) {
+	return execute.Desired(w, live, func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured,
+		error) {
 		return i.Retain(ctx, desired, observed)
 	})
 }
 
 // Report is what an adoption would change.
 type Report struct {
-	// Differences are the fields that would be otherwise: Want is what they would be, Have what they are. The marks that make an
-	// object the fleet's are none.
+	// Differences are the fields that would be otherwise: Want is what they would be, Have what they are. The marks that
+	// make an object the fleet's are none.
 	Differences []execute.Difference `json:"differences,omitempty"`
-	// Disturbs are those that would have pods restarted, replaced or removed, with the reason; the adoption is to be refused.
+	// Disturbs are those that would have pods restarted, replaced or removed, with the reason; the adoption is to be
+	// refused.
 	Disturbs []string `json:"disturbs,omitempty"`
 }
 
-// Compare says what would change if live became after. whole says that after is the whole object, as the member would have it, and
-// not just the fields that are applied.
+// Compare says what would change if live became after. whole says that after is the whole object, as the member would
+// have it, and not just the fields that are applied.
 func Compare(live, after *unstructured.Unstructured, whole bool) Report {
 	r := Report{Differences: execute.Differences(execute.Released(after), live)}
 	kind := live.GroupVersionKind().GroupKind()

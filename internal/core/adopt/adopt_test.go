@@ -40,7 +40,8 @@ status: {replicas: 3}
 `
 
 // rehearse is what an adoption of live would change.
-func rehearse(t *testing.T, live, template *unstructured.Unstructured, overrides ...policyv1alpha1.Override) adopt.Report {
+func rehearse(t *testing.T, live, template *unstructured.Unstructured,
+	overrides ...policyv1alpha1.Override) adopt.Report {
 	t.Helper()
 	i := interpret.New(tiers.Below()...)
 	template = template.DeepCopy()
@@ -61,8 +62,9 @@ func rehearse(t *testing.T, live, template *unstructured.Unstructured, overrides
 
 func TestWhatIsAdoptedStaysAsItIs(t *testing.T) {
 	for name, text := range map[string]string{
-		"CloneSet":                 cloneSet,
-		"one preserved by a fleet": strings.Replace(cloneSet, "labels: {app: web}\n  ann", "labels: {app: web, work.karmada.io/permanent-id: x}\n  ann", 1),
+		"CloneSet": cloneSet,
+		"one preserved by a fleet": strings.Replace(cloneSet, "labels: {app: web}\n  ann",
+			"labels: {app: web, work.karmada.io/permanent-id: x}\n  ann", 1),
 		"Deployment": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, annotations: {deployment.kubernetes.io/revision: "3"}},
 			spec: {replicas: 2, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: x}]}}}}`,
 		"Service": `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {type: NodePort, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{port: 80, nodePort: 30080}]}}`,
@@ -119,14 +121,19 @@ func TestWhatWouldDisturbPodsIsRefused(t *testing.T) {
 		"an override of the hub": {
 			overrides: []policyv1alpha1.Override{&policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "registry"}, Spec: policyv1alpha1.OverrideSpec{
 				OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{
-					ImageOverrider: []policyv1alpha1.ImageOverrider{{Component: policyv1alpha1.Registry, Operator: policyv1alpha1.OverriderOpAdd, Value: "registry.example"}},
+					ImageOverrider: []policyv1alpha1.ImageOverrider{{Component: policyv1alpha1.Registry,
+						Operator: policyv1alpha1.OverriderOpAdd, Value: "registry.example"}},
 				}}}}}},
 			disturbs: "recreated", differs: "spec.template.spec.containers.0.image",
 		},
-		"fewer replicas":    {template: func(spec map[string]any) { spec["replicas"] = int64(2) }, disturbs: "removed", differs: "spec.replicas"},
-		"more replicas":     {template: func(spec map[string]any) { spec["replicas"] = int64(4) }, differs: "spec.replicas"},
-		"another partition": {template: func(spec map[string]any) { spec["updateStrategy"].(map[string]any)["partition"] = int64(2) }, disturbs: "limit the replacement of pods", differs: "spec.updateStrategy.partition"},
-		"what no pod feels": {template: func(spec map[string]any) { spec["revisionHistoryLimit"] = int64(3) }, differs: "spec.revisionHistoryLimit"},
+		"fewer replicas": {template: func(spec map[string]any) { spec["replicas"] = int64(2) }, disturbs: "removed",
+			differs: "spec.replicas"},
+		"more replicas": {template: func(spec map[string]any) { spec["replicas"] = int64(4) }, differs: "spec.replicas"},
+		"another partition": {template: func(spec map[string]any) {
+			spec["updateStrategy"].(map[string]any)["partition"] = int64(2)
+		}, disturbs: "limit the replacement of pods", differs: "spec.updateStrategy.partition"},
+		"what no pod feels": {template: func(spec map[string]any) { spec["revisionHistoryLimit"] = int64(3) },
+			differs: "spec.revisionHistoryLimit"},
 		"what is left open": {template: func(spec map[string]any) { delete(spec, "revisionHistoryLimit") }},
 		"another selector": {template: func(spec map[string]any) {
 			spec["selector"] = map[string]any{"matchLabels": map[string]any{"app": "x"}}
@@ -179,12 +186,14 @@ func TestSomeObjectsCannotBeAdoptedAtAll(t *testing.T) {
 		"karmada-es-eu/w":                "labels: {karmada.io/managed: 'true'}, annotations: {work.karmada.io/namespace: karmada-es-eu, work.karmada.io/name: w}",
 		"Kruise Rollout":                 "annotations: {rollouts.kruise.io/in-progressing: '{}'}",
 	} {
-		u := object(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x, namespace: shop, "+metadata+"}}")
+		u := object(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x, namespace: shop, "+metadata+
+			"}}")
 		if err := adopt.Obstacle(u); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", metadata, err)
 		}
 	}
-	if err := adopt.Obstacle(object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: shop}}")); err == nil {
+	if err := adopt.Obstacle(object(t,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: shop}}")); err == nil {
 		t.Error("what every cluster has would be sent to one")
 	}
 }

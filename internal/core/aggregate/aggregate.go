@@ -26,11 +26,12 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// Binding is the status of b that follows from works: aggregatedStatus, the condition FullyApplied, what no interpreter could
-// answer in a member, and which statuses are stale; all else is kept.
-// The order of works does not matter, and what they say again changes nothing, not even a byte: now dates the condition
-// only when its status changes. Works in clusters that b has left do not count.
-func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, outages Outages, now metav1.Time) workv1alpha2.ResourceBindingStatus {
+// Binding is the status of b that follows from works: aggregatedStatus, the condition FullyApplied, what no interpreter
+// could answer in a member, and which statuses are stale; all else is kept. The order of works does not matter, and
+// what they say again changes nothing, not even a byte: now dates the condition only when its status changes. Works in
+// clusters that b has left do not count.
+func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, outages Outages,
+	now metav1.Time) workv1alpha2.ResourceBindingStatus {
 	status := *b.BindingStatus().DeepCopy()
 	expected := clusters(b)
 
@@ -56,7 +57,9 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, outages Outages,
 		}
 		items = append(items, item)
 	}
-	slices.SortFunc(items, func(a, b workv1alpha2.AggregatedStatusItem) int { return cmp.Compare(a.ClusterName, b.ClusterName) })
+	slices.SortFunc(items, func(a, b workv1alpha2.AggregatedStatusItem) int {
+		return cmp.Compare(a.ClusterName, b.ClusterName)
+	})
 	left := fit(items)
 	status.AggregatedStatus = items
 
@@ -89,10 +92,11 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, outages Outages,
 	return status
 }
 
-// Unwritten says which conditions of a binding tell that the Works of some cluster are not what they should be, and what they say. Then what is applied
-// there is of an earlier template, however well that went.
+// Unwritten says which conditions of a binding tell that the Works of some cluster are not what they should be, and
+// what they say. Then what is applied there is of an earlier template, however well that went.
 func Unwritten(conditions []metav1.Condition) (lines []string) {
-	for _, kind := range []string{string(configv1alpha1.InterpreterOperationReviseReplica), workv1alpha2.WorksWritten, workv1alpha2.VersionServed} {
+	for _, kind := range []string{string(configv1alpha1.InterpreterOperationReviseReplica), workv1alpha2.WorksWritten,
+		workv1alpha2.VersionServed} {
 		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
 			lines = append(lines, kind+": "+shortened(c.Message))
 		}
@@ -105,18 +109,19 @@ func shortened(message string) string { return text.Cut(message, 1<<10) }
 
 // reported are the operations of which Works say that they were not answered.
 var reported = []configv1alpha1.InterpreterOperation{
-	configv1alpha1.InterpreterOperationRetain, configv1alpha1.InterpreterOperationInterpretStatus, configv1alpha1.InterpreterOperationInterpretHealth,
+	configv1alpha1.InterpreterOperationRetain, configv1alpha1.InterpreterOperationInterpretStatus,
+	configv1alpha1.InterpreterOperationInterpretHealth,
 }
 
-// statusesLimit is the most bytes of statuses and messages that a binding has of all clusters: etcd takes 1.5 MiB as one object. Of
-// 1000 clusters that is 1 KiB each.
+// statusesLimit is the most bytes of statuses and messages that a binding has of all clusters: etcd takes 1.5 MiB as
+// one object. Of 1000 clusters that is 1 KiB each.
 const statusesLimit = 1 << 20
 
 // messageLimit is the most of a message that is left where all of them do not fit.
 const messageLimit = 256
 
-// fit shortens messages, which are whole in the Works, and leaves out the largest statuses until the others fit, so that no cluster keeps
-// what the others say from being written. It says which statuses are left out.
+// fit shortens messages, which are whole in the Works, and leaves out the largest statuses until the others fit, so
+// that no cluster keeps what the others say from being written. It says which statuses are left out.
 func fit(items []workv1alpha2.AggregatedStatusItem) (left []string) {
 	const fields = 128 // names and punctuation
 	total := 0
@@ -158,13 +163,15 @@ func statusSize(item *workv1alpha2.AggregatedStatusItem) int {
 }
 
 // faults is what the Works in the expected clusters say of an operation that was not answered, by cluster.
-func faults(works []workv1alpha1.Work, expected []string, operation configv1alpha1.InterpreterOperation) (lines []string) {
+func faults(works []workv1alpha1.Work, expected []string,
+	operation configv1alpha1.InterpreterOperation) (lines []string) {
 	for i := range works {
 		cluster, err := names.ClusterOf(works[i].Namespace)
 		if err != nil || !slices.Contains(expected, cluster) {
 			continue
 		}
-		if c := meta.FindStatusCondition(works[i].Status.Conditions, string(operation)); c != nil && c.Status == metav1.ConditionFalse {
+		if c := meta.FindStatusCondition(works[i].Status.Conditions, string(operation)); c != nil &&
+			c.Status == metav1.ConditionFalse {
 			lines = append(lines, fmt.Sprintf("cluster %q: %s", cluster, c.Message))
 		}
 	}
@@ -180,9 +187,10 @@ func joined(lines []string) error {
 	return errors.New(text.Lines(lines, 3))
 }
 
-// Items are what the template's status is folded from: one item for every cluster that b wants the template in, an empty
-// one where nothing is known yet. A cluster that is missing in aggregatedStatus is behind, not absent. Of a cluster that is not ready
-// is left what may still be so, see lastKnown; of one that is being left, what its replacement lacks, see capLeaving.
+// Items are what the template's status is folded from: one item for every cluster that b wants the template in, an
+// empty one where nothing is known yet. A cluster that is missing in aggregatedStatus is behind, not absent. Of a
+// cluster that is not ready is left what may still be so, see lastKnown; of one that is being left, what its
+// replacement lacks, see capLeaving.
 func Items(b workv1alpha2.Binding, outages Outages) []workv1alpha2.AggregatedStatusItem {
 	kind := propagate.GroupKind(b.BindingSpec().Resource.APIVersion, b.BindingSpec().Resource.Kind)
 	items := slices.Clone(b.BindingStatus().AggregatedStatus)
@@ -193,17 +201,21 @@ func Items(b workv1alpha2.Binding, outages Outages) []workv1alpha2.AggregatedSta
 	}
 	capLeaving(b.BindingSpec(), items)
 	for _, cluster := range clusters(b) {
-		known := slices.ContainsFunc(items, func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == cluster })
+		known := slices.ContainsFunc(items, func(i workv1alpha2.AggregatedStatusItem) bool {
+			return i.ClusterName == cluster
+		})
 		if !known {
 			items = append(items, workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Health: workv1alpha1.ResourceUnknown})
 		}
 	}
-	slices.SortFunc(items, func(a, b workv1alpha2.AggregatedStatusItem) int { return cmp.Compare(a.ClusterName, b.ClusterName) })
+	slices.SortFunc(items, func(a, b workv1alpha2.AggregatedStatusItem) int {
+		return cmp.Compare(a.ClusterName, b.ClusterName)
+	})
 	return items
 }
 
-// clusters are those that hold a Work of the binding when all is done: scheduled to, required by another binding, or left
-// in good order. Sorted, each once. A template that is about a pod goes where that is, of all of these.
+// clusters are those that hold a Work of the binding when all is done: scheduled to, required by another binding, or
+// left in good order. Sorted, each once. A template that is about a pod goes where that is, of all of these.
 func clusters(b workv1alpha2.Binding) []string {
 	spec := b.BindingSpec()
 	var all []string

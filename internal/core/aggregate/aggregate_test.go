@@ -40,7 +40,8 @@ func work(cluster string, applied metav1.ConditionStatus, message, status string
 		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: applied, Message: message}}
 	}
 	if status != "" {
-		w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: []byte(status)}, Health: workv1alpha1.ResourceHealthy}}
+		w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: []byte(status)},
+			Health: workv1alpha1.ResourceHealthy}}
 	}
 	return w
 }
@@ -70,10 +71,12 @@ func say(items []workv1alpha2.AggregatedStatusItem) string {
 
 func TestWhatWorksReport(t *testing.T) {
 	required := binding("m1")
-	required.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Name: "x", Clusters: []workv1alpha2.TargetCluster{{Name: "m2"}, {Name: "m1"}}}}
+	required.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Name: "x",
+		Clusters: []workv1alpha2.TargetCluster{{Name: "m2"}, {Name: "m1"}}}}
 	leaving := binding("m1")
 	leaving.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{
-		{FromCluster: "m2", PurgeMode: policyv1alpha1.PurgeModeGracefully}, {FromCluster: "m3", PurgeMode: policyv1alpha1.PurgeModeDirectly},
+		{FromCluster: "m2", PurgeMode: policyv1alpha1.PurgeModeGracefully},
+		{FromCluster: "m3", PurgeMode: policyv1alpha1.PurgeModeDirectly},
 	}
 	for _, c := range []struct {
 		name  string
@@ -82,15 +85,26 @@ func TestWhatWorksReport(t *testing.T) {
 		want  string
 		fully metav1.ConditionStatus
 	}{
-		{"all are applied", binding("m2", "m1"), []workv1alpha1.Work{applied("m2"), applied("m1")}, `m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Healthy`, "True"},
-		{"one is not, and its health is not known any more", binding("m1", "m2"), []workv1alpha1.Work{applied("m1"), work("m2", "False", "no such kind", `{"old":1}`)}, `m1 applied {"replicas":1} Healthy; m2 "no such kind" {"old":1} Unknown`, "False"},
+		{"all are applied", binding("m2", "m1"), []workv1alpha1.Work{applied("m2"), applied("m1")},
+			`m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Healthy`, "True"},
+		{"one is not, and its health is not known any more", binding("m1", "m2"),
+			[]workv1alpha1.Work{applied("m1"), work("m2", "False", "no such kind", `{"old":1}`)},
+			`m1 applied {"replicas":1} Healthy; m2 "no such kind" {"old":1} Unknown`, "False"},
 		{"one has not answered", binding("m1"), []workv1alpha1.Work{work("m1", "", "", "")}, `m1 Unknown`, "False"},
-		{"one is applied and has no status yet", binding("m1"), []workv1alpha1.Work{work("m1", "True", "", "")}, `m1 applied Unknown`, "True"},
-		{"one has no Work yet", binding("m1", "m2"), []workv1alpha1.Work{applied("m1")}, `m1 applied {"replicas":1} Healthy`, "False"},
-		{"one is left over in a cluster that the binding has left", binding("m1"), []workv1alpha1.Work{applied("m1"), applied("m9")}, `m1 applied {"replicas":1} Healthy`, "True"},
-		{"clusters of those who require it count", required, []workv1alpha1.Work{applied("m1"), applied("m2")}, `m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Healthy`, "True"},
-		{"a cluster left in good order counts, one left at once does not", leaving, []workv1alpha1.Work{applied("m1"), applied("m2"), applied("m3")}, `m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Healthy`, "True"},
-		{"a Work that is in no execution space is nobody's", binding("m1"), []workv1alpha1.Work{applied("m1"), {ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}}, `m1 applied {"replicas":1} Healthy`, "True"},
+		{"one is applied and has no status yet", binding("m1"), []workv1alpha1.Work{work("m1", "True", "", "")},
+			`m1 applied Unknown`, "True"},
+		{"one has no Work yet", binding("m1", "m2"), []workv1alpha1.Work{applied("m1")}, `m1 applied {"replicas":1} Healthy`,
+			"False"},
+		{"one is left over in a cluster that the binding has left", binding("m1"),
+			[]workv1alpha1.Work{applied("m1"), applied("m9")}, `m1 applied {"replicas":1} Healthy`, "True"},
+		{"clusters of those who require it count", required, []workv1alpha1.Work{applied("m1"), applied("m2")},
+			`m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Healthy`, "True"},
+		{"a cluster left in good order counts, one left at once does not", leaving,
+			[]workv1alpha1.Work{applied("m1"), applied("m2"), applied("m3")},
+			`m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Healthy`, "True"},
+		{"a Work that is in no execution space is nobody's", binding("m1"),
+			[]workv1alpha1.Work{applied("m1"), {ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}},
+			`m1 applied {"replicas":1} Healthy`, "True"},
 		{"nothing is scheduled yet, so nothing is said", binding(), nil, ``, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -106,8 +120,10 @@ func TestWhatWorksReport(t *testing.T) {
 				}
 			case condition.Status != c.fully || condition.LastTransitionTime != noon:
 				t.Errorf("got %+v, want %s at noon", condition, c.fully)
-			case c.fully == "True" && (condition.Reason != "FullyAppliedSuccess" || condition.Message != "All works have been successfully applied"),
-				c.fully == "False" && (condition.Reason != "FullyAppliedFailed" || condition.Message != "Failed to apply all works, see status.aggregatedStatus for details"):
+			case c.fully == "True" && (condition.Reason != "FullyAppliedSuccess" ||
+				condition.Message != "All works have been successfully applied"),
+				c.fully == "False" && (condition.Reason != "FullyAppliedFailed" ||
+					condition.Message != "Failed to apply all works, see status.aggregatedStatus for details"):
 				t.Errorf("got %+v", condition)
 			}
 		})
@@ -119,7 +135,8 @@ func TestABindingThatLeavesAllClustersIsNotFullyApplied(t *testing.T) {
 	b.Status = Binding(b, []workv1alpha1.Work{applied("m1")}, nil, noon)
 	b.Spec.Clusters = nil
 	got := Binding(b, []workv1alpha1.Work{applied("m1")}, nil, later)
-	if c := meta.FindStatusCondition(got.Conditions, workv1alpha2.FullyApplied); len(got.AggregatedStatus) != 0 || c.Status != "False" || c.LastTransitionTime != later {
+	if c := meta.FindStatusCondition(got.Conditions, workv1alpha2.FullyApplied); len(got.AggregatedStatus) != 0 ||
+		c.Status != "False" || c.LastTransitionTime != later {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -129,10 +146,12 @@ func TestABindingIsNotFullyAppliedWhileAClusterHasAnEarlierTemplate(t *testing.T
 	for _, kind := range []string{"ReviseReplica", "WorksWritten", "VersionServed"} {
 		b := binding("m1", "m2")
 		b.Status = Binding(b, works, nil, noon)
-		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "R", Message: `cluster "m2": no such field`})
+		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "R",
+			Message: `cluster "m2": no such field`})
 		b.Status = Binding(b, works, nil, later)
 		c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.FullyApplied)
-		if want := "Failed to apply all works, see status.aggregatedStatus for details; " + kind + `: cluster "m2": no such field`; c.Status != "False" || c.Reason != "FullyAppliedFailed" ||
+		if want := "Failed to apply all works, see status.aggregatedStatus for details; " + kind +
+			`: cluster "m2": no such field`; c.Status != "False" || c.Reason != "FullyAppliedFailed" ||
 			c.Message != want || c.LastTransitionTime != later {
 			t.Errorf("%s: %+v, want False: %s", kind, c, want)
 		}
@@ -140,7 +159,8 @@ func TestABindingIsNotFullyAppliedWhileAClusterHasAnEarlierTemplate(t *testing.T
 			t.Errorf("%s: a second time gives\n%+v\nnot\n%+v", kind, again, b.Status)
 		}
 		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "R"})
-		if b.Status = Binding(b, works, nil, later); !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied) {
+		if b.Status = Binding(b, works, nil, later); !meta.IsStatusConditionTrue(b.Status.Conditions,
+			workv1alpha2.FullyApplied) {
 			t.Errorf("%s: when all is well, %+v", kind, b.Status.Conditions)
 		}
 	}
@@ -169,7 +189,8 @@ func TestWhatOthersWroteIntoTheStatusIsKept(t *testing.T) {
 	if !reflect.DeepEqual(b, before) {
 		t.Error("the binding was changed")
 	}
-	if got.SchedulerObservedGeneration != 3 || got.SchedulerObservedAffinityName != "a" || !got.LastScheduledTime.Equal(&noon) ||
+	if got.SchedulerObservedGeneration != 3 || got.SchedulerObservedAffinityName != "a" ||
+		!got.LastScheduledTime.Equal(&noon) ||
 		!reflect.DeepEqual(got.Conditions[0], before.Status.Conditions[0]) || len(got.Conditions) != 2 {
 		t.Errorf("got %+v", got)
 	}
@@ -177,10 +198,13 @@ func TestWhatOthersWroteIntoTheStatusIsKept(t *testing.T) {
 
 func TestTheSameReportsInAnotherSpellingChangeNothing(t *testing.T) {
 	b := binding("m1", "m2")
-	b.Status = Binding(b, []workv1alpha1.Work{work("m1", "True", "", `{"a":1,"b":{"c":[2]}}`), work("m2", "False", "no", "")}, nil, noon)
-	got := Binding(b, []workv1alpha1.Work{work("m2", "False", "no", ""), work("m1", "True", "", `{ "b": {"c": [2]}, "a": 1 }`)}, nil, later)
+	b.Status = Binding(b, []workv1alpha1.Work{work("m1", "True", "", `{"a":1,"b":{"c":[2]}}`),
+		work("m2", "False", "no", "")}, nil, noon)
+	got := Binding(b, []workv1alpha1.Work{work("m2", "False", "no", ""),
+		work("m1", "True", "", `{ "b": {"c": [2]}, "a": 1 }`)}, nil, later)
 	if !reflect.DeepEqual(got, b.Status) {
-		t.Errorf("got\n%s\n%+v\nwant\n%s\n%+v", say(got.AggregatedStatus), got.Conditions, say(b.Status.AggregatedStatus), b.Status.Conditions)
+		t.Errorf("got\n%s\n%+v\nwant\n%s\n%+v", say(got.AggregatedStatus), got.Conditions, say(b.Status.AggregatedStatus),
+			b.Status.Conditions)
 	}
 }
 
@@ -230,19 +254,22 @@ func TestAClusterThatHasNotReportedIsBehindNotAbsent(t *testing.T) {
 func TestWhatNoInterpreterCouldAnswerIsSaidByClusterUntilItCan(t *testing.T) {
 	mute := func(cluster string) workv1alpha1.Work {
 		w := applied(cluster)
-		w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: "InterpretHealth", Status: metav1.ConditionFalse, Message: "line 3: nil"})
+		w.Status.Conditions = append(w.Status.Conditions,
+			metav1.Condition{Type: "InterpretHealth", Status: metav1.ConditionFalse, Message: "line 3: nil"})
 		return w
 	}
 	b := binding("a", "b", "c", "d", "e")
 	retains := applied("a")
-	retains.Status.Conditions = append(retains.Status.Conditions, metav1.Condition{Type: "Retain", Status: metav1.ConditionFalse, Message: "line 2: nil"})
+	retains.Status.Conditions = append(retains.Status.Conditions,
+		metav1.Condition{Type: "Retain", Status: metav1.ConditionFalse, Message: "line 2: nil"})
 	b.Status = Binding(b, []workv1alpha1.Work{retains}, nil, noon)
 	if c := meta.FindStatusCondition(b.Status.Conditions, "Retain"); c == nil || c.Message != `cluster "a": line 2: nil` {
 		t.Errorf("a Retain that fails is said as %+v", c)
 	}
 	b.Status = Binding(b, []workv1alpha1.Work{applied("a"), mute("b"), mute("left")}, nil, noon)
 	c := meta.FindStatusCondition(b.Status.Conditions, "InterpretHealth")
-	if c == nil || c.Status != metav1.ConditionFalse || c.Message != `cluster "b": line 3: nil` || c.LastTransitionTime != noon {
+	if c == nil || c.Status != metav1.ConditionFalse || c.Message != `cluster "b": line 3: nil` ||
+		c.LastTransitionTime != noon {
 		t.Errorf("one cluster is said as %+v", c)
 	}
 	b.Status = Binding(b, []workv1alpha1.Work{mute("a"), mute("b"), mute("c"), mute("d"), mute("e")}, nil, later)
@@ -286,12 +313,15 @@ func TestLargeStatusesOfSomeClustersDoNotKeepTheOthersFromBeingWritten(t *testin
 	}
 	for i, item := range got.AggregatedStatus {
 		small := i%2 == 0 && i%10 != 0
-		if small && (item.Status == nil || string(item.Status.Raw) != `{"replicas":1}`) || i%2 == 0 && !item.Applied || i%2 == 1 && !strings.HasPrefix(item.AppliedMessage, "yyy") {
+		if small && (item.Status == nil || string(item.Status.Raw) != `{"replicas":1}`) || i%2 == 0 && !item.Applied ||
+			i%2 == 1 && !strings.HasPrefix(item.AppliedMessage, "yyy") {
 			t.Fatalf("of %s is told %.200v", item.ClusterName, item)
 		}
 	}
 	c := meta.FindStatusCondition(got.Conditions, "InterpretStatus")
-	if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, `cluster "m000": its status has 256011 bytes`) || !strings.Contains(c.Message, "; and 44 more") {
+	if c == nil || c.Status != metav1.ConditionFalse ||
+		!strings.Contains(c.Message, `cluster "m000": its status has 256011 bytes`) ||
+		!strings.Contains(c.Message, "; and 44 more") {
 		t.Errorf("it is said that %+v", c)
 	}
 	b.Status = got
@@ -299,7 +329,8 @@ func TestLargeStatusesOfSomeClustersDoNotKeepTheOthersFromBeingWritten(t *testin
 		t.Error("a second time gives another status")
 	}
 
-	some := append([]workv1alpha1.Work{work("m000", "True", "", fmt.Sprintf(`{"note":%q}`, strings.Repeat("x", 250<<10)))}, works[2:9:9]...)
+	some := append([]workv1alpha1.Work{work("m000", "True", "", fmt.Sprintf(`{"note":%q}`, strings.Repeat("x", 250<<10)))},
+		works[2:9:9]...)
 	got = Binding(binding(names[:9]...), some, nil, noon)
 	if got.AggregatedStatus[0].Status == nil || meta.FindStatusCondition(got.Conditions, "InterpretStatus") != nil {
 		t.Error("one large status that fits is left out")

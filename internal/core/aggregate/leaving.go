@@ -11,11 +11,12 @@ import (
 
 // podCounters count the pods of a workload with replicas.
 var podCounters = []string{
-	"replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedReadyReplicas", "updatedAvailableReplicas", "expectedUpdatedReplicas",
+	"replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedReadyReplicas",
+	"updatedAvailableReplicas", "expectedUpdatedReplicas",
 }
 
-// capLeaving has clusters that are being left count only for what the other clusters lack, so that no pod counts beside its
-// replacement. It replaces statuses and changes none in place.
+// capLeaving has clusters that are being left count only for what the other clusters lack, so that no pod counts beside
+// its replacement. It replaces statuses and changes none in place.
 func capLeaving(spec *workv1alpha2.ResourceBindingSpec, items []workv1alpha2.AggregatedStatusItem) {
 	left := spec.LeftGracefully()
 	if len(left) == 0 || spec.Replicas == 0 {
@@ -31,7 +32,8 @@ func capLeaving(spec *workv1alpha2.ResourceBindingSpec, items []workv1alpha2.Agg
 	}
 	statuses := make([]map[string]any, len(items))
 	for i := range items {
-		if items[i].Status == nil || json.Unmarshal(items[i].Status.Raw, &statuses[i]) != nil || slices.Contains(left, items[i].ClusterName) {
+		if items[i].Status == nil || json.Unmarshal(items[i].Status.Raw, &statuses[i]) != nil ||
+			slices.Contains(left, items[i].ClusterName) {
 			continue
 		}
 		for _, counter := range podCounters {

@@ -12,7 +12,8 @@ func TestClusterThatIsLeftCountsForWhatOthersLack(t *testing.T) {
 	for _, c := range []struct{ old, replacement, want string }{
 		{`{"readyReplicas":3,"replicas":3}`, ``, `{"readyReplicas":3,"replicas":3}`},
 		{`{"readyReplicas":3,"replicas":3}`, `{"replicas":3,"readyReplicas":1}`, `{"readyReplicas":2,"replicas":0}`},
-		{`{"readyReplicas":3,"replicas":3,"unavailableReplicas":1}`, `{"replicas":3,"readyReplicas":3}`, `{"readyReplicas":0,"replicas":0,"unavailableReplicas":0}`},
+		{`{"readyReplicas":3,"replicas":3,"unavailableReplicas":1}`, `{"replicas":3,"readyReplicas":3}`,
+			`{"readyReplicas":0,"replicas":0,"unavailableReplicas":0}`},
 	} {
 		b := binding("m1")
 		b.Spec.Replicas, b.Spec.Clusters[0].Replicas = 3, 3
@@ -23,7 +24,8 @@ func TestClusterThatIsLeftCountsForWhatOthersLack(t *testing.T) {
 			}
 			return &runtime.RawExtension{Raw: []byte(s)}
 		}
-		b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Status: raw(c.replacement)}, {ClusterName: "m2", Status: raw(c.old)}}
+		b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Status: raw(c.replacement)},
+			{ClusterName: "m2", Status: raw(c.old)}}
 		items := Items(b, nil)
 		if got := string(items[1].Status.Raw); got != c.want {
 			t.Errorf("beside %s, %s counts as %s, want %s", c.replacement, c.old, got, c.want)

@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// argoNode has the fields of a node of a Workflow as Argo's clients read them. They fail at one of another type, and at the list of all
-// Workflows that it is in; a field that they do not know they pass over.
+// argoNode has the fields of a node of a Workflow as Argo's clients read them. They fail at one of another type, and at
+// the list of all Workflows that it is in; a field that they do not know they pass over.
 type argoNode struct {
 	ID, Name, DisplayName, Type, TemplateName, TemplateScope, Phase, BoundaryID, Message, Progress string
 	PodIP, HostNodeName, RestartingPodUID                                                          string
@@ -76,22 +76,27 @@ type argoArtifact struct {
 
 // argoLocation has the fields of all kinds of places that an artifact is at. Those of one name have one type.
 type argoLocation struct {
-	Key, Bucket, Endpoint, Region, RoleARN, Container, Blob, Path, URL, Data, HDFSUser, Repo, Revision, Branch, SecurityToken string
-	Name, Configuration                                                                                                       string
-	ConnectionTimeoutSeconds                                                                                                  int32
-	KrbUsername, KrbRealm, KrbServicePrincipalName, DataTransferProtection                                                    string
-	Insecure, UseSDKCreds                                                                                                     *bool
-	Force, InsecureIgnoreHostKey, DisableSubmodules, SingleBranch, InsecureSkipTLS                                            bool
-	Depth                                                                                                                     *uint64
-	Addresses, Fetch                                                                                                          []string
-	Headers                                                                                                                   []struct{ Name, Value string }
-	LifecycleRule                                                                                                             *struct{ MarkInfrequentAccessAfterDays, MarkDeletionAfterDays int32 }
-	EncryptionOptions                                                                                                         *struct {
+	Key, Bucket, Endpoint, Region, RoleARN, Container, Blob, Path, URL, Data, HDFSUser, Repo, Revision, Branch,
+	SecurityToken string
+	Name, Configuration      string
+	ConnectionTimeoutSeconds int32
+	KrbUsername, KrbRealm, KrbServicePrincipalName,
+	DataTransferProtection string
+	Insecure, UseSDKCreds *bool
+	Force, InsecureIgnoreHostKey, DisableSubmodules, SingleBranch,
+	InsecureSkipTLS bool
+	Depth             *uint64
+	Addresses, Fetch  []string
+	Headers           []struct{ Name, Value string }
+	LifecycleRule     *struct{ MarkInfrequentAccessAfterDays, MarkDeletionAfterDays int32 }
+	EncryptionOptions *struct {
 		KmsKeyID, KmsEncryptionContext string
 		EnableEncryption               bool
 		ServerSideCustomerKeySecret    *corev1.SecretKeySelector
 	}
-	AccessKeySecret, SecretKeySecret, SessionTokenSecret, CASecret, ServiceAccountKeySecret, AccountKeySecret *corev1.SecretKeySelector
-	UsernameSecret, PasswordSecret, SSHPrivateKeySecret, KrbCCacheSecret, KrbKeytabSecret                     *corev1.SecretKeySelector
-	KrbConfigConfigMap                                                                                        *corev1.ConfigMapKeySelector
+	AccessKeySecret, SecretKeySecret, SessionTokenSecret, CASecret, ServiceAccountKeySecret,
+	AccountKeySecret *corev1.SecretKeySelector
+	UsernameSecret, PasswordSecret, SSHPrivateKeySecret, KrbCCacheSecret,
+	KrbKeytabSecret *corev1.SecretKeySelector
+	KrbConfigConfigMap *corev1.ConfigMapKeySelector
 }

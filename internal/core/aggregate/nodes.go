@@ -14,10 +14,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// The nodes of a Workflow are its steps, by which Argo's CLI and UI show what runs. They grow with the Workflow, so that Works and
-// bindings do not have them: the template takes them from the member's object itself.
+// The nodes of a Workflow are its steps, by which Argo's CLI and UI show what runs. They grow with the Workflow, so
+// that Works and bindings do not have them: the template takes them from the member's object itself.
 
-// NodesOmitted is the type of the condition in a Workflow's status that says what of its nodes is not on the hub, and why.
+// NodesOmitted is the type of the condition in a Workflow's status that says what of its nodes is not on the hub, and
+// why.
 const NodesOmitted = "NodesOmitted"
 
 const (
@@ -39,7 +40,8 @@ func Nodes(kind schema.GroupKind) (schema.GroupVersionResource, bool) {
 // SameNodes says whether two objects of a kind with nodes have the same ones.
 func SameNodes(a, b *unstructured.Unstructured) bool {
 	was, is := fields.Object(a.Object, "status"), fields.Object(b.Object, "status")
-	return equality.Semantic.DeepEqual(picked(was), picked(is)) && fields.Text(was, offloaded) == fields.Text(is, offloaded)
+	return equality.Semantic.DeepEqual(picked(was), picked(is)) &&
+		fields.Text(was, offloaded) == fields.Text(is, offloaded)
 }
 
 // Sole is the only cluster that holds a Work of b when all is done; empty if there is none, or several.
@@ -50,9 +52,9 @@ func Sole(b workv1alpha2.Binding) string {
 	return ""
 }
 
-// WithNodes is folded, the template with what a fold made of its status, with the nodes that it has in the only cluster that runs it.
-// seen is the object there; nil while it is not known, and then the nodes stay that read, the template as it is, has of the same run.
-// Nothing given is changed, and some of it is shared.
+// WithNodes is folded, the template with what a fold made of its status, with the nodes that it has in the only cluster
+// that runs it. seen is the object there; nil while it is not known, and then the nodes stay that read, the template as
+// it is, has of the same run. Nothing given is changed, and some of it is shared.
 func WithNodes(read, folded, seen *unstructured.Unstructured, cluster string) *unstructured.Unstructured {
 	status, was := fields.Object(folded.Object, "status"), fields.Object(read.Object, "status")
 	if len(status) == 0 {
@@ -92,9 +94,11 @@ func Turned(was, is *unstructured.Unstructured) bool {
 	})
 }
 
-// statusOfRun is the status of the member's object, if it was made from this template and is of the run that status tells of.
+// statusOfRun is the status of the member's object, if it was made from this template and is of the run that status
+// tells of.
 func statusOfRun(seen, template *unstructured.Unstructured, status map[string]any) map[string]any {
-	if seen == nil || fields.Text(seen.Object, "metadata", "annotations", workv1alpha2.TemplateUIDAnnotation) != string(template.GetUID()) {
+	if seen == nil || fields.Text(seen.Object, "metadata", "annotations",
+		workv1alpha2.TemplateUIDAnnotation) != string(template.GetUID()) {
 		return nil
 	}
 	now := fields.Object(seen.Object, "status")
@@ -108,8 +112,10 @@ func statusOfRun(seen, template *unstructured.Unstructured, status map[string]an
 // offloaded is the field that names the version of nodes that Argo's controller keeps in its database.
 const offloaded = "offloadNodeStatusVersion"
 
-// carried are the nodes of the member's status as they fit into the template, and what is left out. was is the template's status as it is.
-func carried(now, was map[string]any, folded *unstructured.Unstructured, cluster string) (nodes map[string]any, omitted string) {
+// carried are the nodes of the member's status as they fit into the template, and what is left out. was is the
+// template's status as it is.
+func carried(now, was map[string]any, folded *unstructured.Unstructured,
+	cluster string) (nodes map[string]any, omitted string) {
 	nodes = picked(now)
 	switch {
 	case len(nodes) == 0 && fields.Text(now, offloaded) != "":
@@ -145,8 +151,8 @@ func picked(status map[string]any) map[string]any {
 	return nodes
 }
 
-// readable says whether Argo's clients can read the nodes: one Workflow that they cannot read hides all others from them. What is
-// compressed they unpack when they show that one Workflow.
+// readable says whether Argo's clients can read the nodes: one Workflow that they cannot read hides all others from
+// them. What is compressed they unpack when they show that one Workflow.
 func readable(nodes map[string]any) bool {
 	return fields.Reads[struct {
 		Nodes           map[string]argoNode
@@ -154,8 +160,8 @@ func readable(nodes map[string]any) bool {
 	}](nodes)
 }
 
-// lean are the nodes without what their steps were given and gave, which is most of a large Workflow. What was compressed stays whole:
-// without a part it could not be read.
+// lean are the nodes without what their steps were given and gave, which is most of a large Workflow. What was
+// compressed stays whole: without a part it could not be read.
 func lean(nodes map[string]any) map[string]any {
 	all, ok := nodes["nodes"].(map[string]any)
 	if !ok {

@@ -34,26 +34,46 @@ func TestATemplateHasTheNodesOfItsOnlyCluster(t *testing.T) {
 	)
 	for _, c := range []struct {
 		name string
-		// read is the template's status, folded what Works made of it, seen the one in the member, of the template made; "-" is not known.
+		// read is the template's status, folded what Works made of it, seen the one in the member, of the template made; "-"
+		// is not known.
 		read, folded, made, seen string
 		want                     string
 	}{
-		{"its first ones", ``, `{phase: Running, ` + nine + `}`, "1", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Running, ` + nine + `, ` + a + `}`},
-		{"those that follow", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Succeeded, ` + nine + `}`, "1", `{phase: Succeeded, ` + nine + `, ` + b + `}`, `{phase: Succeeded, ` + nine + `, ` + b + `}`},
+		{"its first ones", ``, `{phase: Running, ` + nine + `}`, "1", `{phase: Running, ` + nine + `, ` + a + `}`,
+			`{phase: Running, ` + nine + `, ` + a + `}`},
+		{"those that follow", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Succeeded, ` + nine + `}`, "1",
+			`{phase: Succeeded, ` + nine + `, ` + b + `}`, `{phase: Succeeded, ` + nine + `, ` + b + `}`},
 		{"none before anything is said of it", ``, ``, "1", `{phase: Running, ` + nine + `, ` + a + `}`, ``},
-		{"the last ones while its cluster is not known", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Running, ` + nine + `}`, "1", `-`, `{phase: Running, ` + nine + `, ` + a + `}`},
-		{"and what is said of those left out", `{phase: Running, ` + nine + `, ` + offload + `}`, `{phase: Running, ` + nine + `}`, "1", `-`, `{phase: Running, ` + nine + `, ` + offload + `}`},
-		{"none of an earlier run", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Running, ` + ten + `}`, "1", `-`, `{phase: Running, ` + ten + `}`},
-		{"none of a run that its status does not tell of yet", ``, `{phase: Running, ` + nine + `}`, "1", `{phase: Running, ` + ten + `, ` + a + `}`, `{phase: Running, ` + nine + `}`},
-		{"none of an object that is another template's", ``, `{phase: Running, ` + nine + `}`, "2", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Running, ` + nine + `}`},
-		{"what a user of the hub wrote into them does not stay", `{phase: Running, ` + nine + `, ` + b + `}`, `{phase: Running, ` + nine + `}`, "1", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Running, ` + nine + `, ` + a + `}`},
-		{"nor does what is gone", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Running, ` + nine + `}`, "1", `{phase: Running, ` + nine + `}`, `{phase: Running, ` + nine + `}`},
-		{"compressed ones as they are, in place of the others", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Running, ` + nine + `}`, "1", `{phase: Running, ` + nine + `, compressedNodes: H4sI}`, `{phase: Running, ` + nine + `, compressedNodes: H4sI}`},
-		{"the conditions of the member stay", ``, `{phase: Running, ` + nine + `, conditions: [{type: PodRunning, status: "True"}]}`, "1", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Running, ` + nine + `, ` + a + `, conditions: [{type: PodRunning, status: "True"}]}`},
-		{"none that are in a database", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Running, ` + nine + `}`, "1", `{phase: Running, ` + nine + `, offloadNodeStatusVersion: "fnv:1"}`, `{phase: Running, ` + nine + `, ` + offload + `}`},
-		{"those that are back from there", `{phase: Running, ` + nine + `, ` + offload + `}`, `{phase: Running, ` + nine + `}`, "1", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Running, ` + nine + `, ` + a + `}`},
-		{"none that Argo's clients could not read", ``, `{phase: Running, ` + nine + `}`, "1", `{phase: Running, ` + nine + `, nodes: {w: broken}}`, `{phase: Running, ` + nine + `, ` + broken + `}`},
-		{"nor compressed ones", ``, `{phase: Running, ` + nine + `}`, "1", `{phase: Running, ` + nine + `, compressedNodes: {w: {}}}`, `{phase: Running, ` + nine + `, ` + broken + `}`},
+		{"the last ones while its cluster is not known", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Running, ` +
+			nine + `}`, "1", `-`, `{phase: Running, ` + nine + `, ` + a + `}`},
+		{"and what is said of those left out", `{phase: Running, ` + nine + `, ` + offload + `}`, `{phase: Running, ` + nine +
+			`}`, "1", `-`, `{phase: Running, ` + nine + `, ` + offload + `}`},
+		{"none of an earlier run", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Running, ` + ten + `}`, "1", `-`,
+			`{phase: Running, ` + ten + `}`},
+		{"none of a run that its status does not tell of yet", ``, `{phase: Running, ` + nine + `}`, "1",
+			`{phase: Running, ` + ten + `, ` + a + `}`, `{phase: Running, ` + nine + `}`},
+		{"none of an object that is another template's", ``, `{phase: Running, ` + nine + `}`, "2", `{phase: Running, ` +
+			nine + `, ` + a + `}`, `{phase: Running, ` + nine + `}`},
+		{"what a user of the hub wrote into them does not stay", `{phase: Running, ` + nine + `, ` + b + `}`,
+			`{phase: Running, ` + nine + `}`, "1", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Running, ` + nine +
+				`, ` + a + `}`},
+		{"nor does what is gone", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Running, ` + nine + `}`, "1",
+			`{phase: Running, ` + nine + `}`, `{phase: Running, ` + nine + `}`},
+		{"compressed ones as they are, in place of the others", `{phase: Running, ` + nine + `, ` + a + `}`,
+			`{phase: Running, ` + nine + `}`, "1", `{phase: Running, ` + nine + `, compressedNodes: H4sI}`, `{phase: Running, ` +
+				nine + `, compressedNodes: H4sI}`},
+		{"the conditions of the member stay", ``, `{phase: Running, ` + nine +
+			`, conditions: [{type: PodRunning, status: "True"}]}`, "1", `{phase: Running, ` + nine + `, ` + a + `}`,
+			`{phase: Running, ` + nine + `, ` + a + `, conditions: [{type: PodRunning, status: "True"}]}`},
+		{"none that are in a database", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Running, ` + nine + `}`, "1",
+			`{phase: Running, ` + nine + `, offloadNodeStatusVersion: "fnv:1"}`, `{phase: Running, ` + nine + `, ` + offload +
+				`}`},
+		{"those that are back from there", `{phase: Running, ` + nine + `, ` + offload + `}`, `{phase: Running, ` + nine +
+			`}`, "1", `{phase: Running, ` + nine + `, ` + a + `}`, `{phase: Running, ` + nine + `, ` + a + `}`},
+		{"none that Argo's clients could not read", ``, `{phase: Running, ` + nine + `}`, "1", `{phase: Running, ` + nine +
+			`, nodes: {w: broken}}`, `{phase: Running, ` + nine + `, ` + broken + `}`},
+		{"nor compressed ones", ``, `{phase: Running, ` + nine + `}`, "1", `{phase: Running, ` + nine +
+			`, compressedNodes: {w: {}}}`, `{phase: Running, ` + nine + `, ` + broken + `}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			read, folded := workflow(t, "", c.read), workflow(t, "", c.folded)
@@ -102,10 +122,14 @@ func TestNodesThatAreTooLargeAreLeftOutInPartOrWholly(t *testing.T) {
 		says    string
 	}{
 		{"one mebibyte has room", 0, map[string]any{"nodes": many(100, 10000)}, 101, true, ""},
-		{"more loses what steps gave", 0, map[string]any{"nodes": many(100, 11000)}, 101, false, `"m1" are larger than the hub stores (1 MiB, or less with a large template): their inputs and outputs are omitted`},
-		{"less loses it beside a large template", 700 << 10, map[string]any{"nodes": many(100, 8000)}, 101, false, "inputs and outputs are omitted"},
-		{"more steps than that go wholly, as half of them is no graph", 0, map[string]any{"nodes": many(20000, 1)}, 0, false, "they are omitted; view the Workflow in that cluster"},
-		{"and so does what is compressed", 0, map[string]any{"compressedNodes": strings.Repeat("x", 1<<20)}, 0, false, "they are omitted; view the Workflow in that cluster"},
+		{"more loses what steps gave", 0, map[string]any{"nodes": many(100, 11000)}, 101, false,
+			`"m1" are larger than the hub stores (1 MiB, or less with a large template): their inputs and outputs are omitted`},
+		{"less loses it beside a large template", 700 << 10, map[string]any{"nodes": many(100, 8000)}, 101, false,
+			"inputs and outputs are omitted"},
+		{"more steps than that go wholly, as half of them is no graph", 0, map[string]any{"nodes": many(20000, 1)}, 0, false,
+			"they are omitted; view the Workflow in that cluster"},
+		{"and so does what is compressed", 0, map[string]any{"compressedNodes": strings.Repeat("x", 1<<20)}, 0, false,
+			"they are omitted; view the Workflow in that cluster"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			read := workflow(t, "", "")
@@ -123,7 +147,8 @@ func TestNodesThatAreTooLargeAreLeftOutInPartOrWholly(t *testing.T) {
 			}
 			for id, n := range nodes {
 				was := c.seen["nodes"].(map[string]any)[id].(map[string]any)
-				if (fields.At(nodes, id, "outputs") != nil) != (c.outputs && was["outputs"] != nil) || !reflect.DeepEqual(n.(map[string]any)["children"], was["children"]) {
+				if (fields.At(nodes, id, "outputs") != nil) != (c.outputs && was["outputs"] != nil) ||
+					!reflect.DeepEqual(n.(map[string]any)["children"], was["children"]) {
 					t.Fatalf("node %s is %.200v", id, n)
 				}
 			}
@@ -154,13 +179,15 @@ func TestThatAWorkflowBeginsOrEndsIsMoreThanProgress(t *testing.T) {
 
 func TestNodesAreOfTheOneClusterThatRunsTheWorkflow(t *testing.T) {
 	moving := binding("m1")
-	moving.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m2", PurgeMode: policyv1alpha1.PurgeModeGracefully}}
+	moving.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m2",
+		PurgeMode: policyv1alpha1.PurgeModeGracefully}}
 	for want, b := range map[string]*workv1alpha2.ResourceBinding{"m1": binding("m1")} {
 		if got := Sole(b); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	for name, b := range map[string]*workv1alpha2.ResourceBinding{"no cluster": binding(), "two": binding("m1", "m2"), "one that is left": moving} {
+	for name, b := range map[string]*workv1alpha2.ResourceBinding{"no cluster": binding(), "two": binding("m1", "m2"),
+		"one that is left": moving} {
 		if got := Sole(b); got != "" {
 			t.Errorf("%s: %q", name, got)
 		}

@@ -51,8 +51,8 @@ func setStale(conditions *[]metav1.Condition, clusters []string, outages Outages
 		Message: text.Lines(stale, 10) + ": the last reported status is used, and its pods are not counted as ready"})
 }
 
-// Counters and conditions that hold only of what is seen now. Kubernetes does the same for the pods of a node that does not respond: they
-// are there until somebody deletes them, and are not ready.
+// Counters and conditions that hold only of what is seen now. Kubernetes does the same for the pods of a node that does
+// not respond: they are there until somebody deletes them, and are not ready.
 var (
 	liveCounters = []string{
 		"readyReplicas", "availableReplicas", "updatedReadyReplicas", "updatedAvailableReplicas", // workloads with replicas
@@ -67,7 +67,8 @@ var (
 	liveConditions = []string{"Available", "Ready", "ContainersReady"}
 )
 
-// Final says whether a status is of something that runs once and has ended: that is so for ever, whatever becomes of the cluster.
+// Final says whether a status is of something that runs once and has ended: that is so for ever, whatever becomes of
+// the cluster.
 func Final(kind schema.GroupKind, status *runtime.RawExtension) bool {
 	if status == nil || !interpret.RunsOnce(kind) {
 		return false
@@ -76,8 +77,9 @@ func Final(kind schema.GroupKind, status *runtime.RawExtension) bool {
 	return json.Unmarshal(status.Raw, &reported) == nil && interpret.Finished(kind, reported)
 }
 
-// lastKnown is the last reported status of an object as far as it may still be so: the object and its pods are there, what has ended has
-// ended, addresses are served; what is ready is not known, and does not count. What is no object of JSON is left as it is.
+// lastKnown is the last reported status of an object as far as it may still be so: the object and its pods are there,
+// what has ended has ended, addresses are served; what is ready is not known, and does not count. What is no object of
+// JSON is left as it is.
 func lastKnown(status *runtime.RawExtension, outage *membership.Outage) *runtime.RawExtension {
 	if status == nil {
 		return nil
@@ -94,7 +96,8 @@ func lastKnown(status *runtime.RawExtension, outage *membership.Outage) *runtime
 	return &runtime.RawExtension{Raw: raw}
 }
 
-// forget takes what is live out of a status, and out of the statuses of its parts, such as the subsets of a UnitedDeployment.
+// forget takes what is live out of a status, and out of the statuses of its parts, such as the subsets of a
+// UnitedDeployment.
 func forget(status map[string]any, outage *membership.Outage) {
 	for _, counter := range liveCounters {
 		n, is := status[counter].(int64)

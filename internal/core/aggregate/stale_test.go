@@ -16,8 +16,9 @@ import (
 
 // down is the cluster of the name with a condition Ready that says so since noon.
 func down(name string, status metav1.ConditionStatus, reason string) *clusterv1alpha1.Cluster {
-	return &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{
-		{Type: clusterv1alpha1.ClusterConditionReady, Status: status, Reason: reason, LastTransitionTime: noon}}}}
+	return &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{
+			{Type: clusterv1alpha1.ClusterConditionReady, Status: status, Reason: reason, LastTransitionTime: noon}}}}
 }
 
 func TestTheClustersThatAreNotReadyHaveAnOutage(t *testing.T) {
@@ -29,8 +30,11 @@ func TestTheClustersThatAreNotReadyHaveAnOutage(t *testing.T) {
 		"another":  down("another", metav1.ConditionFalse, "ClusterNotReachable"),
 		"excluded": down("excluded", metav1.ConditionFalse, "ClusterNotReachable"),
 	}
-	got := OutagesOf(binding("ready", "dead", "silent", "new", "unjoined"), func(name string) *clusterv1alpha1.Cluster { return fleet[name] })
-	want := Outages{"dead": {Since: noon, Reason: "ClusterNotReachable"}, "silent": {Since: noon, Reason: "ClusterStatusUnknown"}}
+	got := OutagesOf(binding("ready", "dead", "silent", "new", "unjoined"), func(name string) *clusterv1alpha1.Cluster {
+		return fleet[name]
+	})
+	want := Outages{"dead": {Since: noon, Reason: "ClusterNotReachable"},
+		"silent": {Since: noon, Reason: "ClusterStatusUnknown"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -46,12 +50,14 @@ func TestWhatAClusterReportedBeforeItsOutageIsStale(t *testing.T) {
 
 	outages := Outages{"m2": {Since: noon, Reason: "ClusterNotReachable"}}
 	b.Status = Binding(b, works, outages, later)
-	if got, want := say(b.Status.AggregatedStatus), `m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Unknown`; got != want {
+	if got, want := say(b.Status.AggregatedStatus),
+		`m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Unknown`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.StatusCurrent)
 	const message = `cluster "m2" has not been ready since 2026-01-01T12:00:00Z (ClusterNotReachable): the last reported status is used, and its pods are not counted as ready`
-	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != "ClusterNotReady" || c.LastTransitionTime != later || c.Message != message {
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != "ClusterNotReady" || c.LastTransitionTime != later ||
+		c.Message != message {
 		t.Errorf("got %+v, want %q", c, message)
 	}
 	if !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied) {
@@ -62,7 +68,8 @@ func TestWhatAClusterReportedBeforeItsOutageIsStale(t *testing.T) {
 	}
 
 	b.Status = Binding(b, works, nil, later)
-	if got, want := say(b.Status.AggregatedStatus), `m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Healthy`; got != want {
+	if got, want := say(b.Status.AggregatedStatus),
+		`m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Healthy`; got != want {
 		t.Errorf("after the outage got  %s\nwant %s", got, want)
 	}
 	if c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.StatusCurrent); c != nil {
@@ -99,7 +106,8 @@ func TestManyOutagesAreSaidInShort(t *testing.T) {
 		outages[name] = &membership.Outage{Since: noon, Reason: "R"}
 	}
 	c := meta.FindStatusCondition(Binding(b, works, outages, noon).Conditions, workv1alpha2.StatusCurrent)
-	if want := "; and 2 more: the last reported status"; c == nil || !strings.Contains(c.Message, want) || !strings.Contains(c.Message, `cluster "j"`) || strings.Contains(c.Message, `cluster "k"`) {
+	if want := "; and 2 more: the last reported status"; c == nil || !strings.Contains(c.Message, want) ||
+		!strings.Contains(c.Message, `cluster "j"`) || strings.Contains(c.Message, `cluster "k"`) {
 		t.Errorf("got %+v, want %q", c, want)
 	}
 }
@@ -111,7 +119,8 @@ func TestOfAnOutageTheTemplateKeepsWhatMayStillBeSo(t *testing.T) {
 	for name, c := range map[string]struct{ of, reported, want string }{
 		"a Deployment": {"apps/v1 Deployment",
 			`{"replicas":3,"updatedReplicas":3,"readyReplicas":3,"availableReplicas":3,"conditions":[{"type":"Available","status":"True"},{"type":"Progressing","status":"True"}]}`,
-			`{"availableReplicas":0,"conditions":[{` + unknown + `,"type":"Available"},{"status":"True","type":"Progressing"}],"readyReplicas":0,"replicas":3,"unavailableReplicas":3,"updatedReplicas":3}`},
+			`{"availableReplicas":0,"conditions":[{` + unknown +
+				`,"type":"Available"},{"status":"True","type":"Progressing"}],"readyReplicas":0,"replicas":3,"unavailableReplicas":3,"updatedReplicas":3}`},
 		"a DaemonSet": {"apps/v1 DaemonSet",
 			`{"desiredNumberScheduled":4,"numberReady":3,"numberAvailable":3,"numberUnavailable":1,"updatedNumberScheduled":4}`,
 			`{"desiredNumberScheduled":4,"numberAvailable":0,"numberReady":0,"numberUnavailable":4,"updatedNumberScheduled":4}`},
@@ -125,13 +134,15 @@ func TestOfAnOutageTheTemplateKeepsWhatMayStillBeSo(t *testing.T) {
 		"a Job that has ended, for ever": {"batch/v1 Job",
 			`{"succeeded":1,"ready":0,"completionTime":"2026-01-01T00:00:00Z","conditions":[{"type":"Complete","status":"True"}]}`,
 			`{"succeeded":1,"ready":0,"completionTime":"2026-01-01T00:00:00Z","conditions":[{"type":"Complete","status":"True"}]}`},
-		"addresses stay, or traffic would be cut off": {"v1 Service", `{"loadBalancer":{"ingress":[{"ip":"10.0.0.1"}]}}`, `{"loadBalancer":{"ingress":[{"ip":"10.0.0.1"}]}}`},
+		"addresses stay, or traffic would be cut off": {"v1 Service", `{"loadBalancer":{"ingress":[{"ip":"10.0.0.1"}]}}`,
+			`{"loadBalancer":{"ingress":[{"ip":"10.0.0.1"}]}}`},
 		"nonsense stays": {"v1 ConfigMap", `[1,2]`, `[1,2]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := binding("m1")
 			b.Spec.Resource.APIVersion, b.Spec.Resource.Kind, _ = strings.Cut(c.of, " ")
-			b.Status = Binding(b, []workv1alpha1.Work{work("m1", metav1.ConditionTrue, "", c.reported)}, Outages{"m1": outage}, noon)
+			b.Status = Binding(b, []workv1alpha1.Work{work("m1", metav1.ConditionTrue, "", c.reported)}, Outages{"m1": outage},
+				noon)
 			if got := string(b.Status.AggregatedStatus[0].Status.Raw); got != c.reported {
 				t.Errorf("the binding has %s, want it as reported", got)
 			}

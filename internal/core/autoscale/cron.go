@@ -18,7 +18,8 @@ type Schedule struct {
 	zone  *time.Location
 }
 
-// ParseSchedule reads a schedule of five fields, or one such as @daily, in a time zone; empty is the one of the times that are asked about.
+// ParseSchedule reads a schedule of five fields, or one such as @daily, in a time zone; empty is the one of the times
+// that are asked about.
 func ParseSchedule(schedule, zone string) (Schedule, error) {
 	var s Schedule
 	if strings.Contains(schedule, "TZ") {
@@ -87,13 +88,17 @@ type Execution struct {
 	At   time.Time
 }
 
-// Due are the rules to execute now, in the order of their times, the status with when each is next, and the first of these times;
-// zero if there is none. Of the times that passed while nobody looked, such as while the hub was down, the last one counts, once. A
-// rule that is new, was changed or was suspended has missed nothing. A rule that cannot be read is left out: admission refuses it.
-func Due(c *autoscalingv1alpha1.CronFederatedHPA, now time.Time) (due []Execution, status autoscalingv1alpha1.CronFederatedHPAStatus, next time.Time) {
+// Due are the rules to execute now, in the order of their times, the status with when each is next, and the first of
+// these times; zero if there is none. Of the times that passed while nobody looked, such as while the hub was down, the
+// last one counts, once. A rule that is new, was changed or was suspended has missed nothing. A rule that cannot be
+// read is left out: admission refuses it.
+func Due(c *autoscalingv1alpha1.CronFederatedHPA,
+	now time.Time) (due []Execution, status autoscalingv1alpha1.CronFederatedHPAStatus, next time.Time) {
 	for _, rule := range c.Spec.Rules {
 		h := autoscalingv1alpha1.ExecutionHistory{RuleName: rule.Name}
-		if i := slices.IndexFunc(c.Status.ExecutionHistories, func(h autoscalingv1alpha1.ExecutionHistory) bool { return h.RuleName == rule.Name }); i >= 0 {
+		if i := slices.IndexFunc(c.Status.ExecutionHistories, func(h autoscalingv1alpha1.ExecutionHistory) bool {
+			return h.RuleName == rule.Name
+		}); i >= 0 {
 			h = *c.Status.ExecutionHistories[i].DeepCopy()
 		}
 		planned := h.NextExecutionTime
@@ -142,17 +147,22 @@ func Postpone(status *autoscalingv1alpha1.CronFederatedHPAStatus, e Execution) {
 
 // Record puts what became of an execution into the status, as far as the rule keeps a history.
 func Record(status *autoscalingv1alpha1.CronFederatedHPAStatus, e Execution, failure error, now time.Time) {
-	i := slices.IndexFunc(status.ExecutionHistories, func(h autoscalingv1alpha1.ExecutionHistory) bool { return h.RuleName == e.Rule.Name })
+	i := slices.IndexFunc(status.ExecutionHistories, func(h autoscalingv1alpha1.ExecutionHistory) bool {
+		return h.RuleName == e.Rule.Name
+	})
 	if i < 0 {
 		return
 	}
 	h, at, executed := &status.ExecutionHistories[i], metav1.NewTime(e.At), metav1.NewTime(now)
 	if failure != nil {
-		all := append([]autoscalingv1alpha1.FailedExecution{{ScheduleTime: &at, ExecutionTime: &executed, Message: failure.Error()}}, h.FailedExecutions...)
+		all := append([]autoscalingv1alpha1.FailedExecution{{ScheduleTime: &at, ExecutionTime: &executed,
+			Message: failure.Error()}}, h.FailedExecutions...)
 		h.FailedExecutions = all[:min(len(all), limit(e.Rule.FailedHistoryLimit))]
 		return
 	}
-	all := append([]autoscalingv1alpha1.SuccessfulExecution{{ScheduleTime: &at, ExecutionTime: &executed, AppliedReplicas: e.Rule.TargetReplicas,
-		AppliedMinReplicas: e.Rule.TargetMinReplicas, AppliedMaxReplicas: e.Rule.TargetMaxReplicas}}, h.SuccessfulExecutions...)
+	all := append([]autoscalingv1alpha1.SuccessfulExecution{{ScheduleTime: &at, ExecutionTime: &executed,
+		AppliedReplicas:    e.Rule.TargetReplicas,
+		AppliedMinReplicas: e.Rule.TargetMinReplicas, AppliedMaxReplicas: e.Rule.TargetMaxReplicas}},
+		h.SuccessfulExecutions...)
 	h.SuccessfulExecutions = all[:min(len(all), limit(e.Rule.SuccessfulHistoryLimit))]
 }

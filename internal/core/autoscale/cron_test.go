@@ -64,7 +64,9 @@ func TestARuleIsDueOnceAtItsTime(t *testing.T) {
 	// The hub was down for two days: the last time of each counts, once, and the later one last.
 	look("2027-01-14 09:00", "down 13 18:00, up 14 08:00, next 14 18:00")
 	look("2027-01-14 09:00", "next 14 18:00")
-	if h := c.Status.ExecutionHistories[0]; len(h.SuccessfulExecutions) != 2 || h.SuccessfulExecutions[0].ScheduleTime.UTC() != day("2027-01-14 08:00") || *h.SuccessfulExecutions[0].AppliedReplicas != 9 {
+	if h := c.Status.ExecutionHistories[0]; len(h.SuccessfulExecutions) != 2 ||
+		h.SuccessfulExecutions[0].ScheduleTime.UTC() != day("2027-01-14 08:00") ||
+		*h.SuccessfulExecutions[0].AppliedReplicas != 9 {
 		t.Errorf("the history is %v", h.SuccessfulExecutions)
 	}
 
@@ -93,7 +95,8 @@ func TestARuleIsDueOnceAtItsTime(t *testing.T) {
 }
 
 func TestTheLastOfManyMissedTimesCounts(t *testing.T) {
-	for schedule, want := range map[string]string{"* * * * *": "11 12:00", "0 * * * *": "11 12:00", "30 11 * * *": "11 11:30", "0 9 * * 1": "11 09:00", "0 9 1 * *": "01 09:00", "0 9 24 12 *": "24 09:00"} {
+	for schedule, want := range map[string]string{"* * * * *": "11 12:00", "0 * * * *": "11 12:00",
+		"30 11 * * *": "11 11:30", "0 9 * * 1": "11 09:00", "0 9 1 * *": "01 09:00", "0 9 24 12 *": "24 09:00"} {
 		c := &autoscalingv1alpha1.CronFederatedHPA{Spec: autoscalingv1alpha1.CronFederatedHPASpec{Rules: []autoscalingv1alpha1.CronFederatedHPARule{rule("r", schedule, 1)}}}
 		_, c.Status, _ = Due(c, day("2024-01-01 00:00"))
 		due, _, _ := Due(c, day("2027-01-11 12:00"))
@@ -111,7 +114,8 @@ func TestATimeZoneCounts(t *testing.T) {
 		t.Errorf("eight in a summer of Berlin: %s", got)
 	}
 	due, _, next := Due(c, day("2027-07-02 00:00"))
-	if got := told(due, next); got != "shanghai 02 00:00, next 02 06:00" && got != "berlin 01 06:00, shanghai 02 00:00, next 02 06:00" {
+	if got := told(due, next); got != "shanghai 02 00:00, next 02 06:00" &&
+		got != "berlin 01 06:00, shanghai 02 00:00, next 02 06:00" {
 		t.Errorf("eight in Shanghai: %s", got)
 	}
 	_, c.Status, _ = Due(c, day("2027-01-01 12:00"))
@@ -140,7 +144,8 @@ func TestHistoriesAreAsLongAsTheirLimits(t *testing.T) {
 		c.Status = status
 	}
 	h := c.Status.ExecutionHistories[0]
-	if len(h.SuccessfulExecutions) != 2 || len(h.FailedExecutions) != 3 || h.FailedExecutions[0].Message != "no such workload" {
+	if len(h.SuccessfulExecutions) != 2 || len(h.FailedExecutions) != 3 ||
+		h.FailedExecutions[0].Message != "no such workload" {
 		t.Errorf("%d that did, %d that failed: %v", len(h.SuccessfulExecutions), len(h.FailedExecutions), h)
 	}
 	if newest := metav1.NewTime(begin.Add(10 * time.Minute)); !h.FailedExecutions[0].ScheduleTime.Equal(&newest) {

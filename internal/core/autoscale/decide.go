@@ -1,6 +1,6 @@
-// Package autoscale decides how many replicas the load of a workload asks for in all clusters together, as a HorizontalPodAutoscaler
-// decides in one; how its bounds are split between the autoscalers of members; and which rules of a schedule are due. Reading metrics
-// and writing replicas is left to controllers.
+// Package autoscale decides how many replicas the load of a workload asks for in all clusters together, as a
+// HorizontalPodAutoscaler decides in one; how its bounds are split between the autoscalers of members; and which rules
+// of a schedule are due. Reading metrics and writing replicas is left to controllers.
 package autoscale
 
 import (
@@ -23,8 +23,8 @@ type Settings struct {
 	Tolerance float64
 	// DownscaleStabilization is how long a higher recommendation counts where a behavior does not say; default 5 minutes.
 	DownscaleStabilization time.Duration
-	// CPUInitialization is the period after pod start when CPU samples might be skipped; InitialReadiness for how long it may not have
-	// been ready yet. Defaults 5 minutes and 30 seconds.
+	// CPUInitialization is the period after pod start when CPU samples might be skipped; InitialReadiness for how long it
+	// may not have been ready yet. Defaults 5 minutes and 30 seconds.
 	CPUInitialization, InitialReadiness time.Duration
 }
 
@@ -104,11 +104,13 @@ type Decision struct {
 	History History
 }
 
-// Decide works out the replicas of a template. The order of the clusters does not matter, and the result is within the bounds.
+// Decide works out the replicas of a template. The order of the clusters does not matter, and the result is within the
+// bounds.
 //
-// A cluster of which nothing is known holds nothing up: its replicas count as idle where the rest asks for more, and as busy where the
-// rest asks for fewer, so that silence alone never takes replicas away. While the workload is leaving a cluster of which nothing is
-// known, it does not scale down: its pods there may still serve, and their load is not known.
+// A cluster of which nothing is known holds nothing up: its replicas count as idle where the rest asks for more, and as
+// busy where the rest asks for fewer, so that silence alone never takes replicas away. While the workload is leaving a
+// cluster of which nothing is known, it does not scale down: its pods there may still serve, and their load is not
+// known.
 func Decide(in Input) Decision {
 	in.Settings = in.Settings.WithDefaults()
 	lowest, highest := int32(1), in.Spec.MaxReplicas
@@ -152,10 +154,12 @@ func Decide(in Input) Decision {
 	}
 	if len(failures) > 0 && (valid == 0 || proposal < in.Current) {
 		d.Failure = failures[0].error
-		d.say(autoscalingv2.ScalingActive, corev1.ConditionFalse, failures[0].reason, "the desired replica count is unknown: "+failures[0].Error())
+		d.say(autoscalingv2.ScalingActive, corev1.ConditionFalse, failures[0].reason,
+			"the desired replica count is unknown: "+failures[0].Error())
 		return d
 	}
-	d.say(autoscalingv2.ScalingActive, corev1.ConditionTrue, "ValidMetricFound", "the desired replica count is calculated from "+by)
+	d.say(autoscalingv2.ScalingActive, corev1.ConditionTrue, "ValidMetricFound",
+		"the desired replica count is calculated from "+by)
 	if in.leavesSilent() {
 		proposal = max(proposal, in.Current)
 	}
@@ -181,7 +185,8 @@ func Decide(in Input) Decision {
 
 // Disabled is what is said of a workload without replicas, in whatever mode.
 func Disabled() autoscalingv2.HorizontalPodAutoscalerCondition {
-	return autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionFalse, Reason: "ScalingDisabled",
+	return autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionFalse,
+		Reason:  "ScalingDisabled",
 		Message: "autoscaling is disabled because the workload has zero replicas; scale it to one or more to enable autoscaling"}
 }
 
@@ -210,12 +215,16 @@ func (d *Decision) unknown(in Input) {
 	}
 }
 
-func (d *Decision) say(kind autoscalingv2.HorizontalPodAutoscalerConditionType, status corev1.ConditionStatus, reason, message string) {
-	d.Conditions = append(d.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{Type: kind, Status: status, Reason: reason, Message: message})
+func (d *Decision) say(kind autoscalingv2.HorizontalPodAutoscalerConditionType, status corev1.ConditionStatus, reason,
+	message string) {
+	d.Conditions = append(d.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{Type: kind, Status: status,
+		Reason: reason, Message: message})
 }
 
-// SetCondition puts a condition among the others, in the place of one of its type; its time is that of the last change of its status.
-func SetCondition(all []autoscalingv2.HorizontalPodAutoscalerCondition, c autoscalingv2.HorizontalPodAutoscalerCondition, now time.Time) []autoscalingv2.HorizontalPodAutoscalerCondition {
+// SetCondition puts a condition among the others, in the place of one of its type; its time is that of the last change
+// of its status.
+func SetCondition(all []autoscalingv2.HorizontalPodAutoscalerCondition,
+	c autoscalingv2.HorizontalPodAutoscalerCondition, now time.Time) []autoscalingv2.HorizontalPodAutoscalerCondition {
 	all = slices.Clone(all)
 	c.LastTransitionTime = metav1.NewTime(now)
 	i := slices.IndexFunc(all, func(is autoscalingv2.HorizontalPodAutoscalerCondition) bool { return is.Type == c.Type })
@@ -229,7 +238,8 @@ func SetCondition(all []autoscalingv2.HorizontalPodAutoscalerCondition, c autosc
 	return all
 }
 
-// Since are the conditions with the times of those that stood, where the status is the same: some are said twice on the way.
+// Since are the conditions with the times of those that stood, where the status is the same: some are said twice on the
+// way.
 func Since(all, stood []autoscalingv2.HorizontalPodAutoscalerCondition) []autoscalingv2.HorizontalPodAutoscalerCondition {
 	all = slices.Clone(all)
 	for i := range all {

@@ -20,8 +20,9 @@ import (
 
 var now = time.Unix(1_800_000_000, 0)
 
-// cluster has pods that request 100m of CPU each and use what is given, "100 50 ? new -": ? has no metrics, new is not ready yet, - is going.
-// "silent:3" is a cluster with three replicas of which nothing is known. After "left" the workload is leaving it.
+// cluster has pods that request 100m of CPU each and use what is given, "100 50 ? new -": ? has no metrics, new is not
+// ready yet, - is going. "silent:3" is a cluster with three replicas of which nothing is known. After "left" the
+// workload is leaving it.
 func cluster(name, pods string) Cluster {
 	c := Cluster{Name: name, Readings: []Reading{{Pods: map[string]Value{}}}}
 	pods, c.Left = strings.CutPrefix(pods, "left ")
@@ -70,8 +71,10 @@ func clusters(all map[string]string) []Cluster {
 // spec scales to half of the CPU that is requested, from 1 to 20 replicas.
 func spec() *autoscalingv1alpha1.FederatedHPASpec {
 	half, one := int32(50), int32(1)
-	return &autoscalingv1alpha1.FederatedHPASpec{MinReplicas: &one, MaxReplicas: 20, Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType,
-		Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &half}}}}}
+	return &autoscalingv1alpha1.FederatedHPASpec{MinReplicas: &one, MaxReplicas: 20,
+		Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType,
+			Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU,
+				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &half}}}}}
 }
 
 // atOnce has nothing wait on its way down.
@@ -105,20 +108,26 @@ func TestTheLoadOfAllClustersTogetherDecides(t *testing.T) {
 		{"a tenth more than the tolerance, rounded up", 4, false, map[string]string{"a": "60 60", "b": "60 60"}, 5},
 		{"half the target", 4, false, map[string]string{"a": "25 25", "b": "25 25"}, 2},
 		{"never below the minimum", 4, false, map[string]string{"a": "0 0", "b": "0 0"}, 1},
-		{"each cluster has all replicas: twice the load of all is twice the template", 2, true, map[string]string{"a": "100 100", "b": "100 100"}, 4},
+		{"each cluster has all replicas: twice the load of all is twice the template", 2, true,
+			map[string]string{"a": "100 100", "b": "100 100"}, 4},
 		{"each cluster has all replicas: rounded up", 2, true, map[string]string{"a": "60 60", "b": "60 70"}, 3},
 		{"pods that go do not count", 2, false, map[string]string{"a": "100 100 - -"}, 4},
-		{"pods that are not ready are idle when more are asked for", 4, false, map[string]string{"a": "100 100", "b": "new new"}, 4},
+		{"pods that are not ready are idle when more are asked for", 4, false,
+			map[string]string{"a": "100 100", "b": "new new"}, 4},
 		{"pods that are not ready are left out when fewer are", 4, false, map[string]string{"a": "20 20", "b": "new new"}, 1},
 		{"pods without metrics are idle when more are asked for", 4, false, map[string]string{"a": "150 150", "b": "? ?"}, 6},
 		{"and busy when fewer are", 4, false, map[string]string{"a": "10 10", "b": "? ?"}, 4},
 		{"a silent cluster holds no scale up", 4, false, map[string]string{"a": "150 150", "b": "silent:2"}, 6},
 		{"a silent cluster takes nothing away", 4, false, map[string]string{"a": "20 20", "b": "silent:2"}, 4},
-		{"a silent cluster of one in ten lets idle ones go", 10, false, map[string]string{"a": "10 10 10 10 10 10 10 10 10", "b": "silent:1"}, 4},
-		{"a silent cluster that it leaves takes nothing away", 4, false, map[string]string{"a": "20 20 20 20", "b": "left silent:0"}, 4},
-		{"a silent cluster that it leaves holds no scale up", 4, false, map[string]string{"a": "100 100 100 100", "b": "left silent:0"}, 8},
+		{"a silent cluster of one in ten lets idle ones go", 10, false,
+			map[string]string{"a": "10 10 10 10 10 10 10 10 10", "b": "silent:1"}, 4},
+		{"a silent cluster that it leaves takes nothing away", 4, false,
+			map[string]string{"a": "20 20 20 20", "b": "left silent:0"}, 4},
+		{"a silent cluster that it leaves holds no scale up", 4, false,
+			map[string]string{"a": "100 100 100 100", "b": "left silent:0"}, 8},
 		{"a silent cluster that it leaves is no copy", 2, true, map[string]string{"a": "100 100", "b": "left silent:0"}, 4},
-		{"the rest of a silent cluster that it leaves counts as busy", 4, false, map[string]string{"a": "20 20 20", "b": "left silent:1"}, 4},
+		{"the rest of a silent cluster that it leaves counts as busy", 4, false,
+			map[string]string{"a": "20 20 20", "b": "left silent:1"}, 4},
 		{"pods in a cluster that it leaves serve", 4, false, map[string]string{"a": "33 33 33 33", "b": "left 33 33"}, 4},
 		{"and let idle ones go", 4, false, map[string]string{"a": "10 10 10 10", "b": "left 10 10"}, 2},
 		{"there are more than the maximum", 30, false, map[string]string{"a": "50"}, 20},
@@ -148,9 +157,11 @@ func TestNumbersOfMembersHaveNoBounds(t *testing.T) {
 	value := resource.MustParse("10")
 	average := spec().Metrics[0].DeepCopy()
 	average.Resource.Target = autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &value}
-	object := autoscalingv2.MetricSpec{Type: autoscalingv2.ObjectMetricSourceType, Object: &autoscalingv2.ObjectMetricSource{
-		DescribedObject: autoscalingv2.CrossVersionObjectReference{Kind: "Ingress", Name: "web"}, Metric: autoscalingv2.MetricIdentifier{Name: "hits"},
-		Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &value}}}
+	object := autoscalingv2.MetricSpec{Type: autoscalingv2.ObjectMetricSourceType,
+		Object: &autoscalingv2.ObjectMetricSource{
+			DescribedObject: autoscalingv2.CrossVersionObjectReference{Kind: "Ingress", Name: "web"},
+			Metric:          autoscalingv2.MetricIdentifier{Name: "hits"},
+			Target:          autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &value}}}
 	for _, c := range []struct {
 		name    string
 		metric  autoscalingv2.MetricSpec
@@ -188,7 +199,8 @@ func TestReplicasOfWhichNothingIsKnownTakeNoMemory(t *testing.T) {
 	const silent = 3_000_000
 	s := atOnce(spec())
 	s.MaxReplicas = silent + 20
-	in := Input{Spec: s, Current: silent + 2, Clusters: clusters(map[string]string{"a": "20 20", "b": fmt.Sprint("silent:", silent)}), Now: now}
+	in := Input{Spec: s, Current: silent + 2,
+		Clusters: clusters(map[string]string{"a": "20 20", "b": fmt.Sprint("silent:", silent)}), Now: now}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	d := Decide(in)
@@ -206,7 +218,8 @@ func TestWhatIsNotKnownIsSaidByCluster(t *testing.T) {
 	all[2].Readings[0] = Reading{Unknown: "metrics.k8s.io: the API is not served: install metrics-server there"}
 	d := Decide(Input{Spec: spec(), Current: 5, Clusters: all, Now: now})
 	got := condition(d, autoscalingv1alpha1.MetricsComplete)
-	for _, want := range []string{"False ClustersUnknown", "cluster b: no answer in time", "cluster c: metrics.k8s.io: the API is not served"} {
+	for _, want := range []string{"False ClustersUnknown", "cluster b: no answer in time",
+		"cluster c: metrics.k8s.io: the API is not served"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the condition says %q, want %q in it", got, want)
 		}
@@ -223,13 +236,15 @@ func TestWithoutAnyMetricNothingChanges(t *testing.T) {
 		clusters []Cluster
 		want     string
 	}{
-		"no cluster answers": {clusters(map[string]string{"a": "silent:2", "b": "silent:1"}), "False FailedGetResourceMetric: the desired replica count is unknown: cpu of pods: no cluster reports this metric: cluster a: no answer in time"},
+		"no cluster answers": {clusters(map[string]string{"a": "silent:2", "b": "silent:1"}),
+			"False FailedGetResourceMetric: the desired replica count is unknown: cpu of pods: no cluster reports this metric: cluster a: no answer in time"},
 		"no pods":            {clusters(map[string]string{"a": ""}), "there are no pods"},
 		"pods without value": {clusters(map[string]string{"a": "? ?"}), "no ready pod has a value yet"},
 		"no request":         {noRequest, "container app of the pods has no cpu request"},
 	} {
 		d := Decide(Input{Spec: spec(), Current: 3, Clusters: c.clusters, Now: now})
-		if got := condition(d, autoscalingv2.ScalingActive); d.Desired != 3 || d.Failure == nil || !strings.Contains(got, c.want) {
+		if got := condition(d, autoscalingv2.ScalingActive); d.Desired != 3 || d.Failure == nil ||
+			!strings.Contains(got, c.want) {
 			t.Errorf("%s: %d replicas, condition %q, want %q", name, d.Desired, got, c.want)
 		}
 	}
@@ -242,11 +257,14 @@ func TestWithoutAnyMetricNothingChanges(t *testing.T) {
 func TestTheHighestMetricCountsAndAMissingOneLetsNothingGo(t *testing.T) {
 	s := atOnce(spec())
 	value := resource.MustParse("10")
-	s.Metrics = append(s.Metrics, autoscalingv2.MetricSpec{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{
-		Metric: autoscalingv2.MetricIdentifier{Name: "requests"}, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &value}}},
+	s.Metrics = append(s.Metrics, autoscalingv2.MetricSpec{Type: autoscalingv2.PodsMetricSourceType,
+		Pods: &autoscalingv2.PodsMetricSource{
+			Metric: autoscalingv2.MetricIdentifier{Name: "requests"},
+			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &value}}},
 		autoscalingv2.MetricSpec{Type: autoscalingv2.ObjectMetricSourceType, Object: &autoscalingv2.ObjectMetricSource{
-			DescribedObject: autoscalingv2.CrossVersionObjectReference{Kind: "Ingress", Name: "web"}, Metric: autoscalingv2.MetricIdentifier{Name: "hits"},
-			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &value}}})
+			DescribedObject: autoscalingv2.CrossVersionObjectReference{Kind: "Ingress", Name: "web"},
+			Metric:          autoscalingv2.MetricIdentifier{Name: "hits"},
+			Target:          autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &value}}})
 	decide := func(cpu string, requests, hits int64, change func(*Reading)) Decision {
 		all := clusters(map[string]string{"a": cpu, "b": cpu})
 		for i := range all {
@@ -267,13 +285,15 @@ func TestTheHighestMetricCountsAndAMissingOneLetsNothingGo(t *testing.T) {
 		want int32
 		by   string
 	}{
-		"all on target":      {decide("50 50", 10, 20, nil), 4, ""},
-		"CPU":                {decide("100 100", 10, 20, nil), 8, "cpu of pods above target"},
-		"requests":           {decide("50 50", 15, 20, nil), 6, "metric requests of pods above target"},
-		"hits of both":       {decide("50 50", 10, 35, nil), 7, "metric hits of Ingress web above target"},
-		"all below":          {decide("25 25", 5, 10, nil), 2, "All metrics below target"},
-		"one has no object":  {decide("25 25", 5, 70, func(r *Reading) { *r = Reading{Absent: "there is no Ingress web"} }), 7, "metric hits of Ingress web above target"},
-		"and all go down":    {decide("25 25", 5, 10, func(r *Reading) { *r = Reading{Absent: "there is no Ingress web"} }), 2, "All metrics below target"},
+		"all on target": {decide("50 50", 10, 20, nil), 4, ""},
+		"CPU":           {decide("100 100", 10, 20, nil), 8, "cpu of pods above target"},
+		"requests":      {decide("50 50", 15, 20, nil), 6, "metric requests of pods above target"},
+		"hits of both":  {decide("50 50", 10, 35, nil), 7, "metric hits of Ingress web above target"},
+		"all below":     {decide("25 25", 5, 10, nil), 2, "All metrics below target"},
+		"one has no object": {decide("25 25", 5, 70, func(r *Reading) { *r = Reading{Absent: "there is no Ingress web"} }),
+			7, "metric hits of Ingress web above target"},
+		"and all go down": {decide("25 25", 5, 10, func(r *Reading) { *r = Reading{Absent: "there is no Ingress web"} }),
+			2, "All metrics below target"},
 		"a metric is silent": {decide("25 25", 5, 10, func(r *Reading) { *r = Reading{Unknown: "no answer"} }), 4, ""},
 	} {
 		if c.d.Desired != c.want || c.d.Reason != c.by {
@@ -284,12 +304,15 @@ func TestTheHighestMetricCountsAndAMissingOneLetsNothingGo(t *testing.T) {
 
 func TestAContainerCountsAlone(t *testing.T) {
 	percent := int32(50)
-	m := autoscalingv2.MetricSpec{Type: autoscalingv2.ContainerResourceMetricSourceType, ContainerResource: &autoscalingv2.ContainerResourceMetricSource{Name: corev1.ResourceCPU,
-		Container: "app", Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &percent}}}
+	m := autoscalingv2.MetricSpec{Type: autoscalingv2.ContainerResourceMetricSourceType,
+		ContainerResource: &autoscalingv2.ContainerResourceMetricSource{Name: corev1.ResourceCPU,
+			Container: "app", Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType,
+				AverageUtilization: &percent}}}
 	used := func(m string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(m)}
 	}
-	usage := []Usage{{Pod: "a-0", At: now, Containers: map[string]corev1.ResourceList{"app": used("100m"), "proxy": used("1")}}, {Pod: "a-1", At: now, Containers: map[string]corev1.ResourceList{"proxy": used("1")}}}
+	usage := []Usage{{Pod: "a-0", At: now, Containers: map[string]corev1.ResourceList{"app": used("100m"),
+		"proxy": used("1")}}, {Pod: "a-1", At: now, Containers: map[string]corev1.ResourceList{"proxy": used("1")}}}
 	all := clusters(map[string]string{"a": "0 0"})
 	all[0].Readings = []Reading{Read(m, usage)}
 	for i := range all[0].Pods {
@@ -349,10 +372,12 @@ func TestPoliciesBoundHowFastItGoes(t *testing.T) {
 	least := autoscalingv2.MinChangePolicySelect
 	off := autoscalingv2.DisabledPolicySelect
 	zero := int32(0)
-	rules := func(choose *autoscalingv2.ScalingPolicySelect, policies ...autoscalingv2.HPAScalingPolicy) *autoscalingv2.HPAScalingRules {
+	rules := func(choose *autoscalingv2.ScalingPolicySelect,
+		policies ...autoscalingv2.HPAScalingPolicy) *autoscalingv2.HPAScalingRules {
 		return &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: &zero, SelectPolicy: choose, Policies: policies}
 	}
-	pods, percent := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: 3, PeriodSeconds: 60}, autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 15, PeriodSeconds: 60}
+	pods, percent := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: 3, PeriodSeconds: 60},
+		autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 15, PeriodSeconds: 60}
 	for _, c := range []struct {
 		name     string
 		behavior autoscalingv2.HorizontalPodAutoscalerBehavior
@@ -362,31 +387,47 @@ func TestPoliciesBoundHowFastItGoes(t *testing.T) {
 		reason   string
 	}{
 		{"by default it doubles", autoscalingv2.HorizontalPodAutoscalerBehavior{}, busy, History{}, 20, "ScaleUpLimit"},
-		{"up by pods", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rules(nil, pods)}, busy, History{}, 13, "ScaleUpLimit"},
-		{"up by the larger", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rules(nil, pods, percent)}, busy, History{}, 13, "ScaleUpLimit"},
-		{"up by the smaller, rounded up", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rules(&least, pods, percent)}, busy, History{}, 12, "ScaleUpLimit"},
-		{"up by what is left of the period", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rules(nil, pods)}, busy, History{}.Scaled(8, 10, now.Add(-30*time.Second)), 11, "ScaleUpLimit"},
-		{"up when the period is over", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rules(nil, pods)}, busy, History{}.Scaled(8, 10, now.Add(-61*time.Second)), 13, "ScaleUpLimit"},
-		{"never up", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rules(&off, pods)}, busy, History{}, 10, "ScaleUpLimit"},
-		{"down by pods", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: rules(nil, pods)}, idle, History{}, 7, "ScaleDownLimit"},
-		{"down by the larger", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: rules(nil, pods, percent)}, idle, History{}, 7, "ScaleDownLimit"},
-		{"down by the smaller", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: rules(&least, pods, percent)}, idle, History{}, 8, "ScaleDownLimit"},
-		{"down by what is left of the period", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: rules(nil, pods)}, idle, History{}.Scaled(12, 10, now.Add(-30*time.Second)), 9, "ScaleDownLimit"},
-		{"never down", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: rules(&off, pods)}, idle, History{}, 10, "ScaleDownLimit"},
-		{"down all the way", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: rules(nil)}, idle, History{}, 2, "TooFewReplicas"},
+		{"up by pods", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rules(nil, pods)}, busy, History{}, 13,
+			"ScaleUpLimit"},
+		{"up by the larger", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rules(nil, pods, percent)}, busy,
+			History{}, 13, "ScaleUpLimit"},
+		{"up by the smaller, rounded up",
+			autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rules(&least, pods, percent)}, busy, History{}, 12,
+			"ScaleUpLimit"},
+		{"up by what is left of the period", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rules(nil, pods)}, busy,
+			History{}.Scaled(8, 10, now.Add(-30*time.Second)), 11, "ScaleUpLimit"},
+		{"up when the period is over", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rules(nil, pods)}, busy,
+			History{}.Scaled(8, 10, now.Add(-61*time.Second)), 13, "ScaleUpLimit"},
+		{"never up", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rules(&off, pods)}, busy, History{}, 10,
+			"ScaleUpLimit"},
+		{"down by pods", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: rules(nil, pods)}, idle, History{}, 7,
+			"ScaleDownLimit"},
+		{"down by the larger", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: rules(nil, pods, percent)}, idle,
+			History{}, 7, "ScaleDownLimit"},
+		{"down by the smaller", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: rules(&least, pods, percent)}, idle,
+			History{}, 8, "ScaleDownLimit"},
+		{"down by what is left of the period", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: rules(nil, pods)},
+			idle, History{}.Scaled(12, 10, now.Add(-30*time.Second)), 9, "ScaleDownLimit"},
+		{"never down", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: rules(&off, pods)}, idle, History{}, 10,
+			"ScaleDownLimit"},
+		{"down all the way", autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: rules(nil)}, idle, History{}, 2,
+			"TooFewReplicas"},
 	} {
 		s := spec()
 		two := int32(2)
 		s.MinReplicas, s.MaxReplicas, s.Behavior = &two, 1000, &c.behavior
-		d := Decide(Input{Spec: s, Current: 10, Clusters: clusters(map[string]string{"a": c.load}), History: c.history, Now: now})
-		if got := condition(d, autoscalingv2.ScalingLimited); d.Desired != c.want || !strings.HasPrefix(got, "True "+c.reason) {
+		d := Decide(Input{Spec: s, Current: 10, Clusters: clusters(map[string]string{"a": c.load}), History: c.history,
+			Now: now})
+		if got := condition(d, autoscalingv2.ScalingLimited); d.Desired != c.want ||
+			!strings.HasPrefix(got, "True "+c.reason) {
 			t.Errorf("%s: 10 become %d, want %d; %s, want %s", c.name, d.Desired, c.want, got, c.reason)
 		}
 	}
 	s := spec()
 	s.MaxReplicas = 12
 	d := Decide(Input{Spec: s, Current: 10, Clusters: clusters(map[string]string{"a": busy}), Now: now})
-	if got := condition(d, autoscalingv2.ScalingLimited); d.Desired != 12 || !strings.HasPrefix(got, "True TooManyReplicas") {
+	if got := condition(d, autoscalingv2.ScalingLimited); d.Desired != 12 ||
+		!strings.HasPrefix(got, "True TooManyReplicas") {
 		t.Errorf("10 become %d, want the maximum of 12; %s", d.Desired, got)
 	}
 }
@@ -426,7 +467,10 @@ func TestADecisionIsWithinTheBoundsWhateverTheOrderOfTheClusters(t *testing.T) {
 		}
 		other := in
 		other.Clusters = slices.Clone(in.Clusters)
-		r.Shuffle(len(other.Clusters), func(i, j int) { other.Clusters[i], other.Clusters[j] = other.Clusters[j], other.Clusters[i] })
+		r.Shuffle(len(other.Clusters), func(i, j int) {
+			other.Clusters[i], other.Clusters[j] = other.Clusters[j],
+				other.Clusters[i]
+		})
 		if again := Decide(other); again.Desired != d.Desired || fmt.Sprint(again.Conditions) != fmt.Sprint(d.Conditions) {
 			t.Errorf("%d %v in one order, %d %v in another", d.Desired, d.Conditions, again.Desired, again.Conditions)
 		}
@@ -461,7 +505,8 @@ func TestAClusterThatFallsSilentNeverTakesReplicasAway(t *testing.T) {
 		others.Clusters = in.Clusters[1:]
 		without := Decide(others)
 		in.Clusters = slices.Clone(in.Clusters)
-		in.Clusters[0] = Cluster{Name: in.Clusters[0].Name, Replicas: 1 + int32(r.Intn(5)), Unknown: "no answer in time", Readings: []Reading{{}}}
+		in.Clusters[0] = Cluster{Name: in.Clusters[0].Name, Replicas: 1 + int32(r.Intn(5)), Unknown: "no answer in time",
+			Readings: []Reading{{}}}
 		if with := Decide(in); !in.Each && without.Desired >= in.Current && with.Desired < in.Current {
 			t.Errorf("without the cluster %d would stay or grow, and with it they become %d", in.Current, with.Desired)
 		}

@@ -7,8 +7,8 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 )
 
-// History is what later decisions have to know of earlier ones. It is kept in memory: after a restart a workload is first taken to
-// be as large as it should be.
+// History is what later decisions have to know of earlier ones. It is kept in memory: after a restart a workload is
+// first taken to be as large as it should be.
 type History struct {
 	// proposals are how many replicas the load asked for; ups and downs how many came and went.
 	proposals, ups, downs []at
@@ -54,7 +54,8 @@ func (in Input) rules(up bool) *autoscalingv2.HPAScalingRules {
 	return d.ScaleDown
 }
 
-// Behavior is b with what it leaves out as a HorizontalPodAutoscaler has it; how long a scale down waits is left to the hub's settings.
+// Behavior is b with what it leaves out as a HorizontalPodAutoscaler has it; how long a scale down waits is left to the
+// hub's settings.
 func Behavior(b *autoscalingv2.HorizontalPodAutoscalerBehavior) *autoscalingv2.HorizontalPodAutoscalerBehavior {
 	out := &autoscalingv2.HorizontalPodAutoscalerBehavior{}
 	if b != nil {
@@ -77,7 +78,8 @@ func Behavior(b *autoscalingv2.HorizontalPodAutoscalerBehavior) *autoscalingv2.H
 	if out.ScaleUp.StabilizationWindowSeconds == nil {
 		out.ScaleUp.StabilizationWindowSeconds = &atOnce
 	}
-	fill(&out.ScaleDown, autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15})
+	fill(&out.ScaleDown, autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 100,
+		PeriodSeconds: 15})
 	return out
 }
 
@@ -108,9 +110,11 @@ func (in Input) stabilised(proposal int32, h *History) (replicas int32, reason, 
 	case replicas == proposal:
 		return replicas, "ReadyForNewScale", "scaling is not limited"
 	case proposal >= in.Current:
-		return replicas, "ScaleUpStabilized", "recent recommendations were lower than current one, applying the lowest recent recommendation"
+		return replicas, "ScaleUpStabilized",
+			"recent recommendations were lower than current one, applying the lowest recent recommendation"
 	}
-	return replicas, "ScaleDownStabilized", "recent recommendations were higher than current one, applying the highest recent recommendation"
+	return replicas, "ScaleDownStabilized",
+		"recent recommendations were higher than current one, applying the highest recent recommendation"
 }
 
 // limited is how many replicas may be had now, with the reason why not all that are asked for.
@@ -133,7 +137,8 @@ func (in Input) limited(asked, lowest, highest int32) (replicas int32, reason, m
 			return allowed, "TooFewReplicas", "the desired replica count is less than minReplicas"
 		}
 	}
-	return min(max(asked, lowest), highest), "DesiredWithinRange", "the desired replica count is within the acceptable range"
+	return min(max(asked, lowest), highest), "DesiredWithinRange",
+		"the desired replica count is within the acceptable range"
 }
 
 // fastest is how far the policies of a direction let the replicas go now.

@@ -37,12 +37,14 @@ func (in Input) propose(i int, m autoscalingv2.MetricSpec) (p proposal, failed *
 		p.replicas, p.status.Resource = replicas, &autoscalingv2.ResourceMetricStatus{Name: m.Resource.Name, Current: current}
 	case m.Type == autoscalingv2.ContainerResourceMetricSourceType && m.ContainerResource != nil:
 		p.name = fmt.Sprintf("%s of container %s", m.ContainerResource.Name, m.ContainerResource.Container)
-		replicas, current, err := in.byResource(i, m.ContainerResource.Name, m.ContainerResource.Container, m.ContainerResource.Target)
+		replicas, current, err := in.byResource(i, m.ContainerResource.Name, m.ContainerResource.Container,
+			m.ContainerResource.Target)
 		if err != nil {
 			return p, &failure{"FailedGetContainerResourceMetric", err}
 		}
 		p.replicas = replicas
-		p.status.ContainerResource = &autoscalingv2.ContainerResourceMetricStatus{Name: m.ContainerResource.Name, Container: m.ContainerResource.Container, Current: current}
+		p.status.ContainerResource = &autoscalingv2.ContainerResourceMetricStatus{Name: m.ContainerResource.Name,
+			Container: m.ContainerResource.Container, Current: current}
 	case m.Type == autoscalingv2.PodsMetricSourceType && m.Pods != nil:
 		p.name = fmt.Sprintf("metric %s of pods", m.Pods.Metric.Name)
 		if m.Pods.Target.AverageValue == nil {
@@ -53,17 +55,21 @@ func (in Input) propose(i int, m autoscalingv2.MetricSpec) (p proposal, failed *
 			return p, &failure{"FailedGetPodsMetric", fmt.Errorf("%s: %w", p.name, err)}
 		}
 		p.replicas = replicas
-		p.status.Pods = &autoscalingv2.PodsMetricStatus{Metric: m.Pods.Metric, Current: autoscalingv2.MetricValueStatus{AverageValue: milli(average)}}
+		p.status.Pods = &autoscalingv2.PodsMetricStatus{Metric: m.Pods.Metric,
+			Current: autoscalingv2.MetricValueStatus{AverageValue: milli(average)}}
 	case m.Type == autoscalingv2.ObjectMetricSourceType && m.Object != nil:
-		p.name = fmt.Sprintf("metric %s of %s %s", m.Object.Metric.Name, m.Object.DescribedObject.Kind, m.Object.DescribedObject.Name)
+		p.name = fmt.Sprintf("metric %s of %s %s", m.Object.Metric.Name, m.Object.DescribedObject.Kind,
+			m.Object.DescribedObject.Name)
 		replicas, current, err := in.byObject(i, m.Object.Target)
 		if err != nil {
 			return p, &failure{"FailedGetObjectMetric", fmt.Errorf("%s: %w", p.name, err)}
 		}
 		p.replicas = replicas
-		p.status.Object = &autoscalingv2.ObjectMetricStatus{Metric: m.Object.Metric, DescribedObject: m.Object.DescribedObject, Current: current}
+		p.status.Object = &autoscalingv2.ObjectMetricStatus{Metric: m.Object.Metric,
+			DescribedObject: m.Object.DescribedObject, Current: current}
 	default:
-		return p, &failure{"InvalidMetricSourceType", fmt.Errorf("metric %d has the type %q; supported types are Resource, ContainerResource, Pods and Object", i, m.Type)}
+		return p, &failure{"InvalidMetricSourceType",
+			fmt.Errorf("metric %d has the type %q; supported types are Resource, ContainerResource, Pods and Object", i, m.Type)}
 	}
 	return p, nil
 }
@@ -72,15 +78,16 @@ func milli(n int64) *resource.Quantity { return resource.NewMilliQuantity(n, res
 
 // group are the pods of all clusters, as far as a metric counts them.
 type group struct {
-	// known are the values, and missing and unready those that have none or one that misleads, each with what the pod requests.
+	// known are the values, and missing and unready those that have none or one that misleads, each with what the pod
+	// requests.
 	known            []measured
 	missing, unready []measured
 	clusters         []string // why some values are missing
 }
 
 type measured struct {
-	// pod is nil for the replicas of a cluster of which nothing is known; replicas says how many these are, and is 1 for a pod. How
-	// many there shall be is for users to say, so that nothing grows with it.
+	// pod is nil for the replicas of a cluster of which nothing is known; replicas says how many these are, and is 1 for a
+	// pod. How many there shall be is for users to say, so that nothing grows with it.
 	pod      *corev1.Pod
 	replicas int64
 	// value and request are those of each.
@@ -95,7 +102,8 @@ func count(all []measured) (n int64) {
 	return n
 }
 
-// group sorts the pods by what is known of the metric. CPU of pods that start misleads; other metrics of those that do not run yet.
+// group sorts the pods by what is known of the metric. CPU of pods that start misleads; other metrics of those that do
+// not run yet.
 func (in Input) group(i int, resource corev1.ResourceName) group {
 	var g group
 	for _, c := range in.Clusters {
@@ -135,8 +143,8 @@ func (in Input) group(i int, resource corev1.ResourceName) group {
 	return g
 }
 
-// misleads says whether the CPU of a pod is that of its start: it is not ready early in its life, the value is from before it
-// was, or it has never been.
+// misleads says whether the CPU of a pod is that of its start: it is not ready early in its life, the value is from
+// before it was, or it has never been.
 func (in Input) misleads(pod *corev1.Pod, v Value) bool {
 	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
 	if i < 0 || pod.Status.StartTime == nil {
@@ -146,7 +154,8 @@ func (in Input) misleads(pod *corev1.Pod, v Value) bool {
 	if start.Add(in.Settings.CPUInitialization).After(in.Now) {
 		return ready.Status == corev1.ConditionFalse || v.At.Before(ready.LastTransitionTime.Add(v.Window))
 	}
-	return ready.Status == corev1.ConditionFalse && start.Add(in.Settings.InitialReadiness).After(ready.LastTransitionTime.Time)
+	return ready.Status == corev1.ConditionFalse &&
+		start.Add(in.Settings.InitialReadiness).After(ready.LastTransitionTime.Time)
 }
 
 // none is why no value is known.
@@ -160,7 +169,8 @@ func (g group) none() error {
 	return fmt.Errorf("no ready pod has a value yet")
 }
 
-func (in Input) byResource(i int, name corev1.ResourceName, container string, target autoscalingv2.MetricTarget) (int32, autoscalingv2.MetricValueStatus, error) {
+func (in Input) byResource(i int, name corev1.ResourceName, container string,
+	target autoscalingv2.MetricTarget) (int32, autoscalingv2.MetricValueStatus, error) {
 	g := in.group(i, name)
 	what := fmt.Sprintf("%s of pods", name)
 	if container != "" {
@@ -168,7 +178,8 @@ func (in Input) byResource(i int, name corev1.ResourceName, container string, ta
 	}
 	if target.AverageUtilization == nil {
 		if target.AverageValue == nil {
-			return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("the target of %s has neither averageUtilization nor averageValue", what)
+			return 0, autoscalingv2.MetricValueStatus{},
+				fmt.Errorf("the target of %s has neither averageUtilization nor averageValue", what)
 		}
 		replicas, average, err := in.byAverage(g, Milli(*target.AverageValue))
 		if err != nil {
@@ -185,15 +196,19 @@ func (in Input) byResource(i int, name corev1.ResourceName, container string, ta
 	}
 	used, requested := g.sums(g.known)
 	if requested <= 0 || wanted <= 0 {
-		return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("%s: the pods have no resource requests, so the utilization cannot be calculated", what)
+		return 0, autoscalingv2.MetricValueStatus{},
+			fmt.Errorf("%s: the pods have no resource requests, so the utilization cannot be calculated", what)
 	}
 	utilization := percent(used, requested)
-	replicas := in.scale(g, float64(utilization)/float64(wanted), func(m measured) int64 { return times(m.request, max(100, wanted)) / 100 },
+	replicas := in.scale(g, float64(utilization)/float64(wanted), func(m measured) int64 {
+		return times(m.request, max(100, wanted)) / 100
+	},
 		func(all []measured) float64 {
 			used, requested := g.sums(all)
 			return float64(percent(used, requested)) / float64(wanted)
 		})
-	return replicas, autoscalingv2.MetricValueStatus{AverageUtilization: &utilization, AverageValue: milli(used / int64(len(g.known)))}, nil
+	return replicas, autoscalingv2.MetricValueStatus{AverageUtilization: &utilization,
+		AverageValue: milli(used / int64(len(g.known)))}, nil
 }
 
 // percent is what part of what is requested, which is above 0, is used; of memory that is many digits.
@@ -244,9 +259,9 @@ func (in Input) byAverage(g group, target int64) (replicas int32, average int64,
 	return in.scale(g, ratio(g.known), func(measured) int64 { return target }, ratio), average, nil
 }
 
-// scale is how many pods a ratio of load to target asks for. Pods without a value count as idle where more are asked for, and as busy
-// where fewer are; if that turns the direction round, nothing changes. So it is while there are not as many pods as there shall be: a
-// load above target never takes replicas away because some are still on their way.
+// scale is how many pods a ratio of load to target asks for. Pods without a value count as idle where more are asked
+// for, and as busy where fewer are; if that turns the direction round, nothing changes. So it is while there are not as
+// many pods as there shall be: a load above target never takes replicas away because some are still on their way.
 func (in Input) scale(g group, ratio float64, busy func(measured) int64, of func([]measured) float64) int32 {
 	current := in.total()
 	up := ratio > 1 && len(g.unready) > 0
@@ -275,7 +290,8 @@ func (in Input) scale(g group, ratio float64, busy func(measured) int64, of func
 	return in.along(is, ceil(is*float64(count(all))))
 }
 
-// along is replicas if they are on the side of the current ones that the ratio of load to target is on, beyond the tolerance.
+// along is replicas if they are on the side of the current ones that the ratio of load to target is on, beyond the
+// tolerance.
 func (in Input) along(ratio float64, replicas int32) int32 {
 	current := in.total()
 	if in.tolerates(ratio) || ratio < 1 && replicas > current || ratio > 1 && replicas < current {
@@ -336,9 +352,10 @@ func (in Input) byObject(i int, target autoscalingv2.MetricTarget) (int32, autos
 }
 
 func isReady(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+	return pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning &&
+		slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
 }
 
 // tolerates says whether a ratio of load to target is near enough to 1.
@@ -387,7 +404,8 @@ func (g group) request(name corev1.ResourceName, container string) error {
 	return nil
 }
 
-// requestOf is what a pod, or one of its containers, requests, in thousandths; a container that does not say is an error, since there is no percentage then.
+// requestOf is what a pod, or one of its containers, requests, in thousandths; a container that does not say is an
+// error, since there is no percentage then.
 func requestOf(pod *corev1.Pod, name corev1.ResourceName, container string) (int64, error) {
 	if container == "" && pod.Spec.Resources != nil {
 		if q, ok := pod.Spec.Resources.Requests[name]; ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// Selector selects the pods of a workload: by its spec.selector, or where it has none by what its status says, as its scale
-// subresource would.
+// Selector selects the pods of a workload: by its spec.selector, or where it has none by what its status says, as its
+// scale subresource would.
 func Selector(workload *unstructured.Unstructured) (string, error) {
 	name := fmt.Sprintf("%s %s", workload.GetKind(), workload.GetName())
 	var s labels.Selector

@@ -30,9 +30,10 @@ type Bounds struct {
 	Max int32 `json:"max"`
 }
 
-// Split divides the bounds of a fleet between the autoscalers of its clusters in proportion to the replicas that each has, given by
-// name. The maxima add up to highest, and the minima to lowest or, as each is at least 1, to the number of clusters; no minimum is
-// above its maximum. More clusters than highest are an error: one of them would have to have no pods.
+// Split divides the bounds of a fleet between the autoscalers of its clusters in proportion to the replicas that each
+// has, given by name. The maxima add up to highest, and the minima to lowest or, as each is at least 1, to the number
+// of clusters; no minimum is above its maximum. More clusters than highest are an error: one of them would have to have
+// no pods.
 func Split(lowest, highest int32, replicas map[string]int32) (map[string]Bounds, error) {
 	clusters := make([]string, 0, len(replicas))
 	for name := range replicas {
@@ -74,10 +75,11 @@ func ShareOf(w *workv1alpha1.Work) (s Share, ok bool) {
 	return s, json.Unmarshal([]byte(w.Annotations[ShareAnnotation]), &s) == nil
 }
 
-// Shares are those of the clusters, by name. While the bounds and the clusters are what they were, so are the shares, whatever the
-// autoscalers have made of the replicas since; standing are the Works that there are. With an error, which is for the user, each
-// cluster has its one replica: nothing is nearer to the bounds.
-func Shares(spec *autoscalingv1alpha1.FederatedHPASpec, replicas map[string]int32, standing map[string]*workv1alpha1.Work) (map[string]Share, error) {
+// Shares are those of the clusters, by name. While the bounds and the clusters are what they were, so are the shares,
+// whatever the autoscalers have made of the replicas since; standing are the Works that there are. With an error, which
+// is for the user, each cluster has its one replica: nothing is nearer to the bounds.
+func Shares(spec *autoscalingv1alpha1.FederatedHPASpec, replicas map[string]int32,
+	standing map[string]*workv1alpha1.Work) (map[string]Share, error) {
 	of := Bounds{Min: 1, Max: spec.MaxReplicas}
 	if spec.MinReplicas != nil {
 		of.Min = *spec.MinReplicas
@@ -119,13 +121,15 @@ func Shares(spec *autoscalingv1alpha1.FederatedHPASpec, replicas map[string]int3
 	return out, nil
 }
 
-// Work is the Work by which a cluster gets its autoscaler; id is for a new one. target is the workload in the version that the hub has it in.
+// Work is the Work by which a cluster gets its autoscaler; id is for a new one. target is the workload in the version
+// that the hub has it in.
 func Work(f *autoscalingv1alpha1.FederatedHPA, cluster string, s Share, id string) (*workv1alpha1.Work, error) {
 	hpa := &autoscalingv2.HorizontalPodAutoscaler{
 		TypeMeta:   metav1.TypeMeta{APIVersion: autoscalingv2.SchemeGroupVersion.String(), Kind: "HorizontalPodAutoscaler"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: f.Name},
-		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: f.Spec.ScaleTargetRef, MinReplicas: &s.Min, MaxReplicas: s.Max,
-			Metrics: f.Spec.Metrics, Behavior: f.Spec.Behavior},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: f.Spec.ScaleTargetRef, MinReplicas: &s.Min,
+			MaxReplicas: s.Max,
+			Metrics:     f.Spec.Metrics, Behavior: f.Spec.Behavior},
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(hpa)
 	if err != nil {
@@ -154,9 +158,11 @@ func Work(f *autoscalingv1alpha1.FederatedHPA, cluster string, s Share, id strin
 	return w, nil
 }
 
-// Observed is what the autoscaler of a cluster says of itself; known is false until it has said something, and when it goes.
+// Observed is what the autoscaler of a cluster says of itself; known is false until it has said something, and when it
+// goes.
 func Observed(w *workv1alpha1.Work) (status autoscalingv2.HorizontalPodAutoscalerStatus, known bool) {
-	if w == nil || w.DeletionTimestamp != nil || len(w.Status.ManifestStatuses) == 0 || w.Status.ManifestStatuses[0].Status == nil {
+	if w == nil || w.DeletionTimestamp != nil || len(w.Status.ManifestStatuses) == 0 ||
+		w.Status.ManifestStatuses[0].Status == nil {
 		return status, false
 	}
 	if json.Unmarshal(w.Status.ManifestStatuses[0].Status.Raw, &status) != nil {
@@ -174,9 +180,11 @@ func Total(of map[string]int32) int32 {
 	return clamp(n)
 }
 
-// Sum is what the autoscalers of all clusters make together: the replicas that each wants, or, while it has said nothing, those that
-// its cluster has, and none more than its share; and what is to be said of it.
-func Sum(shares map[string]Share, replicas map[string]int32, works map[string]*workv1alpha1.Work) (current, desired map[string]int32, scaling autoscalingv2.HorizontalPodAutoscalerCondition) {
+// Sum is what the autoscalers of all clusters make together: the replicas that each wants, or, while it has said
+// nothing, those that its cluster has, and none more than its share; and what is to be said of it.
+func Sum(shares map[string]Share, replicas map[string]int32,
+	works map[string]*workv1alpha1.Work) (current, desired map[string]int32,
+	scaling autoscalingv2.HorizontalPodAutoscalerCondition) {
 	current, desired = map[string]int32{}, map[string]int32{}
 	var troubles []string
 	active := 0
@@ -187,7 +195,8 @@ func Sum(shares map[string]Share, replicas map[string]int32, works map[string]*w
 			troubles = append(troubles, fmt.Sprintf("cluster %s: its autoscaler has no status yet", name))
 			continue
 		}
-		current[name], desired[name] = max(s.CurrentReplicas, 0), min(max(cmp.Or(s.DesiredReplicas, s.CurrentReplicas), 0), share.Max)
+		current[name], desired[name] = max(s.CurrentReplicas, 0),
+			min(max(cmp.Or(s.DesiredReplicas, s.CurrentReplicas), 0), share.Max)
 		i := slices.IndexFunc(s.Conditions, func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool {
 			return c.Type == autoscalingv2.ScalingActive
 		})
@@ -202,12 +211,14 @@ func Sum(shares map[string]Share, replicas map[string]int32, works map[string]*w
 		active++
 	}
 	slices.Sort(troubles)
-	scaling = autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionTrue, Reason: "ValidMetricFound",
+	scaling = autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.ScalingActive,
+		Status: corev1.ConditionTrue, Reason: "ValidMetricFound",
 		Message: "the autoscalers in the clusters calculate the replicas"}
 	if len(troubles) > 0 {
 		scaling.Message += "; " + strings.Join(troubles, "; ")
 		if active == 0 {
-			scaling.Status, scaling.Reason, scaling.Message = corev1.ConditionFalse, "FailedGetResourceMetric", "the autoscaler is not active in any cluster: "+strings.Join(troubles, "; ")
+			scaling.Status, scaling.Reason, scaling.Message = corev1.ConditionFalse, "FailedGetResourceMetric",
+				"the autoscaler is not active in any cluster: "+strings.Join(troubles, "; ")
 		}
 	}
 	return current, desired, scaling

@@ -24,7 +24,8 @@ func TestBoundsAreSplitInProportionToTheReplicas(t *testing.T) {
 	}{
 		{"alike", 4, 10, map[string]int32{"a": 2, "b": 2}, map[string]Bounds{"a": {2, 5}, "b": {2, 5}}},
 		{"two to one", 3, 9, map[string]int32{"a": 2, "b": 1}, map[string]Bounds{"a": {2, 6}, "b": {1, 3}}},
-		{"a minimum below the number of clusters", 1, 6, map[string]int32{"a": 1, "b": 1, "c": 1}, map[string]Bounds{"a": {1, 2}, "b": {1, 2}, "c": {1, 2}}},
+		{"a minimum below the number of clusters", 1, 6, map[string]int32{"a": 1, "b": 1, "c": 1},
+			map[string]Bounds{"a": {1, 2}, "b": {1, 2}, "c": {1, 2}}},
 		{"as many clusters as replicas", 1, 2, map[string]int32{"a": 9, "b": 1}, map[string]Bounds{"a": {1, 1}, "b": {1, 1}}},
 		{"one cluster", 2, 7, map[string]int32{"a": 3}, map[string]Bounds{"a": {2, 7}}},
 	} {
@@ -38,7 +39,8 @@ func TestBoundsAreSplitInProportionToTheReplicas(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Split(1, 2, map[string]int32{"a": 1, "b": 1, "c": 1}); err == nil || !strings.Contains(err.Error(), "maxReplicas is 2, but the workload is in 3 clusters") {
+	if _, err := Split(1, 2, map[string]int32{"a": 1, "b": 1, "c": 1}); err == nil ||
+		!strings.Contains(err.Error(), "maxReplicas is 2, but the workload is in 3 clusters") {
 		t.Errorf("three clusters for two replicas: %v", err)
 	}
 }
@@ -72,7 +74,8 @@ func TestSharesAddUpAndAreInOrder(t *testing.T) {
 func TestSharesStayUntilTheBoundsOrTheClustersChange(t *testing.T) {
 	f := &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	f.Spec = *spec()
-	f.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	f.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment",
+		Name: "web"}
 	f.Spec.MaxReplicas = 12
 	works := map[string]*workv1alpha1.Work{}
 	shares := func(replicas map[string]int32) map[string]Share {
@@ -95,14 +98,16 @@ func TestSharesStayUntilTheBoundsOrTheClustersChange(t *testing.T) {
 	if got := shares(map[string]int32{"a": 2, "b": 4}); got["a"].Max != 8 || got["b"].Max != 4 {
 		t.Errorf("the autoscaler of b scaled, and the shares became %v", got)
 	}
-	if got := shares(map[string]int32{"a": 2, "b": 4, "c": 6}); got["a"].Max != 2 || got["b"].Max != 4 || got["c"].Max != 6 {
+	if got := shares(map[string]int32{"a": 2, "b": 4, "c": 6}); got["a"].Max != 2 || got["b"].Max != 4 ||
+		got["c"].Max != 6 {
 		t.Errorf("with another cluster %v", got)
 	}
 	f.Spec.MaxReplicas = 24
 	if got := shares(map[string]int32{"a": 2, "b": 4, "c": 6}); got["a"].Max != 4 || got["c"].Max != 12 {
 		t.Errorf("with another maximum %v", got)
 	}
-	if again, err := Work(f, "a", shares(map[string]int32{"a": 2, "b": 4, "c": 6})["a"], "id"); err != nil || string(again.Spec.Workload.Manifests[0].Raw) != string(works["a"].Spec.Workload.Manifests[0].Raw) {
+	if again, err := Work(f, "a", shares(map[string]int32{"a": 2, "b": 4, "c": 6})["a"], "id"); err != nil ||
+		string(again.Spec.Workload.Manifests[0].Raw) != string(works["a"].Spec.Workload.Manifests[0].Raw) {
 		t.Errorf("the same share makes another Work: %v", err)
 	}
 
@@ -117,12 +122,16 @@ func TestSharesStayUntilTheBoundsOrTheClustersChange(t *testing.T) {
 	}
 	active := []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.ScalingActive, Status: "True"}}
 	say("a", autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: 2, DesiredReplicas: 4, Conditions: active})
-	say("b", autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: 4, Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.ScalingActive, Status: "False", Message: "no metrics"}}})
-	current, desired, scaling := Sum(made, map[string]int32{"a": 2, "b": 4, "c": 6}, map[string]*workv1alpha1.Work{"a": works["a"], "b": works["b"]})
+	say("b", autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: 4,
+		Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.ScalingActive, Status: "False",
+			Message: "no metrics"}}})
+	current, desired, scaling := Sum(made, map[string]int32{"a": 2, "b": 4, "c": 6},
+		map[string]*workv1alpha1.Work{"a": works["a"], "b": works["b"]})
 	if current["a"] != 2 || desired["a"] != 4 || desired["b"] != 4 || desired["c"] != 6 {
 		t.Errorf("current %v, desired %v", current, desired)
 	}
-	say("a", autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: math.MaxInt32, DesiredReplicas: math.MaxInt32, Conditions: active})
+	say("a", autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: math.MaxInt32, DesiredReplicas: math.MaxInt32,
+		Conditions: active})
 	if _, desired, _ := Sum(made, map[string]int32{"a": 2, "b": 4, "c": 6}, works); desired["a"] != made["a"].Max {
 		t.Errorf("a says that it wants %d, and its share ends at %d", desired["a"], made["a"].Max)
 	}

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Amounts are of CPU in thousandths, of other resources in units; as Kubernetes' scheduler counts, parts of a unit are one.
+// Amounts are of CPU in thousandths, of other resources in units; as Kubernetes' scheduler counts, parts of a unit are
+// one.
 type Amounts map[corev1.ResourceName]int64
 
 // AmountsOf counts a list.
@@ -37,7 +38,8 @@ func (a Amounts) List() corev1.ResourceList {
 		case n == 0, strings.HasPrefix(string(name), portPrefix):
 		case name == corev1.ResourceCPU:
 			list[name] = *resource.NewMilliQuantity(n, resource.DecimalSI)
-		case name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage, strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
+		case name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage,
+			strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
 			list[name] = *resource.NewQuantity(n, resource.BinarySI)
 		default:
 			list[name] = *resource.NewQuantity(n, resource.DecimalSI)

@@ -93,7 +93,9 @@ func (m *Member) resize(h *hold, replicas int64) {
 	m.shifted = m.shifted || h.need.spread != nil
 	if h.placed > replicas {
 		// The last nodes first, as place fills the first first.
-		for _, n := range slices.SortedFunc(maps.Keys(h.at), func(a, b *node) int { return strings.Compare(b.Name, a.Name) }) {
+		for _, n := range slices.SortedFunc(maps.Keys(h.at), func(a, b *node) int {
+			return strings.Compare(b.Name, a.Name)
+		}) {
 			if h.placed > replicas {
 				m.lift(h, n, min(h.at[n], h.placed-replicas))
 			}
@@ -146,7 +148,8 @@ type assumption struct {
 	holds            []*hold // one per part
 }
 
-// Assumption is a placement: of a workload that had Before replicas in the member and is to have Replicas, each of all Parts.
+// Assumption is a placement: of a workload that had Before replicas in the member and is to have Replicas, each of all
+// Parts.
 type Assumption struct {
 	// Key names it; the same key replaces it.
 	Key              string
@@ -157,11 +160,12 @@ type Assumption struct {
 	Until time.Time
 }
 
-// Assume keeps room for the replicas of a placement whose pods are not there yet, and reports whether there are any. As pods
-// of the workload appear, the room is theirs.
+// Assume keeps room for the replicas of a placement whose pods are not there yet, and reports whether there are any. As
+// pods of the workload appear, the room is theirs.
 func (m *Member) Assume(a Assumption) bool {
 	each := podsIn(a.Parts)
-	now := &assumption{key: a.Key, workload: a.Workload, parts: a.Parts, before: a.Before * each, replicas: a.Replicas * each, until: a.Until}
+	now := &assumption{key: a.Key, workload: a.Workload, parts: a.Parts, before: a.Before * each,
+		replicas: a.Replicas * each, until: a.Until}
 	known := m.assumptions[a.Key]
 	if known != nil {
 		now.before = min(known.before, now.replicas)
@@ -183,7 +187,8 @@ func (m *Member) Assume(a Assumption) bool {
 	return m.assumptions[a.Key] != nil
 }
 
-// Recede gives up what a placement was to have beyond that many replicas, each of all its parts: it is about to be made again.
+// Recede gives up what a placement was to have beyond that many replicas, each of all its parts: it is about to be made
+// again.
 func (m *Member) Recede(key string, replicas int64) {
 	a := m.assumptions[key]
 	if a == nil {
@@ -266,7 +271,8 @@ func (m *Member) each(of Workload, f func(*workload)) {
 // owns are kinds whose pods are their own; makes are those whose pods are those of ReplicaSets.
 var (
 	owns = map[string]bool{
-		replicaSet: true, "StatefulSet": true, "DaemonSet": true, "Job": true, "ReplicationController": true, "CloneSet": true, "BroadcastJob": true,
+		replicaSet: true, "StatefulSet": true, "DaemonSet": true, "Job": true, "ReplicationController": true,
+		"CloneSet": true, "BroadcastJob": true,
 	}
 	makes = map[string]bool{"Deployment": true, "Rollout": true}
 )

@@ -104,7 +104,8 @@ func needs(requests string, claim *workv1alpha2.NodeClaim) *Requirement {
 
 // assume is a placement of a Deployment that had before replicas and is to have that many.
 func (m *Member) assume(deployment, requests string, before, replicas int64) bool {
-	return m.Assume(Assumption{Key: deployment, Workload: Workload{"shop", "Deployment", deployment}, Parts: []Part{{needs(requests, nil), 1}},
+	return m.Assume(Assumption{Key: deployment, Workload: Workload{"shop", "Deployment", deployment},
+		Parts:  []Part{{needs(requests, nil), 1}},
 		Before: before, Replicas: replicas})
 }
 

@@ -11,12 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Member is what is known of one member's nodes, pods and quotas, and what is expected there: sums per node, kept current
-// by each change. It is not safe for concurrent use.
+// Member is what is known of one member's nodes, pods and quotas, and what is expected there: sums per node, kept
+// current by each change. It is not safe for concurrent use.
 //
-// Room is what is left on nodes after their pods and after holds: replicas that are expected, each on a node that it fits on.
-// Holds are pods without a node, and placements whose pods are not there yet (Assume). A pod that fits nowhere holds nothing
-// until there is room.
+// Room is what is left on nodes after their pods and after holds: replicas that are expected, each on a node that it
+// fits on. Holds are pods without a node, and placements whose pods are not there yet (Assume). A pod that fits nowhere
+// holds nothing until there is room.
 type Member struct {
 	nodes  []*node // by name
 	byName map[string]*node
@@ -39,7 +39,8 @@ type Member struct {
 	over     map[*node]bool
 	stale    map[*assumption]bool
 	freed    bool // something may fit that did not when it was tried
-	// spreading are the holds on nodes that keep away from pods of their own; shifted says that these may have to be arranged anew.
+	// spreading are the holds on nodes that keep away from pods of their own; shifted says that these may have to be
+	// arranged anew.
 	spreading map[*hold]bool
 	shifted   bool
 	tracking  bool // workloads know what nodes their pods are on: from when that is asked first
@@ -77,8 +78,9 @@ type workload struct {
 func NewMember() *Member {
 	return &Member{
 		byName: map[string]*node{}, pods: map[podKey]pod{}, waiting: Amounts{}, workloads: map[Workload]*workload{},
-		queued: map[queueKey]*hold{}, quotas: map[string][]Quota{}, assumptions: map[string]*assumption{}, namesakes: map[podKey][]*assumption{},
-		unplaced: map[*hold]trial{}, over: map[*node]bool{}, stale: map[*assumption]bool{}, spreading: map[*hold]bool{},
+		queued: map[queueKey]*hold{}, quotas: map[string][]Quota{}, assumptions: map[string]*assumption{},
+		namesakes: map[podKey][]*assumption{},
+		unplaced:  map[*hold]trial{}, over: map[*node]bool{}, stale: map[*assumption]bool{}, spreading: map[*hold]bool{},
 	}
 }
 
@@ -90,8 +92,8 @@ func (m *Member) Grown() bool {
 	return grown
 }
 
-// Known says whether the member has nodes that can be seen. One without, such as one that makes nodes when pods wait, says nothing
-// about its room.
+// Known says whether the member has nodes that can be seen. One without, such as one that makes nodes when pods wait,
+// says nothing about its room.
 func (m *Member) Known() bool { return m.known > 0 }
 
 // Nodes calls f for each node, by name, with what the pods on it request. Neither may be kept.
@@ -120,7 +122,8 @@ func (m *Member) Unschedulable() []Pending {
 	return pending
 }
 
-// Utilisation is the share of what nodes that take pods have which the pods on them request, by resource; nil without such nodes.
+// Utilisation is the share of what nodes that take pods have which the pods on them request, by resource; nil without
+// such nodes.
 func (m *Member) Utilisation() map[corev1.ResourceName]float64 {
 	allocatable, requested := Amounts{}, Amounts{}
 	for _, n := range m.nodes {
@@ -203,7 +206,9 @@ func (m *Member) node(name string) *node {
 	}
 	n := &node{Node: Node{Name: name}, requested: Amounts{}, free: Amounts{}, holds: map[*hold]int64{}}
 	m.byName[name] = n
-	at, _ := slices.BinarySearchFunc(m.nodes, name, func(n *node, name string) int { return strings.Compare(n.Name, name) })
+	at, _ := slices.BinarySearchFunc(m.nodes, name, func(n *node, name string) int {
+		return strings.Compare(n.Name, name)
+	})
 	m.nodes = slices.Insert(m.nodes, at, n)
 	return n
 }
@@ -367,8 +372,9 @@ func (m *Member) ReplaceQuotas(all []Quota) {
 // mostSets bounds how many sets of components are counted: one after another, unlike replicas.
 const mostSets = 100
 
-// Replicas is how many more replicas the member has room for: exactly what fits beside its pods and holds, math.MaxInt32 at most.
-// Where several rules that spread a workload's pods meet, it is what one order of placing them comes to.
+// Replicas is how many more replicas the member has room for: exactly what fits beside its pods and holds,
+// math.MaxInt32 at most. Where several rules that spread a workload's pods meet, it is what one order of placing them
+// comes to.
 func (m *Member) Replicas(need *Requirement) int32 {
 	m.settle()
 	bound := m.allowed([]Part{{need, 1}})
@@ -429,7 +435,8 @@ func (m *Member) share(need *Requirement) (most float64) {
 	return most
 }
 
-// allowed is how many more times the parts may be made by the quotas of their namespaces; math.MaxInt32 without a bound.
+// allowed is how many more times the parts may be made by the quotas of their namespaces; math.MaxInt32 without a
+// bound.
 func (m *Member) allowed(parts []Part) int64 {
 	most := int64(math.MaxInt32)
 	if len(parts) == 0 || len(m.quotas) == 0 {
@@ -500,8 +507,8 @@ func (m *Member) Expire(now time.Time) {
 	}
 }
 
-// Spare is what is left on nodes that take pods after their pods and what is expected there, and how many pods are expected: replicas
-// that were placed and are not seen yet, and pods without a node.
+// Spare is what is left on nodes that take pods after their pods and what is expected there, and how many pods are
+// expected: replicas that were placed and are not seen yet, and pods without a node.
 func (m *Member) Spare() (free Amounts, expected int64) {
 	m.settle()
 	free = Amounts{}

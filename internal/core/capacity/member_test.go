@@ -19,10 +19,13 @@ func TestAReplicaTakesTheRoomOfOneNode(t *testing.T) {
 		return &workv1alpha2.NodeClaim{HardNodeAffinity: &corev1.NodeSelector{NodeSelectorTerms: terms}}
 	}
 	zone := func(operator corev1.NodeSelectorOperator, values ...string) corev1.NodeSelectorTerm {
-		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: operator, Values: values}}}
+		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: operator,
+			Values: values}}}
 	}
-	named := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}}}}
-	two := []any{aNode("a", "cpu 2, memory 8Gi, pods 10", labelled("zone", "1")), aNode("b", "cpu 2, memory 8Gi, pods 10", labelled("zone", "2"))}
+	named := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name",
+		Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}}}}
+	two := []any{aNode("a", "cpu 2, memory 8Gi, pods 10", labelled("zone", "1")),
+		aNode("b", "cpu 2, memory 8Gi, pods 10", labelled("zone", "2"))}
 	for _, c := range []struct {
 		name string
 		have []any
@@ -31,31 +34,50 @@ func TestAReplicaTakesTheRoomOfOneNode(t *testing.T) {
 	}{
 		{"as often as it divides what is free", two, needs("cpu 500m", nil), 8},
 		{"not where only the sum of nodes would do", two, needs("cpu 3", nil), 0},
-		{"by its scarcest resource, node by node", []any{aNode("a", "cpu 8, memory 1Gi, pods 10"), aNode("b", "cpu 1, memory 8Gi, pods 10")}, needs("cpu 1, memory 1Gi", nil), 2},
+		{"by its scarcest resource, node by node",
+			[]any{aNode("a", "cpu 8, memory 1Gi, pods 10"), aNode("b", "cpu 1, memory 8Gi, pods 10")},
+			needs("cpu 1, memory 1Gi", nil), 2},
 		{"one slot for a pod each", []any{aNode("a", "cpu 8, pods 3")}, needs("", nil), 3},
 		{"none where the kubelet takes no pods", []any{aNode("a", "cpu 8")}, needs("", nil), 0},
 		{"beside the pods that are there", append(two, aPod("p", "a", "cpu 1500m")), needs("cpu 1", nil), 2},
-		{"also beside those that are being deleted", append(two, aPod("p", "a", "cpu 1500m", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })), needs("cpu 1", nil), 2},
-		{"where ended pods were", append(two, aPod("p", "a", "cpu 2", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })), needs("cpu 1", nil), 4},
-		{"where one runs over, none, and it does not eat the others' room", append(two, aPod("p", "a", "cpu 9")), needs("cpu 1", nil), 2},
+		{"also beside those that are being deleted",
+			append(two, aPod("p", "a", "cpu 1500m", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })),
+			needs("cpu 1", nil), 2},
+		{"where ended pods were", append(two,
+			aPod("p", "a", "cpu 2", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })), needs("cpu 1", nil), 4},
+		{"where one runs over, none, and it does not eat the others' room", append(two, aPod("p", "a", "cpu 9")),
+			needs("cpu 1", nil), 2},
 		{"not beside a pod that waits and would fit", append(two, aPod("p", "", "cpu 2")), needs("cpu 1", nil), 2},
 		{"beside a pod that waits and fits nowhere", append(two, aPod("p", "", "cpu 3")), needs("cpu 1", nil), 4},
-		{"not on a node that is not ready", []any{aNode("a", "cpu 2, pods 9", notReady), aNode("b", "cpu 2, pods 9")}, needs("cpu 1", nil), 2},
+		{"not on a node that is not ready", []any{aNode("a", "cpu 2, pods 9", notReady), aNode("b", "cpu 2, pods 9")},
+			needs("cpu 1", nil), 2},
 		{"not on a cordoned node", []any{aNode("a", "cpu 2, pods 9", cordon)}, needs("cpu 1", nil), 0},
 		{"on a cordoned node that it tolerates", []any{aNode("a", "cpu 2, pods 9", cordon)}, needs("cpu 1", anywhere), 2},
-		{"not on a tainted node", []any{aNode("a", "cpu 2, pods 9", tainted("gpu", corev1.TaintEffectNoSchedule)), aNode("b", "cpu 2, pods 9", tainted("gone", corev1.TaintEffectNoExecute))}, needs("cpu 1", nil), 0},
-		{"on a tainted node that it tolerates", []any{aNode("a", "cpu 2, pods 9", tainted("gpu", corev1.TaintEffectNoSchedule)), aNode("b", "cpu 2, pods 9", tainted("gone", corev1.TaintEffectNoExecute))},
-			needs("cpu 1", &workv1alpha2.NodeClaim{Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}}), 2},
-		{"on a node that would rather not", []any{aNode("a", "cpu 2, pods 9", tainted("old", corev1.TaintEffectPreferNoSchedule))}, needs("cpu 1", nil), 2},
-		{"where the selector says", two, needs("cpu 1", &workv1alpha2.NodeClaim{NodeSelector: map[string]string{"zone": "2"}}), 2},
-		{"where one term of the affinity says", two, needs("cpu 1", affinity(zone(corev1.NodeSelectorOpIn, "1"), zone(corev1.NodeSelectorOpIn, "7"))), 2},
+		{"not on a tainted node", []any{aNode("a", "cpu 2, pods 9", tainted("gpu", corev1.TaintEffectNoSchedule)),
+			aNode("b", "cpu 2, pods 9", tainted("gone", corev1.TaintEffectNoExecute))}, needs("cpu 1", nil), 0},
+		{"on a tainted node that it tolerates",
+			[]any{aNode("a", "cpu 2, pods 9", tainted("gpu", corev1.TaintEffectNoSchedule)),
+				aNode("b", "cpu 2, pods 9", tainted("gone", corev1.TaintEffectNoExecute))},
+			needs("cpu 1", &workv1alpha2.NodeClaim{Tolerations: []corev1.Toleration{{Key: "gpu",
+				Operator: corev1.TolerationOpExists}}}), 2},
+		{"on a node that would rather not",
+			[]any{aNode("a", "cpu 2, pods 9", tainted("old", corev1.TaintEffectPreferNoSchedule))}, needs("cpu 1", nil), 2},
+		{"where the selector says", two, needs("cpu 1",
+			&workv1alpha2.NodeClaim{NodeSelector: map[string]string{"zone": "2"}}), 2},
+		{"where one term of the affinity says", two,
+			needs("cpu 1", affinity(zone(corev1.NodeSelectorOpIn, "1"), zone(corev1.NodeSelectorOpIn, "7"))), 2},
 		{"not where the affinity says not", two, needs("cpu 1", affinity(zone(corev1.NodeSelectorOpNotIn, "1", "2"))), 0},
 		{"on the node that is named", two, needs("cpu 1", affinity(named)), 2},
 		{"nowhere by an affinity that cannot be read", two, needs("cpu 1", affinity(zone("Near", "1"))), 0},
-		{"of extended resources, where there are any", []any{aNode("a", "cpu 9, pods 9, nvidia.com/gpu 3"), aNode("b", "cpu 9, pods 9")}, needs("cpu 1, nvidia.com/gpu 1", nil), 3},
-		{"of ephemeral storage", []any{aNode("a", "cpu 9, pods 9, ephemeral-storage 10Gi"), aPod("p", "a", "ephemeral-storage 4Gi")}, needs("ephemeral-storage 5Gi", nil), 1},
-		{"of CPU in thousandths, and memory in bytes that are no whole units", []any{aNode("a", "cpu 1, memory 1G, pods 9")}, needs("cpu 333m, memory 333M", nil), 3},
-		{"up to what a number holds", []any{aNode("a", "pods 9000000000"), aNode("b", "pods 9000000000")}, needs("", nil), math.MaxInt32},
+		{"of extended resources, where there are any",
+			[]any{aNode("a", "cpu 9, pods 9, nvidia.com/gpu 3"), aNode("b", "cpu 9, pods 9")},
+			needs("cpu 1, nvidia.com/gpu 1", nil), 3},
+		{"of ephemeral storage", []any{aNode("a", "cpu 9, pods 9, ephemeral-storage 10Gi"),
+			aPod("p", "a", "ephemeral-storage 4Gi")}, needs("ephemeral-storage 5Gi", nil), 1},
+		{"of CPU in thousandths, and memory in bytes that are no whole units", []any{aNode("a", "cpu 1, memory 1G, pods 9")},
+			needs("cpu 333m, memory 333M", nil), 3},
+		{"up to what a number holds", []any{aNode("a", "pods 9000000000"), aNode("b", "pods 9000000000")}, needs("", nil),
+			math.MaxInt32},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := NewMember().set(c.have...).Replicas(c.need); got != c.want {
@@ -80,12 +102,20 @@ func TestAPodRequestsWhatTheSchedulerCounts(t *testing.T) {
 		spec corev1.PodSpec
 		want int64
 	}{
-		{"the sum of its containers", corev1.PodSpec{Containers: []corev1.Container{container("cpu 1"), container("cpu 2")}}, 3000},
-		{"an init container that needs more than they", corev1.PodSpec{InitContainers: []corev1.Container{container("cpu 4")}, Containers: []corev1.Container{container("cpu 1"), container("cpu 2")}}, 4000},
-		{"init containers one after another", corev1.PodSpec{InitContainers: []corev1.Container{container("cpu 2"), container("cpu 2")}, Containers: []corev1.Container{container("cpu 1")}}, 2000},
-		{"a sidecar beside them", corev1.PodSpec{InitContainers: []corev1.Container{sidecar("cpu 1")}, Containers: []corev1.Container{container("cpu 2")}}, 3000},
-		{"a sidecar beside later init containers", corev1.PodSpec{InitContainers: []corev1.Container{sidecar("cpu 1"), container("cpu 4")}, Containers: []corev1.Container{container("cpu 2")}}, 5000},
-		{"its overhead", corev1.PodSpec{Overhead: list("cpu 250m"), Containers: []corev1.Container{container("cpu 1")}}, 1250},
+		{"the sum of its containers", corev1.PodSpec{Containers: []corev1.Container{container("cpu 1"), container("cpu 2")}},
+			3000},
+		{"an init container that needs more than they", corev1.PodSpec{InitContainers: []corev1.Container{container("cpu 4")},
+			Containers: []corev1.Container{container("cpu 1"), container("cpu 2")}}, 4000},
+		{"init containers one after another",
+			corev1.PodSpec{InitContainers: []corev1.Container{container("cpu 2"), container("cpu 2")},
+				Containers: []corev1.Container{container("cpu 1")}}, 2000},
+		{"a sidecar beside them", corev1.PodSpec{InitContainers: []corev1.Container{sidecar("cpu 1")},
+			Containers: []corev1.Container{container("cpu 2")}}, 3000},
+		{"a sidecar beside later init containers",
+			corev1.PodSpec{InitContainers: []corev1.Container{sidecar("cpu 1"), container("cpu 4")},
+				Containers: []corev1.Container{container("cpu 2")}}, 5000},
+		{"its overhead", corev1.PodSpec{Overhead: list("cpu 250m"), Containers: []corev1.Container{container("cpu 1")}},
+			1250},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := aPod("p", "a", "")
@@ -124,21 +154,33 @@ func TestQuotasBoundTheReplicasOfTheirNamespace(t *testing.T) {
 		want   int32
 	}{
 		{"by requests", []any{quota("shop", "requests.cpu 10", "requests.cpu 7500m")}, needs("cpu 1", nil), 2},
-		{"in units of its own, whatever the notation", []any{quota("shop", "cpu 2500m, memory 3G", "cpu 1, memory 1Gi")}, needs("cpu 500m, memory 500Mi", nil), 3},
+		{"in units of its own, whatever the notation", []any{quota("shop", "cpu 2500m, memory 3G", "cpu 1, memory 1Gi")},
+			needs("cpu 500m, memory 500Mi", nil), 3},
 		{"by the number of pods", []any{quota("shop", "pods 5", "pods 3")}, needs("", nil), 2},
 		{"by the number of pods as objects", []any{quota("shop", "count/pods 5", "count/pods 4")}, needs("", nil), 1},
-		{"by extended resources", []any{quota("shop", "requests.nvidia.com/gpu 3", "requests.nvidia.com/gpu 2")}, needs("nvidia.com/gpu 1", nil), 1},
+		{"by extended resources", []any{quota("shop", "requests.nvidia.com/gpu 3", "requests.nvidia.com/gpu 2")},
+			needs("nvidia.com/gpu 1", nil), 1},
 		{"by the tightest", []any{quota("shop", "cpu 9", ""), quota("shop", "cpu 4", "")}, needs("cpu 1", nil), 4},
-		{"by none of what is left when more is used than may be", []any{quota("shop", "cpu 1", "cpu 4")}, needs("cpu 1", nil), 0},
-		{"not by limits, nor by claims of storage", []any{quota("shop", "limits.cpu 1, requests.storage 1", "")}, needs("cpu 1", nil), 20},
+		{"by none of what is left when more is used than may be", []any{quota("shop", "cpu 1", "cpu 4")}, needs("cpu 1", nil),
+			0},
+		{"not by limits, nor by claims of storage", []any{quota("shop", "limits.cpu 1, requests.storage 1", "")},
+			needs("cpu 1", nil), 20},
 		{"not by those of other namespaces", []any{quota("other", "cpu 1", "")}, needs("cpu 1", nil), 20},
-		{"by one for its priority class", []any{quota("shop", "pods 3", "", priority(corev1.ScopeSelectorOpIn, "high", "low"))}, newRequirement(list("cpu 1"), nil, "shop", "high"), 3},
-		{"not by one for other classes", []any{quota("shop", "pods 3", "", priority(corev1.ScopeSelectorOpIn, "high", "low"))}, newRequirement(list("cpu 1"), nil, "shop", "mid"), 20},
-		{"by one for all but other classes", []any{quota("shop", "pods 3", "", priority(corev1.ScopeSelectorOpNotIn, "low"))}, newRequirement(list("cpu 1"), nil, "shop", "mid"), 3},
-		{"not by one for any class when it has none", []any{quota("shop", "pods 3", "", priority(corev1.ScopeSelectorOpExists))}, needs("cpu 1", nil), 20},
-		{"by one for what requests nothing", []any{quota("shop", "pods 3", "", scoped(corev1.ResourceQuotaScopeBestEffort))}, needs("", nil), 3},
-		{"not by one for what requests nothing when it does", []any{quota("shop", "pods 3", "", scoped(corev1.ResourceQuotaScopeBestEffort))}, needs("cpu 1", nil), 20},
-		{"not by one for pods with a deadline", []any{quota("shop", "pods 3", "", scoped(corev1.ResourceQuotaScopeTerminating))}, needs("cpu 1", nil), 20},
+		{"by one for its priority class",
+			[]any{quota("shop", "pods 3", "", priority(corev1.ScopeSelectorOpIn, "high", "low"))},
+			newRequirement(list("cpu 1"), nil, "shop", "high"), 3},
+		{"not by one for other classes", []any{quota("shop", "pods 3", "",
+			priority(corev1.ScopeSelectorOpIn, "high", "low"))}, newRequirement(list("cpu 1"), nil, "shop", "mid"), 20},
+		{"by one for all but other classes", []any{quota("shop", "pods 3", "", priority(corev1.ScopeSelectorOpNotIn, "low"))},
+			newRequirement(list("cpu 1"), nil, "shop", "mid"), 3},
+		{"not by one for any class when it has none",
+			[]any{quota("shop", "pods 3", "", priority(corev1.ScopeSelectorOpExists))}, needs("cpu 1", nil), 20},
+		{"by one for what requests nothing", []any{quota("shop", "pods 3", "", scoped(corev1.ResourceQuotaScopeBestEffort))},
+			needs("", nil), 3},
+		{"not by one for what requests nothing when it does",
+			[]any{quota("shop", "pods 3", "", scoped(corev1.ResourceQuotaScopeBestEffort))}, needs("cpu 1", nil), 20},
+		{"not by one for pods with a deadline",
+			[]any{quota("shop", "pods 3", "", scoped(corev1.ResourceQuotaScopeTerminating))}, needs("cpu 1", nil), 20},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := NewMember().set(aNode("a", "cpu 20, memory 100Gi, nvidia.com/gpu 9, pods 200")).set(c.quotas...)
@@ -204,8 +246,10 @@ func TestAPlacementTakesRoomUntilItsPodsDo(t *testing.T) {
 func TestAPlacementIsNotWaitedForForEver(t *testing.T) {
 	m := NewMember().set(aNode("a", "cpu 4, pods 99"))
 	now := time.Unix(0, 0)
-	m.Assume(Assumption{Key: "web", Workload: Workload{"shop", "CloneSet", "web"}, Parts: []Part{{needs("cpu 1", nil), 1}}, Replicas: 3, Until: now.Add(time.Minute)})
-	m.Assume(Assumption{Key: "web", Workload: Workload{"shop", "CloneSet", "web"}, Parts: []Part{{needs("cpu 1", nil), 1}}, Before: 3, Replicas: 3, Until: now.Add(time.Hour)})
+	m.Assume(Assumption{Key: "web", Workload: Workload{"shop", "CloneSet", "web"}, Parts: []Part{{needs("cpu 1", nil), 1}},
+		Replicas: 3, Until: now.Add(time.Minute)})
+	m.Assume(Assumption{Key: "web", Workload: Workload{"shop", "CloneSet", "web"}, Parts: []Part{{needs("cpu 1", nil), 1}},
+		Before: 3, Replicas: 3, Until: now.Add(time.Hour)})
 	m.Expire(now.Add(time.Minute - 1))
 	if !m.Assumes("web") {
 		t.Error("it is given up too early")
@@ -237,7 +281,8 @@ func TestPodsAreFoundByWhatTheirWorkloadsMake(t *testing.T) {
 		{"Deployment", func(*corev1.Pod) {}, false},
 	} {
 		m := NewMember().set(aNode("a", "cpu 4, pods 99"))
-		m.Assume(Assumption{Key: "k", Workload: Workload{"shop", c.kind, "web"}, Parts: []Part{{needs("cpu 1", nil), 1}}, Replicas: 1})
+		m.Assume(Assumption{Key: "k", Workload: Workload{"shop", c.kind, "web"}, Parts: []Part{{needs("cpu 1", nil), 1}},
+			Replicas: 1})
 		m.set(aPod("p", "a", "cpu 1", c.pod))
 		p, _ := PodOf(aPod("p", "a", "", c.pod))
 		if m.Assumes("k") == c.seen {
@@ -255,7 +300,8 @@ func TestComponentsFitAsAWholeOrNot(t *testing.T) {
 	}{
 		{"a leader and two workers", []Part{{needs("cpu 1", nil), 1}, {needs("cpu 1500m", nil), 2}}, 2},
 		{"workers that fit no node, whatever the others", []Part{{needs("cpu 1", nil), 1}, {needs("cpu 5", nil), 1}}, 0},
-		{"large ones first, so that small ones do not stand in their way", []Part{{needs("cpu 1", nil), 4}, {needs("cpu 4", nil), 1}}, 1},
+		{"large ones first, so that small ones do not stand in their way",
+			[]Part{{needs("cpu 1", nil), 4}, {needs("cpu 4", nil), 1}}, 1},
 		{"more than would ever be asked for", []Part{{needs("cpu 1m", nil), 1}}, mostSets},
 		{"a part without replicas asks for nothing", []Part{{needs("cpu 9", nil), 0}, {needs("cpu 2", nil), 1}}, 4},
 	} {
@@ -289,7 +335,8 @@ func TestRoomThatAppearsIsTold(t *testing.T) {
 			m.set(aPod("p", "a", "cpu 1", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))
 		}, true},
 		{"a pod requests less", []any{aPod("p", "a", "cpu 1")}, func(m *Member) { m.set(aPod("p", "a", "cpu 500m")) }, true},
-		{"a pod that waited gets its node", []any{aPod("p", "", "cpu 1")}, func(m *Member) { m.set(aPod("p", "a", "cpu 1")) }, false},
+		{"a pod that waited gets its node", []any{aPod("p", "", "cpu 1")}, func(m *Member) { m.set(aPod("p", "a", "cpu 1")) },
+			false},
 		{"a quota grows", []any{q}, func(m *Member) { m.set(wider) }, true},
 		{"a quota shrinks", []any{wider}, func(m *Member) { m.set(q) }, false},
 		{"a quota goes", []any{q}, func(m *Member) { m.RemoveQuota("shop", "q") }, true},
@@ -305,12 +352,15 @@ func TestRoomThatAppearsIsTold(t *testing.T) {
 func TestPodsThatWaitAreListed(t *testing.T) {
 	since := metav1.NewTime(time.Unix(1000, 0))
 	unschedulable := func(p *corev1.Pod) {
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: since}}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonUnschedulable, LastTransitionTime: since}}
 	}
-	m := NewMember().set(aNode("a", "cpu 4, pods 9"), aPod("b", "", "cpu 9", madeBy("web")), aPod("new", "", "cpu 1"), aPod("there", "a", "cpu 1"))
+	m := NewMember().set(aNode("a", "cpu 4, pods 9"), aPod("b", "", "cpu 9", madeBy("web")), aPod("new", "", "cpu 1"),
+		aPod("there", "a", "cpu 1"))
 	m.set(aPod("b", "", "cpu 9", madeBy("web"), unschedulable), aPod("a", "", "cpu 9", unschedulable))
 	want := []Pending{{Namespace: "shop", Name: "a", Since: since.Time},
-		{Namespace: "shop", Name: "b", Labels: map[string]string{"pod-template-hash": "5d4f"}, OwnerKind: "ReplicaSet", OwnerName: "web-5d4f", Since: since.Time}}
+		{Namespace: "shop", Name: "b", Labels: map[string]string{"pod-template-hash": "5d4f"}, OwnerKind: "ReplicaSet",
+			OwnerName: "web-5d4f", Since: since.Time}}
 	if got := m.Unschedulable(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -24,7 +24,8 @@ func NodeOf(n *corev1.Node) Node {
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-	kept := Node{Name: n.Name, Labels: n.Labels, Unschedulable: n.Spec.Unschedulable, Ready: ready, Allocatable: AmountsOf(n.Status.Allocatable)}
+	kept := Node{Name: n.Name, Labels: n.Labels, Unschedulable: n.Spec.Unschedulable, Ready: ready,
+		Allocatable: AmountsOf(n.Status.Allocatable)}
 	for _, t := range n.Spec.Taints {
 		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
 			kept.Taints = append(kept.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})

@@ -30,9 +30,10 @@ func (f fleet) fits(n *corev1.Node, p *corev1.Pod, beside []*corev1.Pod) bool {
 		taints = append(taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 	}
 	for _, taint := range taints {
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
-			return t.ToleratesTaint(klog.Background(), &taint, false)
-		}) {
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule &&
+			!slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
+				return t.ToleratesTaint(klog.Background(), &taint, false)
+			}) {
 			return false
 		}
 	}
@@ -114,7 +115,8 @@ func (f fleet) all(pods []*corev1.Pod) bool {
 
 // anyNode and anyPod are drawn from few values, so that they meet.
 func anyNode(r *rand.Rand, name string) *corev1.Node {
-	n := aNode(name, fmt.Sprintf("cpu %dm, memory %dMi, pods %d", 500*(1+r.IntN(6)), 512*r.IntN(8), 1+r.IntN(5)), labelled("zone", fmt.Sprint(r.IntN(3))))
+	n := aNode(name, fmt.Sprintf("cpu %dm, memory %dMi, pods %d", 500*(1+r.IntN(6)), 512*r.IntN(8), 1+r.IntN(5)),
+		labelled("zone", fmt.Sprint(r.IntN(3))))
 	if r.IntN(3) == 0 {
 		n.Status.Allocatable["gpu.io/gpu"] = list("x 2")["x"]
 	}
@@ -149,9 +151,11 @@ func anyPod(r *rand.Rand, name string) *corev1.Pod {
 	case 0:
 		p.Spec.NodeSelector = map[string]string{"zone": fmt.Sprint(r.IntN(3))}
 	case 1:
-		term.MatchExpressions = []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpGt, Values: []string{fmt.Sprint(r.IntN(2))}}}
+		term.MatchExpressions = []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpGt,
+			Values: []string{fmt.Sprint(r.IntN(2))}}}
 	case 2:
-		term.MatchFields = []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"n0"}}}
+		term.MatchFields = []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn,
+			Values: []string{"n0"}}}
 	}
 	if len(term.MatchExpressions)+len(term.MatchFields) > 0 {
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
@@ -162,7 +166,8 @@ func anyPod(r *rand.Rand, name string) *corev1.Pod {
 
 // asked is what a replica with that pod asks for.
 func asked(p *corev1.Pod) *Requirement {
-	claim := &workv1alpha2.NodeClaim{HardNodeAffinity: requiredAffinity(p), NodeSelector: p.Spec.NodeSelector, Tolerations: p.Spec.Tolerations}
+	claim := &workv1alpha2.NodeClaim{HardNodeAffinity: requiredAffinity(p), NodeSelector: p.Spec.NodeSelector,
+		Tolerations: p.Spec.Tolerations}
 	return newRequirement(p.Spec.Containers[0].Resources.Requests, claim, "shop", "")
 }
 
@@ -222,7 +227,8 @@ func TestReplicasAreExactlyWhatFits(t *testing.T) {
 
 func sums(m *Member) (text string) {
 	m.Nodes(func(n *Node, requested Amounts) {
-		text += fmt.Sprintf("%s has %s and requested are %s; ", n.Name, quantities(n.Allocatable.List()), quantities(requested.List()))
+		text += fmt.Sprintf("%s has %s and requested are %s; ", n.Name, quantities(n.Allocatable.List()),
+			quantities(requested.List()))
 	})
 	return text + quantities(m.Waiting().List())
 }
@@ -235,7 +241,8 @@ func quantities(l corev1.ResourceList) (text string) {
 	return text
 }
 
-// What is said to fit, and what is expected already, can all be put onto the nodes together: so no two take the same room.
+// What is said to fit, and what is expected already, can all be put onto the nodes together: so no two take the same
+// room.
 func TestPlacementsThatFollowOnAnotherFitTogether(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -288,7 +295,8 @@ func TestPlacementsThatFollowOnAnotherFitTogether(t *testing.T) {
 			} else {
 				replicas := int64(m.Replicas(asked(p)))
 				replicas = min(replicas, int64(r.IntN(4)))
-				m.Assume(Assumption{Key: name, Workload: Workload{"shop", "CloneSet", name}, Parts: []Part{{asked(p), 1}}, Replicas: replicas})
+				m.Assume(Assumption{Key: name, Workload: Workload{"shop", "CloneSet", name}, Parts: []Part{{asked(p), 1}},
+					Replicas: replicas})
 				placed = append(placed, slices.Repeat([]*corev1.Pod{p}, int(replicas)))
 			}
 			if !f.all(slices.Concat(placed...)) {
@@ -362,7 +370,8 @@ func BenchmarkReplicas(b *testing.B) {
 func BenchmarkAPodComesAndGoes(b *testing.B) {
 	m := NewMember().set(aNode("a", "cpu 32, memory 128Gi, ephemeral-storage 100Gi, pods 110"))
 	m.assume("other", "cpu 1", 0, 5)
-	waiting, there := aPod("p", "", "cpu 500m, memory 1Gi", madeBy("web")), aPod("p", "a", "cpu 500m, memory 1Gi", madeBy("web"))
+	waiting, there := aPod("p", "", "cpu 500m, memory 1Gi", madeBy("web")),
+		aPod("p", "a", "cpu 500m, memory 1Gi", madeBy("web"))
 	b.ReportAllocs()
 	for b.Loop() {
 		m.set(waiting)
@@ -390,7 +399,8 @@ func TestWhatIsExpectedMovesOnWithTheNodes(t *testing.T) {
 				m.Release(workload)
 			case 5:
 				p := anyPod(r, "x")
-				m.Assume(Assumption{Key: workload, Workload: Workload{"shop", "CloneSet", workload}, Parts: []Part{{asked(p), 1}, {asked(anyPod(r, "y")), 2}},
+				m.Assume(Assumption{Key: workload, Workload: Workload{"shop", "CloneSet", workload},
+					Parts:  []Part{{asked(p), 1}, {asked(anyPod(r, "y")), 2}},
 					Before: int64(r.IntN(2)), Replicas: int64(r.IntN(4))})
 			default:
 				p := anyPod(r, pod)
@@ -417,7 +427,8 @@ func TestWhatIsExpectedMovesOnWithTheNodes(t *testing.T) {
 				for h, k := range n.holds {
 					free.add(h.need.requests, -k)
 					if !n.admits(h.need) || h.at[n] != k {
-						t.Fatalf("seed %d: %d replicas are kept on %s, which does not take them, or the hold has %d there", seed, k, n.Name, h.at[n])
+						t.Fatalf("seed %d: %d replicas are kept on %s, which does not take them, or the hold has %d there", seed, k,
+							n.Name, h.at[n])
 					}
 				}
 				for name, left := range n.free {
@@ -443,7 +454,8 @@ func TestWhatIsExpectedMovesOnWithTheNodes(t *testing.T) {
 					placed += k
 				}
 				if _, unplaced := m.unplaced[h]; placed != h.placed || placed > h.replicas || unplaced != (placed < h.replicas) {
-					t.Fatalf("seed %d: of %d replicas %d are kept, %d by count, unplaced: %t", seed, h.replicas, placed, h.placed, unplaced)
+					t.Fatalf("seed %d: of %d replicas %d are kept, %d by count, unplaced: %t", seed, h.replicas, placed, h.placed,
+						unplaced)
 				}
 				if h.placed < h.replicas && slices.ContainsFunc(m.nodes, func(n *node) bool { return n.takes(h.need) > 0 }) {
 					t.Fatalf("seed %d: there is room for what is expected, and it is not kept", seed)

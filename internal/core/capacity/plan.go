@@ -85,8 +85,8 @@ func (r *rule) least() int64 {
 	return slices.Min(r.pods)
 }
 
-// room is how many more replicas fit, one after another: exactly, unless several rules meet about domains of several nodes, or
-// about evenness; then some order of which is tried, and 1000 at most.
+// room is how many more replicas fit, one after another: exactly, unless several rules meet about domains of several
+// nodes, or about evenness; then some order of which is tried, and 1000 at most.
 func (p *plan) room() (total int64) {
 	var meet []*rule
 	for i := range p.rules {
@@ -273,5 +273,6 @@ func (w Workload) Of(maker Workload) bool {
 	if w == maker || owns[maker.Kind] {
 		return w == maker
 	}
-	return w == Workload{maker.Namespace, replicaSet, maker.Name} || !makes[maker.Kind] && w.Kind != maker.Kind && w.made(maker)
+	return w == Workload{maker.Namespace, replicaSet, maker.Name} || !makes[maker.Kind] && w.Kind != maker.Kind &&
+		w.made(maker)
 }

@@ -27,7 +27,8 @@ type waits struct {
 	unschedulable *Pending // nil until its scheduler says so
 }
 
-// Workload is what a pod is of: its controller, or of a ReplicaSet that a Deployment or Rollout made, a ReplicaSet of their name.
+// Workload is what a pod is of: its controller, or of a ReplicaSet that a Deployment or Rollout made, a ReplicaSet of
+// their name.
 type Workload struct {
 	Namespace, Kind, Name string
 }
@@ -46,15 +47,16 @@ func WorkloadOfPod(p *corev1.Pod) Workload {
 	}
 	of.Kind, of.Name = owner.Kind, owner.Name
 	for _, label := range templateHashes {
-		if maker, made := strings.CutSuffix(owner.Name, "-"+p.Labels[label]); made && owner.Kind == replicaSet && p.Labels[label] != "" {
+		if maker, made := strings.CutSuffix(owner.Name, "-"+p.Labels[label]); made && owner.Kind == replicaSet &&
+			p.Labels[label] != "" {
 			of.Name = maker
 		}
 	}
 	return of
 }
 
-// PodOf keeps what counts of a pod; one that has ended counts for nothing. Init containers, sidecars and overhead count as
-// the scheduler counts them.
+// PodOf keeps what counts of a pod; one that has ended counts for nothing. Init containers, sidecars and overhead count
+// as the scheduler counts them.
 func PodOf(p *corev1.Pod) (kept Pod, live bool) {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return Pod{}, false
@@ -66,7 +68,8 @@ func PodOf(p *corev1.Pod) (kept Pod, live bool) {
 	if kept.node != "" {
 		return kept, true
 	}
-	claim := &workv1alpha2.NodeClaim{HardNodeAffinity: requiredAffinity(p), NodeSelector: p.Spec.NodeSelector, Tolerations: p.Spec.Tolerations}
+	claim := &workv1alpha2.NodeClaim{HardNodeAffinity: requiredAffinity(p), NodeSelector: p.Spec.NodeSelector,
+		Tolerations: p.Spec.Tolerations}
 	need := newRequirement(nil, claim, p.Namespace, p.Spec.PriorityClassName)
 	need.requests = kept.requests
 	of := ""
@@ -78,7 +81,8 @@ func PodOf(p *corev1.Pod) (kept Pod, live bool) {
 		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
 			continue
 		}
-		kept.waits.unschedulable = &Pending{Namespace: p.Namespace, Name: p.Name, Labels: p.Labels, Since: c.LastTransitionTime.Time}
+		kept.waits.unschedulable = &Pending{Namespace: p.Namespace, Name: p.Name, Labels: p.Labels,
+			Since: c.LastTransitionTime.Time}
 		if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
 			kept.waits.unschedulable.OwnerKind, kept.waits.unschedulable.OwnerName = owner.Kind, owner.Name
 		}

@@ -38,7 +38,8 @@ func QuotaOf(q *corev1.ResourceQuota) Quota {
 		}
 	}
 	for _, scope := range q.Spec.Scopes {
-		kept.selector = append(kept.selector, corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists})
+		kept.selector = append(kept.selector,
+			corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists})
 	}
 	if q.Spec.ScopeSelector != nil {
 		kept.selector = append(kept.selector, q.Spec.ScopeSelector.MatchExpressions...)
@@ -64,8 +65,8 @@ func counts(entry corev1.ResourceName) (corev1.ResourceName, bool) {
 	return canonical(corev1.ResourceName(name)), requests
 }
 
-// about says whether the quota is about such replicas. Of what a requirement does not tell, it takes what pods mostly are:
-// without a deadline, and without affinity to pods of other namespaces.
+// about says whether the quota is about such replicas. Of what a requirement does not tell, it takes what pods mostly
+// are: without a deadline, and without affinity to pods of other namespaces.
 func (q *Quota) about(r *Requirement) bool {
 	bestEffort := !slices.ContainsFunc(r.requests, func(q request) bool {
 		return q.name == corev1.ResourceCPU || q.name == corev1.ResourceMemory
@@ -100,9 +101,10 @@ func (q *Quota) about(r *Requirement) bool {
 
 // grew says whether the quota leaves more of anything than it did, or is about other replicas.
 func (q *Quota) grew(was *Quota) bool {
-	if len(was.left) > len(q.left) || !slices.EqualFunc(q.selector, was.selector, func(a, b corev1.ScopedResourceSelectorRequirement) bool {
-		return a.ScopeName == b.ScopeName && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
-	}) {
+	if len(was.left) > len(q.left) || !slices.EqualFunc(q.selector, was.selector,
+		func(a, b corev1.ScopedResourceSelectorRequirement) bool {
+			return a.ScopeName == b.ScopeName && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
+		}) {
 		return true
 	}
 	for name, left := range was.left {

@@ -15,12 +15,12 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Record is what a Member knows, to be written down; it can be made up by hand too. A Member that is made of its record says
-// of every requirement what the recorded one says.
+// Record is what a Member knows, to be written down; it can be made up by hand too. A Member that is made of its record
+// says of every requirement what the recorded one says.
 type Record struct {
 	Nodes []NodeRecord `json:"nodes"`
-	// Pods are those with a node, by what they are of. What a node's pods that are not among them request is its Requested.
-	// Without the field nobody has told.
+	// Pods are those with a node, by what they are of. What a node's pods that are not among them request is its
+	// Requested. Without the field nobody has told.
 	Pods []PodsRecord `json:"pods,omitzero"`
 	// Expected are the replicas that room is kept for, the first to be placed first.
 	Expected []ExpectedRecord `json:"expected,omitempty"`
@@ -63,7 +63,8 @@ type PodsRecord struct {
 type ExpectedRecord struct {
 	// Waiting is how many pods without a node there are of each workload; none for a placement.
 	Waiting []WaitingRecord `json:"waiting,omitempty"`
-	// Placement is the key of a placement of the workload Namespace, Kind and Name, which had Before pods and is to have Replicas.
+	// Placement is the key of a placement of the workload Namespace, Kind and Name, which had Before pods and is to have
+	// Replicas.
 	Placement string `json:"placement,omitempty"`
 	Namespace string `json:"namespace"`
 	Kind      string `json:"kind,omitempty"`
@@ -81,7 +82,8 @@ type WaitingRecord struct {
 	Pods int64  `json:"pods"`
 }
 
-// PartRecord is what a replica asks for, how many there are of it in a placement, how many of these are expected, and on which nodes room is kept.
+// PartRecord is what a replica asks for, how many there are of it in a placement, how many of these are expected, and
+// on which nodes room is kept.
 type PartRecord struct {
 	Requests          corev1.ResourceList  `json:"requests,omitempty"`
 	NodeSelector      map[string]string    `json:"nodeSelector,omitempty"`
@@ -89,7 +91,8 @@ type PartRecord struct {
 	Tolerations       []corev1.Toleration  `json:"tolerations,omitempty"`
 	Namespace         string               `json:"namespace"`
 	PriorityClassName string               `json:"priorityClassName,omitempty"`
-	// Spread is how pods of the workload keep away from each other; OfWorkload says that these replicas count as its pods there.
+	// Spread is how pods of the workload keep away from each other; OfWorkload says that these replicas count as its pods
+	// there.
 	Spread     *Spread          `json:"spread,omitempty"`
 	OfWorkload bool             `json:"ofWorkload,omitempty"`
 	Replicas   int64            `json:"replicas"`
@@ -115,7 +118,8 @@ func (m *Member) Record() Record {
 			r.Nodes = append(r.Nodes, NodeRecord{Name: n.Name, Gone: true})
 			continue
 		}
-		kept := NodeRecord{Name: n.Name, Allocatable: n.Allocatable.List(), Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, NotReady: !n.Ready}
+		kept := NodeRecord{Name: n.Name, Allocatable: n.Allocatable.List(), Labels: n.Labels, Taints: n.Taints,
+			Unschedulable: n.Unschedulable, NotReady: !n.Ready}
 		if _, has := kept.Allocatable[corev1.ResourcePods]; !has {
 			kept.Allocatable[corev1.ResourcePods] = zero
 		}
@@ -141,7 +145,8 @@ func (m *Member) Record() Record {
 		}
 		key := group{w, fmt.Sprint(p.requests)}
 		if groups[key] == nil {
-			groups[key] = &PodsRecord{Namespace: w.Namespace, Kind: w.Kind, Name: w.Name, Requests: listed(p.requests), Ports: portsOf(p.requests), Nodes: map[string]int64{}}
+			groups[key] = &PodsRecord{Namespace: w.Namespace, Kind: w.Kind, Name: w.Name, Requests: listed(p.requests),
+				Ports: portsOf(p.requests), Nodes: map[string]int64{}}
 		}
 		groups[key].Nodes[p.node.Name]++
 	}
@@ -169,7 +174,8 @@ func (m *Member) Record() Record {
 		all = append(all, expected{e, h.sequence})
 	}
 	for _, a := range m.assumptions {
-		e := ExpectedRecord{Placement: a.key, Namespace: a.workload.Namespace, Kind: a.workload.Kind, Name: a.workload.Name, Before: a.before, Replicas: a.replicas}
+		e := ExpectedRecord{Placement: a.key, Namespace: a.workload.Namespace, Kind: a.workload.Kind, Name: a.workload.Name,
+			Before: a.before, Replicas: a.replicas}
 		for i, h := range a.holds {
 			e.Parts = append(e.Parts, partOf(h, a.parts[i].Replicas))
 		}
@@ -281,7 +287,8 @@ func MemberOf(r Record) (*Member, error) {
 		requests := withPorts(requestsOf(p.Requests), p.Ports)
 		for _, node := range slices.Sorted(maps.Keys(p.Nodes)) {
 			for range p.Nodes[node] {
-				m.SetPod(Pod{Namespace: p.Namespace, Name: m.unusedName(), node: node, requests: requests, workload: Workload{p.Namespace, p.Kind, p.Name}})
+				m.SetPod(Pod{Namespace: p.Namespace, Name: m.unusedName(), node: node, requests: requests,
+					workload: Workload{p.Namespace, p.Kind, p.Name}})
 			}
 		}
 	}
@@ -314,7 +321,8 @@ func (m *Member) expect(e ExpectedRecord) error {
 		if len(e.Parts) == 0 {
 			return errors.New("the placement has no parts")
 		}
-		a := &assumption{key: e.Placement, workload: Workload{e.Namespace, e.Kind, e.Name}, before: e.Before, replicas: e.Replicas}
+		a := &assumption{key: e.Placement, workload: Workload{e.Namespace, e.Kind, e.Name}, before: e.Before,
+			replicas: e.Replicas}
 		for _, p := range e.Parts {
 			part := Part{p.requirement(a.workload), p.Replicas}
 			m.sequence++
@@ -332,10 +340,12 @@ func (m *Member) expect(e ExpectedRecord) error {
 			return errors.New("set waiting, or placement")
 		}
 		// As long as pods ask for the same, it does not matter what; nothing else will ask for this.
-		asks := &waits{need: e.Parts[0].requirement(Workload{e.Namespace, e.Waiting[0].Kind, e.Waiting[0].Name}), likeness: m.unusedName()}
+		asks := &waits{need: e.Parts[0].requirement(Workload{e.Namespace, e.Waiting[0].Kind, e.Waiting[0].Name}),
+			likeness: m.unusedName()}
 		for _, w := range e.Waiting {
 			for range w.Pods {
-				m.SetPod(Pod{Namespace: e.Namespace, Name: m.unusedName(), requests: asks.need.requests, workload: Workload{e.Namespace, w.Kind, w.Name}, waits: asks})
+				m.SetPod(Pod{Namespace: e.Namespace, Name: m.unusedName(), requests: asks.need.requests,
+					workload: Workload{e.Namespace, w.Kind, w.Name}, waits: asks})
 			}
 		}
 		holds = append(holds, m.queued[queueKey{e.Namespace, asks.likeness}])
@@ -371,7 +381,8 @@ func (n NodeRecord) each() ([]Node, error) {
 		switch t.Effect {
 		case corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule:
 		default:
-			err = errors.Join(err, fmt.Errorf("taint %q has the effect %q: use NoSchedule, NoExecute or PreferNoSchedule", t.Key, t.Effect))
+			err = errors.Join(err, fmt.Errorf("taint %q has the effect %q: use NoSchedule, NoExecute or PreferNoSchedule", t.Key,
+				t.Effect))
 		}
 	}
 	if n.Count < 0 {
@@ -380,7 +391,8 @@ func (n NodeRecord) each() ([]Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}, Spec: corev1.NodeSpec{Taints: n.Taints, Unschedulable: n.Unschedulable}}
+	one := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels},
+		Spec: corev1.NodeSpec{Taints: n.Taints, Unschedulable: n.Unschedulable}}
 	one.Status.Allocatable = n.Allocatable
 	if _, said := n.Allocatable[corev1.ResourcePods]; !said {
 		one.Status.Allocatable = maps.Clone(n.Allocatable)
@@ -406,7 +418,8 @@ func (n NodeRecord) each() ([]Node, error) {
 
 // requirement is what a replica of a workload asks for.
 func (p PartRecord) requirement(of Workload) *Requirement {
-	claim := &workv1alpha2.NodeClaim{HardNodeAffinity: p.NodeAffinity, NodeSelector: p.NodeSelector, Tolerations: p.Tolerations}
+	claim := &workv1alpha2.NodeClaim{HardNodeAffinity: p.NodeAffinity, NodeSelector: p.NodeSelector,
+		Tolerations: p.Tolerations}
 	need := newRequirement(p.Requests, claim, p.Namespace, p.PriorityClassName)
 	if p.OfWorkload {
 		need.of = of
@@ -421,8 +434,11 @@ func (p PartRecord) requirement(of Workload) *Requirement {
 // partOf is what a hold is of.
 func partOf(h *hold, replicas int64) PartRecord {
 	need := h.need
-	p := PartRecord{Requests: listed(need.requests), NodeSelector: need.selector, NodeAffinity: need.hard, Tolerations: need.tolerations,
-		Namespace: need.namespace, PriorityClassName: need.priorityClass, OfWorkload: need.of.Name != "", Replicas: replicas, Expected: h.replicas}
+	p := PartRecord{Requests: listed(need.requests), NodeSelector: need.selector, NodeAffinity: need.hard,
+		Tolerations: need.tolerations,
+		Namespace:   need.namespace, PriorityClassName: need.priorityClass, OfWorkload: need.of.Name != "",
+		Replicas: replicas,
+		Expected: h.replicas}
 	spread := Spread{Ports: portsOf(need.requests)}
 	if need.spread != nil {
 		spread.Apart, spread.Even = need.spread.Apart, need.spread.Even
@@ -497,5 +513,6 @@ func named(field, value string) error {
 }
 
 func compareWorkloads(a, b Workload) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind),
+		strings.Compare(a.Name, b.Name))
 }

@@ -32,13 +32,15 @@ func anyMember(r *rand.Rand) *Member {
 		switch r.IntN(9) {
 		case 8:
 			need := replica(spread(anyPod(r, "x")))
-			m.Assume(Assumption{Key: "shop/web", Workload: need.of, Parts: []Part{{need, 1}}, Before: int64(r.IntN(2)), Replicas: int64(r.IntN(4))})
+			m.Assume(Assumption{Key: "shop/web", Workload: need.of, Parts: []Part{{need, 1}}, Before: int64(r.IntN(2)),
+				Replicas: int64(r.IntN(4))})
 		case 0, 1:
 			m.set(anyNode(r, node))
 		case 2:
 			m.RemovePod("shop", name)
 		case 3:
-			m.Assume(Assumption{Key: "shop/" + workload, Workload: Workload{"shop", "CloneSet", workload}, Parts: []Part{{asked(anyPod(r, "x")), 1}, {asked(anyPod(r, "y")), 2}},
+			m.Assume(Assumption{Key: "shop/" + workload, Workload: Workload{"shop", "CloneSet", workload},
+				Parts:  []Part{{asked(anyPod(r, "x")), 1}, {asked(anyPod(r, "y")), 2}},
 				Before: int64(r.IntN(2)), Replicas: int64(r.IntN(4))})
 		case 4:
 			m.Replicas(asked(anyPod(r, "z"))) // so that holds are placed in between
@@ -67,7 +69,8 @@ func anyNeed(r *rand.Rand) []Part {
 	p.Labels = map[string]string{"app": "web"}
 	apart("zone")(p)
 	port(80)(p)
-	return []Part{{asked(anyPod(r, "a")), 1 + int64(r.IntN(2))}, {[]*Requirement{asked(anyPod(r, "b")), replica(p)}[r.IntN(2)], 1}}
+	return []Part{{asked(anyPod(r, "a")), 1 + int64(r.IntN(2))},
+		{[]*Requirement{asked(anyPod(r, "b")), replica(p)}[r.IntN(2)], 1}}
 }
 
 func written(t *testing.T, m *Member) (r Record, text string) {
@@ -138,7 +141,8 @@ func TestAMemberOfARecordSaysWhatTheRecordedOneSays(t *testing.T) {
 		quotas += len(record.Quotas)
 	}
 	if least := int(rounds) / 8; expected < least || waiting < least || quotas < least {
-		t.Errorf("%d placements were expected, %d kinds of pods waited, there were %d quotas: this shows little", expected, waiting, quotas)
+		t.Errorf("%d placements were expected, %d kinds of pods waited, there were %d quotas: this shows little", expected,
+			waiting, quotas)
 	}
 }
 
@@ -199,7 +203,8 @@ func TestInARehearsalPodsFollowPlacements(t *testing.T) {
 			i := r.IntN(4)
 			a, known := was[i]
 			if !known {
-				a = Assumption{Key: fmt.Sprint("new/", i), Workload: Workload{"shop", "CloneSet", fmt.Sprint("new", i)}, Parts: []Part{{asked(anyPod(r, "x")), 1}}}
+				a = Assumption{Key: fmt.Sprint("new/", i), Workload: Workload{"shop", "CloneSet", fmt.Sprint("new", i)},
+					Parts: []Part{{asked(anyPod(r, "x")), 1}}}
 			}
 			a.Before, a.Replicas = a.Replicas, int64(r.IntN(5))
 			fits := int64(re.Room(a.Parts, false, ""))
@@ -263,24 +268,28 @@ func TestTheQuotaIsUsedByWhatIsPlaced(t *testing.T) {
 func TestNodesAreMadeUpInShort(t *testing.T) {
 	m, err := MemberOf(Record{Nodes: []NodeRecord{
 		{Name: "big", Count: 12, Allocatable: list("cpu 16, memory 64Gi"), Labels: map[string]string{"disk": "ssd"}},
-		{Name: "small", Allocatable: list("cpu 2"), Requested: list("cpu 1, pods 109"), Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}},
+		{Name: "small", Allocatable: list("cpu 2"), Requested: list("cpu 1, pods 109"),
+			Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(m.nodes) != 13 || m.nodes[0].Name != "big-01" || m.nodes[11].Name != "big-12" || m.nodes[0].Allocatable[corev1.ResourcePods] != 110 {
+	if len(m.nodes) != 13 || m.nodes[0].Name != "big-01" || m.nodes[11].Name != "big-12" ||
+		m.nodes[0].Allocatable[corev1.ResourcePods] != 110 {
 		t.Errorf("%d nodes, the first is %s with %v", len(m.nodes), m.nodes[0].Name, m.nodes[0].Allocatable)
 	}
 	if small := m.byName["small"]; small.free[corev1.ResourcePods] != 1 || small.free[corev1.ResourceCPU] != 1000 {
 		t.Errorf("small has %v free", small.free)
 	}
 	for want, r := range map[string]Record{
-		`nodes[1]: there is already a node "a"`:          {Nodes: []NodeRecord{{Name: "a"}, {Name: "a"}}},
-		"nodes[0]: set the name":                         {Nodes: []NodeRecord{{}}},
-		"cpu is -1: must be 0 or more":                   {Nodes: []NodeRecord{{Name: "a", Allocatable: list("cpu -1")}}},
-		`nodes[0]: taint "k" has the effect "NoSchedul"`: {Nodes: []NodeRecord{{Name: "a", Taints: []corev1.Taint{{Key: "k", Effect: "NoSchedul"}}}}},
-		`node "b", which does not exist in nodes`:        {Nodes: []NodeRecord{{Name: "a"}}, Pods: []PodsRecord{{Name: "w", Nodes: map[string]int64{"b": 1}}}},
-		"quotas[0]: set the namespace":                   {Quotas: []QuotaRecord{{Name: "q"}}},
+		`nodes[1]: there is already a node "a"`: {Nodes: []NodeRecord{{Name: "a"}, {Name: "a"}}},
+		"nodes[0]: set the name":                {Nodes: []NodeRecord{{}}},
+		"cpu is -1: must be 0 or more":          {Nodes: []NodeRecord{{Name: "a", Allocatable: list("cpu -1")}}},
+		`nodes[0]: taint "k" has the effect "NoSchedul"`: {Nodes: []NodeRecord{{Name: "a",
+			Taints: []corev1.Taint{{Key: "k", Effect: "NoSchedul"}}}}},
+		`node "b", which does not exist in nodes`: {Nodes: []NodeRecord{{Name: "a"}},
+			Pods: []PodsRecord{{Name: "w", Nodes: map[string]int64{"b": 1}}}},
+		"quotas[0]: set the namespace": {Quotas: []QuotaRecord{{Name: "q"}}},
 	} {
 		if _, err := MemberOf(r); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

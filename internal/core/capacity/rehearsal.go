@@ -11,14 +11,15 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Rehearsal is a member in which the pods of a placement are there as soon as room is kept for them, and those that it has no
-// more are gone: what a simulation goes by. Room for what is placed without fitting is looked for again when some appears.
+// Rehearsal is a member in which the pods of a placement are there as soon as room is kept for them, and those that it
+// has no more are gone: what a simulation goes by. Room for what is placed without fitting is looked for again when
+// some appears.
 type Rehearsal struct {
 	member *Member
 	// pods are by namespace and what they are of.
 	pods map[string]map[Workload][]standing
-	// counted are answers of before by what was asked, with the room of each node; touched are the nodes that pods came to or left
-	// since, in that order. Both are of a time in which nothing was expected.
+	// counted are answers of before by what was asked, with the room of each node; touched are the nodes that pods came to
+	// or left since, in that order. Both are of a time in which nothing was expected.
 	counted map[string]*count
 	touched []*node
 }
@@ -61,7 +62,8 @@ func (r *Rehearsal) Known() bool { return r.member.Known() }
 // Record is what is known now.
 func (r *Rehearsal) Record() Record { return r.member.Record() }
 
-// Room is Member's. Who asks for the same again, by likeness, has only those nodes looked at which changed; an empty one is like no other.
+// Room is Member's. Who asks for the same again, by likeness, has only those nodes looked at which changed; an empty
+// one is like no other.
 func (r *Rehearsal) Room(parts []Part, sets bool, likeness string) int32 {
 	m := r.member
 	if sets || likeness == "" || parts[0].Need.spread != nil {
@@ -122,12 +124,14 @@ func (r *Rehearsal) Place(a Assumption) {
 		r.dismiss(a, surplus)
 	}
 	// What does not fit, or what a quota refuses, stays expected.
-	if made := m.assumptions[a.Key]; made != nil && m.permits(made.holds) && !slices.ContainsFunc(made.holds, func(h *hold) bool { return h.placed < h.replicas }) {
+	if made := m.assumptions[a.Key]; made != nil && m.permits(made.holds) &&
+		!slices.ContainsFunc(made.holds, func(h *hold) bool { return h.placed < h.replicas }) {
 		r.arrive(made)
 	}
 }
 
-// Renew has all pods of a workload, and its placement, be gone, and then be placed as a says: it was made anew, and asks for something else.
+// Renew has all pods of a workload, and its placement, be gone, and then be placed as a says: it was made anew, and
+// asks for something else.
 func (r *Rehearsal) Renew(a Assumption) {
 	gone := a
 	gone.Replicas = 0
@@ -157,8 +161,8 @@ func (r *Rehearsal) Amend(change Record) error {
 	return nil
 }
 
-// Sums are what the nodes that take pods have, and what is left of that beside pods and what is expected: also of what found no
-// room, so that it is negative where more is placed than there is.
+// Sums are what the nodes that take pods have, and what is left of that beside pods and what is expected: also of what
+// found no room, so that it is negative where more is placed than there is.
 func (r *Rehearsal) Sums() (allocatable, free Amounts) {
 	m := r.member
 	m.settle()
@@ -201,7 +205,9 @@ func (r *Rehearsal) arrive(a *assumption) {
 	}
 	var all []arrival
 	for _, h := range a.holds {
-		for _, n := range slices.SortedFunc(maps.Keys(h.at), func(a, b *node) int { return strings.Compare(a.Name, b.Name) }) {
+		for _, n := range slices.SortedFunc(maps.Keys(h.at), func(a, b *node) int {
+			return strings.Compare(a.Name, b.Name)
+		}) {
 			all = append(all, arrival{n, h.need, h.at[n]})
 		}
 	}
@@ -209,7 +215,8 @@ func (r *Rehearsal) arrive(a *assumption) {
 	for _, at := range all {
 		for range at.pods {
 			name := m.unusedName()
-			m.SetPod(Pod{Namespace: a.workload.Namespace, Name: name, node: at.on.Name, requests: at.need.requests, workload: a.workload})
+			m.SetPod(Pod{Namespace: a.workload.Namespace, Name: name, node: at.on.Name, requests: at.need.requests,
+				workload: a.workload})
 			r.stand(a.workload, standing{at.on.Name, name})
 		}
 		m.use(at.need, at.pods)
@@ -239,7 +246,8 @@ func (r *Rehearsal) dismiss(a Assumption, surplus int64) {
 			if gone.node != nil {
 				r.touched = append(r.touched, gone.node)
 			}
-			m.use(&Requirement{requests: gone.requests, namespace: a.Parts[0].Need.namespace, priorityClass: a.Parts[0].Need.priorityClass}, -1)
+			m.use(&Requirement{requests: gone.requests, namespace: a.Parts[0].Need.namespace,
+				priorityClass: a.Parts[0].Need.priorityClass}, -1)
 		}
 		if len(pods) > 0 {
 			r.pods[w.Namespace][w] = pods
@@ -296,8 +304,10 @@ func (m *Member) Room(parts []Part, sets bool) int32 {
 	return m.Replicas(parts[0].Need)
 }
 
-// AssumptionOf is the placement of a binding's replicas, or sets of components, in a cluster, by the clusters it had and is to have.
-func AssumptionOf(b workv1alpha2.Binding, parts []Part, cluster string, had, has []workv1alpha2.TargetCluster) Assumption {
+// AssumptionOf is the placement of a binding's replicas, or sets of components, in a cluster, by the clusters it had
+// and is to have.
+func AssumptionOf(b workv1alpha2.Binding, parts []Part, cluster string, had,
+	has []workv1alpha2.TargetCluster) Assumption {
 	spec := b.BindingSpec()
 	return Assumption{Key: b.GetNamespace() + "/" + b.GetName(), Workload: WorkloadOf(b), Parts: parts,
 		Before: ReplicasIn(spec, had, cluster), Replicas: ReplicasIn(spec, has, cluster)}

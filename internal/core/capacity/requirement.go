@@ -22,8 +22,8 @@ type Requirement struct {
 
 	namespace, priorityClass string
 
-	// of is the workload; empty where that does not matter. spread is how its pods keep away from each other, but for ports; nil
-	// where they do not.
+	// of is the workload; empty where that does not matter. spread is how its pods keep away from each other, but for
+	// ports; nil where they do not.
 	of     Workload
 	spread *Spread
 }
@@ -42,7 +42,8 @@ func podsIn(parts []Part) (pods int64) {
 	return pods
 }
 
-func newRequirement(requests corev1.ResourceList, claim *workv1alpha2.NodeClaim, namespace, priorityClass string) *Requirement {
+func newRequirement(requests corev1.ResourceList, claim *workv1alpha2.NodeClaim, namespace,
+	priorityClass string) *Requirement {
 	r := &Requirement{requests: requestsOf(requests), namespace: namespace, priorityClass: priorityClass}
 	if claim == nil {
 		return r
@@ -57,21 +58,23 @@ func newRequirement(requests corev1.ResourceList, claim *workv1alpha2.NodeClaim,
 	return r
 }
 
-// keepApart makes it a replica of a workload whose pods keep away from each other. What is of no workload cannot be told from others.
+// keepApart makes it a replica of a workload whose pods keep away from each other. What is of no workload cannot be
+// told from others.
 func (r *Requirement) keepApart(s Spread, of Workload) {
 	if len(s.Apart)+len(s.Even) > 0 && of.Name != "" {
 		r.of, r.spread = of, &s
 	}
 }
 
-// Parts are what a binding asks of each of its clusters: one replica, or of several components all. sets says that it is
-// components, of which there is room only for all together.
+// Parts are what a binding asks of each of its clusters: one replica, or of several components all. sets says that it
+// is components, of which there is room only for all together.
 func Parts(b workv1alpha2.Binding) (parts []Part, sets bool) {
 	spec := b.BindingSpec()
 	if len(spec.Components) == 0 {
 		need := newRequirement(nil, nil, spec.Resource.Namespace, "")
 		if r := spec.ReplicaRequirements; r != nil {
-			need = newRequirement(r.ResourceRequest, r.NodeClaim, cmp.Or(r.Namespace, spec.Resource.Namespace), r.PriorityClassName)
+			need = newRequirement(r.ResourceRequest, r.NodeClaim, cmp.Or(r.Namespace, spec.Resource.Namespace),
+				r.PriorityClassName)
 		}
 		spread := SpreadNoted(b)
 		need.requests = withPorts(need.requests, spread.Ports)
@@ -104,8 +107,8 @@ func WorkloadOf(b workv1alpha2.Binding) Workload {
 	return Workload{Namespace: of.Namespace, Kind: of.Kind, Name: of.Name}
 }
 
-// Tolerates says whether one of the tolerations is for the taint, by core/v1's rule without its numeric operators: clusters may
-// have turned these off, and admission refuses them in policies.
+// Tolerates says whether one of the tolerations is for the taint, by core/v1's rule without its numeric operators:
+// clusters may have turned these off, and admission refuses them in policies.
 func Tolerates(tolerations []corev1.Toleration, taint corev1.Taint) bool {
 	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
 		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
@@ -131,7 +134,8 @@ func likeness(p *corev1.Pod, requests []request) string {
 		Tolerations []corev1.Toleration  `json:"t,omitempty"`
 		Priority    string               `json:"p,omitempty"`
 	}
-	a := asked{Selector: p.Spec.NodeSelector, Affinity: requiredAffinity(p), Tolerations: p.Spec.Tolerations, Priority: p.Spec.PriorityClassName}
+	a := asked{Selector: p.Spec.NodeSelector, Affinity: requiredAffinity(p), Tolerations: p.Spec.Tolerations,
+		Priority: p.Spec.PriorityClassName}
 	for _, r := range requests {
 		a.Requests, a.Amounts = append(a.Requests, string(r.name)), append(a.Amounts, r.amount)
 	}

@@ -14,13 +14,15 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// SpreadAnnotation on a binding says how the pods of its workload keep away from each other in a member, as JSON of Spread; it is
-// there only where they do. The scheduler does not see the template, and the requirements of a replica have no field for it.
+// SpreadAnnotation on a binding says how the pods of its workload keep away from each other in a member, as JSON of
+// Spread; it is there only where they do. The scheduler does not see the template, and the requirements of a replica
+// have no field for it.
 const SpreadAnnotation = "argosy.io/pod-spread"
 
 // Spread is what a pod template asks about pods with its own labels, and of the ports of nodes.
 type Spread struct {
-	// Apart are labels of nodes, sorted: no two of the pods may be on nodes with the same value, by required podAntiAffinity.
+	// Apart are labels of nodes, sorted: no two of the pods may be on nodes with the same value, by required
+	// podAntiAffinity.
 	Apart []string `json:"apart,omitempty"`
 	// Even are the topologySpreadConstraints with DoNotSchedule.
 	Even []Even `json:"even,omitempty"`
@@ -30,19 +32,19 @@ type Spread struct {
 
 // Even keeps the numbers of pods on nodes with the same value of a label alike.
 type Even struct {
-	// Key is the label. MaxSkew is by how many pods a value may have more than the one with the fewest; while there are fewer
-	// values than MinDomains, that counts as one without pods.
+	// Key is the label. MaxSkew is by how many pods a value may have more than the one with the fewest; while there are
+	// fewer values than MinDomains, that counts as one without pods.
 	Key        string `json:"key"`
 	MaxSkew    int32  `json:"maxSkew"`
 	MinDomains int32  `json:"minDomains,omitempty"`
-	// AnyNode has nodes count that the pod does not select, by nodeAffinityPolicy Ignore; Tolerated leaves out those whose taints
-	// it does not tolerate, by nodeTaintsPolicy Honor.
+	// AnyNode has nodes count that the pod does not select, by nodeAffinityPolicy Ignore; Tolerated leaves out those whose
+	// taints it does not tolerate, by nodeTaintsPolicy Honor.
 	AnyNode   bool `json:"anyNode,omitempty"`
 	Tolerated bool `json:"tolerated,omitempty"`
 }
 
-// SpreadOf is what pods with these labels and this spec ask for in their namespace. Anti-affinity to pods of others, and what has
-// a selector that does not select the pods themselves, is not part of it.
+// SpreadOf is what pods with these labels and this spec ask for in their namespace. Anti-affinity to pods of others,
+// and what has a selector that does not select the pods themselves, is not part of it.
 func SpreadOf(namespace string, own map[string]string, spec *corev1.PodSpec) (s Spread) {
 	selects := func(selector *metav1.LabelSelector) bool {
 		l, err := metav1.LabelSelectorAsSelector(selector)
@@ -62,7 +64,8 @@ func SpreadOf(namespace string, own map[string]string, spec *corev1.PodSpec) (s 
 		if c.WhenUnsatisfiable != corev1.DoNotSchedule || !selects(c.LabelSelector) {
 			continue
 		}
-		e := Even{Key: c.TopologyKey, MaxSkew: max(1, c.MaxSkew), AnyNode: c.NodeAffinityPolicy != nil && *c.NodeAffinityPolicy == corev1.NodeInclusionPolicyIgnore,
+		e := Even{Key: c.TopologyKey, MaxSkew: max(1, c.MaxSkew), AnyNode: c.NodeAffinityPolicy != nil &&
+			*c.NodeAffinityPolicy == corev1.NodeInclusionPolicyIgnore,
 			Tolerated: c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor}
 		if c.MinDomains != nil && *c.MinDomains > 1 {
 			e.MinDomains = *c.MinDomains
@@ -128,7 +131,8 @@ func (s Spread) String() string {
 		texts = append(texts, fmt.Sprintf("one per %s by podAntiAffinity", place(key)))
 	}
 	for _, e := range s.Even {
-		texts = append(texts, fmt.Sprintf("a skew of at most %d per %s by topologySpreadConstraints", e.MaxSkew, place(e.Key)))
+		texts = append(texts, fmt.Sprintf("a skew of at most %d per %s by topologySpreadConstraints", e.MaxSkew,
+			place(e.Key)))
 	}
 	if len(s.Ports) > 0 {
 		texts = append(texts, "one per node by host port "+strings.Join(s.Ports, ", "))

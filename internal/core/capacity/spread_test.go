@@ -39,13 +39,15 @@ func apart(key string) func(*corev1.Pod) {
 			p.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
 		}
 		a := p.Spec.Affinity.PodAntiAffinity
-		a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution, corev1.PodAffinityTerm{TopologyKey: key, LabelSelector: itself()})
+		a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution,
+			corev1.PodAffinityTerm{TopologyKey: key, LabelSelector: itself()})
 	}
 }
 
 func even(key string, skew int32, differs ...func(*corev1.TopologySpreadConstraint)) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		c := corev1.TopologySpreadConstraint{TopologyKey: key, MaxSkew: skew, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: itself()}
+		c := corev1.TopologySpreadConstraint{TopologyKey: key, MaxSkew: skew, WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: itself()}
 		for _, d := range differs {
 			d(&c)
 		}
@@ -76,9 +78,11 @@ func port(n int32) func(*corev1.Pod) {
 // replica is what the binding of the Deployment web says of a pod.
 func replica(p *corev1.Pod) *Requirement {
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{SpreadAnnotation: SpreadOf("shop", p.Labels, &p.Spec).Text()}}}
-	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
+		Name: "web"}
 	b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: p.Spec.Containers[0].Resources.Requests,
-		NodeClaim: &workv1alpha2.NodeClaim{HardNodeAffinity: requiredAffinity(p), NodeSelector: p.Spec.NodeSelector, Tolerations: p.Spec.Tolerations}}
+		NodeClaim: &workv1alpha2.NodeClaim{HardNodeAffinity: requiredAffinity(p), NodeSelector: p.Spec.NodeSelector,
+			Tolerations: p.Spec.Tolerations}}
 	return PartsOf(b)[0].Need
 }
 
@@ -93,43 +97,63 @@ func in(z, name, allocatable string, differs ...func(*corev1.Node)) *corev1.Node
 
 func TestPodsThatKeepApartTakeWhatTheirRulesAllow(t *testing.T) {
 	three := func(more ...any) *Member {
-		return NewMember().set(append([]any{in("a", "n1", "cpu 8, pods 9"), in("a", "n2", "cpu 8, pods 9"), in("b", "n3", "cpu 8, pods 9")}, more...)...)
+		return NewMember().set(append([]any{in("a", "n1", "cpu 8, pods 9"), in("a", "n2", "cpu 8, pods 9"),
+			in("b", "n3", "cpu 8, pods 9")}, more...)...)
 	}
 	for name, test := range map[string]struct {
 		member *Member
 		pod    *corev1.Pod
 		want   int32
 	}{
-		"without rules each node takes eight":               {three(), web("p", ""), 24},
-		"one per node":                                      {three(), web("p", "", apart(hostname)), 3},
-		"one per node, and one is there":                    {three(web("w1", "n2")), web("p", "", apart(hostname)), 2},
-		"of another workload one may be there":              {three(aPod("w1", "n2", "cpu 1", madeBy("other"))), web("p", "", apart(hostname)), 3},
-		"one that waits for a node will have one":           {three(web("w1", "", apart(hostname))), web("p", "", apart(hostname)), 2},
-		"one per zone":                                      {three(), web("p", "", apart(zone)), 2},
-		"one per zone, and one is there":                    {three(web("w1", "n2")), web("p", "", apart(zone)), 1},
-		"a node without the label is apart from all":        {three(in("", "n4", "cpu 2, pods 9")), web("p", "", apart(zone)), 4},
-		"one per node and zone":                             {three(), web("p", "", apart(hostname), apart(zone)), 2},
-		"zones alike: the small one bounds the other":       {three(), web("p", "", even(zone, 1)), 17},
-		"zones alike, and one has more":                     {three(web("w1", "n1"), web("w2", "n1")), web("p", "", even(zone, 1)), 15},
-		"nodes alike":                                       {three(in("b", "n4", "cpu 2, pods 9")), web("p", "", even(hostname, 1)), 11},
-		"a full node bounds the others":                     {three(in("b", "n4", "cpu 0, pods 9")), web("p", "", even(hostname, 2)), 6},
-		"one that pods do not tolerate counts":              {three(in("b", "n4", "cpu 8, pods 9", tainted("gpu", corev1.TaintEffectNoSchedule))), web("p", "", even(hostname, 2)), 6},
-		"unless taints are honoured":                        {three(in("b", "n4", "cpu 8, pods 9", tainted("gpu", corev1.TaintEffectNoSchedule))), web("p", "", even(hostname, 2, honour)), 24},
-		"one that pods do not select does not count":        {three(in("c", "n4", "cpu 0, pods 9")), web("p", "", even(zone, 1), func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{zone: "a"} }), 16},
-		"unless affinity is ignored":                        {three(in("c", "n4", "cpu 0, pods 9")), web("p", "", even(zone, 1, anywhere), func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{zone: "a"} }), 1},
-		"too few zones: as many as the skew in each":        {three(), web("p", "", even(zone, 2, minDomains(3))), 4},
-		"a node without the label takes none":               {three(in("", "n4", "cpu 8, pods 9")), web("p", "", even(zone, 1)), 17},
-		"one per node, zones alike":                         {three(in("b", "n4", "cpu 8, pods 9"), in("a", "n5", "cpu 8, pods 9"), in("a", "n6", "cpu 8, pods 9")), web("p", "", apart(hostname), even(zone, 1)), 5},
-		"what should be even, and need not, does not count": {three(), web("p", "", even(zone, 1, func(c *corev1.TopologySpreadConstraint) { c.WhenUnsatisfiable = corev1.ScheduleAnyway })), 24},
-		"away from others does not count":                   {three(), web("p", "", apart(hostname), func(p *corev1.Pod) { p.Labels["app"] = "other" }), 24},
-		"a port of each node":                               {three(), web("p", "", port(80)), 3},
-		"a port that another pod has":                       {three(aPod("x", "n1", "cpu 1", port(80), port(81))), web("p", "", port(80)), 2},
-		"a port that a waiting pod will have":               {three(aPod("x", "", "cpu 1", port(80))), web("p", "", port(80)), 2},
+		"without rules each node takes eight": {three(), web("p", ""), 24},
+		"one per node":                        {three(), web("p", "", apart(hostname)), 3},
+		"one per node, and one is there":      {three(web("w1", "n2")), web("p", "", apart(hostname)), 2},
+		"of another workload one may be there": {three(aPod("w1", "n2", "cpu 1", madeBy("other"))),
+			web("p", "", apart(hostname)), 3},
+		"one that waits for a node will have one": {three(web("w1", "", apart(hostname))),
+			web("p", "", apart(hostname)), 2},
+		"one per zone":                   {three(), web("p", "", apart(zone)), 2},
+		"one per zone, and one is there": {three(web("w1", "n2")), web("p", "", apart(zone)), 1},
+		"a node without the label is apart from all": {three(in("", "n4", "cpu 2, pods 9")), web("p", "", apart(zone)),
+			4},
+		"one per node and zone":                       {three(), web("p", "", apart(hostname), apart(zone)), 2},
+		"zones alike: the small one bounds the other": {three(), web("p", "", even(zone, 1)), 17},
+		"zones alike, and one has more": {three(web("w1", "n1"), web("w2", "n1")),
+			web("p", "", even(zone, 1)), 15},
+		"nodes alike": {three(in("b", "n4", "cpu 2, pods 9")),
+			web("p", "", even(hostname, 1)), 11},
+		"a full node bounds the others": {three(in("b", "n4", "cpu 0, pods 9")),
+			web("p", "", even(hostname, 2)), 6},
+		"one that pods do not tolerate counts": {three(in("b", "n4", "cpu 8, pods 9",
+			tainted("gpu", corev1.TaintEffectNoSchedule))), web("p", "", even(hostname, 2)), 6},
+		"unless taints are honoured": {three(in("b", "n4", "cpu 8, pods 9",
+			tainted("gpu", corev1.TaintEffectNoSchedule))), web("p", "", even(hostname, 2, honour)), 24},
+		"one that pods do not select does not count": {three(in("c", "n4", "cpu 0, pods 9")),
+			web("p", "", even(zone, 1), func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{zone: "a"} }), 16},
+		"unless affinity is ignored": {three(in("c", "n4", "cpu 0, pods 9")),
+			web("p", "", even(zone, 1, anywhere), func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{zone: "a"} }),
+			1},
+		"too few zones: as many as the skew in each": {three(), web("p", "", even(zone, 2, minDomains(3))), 4},
+		"a node without the label takes none": {three(in("", "n4", "cpu 8, pods 9")),
+			web("p", "", even(zone, 1)), 17},
+		"one per node, zones alike": {three(in("b", "n4", "cpu 8, pods 9"),
+			in("a", "n5", "cpu 8, pods 9"), in("a", "n6", "cpu 8, pods 9")), web("p", "", apart(hostname), even(zone, 1)), 5},
+		"what should be even, and need not, does not count": {three(),
+			web("p", "", even(zone, 1, func(c *corev1.TopologySpreadConstraint) { c.WhenUnsatisfiable = corev1.ScheduleAnyway })), 24},
+		"away from others does not count": {three(),
+			web("p", "", apart(hostname), func(p *corev1.Pod) { p.Labels["app"] = "other" }), 24},
+		"a port of each node": {three(), web("p", "", port(80)), 3},
+		"a port that another pod has": {three(aPod("x", "n1", "cpu 1", port(80), port(81))),
+			web("p", "", port(80)), 2},
+		"a port that a waiting pod will have": {three(aPod("x", "", "cpu 1", port(80))), web("p", "", port(80)),
+			2},
 		"a port that the host's network takes": {three(aPod("x", "n1", "cpu 1", port(80))), web("p", "", func(p *corev1.Pod) {
 			p.Spec.HostNetwork = true
 			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80}}
 		}), 2},
-		"another port, and the same of another protocol, are not taken": {three(aPod("x", "n1", "cpu 1", port(81)), aPod("y", "n2", "cpu 1", port(80), func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].Protocol = corev1.ProtocolUDP })), web("p", "", port(80)), 3},
+		"another port, and the same of another protocol, are not taken": {three(aPod("x", "n1", "cpu 1", port(81)),
+			aPod("y", "n2", "cpu 1", port(80),
+				func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].Protocol = corev1.ProtocolUDP })), web("p", "", port(80)), 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.member.Replicas(replica(test.pod)); got != test.want {
@@ -139,9 +163,11 @@ func TestPodsThatKeepApartTakeWhatTheirRulesAllow(t *testing.T) {
 	}
 }
 
-// The pods of a placement come to other nodes than were kept for them, or go again: what is expected still has a node of its own.
+// The pods of a placement come to other nodes than were kept for them, or go again: what is expected still has a node
+// of its own.
 func TestWhatIsExpectedKeepsApartFromWhatCame(t *testing.T) {
-	m := NewMember().set(in("a", "n1", "cpu 8, pods 9"), in("a", "n2", "cpu 8, pods 9"), in("b", "n3", "cpu 8, pods 9"), in("b", "n4", "cpu 8, pods 9"))
+	m := NewMember().set(in("a", "n1", "cpu 8, pods 9"), in("a", "n2", "cpu 8, pods 9"), in("b", "n3", "cpu 8, pods 9"),
+		in("b", "n4", "cpu 8, pods 9"))
 	need := replica(web("p", "", apart(hostname)))
 	has := func(what string, want int32) {
 		t.Helper()
@@ -286,8 +312,8 @@ func anyWeb(r *rand.Rand) (fleet, *corev1.Pod, int) {
 	return f, p, rules
 }
 
-// Pods that keep apart are placed one after another in every way there is: what is said to fit does, and by a single rule no
-// more does.
+// Pods that keep apart are placed one after another in every way there is: what is said to fit does, and by a single
+// rule no more does.
 func TestRoomByRulesIsWhatTheBestOrderFinds(t *testing.T) {
 	several, short := 0, 0
 	for seed := range uint64(3000) {
@@ -316,8 +342,8 @@ func TestRoomByRulesIsWhatTheBestOrderFinds(t *testing.T) {
 	}
 }
 
-// Placements of a workload that keeps apart follow on another while its pods come and go: what is expected and what is said to
-// fit beside can be placed together.
+// Placements of a workload that keeps apart follow on another while its pods come and go: what is expected and what is
+// said to fit beside can be placed together.
 func TestPlacementsByRulesFitTogether(t *testing.T) {
 	some := 0
 	for seed := range uint64(400) {
@@ -336,7 +362,8 @@ func TestPlacementsByRulesFitTogether(t *testing.T) {
 			case r.IntN(3) == 0:
 				more := int(min(m.Replicas(need), int32(r.IntN(3))))
 				if expected += more; more > 0 {
-					m.Assume(Assumption{Key: "web", Workload: need.of, Parts: []Part{{need, 1}}, Replicas: int64(len(f.pods) + expected)})
+					m.Assume(Assumption{Key: "web", Workload: need.of, Parts: []Part{{need, 1}},
+						Replicas: int64(len(f.pods) + expected)})
 				}
 			case expected > 0:
 				name := names[r.IntN(len(names))]
@@ -357,7 +384,8 @@ func TestPlacementsByRulesFitTogether(t *testing.T) {
 			}
 			k := int(m.Replicas(need))
 			if most := f.most(p); expected+k > most {
-				t.Fatalf("seed %d, step %d: %d are expected and room for %d more was said, and %d fit", seed, step, expected, k, most)
+				t.Fatalf("seed %d, step %d: %d are expected and room for %d more was said, and %d fit", seed, step, expected, k,
+					most)
 			}
 			some += min(1, expected)
 		}

@@ -26,7 +26,8 @@ func UnitOf(name corev1.ResourceName, about resource.Quantity) Unit {
 	switch {
 	case name == corev1.ResourceCPU:
 		return Unit{size: 1000, milli: true, decimals: 3}
-	case name == corev1.ResourceMemory, strings.HasSuffix(string(name), "storage"), strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
+	case name == corev1.ResourceMemory, strings.HasSuffix(string(name), "storage"),
+		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
 		size, unit := 1.0, 0
 		for math.Abs(float64(about.Value())) >= size*1024 && unit < len(binaryUnits)-1 {
 			size, unit = size*1024, unit+1

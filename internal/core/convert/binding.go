@@ -12,15 +12,17 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// RestAnnotation is on a v1alpha1 binding only: what v1alpha2 says and v1alpha1 cannot, as JSON of the v1alpha2 object without
-// what both know. A client that reads v1alpha1, changes it and writes it back so loses nothing; one that writes without
-// having read says all that it says.
+// RestAnnotation is on a v1alpha1 binding only: what v1alpha2 says and v1alpha1 cannot, as JSON of the v1alpha2 object
+// without what both know. A client that reads v1alpha1, changes it and writes it back so loses nothing; one that writes
+// without having read says all that it says.
 const RestAnnotation = "argosy.io/v1alpha2-rest"
 
-// restLimit bounds the annotation, all annotations of an object being bounded. A larger rest is left out: then v1alpha1 is lossy.
+// restLimit bounds the annotation, all annotations of an object being bounded. A larger rest is left out: then v1alpha1
+// is lossy.
 const restLimit = 128 << 10
 
-// Binding is obj in apiVersion, for the versions of work.karmada.io. obj is not changed, and shared where it stays the same.
+// Binding is obj in apiVersion, for the versions of work.karmada.io. obj is not changed, and shared where it stays the
+// same.
 func Binding(obj *unstructured.Unstructured, apiVersion string) (*unstructured.Unstructured, error) {
 	switch from := obj.GetAPIVersion(); {
 	case obj.GetKind() != "ResourceBinding" && obj.GetKind() != "ClusterResourceBinding":
@@ -181,7 +183,8 @@ func split(from, to map[string]any, list, key string, known ...string) {
 	}
 }
 
-// join is the other way: items take back what an item of the same key kept for them, and items that are gone take theirs along.
+// join is the other way: items take back what an item of the same key kept for them, and items that are gone take
+// theirs along.
 func join(from, to map[string]any, list, key string) {
 	kept, _ := to[list].([]any)
 	delete(to, list)

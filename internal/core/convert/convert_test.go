@@ -69,7 +69,8 @@ status:
 func TestNothingIsLostOnTheWayThroughV1alpha1(t *testing.T) {
 	for name, text := range map[string]string{
 		"scheduled": scheduled,
-		"bare":      "apiVersion: " + current + "\nkind: ClusterResourceBinding\nmetadata: {name: x}\nspec: {resource: {apiVersion: v1, kind: Namespace, name: x}}\n",
+		"bare": "apiVersion: " + current +
+			"\nkind: ClusterResourceBinding\nmetadata: {name: x}\nspec: {resource: {apiVersion: v1, kind: Namespace, name: x}}\n",
 		"empty requirements mean something": "apiVersion: " + current +
 			"\nkind: ResourceBinding\nmetadata: {name: x}\nspec: {replicaRequirements: {}, resource: {apiVersion: v1, kind: Pod, name: x}}\n",
 	} {
@@ -89,7 +90,8 @@ func TestWhatAnOldClientChangedIsChanged(t *testing.T) {
 	spec["clusters"] = []any{map[string]any{"name": "a", "replicas": int64(5)}, map[string]any{"name": "c"}}
 	got := mustConvert(t, old, current)
 	want := []any{
-		map[string]any{"name": "a", "replicas": int64(5), "components": []any{map[string]any{"name": "c", "replicas": int64(2)}}},
+		map[string]any{"name": "a", "replicas": int64(5),
+			"components": []any{map[string]any{"name": "c", "replicas": int64(2)}}},
 		map[string]any{"name": "c"},
 	}
 	if diff := cmp.Diff(want, got.Object["spec"].(map[string]any)["clusters"]); diff != "" {
@@ -145,7 +147,8 @@ func TestReview(t *testing.T) {
 		}
 		return runtime.RawExtension{Raw: data}
 	}
-	const other = "apiVersion: " + legacy + "\nkind: ClusterResourceBinding\nmetadata: {name: x}\nspec: {resource: {apiVersion: v1, kind: Namespace, name: x}}\n"
+	const other = "apiVersion: " + legacy +
+		"\nkind: ClusterResourceBinding\nmetadata: {name: x}\nspec: {resource: {apiVersion: v1, kind: Namespace, name: x}}\n"
 	request := func(objects ...runtime.RawExtension) *apiextensionsv1.ConversionReview {
 		return &apiextensionsv1.ConversionReview{
 			TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "ConversionReview"},
@@ -154,7 +157,8 @@ func TestReview(t *testing.T) {
 	}
 
 	answer := Review(request(raw(scheduled), raw(other)))
-	if answer.Kind != "ConversionReview" || answer.Request != nil || answer.Response.UID != "u" || answer.Response.Result.Status != metav1.StatusSuccess {
+	if answer.Kind != "ConversionReview" || answer.Request != nil || answer.Response.UID != "u" ||
+		answer.Response.Result.Status != metav1.StatusSuccess {
 		t.Fatalf("answer %+v", answer)
 	}
 	var names []string
@@ -170,11 +174,15 @@ func TestReview(t *testing.T) {
 	}
 
 	for want, review := range map[string]*apiextensionsv1.ConversionReview{
-		"object 1: decode":                     request(raw(scheduled), runtime.RawExtension{Raw: []byte("{")}),
-		"Work has only one version":            request(raw("apiVersion: " + current + "\nkind: Work\nmetadata: {name: w}\n")),
-		"cannot convert ResourceBinding":       request(raw("apiVersion: a/v1\nkind: ResourceBinding\nmetadata: {name: w}\n")),
-		"the ConversionReview has no request":  {},
-		"annotation argosy.io/v1alpha2-rest: ": {Request: &apiextensionsv1.ConversionRequest{DesiredAPIVersion: current, Objects: []runtime.RawExtension{raw("apiVersion: " + legacy + "\nkind: ResourceBinding\nmetadata: {name: w, annotations: {argosy.io/v1alpha2-rest: x}}\n")}}},
+		"object 1: decode": request(raw(scheduled), runtime.RawExtension{Raw: []byte("{")}),
+		"Work has only one version": request(raw("apiVersion: " + current +
+			"\nkind: Work\nmetadata: {name: w}\n")),
+		"cannot convert ResourceBinding": request(
+			raw("apiVersion: a/v1\nkind: ResourceBinding\nmetadata: {name: w}\n")),
+		"the ConversionReview has no request": {},
+		"annotation argosy.io/v1alpha2-rest: ": {Request: &apiextensionsv1.ConversionRequest{DesiredAPIVersion: current,
+			Objects: []runtime.RawExtension{raw("apiVersion: " + legacy +
+				"\nkind: ResourceBinding\nmetadata: {name: w, annotations: {argosy.io/v1alpha2-rest: x}}\n")}}},
 	} {
 		answer := Review(review)
 		if r := answer.Response.Result; r.Status != metav1.StatusFailure || !strings.Contains(r.Message, want) {

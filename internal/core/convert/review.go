@@ -11,7 +11,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/convert/kruise"
 )
 
-// Review answers a ConversionReview: all of its objects in the version desired, in the same order, or a failure that says which one and why.
+// Review answers a ConversionReview: all of its objects in the version desired, in the same order, or a failure that
+// says which one and why.
 func Review(review *apiextensionsv1.ConversionReview) *apiextensionsv1.ConversionReview {
 	answer := &apiextensionsv1.ConversionReview{TypeMeta: review.TypeMeta}
 	if review.Request == nil {

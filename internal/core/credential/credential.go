@@ -1,4 +1,5 @@
-// Package credential reads the tokens by which the hub is known to its members, and decides when one is due for another.
+// Package credential reads the tokens by which the hub is known to its members, and decides when one is due for
+// another.
 package credential
 
 import (
@@ -12,8 +13,8 @@ import (
 const (
 	// Life is how long a token is asked for; a member may grant less.
 	Life = 365 * 24 * time.Hour
-	// rotatedAt is the part of its life, in percent, after which a token is due: before half of it, so that a hub that was down for as
-	// long as it ran has a token that is good.
+	// rotatedAt is the part of its life, in percent, after which a token is due: before half of it, so that a hub that was
+	// down for as long as it ran has a token that is good.
 	rotatedAt = 40
 	// limit is the longest token that is read.
 	limit = 64 << 10

@@ -20,11 +20,13 @@ const (
 
 func TestATokenIsDueBeforeHalfOfItsLife(t *testing.T) {
 	got, ok := credential.Read(token(bound))
-	want := credential.Token{Namespace: "karmada-cluster", Account: "karmada-eu", Secret: "karmada-eu-token-x", Issued: time.Unix(1000000, 0).UTC(), Expires: time.Unix(2000000, 0).UTC()}
+	want := credential.Token{Namespace: "karmada-cluster", Account: "karmada-eu", Secret: "karmada-eu-token-x",
+		Issued: time.Unix(1000000, 0).UTC(), Expires: time.Unix(2000000, 0).UTC()}
 	if !ok || got != want {
 		t.Fatalf("read %+v, %t", got, ok)
 	}
-	for seconds, due := range map[int64]bool{0: false, 1000000: false, 1399000: false, 1401000: true, 1500000: true, 3000000: true} {
+	for seconds, due := range map[int64]bool{0: false, 1000000: false, 1399000: false, 1401000: true, 1500000: true,
+		3000000: true} {
 		if got.Due(time.Unix(seconds, 0)) != due {
 			t.Errorf("at %d due is %t", seconds, !due)
 		}
@@ -42,13 +44,15 @@ func TestATokenIsDueBeforeHalfOfItsLife(t *testing.T) {
 
 func TestATokenThatNeverEndsIsDue(t *testing.T) {
 	got, ok := credential.Read(token(legacy))
-	if !ok || got.Secret != "karmada-eu" || !got.Endless() || !got.Due(time.Unix(0, 0)) || got.Expired("eu", time.Unix(1<<40, 0)) != "" {
+	if !ok || got.Secret != "karmada-eu" || !got.Endless() || !got.Due(time.Unix(0, 0)) ||
+		got.Expired("eu", time.Unix(1<<40, 0)) != "" {
 		t.Errorf("read %+v, %t", got, ok)
 	}
 }
 
 func TestWhatIsNoServiceAccountsTokenIsLeftAlone(t *testing.T) {
-	for _, text := range []string{"", "opaque", "a.b.c", token(`{"sub":"alice"}`), token(`{"sub":"system:serviceaccount:x"}`), token(`[]`), token(`{"sub":"system:serviceaccount::"}`)} {
+	for _, text := range []string{"", "opaque", "a.b.c", token(`{"sub":"alice"}`),
+		token(`{"sub":"system:serviceaccount:x"}`), token(`[]`), token(`{"sub":"system:serviceaccount::"}`)} {
 		if got, ok := credential.Read(text); ok {
 			t.Errorf("%q was read as %+v", text, got)
 		}
@@ -56,7 +60,8 @@ func TestWhatIsNoServiceAccountsTokenIsLeftAlone(t *testing.T) {
 }
 
 func FuzzTokens(f *testing.F) {
-	for _, claims := range []string{bound, legacy, `{"sub":"system:serviceaccount:a:b","iat":-1,"exp":1e300}`, `{"kubernetes.io":[]}`, `null`} {
+	for _, claims := range []string{bound, legacy, `{"sub":"system:serviceaccount:a:b","iat":-1,"exp":1e300}`,
+		`{"kubernetes.io":[]}`, `null`} {
 		f.Add(claims)
 	}
 	f.Fuzz(func(t *testing.T, claims string) {

@@ -18,23 +18,27 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// Companions are the reverse of dependencies: objects that point at a workload of their namespace, and are of use only where that is.
-// A HorizontalPodAutoscaler is none: it would set in members the replicas that the hub divides.
+// Companions are the reverse of dependencies: objects that point at a workload of their namespace, and are of use only
+// where that is. A HorizontalPodAutoscaler is none: it would set in members the replicas that the hub divides.
 
 // points is how objects of a kind say which workloads they are about.
 type points struct {
-	// references are paths to an apiVersion, kind and name, in any version of the kind. Where there is one, no selector counts.
+	// references are paths to an apiVersion, kind and name, in any version of the kind. Where there is one, no selector
+	// counts.
 	references [][]string
-	// selects says that spec.selector selects pods by their labels; everything is one of those whose empty selector selects all.
+	// selects says that spec.selector selects pods by their labels; everything is one of those whose empty selector
+	// selects all.
 	selects, everything bool
 }
 
 var companions = map[schema.GroupKind]points{
-	{Group: "apps.kruise.io", Kind: "WorkloadSpread"}:         {references: [][]string{{"spec", "targetRef"}}},
-	{Group: "apps.kruise.io", Kind: "PodProbeMarker"}:         {selects: true},
-	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: {references: [][]string{{"spec", "targetRef"}}, selects: true},
-	{Group: "policy", Kind: "PodDisruptionBudget"}:            {selects: true, everything: true},
-	{Group: "rollouts.kruise.io", Kind: "Rollout"}:            {references: [][]string{{"spec", "workloadRef"}, {"spec", "objectRef", "workloadRef"}}},
+	{Group: "apps.kruise.io", Kind: "WorkloadSpread"}: {references: [][]string{{"spec", "targetRef"}}},
+	{Group: "apps.kruise.io", Kind: "PodProbeMarker"}: {selects: true},
+	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: {references: [][]string{{"spec", "targetRef"}},
+		selects: true},
+	{Group: "policy", Kind: "PodDisruptionBudget"}: {selects: true, everything: true},
+	{Group: "rollouts.kruise.io", Kind: "Rollout"}: {references: [][]string{{"spec", "workloadRef"},
+		{"spec", "objectRef", "workloadRef"}}},
 	persistentPodState: {references: [][]string{{"spec", "targetRef"}}},
 }
 
@@ -45,7 +49,9 @@ const AutoGenerateAnnotation = "kruise.io/auto-generate-persistent-pod-state"
 
 // CompanionKinds are the kinds whose objects may be companions, sorted.
 func CompanionKinds() []schema.GroupKind {
-	return slices.SortedFunc(maps.Keys(companions), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+	return slices.SortedFunc(maps.Keys(companions), func(a, b schema.GroupKind) int {
+		return strings.Compare(a.String(), b.String())
+	})
 }
 
 // IsCompanion says whether objects of the kind may be companions.
@@ -54,7 +60,8 @@ func IsCompanion(gk schema.GroupKind) bool {
 	return ok
 }
 
-// References are where objects of a kind name the workload that they are about, in any version; none for kinds that are no companions.
+// References are where objects of a kind name the workload that they are about, in any version; none for kinds that are
+// no companions.
 func References(gk schema.GroupKind) [][]string { return companions[gk].references }
 
 // Pointer is what a companion points at, in its namespace.
@@ -127,8 +134,8 @@ func (p Pointer) String() string {
 	return "pods with " + p.pods.String()
 }
 
-// Reaches are the keys of an index by which companions are found: who points at a workload has one of the keys that it is
-// ReachedBy. None for what points at nothing.
+// Reaches are the keys of an index by which companions are found: who points at a workload has one of the keys that it
+// is ReachedBy. None for what points at nothing.
 func Reaches(obj *unstructured.Unstructured) []string {
 	p, ok, err := PointerOf(obj)
 	if err != nil || !ok {
@@ -156,8 +163,8 @@ func Reaches(obj *unstructured.Unstructured) []string {
 	return []string{podsKey(p.namespace)}
 }
 
-// ReachedBy are the keys under which the companions of a workload are to be found, and some that point elsewhere; none for what
-// nothing can point at.
+// ReachedBy are the keys under which the companions of a workload are to be found, and some that point elsewhere; none
+// for what nothing can point at.
 func ReachedBy(workload *unstructured.Unstructured) []string {
 	ns := workload.GetNamespace()
 	if ns == "" || IsCompanion(workload.GroupVersionKind().GroupKind()) {
@@ -191,15 +198,18 @@ func podLabels(workload *unstructured.Unstructured) []labels.Set {
 	return all
 }
 
-// Companions are those of the objects that point at the workload and are to follow it, each once, sorted. made are those that are not,
-// since members make such ones by themselves.
-func Companions(workload *unstructured.Unstructured, objs []*unstructured.Unstructured) (follow []configv1alpha1.DependentObjectReference, made []*unstructured.Unstructured) {
+// Companions are those of the objects that point at the workload and are to follow it, each once, sorted. made are
+// those that are not, since members make such ones by themselves.
+func Companions(workload *unstructured.Unstructured,
+	objs []*unstructured.Unstructured) (follow []configv1alpha1.DependentObjectReference,
+	made []*unstructured.Unstructured) {
 	for _, obj := range objs {
 		p, ok, err := PointerOf(obj)
 		if err != nil || !ok || !p.At(workload) {
 			continue
 		}
-		if obj.GroupVersionKind().GroupKind() == persistentPodState && workload.GetAnnotations()[AutoGenerateAnnotation] == "true" {
+		if obj.GroupVersionKind().GroupKind() == persistentPodState &&
+			workload.GetAnnotations()[AutoGenerateAnnotation] == "true" {
 			made = append(made, obj)
 			continue
 		}
@@ -207,7 +217,8 @@ func Companions(workload *unstructured.Unstructured, objs []*unstructured.Unstru
 			APIVersion: obj.GetAPIVersion(), Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()})
 	}
 	slices.SortFunc(follow, func(a, b configv1alpha1.DependentObjectReference) int {
-		return cmp.Or(strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+		return cmp.Or(strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Name, b.Name))
 	})
 	return slices.CompactFunc(follow, same), made
 }
@@ -227,5 +238,6 @@ func With(refs, more []configv1alpha1.DependentObjectReference) []configv1alpha1
 
 // same says whether two references name the same object, in whatever version.
 func same(a, b configv1alpha1.DependentObjectReference) bool {
-	return propagate.GroupKind(a.APIVersion, a.Kind) == propagate.GroupKind(b.APIVersion, b.Kind) && a.Namespace == b.Namespace && a.Name == b.Name
+	return propagate.GroupKind(a.APIVersion, a.Kind) == propagate.GroupKind(b.APIVersion, b.Kind) &&
+		a.Namespace == b.Namespace && a.Name == b.Name
 }

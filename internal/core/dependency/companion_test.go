@@ -23,35 +23,60 @@ func TestWhatPointsAtAWorkload(t *testing.T) {
 		want                         bool
 		says                         string // "" for what points at nothing
 	}{
-		{"a WorkloadSpread by name", apps, "WorkloadSpread", "targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}", "", true, "CloneSet web"},
-		{"in another version", apps, "WorkloadSpread", "targetRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}", "", true, "CloneSet web"},
-		{"of another name", apps, "WorkloadSpread", "targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: db}", "", false, "CloneSet db"},
-		{"of another group", apps, "WorkloadSpread", "targetRef: {apiVersion: apps/v1, kind: StatefulSet, name: web}", fmt.Sprintf(statefulSet, ""), false, "StatefulSet web"},
-		{"of a kind that the hub knows nothing of", apps, "WorkloadSpread", "targetRef: {apiVersion: game.kruise.io/v1alpha1, kind: GameServerSet, name: web}",
-			"{apiVersion: game.kruise.io/v1alpha1, kind: GameServerSet, metadata: {name: web, namespace: shop}}", true, "GameServerSet web"},
+		{"a WorkloadSpread by name", apps, "WorkloadSpread",
+			"targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}", "", true, "CloneSet web"},
+		{"in another version", apps, "WorkloadSpread",
+			"targetRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}", "", true, "CloneSet web"},
+		{"of another name", apps, "WorkloadSpread",
+			"targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: db}", "", false, "CloneSet db"},
+		{"of another group", apps, "WorkloadSpread", "targetRef: {apiVersion: apps/v1, kind: StatefulSet, name: web}",
+			fmt.Sprintf(statefulSet, ""), false, "StatefulSet web"},
+		{"of a kind that the hub knows nothing of", apps, "WorkloadSpread",
+			"targetRef: {apiVersion: game.kruise.io/v1alpha1, kind: GameServerSet, name: web}",
+			"{apiVersion: game.kruise.io/v1alpha1, kind: GameServerSet, metadata: {name: web, namespace: shop}}", true,
+			"GameServerSet web"},
 		{"nothing", apps, "WorkloadSpread", "subsets: []", "", false, ""},
 		{"a WorkloadSpread does not select", apps, "WorkloadSpread", "selector: {matchLabels: {app: web}}", "", false, ""},
-		{"a PersistentPodState", apps, "PersistentPodState", "targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, name: web}", fmt.Sprintf(statefulSet, ""), true, "StatefulSet web"},
-		{"a budget by name", policy, "PodUnavailableBudget", "targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}", "", true, "CloneSet web"},
-		{"a budget by labels", policy, "PodUnavailableBudget", "selector: {matchLabels: {app: web}}", "", true, "pods with app=web"},
-		{"by other labels", policy, "PodUnavailableBudget", "selector: {matchLabels: {app: web, tier: back}}", "", false, "pods with app=web,tier=back"},
-		{"by one of several values", policy, "PodUnavailableBudget", "selector: {matchExpressions: [{key: app, operator: In, values: [db, web]}]}", "", true, "pods with app in (db,web)"},
-		{"by what is not there", policy, "PodUnavailableBudget", "selector: {matchExpressions: [{key: app, operator: NotIn, values: [db]}]}", "", true, "pods with app notin (db)"},
-		{"a name comes before labels", policy, "PodUnavailableBudget", "targetRef: {apiVersion: apps/v1, kind: Deployment, name: db}, selector: {matchLabels: {app: web}}", "", false, "Deployment db"},
+		{"a PersistentPodState", apps, "PersistentPodState",
+			"targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, name: web}", fmt.Sprintf(statefulSet, ""), true,
+			"StatefulSet web"},
+		{"a budget by name", policy, "PodUnavailableBudget",
+			"targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}", "", true, "CloneSet web"},
+		{"a budget by labels", policy, "PodUnavailableBudget", "selector: {matchLabels: {app: web}}", "", true,
+			"pods with app=web"},
+		{"by other labels", policy, "PodUnavailableBudget", "selector: {matchLabels: {app: web, tier: back}}", "", false,
+			"pods with app=web,tier=back"},
+		{"by one of several values", policy, "PodUnavailableBudget",
+			"selector: {matchExpressions: [{key: app, operator: In, values: [db, web]}]}", "", true,
+			"pods with app in (db,web)"},
+		{"by what is not there", policy, "PodUnavailableBudget",
+			"selector: {matchExpressions: [{key: app, operator: NotIn, values: [db]}]}", "", true, "pods with app notin (db)"},
+		{"a name comes before labels", policy, "PodUnavailableBudget",
+			"targetRef: {apiVersion: apps/v1, kind: Deployment, name: db}, selector: {matchLabels: {app: web}}", "", false,
+			"Deployment db"},
 		{"a budget of OpenKruise that selects nothing", policy, "PodUnavailableBudget", "selector: {}", "", false, ""},
-		{"a budget of Kubernetes", "policy/v1", "PodDisruptionBudget", "selector: {matchLabels: {tier: front}}", "", true, "pods with tier=front"},
+		{"a budget of Kubernetes", "policy/v1", "PodDisruptionBudget", "selector: {matchLabels: {tier: front}}", "", true,
+			"pods with tier=front"},
 		{"of all pods", "policy/v1", "PodDisruptionBudget", "selector: {}", "", true, "all pods"},
-		{"of all pods, and what has none", "policy/v1", "PodDisruptionBudget", "selector: {}", "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}}", false, "all pods"},
+		{"of all pods, and what has none", "policy/v1", "PodDisruptionBudget", "selector: {}",
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}}", false, "all pods"},
 		{"a budget of none", "policy/v1", "PodDisruptionBudget", "minAvailable: 1", "", false, ""},
 		{"a probe", apps, "PodProbeMarker", "selector: {matchLabels: {app: web}}", "", true, "pods with app=web"},
 		{"a probe that selects nothing", apps, "PodProbeMarker", "selector: {}", "", false, ""},
-		{"a Rollout", rollouts, "Rollout", "workloadRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}", "", true, "CloneSet web"},
-		{"a Rollout as it was", "rollouts.kruise.io/v1alpha1", "Rollout", "objectRef: {workloadRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}}", "", true, "CloneSet web"},
-		{"a Rollout of Argo is a workload", "argoproj.io/v1alpha1", "Rollout", "workloadRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}", "", false, ""},
-		{"a BatchRelease is the member's", "rollouts.kruise.io/v1beta1", "BatchRelease", "workloadRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}", "", false, ""},
-		{"an autoscaler", "autoscaling/v2", "HorizontalPodAutoscaler", "scaleTargetRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}", "", false, ""},
+		{"a Rollout", rollouts, "Rollout", "workloadRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}",
+			"", true, "CloneSet web"},
+		{"a Rollout as it was", "rollouts.kruise.io/v1alpha1", "Rollout",
+			"objectRef: {workloadRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}}", "", true,
+			"CloneSet web"},
+		{"a Rollout of Argo is a workload", "argoproj.io/v1alpha1", "Rollout",
+			"workloadRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}", "", false, ""},
+		{"a BatchRelease is the member's", "rollouts.kruise.io/v1beta1", "BatchRelease",
+			"workloadRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}", "", false, ""},
+		{"an autoscaler", "autoscaling/v2", "HorizontalPodAutoscaler",
+			"scaleTargetRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}", "", false, ""},
 	} {
-		companion := parsed(t, fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: c, namespace: shop}, spec: {%s}}", tt.apiVersion, tt.kind, tt.spec))
+		companion := parsed(t, fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: c, namespace: shop}, spec: {%s}}",
+			tt.apiVersion, tt.kind, tt.spec))
 		if tt.workload == "" {
 			tt.workload = cloneSet
 		}
@@ -69,7 +94,8 @@ func TestWhatPointsAtAWorkload(t *testing.T) {
 		}
 		elsewhere := workload.DeepCopy()
 		elsewhere.SetNamespace("other")
-		if follow, _ := Companions(elsewhere, []*unstructured.Unstructured{companion}); len(follow) > 0 || meet(companion, elsewhere) {
+		if follow, _ := Companions(elsewhere, []*unstructured.Unstructured{companion}); len(follow) > 0 ||
+			meet(companion, elsewhere) {
 			t.Errorf("%s: it points into another namespace", tt.name)
 		}
 	}
@@ -83,10 +109,12 @@ func meet(companion, workload *unstructured.Unstructured) bool {
 
 func TestNonsenseIsPointedAtByNobody(t *testing.T) {
 	bad := parsed(t, "{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: c, namespace: shop}, spec: {selector: {matchExpressions: [{key: app, operator: Like}]}}}")
-	if _, _, err := PointerOf(bad); err == nil || !strings.HasPrefix(err.Error(), "read spec.selector of PodUnavailableBudget c: ") {
+	if _, _, err := PointerOf(bad); err == nil ||
+		!strings.HasPrefix(err.Error(), "read spec.selector of PodUnavailableBudget c: ") {
 		t.Errorf("it says %v", err)
 	}
-	if follow, made := Companions(parsed(t, cloneSet), []*unstructured.Unstructured{bad}); len(follow)+len(made)+len(Reaches(bad)) > 0 {
+	if follow, made := Companions(parsed(t, cloneSet), []*unstructured.Unstructured{bad}); len(follow)+len(made)+
+		len(Reaches(bad)) > 0 {
 		t.Errorf("it points at something: %v %v %v", follow, made, Reaches(bad))
 	}
 }
@@ -95,7 +123,8 @@ func TestAStateThatMembersMakeDoesNotFollow(t *testing.T) {
 	state := parsed(t, "{apiVersion: apps.kruise.io/v1beta1, kind: PersistentPodState, metadata: {name: s, namespace: shop}, spec: {targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, name: web}}}")
 	spread := parsed(t, "{apiVersion: apps.kruise.io/v1beta1, kind: WorkloadSpread, metadata: {name: s, namespace: shop}, spec: {targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, name: web}}}")
 	for annotation, want := range map[string]int{"true": 1, "false": 0, "": 0} {
-		follow, made := Companions(parsed(t, fmt.Sprintf(statefulSet, annotation)), []*unstructured.Unstructured{state, spread})
+		follow, made := Companions(parsed(t, fmt.Sprintf(statefulSet, annotation)),
+			[]*unstructured.Unstructured{state, spread})
 		if len(made) != want || len(follow) != 2-want || follow[len(follow)-1].Kind != "WorkloadSpread" {
 			t.Errorf("with %q, %v follow, and members make %d", annotation, follow, len(made))
 		}

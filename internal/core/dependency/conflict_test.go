@@ -19,7 +19,8 @@ func TestOnlySettingsThatDifferAreConflicts(t *testing.T) {
 		return b
 	}
 	yes, no := true, false
-	plain, overwrite, keep := ask("", nil), ask(policyv1alpha1.ConflictOverwrite, nil), ask(policyv1alpha1.ConflictAbort, &yes)
+	plain, overwrite, keep := ask("", nil), ask(policyv1alpha1.ConflictOverwrite, nil),
+		ask(policyv1alpha1.ConflictAbort, &yes)
 	for _, c := range []struct {
 		name      string
 		requiring []workv1alpha2.Binding
@@ -39,7 +40,9 @@ func TestOnlySettingsThatDifferAreConflicts(t *testing.T) {
 		if got := Conflicts(attached, c.requiring); !slices.Equal(got, c.want) {
 			t.Errorf("%s: the conflicts are %q, want %q", c.name, got, c.want)
 		}
-		if c.want != nil && slices.ContainsFunc(c.requiring, func(b workv1alpha2.Binding) bool { return !MayConflict(b, attached) }) {
+		if c.want != nil && slices.ContainsFunc(c.requiring, func(b workv1alpha2.Binding) bool {
+			return !MayConflict(b, attached)
+		}) {
 			t.Errorf("%s: a conflict is not looked for", c.name)
 		}
 	}

@@ -33,8 +33,8 @@ func Distributes(b workv1alpha2.Binding) bool {
 	return spec.PropagateDeps && len(spec.Clusters) > 0 && b.GetDeletionTimestamp() == nil
 }
 
-// Holds says whether what is attached to b, which does not distribute, stays as it is: b is on its way out and has let go already or is
-// made again, or it was made again and nobody has said yet where it goes.
+// Holds says whether what is attached to b, which does not distribute, stays as it is: b is on its way out and has let
+// go already or is made again, or it was made again and nobody has said yet where it goes.
 func Holds(b workv1alpha2.Binding) bool {
 	if b.GetDeletionTimestamp() != nil {
 		return !slices.Contains(b.GetFinalizers(), workv1alpha2.DependenciesDistributorFinalizer)
@@ -44,7 +44,8 @@ func Holds(b workv1alpha2.Binding) bool {
 
 // Selects says whether obj is, or is one of, what ref names: by group and kind, namespace, and name or labels.
 func Selects(ref configv1alpha1.DependentObjectReference, obj *unstructured.Unstructured) (bool, error) {
-	if propagate.GroupKind(ref.APIVersion, ref.Kind) != obj.GroupVersionKind().GroupKind() || ref.Namespace != obj.GetNamespace() {
+	if propagate.GroupKind(ref.APIVersion, ref.Kind) != obj.GroupVersionKind().GroupKind() ||
+		ref.Namespace != obj.GetNamespace() {
 		return false, nil
 	}
 	if ref.LabelSelector == nil {
@@ -58,8 +59,10 @@ func Selects(ref configv1alpha1.DependentObjectReference, obj *unstructured.Unst
 }
 
 // Record is independent with its dependencies in its annotation, where others look them up. It holds the distributor's
-// finalizer while it has any, so that they are let go before it is. Without anything to do the result equals independent.
-func Record(independent workv1alpha2.Binding, deps []configv1alpha1.DependentObjectReference) (workv1alpha2.Binding, error) {
+// finalizer while it has any, so that they are let go before it is. Without anything to do the result equals
+// independent.
+func Record(independent workv1alpha2.Binding,
+	deps []configv1alpha1.DependentObjectReference) (workv1alpha2.Binding, error) {
 	b := independent.DeepCopyObject().(workv1alpha2.Binding)
 	annotations := maps.Clone(b.GetAnnotations())
 	if len(deps) == 0 {
@@ -98,10 +101,11 @@ func Recorded(b workv1alpha2.Binding) ([]configv1alpha1.DependentObjectReference
 // Attach is the binding of dep, required by independent. existing is the one that has its name now, nil for none; it is
 // not changed, and without anything to do the result equals it. id is the permanent id for a new binding.
 //
-// What any of those who require it asks for is granted: Overwrite, and preserving on deletion. It stays granted when they
-// leave: taking back ownership or deleting by surprise would be the worse mistake. Where a policy claims the dependency
-// the policy says; see Conflicts. The error is one of those of propagate.For.
-func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, existing workv1alpha2.Binding, id string) (workv1alpha2.Binding, error) {
+// What any of those who require it asks for is granted: Overwrite, and preserving on deletion. It stays granted when
+// they leave: taking back ownership or deleting by surprise would be the worse mistake. Where a policy claims the
+// dependency the policy says; see Conflicts. The error is one of those of propagate.For.
+func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, existing workv1alpha2.Binding,
+	id string) (workv1alpha2.Binding, error) {
 	b, err := propagate.For(dep, existing)
 	if err != nil {
 		return nil, err
@@ -144,8 +148,8 @@ func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, ex
 	return b, nil
 }
 
-// occupied returns the clusters where the workload is, then those that it is leaving, sorted by name. With purgeMode Directly, too,
-// pods run there until the old copy is deleted.
+// occupied returns the clusters where the workload is, then those that it is leaving, sorted by name. With purgeMode
+// Directly, too, pods run there until the old copy is deleted.
 func occupied(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
 	clusters := spec.DeepCopy().Clusters
 	var left []string
@@ -161,8 +165,8 @@ func occupied(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetClust
 	return clusters
 }
 
-// Conflicts says which settings the policies of those who require attached set differently, in Karmada's words; none mostly. requiring
-// are their bindings. A policy that claims attached is one of those who ask.
+// Conflicts says which settings the policies of those who require attached set differently, in Karmada's words; none
+// mostly. requiring are their bindings. A policy that claims attached is one of those who ask.
 func Conflicts(attached workv1alpha2.Binding, requiring []workv1alpha2.Binding) []string {
 	if claimed(attached) {
 		requiring = append(slices.Clip(requiring), attached)
@@ -184,7 +188,8 @@ func Conflicts(attached workv1alpha2.Binding, requiring []workv1alpha2.Binding) 
 	return out
 }
 
-// MayConflict says whether the settings of others who require attached matter to b: nobody asks for more than what is granted.
+// MayConflict says whether the settings of others who require attached matter to b: nobody asks for more than what is
+// granted.
 func MayConflict(b, attached workv1alpha2.Binding) bool {
 	plain := func(b workv1alpha2.Binding) bool {
 		return b.BindingSpec().ConflictResolution != policyv1alpha1.ConflictOverwrite && !preserves(b.BindingSpec())
@@ -195,7 +200,8 @@ func MayConflict(b, attached workv1alpha2.Binding) bool {
 // SameClaim says whether was and is have the same settings by a policy that claims them, if any does.
 func SameClaim(was, is workv1alpha2.Binding) bool {
 	a, b := was.BindingSpec(), is.BindingSpec()
-	return claimed(was) == claimed(is) && (!claimed(is) || a.ConflictResolution == b.ConflictResolution && preserves(a) == preserves(b))
+	return claimed(was) == claimed(is) && (!claimed(is) || a.ConflictResolution == b.ConflictResolution &&
+		preserves(a) == preserves(b))
 }
 
 func preserves(spec *workv1alpha2.ResourceBindingSpec) bool {
@@ -219,8 +225,10 @@ func Detach(independent types.NamespacedName, attached workv1alpha2.Binding) (b 
 	return b, len(spec.RequiredBy) == 0 && !claimed(b)
 }
 
-// Leaving are those of the bindings that carry a mark of the independent binding of that key, and are of no object that it wants.
-func Leaving(independent types.NamespacedName, wanted []identity.Object, bindings []workv1alpha2.Binding) []workv1alpha2.Binding {
+// Leaving are those of the bindings that carry a mark of the independent binding of that key, and are of no object that
+// it wants.
+func Leaving(independent types.NamespacedName, wanted []identity.Object,
+	bindings []workv1alpha2.Binding) []workv1alpha2.Binding {
 	return slices.DeleteFunc(slices.Clone(bindings), func(b workv1alpha2.Binding) bool {
 		return !RequiredBy(b, independent) || slices.Contains(wanted, propagate.TemplateOfBinding(b))
 	})
@@ -239,7 +247,8 @@ func SameMarks(was, is workv1alpha2.Binding, independent types.NamespacedName) b
 			return s.Namespace != independent.Namespace || s.Name != independent.Name
 		})
 	}
-	return was.GetLabels()[label(independent)] == is.GetLabels()[label(independent)] && equality.Semantic.DeepEqual(own(was), own(is))
+	return was.GetLabels()[label(independent)] == is.GetLabels()[label(independent)] &&
+		equality.Semantic.DeepEqual(own(was), own(is))
 }
 
 // claimed says whether the binding stands without being required: a policy or another component made it.

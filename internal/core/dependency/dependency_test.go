@@ -94,10 +94,12 @@ func TestADependencyGetsABindingThatFollowsAndIsNotScheduled(t *testing.T) {
 	if spec.Placement != nil || len(spec.Clusters) != 0 || spec.ConflictResolution != policyv1alpha1.ConflictAbort {
 		t.Errorf("spec: got %+v", spec)
 	}
-	if want := (workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "conf", UID: "uid-of-conf", ResourceVersion: "7"}); spec.Resource != want {
+	if want := (workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "conf",
+		UID: "uid-of-conf", ResourceVersion: "7"}); spec.Resource != want {
 		t.Errorf("resource: got %+v", spec.Resource)
 	}
-	if got := b.GetLabels()[names.DependedByLabel(workv1alpha2.DependedByLabelPrefix, "ns", "web-deployment")]; got != "id-of-web-deployment" {
+	if got := b.GetLabels()[names.DependedByLabel(workv1alpha2.DependedByLabelPrefix, "ns",
+		"web-deployment")]; got != "id-of-web-deployment" {
 		t.Errorf("depended-by label: got %q in %v", got, b.GetLabels())
 	}
 	if propagate.PermanentID(b) != "new-id" || !slices.Equal(b.GetFinalizers(), []string{workv1alpha2.BindingFinalizer}) {
@@ -191,7 +193,8 @@ func TestThePolicyThatClaimsADependencyHasTheSay(t *testing.T) {
 	existing.BindingSpec().ConflictResolution = policyv1alpha1.ConflictAbort
 
 	b := attach(t, bold, existing)
-	if spec := b.BindingSpec(); spec.ConflictResolution != policyv1alpha1.ConflictAbort || preserves(spec) || wanted(b) != "ns/bold in m1" {
+	if spec := b.BindingSpec(); spec.ConflictResolution != policyv1alpha1.ConflictAbort || preserves(spec) ||
+		wanted(b) != "ns/bold in m1" {
 		t.Errorf("got %+v", spec)
 	}
 	if got := Conflicts(b, []workv1alpha2.Binding{bold}); len(got) != 2 {
@@ -204,7 +207,8 @@ func TestThePolicyThatClaimsADependencyHasTheSay(t *testing.T) {
 
 func TestABindingOfAnotherObjectIsNotTaken(t *testing.T) {
 	existing := attach(t, independent("a", "m1"), nil)
-	if _, err := Attach(independent("b", "m1"), object("example.io/v1", "ConfigMap", "conf"), existing, "id"); !errors.Is(err, propagate.ErrTaken) {
+	if _, err := Attach(independent("b", "m1"), object("example.io/v1", "ConfigMap", "conf"), existing,
+		"id"); !errors.Is(err, propagate.ErrTaken) {
 		t.Errorf("got %v, want %v", err, propagate.ErrTaken)
 	}
 }
@@ -237,19 +241,27 @@ func TestADependencyIsNamedOrSelected(t *testing.T) {
 		ref  configv1alpha1.DependentObjectReference
 		want bool
 	}{
-		{"by name", configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "conf"}, true},
-		{"by labels", configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", LabelSelector: labelled(map[string]string{"app": "conf"})}, true},
-		{"in another version", configv1alpha1.DependentObjectReference{APIVersion: "v2", Kind: "ConfigMap", Namespace: "ns", Name: "conf"}, true},
-		{"not by another name", configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "other"}, false},
-		{"not by other labels", configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", LabelSelector: labelled(map[string]string{"app": "x"})}, false},
-		{"not in another namespace", configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "other", Name: "conf"}, false},
-		{"not in another group", configv1alpha1.DependentObjectReference{APIVersion: "example.io/v1", Kind: "ConfigMap", Namespace: "ns", Name: "conf"}, false},
+		{"by name", configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns",
+			Name: "conf"}, true},
+		{"by labels", configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns",
+			LabelSelector: labelled(map[string]string{"app": "conf"})}, true},
+		{"in another version", configv1alpha1.DependentObjectReference{APIVersion: "v2", Kind: "ConfigMap", Namespace: "ns",
+			Name: "conf"}, true},
+		{"not by another name", configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns",
+			Name: "other"}, false},
+		{"not by other labels", configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns",
+			LabelSelector: labelled(map[string]string{"app": "x"})}, false},
+		{"not in another namespace", configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap",
+			Namespace: "other", Name: "conf"}, false},
+		{"not in another group", configv1alpha1.DependentObjectReference{APIVersion: "example.io/v1", Kind: "ConfigMap",
+			Namespace: "ns", Name: "conf"}, false},
 	} {
 		if got, err := Selects(c.ref, object("v1", "ConfigMap", "conf")); got != c.want || err != nil {
 			t.Errorf("%s: got %v, %v", c.name, got, err)
 		}
 	}
-	broken := configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", LabelSelector: labelled(map[string]string{"-": "-"})}
+	broken := configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns",
+		LabelSelector: labelled(map[string]string{"-": "-"})}
 	if _, err := Selects(broken, object("v1", "ConfigMap", "conf")); err == nil {
 		t.Error("a broken selector is no error")
 	}
@@ -265,7 +277,8 @@ func TestLeavingAreThoseMarkedAndNotWanted(t *testing.T) {
 	other.SetName("other")
 	all := []workv1alpha2.Binding{marked, onlyLabel, other}
 
-	if got := Leaving(a, []identity.Object{propagate.TemplateOfBinding(marked)}, all); len(got) != 1 || got[0].GetName() != "only-label" {
+	if got := Leaving(a, []identity.Object{propagate.TemplateOfBinding(marked)}, all); len(got) != 1 ||
+		got[0].GetName() != "only-label" {
 		t.Errorf("got %v", got)
 	}
 	if got := Leaving(a, nil, all); len(got) != 2 {
@@ -283,7 +296,8 @@ func TestDependenciesAreRecordedAndReadBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := b.GetAnnotations()[workv1alpha2.DependenciesAnnotation], `[{"apiVersion":"v1","kind":"ConfigMap","namespace":"ns","name":"conf"}]`; got != want {
+	if got, want := b.GetAnnotations()[workv1alpha2.DependenciesAnnotation],
+		`[{"apiVersion":"v1","kind":"ConfigMap","namespace":"ns","name":"conf"}]`; got != want {
 		t.Errorf("annotation: got %s, want %s", got, want)
 	}
 	if got, err := Recorded(b); err != nil || !reflect.DeepEqual(got, deps) {
@@ -309,11 +323,13 @@ func TestDependenciesAreRecordedAndReadBack(t *testing.T) {
 
 func TestDependencyStaysWhereItsWorkloadIsLeft(t *testing.T) {
 	web := independent("web", "m1")
-	web.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m2"}, {FromCluster: "m3", PurgeMode: policyv1alpha1.PurgeModeDirectly}, {FromCluster: "m1"}}
+	web.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m2"},
+		{FromCluster: "m3", PurgeMode: policyv1alpha1.PurgeModeDirectly}, {FromCluster: "m1"}}
 	if got, want := wanted(attach(t, web, nil)), "ns/web in m1+m2+m3"; got != want {
 		t.Errorf("it is wanted by %s, want %s", got, want)
 	}
-	if got, want := wanted(attach(t, In(web, map[string]bool{"m1": true}).(*workv1alpha2.ResourceBinding), nil)), "ns/web in m1"; got != want {
+	if got, want := wanted(attach(t, In(web, map[string]bool{"m1": true}).(*workv1alpha2.ResourceBinding), nil)),
+		"ns/web in m1"; got != want {
 		t.Errorf("in one cluster alone it is wanted by %s, want %s", got, want)
 	}
 }

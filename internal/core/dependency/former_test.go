@@ -23,7 +23,8 @@ func TestAFormerLabelGivesWayToThePresentOne(t *testing.T) {
 	if got := again.GetLabels(); got[present] == "" || got[former] != "" {
 		t.Errorf("attached again it has the labels %v", got)
 	}
-	if b, remove := Detach(keyOf(web), old); !remove || b.GetLabels()[former] != "" || len(b.BindingSpec().RequiredBy) > 0 {
+	if b, remove := Detach(keyOf(web), old); !remove || b.GetLabels()[former] != "" ||
+		len(b.BindingSpec().RequiredBy) > 0 {
 		t.Errorf("detached it has the labels %v, and is removed: %t", b.GetLabels(), remove)
 	}
 }

@@ -10,8 +10,8 @@ import (
 // Depth bounds how many dependencies may lead to one another: templates of Workflows that refer to each other.
 const Depth = 8
 
-// leading are the kinds whose own dependencies are those of whoever depends on them: what a Workflow's template says is part of
-// the Workflow, and the secrets that an account pulls images with are those of its pods.
+// leading are the kinds whose own dependencies are those of whoever depends on them: what a Workflow's template says is
+// part of the Workflow, and the secrets that an account pulls images with are those of its pods.
 var leading = map[schema.GroupKind]bool{
 	{Kind: "ServiceAccount"}:                                true,
 	{Group: "argoproj.io", Kind: "WorkflowTemplate"}:        true,

@@ -30,8 +30,9 @@ type sidecar struct {
 	Policy *resourcesPolicy
 }
 
-// SidecarsOf reads a SidecarSet. ok is false when none of it counts: for another kind, and for one that no policy sends to members,
-// that goes, or that leaves new pods as they are. What it injects is what it says now, also when it names a revision.
+// SidecarsOf reads a SidecarSet. ok is false when none of it counts: for another kind, and for one that no policy sends
+// to members, that goes, or that leaves new pods as they are. What it injects is what it says now, also when it names a
+// revision.
 func SidecarsOf(obj *unstructured.Unstructured) (s Sidecars, ok bool, err error) {
 	if _, held := propagate.Claimed(obj); !held || obj.GetDeletionTimestamp() != nil {
 		return s, false, nil
@@ -84,8 +85,8 @@ func (s Sidecars) Alike(o Sidecars) bool {
 		equality.Semantic.DeepEqual(s.init, o.init) && equality.Semantic.DeepEqual(s.containers, o.containers)
 }
 
-// Injecting are those of the SidecarSets that inject into pods of the workload, sorted by name. namespace has the labels of the
-// workload's.
+// Injecting are those of the SidecarSets that inject into pods of the workload, sorted by name. namespace has the
+// labels of the workload's.
 func Injecting(sets []Sidecars, workload *unstructured.Unstructured, namespace map[string]string) []Sidecars {
 	out := slices.DeleteFunc(slices.Clone(sets), func(s Sidecars) bool {
 		return !s.Selects(workload) || !s.SelectsNamespace(workload.GetNamespace(), namespace)
@@ -94,9 +95,9 @@ func Injecting(sets []Sidecars, workload *unstructured.Unstructured, namespace m
 	return out
 }
 
-// Count adds to what a replica of the workload needs what its pods request more with the containers of the SidecarSets that
-// inject into them, as Injecting has these, and names them in m if it is anything. A container that the pod, or a SidecarSet that comes
-// first, has already is not there twice. What m means without them is not changed in place.
+// Count adds to what a replica of the workload needs what its pods request more with the containers of the SidecarSets
+// that inject into them, as Injecting has these, and names them in m if it is anything. A container that the pod, or a
+// SidecarSet that comes first, has already is not there twice. What m means without them is not changed in place.
 //
 // It counts in all clusters, since a replica needs the same in each: also in one that does not get the SidecarSet.
 func Count(m *propagate.Meaning, workload *unstructured.Unstructured, sets []Sidecars) error {
@@ -153,7 +154,8 @@ func requests(t *corev1.PodTemplateSpec) corev1.ResourceList {
 	return interpret.PodRequirements(t, "").ResourceRequest
 }
 
-// joined are the containers of a pod with those injected behind them, each name once. own are those of the pod itself that stay.
+// joined are the containers of a pod with those injected behind them, each name once. own are those of the pod itself
+// that stay.
 func joined(have []corev1.Container, injected []sidecar, own []corev1.Container) []corev1.Container {
 	for _, s := range injected {
 		if slices.ContainsFunc(have, func(h corev1.Container) bool { return h.Name == s.Name }) {

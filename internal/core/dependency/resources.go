@@ -13,10 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// resourcesPolicy is what a sidecar takes by what the containers of the pod take that it goes into, as OpenKruise 1.9 has it.
+// resourcesPolicy is what a sidecar takes by what the containers of the pod take that it goes into, as OpenKruise 1.9
+// has it.
 type resourcesPolicy struct {
-	// Names is a regular expression of the names of the containers that it goes by, which are the pod's own and not sidecars of
-	// OpenKruise; Mode says whether it goes by their sum or by the largest of them.
+	// Names is a regular expression of the names of the containers that it goes by, which are the pod's own and not
+	// sidecars of OpenKruise; Mode says whether it goes by their sum or by the largest of them.
 	Names, Mode string
 	// Limits and Requests are expressions by resource. In them the resource stands for what those containers have of it.
 	Limits, Requests map[corev1.ResourceName]string
@@ -36,7 +37,8 @@ func policyOf(container map[string]any) *resourcesPolicy {
 		}
 		return ""
 	}
-	p := &resourcesPolicy{Names: said("targetContainersNameRegex"), Mode: said("targetContainersMode", "targetContainerMode")}
+	p := &resourcesPolicy{Names: said("targetContainersNameRegex"),
+		Mode: said("targetContainersMode", "targetContainerMode")}
 	for _, name := range []string{"resourcesExpr", "resourceExpr"} {
 		if of, ok := raw[name].(map[string]any); ok {
 			p.Limits, p.Requests = expressions(of["limits"]), expressions(of["requests"])
@@ -57,8 +59,8 @@ func expressions(raw any) map[corev1.ResourceName]string {
 	return out
 }
 
-// apply is c with what its policy says in a pod of these containers. Where an expression has no value, as one that divides by nothing or
-// is less than nothing, for which OpenKruise refuses the pod, what c has itself stands.
+// apply is c with what its policy says in a pod of these containers. Where an expression has no value, as one that
+// divides by nothing or is less than nothing, for which OpenKruise refuses the pod, what c has itself stands.
 func (p *resourcesPolicy) apply(c corev1.Container, pod []corev1.Container) corev1.Container {
 	names, err := regexp.Compile(p.Names)
 	if err != nil {
@@ -69,7 +71,8 @@ func (p *resourcesPolicy) apply(c corev1.Container, pod []corev1.Container) core
 		return c
 	}
 	c.Resources = *c.Resources.DeepCopy()
-	set := func(to *corev1.ResourceList, from map[corev1.ResourceName]string, amount func(corev1.Container, corev1.ResourceName) float64) {
+	set := func(to *corev1.ResourceList, from map[corev1.ResourceName]string,
+		amount func(corev1.Container, corev1.ResourceName) float64) {
 		for name, text := range from {
 			e, err := parseExpression(text, string(name))
 			if err != nil {
@@ -102,7 +105,8 @@ func (p *resourcesPolicy) apply(c corev1.Container, pod []corev1.Container) core
 }
 
 // total is what the expressions of a resource go by.
-func (p *resourcesPolicy) total(pod []corev1.Container, name corev1.ResourceName, amount func(corev1.Container, corev1.ResourceName) float64) float64 {
+func (p *resourcesPolicy) total(pod []corev1.Container, name corev1.ResourceName,
+	amount func(corev1.Container, corev1.ResourceName) float64) float64 {
 	var total float64
 	for _, c := range pod {
 		if n := amount(c, name); p.Mode == "max" {
@@ -123,7 +127,8 @@ func quantity(name corev1.ResourceName, value float64) resource.Quantity {
 	return *resource.NewQuantity(int64(math.Ceil(value-noise)), resource.BinarySI)
 }
 
-// SidecarAdvice says which expressions of a SidecarSet cannot be read, so that they do not count in what a replica needs.
+// SidecarAdvice says which expressions of a SidecarSet cannot be read, so that they do not count in what a replica
+// needs.
 func SidecarAdvice(obj *unstructured.Unstructured) (advice []string) {
 	if obj.GroupVersionKind().GroupKind() != SidecarSetKind {
 		return nil
@@ -139,12 +144,15 @@ func SidecarAdvice(obj *unstructured.Unstructured) (advice []string) {
 			}
 			at := fmt.Sprintf("spec.%s[%d].resourcesPolicy", list, i)
 			if _, err := regexp.Compile(p.Names); err != nil {
-				advice = append(advice, fmt.Sprintf("%s.targetContainersNameRegex: %q: %v; placements use the requests of the container itself", at, p.Names, err))
+				advice = append(advice, fmt.Sprintf(
+					"%s.targetContainersNameRegex: %q: %v; placements use the requests of the container itself", at, p.Names, err))
 			}
 			for part, of := range map[string]map[corev1.ResourceName]string{"limits": p.Limits, "requests": p.Requests} {
 				for name, text := range of {
 					if _, err := parseExpression(text, string(name)); err != nil {
-						advice = append(advice, fmt.Sprintf("%s: the expression of %s.%s: %q: %v; placements use the requests of the container itself", at, part, name, text, err))
+						advice = append(advice, fmt.Sprintf(
+							"%s: the expression of %s.%s: %q: %v; placements use the requests of the container itself", at, part, name, text,
+							err))
 					}
 				}
 			}

@@ -18,13 +18,14 @@ var (
 	RoleBindingKind = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}
 )
 
-// RunsWorkflows says whether the pods of a kind are those of Argo's Workflows, which report as the account that they run under.
+// RunsWorkflows says whether the pods of a kind are those of Argo's Workflows, which report as the account that they
+// run under.
 func RunsWorkflows(kind schema.GroupKind) bool {
 	return kind.Group == "argoproj.io" && (kind.Kind == "Workflow" || kind.Kind == "CronWorkflow")
 }
 
-// Reporter is the account by which the steps of a Workflow, or of those of a CronWorkflow, report what came of them; empty for
-// other kinds, and where a template that it refers to may say, or a parameter.
+// Reporter is the account by which the steps of a Workflow, or of those of a CronWorkflow, report what came of them;
+// empty for other kinds, and where a template that it refers to may say, or a parameter.
 func Reporter(obj *unstructured.Unstructured) string {
 	if !RunsWorkflows(obj.GroupVersionKind().GroupKind()) {
 		return ""
@@ -33,7 +34,8 @@ func Reporter(obj *unstructured.Unstructured) string {
 	if obj.GetKind() == "CronWorkflow" {
 		spec = fields.Object(spec, "workflowSpec")
 	}
-	for _, account := range []string{fields.Text(spec, "executor", "serviceAccountName"), fields.Text(spec, "serviceAccountName")} {
+	for _, account := range []string{fields.Text(spec, "executor", "serviceAccountName"),
+		fields.Text(spec, "serviceAccountName")} {
 		switch {
 		case strings.Contains(account, "{{"):
 			return ""
@@ -47,10 +49,12 @@ func Reporter(obj *unstructured.Unstructured) string {
 	return "default"
 }
 
-// Accounts are those of a namespace that something which depends on refs runs under, each once: its own if it says none.
+// Accounts are those of a namespace that something which depends on refs runs under, each once: its own if it says
+// none.
 func Accounts(namespace string, refs []configv1alpha1.DependentObjectReference, own string) (names []string) {
 	for _, ref := range refs {
-		if ref.LabelSelector == nil && ref.Namespace == namespace && propagate.GroupKind(ref.APIVersion, ref.Kind) == (schema.GroupKind{Kind: "ServiceAccount"}) {
+		if ref.LabelSelector == nil && ref.Namespace == namespace &&
+			propagate.GroupKind(ref.APIVersion, ref.Kind) == (schema.GroupKind{Kind: "ServiceAccount"}) {
 			names = append(names, ref.Name)
 		}
 	}
@@ -60,7 +64,8 @@ func Accounts(namespace string, refs []configv1alpha1.DependentObjectReference, 
 	return names
 }
 
-// Binds says whether a RoleBinding or a ClusterRoleBinding gives its role to an account, by its name or by a group that it is in.
+// Binds says whether a RoleBinding or a ClusterRoleBinding gives its role to an account, by its name or by a group that
+// it is in.
 func Binds(binding *unstructured.Unstructured, namespace, account string) bool {
 	return slices.ContainsFunc(fields.Objects(binding.Object, "subjects"), func(s map[string]any) bool {
 		name := fields.Text(s, "name")
@@ -71,7 +76,8 @@ func Binds(binding *unstructured.Unstructured, namespace, account string) bool {
 		case "User":
 			return name == "system:serviceaccount:"+namespace+":"+account
 		case "Group":
-			return name == "system:serviceaccounts" || name == "system:serviceaccounts:"+namespace || name == "system:authenticated"
+			return name == "system:serviceaccounts" || name == "system:serviceaccounts:"+namespace ||
+				name == "system:authenticated"
 		}
 		return false
 	})
@@ -79,7 +85,8 @@ func Binds(binding *unstructured.Unstructured, namespace, account string) bool {
 
 // RoleOf is the role that a binding gives, a Role of its namespace or a ClusterRole.
 func RoleOf(binding *unstructured.Unstructured) (kind schema.GroupKind, name string) {
-	return schema.GroupKind{Group: RoleKind.Group, Kind: fields.Text(binding.Object, "roleRef", "kind")}, fields.Text(binding.Object, "roleRef", "name")
+	return schema.GroupKind{Group: RoleKind.Group, Kind: fields.Text(binding.Object, "roleRef", "kind")},
+		fields.Text(binding.Object, "roleRef", "name")
 }
 
 // Reports says whether a role lets the steps of Workflows report what came of them.
@@ -89,18 +96,22 @@ func Reports(role *unstructured.Unstructured) bool {
 			has := func(list, what string) bool {
 				return slices.ContainsFunc(fields.List(rule, list), func(v any) bool { return v == what || v == "*" })
 			}
-			return has("apiGroups", "argoproj.io") && has("resources", "workflowtaskresults") && has("verbs", verb) && rule["resourceNames"] == nil
+			return has("apiGroups", "argoproj.io") && has("resources", "workflowtaskresults") && has("verbs", verb) &&
+				rule["resourceNames"] == nil
 		})
 	}
 	return may("create") && may("patch")
 }
 
-// Rights are a RoleBinding and the Role that it gives, as dependencies. A ClusterRole is not one: it is not the namespace's to bring.
+// Rights are a RoleBinding and the Role that it gives, as dependencies. A ClusterRole is not one: it is not the
+// namespace's to bring.
 func Rights(binding *unstructured.Unstructured) []configv1alpha1.DependentObjectReference {
 	const version = "rbac.authorization.k8s.io/v1"
-	refs := []configv1alpha1.DependentObjectReference{{APIVersion: version, Kind: RoleBindingKind.Kind, Namespace: binding.GetNamespace(), Name: binding.GetName()}}
+	refs := []configv1alpha1.DependentObjectReference{{APIVersion: version, Kind: RoleBindingKind.Kind,
+		Namespace: binding.GetNamespace(), Name: binding.GetName()}}
 	if kind, name := RoleOf(binding); kind == RoleKind {
-		refs = append(refs, configv1alpha1.DependentObjectReference{APIVersion: version, Kind: RoleKind.Kind, Namespace: binding.GetNamespace(), Name: name})
+		refs = append(refs, configv1alpha1.DependentObjectReference{APIVersion: version, Kind: RoleKind.Kind,
+			Namespace: binding.GetNamespace(), Name: name})
 	}
 	return refs
 }

@@ -24,8 +24,8 @@ type Injection struct {
 	namespaces labels.Selector // nil for all
 }
 
-// InjectionOf reads the selectors of a SidecarSet. ok is false for other kinds, and for one that names its namespaces itself, so that
-// what it needs there does not depend on anybody else.
+// InjectionOf reads the selectors of a SidecarSet. ok is false for other kinds, and for one that names its namespaces
+// itself, so that what it needs there does not depend on anybody else.
 func InjectionOf(obj *unstructured.Unstructured) (i Injection, ok bool, err error) {
 	if ns, _, _ := unstructured.NestedString(obj.Object, "spec", "namespace"); ns != "" {
 		return i, false, nil
@@ -70,9 +70,10 @@ func selector(raw map[string]any) (labels.Selector, error) {
 
 // Selects says whether pods of the workload are injected into, if its namespace is one of those.
 func (i Injection) Selects(workload *unstructured.Unstructured) bool {
-	return workload.GetNamespace() != "" && slices.ContainsFunc(interpret.PodTemplates(workload), func(path []string) bool {
-		return i.selects(workload, path)
-	})
+	return workload.GetNamespace() != "" &&
+		slices.ContainsFunc(interpret.PodTemplates(workload), func(path []string) bool {
+			return i.selects(workload, path)
+		})
 }
 
 // selects says whether pods of the template at a path of the workload are injected into.
@@ -102,7 +103,8 @@ func (i Injection) ByLabel() bool {
 	return slices.ContainsFunc(required, func(r labels.Requirement) bool { return r.Key() != corev1.LabelMetadataName })
 }
 
-// Narrowed is a SidecarSet as if it injected into these namespaces alone, so that it can be asked what it depends on there.
+// Narrowed is a SidecarSet as if it injected into these namespaces alone, so that it can be asked what it depends on
+// there.
 func Narrowed(sidecars *unstructured.Unstructured, namespaces []string) (*unstructured.Unstructured, error) {
 	values := make([]any, len(namespaces))
 	for i, ns := range namespaces {
@@ -118,7 +120,8 @@ func Narrowed(sidecars *unstructured.Unstructured, namespaces []string) (*unstru
 func In(independent workv1alpha2.Binding, clusters map[string]bool) workv1alpha2.Binding {
 	leaves := func(c workv1alpha2.TargetCluster) bool { return !clusters[c.Name] }
 	left := func(t workv1alpha2.GracefulEvictionTask) bool { return !clusters[t.FromCluster] }
-	if spec := independent.BindingSpec(); !slices.ContainsFunc(spec.Clusters, leaves) && !slices.ContainsFunc(spec.GracefulEvictionTasks, left) {
+	if spec := independent.BindingSpec(); !slices.ContainsFunc(spec.Clusters, leaves) &&
+		!slices.ContainsFunc(spec.GracefulEvictionTasks, left) {
 		return independent
 	}
 	out := independent.DeepCopyObject().(workv1alpha2.Binding)

@@ -16,9 +16,12 @@ func TestWhatATemplateDependsOnIsOfItsNamespace(t *testing.T) {
 	secret := func(namespace string) configv1alpha1.DependentObjectReference {
 		return configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "tls"}
 	}
-	labelled := configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "treasury", LabelSelector: &metav1.LabelSelector{}}
-	class := configv1alpha1.DependentObjectReference{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass", Name: "high"}
-	all := []configv1alpha1.DependentObjectReference{secret("shop"), secret("treasury"), class, secret("karmada-cluster"), labelled}
+	labelled := configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "treasury",
+		LabelSelector: &metav1.LabelSelector{}}
+	class := configv1alpha1.DependentObjectReference{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass",
+		Name: "high"}
+	all := []configv1alpha1.DependentObjectReference{secret("shop"), secret("treasury"), class, secret("karmada-cluster"),
+		labelled}
 
 	within, elsewhere := dependency.Within("shop", all)
 	if diff := cmp.Diff([]configv1alpha1.DependentObjectReference{secret("shop"), class}, within); diff != "" {
@@ -32,7 +35,8 @@ func TestWhatATemplateDependsOnIsOfItsNamespace(t *testing.T) {
 		told = append(told, err.Error())
 	}
 	const why = " is in another namespace; only dependencies in the namespace of the template are propagated with it"
-	if diff := cmp.Diff([]string{"Secret treasury/tls" + why, "Secret karmada-cluster/tls" + why, "Secret treasury/(selected by labels)" + why}, told); diff != "" {
+	if diff := cmp.Diff([]string{"Secret treasury/tls" + why, "Secret karmada-cluster/tls" + why,
+		"Secret treasury/(selected by labels)" + why}, told); diff != "" {
 		t.Errorf("what is told (-want +got):\n%s", diff)
 	}
 	if within, elsewhere := dependency.Within("", all); len(within) != len(all) || elsewhere != nil {

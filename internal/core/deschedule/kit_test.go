@@ -48,14 +48,16 @@ func placed(clusters []workv1alpha2.TargetCluster) string {
 
 func dynamic() policyv1alpha1.Placement {
 	return policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
-		WeightPreference: &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
+		ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+		ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
+		WeightPreference:          &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
 	}}
 }
 
 func aggregated() policyv1alpha1.Placement {
 	return policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated,
+		ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+		ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated,
 	}}
 }
 
@@ -68,11 +70,13 @@ func binding(name, clusters string, cpu int64, p policyv1alpha1.Placement) *work
 			Annotations: map[string]string{policyv1alpha1.AppliedPlacementAnnotation: schedule.AppliedPlacement(&p)},
 		},
 		Spec: workv1alpha2.ResourceBindingSpec{
-			Resource:            workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: name, UID: "u"},
+			Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
+				Name: name, UID: "u"},
 			Placement:           &p,
 			ReplicaRequirements: &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(cpu, resource.DecimalSI)}},
 		},
-		Status: workv1alpha2.ResourceBindingStatus{Conditions: []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: metav1.ConditionTrue}}},
+		Status: workv1alpha2.ResourceBindingStatus{Conditions: []metav1.Condition{{Type: workv1alpha2.Scheduled,
+			Status: metav1.ConditionTrue}}},
 	}
 	at := counts(clusters)
 	for _, name := range slices.Sorted(maps.Keys(at)) {
@@ -93,9 +97,12 @@ func report(b *workv1alpha2.ResourceBinding, unready map[string]int32) {
 
 // say replaces what a cluster tells; nothing, if empty.
 func say(b *workv1alpha2.ResourceBinding, cluster, status string) {
-	items := slices.DeleteFunc(b.Status.AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == cluster })
+	items := slices.DeleteFunc(b.Status.AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool {
+		return i.ClusterName == cluster
+	})
 	if status != "" {
-		items = append(items, workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Applied: true, Status: &runtime.RawExtension{Raw: []byte(status)}})
+		items = append(items, workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Applied: true,
+			Status: &runtime.RawExtension{Raw: []byte(status)}})
 	}
 	b.Status.AggregatedStatus = items
 }
@@ -108,8 +115,10 @@ func cluster(name string, cpu, allocated, allocating int64) *clusterv1alpha1.Clu
 	return &clusterv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Status: clusterv1alpha1.ClusterStatus{
-			APIEnablements:  []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}}},
-			ResourceSummary: &clusterv1alpha1.ResourceSummary{Allocatable: list(cpu), Allocated: list(allocated), Allocating: list(allocating)},
+			APIEnablements: []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1",
+				Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}}},
+			ResourceSummary: &clusterv1alpha1.ResourceSummary{Allocatable: list(cpu), Allocated: list(allocated),
+				Allocating: list(allocating)},
 		},
 	}
 }
@@ -117,7 +126,8 @@ func cluster(name string, cpu, allocated, allocating int64) *clusterv1alpha1.Clu
 // clusters are what decisions are made on; room is the clusters' own unless given.
 func clusters(room schedule.Capacity, clusters ...*clusterv1alpha1.Cluster) Fleet {
 	s := schedule.NewSnapshot(clusters)
-	return Fleet{Snapshot: s, Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
+	return Fleet{Snapshot: s, Decide: func(b workv1alpha2.Binding,
+		decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
 		if room == nil {
 			decide(s.Room(b))
 		} else {

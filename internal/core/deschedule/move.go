@@ -17,9 +17,10 @@ import (
 // Fleet is what a decision asks about the clusters.
 type Fleet struct {
 	Snapshot schedule.Snapshot
-	// Decide has decide choose clusters for a binding, by how many more of its replicas each has room for, and keeps that room
-	// for it from then on where ok is true. Nothing else is given room meanwhile.
-	Decide func(b workv1alpha2.Binding, decide func(room schedule.Capacity) (clusters []workv1alpha2.TargetCluster, ok bool))
+	// Decide has decide choose clusters for a binding, by how many more of its replicas each has room for, and keeps that
+	// room for it from then on where ok is true. Nothing else is given room meanwhile.
+	Decide func(b workv1alpha2.Binding, decide func(room schedule.Capacity) (clusters []workv1alpha2.TargetCluster,
+		ok bool))
 }
 
 // Move is a new placement for a binding whose replicas stay as many as they were.
@@ -33,22 +34,24 @@ type Move struct {
 // errUnmoved comes from spread constraints that would be met otherwise, or targets that may no longer be used.
 var errUnmoved = errors.New("the scheduler would have to move other replicas as well")
 
-// Rests says whether the scheduler has placed b and is done with it, and its replicas may be moved: they are shared by room.
+// Rests says whether the scheduler has placed b and is done with it, and its replicas may be moved: they are shared by
+// room.
 func Rests(b workv1alpha2.Binding, s schedule.Snapshot, schedulerName string) bool {
 	spec := b.BindingSpec()
 	if !schedule.Ours(b, schedulerName) || !schedule.SharedByRoom(spec) || len(spec.GracefulEvictionTasks) > 0 {
 		return false
 	}
-	if halt := spec.Suspension; halt != nil && (halt.Dispatching != nil && *halt.Dispatching || halt.DispatchingOnClusters != nil) {
+	if halt := spec.Suspension; halt != nil &&
+		(halt.Dispatching != nil && *halt.Dispatching || halt.DispatchingOnClusters != nil) {
 		return false // what is not dispatched would not move
 	}
 	_, due := schedule.Due(b, s)
 	return !due
 }
 
-// elsewhere has as many replicas as there is room for leave their clusters; leave holds how many shall at most, by cluster.
-// It is an error, and no move, when none can go. limit, if not nil, bounds what a cluster takes; a cluster whose room is not known takes none:
-// a replica that may find no node is better off where it is.
+// elsewhere has as many replicas as there is room for leave their clusters; leave holds how many shall at most, by
+// cluster. It is an error, and no move, when none can go. limit, if not nil, bounds what a cluster takes; a cluster
+// whose room is not known takes none: a replica that may find no node is better off where it is.
 func elsewhere(b workv1alpha2.Binding, leave map[string]int32, f Fleet, limit schedule.Capacity) (m Move, err error) {
 	f.Decide(b, func(room schedule.Capacity) ([]workv1alpha2.TargetCluster, bool) {
 		m, err = within(b, leave, f.Snapshot, room, limit)
@@ -58,7 +61,8 @@ func elsewhere(b workv1alpha2.Binding, leave map[string]int32, f Fleet, limit sc
 }
 
 // within is elsewhere with the room there is.
-func within(b workv1alpha2.Binding, leave map[string]int32, s schedule.Snapshot, room, limit schedule.Capacity) (Move, error) {
+func within(b workv1alpha2.Binding, leave map[string]int32, s schedule.Snapshot, room,
+	limit schedule.Capacity) (Move, error) {
 	takes := func(cluster string) (int32, bool) {
 		n, known := room(cluster)
 		if !known || leave[cluster] > 0 {

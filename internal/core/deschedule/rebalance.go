@@ -19,8 +19,8 @@ import (
 // Threshold is how much of each resource the pods of a cluster may request, in percent of what its nodes can allocate.
 type Threshold map[corev1.ResourceName]int32
 
-// ceiling is the part of a threshold, in tenths, up to which a cluster takes replicas that others give: what takes never has to give then,
-// and what gave a replica too much does not get it back.
+// ceiling is the part of a threshold, in tenths, up to which a cluster takes replicas that others give: what takes
+// never has to give then, and what gave a replica too much does not get it back.
 const ceiling = 9
 
 // amounts are of CPU in thousandths, of others in units.
@@ -38,14 +38,17 @@ type Load map[string]*use
 
 type use struct {
 	has amounts
-	// gives is requested by the pods on nodes, without those about to go; takes with those that wait and those about to come. A cluster
-	// gives by the one and takes by the other, so that no move is made for what an earlier one will have done.
+	// gives is requested by the pods on nodes, without those about to go; takes with those that wait and those about to
+	// come. A cluster gives by the one and takes by the other, so that no move is made for what an earlier one will have
+	// done.
 	gives, takes amounts
 }
 
-// LoadOf is the load of these clusters, as far as they tell of it. used is the share of each resource that the pods on nodes request
-// by now, nil where that is not known: the summary in a cluster's status is some seconds old. all are the bindings of the fleet.
-func LoadOf(s schedule.Snapshot, clusters []string, used func(cluster string) map[corev1.ResourceName]float64, all []workv1alpha2.Binding) Load {
+// LoadOf is the load of these clusters, as far as they tell of it. used is the share of each resource that the pods on
+// nodes request by now, nil where that is not known: the summary in a cluster's status is some seconds old. all are the
+// bindings of the fleet.
+func LoadOf(s schedule.Snapshot, clusters []string, used func(cluster string) map[corev1.ResourceName]float64,
+	all []workv1alpha2.Binding) Load {
 	l := Load{}
 	for _, name := range clusters {
 		c := s.Cluster(name)
@@ -147,7 +150,8 @@ func request(b workv1alpha2.Binding, name corev1.ResourceName) int64 {
 	return 0
 }
 
-// relief is how many replicas of b must go for the cluster to be over the threshold in nothing that they ask for; 0 if they ask for nothing of it.
+// relief is how many replicas of b must go for the cluster to be over the threshold in nothing that they ask for; 0 if
+// they ask for nothing of it.
 func (u *use) relief(t Threshold, b workv1alpha2.Binding) int32 {
 	var n int64
 	for name := range t {
@@ -181,11 +185,12 @@ type Held struct {
 	Waits bool
 }
 
-// Rebalance has clusters over the threshold give replicas to clusters that are well under it, the largest first, until they are at
-// it. targets are the bindings at rest (see Rests) that may give; allowed is how many replicas of each at a time, most how many
-// bindings. A workload gives while all of its replicas are ready, and never its last: so no more than is allowed are out at a time.
-// load is changed as if the moves had been made.
-func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, allowed intstr.IntOrString, most int, now time.Time) Rebalanced {
+// Rebalance has clusters over the threshold give replicas to clusters that are well under it, the largest first, until
+// they are at it. targets are the bindings at rest (see Rests) that may give; allowed is how many replicas of each at a
+// time, most how many bindings. A workload gives while all of its replicas are ready, and never its last: so no more
+// than is allowed are out at a time. load is changed as if the moves had been made.
+func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, allowed intstr.IntOrString, most int,
+	now time.Time) Rebalanced {
 	out := Rebalanced{Over: map[string]corev1.ResourceName{}, Held: map[string]Held{}}
 	shares := map[string]float64{}
 	for cluster, u := range load {
@@ -255,12 +260,14 @@ func largest(targets []workv1alpha2.Binding, cluster string, name corev1.Resourc
 		}
 	}
 	slices.SortFunc(there, func(a, b workv1alpha2.Binding) int {
-		return cmp.Or(cmp.Compare(request(b, name), request(a, name)), strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+		return cmp.Or(cmp.Compare(request(b, name), request(a, name)), strings.Compare(a.GetNamespace(), b.GetNamespace()),
+			strings.Compare(a.GetName(), b.GetName()))
 	})
 	return there
 }
 
-// spare says whether b can do with fewer ready replicas for a while: all are ready, where they shall be, and did not just come.
+// spare says whether b can do with fewer ready replicas for a while: all are ready, where they shall be, and did not
+// just come.
 func spare(b workv1alpha2.Binding, from string, now time.Time) bool {
 	for _, t := range b.BindingSpec().Clusters {
 		if s, known := seenIn(b, t.Name); !known || s.Ready != t.Replicas || s.Replicas != t.Replicas {

@@ -16,7 +16,8 @@ import (
 )
 
 func TestClustersOverTheThresholdGiveReplicasToThoseUnderIt(t *testing.T) {
-	ready := func(name, at string, cpu int64, change ...func(*workv1alpha2.ResourceBinding)) *workv1alpha2.ResourceBinding {
+	ready := func(name, at string, cpu int64,
+		change ...func(*workv1alpha2.ResourceBinding)) *workv1alpha2.ResourceBinding {
 		b := binding(name, at, cpu, dynamic())
 		for _, c := range change {
 			c(b)
@@ -33,22 +34,37 @@ func TestClustersOverTheThresholdGiveReplicasToThoseUnderIt(t *testing.T) {
 		want     string // the placements after, of those that move
 		held     string // cluster: why, of those that give nothing
 	}{
-		{name: "until at the threshold", clusters: "m1=100/90/0 m2=100/0/0", bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}, allowed: "100%", want: "web: m1=26 m2=4"},
-		{name: "no more than is allowed", clusters: "m1=100/90/0 m2=100/0/0", bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}, allowed: "2", want: "web: m1=28 m2=2"},
+		{name: "until at the threshold", clusters: "m1=100/90/0 m2=100/0/0",
+			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}, allowed: "100%", want: "web: m1=26 m2=4"},
+		{name: "no more than is allowed", clusters: "m1=100/90/0 m2=100/0/0",
+			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}, allowed: "2", want: "web: m1=28 m2=2"},
 		{name: "the largest first, and no more than needed", clusters: "m1=100/90/0 m2=100/0/0", allowed: "100%",
-			bindings: []*workv1alpha2.ResourceBinding{ready("small", "m1=10", 1), ready("large", "m1=4", 10)}, want: "large: m1=3 m2=1"},
+			bindings: []*workv1alpha2.ResourceBinding{ready("small", "m1=10", 1), ready("large", "m1=4", 10)},
+			want:     "large: m1=3 m2=1"},
 		{name: "the next, when that is not enough", clusters: "m1=100/95/0 m2=100/0/0", allowed: "1",
-			bindings: []*workv1alpha2.ResourceBinding{ready("small", "m1=10", 6), ready("large", "m1=4", 10)}, want: "large: m1=3 m2=1, small: m1=9 m2=1"},
+			bindings: []*workv1alpha2.ResourceBinding{ready("small", "m1=10", 6), ready("large", "m1=4", 10)},
+			want:     "large: m1=3 m2=1, small: m1=9 m2=1"},
 		{name: "of so many workloads at a time", clusters: "m1=100/95/0 m2=100/0/0", allowed: "1", most: 1,
-			bindings: []*workv1alpha2.ResourceBinding{ready("small", "m1=10", 6), ready("large", "m1=4", 10)}, want: "large: m1=3 m2=1"},
-		{name: "nobody is over", clusters: "m1=100/80/0 m2=100/0/0", bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}},
-		{name: "who takes stays well under", clusters: "m1=100/90/0 m2=100/70/0 m3=100/60/9", bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}, allowed: "100%", want: "web: m1=29 m3=1"},
-		{name: "nobody is well under", clusters: "m1=100/90/0 m2=100/75/0", bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}, held: "m1: no other cluster can run more replicas"},
-		{name: "the last that is ready stays", clusters: "m1=100/90/0 m2=100/0/0", bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=1", 90)}, held: "m1: the workloads in it have one replica"},
-		{name: "one of two goes", clusters: "m1=100/90/0 m2=100/0/0", bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=2", 45)}, want: "web: m1=1 m2=1"},
-		{name: "not while some are not ready", clusters: "m1=100/90/0 m2=100/0/0", held: "m1: the workloads in it have replicas that are not ready",
-			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=29 m2=1", 3, func(b *workv1alpha2.ResourceBinding) { report(b, counts("m2=1")) })}},
-		{name: "what just came stays", clusters: "m1=100/90/0 m2=100/0/0", held: "m1: the workloads in it have replicas that are not ready, or that moved",
+			bindings: []*workv1alpha2.ResourceBinding{ready("small", "m1=10", 6), ready("large", "m1=4", 10)},
+			want:     "large: m1=3 m2=1"},
+		{name: "nobody is over", clusters: "m1=100/80/0 m2=100/0/0",
+			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}},
+		{name: "who takes stays well under", clusters: "m1=100/90/0 m2=100/70/0 m3=100/60/9",
+			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}, allowed: "100%", want: "web: m1=29 m3=1"},
+		{name: "nobody is well under", clusters: "m1=100/90/0 m2=100/75/0",
+			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)},
+			held:     "m1: no other cluster can run more replicas"},
+		{name: "the last that is ready stays", clusters: "m1=100/90/0 m2=100/0/0",
+			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=1", 90)},
+			held:     "m1: the workloads in it have one replica"},
+		{name: "one of two goes", clusters: "m1=100/90/0 m2=100/0/0",
+			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=2", 45)}, want: "web: m1=1 m2=1"},
+		{name: "not while some are not ready", clusters: "m1=100/90/0 m2=100/0/0",
+			held: "m1: the workloads in it have replicas that are not ready",
+			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=29 m2=1", 3,
+				func(b *workv1alpha2.ResourceBinding) { report(b, counts("m2=1")) })}},
+		{name: "what just came stays", clusters: "m1=100/90/0 m2=100/0/0",
+			held: "m1: the workloads in it have replicas that are not ready, or that moved",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3, func(b *workv1alpha2.ResourceBinding) {
 				b.Annotations[RecordAnnotation] = `{"took":{"m1":"2027-01-15T07:55:00Z"}}`
 			})}},
@@ -56,16 +72,20 @@ func TestClustersOverTheThresholdGiveReplicasToThoseUnderIt(t *testing.T) {
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3, func(b *workv1alpha2.ResourceBinding) {
 				b.Annotations[RecordAnnotation] = `{"gave":{"m2":"2027-01-15T07:40:00Z"}}`
 			})}},
-		{name: "what asks for nothing of it would not help", clusters: "m1=100/90/0 m2=100/0/0", held: "m1: no replicas that this policy may move request any of its cpu",
+		{name: "what asks for nothing of it would not help", clusters: "m1=100/90/0 m2=100/0/0",
+			held:     "m1: no replicas that this policy may move request any of its cpu",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 0)}},
 		{name: "what is about to go is not given again", clusters: "m1=100/90/0 m2=100/0/0", allowed: "100%",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=20 m2=10", 3, func(b *workv1alpha2.ResourceBinding) {
 				say(b, "m1", `{"replicas":30,"readyReplicas":30}`)
 				say(b, "m2", `{"replicas":0}`)
 			}), ready("other", "m1=5", 1)}},
-		{name: "what is about to come takes its room", clusters: "m1=100/90/0 m2=100/0/0", allowed: "100%", held: "m1: no other cluster can run more replicas",
-			bindings: []*workv1alpha2.ResourceBinding{ready("other", "m2=7", 10, func(b *workv1alpha2.ResourceBinding) { say(b, "m2", `{"replicas":0}`) }), ready("web", "m1=30", 3)}},
-		{name: "what the pods ask for by now counts", clusters: "m1=100/90/0 m2=100/0/0", used: map[string]float64{"m1": 0.8}, bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}},
+		{name: "what is about to come takes its room", clusters: "m1=100/90/0 m2=100/0/0", allowed: "100%",
+			held: "m1: no other cluster can run more replicas",
+			bindings: []*workv1alpha2.ResourceBinding{ready("other", "m2=7", 10,
+				func(b *workv1alpha2.ResourceBinding) { say(b, "m2", `{"replicas":0}`) }), ready("web", "m1=30", 3)}},
+		{name: "what the pods ask for by now counts", clusters: "m1=100/90/0 m2=100/0/0", used: map[string]float64{"m1": 0.8},
+			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}},
 		{name: "the worst first", clusters: "m1=100/84/0 m2=100/96/0 m3=100/60/0", allowed: "100%", most: 1,
 			bindings: []*workv1alpha2.ResourceBinding{ready("a", "m1=10", 8), ready("b", "m2=12", 8)}, want: "b: m2=11 m3=1"},
 	} {
@@ -106,19 +126,21 @@ func TestClustersOverTheThresholdGiveReplicasToThoseUnderIt(t *testing.T) {
 				held = append(held, c+": "+why.Why)
 			}
 			must(t, strings.Join(got, ", ") == tt.want, "moves %q, want %q; held %q", got, tt.want, held)
-			must(t, strings.HasPrefix(strings.Join(held, ", "), tt.held) && (tt.held != "" || len(held) == 0), "held %q, want %q", held, tt.held)
+			must(t, strings.HasPrefix(strings.Join(held, ", "), tt.held) && (tt.held != "" || len(held) == 0),
+				"held %q, want %q", held, tt.held)
 		})
 	}
 }
 
-// However a fleet is used at first: it comes to rest, on the way nobody gives who is not over the threshold, and nobody who takes
-// ever gives. Time passes between two looks, so that no cool-down keeps anything from going back.
+// However a fleet is used at first: it comes to rest, on the way nobody gives who is not over the threshold, and nobody
+// who takes ever gives. Time passes between two looks, so that no cool-down keeps anything from going back.
 func TestAFleetComesToRestAndNothingMovesBack(t *testing.T) {
 	moves := 0
 	for seed := range uint64(200) {
 		dice := rand.New(rand.NewPCG(seed, 2))
 		percent := 40 + dice.IntN(56)
-		allowed := []intstr.IntOrString{intstr.FromString("25%"), intstr.FromString("100%"), intstr.FromInt32(1)}[dice.IntN(3)]
+		allowed := []intstr.IntOrString{intstr.FromString("25%"), intstr.FromString("100%"),
+			intstr.FromInt32(1)}[dice.IntN(3)]
 		var names []string
 		caps := map[string]int64{}
 		for i := range 2 + dice.IntN(4) {
@@ -156,16 +178,22 @@ func TestAFleetComesToRestAndNothingMovesBack(t *testing.T) {
 			for _, name := range names {
 				was[name] = over(name)
 			}
-			out := Rebalance(Threshold{corev1.ResourceCPU: int32(percent)}, all, LoadOf(f.Snapshot, names, unknown, all), f, allowed, 100, now)
+			out := Rebalance(Threshold{corev1.ResourceCPU: int32(percent)}, all, LoadOf(f.Snapshot, names, unknown, all), f,
+				allowed, 100, now)
 			for _, d := range out.Decisions {
 				moves++
-				must(t, was[d.From] && !took[d.From], "seed %d: %s gives, over %v, took %v", seed, d.From, was[d.From], took[d.From])
-				must(t, sum(d.Move.Left) <= Allowance(allowed, d.Binding.BindingSpec().Replicas), "seed %d: %v leave", seed, d.Move.Left)
-				must(t, sum(d.Move.Left) == sum(d.Move.Took) && schedule.Placed(d.Binding.BindingSpec()) == d.Binding.BindingSpec().Replicas, "seed %d: replicas are lost: %+v", seed, d.Move)
+				must(t, was[d.From] && !took[d.From], "seed %d: %s gives, over %v, took %v", seed, d.From, was[d.From],
+					took[d.From])
+				must(t, sum(d.Move.Left) <= Allowance(allowed, d.Binding.BindingSpec().Replicas), "seed %d: %v leave", seed,
+					d.Move.Left)
+				must(t, sum(d.Move.Left) == sum(d.Move.Took) &&
+					schedule.Placed(d.Binding.BindingSpec()) == d.Binding.BindingSpec().Replicas, "seed %d: replicas are lost: %+v",
+					seed, d.Move)
 				d.Move.Apply(d.Binding, now)
 				for name := range d.Move.Took {
 					took[name] = true
-					must(t, used(name)*100*10 <= caps[name]*int64(percent)*ceiling, "seed %d: %s takes %d of %d CPUs", seed, name, used(name), caps[name])
+					must(t, used(name)*100*10 <= caps[name]*int64(percent)*ceiling, "seed %d: %s takes %d of %d CPUs", seed, name,
+						used(name), caps[name])
 				}
 				report(d.Binding.(*workv1alpha2.ResourceBinding), nil)
 			}
@@ -174,7 +202,8 @@ func TestAFleetComesToRestAndNothingMovesBack(t *testing.T) {
 			}
 			// The twin: whoever is over has nothing that anybody could take.
 			for _, from := range names {
-				must(t, over(from) == (out.Held[from].Why != ""), "seed %d: %s over %v, held %+v", seed, from, over(from), out.Held[from])
+				must(t, over(from) == (out.Held[from].Why != ""), "seed %d: %s over %v, held %+v", seed, from, over(from),
+					out.Held[from])
 				for _, b := range all {
 					one := request(b, "cpu") / 1000
 					if !over(from) || assigned(b, from) == 0 || b.BindingSpec().Replicas < 2 || one == 0 {
@@ -200,7 +229,8 @@ func TestWhatIsRecordedIsForgottenInTime(t *testing.T) {
 	Move{Clusters: b.Spec.Clusters, Left: counts("m1=1"), Took: counts("m2=1")}.Apply(b, start)
 	r := RecordOf(b)
 	must(t, r.shut("m1", start.Add(memory-1)) && !r.shut("m1", start.Add(memory)) && !r.shut("m2", start), "%+v", r)
-	must(t, r.settling("m2", start.Add(CoolDown-1)) && !r.settling("m2", start.Add(CoolDown)) && !r.settling("m1", start), "%+v", r)
+	must(t, r.settling("m2", start.Add(CoolDown-1)) && !r.settling("m2", start.Add(CoolDown)) && !r.settling("m1", start),
+		"%+v", r)
 	Move{Clusters: b.Spec.Clusters, Left: counts("m3=1"), Took: counts("m4=1")}.Apply(b, start.Add(2*memory))
 	if r := RecordOf(b); len(r.Gave) != 1 || len(r.Took) != 1 {
 		t.Errorf("%+v, want the last move alone", r)

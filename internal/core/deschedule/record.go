@@ -14,8 +14,8 @@ const RecordAnnotation = "argosy.io/descheduled"
 // CoolDown is how long replicas stay where they were moved to.
 const CoolDown = 10 * time.Minute
 
-// memory is how long a cluster that gave replicas gets none of the same binding from us. It is longer than CoolDown: what found no node
-// in either of two clusters would go to and fro else.
+// memory is how long a cluster that gave replicas gets none of the same binding from us. It is longer than CoolDown:
+// what found no node in either of two clusters would go to and fro else.
 const memory = 6 * CoolDown
 
 // Record is when clusters last gave and took replicas of a binding. A hub that starts anew reads it.

@@ -14,8 +14,8 @@ type seen struct {
 	Ready int32
 }
 
-// seenIn is what the cluster says of b's pods. ok is false where it has not answered, or the kind does not tell how many pods there
-// are and are ready, as a Job does not: then nothing can be said about what may leave.
+// seenIn is what the cluster says of b's pods. ok is false where it has not answered, or the kind does not tell how
+// many pods there are and are ready, as a Job does not: then nothing can be said about what may leave.
 func seenIn(b workv1alpha2.Binding, cluster string) (s seen, ok bool) {
 	for _, item := range b.BindingStatus().AggregatedStatus {
 		if item.ClusterName != cluster || !item.Applied || item.Status == nil {

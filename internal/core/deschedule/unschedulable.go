@@ -19,8 +19,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fleet"
 )
 
-// Stuck is how many replicas of a template have found no node in a member since before a time, given the pods of the member that wait.
-// inMember are the replicas that the member shall have.
+// Stuck is how many replicas of a template have found no node in a member since before a time, given the pods of the
+// member that wait. inMember are the replicas that the member shall have.
 func Stuck(template *unstructured.Unstructured, inMember int32, pods []capacity.Pending, before time.Time) int32 {
 	if ScaledByMembers(template) {
 		return 0
@@ -41,13 +41,14 @@ func Stuck(template *unstructured.Unstructured, inMember int32, pods []capacity.
 	return int32(len(stuck))
 }
 
-// ScaledByMembers says whether each member decides by itself how many replicas it has: to move some would change nothing.
+// ScaledByMembers says whether each member decides by itself how many replicas it has: to move some would change
+// nothing.
 func ScaledByMembers(template *unstructured.Unstructured) bool {
 	return template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true"
 }
 
-// ownerOf says of a pod whether it is the template's: the one that the template itself controls, or one that its selector selects
-// and a ReplicaSet or the like controls that is named after it.
+// ownerOf says of a pod whether it is the template's: the one that the template itself controls, or one that its
+// selector selects and a ReplicaSet or the like controls that is named after it.
 func ownerOf(template *unstructured.Unstructured) func(capacity.Pending) bool {
 	selector := labels.Nothing()
 	if raw, ok, _ := unstructured.NestedMap(template.Object, "spec", "selector"); ok {
@@ -75,14 +76,15 @@ func ownerOf(template *unstructured.Unstructured) func(capacity.Pending) bool {
 	}
 }
 
-// last is how many of the highest ordinals of a StatefulSet wait: those are the pods that fewer replicas take away. Where pods are
-// made one after the other the one that waits is the highest.
+// last is how many of the highest ordinals of a StatefulSet wait: those are the pods that fewer replicas take away.
+// Where pods are made one after the other the one that waits is the highest.
 func last(template *unstructured.Unstructured, inMember int32, stuck []capacity.Pending) int {
 	policy, _, _ := unstructured.NestedString(template.Object, "spec", "podManagementPolicy")
 	if policy != "Parallel" {
 		return min(1, len(stuck))
 	}
-	if reserved, ok, _ := unstructured.NestedSlice(template.Object, "spec", "reserveOrdinals"); ok && len(reserved) > 0 || template.GetAnnotations()[fleet.UniqueOrdinalsAnnotation] == "true" {
+	if reserved, ok, _ := unstructured.NestedSlice(template.Object, "spec", "reserveOrdinals"); ok && len(reserved) > 0 ||
+		template.GetAnnotations()[fleet.UniqueOrdinalsAnnotation] == "true" {
 		return 0 // the ordinals of a member are not those of the template
 	}
 	start, _, _ := unstructured.NestedInt64(template.Object, "spec", "ordinals", "start")
@@ -115,10 +117,11 @@ func (s *Stay) Error() string {
 // Unwrap is the cause.
 func (s *Stay) Unwrap() error { return s.Cause }
 
-// Relieve moves replicas of b that are stuck, by cluster, to where there is room: never more than is allowed at a time, none that are
-// ready, and none that came a short while ago. ok is false when nothing is to be done; an error, a *Stay, says why nothing can be.
-// b rests (see Rests).
-func Relieve(b workv1alpha2.Binding, stuck map[string]int32, f Fleet, allowed intstr.IntOrString, now time.Time) (m Move, ok bool, err error) {
+// Relieve moves replicas of b that are stuck, by cluster, to where there is room: never more than is allowed at a time,
+// none that are ready, and none that came a short while ago. ok is false when nothing is to be done; an error, a *Stay,
+// says why nothing can be. b rests (see Rests).
+func Relieve(b workv1alpha2.Binding, stuck map[string]int32, f Fleet, allowed intstr.IntOrString,
+	now time.Time) (m Move, ok bool, err error) {
 	record := RecordOf(b)
 	leave := map[string]int32{}
 	for cluster, n := range stuck {
@@ -136,9 +139,10 @@ func Relieve(b workv1alpha2.Binding, stuck map[string]int32, f Fleet, allowed in
 	if len(leave) == 0 {
 		return Move{}, false, nil
 	}
-	m, err = elsewhere(b, trim(leave, Allowance(allowed, b.BindingSpec().Replicas)), f, func(cluster string) (int32, bool) {
-		return 0, record.shut(cluster, now) || stuck[cluster] > 0
-	})
+	m, err = elsewhere(b, trim(leave, Allowance(allowed, b.BindingSpec().Replicas)), f,
+		func(cluster string) (int32, bool) {
+			return 0, record.shut(cluster, now) || stuck[cluster] > 0
+		})
 	if err != nil {
 		return Move{}, false, &Stay{Stuck: leave, Cause: err}
 	}

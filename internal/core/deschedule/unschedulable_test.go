@@ -33,9 +33,12 @@ func TestReplicasThatFindNoNodeGoWhereThereIsRoom(t *testing.T) {
 		{name: "a quarter at a time", at: "m1=8", stuck: "m1=8", room: "m2=9", want: "m1=6 m2=2"},
 		{name: "a quarter is rounded up, and one at least", at: "m1=1", stuck: "m1=1", room: "m2=9", want: "m2=1"},
 		{name: "a number at a time", at: "m1=8", stuck: "m1=8", room: "m2=9", allowed: "3", want: "m1=5 m2=3"},
-		{name: "aggregated replicas, too", at: "m1=4", stuck: "m1=1", room: "m2=1 m3=5", placement: aggregated(), want: "m1=3 m3=1"},
-		{name: "over several clusters by their room", at: "m1=8", stuck: "m1=8", room: "m2=2 m3=1", allowed: "100%", want: "m1=5 m2=2 m3=1"},
-		{name: "out of several clusters", at: "m1=2 m2=2", stuck: "m1=1 m2=1", room: "m1=9 m2=9 m3=9", allowed: "2", want: "m1=1 m2=1 m3=2"},
+		{name: "aggregated replicas, too", at: "m1=4", stuck: "m1=1", room: "m2=1 m3=5", placement: aggregated(),
+			want: "m1=3 m3=1"},
+		{name: "over several clusters by their room", at: "m1=8", stuck: "m1=8", room: "m2=2 m3=1", allowed: "100%",
+			want: "m1=5 m2=2 m3=1"},
+		{name: "out of several clusters", at: "m1=2 m2=2", stuck: "m1=1 m2=1", room: "m1=9 m2=9 m3=9", allowed: "2",
+			want: "m1=1 m2=1 m3=2"},
 		{name: "as many as there is room for", at: "m1=8", stuck: "m1=6", room: "m2=1", allowed: "100%", want: "m1=7 m2=1"},
 		{name: "not below what is ready", at: "m1=4", stuck: "m1=3", room: "m2=9", allowed: "100%", want: "m1=3 m2=1",
 			change: func(b *workv1alpha2.ResourceBinding) { say(b, "m1", `{"replicas":4,"readyReplicas":3}`) }},
@@ -47,41 +50,51 @@ func TestReplicasThatFindNoNodeGoWhereThereIsRoom(t *testing.T) {
 			change: func(b *workv1alpha2.ResourceBinding) { say(b, "m1", "") }},
 		{name: "a kind that does not tell what is ready", at: "m1=4", stuck: "m1=2", room: "m2=9",
 			change: func(b *workv1alpha2.ResourceBinding) { say(b, "m1", `{"active":4}`) }},
-		{name: "no other room", at: "m1=4", stuck: "m1=2", room: "m1=9 m2=0", err: "replicas are unschedulable (m1: 2) and are not moved, because no other cluster has capacity: Clusters available replicas 0 are not enough to schedule."},
+		{name: "no other room", at: "m1=4", stuck: "m1=2", room: "m1=9 m2=0",
+			err: "replicas are unschedulable (m1: 2) and are not moved, because no other cluster has capacity: Clusters available replicas 0 are not enough to schedule."},
 		{name: "room that nobody knows is none", at: "m1=4", stuck: "m1=2", room: "", err: "no other cluster has capacity"},
-		{name: "not to a cluster where others find no node", at: "m1=4 m2=2", stuck: "m1=2 m2=1", room: "m1=9 m2=9", err: "no other cluster has capacity",
+		{name: "not to a cluster where others find no node", at: "m1=4 m2=2", stuck: "m1=2 m2=1", room: "m1=9 m2=9",
+			err: "no other cluster has capacity",
 			change: func(b *workv1alpha2.ResourceBinding) {
 				say(b, "m1", `{"replicas":4,"readyReplicas":2}`)
 				say(b, "m2", `{"replicas":2,"readyReplicas":2}`)
 			}},
-		{name: "not beyond the affinity", at: "m1=4", stuck: "m1=2", room: "m1=9 m2=9 m3=9", want: "m1=3 m3=1", change: func(b *workv1alpha2.ResourceBinding) {
-			b.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1", "m3"}}
-		}},
-		{name: "not to another term of the affinity, which would take all along", at: "m1=4", stuck: "m1=2", room: "m1=9 m2=9", err: "no other cluster has capacity",
+		{name: "not beyond the affinity", at: "m1=4", stuck: "m1=2", room: "m1=9 m2=9 m3=9", want: "m1=3 m3=1",
+			change: func(b *workv1alpha2.ResourceBinding) {
+				b.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1", "m3"}}
+			}},
+		{name: "not to another term of the affinity, which would take all along", at: "m1=4", stuck: "m1=2",
+			room: "m1=9 m2=9", err: "no other cluster has capacity",
 			change: func(b *workv1alpha2.ResourceBinding) {
 				only := func(name, cluster string) policyv1alpha1.ClusterAffinityTerm {
-					return policyv1alpha1.ClusterAffinityTerm{AffinityName: name, ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}}
+					return policyv1alpha1.ClusterAffinityTerm{AffinityName: name,
+						ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}}
 				}
 				b.Spec.Placement.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{only("here", "m1"), only("there", "m2")}
 				b.Status.SchedulerObservedAffinityName = "here"
 			}},
-		{name: "not beyond the number of clusters asked for", at: "m1=3 m2=1", stuck: "m1=1", room: "m1=9 m3=9", err: "no other cluster has capacity",
+		{name: "not beyond the number of clusters asked for", at: "m1=3 m2=1", stuck: "m1=1", room: "m1=9 m3=9",
+			err: "no other cluster has capacity",
 			change: func(b *workv1alpha2.ResourceBinding) {
 				b.Spec.Placement.SpreadConstraints = []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: 2}}
 			}},
-		{name: "of a group that keeps apart, only to where it is", at: "m1=3 m2=1", stuck: "m1=1", room: "m1=9 m2=1 m3=9", want: "m1=2 m2=2",
+		{name: "of a group that keeps apart, only to where it is", at: "m1=3 m2=1", stuck: "m1=1", room: "m1=9 m2=1 m3=9",
+			want: "m1=2 m2=2",
 			change: func(b *workv1alpha2.ResourceBinding) {
 				b.Spec.WorkloadAffinityGroups = &workv1alpha2.WorkloadAffinityGroups{AntiAffinityGroup: "a=b"}
 			}},
-		{name: "what just came stays", at: "m1=3 m2=1", stuck: "m2=1", room: "m3=9", change: func(b *workv1alpha2.ResourceBinding) {
-			b.Annotations[RecordAnnotation] = `{"gave":{"m1":"2027-01-15T07:55:00Z"},"took":{"m2":"2027-01-15T07:55:00Z"}}`
-		}},
-		{name: "what came a while ago goes on, and not back", at: "m1=3 m2=1", stuck: "m2=1", room: "m1=9 m3=9", want: "m1=3 m3=1", change: func(b *workv1alpha2.ResourceBinding) {
-			b.Annotations[RecordAnnotation] = `{"gave":{"m1":"2027-01-15T07:40:00Z"},"took":{"m2":"2027-01-15T07:40:00Z"}}`
-		}},
-		{name: "and rather stays than goes back", at: "m1=3 m2=1", stuck: "m2=1", room: "m1=9", err: "no other cluster has capacity", change: func(b *workv1alpha2.ResourceBinding) {
-			b.Annotations[RecordAnnotation] = `{"gave":{"m1":"2027-01-15T07:40:00Z"}}`
-		}},
+		{name: "what just came stays", at: "m1=3 m2=1", stuck: "m2=1", room: "m3=9",
+			change: func(b *workv1alpha2.ResourceBinding) {
+				b.Annotations[RecordAnnotation] = `{"gave":{"m1":"2027-01-15T07:55:00Z"},"took":{"m2":"2027-01-15T07:55:00Z"}}`
+			}},
+		{name: "what came a while ago goes on, and not back", at: "m1=3 m2=1", stuck: "m2=1", room: "m1=9 m3=9",
+			want: "m1=3 m3=1", change: func(b *workv1alpha2.ResourceBinding) {
+				b.Annotations[RecordAnnotation] = `{"gave":{"m1":"2027-01-15T07:40:00Z"},"took":{"m2":"2027-01-15T07:40:00Z"}}`
+			}},
+		{name: "and rather stays than goes back", at: "m1=3 m2=1", stuck: "m2=1", room: "m1=9",
+			err: "no other cluster has capacity", change: func(b *workv1alpha2.ResourceBinding) {
+				b.Annotations[RecordAnnotation] = `{"gave":{"m1":"2027-01-15T07:40:00Z"}}`
+			}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := tt.placement
@@ -111,7 +124,8 @@ func TestReplicasThatFindNoNodeGoWhereThereIsRoom(t *testing.T) {
 				must(t, err == nil && !ok, "%+v, %v; want nothing done", m, err)
 				return
 			}
-			must(t, err == nil && ok && placed(m.Clusters) == tt.want, "%q, %v, %v; want %q", placed(m.Clusters), ok, err, tt.want)
+			must(t, err == nil && ok && placed(m.Clusters) == tt.want, "%q, %v, %v; want %q", placed(m.Clusters), ok, err,
+				tt.want)
 			must(t, placed(before.Spec.Clusters) == placed(b.Spec.Clusters), "the binding was changed")
 			m.Apply(b, start)
 			if reason, due := schedule.Due(b, f.Snapshot); due {
@@ -162,7 +176,8 @@ func TestPodsThatWaitAreCountedForTheirTemplate(t *testing.T) {
 	old, young := start.Add(-time.Hour), start.Add(-time.Minute)
 	pod := func(owner string, change ...func(*capacity.Pending)) capacity.Pending {
 		kind, name, _ := strings.Cut(owner, "/")
-		p := capacity.Pending{Namespace: "shop", Name: "p", OwnerKind: kind, OwnerName: name, Labels: map[string]string{"app": "web", "pod-template-hash": "5d4f"}, Since: old}
+		p := capacity.Pending{Namespace: "shop", Name: "p", OwnerKind: kind, OwnerName: name,
+			Labels: map[string]string{"app": "web", "pod-template-hash": "5d4f"}, Since: old}
 		for _, c := range change {
 			c(&p)
 		}
@@ -174,21 +189,33 @@ func TestPodsThatWaitAreCountedForTheirTemplate(t *testing.T) {
 		pods           []capacity.Pending
 		want           int32
 	}{
-		{"through a ReplicaSet", "kind: Deployment\n" + selector, []capacity.Pending{pod("ReplicaSet/web-5d4f"), pod("ReplicaSet/web-5d4f")}, 2},
-		{"not of another Deployment of the same labels", "kind: Deployment\n" + selector, []capacity.Pending{pod("ReplicaSet/web-api-5d4f")}, 0},
-		{"not of other labels", "kind: Deployment\n" + selector, []capacity.Pending{pod("ReplicaSet/web-5d4f", func(p *capacity.Pending) { p.Labels["app"] = "api" })}, 0},
-		{"not of another namespace", "kind: Deployment\n" + selector, []capacity.Pending{pod("ReplicaSet/web-5d4f", func(p *capacity.Pending) { p.Namespace = "x" })}, 0},
-		{"not young", "kind: Deployment\n" + selector, []capacity.Pending{pod("ReplicaSet/web-5d4f", func(p *capacity.Pending) { p.Since = young })}, 0},
-		{"of an owner itself", "kind: CloneSet\n" + selector, []capacity.Pending{pod("CloneSet/web"), pod("CloneSet/web-2")}, 1},
+		{"through a ReplicaSet", "kind: Deployment\n" + selector,
+			[]capacity.Pending{pod("ReplicaSet/web-5d4f"), pod("ReplicaSet/web-5d4f")}, 2},
+		{"not of another Deployment of the same labels", "kind: Deployment\n" + selector,
+			[]capacity.Pending{pod("ReplicaSet/web-api-5d4f")}, 0},
+		{"not of other labels", "kind: Deployment\n" + selector,
+			[]capacity.Pending{pod("ReplicaSet/web-5d4f", func(p *capacity.Pending) { p.Labels["app"] = "api" })}, 0},
+		{"not of another namespace", "kind: Deployment\n" + selector,
+			[]capacity.Pending{pod("ReplicaSet/web-5d4f", func(p *capacity.Pending) { p.Namespace = "x" })}, 0},
+		{"not young", "kind: Deployment\n" + selector,
+			[]capacity.Pending{pod("ReplicaSet/web-5d4f", func(p *capacity.Pending) { p.Since = young })}, 0},
+		{"of an owner itself", "kind: CloneSet\n" + selector, []capacity.Pending{pod("CloneSet/web"), pod("CloneSet/web-2")},
+			1},
 		{"of a kind without a selector", "kind: Flock", []capacity.Pending{pod("Flock/web"), pod("ReplicaSet/web-5d4f")}, 1},
-		{"through a controller of another kind", "kind: Flock\n" + selector, []capacity.Pending{pod("Herd/web-a", func(p *capacity.Pending) { delete(p.Labels, "pod-template-hash") })}, 1},
+		{"through a controller of another kind", "kind: Flock\n" + selector,
+			[]capacity.Pending{pod("Herd/web-a", func(p *capacity.Pending) { delete(p.Labels, "pod-template-hash") })}, 1},
 		{"where members scale", "kind: Deployment\nmetadata: {labels: {resourcetemplate.karmada.io/retain-replicas: \"true\"}}\n" + selector, []capacity.Pending{pod("ReplicaSet/web-5d4f")}, 0},
-		{"where shrinking may hit another subset", "kind: UnitedDeployment\n" + selector, []capacity.Pending{pod("CloneSet/web-a-x")}, 0},
-		{"one after the other, the one is the last", "kind: StatefulSet\n" + selector, []capacity.Pending{pod("StatefulSet/web", named("web-1"))}, 1},
+		{"where shrinking may hit another subset", "kind: UnitedDeployment\n" + selector,
+			[]capacity.Pending{pod("CloneSet/web-a-x")}, 0},
+		{"one after the other, the one is the last", "kind: StatefulSet\n" + selector,
+			[]capacity.Pending{pod("StatefulSet/web", named("web-1"))}, 1},
 		{"in parallel, those at the end", "kind: StatefulSet\nspec: {podManagementPolicy: Parallel, ordinals: {start: 1}}",
-			[]capacity.Pending{pod("StatefulSet/web", named("web-5")), pod("StatefulSet/web", named("web-4")), pod("StatefulSet/web", named("web-2"))}, 2},
-		{"in parallel, none at the end", "kind: StatefulSet\nspec: {podManagementPolicy: Parallel}", []capacity.Pending{pod("StatefulSet/web", named("web-1"))}, 0},
-		{"in parallel, with ordinals of the member's own", "kind: StatefulSet\nmetadata: {annotations: {argosy.io/unique-ordinals: \"true\"}}\nspec: {podManagementPolicy: Parallel}",
+			[]capacity.Pending{pod("StatefulSet/web", named("web-5")), pod("StatefulSet/web", named("web-4")),
+				pod("StatefulSet/web", named("web-2"))}, 2},
+		{"in parallel, none at the end", "kind: StatefulSet\nspec: {podManagementPolicy: Parallel}",
+			[]capacity.Pending{pod("StatefulSet/web", named("web-1"))}, 0},
+		{"in parallel, with ordinals of the member's own",
+			"kind: StatefulSet\nmetadata: {annotations: {argosy.io/unique-ordinals: \"true\"}}\nspec: {podManagementPolicy: Parallel}",
 			[]capacity.Pending{pod("StatefulSet/web", named("web-4"))}, 0},
 	} {
 		template := &unstructured.Unstructured{}
@@ -207,7 +234,8 @@ func TestPodsThatWaitAreCountedForTheirTemplate(t *testing.T) {
 	}
 }
 
-// Members run what fits, and say so; estimates are right. However replicas lie at first, in the end all run, or nobody has room.
+// Members run what fits, and say so; estimates are right. However replicas lie at first, in the end all run, or nobody
+// has room.
 func TestReplicasComeToRestAndNoneThatRunsEverMoves(t *testing.T) {
 	for seed := range uint64(150) {
 		dice := rand.New(rand.NewPCG(seed, 1))
@@ -225,7 +253,8 @@ func TestReplicasComeToRestAndNoneThatRunsEverMoves(t *testing.T) {
 				}
 			}
 			if at != "" {
-				all = append(all, binding(fmt.Sprint("b", i), at, 1+int64(dice.IntN(3)), []policyv1alpha1.Placement{dynamic(), aggregated()}[dice.IntN(2)]))
+				all = append(all, binding(fmt.Sprint("b", i), at, 1+int64(dice.IntN(3)),
+					[]policyv1alpha1.Placement{dynamic(), aggregated()}[dice.IntN(2)]))
 			}
 		}
 		running := map[string]map[string]int32{} // binding, cluster
@@ -272,17 +301,20 @@ func TestReplicasComeToRestAndNoneThatRunsEverMoves(t *testing.T) {
 						// The twin: is there really no other cluster with room for one?
 						for _, name := range members {
 							free := caps[name]*1000 - used[name] - waits[name]
-							must(t, stuck[b.Name][name] > 0 || free < request(b, "cpu"), "seed %d: %s stays (%v) although %s has %dm free", seed, b.Name, err, name, free)
+							must(t, stuck[b.Name][name] > 0 || free < request(b, "cpu"), "seed %d: %s stays (%v) although %s has %dm free",
+								seed, b.Name, err, name, free)
 						}
 					}
 					continue
 				}
 				quiet = 0
-				must(t, sum(m.Left) <= Allowance(intstr.FromString(quarter), b.Spec.Replicas), "seed %d: %v leave of %d", seed, m.Left, b.Spec.Replicas)
+				must(t, sum(m.Left) <= Allowance(intstr.FromString(quarter), b.Spec.Replicas), "seed %d: %v leave of %d", seed,
+					m.Left, b.Spec.Replicas)
 				var total int32
 				for _, c := range m.Clusters {
 					total += c.Replicas
-					must(t, c.Replicas >= running[b.Name][c.Name], "seed %d: %s has %d, and %d run there", seed, c.Name, c.Replicas, running[b.Name][c.Name])
+					must(t, c.Replicas >= running[b.Name][c.Name], "seed %d: %s has %d, and %d run there", seed, c.Name, c.Replicas,
+						running[b.Name][c.Name])
 				}
 				must(t, total == b.Spec.Replicas, "seed %d: %d replicas became %d", seed, b.Spec.Replicas, total)
 				for name, n := range m.Left {

@@ -27,7 +27,8 @@ func adviseTaints(spec map[string]any) []string {
 	for i, taint := range objects(spec, "taints") {
 		switch taint["key"] {
 		case clusterv1alpha1.TaintNotReady, clusterv1alpha1.TaintUnreachable:
-			out = append(out, fmt.Sprintf("spec.taints[%d]: the hub adds and removes %v according to the cluster's condition", i, taint["key"]))
+			out = append(out, fmt.Sprintf("spec.taints[%d]: the hub adds and removes %v according to the cluster's condition", i,
+				taint["key"]))
 		}
 	}
 	return out

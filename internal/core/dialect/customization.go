@@ -51,8 +51,8 @@ func adviseCustomization(spec map[string]any) []string {
 	return append(adviseScripts(spec), adviseRetention(spec)...)
 }
 
-// adviseScripts warns of scripts that define no function to call, or one of another name than Karmada wants. They are stored all the
-// same, as Karmada does, and their operation tells again what is wrong. What is no Lua is refused.
+// adviseScripts warns of scripts that define no function to call, or one of another name than Karmada wants. They are
+// stored all the same, as Karmada does, and their operation tells again what is wrong. What is no Lua is refused.
 func adviseScripts(spec map[string]any) []string {
 	var rules configv1alpha1.CustomizationRules
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(child(spec, "customizations"), &rules); err != nil {
@@ -71,7 +71,8 @@ func adviseScripts(spec map[string]any) []string {
 			continue
 		}
 		if name, byContract := p.Function(); !byContract {
-			out = append(out, fmt.Sprintf("%sfunction %s is used because it is the only one; Karmada requires another name", place, name))
+			out = append(out, fmt.Sprintf("%sfunction %s is used because it is the only one; Karmada requires another name",
+				place, name))
 		}
 	}
 	return out

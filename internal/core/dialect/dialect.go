@@ -1,5 +1,6 @@
-// Package dialect rewrites spellings that public guides use and the APIs of Karmada and OpenKruise do not know to the canonical ones.
-// It decides what an author meant and says so in a warning; whether the result is valid is decided in core/validate.
+// Package dialect rewrites spellings that public guides use and the APIs of Karmada and OpenKruise do not know to the
+// canonical ones. It decides what an author meant and says so in a warning; whether the result is valid is decided in
+// core/validate.
 package dialect
 
 import (
@@ -18,9 +19,9 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// SubmittedFieldsAnnotation keeps what was written in place of what is stored: JSON, by the path it was written at, long values cut.
-// A client that computes patches (kubectl apply, kubectl diff) sends its spelling again on top of the stored one;
-// the annotation says that this is no contradiction, and the spelling sent wins.
+// SubmittedFieldsAnnotation keeps what was written in place of what is stored: JSON, by the path it was written at,
+// long values cut. A client that computes patches (kubectl apply, kubectl diff) sends its spelling again on top of the
+// stored one; the annotation says that this is no contradiction, and the spelling sent wins.
 const SubmittedFieldsAnnotation = "argosy.io/submitted-fields"
 
 // submittedLimit is the length from which a submitted value is only described.
@@ -96,7 +97,8 @@ func Advise(obj *unstructured.Unstructured) []string {
 	return advise(spec)
 }
 
-// rewrite is one object's way to the canonical form. Shapes that the schema refuses are passed over: it speaks after us.
+// rewrite is one object's way to the canonical form. Shapes that the schema refuses are passed over: it speaks after
+// us.
 type rewrite struct {
 	obj       *unstructured.Unstructured
 	spec      map[string]any
@@ -149,7 +151,8 @@ func (r *rewrite) rename(parent map[string]any, path, from, to string, also ...s
 	r.move(parent, from, path+"."+from, parent, to, to)
 }
 
-// move takes source[from] to target[to]. A contradiction with what stands there is refused, in the words "from: duplicates stored".
+// move takes source[from] to target[to]. A contradiction with what stands there is refused, in the words "from:
+// duplicates stored".
 func (r *rewrite) move(source map[string]any, from, path string, target map[string]any, to, stored string) {
 	value, ok := source[from]
 	if !ok {

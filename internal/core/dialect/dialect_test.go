@@ -142,7 +142,8 @@ var cases = []struct {
 	head: policyHead,
 	spec: `{propagateDeps: true, failover: {application: {purgeMode: Graciously}, cluster: {purgeMode: Immediately}}}`,
 	want: `{propagateDeps: true, failover: {application: {purgeMode: Gracefully}, cluster: {purgeMode: Directly}}}`,
-	warn: []string{"spec.failover.application.purgeMode: stored as Gracefully", "spec.failover.cluster.purgeMode: stored as Directly"},
+	warn: []string{"spec.failover.application.purgeMode: stored as Gracefully",
+		"spec.failover.cluster.purgeMode: stored as Directly"},
 }, {
 	name: "replicasOverrider replaces the replicas of the kind",
 	head: overrideHead,
@@ -412,8 +413,10 @@ func TestTheNamespaceOfASidecarSetIsDroppedOrMeantForItsPods(t *testing.T) {
 	for _, c := range []struct {
 		name, annotation, version, spec, want, warn, err string
 	}{
-		{"who says no more is told", "", "v1beta1", `{paused: true}`, `{paused: true}`, "metadata.namespace: removed, because a SidecarSet is cluster-scoped" + everywhere, ""},
-		{"who says it otherwise is told less", "", "v1alpha1", `{namespace: shop}`, `{namespace: shop}`, "metadata.namespace: removed, because a SidecarSet is cluster-scoped", ""},
+		{"who says no more is told", "", "v1beta1", `{paused: true}`, `{paused: true}`,
+			"metadata.namespace: removed, because a SidecarSet is cluster-scoped" + everywhere, ""},
+		{"who says it otherwise is told less", "", "v1alpha1", `{namespace: shop}`, `{namespace: shop}`,
+			"metadata.namespace: removed, because a SidecarSet is cluster-scoped", ""},
 		{"who asks for it has it", "true", "v1beta1", `{}`, shop, "metadata.namespace: stored as spec.namespaceSelector", ""},
 		{"and may say it twice", "true", "v1beta1", shop, shop, "metadata.namespace: stored as spec.namespaceSelector", ""},
 		{"but not two things", "true", "v1beta1", `{namespaceSelector: {matchLabels: {team: a}}}`, "", "",
@@ -437,7 +440,8 @@ func TestTheNamespaceOfASidecarSetIsDroppedOrMeantForItsPods(t *testing.T) {
 		if diff := cmp.Diff([]string{c.warn}, warnings); diff != "" {
 			t.Errorf("%s: warnings (-want +got):\n%s", c.name, diff)
 		}
-		if diff := cmp.Diff(parse(t, kruiseHead(c.version, "SidecarSet"), c.want).Object["spec"], obj.Object["spec"]); diff != "" {
+		if diff := cmp.Diff(parse(t, kruiseHead(c.version, "SidecarSet"), c.want).Object["spec"],
+			obj.Object["spec"]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
@@ -452,18 +456,21 @@ func TestTheNamespaceOfASidecarSetMayMoveWithItsAuthor(t *testing.T) {
 		if _, _, err := Normalise(obj); err != nil {
 			t.Fatal(err)
 		}
-		if got, _, _ := unstructured.NestedString(obj.Object, "spec", "namespaceSelector", "matchLabels", "kubernetes.io/metadata.name"); got != namespace {
+		if got, _, _ := unstructured.NestedString(obj.Object, "spec", "namespaceSelector", "matchLabels",
+			"kubernetes.io/metadata.name"); got != namespace {
 			t.Errorf("selects the namespace %q, want %q", got, namespace)
 		}
 	}
 }
 
 func TestABarePodGoesWhereItsAnnotationSays(t *testing.T) {
-	for kind, field := range map[string]string{"Deployment": "deploymentTemplate", "StatefulSet": "statefulSetTemplate", "AdvancedStatefulSet": "advancedStatefulSetTemplate", "Pod": ""} {
+	for kind, field := range map[string]string{"Deployment": "deploymentTemplate", "StatefulSet": "statefulSetTemplate",
+		"AdvancedStatefulSet": "advancedStatefulSetTemplate", "Pod": ""} {
 		obj := parse(t, kruiseHead("v1beta1", "UnitedDeployment"), `{template: {spec: {containers: []}}}`)
 		obj.SetAnnotations(map[string]string{SubsetWorkloadAnnotation: kind})
 		_, _, err := Normalise(obj)
-		if _, found, _ := unstructured.NestedMap(obj.Object, "spec", "template", field, "spec", "template", "spec"); found != (field != "") || (err == nil) != (field != "") {
+		if _, found, _ := unstructured.NestedMap(obj.Object, "spec", "template", field, "spec", "template",
+			"spec"); found != (field != "") || (err == nil) != (field != "") {
 			t.Errorf("%s: %v %v", kind, obj.Object["spec"], err)
 		}
 	}
@@ -471,16 +478,19 @@ func TestABarePodGoesWhereItsAnnotationSays(t *testing.T) {
 
 // kubectl apply sends a patch of what changed: of a bare pod the list of its containers, say, without its labels.
 func TestAChangedPodOfAUnitedDeploymentReplacesTheStoredOne(t *testing.T) {
-	obj := parse(t, kruiseHead("v1alpha1", "UnitedDeployment"), `{template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: "1"}]}}}`)
+	obj := parse(t, kruiseHead("v1alpha1", "UnitedDeployment"),
+		`{template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: "1"}]}}}`)
 	if _, _, err := Normalise(obj); err != nil {
 		t.Fatal(err)
 	}
-	overlay(obj.Object, parse(t, kruiseHead("v1alpha1", "UnitedDeployment"), `{template: {spec: {containers: [{name: c, image: "2"}]}}}`).Object)
+	overlay(obj.Object, parse(t, kruiseHead("v1alpha1", "UnitedDeployment"),
+		`{template: {spec: {containers: [{name: c, image: "2"}]}}}`).Object)
 	if _, _, err := Normalise(obj); err != nil {
 		t.Fatal(err)
 	}
 	pod, _, _ := unstructured.NestedMap(obj.Object, "spec", "template", "cloneSetTemplate", "spec", "template")
-	want := map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "a"}}, "spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "2"}}}}
+	want := map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "a"}},
+		"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "2"}}}}
 	if diff := cmp.Diff(want, pod); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -514,13 +524,15 @@ func TestAnotherSpellingMayTakeTheFirstOnesPlace(t *testing.T) {
 	if diff := cmp.Diff(want, obj.Object["spec"]); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
-	if got, want := obj.GetAnnotations()[SubmittedFieldsAnnotation], `{"spec.customizations.scale":{"jsonPath":".spec.replicas"}}`; got != want {
+	if got, want := obj.GetAnnotations()[SubmittedFieldsAnnotation],
+		`{"spec.customizations.scale":{"jsonPath":".spec.replicas"}}`; got != want {
 		t.Errorf("annotation is %s, want %s", got, want)
 	}
 }
 
 func TestTheAnnotationStaysSmall(t *testing.T) {
-	obj := parse(t, interpreterHead, `{customizations: {replicas: {luaScript: "`+strings.Repeat("x", 10_000)+`"}, scale: {jsonPath: .spec.replicas}}}`)
+	obj := parse(t, interpreterHead, `{customizations: {replicas: {luaScript: "`+strings.Repeat("x", 10_000)+
+		`"}, scale: {jsonPath: .spec.replicas}}}`)
 	if _, _, err := Normalise(obj); err != nil {
 		t.Fatal(err)
 	}
@@ -549,24 +561,35 @@ func TestShapesThatTheSchemaRefusesPass(t *testing.T) {
 
 func TestAdvise(t *testing.T) {
 	for _, c := range []struct{ name, head, spec, want string }{
-		{"a selector without a name", policyHead, `{resourceSelectors: [{apiVersion: v1, kind: Pod, name: a}, {apiVersion: a/v1, kind: CloneSet}]}`,
+		{"a selector without a name", policyHead,
+			`{resourceSelectors: [{apiVersion: v1, kind: Pod, name: a}, {apiVersion: a/v1, kind: CloneSet}]}`,
 			"spec.resourceSelectors[1]: selects every CloneSet, because it has neither name nor labelSelector"},
-		{"a claim of a StatefulSet", policyHead, `{resourceSelectors: [{apiVersion: v1, kind: PersistentVolumeClaim, name: data-db-0}, {apiVersion: v1, kind: PersistentVolumeClaim, name: data}]}`,
+		{"a claim of a StatefulSet", policyHead,
+			`{resourceSelectors: [{apiVersion: v1, kind: PersistentVolumeClaim, name: data-db-0}, {apiVersion: v1, kind: PersistentVolumeClaim, name: data}]}`,
 			"spec.resourceSelectors[0]: data-db-0 looks like a claim of a StatefulSet; the StatefulSet creates its claims in each member, and a propagated claim conflicts with them"},
-		{"fewer clusters than regions", policyHead, `{placement: {spreadConstraints: [{spreadByField: cluster, maxGroups: 1}, {spreadByField: region, minGroups: 2}, {spreadByField: zone, minGroups: 3}]}}`,
+		{"fewer clusters than regions", policyHead,
+			`{placement: {spreadConstraints: [{spreadByField: cluster, maxGroups: 1}, {spreadByField: region, minGroups: 2}, {spreadByField: zone, minGroups: 3}]}}`,
 			"spec.placement.spreadConstraints[0]: maxGroups 1 is lower than minGroups 2 by region; 2 clusters are chosen"},
-		{"as many clusters as regions", policyHead, `{placement: {spreadConstraints: [{spreadByField: cluster, maxGroups: 2}, {spreadByField: region, minGroups: 2}]}}`, ""},
-		{"a selector by label", policyHead, `{resourceSelectors: [{apiVersion: a/v1, kind: CloneSet, labelSelector: {}}]}`, ""},
-		{"a taint that the cluster's condition decides", clusterHead, `{taints: [{key: mine, effect: NoSchedule}, {key: cluster.karmada.io/not-ready, effect: NoSchedule}]}`,
+		{"as many clusters as regions", policyHead,
+			`{placement: {spreadConstraints: [{spreadByField: cluster, maxGroups: 2}, {spreadByField: region, minGroups: 2}]}}`,
+			""},
+		{"a selector by label", policyHead, `{resourceSelectors: [{apiVersion: a/v1, kind: CloneSet, labelSelector: {}}]}`,
+			""},
+		{"a taint that the cluster's condition decides", clusterHead,
+			`{taints: [{key: mine, effect: NoSchedule}, {key: cluster.karmada.io/not-ready, effect: NoSchedule}]}`,
 			"spec.taints[1]: the hub adds and removes cluster.karmada.io/not-ready according to the cluster's condition"},
-		{"retention of a field that rollouts are steered by", interpreterHead, `{customizations: {retention: {jsonPaths: [.status, .spec.updateStrategy]}}}`,
+		{"retention of a field that rollouts are steered by", interpreterHead,
+			`{customizations: {retention: {jsonPaths: [.status, .spec.updateStrategy]}}}`,
 			"spec.customizations.retention.jsonPaths[1]: .spec.updateStrategy keeps the value of the member until the template changes it"},
-		{"a script that does what it shall", interpreterHead, `{customizations: {replicaResource: {luaScript: "function GetReplicas(obj) return 1 end"}}}`, ""},
-		{"a script whose only function has another name", interpreterHead, `{customizations: {replicaResource: {luaScript: "function ReplicasCount(obj) return 1 end"}}}`,
+		{"a script that does what it shall", interpreterHead,
+			`{customizations: {replicaResource: {luaScript: "function GetReplicas(obj) return 1 end"}}}`, ""},
+		{"a script whose only function has another name", interpreterHead,
+			`{customizations: {replicaResource: {luaScript: "function ReplicasCount(obj) return 1 end"}}}`,
 			"spec.customizations.replicaResource.luaScript: function ReplicasCount is used because it is the only one; Karmada requires another name"},
 		{"a script without a function", interpreterHead, `{customizations: {replicaResource: {luaScript: "return 1"}}}`,
 			"spec.customizations.replicaResource.luaScript: the script defines no function; it must define GetReplicas(obj)"},
-		{"a script that is none, which is refused", interpreterHead, `{customizations: {replicaResource: {luaScript: "function"}}}`, ""},
+		{"a script that is none, which is refused", interpreterHead,
+			`{customizations: {replicaResource: {luaScript: "function"}}}`, ""},
 	} {
 		if got := strings.Join(Advise(parse(t, c.head, c.spec)), "\n"); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

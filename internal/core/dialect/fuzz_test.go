@@ -39,7 +39,8 @@ func FuzzNormaliseKeepsTheObject(f *testing.F) {
 			return
 		}
 		// A SidecarSet's namespace is a spelling of its selector.
-		if after := identity.Of(u); after != before && (before.Kind != "SidecarSet" || after.Kind != before.Kind || after.Group != before.Group || after.Name != before.Name) {
+		if after := identity.Of(u); after != before && (before.Kind != "SidecarSet" || after.Kind != before.Kind ||
+			after.Group != before.Group || after.Name != before.Name) {
 			t.Fatalf("%s is stored as %s", before, after)
 		}
 		stored := u.DeepCopy()

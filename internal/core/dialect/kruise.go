@@ -13,13 +13,15 @@ import (
 // CloneSet, the default, Deployment, StatefulSet or AdvancedStatefulSet.
 const SubsetWorkloadAnnotation = "argosy.io/subset-workload"
 
-// NamespaceSelectorAnnotation, "true" on a SidecarSet, has the namespace that its author wrote in metadata made its namespaceSelector.
+// NamespaceSelectorAnnotation, "true" on a SidecarSet, has the namespace that its author wrote in metadata made its
+// namespaceSelector.
 const NamespaceSelectorAnnotation = "argosy.io/namespace-as-selector"
 
 // customVersionLabel names the version of a SidecarSet in v1alpha1; v1beta1 has a field for that.
 const customVersionLabel = "apps.kruise.io/sidecarset-custom-version"
 
-// cloneSet: v1alpha1 has no rollingUpdate; what v1beta1 says there it says beside type, which is the policy of updating a pod.
+// cloneSet: v1alpha1 has no rollingUpdate; what v1beta1 says there it says beside type, which is the policy of updating
+// a pod.
 func (r *rewrite) cloneSet() {
 	r.selector()
 	update := child(r.spec, "updateStrategy")
@@ -41,13 +43,15 @@ func (r *rewrite) cloneSet() {
 		update["type"] = policy
 		r.rewritten(path+".type", "RollingUpdate", policy)
 	}
-	for _, field := range []string{"partition", "maxUnavailable", "maxSurge", "paused", "priorityStrategy", "scatterStrategy", "inPlaceUpdateStrategy"} {
+	for _, field := range []string{"partition", "maxUnavailable", "maxSurge", "paused", "priorityStrategy",
+		"scatterStrategy", "inPlaceUpdateStrategy"} {
 		if rolling != nil {
 			r.move(rolling, field, path+".rollingUpdate."+field, update, field, path+"."+field)
 		}
 	}
 	for _, field := range slices.Sorted(maps.Keys(rolling)) {
-		r.refuse(path+".rollingUpdate."+field, "does not exist in v1alpha1: use apiVersion apps.kruise.io/v1beta1 if it has this field")
+		r.refuse(path+".rollingUpdate."+field,
+			"does not exist in v1alpha1: use apiVersion apps.kruise.io/v1beta1 if it has this field")
 	}
 	for field := range child(update, "inPlaceUpdateStrategy") {
 		if strings.HasPrefix(field, "imagePreDownload") {
@@ -71,7 +75,8 @@ func (r *rewrite) selector() {
 	r.warnings = append(r.warnings, "spec.selector: not set; stored as the labels of the template, and immutable from now on")
 }
 
-// sidecarSet: a revision is a choice among versions, of which the one that its author named is meant; and policy belongs to it.
+// sidecarSet: a revision is a choice among versions, of which the one that its author named is meant; and policy
+// belongs to it.
 func (r *rewrite) sidecarSet() {
 	r.sidecarSetNamespace()
 	injection := child(r.spec, "injectionStrategy")
@@ -87,7 +92,8 @@ func (r *rewrite) sidecarSet() {
 	if policy, ok := injection["policy"]; ok {
 		r.move(injection, "policy", path+".policy", ensure(injection, "revision"), "policy", path+".revision.policy")
 		if policy == "IfNotPresent" {
-			r.warnings = append(r.warnings, path+".policy: IfNotPresent is a value of containers[].imagePullPolicy, for pulling images; use Always or Partial here, which select the pods that get the revision")
+			r.warnings = append(r.warnings, path+
+				".policy: IfNotPresent is a value of containers[].imagePullPolicy, for pulling images; use Always or Partial here, which select the pods that get the revision")
 		}
 	}
 }
@@ -104,7 +110,8 @@ func (r *rewrite) sidecarSetNamespace() {
 	if r.obj.GetAnnotations()[NamespaceSelectorAnnotation] == "true" {
 		selector := map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": given}}
 		if present, ok := r.spec["namespaceSelector"]; ok && !same(present, selector) && !r.submittedBefore(path) {
-			r.refuse(path, "duplicates spec.namespaceSelector; remove one of them, or the annotation %s", NamespaceSelectorAnnotation)
+			r.refuse(path, "duplicates spec.namespaceSelector; remove one of them, or the annotation %s",
+				NamespaceSelectorAnnotation)
 			return
 		}
 		r.spec["namespaceSelector"] = selector
@@ -119,7 +126,8 @@ func (r *rewrite) sidecarSetNamespace() {
 	r.warnings = append(r.warnings, told)
 }
 
-// nameVersion calls this version of a SidecarSet by the name that its injection asks for, unless it has one: else no member had any of that name.
+// nameVersion calls this version of a SidecarSet by the name that its injection asks for, unless it has one: else no
+// member had any of that name.
 func (r *rewrite) nameVersion(name string) {
 	if r.obj.GroupVersionKind().Version == "v1alpha1" {
 		labels := r.obj.GetLabels()
@@ -129,17 +137,21 @@ func (r *rewrite) nameVersion(name string) {
 			}
 			labels[customVersionLabel] = name
 			r.obj.SetLabels(labels)
-			r.warnings = append(r.warnings, fmt.Sprintf("metadata.labels[%s]: not set; stored as %s, because injectionStrategy.revision refers to this version", customVersionLabel, name))
+			r.warnings = append(r.warnings, fmt.Sprintf(
+				"metadata.labels[%s]: not set; stored as %s, because injectionStrategy.revision refers to this version",
+				customVersionLabel, name))
 		}
 		return
 	}
 	if r.spec["customVersion"] == nil {
 		r.spec["customVersion"] = name
-		r.warnings = append(r.warnings, fmt.Sprintf("spec.customVersion: not set; stored as %s, because injectionStrategy.revision refers to this version", name))
+		r.warnings = append(r.warnings, fmt.Sprintf(
+			"spec.customVersion: not set; stored as %s, because injectionStrategy.revision refers to this version", name))
 	}
 }
 
-// unitedDeployment: pools are the subsets of another project's kind of this name; and a bare pod is meant as the pod of a CloneSet.
+// unitedDeployment: pools are the subsets of another project's kind of this name; and a bare pod is meant as the pod of
+// a CloneSet.
 func (r *rewrite) unitedDeployment() {
 	if topology := child(r.spec, "topology"); topology != nil {
 		r.rename(topology, "spec.topology", "pools", "subsets")
@@ -154,7 +166,8 @@ func (r *rewrite) unitedDeployment() {
 		"StatefulSet": "statefulSetTemplate", "AdvancedStatefulSet": "advancedStatefulSetTemplate",
 	}[kind]
 	if !ok {
-		r.refuse("metadata.annotations["+SubsetWorkloadAnnotation+"]", "must be CloneSet, Deployment, StatefulSet or AdvancedStatefulSet, not %q", kind)
+		r.refuse("metadata.annotations["+SubsetWorkloadAnnotation+"]",
+			"must be CloneSet, Deployment, StatefulSet or AdvancedStatefulSet, not %q", kind)
 		return
 	}
 	const path = "spec.template.spec"
@@ -183,7 +196,9 @@ func (r *rewrite) unitedDeployment() {
 			inner["selector"] = map[string]any{"matchLabels": runtime.DeepCopyJSON(labels)}
 		}
 	}
-	r.rewritten(path, given, fmt.Sprintf("spec.template.%s.spec.template.spec; use the annotation %s for another kind of workload", field, SubsetWorkloadAnnotation))
+	r.rewritten(path, given, fmt.Sprintf(
+		"spec.template.%s.spec.template.spec; use the annotation %s for another kind of workload", field,
+		SubsetWorkloadAnnotation))
 }
 
 // merge sets in to what from says, object by object, as a JSON merge patch does.

@@ -12,7 +12,8 @@ func (r *rewrite) multiClusterService() {
 		if given, ok := port["targetPort"]; ok {
 			delete(port, "targetPort")
 			path := fmt.Sprintf("spec.ports[%d].targetPort", i)
-			r.rewritten(path, given, "nothing, because the target port comes from the Service "+r.obj.GetName()+" in the same namespace")
+			r.rewritten(path, given, "nothing, because the target port comes from the Service "+r.obj.GetName()+
+				" in the same namespace")
 		}
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// OverrideReplicasAnnotation = OverrideReplicasForce on an override policy sets replicas even where a propagation policy divides them.
+// OverrideReplicasAnnotation = OverrideReplicasForce on an override policy sets replicas even where a propagation
+// policy divides them.
 const (
 	OverrideReplicasAnnotation = "argosy.io/override-replicas"
 	OverrideReplicasForce      = "force"
@@ -87,7 +88,8 @@ func (r *rewrite) replicas(overriders map[string]any, path string) {
 	r.rewritten(path, submitted, "plaintext, replacing "+pointer)
 }
 
-// setPlaintext replaces the value of an overrider of that path, or appends one, so that the same policy applied again grows no second one.
+// setPlaintext replaces the value of an overrider of that path, or appends one, so that the same policy applied again
+// grows no second one.
 func setPlaintext(list []any, pointer string, value any) []any {
 	for _, item := range list {
 		if o, ok := item.(map[string]any); ok && o["path"] == pointer && o["operator"] == "replace" {

@@ -44,8 +44,8 @@ func (r *rewrite) dynamicWeight(scheduling map[string]any) {
 		fmt.Sprintf("Weighted with weightPreference.dynamicWeight %v", weights["dynamicWeight"]))
 }
 
-// standby: a cluster of weight 0 is meant to take over when those with a weight cannot. That is an affinity term of its own,
-// tried after the term of the others.
+// standby: a cluster of weight 0 is meant to take over when those with a weight cannot. That is an affinity term of its
+// own, tried after the term of the others.
 func (r *rewrite) standby(placement, scheduling map[string]any) {
 	const path = "spec.placement.replicaScheduling.weightPreference.staticWeightList"
 	weights := child(scheduling, "weightPreference")
@@ -91,7 +91,8 @@ func (r *rewrite) standby(placement, scheduling map[string]any) {
 	r.rewritten(path, submitted, "clusterAffinities active and standby, because weight 0 means a standby cluster")
 }
 
-// narrow is the affinity that holds where base and any of targets do. Only names can be joined; several selectors cannot.
+// narrow is the affinity that holds where base and any of targets do. Only names can be joined; several selectors
+// cannot.
 func narrow(base map[string]any, targets []map[string]any) (map[string]any, error) {
 	out := map[string]any{}
 	if base != nil {
@@ -132,7 +133,8 @@ func narrow(base map[string]any, targets []map[string]any) (map[string]any, erro
 	return out, nil
 }
 
-// regionSpread: the API wants a cluster constraint beside one by region; who spreads over n regions wants at least n clusters.
+// regionSpread: the API wants a cluster constraint beside one by region; who spreads over n regions wants at least n
+// clusters.
 func (r *rewrite) regionSpread(placement map[string]any) {
 	const path = "spec.placement.spreadConstraints"
 	var region map[string]any
@@ -160,7 +162,8 @@ func (r *rewrite) regionSpread(placement map[string]any) {
 		"spreadByField": string(policyv1alpha1.SpreadByFieldCluster),
 		"minGroups":     atLeast,
 	})
-	r.rewritten(path, submitted, fmt.Sprintf("that and {spreadByField: cluster, minGroups: %d}, which a region constraint requires", atLeast))
+	r.rewritten(path, submitted, fmt.Sprintf(
+		"that and {spreadByField: cluster, minGroups: %d}, which a region constraint requires", atLeast))
 }
 
 func (r *rewrite) failover(failover map[string]any) {
@@ -230,7 +233,8 @@ func adviseSpread(spec map[string]any) []string {
 				by = "label " + label
 			}
 			// A cluster may be in several zones.
-			if least := number(groups, "minGroups"); by != string(policyv1alpha1.SpreadByFieldCluster) && by != string(policyv1alpha1.SpreadByFieldZone) && by != "" && least > most {
+			if least := number(groups, "minGroups"); by != string(policyv1alpha1.SpreadByFieldCluster) &&
+				by != string(policyv1alpha1.SpreadByFieldZone) && by != "" && least > most {
 				out = append(out, fmt.Sprintf("spec.placement.spreadConstraints[%d]: maxGroups %d is lower than minGroups %d by %s; %[3]d clusters are chosen", i, most, least, by))
 			}
 		}

@@ -38,7 +38,8 @@ var annotated = []string{
 	`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: web, namespace: shop, uid: u}, spec: {entrypoint: main, suspend: true}}`,
 }
 
-// annotationKeys are all labels and annotations of ours that the sources name, so that a new one is tried too, whoever may put it where.
+// annotationKeys are all labels and annotations of ours that the sources name, so that a new one is tried too, whoever
+// may put it where.
 func annotationKeys(t testing.TB) []string {
 	t.Helper()
 	named := regexp.MustCompile(`"((?:[a-z]+\.)*(?:argosy|karmada)\.io/[a-z0-9-]+)"`)
@@ -59,7 +60,8 @@ func annotationKeys(t testing.TB) []string {
 		}
 	}
 	keys := slices.Sorted(maps.Keys(found))
-	for _, key := range []string{fleet.StagesAnnotation, schedule.PinAnnotation, "work.karmada.io/conflict-resolution", "resourcetemplate.karmada.io/uid"} {
+	for _, key := range []string{fleet.StagesAnnotation, schedule.PinAnnotation, "work.karmada.io/conflict-resolution",
+		"resourcetemplate.karmada.io/uid"} {
 		if !found[key] {
 			t.Fatalf("%s is not found: %q", key, keys)
 		}
@@ -67,17 +69,22 @@ func annotationKeys(t testing.TB) []string {
 	return keys
 }
 
-var annotationValues = []string{"", "true", "false", "x", "5", "-1", "95%", "1000000%", "9223372036854775807", "10m", "-3s", "a,b", "eu", "Fleet", "Ordered", "Stages", "GlobalHighest", "null", "[]", "{}",
-	`[{"percent": 10, "pause": true}, {"clusters": ["eu"]}, {"percent": 100}]`, `[{"percent": -9223372036854775808}]`, `{"eu":"0-9223372036854775807"}`, `{"eu":"0-4,7","us":"5"}`, `{"from":6,"to":3,"clusters":{"eu":3}}`,
+var annotationValues = []string{"", "true", "false", "x", "5", "-1", "95%", "1000000%", "9223372036854775807", "10m",
+	"-3s", "a,b", "eu", "Fleet", "Ordered", "Stages", "GlobalHighest", "null", "[]", "{}",
+	`[{"percent": 10, "pause": true}, {"clusters": ["eu"]}, {"percent": 100}]`, `[{"percent": -9223372036854775808}]`,
+	`{"eu":"0-9223372036854775807"}`, `{"eu":"0-4,7","us":"5"}`, `{"from":6,"to":3,"clusters":{"eu":3}}`,
 	`{"eu":3,"us":-2147483648}`, `{"subsets":[{"name":"a","replicas":2147483647,"clusterAffinity":{"clusterNames":["eu"]}}]}`, `["spec.replicas"]`, `[{"at":["metadata","name"],"is":"other"}]`,
-	`[{"jsonPaths":[".metadata.name"]}]`, `{"paths":[".spec"]}`, `{"at":["kind"],"was":"CloneSet","is":"ClusterRole"}`, "overwrite"}
+	`[{"jsonPaths":[".metadata.name"]}]`, `{"paths":[".spec"]}`, `{"at":["kind"],"was":"CloneSet","is":"ClusterRole"}`,
+	"overwrite"}
 
-// annotatedSafely holds that whatever annotations say, Works are those of the template in clusters of its binding, or none, and that it takes no time.
+// annotatedSafely holds that whatever annotations say, Works are those of the template in clusters of its binding, or
+// none, and that it takes no time.
 func annotatedSafely(t testing.TB, template, key, value string, onTemplate, onBinding, onWorks bool) {
 	t.Helper()
 	in := input(t, annotated[0], divided)
 	in.Template = object(t, template)
-	in.Binding = binding(t, in.Template, "replicas: 6\nplacement: {replicaScheduling: {replicaSchedulingType: Divided}}\nclusters: [{name: eu, replicas: 4}, {name: us, replicas: 2}]")
+	in.Binding = binding(t, in.Template,
+		"replicas: 6\nplacement: {replicaScheduling: {replicaSchedulingType: Divided}}\nclusters: [{name: eu, replicas: 4}, {name: us, replicas: 2}]")
 	in.Now = time.Unix(1e9, 0)
 	in.Convert = kruise.ForMember
 	for _, c := range in.Clusters {
@@ -113,13 +120,16 @@ func annotatedSafely(t testing.TB, template, key, value string, onTemplate, onBi
 			continue
 		}
 		m := manifest(t, r.Work)
-		if r.Cluster != "eu" && r.Cluster != "us" || which(m) != which(in.Template) || r.Work.Namespace != names.ExecutionSpace(r.Cluster) || r.Work.Name != names.Work(want.Kind, want.Name, want.Namespace) || !execute.Owns(r.Work, m) {
+		if r.Cluster != "eu" && r.Cluster != "us" || which(m) != which(in.Template) ||
+			r.Work.Namespace != names.ExecutionSpace(r.Cluster) ||
+			r.Work.Name != names.Work(want.Kind, want.Name, want.Namespace) || !execute.Owns(r.Work, m) {
 			t.Fatalf("%s=%.100q of a %s sends %s to %s", key, value, in.Template.GetKind(), identity.Of(m), r.Cluster)
 		}
 	}
 	for _, w := range d.Pulls {
 		m := manifest(t, w)
-		if m.GetNamespace() != in.Template.GetNamespace() || m.GetKind() != "ImagePullJob" || !slices.Contains([]string{"karmada-es-eu", "karmada-es-us"}, w.Namespace) {
+		if m.GetNamespace() != in.Template.GetNamespace() || m.GetKind() != "ImagePullJob" ||
+			!slices.Contains([]string{"karmada-es-eu", "karmada-es-us"}, w.Namespace) {
 			t.Fatalf("%s=%.100q of a %s pulls by %s in %s", key, value, in.Template.GetKind(), identity.Of(m), w.Namespace)
 		}
 	}
@@ -153,6 +163,7 @@ func FuzzAnnotationsReachNothingButTheirOwnTemplate(f *testing.F) {
 		f.Add(uint8(i+3), uint8(3*i), value, uint8(7))
 	}
 	f.Fuzz(func(t *testing.T, template, key uint8, value string, where uint8) {
-		annotatedSafely(t, annotated[int(template)%len(annotated)], keys[int(key)%len(keys)], value, where&1 > 0, where&2 > 0, where&4 > 0)
+		annotatedSafely(t, annotated[int(template)%len(annotated)], keys[int(key)%len(keys)], value, where&1 > 0, where&2 > 0,
+			where&4 > 0)
 	})
 }

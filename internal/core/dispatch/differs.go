@@ -96,7 +96,8 @@ func manifestsDiffer(existing, wanted []workv1alpha1.Manifest) bool {
 			continue
 		}
 		var x, y any
-		if json.Unmarshal(existing[i].Raw, &x) != nil || json.Unmarshal(wanted[i].Raw, &y) != nil || !reflect.DeepEqual(x, y) {
+		if json.Unmarshal(existing[i].Raw, &x) != nil || json.Unmarshal(wanted[i].Raw, &y) != nil ||
+			!reflect.DeepEqual(x, y) {
 			return true
 		}
 	}

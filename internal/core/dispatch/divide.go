@@ -14,7 +14,9 @@ import (
 
 // division gives each cluster its share of the template, as a function of the cluster. A template that is copied, or
 // that a cluster has only because another one requires it, is the template itself: it says its replicas already.
-func division(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Unstructured) func(context.Context, interpret.Interpreter, string) (*unstructured.Unstructured, error) {
+func division(spec *workv1alpha2.ResourceBindingSpec,
+	template *unstructured.Unstructured) func(context.Context, interpret.Interpreter, string) (*unstructured.Unstructured,
+	error) {
 	if !divides(spec) {
 		return func(context.Context, interpret.Interpreter, string) (*unstructured.Unstructured, error) {
 			return template, nil

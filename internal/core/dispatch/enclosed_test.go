@@ -31,7 +31,8 @@ func TestMembersGetWhatATemplateEncloses(t *testing.T) {
 	in := input(t, enclosing, "clusters: [{name: eu}]")
 	template := in.Template
 	in.Overrides = []policyv1alpha1.Override{&policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "mirror"}, Spec: policyv1alpha1.OverrideSpec{
-		ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "kruise-system", Name: "manager"}},
+		ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment",
+			Namespace: "kruise-system", Name: "manager"}},
 		OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{Plaintext: []policyv1alpha1.PlaintextOverrider{{
 			Path: "/spec/replicas", Operator: policyv1alpha1.OverriderOpReplace, Value: apiextensionsv1.JSON{Raw: []byte("3")},
 		}}}}},
@@ -49,7 +50,8 @@ func TestMembersGetWhatATemplateEncloses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.GetKind() != "Deployment" || m.GetNamespace() != "kruise-system" || m.GetName() != "manager" || m.GetUID() != "" || m.GetLabels()["app"] != "kruise" || m.GetLabels()["argosy.io/addon"] != "" {
+	if m.GetKind() != "Deployment" || m.GetNamespace() != "kruise-system" || m.GetName() != "manager" ||
+		m.GetUID() != "" || m.GetLabels()["app"] != "kruise" || m.GetLabels()["argosy.io/addon"] != "" {
 		t.Errorf("the manifest is %v", m.Object)
 	}
 	if got := m.Object["spec"].(map[string]any)["replicas"]; got != int64(3) {

@@ -14,7 +14,8 @@ import (
 
 func TestTheEndOfABindingIsThatOfItsWorksOnlyWhenItsTemplateEnds(t *testing.T) {
 	now := metav1.Now()
-	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p", Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}}}
+	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p",
+		Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}}}
 	template := func(uid string, change ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
 		u.SetUID(types.UID(uid))
@@ -34,11 +35,14 @@ func TestTheEndOfABindingIsThatOfItsWorksOnlyWhenItsTemplateEnds(t *testing.T) {
 		want  bool
 	}{
 		{"the kind of its template is not served, and its namespace goes", End{Unserved: true, NamespaceGoes: true}, true},
-		{"the kind of its template is not served, as its definition is going", End{Unserved: true, DefinitionGoes: true}, false},
+		{"the kind of its template is not served, as its definition is going", End{Unserved: true, DefinitionGoes: true},
+			false},
 		{"its template is gone", End{}, true},
-		{"its template is going", End{Template: template("1", func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(&now) })}, true},
+		{"its template is going", End{Template: template("1",
+			func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(&now) })}, true},
 		{"its template was made anew", End{Template: template("2")}, true},
-		{"no policy holds its template", End{Template: template("1", func(u *unstructured.Unstructured) { propagate.Unclaim(u) })}, true},
+		{"no policy holds its template", End{Template: template("1",
+			func(u *unstructured.Unstructured) { propagate.Unclaim(u) })}, true},
 		{"a MultiClusterService holds its template", End{Template: template("1", func(u *unstructured.Unstructured) {
 			propagate.Unclaim(u)
 			u.SetLabels(map[string]string{policyv1alpha1.ClaimedByLabel: "MultiClusterService"})

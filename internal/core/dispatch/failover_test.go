@@ -21,9 +21,11 @@ func TestClusterThatIsLeftKeepsItsWorkAsItIs(t *testing.T) {
 
 func TestPreservedStateSetsNoMarkOfTheHub(t *testing.T) {
 	marks := "{checkpoint: s7, karmada.io/managed: \"false\", work.karmada.io/name: other, work.karmada.io/namespace: karmada-es-other}"
-	in := input(t, deployment, strings.Replace(leavesEU, "{checkpoint: s7}", marks, 1)+"clusters: [{name: ap, replicas: 2}, {name: us, replicas: 3}]")
+	in := input(t, deployment, strings.Replace(leavesEU, "{checkpoint: s7}", marks, 1)+
+		"clusters: [{name: ap, replicas: 2}, {name: us, replicas: 3}]")
 	m := manifest(t, works(t, in)["ap"])
-	if labels := m.GetLabels(); labels["checkpoint"] != "s7" || labels["karmada.io/managed"] != "true" || labels["work.karmada.io/name"] != "" || labels["work.karmada.io/namespace"] != "" {
+	if labels := m.GetLabels(); labels["checkpoint"] != "s7" || labels["karmada.io/managed"] != "true" ||
+		labels["work.karmada.io/name"] != "" || labels["work.karmada.io/namespace"] != "" {
 		t.Errorf("the labels are %v", labels)
 	}
 }

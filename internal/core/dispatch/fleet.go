@@ -27,9 +27,9 @@ type part struct {
 	err      error
 }
 
-// share has core/fleet divide what counts the pods of all clusters together; nothing for most templates. Overrides apply
-// to what it decides, and it is told what they will change.
-// Clusters that pull images first get none of its new pods meanwhile.
+// share has core/fleet divide what counts the pods of all clusters together; nothing for most templates. Overrides
+// apply to what it decides, and it is told what they will change. Clusters that pull images first get none of its new
+// pods meanwhile.
 func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error) {
 	spec := in.Binding.BindingSpec()
 	divided := divides(spec)
@@ -46,16 +46,19 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 	scheduled := func(cluster string) bool {
 		return slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster })
 	}
-	fin := fleet.Input{Template: in.Template, Divided: divided, Record: record, Pods: in.Pods, History: in.History, Target: in.Target,
-		Progress: annotations[fleet.ProgressAnnotation], Routed: annotations[fleet.RoutedAnnotation], Approved: annotations[fleet.ApprovedAnnotation],
-		Now: in.Now, Leaving: spec.LeftGracefully()}
+	fin := fleet.Input{Template: in.Template, Divided: divided, Record: record, Pods: in.Pods, History: in.History,
+		Target:   in.Target,
+		Progress: annotations[fleet.ProgressAnnotation], Routed: annotations[fleet.RoutedAnnotation],
+		Approved: annotations[fleet.ApprovedAnnotation],
+		Now:      in.Now, Leaving: spec.LeftGracefully()}
 	for _, p := range parts {
 		if divided && !scheduled(p.Name) {
 			continue // it is there because another one requires it, whole
 		}
 		m := fleet.Member{Cluster: p.Name, Replicas: int64(p.Replicas), Reachable: reachable(in.Clusters[p.Name]),
-			Suspended: suspended(spec.Suspension, p.Name) || leaving(in.Existing[p.Name]) || gates[p.Name].shut, Scaled: scaled(in.Binding, in.Existing[p.Name]),
-			Base: p.manifest, Local: p.manifest, Work: in.Existing[p.Name]}
+			Suspended: suspended(spec.Suspension, p.Name) || leaving(in.Existing[p.Name]) || gates[p.Name].shut,
+			Scaled:    scaled(in.Binding, in.Existing[p.Name]),
+			Base:      p.manifest, Local: p.manifest, Work: in.Existing[p.Name]}
 		if len(p.Components) > 0 {
 			m.Subsets = map[string]int64{}
 			for name, n := range schedule.Given(p.TargetCluster) {
@@ -75,14 +78,17 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 	return fleet.Shares(fin)
 }
 
-// StageOf is the stage of the rollout of a template, by its Works in the clusters that it was scheduled to. lost are the clusters that do
-// not answer. ok is false for a template without stages.
-func StageOf(b workv1alpha2.Binding, template *unstructured.Unstructured, works []workv1alpha1.Work, lost func(cluster string) bool) (s fleet.Stage, ok bool) {
+// StageOf is the stage of the rollout of a template, by its Works in the clusters that it was scheduled to. lost are
+// the clusters that do not answer. ok is false for a template without stages.
+func StageOf(b workv1alpha2.Binding, template *unstructured.Unstructured, works []workv1alpha1.Work,
+	lost func(cluster string) bool) (s fleet.Stage, ok bool) {
 	spec := b.BindingSpec()
 	in := fleet.Input{Template: template, Divided: divides(spec), Approved: b.GetAnnotations()[fleet.ApprovedAnnotation]}
 	for _, target := range spec.Clusters {
 		m := fleet.Member{Cluster: target.Name, Replicas: int64(target.Replicas), Reachable: !lost(target.Name)}
-		if i := slices.IndexFunc(works, func(w workv1alpha1.Work) bool { return w.Namespace == names.ExecutionSpace(target.Name) }); i >= 0 {
+		if i := slices.IndexFunc(works, func(w workv1alpha1.Work) bool {
+			return w.Namespace == names.ExecutionSpace(target.Name)
+		}); i >= 0 {
 			m.Work = &works[i]
 		}
 		m.Scaled = scaled(b, m.Work)
@@ -92,10 +98,11 @@ func StageOf(b workv1alpha2.Binding, template *unstructured.Unstructured, works 
 	return fleet.StageOf(in)
 }
 
-// scaled says whether an autoscaler in a member sets the replicas: one of a FederatedHPA, or another one that was found there. w is the
-// Work in the cluster, nil for none.
+// scaled says whether an autoscaler in a member sets the replicas: one of a FederatedHPA, or another one that was found
+// there. w is the Work in the cluster, nil for none.
 func scaled(b workv1alpha2.Binding, w *workv1alpha1.Work) bool {
-	return b.GetAnnotations()[schedule.ScaledByAnnotation] != "" || w != nil && meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkScaledByMember)
+	return b.GetAnnotations()[schedule.ScaledByAnnotation] != "" || w != nil &&
+		meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkScaledByMember)
 }
 
 // inOrder sorts members as a placement names them.
@@ -144,16 +151,22 @@ func Moved(was, is *workv1alpha1.Work) bool {
 	if !Follows(is) {
 		return false
 	}
-	before, after := meta.FindStatusCondition(was.Status.Conditions, workv1alpha1.WorkApplied), meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkApplied)
-	if (before == nil) != (after == nil) || after != nil && (before.Status != after.Status || before.ObservedGeneration != after.ObservedGeneration) {
+	before, after := meta.FindStatusCondition(was.Status.Conditions, workv1alpha1.WorkApplied),
+		meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkApplied)
+	if (before == nil) != (after == nil) || after != nil &&
+		(before.Status != after.Status || before.ObservedGeneration != after.ObservedGeneration) {
 		return true
 	}
-	if meta.IsStatusConditionTrue(was.Status.Conditions, workv1alpha1.WorkScaledByMember) != meta.IsStatusConditionTrue(is.Status.Conditions, workv1alpha1.WorkScaledByMember) {
+	if meta.IsStatusConditionTrue(was.Status.Conditions,
+		workv1alpha1.WorkScaledByMember) != meta.IsStatusConditionTrue(is.Status.Conditions,
+		workv1alpha1.WorkScaledByMember) {
 		return true
 	}
-	return !slices.EqualFunc(was.Status.ManifestStatuses, is.Status.ManifestStatuses, func(x, y workv1alpha1.ManifestStatus) bool {
-		return x.Health == y.Health && (x.Status == nil) == (y.Status == nil) && (x.Status == nil || bytes.Equal(x.Status.Raw, y.Status.Raw))
-	})
+	return !slices.EqualFunc(was.Status.ManifestStatuses, is.Status.ManifestStatuses,
+		func(x, y workv1alpha1.ManifestStatus) bool {
+			return x.Health == y.Health && (x.Status == nil) == (y.Status == nil) &&
+				(x.Status == nil || bytes.Equal(x.Status.Raw, y.Status.Raw))
+		})
 }
 
 // Reachability says whether a cluster went from was to is with another answer to whether it answers.

@@ -62,7 +62,8 @@ func (s *story) look() {
 		s.t.Fatal(d.Err)
 	}
 	s.told = d.Conditions
-	s.in.Binding.SetAnnotations(map[string]string{fleet.OrdinalsAnnotation: d.Record, fleet.ApprovedAnnotation: d.Approved})
+	s.in.Binding.SetAnnotations(map[string]string{fleet.OrdinalsAnnotation: d.Record,
+		fleet.ApprovedAnnotation: d.Approved})
 	for _, r := range d.Results {
 		if r.Err != nil {
 			s.t.Fatal(r.Err)
@@ -110,16 +111,21 @@ func (s *story) report(cluster string, updated, available int64) {
 	if _, err := fmt.Sscan(m.GetAnnotations()["resourcetemplate.karmada.io/generation"], &made); err != nil {
 		s.t.Fatal(err)
 	}
-	status := map[string]any{"generation": w.Generation, "observedGeneration": w.Generation, "resourceTemplateGeneration": made,
-		"replicas": replicas, "readyReplicas": available, "availableReplicas": available, "updatedReplicas": updated,
+	status := map[string]any{"generation": w.Generation, "observedGeneration": w.Generation,
+		"resourceTemplateGeneration": made,
+		"replicas":                   replicas, "readyReplicas": available, "availableReplicas": available,
+		"updatedReplicas":      updated,
 		"updatedReadyReplicas": updated, "updatedAvailableReplicas": min(updated, available)}
 	raw, err := json.Marshal(status)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, ObservedGeneration: w.Generation}}
-	w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: workv1alpha1.ResourceHealthy, Status: &runtime.RawExtension{Raw: raw}}}
-	if moved := dispatch.Moved(s.in.Existing[cluster], w); !moved && dispatch.Follows(w) && len(s.in.Existing[cluster].Status.ManifestStatuses) == 0 {
+	w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+		ObservedGeneration: w.Generation}}
+	w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: workv1alpha1.ResourceHealthy,
+		Status: &runtime.RawExtension{Raw: raw}}}
+	if moved := dispatch.Moved(s.in.Existing[cluster], w); !moved && dispatch.Follows(w) &&
+		len(s.in.Existing[cluster].Status.ManifestStatuses) == 0 {
 		s.t.Error("a first report decides nothing")
 	}
 	s.in.Existing[cluster] = w
@@ -216,7 +222,8 @@ func TestALostClusterStopsARolloutUnlessItIsIgnored(t *testing.T) {
 		s.report(c, 3, 3)
 	}
 	lost := s.in.Clusters["ap"].DeepCopy()
-	lost.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionUnknown}}
+	lost.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady,
+		Status: metav1.ConditionUnknown}}
 	if !dispatch.Reachability(s.in.Clusters["ap"], lost) {
 		t.Error("that a cluster is lost decides nothing")
 	}
@@ -311,8 +318,9 @@ func TestWhatCannotBeDividedIsNotSent(t *testing.T) {
 
 func TestOneClusterAndACopiedWorkloadKeepWhatTheirUserWrote(t *testing.T) {
 	for name, spec := range map[string]string{
-		"one cluster": strings.ReplaceAll(threeEach, "{name: eu, replicas: 3}, {name: us, replicas: 3}, {name: ap, replicas: 3}", "{name: eu, replicas: 9}"),
-		"copied":      "replicas: 9\nclusters: [{name: eu}, {name: us}, {name: ap}]",
+		"one cluster": strings.ReplaceAll(threeEach,
+			"{name: eu, replicas: 3}, {name: us, replicas: 3}, {name: ap, replicas: 3}", "{name: eu, replicas: 9}"),
+		"copied": "replicas: 9\nclusters: [{name: eu}, {name: us}, {name: ap}]",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := begin(t, clones, spec)
@@ -320,7 +328,8 @@ func TestOneClusterAndACopiedWorkloadKeepWhatTheirUserWrote(t *testing.T) {
 			s.look()
 			for _, cluster := range slices.Sorted(maps.Keys(s.in.Existing)) {
 				w := s.in.Existing[cluster]
-				if p, _, _ := unstructured.NestedString(manifest(t, w).Object, "spec", "updateStrategy", "partition"); p != "90%" || dispatch.Follows(w) {
+				if p, _, _ := unstructured.NestedString(manifest(t, w).Object, "spec", "updateStrategy", "partition"); p != "90%" ||
+					dispatch.Follows(w) {
 					t.Errorf("%s has partition %s, and is followed: %v", cluster, p, dispatch.Follows(w))
 				}
 			}
@@ -391,7 +400,8 @@ func TestPodsOfAStatefulSetHaveOrdinalsThatNoOtherClusterHas(t *testing.T) {
 	s.report("eu", 0, 2)
 	s.look()
 	sets("when it has left", "2 3", "[] [0 1]")
-	if len(s.told) != 1 || s.told[0].Type != fleet.StaleVolume || !strings.Contains(s.told[0].Message, "2 runs in us and ran in eu before") {
+	if len(s.told) != 1 || s.told[0].Type != fleet.StaleVolume ||
+		!strings.Contains(s.told[0].Message, "2 runs in us and ran in eu before") {
 		t.Errorf("told is %v", s.told)
 	}
 
@@ -441,11 +451,13 @@ func TestTheSubsetsOfAUnitedDeploymentAddUpInEveryClusterAndOverAll(t *testing.T
 		{name: "halves of an odd number", want: "a:2 b:1 | a:1 b:1",
 			subsets: []any{subset("a", map[string]any{"replicas": "50%"}), subset("b", map[string]any{"replicas": "50%"})}},
 		{name: "numbers", want: "a:1 b:2 | a:1 b:1",
-			subsets: []any{subset("a", map[string]any{"replicas": int64(2)}), subset("b", map[string]any{"replicas": int64(3)})}},
+			subsets: []any{subset("a", map[string]any{"replicas": int64(2)}),
+				subset("b", map[string]any{"replicas": int64(3)})}},
 		{name: "one without a number", want: "a:1 b:- | a:1 b:-",
 			subsets: []any{subset("a", map[string]any{"replicas": int64(2)}), subset("b", map[string]any{})}},
 		{name: "numbers that do not add up", refused: "add up to 4",
-			subsets: []any{subset("a", map[string]any{"replicas": int64(2)}), subset("b", map[string]any{"replicas": int64(2)})}},
+			subsets: []any{subset("a", map[string]any{"replicas": int64(2)}),
+				subset("b", map[string]any{"replicas": int64(2)})}},
 		{name: "nonsense", refused: `subset "a"`,
 			subsets: []any{subset("a", map[string]any{"replicas": "half"})}},
 	} {
@@ -463,7 +475,8 @@ func TestTheSubsetsOfAUnitedDeploymentAddUpInEveryClusterAndOverAll(t *testing.T
 			var clusters []string
 			for _, cluster := range []string{"eu", "us"} {
 				var all []string
-				subsets, _, err := unstructured.NestedSlice(manifest(t, s.in.Existing[cluster]).Object, "spec", "topology", "subsets")
+				subsets, _, err := unstructured.NestedSlice(manifest(t, s.in.Existing[cluster]).Object, "spec", "topology",
+					"subsets")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -491,7 +504,8 @@ func TestTheBoundsAndPartitionsOfSubsetsAreDividedToo(t *testing.T) {
 	}, "spec", "topology", "subsets")
 	s.edit(map[string]any{"a": int64(1), "b": int64(2)}, "spec", "updateStrategy", "manualUpdate", "partitions")
 	s.look()
-	if got := s.say("spec", "topology", "subsets"); got != "[map[maxReplicas:2 minReplicas:1 name:a] map[name:b]] [map[maxReplicas:1 minReplicas:1 name:a] map[name:b]]" {
+	if got := s.say("spec", "topology",
+		"subsets"); got != "[map[maxReplicas:2 minReplicas:1 name:a] map[name:b]] [map[maxReplicas:1 minReplicas:1 name:a] map[name:b]]" {
 		t.Errorf("subsets are %s", got)
 	}
 	// Of three and two pods, one of a and two of b stay old.

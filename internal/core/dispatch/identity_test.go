@@ -51,7 +51,8 @@ func (a anything) Hooks(schema.GroupKind) *interpret.Hooks {
 		Retain: func(_ context.Context, desired, _ *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			return a.retain(desired.DeepCopy()), nil
 		},
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured, _ []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
+			_ []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			return a.aggregate(template.DeepCopy()), nil
 		},
 	}
@@ -72,7 +73,8 @@ func TestNoDoorLeadsFromOneObjectToAnother(t *testing.T) {
 
 		results := dispatch.Works(t.Context(), input(t, deployment, divided), i)
 		if len(results) != 1 || results[0].Err == nil || results[0].Work != nil ||
-			!strings.Contains(results[0].Err.Error(), `create the work of Deployment shop/web for cluster "eu"`) || !strings.Contains(results[0].Err.Error(), named) {
+			!strings.Contains(results[0].Err.Error(), `create the work of Deployment shop/web for cluster "eu"`) ||
+			!strings.Contains(results[0].Err.Error(), named) {
 			t.Errorf("revised to another %s: %+v", named, results)
 		}
 		in := input(t, deployment, divided)
@@ -84,12 +86,14 @@ func TestNoDoorLeadsFromOneObjectToAnother(t *testing.T) {
 		if len(results) != 1 || results[0].Err == nil || !strings.Contains(results[0].Err.Error(), named) {
 			t.Errorf("converted to another %s: %+v", named, results)
 		}
-		if got, err := i.Aggregate(t.Context(), object(t, deployment), nil); err == nil || got != nil || !strings.Contains(err.Error(), "Deployment shop/web") {
+		if got, err := i.Aggregate(t.Context(), object(t, deployment), nil); err == nil || got != nil ||
+			!strings.Contains(err.Error(), "Deployment shop/web") {
 			t.Errorf("a status aggregated onto another %s: %v, %v", named, got, err)
 		}
 		w := works(t, input(t, deployment, divided))["eu"]
 		observed := manifest(t, w)
-		if got, err := execute.Desired(w, observed, func(desired, _ *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		if got, err := execute.Desired(w, observed, func(desired, _ *unstructured.Unstructured) (*unstructured.Unstructured,
+			error) {
 			return change(desired.DeepCopy()), nil
 		}); err == nil || got != nil || !strings.Contains(err.Error(), named) {
 			t.Errorf("retained as another %s: %v, %v", named, got, err)
@@ -99,9 +103,11 @@ func TestNoDoorLeadsFromOneObjectToAnother(t *testing.T) {
 
 func TestATemplateDoesNotSayWhoseItIsInAMember(t *testing.T) {
 	foreign := map[string]string{
-		"work.karmada.io/namespace": "karmada-es-us", "work.karmada.io/name": "other", "work.karmada.io/permanent-id": "w-other", "karmada.io/managed": "false",
-		"resourcebinding.karmada.io/namespace": "bank", "resourcebinding.karmada.io/name": "other", "resourcebinding.karmada.io/permanent-id": "b-other",
-		"clusterresourcebinding.karmada.io/name": "other", "clusterresourcebinding.karmada.io/permanent-id": "b-other",
+		"work.karmada.io/namespace": "karmada-es-us", "work.karmada.io/name": "other",
+		"work.karmada.io/permanent-id": "w-other", "karmada.io/managed": "false",
+		"resourcebinding.karmada.io/namespace": "bank", "resourcebinding.karmada.io/name": "other",
+		"resourcebinding.karmada.io/permanent-id": "b-other",
+		"clusterresourcebinding.karmada.io/name":  "other", "clusterresourcebinding.karmada.io/permanent-id": "b-other",
 		"resourcetemplate.karmada.io/uid": "u-other", "resourcetemplate.karmada.io/generation": "99",
 		"resourcetemplate.karmada.io/managed-annotations": "a", "resourcetemplate.karmada.io/managed-labels": "a",
 		"argosy.io/manifest-work": "other", "argosy.io/template-suspends": "true",
@@ -113,7 +119,8 @@ func TestATemplateDoesNotSayWhoseItIsInAMember(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		patch = append(patch, policyv1alpha1.PlaintextOverrider{Path: "/metadata/" + in, Operator: policyv1alpha1.OverriderOpAdd, Value: apiextensionsv1.JSON{Raw: raw}})
+		patch = append(patch, policyv1alpha1.PlaintextOverrider{Path: "/metadata/" + in,
+			Operator: policyv1alpha1.OverriderOpAdd, Value: apiextensionsv1.JSON{Raw: raw}})
 	}
 	stored := &policyv1alpha1.ClusterOverridePolicy{Spec: policyv1alpha1.OverrideSpec{OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{Plaintext: patch}}}}}
 
@@ -148,8 +155,11 @@ func TestATemplateDoesNotSayWhoseItIsInAMember(t *testing.T) {
 	}
 }
 
-// sent is a template on its way: divided by what somebody wrote, overridden, converted, and merged with what the member has.
-func sent(t testing.TB, template string, policy policyv1alpha1.Override, change func(*unstructured.Unstructured) *unstructured.Unstructured) (*unstructured.Unstructured, *unstructured.Unstructured) {
+// sent is a template on its way: divided by what somebody wrote, overridden, converted, and merged with what the member
+// has.
+func sent(t testing.TB, template string, policy policyv1alpha1.Override,
+	change func(*unstructured.Unstructured) *unstructured.Unstructured) (*unstructured.Unstructured,
+	*unstructured.Unstructured) {
 	t.Helper()
 	in := input(t, template, divided)
 	in.Clusters["eu"].Status = serving("apps/v1", "Deployment")
@@ -158,7 +168,8 @@ func sent(t testing.TB, template string, policy policyv1alpha1.Override, change 
 	}
 	in.Overrides = []policyv1alpha1.Override{policy}
 	wanted := in.Template
-	if m := fields.Object(in.Template.Object, "spec", "manifest"); in.Template.GetKind() == "EnclosedManifest" && m != nil {
+	if m := fields.Object(in.Template.Object, "spec", "manifest"); in.Template.GetKind() == "EnclosedManifest" &&
+		m != nil {
 		wanted = &unstructured.Unstructured{Object: m}
 	}
 	i := interpret.New(anything{change, change, change})
@@ -166,9 +177,10 @@ func sent(t testing.TB, template string, policy policyv1alpha1.Override, change 
 		if r.Err != nil {
 			continue
 		}
-		desired, err := execute.Desired(r.Work, manifest(t, r.Work), func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			return i.Retain(context.Background(), desired, observed)
-		})
+		desired, err := execute.Desired(r.Work, manifest(t, r.Work),
+			func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+				return i.Retain(context.Background(), desired, observed)
+			})
 		if err == nil {
 			return wanted, desired
 		}
@@ -186,11 +198,13 @@ func plaintext(path, value string) policyv1alpha1.Override {
 
 // serving is the status of a cluster that serves one kind.
 func serving(groupVersion, kind string) clusterv1alpha1.ClusterStatus {
-	return clusterv1alpha1.ClusterStatus{APIEnablements: []clusterv1alpha1.APIEnablement{{GroupVersion: groupVersion, Resources: []clusterv1alpha1.APIResource{{Kind: kind}}}}}
+	return clusterv1alpha1.ClusterStatus{APIEnablements: []clusterv1alpha1.APIEnablement{{GroupVersion: groupVersion,
+		Resources: []clusterv1alpha1.APIResource{{Kind: kind}}}}}
 }
 
 // reachesAsItself holds what is promised of all doors: what reaches a member is the template, marked as the Work's.
-func reachesAsItself(t testing.TB, template string, policy policyv1alpha1.Override, change func(*unstructured.Unstructured) *unstructured.Unstructured) bool {
+func reachesAsItself(t testing.TB, template string, policy policyv1alpha1.Override,
+	change func(*unstructured.Unstructured) *unstructured.Unstructured) bool {
 	t.Helper()
 	wanted, got := sent(t, template, policy, change)
 	if got == nil {
@@ -216,10 +230,14 @@ func workOf(u *unstructured.Unstructured) *workv1alpha1.Work {
 var (
 	onTheirWay = []string{configMap, deployment, enclosing,
 		`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "system:reader"}, rules: []}`}
-	places = []string{"", "/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace", "/metadata/labels", "/metadata/annotations", "/metadata/ownerReferences",
-		"/metadata/finalizers", "/metadata/labels/karmada.io~1managed", "/metadata/annotations/work.karmada.io~1name", "/spec", "/data", "/status", "/spec/manifest/kind"}
-	words = []string{`"other"`, `"kube-system"`, `"v1"`, `"apps/v1beta1"`, `"rbac.authorization.k8s.io/v1"`, `"ClusterRoleBinding"`, `null`, `1`, `{}`, `[]`, `{"name":"web"}`,
-		`{"work.karmada.io/name":"other","karmada.io/managed":"false"}`, `[{"apiVersion":"v1","kind":"Pod","name":"x","uid":"y"}]`, `["f"]`}
+	places = []string{"", "/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace", "/metadata/labels",
+		"/metadata/annotations", "/metadata/ownerReferences",
+		"/metadata/finalizers", "/metadata/labels/karmada.io~1managed", "/metadata/annotations/work.karmada.io~1name",
+		"/spec", "/data", "/status", "/spec/manifest/kind"}
+	words = []string{`"other"`, `"kube-system"`, `"v1"`, `"apps/v1beta1"`, `"rbac.authorization.k8s.io/v1"`,
+		`"ClusterRoleBinding"`, `null`, `1`, `{}`, `[]`, `{"name":"web"}`,
+		`{"work.karmada.io/name":"other","karmada.io/managed":"false"}`,
+		`[{"apiVersion":"v1","kind":"Pod","name":"x","uid":"y"}]`, `["f"]`}
 )
 
 // patched is what a script, a webhook or a conversion may make of an object: any one place of it set to anything.

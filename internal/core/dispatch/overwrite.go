@@ -11,12 +11,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fleet"
 )
 
-// ForbidOverwriteLabel on a Namespace of the hub forbids what is written in it to take over in members what the hub does not manage.
-// Any value but "false" does. It can only forbid: who may label a namespace of his own must not undo what holds for the hub.
+// ForbidOverwriteLabel on a Namespace of the hub forbids what is written in it to take over in members what the hub
+// does not manage. Any value but "false" does. It can only forbid: who may label a namespace of his own must not undo
+// what holds for the hub.
 const ForbidOverwriteLabel = "argosy.io/forbid-overwrite"
 
-// Forbidden says why what is written in a namespace, by its name and labels, may not overwrite; empty if it may. The name is empty for
-// what is in none. hub is the setting for all of them.
+// Forbidden says why what is written in a namespace, by its name and labels, may not overwrite; empty if it may. The
+// name is empty for what is in none. hub is the setting for all of them.
 func Forbidden(hub bool, namespace string, labels map[string]string) string {
 	value, labelled := labels[ForbidOverwriteLabel]
 	switch {
@@ -33,9 +34,9 @@ func Overwrites(annotations map[string]string) bool {
 	return annotations[workv1alpha2.ConflictResolutionAnnotation] == workv1alpha2.ConflictResolutionOverwrite
 }
 
-// resolution is the conflict resolution in force for a manifest: a valid annotation of it outranks the policy. Where users may not
-// overwrite, their annotation and the word of a policy of their namespace count as abort; that of a ClusterPropagationPolicy, which only
-// those write who may do so everywhere, stands.
+// resolution is the conflict resolution in force for a manifest: a valid annotation of it outranks the policy. Where
+// users may not overwrite, their annotation and the word of a policy of their namespace count as abort; that of a
+// ClusterPropagationPolicy, which only those write who may do so everywhere, stands.
 func (in Input) resolution(m *unstructured.Unstructured, policy policyv1alpha1.ConflictResolution) string {
 	own := m.GetAnnotations()[workv1alpha2.ConflictResolutionAnnotation]
 	if in.ForbidOverwrite != "" {
@@ -60,16 +61,19 @@ func (in Input) resolution(m *unstructured.Unstructured, policy policyv1alpha1.C
 	return ""
 }
 
-// ofClusterPolicy says whether a ClusterPropagationPolicy alone made the binding. One that only follows another is of none.
+// ofClusterPolicy says whether a ClusterPropagationPolicy alone made the binding. One that only follows another is of
+// none.
 func (in Input) ofClusterPolicy() bool {
 	if in.Binding == nil {
 		return false
 	}
 	labels := in.Binding.GetLabels()
-	return labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel] != "" && labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] == ""
+	return labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel] != "" &&
+		labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] == ""
 }
 
-// overruled is what users should know where they asked to overwrite, and may not; nil for nothing. asked says whether a manifest did.
+// overruled is what users should know where they asked to overwrite, and may not; nil for nothing. asked says whether a
+// manifest did.
 func (in Input) overruled(asked bool) *fleet.Condition {
 	if in.ForbidOverwrite == "" {
 		return nil
@@ -84,6 +88,8 @@ func (in Input) overruled(asked bool) *fleet.Condition {
 	if len(by) == 0 {
 		return nil
 	}
-	return &fleet.Condition{Type: fleet.OverwriteForbidden, Message: fmt.Sprintf("%s requests Overwrite, but %s. It is treated as Abort: objects in members that the hub does not manage are left unchanged. "+
-		"To take them over, ask an administrator for a ClusterPropagationPolicy with conflictResolution Overwrite", strings.Join(by, " and "), in.ForbidOverwrite)}
+	return &fleet.Condition{Type: fleet.OverwriteForbidden,
+		Message: fmt.Sprintf("%s requests Overwrite, but %s. It is treated as Abort: objects in members that the hub does not manage are left unchanged. "+
+			"To take them over, ask an administrator for a ClusterPropagationPolicy with conflictResolution Overwrite",
+			strings.Join(by, " and "), in.ForbidOverwrite)}
 }

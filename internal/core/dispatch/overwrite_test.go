@@ -15,15 +15,19 @@ func TestWhereOverwritingIsForbiddenItCountsAsAbort(t *testing.T) {
 	const asks = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop, annotations: {work.karmada.io/conflict-resolution: overwrite}}}"
 	const byPolicy, silent = "conflictResolution: Overwrite\nclusters: [{name: eu}]", "clusters: [{name: eu}]"
 	overridden := clusterOverride(t, "overrideRules: [{overriders: {annotationsOverrider: [{operator: add, value: {work.karmada.io/conflict-resolution: overwrite}}]}}]")
-	const pp, cpp = policyv1alpha1.PropagationPolicyPermanentIDLabel, policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel
+	const pp, cpp = policyv1alpha1.PropagationPolicyPermanentIDLabel,
+		policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel
 	for _, c := range []struct {
 		what, template, spec, claim string
 		overrides                   []policyv1alpha1.Override
 		want, told                  string
 	}{
-		{"a template", asks, silent, pp, nil, "abort", "the annotation work.karmada.io/conflict-resolution requests Overwrite, but namespace shop forbids it"},
-		{"a policy of the namespace", configMap, byPolicy, pp, nil, "abort", "the policy's spec.conflictResolution requests Overwrite"},
-		{"both", asks, byPolicy, pp, nil, "abort", "the annotation work.karmada.io/conflict-resolution and the policy's spec.conflictResolution"},
+		{"a template", asks, silent, pp, nil, "abort",
+			"the annotation work.karmada.io/conflict-resolution requests Overwrite, but namespace shop forbids it"},
+		{"a policy of the namespace", configMap, byPolicy, pp, nil, "abort",
+			"the policy's spec.conflictResolution requests Overwrite"},
+		{"both", asks, byPolicy, pp, nil, "abort",
+			"the annotation work.karmada.io/conflict-resolution and the policy's spec.conflictResolution"},
 		{"an override", configMap, silent, pp, []policyv1alpha1.Override{overridden}, "abort", "the annotation"},
 		{"what follows another", configMap, byPolicy, "", nil, "abort", "the policy's"},
 		{"a ClusterPropagationPolicy, whose authors may", configMap, byPolicy, cpp, nil, "overwrite", ""},
@@ -44,7 +48,8 @@ func TestWhereOverwritingIsForbiddenItCountsAsAbort(t *testing.T) {
 			t.Fatalf("%s: %+v", c.what, d)
 		}
 		w := d.Results[0].Work
-		if got, inManifest := w.Annotations["work.karmada.io/conflict-resolution"], manifest(t, w).GetAnnotations()["work.karmada.io/conflict-resolution"]; got != c.want || inManifest != c.want {
+		if got, inManifest := w.Annotations["work.karmada.io/conflict-resolution"],
+			manifest(t, w).GetAnnotations()["work.karmada.io/conflict-resolution"]; got != c.want || inManifest != c.want {
 			t.Errorf("%s: the Work says %q and its manifest %q, want %q", c.what, got, inManifest, c.want)
 		}
 		told := ""
@@ -63,7 +68,8 @@ func TestANamespaceThatAsksToOverwriteWhereThatIsForbiddenAborts(t *testing.T) {
 	in := input(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop, annotations: {work.karmada.io/conflict-resolution: overwrite}}}", "{}")
 	in.Binding, in.ForbidOverwrite = nil, dispatch.Forbidden(true, "shop", nil)
 	for _, r := range dispatch.Namespaces(in) {
-		if r.Err != nil || r.Work.Annotations["work.karmada.io/conflict-resolution"] != "abort" || manifest(t, r.Work).GetAnnotations()["work.karmada.io/conflict-resolution"] != "abort" {
+		if r.Err != nil || r.Work.Annotations["work.karmada.io/conflict-resolution"] != "abort" ||
+			manifest(t, r.Work).GetAnnotations()["work.karmada.io/conflict-resolution"] != "abort" {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -85,7 +91,8 @@ func TestWhoForbidsOverwriting(t *testing.T) {
 		{"a namespace that does not", false, label("false"), ""},
 		{"a namespace cannot allow what the hub forbids", true, label("false"), "--forbid-overwrite"},
 	} {
-		if got := dispatch.Forbidden(c.hub, "shop", c.labels); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+		if got := dispatch.Forbidden(c.hub, "shop", c.labels); (got == "") != (c.want == "") ||
+			!strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.what, got, c.want)
 		}
 	}

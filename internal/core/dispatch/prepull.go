@@ -53,7 +53,8 @@ func prePullOf(template *unstructured.Unstructured) (*prePull, error) {
 		p.share = pullShare
 	}
 	if n, err := fleet.Resolve(p.share, 1000, fleet.Up); err != nil || n > 1000 || n == 0 {
-		return nil, fmt.Errorf(`annotation %s: %q is neither a percentage of nodes up to 100%% nor "true"`, fleet.PrePullAnnotation, share)
+		return nil, fmt.Errorf(`annotation %s: %q is neither a percentage of nodes up to 100%% nor "true"`,
+			fleet.PrePullAnnotation, share)
 	}
 	if text, set := template.GetAnnotations()[fleet.PrePullTimeoutAnnotation]; set {
 		var err error
@@ -152,7 +153,8 @@ func (in Input) pull(g *gate, asked *prePull, cluster, image, apiVersion string,
 	} else {
 		g.awaited += "; "
 	}
-	g.awaited += fmt.Sprintf("it is pulling %s; new pods are created when %s of its nodes have it, or at %s", image, asked.share, until.UTC().Format(time.RFC3339))
+	g.awaited += fmt.Sprintf("it is pulling %s; new pods are created when %s of its nodes have it, or at %s", image,
+		asked.share, until.UTC().Format(time.RFC3339))
 }
 
 // pulled says whether an image is on enough nodes of its cluster, or the cluster has refused to pull it.
@@ -176,13 +178,15 @@ func pulled(w *workv1alpha1.Work, share string) bool {
 }
 
 // pullWork is the Work that pulls an image on the nodes that the pods of local may use.
-func (in Input) pullWork(asked *prePull, cluster, image, apiVersion string, local *unstructured.Unstructured) *workv1alpha1.Work {
+func (in Input) pullWork(asked *prePull, cluster, image, apiVersion string,
+	local *unstructured.Unstructured) *workv1alpha1.Work {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%s/%s/%s", local.GetKind(), in.Template.GetName(), image) // never fails
 	name := "pre-pull-" + strconv.FormatUint(h.Sum64(), 36)
 	spec := map[string]any{
 		"image": image, "parallelism": int64(pullsAtOnce),
-		"completionPolicy": map[string]any{"type": "Always", "activeDeadlineSeconds": max(1, int64(asked.patience/time.Second))},
+		"completionPolicy": map[string]any{"type": "Always",
+			"activeDeadlineSeconds": max(1, int64(asked.patience/time.Second))},
 	}
 	var secrets []any
 	for _, path := range interpret.PodTemplates(local) {
@@ -200,7 +204,8 @@ func (in Input) pullWork(asked *prePull, cluster, image, apiVersion string, loca
 		spec["pullSecrets"] = secrets
 	}
 	m := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": apiVersion, "kind": "ImagePullJob", "metadata": map[string]any{"namespace": in.Template.GetNamespace(), "name": name}, "spec": spec,
+		"apiVersion": apiVersion, "kind": "ImagePullJob", "metadata": map[string]any{"namespace": in.Template.GetNamespace(),
+			"name": name}, "spec": spec,
 	}}
 	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
 		Namespace:   names.ExecutionSpace(cluster),
@@ -221,12 +226,14 @@ func (in Input) pullWork(asked *prePull, cluster, image, apiVersion string, loca
 	return w
 }
 
-// keepPods has a Work say what it shall, with the pod templates of the one that stands, which count as the generation of the
-// template that they are from. False if it cannot, because they are not in the same places: then the one that stands has to stay.
+// keepPods has a Work say what it shall, with the pod templates of the one that stands, which count as the generation
+// of the template that they are from. False if it cannot, because they are not in the same places: then the one that
+// stands has to stay.
 func keepPods(wanted, standing *workv1alpha1.Work) bool {
 	is, err := execute.Manifest(standing)
 	m, failed := execute.Manifest(wanted)
-	if err != nil || failed != nil || is.GroupVersionKind() != m.GroupVersionKind() || !reflect.DeepEqual(interpret.PodTemplates(is), interpret.PodTemplates(m)) {
+	if err != nil || failed != nil || is.GroupVersionKind() != m.GroupVersionKind() ||
+		!reflect.DeepEqual(interpret.PodTemplates(is), interpret.PodTemplates(m)) {
 		return false
 	}
 	for _, path := range interpret.PodTemplates(is) {

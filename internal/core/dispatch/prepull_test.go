@@ -32,7 +32,8 @@ func beginPulling(t *testing.T) *pulling {
 	s := &pulling{story: begin(t, clones, threeEach)}
 	s.in.Now = time.Unix(1_800_000_000, 0)
 	for _, name := range []string{"eu", "us"} {
-		s.in.Clusters[name].Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "apps.kruise.io/v1alpha1", Resources: []clusterv1alpha1.APIResource{{Kind: "ImagePullJob"}}}}
+		s.in.Clusters[name].Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "apps.kruise.io/v1alpha1",
+			Resources: []clusterv1alpha1.APIResource{{Kind: "ImagePullJob"}}}}
 	}
 	s.edit("80%", "metadata", "annotations", fleet.PrePullAnnotation)
 	s.step()
@@ -98,7 +99,8 @@ func (s *pulling) expectImages(when, images, pulls string) {
 	s.rest()
 	var got, pulled []string
 	for _, cluster := range []string{"eu", "us", "ap"} {
-		containers, _, err := unstructured.NestedSlice(manifest(s.t, s.in.Existing[cluster]).Object, "spec", "template", "spec", "containers")
+		containers, _, err := unstructured.NestedSlice(manifest(s.t, s.in.Existing[cluster]).Object, "spec", "template",
+			"spec", "containers")
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -117,7 +119,8 @@ func TestNewPodsComeWhenTheirImageIsThere(t *testing.T) {
 	s := beginPulling(t)
 	s.image("nginx:2")
 	s.expectImages("while nobody has it", "nginx:1 nginx:1 nginx:2", "eu:nginx:2 us:nginx:2")
-	if len(s.last.Pulling) != 2 || !strings.HasPrefix(s.last.Pulling[0], `cluster "eu": it is pulling nginx:2; new pods are created when 80% of its nodes have it, or at 2027-01-15T08:10:00Z`) {
+	if len(s.last.Pulling) != 2 || !strings.HasPrefix(s.last.Pulling[0],
+		`cluster "eu": it is pulling nginx:2; new pods are created when 80% of its nodes have it, or at 2027-01-15T08:10:00Z`) {
 		t.Errorf("told is %q", s.last.Pulling)
 	}
 	if s.last.RecheckAfter != 10*time.Minute {
@@ -125,7 +128,8 @@ func TestNewPodsComeWhenTheirImageIsThere(t *testing.T) {
 	}
 	s.tell("eu", `{"desired": 10, "active": 3, "succeeded": 7}`)
 	s.tell("us", `{"desired": 0}`)
-	s.expectImages("on seven of ten nodes, and where nodes are not counted yet", "nginx:1 nginx:1 nginx:2", "eu:nginx:2 us:nginx:2")
+	s.expectImages("on seven of ten nodes, and where nodes are not counted yet", "nginx:1 nginx:1 nginx:2",
+		"eu:nginx:2 us:nginx:2")
 	s.tell("eu", `{"desired": 10, "active": 2, "succeeded": 8}`)
 	s.expectImages("on eight", "nginx:2 nginx:1 nginx:2", "us:nginx:2")
 
@@ -162,7 +166,8 @@ func TestWhatHasNoImageDoesNotWait(t *testing.T) {
 	}
 	s.expectImages("with more replicas", "nginx:1 nginx:1 nginx:2", "eu:nginx:2 us:nginx:2")
 	m := manifest(t, s.in.Existing["eu"])
-	if n := number(t, m, "spec", "replicas"); n != 4 || m.GetAnnotations()["resourcetemplate.karmada.io/generation"] != before {
+	if n := number(t, m, "spec", "replicas"); n != 4 ||
+		m.GetAnnotations()["resourcetemplate.karmada.io/generation"] != before {
 		t.Errorf("eu has %d replicas, of generation %s", n, m.GetAnnotations()["resourcetemplate.karmada.io/generation"])
 	}
 }
@@ -172,7 +177,8 @@ func TestNobodyWaitsForAPullThatIsRefused(t *testing.T) {
 	s.image("nginx:2")
 	s.rest()
 	for _, w := range s.in.Pulls["eu"] {
-		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionFalse, Message: "feature-gate ImagePullJobGate is not enabled"}}
+		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionFalse,
+			Message: "feature-gate ImagePullJobGate is not enabled"}}
 	}
 	s.expectImages("where the gate is off", "nginx:2 nginx:1 nginx:2", "us:nginx:2")
 }
@@ -180,8 +186,10 @@ func TestNobodyWaitsForAPullThatIsRefused(t *testing.T) {
 func TestAPullIsOnTheNodesAndWithTheSecretsOfThePods(t *testing.T) {
 	s := beginPulling(t)
 	s.edit("2m", "metadata", "annotations", fleet.PrePullTimeoutAnnotation)
-	s.edit(map[string]any{"nodeSelector": map[string]any{"disk": "ssd"}, "imagePullSecrets": []any{map[string]any{"name": "registry"}},
-		"containers": []any{map[string]any{"name": "main", "image": "nginx:1"}}, "initContainers": []any{map[string]any{"name": "init", "image": "init:1"}}}, "spec", "template", "spec")
+	s.edit(map[string]any{"nodeSelector": map[string]any{"disk": "ssd"},
+		"imagePullSecrets": []any{map[string]any{"name": "registry"}},
+		"containers":       []any{map[string]any{"name": "main", "image": "nginx:1"}},
+		"initContainers":   []any{map[string]any{"name": "init", "image": "init:1"}}}, "spec", "template", "spec")
 	s.rest()
 	m := manifest(t, s.in.Pulls["us"][0])
 	spec := m.Object["spec"]
@@ -191,7 +199,8 @@ func TestAPullIsOnTheNodesAndWithTheSecretsOfThePods(t *testing.T) {
 	for key, value := range map[string]string{fleet.PrePullAnnotation: "5", fleet.PrePullTimeoutAnnotation: "soon"} {
 		s := beginPulling(t)
 		s.edit(value, "metadata", "annotations", key)
-		if d := dispatch.Decide(context.Background(), s.in, interpret.New(builtin.Tier())); d.Err == nil || !strings.Contains(d.Err.Error(), key) {
+		if d := dispatch.Decide(context.Background(), s.in, interpret.New(builtin.Tier())); d.Err == nil ||
+			!strings.Contains(d.Err.Error(), key) {
 			t.Errorf("%s: %s gives %v", key, value, d.Err)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// Purging are those of the existing Works that must be gone before the copies that replace them may start: b is leaving their
-// clusters directly.
+// Purging are those of the existing Works that must be gone before the copies that replace them may start: b is leaving
+// their clusters directly.
 func Purging(b workv1alpha2.Binding, existing []workv1alpha1.Work) []workv1alpha1.Work {
 	left := map[string]bool{}
 	for _, cluster := range leftDirectly(b) {
@@ -44,8 +44,9 @@ func leftDirectly(b workv1alpha2.Binding) (clusters []string) {
 	return clusters
 }
 
-// PurgeIsStuck reports whether none of the Works that Purging returns can be deleted now, because their clusters do not respond.
-// The binding's copies in other clusters then go on without them; see Input.Purging. get returns nil for a cluster that is not there.
+// PurgeIsStuck reports whether none of the Works that Purging returns can be deleted now, because their clusters do not
+// respond. The binding's copies in other clusters then go on without them; see Input.Purging. get returns nil for a
+// cluster that is not there.
 func PurgeIsStuck(purging []workv1alpha1.Work, get func(cluster string) *clusterv1alpha1.Cluster) bool {
 	for i := range purging {
 		cluster, err := names.ClusterOf(purging[i].Namespace)
@@ -56,8 +57,8 @@ func PurgeIsStuck(purging []workv1alpha1.Work, get func(cluster string) *cluster
 	return len(purging) > 0
 }
 
-// withoutReplacements returns the input without what replaces copies that are still there: clusters that have no copy get none, and
-// no other cluster gets more replicas than it was sent before. Subsets that would grow stay as they are.
+// withoutReplacements returns the input without what replaces copies that are still there: clusters that have no copy
+// get none, and no other cluster gets more replicas than it was sent before. Subsets that would grow stay as they are.
 func (in Input) withoutReplacements(ctx context.Context, i interpret.Interpreter) Input {
 	b := in.Binding.DeepCopyObject().(workv1alpha2.Binding)
 	spec := b.BindingSpec()

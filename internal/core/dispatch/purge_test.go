@@ -14,9 +14,11 @@ import (
 
 func TestPurgeIsStuckOnlyWhileNoClusterResponds(t *testing.T) {
 	clusters := map[string]*clusterv1alpha1.Cluster{}
-	for name, status := range map[string]metav1.ConditionStatus{"eu": metav1.ConditionTrue, "us": metav1.ConditionFalse, "ap": metav1.ConditionUnknown} {
+	for name, status := range map[string]metav1.ConditionStatus{"eu": metav1.ConditionTrue, "us": metav1.ConditionFalse,
+		"ap": metav1.ConditionUnknown} {
 		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: status})
+		meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady,
+			Status: status})
 		clusters[name] = c
 	}
 	for _, c := range []struct {
@@ -33,7 +35,9 @@ func TestPurgeIsStuckOnlyWhileNoClusterResponds(t *testing.T) {
 		for _, cluster := range c.in {
 			works = append(works, workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + cluster}})
 		}
-		if got := dispatch.PurgeIsStuck(works, func(name string) *clusterv1alpha1.Cluster { return clusters[name] }); got != c.stuck {
+		if got := dispatch.PurgeIsStuck(works, func(name string) *clusterv1alpha1.Cluster {
+			return clusters[name]
+		}); got != c.stuck {
 			t.Errorf("%s: stuck is %t", c.name, got)
 		}
 	}

@@ -22,9 +22,9 @@ func references(gk schema.GroupKind) [][]string {
 	return dependency.References(gk)
 }
 
-// referring is m with the workload that it names in a version that c serves: a member looks for it in the version given. m is not
-// changed. The version that the member was sent before stays while it is served, since members let most of these never change.
-// A kind that c is not known to serve stays as it is.
+// referring is m with the workload that it names in a version that c serves: a member looks for it in the version
+// given. m is not changed. The version that the member was sent before stays while it is served, since members let most
+// of these never change. A kind that c is not known to serve stays as it is.
 func (in Input) referring(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster) *unstructured.Unstructured {
 	copied := false
 	for _, path := range references(m.GroupVersionKind().GroupKind()) {
@@ -48,7 +48,8 @@ func (in Input) referring(m *unstructured.Unstructured, c *clusterv1alpha1.Clust
 
 // version is the one in which a member is to look for a kind that its author calls gv, given how it was told before.
 func version(gv schema.GroupVersion, kind string, c *clusterv1alpha1.Cluster, sent map[string]any) string {
-	if before, sentKind := refers(sent); sentKind == kind && before.Group == gv.Group && c.Status.Serves(before.String(), kind) {
+	if before, sentKind := refers(sent); sentKind == kind && before.Group == gv.Group &&
+		c.Status.Serves(before.String(), kind) {
 		return before.String()
 	}
 	if c.Status.Serves(gv.String(), kind) {

@@ -28,7 +28,8 @@ func TestPartitionIsAPercentageWhereMembersScale(t *testing.T) {
 			}
 			if c.found {
 				w := s.in.Existing["us"].DeepCopy()
-				w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkScaledByMember, Status: metav1.ConditionTrue})
+				w.Status.Conditions = append(w.Status.Conditions,
+					metav1.Condition{Type: workv1alpha1.WorkScaledByMember, Status: metav1.ConditionTrue})
 				if !dispatch.Moved(s.in.Existing["us"], w) {
 					t.Error("that an autoscaler is found decides nothing")
 				}

@@ -14,9 +14,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// Lacking says what a SidecarSet lacks to be in force in a cluster that it goes to, by its Work there, nil for none; empty for nothing,
-// and for what no waiting gives it: it was refused, is held back by its users, is going, or was applied for longer than patience
-// without anybody in the cluster taking note. Pods are injected into when they are made, so that workloads wait for it.
+// Lacking says what a SidecarSet lacks to be in force in a cluster that it goes to, by its Work there, nil for none;
+// empty for nothing, and for what no waiting gives it: it was refused, is held back by its users, is going, or was
+// applied for longer than patience without anybody in the cluster taking note. Pods are injected into when they are
+// made, so that workloads wait for it.
 func Lacking(sidecars *workv1alpha1.Work, now time.Time, patience time.Duration) string {
 	if lacks := Pending(sidecars); lacks != "" || stays(sidecars) {
 		return lacks
@@ -36,8 +37,8 @@ func Lacking(sidecars *workv1alpha1.Work, now time.Time, patience time.Duration)
 	return "has not been observed by OpenKruise there yet"
 }
 
-// Pending says what keeps an object from being in a cluster that it goes to, by its Work there, nil for none; empty if it is there, and
-// where no waiting brings it: it was refused, is held back by its users, or is going.
+// Pending says what keeps an object from being in a cluster that it goes to, by its Work there, nil for none; empty if
+// it is there, and where no waiting brings it: it was refused, is held back by its users, or is going.
 func Pending(work *workv1alpha1.Work) string {
 	switch {
 	case work == nil:
@@ -55,8 +56,9 @@ func stays(work *workv1alpha1.Work) bool {
 	return work.DeletionTimestamp != nil || work.Spec.SuspendDispatching != nil && *work.Spec.SuspendDispatching
 }
 
-// Coming says whether a SidecarSet that a policy holds is about to go to a cluster, by its binding, nil as long as none is made: it goes
-// there by now, or does when the scheduler of that name has looked at the binding and at the fleet as they are.
+// Coming says whether a SidecarSet that a policy holds is about to go to a cluster, by its binding, nil as long as none
+// is made: it goes there by now, or does when the scheduler of that name has looked at the binding and at the fleet as
+// they are.
 func Coming(b workv1alpha2.Binding, cluster string, fleet schedule.Snapshot, scheduler string) bool {
 	if b == nil {
 		return true

@@ -18,7 +18,8 @@ func TestWhatWorkloadsWaitForOfTheirSidecars(t *testing.T) {
 	work := func(applied metav1.ConditionStatus, status string) *workv1alpha1.Work {
 		w := &workv1alpha1.Work{}
 		if applied != "" {
-			w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: applied, LastTransitionTime: metav1.Now()}}
+			w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: applied,
+				LastTransitionTime: metav1.Now()}}
 		}
 		if status != "" {
 			w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: []byte(status)}}}
@@ -40,7 +41,8 @@ func TestWhatWorkloadsWaitForOfTheirSidecars(t *testing.T) {
 		{"nothing became of it", work("", ""), "has not been applied there yet"},
 		{"it was refused", work(metav1.ConditionFalse, ""), ""},
 		{"it was applied", work(metav1.ConditionTrue, ""), "has not been observed by OpenKruise there yet"},
-		{"it has a status of nobody", work(metav1.ConditionTrue, `{"matchedPods":0}`), "has not been observed by OpenKruise there yet"},
+		{"it has a status of nobody", work(metav1.ConditionTrue, `{"matchedPods":0}`),
+			"has not been observed by OpenKruise there yet"},
 		{"its status is no object", work(metav1.ConditionTrue, `[]`), "has not been observed by OpenKruise there yet"},
 		{"it was not seen for long", unnoticed, ""},
 		{"it was seen", work(metav1.ConditionTrue, `{"observedGeneration":1,"matchedPods":0}`), ""},
@@ -57,7 +59,8 @@ func TestWhereSidecarsAreAboutToGo(t *testing.T) {
 	cluster := func(name, region string) *clusterv1alpha1.Cluster {
 		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		c.Spec.Region = region
-		c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "apps.kruise.io/v1beta1", Resources: []clusterv1alpha1.APIResource{{Kind: "SidecarSet", Name: "sidecarsets"}}}}
+		c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "apps.kruise.io/v1beta1",
+			Resources: []clusterv1alpha1.APIResource{{Kind: "SidecarSet", Name: "sidecarsets"}}}}
 		return c
 	}
 	fleet := schedule.NewSnapshot([]*clusterv1alpha1.Cluster{cluster("m1", "eu"), cluster("m2", "us")})
@@ -69,7 +72,8 @@ func TestWhereSidecarsAreAboutToGo(t *testing.T) {
 		b.Spec.SchedulerName = policyv1alpha1.DefaultSchedulerName
 		b.Spec.Placement = &policyv1alpha1.Placement{}
 		b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1"}}
-		b.Annotations = map[string]string{policyv1alpha1.AppliedPlacementAnnotation: schedule.AppliedPlacement(b.Spec.Placement)}
+		b.Annotations = map[string]string{policyv1alpha1.AppliedPlacementAnnotation: schedule.AppliedPlacement(
+			b.Spec.Placement)}
 		b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: metav1.ConditionTrue}}
 		if change != nil {
 			change(b)
@@ -84,12 +88,17 @@ func TestWhereSidecarsAreAboutToGo(t *testing.T) {
 		cluster string
 		want    bool
 	}{
-		"it has no binding yet":                  {nil, "m2", true},
-		"it goes there":                          {binding(nil), "m1", true},
-		"a cluster joined that it will go to":    {binding(nil), "m2", true},
-		"it was never placed, and will go there": {binding(func(b *workv1alpha2.ClusterResourceBinding) { b.Annotations, b.Spec.Clusters = nil, nil }), "m2", true},
-		"it was never placed, and will not":      {binding(func(b *workv1alpha2.ClusterResourceBinding) { eu(b); b.Annotations, b.Spec.Clusters = nil, nil }), "m2", false},
-		"its policy means others":                {binding(func(b *workv1alpha2.ClusterResourceBinding) { eu(b) }), "m2", false},
+		"it has no binding yet":               {nil, "m2", true},
+		"it goes there":                       {binding(nil), "m1", true},
+		"a cluster joined that it will go to": {binding(nil), "m2", true},
+		"it was never placed, and will go there": {binding(func(b *workv1alpha2.ClusterResourceBinding) {
+			b.Annotations,
+				b.Spec.Clusters = nil, nil
+		}), "m2", true},
+		"it was never placed, and will not": {binding(
+			func(b *workv1alpha2.ClusterResourceBinding) { eu(b); b.Annotations, b.Spec.Clusters = nil, nil }), "m2", false},
+		"its policy means others": {binding(func(b *workv1alpha2.ClusterResourceBinding) { eu(b) }), "m2",
+			false},
 		"one cluster suffices": {binding(func(b *workv1alpha2.ClusterResourceBinding) {
 			b.Spec.Placement.SpreadConstraints = []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: 1}}
 			b.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = schedule.AppliedPlacement(b.Spec.Placement)
@@ -102,7 +111,8 @@ func TestWhereSidecarsAreAboutToGo(t *testing.T) {
 		"its users stopped the scheduler": {binding(func(b *workv1alpha2.ClusterResourceBinding) {
 			b.Spec.Suspension = &workv1alpha2.Suspension{Scheduling: new(true)}
 		}), "m2", false},
-		"another scheduler places it": {binding(func(b *workv1alpha2.ClusterResourceBinding) { b.Spec.SchedulerName = "x" }), "m2", false},
+		"another scheduler places it": {binding(func(b *workv1alpha2.ClusterResourceBinding) { b.Spec.SchedulerName = "x" }),
+			"m2", false},
 	} {
 		if got := Coming(c.binding, c.cluster, fleet, policyv1alpha1.DefaultSchedulerName); got != c.want {
 			t.Errorf("%s: it is coming to %s: %v, want %v", name, c.cluster, got, c.want)

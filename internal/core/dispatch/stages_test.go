@@ -42,7 +42,9 @@ func (s *story) runs(when, images, stage string) {
 	if strings.Join(got, " ") != images {
 		s.t.Errorf("%s, the images are %v, want %s", when, got, images)
 	}
-	at, ok := dispatch.StageOf(s.in.Binding, s.in.Template, works, func(cluster string) bool { return membership.Silent(s.in.Clusters[cluster]) })
+	at, ok := dispatch.StageOf(s.in.Binding, s.in.Template, works, func(cluster string) bool {
+		return membership.Silent(s.in.Clusters[cluster])
+	})
 	if !ok || at.String() != stage {
 		s.t.Errorf("%s, it is at %q (%v), want %q", when, at, ok, stage)
 	}
@@ -60,11 +62,13 @@ func TestStagesOfWholeClusters(t *testing.T) {
 	deployment := strings.NewReplacer("apps.kruise.io/v1alpha1", "apps/v1", "CloneSet", "Deployment").Replace(clones)
 	native := strings.NewReplacer("apps.kruise.io/v1alpha1", "apps/v1", "CloneSet", "StatefulSet").Replace(clones)
 	for name, c := range map[string]struct{ template, spec string }{
-		"duplicated Deployment":                     {deployment, copiedToThree},
-		"duplicated StatefulSet":                    {native, copiedToThree},
-		"duplicated CloneSet":                       {clones, copiedToThree},
-		"divided Deployment":                        {deployment, strings.Replace(threeEach, "kind: CloneSet", "kind: Deployment", 1)},
-		"divided CloneSet, each cluster for itself": {strings.Replace(clones, "generation: 1", `generation: 1, annotations: {argosy.io/rollout-scope: Cluster}`, 1), threeEach},
+		"duplicated Deployment":  {deployment, copiedToThree},
+		"duplicated StatefulSet": {native, copiedToThree},
+		"duplicated CloneSet":    {clones, copiedToThree},
+		"divided Deployment": {deployment,
+			strings.Replace(threeEach, "kind: CloneSet", "kind: Deployment", 1)},
+		"divided CloneSet, each cluster for itself": {strings.Replace(clones, "generation: 1",
+			`generation: 1, annotations: {argosy.io/rollout-scope: Cluster}`, 1), threeEach},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := begin(t, c.template, c.spec)
@@ -117,17 +121,21 @@ func TestStageOfWholeClustersWaitsForLostClusterUnlessIgnored(t *testing.T) {
 		for _, cluster := range []string{"eu", "us", "ap"} {
 			s.report(cluster, 3, 3)
 		}
-		s.in.Clusters["us"].Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionUnknown, Reason: "r"}}
+		s.in.Clusters["us"].Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady,
+			Status: metav1.ConditionUnknown, Reason: "r"}}
 		s.image("nginx:2")
-		stage := map[string]string{"CountAsDown": "stage 1 of 3 is in progress", "Ignore": "stage 2 of 3 is in progress"}[policy]
+		stage := map[string]string{"CountAsDown": "stage 1 of 3 is in progress",
+			"Ignore": "stage 2 of 3 is in progress"}[policy]
 		s.runs(policy, images, stage)
 	}
 }
 
 func TestTemplatesThatRunOnceHaveNoStages(t *testing.T) {
 	for _, kind := range []string{"Job", "Pod"} {
-		in := input(t, strings.NewReplacer("apps.kruise.io/v1alpha1", "batch/v1", "CloneSet", kind).Replace(clones), copiedToThree)
-		in.Template.SetAnnotations(map[string]string{fleet.OrderAnnotation: "Stages", fleet.StagesAnnotation: `[{"clusters": ["us"]}]`})
+		in := input(t, strings.NewReplacer("apps.kruise.io/v1alpha1", "batch/v1", "CloneSet", kind).Replace(clones),
+			copiedToThree)
+		in.Template.SetAnnotations(map[string]string{fleet.OrderAnnotation: "Stages",
+			fleet.StagesAnnotation: `[{"clusters": ["us"]}]`})
 		if concerns, err := fleet.Concerns(in.Template, false); concerns || err != nil {
 			t.Errorf("a %s has stages (%v)", kind, err)
 		}

@@ -7,8 +7,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// preservedState are the labels that carry state over to the copy in a cluster. A new copy gets those of the cluster that it
-// replaces, once: later they are what its Work says.
+// preservedState are the labels that carry state over to the copy in a cluster. A new copy gets those of the cluster
+// that it replaces, once: later they are what its Work says.
 func (in Input) preservedState(cluster string) (labels map[string]string) {
 	if in.Binding == nil {
 		return nil

@@ -47,7 +47,8 @@ func beginUnited(t *testing.T, replicas int64, subsets ...map[string]any) *story
 	t.Helper()
 	s := begin(t, united, nobodyYet)
 	for _, c := range s.in.Clusters {
-		c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "apps.kruise.io/v1beta1", Resources: []clusterv1alpha1.APIResource{{Name: "uniteddeployments", Kind: "UnitedDeployment"}}}}
+		c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "apps.kruise.io/v1beta1",
+			Resources: []clusterv1alpha1.APIResource{{Name: "uniteddeployments", Kind: "UnitedDeployment"}}}}
 	}
 	s.subsets(replicas, subsets...)
 	return s
@@ -134,13 +135,18 @@ func TestASubsetIsInTheClustersThatItNamesAndInNoOther(t *testing.T) {
 		subsets  []map[string]any
 		want     string
 	}{
-		{"each in its own", 5, []map[string]any{home("a", int64(3), "eu"), home("b", int64(2), "us")}, "eu 3: a=3; us 2: b=2"},
-		{"by percent of an odd number", 5, []map[string]any{home("a", "50%", "eu"), home("b", "50%", "us")}, "eu 3: a=3; us 2: b=2"},
+		{"each in its own", 5, []map[string]any{home("a", int64(3), "eu"), home("b", int64(2), "us")},
+			"eu 3: a=3; us 2: b=2"},
+		{"by percent of an odd number", 5, []map[string]any{home("a", "50%", "eu"), home("b", "50%", "us")},
+			"eu 3: a=3; us 2: b=2"},
 		{"without numbers, evenly", 5, []map[string]any{home("a", nil, "eu"), home("b", nil, "us")}, "eu 3: a=3; us 2: b=2"},
 		{"one over two clusters", 5, []map[string]any{home("a", int64(5), "eu", "us")}, "eu 3: a=3; us 2: a=2"},
-		{"beside others that are divided", 9, []map[string]any{home("a", int64(3), "eu"), home("b", int64(3)), home("c", int64(3))}, "eu 5: a=3 b=1 c=1; us 2: b=1 c=1; ap 2: b=1 c=1"},
-		{"beside one that takes the rest", 9, []map[string]any{home("a", int64(3), "eu"), home("b", nil)}, "eu 5: a=3 b=-; us 2: b=-; ap 2: b=-"},
-		{"one that takes the rest", 9, []map[string]any{home("a", nil, "eu"), home("b", int64(6))}, "eu 5: a=3 b=2; us 2: b=2; ap 2: b=2"},
+		{"beside others that are divided", 9, []map[string]any{home("a", int64(3), "eu"), home("b", int64(3)),
+			home("c", int64(3))}, "eu 5: a=3 b=1 c=1; us 2: b=1 c=1; ap 2: b=1 c=1"},
+		{"beside one that takes the rest", 9, []map[string]any{home("a", int64(3), "eu"), home("b", nil)},
+			"eu 5: a=3 b=-; us 2: b=-; ap 2: b=-"},
+		{"one that takes the rest", 9, []map[string]any{home("a", nil, "eu"), home("b", int64(6))},
+			"eu 5: a=3 b=2; us 2: b=2; ap 2: b=2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := beginUnited(t, c.replicas, c.subsets...)
@@ -162,7 +168,8 @@ func TestASubsetIsInTheClustersThatItNamesAndInNoOther(t *testing.T) {
 	}
 }
 
-// A subset that changes its clusters leaves no cluster before the scheduler has said where it goes: its pods would be gone meanwhile.
+// A subset that changes its clusters leaves no cluster before the scheduler has said where it goes: its pods would be
+// gone meanwhile.
 func TestNothingOfASubsetIsTakenAwayBeforeItIsPlacedAnew(t *testing.T) {
 	s := beginUnited(t, 6, home("a", int64(3), "eu"), home("b", int64(3)))
 	must := func(err error) {
@@ -208,7 +215,8 @@ func TestOthersGoOnWhileASubsetHasNoCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.send()
-	if s.shown() != "eu 5: a=3 c=2; us 3: b=2 c=1; ap 1: c=1" && s.shown() != "eu 4: a=3 c=1; us 4: b=2 c=2; ap 1: c=1" && s.shown() != "eu 4: a=3 c=1; us 3: b=2 c=1; ap 2: c=2" {
+	if s.shown() != "eu 5: a=3 c=2; us 3: b=2 c=1; ap 1: c=1" && s.shown() != "eu 4: a=3 c=1; us 4: b=2 c=2; ap 1: c=1" &&
+		s.shown() != "eu 4: a=3 c=1; us 3: b=2 c=1; ap 2: c=2" {
 		t.Fatalf("sent %s", s.shown())
 	}
 	// eu is evicted, and the scheduler has no other place for its subset.
@@ -222,7 +230,8 @@ func TestOthersGoOnWhileASubsetHasNoCluster(t *testing.T) {
 	status.Conditions = []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: metav1.ConditionFalse}}
 	status.SchedulerObservedGeneration = s.in.Binding.GetGeneration()
 	before := s.shown()
-	if !s.send() || s.shown() != before || number(t, manifest(t, s.in.Existing["us"]), "spec", "revisionHistoryLimit") != 3 {
+	if !s.send() || s.shown() != before ||
+		number(t, manifest(t, s.in.Existing["us"]), "spec", "revisionHistoryLimit") != 3 {
 		t.Errorf("sent %s, want %s with the change", s.shown(), before)
 	}
 }
@@ -236,7 +245,8 @@ func TestThePartitionsOfSubsetsGoWhereTheseGo(t *testing.T) {
 	s.send()
 	var got []string
 	for _, cluster := range []string{"eu", "us", "ap"} {
-		partitions, _, err := unstructured.NestedMap(manifest(t, s.in.Existing[cluster]).Object, "spec", "updateStrategy", "manualUpdate", "partitions")
+		partitions, _, err := unstructured.NestedMap(manifest(t, s.in.Existing[cluster]).Object, "spec", "updateStrategy",
+			"manualUpdate", "partitions")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +258,8 @@ func TestThePartitionsOfSubsetsGoWhereTheseGo(t *testing.T) {
 	}
 }
 
-// Whatever subsets there are: in each cluster they add up to what it has, as members want it, and over all to what the template says.
+// Whatever subsets there are: in each cluster they add up to what it has, as members want it, and over all to what the
+// template says.
 func TestSubsetsAddUpWhereverTheyGo(t *testing.T) {
 	seeds := 1000
 	if testing.Short() {
@@ -299,7 +310,8 @@ func TestSubsetsAddUpWhereverTheyGo(t *testing.T) {
 				for _, v := range list {
 					name := v.(map[string]any)["name"].(string)
 					at := slices.IndexFunc(subsets, func(x map[string]any) bool { return x["name"] == name })
-					if a, ok := subsets[at][fleet.AffinityField].(map[string]any); ok && !slices.Contains(a["clusterNames"].([]any), any(cluster)) {
+					if a, ok := subsets[at][fleet.AffinityField].(map[string]any); ok &&
+						!slices.Contains(a["clusterNames"].([]any), any(cluster)) {
 						t.Fatalf("seed %d: %s has subset %s", seed, cluster, name)
 					}
 					n, set := v.(map[string]any)["replicas"].(int64)
@@ -308,7 +320,8 @@ func TestSubsetsAddUpWhereverTheyGo(t *testing.T) {
 					sums[name] += n
 				}
 				if sum > has || whole && sum != has {
-					t.Fatalf("seed %d, round %d: in %s subsets of %d replicas add up to %d: %s", seed, round, cluster, has, sum, s.shown())
+					t.Fatalf("seed %d, round %d: in %s subsets of %d replicas add up to %d: %s", seed, round, cluster, has, sum,
+						s.shown())
 				}
 			}
 			if all != total {

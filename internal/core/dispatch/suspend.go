@@ -4,8 +4,9 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-// Suspensions are the Works of the binding that are to be suspended, or to go on, though the decision does not make them anew: what is
-// wrong with a template or an override, or waits for a placement, keeps no one from stopping what was sent before.
+// Suspensions are the Works of the binding that are to be suspended, or to go on, though the decision does not make
+// them anew: what is wrong with a template or an override, or waits for a placement, keeps no one from stopping what
+// was sent before.
 func Suspensions(in Input, d Decision) []*workv1alpha1.Work {
 	made := map[string]bool{}
 	for _, r := range d.Results {

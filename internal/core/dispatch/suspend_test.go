@@ -11,7 +11,8 @@ import (
 )
 
 func TestASuspensionReachesWorksThatCannotBeMadeAnew(t *testing.T) {
-	const all, none = "suspension: {dispatching: true}\nclusters: [{name: eu}, {name: us}]", "clusters: [{name: eu}, {name: us}]"
+	const all, none = "suspension: {dispatching: true}\nclusters: [{name: eu}, {name: us}]",
+		"clusters: [{name: eu}, {name: us}]"
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
 		spec      string
@@ -20,12 +21,18 @@ func TestASuspensionReachesWorksThatCannotBeMadeAnew(t *testing.T) {
 		change    func(us *workv1alpha1.Work)
 		want      map[string]bool
 	}{
-		"the template cannot be read":         {all, dispatch.Decision{Err: broken}, false, nil, map[string]bool{"eu": true, "us": true}},
-		"the placement is waited for":         {all, dispatch.Decision{Waits: true}, false, nil, map[string]bool{"eu": true, "us": true}},
-		"an override fails in one cluster":    {all, dispatch.Decision{Results: []dispatch.Result{{Cluster: "eu"}, {Cluster: "us", Err: broken}}}, false, nil, map[string]bool{"us": true}},
-		"one cluster waits for its turn":      {all, dispatch.Decision{Results: []dispatch.Result{{Cluster: "eu"}}}, false, nil, map[string]bool{"us": true}},
-		"they are suspended already":          {all, dispatch.Decision{Err: broken}, true, nil, map[string]bool{}},
-		"they go on though an override fails": {none, dispatch.Decision{Err: broken}, true, nil, map[string]bool{"eu": false, "us": false}},
+		"the template cannot be read": {all, dispatch.Decision{Err: broken}, false, nil,
+			map[string]bool{"eu": true, "us": true}},
+		"the placement is waited for": {all, dispatch.Decision{Waits: true}, false, nil,
+			map[string]bool{"eu": true, "us": true}},
+		"an override fails in one cluster": {all,
+			dispatch.Decision{Results: []dispatch.Result{{Cluster: "eu"}, {Cluster: "us", Err: broken}}}, false, nil,
+			map[string]bool{"us": true}},
+		"one cluster waits for its turn": {all, dispatch.Decision{Results: []dispatch.Result{{Cluster: "eu"}}}, false,
+			nil, map[string]bool{"us": true}},
+		"they are suspended already": {all, dispatch.Decision{Err: broken}, true, nil, map[string]bool{}},
+		"they go on though an override fails": {none, dispatch.Decision{Err: broken}, true, nil,
+			map[string]bool{"eu": false, "us": false}},
 		"one is going": {all, dispatch.Decision{Err: broken}, false, func(us *workv1alpha1.Work) {
 			us.DeletionTimestamp = &metav1.Time{}
 		}, map[string]bool{"eu": true}},
@@ -48,7 +55,8 @@ func TestASuspensionReachesWorksThatCannotBeMadeAnew(t *testing.T) {
 			got := map[string]bool{}
 			for _, w := range dispatch.Suspensions(in, c.decision) {
 				got[w.Namespace[len("karmada-es-"):]] = w.Spec.SuspendDispatching != nil && *w.Spec.SuspendDispatching
-				if string(w.Spec.Workload.Manifests[0].Raw) != string(in.Existing[w.Namespace[len("karmada-es-"):]].Spec.Workload.Manifests[0].Raw) {
+				if string(w.Spec.Workload.Manifests[0].Raw) != string(
+					in.Existing[w.Namespace[len("karmada-es-"):]].Spec.Workload.Manifests[0].Raw) {
 					t.Error("its manifest is another")
 				}
 			}

@@ -41,14 +41,16 @@ func Targets(b workv1alpha2.Binding) []workv1alpha2.TargetCluster {
 	return targets
 }
 
-// heirTime is how long a binding that was made again keeps Works in clusters that it does not want: the bindings that it follows may be
-// made again later than it. What has replicas and follows nothing does not wait for that: it would run twice.
+// heirTime is how long a binding that was made again keeps Works in clusters that it does not want: the bindings that
+// it follows may be made again later than it. What has replicas and follows nothing does not wait for that: it would
+// run twice.
 const heirTime = time.Minute
 
 // Unwanted are those of the existing Works that are to be deleted: b's own, in clusters that are neither targets nor
-// being left gracefully; all of its own if b is being deleted. Works that are not marked as b's are never among them, but those that
-// it has inherited, once it was placed and had heirTime: again is when these are, 0 if that is an event.
-func Unwanted(b workv1alpha2.Binding, existing []workv1alpha1.Work, now time.Time) (unwanted []workv1alpha1.Work, again time.Duration) {
+// being left gracefully; all of its own if b is being deleted. Works that are not marked as b's are never among them,
+// but those that it has inherited, once it was placed and had heirTime: again is when these are, 0 if that is an event.
+func Unwanted(b workv1alpha2.Binding, existing []workv1alpha1.Work,
+	now time.Time) (unwanted []workv1alpha1.Work, again time.Duration) {
 	keep := map[string]bool{}
 	if b.GetDeletionTimestamp() == nil {
 		for _, c := range Targets(b) {
@@ -99,7 +101,8 @@ func filter(b workv1alpha2.Binding, existing []workv1alpha1.Work, in func(cluste
 	return out
 }
 
-// inherited says whether w was made for another binding of b's name, for the template that b is for: that one went by nobody's order.
+// inherited says whether w was made for another binding of b's name, for the template that b is for: that one went by
+// nobody's order.
 func inherited(b workv1alpha2.Binding, w *workv1alpha1.Work) bool {
 	uid := string(b.BindingSpec().Resource.UID)
 	for key, value := range originOf(b).annotations {
@@ -138,12 +141,13 @@ func originOf(b workv1alpha2.Binding) origin {
 	return o
 }
 
-// placementPatience is how long to wait for the scheduler's word on a placement before looking again: its status is no event here.
+// placementPatience is how long to wait for the scheduler's word on a placement before looking again: its status is no
+// event here.
 const placementPatience = 10 * time.Second
 
-// awaitsPlacement says whether nothing is to be written, because the placement is about to follow what the template says of its
-// clusters; and when to look again. Where the scheduler has said that a subset has no cluster, the others go on, unless one would
-// be taken away from where it is.
+// awaitsPlacement says whether nothing is to be written, because the placement is about to follow what the template
+// says of its clusters; and when to look again. Where the scheduler has said that a subset has no cluster, the others
+// go on, unless one would be taken away from where it is.
 func (in Input) awaitsPlacement() (waits bool, after time.Duration) {
 	spec, status := in.Binding.BindingSpec(), in.Binding.BindingStatus()
 	if spec.Placement == nil {
@@ -155,7 +159,8 @@ func (in Input) awaitsPlacement() (waits bool, after time.Duration) {
 		return false, 0
 	case !schedule.Noted(in.Binding, parts):
 		return true, 0
-	case !meta.IsStatusConditionFalse(status.Conditions, workv1alpha2.Scheduled) || status.SchedulerObservedGeneration < in.Binding.GetGeneration():
+	case !meta.IsStatusConditionFalse(status.Conditions, workv1alpha2.Scheduled) ||
+		status.SchedulerObservedGeneration < in.Binding.GetGeneration():
 		return true, placementPatience
 	case parts.Fault != "":
 		return true, 0

@@ -43,8 +43,8 @@ type Input struct {
 	Overrides []policyv1alpha1.Override
 	// Existing are the Works that stand, by cluster: their permanent ids are kept.
 	Existing map[string]*workv1alpha1.Work
-	// Purging says that copies that must be deleted first are still there. Then existing copies are updated, and nothing that
-	// replaces the others is made.
+	// Purging says that copies that must be deleted first are still there. Then existing copies are updated, and nothing
+	// that replaces the others is made.
 	Purging bool
 	// Pods are the clusters that have a pod of that name, of the names that fleet.PodsAskedFor gives; see fleet.Input.
 	Pods map[string][]string
@@ -82,22 +82,25 @@ func (e *OverrideError) Unwrap() error { return e.Err }
 
 // Decision is what becomes of a binding.
 type Decision struct {
-	// Results are the Works that the binding wants, one per target cluster but those whose turn has not come, sorted by cluster. A failure is of one cluster and
-	// hides no other.
+	// Results are the Works that the binding wants, one per target cluster but those whose turn has not come, sorted by
+	// cluster. A failure is of one cluster and hides no other.
 	Results []Result
 	// Conditions are what users should know of the template in its fleet.
 	Conditions []fleet.Condition
 	// Record is what fleet.OrdinalsAnnotation on the binding has to say before the Works are written; empty for none.
 	Record string
-	// Progress is the same for fleet.ProgressAnnotation, Routed for fleet.RoutedAnnotation, Approved for fleet.ApprovedAnnotation.
+	// Progress is the same for fleet.ProgressAnnotation, Routed for fleet.RoutedAnnotation, Approved for
+	// fleet.ApprovedAnnotation.
 	Progress, Routed, Approved string
 	// RecheckAfter is when to decide again though nothing has happened; 0 for never.
 	RecheckAfter time.Duration
-	// Pulls are the Works of the images that are to be pulled first, of which those that do not stand are to be made, and any
-	// others of Input.Pulls deleted when the Works are written. Pulling says where what is awaited, a line for each cluster.
+	// Pulls are the Works of the images that are to be pulled first, of which those that do not stand are to be made, and
+	// any others of Input.Pulls deleted when the Works are written. Pulling says where what is awaited, a line for each
+	// cluster.
 	Pulls   []*workv1alpha1.Work
 	Pulling []string
-	// Waits says that nothing is to be written now, because the placement is about to follow what the template says of its clusters.
+	// Waits says that nothing is to be written now, because the placement is about to follow what the template says of its
+	// clusters.
 	Waits bool
 	// Err says why there are no Works at all: the template asks for what cannot be divided.
 	Err error
@@ -158,7 +161,8 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		return Decision{Err: err}
 	}
 	// 3. The Works.
-	d := Decision{Conditions: shared.Conditions, Record: shared.Record, Progress: shared.Progress, Routed: shared.Routed, Approved: shared.Approved,
+	d := Decision{Conditions: shared.Conditions, Record: shared.Record, Progress: shared.Progress, Routed: shared.Routed,
+		Approved:     shared.Approved,
 		RecheckAfter: shared.RecheckAfter, Results: make([]Result, 0, len(parts))}
 	for _, p := range parts {
 		if slices.Contains(shared.Waiting, p.Name) {
@@ -243,8 +247,8 @@ func (in Input) removed(cluster string) bool {
 	return c != nil && c.DeletionTimestamp != nil && in.Existing[cluster] == nil
 }
 
-// ran says whether the template is one to run once, in one cluster, and has, in another: a cluster that takes the place of that
-// one would run it again.
+// ran says whether the template is one to run once, in one cluster, and has, in another: a cluster that takes the place
+// of that one would run it again.
 func (in Input) ran(cluster string) bool {
 	if in.Existing[cluster] != nil || !propagate.Single(in.Template) {
 		return false
@@ -260,7 +264,8 @@ func (in Input) failed(cluster string, err error) Result {
 
 // result makes the Work of one cluster out of m, its share of the template. m may be shared and is not changed.
 // Without a resolution only the template's own annotation resolves conflicts.
-func (in Input) result(cluster string, m *unstructured.Unstructured, from origin, resolution policyv1alpha1.ConflictResolution) Result {
+func (in Input) result(cluster string, m *unstructured.Unstructured, from origin,
+	resolution policyv1alpha1.ConflictResolution) Result {
 	// 1. The manifest, and what is different in this cluster.
 	c := in.Clusters[cluster]
 	if c == nil {
@@ -333,8 +338,8 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 	return Result{Cluster: cluster, Work: w, Applied: applied, asksToOverwrite: asked}
 }
 
-// same is the last look at a manifest before it is written into a Work: whatever divided, overrode and converted it, it is still the
-// object that the template is, or encloses.
+// same is the last look at a manifest before it is written into a Work: whatever divided, overrode and converted it, it
+// is still the object that the template is, or encloses.
 func (in Input) same(m *unstructured.Unstructured) error {
 	sent, err := content(in.Template)
 	if err != nil {

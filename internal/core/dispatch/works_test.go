@@ -53,7 +53,8 @@ func binding(t testing.TB, template *unstructured.Unstructured, spec string) wor
 		t.Fatal(err)
 	}
 	s.Resource.UID = template.GetUID()
-	meta := metav1.ObjectMeta{Namespace: template.GetNamespace(), Name: names.Binding(template.GetKind(), template.GetName())}
+	meta := metav1.ObjectMeta{Namespace: template.GetNamespace(),
+		Name: names.Binding(template.GetKind(), template.GetName())}
 	if meta.Namespace == "" {
 		meta.Labels = map[string]string{workv1alpha2.ClusterResourceBindingPermanentIDLabel: "b-1"}
 		return &workv1alpha2.ClusterResourceBinding{ObjectMeta: meta, Spec: s}
@@ -160,11 +161,15 @@ data: {color: blue}
 }
 
 func TestAClusterScopedTemplateRefersToItsOwnKindOfBinding(t *testing.T) {
-	w := works(t, input(t, "{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv, uid: u}}", "clusters: [{name: eu}]"))["eu"]
+	w := works(t, input(t, "{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv, uid: u}}",
+		"clusters: [{name: eu}]"))["eu"]
 	m := manifest(t, w)
-	if w.Labels["clusterresourcebinding.karmada.io/permanent-id"] != "b-1" || w.Annotations["clusterresourcebinding.karmada.io/name"] != "pv-persistentvolume" ||
-		m.GetLabels()["clusterresourcebinding.karmada.io/permanent-id"] != "b-1" || m.GetAnnotations()["clusterresourcebinding.karmada.io/name"] != "pv-persistentvolume" {
-		t.Errorf("work labels %v annotations %v, manifest labels %v annotations %v", w.Labels, w.Annotations, m.GetLabels(), m.GetAnnotations())
+	if w.Labels["clusterresourcebinding.karmada.io/permanent-id"] != "b-1" ||
+		w.Annotations["clusterresourcebinding.karmada.io/name"] != "pv-persistentvolume" ||
+		m.GetLabels()["clusterresourcebinding.karmada.io/permanent-id"] != "b-1" ||
+		m.GetAnnotations()["clusterresourcebinding.karmada.io/name"] != "pv-persistentvolume" {
+		t.Errorf("work labels %v annotations %v, manifest labels %v annotations %v", w.Labels, w.Annotations, m.GetLabels(),
+			m.GetAnnotations())
 	}
 	for key := range w.Annotations {
 		if strings.HasPrefix(key, "resourcebinding.") {
@@ -180,14 +185,24 @@ func TestReplicasFollowThePlacement(t *testing.T) {
 		field                []string
 		want                 map[string]int64
 	}{
-		{"divided replicas are each cluster's", deployment, divided + "replicas: 5\nclusters: [{name: eu, replicas: 3}, {name: us, replicas: 2}]", []string{"spec", "replicas"}, map[string]int64{"eu": 3, "us": 2}},
-		{"a cluster may be given none", deployment, divided + "replicas: 5\nclusters: [{name: eu, replicas: 5}, {name: us}]", []string{"spec", "replicas"}, map[string]int64{"eu": 5, "us": 0}},
-		{"duplicated replicas are the template's", deployment, "placement: {replicaScheduling: {replicaSchedulingType: Duplicated}}\nreplicas: 5\nclusters: [{name: eu, replicas: 5}, {name: us, replicas: 5}]", []string{"spec", "replicas"}, map[string]int64{"eu": 5, "us": 5}},
-		{"without a placement they are, too", deployment, "replicas: 5\nclusters: [{name: eu, replicas: 1}]", []string{"spec", "replicas"}, map[string]int64{"eu": 5}},
-		{"a cluster of a dependent does not give its replicas", deployment, "requiredBy: [{name: other, clusters: [{name: ap, replicas: 9}]}]", []string{"spec", "replicas"}, map[string]int64{"ap": 5}},
-		{"a template scaled to zero is zero everywhere", strings.ReplaceAll(deployment, "replicas: 5,", "replicas: 0,"), divided + "clusters: [{name: eu, replicas: 3}]", []string{"spec", "replicas"}, map[string]int64{"eu": 0}},
-		{"a Job's completions follow its parallelism", "{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: shop, uid: u}, spec: {parallelism: 6, completions: 12}}", divided + "replicas: 6\nclusters: [{name: eu, replicas: 4}, {name: us, replicas: 2}]", []string{"spec", "completions"}, map[string]int64{"eu": 8, "us": 4}},
-		{"a duplicated Job keeps its completions", "{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: shop, uid: u}, spec: {parallelism: 6, completions: 12}}", "replicas: 6\nclusters: [{name: eu, replicas: 6}]", []string{"spec", "completions"}, map[string]int64{"eu": 12}},
+		{"divided replicas are each cluster's", deployment, divided +
+			"replicas: 5\nclusters: [{name: eu, replicas: 3}, {name: us, replicas: 2}]", []string{"spec", "replicas"},
+			map[string]int64{"eu": 3, "us": 2}},
+		{"a cluster may be given none", deployment, divided + "replicas: 5\nclusters: [{name: eu, replicas: 5}, {name: us}]",
+			[]string{"spec", "replicas"}, map[string]int64{"eu": 5, "us": 0}},
+		{"duplicated replicas are the template's", deployment,
+			"placement: {replicaScheduling: {replicaSchedulingType: Duplicated}}\nreplicas: 5\nclusters: [{name: eu, replicas: 5}, {name: us, replicas: 5}]", []string{"spec", "replicas"}, map[string]int64{"eu": 5, "us": 5}},
+		{"without a placement they are, too", deployment, "replicas: 5\nclusters: [{name: eu, replicas: 1}]",
+			[]string{"spec", "replicas"}, map[string]int64{"eu": 5}},
+		{"a cluster of a dependent does not give its replicas", deployment,
+			"requiredBy: [{name: other, clusters: [{name: ap, replicas: 9}]}]", []string{"spec", "replicas"},
+			map[string]int64{"ap": 5}},
+		{"a template scaled to zero is zero everywhere", strings.ReplaceAll(deployment, "replicas: 5,", "replicas: 0,"),
+			divided + "clusters: [{name: eu, replicas: 3}]", []string{"spec", "replicas"}, map[string]int64{"eu": 0}},
+		{"a Job's completions follow its parallelism",
+			"{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: shop, uid: u}, spec: {parallelism: 6, completions: 12}}", divided + "replicas: 6\nclusters: [{name: eu, replicas: 4}, {name: us, replicas: 2}]", []string{"spec", "completions"}, map[string]int64{"eu": 8, "us": 4}},
+		{"a duplicated Job keeps its completions",
+			"{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: shop, uid: u}, spec: {parallelism: 6, completions: 12}}", "replicas: 6\nclusters: [{name: eu, replicas: 6}]", []string{"spec", "completions"}, map[string]int64{"eu": 12}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -241,7 +256,8 @@ overrideRules:
 	if n, _, _ := unstructured.NestedInt64(manifest(t, us.Work).Object, "spec", "replicas"); n != 2 {
 		t.Errorf("us has %d replicas, want 2: an override of one cluster must not reach another", n)
 	}
-	if got := eu.Work.Annotations["policy.karmada.io/applied-cluster-overrides"]; !strings.HasPrefix(got, `[{"policyName":"cop","overriders":{"plaintext":`) {
+	if got := eu.Work.Annotations["policy.karmada.io/applied-cluster-overrides"]; !strings.HasPrefix(got,
+		`[{"policyName":"cop","overriders":{"plaintext":`) {
 		t.Errorf("applied overrides are recorded as %q", got)
 	}
 	if _, ok := us.Work.Annotations["policy.karmada.io/applied-cluster-overrides"]; ok {
@@ -254,7 +270,8 @@ overrideRules:
 
 func TestOneClustersFailureHidesNoOther(t *testing.T) {
 	in := input(t, deployment, "clusters: [{name: eu}, {name: gone}, {name: us}]")
-	in.Overrides = []policyv1alpha1.Override{clusterOverride(t, "overrideRules:\n- {targetCluster: {clusterNames: [us]}, overriders: {plaintext: [{path: /a/b, operator: add}]}}")}
+	in.Overrides = []policyv1alpha1.Override{clusterOverride(t,
+		"overrideRules:\n- {targetCluster: {clusterNames: [us]}, overriders: {plaintext: [{path: /a/b, operator: add}]}}")}
 	results := dispatch.Works(context.Background(), in, interpret.New(builtin.Tier()))
 	if len(results) != 3 || results[0].Err != nil || results[0].Work == nil {
 		t.Fatalf("results = %+v", results)
@@ -322,19 +339,26 @@ func TestDetailsOfAWork(t *testing.T) {
 		name, template, spec string
 		check                func(*testing.T, *workv1alpha1.Work)
 	}{
-		{"the policy resolves conflicts", configMap, "conflictResolution: Overwrite\nclusters: [{name: eu}]", resolution("overwrite")},
-		{"the template outranks the policy", overwrite, "conflictResolution: Abort\nclusters: [{name: eu}]", resolution("overwrite")},
-		{"what the template does not say right does not count", nonsense, "conflictResolution: Abort\nclusters: [{name: eu}]", resolution("abort")},
+		{"the policy resolves conflicts", configMap, "conflictResolution: Overwrite\nclusters: [{name: eu}]",
+			resolution("overwrite")},
+		{"the template outranks the policy", overwrite, "conflictResolution: Abort\nclusters: [{name: eu}]",
+			resolution("overwrite")},
+		{"what the template does not say right does not count", nonsense, "conflictResolution: Abort\nclusters: [{name: eu}]",
+			resolution("abort")},
 		{"a binding that says nothing aborts", configMap, "clusters: [{name: eu}]", resolution("abort")},
 		{"suspension of all clusters", configMap, "suspension: {dispatching: true}\nclusters: [{name: eu}]", suspended(true)},
-		{"suspension of this cluster", configMap, "suspension: {dispatchingOnClusters: {clusterNames: [us, eu]}}\nclusters: [{name: eu}]", suspended(true)},
-		{"suspension of another cluster", configMap, "suspension: {dispatchingOnClusters: {clusterNames: [us]}}\nclusters: [{name: eu}]", suspended(false)},
-		{"suspension of scheduling only", configMap, "suspension: {scheduling: true}\nclusters: [{name: eu}]", suspended(false)},
-		{"preservation", configMap, "preserveResourcesOnDeletion: true\nclusters: [{name: eu}]", func(t *testing.T, w *workv1alpha1.Work) {
-			if w.Spec.PreserveResourcesOnDeletion == nil || !*w.Spec.PreserveResourcesOnDeletion {
-				t.Error("resources are not preserved")
-			}
-		}},
+		{"suspension of this cluster", configMap,
+			"suspension: {dispatchingOnClusters: {clusterNames: [us, eu]}}\nclusters: [{name: eu}]", suspended(true)},
+		{"suspension of another cluster", configMap,
+			"suspension: {dispatchingOnClusters: {clusterNames: [us]}}\nclusters: [{name: eu}]", suspended(false)},
+		{"suspension of scheduling only", configMap, "suspension: {scheduling: true}\nclusters: [{name: eu}]",
+			suspended(false)},
+		{"preservation", configMap, "preserveResourcesOnDeletion: true\nclusters: [{name: eu}]",
+			func(t *testing.T, w *workv1alpha1.Work) {
+				if w.Spec.PreserveResourcesOnDeletion == nil || !*w.Spec.PreserveResourcesOnDeletion {
+					t.Error("resources are not preserved")
+				}
+			}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) { tt.check(t, works(t, input(t, tt.template, tt.spec))["eu"]) })
@@ -356,9 +380,11 @@ func TestAClusterThatIsBeingRemovedGetsNothingNew(t *testing.T) {
 func TestAManifestGoesInAVersionThatTheClusterServes(t *testing.T) {
 	const cloneSet = "{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: c, namespace: shop}, spec: {}}"
 	serves := func(versions ...string) []clusterv1alpha1.APIEnablement {
-		out := []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Kind: "Deployment"}}}}
+		out := []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1",
+			Resources: []clusterv1alpha1.APIResource{{Kind: "Deployment"}}}}
 		for _, v := range versions {
-			out = append(out, clusterv1alpha1.APIEnablement{GroupVersion: v, Resources: []clusterv1alpha1.APIResource{{Kind: "CloneSet"}}})
+			out = append(out, clusterv1alpha1.APIEnablement{GroupVersion: v,
+				Resources: []clusterv1alpha1.APIResource{{Kind: "CloneSet"}}})
 		}
 		return out
 	}
@@ -367,7 +393,8 @@ func TestAManifestGoesInAVersionThatTheClusterServes(t *testing.T) {
 		serves []clusterv1alpha1.APIEnablement
 		want   string
 	}{
-		{"the template's if it is served", serves("apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"), "apps.kruise.io/v1beta1"},
+		{"the template's if it is served", serves("apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"),
+			"apps.kruise.io/v1beta1"},
 		{"a converted one if only that is served", serves("apps.kruise.io/v1alpha1"), "apps.kruise.io/v1alpha1"},
 		{"the template's if the kind is not served at all", serves(), "apps.kruise.io/v1beta1"},
 		{"the template's if nothing is known of the cluster", nil, "apps.kruise.io/v1beta1"},
@@ -388,7 +415,8 @@ func TestAClusterWhoseVersionLacksAFieldIsToldSoAndNoOther(t *testing.T) {
 	in := input(t, "{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: s, namespace: shop}, spec: {reserveOrdinals: [1]}}",
 		"clusters: [{name: eu}, {name: us}]")
 	for cluster, version := range map[string]string{"eu": "apps.kruise.io/v1alpha1", "us": "apps.kruise.io/v1beta1"} {
-		in.Clusters[cluster].Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: version, Resources: []clusterv1alpha1.APIResource{{Kind: "StatefulSet"}}}}
+		in.Clusters[cluster].Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: version,
+			Resources: []clusterv1alpha1.APIResource{{Kind: "StatefulSet"}}}}
 	}
 	in.Convert = kruise.ForMember
 	for _, r := range dispatch.Works(t.Context(), in, interpret.New(builtin.Tier())) {
@@ -402,7 +430,8 @@ func TestAClusterWhoseVersionLacksAFieldIsToldSoAndNoOther(t *testing.T) {
 	}
 }
 
-// A WorkloadSpread that names a CloneSet in a version that the member does not serve spreads nothing, and nobody says so.
+// A WorkloadSpread that names a CloneSet in a version that the member does not serve spreads nothing, and nobody says
+// so.
 func TestWhatIsAboutAWorkloadNamesItInAVersionThatTheMemberServes(t *testing.T) {
 	const old, new = "apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"
 	for _, tt := range []struct {
@@ -414,18 +443,22 @@ func TestWhatIsAboutAWorkloadNamesItInAVersionThatTheMemberServes(t *testing.T) 
 	}{
 		{"a version that is served stays", "WorkloadSpread", []string{"targetRef"}, []string{old, new}, "", new},
 		{"one that is not becomes the one that is", "WorkloadSpread", []string{"targetRef"}, []string{old}, "", old},
-		{"what a member was told stays while it is served, since it never changes there", "PersistentPodState", []string{"targetRef"}, []string{old, new}, old, old},
+		{"what a member was told stays while it is served, since it never changes there", "PersistentPodState",
+			[]string{"targetRef"}, []string{old, new}, old, old},
 		{"and no longer", "PersistentPodState", []string{"targetRef"}, []string{new}, old, new},
 		{"a kind that is not served stays", "PodUnavailableBudget", []string{"targetRef"}, nil, "", new},
 		{"a rollout", "Rollout", []string{"workloadRef"}, []string{old}, "", old},
 		{"a rollout as it was", "Rollout", []string{"objectRef", "workloadRef"}, []string{old}, "", old},
 		{"an autoscaler", "HorizontalPodAutoscaler", []string{"scaleTargetRef"}, []string{old}, "", old},
 	} {
-		group := map[string]string{"WorkloadSpread": "apps.kruise.io", "PersistentPodState": "apps.kruise.io", "PodUnavailableBudget": "policy.kruise.io",
-			"Rollout": "rollouts.kruise.io", "HorizontalPodAutoscaler": "autoscaling"}[tt.template]
+		group := map[string]string{"WorkloadSpread": "apps.kruise.io", "PersistentPodState": "apps.kruise.io",
+			"PodUnavailableBudget": "policy.kruise.io",
+			"Rollout":              "rollouts.kruise.io", "HorizontalPodAutoscaler": "autoscaling"}[tt.template]
 		template := func(version string) *unstructured.Unstructured {
-			u := object(t, fmt.Sprintf("{apiVersion: %s/v1, kind: %s, metadata: {name: s, namespace: shop}}", group, tt.template))
-			if err := unstructured.SetNestedMap(u.Object, map[string]any{"apiVersion": version, "kind": "CloneSet", "name": "c"}, append([]string{"spec"}, tt.path...)...); err != nil {
+			u := object(t, fmt.Sprintf("{apiVersion: %s/v1, kind: %s, metadata: {name: s, namespace: shop}}", group,
+				tt.template))
+			if err := unstructured.SetNestedMap(u.Object, map[string]any{"apiVersion": version, "kind": "CloneSet", "name": "c"},
+				append([]string{"spec"}, tt.path...)...); err != nil {
 				t.Fatal(err)
 			}
 			return u
@@ -446,7 +479,8 @@ func TestWhatIsAboutAWorkloadNamesItInAVersionThatTheMemberServes(t *testing.T) 
 			in.Existing = map[string]*workv1alpha1.Work{"eu": w}
 		}
 		before := in.Template.DeepCopy()
-		got, _, _ := unstructured.NestedString(manifest(t, works(t, in)["eu"]).Object, append(append([]string{"spec"}, tt.path...), "apiVersion")...)
+		got, _, _ := unstructured.NestedString(manifest(t, works(t, in)["eu"]).Object,
+			append(append([]string{"spec"}, tt.path...), "apiVersion")...)
 		if got != tt.want {
 			t.Errorf("%s: %s names %s, want %s", tt.name, tt.template, got, tt.want)
 		}
@@ -461,12 +495,14 @@ func TestUnwantedWorks(t *testing.T) {
 	existing := func() []workv1alpha1.Work {
 		var all []workv1alpha1.Work
 		for _, c := range []string{"ap", "eu", "us"} {
-			w := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + c, Name: "w", Labels: map[string]string{"resourcebinding.karmada.io/permanent-id": "b-1"}}}
+			w := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + c, Name: "w",
+				Labels: map[string]string{"resourcebinding.karmada.io/permanent-id": "b-1"}}}
 			all = append(all, w)
 			w.Labels = map[string]string{"resourcebinding.karmada.io/permanent-id": "b-2"}
 			all = append(all, w)
 		}
-		return append(all, workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "w", Labels: map[string]string{"resourcebinding.karmada.io/permanent-id": "b-1"}}})
+		return append(all, workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "w",
+			Labels: map[string]string{"resourcebinding.karmada.io/permanent-id": "b-1"}}})
 	}()
 	tests := []struct {
 		name, spec        string
@@ -474,9 +510,12 @@ func TestUnwantedWorks(t *testing.T) {
 		unwanted, purging []string
 	}{
 		{"in clusters that are no targets", "clusters: [{name: eu}]", false, []string{"ap", "us"}, nil},
-		{"not where a dependent needs it", "clusters: [{name: eu}]\nrequiredBy: [{name: x, clusters: [{name: us}]}]", false, []string{"ap"}, nil},
-		{"not while it leaves gracefully", "clusters: [{name: eu}]\ngracefulEvictionTasks: [{fromCluster: us, purgeMode: Gracefully, reason: R, producer: p}, {fromCluster: ap, reason: R, producer: p}]", false, nil, nil},
-		{"when it leaves directly, and that comes first", "clusters: [{name: eu}]\ngracefulEvictionTasks: [{fromCluster: us, purgeMode: Directly, reason: R, producer: p}, {fromCluster: ap, purgeMode: Never, reason: R, producer: p}]", false, []string{"us"}, []string{"us"}},
+		{"not where a dependent needs it", "clusters: [{name: eu}]\nrequiredBy: [{name: x, clusters: [{name: us}]}]", false,
+			[]string{"ap"}, nil},
+		{"not while it leaves gracefully",
+			"clusters: [{name: eu}]\ngracefulEvictionTasks: [{fromCluster: us, purgeMode: Gracefully, reason: R, producer: p}, {fromCluster: ap, reason: R, producer: p}]", false, nil, nil},
+		{"when it leaves directly, and that comes first",
+			"clusters: [{name: eu}]\ngracefulEvictionTasks: [{fromCluster: us, purgeMode: Directly, reason: R, producer: p}, {fromCluster: ap, purgeMode: Never, reason: R, producer: p}]", false, []string{"us"}, []string{"us"}},
 		{"all when the binding is deleted", "clusters: [{name: eu}]", true, []string{"ap", "eu", "us"}, nil},
 		{"all when it has no clusters left", "{}", false, []string{"ap", "eu", "us"}, nil},
 	}
@@ -518,11 +557,15 @@ func TestUnwantedWorks(t *testing.T) {
 			again           time.Duration
 		}{
 			{"made this moment, placed elsewhere", "{placement: {}, clusters: [{name: us}]}", 0, true, false, 0, time.Minute},
-			{"followed by one, and perhaps soon by more", "requiredBy: [{name: x, clusters: [{name: us}]}]", 20 * time.Second, false, false, 0, 40 * time.Second},
-			{"made by a clock that is ahead", "{placement: {}, clusters: [{name: us}]}", -time.Hour, true, false, 0, time.Minute},
+			{"followed by one, and perhaps soon by more", "requiredBy: [{name: x, clusters: [{name: us}]}]", 20 * time.Second,
+				false, false, 0, 40 * time.Second},
+			{"made by a clock that is ahead", "{placement: {}, clusters: [{name: us}]}", -time.Hour, true, false, 0,
+				time.Minute},
 			{"a minute old", "{placement: {}, clusters: [{name: us}]}", time.Minute, true, false, 1, 0},
-			{"a minute old, and followed by one", "requiredBy: [{name: x, clusters: [{name: us}]}]", time.Minute, false, false, 1, 0},
-			{"made this moment, with replicas elsewhere", "{placement: {}, replicas: 2, clusters: [{name: us, replicas: 2}]}", 0, true, false, 1, 0},
+			{"a minute old, and followed by one", "requiredBy: [{name: x, clusters: [{name: us}]}]", time.Minute, false, false,
+				1, 0},
+			{"made this moment, with replicas elsewhere", "{placement: {}, replicas: 2, clusters: [{name: us, replicas: 2}]}", 0,
+				true, false, 1, 0},
 			{"with replicas, and not placed yet", "{placement: {}, replicas: 2}", 0, false, false, 0, 0},
 			{"with replicas, and followed", "{placement: {}, replicas: 2, clusters: [{name: us, replicas: 2}], requiredBy: [{name: x, clusters: [{name: us}]}]}", 0, true, false, 0, time.Minute},
 			{"never placed", "placement: {}", time.Hour, false, false, 0, 0},
@@ -538,14 +581,17 @@ func TestUnwantedWorks(t *testing.T) {
 				b.SetDeletionTimestamp(&metav1.Time{Time: now})
 			}
 			if got, again := dispatch.Unwanted(b, of, now); len(got) != tt.unwanted || again != tt.again {
-				t.Errorf("%s: %d are unwanted, and it is looked at again after %s; want %d, %s", tt.story, len(got), again, tt.unwanted, tt.again)
+				t.Errorf("%s: %d are unwanted, and it is looked at again after %s; want %d, %s", tt.story, len(got), again,
+					tt.unwanted, tt.again)
 			}
 		}
 	})
 	t.Run("none of a binding without an id", func(t *testing.T) {
 		b := binding(t, tmpl, "{}")
 		b.SetLabels(nil)
-		if got, _ := dispatch.Unwanted(b, append(existing, workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-eu"}}), time.Now()); len(got) > 0 {
+		if got, _ := dispatch.Unwanted(b,
+			append(existing, workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-eu"}}),
+			time.Now()); len(got) > 0 {
 			t.Errorf("unwanted: %v", got)
 		}
 	})
@@ -558,7 +604,10 @@ func TestAWorkIsWrittenOnlyWhenItDiffers(t *testing.T) {
 		change func(*workv1alpha1.Work)
 		want   bool
 	}{
-		{"what the server sets does not count", func(w *workv1alpha1.Work) { w.UID, w.ResourceVersion, w.Generation = "u", "5", 3 }, false},
+		{"what the server sets does not count", func(w *workv1alpha1.Work) {
+			w.UID, w.ResourceVersion, w.Generation = "u",
+				"5", 3
+		}, false},
 		{"what others add does not count", func(w *workv1alpha1.Work) {
 			w.Labels["team"], w.Annotations["note"], w.Finalizers = "x", "y", append(w.Finalizers, "other/finalizer")
 		}, false},
@@ -568,7 +617,8 @@ func TestAWorkIsWrittenOnlyWhenItDiffers(t *testing.T) {
 		}, false},
 		{"the order of keys does not count", func(w *workv1alpha1.Work) {
 			raw := w.Spec.Workload.Manifests[0].Raw
-			w.Spec.Workload.Manifests[0].Raw = append([]byte(`{"kind":"Deployment",`), append([]byte(strings.Replace(string(raw[1:len(raw)-1]), `"kind":"Deployment",`, "", 1)), "}"...)...)
+			w.Spec.Workload.Manifests[0].Raw = append([]byte(`{"kind":"Deployment",`),
+				append([]byte(strings.Replace(string(raw[1:len(raw)-1]), `"kind":"Deployment",`, "", 1)), "}"...)...)
 			if !json.Valid(w.Spec.Workload.Manifests[0].Raw) {
 				t.Fatal("the test made invalid JSON")
 			}
@@ -576,12 +626,15 @@ func TestAWorkIsWrittenOnlyWhenItDiffers(t *testing.T) {
 		{"a lost label", func(w *workv1alpha1.Work) { delete(w.Labels, "resourcebinding.karmada.io/permanent-id") }, true},
 		{"a lost finalizer", func(w *workv1alpha1.Work) { w.Finalizers = nil }, true},
 		{"another annotation", func(w *workv1alpha1.Work) { w.Annotations["resourcebinding.karmada.io/name"] = "x" }, true},
-		{"overrides that are applied no more", func(w *workv1alpha1.Work) { w.Annotations["policy.karmada.io/applied-overrides"] = "[]" }, true},
+		{"overrides that are applied no more",
+			func(w *workv1alpha1.Work) { w.Annotations["policy.karmada.io/applied-overrides"] = "[]" }, true},
 		{"suspension", func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) }, true},
 		{"another manifest", func(w *workv1alpha1.Work) {
-			w.Spec.Workload.Manifests[0].Raw = []byte(strings.Replace(string(w.Spec.Workload.Manifests[0].Raw), "nginx:1", "nginx:2", 1))
+			w.Spec.Workload.Manifests[0].Raw = []byte(strings.Replace(string(w.Spec.Workload.Manifests[0].Raw), "nginx:1",
+				"nginx:2", 1))
 		}, true},
-		{"a manifest that cannot be read", func(w *workv1alpha1.Work) { w.Spec.Workload.Manifests[0].Raw = []byte("{") }, true},
+		{"a manifest that cannot be read", func(w *workv1alpha1.Work) { w.Spec.Workload.Manifests[0].Raw = []byte("{") },
+			true},
 		{"no manifest", func(w *workv1alpha1.Work) { w.Spec.Workload.Manifests = nil }, true},
 	}
 	for _, tt := range tests {
@@ -608,8 +661,9 @@ func TestNamespacesGoEverywhere(t *testing.T) {
 	in.Clusters["ap"].DeletionTimestamp = new(metav1.Now())
 	in.Overrides = []policyv1alpha1.Override{
 		clusterOverride(t, "overrideRules:\n- {targetCluster: {clusterNames: [eu]}, overriders: {labelsOverrider: [{operator: add, value: {in: eu}}]}}"),
-		&policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "op"}, Spec: policyv1alpha1.OverrideSpec{
-			OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{LabelsOverrider: []policyv1alpha1.LabelAnnotationOverrider{{Operator: "add", Value: map[string]string{"x": "y"}}}}}}}},
+		&policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "op"},
+			Spec: policyv1alpha1.OverrideSpec{
+				OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{LabelsOverrider: []policyv1alpha1.LabelAnnotationOverrider{{Operator: "add", Value: map[string]string{"x": "y"}}}}}}}},
 	}
 	results := dispatch.Namespaces(in)
 	if len(results) != 2 || results[0].Cluster != "eu" || results[1].Cluster != "us" {
@@ -619,7 +673,8 @@ func TestNamespacesGoEverywhere(t *testing.T) {
 	if w.Namespace != "karmada-es-eu" || w.Name != names.Work("Namespace", "shop", "") || w.OwnerReferences != nil {
 		t.Errorf("work = %+v", w.ObjectMeta)
 	}
-	want := map[string]string{"team": "a", "in": "eu", "karmada.io/managed": "true", "work.karmada.io/permanent-id": w.Labels["work.karmada.io/permanent-id"]}
+	want := map[string]string{"team": "a", "in": "eu", "karmada.io/managed": "true",
+		"work.karmada.io/permanent-id": w.Labels["work.karmada.io/permanent-id"]}
 	if diff := cmp.Diff(want, m.GetLabels()); diff != "" {
 		t.Error(diff)
 	}

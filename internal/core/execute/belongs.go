@@ -15,10 +15,12 @@ import (
 // enclosed is how the names of bindings end whose templates enclose another object.
 var enclosed = names.Binding("EnclosedManifest", "")
 
-// belongs refuses the manifest of a Work that says to be a binding's and is not named as that binding names the Work of such an object.
-// Dispatch writes none; a hub that did not hold overrides to their templates has, and the Work stands until it is written anew.
+// belongs refuses the manifest of a Work that says to be a binding's and is not named as that binding names the Work of
+// such an object. Dispatch writes none; a hub that did not hold overrides to their templates has, and the Work stands
+// until it is written anew.
 func belongs(w *workv1alpha1.Work, manifest *unstructured.Unstructured) error {
-	namespace, binding := w.Annotations[workv1alpha2.ResourceBindingNamespaceAnnotation], w.Annotations[workv1alpha2.ResourceBindingNameAnnotation]
+	namespace, binding := w.Annotations[workv1alpha2.ResourceBindingNamespaceAnnotation],
+		w.Annotations[workv1alpha2.ResourceBindingNameAnnotation]
 	if binding == "" {
 		namespace, binding = "", w.Annotations[workv1alpha2.ClusterResourceBindingNameAnnotation]
 	}
@@ -27,7 +29,8 @@ func belongs(w *workv1alpha1.Work, manifest *unstructured.Unstructured) error {
 	}
 	name := manifest.GetName()
 	gk := manifest.GroupVersionKind().GroupKind()
-	if manifest.GetNamespace() == namespace && presentName(w.Name, manifest) == names.WorkFor(binding, gk, name, namespace) {
+	if manifest.GetNamespace() == namespace && presentName(w.Name, manifest) == names.WorkFor(binding, gk, name,
+		namespace) {
 		return nil
 	}
 	at := binding

@@ -15,12 +15,14 @@ import (
 func TestAWorkOfABindingAppliesNothingButItsTemplate(t *testing.T) {
 	const grant = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"me"}}`
 	const configMap = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"c"}}`
-	bound := map[string]string{"resourcebinding.karmada.io/namespace": "shop", "resourcebinding.karmada.io/name": "c-configmap"}
+	bound := map[string]string{"resourcebinding.karmada.io/namespace": "shop",
+		"resourcebinding.karmada.io/name": "c-configmap"}
 	set := func(apiVersion string) string {
 		return `{"apiVersion":"` + apiVersion + `","kind":"StatefulSet","metadata":{"namespace":"shop","name":"db"}}`
 	}
 	apart := map[string]string{"resourcebinding.karmada.io/namespace": "shop",
-		"resourcebinding.karmada.io/name": names.BindingApart(schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}, "db")}
+		"resourcebinding.karmada.io/name": names.BindingApart(schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"},
+			"db")}
 	for _, c := range []struct {
 		what, name, manifest string
 		annotations          map[string]string
@@ -28,17 +30,28 @@ func TestAWorkOfABindingAppliesNothingButItsTemplate(t *testing.T) {
 	}{
 		{"its template", names.Work("ConfigMap", "c", "shop"), configMap, bound, false},
 		{"another kind", names.Work("ConfigMap", "c", "shop"), grant, bound, true},
-		{"another kind in the namespace", names.Work("ConfigMap", "c", "shop"), `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"shop","name":"c"}}`, bound, true},
-		{"another name", names.Work("ConfigMap", "c", "shop"), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"d"}}`, bound, true},
-		{"another namespace", names.Work("ConfigMap", "c", "shop"), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"bank","name":"c"}}`, bound, true},
-		{"a Work of a namespace's binding with what is in none", names.Work("ClusterRoleBinding", "me", ""), grant, bound, true},
-		{"a cluster-scoped template", names.Work("ClusterRoleBinding", "me", ""), grant, map[string]string{"clusterresourcebinding.karmada.io/name": "me-clusterrolebinding"}, false},
-		{"another cluster-scoped one", names.Work("ClusterRole", "me", ""), grant, map[string]string{"clusterresourcebinding.karmada.io/name": "me-clusterrole"}, true},
-		{"what a template encloses", names.Work("EnclosedManifest", "kruise.x", ""), configMap, map[string]string{"clusterresourcebinding.karmada.io/name": "kruise.x-enclosedmanifest"}, false},
+		{"another kind in the namespace", names.Work("ConfigMap", "c", "shop"),
+			`{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"shop","name":"c"}}`, bound, true},
+		{"another name", names.Work("ConfigMap", "c", "shop"),
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"d"}}`, bound, true},
+		{"another namespace", names.Work("ConfigMap", "c", "shop"),
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"bank","name":"c"}}`, bound, true},
+		{"a Work of a namespace's binding with what is in none", names.Work("ClusterRoleBinding", "me", ""), grant, bound,
+			true},
+		{"a cluster-scoped template", names.Work("ClusterRoleBinding", "me", ""), grant,
+			map[string]string{"clusterresourcebinding.karmada.io/name": "me-clusterrolebinding"}, false},
+		{"another cluster-scoped one", names.Work("ClusterRole", "me", ""), grant,
+			map[string]string{"clusterresourcebinding.karmada.io/name": "me-clusterrole"}, true},
+		{"what a template encloses", names.Work("EnclosedManifest", "kruise.x", ""), configMap,
+			map[string]string{"clusterresourcebinding.karmada.io/name": "kruise.x-enclosedmanifest"}, false},
 		{"a binding of a namespace that is called like one that encloses", names.Work("EnclosedManifest", "x", ""), configMap,
-			map[string]string{"resourcebinding.karmada.io/namespace": "shop", "resourcebinding.karmada.io/name": "x-enclosedmanifest"}, true},
-		{"a template whose binding has a name apart", names.WorkApart(schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}, "db", "shop"), set("apps.kruise.io/v1beta1"), apart, false},
-		{"one of another group", names.WorkApart(schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}, "db", "shop"), set("apps/v1"), apart, true},
+			map[string]string{"resourcebinding.karmada.io/namespace": "shop",
+				"resourcebinding.karmada.io/name": "x-enclosedmanifest"}, true},
+		{"a template whose binding has a name apart",
+			names.WorkApart(schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}, "db", "shop"),
+			set("apps.kruise.io/v1beta1"), apart, false},
+		{"one of another group", names.WorkApart(schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}, "db",
+			"shop"), set("apps/v1"), apart, true},
 		{"a Work with a former name", names.FormerWork("ConfigMap", "c", "shop"), configMap, bound, false},
 		{"a Work that an administrator wrote", "anything", grant, nil, false},
 	} {

@@ -20,8 +20,8 @@ const (
 	calm = 2 * longestPause
 )
 
-// Contest is how often an object was put right lately that somebody in the member changes again and again. The zero value is of one
-// that nobody does. A change of the template is no repair, and never waits.
+// Contest is how often an object was put right lately that somebody in the member changes again and again. The zero
+// value is of one that nobody does. A change of the template is no repair, and never waits.
 type Contest struct {
 	// Repairs within calm of each other, Last the time of the last.
 	Repairs int
@@ -54,7 +54,8 @@ func (c Contest) Pause(now time.Time) time.Duration {
 // Contested says whether users should know: the next repair has to wait.
 func (c Contest) Contested(now time.Time) bool { return c.Repairs >= freeRepairs && !c.Over(now) }
 
-// Over says that nobody has changed the object for long; it is then as if nobody ever had. left is how long that takes otherwise.
+// Over says that nobody has changed the object for long; it is then as if nobody ever had. left is how long that takes
+// otherwise.
 func (c Contest) Over(now time.Time) bool { return c.Left(now) <= 0 }
 
 // Left is how long until the contest is over if nothing happens.
@@ -88,7 +89,8 @@ func Contested(cluster string, manifest *unstructured.Unstructured, path, manage
 		who, does, what, manifest.GetKind(), name, cluster, longestPause)
 }
 
-// ManagerOf is who set the field of that path last, other than self, by the managed fields of an object; empty if they do not tell.
+// ManagerOf is who set the field of that path last, other than self, by the managed fields of an object; empty if they
+// do not tell.
 func ManagerOf(entries []metav1.ManagedFieldsEntry, path, self string) string {
 	best, depth := -1, 0
 	for i, entry := range entries {
@@ -103,7 +105,8 @@ func ManagerOf(entries []metav1.ManagedFieldsEntry, path, self string) string {
 		if d == 0 || d < depth {
 			continue
 		}
-		if best >= 0 && d == depth && entry.Time != nil && entries[best].Time != nil && entry.Time.Before(entries[best].Time) {
+		if best >= 0 && d == depth && entry.Time != nil && entries[best].Time != nil &&
+			entry.Time.Before(entries[best].Time) {
 			continue
 		}
 		best, depth = i, d

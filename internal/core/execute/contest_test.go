@@ -30,7 +30,8 @@ func TestAContestedObjectIsPutRightEverLessOften(t *testing.T) {
 	var c execute.Contest
 	for i := range 3 {
 		if wait := c.Pause(start); wait != 0 || c.Contested(start) {
-			t.Errorf("repair %d waits %s, contested %t; the first ones are immediate and nobody's concern", i+1, wait, c.Contested(start))
+			t.Errorf("repair %d waits %s, contested %t; the first ones are immediate and nobody's concern", i+1, wait,
+				c.Contested(start))
 		}
 		c = c.Repaired("data.by", start)
 	}
@@ -46,7 +47,8 @@ func TestAContestedObjectIsPutRightEverLessOften(t *testing.T) {
 	if wait := c.Pause(c.Last); wait != 5*time.Minute {
 		t.Errorf("the longest pause is %s", wait)
 	}
-	if later := c.Last.Add(10 * time.Minute); c.Pause(later) != 0 || c.Contested(later) || c.Repaired("x", later).Repairs != 1 {
+	if later := c.Last.Add(10 * time.Minute); c.Pause(later) != 0 || c.Contested(later) ||
+		c.Repaired("x", later).Repairs != 1 {
 		t.Error("after a calm it is not as if nobody had ever changed it")
 	}
 	if wait := c.Pause(c.Last.Add(-24 * time.Hour)); wait > 5*time.Minute {
@@ -82,10 +84,13 @@ func TestWhoContestsAFieldIsNamed(t *testing.T) {
 		}
 	}
 	d := desired(t, work(t, service), nil)
-	if got := execute.Contested("eu", d, "spec.type", "meddler"); !strings.Contains(got, `field manager "meddler" repeatedly changes spec.type of Service `) || !strings.Contains(got, `in cluster "eu"; the hub reverts`) {
+	if got := execute.Contested("eu", d, "spec.type", "meddler"); !strings.Contains(got,
+		`field manager "meddler" repeatedly changes spec.type of Service `) ||
+		!strings.Contains(got, `in cluster "eu"; the hub reverts`) {
 		t.Error(got)
 	}
-	if got := execute.Contested("eu", d, "", ""); !strings.HasPrefix(got, "a user or controller repeatedly deletes Service ") {
+	if got := execute.Contested("eu", d, "", ""); !strings.HasPrefix(got,
+		"a user or controller repeatedly deletes Service ") {
 		t.Error(got)
 	}
 }

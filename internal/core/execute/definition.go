@@ -15,13 +15,15 @@ func IsDefinition(obj *unstructured.Unstructured) bool {
 	return obj.GroupVersionKind().GroupKind() == definitionKind
 }
 
-// TakesAlong says whether objects of a kind, when they are deleted, take others along that nobody named: all in a namespace, and all of a
-// definition's kind.
+// TakesAlong says whether objects of a kind, when they are deleted, take others along that nobody named: all in a
+// namespace, and all of a definition's kind.
 func TakesAlong(gk schema.GroupKind) bool { return gk == namespaceKind || gk == definitionKind }
 
-// EndDefinition decides what becomes of the observed definition, by the objects of its kind: it is deleted if the hub made it, and if
-// none of them is left but what is being deleted. more says that there are others than these. Whatever stays, reason says.
-func EndDefinition(observed *unstructured.Unstructured, objects []Content, more bool, workOf func(types.NamespacedName) WorkState) (fate Fate, reason string) {
+// EndDefinition decides what becomes of the observed definition, by the objects of its kind: it is deleted if the hub
+// made it, and if none of them is left but what is being deleted. more says that there are others than these. Whatever
+// stays, reason says.
+func EndDefinition(observed *unstructured.Unstructured, objects []Content, more bool,
+	workOf func(types.NamespacedName) WorkState) (fate Fate, reason string) {
 	if field(observed, "annotations", CreatedAnnotation) != marked {
 		return FateReleased, notMade
 	}

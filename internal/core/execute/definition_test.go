@@ -26,12 +26,14 @@ func TestNamespacesAndDefinitionsAloneTakeOthersAlong(t *testing.T) {
 }
 
 func TestADefinitionIsDeletedOnlyIfNoObjectOfItsKindStays(t *testing.T) {
-	ours := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+	ours := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1",
+		"kind":     "CustomResourceDefinition",
 		"metadata": map[string]any{"name": "trains.example.com", "annotations": map[string]any{CreatedAnnotation: "true"}}}}
 	adopted := ours.DeepCopy()
 	adopted.SetAnnotations(nil)
 	train := func(name string, change ...func(*Content)) Content {
-		c := Content{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Train"}, Name: "shop/" + name, UID: types.UID(name)}
+		c := Content{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Train"}, Name: "shop/" + name,
+			UID: types.UID(name)}
 		for _, f := range change {
 			f(&c)
 		}
@@ -59,16 +61,23 @@ func TestADefinitionIsDeletedOnlyIfNoObjectOfItsKindStays(t *testing.T) {
 		{"one that only the member has", ours, []Content{train("a")}, false, FateReleased, "Train shop/a"},
 		{"one that is going", ours, []Content{train("a", going)}, false, FateDeleted, ""},
 		{"one that is about to go by the hub", ours, []Content{train("a", of("goes"))}, false, FateWaits, "Train shop/a"},
-		{"one that is about to go, and one that stays", ours, []Content{train("a", of("goes")), train("b")}, false, FateReleased, "Train shop/b"},
-		{"one that another Work still sends there", ours, []Content{train("a", of("stands"))}, false, FateReleased, "Train shop/a"},
-		{"one that no Work sends there any more", ours, []Content{train("a", of("lost"))}, false, FateReleased, "Train shop/a"},
+		{"one that is about to go, and one that stays", ours, []Content{train("a", of("goes")), train("b")}, false,
+			FateReleased, "Train shop/b"},
+		{"one that another Work still sends there", ours, []Content{train("a", of("stands"))}, false, FateReleased,
+			"Train shop/a"},
+		{"one that no Work sends there any more", ours, []Content{train("a", of("lost"))}, false, FateReleased,
+			"Train shop/a"},
 		{"one that belongs to something else", ours, []Content{train("a", owned)}, false, FateReleased, "Train shop/a"},
-		{"one that may belong to what goes by the hub", ours, []Content{train("a", of("goes")), train("b", owned)}, false, FateWaits, "Train shop/a"},
+		{"one that may belong to what goes by the hub", ours, []Content{train("a", of("goes")), train("b", owned)}, false,
+			FateWaits, "Train shop/a"},
 		{"more than were looked at, all of which go", ours, []Content{train("a", going)}, true, FateWaits, ""},
-		{"many", ours, []Content{train("a"), train("b"), train("c"), train("d"), train("e", owned)}, true, FateReleased, "Train shop/a, Train shop/b, Train shop/c and 2 more"},
+		{"many", ours, []Content{train("a"), train("b"), train("c"), train("d"), train("e", owned)}, true, FateReleased,
+			"Train shop/a, Train shop/b, Train shop/c and 2 more"},
 	} {
 		t.Run(tc.story, func(t *testing.T) {
-			fate, reason := EndDefinition(tc.crd, tc.objects, tc.more, func(w types.NamespacedName) WorkState { return states[w.Name] })
+			fate, reason := EndDefinition(tc.crd, tc.objects, tc.more, func(w types.NamespacedName) WorkState {
+				return states[w.Name]
+			})
 			if fate != tc.want || !strings.Contains(reason, tc.says) {
 				t.Errorf("it is %s: %s; want %s: … %s", fate, reason, tc.want, tc.says)
 			}

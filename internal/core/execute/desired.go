@@ -41,7 +41,8 @@ func Manifest(w *workv1alpha1.Work) (*unstructured.Unstructured, error) {
 //
 // If Retain took anything from observed, the result carries observed's resourceVersion: it is right for that version
 // only, and an apply onto a later one has to fail and be decided anew.
-func Desired(w *workv1alpha1.Work, observed *unstructured.Unstructured, retain Retain) (*unstructured.Unstructured, error) {
+func Desired(w *workv1alpha1.Work, observed *unstructured.Unstructured,
+	retain Retain) (*unstructured.Unstructured, error) {
 	out, err := desiredNow(w, observed, retain)
 	if err == nil {
 		keepFormerName(w, out, observed)
@@ -50,7 +51,8 @@ func Desired(w *workv1alpha1.Work, observed *unstructured.Unstructured, retain R
 }
 
 // desiredNow is Desired that names w by its present name, whatever observed says.
-func desiredNow(w *workv1alpha1.Work, observed *unstructured.Unstructured, retain Retain) (*unstructured.Unstructured, error) {
+func desiredNow(w *workv1alpha1.Work, observed *unstructured.Unstructured,
+	retain Retain) (*unstructured.Unstructured, error) {
 	manifest, err := Manifest(w)
 	if err != nil {
 		return nil, err
@@ -89,8 +91,8 @@ func desiredNow(w *workv1alpha1.Work, observed *unstructured.Unstructured, retai
 	return desired, nil
 }
 
-// strip removes, in place, what is never sent: metadata that the member's API server and controllers own, and HandsOffAnnotation. A finalizer that Retain brought
-// along would come back after its controller has removed it.
+// strip removes, in place, what is never sent: metadata that the member's API server and controllers own, and
+// HandsOffAnnotation. A finalizer that Retain brought along would come back after its controller has removed it.
 func strip(m *unstructured.Unstructured) {
 	delete(m.Object, "status")
 	if metadata, ok := m.Object["metadata"].(map[string]any); ok {

@@ -11,9 +11,9 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-// OrderedFinalizer is on a Work whose deletion the hub itself has ordered. The API server adds it in the write that deletes, when
-// that asks for a foreground deletion, so that a restart, or another hub, knows by whose order a Work goes. The garbage collector does
-// not see Works, and admission lets nobody else ask for that or write it.
+// OrderedFinalizer is on a Work whose deletion the hub itself has ordered. The API server adds it in the write that
+// deletes, when that asks for a foreground deletion, so that a restart, or another hub, knows by whose order a Work
+// goes. The garbage collector does not see Works, and admission lets nobody else ask for that or write it.
 const OrderedFinalizer = metav1.FinalizerDeleteDependents
 
 // Ordered says whether the hub itself has ordered the end of w.
@@ -30,8 +30,8 @@ type End struct {
 	Broken []string
 	// WorksGo says that the definition of Works is one of them, SpaceGoes that the Work's namespace is being deleted.
 	WorksGo, SpaceGoes bool
-	// OwnerWent is the definition of what the Work was made for, if that was missing or being deleted when the Work was: the hub saw no
-	// user delete its owner.
+	// OwnerWent is the definition of what the Work was made for, if that was missing or being deleted when the Work was:
+	// the hub saw no user delete its owner.
 	OwnerWent string
 	// Leaving says that the Work's cluster is about to leave the fleet.
 	Leaving bool
@@ -39,7 +39,8 @@ type End struct {
 	Unwanted bool
 	// Unseen says that the Work was deleted before this hub process looked: how many there were with it is not known.
 	Unseen bool
-	// Others are the Works that others than the hub have deleted within WaveWindow, with this one; Bound is how many of them may go.
+	// Others are the Works that others than the hub have deleted within WaveWindow, with this one; Bound is how many of
+	// them may go.
 	Others, Bound int
 	// Known is for how long this deletion is known, Settle how long it takes until it is not one of many.
 	Known, Settle time.Duration
@@ -55,9 +56,9 @@ const (
 	EndWaits   EndKind = "Waits"   // ask again
 )
 
-// JudgeEnd decides what the deletion of w means. An object leaves a member because the hub has decided so, or by a user's word on that
-// one Work: what goes with its namespace or definition, or as one of many that somebody deletes, is no such word. after is when to ask
-// again, reason is for people.
+// JudgeEnd decides what the deletion of w means. An object leaves a member because the hub has decided so, or by a
+// user's word on that one Work: what goes with its namespace or definition, or as one of many that somebody deletes, is
+// no such word. after is when to ask again, reason is for people.
 func JudgeEnd(w *workv1alpha1.Work, e End) (kind EndKind, after time.Duration, reason string) {
 	switch {
 	case e.WorksGo:
@@ -67,7 +68,8 @@ func JudgeEnd(w *workv1alpha1.Work, e End) (kind EndKind, after time.Duration, r
 	case e.OwnerWent != "" && !e.Leaving:
 		return EndKept, 0, fmt.Sprintf("its template was deleted together with its definition, %s", e.OwnerWent)
 	case len(e.Broken) > 0:
-		return EndWaits, time.Second, fmt.Sprintf("nothing is deleted in members while definitions of the hub are missing: %s", strings.Join(e.Broken, ", "))
+		return EndWaits, time.Second, fmt.Sprintf(
+			"nothing is deleted in members while definitions of the hub are missing: %s", strings.Join(e.Broken, ", "))
 	case Ordered(w):
 		return EndOrdered, 0, "the hub requested it"
 	case e.Leaving:

@@ -36,22 +36,33 @@ func TestWhatTheDeletionOfAWorkMeans(t *testing.T) {
 	}{
 		{"the hub's order is carried out at once", ordered, one, EndOrdered, 0, "the hub requested it"},
 		{"as many as it orders", ordered, with(func(e *End) { e.Others = 1000 }), EndOrdered, 0, ""},
-		{"but for as long as a definition is missing", ordered, with(func(e *End) { e.Broken = broken }), EndWaits, time.Second, "clusters.cluster.karmada.io"},
+		{"but for as long as a definition is missing", ordered, with(func(e *End) { e.Broken = broken }), EndWaits,
+			time.Second, "clusters.cluster.karmada.io"},
 		{"what goes with its definition stays in the member, whatever was ordered before", ordered,
-			with(func(e *End) { e.WorksGo, e.Broken = true, []string{"works.work.karmada.io"} }), EndKept, 0, "the CustomResourceDefinition of Works"},
-		{"so does what goes with its execution space", others, with(func(e *End) { e.SpaceGoes = true }), EndKept, 0, "execution space"},
-		{"but for that of a cluster that leaves", ordered, with(func(e *End) { e.SpaceGoes, e.Leaving = true, true }), EndOrdered, 0, ""},
-		{"a cluster that leaves takes the Works along that others have deleted", others, with(func(e *End) { e.Leaving, e.Others = true, 1000 }), EndOrdered, 0, "its cluster is being removed"},
-		{"a cluster that leaves while its definition goes does not leave by anybody's order", others, with(func(e *End) { e.Leaving, e.Broken = true, broken }), EndWaits, time.Second, ""},
-		{"what a binding does not want goes, whoever deletes the Work", others, with(func(e *End) { e.Unwanted, e.Others = true, 1000 }), EndOrdered, 0, "no longer needs it"},
-		{"a user's word on one Work waits to see whether there are more", others, with(func(e *End) { e.Known = 2 * time.Second }), EndWaits, 3 * time.Second, ""},
+			with(func(e *End) { e.WorksGo, e.Broken = true, []string{"works.work.karmada.io"} }), EndKept, 0,
+			"the CustomResourceDefinition of Works"},
+		{"so does what goes with its execution space", others, with(func(e *End) { e.SpaceGoes = true }), EndKept, 0,
+			"execution space"},
+		{"but for that of a cluster that leaves", ordered, with(func(e *End) { e.SpaceGoes, e.Leaving = true, true }),
+			EndOrdered, 0, ""},
+		{"a cluster that leaves takes the Works along that others have deleted", others,
+			with(func(e *End) { e.Leaving, e.Others = true, 1000 }), EndOrdered, 0, "its cluster is being removed"},
+		{"a cluster that leaves while its definition goes does not leave by anybody's order", others,
+			with(func(e *End) { e.Leaving, e.Broken = true, broken }), EndWaits, time.Second, ""},
+		{"what a binding does not want goes, whoever deletes the Work", others,
+			with(func(e *End) { e.Unwanted, e.Others = true, 1000 }), EndOrdered, 0, "no longer needs it"},
+		{"a user's word on one Work waits to see whether there are more", others,
+			with(func(e *End) { e.Known = 2 * time.Second }), EndWaits, 3 * time.Second, ""},
 		{"and is carried out", others, with(func(e *End) { e.Known = 5 * time.Second }), EndOrdered, 0, "this Work"},
 		{"as the last that may be", others, with(func(e *End) { e.Known, e.Others = 5*time.Second, 10 }), EndOrdered, 0, ""},
 		{"one more is a wave", others, with(func(e *End) { e.Others = 11 }), EndKept, 0, "11 Works"},
-		{"one of which nobody saw how many there were is kept", others, with(func(e *End) { e.Known, e.Unseen = 5*time.Second, true }), EndKept, 0, "not watching"},
+		{"one of which nobody saw how many there were is kept", others,
+			with(func(e *End) { e.Known, e.Unseen = 5*time.Second, true }), EndKept, 0, "not watching"},
 		{"but the hub's own order outlives a restart", ordered, with(func(e *End) { e.Unseen = true }), EndOrdered, 0, ""},
-		{"what went with its owner's definition stays, though the hub's loops saw its owner go", ordered, with(func(e *End) { e.OwnerWent, e.Broken = "manifestworks", broken }), EndKept, 0, "manifestworks"},
-		{"but in a cluster that leaves", ordered, with(func(e *End) { e.OwnerWent, e.Leaving = "manifestworks", true }), EndOrdered, 0, ""},
+		{"what went with its owner's definition stays, though the hub's loops saw its owner go", ordered,
+			with(func(e *End) { e.OwnerWent, e.Broken = "manifestworks", broken }), EndKept, 0, "manifestworks"},
+		{"but in a cluster that leaves", ordered, with(func(e *End) { e.OwnerWent, e.Leaving = "manifestworks", true }),
+			EndOrdered, 0, ""},
 		{"where nobody may, each is one", others, with(func(e *End) { e.Bound = 0 }), EndKept, 0, "at most 0 may be"},
 	} {
 		t.Run(tc.story, func(t *testing.T) {
@@ -63,7 +74,8 @@ func TestWhatTheDeletionOfAWorkMeans(t *testing.T) {
 	}
 }
 
-// Whatever else is so, nothing is carried out while a definition of the hub is missing, and what nobody ordered never goes in a wave.
+// Whatever else is so, nothing is carried out while a definition of the hub is missing, and what nobody ordered never
+// goes in a wave.
 func TestNoEndIsCarriedOutThatNobodyOrdered(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1_800_000_000, 0))
 	for bits := range 1 << 9 {
@@ -73,7 +85,8 @@ func TestNoEndIsCarriedOutThatNobodyOrdered(t *testing.T) {
 		if is(0) {
 			w.Finalizers = []string{OrderedFinalizer}
 		}
-		e := End{WorksGo: is(1), SpaceGoes: is(2), Leaving: is(3), Unwanted: is(4), Unseen: is(8), Bound: 10, Others: 10, Settle: 5 * time.Second}
+		e := End{WorksGo: is(1), SpaceGoes: is(2), Leaving: is(3), Unwanted: is(4), Unseen: is(8), Bound: 10, Others: 10,
+			Settle: 5 * time.Second}
 		if is(5) || is(1) {
 			e.Broken = []string{"a definition"}
 		}
@@ -91,7 +104,8 @@ func TestNoEndIsCarriedOutThatNobodyOrdered(t *testing.T) {
 		if (kind == EndWaits) != (after > 0) {
 			t.Error("it waits for a time, and nothing else does:", what)
 		}
-		if kind == EndOrdered && !is(0) && !e.Leaving && !e.Unwanted && (e.Others > e.Bound || e.SpaceGoes || e.Unseen || e.Known < e.Settle) {
+		if kind == EndOrdered && !is(0) && !e.Leaving && !e.Unwanted &&
+			(e.Others > e.Bound || e.SpaceGoes || e.Unseen || e.Known < e.Settle) {
 			t.Error("carried out without an order:", what)
 		}
 	}

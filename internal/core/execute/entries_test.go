@@ -25,7 +25,8 @@ func TestEntriesThatAMemberAddsStay(t *testing.T) {
 		{"with a label", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a","labels":{"x":"y"}},"imagePullSecrets":[{"name":"hub"}]}`, []string{"hub", "own"}},
 		{"with another secret", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a"},"imagePullSecrets":[{"name":"new"}]}`, []string{"new", "own"}},
 		{"without secrets", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a"}}`, []string{"own"}},
-		{"with a label again", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a","labels":{"x":"y"}}}`, []string{"own"}},
+		{"with a label again", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a","labels":{"x":"y"}}}`,
+			[]string{"own"}},
 		{"with a secret again", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a"},"imagePullSecrets":[{"name":"hub"}]}`, []string{"hub", "own"}},
 	} {
 		w := &workv1alpha1.Work{}

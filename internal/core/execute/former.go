@@ -15,10 +15,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// Before store format 2, Works had other names. A store may still have such Works, and objects in members name them until they are
-// written for another reason.
+// Before store format 2, Works had other names. A store may still have such Works, and objects in members name them
+// until they are written for another reason.
 
-// renamedWork is the present name of the Work that the hub calls work and that has the object named; work itself if that is no former name.
+// renamedWork is the present name of the Work that the hub calls work and that has the object named; work itself if
+// that is no former name.
 func renamedWork(work string, gk schema.GroupKind, namespace, name, clusterBinding string) string {
 	kind := gk.Kind
 	if enclosing, is := strings.CutSuffix(clusterBinding, enclosed); is {
@@ -38,7 +39,8 @@ func presentName(work string, obj *unstructured.Unstructured) string {
 
 // MarkedWork is the Work that the marks of an object name, by its present name; empty if they name none.
 func MarkedWork(obj *unstructured.Unstructured) types.NamespacedName {
-	key := types.NamespacedName{Namespace: field(obj, "annotations", workv1alpha2.WorkNamespaceAnnotation), Name: field(obj, "annotations", workv1alpha2.WorkNameAnnotation)}
+	key := types.NamespacedName{Namespace: field(obj, "annotations", workv1alpha2.WorkNamespaceAnnotation),
+		Name: field(obj, "annotations", workv1alpha2.WorkNameAnnotation)}
 	if key.Name != "" {
 		key.Name = presentName(key.Name, obj)
 	}
@@ -51,8 +53,8 @@ func FormerName(w *workv1alpha1.Work, manifest *unstructured.Unstructured) (pres
 	return present, present != w.Name
 }
 
-// Renamed is a copy of w, which has a former name, under its present name, with its status. It is to be created before w is removed from
-// the store, and makes no difference to the member.
+// Renamed is a copy of w, which has a former name, under its present name, with its status. It is to be created before
+// w is removed from the store, and makes no difference to the member.
 func Renamed(w *workv1alpha1.Work, name string) (*workv1alpha1.Work, error) {
 	m, err := Manifest(w)
 	if err != nil {
@@ -61,7 +63,8 @@ func Renamed(w *workv1alpha1.Work, name string) (*workv1alpha1.Work, error) {
 	out := w.DeepCopy()
 	out.ObjectMeta.Reset()
 	out.Namespace, out.Name = w.Namespace, name
-	out.Labels, out.Annotations, out.Finalizers, out.OwnerReferences = w.DeepCopy().Labels, w.DeepCopy().Annotations, w.DeepCopy().Finalizers, w.DeepCopy().OwnerReferences
+	out.Labels, out.Annotations, out.Finalizers, out.OwnerReferences = w.DeepCopy().Labels, w.DeepCopy().Annotations,
+		w.DeepCopy().Finalizers, w.DeepCopy().OwnerReferences
 	child(child(m.Object, "metadata"), "annotations")[workv1alpha2.WorkNameAnnotation] = name
 	raw, err := json.Marshal(m.Object)
 	if err != nil {
@@ -82,7 +85,8 @@ func Renamed(w *workv1alpha1.Work, name string) (*workv1alpha1.Work, error) {
 	return out, nil
 }
 
-// keepFormerName has desired name w as observed does, by a former name: that is no difference. An apply for another reason names it anew.
+// keepFormerName has desired name w as observed does, by a former name: that is no difference. An apply for another
+// reason names it anew.
 func keepFormerName(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) {
 	if observed == nil {
 		return

@@ -15,9 +15,12 @@ import (
 
 // formerlyApplied is a Work of that name that is applied, and the member's object.
 func formerlyApplied(name string) (*workv1alpha1.Work, *unstructured.Unstructured) {
-	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-eu", Name: name, UID: "uid", ResourceVersion: "7", Generation: 3,
-		Labels: map[string]string{workv1alpha2.WorkPermanentIDLabel: "id"}, Finalizers: []string{workv1alpha2.ExecutionFinalizer}}}
-	m := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "shop", "name": "c"}, "data": map[string]any{"a": "1"}}}
+	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-eu", Name: name, UID: "uid",
+		ResourceVersion: "7", Generation: 3,
+		Labels:     map[string]string{workv1alpha2.WorkPermanentIDLabel: "id"},
+		Finalizers: []string{workv1alpha2.ExecutionFinalizer}}}
+	m := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"namespace": "shop", "name": "c"}, "data": map[string]any{"a": "1"}}}
 	Mark(m, w)
 	raw, err := m.MarshalJSON()
 	if err != nil {
@@ -25,7 +28,8 @@ func formerlyApplied(name string) (*workv1alpha1.Work, *unstructured.Unstructure
 	}
 	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{}}
 	w.Spec.Workload.Manifests[0].Raw = raw
-	w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, ObservedGeneration: 3}}
+	w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+		ObservedGeneration: 3}}
 	return w, m
 }
 
@@ -40,7 +44,8 @@ func TestARenamedWorkMakesNoDifferenceToTheMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Generation = 1
-	if w.UID != "" || w.ResourceVersion != "" || w.Labels[workv1alpha2.WorkPermanentIDLabel] != "id" || len(w.Finalizers) != 1 || old.Status.Conditions[0].ObservedGeneration != 3 {
+	if w.UID != "" || w.ResourceVersion != "" || w.Labels[workv1alpha2.WorkPermanentIDLabel] != "id" ||
+		len(w.Finalizers) != 1 || old.Status.Conditions[0].ObservedGeneration != 3 {
 		t.Errorf("the copy is %+v of %+v", w.ObjectMeta, old)
 	}
 	if m, err := Manifest(w); err != nil || m.GetAnnotations()[workv1alpha2.WorkNameAnnotation] != present {
@@ -70,7 +75,8 @@ func TestARenamedWorkMakesNoDifferenceToTheMember(t *testing.T) {
 	if err := unstructured.SetNestedField(observed.Object, "2", "data", "a"); err != nil {
 		t.Fatal(err)
 	}
-	if a := plan(w); a.Kind != Apply || a.Path != "data.a" || a.Object.GetAnnotations()[workv1alpha2.WorkNameAnnotation] != present {
+	if a := plan(w); a.Kind != Apply || a.Path != "data.a" ||
+		a.Object.GetAnnotations()[workv1alpha2.WorkNameAnnotation] != present {
 		t.Errorf("drift: %+v, want an Apply that names the Work anew", a)
 	}
 }
@@ -88,15 +94,18 @@ func TestARenamedWorkIsAppliedAsFarAsItWas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if is := meta.FindStatusCondition(got.Status.Conditions, workv1alpha1.WorkApplied).ObservedGeneration; is != c.want || suspended(got) != c.suspended {
+		if is := meta.FindStatusCondition(got.Status.Conditions, workv1alpha1.WorkApplied).ObservedGeneration; is != c.want ||
+			suspended(got) != c.suspended {
 			t.Errorf("applied %s: generation %d, suspended %t", name, is, suspended(got))
 		}
 	}
 }
 
 func TestEnclosedObjectsNameTheirRenamedWork(t *testing.T) {
-	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "shop", "name": "c"}}}
-	obj.SetAnnotations(map[string]string{workv1alpha2.WorkNamespaceAnnotation: "karmada-es-eu", workv1alpha2.WorkNameAnnotation: names.FormerWork("EnclosedManifest", "kruise.x", ""),
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"namespace": "shop", "name": "c"}}}
+	obj.SetAnnotations(map[string]string{workv1alpha2.WorkNamespaceAnnotation: "karmada-es-eu",
+		workv1alpha2.WorkNameAnnotation:                   names.FormerWork("EnclosedManifest", "kruise.x", ""),
 		workv1alpha2.ClusterResourceBindingNameAnnotation: "kruise.x-enclosedmanifest"})
 	if got, want := MarkedWork(obj).Name, names.Work("EnclosedManifest", "kruise.x", ""); got != want {
 		t.Errorf("the object is of %s, want %s", got, want)

@@ -64,7 +64,8 @@ func TestHandsOffStopsEveryWriteAndDeletion(t *testing.T) {
 			}
 		}
 		w := work(t, service, c.change...)
-		if got := execute.Hub("hub-1").Plan(w, desired(t, w, c.observed), braked(c.observed, "false")).Kind; got != c.without {
+		if got := execute.Hub("hub-1").Plan(w, desired(t, w, c.observed),
+			braked(c.observed, "false")).Kind; got != c.without {
 			t.Errorf("%s, with the value false: %s, want %s", name, got, c.without)
 		}
 	}
@@ -73,7 +74,8 @@ func TestHandsOffStopsEveryWriteAndDeletion(t *testing.T) {
 		t.Errorf("an object that does not exist: %s, want Leave", got)
 	}
 	// A Work that is being deleted does not wait for what it does not own.
-	for name, observed := range map[string]*unstructured.Unstructured{"no object": nil, "an object of others": braked(foreign, "true")} {
+	for name, observed := range map[string]*unstructured.Unstructured{"no object": nil,
+		"an object of others": braked(foreign, "true")} {
 		if got := execute.Plan(work(t, service, deleting, brakedWork), nil, observed).Kind; got != execute.Nothing {
 			t.Errorf("the deletion of a Work with %s: %s, want Nothing", name, got)
 		}

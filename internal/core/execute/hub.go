@@ -10,11 +10,12 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Hub is the identity of the hub that acts. Each object that it writes carries it; one without is older than that, and as good as its
-// own. The empty Hub marks nothing and heeds no mark.
+// Hub is the identity of the hub that acts. Each object that it writes carries it; one without is older than that, and
+// as good as its own. The empty Hub marks nothing and heeds no mark.
 type Hub string
 
-// Plan is Plan for an object that another hub may have written since this one did, each while it held the member. Of such an object:
+// Plan is Plan for an object that another hub may have written since this one did, each while it held the member. Of
+// such an object:
 //
 //	not deleted: the other hub's users may need it
 //	taken back where this hub has applied it before
@@ -29,7 +30,8 @@ func (h Hub) Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstruct
 		switch {
 		case w.DeletionTimestamp != nil:
 			return Action{Kind: Nothing, Reason: "the object was last written by another hub (" + by + "), so it is kept"}
-		case !suspended(w) && !CreateOnly(w) && appliedGeneration(w) == 0 && strategy(w, desired) != workv1alpha2.ConflictResolutionOverwrite:
+		case !suspended(w) && !CreateOnly(w) && appliedGeneration(w) == 0 &&
+			strategy(w, desired) != workv1alpha2.ConflictResolutionOverwrite:
 			return Action{Kind: Conflict, Reason: otherHub(w, desired, by)}
 		}
 	}
@@ -43,8 +45,9 @@ func (h Hub) Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstruct
 	return action
 }
 
-// marked is a copy of the manifest that says which hub wrote it, and names w by its present name. These marks come with the write that is
-// due anyway: they are no differences, and the first is not listed among the annotations that the manifest comes with.
+// marked is a copy of the manifest that says which hub wrote it, and names w by its present name. These marks come with
+// the write that is due anyway: they are no differences, and the first is not listed among the annotations that the
+// manifest comes with.
 func (h Hub) marked(w *workv1alpha1.Work, manifest *unstructured.Unstructured) *unstructured.Unstructured {
 	if h == "" && field(manifest, "annotations", workv1alpha2.WorkNameAnnotation) == w.Name {
 		return manifest

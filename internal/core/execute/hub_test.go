@@ -15,7 +15,8 @@ const hubMark = "argosy.io/hub"
 
 func TestWhatAnotherHubWroteIsNeitherDeletedNorTakenUnasked(t *testing.T) {
 	applied := func(w *workv1alpha1.Work) {
-		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, ObservedGeneration: w.Generation}}
+		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+			ObservedGeneration: w.Generation}}
 	}
 	fresh := func(w *workv1alpha1.Work) { w.Status = workv1alpha1.WorkStatus{} }
 	overwrite := func(w *workv1alpha1.Work) {
@@ -30,12 +31,16 @@ func TestWhatAnotherHubWroteIsNeitherDeletedNorTakenUnasked(t *testing.T) {
 		says  string
 	}{
 		{"an object of its own is as desired", "a", []func(*workv1alpha1.Work){applied}, execute.Nothing, ""},
-		{"an object from before there were marks is as desired, and not written for the mark", "", []func(*workv1alpha1.Work){applied}, execute.Nothing, ""},
-		{"an object from before there were marks is deleted", "", []func(*workv1alpha1.Work){applied, deleted}, execute.Delete, ""},
+		{"an object from before there were marks is as desired, and not written for the mark", "",
+			[]func(*workv1alpha1.Work){applied}, execute.Nothing, ""},
+		{"an object from before there were marks is deleted", "", []func(*workv1alpha1.Work){applied, deleted},
+			execute.Delete, ""},
 		{"another hub's object is a conflict", "b", []func(*workv1alpha1.Work){fresh}, execute.Conflict, "another hub (b)"},
 		{"another hub's object is overwritten by word", "b", []func(*workv1alpha1.Work){fresh, overwrite}, execute.Apply, ""},
-		{"an object that it had before is taken back", "b", []func(*workv1alpha1.Work){applied}, execute.Apply, "another hub (b)"},
-		{"another hub's object is not deleted", "b", []func(*workv1alpha1.Work){applied, deleted}, execute.Nothing, "so it is kept"},
+		{"an object that it had before is taken back", "b", []func(*workv1alpha1.Work){applied}, execute.Apply,
+			"another hub (b)"},
+		{"another hub's object is not deleted", "b", []func(*workv1alpha1.Work){applied, deleted}, execute.Nothing,
+			"so it is kept"},
 		{"an object of its own is deleted", "a", []func(*workv1alpha1.Work){applied, deleted}, execute.Delete, ""},
 	} {
 		t.Run(c.story, func(t *testing.T) {

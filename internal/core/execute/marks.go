@@ -29,7 +29,8 @@ func Mark(manifest *unstructured.Unstructured, w *workv1alpha1.Work) {
 	}
 	annotations[workv1alpha2.WorkNamespaceAnnotation] = w.Namespace
 	annotations[workv1alpha2.WorkNameAnnotation] = w.Name
-	if r := w.Annotations[workv1alpha2.ConflictResolutionAnnotation]; r != "" && annotations[workv1alpha2.ConflictResolutionAnnotation] == nil {
+	if r := w.Annotations[workv1alpha2.ConflictResolutionAnnotation]; r != "" &&
+		annotations[workv1alpha2.ConflictResolutionAnnotation] == nil {
 		annotations[workv1alpha2.ConflictResolutionAnnotation] = r
 	}
 
@@ -68,9 +69,9 @@ func Owns(w *workv1alpha1.Work, observed *unstructured.Unstructured) bool {
 	return ownerOf(observed, w) == ours
 }
 
-// Anothers says whether observed, which w was applied to, has the permanent ID of another Work since, of the same name: a store that is
-// older than the member has Works that are being deleted, where there are new ones by now. What w was never applied to has the ID of the
-// Work before it, which was made again.
+// Anothers says whether observed, which w was applied to, has the permanent ID of another Work since, of the same name:
+// a store that is older than the member has Works that are being deleted, where there are new ones by now. What w was
+// never applied to has the ID of the Work before it, which was made again.
 func Anothers(w *workv1alpha1.Work, observed *unstructured.Unstructured) bool {
 	own, is := w.Labels[workv1alpha2.WorkPermanentIDLabel], field(observed, "labels", workv1alpha2.WorkPermanentIDLabel)
 	return own != "" && is != "" && own != is && appliedGeneration(w) > 0
@@ -119,8 +120,8 @@ func field(obj *unstructured.Unstructured, in, key string) string {
 	return s
 }
 
-// hubKeys are the labels and annotations that templates and overrides cannot set on objects in members: those by which the hub marks an
-// object as its own, which it sets last, and HandsOffAnnotation, which it never sets.
+// hubKeys are the labels and annotations that templates and overrides cannot set on objects in members: those by which
+// the hub marks an object as its own, which it sets last, and HandsOffAnnotation, which it never sets.
 var hubKeys = map[string]bool{
 	workv1alpha2.ManagedLabel:                           true,
 	workv1alpha2.HubAnnotation:                          true,
@@ -156,7 +157,8 @@ var comeAlong = map[string]bool{
 // Marks says whether a label or annotation is one that the hub alone puts on what it sends, whatever users say.
 func Marks(key string) bool { return hubKeys[key] }
 
-// Unmark takes the hub's marks off a manifest, in place, before it puts its own on: a template may carry those of another object.
+// Unmark takes the hub's marks off a manifest, in place, before it puts its own on: a template may carry those of
+// another object.
 func Unmark(manifest *unstructured.Unstructured) {
 	for _, in := range []string{"labels", "annotations"} {
 		metadata, _ := manifest.Object["metadata"].(map[string]any)

@@ -12,8 +12,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// CreatedAnnotation is on a namespace or definition in a member that the hub made, and did not find there and adopt: others are never
-// deleted.
+// CreatedAnnotation is on a namespace or definition in a member that the hub made, and did not find there and adopt:
+// others are never deleted.
 const CreatedAnnotation = "argosy.io/created"
 
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}
@@ -23,7 +23,8 @@ func IsNamespace(obj *unstructured.Unstructured) bool {
 	return obj.GroupVersionKind().GroupKind() == namespaceKind
 }
 
-// noteCreation says on what is to be made and takes others along, in place, that the hub made it, and keeps that from then on.
+// noteCreation says on what is to be made and takes others along, in place, that the hub made it, and keeps that from
+// then on.
 func noteCreation(manifest, observed *unstructured.Unstructured) {
 	if !TakesAlong(manifest.GroupVersionKind().GroupKind()) {
 		return
@@ -41,7 +42,8 @@ type Content struct {
 	// Name is with the namespace, "shop/web", for an object of a definition.
 	Name string
 	UID  types.UID
-	// Owners are the objects that it goes with; OwnedAbove says that one of them is in no namespace, so that it is not looked for.
+	// Owners are the objects that it goes with; OwnedAbove says that one of them is in no namespace, so that it is not
+	// looked for.
 	Owners     []types.UID
 	OwnedAbove bool
 	// Going says that it is being deleted.
@@ -75,9 +77,10 @@ const (
 
 const notMade = "it existed before the hub propagated it"
 
-// EndNamespace decides what becomes of the observed namespace, by what is in it: it is deleted if the hub made it, and if nothing would
-// go with it that the hub did not send there or has preserved. Whatever stays, reason says.
-func EndNamespace(observed *unstructured.Unstructured, contents []Content, workOf func(types.NamespacedName) WorkState) (fate Fate, reason string) {
+// EndNamespace decides what becomes of the observed namespace, by what is in it: it is deleted if the hub made it, and
+// if nothing would go with it that the hub did not send there or has preserved. Whatever stays, reason says.
+func EndNamespace(observed *unstructured.Unstructured, contents []Content,
+	workOf func(types.NamespacedName) WorkState) (fate Fate, reason string) {
 	if field(observed, "annotations", CreatedAnnotation) != marked {
 		return FateReleased, notMade
 	}
@@ -117,11 +120,13 @@ func someOf(names []string) string {
 
 // injected are the objects that clusters put into every namespace.
 var injected = map[schema.GroupKind][]string{
-	{Kind: "ConfigMap"}:      {"kube-root-ca.crt", "openshift-service-ca.crt", "istio-ca-root-cert", "linkerd-identity-trust-roots"},
+	{Kind: "ConfigMap"}: {"kube-root-ca.crt", "openshift-service-ca.crt", "istio-ca-root-cert",
+		"linkerd-identity-trust-roots"},
 	{Kind: "ServiceAccount"}: {"default"},
 }
 
-// Transient says whether objects of a kind are made by clusters themselves for what else is there, and are nothing to keep.
+// Transient says whether objects of a kind are made by clusters themselves for what else is there, and are nothing to
+// keep.
 func Transient(gk schema.GroupKind) bool {
 	switch gk {
 	case schema.GroupKind{Kind: "Event"}, schema.GroupKind{Group: "events.k8s.io", Kind: "Event"},
@@ -141,10 +146,12 @@ func comesByItself(c Content) bool {
 // ManagedBy reads the marks of an object: whether it has the hub's, and the Work that they name, by its present name.
 func ManagedBy(gk schema.GroupKind, obj metav1.Object) (managed bool, work types.NamespacedName) {
 	annotations := obj.GetAnnotations()
-	work = types.NamespacedName{Namespace: annotations[workv1alpha2.WorkNamespaceAnnotation], Name: annotations[workv1alpha2.WorkNameAnnotation]}
+	work = types.NamespacedName{Namespace: annotations[workv1alpha2.WorkNamespaceAnnotation],
+		Name: annotations[workv1alpha2.WorkNameAnnotation]}
 	if work.Namespace == "" || work.Name == "" {
 		return false, work
 	}
-	work.Name = renamedWork(work.Name, gk, obj.GetNamespace(), obj.GetName(), annotations[workv1alpha2.ClusterResourceBindingNameAnnotation])
+	work.Name = renamedWork(work.Name, gk, obj.GetNamespace(), obj.GetName(),
+		annotations[workv1alpha2.ClusterResourceBindingNameAnnotation])
 	return obj.GetLabels()[workv1alpha2.ManagedLabel] == marked, work
 }

@@ -12,8 +12,9 @@ import (
 )
 
 func TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays(t *testing.T) {
-	ours := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop",
-		"annotations": map[string]any{CreatedAnnotation: "true"}}}}
+	ours := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": "shop",
+			"annotations": map[string]any{CreatedAnnotation: "true"}}}}
 	adopted := ours.DeepCopy()
 	adopted.SetAnnotations(nil)
 	object := func(group, kind, name string, change ...func(*Content)) Content {
@@ -32,8 +33,10 @@ func TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays(t *testing.T) {
 		return func(c *Content) { c.Owners = append(c.Owners, types.UID(uid)) }
 	}
 	going := func(c *Content) { c.Going = true }
-	always := []Content{object("", "ConfigMap", "kube-root-ca.crt"), object("", "ServiceAccount", "default"), object("", "Event", "e"),
-		object("events.k8s.io", "Event", "e"), object("", "Endpoints", "web"), object("discovery.k8s.io", "EndpointSlice", "web-x"),
+	always := []Content{object("", "ConfigMap", "kube-root-ca.crt"), object("", "ServiceAccount", "default"),
+		object("", "Event", "e"),
+		object("events.k8s.io", "Event", "e"), object("", "Endpoints", "web"),
+		object("discovery.k8s.io", "EndpointSlice", "web-x"),
 		object("", "Secret", "default-token-x", func(c *Content) { c.ServiceAccount = "default" })}
 	states := map[string]WorkState{"goes": WorkGoes, "stands": WorkStands}
 
@@ -46,22 +49,37 @@ func TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays(t *testing.T) {
 	}{
 		{"it is empty but for what is in every namespace", ours, nil, FateDeleted, ""},
 		{"it was there before", adopted, nil, FateReleased, "it existed before"},
-		{"a volume that only the member has", ours, []Content{object("", "PersistentVolumeClaim", "data-db-0")}, FateReleased, "PersistentVolumeClaim data-db-0"},
-		{"a Deployment that was preserved, with its pods", ours, []Content{object("apps", "Deployment", "web"), object("apps", "ReplicaSet", "web-1", owned("Deploymentweb")),
-			object("", "Pod", "web-1-a", owned("ReplicaSetweb-1"))}, FateReleased, "it contains objects that remain: Deployment web"},
-		{"pods of a Deployment that has gone", ours, []Content{object("", "Pod", "web-1-a", owned("ReplicaSetweb-1"))}, FateDeleted, ""},
-		{"what goes already", ours, []Content{object("", "Pod", "web-1-a", going), object("", "Secret", "s", going)}, FateDeleted, ""},
-		{"what is about to go by the hub", ours, []Content{object("apps", "Deployment", "web", of("goes"))}, FateWaits, "Deployment web"},
-		{"what is about to go, and what stays", ours, []Content{object("apps", "Deployment", "web", of("goes")), object("", "Secret", "s")}, FateReleased, "Secret s"},
-		{"what another Work still sends there", ours, []Content{object("apps", "Deployment", "web", of("stands"))}, FateReleased, "Deployment web"},
-		{"what no Work sends there any more", ours, []Content{object("apps", "Deployment", "web", of("lost"))}, FateReleased, "Deployment web"},
-		{"what belongs to something in no namespace", ours, []Content{object("", "Secret", "s", owned("other"), func(c *Content) { c.OwnedAbove = true })}, FateReleased, "Secret s"},
-		{"another ServiceAccount", ours, []Content{object("", "ServiceAccount", "builder")}, FateReleased, "ServiceAccount builder"},
-		{"many", ours, []Content{object("", "Secret", "a"), object("", "Secret", "b"), object("", "Secret", "c"), object("", "Secret", "d"), object("", "Secret", "e")},
+		{"a volume that only the member has", ours, []Content{object("", "PersistentVolumeClaim", "data-db-0")}, FateReleased,
+			"PersistentVolumeClaim data-db-0"},
+		{"a Deployment that was preserved, with its pods", ours,
+			[]Content{object("apps", "Deployment", "web"), object("apps", "ReplicaSet", "web-1", owned("Deploymentweb")),
+				object("", "Pod", "web-1-a", owned("ReplicaSetweb-1"))}, FateReleased,
+			"it contains objects that remain: Deployment web"},
+		{"pods of a Deployment that has gone", ours, []Content{object("", "Pod", "web-1-a", owned("ReplicaSetweb-1"))},
+			FateDeleted, ""},
+		{"what goes already", ours, []Content{object("", "Pod", "web-1-a", going), object("", "Secret", "s", going)},
+			FateDeleted, ""},
+		{"what is about to go by the hub", ours, []Content{object("apps", "Deployment", "web", of("goes"))}, FateWaits,
+			"Deployment web"},
+		{"what is about to go, and what stays", ours,
+			[]Content{object("apps", "Deployment", "web", of("goes")), object("", "Secret", "s")}, FateReleased, "Secret s"},
+		{"what another Work still sends there", ours, []Content{object("apps", "Deployment", "web", of("stands"))},
+			FateReleased, "Deployment web"},
+		{"what no Work sends there any more", ours, []Content{object("apps", "Deployment", "web", of("lost"))}, FateReleased,
+			"Deployment web"},
+		{"what belongs to something in no namespace", ours,
+			[]Content{object("", "Secret", "s", owned("other"), func(c *Content) { c.OwnedAbove = true })}, FateReleased,
+			"Secret s"},
+		{"another ServiceAccount", ours, []Content{object("", "ServiceAccount", "builder")}, FateReleased,
+			"ServiceAccount builder"},
+		{"many", ours, []Content{object("", "Secret", "a"), object("", "Secret", "b"), object("", "Secret", "c"),
+			object("", "Secret", "d"), object("", "Secret", "e")},
 			FateReleased, "Secret a, Secret b, Secret c and 2 more"},
 	} {
 		t.Run(tc.story, func(t *testing.T) {
-			end, reason := EndNamespace(tc.ns, append(tc.holds, always...), func(w types.NamespacedName) WorkState { return states[w.Name] })
+			end, reason := EndNamespace(tc.ns, append(tc.holds, always...), func(w types.NamespacedName) WorkState {
+				return states[w.Name]
+			})
 			if end != tc.want || !strings.Contains(reason, tc.says) {
 				t.Errorf("it is %s: %s; want %s: … %s", end, reason, tc.want, tc.says)
 			}
@@ -70,7 +88,8 @@ func TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays(t *testing.T) {
 }
 
 func TestWhatTakesOthersAlongSaysThatTheHubMadeIt(t *testing.T) {
-	for kind, apiVersion := range map[string]string{"Namespace": "v1", "CustomResourceDefinition": "apiextensions.k8s.io/v1"} {
+	for kind, apiVersion := range map[string]string{"Namespace": "v1",
+		"CustomResourceDefinition": "apiextensions.k8s.io/v1"} {
 		t.Run(kind, func(t *testing.T) { saysThatTheHubMadeIt(t, apiVersion, kind) })
 	}
 	w := &workv1alpha1.Work{}
@@ -86,7 +105,8 @@ func saysThatTheHubMadeIt(t *testing.T, apiVersion, kind string) {
 		w := &workv1alpha1.Work{}
 		w.Namespace, w.Name = "karmada-es-m1", "w"
 		w.Spec.Workload.Manifests = make([]workv1alpha1.Manifest, 1)
-		w.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"` + apiVersion + `","kind":"` + kind + `","metadata":{"name":"shop","annotations":{"argosy.io/created":"true"}}}`)
+		w.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"` + apiVersion + `","kind":"` + kind +
+			`","metadata":{"name":"shop","annotations":{"argosy.io/created":"true"}}}`)
 		return w
 	}
 	says := func(observed *unstructured.Unstructured) string {

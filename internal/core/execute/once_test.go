@@ -24,8 +24,9 @@ func reported(t *testing.T, status string) func(*workv1alpha1.Work) {
 		}
 		gvk := m.GroupVersionKind()
 		w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{
-			Identifier: workv1alpha1.ResourceIdentifier{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: m.GetName()},
-			Status:     &runtime.RawExtension{Raw: []byte(status)},
+			Identifier: workv1alpha1.ResourceIdentifier{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind,
+				Name: m.GetName()},
+			Status: &runtime.RawExtension{Raw: []byte(status)},
 		}}
 	}
 }
@@ -33,25 +34,33 @@ func reported(t *testing.T, status string) func(*workv1alpha1.Work) {
 func TestWhatHasFinishedAndIsGoneDoesNotRunAgain(t *testing.T) {
 	for _, c := range []struct{ name, kind, status string }{
 		{"a Job that completed", "batch/v1, kind: Job", `{"conditions":[{"type":"Complete","status":"True"}]}`},
-		{"a Job that failed", "batch/v1, kind: Job", `{"conditions":[{"type":"FailureTarget","status":"True"},{"type":"Failed","status":"True"}]}`},
+		{"a Job that failed", "batch/v1, kind: Job",
+			`{"conditions":[{"type":"FailureTarget","status":"True"},{"type":"Failed","status":"True"}]}`},
 		{"a BroadcastJob by its phase", "apps.kruise.io/v1alpha1, kind: BroadcastJob", `{"phase":"completed"}`},
-		{"a BroadcastJob by its condition", "apps.kruise.io/v1beta1, kind: BroadcastJob", `{"phase":"running","conditions":[{"type":"Failed","status":"True"}]}`},
-		{"an ImagePullJob", "apps.kruise.io/v1beta1, kind: ImagePullJob", `{"desired":3,"completionTime":"2026-01-01T00:00:00Z"}`},
-		{"an ImageListPullJob", "apps.kruise.io/v1beta1, kind: ImageListPullJob", `{"completionTime":"2026-01-01T00:00:00Z"}`},
+		{"a BroadcastJob by its condition", "apps.kruise.io/v1beta1, kind: BroadcastJob",
+			`{"phase":"running","conditions":[{"type":"Failed","status":"True"}]}`},
+		{"an ImagePullJob", "apps.kruise.io/v1beta1, kind: ImagePullJob",
+			`{"desired":3,"completionTime":"2026-01-01T00:00:00Z"}`},
+		{"an ImageListPullJob", "apps.kruise.io/v1beta1, kind: ImageListPullJob",
+			`{"completionTime":"2026-01-01T00:00:00Z"}`},
 		{"a ContainerRecreateRequest", "apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest", `{"phase":"Completed"}`},
 		{"an EphemeralJob", "apps.kruise.io/v1alpha1, kind: EphemeralJob", `{"phase":"Succeeded"}`},
-		{"an EphemeralJob, which its member deletes in the end, whatever was seen of it", "apps.kruise.io/v1alpha1, kind: EphemeralJob", `{"phase":"Running","deletedWhenFinished":true}`},
+		{"an EphemeralJob, which its member deletes in the end, whatever was seen of it",
+			"apps.kruise.io/v1alpha1, kind: EphemeralJob", `{"phase":"Running","deletedWhenFinished":true}`},
 		{"a Workflow that succeeded", "argoproj.io/v1alpha1, kind: Workflow", `{"phase":"Succeeded"}`},
 		{"a Workflow in error", "argoproj.io/v1alpha1, kind: Workflow", `{"phase":"Error"}`},
 		{"a RayJob", "ray.io/v1, kind: RayJob", `{"jobDeploymentStatus":"Complete"}`},
 		{"a TFJob", "kubeflow.org/v1, kind: TFJob", `{"conditions":[{"type":"Succeeded","status":"True"}]}`},
-		{"a SparkApplication", "sparkoperator.k8s.io/v1beta2, kind: SparkApplication", `{"applicationState":{"state":"COMPLETED"}}`},
+		{"a SparkApplication", "sparkoperator.k8s.io/v1beta2, kind: SparkApplication",
+			`{"applicationState":{"state":"COMPLETED"}}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			manifest := `{apiVersion: ` + c.kind + `, metadata: {name: once, namespace: shop}}`
-			for name, change := range map[string]func(*workv1alpha1.Work){"as it was": func(*workv1alpha1.Work) {}, "changed": changed} {
+			for name, change := range map[string]func(*workv1alpha1.Work){"as it was": func(*workv1alpha1.Work) {},
+				"changed": changed} {
 				w := work(t, manifest, reported(t, c.status), change)
-				if got := execute.Plan(w, desired(t, w, nil), nil); got.Kind != execute.Nothing || !strings.Contains(got.Reason, "not run again") {
+				if got := execute.Plan(w, desired(t, w, nil), nil); got.Kind != execute.Nothing ||
+					!strings.Contains(got.Reason, "not run again") {
 					t.Errorf("a work %s: plan = %s (%s)", name, got.Kind, got.Reason)
 				}
 			}
@@ -104,7 +113,8 @@ func (s *side) settle(w *workv1alpha1.Work) {
 	s.t.Helper()
 	interpreter := interpret.New(builtin.Tier())
 	for range 5 {
-		d, err := execute.Desired(w, s.object, func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		d, err := execute.Desired(w, s.object, func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured,
+			error) {
 			return interpreter.Retain(s.t.Context(), desired, observed)
 		})
 		if err != nil {
@@ -166,7 +176,8 @@ func (s *side) suspended() bool {
 }
 
 func workflow(t *testing.T, spec string) *workv1alpha1.Work {
-	return work(t, `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: build, namespace: ci}, spec: `+spec+`}`)
+	return work(t, `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: build, namespace: ci}, spec: `+
+		spec+`}`)
 }
 
 func TestNobodyFightsOverTheStatusOfAWorkflow(t *testing.T) {

@@ -43,8 +43,8 @@ type Action struct {
 	Object *unstructured.Unstructured
 	// Adopts says that an Apply takes over an object that was not ours.
 	Adopts bool
-	// Repairs says that what was applied before is put right, since somebody in the member changed it, at Path, or deleted it: then Path is
-	// empty.
+	// Repairs says that what was applied before is put right, since somebody in the member changed it, at Path, or deleted
+	// it: then Path is empty.
 	Repairs bool
 	Path    string
 	// Yields says that an Apply takes no field from others that set it otherwise, and fails then.
@@ -60,9 +60,9 @@ func Preserved(w *workv1alpha1.Work) bool {
 // observed is the member's object, nil if absent. None of them is changed, and the action shares memory with desired.
 //
 // After an Apply has succeeded, and the condition Applied says so for w's generation, Plan says Nothing until someone
-// changes w or a field that desired sets. Fields that it does not set belong to the member. An object with HandsOffAnnotation is left as
-// it is, and so is a Work that is being deleted. What runs once and has finished,
-// by what w reports, is not made again when the member cleaned it up.
+// changes w or a field that desired sets. Fields that it does not set belong to the member. An object with
+// HandsOffAnnotation is left as it is, and so is a Work that is being deleted. What runs once and has finished, by what
+// w reports, is not made again when the member cleaned it up.
 func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Action {
 	switch {
 	case w.DeletionTimestamp != nil:
@@ -74,7 +74,8 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 	case observed == nil && Over(w):
 		return Action{Kind: Nothing, Reason: "the object has finished and was deleted; it is not run again"}
 	case observed == nil:
-		return Action{Kind: Create, Reason: "the object does not exist", Object: desired, Repairs: appliedGeneration(w) >= w.Generation && appliedGeneration(w) > 0}
+		return Action{Kind: Create, Reason: "the object does not exist", Object: desired,
+			Repairs: appliedGeneration(w) >= w.Generation && appliedGeneration(w) > 0}
 	}
 
 	if CreateOnly(w) {
@@ -128,8 +129,8 @@ func CreateOnly(w *workv1alpha1.Work) bool {
 	return w.Annotations[ocmv1.UpdateStrategyAnnotation] == string(ocmv1.UpdateStrategyCreateOnly)
 }
 
-// remove decides what becomes of the object of a Work that is being deleted. With Nothing, and after a Release, the Work
-// may go; with Delete and Wait the object has to go first, or one made anew would meet it.
+// remove decides what becomes of the object of a Work that is being deleted. With Nothing, and after a Release, the
+// Work may go; with Delete and Wait the object has to go first, or one made anew would meet it.
 func remove(w *workv1alpha1.Work, observed *unstructured.Unstructured) Action {
 	switch {
 	case observed == nil:
@@ -148,8 +149,9 @@ func remove(w *workv1alpha1.Work, observed *unstructured.Unstructured) Action {
 	return Action{Kind: Delete, Reason: "the work is being deleted"}
 }
 
-// Over says whether the object of w runs once and has, by its last report, or is one that the member deletes when it has: then
-// that it is gone is how it should be. A Work that is made anew, as for a template that is, has no report yet.
+// Over says whether the object of w runs once and has, by its last report, or is one that the member deletes when it
+// has: then that it is gone is how it should be. A Work that is made anew, as for a template that is, has no report
+// yet.
 func Over(w *workv1alpha1.Work) bool {
 	kind, status := lastReport(w)
 	return interpret.Finished(kind, status) || status[interpret.CleansUpField] == true
@@ -201,7 +203,8 @@ func unmanaged(w *workv1alpha1.Work, desired *unstructured.Unstructured) string 
 func otherWork(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) string {
 	return fmt.Sprintf("resource(kind=%s, %s/%s) in the cluster %s belongs to the work %s/%s; delete that work, or remove its %s and %s annotations from the resource",
 		desired.GetKind(), desired.GetNamespace(), desired.GetName(), cluster(w),
-		field(observed, "annotations", workv1alpha2.WorkNamespaceAnnotation), field(observed, "annotations", workv1alpha2.WorkNameAnnotation),
+		field(observed, "annotations", workv1alpha2.WorkNamespaceAnnotation),
+		field(observed, "annotations", workv1alpha2.WorkNameAnnotation),
 		workv1alpha2.WorkNamespaceAnnotation, workv1alpha2.WorkNameAnnotation)
 }
 

@@ -43,7 +43,8 @@ func work(t testing.TB, manifest string, change ...func(*workv1alpha1.Work)) *wo
 	}
 	w.Spec.Workload.Manifests = make([]workv1alpha1.Manifest, 1)
 	w.Spec.Workload.Manifests[0].Raw = raw
-	w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, ObservedGeneration: 3}}
+	w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+		ObservedGeneration: 3}}
 	for _, c := range change {
 		c(w)
 	}
@@ -119,39 +120,57 @@ func TestPlan(t *testing.T) {
 		{"an absent object is created", nil, absent, execute.Create, "does not exist"},
 		{"an object as desired is left", nil, member(mine), execute.Nothing, "up to date"},
 		{"drift the hub corrects it", nil, member(mine, drifted), execute.Apply, "spec.ports.0 differs"},
-		{"a changed work is applied though nothing shows", changes{changed}, member(mine), execute.Apply, "generation 4 of the work is not applied yet"},
+		{"a changed work is applied though nothing shows", changes{changed}, member(mine), execute.Apply,
+			"generation 4 of the work is not applied yet"},
 		{"a suspended work is not applied", changes{suspended}, member(mine, drifted), execute.Nothing, "suspended"},
 		{"a suspended work does not create", changes{suspended}, absent, execute.Nothing, "suspended"},
 
 		{"an object of nobody is not touched", nil, member(marks{}), execute.Conflict,
 			"resource(kind=Service, shop/web) already exists in the cluster eu and the work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource"},
 		{"an object of nobody is adopted with overwrite", changes{overwriting}, member(marks{}), execute.Apply, "adopted"},
-		{"the copied annotations of a parent make no object ours", nil, member(marks{"", "karmada-es-eu", "web-1", ""}), execute.Conflict, "already exists"},
+		{"the copied annotations of a parent make no object ours", nil, member(marks{"", "karmada-es-eu", "web-1", ""}),
+			execute.Conflict, "already exists"},
 		{"the label alone makes no object ours", nil, member(marks{"true", "", "", ""}), execute.Conflict, "already exists"},
-		{"a lost label is put back", nil, member(marks{"", "karmada-es-eu", "web-1", "id-1"}), execute.Apply, "metadata.labels.karmada.io/managed differs"},
-		{"lost annotations are put back", nil, member(marks{"true", "", "", "id-1"}), execute.Apply, "metadata.annotations.work.karmada.io/name differs"},
-		{"a work that was made anew keeps its object", nil, member(marks{"true", "karmada-es-eu", "web-1", "id-0"}), execute.Apply, "permanent-id differs"},
-		{"the object of another work is not touched, whatever the policy", changes{overwriting}, member(marks{"true", "karmada-es-eu", "other-1", "id-9"}), execute.Conflict,
+		{"a lost label is put back", nil, member(marks{"", "karmada-es-eu", "web-1", "id-1"}), execute.Apply,
+			"metadata.labels.karmada.io/managed differs"},
+		{"lost annotations are put back", nil, member(marks{"true", "", "", "id-1"}), execute.Apply,
+			"metadata.annotations.work.karmada.io/name differs"},
+		{"a work that was made anew keeps its object", nil, member(marks{"true", "karmada-es-eu", "web-1", "id-0"}),
+			execute.Apply, "permanent-id differs"},
+		{"the object of another work is not touched, whatever the policy", changes{overwriting},
+			member(marks{"true", "karmada-es-eu", "other-1", "id-9"}), execute.Conflict,
 			"belongs to the work karmada-es-eu/other-1"},
-		{"the object of another hub is not touched", nil, member(marks{"true", "karmada-es-old", "web-1", "id-9"}), execute.Conflict, "belongs to the work karmada-es-old/web-1"},
-		{"the object of another hub is adopted with overwrite", changes{overwriting}, member(marks{"true", "karmada-es-old", "web-1", "id-9"}), execute.Apply, "adopted"},
+		{"the object of another hub is not touched", nil, member(marks{"true", "karmada-es-old", "web-1", "id-9"}),
+			execute.Conflict, "belongs to the work karmada-es-old/web-1"},
+		{"the object of another hub is adopted with overwrite", changes{overwriting},
+			member(marks{"true", "karmada-es-old", "web-1", "id-9"}), execute.Apply, "adopted"},
 		{"an object that is going away is awaited", nil, member(mine, going), execute.Wait, "being deleted"},
 
 		{"a deleted work takes its object along", changes{deleting}, member(mine), execute.Delete, ""},
 		{"suspension does not stop deletion", changes{deleting, suspended}, member(mine), execute.Delete, ""},
 		{"a deleted work of an absent object is done", changes{deleting}, absent, execute.Nothing, "does not exist"},
 		{"a deleted work waits for what is being deleted", changes{deleting}, member(mine, going), execute.Wait, "already"},
-		{"a deleted work leaves an object of nobody", changes{deleting, overwriting}, member(marks{}), execute.Nothing, "so it is kept"},
-		{"a deleted work leaves an object of another", changes{deleting}, member(marks{"true", "karmada-es-eu", "other-1", "id-9"}), execute.Nothing, "so it is kept"},
-		{"a deleted work leaves the object of a later work of its name", changes{deleting}, member(marks{"true", "karmada-es-eu", "web-1", "id-9"}), execute.Nothing, "an earlier work of the same name"},
-		{"a deleted work takes the object of the work before it along, made again and never applied", changes{unapplied, deleting}, member(marks{"true", "karmada-es-eu", "web-1", "id-0"}), execute.Delete, ""},
-		{"a preserving work lets the object of the work before it go", changes{unapplied, deleting, preserving}, member(marks{"true", "karmada-es-eu", "web-1", "id-0"}), execute.Release, "preserved"},
-		{"a preserving work leaves the object of a later work of its name as it is", changes{deleting, preserving}, member(marks{"true", "karmada-es-eu", "web-1", "id-9"}), execute.Nothing, "so it is kept"},
-		{"a deleted work takes an object along that lost the permanent ID", changes{deleting}, member(marks{"true", "karmada-es-eu", "web-1", ""}), execute.Delete, ""},
-		{"a deleted work leaves an object with half of its marks", changes{deleting}, member(marks{"", "karmada-es-eu", "web-1", "id-1"}), execute.Nothing, "so it is kept"},
+		{"a deleted work leaves an object of nobody", changes{deleting, overwriting}, member(marks{}), execute.Nothing,
+			"so it is kept"},
+		{"a deleted work leaves an object of another", changes{deleting},
+			member(marks{"true", "karmada-es-eu", "other-1", "id-9"}), execute.Nothing, "so it is kept"},
+		{"a deleted work leaves the object of a later work of its name", changes{deleting},
+			member(marks{"true", "karmada-es-eu", "web-1", "id-9"}), execute.Nothing, "an earlier work of the same name"},
+		{"a deleted work takes the object of the work before it along, made again and never applied",
+			changes{unapplied, deleting}, member(marks{"true", "karmada-es-eu", "web-1", "id-0"}), execute.Delete, ""},
+		{"a preserving work lets the object of the work before it go", changes{unapplied, deleting, preserving},
+			member(marks{"true", "karmada-es-eu", "web-1", "id-0"}), execute.Release, "preserved"},
+		{"a preserving work leaves the object of a later work of its name as it is", changes{deleting, preserving},
+			member(marks{"true", "karmada-es-eu", "web-1", "id-9"}), execute.Nothing, "so it is kept"},
+		{"a deleted work takes an object along that lost the permanent ID", changes{deleting},
+			member(marks{"true", "karmada-es-eu", "web-1", ""}), execute.Delete, ""},
+		{"a deleted work leaves an object with half of its marks", changes{deleting},
+			member(marks{"", "karmada-es-eu", "web-1", "id-1"}), execute.Nothing, "so it is kept"},
 		{"a preserving work lets its object go", changes{deleting, preserving}, member(mine), execute.Release, "preserved"},
-		{"a preserving work lets go of what is being deleted, too", changes{deleting, preserving}, member(mine, going), execute.Release, "preserved"},
-		{"a preserving work leaves an object of nobody as it is", changes{deleting, preserving}, member(marks{}), execute.Nothing, "so it is kept"},
+		{"a preserving work lets go of what is being deleted, too", changes{deleting, preserving}, member(mine, going),
+			execute.Release, "preserved"},
+		{"a preserving work leaves an object of nobody as it is", changes{deleting, preserving}, member(marks{}),
+			execute.Nothing, "so it is kept"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -194,10 +213,12 @@ func TestAReleasedObjectHasNoMarksLeft(t *testing.T) {
 func TestAKeyThatIsWantedNoMoreIsADifference(t *testing.T) {
 	for _, gone := range []string{"labels", "annotations"} {
 		metadata := "{name: c, labels: {keep: x}, annotations: {keep: x}}"
-		before := desired(t, work(t, `{apiVersion: v1, kind: ConfigMap, metadata: `+strings.Replace(metadata, gone+": {", gone+": {old: x, ", 1)+`}`), nil)
+		before := desired(t, work(t, `{apiVersion: v1, kind: ConfigMap, metadata: `+
+			strings.Replace(metadata, gone+": {", gone+": {old: x, ", 1)+`}`), nil)
 		w := work(t, `{apiVersion: v1, kind: ConfigMap, metadata: `+metadata+`}`)
 		got := execute.Plan(w, desired(t, w, before), before)
-		if want := "metadata.annotations.resourcetemplate.karmada.io/managed-" + gone + " differs"; got.Kind != execute.Apply || got.Reason != want {
+		if want := "metadata.annotations.resourcetemplate.karmada.io/managed-" + gone +
+			" differs"; got.Kind != execute.Apply || got.Reason != want {
 			t.Errorf("plan = %s (%s), want %s (%s)", got.Kind, got.Reason, execute.Apply, want)
 		}
 	}
@@ -220,23 +241,26 @@ func TestDesired(t *testing.T) {
 	t.Run("status and what a server sets are never sent", func(t *testing.T) {
 		got := desired(t, work(t, `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: w, uid: u, finalizers: [f], resourceVersion: "1"}, spec: {}, status: {phase: Running}}`), nil)
 		metadata := got.Object["metadata"].(map[string]any)
-		if got.Object["status"] != nil || metadata["uid"] != nil || metadata["finalizers"] != nil || metadata["resourceVersion"] != nil {
+		if got.Object["status"] != nil || metadata["uid"] != nil || metadata["finalizers"] != nil ||
+			metadata["resourceVersion"] != nil {
 			t.Errorf("desired = %v", got.Object)
 		}
 	})
 	observed := object(t, `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop, resourceVersion: "7", finalizers: [lb], annotations: {work.karmada.io/namespace: karmada-es-eu, work.karmada.io/name: web-1}, labels: {karmada.io/managed: "true"}}, spec: {clusterIP: 10.0.0.1}, status: {x: y}}`)
 	t.Run("what is retained is right for one version only", func(t *testing.T) {
-		got, err := execute.Desired(work(t, service), observed, func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			out := desired.DeepCopy()
-			out.Object["spec"].(map[string]any)["clusterIP"] = observed.Object["spec"].(map[string]any)["clusterIP"]
-			out.Object["status"] = observed.Object["status"]
-			out.SetFinalizers(observed.GetFinalizers())
-			return out, nil
-		})
+		got, err := execute.Desired(work(t, service), observed,
+			func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+				out := desired.DeepCopy()
+				out.Object["spec"].(map[string]any)["clusterIP"] = observed.Object["spec"].(map[string]any)["clusterIP"]
+				out.Object["status"] = observed.Object["status"]
+				out.SetFinalizers(observed.GetFinalizers())
+				return out, nil
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ip, _, _ := unstructured.NestedString(got.Object, "spec", "clusterIP"); ip != "10.0.0.1" || got.GetResourceVersion() != "7" {
+		if ip, _, _ := unstructured.NestedString(got.Object, "spec", "clusterIP"); ip != "10.0.0.1" ||
+			got.GetResourceVersion() != "7" {
 			t.Errorf("desired = %v", got.Object)
 		}
 		if got.Object["status"] != nil || got.GetFinalizers() != nil {
@@ -244,9 +268,10 @@ func TestDesired(t *testing.T) {
 		}
 	})
 	t.Run("without anything retained no version is asked for", func(t *testing.T) {
-		got, err := execute.Desired(work(t, service), observed, func(desired, _ *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			return desired.DeepCopy(), nil
-		})
+		got, err := execute.Desired(work(t, service), observed,
+			func(desired, _ *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+				return desired.DeepCopy(), nil
+			})
 		if err != nil || got.GetResourceVersion() != "" {
 			t.Errorf("resourceVersion = %q, err = %v", got.GetResourceVersion(), err)
 		}
@@ -256,8 +281,14 @@ func TestDesired(t *testing.T) {
 		"a work with two manifests is refused": func(w *workv1alpha1.Work) {
 			w.Spec.Workload.Manifests = append(w.Spec.Workload.Manifests, w.Spec.Workload.Manifests[0])
 		},
-		"a manifest that is no JSON is refused": func(w *workv1alpha1.Work) { w.Spec.Workload.Manifests[0].Raw = []byte("{") },
-		"a manifest without a kind is refused":  func(w *workv1alpha1.Work) { w.Spec.Workload.Manifests[0].Raw = []byte(`{"metadata":{"name":"x"}}`) },
+		"a manifest that is no JSON is refused": func(w *workv1alpha1.Work) {
+			w.Spec.Workload.Manifests[0].Raw = []byte(
+				"{")
+		},
+		"a manifest without a kind is refused": func(w *workv1alpha1.Work) {
+			w.Spec.Workload.Manifests[0].Raw = []byte(
+				`{"metadata":{"name":"x"}}`)
+		},
 		"a manifest without a name is refused": func(w *workv1alpha1.Work) {
 			w.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"Pod"}`)
 		},
@@ -266,7 +297,8 @@ func TestDesired(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := execute.Desired(work(t, service, change), nil, nil); err == nil || !strings.Contains(err.Error(), "karmada-es-eu/web-1") {
+			if _, err := execute.Desired(work(t, service, change), nil, nil); err == nil ||
+				!strings.Contains(err.Error(), "karmada-es-eu/web-1") {
 				t.Errorf("err = %v", err)
 			}
 		})
@@ -281,37 +313,64 @@ func TestWhatAMemberAddsIsNoDrift(t *testing.T) {
 		desired, observed string
 		differs           string
 	}{
-		{"defaults", "", podSpec("{containers: [{name: a, image: x}]}"), podSpec("{dnsPolicy: ClusterFirst, containers: [{name: a, image: x, imagePullPolicy: Always, resources: {}}]}"), ""},
-		{"an injected container", "", podSpec("{containers: [{name: a}]}"), podSpec("{containers: [{name: proxy}, {name: a}]}"), ""},
-		{"a changed image", "", podSpec("{containers: [{name: b}, {name: a, image: x}]}"), podSpec("{containers: [{name: a, image: y}, {name: b}]}"), "spec.template.spec.containers.1.image"},
-		{"a container taken away", "", podSpec("{containers: [{name: a}, {name: b}]}"), podSpec("{containers: [{name: a}]}"), "spec.template.spec.containers.1"},
-		{"containers with the same name fall back to their order", "", podSpec("{containers: [{name: a, image: x}, {name: a, image: y}]}"), podSpec("{containers: [{name: a, image: x}, {name: a, image: y}]}"), ""},
-		{"a port's default protocol", "", podSpec("{containers: [{name: a, ports: [{containerPort: 80}]}]}"), podSpec("{containers: [{name: a, ports: [{containerPort: 80, protocol: UDP}, {containerPort: 80, protocol: TCP}]}]}"), ""},
-		{"an injected mount", "", podSpec("{containers: [{name: a, volumeMounts: [{name: v, mountPath: /v}]}]}"), podSpec("{containers: [{name: a, volumeMounts: [{name: token, mountPath: /t}, {name: v, mountPath: /v}]}]}"), ""},
-		{"one more argument", "", podSpec("{containers: [{name: a, args: [x]}]}"), podSpec("{containers: [{name: a, args: [x, y]}]}"), "spec.template.spec.containers.0.args"},
-		{"arguments in another order", "", podSpec("{containers: [{name: a, args: [x, y]}]}"), podSpec("{containers: [{name: a, args: [y, x]}]}"), "spec.template.spec.containers.0.args.0"},
-		{"an empty value that the server leaves out", "", podSpec("{hostNetwork: false, securityContext: {}, volumes: [], nodeName: '', containers: [{name: a, env: [{name: E, value: ''}]}]}"), podSpec("{containers: [{name: a, env: [{name: E}]}]}"), ""},
-		{"null is nothing", "", "spec: {template: {metadata: {creationTimestamp: null}}, x: {y: null}}", "spec: {template: {metadata: {}}}", ""},
+		{"defaults", "", podSpec("{containers: [{name: a, image: x}]}"),
+			podSpec("{dnsPolicy: ClusterFirst, containers: [{name: a, image: x, imagePullPolicy: Always, resources: {}}]}"), ""},
+		{"an injected container", "", podSpec("{containers: [{name: a}]}"),
+			podSpec("{containers: [{name: proxy}, {name: a}]}"), ""},
+		{"a changed image", "", podSpec("{containers: [{name: b}, {name: a, image: x}]}"),
+			podSpec("{containers: [{name: a, image: y}, {name: b}]}"), "spec.template.spec.containers.1.image"},
+		{"a container taken away", "", podSpec("{containers: [{name: a}, {name: b}]}"), podSpec("{containers: [{name: a}]}"),
+			"spec.template.spec.containers.1"},
+		{"containers with the same name fall back to their order", "",
+			podSpec("{containers: [{name: a, image: x}, {name: a, image: y}]}"),
+			podSpec("{containers: [{name: a, image: x}, {name: a, image: y}]}"), ""},
+		{"a port's default protocol", "", podSpec("{containers: [{name: a, ports: [{containerPort: 80}]}]}"),
+			podSpec("{containers: [{name: a, ports: [{containerPort: 80, protocol: UDP}, {containerPort: 80, protocol: TCP}]}]}"), ""},
+		{"an injected mount", "", podSpec("{containers: [{name: a, volumeMounts: [{name: v, mountPath: /v}]}]}"),
+			podSpec("{containers: [{name: a, volumeMounts: [{name: token, mountPath: /t}, {name: v, mountPath: /v}]}]}"), ""},
+		{"one more argument", "", podSpec("{containers: [{name: a, args: [x]}]}"),
+			podSpec("{containers: [{name: a, args: [x, y]}]}"), "spec.template.spec.containers.0.args"},
+		{"arguments in another order", "", podSpec("{containers: [{name: a, args: [x, y]}]}"),
+			podSpec("{containers: [{name: a, args: [y, x]}]}"), "spec.template.spec.containers.0.args.0"},
+		{"an empty value that the server leaves out", "",
+			podSpec("{hostNetwork: false, securityContext: {}, volumes: [], nodeName: '', containers: [{name: a, env: [{name: E, value: ''}]}]}"), podSpec("{containers: [{name: a, env: [{name: E}]}]}"), ""},
+		{"null is nothing", "", "spec: {template: {metadata: {creationTimestamp: null}}, x: {y: null}}",
+			"spec: {template: {metadata: {}}}", ""},
 		{"an empty map sets nothing", "", "spec: {strategy: {}}", "spec: {strategy: {type: RollingUpdate}}", ""},
 		{"no replicas are not one", "", "spec: {replicas: 0}", "spec: {replicas: 1}", "spec.replicas"},
 		{"an empty list is not a full one", "", "subjects: []", "subjects: [{kind: User, name: eve}]", "subjects"},
-		{"one more subject is a difference", "", "subjects: [{kind: User, name: a}]", "subjects: [{kind: User, name: a}, {kind: User, name: eve}]", "subjects"},
-		{"a firewall port is a difference", "", "spec: {ingress: [{ports: [{port: 80}]}]}", "spec: {ingress: [{ports: [{port: 80}, {port: 22}]}]}", "spec.ingress.0.ports"},
+		{"one more subject is a difference", "", "subjects: [{kind: User, name: a}]",
+			"subjects: [{kind: User, name: a}, {kind: User, name: eve}]", "subjects"},
+		{"a firewall port is a difference", "", "spec: {ingress: [{ports: [{port: 80}]}]}",
+			"spec: {ingress: [{ports: [{port: 80}, {port: 22}]}]}", "spec.ingress.0.ports"},
 		{"numbers go by value", "", "spec: {weight: 1.0, big: 3}", "spec: {weight: 1, big: 3.0}", ""},
 		{"a number is no string", "", "spec: {port: 80}", "spec: {port: '80'}", "spec.port"},
-		{"quantities go by value", "", podSpec("{containers: [{name: a, resources: {limits: {cpu: 0.5, memory: 1024Mi}, requests: {cpu: 1}}}], volumes: [{name: v, emptyDir: {sizeLimit: 1024Mi}}]}"), podSpec("{containers: [{name: a, resources: {limits: {cpu: 500m, memory: 1Gi}, requests: {cpu: '1'}}}], volumes: [{name: v, emptyDir: {sizeLimit: 1Gi}}]}"), ""},
-		{"another quantity is a difference", "", podSpec("{containers: [{name: a, resources: {limits: {cpu: 1}}}]}"), podSpec("{containers: [{name: a, resources: {limits: {cpu: 500m}}}]}"), "spec.template.spec.containers.0.resources.limits.cpu"},
-		{"a missing limit is a difference, even of zero", "", podSpec("{containers: [{name: a, resources: {limits: {gpu: 0}}}]}"), podSpec("{containers: [{name: a, resources: {limits: {cpu: 1}}}]}"), "spec.template.spec.containers.0.resources.limits.gpu"},
-		{"an environment variable is no quantity", "", podSpec("{containers: [{name: a, env: [{name: E, value: '0.5'}]}]}"), podSpec("{containers: [{name: a, env: [{name: E, value: 500m}]}]}"), "spec.template.spec.containers.0.env.0.value"},
+		{"quantities go by value", "", podSpec(
+			"{containers: [{name: a, resources: {limits: {cpu: 0.5, memory: 1024Mi}, requests: {cpu: 1}}}], volumes: [{name: v, emptyDir: {sizeLimit: 1024Mi}}]}"), podSpec("{containers: [{name: a, resources: {limits: {cpu: 500m, memory: 1Gi}, requests: {cpu: '1'}}}], volumes: [{name: v, emptyDir: {sizeLimit: 1Gi}}]}"), ""},
+		{"another quantity is a difference", "", podSpec("{containers: [{name: a, resources: {limits: {cpu: 1}}}]}"),
+			podSpec("{containers: [{name: a, resources: {limits: {cpu: 500m}}}]}"),
+			"spec.template.spec.containers.0.resources.limits.cpu"},
+		{"a missing limit is a difference, even of zero", "",
+			podSpec("{containers: [{name: a, resources: {limits: {gpu: 0}}}]}"),
+			podSpec("{containers: [{name: a, resources: {limits: {cpu: 1}}}]}"),
+			"spec.template.spec.containers.0.resources.limits.gpu"},
+		{"an environment variable is no quantity", "", podSpec("{containers: [{name: a, env: [{name: E, value: '0.5'}]}]}"),
+			podSpec("{containers: [{name: a, env: [{name: E, value: 500m}]}]}"), "spec.template.spec.containers.0.env.0.value"},
 		{"empty data is data", "ConfigMap", "data: {empty: ''}", "data: {other: x}", "data.empty"},
 		{"an empty label is a label", "", "metadata: {name: x, labels: {l: ''}}", "metadata: {name: x}", "metadata.labels"},
-		{"labels of the member stay", "", "metadata: {name: x, labels: {l: a}}", "metadata: {name: x, labels: {l: a, m: b}, annotations: {c: d}, finalizers: [f]}", ""},
-		{"a changed annotation", "", "metadata: {name: x, annotations: {l: a}}", "metadata: {name: x, annotations: {l: b}}", "metadata.annotations.l"},
-		{"plain strings of a Secret lie in its data", "Secret", "stringData: {a: b}\ndata: {c: ZA==}", "data: {a: Yg==, c: ZA==}", ""},
-		{"plain strings of a Secret outrank its data", "Secret", "stringData: {a: b}\ndata: {a: ZA==}", "data: {a: Yg==}", ""},
+		{"labels of the member stay", "", "metadata: {name: x, labels: {l: a}}",
+			"metadata: {name: x, labels: {l: a, m: b}, annotations: {c: d}, finalizers: [f]}", ""},
+		{"a changed annotation", "", "metadata: {name: x, annotations: {l: a}}", "metadata: {name: x, annotations: {l: b}}",
+			"metadata.annotations.l"},
+		{"plain strings of a Secret lie in its data", "Secret", "stringData: {a: b}\ndata: {c: ZA==}",
+			"data: {a: Yg==, c: ZA==}", ""},
+		{"plain strings of a Secret outrank its data", "Secret", "stringData: {a: b}\ndata: {a: ZA==}", "data: {a: Yg==}",
+			""},
 		{"a changed plain string of a Secret", "Secret", "stringData: {a: b}", "data: {a: ZA==}", "data.a"},
-		{"tolerations that admission adds to a Pod", "Pod", "spec: {tolerations: [{key: a}]}", "spec: {tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists}, {key: a, operator: Equal}]}", ""},
-		{"tolerations added to a template", "", podSpec("{tolerations: [{key: a}]}"), podSpec("{tolerations: [{key: a}, {key: b}]}"), "spec.template.spec.tolerations"},
+		{"tolerations that admission adds to a Pod", "Pod", "spec: {tolerations: [{key: a}]}",
+			"spec: {tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists}, {key: a, operator: Equal}]}", ""},
+		{"tolerations added to a template", "", podSpec("{tolerations: [{key: a}]}"),
+			podSpec("{tolerations: [{key: a}, {key: b}]}"), "spec.template.spec.tolerations"},
 		{"the first difference by name, always", "", "spec: {b: 1, a: 1, c: 1}", "spec: {b: 2, a: 2, c: 2}", "spec.a"},
 		{"a value of another type", "", "spec: {a: {b: c}, d: [e]}", "spec: {a: text, d: [e]}", "spec.a"},
 		{"status is the member's", "", "status: {a: b}", "status: {a: c}", ""},

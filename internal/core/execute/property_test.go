@@ -15,7 +15,8 @@ import (
 // world makes objects out of few words, so that they meet in many ways.
 type world struct{ *rand.Rand }
 
-var listKeys = map[string]string{"containers": "name", "env": "name", "volumes": "name", "volumeMounts": "mountPath", "hostAliases": "ip"}
+var listKeys = map[string]string{"containers": "name", "env": "name", "volumes": "name", "volumeMounts": "mountPath",
+	"hostAliases": "ip"}
 
 func (r world) pick(from ...string) string { return from[r.Intn(len(from))] }
 
@@ -49,7 +50,8 @@ func (r world) value(depth int) any {
 func (r world) object(depth int) map[string]any {
 	m := map[string]any{}
 	for range r.Intn(4) {
-		key := r.pick("x", "y", "limits", "labels", "data", "target", "value", "containers", "env", "volumes", "args", "selector")
+		key := r.pick("x", "y", "limits", "labels", "data", "target", "value", "containers", "env", "volumes", "args",
+			"selector")
 		m[key] = r.value(depth - 1)
 		if id := listKeys[key]; id != "" && r.Intn(4) > 0 {
 			m[key] = r.items(id, depth-1)
@@ -123,14 +125,17 @@ func keyed(list []any, id string) bool {
 func TestAfterAnApplyThereIsNothingToDo(t *testing.T) {
 	for seed := range int64(3000) {
 		r := world{rand.New(rand.NewSource(seed))}
-		manifest := map[string]any{"apiVersion": "x/v1", "kind": r.pick("Any", "Pod"), "metadata": map[string]any{"name": "n"}, "spec": r.object(4)}
+		manifest := map[string]any{"apiVersion": "x/v1", "kind": r.pick("Any", "Pod"),
+			"metadata": map[string]any{"name": "n"}, "spec": r.object(4)}
 		raw, err := json.Marshal(manifest)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w := work(t, string(raw), overwriting)
 		observed := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "x/v1", "kind": manifest["kind"], "metadata": map[string]any{"name": "n", "labels": map[string]any{"theirs": "x"}}, "spec": r.object(4), "status": r.object(2),
+			"apiVersion": "x/v1", "kind": manifest["kind"],
+			"metadata": map[string]any{"name": "n", "labels": map[string]any{"theirs": "x"}}, "spec": r.object(4),
+			"status": r.object(2),
 		}}
 		d := desired(t, w, observed)
 		first := execute.Plan(w, d, observed)
@@ -151,7 +156,8 @@ func TestDriftOfAnythingThatIsSetIsFound(t *testing.T) {
 	for seed := range int64(3000) {
 		r := world{rand.New(rand.NewSource(seed))}
 		spec := r.object(4)
-		raw, err := json.Marshal(map[string]any{"apiVersion": "x/v1", "kind": "Any", "metadata": map[string]any{"name": "n"}, "spec": spec})
+		raw, err := json.Marshal(map[string]any{"apiVersion": "x/v1", "kind": "Any", "metadata": map[string]any{"name": "n"},
+			"spec": spec})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +169,8 @@ func TestDriftOfAnythingThatIsSetIsFound(t *testing.T) {
 		}
 		found++
 		if got := execute.Plan(w, d, observed); got.Kind != execute.Apply {
-			t.Fatalf("seed %d: plan = %s (%s)\ndesired  %v\nobserved %v", seed, got.Kind, got.Reason, d.Object["spec"], observed.Object["spec"])
+			t.Fatalf("seed %d: plan = %s (%s)\ndesired  %v\nobserved %v", seed, got.Kind, got.Reason, d.Object["spec"],
+				observed.Object["spec"])
 		}
 	}
 	if found < 1000 {
@@ -218,11 +225,13 @@ func TestNothingIsDeletedThatDoesNotBearTheMarks(t *testing.T) {
 		if r.Intn(2) == 0 {
 			preserving(w)
 		}
-		marked := labels["karmada.io/managed"] == "true" && annotations["work.karmada.io/namespace"] == w.Namespace && annotations["work.karmada.io/name"] == w.Name &&
+		marked := labels["karmada.io/managed"] == "true" && annotations["work.karmada.io/namespace"] == w.Namespace &&
+			annotations["work.karmada.io/name"] == w.Name &&
 			labels["work.karmada.io/permanent-id"] != "id-2"
 		got := execute.Plan(w, nil, observed)
 		if touched := got.Kind == execute.Delete || got.Kind == execute.Release; touched != marked {
-			t.Fatalf("seed %d: %s (%s) of an object with labels %v and annotations %v", seed, got.Kind, got.Reason, labels, annotations)
+			t.Fatalf("seed %d: %s (%s) of an object with labels %v and annotations %v", seed, got.Kind, got.Reason, labels,
+				annotations)
 		}
 		if got.Kind == execute.Delete {
 			deletions++
@@ -234,9 +243,11 @@ func TestNothingIsDeletedThatDoesNotBearTheMarks(t *testing.T) {
 }
 
 func FuzzPlan(f *testing.F) {
-	f.Add([]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x","labels":7},"stringData":[1],"data":"x"}`), []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}`))
+	f.Add([]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x","labels":7},"stringData":[1],"data":"x"}`),
+		[]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}`))
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"tolerations":[1,{}],"containers":[{"name":[]}]}}`), []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","annotations":[]},"spec":[]}`))
-	f.Add([]byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"},"spec":{"ports":[{"port":{}},{"port":1}]}}`), []byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"},"spec":{"ports":[{"port":1,"protocol":7}]}}`))
+	f.Add([]byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"},"spec":{"ports":[{"port":{}},{"port":1}]}}`),
+		[]byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"},"spec":{"ports":[{"port":1,"protocol":7}]}}`))
 	f.Fuzz(func(t *testing.T, manifest, member []byte) {
 		observed := &unstructured.Unstructured{}
 		if observed.UnmarshalJSON(member) != nil || observed.IsList() {

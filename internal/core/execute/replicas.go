@@ -13,17 +13,19 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// Share is retained with the replicas of manifest, where it has those of the member's object though nobody in the member has set
-// them: then they are what the hub gave it before, and to keep them would only mean that nobody can scale. What an autoscaler or
-// somebody else set there stays, and so it does where the label retain-replicas leaves all of it to the member.
-// It says whether it differs from retained, which is not changed. manager is the hub's in managed fields.
+// Share is retained with the replicas of manifest, where it has those of the member's object though nobody in the
+// member has set them: then they are what the hub gave it before, and to keep them would only mean that nobody can
+// scale. What an autoscaler or somebody else set there stays, and so it does where the label retain-replicas leaves all
+// of it to the member. It says whether it differs from retained, which is not changed. manager is the hub's in managed
+// fields.
 func Share(manifest, retained, observed *unstructured.Unstructured, manager string) (*unstructured.Unstructured, bool) {
 	if retained == manifest || manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" {
 		return retained, false
 	}
 	given, set := replicas(manifest)
 	kept, keeps := replicas(retained)
-	if has, there := replicas(observed); !set || !keeps || !there || kept != has || kept == given || len(ScaledBy(observed.GetManagedFields(), manager)) > 0 {
+	if has, there := replicas(observed); !set || !keeps || !there || kept != has || kept == given ||
+		len(ScaledBy(observed.GetManagedFields(), manager)) > 0 {
 		return retained, false
 	}
 	out := retained.DeepCopy()
@@ -47,10 +49,12 @@ func replicas(obj *unstructured.Unstructured) (int64, bool) {
 // replicasAlone are fields that are spec.replicas and no other.
 const replicasAlone = `{"f:spec":{"f:replicas":{}}}`
 
-// ScaledBy are those of an object's managed fields by which somebody but manager has set spec.replicas, each with that field alone.
+// ScaledBy are those of an object's managed fields by which somebody but manager has set spec.replicas, each with that
+// field alone.
 func ScaledBy(managed []metav1.ManagedFieldsEntry, manager string) (entries []metav1.ManagedFieldsEntry) {
 	for _, e := range managed {
-		if e.Manager == manager || e.Subresource == "status" || e.FieldsV1 == nil || !strings.Contains(e.FieldsV1.GetRawString(), `"f:replicas"`) {
+		if e.Manager == manager || e.Subresource == "status" || e.FieldsV1 == nil ||
+			!strings.Contains(e.FieldsV1.GetRawString(), `"f:replicas"`) {
 			continue
 		}
 		var fields struct {
@@ -72,7 +76,8 @@ type Target struct {
 	Namespace, Name string
 }
 
-// TargetOf is the workload that a HorizontalPodAutoscaler or a ScaledObject of KEDA scales; ok is false if it names none.
+// TargetOf is the workload that a HorizontalPodAutoscaler or a ScaledObject of KEDA scales; ok is false if it names
+// none.
 func TargetOf(scaler *unstructured.Unstructured) (t Target, ok bool) {
 	ref := fields.Object(scaler.Object, "spec", "scaleTargetRef")
 	apiVersion, kind := fields.Text(ref, "apiVersion"), fields.Text(ref, "kind")
@@ -83,16 +88,16 @@ func TargetOf(scaler *unstructured.Unstructured) (t Target, ok bool) {
 	return t, kind != "" && t.Name != ""
 }
 
-// Scaled says whether a manifest and the object that a member made of it have replicas, and other ones; then they may be an
-// autoscaler's. Where the label leaves them to the member anyway nobody needs to know.
+// Scaled says whether a manifest and the object that a member made of it have replicas, and other ones; then they may
+// be an autoscaler's. Where the label leaves them to the member anyway nobody needs to know.
 func Scaled(manifest, observed *unstructured.Unstructured) bool {
 	given, set := replicas(manifest)
 	has, there := replicas(observed)
 	return set && there && given != has && manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] != "true"
 }
 
-// KeepsOld says whether the rollout of a manifest keeps a number of pods on the old revision. An autoscaler that adds pods then adds some
-// of the new one.
+// KeepsOld says whether the rollout of a manifest keeps a number of pods on the old revision. An autoscaler that adds
+// pods then adds some of the new one.
 func KeepsOld(manifest *unstructured.Unstructured) bool {
 	if _, has := replicas(manifest); !has || manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" {
 		return false
@@ -101,8 +106,8 @@ func KeepsOld(manifest *unstructured.Unstructured) bool {
 		fields.Number(manifest.Object, "spec", "updateStrategy", "partition") > 0
 }
 
-// KeepScaled is retained with the replicas of the member's object, which an autoscaler there sets; retained itself if it has
-// these, or none.
+// KeepScaled is retained with the replicas of the member's object, which an autoscaler there sets; retained itself if
+// it has these, or none.
 func KeepScaled(retained, observed *unstructured.Unstructured) *unstructured.Unstructured {
 	if !Scaled(retained, observed) {
 		return retained

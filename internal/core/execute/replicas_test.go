@@ -12,14 +12,17 @@ import (
 )
 
 func TestRetainKeepsTheReplicasThatSomebodyInTheMemberSet(t *testing.T) {
-	workload := func(replicas any, labels map[string]string, fields ...metav1.ManagedFieldsEntry) *unstructured.Unstructured {
-		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "d"}, "spec": map[string]any{"replicas": replicas}}}
+	workload := func(replicas any, labels map[string]string,
+		fields ...metav1.ManagedFieldsEntry) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
+			"metadata": map[string]any{"name": "d"}, "spec": map[string]any{"replicas": replicas}}}
 		u.SetLabels(labels)
 		u.SetManagedFields(fields)
 		return u
 	}
 	by := func(manager, subresource, fields string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource,
+			Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	const replicas = `{"f:spec":{"f:replicas":{},"f:template":{}}}`
 	hub, status := by("argosy", "", replicas), by("kube-controller-manager", "status", `{"f:status":{"f:replicas":{}}}`)
@@ -33,11 +36,14 @@ func TestRetainKeepsTheReplicasThatSomebodyInTheMemberSet(t *testing.T) {
 		want      int64
 		overruled bool
 	}{
-		{"the hub's own from before are not the member's", workload(int64(6), nil), 3, workload(int64(3), nil, hub, status), 6, true},
+		{"the hub's own from before are not the member's", workload(int64(6), nil), 3, workload(int64(3), nil, hub, status),
+			6, true},
 		{"nor of fields that are trimmed", workload(int64(6), nil), 3, workload(int64(3), nil), 6, true},
 		{"an autoscaler's are", workload(int64(6), nil), 4, workload(int64(4), nil, hub, scaled), 4, false},
-		{"somebody's who edits are", workload(int64(6), nil), 4, workload(int64(4), nil, by("kubectl-edit", "", replicas)), 4, false},
-		{"somebody who set a field of that name elsewhere has not scaled", workload(int64(6), nil), 3, workload(int64(3), nil, by("x", "", `{"f:spec":{"f:subsets":{"f:replicas":{}}}}`)), 6, true},
+		{"somebody's who edits are", workload(int64(6), nil), 4, workload(int64(4), nil, by("kubectl-edit", "", replicas)), 4,
+			false},
+		{"somebody who set a field of that name elsewhere has not scaled", workload(int64(6), nil), 3,
+			workload(int64(3), nil, by("x", "", `{"f:spec":{"f:subsets":{"f:replicas":{}}}}`)), 6, true},
 		{"what Retain works out itself counts", workload(int64(6), nil), 5, workload(int64(3), nil, hub), 5, false},
 		{"all of it is the member's by label", workload(int64(6), labelled), 3, workload(int64(3), nil, hub), 3, false},
 		{"the same number is the same", workload(int64(3), nil), 3, workload(int64(3), nil, hub), 3, false},
@@ -51,7 +57,8 @@ func TestRetainKeepsTheReplicasThatSomebodyInTheMemberSet(t *testing.T) {
 		if n, _, _ := unstructured.NestedInt64(got.Object, "spec", "replicas"); n != c.want || overruled != c.overruled {
 			t.Errorf("%s: %d replicas, overruled: %v; want %d, %v", c.name, n, overruled, c.want, c.overruled)
 		}
-		if n, _, _ := unstructured.NestedInt64(retained.Object, "spec", "replicas"); n != before.Object["spec"].(map[string]any)["replicas"] {
+		if n, _, _ := unstructured.NestedInt64(retained.Object, "spec",
+			"replicas"); n != before.Object["spec"].(map[string]any)["replicas"] {
 			t.Errorf("%s: the retained object was changed", c.name)
 		}
 	}
@@ -68,14 +75,16 @@ func TestAnAutoscalerNamesWhomItScales(t *testing.T) {
 	}{
 		"one of Kubernetes": {
 			`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {namespace: shop}, spec: {scaleTargetRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}}}`,
-			execute.Target{GroupKind: schema.GroupKind{Group: "apps.kruise.io", Kind: "CloneSet"}, Namespace: "shop", Name: "web"}},
+			execute.Target{GroupKind: schema.GroupKind{Group: "apps.kruise.io", Kind: "CloneSet"}, Namespace: "shop",
+				Name: "web"}},
 		"one of KEDA that says a name alone": {
 			`{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {namespace: shop}, spec: {scaleTargetRef: {name: web}}}`,
 			execute.Target{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop", Name: "web"}},
 		"one of KEDA of another kind": {
 			`{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {namespace: shop}, spec: {scaleTargetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: web}}}`,
 			execute.Target{GroupKind: schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}, Namespace: "shop", Name: "web"}},
-		"one without a target": {`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {namespace: shop}}`, execute.Target{}},
+		"one without a target": {`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {namespace: shop}}`,
+			execute.Target{}},
 	} {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(c.scaler), &u.Object); err != nil {

@@ -21,7 +21,8 @@ const (
 func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
 	since := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	held := func(w *workv1alpha1.Work) {
-		w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkHeldAfterRestore, Status: metav1.ConditionTrue, LastTransitionTime: since})
+		w.Status.Conditions = append(w.Status.Conditions,
+			metav1.Condition{Type: workv1alpha1.WorkHeldAfterRestore, Status: metav1.ConditionTrue, LastTransitionTime: since})
 	}
 	accepted := func(w *workv1alpha1.Work) {
 		held(w)
@@ -50,34 +51,63 @@ func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
 		unsettled bool
 		want      string // empty: it is done as ever
 	}{
-		"a newer generation of the same template, whoever restored the store": {restoredDeployment, nil, []change{generation("7"), set(int64(9), "spec", "replicas")}, false, "generation 7 of its template, but the hub has generation 5"},
-		"a newer generation after users changed the older template":           {restoredDeployment, []func(*workv1alpha1.Work){changed}, []change{generation("7")}, false, "generation 7"},
-		"drift of an object whose template is as the hub's":                   {restoredDeployment, nil, []change{set(int64(9), "spec", "replicas")}, false, ""},
+		"a newer generation of the same template, whoever restored the store": {restoredDeployment, nil,
+			[]change{generation("7"), set(int64(9), "spec", "replicas")}, false,
+			"generation 7 of its template, but the hub has generation 5"},
+		"a newer generation after users changed the older template": {restoredDeployment,
+			[]func(*workv1alpha1.Work){changed}, []change{generation("7")}, false, "generation 7"},
+		"drift of an object whose template is as the hub's": {restoredDeployment, nil,
+			[]change{set(int64(9), "spec", "replicas")}, false, ""},
 		"an older generation": {restoredDeployment, nil, []change{generation("4")}, false, ""},
-		"another template's generation, as of one that was made anew":              {restoredDeployment, nil, []change{otherTemplate, generation("7")}, false, ""},
-		"the same, at the first look after a restore":                              {restoredDeployment, nil, []change{otherTemplate, generation("7")}, true, "it differs"},
-		"a generation that is none":                                                {restoredDeployment, nil, []change{generation("many")}, false, ""},
-		"a ConfigMap of other content, at the first look after a restore":          {restoredConfigMap, nil, []change{set("new", "data", "a")}, true, "data.a differs"},
-		"a ConfigMap with more content, at the first look after a restore":         {restoredConfigMap, nil, []change{set("new", "data", "b")}, true, "data.b"},
-		"a ConfigMap of other content, without a restore":                          {restoredConfigMap, nil, []change{set("new", "data", "a")}, false, ""},
-		"a ConfigMap as it was left, at the first look after a restore":            {restoredConfigMap, nil, nil, true, ""},
-		"an object that is gone, at the first look after a restore":                {restoredConfigMap, nil, []change{gone}, true, "does not exist there"},
-		"an object that is gone, without a restore":                                {restoredConfigMap, nil, []change{gone}, false, ""},
-		"an object that the hub had not sent before the backup":                    {restoredConfigMap, []func(*workv1alpha1.Work){neverApplied}, []change{gone}, true, ""},
-		"what is held, once the template has overtaken it":                         {restoredDeployment, []func(*workv1alpha1.Work){held, changed}, []change{set(int64(9), "spec", "replicas")}, false, "spec.replicas differs"},
-		"what was held and is as the hub wants it now":                             {restoredDeployment, []func(*workv1alpha1.Work){held}, nil, false, ""},
-		"what is held and was accepted":                                            {restoredDeployment, []func(*workv1alpha1.Work){accepted}, []change{generation("7")}, true, ""},
-		"what is held and was accepted after an earlier restore":                   {restoredDeployment, []func(*workv1alpha1.Work){acceptedBefore}, []change{generation("7")}, true, "generation 7"},
-		"what was gone and is held, after the restore was accepted for others":     {restoredConfigMap, []func(*workv1alpha1.Work){held}, []change{gone}, false, "does not exist there"},
-		"an object that is deleted by its Work":                                    {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{generation("7")}, true, ""},
-		"an object of another template, whose Work is being deleted":               {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{otherTemplate}, true, "another template"},
-		"another template's object whose Work is being deleted, without a restore": {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{otherTemplate}, false, ""},
-		"the same, held before the hub started anew":                               {restoredDeployment, []func(*workv1alpha1.Work){deleting, held}, []change{otherTemplate}, false, "another template"},
-		"the same, held and accepted":                                              {restoredDeployment, []func(*workv1alpha1.Work){deleting, accepted}, []change{otherTemplate}, true, ""},
-		"an object without a template, whose Work is being deleted":                {restoredDeployment, []func(*workv1alpha1.Work){deleting}, []change{set("", "metadata", "annotations", "resourcetemplate.karmada.io/uid")}, true, ""},
-		"an object that is being deleted in the member":                            {restoredDeployment, nil, []change{going}, true, "being deleted there"},
-		"the same, without a restore":                                              {restoredDeployment, nil, []change{going}, false, ""},
-		"an object of a suspended Work":                                            {restoredDeployment, []func(*workv1alpha1.Work){suspended}, []change{generation("7")}, true, ""},
+		"another template's generation, as of one that was made anew": {restoredDeployment, nil,
+			[]change{otherTemplate, generation("7")}, false, ""},
+		"the same, at the first look after a restore": {restoredDeployment, nil,
+			[]change{otherTemplate, generation("7")}, true, "it differs"},
+		"a generation that is none": {restoredDeployment, nil,
+			[]change{generation("many")}, false, ""},
+		"a ConfigMap of other content, at the first look after a restore": {restoredConfigMap, nil,
+			[]change{set("new", "data", "a")}, true, "data.a differs"},
+		"a ConfigMap with more content, at the first look after a restore": {restoredConfigMap, nil,
+			[]change{set("new", "data", "b")}, true, "data.b"},
+		"a ConfigMap of other content, without a restore": {restoredConfigMap, nil,
+			[]change{set("new", "data", "a")}, false, ""},
+		"a ConfigMap as it was left, at the first look after a restore": {restoredConfigMap, nil, nil, true, ""},
+		"an object that is gone, at the first look after a restore": {restoredConfigMap, nil, []change{gone},
+			true, "does not exist there"},
+		"an object that is gone, without a restore": {restoredConfigMap, nil, []change{gone},
+			false, ""},
+		"an object that the hub had not sent before the backup": {restoredConfigMap,
+			[]func(*workv1alpha1.Work){neverApplied}, []change{gone}, true, ""},
+		"what is held, once the template has overtaken it": {restoredDeployment,
+			[]func(*workv1alpha1.Work){held, changed}, []change{set(int64(9), "spec", "replicas")}, false,
+			"spec.replicas differs"},
+		"what was held and is as the hub wants it now": {restoredDeployment,
+			[]func(*workv1alpha1.Work){held}, nil, false, ""},
+		"what is held and was accepted": {restoredDeployment,
+			[]func(*workv1alpha1.Work){accepted}, []change{generation("7")}, true, ""},
+		"what is held and was accepted after an earlier restore": {restoredDeployment,
+			[]func(*workv1alpha1.Work){acceptedBefore}, []change{generation("7")}, true, "generation 7"},
+		"what was gone and is held, after the restore was accepted for others": {restoredConfigMap,
+			[]func(*workv1alpha1.Work){held}, []change{gone}, false, "does not exist there"},
+		"an object that is deleted by its Work": {restoredDeployment,
+			[]func(*workv1alpha1.Work){deleting}, []change{generation("7")}, true, ""},
+		"an object of another template, whose Work is being deleted": {restoredDeployment,
+			[]func(*workv1alpha1.Work){deleting}, []change{otherTemplate}, true, "another template"},
+		"another template's object whose Work is being deleted, without a restore": {restoredDeployment,
+			[]func(*workv1alpha1.Work){deleting}, []change{otherTemplate}, false, ""},
+		"the same, held before the hub started anew": {restoredDeployment,
+			[]func(*workv1alpha1.Work){deleting, held}, []change{otherTemplate}, false, "another template"},
+		"the same, held and accepted": {restoredDeployment,
+			[]func(*workv1alpha1.Work){deleting, accepted}, []change{otherTemplate}, true, ""},
+		"an object without a template, whose Work is being deleted": {restoredDeployment,
+			[]func(*workv1alpha1.Work){deleting},
+			[]change{set("", "metadata", "annotations", "resourcetemplate.karmada.io/uid")}, true, ""},
+		"an object that is being deleted in the member": {restoredDeployment, nil, []change{going},
+			true, "being deleted there"},
+		"the same, without a restore": {restoredDeployment, nil, []change{going},
+			false, ""},
+		"an object of a suspended Work": {restoredDeployment,
+			[]func(*workv1alpha1.Work){suspended}, []change{generation("7")}, true, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +139,8 @@ func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if says := execute.HeldMessage(w, m, "the cluster has generation 7"); !strings.Contains(says, "Deployment web in cluster eu: the cluster has generation 7") ||
+	if says := execute.HeldMessage(w, m, "the cluster has generation 7"); !strings.Contains(says,
+		"Deployment web in cluster eu: the cluster has generation 7") ||
 		!strings.Contains(says, "argosy restore accept Deployment web -n shop") {
 		t.Errorf("it says %q", says)
 	}
@@ -117,7 +148,8 @@ func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
 
 func TestWhatARestoredHubHasNotLookedAtCounts(t *testing.T) {
 	held := func(w *workv1alpha1.Work) {
-		w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkHeldAfterRestore, Status: metav1.ConditionTrue})
+		w.Status.Conditions = append(w.Status.Conditions,
+			metav1.Condition{Type: workv1alpha1.WorkHeldAfterRestore, Status: metav1.ConditionTrue})
 	}
 	neverApplied := func(w *workv1alpha1.Work) { w.Status.Conditions = nil }
 	for name, test := range map[string]struct {

@@ -15,7 +15,8 @@ import (
 func TestThePlanGoesByTheUpdateStrategy(t *testing.T) {
 	keptBy := func(strategy string) func(*workv1alpha1.Work) {
 		return func(w *workv1alpha1.Work) {
-			w.Annotations = map[string]string{"argosy.io/update-strategy": strategy, "work.karmada.io/conflict-resolution": "overwrite"}
+			w.Annotations = map[string]string{"argosy.io/update-strategy": strategy,
+				"work.karmada.io/conflict-resolution": "overwrite"}
 		}
 	}
 	ours := func(w *workv1alpha1.Work) *unstructured.Unstructured { return desired(t, w, nil) }
@@ -42,13 +43,16 @@ func TestThePlanGoesByTheUpdateStrategy(t *testing.T) {
 		want     execute.Kind
 		yields   bool
 	}{
-		"CreateOnly makes what is absent":               {"CreateOnly", absent, nil, execute.Create, false},
-		"CreateOnly leaves what differs":                {"CreateOnly", other(ours), []func(*workv1alpha1.Work){changed}, execute.Nothing, false},
-		"CreateOnly leaves what was there":              {"CreateOnly", other(unmarked), nil, execute.Nothing, false},
-		"CreateOnly awaits the end of what was there":   {"CreateOnly", going(unmarked), nil, execute.Wait, false},
-		"CreateOnly awaits the end of what it made":     {"CreateOnly", going(ours), nil, execute.Wait, false},
-		"CreateOnly deletes what it made":               {"CreateOnly", other(ours), []func(*workv1alpha1.Work){deleting}, execute.Delete, false},
-		"CreateOnly does not delete what was there":     {"CreateOnly", other(unmarked), []func(*workv1alpha1.Work){deleting}, execute.Nothing, false},
+		"CreateOnly makes what is absent": {"CreateOnly", absent, nil, execute.Create, false},
+		"CreateOnly leaves what differs": {"CreateOnly", other(ours), []func(*workv1alpha1.Work){changed},
+			execute.Nothing, false},
+		"CreateOnly leaves what was there":            {"CreateOnly", other(unmarked), nil, execute.Nothing, false},
+		"CreateOnly awaits the end of what was there": {"CreateOnly", going(unmarked), nil, execute.Wait, false},
+		"CreateOnly awaits the end of what it made":   {"CreateOnly", going(ours), nil, execute.Wait, false},
+		"CreateOnly deletes what it made": {"CreateOnly", other(ours), []func(*workv1alpha1.Work){deleting},
+			execute.Delete, false},
+		"CreateOnly does not delete what was there": {"CreateOnly", other(unmarked), []func(*workv1alpha1.Work){deleting},
+			execute.Nothing, false},
 		"ServerSideApply yields where it differs":       {"ServerSideApply", other(ours), nil, execute.Apply, true},
 		"ServerSideApply yields where it takes over":    {"ServerSideApply", unmarked, nil, execute.Apply, true},
 		"ServerSideApply writes nothing without reason": {"ServerSideApply", ours, nil, execute.Nothing, false},

@@ -23,10 +23,10 @@ const (
 	resumeAfter = 2 * time.Minute
 )
 
-// brake returns the lost clusters that are not evicted, with the reason for people. If more than a share of the fleet, and at
-// least two clusters, were lost within one window and are still lost, the network of the hub is the likely cause. When so many
-// become ready that the share is no longer exceeded, the others stay paused until resume, because they may become ready too.
-// resume is zero if no cluster waits for it.
+// brake returns the lost clusters that are not evicted, with the reason for people. If more than a share of the fleet,
+// and at least two clusters, were lost within one window and are still lost, the network of the hub is the likely
+// cause. When so many become ready that the share is no longer exceeded, the others stay paused until resume, because
+// they may become ready too. resume is zero if no cluster waits for it.
 func brake(s schedule.Snapshot, share float64, now time.Time) (paused map[string]string, resume time.Time) {
 	type loss struct {
 		cluster string
@@ -54,8 +54,9 @@ func brake(s schedule.Snapshot, share float64, now time.Time) (paused map[string
 			continue
 		}
 		for _, l := range group {
-			paused[l.cluster] = fmt.Sprintf("%d of %d clusters were lost within %s, so the network of the hub may be the cause: nothing is evicted from them. "+
-				"Check that the hub reaches its clusters. If the clusters are lost indeed, add a NoExecute taint of your own to those that should be evicted.", len(group), s.Len(), brakeWindow)
+			paused[l.cluster] = fmt.Sprintf(
+				"%d of %d clusters were lost within %s, so the network of the hub may be the cause: nothing is evicted from them. "+
+					"Check that the hub reaches its clusters. If the clusters are lost indeed, add a NoExecute taint of your own to those that should be evicted.", len(group), s.Len(), brakeWindow)
 		}
 	}
 	for _, l := range losses {

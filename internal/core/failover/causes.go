@@ -93,8 +93,9 @@ func (p *planner) pending(b workv1alpha2.Binding) (clusters []string, allLost bo
 	return clusters, allLost
 }
 
-// causes has at most one cause per cluster of b, the taints of the cluster first. A cluster that is being deleted has none:
-// its bindings follow the removal of the cluster. Nor has a cluster where b has finished: elsewhere it would run again.
+// causes has at most one cause per cluster of b, the taints of the cluster first. A cluster that is being deleted has
+// none: its bindings follow the removal of the cluster. Nor has a cluster where b has finished: elsewhere it would run
+// again.
 func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 	spec := b.BindingSpec()
 	if spec.Placement == nil {
@@ -114,8 +115,9 @@ func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 	return causes
 }
 
-// tainted is the NoExecute taint that b tolerates for the shortest time. Where the brake protects the cluster, a taint that somebody
-// else set comes first. A cluster that is Ready is not left because of a loss taint, which is about to be removed.
+// tainted is the NoExecute taint that b tolerates for the shortest time. Where the brake protects the cluster, a taint
+// that somebody else set comes first. A cluster that is Ready is not left because of a loss taint, which is about to be
+// removed.
 func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster) (cause, bool) {
 	if len(cluster.Spec.Taints) == 0 {
 		return cause{}, false
@@ -140,7 +142,8 @@ func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Clust
 	if paused {
 		p.plan.Paused[cluster.Name] = p.braked[cluster.Name]
 	}
-	c := cause{cluster: cluster.Name, reason: ReasonTaintUntolerated, producer: producerTaints, due: until, lost: lost(cluster),
+	c := cause{cluster: cluster.Name, reason: ReasonTaintUntolerated, producer: producerTaints, due: until,
+		lost:   lost(cluster),
 		paused: paused, purge: policyv1alpha1.PurgeModeGracefully,
 		message: fmt.Sprintf("the taint %s of the cluster is not tolerated", taint.ToString())}
 	if taint.TimeAdded != nil {
@@ -170,7 +173,8 @@ func (p *planner) ailing(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluste
 	if s := rule.DecisionConditions.TolerationSeconds; s != nil {
 		tolerated = time.Duration(*s) * time.Second
 	}
-	c := cause{cluster: cluster.Name, reason: ReasonApplicationFailure, producer: producerApplication, since: since, due: since.Add(tolerated),
+	c := cause{cluster: cluster.Name, reason: ReasonApplicationFailure, producer: producerApplication, since: since,
+		due:   since.Add(tolerated),
 		purge: cmp.Or(rule.PurgeMode, policyv1alpha1.PurgeModeGracefully), preserve: rule.StatePreservation,
 		message: fmt.Sprintf("the application was Unhealthy for %s", tolerated)}
 	if b.GetNamespace() == "" {
@@ -208,9 +212,11 @@ func failed(b workv1alpha2.Binding) bool {
 // confirmed says whether the scheduler has confirmed the placement that b has now.
 func confirmed(b workv1alpha2.Binding) bool {
 	status := b.BindingStatus()
-	return status.SchedulerObservedGeneration == b.GetGeneration() && meta.IsStatusConditionPresentAndEqual(status.Conditions, workv1alpha2.Scheduled, metav1.ConditionTrue)
+	return status.SchedulerObservedGeneration == b.GetGeneration() &&
+		meta.IsStatusConditionPresentAndEqual(status.Conditions, workv1alpha2.Scheduled, metav1.ConditionTrue)
 }
 
 func compareWaiting(a, b *Waiting) int {
-	return cmp.Or(strings.Compare(a.Binding.Namespace, b.Binding.Namespace), strings.Compare(a.Binding.Name, b.Binding.Name), strings.Compare(a.From, b.From))
+	return cmp.Or(strings.Compare(a.Binding.Namespace, b.Binding.Namespace),
+		strings.Compare(a.Binding.Name, b.Binding.Name), strings.Compare(a.From, b.From))
 }

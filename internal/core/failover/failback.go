@@ -14,9 +14,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// failBack moves a binding back to the clusters that it lost, if its policy asks for that and they have been ready for long enough.
-// It goes where a WorkloadRebalancer would have it go, but like an eviction: the copies that it leaves stay until those that replace
-// them are healthy.
+// failBack moves a binding back to the clusters that it lost, if its policy asks for that and they have been ready for
+// long enough. It goes where a WorkloadRebalancer would have it go, but like an eviction: the copies that it leaves
+// stay until those that replace them are healthy.
 func (p *planner) failBack(i int) {
 	b := p.bindings[i]
 	spec, record := b.BindingSpec(), Current(b)
@@ -63,8 +63,10 @@ func (p *planner) failBack(i int) {
 	}
 }
 
-// back is the eviction that returns b; ok is false if there is none: the scheduler would not use the clusters that returned.
-func (p *planner) back(b workv1alpha2.Binding, returned []string, s schedule.Snapshot, room schedule.Capacity) (Eviction, bool) {
+// back is the eviction that returns b; ok is false if there is none: the scheduler would not use the clusters that
+// returned.
+func (p *planner) back(b workv1alpha2.Binding, returned []string, s schedule.Snapshot,
+	room schedule.Capacity) (Eviction, bool) {
 	ask := b.DeepCopyObject().(workv1alpha2.Binding)
 	at := metav1.NewTime(p.now)
 	if last := b.BindingStatus().LastScheduledTime; last != nil && !at.After(last.Time) {
@@ -102,7 +104,8 @@ func (p *planner) back(b workv1alpha2.Binding, returned []string, s schedule.Sna
 		e.Reschedule = &at // of the terms from the one in use on, none would do
 	}
 	for _, loser := range losers {
-		e.Tasks = append(e.Tasks, p.task(b, cause{cluster: loser.Name, reason: ReasonFailback, producer: producerFailback, purge: policyv1alpha1.PurgeModeGracefully,
+		e.Tasks = append(e.Tasks, p.task(b, cause{cluster: loser.Name, reason: ReasonFailback, producer: producerFailback,
+			purge:   policyv1alpha1.PurgeModeGracefully,
 			message: fmt.Sprintf("cluster %s is ready again", strings.Join(returned, ", "))}, loser.Replicas))
 	}
 	return e, true

@@ -80,16 +80,18 @@ func (p *planner) ended(b workv1alpha2.Binding, t workv1alpha2.GracefulEvictionT
 	return ReplacementHealthy, "", ""
 }
 
-// unhealthy says what the replacement of a task lacks; empty if all clusters of b report it Healthy, with all of their replicas.
-// A cluster that does not respond counts as unhealthy, unless it has a copy of its own since before the eviction, and another
-// cluster is healthy.
+// unhealthy says what the replacement of a task lacks; empty if all clusters of b report it Healthy, with all of their
+// replicas. A cluster that does not respond counts as unhealthy, unless it has a copy of its own since before the
+// eviction, and another cluster is healthy.
 func (p *planner) unhealthy(b workv1alpha2.Binding, t workv1alpha2.GracefulEvictionTask) string {
 	if !confirmed(b) {
 		return "the scheduler has not confirmed the placement"
 	}
 	spec := b.BindingSpec()
 	leaves := func(cluster string) bool {
-		return slices.ContainsFunc(spec.GracefulEvictionTasks, func(t workv1alpha2.GracefulEvictionTask) bool { return t.FromCluster == cluster })
+		return slices.ContainsFunc(spec.GracefulEvictionTasks, func(t workv1alpha2.GracefulEvictionTask) bool {
+			return t.FromCluster == cluster
+		})
 	}
 	facts, err := p.facts(b)
 	if err != nil {

@@ -45,7 +45,8 @@ func newWorld(t *testing.T, clusters ...string) *world {
 				{GroupVersion: "batch/v1", Resources: []clusterv1alpha1.APIResource{{Name: "jobs", Kind: "Job"}}},
 				{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Name: "configmaps", Kind: "ConfigMap"}}},
 			},
-			Conditions: []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements, Status: metav1.ConditionTrue}},
+			Conditions: []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements,
+				Status: metav1.ConditionTrue}},
 		}}
 		w.clusters = append(w.clusters, c)
 		w.ready(name, true)
@@ -68,7 +69,8 @@ func (w *world) ready(name string, ready bool) {
 		status = metav1.ConditionFalse
 	}
 	c := w.cluster(name)
-	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: status, Reason: "Test", LastTransitionTime: metav1.NewTime(w.now)})
+	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady,
+		Status: status, Reason: "Test", LastTransitionTime: metav1.NewTime(w.now)})
 }
 
 // lose has clusters cease to respond now.
@@ -91,7 +93,8 @@ func (w *world) back(names ...string) {
 func (w *world) taint(name, key string) {
 	at := metav1.NewTime(w.now)
 	c := w.cluster(name)
-	c.Spec.Taints = append(slices.Clone(c.Spec.Taints), corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute, TimeAdded: &at})
+	c.Spec.Taints = append(slices.Clone(c.Spec.Taints),
+		corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute, TimeAdded: &at})
 }
 
 func (w *world) untaint(name, key string) {
@@ -106,7 +109,8 @@ func duplicated() policyv1alpha1.Placement { return policyv1alpha1.Placement{} }
 
 func equally() policyv1alpha1.Placement {
 	return policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted}}
+		ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+		ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted}}
 }
 
 func byRoom() policyv1alpha1.Placement {
@@ -116,7 +120,8 @@ func byRoom() policyv1alpha1.Placement {
 }
 
 func upTo(p policyv1alpha1.Placement, n int) policyv1alpha1.Placement {
-	p.SpreadConstraints = []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: n}}
+	p.SpreadConstraints = []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster,
+		MinGroups: 1, MaxGroups: n}}
 	return p
 }
 
@@ -127,12 +132,15 @@ func (w *world) deployment(name, at string, p policyv1alpha1.Placement) *workv1a
 			Labels:      map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"},
 			Annotations: map[string]string{policyv1alpha1.AppliedPlacementAnnotation: schedule.AppliedPlacement(&p)}},
 		Spec: workv1alpha2.ResourceBindingSpec{
-			Resource:  workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: name, UID: "u"},
+			Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: name,
+				UID: "u"},
 			Placement: &p, ReplicaRequirements: &workv1alpha2.ReplicaRequirements{}, Clusters: targets(at),
 			Failover: &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{PurgeMode: policyv1alpha1.PurgeModeGracefully}},
 		},
-		Status: workv1alpha2.ResourceBindingStatus{SchedulerObservedGeneration: 1, LastScheduledTime: &metav1.Time{Time: w.now.Add(-time.Hour)},
-			Conditions: []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: metav1.ConditionTrue, Reason: "Success"}}},
+		Status: workv1alpha2.ResourceBindingStatus{SchedulerObservedGeneration: 1,
+			LastScheduledTime: &metav1.Time{Time: w.now.Add(-time.Hour)},
+			Conditions: []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: metav1.ConditionTrue,
+				Reason: "Success"}}},
 	}
 	for _, t := range b.Spec.Clusters {
 		if b.Spec.Replicas = max(b.Spec.Replicas, t.Replicas); p.DividesReplicas() {
@@ -174,10 +182,15 @@ func (w *world) reportsStatus(b *workv1alpha2.ResourceBinding, cluster, status s
 const complete = `{"succeeded":1,"conditions":[{"type":"Complete","status":"True"}]}`
 
 // reports has a cluster report the health and the ready replicas of a binding.
-func (w *world) reports(b *workv1alpha2.ResourceBinding, cluster string, health workv1alpha1.ResourceHealth, ready int32) {
-	items := slices.DeleteFunc(slices.Clone(b.Status.AggregatedStatus), func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == cluster })
-	b.Status.AggregatedStatus = append(items, workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Applied: true, Health: health,
-		Status: &runtime.RawExtension{Raw: []byte(fmt.Sprintf(`{"replicas":%d,"readyReplicas":%d,"checkpoint":"s3-7"}`, ready, ready))}})
+func (w *world) reports(b *workv1alpha2.ResourceBinding, cluster string, health workv1alpha1.ResourceHealth,
+	ready int32) {
+	items := slices.DeleteFunc(slices.Clone(b.Status.AggregatedStatus), func(i workv1alpha2.AggregatedStatusItem) bool {
+		return i.ClusterName == cluster
+	})
+	b.Status.AggregatedStatus = append(items, workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Applied: true,
+		Health: health,
+		Status: &runtime.RawExtension{Raw: []byte(fmt.Sprintf(`{"replicas":%d,"readyReplicas":%d,"checkpoint":"s3-7"}`, ready,
+			ready))}})
 }
 
 // healthy has all targets report that they are healthy.
@@ -202,14 +215,15 @@ func (w *world) plan() Plan {
 		room[name] = n
 	}
 	in := w.in
-	in.Fleet = deschedule.Fleet{Snapshot: w.snapshot(), Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
-		clusters, ok := decide(func(cluster string) (int32, bool) { n, known := room[cluster]; return n, known })
-		for _, t := range clusters {
-			if _, known := room[t.Name]; known && ok {
-				room[t.Name] -= t.Replicas - replicasIn(b.BindingSpec().Clusters, t.Name)
+	in.Fleet = deschedule.Fleet{Snapshot: w.snapshot(),
+		Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
+			clusters, ok := decide(func(cluster string) (int32, bool) { n, known := room[cluster]; return n, known })
+			for _, t := range clusters {
+				if _, known := room[t.Name]; known && ok {
+					room[t.Name] -= t.Replicas - replicasIn(b.BindingSpec().Clusters, t.Name)
+				}
 			}
-		}
-	}}
+		}}
 	for _, b := range w.bindings {
 		in.Bindings = append(in.Bindings, b)
 	}
@@ -254,8 +268,13 @@ func (w *world) confirm(evictions ...Eviction) {
 	s := w.snapshot()
 	for _, b := range w.bindings {
 		if reason, due := schedule.Due(b, s); due {
-			r, err := schedule.Schedule(b, s, func(cluster string) (int32, bool) { n, known := w.room[cluster]; return n, known })
-			if moved := text(r.Clusters) != text(b.Spec.Clusters); err == nil && moved && !slices.ContainsFunc(evictions, func(e Eviction) bool { return e.Binding.GetName() == b.Name }) {
+			r, err := schedule.Schedule(b, s, func(cluster string) (int32, bool) {
+				n, known := w.room[cluster]
+				return n,
+					known
+			})
+			if moved := text(r.Clusters) != text(b.Spec.Clusters); err == nil && moved &&
+				!slices.ContainsFunc(evictions, func(e Eviction) bool { return e.Binding.GetName() == b.Name }) {
 				b.Spec.Clusters = r.Clusters
 				b.Generation++
 			} else if err == nil && moved {

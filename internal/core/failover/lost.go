@@ -10,8 +10,9 @@ import (
 
 // Lost returns the clusters that traffic should leave, and when that changes without an event; zero is never.
 //
-// It decides by what evictions go by: the condition Ready, the NoExecute taint with its time, and the brake. Tolerations do not
-// count: as in Kubernetes, the endpoints of a lost node are withdrawn at once and its pods are evicted later.
+// It decides by what evictions go by: the condition Ready, the NoExecute taint with its time, and the brake.
+// Tolerations do not count: as in Kubernetes, the endpoints of a lost node are withdrawn at once and its pods are
+// evicted later.
 func Lost(o Options, clusters []*clusterv1alpha1.Cluster, now time.Time) (lost map[string]bool, next time.Time) {
 	lost = map[string]bool{}
 	if o.Off {

@@ -1,8 +1,9 @@
-// Package failover plans which workloads leave a cluster that is lost, drained or unhealthy for them, and where they go instead.
+// Package failover plans which workloads leave a cluster that is lost, drained or unhealthy for them, and where they go
+// instead.
 //
-// Plan is a pure function of the fleet, the bindings and the time. The controller executes it; other callers only read it.
-// One decision, in order: causes.go (which cluster should be left, and when) → brake.go, volumes.go (what forbids it)
-// → replace.go (where the replicas go, found by core/schedule) → finish.go (when the old copy may go).
+// Plan is a pure function of the fleet, the bindings and the time. The controller executes it; other callers only read
+// it. One decision, in order: causes.go (which cluster should be left, and when) → brake.go, volumes.go (what forbids
+// it) → replace.go (where the replicas go, found by core/schedule) → finish.go (when the old copy may go).
 package failover
 
 import (
@@ -78,7 +79,8 @@ type Plan struct {
 	Finishes []Finish
 	// Waiting is sorted by workload, then by cluster.
 	Waiting []Waiting
-	// Paused are the lost clusters that workloads would leave, if the brake did not protect them, by name, with the reason for people.
+	// Paused are the lost clusters that workloads would leave, if the brake did not protect them, by name, with the reason
+	// for people.
 	Paused map[string]string
 	// Next is when to plan again though nothing happens; zero is never.
 	Next time.Time
@@ -95,8 +97,8 @@ type Eviction struct {
 	Lost bool
 	// Placement is the whole new spec.clusters, sorted by name.
 	Placement []workv1alpha2.TargetCluster
-	// Tasks are the graceful eviction tasks to add; one, except when a binding fails back, or leaves an affinity term of which
-	// several clusters are lost.
+	// Tasks are the graceful eviction tasks to add; one, except when a binding fails back, or leaves an affinity term of
+	// which several clusters are lost.
 	Tasks []workv1alpha2.GracefulEvictionTask
 	// Reschedule, if not nil, is the time of a request to the scheduler to start again at the first affinity term.
 	Reschedule *metav1.Time
@@ -393,7 +395,8 @@ func (p *planner) take(i int, e Eviction) {
 	p.count(moved, 1)
 	if remains := stays(e); remains > 0 {
 		cause := cause{cluster: e.From, reason: e.Reason(), since: e.Since}
-		p.wait(p.waiting(e.Binding, cause, NothingFits, fmt.Sprintf("%d replicas stay in cluster %q, because no other cluster has room for them", remains, e.From)))
+		p.wait(p.waiting(e.Binding, cause, NothingFits,
+			fmt.Sprintf("%d replicas stay in cluster %q, because no other cluster has room for them", remains, e.From)))
 	}
 }
 
@@ -437,7 +440,8 @@ func (p *planner) wake(at time.Time) {
 }
 
 func (p *planner) waiting(b workv1alpha2.Binding, c cause, code Code, message string) Waiting {
-	return Waiting{Binding: keyOf(b), UID: b.GetUID(), Resource: b.BindingSpec().Resource, From: c.cluster, Reason: c.reason, Code: code, Message: message, Since: c.since}
+	return Waiting{Binding: keyOf(b), UID: b.GetUID(), Resource: b.BindingSpec().Resource, From: c.cluster,
+		Reason: c.reason, Code: code, Message: message, Since: c.since}
 }
 
 // forbidden says what keeps b from leaving a cluster though it should; nil if nothing does.
@@ -464,7 +468,8 @@ func (p *planner) forbidden(b workv1alpha2.Binding, c cause) *Waiting {
 	case err != nil:
 		return because(Unread, err.Error())
 	case facts.Volumes && !facts.MoveVolumes:
-		return because(Volumes, fmt.Sprintf("it has persistent volumes, which stay in the cluster; to move it without its data, set the annotation %s: \"true\" on its policy", MoveVolumesAnnotation))
+		return because(Volumes, fmt.Sprintf(
+			"it has persistent volumes, which stay in the cluster; to move it without its data, set the annotation %s: \"true\" on its policy", MoveVolumesAnnotation))
 	case facts.Paused:
 		return because(TemplatePaused,
 			"the template is paused, so a replacement would not start; set spec.paused to false to let the workload move")

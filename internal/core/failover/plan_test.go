@@ -28,7 +28,8 @@ func TestLostClusterIsEvictedAfterItsToleration(t *testing.T) {
 	p = w.plans("web -a: b=3 c=1")
 	w.execute(p)
 	task := b.Spec.GracefulEvictionTasks[0]
-	if task.Reason != ReasonTaintUntolerated || task.Producer != "TaintManager" || *task.Replicas != 2 || strings.Join(task.ClustersBeforeFailover, " ") != "a b" {
+	if task.Reason != ReasonTaintUntolerated || task.Producer != "TaintManager" || *task.Replicas != 2 ||
+		strings.Join(task.ClustersBeforeFailover, " ") != "a b" {
 		t.Errorf("the task is %+v", task)
 	}
 	w.reports(b, "c", workv1alpha1.ResourceUnknown, 0)
@@ -134,9 +135,12 @@ func TestPolicyTolerationsDecide(t *testing.T) {
 		after      time.Duration
 		want       string
 	}{
-		"shorter":           {corev1.Toleration{Key: clusterv1alpha1.TaintNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds}, 30 * time.Second, "web -a: b=2"},
-		"for ever":          {corev1.Toleration{Key: clusterv1alpha1.TaintNotReady, Operator: corev1.TolerationOpExists}, 24 * time.Hour, ""},
-		"of another effect": {corev1.Toleration{Key: clusterv1alpha1.TaintNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, time.Minute, "web !a Tolerated"},
+		"shorter": {corev1.Toleration{Key: clusterv1alpha1.TaintNotReady, Operator: corev1.TolerationOpExists,
+			Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds}, 30 * time.Second, "web -a: b=2"},
+		"for ever": {corev1.Toleration{Key: clusterv1alpha1.TaintNotReady, Operator: corev1.TolerationOpExists},
+			24 * time.Hour, ""},
+		"of another effect": {corev1.Toleration{Key: clusterv1alpha1.TaintNotReady, Operator: corev1.TolerationOpExists,
+			Effect: corev1.TaintEffectNoSchedule}, time.Minute, "web !a Tolerated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "a", "b", "c")
@@ -340,7 +344,8 @@ func TestRebalancerReturnsWhatAFailoverMoved(t *testing.T) {
 }
 
 func TestClusterBeingDeletedTakesNoReplacement(t *testing.T) {
-	for name, p := range map[string]policyv1alpha1.Placement{"divided": upTo(byRoom(), 1), "copied": upTo(duplicated(), 1)} {
+	for name, p := range map[string]policyv1alpha1.Placement{"divided": upTo(byRoom(), 1),
+		"copied": upTo(duplicated(), 1)} {
 		w := newWorld(t, "a", "b", "c")
 		w.deployment("web", "a=1", p)
 		w.cluster("b").DeletionTimestamp = &metav1.Time{Time: w.now}
@@ -497,7 +502,8 @@ func TestUnhealthyApplicationMovesAfterItsToleration(t *testing.T) {
 	b := w.deployment("web", "a=2", upTo(byRoom(), 1))
 	seconds := int32(60)
 	b.Spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{
-		DecisionConditions: policyv1alpha1.DecisionConditions{TolerationSeconds: &seconds}, PurgeMode: policyv1alpha1.PurgeModeNever,
+		DecisionConditions: policyv1alpha1.DecisionConditions{TolerationSeconds: &seconds},
+		PurgeMode:          policyv1alpha1.PurgeModeNever,
 		StatePreservation: &policyv1alpha1.StatePreservation{Rules: []policyv1alpha1.StatePreservationRule{
 			{AliasLabelName: "from-checkpoint", JSONPath: "{.checkpoint}"}, {AliasLabelName: "lost", JSONPath: "{.nothing}"}}},
 	}}
@@ -515,7 +521,8 @@ func TestUnhealthyApplicationMovesAfterItsToleration(t *testing.T) {
 	}
 	w.execute(p)
 	task := &b.Spec.GracefulEvictionTasks[0]
-	if task.PreservedLabelState["from-checkpoint"] != "s3-7" || len(task.PreservedLabelState) != 1 || !*task.SuppressDeletion {
+	if task.PreservedLabelState["from-checkpoint"] != "s3-7" || len(task.PreservedLabelState) != 1 ||
+		!*task.SuppressDeletion {
 		t.Errorf("the task is %+v", task)
 	}
 	w.healthy(b)
@@ -541,7 +548,8 @@ func TestUnhealthyCopyIsRemovedOnlyForANewOne(t *testing.T) {
 func TestTaskOfARemovedClusterEnds(t *testing.T) {
 	w := newWorld(t, "b")
 	b := w.deployment("web", "b=2", byRoom())
-	b.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "a", PurgeMode: policyv1alpha1.PurgeModeNever, SuppressDeletion: new(true)}}
+	b.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "a",
+		PurgeMode: policyv1alpha1.PurgeModeNever, SuppressDeletion: new(true)}}
 	w.in.Registered = map[string]bool{"a": true}
 	w.plans("web !a KeptByPolicy")
 	w.in.Registered = nil

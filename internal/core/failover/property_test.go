@@ -114,7 +114,9 @@ func randomFleet(t *testing.T, r *rand.Rand) *members {
 			b.Spec.Failover.Cluster.PurgeMode = policyv1alpha1.PurgeModeDirectly
 		}
 	}
-	m.in.HasWork = func(b workv1alpha2.Binding, cluster string) bool { return m.runs[copyKey{b.GetName(), cluster}] != nil }
+	m.in.HasWork = func(b workv1alpha2.Binding, cluster string) bool {
+		return m.runs[copyKey{b.GetName(), cluster}] != nil
+	}
 	m.in.Facts = func(b workv1alpha2.Binding) (Facts, error) { return *m.facts[b.GetName()], nil }
 	m.confirm()
 	m.dispatch()
@@ -272,7 +274,8 @@ func (m *members) checks(p Plan, about string) {
 	}
 	for _, e := range p.Evictions {
 		b := e.Binding.(*workv1alpha2.ResourceBinding)
-		if why, paused := p.Paused[e.From]; paused && !slices.ContainsFunc(m.cluster(e.From).Spec.Taints, func(t corev1.Taint) bool { return t.Key == "maintenance" }) {
+		if why, paused := p.Paused[e.From]; paused &&
+			!slices.ContainsFunc(m.cluster(e.From).Spec.Taints, func(t corev1.Taint) bool { return t.Key == "maintenance" }) {
 			fail("%s leaves %s though %s", b.Name, e.From, why)
 		}
 		if m.facts[b.Name].Paused {
@@ -287,13 +290,16 @@ func (m *members) checks(p Plan, about string) {
 		var was, is int32
 		for _, t := range b.Spec.Clusters {
 			was += t.Replicas
-			if left := slices.ContainsFunc(e.Tasks, func(task workv1alpha2.GracefulEvictionTask) bool { return task.FromCluster == t.Name }); !left && replicasIn(e.Placement, t.Name) < t.Replicas || !left && !contains(e.Placement, t.Name) {
+			if left := slices.ContainsFunc(e.Tasks, func(task workv1alpha2.GracefulEvictionTask) bool {
+				return task.FromCluster == t.Name
+			}); !left && replicasIn(e.Placement, t.Name) < t.Replicas || !left && !contains(e.Placement, t.Name) {
 				fail("%s loses replicas in %s: %s becomes %s", b.Name, t.Name, text(b.Spec.Clusters), text(e.Placement))
 			}
 		}
 		for _, t := range e.Placement {
 			is += t.Replicas
-			if more := !contains(b.Spec.Clusters, t.Name) || divided && t.Replicas > replicasIn(b.Spec.Clusters, t.Name); more && !accepts(b.Spec.Placement, m.cluster(t.Name)) {
+			if more := !contains(b.Spec.Clusters, t.Name) || divided && t.Replicas > replicasIn(b.Spec.Clusters, t.Name); more &&
+				!accepts(b.Spec.Placement, m.cluster(t.Name)) {
 				fail("%s goes to %s, which is lost or tainted", b.Name, t.Name)
 			}
 		}
@@ -317,7 +323,8 @@ func (m *members) checks(p Plan, about string) {
 }
 
 // replaced checks that what runs without the copy that is let go is what the binding asks for.
-func (m *members) replaced(b *workv1alpha2.ResourceBinding, task workv1alpha2.GracefulEvictionTask, fail func(string, ...any)) {
+func (m *members) replaced(b *workv1alpha2.ResourceBinding, task workv1alpha2.GracefulEvictionTask,
+	fail func(string, ...any)) {
 	m.t.Helper()
 	ownScale := m.facts[b.Name].OwnScale
 	if ownScale && m.now.Sub(task.CreationTimestamp.Time) < defaultGracePeriod {
@@ -325,7 +332,9 @@ func (m *members) replaced(b *workv1alpha2.ResourceBinding, task workv1alpha2.Gr
 	}
 	healthy := 0
 	for _, t := range b.Spec.Clusters {
-		if slices.ContainsFunc(b.Spec.GracefulEvictionTasks, func(task workv1alpha2.GracefulEvictionTask) bool { return task.FromCluster == t.Name }) {
+		if slices.ContainsFunc(b.Spec.GracefulEvictionTasks, func(task workv1alpha2.GracefulEvictionTask) bool {
+			return task.FromCluster == t.Name
+		}) {
 			continue
 		}
 		run := m.runs[copyKey{b.Name, t.Name}]

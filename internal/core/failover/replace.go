@@ -21,7 +21,8 @@ import (
 var (
 	// errOthers comes from spread constraints that would be met otherwise, or targets that may no longer be used.
 	errOthers = errors.New("the scheduler would have to move replicas out of other clusters as well")
-	// errTerms comes from replicas in a cluster that takes no more, which would be in another affinity term than the others.
+	// errTerms comes from replicas in a cluster that takes no more, which would be in another affinity term than the
+	// others.
 	errTerms = errors.New("other clusters of the affinity term in use, which are lost or tainted as well, would have to be left at the same time")
 	// errEverywhere says that all clusters that may have a copy have one.
 	errEverywhere = errors.New("every cluster that may have a copy has one")
@@ -36,10 +37,10 @@ type replacement struct {
 	from  []string
 }
 
-// replace finds the placement of b without a cluster. No other cluster loses replicas, and none gains any that is lost, tainted
-// or being left. Of a lost cluster as many replicas leave as others have room for; of a cluster that responds all or none.
-// Without replicas to divide, a new cluster takes the place of the one that is left. A copy may also leave a drained
-// cluster if other clusters keep theirs.
+// replace finds the placement of b without a cluster. No other cluster loses replicas, and none gains any that is lost,
+// tainted or being left. Of a lost cluster as many replicas leave as others have room for; of a cluster that responds
+// all or none. Without replicas to divide, a new cluster takes the place of the one that is left. A copy may also leave
+// a drained cluster if other clusters keep theirs.
 func replace(b workv1alpha2.Binding, c cause, s schedule.Snapshot, room schedule.Capacity) (replacement, error) {
 	q := question(b, s, c.cluster)
 	to, err := q.moved(c, room)
@@ -90,7 +91,8 @@ type query struct {
 }
 
 func question(b workv1alpha2.Binding, s schedule.Snapshot, from ...string) *query {
-	q := &query{binding: b, from: from, fleet: s, ask: b.DeepCopyObject().(workv1alpha2.Binding), closed: map[string]bool{}}
+	q := &query{binding: b, from: from, fleet: s, ask: b.DeepCopyObject().(workv1alpha2.Binding),
+		closed: map[string]bool{}}
 	spec := q.ask.BindingSpec()
 	spec.RescheduleTriggeredAt = nil
 	leaving := map[string]bool{}
@@ -123,7 +125,8 @@ func question(b workv1alpha2.Binding, s schedule.Snapshot, from ...string) *quer
 // accepts says whether a cluster may be given more of a binding.
 func accepts(p *policyv1alpha1.Placement, c *clusterv1alpha1.Cluster) bool {
 	return !membership.Silent(c) && !slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Effect != corev1.TaintEffectPreferNoSchedule && (membership.IsLossTaint(t) || !capacity.Tolerates(p.ClusterTolerations, t))
+		return t.Effect != corev1.TaintEffectPreferNoSchedule &&
+			(membership.IsLossTaint(t) || !capacity.Tolerates(p.ClusterTolerations, t))
 	})
 }
 
@@ -167,8 +170,8 @@ func (q *query) divided(n int32, room schedule.Capacity) (replacement, error) {
 	return q.whole(to, n)
 }
 
-// grown are the open targets with n replicas more, given as the scheduler would. Where it would also take replicas from one of
-// them, as static weights do after clusters joined, those that get most get fewer.
+// grown are the open targets with n replicas more, given as the scheduler would. Where it would also take replicas from
+// one of them, as static weights do after clusters joined, those that get most get fewer.
 func (q *query) grown(to []workv1alpha2.TargetCluster, n int32) ([]workv1alpha2.TargetCluster, error) {
 	gains := map[string]int32{}
 	var sum int32
@@ -187,7 +190,9 @@ func (q *query) grown(to []workv1alpha2.TargetCluster, n int32) ([]workv1alpha2.
 		return nil, errOthers
 	}
 	for ; sum > n; sum-- {
-		most := slices.MaxFunc(slices.Sorted(maps.Keys(gains)), func(a, b string) int { return cmp.Compare(gains[a], gains[b]) })
+		most := slices.MaxFunc(slices.Sorted(maps.Keys(gains)), func(a, b string) int {
+			return cmp.Compare(gains[a], gains[b])
+		})
 		gains[most]--
 	}
 	out := slices.Clone(q.ask.BindingSpec().Clusters)
@@ -271,7 +276,8 @@ func (q *query) lasts(to []workv1alpha2.TargetCluster) bool {
 	spec := b.BindingSpec()
 	spec.Clusters = to
 	for _, cluster := range q.from {
-		spec.GracefulEvictionTasks = append(spec.GracefulEvictionTasks, workv1alpha2.GracefulEvictionTask{FromCluster: cluster})
+		spec.GracefulEvictionTasks = append(spec.GracefulEvictionTasks,
+			workv1alpha2.GracefulEvictionTask{FromCluster: cluster})
 	}
 	reason, _ := schedule.Due(b, q.fleet)
 	return reason != schedule.SpreadBroken && reason != schedule.CandidatesChanged && reason != schedule.SubsetsChanged

@@ -21,8 +21,9 @@ const (
 	expressionLimit = 8
 )
 
-// ParsePath reads a JSONPath of statePreservation: text, and expressions in braces of fields and indexes. The rest of kubectl's syntax is
-// refused, because a short path with ranges, unions or recursion can take minutes and gigabytes to evaluate.
+// ParsePath reads a JSONPath of statePreservation: text, and expressions in braces of fields and indexes. The rest of
+// kubectl's syntax is refused, because a short path with ranges, unions or recursion can take minutes and gigabytes to
+// evaluate.
 func ParsePath(path string) (*jsonpath.JSONPath, error) {
 	if len(path) > pathLimit {
 		return nil, fmt.Errorf("it has %d bytes, the maximum is %d", len(path), pathLimit)
@@ -67,8 +68,10 @@ func isStep(node jsonpath.Node) bool {
 	return false
 }
 
-// preserved are the labels that carry the state of b in a cluster over to its replacement, and a warning for each that has none.
-func preserved(rules *policyv1alpha1.StatePreservation, b workv1alpha2.Binding, cluster string) (labels map[string]string, warnings []string) {
+// preserved are the labels that carry the state of b in a cluster over to its replacement, and a warning for each that
+// has none.
+func preserved(rules *policyv1alpha1.StatePreservation, b workv1alpha2.Binding,
+	cluster string) (labels map[string]string, warnings []string) {
 	if rules == nil {
 		return nil, nil
 	}
@@ -81,7 +84,9 @@ func preserved(rules *policyv1alpha1.StatePreservation, b workv1alpha2.Binding, 
 	for _, rule := range rules.Rules {
 		value, err := valueAt(rule.JSONPath, status)
 		if err != nil {
-			warnings = append(warnings, fmt.Sprintf("statePreservation: the replacement does not get the label %s: the JSONPath %s of its status in cluster %q: %v", rule.AliasLabelName, rule.JSONPath, cluster, err))
+			warnings = append(warnings, fmt.Sprintf(
+				"statePreservation: the replacement does not get the label %s: the JSONPath %s of its status in cluster %q: %v",
+				rule.AliasLabelName, rule.JSONPath, cluster, err))
 			continue
 		}
 		if labels == nil {

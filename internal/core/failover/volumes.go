@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	// MoveVolumesAnnotation on a policy, with the value "true", lets workloads with persistent volumes move without their data.
+	// MoveVolumesAnnotation on a policy, with the value "true", lets workloads with persistent volumes move without their
+	// data.
 	MoveVolumesAnnotation = "argosy.io/failover-persistent-volumes"
-	// FailbackAnnotation on a policy is how long a cluster must be ready again before workloads return to it, such as "10m".
-	// Without it they stay where they are.
+	// FailbackAnnotation on a policy is how long a cluster must be ready again before workloads return to it, such as
+	// "10m". Without it they stay where they are.
 	FailbackAnnotation = "argosy.io/failback-after"
 )
 
@@ -58,7 +59,8 @@ func hasClaims(v any) bool {
 	case map[string]any:
 		for key, value := range v {
 			claims, _ := value.([]any)
-			if key == "persistentVolumeClaim" && value != nil || key == "volumeClaimTemplates" && len(claims) > 0 || hasClaims(value) {
+			if key == "persistentVolumeClaim" && value != nil || key == "volumeClaimTemplates" && len(claims) > 0 ||
+				hasClaims(value) {
 				return true
 			}
 		}

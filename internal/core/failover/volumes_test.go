@@ -35,7 +35,8 @@ func TestPolicyAnnotationsAreRead(t *testing.T) {
 	if !f.MoveVolumes || f.FailbackAfter != 10*time.Minute {
 		t.Errorf("%+v", f)
 	}
-	if f := FactsOf(nil, map[string]string{MoveVolumesAnnotation: "yes", FailbackAnnotation: "-1s"}); f.MoveVolumes || f.FailbackAfter != 0 {
+	if f := FactsOf(nil, map[string]string{MoveVolumesAnnotation: "yes", FailbackAnnotation: "-1s"}); f.MoveVolumes ||
+		f.FailbackAfter != 0 {
 		t.Errorf("%+v", f)
 	}
 }

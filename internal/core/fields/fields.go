@@ -1,5 +1,5 @@
-// Package fields reads objects of any kind, as JSON has them. What is not there, or of another type, is the zero value: who wants
-// to tell them apart asks At. Nothing is copied, and nothing is decided here.
+// Package fields reads objects of any kind, as JSON has them. What is not there, or of another type, is the zero value:
+// who wants to tell them apart asks At. Nothing is copied, and nothing is decided here.
 package fields
 
 import (
@@ -20,8 +20,8 @@ func At(m map[string]any, path ...string) any {
 	return v
 }
 
-// Whole is v as an integer; scripts and hand-made objects have floats where an API server has integers. A float so large that
-// it stands for several integers is none.
+// Whole is v as an integer; scripts and hand-made objects have floats where an API server has integers. A float so
+// large that it stands for several integers is none.
 func Whole(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:
@@ -80,7 +80,8 @@ func Objects(m map[string]any, path ...string) []map[string]any {
 	return found
 }
 
-// Reads says whether a client that decodes JSON can read a value as a T. Names of fields match in any case, as they do for it.
+// Reads says whether a client that decodes JSON can read a value as a T. Names of fields match in any case, as they do
+// for it.
 func Reads[T any](v any) bool {
 	raw, err := json.Marshal(v)
 	return err == nil && json.Unmarshal(raw, new(T)) == nil

@@ -81,8 +81,9 @@ func ceil(r *big.Rat) int64 {
 	return min(n, math.MaxInt32)
 }
 
-// PercentKeeping is a percentage by which a partition that rounds up keeps at least kept of total pods old, and how many it keeps. It keeps
-// exactly kept where a whole percentage does. When the pods become more, as many of them stay old in proportion.
+// PercentKeeping is a percentage by which a partition that rounds up keeps at least kept of total pods old, and how
+// many it keeps. It keeps exactly kept where a whole percentage does. When the pods become more, as many of them stay
+// old in proportion.
 func PercentKeeping(kept, total int64) (percent string, keeps int64) {
 	kept = min(max(kept, 0), total)
 	if total == 0 {
@@ -99,8 +100,8 @@ func PercentKeeping(kept, total int64) (percent string, keeps int64) {
 	return percent, keeps
 }
 
-// KeptOld is how many of total pods a partition keeps on the old revision; none is none. A percentage rounds as given, and
-// when it rounds up, then only 100% keeps all of several pods.
+// KeptOld is how many of total pods a partition keeps on the old revision; none is none. A percentage rounds as given,
+// and when it rounds up, then only 100% keeps all of several pods.
 func KeptOld(partition any, total int64, r Rounding) (int64, error) {
 	if partition == nil {
 		return 0, nil

@@ -9,9 +9,10 @@ import (
 
 // Annotations that users put on a template.
 const (
-	// ScopeAnnotation says what a workload's partition, maxUnavailable and the like count: the pods of all clusters together
-	// (Fleet), or of each cluster (Cluster, as in Karmada). Default: Fleet for OpenKruise's workloads whose replicas are
-	// divided, Cluster for all else; always Cluster where members own the replicas, by the label retain-replicas.
+	// ScopeAnnotation says what a workload's partition, maxUnavailable and the like count: the pods of all clusters
+	// together (Fleet), or of each cluster (Cluster, as in Karmada). Default: Fleet for OpenKruise's workloads whose
+	// replicas are divided, Cluster for all else; always Cluster where members own the replicas, by the label
+	// retain-replicas.
 	ScopeAnnotation = "argosy.io/rollout-scope"
 
 	// OrderAnnotation says where new pods come first: everywhere alike (Proportional, the default), one cluster after the
@@ -22,8 +23,8 @@ const (
 	// them, then by name.
 	ClustersAnnotation = "argosy.io/rollout-clusters"
 
-	// StagesAnnotation is a JSON list of stages; each has a percent of all replicas, up to 100, that are new at its end, or
-	// clusters that are all new at its end, and may pause: the next stage then waits for StageAnnotation.
+	// StagesAnnotation is a JSON list of stages; each has a percent of all replicas, up to 100, that are new at its end,
+	// or clusters that are all new at its end, and may pause: the next stage then waits for StageAnnotation.
 	//
 	//	[{"percent": 10, "pause": true}, {"clusters": ["eu"]}, {"percent": 100}]
 	StagesAnnotation = "argosy.io/rollout-stages"
@@ -32,7 +33,8 @@ const (
 	//
 	//	{"stage": 2, "revision": "1b2c3d4e"}
 	//
-	// The revision is that of RevisionOf. A number alone counts for the revision that the template has when the hub first sees the number.
+	// The revision is that of RevisionOf. A number alone counts for the revision that the template has when the hub first
+	// sees the number.
 	StageAnnotation = "argosy.io/rollout-stage"
 
 	// UnreachableAnnotation says what the pods of a cluster that does not answer count as: unavailable (CountAsDown, the
@@ -54,12 +56,12 @@ const (
 	// default: if it has no volumeClaimTemplates, whose data would stay behind) or Always.
 	OrdinalMobilityAnnotation = "argosy.io/ordinal-mobility"
 
-	// ScaleDownAnnotation says which of unique ordinals go when there are fewer replicas: the highest of each cluster that the
-	// scheduler gives fewer (ClusterHighest, the default), or the highest of all, wherever they run (GlobalHighest).
+	// ScaleDownAnnotation says which of unique ordinals go when there are fewer replicas: the highest of each cluster that
+	// the scheduler gives fewer (ClusterHighest, the default), or the highest of all, wherever they run (GlobalHighest).
 	ScaleDownAnnotation = "argosy.io/ordinal-scale-down"
 
-	// PrePullAnnotation has a cluster pull the new images of a workload before its pods are made of them: the percentage of nodes
-	// that have them when the new pods are let in, or "true" for 95%.
+	// PrePullAnnotation has a cluster pull the new images of a workload before its pods are made of them: the percentage
+	// of nodes that have them when the new pods are let in, or "true" for 95%.
 	PrePullAnnotation = "argosy.io/pre-pull"
 
 	// PrePullTimeoutAnnotation is how long a cluster waits for that at most, such as 10m, which is the default.
@@ -68,28 +70,30 @@ const (
 
 // HubAnnotations are those of a template that say something to the hub alone.
 func HubAnnotations() []string {
-	return []string{ScopeAnnotation, OrderAnnotation, ClustersAnnotation, StagesAnnotation, StageAnnotation, UnreachableAnnotation,
-		AutoHaltAnnotation, UniqueOrdinalsAnnotation, OrdinalMobilityAnnotation, ScaleDownAnnotation, FailedPodsAnnotation, PrePullAnnotation, PrePullTimeoutAnnotation}
+	return []string{ScopeAnnotation, OrderAnnotation, ClustersAnnotation, StagesAnnotation, StageAnnotation,
+		UnreachableAnnotation,
+		AutoHaltAnnotation, UniqueOrdinalsAnnotation, OrdinalMobilityAnnotation, ScaleDownAnnotation, FailedPodsAnnotation,
+		PrePullAnnotation, PrePullTimeoutAnnotation}
 }
 
 // Annotations of our own.
 const (
 	// NoteAnnotation on a Work is what the share in its manifest does not tell: a Note.
 	NoteAnnotation = "argosy.io/fleet"
-	// RevisionsAnnotation on the Work of a SidecarSet is which revision its manifest injects and what its cluster calls those that
-	// it had: Revisions.
+	// RevisionsAnnotation on the Work of a SidecarSet is which revision its manifest injects and what its cluster calls
+	// those that it had: Revisions.
 	RevisionsAnnotation = "argosy.io/revisions"
 	// OrdinalsAnnotation on a binding is which cluster has, or had, which ordinals: JSON, ranges by cluster.
 	OrdinalsAnnotation = "argosy.io/ordinals"
 	// ProgressAnnotation on a binding is when a rollout last went on, while one with a deadline is under way.
 	ProgressAnnotation = "argosy.io/rollout-progress"
-	// SentPodsAnnotation on a CloneSet in a member is the names "a,b" of spec.scaleStrategy.podsToDelete that the hub sent. A name in
-	// it that is not in the list any more was removed by the member's controller.
+	// SentPodsAnnotation on a CloneSet in a member is the names "a,b" of spec.scaleStrategy.podsToDelete that the hub
+	// sent. A name in it that is not in the list any more was removed by the member's controller.
 	SentPodsAnnotation = "argosy.io/sent-pods-to-delete"
 	// ApprovedAnnotation on a binding is a StageAnnotation without a revision, with the revision that it counts for.
 	ApprovedAnnotation = "argosy.io/rollout-stage-approved"
-	// RoutedAnnotation on a binding is the clusters, "a,b", that alone get a template that is about pods of theirs; it is on none
-	// before that is known, nor on those of other templates.
+	// RoutedAnnotation on a binding is the clusters, "a,b", that alone get a template that is about pods of theirs; it is
+	// on none before that is known, nor on those of other templates.
 	RoutedAnnotation = "argosy.io/routed-to"
 )
 
@@ -191,12 +195,12 @@ func optionsOf(annotations map[string]string) (options, error) {
 	return o, nil
 }
 
-// alone says whether a member may apply the partition and the budgets as the template has them, because it is the only one. Stages are the
-// hub's also then.
+// alone says whether a member may apply the partition and the budgets as the template has them, because it is the only
+// one. Stages are the hub's also then.
 func (o options) alone(members int) bool { return members == 0 || members == 1 && o.order != inStages }
 
-// sorted are the clusters in the order in which ties are broken and clusters follow each other: as given by the template,
-// then as they are.
+// sorted are the clusters in the order in which ties are broken and clusters follow each other: as given by the
+// template, then as they are.
 func (o options) sorted(clusters []string) []string {
 	out := make([]string, 0, len(clusters))
 	for _, name := range o.clusters {
@@ -212,7 +216,8 @@ func (o options) sorted(clusters []string) []string {
 	return out
 }
 
-// RoutedTo are the clusters that alone get the template of a binding with these annotations; ok is false where all of its clusters do.
+// RoutedTo are the clusters that alone get the template of a binding with these annotations; ok is false where all of
+// its clusters do.
 func RoutedTo(annotations map[string]string) (clusters []string, ok bool) {
 	v, ok := annotations[RoutedAnnotation]
 	return split(v), ok

@@ -24,7 +24,8 @@ func TestWhatUsersMaySayIsDocumented(t *testing.T) {
 
 // A template author who could write the record would have the hub name pods that it never sent.
 func TestTemplateDoesNotRecordSentPods(t *testing.T) {
-	template := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet"}}
+	template := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1alpha1",
+		"kind": "CloneSet"}}
 	template.SetAnnotations(map[string]string{fleet.SentPodsAnnotation: "a", "team": "web"})
 	fleet.Bare(template)
 	if got := template.GetAnnotations(); len(got) != 1 || got["team"] != "web" {

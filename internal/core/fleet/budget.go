@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// budget is where the status of a kind that bounds how many pods may be disrupted counts those that it protects, and those of them
-// that are well.
+// budget is where the status of a kind that bounds how many pods may be disrupted counts those that it protects, and
+// those of them that are well.
 type budget struct{ pods, available string }
 
 var budgets = map[schema.GroupKind]budget{
@@ -19,11 +19,11 @@ var budgets = map[schema.GroupKind]budget{
 	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: {"totalReplicas", "currentAvailable"},
 }
 
-// shareBudget divides a budget by the pods that it protects in each cluster, so that what the clusters grant adds up to what it
-// grants. A share of none is legal: there no pod may be disrupted.
+// shareBudget divides a budget by the pods that it protects in each cluster, so that what the clusters grant adds up to
+// what it grants. A share of none is legal: there no pod may be disrupted.
 //
-// As long as a cluster has not reported its pods, it gets what cannot be too much: all of minAvailable, and of maxUnavailable
-// an equal part of a number, none of a percentage; nothing of what others have already.
+// As long as a cluster has not reported its pods, it gets what cannot be too much: all of minAvailable, and of
+// maxUnavailable an equal part of a number, none of a percentage; nothing of what others have already.
 func (f *fleet) shareBudget(b budget) error {
 	matched, known := f.counted(b.pods)
 	total := sum(matched)
@@ -74,7 +74,8 @@ func (f *fleet) shareBudget(b budget) error {
 			f.put(f.members[i], share, "spec", name)
 		}
 		if n > total && total > 0 {
-			f.tell(BudgetExceedsPods, "spec.%s is %d pods, but it protects only %d pods in all clusters together", name, n, total)
+			f.tell(BudgetExceedsPods, "spec.%s is %d pods, but it protects only %d pods in all clusters together", name, n,
+				total)
 		}
 		if least {
 			var blocked []string
@@ -91,8 +92,8 @@ func (f *fleet) shareBudget(b budget) error {
 	return nil
 }
 
-// guard holds back what clusters shall keep no longer, until as much as the fleet keeps is seen to be kept by others: n pods are always
-// kept by clusters that say so.
+// guard holds back what clusters shall keep no longer, until as much as the fleet keeps is seen to be kept by others: n
+// pods are always kept by clusters that say so.
 func (f *fleet) guard(shares []int64, n int64) {
 	surplus := -n
 	for _, m := range f.members {
@@ -113,8 +114,8 @@ func (f *fleet) guard(shares []int64, n int64) {
 	}
 }
 
-// granted says whether any cluster has been given a part of maxUnavailable: then there is something to take back before it is given
-// to another one.
+// granted says whether any cluster has been given a part of maxUnavailable: then there is something to take back before
+// it is given to another one.
 func (f *fleet) granted() bool {
 	return slices.ContainsFunc(f.members, func(m *member) bool {
 		if m.before == nil {
@@ -176,7 +177,8 @@ func (f *fleet) rotateBudget(v any, b budget, matched []int64, known bool) error
 	}
 	f.result.RecheckAfter = after
 	if total := sum(matched); n > total && total > 0 {
-		f.tell(BudgetExceedsPods, "spec.maxUnavailable is %d pods, but it protects only %d pods in all clusters together", n, total)
+		f.tell(BudgetExceedsPods, "spec.maxUnavailable is %d pods, but it protects only %d pods in all clusters together", n,
+			total)
 	}
 	return nil
 }
@@ -222,8 +224,8 @@ func (f *fleet) counted(counter string) (numbers []int64, all bool) {
 	return numbers, all
 }
 
-// steady divides n by weight, each at most its weight; the shares that stand stay if they add up to the same and fit, so that a
-// pod more or less moves nothing.
+// steady divides n by weight, each at most its weight; the shares that stand stay if they add up to the same and fit,
+// so that a pod more or less moves nothing.
 func (f *fleet) steady(n int64, weights []int64, path ...string) []int64 {
 	shares := proportional(n, weights)
 	before := make([]int64, len(f.members))
@@ -271,8 +273,8 @@ var workloadSpreadKind = schema.GroupKind{Group: kruise, Kind: "WorkloadSpread"}
 // KindsWithTarget are those of which TargetOf names the workload.
 func KindsWithTarget() []schema.GroupKind { return []schema.GroupKind{workloadSpreadKind, rolloutKind} }
 
-// TargetOf is the workload that a WorkloadSpread or a Kruise Rollout in a fleet is about, in its own namespace; not ok for other
-// templates.
+// TargetOf is the workload that a WorkloadSpread or a Kruise Rollout in a fleet is about, in its own namespace; not ok
+// for other templates.
 func TargetOf(template *unstructured.Unstructured) (target schema.GroupKind, name string, ok bool) {
 	if template.GetAnnotations()[ScopeAnnotation] != "Fleet" {
 		return target, "", false
@@ -293,9 +295,9 @@ func TargetOf(template *unstructured.Unstructured) (target schema.GroupKind, nam
 	return gv.WithKind(text(ref, "kind")).GroupKind(), text(ref, "name"), text(ref, "name") != ""
 }
 
-// workloadSpread divides the subsets' maxReplicas that are numbers by the replicas that each cluster has of the workload; if that
-// is not known, by the pods that the spread sees there, evenly until that is reported. Percentages mean the same in every
-// cluster, and the types must not be mixed.
+// workloadSpread divides the subsets' maxReplicas that are numbers by the replicas that each cluster has of the
+// workload; if that is not known, by the pods that the spread sees there, evenly until that is reported. Percentages
+// mean the same in every cluster, and the types must not be mixed.
 func (f *fleet) workloadSpread() error {
 	weights := make([]int64, len(f.members))
 	for i, m := range f.members {

@@ -7,10 +7,12 @@ import (
 	"testing"
 )
 
-// Clusters come, are left and return in any order. No ordinal is ever given to two clusters, of which one keeps its copy.
+// Clusters come, are left and return in any order. No ordinal is ever given to two clusters, of which one keeps its
+// copy.
 func TestOrdinalsStayUniqueWhileAClusterIsLeft(t *testing.T) {
 	const kruise = `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: x, annotations: {argosy.io/unique-ordinals: "true"}}, spec: {template: {a: 1}}}`
-	for _, template := range []string{kruise, nativeSet, strings.Replace(kruise, "template:", "volumeClaimTemplates: [{metadata: {name: data}}], template:", 1)} {
+	for _, template := range []string{kruise, nativeSet,
+		strings.Replace(kruise, "template:", "volumeClaimTemplates: [{metadata: {name: data}}], template:", 1)} {
 		for seed := range int64(60) {
 			r := rand.New(rand.NewSource(seed))
 			h := newHub(t, template, 2, 2, 0)
@@ -50,7 +52,8 @@ func TestOrdinalsStayUniqueWhileAClusterIsLeft(t *testing.T) {
 					}
 					for _, n := range numbers {
 						if other := owner[n]; other != "" {
-							t.Fatalf("seed %d, step %d: ordinal %d is in %s and in %s; record %s", seed, step, n, other, m.Cluster, h.in.Record)
+							t.Fatalf("seed %d, step %d: ordinal %d is in %s and in %s; record %s", seed, step, n, other, m.Cluster,
+								h.in.Record)
 						}
 						owner[n] = m.Cluster
 					}

@@ -35,8 +35,8 @@ type Input struct {
 	Leaving []string
 	// Now dates progress.
 	Now time.Time
-	// Pods are the clusters that have a pod of that name in the template's namespace, of the names in PodsAskedFor; an entry
-	// of no clusters says that all have answered and none has it.
+	// Pods are the clusters that have a pod of that name in the template's namespace, of the names in PodsAskedFor; an
+	// entry of no clusters says that all have answered and none has it.
 	Pods map[string][]string
 	// Target are the replicas by cluster of the workload that TargetOf names; nil if they are not known.
 	Target map[string]int64
@@ -55,7 +55,8 @@ type Member struct {
 	Kubernetes string
 	// Reachable says that the cluster answers, Suspended that its Work is not written or sent for now.
 	Reachable, Suspended bool
-	// Scaled says that an autoscaler in the cluster sets the replicas, so that there may be other replicas than Replicas at any time.
+	// Scaled says that an autoscaler in the cluster sets the replicas, so that there may be other replicas than Replicas
+	// at any time.
 	Scaled bool
 	// Base is its manifest by division alone.
 	Base *unstructured.Unstructured
@@ -117,12 +118,13 @@ const (
 
 // ConditionTypes are all types.
 func ConditionTypes() []string {
-	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, StageClusterNotFound, RevisionSkew, RevisionMissing, StaleVolume, OrdinalsUnassigned,
+	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, StageClusterNotFound, RevisionSkew,
+		RevisionMissing, StaleVolume, OrdinalsUnassigned,
 		BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete, ProgressDeadlineExceeded, OverwriteForbidden}
 }
 
-// Concerns says whether a template is one whose numbers mean the fleet; if not, there is nothing to ask Shares. An error
-// says what is wrong with its annotations.
+// Concerns says whether a template is one whose numbers mean the fleet; if not, there is nothing to ask Shares. An
+// error says what is wrong with its annotations.
 func Concerns(template *unstructured.Unstructured, divided bool) (bool, error) {
 	h, ok := handlers[template.GroupVersionKind().GroupKind()]
 	if !ok && !InStages(template) {
@@ -141,7 +143,8 @@ func (h handler) concerned(o options, template *unstructured.Unstructured, divid
 		h.always != nil && h.always(template.Object) && !h.retained(template)
 }
 
-// retained says whether members own the replicas of the template, so that the hub does not know what a share of them is.
+// retained says whether members own the replicas of the template, so that the hub does not know what a share of them
+// is.
 func (h handler) retained(template *unstructured.Unstructured) bool {
 	return h.divides && template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true"
 }
@@ -157,8 +160,8 @@ func (h handler) arithmetic(o options, template *unstructured.Unstructured, divi
 	return o.scope == "Fleet"
 }
 
-// Shares gives each member its share of the template. The same input gives the same result, and a result that is written
-// and given back in Work changes nothing until a member reports something.
+// Shares gives each member its share of the template. The same input gives the same result, and a result that is
+// written and given back in Work changes nothing until a member reports something.
 //
 // An error means that the template cannot be divided as it asks; then nothing should be written.
 func Shares(in Input) (Result, error) {
@@ -209,7 +212,8 @@ func fleetOf(in Input, o options) (*fleet, error) {
 		names[i], byName[m.Cluster] = m.Cluster, m
 	}
 	f := &fleet{Input: in, options: o, result: Result{
-		Manifests: map[string]*unstructured.Unstructured{}, Notes: map[string]string{}, Revisions: map[string]string{}, Record: in.Record}}
+		Manifests: map[string]*unstructured.Unstructured{}, Notes: map[string]string{}, Revisions: map[string]string{},
+		Record: in.Record}}
 	for _, name := range o.sorted(names) {
 		m, err := observe(byName[name])
 		if err != nil {
@@ -238,7 +242,8 @@ type member struct {
 	// status as reported, nil if never; fresh says that it is about what the Work says now.
 	status map[string]any
 	fresh  bool
-	// healthy and unhealthy are what the hub thinks of it; refused says that the member did not take what the Work says now.
+	// healthy and unhealthy are what the hub thinks of it; refused says that the member did not take what the Work says
+	// now.
 	healthy, unhealthy, refused bool
 }
 
@@ -287,13 +292,15 @@ func observe(m Member) (*member, error) {
 	out.unhealthy = reported.Health == workv1alpha1.ResourceUnhealthy
 	applied := meta.FindStatusCondition(m.Work.Status.Conditions, workv1alpha1.WorkApplied)
 	out.refused = applied != nil && applied.Status == metav1.ConditionFalse
-	out.fresh = applied != nil && applied.Status == metav1.ConditionTrue && applied.ObservedGeneration >= m.Work.Generation &&
+	out.fresh = applied != nil && applied.Status == metav1.ConditionTrue &&
+		applied.ObservedGeneration >= m.Work.Generation &&
 		number(out.status, "observedGeneration") >= number(out.status, "generation") &&
 		madeOf(out.status, out.before)
 	return out, nil
 }
 
-// madeOf says whether a status is of the generation of the template that the manifest was made from, as far as it tells.
+// madeOf says whether a status is of the generation of the template that the manifest was made from, as far as it
+// tells.
 func madeOf(status map[string]any, manifest *unstructured.Unstructured) bool {
 	n, told := whole(status["resourceTemplateGeneration"])
 	return !told || fmt.Sprint(n) == manifest.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation]
@@ -320,8 +327,8 @@ func (f *fleet) clusters() []string {
 	return names
 }
 
-// rollOut divides what a rollout may do: partition, maxUnavailable and maxSurge. byOrdinal, if given, says how many pods are new
-// in each cluster when so many are kept of the whole.
+// rollOut divides what a rollout may do: partition, maxUnavailable and maxSurge. byOrdinal, if given, says how many
+// pods are new in each cluster when so many are kept of the whole.
 func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	if !rolls(f.Template.Object) {
 		return nil
@@ -392,14 +399,15 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 		}
 	}
 	if len(extra) > 0 {
-		f.tell(PartitionRaisedNoRollback, "the partition was raised, but pods that were already updated stay updated in %s, unless OpenKruise's feature gate CloneSetPartitionRollback is enabled there; to revert them, roll the template back",
+		f.tell(PartitionRaisedNoRollback,
+			"the partition was raised, but pods that were already updated stay updated in %s, unless OpenKruise's feature gate CloneSetPartitionRollback is enabled there; to revert them, roll the template back",
 			strings.Join(unique(extra), ", "))
 	}
 	return nil
 }
 
-// begin returns the rollout that the template asks for, without its budgets, and the part of each member in it; total are the replicas of
-// all.
+// begin returns the rollout that the template asks for, without its budgets, and the part of each member in it; total
+// are the replicas of all.
 func (f *fleet) begin(w workload) (ro rollout, parties []party, total int64, err error) {
 	parties = make([]party, len(f.members))
 	for i, m := range f.members {
@@ -415,7 +423,8 @@ func (f *fleet) begin(w workload) (ro rollout, parties []party, total int64, err
 
 // party is the part of m in a rollout.
 func (w workload) party(m *member) (party, error) {
-	p := party{cluster: m.Cluster, replicas: m.Replicas, reachable: m.Reachable, suspended: m.Suspended || m.Base == nil, fixed: -1, own: -1, there: m.before != nil, note: m.note,
+	p := party{cluster: m.Cluster, replicas: m.Replicas, reachable: m.Reachable, suspended: m.Suspended || m.Base == nil,
+		fixed: -1, own: -1, there: m.before != nil, note: m.note,
 		percent: m.Scaled && w.percentages(), known: m.status != nil, fresh: m.fresh, unhealthy: m.unhealthy}
 	if w.desired != "" {
 		p.replicas = number(m.status, w.desired)
@@ -431,7 +440,8 @@ func (w workload) party(m *member) (party, error) {
 			p.fixed = kept
 		}
 		unavailable, surge := strategy(local, "maxUnavailable"), strategy(local, "maxSurge")
-		if !reflect.DeepEqual(unavailable, strategy(base, "maxUnavailable")) || !reflect.DeepEqual(surge, strategy(base, "maxSurge")) {
+		if !reflect.DeepEqual(unavailable, strategy(base, "maxUnavailable")) ||
+			!reflect.DeepEqual(surge, strategy(base, "maxSurge")) {
 			n, _, err := w.budgets(local, p.replicas)
 			if err != nil {
 				return party{}, fmt.Errorf("as overridden in cluster %q: %w", m.Cluster, err)
@@ -488,8 +498,12 @@ var handlers = func() map[schema.GroupKind]handler {
 	all[sidecarSetKind] = handler{share: (*fleet).sidecarSet, always: func(map[string]any) bool { return true }}
 	all[workloadSpreadKind] = handler{share: (*fleet).workloadSpread}
 	all[rolloutKind] = handler{share: (*fleet).kruiseRollout}
-	all[broadcastJobKind] = handler{share: func(f *fleet) error { return f.parallelism(job{desired: "desired", active: "active", pauses: true}) }}
-	all[imagePullJobKind] = handler{share: func(f *fleet) error { return f.parallelism(job{desired: "desired", active: "active"}) }}
+	all[broadcastJobKind] = handler{share: func(f *fleet) error {
+		return f.parallelism(job{desired: "desired", active: "active", pauses: true})
+	}}
+	all[imagePullJobKind] = handler{share: func(f *fleet) error {
+		return f.parallelism(job{desired: "desired", active: "active"})
+	}}
 	all[imageListPullJobKind] = handler{share: func(f *fleet) error { return f.parallelism(job{ended: pullsListed}) }}
 	all[ephemeralJobKind] = handler{share: (*fleet).ephemeralJob}
 	all[recreateRequestKind] = handler{share: (*fleet).recreateRequest, always: func(map[string]any) bool { return true }}

@@ -64,7 +64,8 @@ func TestUnreportedRevisionStillHaltsARollout(t *testing.T) {
 	h.tells("scaled down in the middle", "FleetHalted")
 }
 
-// The write that halts a rollout ends a refused update, and with it the failure that OpenKruise reports. The failing pods stay.
+// The write that halts a rollout ends a refused update, and with it the failure that OpenKruise reports. The failing
+// pods stay.
 func TestHaltLastsUntilNewPodsAreAvailable(t *testing.T) {
 	h := newHub(t, plainCloneSet, 3, 3, 3)
 	h.look()

@@ -15,8 +15,8 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-// Revision is what a SidecarSet injected. Members know only the revisions that they had themselves, so that one that joins late has to
-// be given the older one first that it shall inject.
+// Revision is what a SidecarSet injected. Members know only the revisions that they had themselves, so that one that
+// joins late has to be given the older one first that it shall inject.
 type Revision struct {
 	// Name is unique among the revisions of a template: of what it has.
 	Name string
@@ -49,28 +49,33 @@ func customVersion(obj map[string]any) string {
 type Revisions struct {
 	// Content is the Name of the Revision that the manifest is: overrides and other versions may make it look otherwise.
 	Content string `json:"content,omitempty"`
-	// Made are revisions as the cluster calls them with the Names that they have here: own=name, with commas between, the last ones.
+	// Made are revisions as the cluster calls them with the Names that they have here: own=name, with commas between, the
+	// last ones.
 	Made string `json:"made,omitempty"`
 }
 
-// KeepsHistory says whether revisions of the template are to be kept on the hub. Whose versions have no names has them, too: that one
-// of them is named, by a name that a member gave it, is known only when it is gone.
+// KeepsHistory says whether revisions of the template are to be kept on the hub. Whose versions have no names has them,
+// too: that one of them is named, by a name that a member gave it, is known only when it is gone.
 func KeepsHistory(template *unstructured.Unstructured) bool {
 	return template.GroupVersionKind().GroupKind() == sidecarSetKind
 }
 
-// Remember says which revision of the template is to be stored beside those that are, nil for none, and which are to be deleted:
-// those beyond its revisionHistoryLimit, 10 by default and 2 at least, but never the one that it has injected: by its version, or in
-// one of these Works by a name.
-func Remember(template *unstructured.Unstructured, works map[string]*workv1alpha1.Work, stored []Revision) (store *Revision, surplus []Revision) {
+// Remember says which revision of the template is to be stored beside those that are, nil for none, and which are to be
+// deleted: those beyond its revisionHistoryLimit, 10 by default and 2 at least, but never the one that it has injected:
+// by its version, or in one of these Works by a name.
+func Remember(template *unstructured.Unstructured, works map[string]*workv1alpha1.Work,
+	stored []Revision) (store *Revision, surplus []Revision) {
 	kept := slices.Clone(stored)
-	slices.SortFunc(kept, func(a, b Revision) int { return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(kept, func(a, b Revision) int {
+		return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(a.Name, b.Name))
+	})
 	if r := revisionOf(template); string(r.Data) != "{}" {
 		if len(kept) > 0 {
 			r.Number = kept[0].Number
 		}
 		r.Number++
-		if newest := slices.IndexFunc(kept, func(k Revision) bool { return k.Version == r.Version }); newest < 0 || kept[newest].Name != r.Name {
+		if newest := slices.IndexFunc(kept, func(k Revision) bool { return k.Version == r.Version }); newest < 0 ||
+			kept[newest].Name != r.Name {
 			// A version that had these containers before, and others since, has them anew.
 			kept = slices.DeleteFunc(kept, func(k Revision) bool {
 				again := k.Name == r.Name
@@ -120,7 +125,8 @@ func revisionOf(template *unstructured.Unstructured) Revision {
 	return Revision{Name: strconv.FormatUint(h.Sum64(), 36), Version: version, Data: raw}
 }
 
-// namedVersion is the version that a SidecarSet has injected into new pods, empty if it does not say, or not by that name.
+// namedVersion is the version that a SidecarSet has injected into new pods, empty if it does not say, or not by that
+// name.
 func namedVersion(obj map[string]any) string {
 	return text(obj, "spec", "injectionStrategy", "revision", "customVersion")
 }
@@ -136,8 +142,8 @@ func (f *fleet) historyOf(version string) *Revision {
 	return newest
 }
 
-// contentNamed is the revision that a template names by a cluster's name of it, as far as what is known in these Works tells; empty if it
-// does not, or names none so.
+// contentNamed is the revision that a template names by a cluster's name of it, as far as what is known in these Works
+// tells; empty if it does not, or names none so.
 func contentNamed(template *unstructured.Unstructured, works map[string]*workv1alpha1.Work) string {
 	f := &fleet{Input: Input{Template: template}}
 	for cluster, w := range works {
@@ -158,9 +164,9 @@ func (f *fleet) past(name string) *Revision {
 	return nil
 }
 
-// stageRevision has each member inject the revision that the template names. A member refuses one that it has never had, and
-// with it the whole object, so that it is given that revision itself first, without touching pods that run; when it says that it has
-// made a revision of it, it is given the template.
+// stageRevision has each member inject the revision that the template names. A member refuses one that it has never
+// had, and with it the whole object, so that it is given that revision itself first, without touching pods that run;
+// when it says that it has made a revision of it, it is given the template.
 //
 //	the template injects A and names B ──▶ B alone, paused ──the member says that it made B──▶ A, naming B as the member does
 func (f *fleet) stageRevision() error {
@@ -214,17 +220,19 @@ func (f *fleet) stageRevision() error {
 	}
 	if len(lost) > 0 {
 		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the revision %q, but the hub has not stored what that injects, so it cannot be applied in %s; "+
-			"apply the SidecarSet as it was then with a customVersion, refer to that version, and then continue from there", name, strings.Join(unique(lost), ", "))
+			"apply the SidecarSet as it was then with a customVersion, refer to that version, and then continue from there",
+			name, strings.Join(unique(lost), ", "))
 	}
 	if len(unknown) > 0 {
 		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the version %q, but the hub has no template of it, so it cannot be applied in %s; "+
-			"apply the SidecarSet of that version with that name again, and then continue from there", named, strings.Join(unique(unknown), ", "))
+			"apply the SidecarSet of that version with that name again, and then continue from there", named,
+			strings.Join(unique(unknown), ", "))
 	}
 	return nil
 }
 
-// note remembers with the Work of m what a later decision needs, of which written is injected now: what m had before, and what m calls
-// the revision that the template names.
+// note remembers with the Work of m what a later decision needs, of which written is injected now: what m had before,
+// and what m calls the revision that the template names.
 func (f *fleet) note(m *member, written *Revision, content, mine string) {
 	name := revisionName(f.Template.Object)
 	next := Revisions{Content: written.Name, Made: m.revisions.Made}
@@ -251,13 +259,14 @@ func (f *fleet) note(m *member, written *Revision, content, mine string) {
 	f.result.Notes[m.Cluster] = note.String()
 }
 
-// revisionName is the revision that a SidecarSet has injected into new pods, by the name that a cluster gave it; empty if it does not
-// say, or by its version.
+// revisionName is the revision that a SidecarSet has injected into new pods, by the name that a cluster gave it; empty
+// if it does not say, or by its version.
 func revisionName(obj map[string]any) string {
 	return text(obj, "spec", "injectionStrategy", "revision", "revisionName")
 }
 
-// contentNamed is the revision that the template names by the name that one of the clusters gave it, as far as that was seen.
+// contentNamed is the revision that the template names by the name that one of the clusters gave it, as far as that was
+// seen.
 func (f *fleet) contentNamed() string {
 	name := revisionName(f.Template.Object)
 	if name == "" {
@@ -285,7 +294,8 @@ func (f *fleet) contentNamed() string {
 	return ""
 }
 
-// calls is what m calls the revision that the template names so and that is this content, if it is known; empty otherwise.
+// calls is what m calls the revision that the template names so and that is this content, if it is known; empty
+// otherwise.
 func (m *member) calls(name, content string) string {
 	if name == "" {
 		return ""
@@ -407,7 +417,8 @@ func (m *member) hasRevision(version string) bool {
 
 // made says whether m has that version now and has said so.
 func (m *member) made(version string) bool {
-	return m.before != nil && customVersion(m.before.Object) == version && m.fresh && text(m.status, "latestRevision") != ""
+	return m.before != nil && customVersion(m.before.Object) == version && m.fresh &&
+		text(m.status, "latestRevision") != ""
 }
 
 // versionsBefore are the versions that m has had besides the one that is written to it next, the last ones.
@@ -425,8 +436,8 @@ func (m *member) versionsBefore(written string) []string {
 	return had[max(0, len(had)-10):]
 }
 
-// skew tells where other containers are injected than elsewhere. By what was sent and taken: members name equal revisions
-// differently.
+// skew tells where other containers are injected than elsewhere. By what was sent and taken: members name equal
+// revisions differently.
 func (f *fleet) skew() {
 	var differ, behind []string
 	current := false
@@ -447,7 +458,8 @@ func (f *fleet) skew() {
 		}
 	}
 	if len(differ) > 0 {
-		f.tell(RevisionSkew, "because of overrides, the sidecars injected in %s differ from other clusters", strings.Join(unique(differ), ", "))
+		f.tell(RevisionSkew, "because of overrides, the sidecars injected in %s differ from other clusters",
+			strings.Join(unique(differ), ", "))
 		return
 	}
 	if current && len(behind) > 0 {

@@ -79,7 +79,8 @@ const made = "latestRevision: x"
 func TestAClusterThatJoinsLateHasTheVersionThatIsNamedBeforeItIsNamed(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		t.Run(version, func(t *testing.T) {
-			h := newHub(t, "{apiVersion: apps.kruise.io/"+version+`, kind: SidecarSet, metadata: {name: x, labels: {a: b}}, spec: {containers: []}}`, 0)
+			h := newHub(t, "{apiVersion: apps.kruise.io/"+version+
+				`, kind: SidecarSet, metadata: {name: x, labels: {a: b}}, spec: {containers: []}}`, 0)
 			h.in.Divided = false
 			h.inject("v1", "s:1")
 			h.injects("at first", "c1=s:1")
@@ -120,7 +121,8 @@ func TestAClusterThatJoinsLateHasTheVersionThatIsNamedBeforeItIsNamed(t *testing
 }
 
 func TestANewVersionIsNamedWhenMembersHaveMadeIt(t *testing.T) {
-	h := newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: x}, spec: {containers: []}}", 0, 0)
+	h := newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: x}, spec: {containers: []}}",
+		0, 0)
 	h.in.Divided = false
 	h.inject("v1", "s:1")
 	h.injects("at first", "c1=s:1 c2=s:1")
@@ -251,7 +253,8 @@ func (h *hub) said(when, want string) {
 // A revision has another name in each cluster, and none in one that was not there: what it injects is the same.
 func TestAClusterThatJoinsLateHasTheRevisionThatIsNamedAsAnotherClusterDoes(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		h := newHub(t, "{apiVersion: apps.kruise.io/"+version+", kind: SidecarSet, metadata: {name: x, labels: {a: b}}, spec: {revisionHistoryLimit: 0, containers: []}}", 0, 0)
+		h := newHub(t, "{apiVersion: apps.kruise.io/"+version+
+			", kind: SidecarSet, metadata: {name: x, labels: {a: b}}, spec: {revisionHistoryLimit: 0, containers: []}}", 0, 0)
 		h.in.Divided = false
 		image := func(image string) {
 			h.edit([]any{map[string]any{"name": "s", "image": image}}, "spec", "containers")
@@ -296,6 +299,7 @@ func TestAClusterThatJoinsLateHasTheRevisionThatIsNamedAsAnotherClusterDoes(t *t
 
 		h.edit("x-a2", "spec", "injectionStrategy", "revision", "revisionName")
 		h.said("of one that is stored no more, who has had it has it", "c1=s:9(x-a2) c3=s:9(x-a2)")
-		h.tells("and who has not, cannot", `RevisionMissing: spec.injectionStrategy.revision names the revision "x-a2", but the hub has not stored what that injects, so it cannot be applied in c3; apply the SidecarSet as it was then`)
+		h.tells("and who has not, cannot",
+			`RevisionMissing: spec.injectionStrategy.revision names the revision "x-a2", but the hub has not stored what that injects, so it cannot be applied in c3; apply the SidecarSet as it was then`)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// AffinityField is where a subset of a UnitedDeployment names the clusters that it goes to: a ClusterAffinity, as in policies. It is
-// a field of the hub's own, of which members know nothing.
+// AffinityField is where a subset of a UnitedDeployment names the clusters that it goes to: a ClusterAffinity, as in
+// policies. It is a field of the hub's own, of which members know nothing.
 const AffinityField = "clusterAffinity"
 
 // Home is a subset that names its clusters.
@@ -39,9 +39,9 @@ func NamesClusters(template *unstructured.Unstructured) bool {
 // HasSubset says whether a UnitedDeployment has a subset of that name.
 func HasSubset(u *unstructured.Unstructured, name string) bool { return subsetOf(u, name) != nil }
 
-// Homes are the subsets of a template that name their clusters, with what each has of all replicas: what it asks for, and where that
-// is nothing, what a member's OpenKruise would give it. rest says that there are subsets which name none. The error is
-// what is wrong with the subsets.
+// Homes are the subsets of a template that name their clusters, with what each has of all replicas: what it asks for,
+// and where that is nothing, what a member's OpenKruise would give it. rest says that there are subsets which name
+// none. The error is what is wrong with the subsets.
 func Homes(template *unstructured.Unstructured, replicas int64) (homes []Home, rest bool, err error) {
 	if !NamesClusters(template) {
 		return nil, true, nil
@@ -74,8 +74,8 @@ func Homes(template *unstructured.Unstructured, replicas int64) (homes []Home, r
 	return homes, rest, nil
 }
 
-// Fill gives the subsets that ask for no replicas their shares of what others leave, as OpenKruise does: first minReplicas, in
-// order, then up to maxReplicas, in order, and what is left evenly to those without.
+// Fill gives the subsets that ask for no replicas their shares of what others leave, as OpenKruise does: first
+// minReplicas, in order, then up to maxReplicas, in order, and what is left evenly to those without.
 func Fill(subsets []map[string]any, shares []int64, set []bool, left int64) error {
 	total := left + sum(shares)
 	take := func(k int, n int64) {
@@ -121,7 +121,8 @@ func Fill(subsets []map[string]any, shares []int64, set []bool, left int64) erro
 	return nil
 }
 
-// Bare removes from a template, in place, what only the hub reads, and the record of sent pods, which only the hub writes.
+// Bare removes from a template, in place, what only the hub reads, and the record of sent pods, which only the hub
+// writes.
 func Bare(manifest *unstructured.Unstructured) {
 	for _, key := range append(HubAnnotations(), SentPodsAnnotation) {
 		unstructured.RemoveNestedField(manifest.Object, "metadata", "annotations", key)

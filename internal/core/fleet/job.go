@@ -17,24 +17,26 @@ var (
 
 // job is how a kind that runs once counts what it runs on.
 type job struct {
-	// desired and active count nodes or pods in the status: all, and those under way. They are empty for a kind that counts something
-	// else; then ended says of a status that there is nothing left to do.
+	// desired and active count nodes or pods in the status: all, and those under way. They are empty for a kind that
+	// counts something else; then ended says of a status that there is nothing left to do.
 	desired, active string
 	ended           func(status map[string]any) bool
 	// pauses says that the kind can be paused.
 	pauses bool
 }
 
-// pullsListed says whether the images of an ImageListPullJob have all been tried. One that never completes counts those of which
-// it has pulled all.
+// pullsListed says whether the images of an ImageListPullJob have all been tried. One that never completes counts those
+// of which it has pulled all.
 func pullsListed(status map[string]any) bool {
 	images := number(status, "desired")
 	return text(status, "completionTime") != "" || images > 0 &&
-		max(number(status, "completed"), number(status, "succeeded")+int64(len(list(status, "failedImageStatuses")))) >= images
+		max(number(status, "completed"), number(status, "succeeded")+
+			int64(len(list(status, "failedImageStatuses")))) >= images
 }
 
-// ephemeralJob divides to how many pods containers are added, by the pods that match in each cluster, evenly until that is reported;
-// one that cannot have any gets no copy. What runs or ran in a cluster stays its part. Then parallelism is divided.
+// ephemeralJob divides to how many pods containers are added, by the pods that match in each cluster, evenly until that
+// is reported; one that cannot have any gets no copy. What runs or ran in a cluster stays its part. Then parallelism is
+// divided.
 func (f *fleet) ephemeralJob() error {
 	if v := field(f.Template.Object, "spec", "replicas"); v != nil {
 		n, ok := whole(v)
@@ -80,10 +82,11 @@ func (f *fleet) ephemeralJob() error {
 	return f.parallelism(job{desired: "match", active: "running", pauses: true})
 }
 
-// parallelism divides how many pods run, or nodes pull, at once, by the nodes of each cluster that are still to be done; evenly
-// until they are reported, and where they never are. What runs in a cluster is given up when it has ended, not before, and what it
-// is granted no longer goes to another one when the cluster is seen to be granted less. A percentage means the same in every cluster. Where a share is nothing a BroadcastJob is paused until it is its turn; an ImagePullJob cannot be, so that it
-// is not sent before, and keeps one until it has ended.
+// parallelism divides how many pods run, or nodes pull, at once, by the nodes of each cluster that are still to be
+// done; evenly until they are reported, and where they never are. What runs in a cluster is given up when it has ended,
+// not before, and what it is granted no longer goes to another one when the cluster is seen to be granted less. A
+// percentage means the same in every cluster. Where a share is nothing a BroadcastJob is paused until it is its turn;
+// an ImagePullJob cannot be, so that it is not sent before, and keeps one until it has ended.
 func (f *fleet) parallelism(j job) error {
 	pauses := j.pauses
 	v := field(f.Template.Object, "spec", "parallelism")
@@ -115,7 +118,8 @@ func (f *fleet) parallelism(j job) error {
 			seats[i] = Seat{Weight: desired, Cap: left}
 		}
 		if m.before != nil && seats[i].Cap > 0 {
-			if had, ok := whole(field(m.before.Object, "spec", "parallelism")); ok && (field(m.before.Object, "spec", "paused") != true || !pauses) {
+			if had, ok := whole(field(m.before.Object, "spec", "parallelism")); ok &&
+				(field(m.before.Object, "spec", "paused") != true || !pauses) {
 				before[i] = had
 				seats[i].Floor = min(had, seats[i].Cap)
 				if told {
@@ -188,7 +192,8 @@ func (f *fleet) parallelism(j job) error {
 			f.result.Waiting = append(f.result.Waiting, m.Cluster)
 		default:
 			f.put(m, max(1, shares[i]), "spec", "parallelism")
-			if pauses && field(f.Template.Object, "spec", "paused") == nil && m.before != nil && field(m.before.Object, "spec", "paused") != nil {
+			if pauses && field(f.Template.Object, "spec", "paused") == nil && m.before != nil &&
+				field(m.before.Object, "spec", "paused") != nil {
 				f.put(m, false, "spec", "paused")
 			}
 		}

@@ -54,7 +54,8 @@ func (r *running) tell(i int) {
 		r.t.Fatal(err)
 	}
 	w := m.Work.DeepCopy()
-	w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, ObservedGeneration: r.seen[i]}}
+	w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+		ObservedGeneration: r.seen[i]}}
 	w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: raw}}}
 	m.Work = w
 }
@@ -70,8 +71,11 @@ func TestAJobKeepsToTheParallelismOfTheFleetAndEnds(t *testing.T) {
 			random := rand.New(rand.NewSource(seed))
 			n := 2 + random.Intn(4)
 			most := 1 + random.Int63n(6)
-			r := &running{hub: newHub(t, fmt.Sprintf("{apiVersion: apps.kruise.io/v1beta1, kind: %s, %s, spec: {parallelism: %d}}", kind, fleetWide, most), make([]int64, n)...),
-				nodes: make([]int64, n), active: make([]int64, n), done: make([]int64, n), allowed: make([]int64, n), seen: make([]int64, n)}
+			r := &running{hub: newHub(t, fmt.Sprintf(
+				"{apiVersion: apps.kruise.io/v1beta1, kind: %s, %s, spec: {parallelism: %d}}", kind, fleetWide, most),
+				make([]int64, n)...),
+				nodes: make([]int64, n), active: make([]int64, n), done: make([]int64, n), allowed: make([]int64, n),
+				seen: make([]int64, n)}
 			r.in.Divided = false
 			for i := range r.nodes {
 				r.nodes[i] = random.Int63n(8)
@@ -109,7 +113,8 @@ func TestAJobKeepsToTheParallelismOfTheFleetAndEnds(t *testing.T) {
 				}
 			}
 			if fmt.Sprint(r.done) != fmt.Sprint(r.nodes) {
-				t.Fatalf("%s, seed %d: %v of %v have run, with a parallelism of %d; granted %s", kind, seed, r.done, r.nodes, most, r.say("spec", "parallelism"))
+				t.Fatalf("%s, seed %d: %v of %v have run, with a parallelism of %d; granted %s", kind, seed, r.done, r.nodes, most,
+					r.say("spec", "parallelism"))
 			}
 		}
 	}

@@ -8,15 +8,19 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-// Leaving says from which clusters replicas go first when the template asks for fewer of them, as a number by cluster. The scheduler
-// divides the rest.
+// Leaving says from which clusters replicas go first when the template asks for fewer of them, as a number by cluster.
+// The scheduler divides the rest.
 //
-//   - A CloneSet's podsToDelete go from their own clusters, in the order of the list. clustersOf returns the clusters that have such a
-//     pod; known is false if one that may have it did not respond. unknown are the names for which that decides where replicas go:
+//   - A CloneSet's podsToDelete go from their own clusters, in the order of the list. clustersOf returns the clusters
+//     that have such a
+//     pod; known is false if one that may have it did not respond. unknown are the names for which that decides where
+//     replicas go:
 //     then nothing should be taken from anywhere.
-//   - Unique ordinals that the template reserves anew go from the clusters that run them. The highest of all ordinals follow, if
+//   - Unique ordinals that the template reserves anew go from the clusters that run them. The highest of all ordinals
+//     follow, if
 //     ScaleDownAnnotation says so. existing are the Works by cluster.
-func Leaving(template *unstructured.Unstructured, fewer int64, existing map[string]*workv1alpha1.Work, clustersOf func(pod string) (clusters []string, known bool)) (leaving map[string]int32, unknown []string, err error) {
+func Leaving(template *unstructured.Unstructured, fewer int64, existing map[string]*workv1alpha1.Work,
+	clustersOf func(pod string) (clusters []string, known bool)) (leaving map[string]int32, unknown []string, err error) {
 	if fewer <= 0 {
 		return nil, nil, nil
 	}
@@ -36,7 +40,8 @@ func LeavesByOrdinal(template *unstructured.Unstructured) bool {
 	return err == nil && o.uniqueOrdinals
 }
 
-func leavingByName(template *unstructured.Unstructured, fewer int64, clustersOf func(pod string) ([]string, bool)) (leaving map[string]int32, unknown []string) {
+func leavingByName(template *unstructured.Unstructured, fewer int64,
+	clustersOf func(pod string) ([]string, bool)) (leaving map[string]int32, unknown []string) {
 	leaving = map[string]int32{}
 	for _, name := range withoutRepeats(podsNamed(template)) {
 		if fewer == 0 {
@@ -66,7 +71,8 @@ func withoutRepeats(names []string) []string {
 	return out
 }
 
-func leavingByOrdinal(template *unstructured.Unstructured, fewer int64, existing map[string]*workv1alpha1.Work) (map[string]int32, error) {
+func leavingByOrdinal(template *unstructured.Unstructured, fewer int64,
+	existing map[string]*workv1alpha1.Work) (map[string]int32, error) {
 	o, err := optionsOf(template.GetAnnotations())
 	if err != nil || !o.uniqueOrdinals {
 		return nil, nil //nolint:nilerr // a wrong annotation is reported where Works are made
@@ -117,8 +123,8 @@ func runs(manifest map[string]any) ([]int64, error) {
 	return firstOrdinals(number(manifest, "spec", "replicas"), reservedOrdinals(manifest))
 }
 
-// reservedOrdinals are the ordinals that a StatefulSet of this manifest does not run. A list that cannot be read, such as one of an
-// override, reserves nothing.
+// reservedOrdinals are the ordinals that a StatefulSet of this manifest does not run. A list that cannot be read, such
+// as one of an override, reserves nothing.
 func reservedOrdinals(manifest map[string]any) ordinals {
 	var reserved ordinals
 	if all, err := parseOrdinals(list(manifest, "spec", "reserveOrdinals")); err == nil {

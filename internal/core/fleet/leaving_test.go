@@ -50,7 +50,8 @@ func TestTheHighestOrdinalsOfAllGoFirstIfThatIsAskedFor(t *testing.T) {
 		t.Errorf("without being asked to, %v go (%v)", got, err)
 	}
 	h.edit("GlobalHighest", "metadata", "annotations", ScaleDownAnnotation)
-	for fewer, want := range []string{"map[]", "map[c3:1]", "map[c3:2]", "map[c2:1 c3:2]", "map[c2:2 c3:2]", "map[c1:1 c2:2 c3:2]"} {
+	for fewer, want := range []string{"map[]", "map[c3:1]", "map[c3:2]", "map[c2:1 c3:2]", "map[c2:2 c3:2]",
+		"map[c1:1 c2:2 c3:2]"} {
 		if got, _, err := Leaving(h.in.Template, int64(fewer), works, nil); err != nil || fmt.Sprint(got) != want {
 			t.Errorf("of %d fewer go %v (%v), want %s", fewer, got, err, want)
 		}

@@ -23,15 +23,23 @@ var examples = map[schema.GroupKind]string{
 		topology: {subsets: [{name: a, replicas: 50%}, {name: b, minReplicas: 1, maxReplicas: 4}, {name: c, replicas: 0, clusterAffinity: {clusterNames: [c1]}}]}, updateStrategy: {manualUpdate: {partitions: {a: 1, b: 1}}}}}`,
 	sidecarSetKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, ` + fleetWide + `, spec: {containers: [{name: c}],
 		injectionStrategy: {revision: {customVersion: v}}, updateStrategy: {partition: 50%}}}`,
-	workloadSpreadKind:                 `{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, ` + fleetWide + `, spec: {subsets: [{name: a, maxReplicas: 3}, {name: b}]}}`,
-	rolloutKind:                        `{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, ` + fleetWide + `, spec: {strategy: {canary: {steps: [{replicas: 2}, {replicas: 50%}]}}}}`,
-	broadcastJobKind:                   `{apiVersion: apps.kruise.io/v1alpha1, kind: BroadcastJob, ` + fleetWide + `, spec: {parallelism: 1, paused: false}}`,
-	recreateRequestKind:                `{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest, metadata: {name: x}, spec: {podName: p, containers: [{name: c}]}}`,
-	ephemeralJobKind:                   `{apiVersion: apps.kruise.io/v1alpha1, kind: EphemeralJob, ` + fleetWide + `, spec: {replicas: 4, parallelism: 2}}`,
-	imagePullJobKind:                   `{apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob, ` + fleetWide + `, spec: {parallelism: 2}}`,
-	imageListPullJobKind:               `{apiVersion: apps.kruise.io/v1alpha1, kind: ImageListPullJob, ` + fleetWide + `, spec: {parallelism: 2, images: [a, b]}}`,
-	{Group: kruise, Kind: "DaemonSet"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: DaemonSet, ` + fleetWide + `, spec: {template: {a: 1}, updateStrategy: {rollingUpdate: {maxSurge: 1}}}}`,
-	{Group: "policy", Kind: "PodDisruptionBudget"}:            `{apiVersion: policy/v1, kind: PodDisruptionBudget, ` + fleetWide + `, spec: {minAvailable: 50%}}`,
+	workloadSpreadKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, ` + fleetWide +
+		`, spec: {subsets: [{name: a, maxReplicas: 3}, {name: b}]}}`,
+	rolloutKind: `{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, ` + fleetWide +
+		`, spec: {strategy: {canary: {steps: [{replicas: 2}, {replicas: 50%}]}}}}`,
+	broadcastJobKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: BroadcastJob, ` + fleetWide +
+		`, spec: {parallelism: 1, paused: false}}`,
+	recreateRequestKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest, metadata: {name: x}, spec: {podName: p, containers: [{name: c}]}}`,
+	ephemeralJobKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: EphemeralJob, ` + fleetWide +
+		`, spec: {replicas: 4, parallelism: 2}}`,
+	imagePullJobKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob, ` + fleetWide +
+		`, spec: {parallelism: 2}}`,
+	imageListPullJobKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: ImageListPullJob, ` + fleetWide +
+		`, spec: {parallelism: 2, images: [a, b]}}`,
+	{Group: kruise, Kind: "DaemonSet"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: DaemonSet, ` + fleetWide +
+		`, spec: {template: {a: 1}, updateStrategy: {rollingUpdate: {maxSurge: 1}}}}`,
+	{Group: "policy", Kind: "PodDisruptionBudget"}: `{apiVersion: policy/v1, kind: PodDisruptionBudget, ` +
+		fleetWide + `, spec: {minAvailable: 50%}}`,
 	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, ` + fleetWide + `, spec: {maxUnavailable: 3}}`,
 }
 
@@ -74,7 +82,8 @@ func TestMutilatedObjectsAreRefusedOrDividedAndBreakNothing(t *testing.T) {
 					m.Work.Spec.Workload.Manifests[0].Raw = raw
 					m.Work.Annotations[NoteAnnotation] = []string{"", "{", `{"grant": -4}`, `{"partition": "x"}`}[random.Intn(4)]
 					if random.Intn(2) == 0 {
-						m.Work.Status.ManifestStatuses[0].Status = &runtime.RawExtension{Raw: []byte(`{"replicas":"x","updatedReplicas":-5,"desired":1e300,"subsetStatuses":[1,{"name":2}]}`)}
+						m.Work.Status.ManifestStatuses[0].Status = &runtime.RawExtension{Raw: []byte(
+							`{"replicas":"x","updatedReplicas":-5,"desired":1e300,"subsetStatuses":[1,{"name":2}]}`)}
 					}
 				}
 				h.in.Record = []string{"", `{"c1":[0]}`, `{"c9":["0-1"]}`, "x"}[random.Intn(4)]
@@ -102,7 +111,8 @@ func breaks(random *rand.Rand, m map[string]any, key string) {
 			}
 		}
 	}
-	if v := []any{nil, "x", int64(-3), int64(1 << 40), 1.5, true, []any{}, []any{"a", nil, map[string]any{}}, map[string]any{}, "90%", "999999999999%"}[random.Intn(11)]; v == nil {
+	if v := []any{nil, "x", int64(-3), int64(1 << 40), 1.5, true, []any{}, []any{"a", nil, map[string]any{}},
+		map[string]any{}, "90%", "999999999999%"}[random.Intn(11)]; v == nil {
 
 		delete(m, key)
 	} else {

@@ -88,8 +88,9 @@ func (o ordinals) texts() []any {
 // fewOrdinals is how many are written one by one.
 const fewOrdinals = 256
 
-// reserved are the ordinals as any release of OpenKruise reads them, one by one: ranges it knows since 1.8, and nothing that a
-// cluster says of itself tells its release. Only where they are many they are ranges, which an older one refuses.
+// reserved are the ordinals as any release of OpenKruise reads them, one by one: ranges it knows since 1.8, and nothing
+// that a cluster says of itself tells its release. Only where they are many they are ranges, which an older one
+// refuses.
 func (o ordinals) reserved() []any {
 	var n int64
 	for _, s := range o {
@@ -154,10 +155,10 @@ type owner struct {
 	has      []int64 // that it runs now, sorted
 }
 
-// assign gives each owner as many ordinals as it has replicas, none to two, none that is taken. What one has it keeps while
-// it has replicas for it: of too many the highest go. New ones are the lowest that nobody has; where that is one that a pod may
-// still run under, in busy, its new owner waits for it with a replica less. limit bounds all that are assigned, if it is not
-// negative; short is how many are missing for it.
+// assign gives each owner as many ordinals as it has replicas, none to two, none that is taken. What one has it keeps
+// while it has replicas for it: of too many the highest go. New ones are the lowest that nobody has; where that is one
+// that a pod may still run under, in busy, its new owner waits for it with a replica less. limit bounds all that are
+// assigned, if it is not negative; short is how many are missing for it.
 func assign(owners []owner, taken, busy ordinals, limit int64) (assigned [][]int64, short int64) {
 	assigned = make([][]int64, len(owners))
 	used := map[int64]bool{}
@@ -244,14 +245,16 @@ func (f *fleet) statefulSet() error {
 	})
 }
 
-// holdReserved keeps the reserved ordinals of each cluster until the scheduler has taken back the replicas that go with new ones. Sent
-// before, they would have the member's controller make pods of higher ordinals, only to delete them again.
+// holdReserved keeps the reserved ordinals of each cluster until the scheduler has taken back the replicas that go with
+// new ones. Sent before, they would have the member's controller make pods of higher ordinals, only to delete them
+// again.
 func (f *fleet) holdReserved() {
 	if !f.placedTooMany() {
 		return
 	}
 	for _, m := range f.members {
-		if m.before == nil || m.Base == nil || reflect.DeepEqual(field(m.before.Object, reservedPath...), field(m.Base.Object, reservedPath...)) {
+		if m.before == nil || m.Base == nil ||
+			reflect.DeepEqual(field(m.before.Object, reservedPath...), field(m.Base.Object, reservedPath...)) {
 			continue
 		}
 		if before := list(m.before.Object, reservedPath...); len(before) > 0 {
@@ -262,8 +265,9 @@ func (f *fleet) holdReserved() {
 	}
 }
 
-// assignOrdinals decides which cluster runs which ordinals and writes them to the manifests; members get the replicas that have
-// one. What a cluster runs is read from the manifest of its Work; the record remembers what clusters had, for their volumes.
+// assignOrdinals decides which cluster runs which ordinals and writes them to the manifests; members get the replicas
+// that have one. What a cluster runs is read from the manifest of its Work; the record remembers what clusters had, for
+// their volumes.
 func (f *fleet) assignOrdinals() ([][]int64, error) {
 	spec := object(f.Template.Object, "spec")
 	reserved, err := parseOrdinals(list(spec, "reserveOrdinals"))
@@ -330,7 +334,8 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 			limit = max(0, total-int64(len(inFirst(gone, total, reserved))))
 		}
 	}
-	// What a cluster that is being left may run is nobody else's until its copy is gone: its replacement gets other ordinals.
+	// What a cluster that is being left may run is nobody else's until its copy is gone: its replacement gets other
+	// ordinals.
 	for _, cluster := range f.Leaving {
 		gone = gone.union(had[cluster].common(running.rest()))
 	}
@@ -374,7 +379,8 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 		}
 	}
 	if len(stale) > 0 {
-		f.tell(StaleVolume, "ordinals were moved and may have left volumes behind, which are never deleted: %s", strings.Join(stale, "; "))
+		f.tell(StaleVolume, "ordinals were moved and may have left volumes behind, which are never deleted: %s",
+			strings.Join(stale, "; "))
 	}
 	f.result.Record = writeRecord(remembered)
 	return assigned, nil

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// targets returns where n new pods go, and the stage of that: seats are the clusters by name, in order. done says whether as many pods
-// are new, and available, as a stage wants.
+// targets returns where n new pods go, and the stage of that: seats are the clusters by name, in order. done says
+// whether as many pods are new, and available, as a stage wants.
 func (o options) targets(clusters []string) func(n int64, seats []Seat, done func([]int64) bool) ([]int64, Stage) {
 	switch o.order {
 	case oneByOne:
@@ -35,7 +35,8 @@ func (o options) staged(clusters []string, n int64, seats []Seat, done func([]in
 		targets = stage.targets(clusters, n, seats)
 		switch {
 		case !done(targets):
-			return targets, Stage{Number: o.underWay(k, clusters, n, before, released) + 1, Of: len(o.stages), State: StageInProgress}
+			return targets, Stage{Number: o.underWay(k, clusters, n, before, released) + 1, Of: len(o.stages),
+				State: StageInProgress}
 		case k+1 == len(o.stages):
 		case stage.Pause && o.approved < int64(k+1):
 			return targets, Stage{Number: k + 1, Of: len(o.stages), State: StageWaiting}
@@ -47,8 +48,8 @@ func (o options) staged(clusters []string, n int64, seats []Seat, done func([]in
 	return targets, Stage{Number: len(o.stages), Of: len(o.stages), State: StageCompleted}
 }
 
-// underWay is the index of the stage that is under way when so many pods are released: k, or a later one. A stage that was done is not
-// done again while a cluster has yet to report about what a later one wrote.
+// underWay is the index of the stage that is under way when so many pods are released: k, or a later one. A stage that
+// was done is not done again while a cluster has yet to report about what a later one wrote.
 func (o options) underWay(k int, clusters []string, n int64, seats []Seat, released int64) int {
 	seats = slices.Clone(seats)
 	for i := range seats {

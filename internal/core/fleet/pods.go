@@ -15,8 +15,8 @@ import (
 
 var podsToDeletePath = []string{"spec", "scaleStrategy", "podsToDelete"}
 
-// PodsAskedFor are the names in a CloneSet's podsToDelete, and that of a ContainerRecreateRequest's pod, that have to be looked for in
-// the clusters, sorted: those that are not routed yet. Others' are none.
+// PodsAskedFor are the names in a CloneSet's podsToDelete, and that of a ContainerRecreateRequest's pod, that have to
+// be looked for in the clusters, sorted: those that are not routed yet. Others' are none.
 func PodsAskedFor(template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work) ([]string, error) {
 	if template.GroupVersionKind().GroupKind() == recreateRequestKind {
 		if pod := text(template.Object, "spec", "podName"); pod != "" && len(existing) == 0 {
@@ -46,9 +46,10 @@ func PodsAskedFor(template *unstructured.Unstructured, existing map[string]*work
 	return unique(names), nil
 }
 
-// PodsSent are the pods that a CloneSet names for deletion and that clusters were told of that had them, by cluster; none before each
-// of these has taken what its Work says, and while the Works are not made of the template as it is.
-func PodsSent(template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work) (map[string][]string, error) {
+// PodsSent are the pods that a CloneSet names for deletion and that clusters were told of that had them, by cluster;
+// none before each of these has taken what its Work says, and while the Works are not made of the template as it is.
+func PodsSent(template *unstructured.Unstructured,
+	existing map[string]*workv1alpha1.Work) (map[string][]string, error) {
 	names := podsNamed(template)
 	if len(names) == 0 {
 		return nil, nil
@@ -133,7 +134,8 @@ const podSearchRetry = 5 * time.Second
 
 // podRoutes says where the names in podsToDelete go. Lists by member are in the order of the members.
 type podRoutes struct {
-	// own are the names that each member gets, sent those of them that its Work has already, deleted the names whose pods it had.
+	// own are the names that each member gets, sent those of them that its Work has already, deleted the names whose pods
+	// it had.
 	own, sent, deleted [][]string
 	// nowhere are in no cluster, and searched those of them that were looked for; twice are in several clusters.
 	nowhere, searched, twice []string
@@ -141,14 +143,15 @@ type podRoutes struct {
 	unknown []string
 }
 
-// podRoutes decides which cluster gets which names: each the names of its own pods. A name that is nowhere, or in two clusters, goes
-// to none, because a member refuses the whole update for it. A name that was sent stays in the Work until the template changes: the
-// member's controller takes it off its own list when the pod is gone.
+// podRoutes decides which cluster gets which names: each the names of its own pods. A name that is nowhere, or in two
+// clusters, goes to none, because a member refuses the whole update for it. A name that was sent stays in the Work
+// until the template changes: the member's controller takes it off its own list when the pod is gone.
 //
-// A name goes to its cluster in one write with the replica that goes with it. New names wait until the scheduler has taken back the
-// replicas; else the member's controller makes the pod anew and later deletes another one.
+// A name goes to its cluster in one write with the replica that goes with it. New names wait until the scheduler has
+// taken back the replicas; else the member's controller makes the pod anew and later deletes another one.
 func (f *fleet) podRoutes(names []string) podRoutes {
-	r := podRoutes{own: make([][]string, len(f.members)), sent: make([][]string, len(f.members)), deleted: make([][]string, len(f.members))}
+	r := podRoutes{own: make([][]string, len(f.members)), sent: make([][]string, len(f.members)),
+		deleted: make([][]string, len(f.members))}
 	waits := f.placedTooMany()
 	for _, name := range names {
 		var in []int
@@ -198,8 +201,8 @@ func (f *fleet) podRoutes(names []string) podRoutes {
 	return r
 }
 
-// holdScaleDown keeps the replicas of a cluster that gets fewer of them than pods to delete, while a name may still turn out to be
-// there: the member's controller would choose other pods. It has to run before the rollout is divided.
+// holdScaleDown keeps the replicas of a cluster that gets fewer of them than pods to delete, while a name may still
+// turn out to be there: the member's controller would choose other pods. It has to run before the rollout is divided.
 func (f *fleet) holdScaleDown(r podRoutes) {
 	if len(r.unknown) == 0 {
 		return
@@ -247,7 +250,8 @@ func (f *fleet) routePods(names []string, r podRoutes) {
 		texts = append(texts, strings.Join(r.twice, ", ")+" found in several clusters")
 	}
 	if len(r.unknown) > 0 {
-		texts = append(texts, strings.Join(r.unknown, ", ")+" not found, but a cluster does not respond; the replicas that go with the pods stay until it does")
+		texts = append(texts, strings.Join(r.unknown, ", ")+
+			" not found, but a cluster does not respond; the replicas that go with the pods stay until it does")
 	}
 	if len(texts) > 0 {
 		f.tell(PodNotFound, "pods named in spec.scaleStrategy.podsToDelete are not deleted: %s; remove the names, or delete the pods in their clusters", strings.Join(texts, "; "))

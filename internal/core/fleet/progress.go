@@ -15,8 +15,8 @@ type progress struct {
 	Since time.Time `json:"since"`
 }
 
-// clock is the deadline of a rollout: so long may it take for another pod to become available, anywhere in the fleet. In members
-// the same deadline means theirs, and those that wait for their turn are not late by it.
+// clock is the deadline of a rollout: so long may it take for another pod to become available, anywhere in the fleet.
+// In members the same deadline means theirs, and those that wait for their turn are not late by it.
 type clock struct {
 	now      time.Time
 	deadline time.Duration // 0: there is none
@@ -30,7 +30,8 @@ const precision = 10
 
 // progress reads the clock of the rollout; it starts with another revision.
 func (f *fleet) progress(w workload, parties []party) (clock, error) {
-	c := clock{now: f.Now.UTC().Truncate(time.Second), deadline: time.Duration(number(f.Template.Object, "spec", "progressDeadlineSeconds")) * time.Second}
+	c := clock{now: f.Now.UTC().Truncate(time.Second),
+		deadline: time.Duration(number(f.Template.Object, "spec", "progressDeadlineSeconds")) * time.Second}
 	if c.deadline <= 0 || f.Now.IsZero() {
 		return clock{}, nil
 	}
@@ -55,8 +56,8 @@ func (c clock) stalled() bool {
 	return c.deadline > 0 && c.available <= c.last.Most && c.now.Sub(c.last.Since) >= c.deadline
 }
 
-// goesOn keeps the clock while pods are to become new, and tells when it has run out. What is paused, or has all that its
-// partition or its stage lets be new, has none.
+// goesOn keeps the clock while pods are to become new, and tells when it has run out. What is paused, or has all that
+// its partition or its stage lets be new, has none.
 func (f *fleet) goesOn(c clock, outcomes []outcome) {
 	var target int64
 	for _, o := range outcomes {

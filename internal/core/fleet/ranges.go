@@ -10,8 +10,9 @@ import (
 // ordinalsSince is the minor release of Kubernetes 1 from which on spec.ordinals.start counts unless it is turned off.
 const ordinalsSince = 27
 
-// nativeStatefulSet gives Kubernetes' StatefulSets unique ordinals if they are asked for: a range for each cluster, from
-// ordinals.start on, since they cannot leave ordinals out. Their partition is an ordinal, and so means the fleet as it is.
+// nativeStatefulSet gives Kubernetes' StatefulSets unique ordinals if they are asked for: a range for each cluster,
+// from ordinals.start on, since they cannot leave ordinals out. Their partition is an ordinal, and so means the fleet
+// as it is.
 func (f *fleet) nativeStatefulSet() error {
 	if !f.options.uniqueOrdinals || !f.Divided {
 		f.result.Record = ""
@@ -27,9 +28,9 @@ func (f *fleet) nativeStatefulSet() error {
 	return f.assignRanges()
 }
 
-// assignRanges decides which range each cluster runs. A range that stands stays, shrinks at its end, and grows at its end and then at
-// its beginning, where nobody has, or may still run, such ordinals. One that cannot grow moves as a whole, unless volumes
-// would be left behind: then some replicas run nowhere, which is told.
+// assignRanges decides which range each cluster runs. A range that stands stays, shrinks at its end, and grows at its
+// end and then at its beginning, where nobody has, or may still run, such ordinals. One that cannot grow moves as a
+// whole, unless volumes would be left behind: then some replicas run nowhere, which is told.
 func (f *fleet) assignRanges() error {
 	spec := object(f.Template.Object, "spec")
 	first := number(spec, "ordinals", "start")
@@ -69,13 +70,15 @@ func (f *fleet) assignRanges() error {
 	var gone ordinals
 	var absent []string
 	for _, cluster := range slices.Sorted(maps.Keys(had)) {
-		if its := had[cluster].common(running.rest()); stays && !present[cluster] && its != nil && !slices.Contains(f.Leaving, cluster) {
+		if its := had[cluster].common(running.rest()); stays && !present[cluster] && its != nil &&
+			!slices.Contains(f.Leaving, cluster) {
 			gone = gone.union(its)
 			absent = append(absent, fmt.Sprintf("%s of %s", its, cluster))
 		}
 	}
 	left := max(0, total-int64(len(gone.each())))
-	// What a cluster that is being left may run is nobody else's until its copy is gone: its replacement gets other ordinals.
+	// What a cluster that is being left may run is nobody else's until its copy is gone: its replacement gets other
+	// ordinals.
 	for _, cluster := range f.Leaving {
 		gone = gone.union(had[cluster].common(running.rest()))
 	}

@@ -52,7 +52,8 @@ func TestKubernetesStatefulSetsHaveRangesOfOrdinals(t *testing.T) {
 	}
 }
 
-// Whatever is scaled, and whoever reports when: no two clusters may run the same ordinal, and all replicas end up somewhere.
+// Whatever is scaled, and whoever reports when: no two clusters may run the same ordinal, and all replicas end up
+// somewhere.
 func TestRangesAreUnique(t *testing.T) {
 	rounds := int64(200)
 	if testing.Short() {
@@ -75,7 +76,8 @@ func TestRangesAreUnique(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				n, start := number(observed.before.Object, "spec", "replicas"), number(observed.before.Object, "spec", "ordinals", "start")
+				n, start := number(observed.before.Object, "spec", "replicas"),
+					number(observed.before.Object, "spec", "ordinals", "start")
 				var now []int64
 				for k := range n {
 					now = append(now, start+k)

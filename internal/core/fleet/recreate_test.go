@@ -19,12 +19,17 @@ func TestARequestToRecreateContainersGoesWhereThePodIs(t *testing.T) {
 		tells        string
 		asksForThese string
 	}{
-		{name: "where it is", pods: map[string][]string{"shop-a": {"c2"}}, want: "c2", waits: "[c1 c3]", asksForThese: "[shop-a]"},
-		{name: "where pods of that name are", pods: map[string][]string{"shop-a": {"c3", "c1"}}, want: "c1,c3", waits: "[c2]", asksForThese: "[shop-a]"},
-		{name: "nowhere, if it is nowhere", pods: map[string][]string{"shop-a": {}}, waits: "[c1 c2 c3]", asksForThese: "[shop-a]",
-			tells: `PodNotFound: pod "shop-a" of spec.podName was not found in c1, c2, c3`},
-		{name: "nowhere yet, if not all have answered", pods: map[string][]string{}, waits: "[c1 c2 c3]", asksForThese: "[shop-a]", tells: "not found in any responding cluster"},
-		{name: "where it went before, wherever pods of that name are now", pods: map[string][]string{"shop-a": {"c3"}}, routed: "c1", want: "c1", waits: "[c2 c3]", asksForThese: "[shop-a]"},
+		{name: "where it is", pods: map[string][]string{"shop-a": {"c2"}}, want: "c2", waits: "[c1 c3]",
+			asksForThese: "[shop-a]"},
+		{name: "where pods of that name are", pods: map[string][]string{"shop-a": {"c3", "c1"}}, want: "c1,c3", waits: "[c2]",
+			asksForThese: "[shop-a]"},
+		{name: "nowhere, if it is nowhere", pods: map[string][]string{"shop-a": {}}, waits: "[c1 c2 c3]",
+			asksForThese: "[shop-a]",
+			tells:        `PodNotFound: pod "shop-a" of spec.podName was not found in c1, c2, c3`},
+		{name: "nowhere yet, if not all have answered", pods: map[string][]string{}, waits: "[c1 c2 c3]",
+			asksForThese: "[shop-a]", tells: "not found in any responding cluster"},
+		{name: "where it went before, wherever pods of that name are now", pods: map[string][]string{"shop-a": {"c3"}},
+			routed: "c1", want: "c1", waits: "[c2 c3]", asksForThese: "[shop-a]"},
 		{name: "where it is already, and nobody is asked", works: []int{1}, want: "c2", waits: "[c1 c3]", asksForThese: "[]"},
 	} {
 		h := newHub(t, request, 0, 0, 0)
@@ -59,7 +64,8 @@ func TestARequestToRecreateContainersGoesWhereThePodIs(t *testing.T) {
 		if len(r.Conditions) > 0 {
 			told = r.Conditions[0].Type + ": " + r.Conditions[0].Message
 		}
-		if (c.tells == "") != (len(r.Conditions) == 0) || !strings.Contains(told, c.tells) || (r.RecheckAfter > 0) != (c.tells != "") {
+		if (c.tells == "") != (len(r.Conditions) == 0) || !strings.Contains(told, c.tells) ||
+			(r.RecheckAfter > 0) != (c.tells != "") {
 			t.Errorf("%s: told is %s, looked at again after %v; want %q", c.name, told, r.RecheckAfter, c.tells)
 		}
 	}

@@ -15,8 +15,8 @@ type Note struct {
 	Raised bool `json:"raised,omitempty"`
 	// Halted says that the rollout made the copy in this cluster unhealthy, as far as was seen last.
 	Halted bool `json:"halted,omitempty"`
-	// Settled says that all pods in the cluster were seen to be of the revision in the Work: none is old, whatever the member has yet to
-	// report about a later write.
+	// Settled says that all pods in the cluster were seen to be of the revision in the Work: none is old, whatever the
+	// member has yet to report about a later write.
 	Settled bool `json:"settled,omitempty"`
 	// Grant is how many pods the rollout may make unavailable in the cluster; 0 while it is held there.
 	Grant int64 `json:"grant,omitempty"`
@@ -33,7 +33,8 @@ type Note struct {
 	Turn string `json:"turn,omitempty"`
 	// Versions are those of a SidecarSet that the cluster has had before the one it has: names, with commas between.
 	Versions string `json:"versions,omitempty"`
-	// Revisions are names by which a SidecarSet names a revision, with the cluster's own name of it: name=own, with commas between.
+	// Revisions are names by which a SidecarSet names a revision, with the cluster's own name of it: name=own, with commas
+	// between.
 	Revisions string `json:"revisions,omitempty"`
 	// Stood is what the Kruise Rollouts of other clusters had rolled out when that of this one was last seen at rest:
 	// cluster=revision, with commas between.
@@ -62,7 +63,8 @@ type party struct {
 	reachable, suspended bool
 	// percent says that the partition is written as a percentage.
 	percent bool
-	// fixed is how many pods an override keeps old there, -1 if none does; own is what an override lets be unavailable, -1 for none.
+	// fixed is how many pods an override keeps old there, -1 if none does; own is what an override lets be unavailable, -1
+	// for none.
 	fixed, own int64
 
 	// there says that a Work stands; the following is of it.
@@ -90,10 +92,12 @@ type rollout struct {
 	unavailable, surge int64
 	// single lets no cluster have more than one pod unavailable: its controller does one at a time by itself.
 	single bool
-	// stalled says that its deadline has passed without progress; tolerated is how many pods may fail, -1 if nothing is said.
+	// stalled says that its deadline has passed without progress; tolerated is how many pods may fail, -1 if nothing is
+	// said.
 	stalled   bool
 	tolerated int64
-	// targets says how many pods shall be new where, in the order of the parties: of the number given in all, from the floors.
+	// targets says how many pods shall be new where, in the order of the parties: of the number given in all, from the
+	// floors.
 	targets func(n int64, seats []Seat, done func(targets []int64) bool) ([]int64, Stage)
 	options options
 }
@@ -186,7 +190,8 @@ func (ro rollout) aim(parties []party) (aim, error) {
 			if !p.reachable && ro.options.ignoreLost {
 				continue
 			}
-			if p.fixed < 0 && targets[i] > 0 && !(p.there && p.same && p.fresh && p.updatedAvailable >= p.expressible(targets[i])) {
+			if p.fixed < 0 && targets[i] > 0 &&
+				!(p.there && p.same && p.fresh && p.updatedAvailable >= p.expressible(targets[i])) {
 				return false
 			}
 		}
@@ -203,11 +208,11 @@ func (ro rollout) aim(parties []party) (aim, error) {
 //
 //	Σ max(granted, unavailable) ≤ the budget
 //
-// where granted is the most that a cluster may have in use, counted until the member is seen to have less, and where what
-// is unavailable for other reasons is nobody's fault: it stops others, and only its own cluster may go on.
+// where granted is the most that a cluster may have in use, counted until the member is seen to have less, and where
+// what is unavailable for other reasons is nobody's fault: it stops others, and only its own cluster may go on.
 //
-// A cluster without a grant is held by its partition, which stays at what is new there already: OpenKruise refuses budgets
-// of nothing, and a cluster whose released pods are all new is held without another write.
+// A cluster without a grant is held by its partition, which stays at what is new there already: OpenKruise refuses
+// budgets of nothing, and a cluster whose released pods are all new is held without another write.
 func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, err error) {
 	n := len(parties)
 	outcomes = make([]outcome, n)
@@ -387,8 +392,9 @@ func (o *outcome) pend(using, surging int64) {
 	}
 }
 
-// grant gives out a budget to those in need, beside what is in use: never more in all, and none to anybody while as many
-// are down; but to a cluster whose own pods are down, which loses nothing by it. The result is what each has from now on.
+// grant gives out a budget to those in need, beside what is in use: never more in all, and none to anybody while as
+// many are down; but to a cluster whose own pods are down, which loses nothing by it. The result is what each has from
+// now on.
 func (ro rollout) grant(budget int64, need, using, down []int64, parties []party) []int64 {
 	inUse, all := sum(using), int64(0)
 	for i := range using {
@@ -438,7 +444,9 @@ func (ro rollout) grant(budget int64, need, using, down []int64, parties []party
 
 // broken are the clusters whose copies the rollout has made unhealthy, while there are old pods left anywhere.
 func (ro rollout) broken(parties []party, targets []int64) (clusters []string) {
-	if ro.options.neverHalt || !slices.ContainsFunc(parties, func(p party) bool { return p.there && p.same && !p.settled() }) {
+	if ro.options.neverHalt || !slices.ContainsFunc(parties, func(p party) bool {
+		return p.there && p.same && !p.settled()
+	}) {
 		return nil
 	}
 	var failed int64
@@ -499,7 +507,8 @@ func (ro rollout) settle(parties []party, outcomes []outcome, creating bool) []o
 				o.surging = 1
 			}
 		}
-		if p.there && p.same && p.note != nil && o.share == p.was && p.note.Partition == o.note.Partition && p.note.Raised == o.note.Raised && p.note.Halted == o.note.Halted {
+		if p.there && p.same && p.note != nil && o.share == p.was && p.note.Partition == o.note.Partition &&
+			p.note.Raised == o.note.Raised && p.note.Halted == o.note.Halted {
 			// That it has settled is worth no write of its own.
 			settled := o.note.Settled
 			o.note = *p.note

@@ -57,8 +57,10 @@ func (f *cloneSets) look(t testing.TB) (writes int, halted []string) {
 	t.Helper()
 	parties := make([]party, len(f.members))
 	for i, m := range f.members {
-		p := party{cluster: f.order[i], replicas: m.replicas, reachable: m.reachable, fixed: -1, own: -1, there: m.there, was: m.written,
-			same: m.writtenTemplate == m.template, known: m.known, fresh: m.seen, pods: m.reported.pods, updated: m.reported.updated,
+		p := party{cluster: f.order[i], replicas: m.replicas, reachable: m.reachable, fixed: -1, own: -1, there: m.there,
+			was:  m.written,
+			same: m.writtenTemplate == m.template, known: m.known, fresh: m.seen, pods: m.reported.pods,
+			updated:          m.reported.updated,
 			updatedAvailable: m.reported.updatedAvailable, available: m.reported.available}
 		if m.there {
 			p.note = &m.note
@@ -404,7 +406,8 @@ func (f *cloneSets) taken() (n int64) {
 func (f *cloneSets) String() string {
 	text := ""
 	for i, m := range f.members {
-		text += fmt.Sprintf("\n%s: written %+v of %d %+v, live %+v of %d, seen %v, reported %v, pods %v", f.order[i], m.written, m.writtenTemplate, m.note, m.live, m.liveTemplate, m.seen, m.reported, m.pods)
+		text += fmt.Sprintf("\n%s: written %+v of %d %+v, live %+v of %d, seen %v, reported %v, pods %v", f.order[i],
+			m.written, m.writtenTemplate, m.note, m.live, m.liveTemplate, m.seen, m.reported, m.pods)
 	}
 	return text
 }
@@ -428,7 +431,8 @@ func TestALoweredBudgetIsInForceWhenTheMembersHaveSeenIt(t *testing.T) {
 			t.Errorf("c%d is written %+v with %+v, want one of three that may still be in use", i+1, m.written, m.note)
 		}
 	}
-	// c1 has seen it and is done: c2 may have all of the two, and as long as it may be using three, a third cluster would have none.
+	// c1 has seen it and is done: c2 may have all of the two, and as long as it may be using three, a third cluster would
+	// have none.
 	c1 := f.members[0]
 	c1.arrive()
 	for range 6 {

@@ -21,12 +21,13 @@ func rolloutTarget(template *unstructured.Unstructured) map[string]any {
 	return object(template.Object, "spec", "objectRef", "workloadRef")
 }
 
-// kruiseRollout divides the steps' replicas that are numbers by the replicas that each cluster has of the workload, so that a later
-// step has no fewer of them anywhere. Percentages mean the same in every cluster, and as long as the replicas are not known, all is as it is.
+// kruiseRollout divides the steps' replicas that are numbers by the replicas that each cluster has of the workload, so
+// that a later step has no fewer of them anywhere. Percentages mean the same in every cluster, and as long as the
+// replicas are not known, all is as it is.
 //
-// A cluster's Rollout refuses a step of no replicas. So where the first steps have none for a cluster, its Rollout is paused until those
-// of the others are at the first step that has some; then it goes through the steps before that without waiting, with one pod, which
-// is no more than that step has.
+// A cluster's Rollout refuses a step of no replicas. So where the first steps have none for a cluster, its Rollout is
+// paused until those of the others are at the first step that has some; then it goes through the steps before that
+// without waiting, with one pod, which is no more than that step has.
 func (f *fleet) kruiseRollout() error {
 	if f.Target == nil {
 		return nil
@@ -78,9 +79,10 @@ func (f *fleet) kruiseRollout() error {
 	return nil
 }
 
-// holdRollouts pauses the Rollouts of clusters whose turn has not come. Their revisions have names of each cluster's own: what the
-// others stood at when a Rollout was last seen at rest is noted on its Work, so that one that has ended is told from one that has
-// not begun. While a Rollout rests it is paused, too, or it would begin before anybody has seen that.
+// holdRollouts pauses the Rollouts of clusters whose turn has not come. Their revisions have names of each cluster's
+// own: what the others stood at when a Rollout was last seen at rest is noted on its Work, so that one that has ended
+// is told from one that has not begun. While a Rollout rests it is paused, too, or it would begin before anybody has
+// seen that.
 func (f *fleet) holdRollouts(begins []int) {
 	progress := make([]kruiserollout.Progress, len(f.members))
 	for i, m := range f.members {
@@ -111,7 +113,8 @@ func (f *fleet) holdRollouts(begins []int) {
 				stood[other.Cluster] = p.Revision
 			}
 			there := rolling(j) && p.Step > int64(begins[i])
-			ended := p.Phase == "Healthy" && p.Revision != "" && (p.Revision == progress[i].Revision || known && p.Revision != before)
+			ended := p.Phase == "Healthy" && p.Revision != "" &&
+				(p.Revision == progress[i].Revision || known && p.Revision != before)
 			turn = turn && (there || ended)
 		}
 		if !turn {

@@ -20,11 +20,14 @@ func TestTheStepsOfARolloutAreDividedByTheReplicasOfItsWorkload(t *testing.T) {
 		}
 		const of = "spec.strategy.canary.steps="
 		const rest = " map[pause:map[] replicas:9] map[traffic:5%]]"
-		h.expect("as they are while the workload is nowhere", of+"[map[replicas:2] map[replicas:50%]"+rest+" [map[replicas:2] map[replicas:50%]"+rest)
+		h.expect("as they are while the workload is nowhere", of+"[map[replicas:2] map[replicas:50%]"+rest+
+			" [map[replicas:2] map[replicas:50%]"+rest)
 		h.in.Target = map[string]int64{"c1": 6, "c2": 3}
-		h.expect("then by its replicas", of+"[map[replicas:1] map[replicas:50%] map[pause:map[] replicas:6] map[traffic:5%]] [map[replicas:1] map[replicas:50%] map[pause:map[] replicas:3] map[traffic:5%]]")
+		h.expect("then by its replicas", of+
+			"[map[replicas:1] map[replicas:50%] map[pause:map[] replicas:6] map[traffic:5%]] [map[replicas:1] map[replicas:50%] map[pause:map[] replicas:3] map[traffic:5%]]")
 		h.in.Target = map[string]int64{"c1": 9}
-		h.expect("one where there is none: a step of none is refused", of+"[map[replicas:2] map[replicas:50%]"+rest+" [map[replicas:1] map[replicas:50%] map[pause:map[] replicas:1] map[traffic:5%]]")
+		h.expect("one where there is none: a step of none is refused", of+"[map[replicas:2] map[replicas:50%]"+rest+
+			" [map[replicas:1] map[replicas:50%] map[pause:map[] replicas:1] map[traffic:5%]]")
 	}
 	h := newHub(t, head+"v1beta1, kind: Rollout, metadata: {name: x}, spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}, "+steps, 0, 0)
 	if gk, name, ok := TargetOf(h.in.Template); ok {
@@ -39,7 +42,8 @@ func TestARolloutBeginsInAClusterWithTheFirstStepThatHasPodsThere(t *testing.T) 
 	h.in.Divided = false
 	h.in.Target = map[string]int64{"c1": 6, "c2": 2}
 	const of, paused = "spec.strategy.canary.steps=", "spec.strategy.paused="
-	const inC1, inC2 = "[map[pause:map[] replicas:1] map[pause:map[] replicas:2] map[replicas:100%]]", "[map[pause:map[duration:1] replicas:1] map[pause:map[] replicas:1] map[replicas:100%]]"
+	const inC1, inC2 = "[map[pause:map[] replicas:1] map[pause:map[] replicas:2] map[replicas:100%]]",
+		"[map[pause:map[duration:1] replicas:1] map[pause:map[] replicas:1] map[replicas:100%]]"
 	at := func(phase string, step int, revision string) string {
 		return fmt.Sprintf("phase: %s, canaryStatus: {currentStepIndex: %d, currentStepState: StepPaused, canaryRevision: %s}", phase, step, revision)
 	}

@@ -2,10 +2,10 @@ package fleet
 
 import "fmt"
 
-// scaleLimit divides scaleStrategy.maxUnavailable: how many pods may be missing or unready for new ones to be made. If there is one
-// for every cluster, each has its share. If not, the clusters that are short of pods take turns, in order, and those that are not
-// keep what they have, at least one, so that a pod that is lost is replaced at once. A kind for which less than one is one takes no
-// turns.
+// scaleLimit divides scaleStrategy.maxUnavailable: how many pods may be missing or unready for new ones to be made. If
+// there is one for every cluster, each has its share. If not, the clusters that are short of pods take turns, in order,
+// and those that are not keep what they have, at least one, so that a pod that is lost is replaced at once. A kind for
+// which less than one is one takes no turns.
 func (f *fleet) scaleLimit(r Rounding, atLeastOne bool) error {
 	path := []string{"spec", "scaleStrategy", "maxUnavailable"}
 	v := field(f.Template.Object, path...)

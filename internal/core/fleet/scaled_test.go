@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// newPods is how many of the pods of a CloneSet are new when an autoscaler scales it from one size to another: those that are old already
-// stay, and of the others as many are old as the partition still wants.
+// newPods is how many of the pods of a CloneSet are new when an autoscaler scales it from one size to another: those
+// that are old already stay, and of the others as many are old as the partition still wants.
 func newPods(t *testing.T, partition any, old, to int64) int64 {
 	t.Helper()
 	kept, err := KeptOld(partition, to, Up)

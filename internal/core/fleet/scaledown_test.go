@@ -71,7 +71,8 @@ func TestUnknownPodsLeaveNoReplicasToTake(t *testing.T) {
 	}
 }
 
-// The member's CloneSet records which names were sent, so that a name sent later is not taken for one whose pod is gone.
+// The member's CloneSet records which names were sent, so that a name sent later is not taken for one whose pod is
+// gone.
 func TestSentPodsAreRecorded(t *testing.T) {
 	for _, replicas := range [][]int64{{3, 3}, {6}} {
 		h := newHub(t, cloneSetX, replicas...)

@@ -77,7 +77,8 @@ func (h *hub) look() {
 	for _, c := range result.Conditions {
 		h.told = append(h.told, c.Type+": "+c.Message)
 	}
-	h.in.Record, h.in.Progress, h.in.Approved, h.recheck = result.Record, result.Progress, result.Approved, result.RecheckAfter
+	h.in.Record, h.in.Progress, h.in.Approved, h.recheck = result.Record, result.Progress, result.Approved,
+		result.RecheckAfter
 	for i := range h.in.Members {
 		m := &h.in.Members[i]
 		if slices.Contains(result.Waiting, m.Cluster) {
@@ -91,7 +92,8 @@ func (h *hub) look() {
 			manifest = m.Base
 		}
 		manifest = manifest.DeepCopy()
-		annotations := map[string]string{workv1alpha2.TemplateGenerationAnnotation: strconv.FormatInt(h.in.Template.GetGeneration(), 10)}
+		annotations := map[string]string{workv1alpha2.TemplateGenerationAnnotation: strconv.FormatInt(
+			h.in.Template.GetGeneration(), 10)}
 		if sent, ok := manifest.GetAnnotations()[SentPodsAnnotation]; ok {
 			annotations[SentPodsAnnotation] = sent
 		}
@@ -100,10 +102,13 @@ func (h *hub) look() {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 1, Annotations: map[string]string{NoteAnnotation: result.Notes[m.Cluster], RevisionsAnnotation: result.Revisions[m.Cluster]}}}
+		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 1,
+			Annotations: map[string]string{NoteAnnotation: result.Notes[m.Cluster],
+				RevisionsAnnotation: result.Revisions[m.Cluster]}}}
 		work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
 		if m.Work != nil {
-			if string(m.Work.Spec.Workload.Manifests[0].Raw) == string(raw) && m.Work.Annotations[NoteAnnotation] == work.Annotations[NoteAnnotation] &&
+			if string(m.Work.Spec.Workload.Manifests[0].Raw) == string(raw) &&
+				m.Work.Annotations[NoteAnnotation] == work.Annotations[NoteAnnotation] &&
 				m.Work.Annotations[RevisionsAnnotation] == work.Annotations[RevisionsAnnotation] {
 				continue
 			}
@@ -138,8 +143,10 @@ func (h *hub) report(statuses ...string) {
 			h.t.Fatal(err)
 		}
 		work := m.Work.DeepCopy()
-		work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, ObservedGeneration: work.Generation}}
-		work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: workv1alpha1.ResourceHealthy, Status: &runtime.RawExtension{Raw: raw}}}
+		work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+			ObservedGeneration: work.Generation}}
+		work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: workv1alpha1.ResourceHealthy,
+			Status: &runtime.RawExtension{Raw: raw}}}
 		m.Work = work
 	}
 }
@@ -214,7 +221,8 @@ func TestADisruptionBudgetMeansTheFleet(t *testing.T) {
 }
 
 func TestAnUnavailableBudgetMeansTheFleet(t *testing.T) {
-	h := newHub(t, "{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, "+fleetWide+", spec: {maxUnavailable: \"20%\"}}", 0, 0, 0)
+	h := newHub(t, "{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, "+fleetWide+
+		", spec: {maxUnavailable: \"20%\"}}", 0, 0, 0)
 	h.in.Divided = false
 	h.expect("while nobody has counted", "spec.maxUnavailable=0 0 0")
 	h.report("totalReplicas: 3", "totalReplicas: 3", "totalReplicas: 3")
@@ -226,38 +234,51 @@ func TestAnUnavailableBudgetMeansTheFleet(t *testing.T) {
 }
 
 func TestASpreadsMostReplicasMeanTheFleet(t *testing.T) {
-	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, "+fleetWide+", spec: {subsets: [{name: a, maxReplicas: 8}, {name: b}]}}", 0, 0)
+	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, "+fleetWide+
+		", spec: {subsets: [{name: a, maxReplicas: 8}, {name: b}]}}", 0, 0)
 	h.in.Divided = false
 	h.expect("evenly at first", "spec.subsets=[map[maxReplicas:4 name:a] map[name:b]] [map[maxReplicas:4 name:a] map[name:b]]")
-	h.report("subsetStatuses: [{name: a, replicas: 2}, {name: b, replicas: 10}]", "subsetStatuses: [{name: a, replicas: 2}]")
-	h.expect("by the pods that there are", "spec.subsets=[map[maxReplicas:7 name:a] map[name:b]] [map[maxReplicas:1 name:a] map[name:b]]")
+	h.report("subsetStatuses: [{name: a, replicas: 2}, {name: b, replicas: 10}]",
+		"subsetStatuses: [{name: a, replicas: 2}]")
+	h.expect("by the pods that there are",
+		"spec.subsets=[map[maxReplicas:7 name:a] map[name:b]] [map[maxReplicas:1 name:a] map[name:b]]")
 }
 
 func TestASpreadIsDividedByTheReplicasOfItsWorkload(t *testing.T) {
-	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, "+fleetWide+", spec: {targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: shop}, subsets: [{name: a, maxReplicas: 4}, {name: b}]}}", 0, 0)
+	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, "+fleetWide+
+		", spec: {targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: shop}, subsets: [{name: a, maxReplicas: 4}, {name: b}]}}", 0, 0)
 	h.in.Divided = false
 	if gk, name, ok := TargetOf(h.in.Template); !ok || gk != cloneSetKind || name != "shop" {
 		t.Errorf("it is about %s %s (%v)", gk, name, ok)
 	}
 	const most = "spec.subsets="
-	h.expect("evenly while the workload is nowhere", most+"[map[maxReplicas:2 name:a] map[name:b]] [map[maxReplicas:2 name:a] map[name:b]]")
+	h.expect("evenly while the workload is nowhere", most+
+		"[map[maxReplicas:2 name:a] map[name:b]] [map[maxReplicas:2 name:a] map[name:b]]")
 	h.in.Target = map[string]int64{"c1": 9, "c2": 3}
-	h.expect("then by its replicas", most+"[map[maxReplicas:3 name:a] map[name:b]] [map[maxReplicas:1 name:a] map[name:b]]")
-	h.report("subsetStatuses: [{name: a, replicas: 0}, {name: b, replicas: 1}]", "subsetStatuses: [{name: a, replicas: 9}]")
-	h.expect("whatever runs just now", most+"[map[maxReplicas:3 name:a] map[name:b]] [map[maxReplicas:1 name:a] map[name:b]]")
+	h.expect("then by its replicas", most+
+		"[map[maxReplicas:3 name:a] map[name:b]] [map[maxReplicas:1 name:a] map[name:b]]")
+	h.report("subsetStatuses: [{name: a, replicas: 0}, {name: b, replicas: 1}]",
+		"subsetStatuses: [{name: a, replicas: 9}]")
+	h.expect("whatever runs just now", most+
+		"[map[maxReplicas:3 name:a] map[name:b]] [map[maxReplicas:1 name:a] map[name:b]]")
 	h.in.Target = map[string]int64{"c1": 12}
-	h.expect("none where there is none", most+"[map[maxReplicas:4 name:a] map[name:b]] [map[maxReplicas:0 name:a] map[name:b]]")
+	h.expect("none where there is none", most+
+		"[map[maxReplicas:4 name:a] map[name:b]] [map[maxReplicas:0 name:a] map[name:b]]")
 }
 
 func TestTheParallelismOfAJobMeansTheFleet(t *testing.T) {
-	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: BroadcastJob, "+fleetWide+", spec: {parallelism: 2}}", 0, 0, 0)
+	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: BroadcastJob, "+fleetWide+", spec: {parallelism: 2}}", 0,
+		0, 0)
 	h.in.Divided = false
 	h.expect("at first", "spec.parallelism=1 1 1", "spec.paused=<nil> <nil> true")
-	h.report("desired: 3, active: 1, succeeded: 1", "desired: 3, active: 1, succeeded: 0", "desired: 3, active: 0, succeeded: 0")
+	h.report("desired: 3, active: 1, succeeded: 1", "desired: 3, active: 1, succeeded: 0",
+		"desired: 3, active: 0, succeeded: 0")
 	h.expect("on the way", "spec.parallelism=1 1 1", "spec.paused=<nil> <nil> true")
-	h.report("desired: 3, active: 0, succeeded: 3", "desired: 3, active: 1, succeeded: 1", "desired: 3, active: 0, succeeded: 0")
+	h.report("desired: 3, active: 0, succeeded: 3", "desired: 3, active: 1, succeeded: 1",
+		"desired: 3, active: 0, succeeded: 0")
 	h.expect("when the first has ended", "spec.parallelism=1 1 1", "spec.paused=<nil> <nil> false")
-	h.report("desired: 3, active: 0, succeeded: 3", "desired: 3, active: 0, succeeded: 3", "desired: 3, active: 1, succeeded: 1")
+	h.report("desired: 3, active: 0, succeeded: 3", "desired: 3, active: 0, succeeded: 3",
+		"desired: 3, active: 1, succeeded: 1")
 	h.expect("when one is left", "spec.parallelism=1 1 2", "spec.paused=<nil> <nil> false")
 
 	h = newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob, "+fleetWide+", spec: {parallelism: 5}}", 0, 0)
@@ -269,7 +290,8 @@ func TestTheParallelismOfAJobMeansTheFleet(t *testing.T) {
 	h.expect("when the small one has ended", "spec.parallelism=5 2")
 
 	// Pulling cannot be paused: where there is not one for each, clusters get it one after the other.
-	h = newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob, "+fleetWide+", spec: {parallelism: 2}}", 0, 0, 0)
+	h = newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob, "+fleetWide+", spec: {parallelism: 2}}", 0, 0,
+		0)
 	h.in.Divided = false
 	h.expect("two at first", "spec.parallelism=1 1")
 	h.report("desired: 3, active: 0", "desired: 3, active: 1, succeeded: 1")
@@ -282,7 +304,8 @@ func TestTheParallelismOfAJobMeansTheFleet(t *testing.T) {
 
 // An ImageListPullJob counts images and not nodes, so that what it was given it has until it has ended.
 func TestTheParallelismOfAListOfImagesMeansTheFleet(t *testing.T) {
-	h := newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, "+fleetWide+", spec: {images: [a, b], parallelism: 5}}", 0, 0)
+	h := newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, "+fleetWide+
+		", spec: {images: [a, b], parallelism: 5}}", 0, 0)
 	h.in.Divided = false
 	h.expect("evenly at first", "spec.parallelism=3 2")
 	h.report("desired: 2, active: 2", "desired: 2, active: 1, completed: 1, succeeded: 1")
@@ -292,7 +315,8 @@ func TestTheParallelismOfAListOfImagesMeansTheFleet(t *testing.T) {
 	h.edit(int64(2), "spec", "parallelism")
 	h.expect("when less is allowed", "spec.parallelism=2 2")
 
-	h = newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, "+fleetWide+", spec: {images: [a, b], parallelism: 1}}", 0, 0, 0)
+	h = newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, "+fleetWide+
+		", spec: {images: [a, b], parallelism: 1}}", 0, 0, 0)
 	h.in.Divided = false
 	h.expect("one at first", "spec.parallelism=1")
 	h.report("desired: 2, completed: 1, succeeded: 1")
@@ -311,7 +335,8 @@ func TestPodsToDeleteGoToTheirClusters(t *testing.T) {
 	}
 	h.in.Pods = map[string][]string{"x-a": {"c2"}, "x-b": {"c1"}, "x-c": {}, "x-d": {"c1", "c2"}}
 	h.expect("at first", "spec.scaleStrategy.podsToDelete=[x-b] [x-a]")
-	h.tells("of one that is nowhere and one that is twice", "x-c not found in any responding cluster; x-d found in several clusters")
+	h.tells("of one that is nowhere and one that is twice",
+		"x-c not found in any responding cluster; x-d found in several clusters")
 
 	// They stay in the Works when they are gone, until the template changes; then they are neither sent nor missed.
 	h.in.Pods = nil
@@ -376,11 +401,13 @@ func TestADaemonSetIsDividedOnlyWhenAskedTo(t *testing.T) {
 	h.report(fmt.Sprintf(status, 3), fmt.Sprintf(status, 3), fmt.Sprintf(status, 3))
 	h.expect("at rest", "spec.updateStrategy.rollingUpdate.partition=0 0 0")
 	h.edit(int64(2), "spec", "template", "a")
-	h.expect("two clusters begin", "spec.updateStrategy.rollingUpdate.partition=0 0 100%", "spec.updateStrategy.rollingUpdate.maxUnavailable=1 1 1")
+	h.expect("two clusters begin", "spec.updateStrategy.rollingUpdate.partition=0 0 100%",
+		"spec.updateStrategy.rollingUpdate.maxUnavailable=1 1 1")
 	h.report(fmt.Sprintf(status, 3), fmt.Sprintf(status, 1), fmt.Sprintf(status, 0))
 	h.expect("one is done", "spec.updateStrategy.rollingUpdate.partition=0 0 0")
 
-	if concerns, err := Concerns(newHub(t, fmt.Sprintf(template, "metadata: {name: x}")).in.Template, false); concerns || err != nil {
+	if concerns, err := Concerns(newHub(t, fmt.Sprintf(template, "metadata: {name: x}")).in.Template, false); concerns ||
+		err != nil {
 		t.Errorf("it concerns without being asked to (%v)", err)
 	}
 }
@@ -397,7 +424,8 @@ const partitions = "spec.updateStrategy.rollingUpdate.partition="
 func TestARolloutGoesInStagesThatPause(t *testing.T) {
 	h := newHub(t, plainCloneSet, 3, 3, 4)
 	h.edit("Stages", "metadata", "annotations", OrderAnnotation)
-	h.edit(`[{"percent": 10}, {"percent": 30, "pause": true}, {"clusters": ["c3"]}, {"percent": 100}]`, "metadata", "annotations", StagesAnnotation)
+	h.edit(`[{"percent": 10}, {"percent": 30, "pause": true}, {"clusters": ["c3"]}, {"percent": 100}]`, "metadata",
+		"annotations", StagesAnnotation)
 	h.look()
 	h.report(up(3, 3), up(3, 3), up(4, 4))
 	h.edit(int64(2), "spec", "template", "a")
@@ -509,7 +537,8 @@ func TestSurgeIsDividedAsWell(t *testing.T) {
 	h.look()
 	h.report(up(3, 3), up(3, 3), up(3, 3))
 	h.edit(int64(2), "spec", "template", "a")
-	h.expect("two clusters begin", partitions+"0 0 3", surges+"1 1 1", "spec.updateStrategy.rollingUpdate.maxUnavailable=0 0 0")
+	h.expect("two clusters begin", partitions+"0 0 3", surges+"1 1 1",
+		"spec.updateStrategy.rollingUpdate.maxUnavailable=0 0 0")
 	h.report(up(3, 3), up(4, 1), up(3, 0))
 	h.expect("one is done", partitions+"0 0 0", surges+"1 1 1")
 }
@@ -518,7 +547,8 @@ func TestAStatefulSetScalesUpByAtLeastOneInEachCluster(t *testing.T) {
 	h := newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: x}, spec: {podManagementPolicy: Parallel, template: {a: 1}, scaleStrategy: {maxUnavailable: 4}}}", 6, 1, 3)
 	h.expect("a number", "spec.scaleStrategy.maxUnavailable=3 1 1")
 	h.edit("25%", "spec", "scaleStrategy", "maxUnavailable")
-	h.expect("a quarter of ten, rounded down, and one where there would be none", "spec.scaleStrategy.maxUnavailable=1 1 1")
+	h.expect("a quarter of ten, rounded down, and one where there would be none",
+		"spec.scaleStrategy.maxUnavailable=1 1 1")
 }
 
 func TestAStatusThatDoesNotTellWhatIsNewIsTold(t *testing.T) {
@@ -530,15 +560,19 @@ func TestAStatusThatDoesNotTellWhatIsNewIsTold(t *testing.T) {
 }
 
 func TestAnEphemeralJobIsDividedByThePodsThatItMatches(t *testing.T) {
-	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: EphemeralJob, "+fleetWide+", spec: {replicas: 5, parallelism: 2}}", 0, 0, 0)
+	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: EphemeralJob, "+fleetWide+
+		", spec: {replicas: 5, parallelism: 2}}", 0, 0, 0)
 	h.in.Divided = false
 	h.expect("evenly at first", "spec.replicas=2 2 1", "spec.parallelism=1 1 1", "spec.paused=<nil> <nil> true")
 	h.report("match: 8", "match: 1", "match: 1")
-	h.expect("by the pods that there are, as far as it has not begun", "spec.replicas=3 1 1", "spec.parallelism=1 1 1", "spec.paused=<nil> true true")
+	h.expect("by the pods that there are, as far as it has not begun", "spec.replicas=3 1 1", "spec.parallelism=1 1 1",
+		"spec.paused=<nil> true true")
 	h.report("match: 8", "match: 1", "match: 1")
-	h.expect("when the second is seen to be paused", "spec.replicas=3 1 1", "spec.parallelism=2 1 1", "spec.paused=<nil> true true")
+	h.expect("when the second is seen to be paused", "spec.replicas=3 1 1", "spec.parallelism=2 1 1",
+		"spec.paused=<nil> true true")
 	h.report("match: 8, running: 1, succeeded: 2", "match: 1", "match: 1")
-	h.expect("when it nears its end in one, another begins", "spec.replicas=3 1 1", "spec.parallelism=1 1 1", "spec.paused=<nil> false true")
+	h.expect("when it nears its end in one, another begins", "spec.replicas=3 1 1", "spec.parallelism=1 1 1",
+		"spec.paused=<nil> false true")
 	h.report("match: 8, succeeded: 3", "match: 1, running: 1", "match: 1")
 	h.expect("when it has ended there, the last begins", "spec.parallelism=1 1 1", "spec.paused=<nil> false false")
 	h.report("match: 1, succeeded: 3", "match: 1, succeeded: 1", "match: 3, succeeded: 1")

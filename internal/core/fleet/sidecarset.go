@@ -6,7 +6,8 @@ import (
 
 var sidecarSetKind = schema.GroupKind{Group: kruise, Kind: "SidecarSet"}
 
-// sidecarSet holds an injected revision back from members that cannot have it yet, and divides the rollout if that was asked for.
+// sidecarSet holds an injected revision back from members that cannot have it yet, and divides the rollout if that was
+// asked for.
 func (f *fleet) sidecarSet() error {
 	if f.options.scope == "Fleet" {
 		if err := f.rollOut(workloads[sidecarSetKind], nil); err != nil {
@@ -22,7 +23,8 @@ func (f *fleet) sidecarSet() error {
 	return nil
 }
 
-// versioned says whether members wait for each other's revisions of a SidecarSet: it gives its versions names, or names one to inject.
+// versioned says whether members wait for each other's revisions of a SidecarSet: it gives its versions names, or names
+// one to inject.
 func versioned(obj map[string]any) bool { return customVersion(obj) != "" || stagesRevision(obj) }
 
 // stagesRevision says whether a SidecarSet names the revision to inject.

@@ -14,11 +14,12 @@ type Seat struct {
 	Floor int64
 }
 
-// Split divides total among seats, given in the order in which ties are broken. It starts from the floors, and gives one
-// unit after the other to the seat below its cap with the largest Weight/(2·units+1) (Webster's, or Sainte-Laguë's, method).
+// Split divides total among seats, given in the order in which ties are broken. It starts from the floors, and gives
+// one unit after the other to the seat below its cap with the largest Weight/(2·units+1) (Webster's, or Sainte-Laguë's,
+// method).
 //
-// The shares add up to min(total, ΣCap), or to the floors if these are more. More in total never lowers a share; and what
-// one Split gave may be the floors of the next one of a larger total without changing it.
+// The shares add up to min(total, ΣCap), or to the floors if these are more. More in total never lowers a share; and
+// what one Split gave may be the floors of the next one of a larger total without changing it.
 func Split(total int64, seats []Seat) []int64 {
 	shares := make([]int64, len(seats))
 	left := total
@@ -49,7 +50,8 @@ func fill(left int64, seats []Seat, shares []int64, weight func(Seat) int64) int
 	if sum == 0 || left <= 0 {
 		return 0
 	}
-	// 1. All units whose quotient is at least sum/(2·m) come before all others: for the largest m that is not too large they
+	// 1. All units whose quotient is at least sum/(2·m) come before all others: for the largest m that is not too large
+	//    they
 	//    are given at once, or a number of replicas with many zeros would take as many rounds.
 	at := func(i int, m uint64) int64 {
 		hi, lo := bits.Mul64(2*uint64(weight(seats[i])), m)

@@ -74,13 +74,14 @@ func approvalOf(value string) (a Approval, err error) {
 	case err != nil, a.Stage < 0:
 		return Approval{}, fmt.Errorf(`%q is neither the number of a stage nor {"stage": 1, "revision": "…"}`, value)
 	case a.Revision == "":
-		return Approval{}, errors.New(`"revision" is missing: write the number of the stage alone, or run ` + "`argosy rollout approve`")
+		return Approval{}, errors.New(`"revision" is missing: write the number of the stage alone, or run ` +
+			"`argosy rollout approve`")
 	}
 	return a, nil
 }
 
-// counts returns up to which stage a approves the pauses of a revision. A number alone counts for one revision only: record says which,
-// and next is the record to store.
+// counts returns up to which stage a approves the pauses of a revision. A number alone counts for one revision only:
+// record says which, and next is the record to store.
 func (a Approval) counts(revision, record string) (stage int64, next string) {
 	if a.Stage == 0 {
 		return 0, ""
@@ -98,8 +99,8 @@ func (a Approval) counts(revision, record string) (stage int64, next string) {
 	return a.Stage, next
 }
 
-// StagesCompleted is a condition of a binding whose template is rolled out in stages. Its reason has the stage; observedGeneration is the
-// generation of the template.
+// StagesCompleted is a condition of a binding whose template is rolled out in stages. Its reason has the stage;
+// observedGeneration is the generation of the template.
 const StagesCompleted = "StagesCompleted"
 
 // StageState is the state of a stage.
@@ -147,7 +148,8 @@ func (s Stage) Condition(generation int64) metav1.Condition {
 	return c
 }
 
-// ReportedStage is the stage in the conditions of a binding. ok is false if there is none for the generation of the template.
+// ReportedStage is the stage in the conditions of a binding. ok is false if there is none for the generation of the
+// template.
 func ReportedStage(conditions []metav1.Condition, generation int64) (s Stage, ok bool) {
 	c := meta.FindStatusCondition(conditions, StagesCompleted)
 	if c == nil || c.ObservedGeneration != generation {
@@ -162,8 +164,8 @@ func InStages(template *unstructured.Unstructured) bool {
 	return template.GetAnnotations()[OrderAnnotation] == string(inStages)
 }
 
-// StageOf is the stage of a rollout by its Works alone: Base and Local of the members are not used. ok is false for a template without
-// stages, or with invalid ones.
+// StageOf is the stage of a rollout by its Works alone: Base and Local of the members are not used. ok is false for a
+// template without stages, or with invalid ones.
 func StageOf(in Input) (s Stage, ok bool) {
 	if !InStages(in.Template) {
 		return Stage{}, false
@@ -181,7 +183,8 @@ func StageOf(in Input) (s Stage, ok bool) {
 	}
 	for _, m := range f.members {
 		m.Base, m.Local = in.Template, in.Template
-		if m.before != nil && (m.generation() == strconv.FormatInt(in.Template.GetGeneration(), 10) || samePods(in.Template, m.before)) {
+		if m.before != nil && (m.generation() == strconv.FormatInt(in.Template.GetGeneration(), 10) ||
+			samePods(in.Template, m.before)) {
 			m.Base, m.Local = m.before, m.before
 		}
 	}
@@ -211,8 +214,8 @@ func StageOf(in Input) (s Stage, ok bool) {
 	return Stage{Number: a.stage.Of, Of: a.stage.Of, State: StageCompleted}, true
 }
 
-// stagesClusters says whether the stages of a template are whole clusters, each of which has the new pods or not: the hub divides no
-// partition of it. What runs once has no stages.
+// stagesClusters says whether the stages of a template are whole clusters, each of which has the new pods or not: the
+// hub divides no partition of it. What runs once has no stages.
 func (h handler) stagesClusters(o options, template *unstructured.Unstructured, divided bool) bool {
 	kind := template.GroupVersionKind().GroupKind()
 	if _, divides := workloads[kind]; o.order != inStages || divides && h.arithmetic(o, template, divided) {
@@ -225,8 +228,8 @@ func (h handler) stagesClusters(o options, template *unstructured.Unstructured, 
 	return len(interpret.PodTemplates(template)) > 0
 }
 
-// stageOfClusters decides which clusters have the new pods, or get them, by 1 and 0 in the order of the members. A cluster without a Work
-// gets them at once. A cluster is done when it is healthy with them.
+// stageOfClusters decides which clusters have the new pods, or get them, by 1 and 0 in the order of the members. A
+// cluster without a Work gets them at once. A cluster is done when it is healthy with them.
 func (f *fleet) stageOfClusters() (targets []int64, at Stage) {
 	seats := make([]Seat, len(f.members))
 	same := make([]bool, len(f.members))

@@ -96,7 +96,8 @@ func TestApprovalOfAStageIsCheckedAsWritten(t *testing.T) {
 		`{"stage": "2", "revision": "a"}`: "neither the number of a stage",
 	} {
 		h.annotate(StageAnnotation, value)
-		if _, err := Shares(h.in); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), StageAnnotation) {
+		if _, err := Shares(h.in); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), StageAnnotation) {
 			t.Errorf("%s gives %v, want %q", value, err, want)
 		}
 	}

@@ -13,8 +13,9 @@ import (
 
 var unitedDeploymentKind = schema.GroupKind{Group: kruise, Kind: "UnitedDeployment"}
 
-// Matrix gives whole numbers with these row and column sums, which have to add up to the same, each cell the proportional
-// row·column/total rounded down or up. Of the ways to do that it keeps to before, which may be nil, as far as it finds.
+// Matrix gives whole numbers with these row and column sums, which have to add up to the same, each cell the
+// proportional row·column/total rounded down or up. Of the ways to do that it keeps to before, which may be nil, as far
+// as it finds.
 func Matrix(rows, columns []int64, before [][]int64) [][]int64 {
 	total := sum(rows)
 	cells := make([][]int64, len(rows))
@@ -48,7 +49,8 @@ func Matrix(rows, columns []int64, before [][]int64) [][]int64 {
 	for c := range rows {
 		up[c] = make([]bool, len(columns))
 		for k := range columns {
-			if before != nil && before[c] != nil && upper[c][k] && before[c][k] > cells[c][k] && needRow[c] > 0 && needColumn[k] > 0 {
+			if before != nil && before[c] != nil && upper[c][k] && before[c][k] > cells[c][k] && needRow[c] > 0 &&
+				needColumn[k] > 0 {
 				give(c, k)
 			}
 		}
@@ -98,11 +100,11 @@ func Matrix(rows, columns []int64, before [][]int64) [][]int64 {
 	return cells
 }
 
-// unitedDeployment divides the subsets among the clusters, so that in each they add up to its replicas and over all to what
-// the template says. Numbers are written where it has percentages: two halves of three are refused by members.
+// unitedDeployment divides the subsets among the clusters, so that in each they add up to its replicas and over all to
+// what the template says. Numbers are written where it has percentages: two halves of three are refused by members.
 //
-// Subsets that name their clusters are in these alone, with what the placement gives them there; the others share what is left of
-// each cluster's replicas.
+// Subsets that name their clusters are in these alone, with what the placement gives them there; the others share what
+// is left of each cluster's replicas.
 func (f *fleet) unitedDeployment() error {
 	subsets := subsetsOf(f.Template)
 	named := make([]bool, len(subsets))
@@ -122,7 +124,8 @@ func (f *fleet) unitedDeployment() error {
 			}
 		}
 		if rows[c] < 0 {
-			return fmt.Errorf("cluster %q is assigned %d replicas, but its subsets add up to %d more", m.Cluster, m.Replicas, -rows[c])
+			return fmt.Errorf("cluster %q is assigned %d replicas, but its subsets add up to %d more", m.Cluster, m.Replicas,
+				-rows[c])
 		}
 	}
 	left := sum(rows)
@@ -279,7 +282,8 @@ func setPartition(manifest *unstructured.Unstructured, n any, subset string) err
 }
 
 // subsetReplicas are the replicas of each subset over all clusters, 0 where it is not set.
-func subsetReplicas(template *unstructured.Unstructured, subsets []map[string]any, total int64) (wanted []int64, set []bool, err error) {
+func subsetReplicas(template *unstructured.Unstructured, subsets []map[string]any,
+	total int64) (wanted []int64, set []bool, err error) {
 	wanted, set = make([]int64, len(subsets)), make([]bool, len(subsets))
 	whole, percent, all := true, make([]Seat, len(subsets)), true
 	var numbers int64
@@ -325,7 +329,8 @@ func subsetReplicas(template *unstructured.Unstructured, subsets []map[string]an
 	}
 }
 
-// subsetsBefore is a number of each subset, in the order of subsets, as the Works say; nil for a cluster without a Work.
+// subsetsBefore is a number of each subset, in the order of subsets, as the Works say; nil for a cluster without a
+// Work.
 func (f *fleet) subsetsBefore(subsets []map[string]any, name string) [][]int64 {
 	out := make([][]int64, len(f.members))
 	for c, m := range f.members {
@@ -358,7 +363,8 @@ func subsetOf(u *unstructured.Unstructured, name string) map[string]any {
 	return nil
 }
 
-// unsetReplicas is how many of the pods that no subset asks for the subset of index k has in a cluster: as reported, or evenly.
+// unsetReplicas is how many of the pods that no subset asks for the subset of index k has in a cluster: as reported, or
+// evenly.
 func (f *fleet) unsetReplicas(m *member, name string, rest int64, set []bool, k int) int64 {
 	for _, s := range list(m.status, "subsetStatuses") {
 		if s, ok := s.(map[string]any); ok && text(s, "name") == name && m.fresh {
@@ -386,7 +392,8 @@ func b2i(b bool) int {
 
 // subsetFloor are the pods of a subset that were let be new already, of the same template.
 func subsetFloor(m *member, name string, pods int64) int64 {
-	if m.before == nil || m.Local == nil || !reflect.DeepEqual(field(m.Local.Object, "spec", "template"), field(m.before.Object, "spec", "template")) {
+	if m.before == nil || m.Local == nil || !reflect.DeepEqual(field(m.Local.Object, "spec", "template"),
+		field(m.before.Object, "spec", "template")) {
 		return 0
 	}
 	had, ok := whole(subsetOf(m.before, name)["replicas"])

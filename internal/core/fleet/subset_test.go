@@ -44,7 +44,8 @@ func TestAMatrixHasItsSumsAndRoundsEachCellAndStays(t *testing.T) {
 					t.Fatalf("seed %d: row %d of %v is %d, want %d", seed, c, cells, n, rows[c])
 				}
 				for k := range columns {
-					if total > 0 && (cells[c][k]*total < rows[c]*columns[k]-total+1 || cells[c][k]*total > rows[c]*columns[k]+total-1) {
+					if total > 0 && (cells[c][k]*total < rows[c]*columns[k]-total+1 || cells[c][k]*total > rows[c]*columns[k]+
+						total-1) {
 						t.Fatalf("seed %d: cell %d,%d of %v is not rounded from %d·%d/%d", seed, c, k, cells, rows[c], columns[k], total)
 					}
 				}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// budgetTurn is how long an idle cluster keeps what it may disrupt while others, which may disrupt nothing, wait for it. Nobody tells
-// the hub where a node is to be drained, so that all take turns.
+// budgetTurn is how long an idle cluster keeps what it may disrupt while others, which may disrupt nothing, wait for
+// it. Nobody tells the hub where a node is to be drained, so that all take turns.
 const budgetTurn = time.Minute
 
 // holder is a cluster's part in a budget of pods that may be unavailable.
@@ -25,10 +25,10 @@ type holder struct {
 //
 //	Σ max(granted, down) ≤ budget
 //
-// where a grant counts until the cluster is seen to grant less, and where pods that are down for other reasons stop evictions
-// elsewhere: nothing is granted for them, and what idle clusters have is taken back. Where a cluster's share would be nothing, one
-// that is idle hands over after its turn to the one that has waited longest. after is when that is due; 0 for never.
-// The order of the holders breaks ties.
+// where a grant counts until the cluster is seen to grant less, and where pods that are down for other reasons stop
+// evictions elsewhere: nothing is granted for them, and what idle clusters have is taken back. Where a cluster's share
+// would be nothing, one that is idle hands over after its turn to the one that has waited longest. after is when that
+// is due; 0 for never. The order of the holders breaks ties.
 func tokens(budget int64, holders []holder, now time.Time) (granted []int64, after time.Duration) {
 	// 1. What each should have. Shares that stand and add up stay: a pod more or less moves nothing.
 	want, after := wanted(budget, holders, now)

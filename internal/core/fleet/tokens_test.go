@@ -17,7 +17,8 @@ type guarded struct {
 }
 
 func newGuarded(t testing.TB, maxUnavailable string, pods ...int64) *guarded {
-	g := &guarded{hub: newHub(t, "{apiVersion: policy.kruise.io/v1beta1, kind: PodUnavailableBudget, "+fleetWide+", spec: {maxUnavailable: "+maxUnavailable+"}}", pods...),
+	g := &guarded{hub: newHub(t, "{apiVersion: policy.kruise.io/v1beta1, kind: PodUnavailableBudget, "+fleetWide+
+		", spec: {maxUnavailable: "+maxUnavailable+"}}", pods...),
 		pods: pods, down: make([]int64, len(pods)), allows: make([]int64, len(pods))}
 	g.in.Divided = false
 	g.in.Now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -149,7 +150,8 @@ func TestABudgetOfOneForEachIsDividedByPods(t *testing.T) {
 	g.expectGrants("another budget is divided anew", "4 2 2")
 }
 
-// Whatever happens and whenever it is seen, no more pods may go than the budget says beyond those that are down by themselves.
+// Whatever happens and whenever it is seen, no more pods may go than the budget says beyond those that are down by
+// themselves.
 func TestABudgetIsKeptHoweverLateMembersSeeIt(t *testing.T) {
 	rounds := int64(40)
 	if testing.Short() {
@@ -180,7 +182,8 @@ func TestABudgetIsKeptHoweverLateMembersSeeIt(t *testing.T) {
 				g.down[i] = max(0, g.down[i]-1)
 			}
 			if n := g.exposed(); n > budget {
-				t.Fatalf("seed %d, step %d: %d pods may be down where %d may; allowed %v, down %v, granted %v", seed, step, n, budget, g.allows, g.down, g.granted())
+				t.Fatalf("seed %d, step %d: %d pods may be down where %d may; allowed %v, down %v, granted %v", seed, step, n,
+					budget, g.allows, g.down, g.granted())
 			}
 		}
 		// When all is quiet, everybody has a turn.

@@ -41,11 +41,13 @@ var (
 var workloads = map[schema.GroupKind]workload{
 	cloneSetKind: {
 		partition: Up, unavailable: Up, surges: true, unset: "20%",
-		pods: "replicas", updated: "updatedReplicas", updatedAvailable: "updatedAvailableReplicas", available: "availableReplicas",
+		pods: "replicas", updated: "updatedReplicas", updatedAvailable: "updatedAvailableReplicas",
+		available: "availableReplicas",
 	},
 	statefulSetKind: {
 		numeric: true, unavailable: Down, unset: int64(1),
-		pods: "replicas", updated: "updatedReplicas", updatedAvailable: "updatedAvailableReplicas", available: "availableReplicas",
+		pods: "replicas", updated: "updatedReplicas", updatedAvailable: "updatedAvailableReplicas",
+		available: "availableReplicas",
 	},
 	{Group: kruise, Kind: "DaemonSet"}: {
 		partition: Down, unavailable: Up, surges: true, unset: int64(1), desired: "desiredNumberScheduled",
@@ -78,7 +80,8 @@ func (w workload) revisionPaths() [][]string {
 	return w.revision
 }
 
-// strategyPath is where the strategy of obj has its fields: a SidecarSet, and a CloneSet of v1alpha1, has them one level higher.
+// strategyPath is where the strategy of obj has its fields: a SidecarSet, and a CloneSet of v1alpha1, has them one
+// level higher.
 func strategyPath(obj map[string]any) []string {
 	kind := text(obj, "kind")
 	if kind == "SidecarSet" || kind == "CloneSet" && strings.HasSuffix(text(obj, "apiVersion"), "/v1alpha1") {

@@ -1,5 +1,6 @@
-// Package identity says which object a manifest is, and refuses one that has become another on its way. A user's words may change
-// what an object says, never which object it is: the hub writes into members with rights that its users do not have.
+// Package identity says which object a manifest is, and refuses one that has become another on its way. A user's words
+// may change what an object says, never which object it is: the hub writes into members with rights that its users do
+// not have.
 package identity
 
 import (

@@ -17,15 +17,16 @@ import (
 // serviceKind is the kind whose fields an API server allocates from ranges of its own.
 var serviceKind = schema.GroupKind{Kind: "Service"}
 
-// allocated are the fields of a Service's spec that an API server allocates unless the user sets them. It also allocates clusterIP and
-// clusterIPs, which are never sent, and the nodePort of each port.
+// allocated are the fields of a Service's spec that an API server allocates unless the user sets them. It also
+// allocates clusterIP and clusterIPs, which are never sent, and the nodePort of each port.
 var allocated = []string{"healthCheckNodePort", "ipFamilies", "ipFamilyPolicy"}
 
 // KeepsManagedFields says whether DropAllocated needs the managed fields of objects of this kind.
 func KeepsManagedFields(kind schema.GroupKind) bool { return kind == serviceKind }
 
-// DropAllocated removes from a Service, in place, what the API server that stores it allocated. A field is the user's if somebody owns
-// it in metadata.managedFields, or if the last applied configuration has it. If neither is there, all fields are taken for the user's.
+// DropAllocated removes from a Service, in place, what the API server that stores it allocated. A field is the user's
+// if somebody owns it in metadata.managedFields, or if the last applied configuration has it. If neither is there, all
+// fields are taken for the user's.
 func DropAllocated(obj *unstructured.Unstructured) {
 	if obj.GroupVersionKind().GroupKind() != serviceKind {
 		return
@@ -54,7 +55,8 @@ func DropAllocated(obj *unstructured.Unstructured) {
 
 // userFields tells which fields of an object users wrote.
 type userFields struct {
-	// owned are the specs of all sets of managed fields, applied is the spec of the last applied configuration; both may be missing.
+	// owned are the specs of all sets of managed fields, applied is the spec of the last applied configuration; both may
+	// be missing.
 	owned   []map[string]any
 	applied map[string]any
 }

@@ -8,7 +8,8 @@ import (
 func TestAllocatedFieldsOfAServiceAreNotSent(t *testing.T) {
 	// A Service as the API server stores it, with more metadata.
 	stored := func(metadata, spec string) string {
-		return fmt.Sprintf("{apiVersion: v1, kind: Service, metadata: {name: s%s}, spec: {type: LoadBalancer, %s}}", metadata, spec)
+		return fmt.Sprintf("{apiVersion: v1, kind: Service, metadata: {name: s%s}, spec: {type: LoadBalancer, %s}}", metadata,
+			spec)
 	}
 	// What a user owns beside the controller that writes the status.
 	owns := func(spec string) string {
@@ -33,10 +34,12 @@ func TestAllocatedFieldsOfAServiceAreNotSent(t *testing.T) {
 			"", tcp,
 		},
 		{"a user owns the list of ports", owns(`"f:ports": {}`), "", ports},
-		{"a user owns the rest", owns(`"f:healthCheckNodePort": {}, "f:ipFamilies": {}, "f:ipFamilyPolicy": {}`), "", none + families},
+		{"a user owns the rest", owns(`"f:healthCheckNodePort": {}, "f:ipFamilies": {}, "f:ipFamilyPolicy": {}`), "", none +
+			families},
 		{"a user applied no node port", applied(`"port":80`), applied(`"port":80`), none},
 		{"a user applied a node port", applied(`"port":80,"nodePort":31000`), applied(`"port":80,"nodePort":31000`), tcp},
-		{"a user applied what another one created", applied(`"port":80,"nodePort":31000`) + owns(`"f:type": {}`), applied(`"port":80,"nodePort":31000`), tcp},
+		{"a user applied what another one created", applied(`"port":80,"nodePort":31000`) + owns(`"f:type": {}`),
+			applied(`"port":80,"nodePort":31000`), tcp},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			obj := read(t, stored(c.metadata, ports+families))

@@ -36,8 +36,8 @@ type Answer struct {
 	Default string
 	// By are the objects that answer, where the tier has such.
 	By []string
-	// Besides are the objects that say something of it, too, and are not asked about objects in the version, in the order in which
-	// they would be.
+	// Besides are the objects that say something of it, too, and are not asked about objects in the version, in the order
+	// in which they would be.
 	Besides []Besides
 }
 
@@ -47,14 +47,22 @@ var operations = []struct {
 	answers   func(*Hooks) bool
 	otherwise string
 }{
-	{configv1alpha1.InterpreterOperationInterpretReplica, func(h *Hooks) bool { return h.Replicas != nil }, "no replicas to divide"},
-	{configv1alpha1.InterpreterOperationInterpretComponent, func(h *Hooks) bool { return h.Components != nil }, "no components"},
-	{configv1alpha1.InterpreterOperationReviseReplica, func(h *Hooks) bool { return h.Revise != nil }, "unchanged in each cluster"},
-	{configv1alpha1.InterpreterOperationRetain, func(h *Hooks) bool { return h.Retain != nil }, "fields that the template sets come from the template, all others from the member"},
-	{configv1alpha1.InterpreterOperationInterpretStatus, func(h *Hooks) bool { return h.Reflect != nil }, "the status as a whole"},
-	{configv1alpha1.InterpreterOperationAggregateStatus, func(h *Hooks) bool { return h.Aggregate != nil }, "the template's status is not changed"},
-	{configv1alpha1.InterpreterOperationInterpretHealth, func(h *Hooks) bool { return h.Health != nil }, "healthy once applied"},
-	{configv1alpha1.InterpreterOperationInterpretDependency, func(h *Hooks) bool { return h.Dependencies != nil }, "no dependencies"},
+	{configv1alpha1.InterpreterOperationInterpretReplica, func(h *Hooks) bool { return h.Replicas != nil },
+		"no replicas to divide"},
+	{configv1alpha1.InterpreterOperationInterpretComponent, func(h *Hooks) bool { return h.Components != nil },
+		"no components"},
+	{configv1alpha1.InterpreterOperationReviseReplica, func(h *Hooks) bool { return h.Revise != nil },
+		"unchanged in each cluster"},
+	{configv1alpha1.InterpreterOperationRetain, func(h *Hooks) bool { return h.Retain != nil },
+		"fields that the template sets come from the template, all others from the member"},
+	{configv1alpha1.InterpreterOperationInterpretStatus, func(h *Hooks) bool { return h.Reflect != nil },
+		"the status as a whole"},
+	{configv1alpha1.InterpreterOperationAggregateStatus, func(h *Hooks) bool { return h.Aggregate != nil },
+		"the template's status is not changed"},
+	{configv1alpha1.InterpreterOperationInterpretHealth, func(h *Hooks) bool { return h.Health != nil },
+		"healthy once applied"},
+	{configv1alpha1.InterpreterOperationInterpretDependency, func(h *Hooks) bool { return h.Dependencies != nil },
+		"no dependencies"},
 }
 
 // Explain says who answers each operation for a kind when the sources are asked in the order given, as New's are.

@@ -17,7 +17,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// ProgressDeadline is how long an object may be on its way without progress if it does not say itself, as Kubernetes has it.
+// ProgressDeadline is how long an object may be on its way without progress if it does not say itself, as Kubernetes
+// has it.
 const ProgressDeadline = 600 * time.Second
 
 // ReasonDeadlineExceeded is why an object that is on its way for too long is not healthy, in Kubernetes' words.
@@ -28,18 +29,21 @@ type pace int
 
 const (
 	watched pace = iota // it is to get on
-	held                // a part of it is held back on purpose: nothing starts to count, and what was overdue before stays so
-	free                // it may take as long as it likes
+	// a part of it is held back on purpose: nothing starts to count, and what was overdue before stays so
+	held
+	free // it may take as long as it likes
 )
 
-// Overdue judges an object that is on its way by the time that it has been without progress: Degraded once its deadline is
-// over, until it goes on, and FailureSettle after its controller has begun to say that it fails. Other healths stay as they are.
+// Overdue judges an object that is on its way by the time that it has been without progress: Degraded once its deadline
+// is over, until it goes on, and FailureSettle after its controller has begun to say that it fails. Other healths stay
+// as they are.
 //
-// was is the condition that it returned last, nil for none, and progressed says that the object has moved since; only a new
-// status can say that, so that the condition costs no write of its own. It is dated when the object moved last; nil when there is
-// no deadline. repeated is Repeated of the reports; what it does not know is judged by the member's clock. again is when to look again
-// though nothing happens; 0 for never.
-func Overdue(health Health, observed *unstructured.Unstructured, was *metav1.Condition, progressed bool, repeated map[string]bool, now time.Time) (_ Health, condition *metav1.Condition, again time.Duration) {
+// was is the condition that it returned last, nil for none, and progressed says that the object has moved since; only a
+// new status can say that, so that the condition costs no write of its own. It is dated when the object moved last; nil
+// when there is no deadline. repeated is Repeated of the reports; what it does not know is judged by the member's
+// clock. again is when to look again though nothing happens; 0 for never.
+func Overdue(health Health, observed *unstructured.Unstructured, was *metav1.Condition, progressed bool,
+	repeated map[string]bool, now time.Time) (_ Health, condition *metav1.Condition, again time.Duration) {
 	if health != Progressing {
 		return health, nil, 0
 	}
@@ -53,7 +57,8 @@ func Overdue(health Health, observed *unstructured.Unstructured, was *metav1.Con
 	if was != nil && !progressed {
 		since = was.LastTransitionTime
 	}
-	over := metav1.Condition{Type: workv1alpha1.WorkProgressing, Status: metav1.ConditionFalse, Reason: ReasonDeadlineExceeded,
+	over := metav1.Condition{Type: workv1alpha1.WorkProgressing, Status: metav1.ConditionFalse,
+		Reason:  ReasonDeadlineExceeded,
 		Message: fmt.Sprintf("Progressing, without progress for %s.", deadline), LastTransitionTime: metav1.NewTime(now)}
 	end, reason := since.Add(deadline), workv1alpha1.WorkProgressing
 	fresh := func(f *failure) bool {
@@ -66,7 +71,8 @@ func Overdue(health Health, observed *unstructured.Unstructured, was *metav1.Con
 	if f := failureOf(observed, fresh); f != nil {
 		if settled := f.countsFrom(since.Time, now).Add(FailureSettle); p != watched || settled.Before(end) {
 			end, deadline, p, reason = settled, FailureSettle, watched, f.kind
-			over.Reason, over.Message = f.kind, fmt.Sprintf("%s for %s without progress: %s", f.kind, FailureSettle, text.Cut(f.message, failureShown))
+			over.Reason, over.Message = f.kind, fmt.Sprintf("%s for %s without progress: %s", f.kind, FailureSettle,
+				text.Cut(f.message, failureShown))
 		}
 	} else if p == held && fails(observed) {
 		p = watched // an error that may be over, and may not be: nobody waits for it without end
@@ -81,9 +87,9 @@ func Overdue(health Health, observed *unstructured.Unstructured, was *metav1.Con
 	return Degraded, &over, 0
 }
 
-// Progressed says whether a reported status tells of progress since another: a counter of it, its phase, or the template that it
-// is of has changed. The generation of the object itself says nothing, as the hub steers rollouts by its spec, and nor do
-// counters deeper down, as those of restarts.
+// Progressed says whether a reported status tells of progress since another: a counter of it, its phase, or the
+// template that it is of has changed. The generation of the object itself says nothing, as the hub steers rollouts by
+// its spec, and nor do counters deeper down, as those of restarts.
 func Progressed(was, is *runtime.RawExtension) bool {
 	if was == nil || is == nil {
 		return (was == nil) != (is == nil)
@@ -98,13 +104,15 @@ func Progressed(was, is *runtime.RawExtension) bool {
 	return moved(before, after) || moved(after, before)
 }
 
-// moved says whether a field of one status that tells of progress is otherwise in the other. API servers leave out what is zero.
+// moved says whether a field of one status that tells of progress is otherwise in the other. API servers leave out what
+// is zero.
 func moved(a, b map[string]any) bool {
 	for name, v := range a {
 		switch v := v.(type) {
 		case float64:
 			// What is expected is said by the spec, too.
-			if other, _ := b[name].(float64); name != "generation" && name != "observedGeneration" && !strings.HasPrefix(name, "expected") && v != other {
+			if other, _ := b[name].(float64); name != "generation" && name != "observedGeneration" &&
+				!strings.HasPrefix(name, "expected") && v != other {
 				return true
 			}
 		case string:
@@ -122,7 +130,8 @@ func paceOf(observed *unstructured.Unstructured) (time.Duration, pace) {
 	switch kind := observed.GroupVersionKind().GroupKind(); {
 	case RunsOnce(kind) && len(status) > 0, // it runs as long as its work takes
 		kind.Group == "rollouts.kruise.io", // its steps wait for people
-		kind.Group == "argoproj.io" && kind.Kind == "Rollout" && fields.Text(status, "phase") != "": // and so do these; its controller keeps the deadline
+		// and so do these; its controller keeps the deadline
+		kind.Group == "argoproj.io" && kind.Kind == "Rollout" && fields.Text(status, "phase") != "":
 		return 0, free
 	}
 	if paused(spec) {
@@ -144,11 +153,13 @@ func paceOf(observed *unstructured.Unstructured) (time.Duration, pace) {
 		return time.Duration(n) * time.Second, p
 	}
 	// No pod is available sooner.
-	ready := max(fields.Number(spec, "minReadySeconds"), fields.Number(spec, "updateStrategy", "rollingUpdate", "minReadySeconds"), 0)
+	ready := max(fields.Number(spec, "minReadySeconds"),
+		fields.Number(spec, "updateStrategy", "rollingUpdate", "minReadySeconds"), 0)
 	return ProgressDeadline + time.Duration(min(ready, math.MaxInt32))*time.Second, p
 }
 
-// workloads are the specs by which something is rolled out: that of the object, and the one that a UnitedDeployment makes.
+// workloads are the specs by which something is rolled out: that of the object, and the one that a UnitedDeployment
+// makes.
 func workloads(spec map[string]any) []map[string]any {
 	all := []map[string]any{spec}
 	for name := range fields.Object(spec, "template") {
@@ -162,7 +173,8 @@ func workloads(spec map[string]any) []map[string]any {
 // paused says whether the owner of a workload has stopped it.
 func paused(spec map[string]any) bool {
 	for _, s := range workloads(spec) {
-		if fields.Yes(s, "paused") || fields.Yes(s, "suspend") || fields.Yes(s, "updateStrategy", "paused") || fields.Yes(s, "updateStrategy", "rollingUpdate", "paused") {
+		if fields.Yes(s, "paused") || fields.Yes(s, "suspend") || fields.Yes(s, "updateStrategy", "paused") ||
+			fields.Yes(s, "updateStrategy", "rollingUpdate", "paused") {
 			return true
 		}
 	}
@@ -172,7 +184,8 @@ func paused(spec map[string]any) bool {
 // partial says whether a workload is to be updated in part only.
 func partial(spec map[string]any) bool {
 	for _, s := range workloads(spec) {
-		for _, strategy := range []map[string]any{fields.Object(s, "updateStrategy"), fields.Object(s, "updateStrategy", "rollingUpdate")} {
+		for _, strategy := range []map[string]any{fields.Object(s, "updateStrategy"),
+			fields.Object(s, "updateStrategy", "rollingUpdate")} {
 			if some(strategy["partition"]) || strategy["selector"] != nil {
 				return true
 			}
@@ -197,7 +210,8 @@ func some(v any) bool {
 
 // canary says whether some pods of a workload are new, and others are not.
 func canary(status map[string]any) bool {
-	for _, c := range [][2]string{{"updatedReplicas", "replicas"}, {"updatedNumberScheduled", "desiredNumberScheduled"}, {"updatedPods", "matchedPods"}} {
+	for _, c := range [][2]string{{"updatedReplicas", "replicas"}, {"updatedNumberScheduled", "desiredNumberScheduled"},
+		{"updatedPods", "matchedPods"}} {
 		if fields.Number(status, c[0]) < fields.Number(status, c[1]) {
 			return true
 		}

@@ -17,9 +17,10 @@ func TestOnlyWhatIsToGetOnIsOverdue(t *testing.T) {
 		object string
 		want   time.Duration // until it is overdue; 0 for never
 	}{
-		"a workload that says nothing has ten minutes": {"{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 3}}", 600 * time.Second},
-		"one with a deadline has that":                 {"{apiVersion: apps/v1, kind: Deployment, spec: {progressDeadlineSeconds: 30}}", 30 * time.Second},
-		"Kubernetes' word for no deadline is none":     {"{apiVersion: apps/v1, kind: Deployment, spec: {progressDeadlineSeconds: 2147483647}}", 0},
+		"a workload that says nothing has ten minutes": {"{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 3}}",
+			600 * time.Second},
+		"one with a deadline has that":             {"{apiVersion: apps/v1, kind: Deployment, spec: {progressDeadlineSeconds: 30}}", 30 * time.Second},
+		"Kubernetes' word for no deadline is none": {"{apiVersion: apps/v1, kind: Deployment, spec: {progressDeadlineSeconds: 2147483647}}", 0},
 		"pods that may not be available before have it on top": {
 			"{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {minReadySeconds: 900}}", 1500 * time.Second},
 		"a paused Deployment":        {"{apiVersion: apps/v1, kind: Deployment, spec: {paused: true, progressDeadlineSeconds: 30}}", 0},
@@ -60,7 +61,8 @@ func TestOnlyWhatIsToGetOnIsOverdue(t *testing.T) {
 				t.Fatalf("at first it is %s, to be looked at again after %s, want %s; %+v", health, again, c.want, condition)
 			}
 			late, over, again := interpret.Overdue(interpret.Progressing, u, condition, false, nil, start.Add(c.want+time.Hour))
-			if want := map[bool]interpret.Health{true: interpret.Degraded, false: interpret.Progressing}[c.want > 0]; late != want || again != 0 || (over != nil) != (c.want > 0) {
+			if want := map[bool]interpret.Health{true: interpret.Degraded,
+				false: interpret.Progressing}[c.want > 0]; late != want || again != 0 || (over != nil) != (c.want > 0) {
 				t.Errorf("an hour after that it is %s, want %s; %+v", late, want, over)
 			}
 		})
@@ -71,7 +73,8 @@ func TestADeadlineStartsAnewWithProgress(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet"}}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var was *metav1.Condition
-	look := func(after time.Duration, health interpret.Health, progressed bool, want interpret.Health, wantAgain time.Duration) {
+	look := func(after time.Duration, health interpret.Health, progressed bool, want interpret.Health,
+		wantAgain time.Duration) {
 		t.Helper()
 		now = now.Add(after)
 		got, condition, again := interpret.Overdue(health, u, was, progressed, nil, now)
@@ -88,7 +91,8 @@ func TestADeadlineStartsAnewWithProgress(t *testing.T) {
 	look(minute, interpret.Progressing, false, interpret.Degraded, 0)
 	look(minute, interpret.Progressing, false, interpret.Degraded, 0)
 	// A rollout that stops everywhere for it holds what is old by a partition: that does not mend it.
-	u.Object["spec"] = map[string]any{"updateStrategy": map[string]any{"rollingUpdate": map[string]any{"partition": int64(2)}}}
+	u.Object["spec"] = map[string]any{"updateStrategy": map[string]any{"rollingUpdate": map[string]any{"partition": int64(
+		2)}}}
 	u.Object["status"] = map[string]any{"replicas": int64(3), "updatedReplicas": int64(1)}
 	look(minute, interpret.Progressing, false, interpret.Degraded, 0)
 	look(minute, interpret.Progressing, true, interpret.Progressing, 0)
@@ -111,25 +115,30 @@ func TestCountersTellOfProgress(t *testing.T) {
 		was, is string
 		want    bool
 	}{
-		"the same, spelt otherwise":          {`{"replicas":3,"phase":"Pending"}`, `{"phase": "Pending", "replicas": 3}`, false},
-		"a pod more":                         {`{"readyReplicas":1}`, `{"readyReplicas":2}`, true},
-		"a first pod":                        {`{}`, `{"readyReplicas":1}`, true},
-		"a last pod":                         {`{"readyReplicas":1}`, `{}`, true},
-		"a zero that is left out":            {`{"readyReplicas":0}`, `{}`, false},
-		"a phase":                            {`{"phase":"Pending"}`, `{"phase":"Running"}`, true},
-		"a spec that was seen":               {`{"observedGeneration":1,"generation":1}`, `{"observedGeneration":2,"generation":2}`, false},
-		"another partition":                  {`{"expectedUpdatedReplicas":1}`, `{"expectedUpdatedReplicas":2}`, false},
-		"another template":                   {`{"resourceTemplateGeneration":1}`, `{"resourceTemplateGeneration":2}`, true},
-		"a restart":                          {`{"containerStatuses":[{"restartCount":1}]}`, `{"containerStatuses":[{"restartCount":2}]}`, false},
-		"a time, or a message":               {`{"message":"a","time":"1"}`, `{"message":"b","time":"2"}`, false},
-		"a condition that is said once more": {`{"conditions":[{"lastUpdateTime":"1"}]}`, `{"conditions":[{"lastUpdateTime":"2"}]}`, false},
+		"the same, spelt otherwise": {`{"replicas":3,"phase":"Pending"}`, `{"phase": "Pending", "replicas": 3}`,
+			false},
+		"a pod more":              {`{"readyReplicas":1}`, `{"readyReplicas":2}`, true},
+		"a first pod":             {`{}`, `{"readyReplicas":1}`, true},
+		"a last pod":              {`{"readyReplicas":1}`, `{}`, true},
+		"a zero that is left out": {`{"readyReplicas":0}`, `{}`, false},
+		"a phase":                 {`{"phase":"Pending"}`, `{"phase":"Running"}`, true},
+		"a spec that was seen": {`{"observedGeneration":1,"generation":1}`,
+			`{"observedGeneration":2,"generation":2}`, false},
+		"another partition": {`{"expectedUpdatedReplicas":1}`, `{"expectedUpdatedReplicas":2}`, false},
+		"another template":  {`{"resourceTemplateGeneration":1}`, `{"resourceTemplateGeneration":2}`, true},
+		"a restart": {`{"containerStatuses":[{"restartCount":1}]}`,
+			`{"containerStatuses":[{"restartCount":2}]}`, false},
+		"a time, or a message": {`{"message":"a","time":"1"}`, `{"message":"b","time":"2"}`, false},
+		"a condition that is said once more": {`{"conditions":[{"lastUpdateTime":"1"}]}`,
+			`{"conditions":[{"lastUpdateTime":"2"}]}`, false},
 	} {
 		raw := func(s string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(s)} }
 		if got := interpret.Progressed(raw(c.was), raw(c.is)); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	if some := (&runtime.RawExtension{Raw: []byte("{}")}); !interpret.Progressed(nil, some) || !interpret.Progressed(some, nil) || interpret.Progressed(nil, nil) {
+	if some := (&runtime.RawExtension{Raw: []byte("{}")}); !interpret.Progressed(nil, some) ||
+		!interpret.Progressed(some, nil) || interpret.Progressed(nil, nil) {
 		t.Error("that there is a status, or none, is progress")
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// SentEntriesAnnotation on a member's object is the names of the entries that the hub sent, by list, as JSON. It is on objects with a
-// list that members' controllers extend: an entry that is not in it was added by the member and stays.
+// SentEntriesAnnotation on a member's object is the names of the entries that the hub sent, by list, as JSON. It is on
+// objects with a list that members' controllers extend: an entry that is not in it was added by the member and stays.
 const SentEntriesAnnotation = "argosy.io/sent-entries"
 
-// extended are the lists of named entries that members' controllers are known to extend, by kind. OpenShift adds the pull secret of its
-// registry to every ServiceAccount.
+// extended are the lists of named entries that members' controllers are known to extend, by kind. OpenShift adds the
+// pull secret of its registry to every ServiceAccount.
 var extended = map[schema.GroupKind][]string{
 	{Kind: "ServiceAccount"}: {"imagePullSecrets", "secrets"},
 }
@@ -58,9 +58,9 @@ func sentEntries(observed *unstructured.Unstructured) (sent map[string][]string,
 	return sent, text != "" && json.Unmarshal([]byte(text), &sent) == nil
 }
 
-// RetainEntries keeps the entries of observed that the hub never sent. If the hub sends a list no more and the member has entries of its
-// own, the annotation stays: the list belongs to the hub, which has to send these. An object without the annotation is of an older hub:
-// all of its entries that desired does not have are taken for the member's.
+// RetainEntries keeps the entries of observed that the hub never sent. If the hub sends a list no more and the member
+// has entries of its own, the annotation stays: the list belongs to the hub, which has to send these. An object without
+// the annotation is of an older hub: all of its entries that desired does not have are taken for the member's.
 func RetainEntries(desired, observed *unstructured.Unstructured) *unstructured.Unstructured {
 	sent, recorded := sentEntries(observed)
 	retained := desired

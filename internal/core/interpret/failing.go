@@ -13,8 +13,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// FailureSettle is how long an object may be without progress while its controller says that it fails. OpenKruise says so after every
-// error: of an ordinary conflict that it retries at once as well as of a quota that stays.
+// FailureSettle is how long an object may be without progress while its controller says that it fails. OpenKruise says
+// so after every error: of an ordinary conflict that it retries at once as well as of a quota that stays.
 const FailureSettle = 30 * time.Second
 
 const (
@@ -22,7 +22,8 @@ const (
 	failureSkew = 5 * time.Second
 	// failureShown is how many characters of a controller's message are repeated.
 	failureShown = 300
-	// conflict is in the message of an API server that refuses a write which was made from an object that has changed since.
+	// conflict is in the message of an API server that refuses a write which was made from an object that has changed
+	// since.
 	conflict = "the object has been modified"
 )
 
@@ -52,12 +53,13 @@ func failureNamed(observed *unstructured.Unstructured, kind string) *failure {
 	return nil
 }
 
-// failureOf is what the controller of an object says of its failing; nil if it says nothing that counts. fresh says whether the failure
-// began after the object moved last.
+// failureOf is what the controller of an object says of its failing; nil if it says nothing that counts. fresh says
+// whether the failure began after the object moved last.
 //
-// OpenKruise leaves such a condition True after the error is over, until another part of the status changes, and neither dates it anew nor
-// replaces its message by that of the next error. So a failure to make pods counts while some are missing that wait for nothing else. Any
-// other counts only if it is fresh, is no conflict, and somebody waits for the update.
+// OpenKruise leaves such a condition True after the error is over, until another part of the status changes, and
+// neither dates it anew nor replaces its message by that of the next error. So a failure to make pods counts while some
+// are missing that wait for nothing else. Any other counts only if it is fresh, is no conflict, and somebody waits for
+// the update.
 func failureOf(observed *unstructured.Unstructured, fresh func(*failure) bool) *failure {
 	lacks, waiting := lacksPods(observed), paused(fields.Object(observed.Object, "spec"))
 	for _, kind := range failureKinds[observed.GroupVersionKind().GroupKind()] {
@@ -74,7 +76,9 @@ var updating = map[string]bool{"FailedUpdate": true, "FailedUpdatePod": true}
 
 // fails says whether the controller of an object says that it fails, be it of an error that is over.
 func fails(observed *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(failureKinds[observed.GroupVersionKind().GroupKind()], func(kind string) bool { return failureNamed(observed, kind) != nil })
+	return slices.ContainsFunc(failureKinds[observed.GroupVersionKind().GroupKind()], func(kind string) bool {
+		return failureNamed(observed, kind) != nil
+	})
 }
 
 // lacksPods says whether an object has fewer pods than it shall have, though it does not wait for those that it has.
@@ -89,11 +93,13 @@ func lacksPods(observed *unstructured.Unstructured) bool {
 
 // inTurn says whether a workload makes pods only while enough of the others are ready, as a StatefulSet does.
 func inTurn(kind string, spec map[string]any) bool {
-	if strings.EqualFold(kind, "StatefulSet") && fields.Text(spec, "podManagementPolicy") != "Parallel" || fields.At(spec, "scaleStrategy", "maxUnavailable") != nil {
+	if strings.EqualFold(kind, "StatefulSet") && fields.Text(spec, "podManagementPolicy") != "Parallel" ||
+		fields.At(spec, "scaleStrategy", "maxUnavailable") != nil {
 		return true
 	}
 	for name := range fields.Object(spec, "template") {
-		if of, ok := strings.CutSuffix(name, "Template"); ok && inTurn(strings.TrimPrefix(of, "advanced"), fields.Object(spec, "template", name, "spec")) {
+		if of, ok := strings.CutSuffix(name, "Template"); ok &&
+			inTurn(strings.TrimPrefix(of, "advanced"), fields.Object(spec, "template", name, "spec")) {
 			return true
 		}
 	}
@@ -119,7 +125,8 @@ func wantedPods(spec map[string]any) int64 {
 	return all
 }
 
-// countsFrom is the time from which a failure of an object counts that has moved last at since. Clocks of members may be ahead.
+// countsFrom is the time from which a failure of an object counts that has moved last at since. Clocks of members may
+// be ahead.
 func (f *failure) countsFrom(since, now time.Time) time.Time {
 	if f.at.After(since) && !f.at.After(now) {
 		return f.at
@@ -127,8 +134,8 @@ func (f *failure) countsFrom(since, now time.Time) time.Time {
 	return since
 }
 
-// Repeated says of each condition that is True in a reported status whether the report before had it already, dated the same: what is left
-// over of an error is told from a new one by that, whatever the clocks of members say.
+// Repeated says of each condition that is True in a reported status whether the report before had it already, dated the
+// same: what is left over of an error is told from a new one by that, whatever the clocks of members say.
 func Repeated(was, is *runtime.RawExtension) map[string]bool {
 	dated := func(raw *runtime.RawExtension) map[string]string {
 		var status struct {

@@ -12,7 +12,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// failingSet is a CloneSet of four pods that is rolled out, with a condition by which its controller says that it fails.
+// failingSet is a CloneSet of four pods that is rolled out, with a condition by which its controller says that it
+// fails.
 type failingSet struct {
 	t   *testing.T
 	u   *unstructured.Unstructured
@@ -27,12 +28,14 @@ func (s *failingSet) tells() { s.told = &runtime.RawExtension{} }
 
 func newFailingSet(t *testing.T, start time.Time) *failingSet {
 	s := &failingSet{t: t, now: start, u: &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "spec": map[string]any{"replicas": int64(4)}, "status": map[string]any{"replicas": int64(4)}}}}
+		"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "spec": map[string]any{"replicas": int64(4)},
+		"status": map[string]any{"replicas": int64(4)}}}}
 	return s
 }
 
 func (s *failingSet) says(kind, message string, at time.Time) {
-	s.set([]any{map[string]any{"type": kind, "status": "True", "message": message, "lastTransitionTime": at.Format(time.RFC3339)}}, "status", "conditions")
+	s.set([]any{map[string]any{"type": kind, "status": "True", "message": message,
+		"lastTransitionTime": at.Format(time.RFC3339)}}, "status", "conditions")
 }
 
 func (s *failingSet) set(v any, path ...string) {
@@ -143,7 +146,8 @@ func TestAFailureCountsOnlyIfItStays(t *testing.T) {
 		},
 		"pods that a quota forbids to the subsets of a UnitedDeployment, which has no number itself": func(s *failingSet) {
 			s.set("UnitedDeployment", "kind")
-			s.set(map[string]any{"topology": map[string]any{"subsets": []any{map[string]any{"replicas": int64(2)}, map[string]any{"replicas": int64(2)}}}}, "spec")
+			s.set(map[string]any{"topology": map[string]any{"subsets": []any{map[string]any{"replicas": int64(2)},
+				map[string]any{"replicas": int64(2)}}}}, "spec")
 			s.set(int64(3), "status", "replicas")
 			s.says("SubsetFailure", "exceeded quota", start.Add(-time.Hour))
 			s.look(0, false, interpret.Progressing, settle)

@@ -36,13 +36,16 @@ func FaultOf(err error, of ...configv1alpha1.InterpreterOperation) *Error {
 	return nil
 }
 
-// SetFault says in conditions that an operation is not answered, under the operation's own name: False while that is so, and
-// nothing when all is well. fault is nil when the operation was answered, or not asked; now dates the condition when it is new.
-func SetFault(conditions *[]metav1.Condition, operation configv1alpha1.InterpreterOperation, fault error, now metav1.Time) (changed bool) {
+// SetFault says in conditions that an operation is not answered, under the operation's own name: False while that is
+// so, and nothing when all is well. fault is nil when the operation was answered, or not asked; now dates the condition
+// when it is new.
+func SetFault(conditions *[]metav1.Condition, operation configv1alpha1.InterpreterOperation, fault error,
+	now metav1.Time) (changed bool) {
 	if fault == nil {
 		return meta.RemoveStatusCondition(conditions, string(operation))
 	}
-	return meta.SetStatusCondition(conditions, metav1.Condition{Type: string(operation), Status: metav1.ConditionFalse, Reason: ReasonFault,
+	return meta.SetStatusCondition(conditions, metav1.Condition{Type: string(operation), Status: metav1.ConditionFalse,
+		Reason:  ReasonFault,
 		Message: text.Cut(fault.Error(), messageLimit), LastTransitionTime: now})
 }
 

@@ -10,16 +10,17 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// CleansUpField in a reported status is true if the member deletes the object by itself when it has finished, though the hub
-// did not ask for it: by a default of its own, as EphemeralJob has one, or of its Workflow controller.
+// CleansUpField in a reported status is true if the member deletes the object by itself when it has finished, though
+// the hub did not ask for it: by a default of its own, as EphemeralJob has one, or of its Workflow controller.
 const CleansUpField = "deletedWhenFinished"
 
-// RunOfField in the reported status of what runs once is the UID of the template that the object was made from: a template of
-// the same name that comes later wants a run of its own.
+// RunOfField in the reported status of what runs once is the UID of the template that the object was made from: a
+// template of the same name that comes later wants a run of its own.
 const RunOfField = "runOf"
 
-// WithRun is the status that is reported of a member's object, with these fields if it is one that runs once; it may change the
-// one given. One that its member cleans up has a status though it says nothing yet: it may finish before anybody looks again.
+// WithRun is the status that is reported of a member's object, with these fields if it is one that runs once; it may
+// change the one given. One that its member cleans up has a status though it says nothing yet: it may finish before
+// anybody looks again.
 func WithRun(status map[string]any, observed *unstructured.Unstructured) map[string]any {
 	_, ok := onces[observed.GroupVersionKind().GroupKind()]
 	if !ok || status == nil && !CleansUp(observed) {
@@ -82,9 +83,11 @@ var onces = func() map[schema.GroupKind]once {
 	phase := []string{"phase"}
 	job := conditioned("Complete", "Failed")
 	training := once{over: conditioned("Succeeded", "Failed"), standard: -1}
-	pulled := once{over: completed, ttl: []string{"spec", "completionPolicy", "ttlSecondsAfterFinished"}, standard: -1, ended: "completionTime"}
+	pulled := once{over: completed, ttl: []string{"spec", "completionPolicy", "ttlSecondsAfterFinished"}, standard: -1,
+		ended: "completionTime"}
 	return map[schema.GroupKind]once{
-		{Group: "batch", Kind: "Job"}: {over: job, ttl: []string{"spec", "ttlSecondsAfterFinished"}, standard: -1, swept: true},
+		{Group: "batch", Kind: "Job"}: {over: job, ttl: []string{"spec", "ttlSecondsAfterFinished"}, standard: -1,
+			swept: true},
 
 		{Group: "apps.kruise.io", Kind: "BroadcastJob"}: {
 			over: either(job, reached(phase, "completed", "failed")),
@@ -106,21 +109,25 @@ var onces = func() map[schema.GroupKind]once {
 		},
 
 		// Of these the member's own deadlines stay in force, as in Karmada; they are not run again either.
-		{Group: "batch.volcano.sh", Kind: "Job"}:                  {over: reached([]string{"state", "phase"}, "Completed", "Failed", "Terminated"), standard: -1},
-		{Group: "kubeflow.org", Kind: "PyTorchJob"}:               training,
-		{Group: "kubeflow.org", Kind: "TFJob"}:                    training,
-		{Group: "kubeflow.org", Kind: "MPIJob"}:                   training,
-		{Group: "ray.io", Kind: "RayJob"}:                         {over: reached([]string{"jobDeploymentStatus"}, "Complete", "Failed"), standard: -1},
-		{Group: "sparkoperator.k8s.io", Kind: "SparkApplication"}: {over: reached([]string{"applicationState", "state"}, "COMPLETED", "FAILED"), standard: -1},
+		{Group: "batch.volcano.sh", Kind: "Job"}: {over: reached([]string{"state", "phase"}, "Completed",
+			"Failed", "Terminated"), standard: -1},
+		{Group: "kubeflow.org", Kind: "PyTorchJob"}: training,
+		{Group: "kubeflow.org", Kind: "TFJob"}:      training,
+		{Group: "kubeflow.org", Kind: "MPIJob"}:     training,
+		{Group: "ray.io", Kind: "RayJob"}: {over: reached([]string{"jobDeploymentStatus"}, "Complete",
+			"Failed"), standard: -1},
+		{Group: "sparkoperator.k8s.io", Kind: "SparkApplication"}: {over: reached([]string{"applicationState", "state"},
+			"COMPLETED", "FAILED"), standard: -1},
 	}
 }()
 
-// KeepsStatus says whether objects of the kind have their status among their own fields, with no subresource for it, and a
-// controller writes it: then the hub may write it on a template as well. Of other such kinds it is what users write.
+// KeepsStatus says whether objects of the kind have their status among their own fields, with no subresource for it,
+// and a controller writes it: then the hub may write it on a template as well. Of other such kinds it is what users
+// write.
 func KeepsStatus(kind schema.GroupKind) bool { return workflows[kind] }
 
-// Finished says whether an object of the kind runs once and is over, by its status, as it is or as it was reported. It runs
-// no more; made anew it would run again.
+// Finished says whether an object of the kind runs once and is over, by its status, as it is or as it was reported. It
+// runs no more; made anew it would run again.
 func Finished(kind schema.GroupKind, status map[string]any) bool {
 	o, ok := onces[kind]
 	return ok && o.over(status)
@@ -147,8 +154,8 @@ func CleansUp(observed *unstructured.Unstructured) bool {
 	return o.ttl != nil && at(observed.Object, o.ttl) != nil
 }
 
-// Expiry is when a template that has finished has lived its ttl; ok is false while it has not finished, if it has none, or if
-// the hub's API server sees to it.
+// Expiry is when a template that has finished has lived its ttl; ok is false while it has not finished, if it has none,
+// or if the hub's API server sees to it.
 func Expiry(template *unstructured.Unstructured) (when time.Time, ok bool) {
 	o, ok := onces[template.GroupVersionKind().GroupKind()]
 	status, _ := template.Object["status"].(map[string]any)

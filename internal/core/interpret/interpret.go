@@ -1,5 +1,5 @@
-// Package interpret says what an object means: how many replicas it has and what one needs, how healthy it is, which
-// of its status matters, what it depends on. It asks tiers in order, per operation; what a kind means is decided in them
+// Package interpret says what an object means: how many replicas it has and what one needs, how healthy it is, which of
+// its status matters, what it depends on. It asks tiers in order, per operation; what a kind means is decided in them
 // (customization, webhook, shipped and builtin), and when to ask is decided by controllers.
 package interpret
 
@@ -22,10 +22,11 @@ import (
 type Interpreter interface {
 	// Replicas is how many replicas obj asks for and what one of them needs; nil requirements are unknown ones.
 	// workload is false when the kind has no replicas to divide.
-	Replicas(ctx context.Context, obj *unstructured.Unstructured) (replicas int32, req *workv1alpha2.ReplicaRequirements, workload bool, err error)
+	Replicas(ctx context.Context, obj *unstructured.Unstructured) (replicas int32, req *workv1alpha2.ReplicaRequirements,
+		workload bool, err error)
 
-	// Components are what obj runs, each with its own number of replicas and needs, sorted by name; nil when the kind does not
-	// say. Where Replicas answers as well, the components are the same replicas in more detail.
+	// Components are what obj runs, each with its own number of replicas and needs, sorted by name; nil when the kind does
+	// not say. Where Replicas answers as well, the components are the same replicas in more detail.
 	Components(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error)
 
 	// Revise gives obj another number of replicas; obj itself when the kind has none.
@@ -40,7 +41,8 @@ type Interpreter interface {
 
 	// Aggregate is template with the status that follows from its members, one item per cluster that shall hold it.
 	// template itself when the kind's status is not aggregated.
-	Aggregate(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error)
+	Aggregate(ctx context.Context, template *unstructured.Unstructured,
+		items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error)
 
 	// Health of a member's object: Healthy unless the kind says otherwise, Unknown with an error.
 	Health(ctx context.Context, observed *unstructured.Unstructured) (Health, error)
@@ -61,7 +63,8 @@ const (
 	Unknown     Health = "Unknown"
 )
 
-// Karmada is the health as the API shows it. Failover acts on Unhealthy alone, so neither a rollout nor a canary evicts.
+// Karmada is the health as the API shows it. Failover acts on Unhealthy alone, so neither a rollout nor a canary
+// evicts.
 func (h Health) Karmada() workv1alpha1.ResourceHealth {
 	switch h {
 	case Healthy, Suspended:
@@ -76,14 +79,19 @@ func (h Health) Karmada() workv1alpha1.ResourceHealth {
 // Hooks are what a tier knows about one kind, an operation each; a nil hook leaves the operation to the next tier.
 // They have the contracts of the Interpreter's methods of the same names.
 type Hooks struct {
-	Replicas     func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error)
-	Components   func(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error)
-	Revise       func(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error)
-	Retain       func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error)
-	Reflect      func(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error)
-	Aggregate    func(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error)
+	Replicas func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements,
+		error)
+	Components func(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error)
+	Revise     func(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured,
+		error)
+	Retain func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured,
+		error)
+	Reflect   func(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error)
+	Aggregate func(ctx context.Context, template *unstructured.Unstructured,
+		items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error)
 	Health       func(ctx context.Context, observed *unstructured.Unstructured) (Health, error)
-	Dependencies func(ctx context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error)
+	Dependencies func(ctx context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference,
+		error)
 }
 
 // Tier is one source of meaning. A kind is a group and a kind: every version of it means the same.
@@ -131,7 +139,8 @@ func (c cascade) first(obj *unstructured.Unstructured, answers func(*Hooks) bool
 	return nil
 }
 
-func (c cascade) Replicas(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, bool, error) {
+func (c cascade) Replicas(ctx context.Context,
+	obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, bool, error) {
 	h := c.first(obj, func(h *Hooks) bool { return h.Replicas != nil })
 	if h == nil {
 		return 0, nil, false, nil
@@ -149,7 +158,8 @@ func (c cascade) Components(ctx context.Context, obj *unstructured.Unstructured)
 	return components, explain(configv1alpha1.InterpreterOperationInterpretComponent, "read components", obj, err)
 }
 
-func (c cascade) Revise(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
+func (c cascade) Revise(ctx context.Context, obj *unstructured.Unstructured,
+	replicas int32) (*unstructured.Unstructured, error) {
 	h := c.first(obj, func(h *Hooks) bool { return h.Revise != nil })
 	if h == nil {
 		return obj, nil
@@ -158,7 +168,8 @@ func (c cascade) Revise(ctx context.Context, obj *unstructured.Unstructured, rep
 	return revised, explain(configv1alpha1.InterpreterOperationReviseReplica, "revise replicas", obj, err)
 }
 
-func (c cascade) Retain(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (c cascade) Retain(ctx context.Context, desired,
+	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	h := c.first(desired, func(h *Hooks) bool { return h.Retain != nil })
 	if h == nil {
 		return desired, nil
@@ -176,7 +187,8 @@ func (c cascade) Reflect(ctx context.Context, observed *unstructured.Unstructure
 	return status, explain(configv1alpha1.InterpreterOperationInterpretStatus, "reflect status", observed, err)
 }
 
-func (c cascade) Aggregate(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+func (c cascade) Aggregate(ctx context.Context, template *unstructured.Unstructured,
+	items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 	h := c.first(template, func(h *Hooks) bool { return h.Aggregate != nil })
 	if h == nil {
 		return template, nil
@@ -197,7 +209,8 @@ func (c cascade) Health(ctx context.Context, observed *unstructured.Unstructured
 	return health, nil
 }
 
-func (c cascade) Dependencies(ctx context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+func (c cascade) Dependencies(ctx context.Context,
+	obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	h := c.first(obj, func(h *Hooks) bool { return h.Dependencies != nil })
 	if h == nil {
 		return nil, nil
@@ -206,7 +219,8 @@ func (c cascade) Dependencies(ctx context.Context, obj *unstructured.Unstructure
 	return deps, explain(configv1alpha1.InterpreterOperationInterpretDependency, "find dependencies", obj, err)
 }
 
-// same lets an answer pass that is still the object that was asked about: what a kind means is no way to make another object of it.
+// same lets an answer pass that is still the object that was asked about: what a kind means is no way to make another
+// object of it.
 func same(obj *unstructured.Unstructured) func(*unstructured.Unstructured, error) (*unstructured.Unstructured, error) {
 	return func(answer *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
 		if err == nil && answer != obj {
@@ -241,7 +255,8 @@ func WithStatus(template *unstructured.Unstructured, status map[string]any) *uns
 }
 
 // explain says what was being done to which object; nil stays nil.
-func explain(operation configv1alpha1.InterpreterOperation, doing string, obj *unstructured.Unstructured, err error) error {
+func explain(operation configv1alpha1.InterpreterOperation, doing string, obj *unstructured.Unstructured,
+	err error) error {
 	if err == nil {
 		return nil
 	}

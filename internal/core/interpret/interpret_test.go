@@ -51,7 +51,8 @@ func TestTheFirstTierThatKnowsAnOperationAnswersIt(t *testing.T) {
 	health := func(h Health) *Hooks {
 		return &Hooks{Health: func(context.Context, *unstructured.Unstructured) (Health, error) { return h, nil }}
 	}
-	replicas := &Hooks{Replicas: func(context.Context, *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
+	replicas := &Hooks{Replicas: func(context.Context, *unstructured.Unstructured) (int32,
+		*workv1alpha2.ReplicaRequirements, error) {
 		return 7, nil, nil
 	}}
 	i := New(Kinds{kind: replicas}, Kinds{kind: health(Suspended)}, Kinds{kind: health(Degraded)})

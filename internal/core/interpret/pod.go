@@ -97,7 +97,8 @@ func PodDependencies(t *corev1.PodTemplateSpec, namespace string) []configv1alph
 	var deps []configv1alpha1.DependentObjectReference
 	need := func(kind, name string) {
 		if name != "" {
-			deps = append(deps, configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: kind, Namespace: namespace, Name: name})
+			deps = append(deps, configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: kind, Namespace: namespace,
+				Name: name})
 		}
 	}
 	secret := func(ref *corev1.LocalObjectReference) {

@@ -127,7 +127,8 @@ func TestABarePodSpecIsPartOfAPod(t *testing.T) {
 	if deps := PodDependencies(part, "shop"); len(deps) != 2 || deps[0].Name != "log" || deps[1].Name != "key" {
 		t.Errorf("got %v", deps)
 	}
-	if _, err := PodSpec(read(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, spec: {containers: none}}`), []string{"spec"}); err == nil || !strings.Contains(err.Error(), `"spec"`) {
+	if _, err := PodSpec(read(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, spec: {containers: none}}`),
+		[]string{"spec"}); err == nil || !strings.Contains(err.Error(), `"spec"`) {
 		t.Errorf("got %v, want an error that names the place", err)
 	}
 }

@@ -107,8 +107,8 @@ func PodTemplates(obj *unstructured.Unstructured) [][]string {
 // PodTemplatePaths are the paths at which objects of a kind may have pod templates. They are not to be changed.
 func PodTemplatePaths(kind schema.GroupKind) [][]string { return podsOf[kind].templates }
 
-// PodSpecs are the paths of the bare pod specs of obj, which are no templates of pods of its own: a SidecarSet's spec and
-// an EphemeralJob's template are parts for the pods of others.
+// PodSpecs are the paths of the bare pod specs of obj, which are no templates of pods of its own: a SidecarSet's spec
+// and an EphemeralJob's template are parts for the pods of others.
 func PodSpecs(obj *unstructured.Unstructured) [][]string {
 	return present(obj, podsOf[obj.GroupVersionKind().GroupKind()].specs)
 }

@@ -121,7 +121,8 @@ func TestPodTemplatesAndContainersAreFoundWhereEachKindKeepsThem(t *testing.T) {
 func TestImagesThatNoContainerRuns(t *testing.T) {
 	for _, c := range []struct{ object, want string }{
 		{`{apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob, spec: {image: "app:1"}}`, "spec/image"},
-		{`{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, spec: {images: [a, b]}}`, "spec/images/0 spec/images/1"},
+		{`{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, spec: {images: [a, b]}}`,
+			"spec/images/0 spec/images/1"},
 		{`{apiVersion: apps.kruise.io/v1beta1, kind: AdvancedCronJob, spec: {template: {imageListPullJobTemplate: {spec: {images: [a]}}}}}`, "spec/template/imageListPullJobTemplate/spec/images/0"},
 		{`{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, spec: {images: {}}}`, ""},
 		{`{apiVersion: v1, kind: Pod, spec: {containers: [{image: a}]}}`, ""},

@@ -15,7 +15,8 @@ var serverSet = []string{
 	"resourceVersion", "selfLink", "uid", "ownerReferences", "finalizers",
 }
 
-// SetByServer says whether a field of the metadata is one that an API server or the hub's own controllers set, so that it is never sent.
+// SetByServer says whether a field of the metadata is one that an API server or the hub's own controllers set, so that
+// it is never sent.
 func SetByServer(field string) bool { return slices.Contains(serverSet, field) }
 
 // jobLabels are what the API server generates into a Job; its UID there is the hub's.
@@ -66,7 +67,8 @@ func Prune(manifest *unstructured.Unstructured) {
 		}
 	case schema.GroupKind{Kind: "Secret"}:
 		pruneSecret(manifest.Object)
-	case schema.GroupKind{Group: "argoproj.io", Kind: "Workflow"}, schema.GroupKind{Group: "argoproj.io", Kind: "CronWorkflow"}:
+	case schema.GroupKind{Group: "argoproj.io", Kind: "Workflow"},
+		schema.GroupKind{Group: "argoproj.io", Kind: "CronWorkflow"}:
 		pruneWorkflow(manifest.Object)
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
 		dropKeys(manifest.Object, func(key string) bool {
@@ -116,11 +118,12 @@ func pruneService(service map[string]any) {
 	delete(spec, "clusterIPs")
 }
 
-// certificates are the Secrets in which operators keep what they sign for themselves: rendered or copied, another cluster's would be
-// taken for its own.
+// certificates are the Secrets in which operators keep what they sign for themselves: rendered or copied, another
+// cluster's would be taken for its own.
 var certificates = []string{"kruise-webhook-certs", "kruise-rollout-webhook-certs"}
 
-// pruneSecret removes the hub's token from a service account's secret, and an operator's certificates; the member makes its own.
+// pruneSecret removes the hub's token from a service account's secret, and an operator's certificates; the member makes
+// its own.
 func pruneSecret(secret map[string]any) {
 	if name, _ := at(secret, []string{"metadata", "name"}).(string); slices.Contains(certificates, name) {
 		delete(secret, "data")
@@ -133,11 +136,13 @@ func pruneSecret(secret map[string]any) {
 	dropKeys(secret, func(key string) bool { return key == corev1.ServiceAccountUIDKey }, "metadata", "annotations")
 }
 
-// pruneWorkflow removes the marks by which Argo's controller knows what it has done with: it would not look at the object at all.
+// pruneWorkflow removes the marks by which Argo's controller knows what it has done with: it would not look at the
+// object at all.
 func pruneWorkflow(workflow map[string]any) {
 	done := func(key string) bool {
 		switch key {
-		case "workflows.argoproj.io/completed", "workflows.argoproj.io/phase", "workflows.argoproj.io/workflow-archiving-status",
+		case "workflows.argoproj.io/completed", "workflows.argoproj.io/phase",
+			"workflows.argoproj.io/workflow-archiving-status",
 			"cronworkflows.argoproj.io/completed", "cronworkflows.argoproj.io/last-used-schedule":
 			return true
 		}

@@ -7,12 +7,12 @@ import (
 
 // SuspendAnnotation on a member's object says that the template it was made from suspends it.
 //
-// Users of the member suspend and resume as users of the hub do, in the same field. Beside the field, the annotation tells
-// who moved last: the template, if it says otherwise now than it did then; else the member, whose word stands.
+// Users of the member suspend and resume as users of the hub do, in the same field. Beside the field, the annotation
+// tells who moved last: the template, if it says otherwise now than it did then; else the member, whose word stands.
 const SuspendAnnotation = "argosy.io/template-suspends"
 
-// workflows are the kinds of Argo whose objects are one piece: a spec.suspend that both sides write, and a status without a
-// subresource.
+// workflows are the kinds of Argo whose objects are one piece: a spec.suspend that both sides write, and a status
+// without a subresource.
 var workflows = map[schema.GroupKind]bool{
 	{Group: "argoproj.io", Kind: "Workflow"}:     true,
 	{Group: "argoproj.io", Kind: "CronWorkflow"}: true,

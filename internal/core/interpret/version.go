@@ -12,8 +12,9 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Convert brings an object to another version of its kind, and answers nil where nobody knows how; it may be nil itself, and then
-// knows nothing. The object given is not changed. One of no version has a status alone, of which nobody knows whose it is.
+// Convert brings an object to another version of its kind, and answers nil where nobody knows how; it may be nil
+// itself, and then knows nothing. The object given is not changed. One of no version has a status alone, of which
+// nobody knows whose it is.
 type Convert func(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error)
 
 // To is obj in a version of its kind: obj itself if it is in it, nil if nobody knows how to bring it there.
@@ -38,9 +39,11 @@ func (c Convert) Knows(kind schema.GroupVersionKind, version string) bool {
 	return there(kind, version) && there(kind.GroupKind().WithVersion(version), kind.Version)
 }
 
-// Statuses are the items with their statuses in the version of kind. Members report them in the version that they have, and what
-// reflects them in that which it is written for. The items given are not changed, and are the answer where nobody knows how.
-func (c Convert) Statuses(kind schema.GroupVersionKind, items []workv1alpha2.AggregatedStatusItem) ([]workv1alpha2.AggregatedStatusItem, error) {
+// Statuses are the items with their statuses in the version of kind. Members report them in the version that they have,
+// and what reflects them in that which it is written for. The items given are not changed, and are the answer where
+// nobody knows how.
+func (c Convert) Statuses(kind schema.GroupVersionKind,
+	items []workv1alpha2.AggregatedStatusItem) ([]workv1alpha2.AggregatedStatusItem, error) {
 	to := func(status map[string]any) (map[string]any, error) {
 		if c == nil {
 			return nil, nil

@@ -13,7 +13,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// APIEnablements are the kinds that discovery listed, sorted by group and version and then by name, without subresources.
+// APIEnablements are the kinds that discovery listed, sorted by group and version and then by name, without
+// subresources.
 func APIEnablements(discovered []*metav1.APIResourceList) []clusterv1alpha1.APIEnablement {
 	var apis []clusterv1alpha1.APIEnablement
 	for _, list := range discovered {
@@ -29,13 +30,16 @@ func APIEnablements(discovered []*metav1.APIResourceList) []clusterv1alpha1.APIE
 		slices.SortFunc(api.Resources, func(a, b clusterv1alpha1.APIResource) int { return strings.Compare(a.Name, b.Name) })
 		apis = append(apis, api)
 	}
-	slices.SortFunc(apis, func(a, b clusterv1alpha1.APIEnablement) int { return strings.Compare(a.GroupVersion, b.GroupVersion) })
+	slices.SortFunc(apis, func(a, b clusterv1alpha1.APIEnablement) int {
+		return strings.Compare(a.GroupVersion, b.GroupVersion)
+	})
 	return apis
 }
 
 // CompleteAPIEnablements is the condition of that name: whether the kinds are all that the member serves.
 // failed maps the group versions that discovery could not list to why.
-func CompleteAPIEnablements(current *metav1.Condition, apis []clusterv1alpha1.APIEnablement, failed map[string]string, now time.Time) metav1.Condition {
+func CompleteAPIEnablements(current *metav1.Condition, apis []clusterv1alpha1.APIEnablement, failed map[string]string,
+	now time.Time) metav1.Condition {
 	c := metav1.Condition{
 		Type:    clusterv1alpha1.ClusterConditionCompleteAPIEnablements,
 		Status:  metav1.ConditionTrue,
@@ -44,9 +48,11 @@ func CompleteAPIEnablements(current *metav1.Condition, apis []clusterv1alpha1.AP
 	}
 	switch {
 	case len(apis) == 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, clusterv1alpha1.ReasonEmpty, "collected empty APIEnablements"+because(failed)
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, clusterv1alpha1.ReasonEmpty, "collected empty APIEnablements"+
+			because(failed)
 	case len(failed) > 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, clusterv1alpha1.ReasonPartial, "might collect partial APIEnablements"+because(failed)
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, clusterv1alpha1.ReasonPartial,
+			"might collect partial APIEnablements"+because(failed)
 	}
 	return since(current, c, now)
 }

@@ -14,13 +14,16 @@ import (
 
 func TestAPIEnablementsAreSortedAndWithoutSubresources(t *testing.T) {
 	got := APIEnablements([]*metav1.APIResourceList{
-		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod"}, {Name: "pods/log", Kind: "Pod"}, {Name: "configmaps", Kind: "ConfigMap"}}},
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod"}, {Name: "pods/log", Kind: "Pod"},
+			{Name: "configmaps", Kind: "ConfigMap"}}},
 		{GroupVersion: "empty/v1"},
-		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment"}, {Name: "deployments/scale", Kind: "Scale"}}},
+		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment"},
+			{Name: "deployments/scale", Kind: "Scale"}}},
 	})
 	want := []clusterv1alpha1.APIEnablement{
 		{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}},
-		{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Name: "configmaps", Kind: "ConfigMap"}, {Name: "pods", Kind: "Pod"}}},
+		{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Name: "configmaps", Kind: "ConfigMap"},
+			{Name: "pods", Kind: "Pod"}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("unexpected enablements (-want +got):\n%s", diff)
@@ -36,13 +39,15 @@ func TestCompleteAPIEnablementsNamesWhatIsMissing(t *testing.T) {
 		status          metav1.ConditionStatus
 		reason, message string
 	}{
-		"all":  {some, nil, "True", "Complete", "collected complete APIEnablements"},
-		"some": {some, map[string]string{"b/v1": "down", "a/v1": "stale"}, "False", "Partial", "might collect partial APIEnablements: a/v1: stale; b/v1: down"},
+		"all": {some, nil, "True", "Complete", "collected complete APIEnablements"},
+		"some": {some, map[string]string{"b/v1": "down", "a/v1": "stale"}, "False", "Partial",
+			"might collect partial APIEnablements: a/v1: stale; b/v1: down"},
 		"none": {nil, nil, "False", "Empty", "collected empty APIEnablements"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := CompleteAPIEnablements(nil, tc.apis, tc.failed, now)
-			want := metav1.Condition{Type: "CompleteAPIEnablements", Status: tc.status, Reason: tc.reason, Message: tc.message, LastTransitionTime: metav1.NewTime(now)}
+			want := metav1.Condition{Type: "CompleteAPIEnablements", Status: tc.status, Reason: tc.reason, Message: tc.message,
+				LastTransitionTime: metav1.NewTime(now)}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("unexpected condition (-want +got):\n%s", diff)
 			}
@@ -60,7 +65,8 @@ func TestWhatAMemberFailsToListIsToldInBrief(t *testing.T) {
 		failed[fmt.Sprintf("g%04d.io/v1", i)] = strings.Repeat("x", 1000*(i%3+1))
 	}
 	c := CompleteAPIEnablements(nil, nil, failed, time.Now())
-	if len(c.Message) > 32768 || !strings.Contains(c.Message, "g0000.io/v1: xxx") || !strings.Contains(c.Message, "and 980 more") {
+	if len(c.Message) > 32768 || !strings.Contains(c.Message, "g0000.io/v1: xxx") ||
+		!strings.Contains(c.Message, "and 980 more") {
 		t.Errorf("it has %d characters: %.100s", len(c.Message), c.Message)
 	}
 }

@@ -1,5 +1,5 @@
-// Package membership judges a member cluster: its conditions and taints, what it serves, what it has and what is taken of it.
-// What was seen and when are arguments; asking the member, waiting and writing are left to the controller.
+// Package membership judges a member cluster: its conditions and taints, what it serves, what it has and what is taken
+// of it. What was seen and when are arguments; asking the member, waiting and writing are left to the controller.
 package membership
 
 import (
@@ -14,8 +14,8 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
 
-// KeepWorkloadsAnnotation on a Cluster, with the value "true", has what the hub sent there stay when the cluster leaves: it is released
-// instead of deleted. Only who may delete Clusters may write it.
+// KeepWorkloadsAnnotation on a Cluster, with the value "true", has what the hub sent there stay when the cluster
+// leaves: it is released instead of deleted. Only who may delete Clusters may write it.
 const KeepWorkloadsAnnotation = "argosy.io/keep-workloads"
 
 // KeepsWorkloads says whether what the hub sent to a cluster stays there when the cluster leaves.
@@ -73,7 +73,8 @@ func Seen(p Probe) metav1.Condition {
 				"and that spec.apiEndpoint and spec.proxyURL lead to it")
 	case p.Err != "":
 		return notReady(clusterv1alpha1.ReasonClusterNotReachable,
-			"cluster is not reachable: "+p.Err+"; check that its API server is running and reachable at spec.apiEndpoint, through spec.proxyURL if it is set")
+			"cluster is not reachable: "+p.Err+
+				"; check that its API server is running and reachable at spec.apiEndpoint, through spec.proxyURL if it is set")
 	case p.Code == http.StatusOK:
 		return metav1.Condition{
 			Type:    clusterv1alpha1.ClusterConditionReady,
@@ -100,7 +101,8 @@ func Uncollected(why string) metav1.Condition {
 	return notReady(clusterv1alpha1.ReasonStatusCollectionFailed, why)
 }
 
-// Held is the condition Ready of a member that another hub holds, or another process of this one; why says which and what to do.
+// Held is the condition Ready of a member that another hub holds, or another process of this one; why says which and
+// what to do.
 func Held(why string) metav1.Condition {
 	return notReady(clusterv1alpha1.ReasonHeldByAnotherHub, why)
 }
@@ -145,11 +147,14 @@ func (s Streak) Next(status metav1.ConditionStatus, now time.Time) Streak {
 	return Streak{Status: status, Since: now}
 }
 
-// Ready is the condition after the answer seen, whose status streak has counted already. The first answer holds at once,
-// another status only when it lasted for its threshold, but for whose the member is: recheck is then how long that still takes, zero when nothing is pending.
-func Ready(current *metav1.Condition, seen metav1.Condition, streak Streak, t Thresholds, now time.Time) (ready metav1.Condition, recheck time.Duration) {
+// Ready is the condition after the answer seen, whose status streak has counted already. The first answer holds at
+// once, another status only when it lasted for its threshold, but for whose the member is: recheck is then how long
+// that still takes, zero when nothing is pending.
+func Ready(current *metav1.Condition, seen metav1.Condition, streak Streak, t Thresholds,
+	now time.Time) (ready metav1.Condition, recheck time.Duration) {
 	// Whose a member is does not waver: it counts at once, both ways.
-	held := seen.Reason == clusterv1alpha1.ReasonHeldByAnotherHub || current != nil && current.Reason == clusterv1alpha1.ReasonHeldByAnotherHub
+	held := seen.Reason == clusterv1alpha1.ReasonHeldByAnotherHub || current != nil &&
+		current.Reason == clusterv1alpha1.ReasonHeldByAnotherHub
 	if current != nil && current.Status != seen.Status && current.Status != metav1.ConditionUnknown && !held {
 		threshold := t.Failure
 		if seen.Status == metav1.ConditionTrue {
@@ -162,7 +167,8 @@ func Ready(current *metav1.Condition, seen metav1.Condition, streak Streak, t Th
 	return since(current, seen, now), 0
 }
 
-// Readiness is the condition of a cluster that says whether it answers; nil while nobody has asked it, and for one that is not there.
+// Readiness is the condition of a cluster that says whether it answers; nil while nobody has asked it, and for one that
+// is not there.
 func Readiness(c *clusterv1alpha1.Cluster) *metav1.Condition {
 	if c == nil {
 		return nil
@@ -176,8 +182,8 @@ func IsReady(c *clusterv1alpha1.Cluster) bool {
 	return ready != nil && ready.Status == metav1.ConditionTrue
 }
 
-// Silent says whether a cluster was decided not to answer, so that nothing is known of it now: its condition Ready says so, or it
-// is not there. One that nobody has asked yet is neither silent nor ready.
+// Silent says whether a cluster was decided not to answer, so that nothing is known of it now: its condition Ready says
+// so, or it is not there. One that nobody has asked yet is neither silent nor ready.
 func Silent(c *clusterv1alpha1.Cluster) bool { return c == nil || Readiness(c) != nil && !IsReady(c) }
 
 // since is the condition with the time at which its status began.

@@ -15,12 +15,18 @@ func TestSeenTellsWhatHappenedAndWhatToDo(t *testing.T) {
 		reason string
 		says   []string
 	}{
-		"a healthy member":           {Probe{Code: 200, Body: "ok"}, metav1.ConditionTrue, "ClusterReady", []string{"ready to accept workloads"}},
-		"no answer":                  {Probe{Err: "dial tcp 10.0.0.1:6443: connection refused"}, metav1.ConditionFalse, "ClusterNotReachable", []string{"cluster is not reachable", "connection refused", "spec.apiEndpoint"}},
-		"a member that is slow":      {Probe{Err: "no answer in time", Slow: true}, metav1.ConditionFalse, "ClusterNotReachable", []string{"cluster is not responding: no answer in time", "overloaded", "spec.apiEndpoint"}},
-		"refused credentials":        {Probe{Code: 401}, metav1.ConditionFalse, "ClusterNotReady", []string{"401 Unauthorized", "spec.secretRef"}},
-		"credentials without rights": {Probe{Code: 403}, metav1.ConditionFalse, "ClusterNotReady", []string{"403 Forbidden", "join it again"}},
-		"a member that starts": {Probe{Code: 500, Body: "[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/x failed: not finished\nreadyz check failed"},
+		"a healthy member": {Probe{Code: 200, Body: "ok"}, metav1.ConditionTrue, "ClusterReady",
+			[]string{"ready to accept workloads"}},
+		"no answer": {Probe{Err: "dial tcp 10.0.0.1:6443: connection refused"}, metav1.ConditionFalse,
+			"ClusterNotReachable", []string{"cluster is not reachable", "connection refused", "spec.apiEndpoint"}},
+		"a member that is slow": {Probe{Err: "no answer in time", Slow: true}, metav1.ConditionFalse,
+			"ClusterNotReachable", []string{"cluster is not responding: no answer in time", "overloaded", "spec.apiEndpoint"}},
+		"refused credentials": {Probe{Code: 401}, metav1.ConditionFalse, "ClusterNotReady",
+			[]string{"401 Unauthorized", "spec.secretRef"}},
+		"credentials without rights": {Probe{Code: 403}, metav1.ConditionFalse, "ClusterNotReady",
+			[]string{"403 Forbidden", "join it again"}},
+		"a member that starts": {Probe{Code: 500,
+			Body: "[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/x failed: not finished\nreadyz check failed"},
 			metav1.ConditionFalse, "ClusterNotReady", []string{"responded without ok (500)", "etcd failed", "poststarthook/x"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
-// Answers says whether a cluster is asked to delete when it leaves: what was sent to one that does not answer stays there.
+// Answers says whether a cluster is asked to delete when it leaves: what was sent to one that does not answer stays
+// there.
 func Answers(c *clusterv1alpha1.Cluster) bool {
 	return IsReady(c)
 }
@@ -34,8 +35,8 @@ type Leaving struct {
 	Definitions []string
 }
 
-// Leave says what becomes of the objects of a cluster's Works when it leaves. What a Work says is counted, though a member may have
-// another's object of that name, which stays.
+// Leave says what becomes of the objects of a cluster's Works when it leaves. What a Work says is counted, though a
+// member may have another's object of that name, which stays.
 func Leave(c *clusterv1alpha1.Cluster, works []workv1alpha1.Work) Leaving {
 	l := Leaving{Deleted: map[schema.GroupKind]int{}, Kept: map[schema.GroupKind]int{}}
 	stay := KeepsWorkloads(c) || !Answers(c)
@@ -63,12 +64,13 @@ func Leave(c *clusterv1alpha1.Cluster, works []workv1alpha1.Work) Leaving {
 	return l
 }
 
-// Elsewhere is how many replicas of how many workloads are placed in other clusters when a cluster leaves: all that it has of what clusters
-// divide. In a cluster that does not answer they go on running besides.
+// Elsewhere is how many replicas of how many workloads are placed in other clusters when a cluster leaves: all that it
+// has of what clusters divide. In a cluster that does not answer they go on running besides.
 func Elsewhere(cluster string, bindings []workv1alpha2.Binding) (replicas int64, workloads int) {
 	for _, b := range bindings {
 		spec := b.BindingSpec()
-		if spec.Placement == nil || spec.Placement.ReplicaScheduling == nil || spec.Placement.ReplicaScheduling.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDivided {
+		if spec.Placement == nil || spec.Placement.ReplicaScheduling == nil ||
+			spec.Placement.ReplicaScheduling.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDivided {
 			continue
 		}
 		for _, t := range spec.Clusters {
@@ -81,16 +83,19 @@ func Elsewhere(cluster string, bindings []workv1alpha2.Binding) (replicas int64,
 	return replicas, workloads
 }
 
-// volumesOf are the PersistentVolumeClaims that go with an object: itself, or those that a StatefulSet makes and takes along.
+// volumesOf are the PersistentVolumeClaims that go with an object: itself, or those that a StatefulSet makes and takes
+// along.
 func volumesOf(m *unstructured.Unstructured) []string {
 	switch m.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
 		return []string{m.GetNamespace() + "/" + m.GetName()}
-	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}:
+	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
+		schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}:
 	default:
 		return nil
 	}
-	if whenDeleted, _, _ := unstructured.NestedString(m.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"); whenDeleted != "Delete" {
+	if whenDeleted, _, _ := unstructured.NestedString(m.Object, "spec", "persistentVolumeClaimRetentionPolicy",
+		"whenDeleted"); whenDeleted != "Delete" {
 		return nil
 	}
 	replicas, set, _ := unstructured.NestedInt64(m.Object, "spec", "replicas")
@@ -137,10 +142,13 @@ func (l Leaving) Lines(cluster string) []string {
 		lines = append(lines, fmt.Sprintf("deleted with its data: PersistentVolumeClaim %s", v))
 	}
 	if len(l.Namespaces) > 0 {
-		lines = append(lines, fmt.Sprintf("deleted if empty, otherwise kept in the cluster: namespaces %s", strings.Join(l.Namespaces, ", ")))
+		lines = append(lines, fmt.Sprintf("deleted if empty, otherwise kept in the cluster: namespaces %s",
+			strings.Join(l.Namespaces, ", ")))
 	}
 	if len(l.Definitions) > 0 {
-		lines = append(lines, fmt.Sprintf("deleted if no objects of the kind remain, otherwise kept in the cluster: CustomResourceDefinitions %s", strings.Join(l.Definitions, ", ")))
+		lines = append(lines, fmt.Sprintf(
+			"deleted if no objects of the kind remain, otherwise kept in the cluster: CustomResourceDefinitions %s",
+			strings.Join(l.Definitions, ", ")))
 	}
 	if len(l.Kept) > 0 {
 		lines = append(lines, fmt.Sprintf("kept in the cluster: %s", perKind(l.Kept)))

@@ -43,27 +43,33 @@ func TestWhatGoesWithACluster(t *testing.T) {
 			"deleted with its data: PersistentVolumeClaim shop/data",
 			"deleted if empty, otherwise kept in the cluster: namespaces shop",
 			"kept in the cluster: 1 Deployment.apps"}},
-		{"a workload takes its volumes along that it made so", []workv1alpha1.Work{work(fmt.Sprintf(set, "Delete"), false)}, false, metav1.ConditionTrue, true, []string{
-			"deleted in cluster m1: 1 StatefulSet.apps",
-			"deleted with its data: PersistentVolumeClaim shop/data-db-0",
-			"deleted with its data: PersistentVolumeClaim shop/data-db-1"}},
+		{"a workload takes its volumes along that it made so", []workv1alpha1.Work{work(fmt.Sprintf(set, "Delete"), false)},
+			false, metav1.ConditionTrue, true, []string{
+				"deleted in cluster m1: 1 StatefulSet.apps",
+				"deleted with its data: PersistentVolumeClaim shop/data-db-0",
+				"deleted with its data: PersistentVolumeClaim shop/data-db-1"}},
 		{"a definition goes if nothing of its kind is left", []workv1alpha1.Work{
 			work(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"trains.example.com"}}`, false),
 			work(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"boats.example.com"}}`, false)}, false, metav1.ConditionTrue, true, []string{
 			"deleted if no objects of the kind remain, otherwise kept in the cluster: CustomResourceDefinitions boats.example.com, trains.example.com"}},
-		{"and no others", []workv1alpha1.Work{work(fmt.Sprintf(set, "Retain"), false)}, false, metav1.ConditionTrue, true, []string{"deleted in cluster m1: 1 StatefulSet.apps"}},
-		{"a cluster that does not answer keeps all", works, false, metav1.ConditionUnknown, false, []string{"kept in the cluster: 3 Deployment.apps, 1 Namespace, 1 PersistentVolumeClaim"}},
-		{"kept, nothing does", works, true, metav1.ConditionTrue, false, []string{"kept in the cluster: 3 Deployment.apps, 1 Namespace, 1 PersistentVolumeClaim"}},
+		{"and no others", []workv1alpha1.Work{work(fmt.Sprintf(set, "Retain"), false)}, false, metav1.ConditionTrue, true,
+			[]string{"deleted in cluster m1: 1 StatefulSet.apps"}},
+		{"a cluster that does not answer keeps all", works, false, metav1.ConditionUnknown, false,
+			[]string{"kept in the cluster: 3 Deployment.apps, 1 Namespace, 1 PersistentVolumeClaim"}},
+		{"kept, nothing does", works, true, metav1.ConditionTrue, false,
+			[]string{"kept in the cluster: 3 Deployment.apps, 1 Namespace, 1 PersistentVolumeClaim"}},
 		{"nothing was sent", nil, false, metav1.ConditionTrue, false, nil},
 	} {
 		c := &clusterv1alpha1.Cluster{}
-		meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: tc.ready})
+		meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady,
+			Status: tc.ready})
 		if tc.keep {
 			c.Annotations = map[string]string{KeepWorkloadsAnnotation: "true"}
 		}
 		l := Leave(c, tc.works)
 		if got := l.Lines("m1"); !slices.Equal(got, tc.want) || l.Deletes() != tc.deletes {
-			t.Errorf("%s: deletes %v, and says\n%s\nwant\n%s", tc.story, l.Deletes(), strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
+			t.Errorf("%s: deletes %v, and says\n%s\nwant\n%s", tc.story, l.Deletes(), strings.Join(got, "\n"),
+				strings.Join(tc.want, "\n"))
 		}
 	}
 }

@@ -20,8 +20,8 @@ type Node struct {
 	Allocatable corev1.ResourceList
 }
 
-// Load sums what pods ask for, one slot for a pod included, per node; the empty node stands for the pods that have none. It
-// never holds a zero.
+// Load sums what pods ask for, one slot for a pod included, per node; the empty node stands for the pods that have
+// none. It never holds a zero.
 type Load map[string]corev1.ResourceList
 
 // add never stores a zero, nor a quantity that shares memory with the addend.
@@ -47,15 +47,17 @@ func Nodes(nodes []Node) *clusterv1alpha1.NodeSummary {
 	return s
 }
 
-// Resources sums what the nodes that take pods have, what the pods on them have taken, and what pods without a node wait for.
-// What sits on other nodes is in neither sum, so that allocatable less allocated is what is free.
+// Resources sums what the nodes that take pods have, what the pods on them have taken, and what pods without a node
+// wait for. What sits on other nodes is in neither sum, so that allocatable less allocated is what is free.
 func Resources(nodes []Node, load Load, models []clusterv1alpha1.ResourceModel) *clusterv1alpha1.ResourceSummary {
 	s := &clusterv1alpha1.ResourceSummary{
 		Allocatable: corev1.ResourceList{},
 		Allocated:   corev1.ResourceList{},
 		Allocating:  corev1.ResourceList{},
 	}
-	grades := slices.SortedFunc(slices.Values(models), func(a, b clusterv1alpha1.ResourceModel) int { return cmp.Compare(a.Grade, b.Grade) })
+	grades := slices.SortedFunc(slices.Values(models), func(a, b clusterv1alpha1.ResourceModel) int {
+		return cmp.Compare(a.Grade, b.Grade)
+	})
 	for _, g := range grades {
 		s.AllocatableModelings = append(s.AllocatableModelings, clusterv1alpha1.AllocatableModeling{Grade: g.Grade})
 	}
@@ -76,14 +78,15 @@ func Resources(nodes []Node, load Load, models []clusterv1alpha1.ResourceModel) 
 	return s
 }
 
-// resourceNames and resourceNameBytes are the most names of resources that a summary takes, and what they have in all: it is part of a
-// status, which a store must take.
+// resourceNames and resourceNameBytes are the most names of resources that a summary takes, and what they have in all:
+// it is part of a status, which a store must take.
 const resourceNames, resourceNameBytes = 1000, 64 << 10
 
 // Crowded says why the resources of a cluster are more than a summary takes; empty if they are not.
 func Crowded(s *clusterv1alpha1.ResourceSummary) string {
 	if n := max(len(s.Allocatable), len(s.Allocated), len(s.Allocating)); n > resourceNames {
-		return fmt.Sprintf("its nodes and pods have %d resource names, but the limit is %d; check what adds so many there", n, resourceNames)
+		return fmt.Sprintf("its nodes and pods have %d resource names, but the limit is %d; check what adds so many there", n,
+			resourceNames)
 	}
 	for _, list := range []corev1.ResourceList{s.Allocatable, s.Allocated, s.Allocating} {
 		n := 0

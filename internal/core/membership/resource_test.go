@@ -15,7 +15,8 @@ import (
 
 func list(cpu, memory, pods string) corev1.ResourceList {
 	l := corev1.ResourceList{}
-	for name, q := range map[corev1.ResourceName]string{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory, corev1.ResourcePods: pods} {
+	for name, q := range map[corev1.ResourceName]string{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory,
+		corev1.ResourcePods: pods} {
 		if q != "" {
 			l[name] = resource.MustParse(q)
 		}
@@ -36,7 +37,8 @@ func models() []clusterv1alpha1.ResourceModel {
 		}}
 	}
 	// Out of order: the order in the spec must not matter.
-	return []clusterv1alpha1.ResourceModel{grade(2, "4", "1000", "16Gi", "1000Gi"), grade(0, "0", "2", "0", "8Gi"), grade(1, "2", "4", "8Gi", "16Gi")}
+	return []clusterv1alpha1.ResourceModel{grade(2, "4", "1000", "16Gi", "1000Gi"), grade(0, "0", "2", "0", "8Gi"),
+		grade(1, "2", "4", "8Gi", "16Gi")}
 }
 
 func counts(s *clusterv1alpha1.ResourceSummary) map[uint]int {
@@ -102,7 +104,8 @@ func TestResourcesOfMoreNamesThanASummaryTakesAreSaid(t *testing.T) {
 		"a long one":                {named(1, 1<<20, "x"), "bytes, but the limit is 65536"},
 		"six times as many in JSON": {named(1000, 20, "<"), "bytes, but the limit is 65536"},
 	} {
-		for _, s := range []clusterv1alpha1.ResourceSummary{{Allocatable: c.list}, {Allocated: c.list}, {Allocating: c.list}} {
+		for _, s := range []clusterv1alpha1.ResourceSummary{{Allocatable: c.list}, {Allocated: c.list},
+			{Allocating: c.list}} {
 			if why := Crowded(&s); (why == "") != (c.says == "") || !strings.Contains(why, c.says) {
 				t.Errorf("%s: said is %q, want %q", name, why, c.says)
 			}

@@ -23,8 +23,8 @@ type Outage struct {
 	Reason string
 }
 
-// OutageOf is the outage of a cluster now; nil while there is none. A cluster that is not there has none: that it is missing says
-// nothing of what runs in it.
+// OutageOf is the outage of a cluster now; nil while there is none. A cluster that is not there has none: that it is
+// missing says nothing of what runs in it.
 func OutageOf(c *clusterv1alpha1.Cluster) *Outage {
 	if c == nil || !Silent(c) {
 		return nil
@@ -33,8 +33,8 @@ func OutageOf(c *clusterv1alpha1.Cluster) *Outage {
 	return &Outage{Since: ready.LastTransitionTime, Reason: ready.Reason}
 }
 
-// String is "has not been ready since 2026-01-01T12:00:00Z (ClusterNotReachable)", the same for as long as the outage lasts, so that saying it
-// costs one write.
+// String is "has not been ready since 2026-01-01T12:00:00Z (ClusterNotReachable)", the same for as long as the outage
+// lasts, so that saying it costs one write.
 func (o *Outage) String() string {
 	return "has not been ready since " + o.Since.UTC().Format(time.RFC3339) + " (" + o.Reason + ")"
 }

@@ -23,8 +23,10 @@ func TestWhetherAClusterIsReady(t *testing.T) {
 		"one that nobody has asked yet":  {&clusterv1alpha1.Cluster{}, false, false, false},
 		"one that is not in the fleet":   {nil, false, true, false},
 	} {
-		if membership.IsReady(c.cluster) != c.ready || membership.Silent(c.cluster) != c.silent || (membership.OutageOf(c.cluster) != nil) != c.outage {
-			t.Errorf("%s: ready is %v, silent %v, an outage %v", name, membership.IsReady(c.cluster), membership.Silent(c.cluster), membership.OutageOf(c.cluster))
+		if membership.IsReady(c.cluster) != c.ready || membership.Silent(c.cluster) != c.silent ||
+			(membership.OutageOf(c.cluster) != nil) != c.outage {
+			t.Errorf("%s: ready is %v, silent %v, an outage %v", name, membership.IsReady(c.cluster),
+				membership.Silent(c.cluster), membership.OutageOf(c.cluster))
 		}
 	}
 }

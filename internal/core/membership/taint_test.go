@@ -42,7 +42,8 @@ func TestTaintsFollowReady(t *testing.T) {
 		"tainted by an older hub":          {pair(notReady, earlier)[:1], "False", pair(notReady, now)},
 		"a NoExecute taint without a time": {pair(notReady, time.Time{}), "False", pair(notReady, now)},
 		"set by hand while ready":          {pair(notReady, earlier)[1:], "True", nil},
-		"set by hand before the outage":    {pair(notReady, earlier)[1:], "False", []corev1.Taint{pair(notReady, earlier)[1], pair(notReady, now)[0]}},
+		"set by hand before the outage": {pair(notReady, earlier)[1:], "False",
+			[]corev1.Taint{pair(notReady, earlier)[1], pair(notReady, now)[0]}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var ready *metav1.Condition
@@ -98,11 +99,14 @@ func TestTolerationEndsAfterTimeAdded(t *testing.T) {
 		"tolerated for a time":            {taints{drain}, list{lasts("drain", 60)}, "drain", added.Add(time.Minute)},
 		"tolerated for no time":           {taints{drain}, list{lasts("drain", 0)}, "drain", added},
 		"tolerated for less than no time": {taints{drain}, list{lasts("drain", -5)}, "drain", added},
-		"the longest toleration counts":   {taints{drain}, list{lasts("drain", 60), lasts("", 120)}, "drain", added.Add(2 * time.Minute)},
-		"the shortest taint counts":       {taints{drain, disk}, list{lasts("drain", 60), lasts("disk", 30)}, "disk", added.Add(30 * time.Second)},
-		"one of two is tolerated":         {taints{drain, disk}, list{lasts("drain")}, "disk", added},
-		"a taint without a time":          {taints{young}, list{lasts("drain", 60)}, "drain", now.Add(time.Minute)},
-		"more seconds than a time holds":  {taints{drain, disk}, list{lasts("drain", 1<<62), lasts("disk", 60)}, "disk", added.Add(time.Minute)},
+		"the longest toleration counts": {taints{drain}, list{lasts("drain", 60), lasts("", 120)}, "drain",
+			added.Add(2 * time.Minute)},
+		"the shortest taint counts": {taints{drain, disk}, list{lasts("drain", 60), lasts("disk", 30)}, "disk",
+			added.Add(30 * time.Second)},
+		"one of two is tolerated": {taints{drain, disk}, list{lasts("drain")}, "disk", added},
+		"a taint without a time":  {taints{young}, list{lasts("drain", 60)}, "drain", now.Add(time.Minute)},
+		"more seconds than a time holds": {taints{drain, disk}, list{lasts("drain", 1<<62), lasts("disk", 60)}, "disk",
+			added.Add(time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first, until, limited := ToleratedUntil(tc.taints, tc.tolerations, now)
@@ -121,10 +125,13 @@ func TestDefaultTolerationsFillWhatIsMissing(t *testing.T) {
 		given list
 		added []string
 	}{
-		"none":                           {nil, []string{notReady, unreachable}},
-		"another taint":                  {list{{Key: "gpu", Operator: corev1.TolerationOpExists}}, []string{notReady, unreachable}},
-		"one of the two":                 {list{{Key: notReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}, []string{unreachable}},
-		"only for NoSchedule":            {list{{Key: notReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}, []string{notReady, unreachable}},
+		"none": {nil, []string{notReady, unreachable}},
+		"another taint": {list{{Key: "gpu", Operator: corev1.TolerationOpExists}},
+			[]string{notReady, unreachable}},
+		"one of the two": {list{{Key: notReady, Operator: corev1.TolerationOpExists,
+			Effect: corev1.TaintEffectNoExecute}}, []string{unreachable}},
+		"only for NoSchedule": {list{{Key: notReady, Operator: corev1.TolerationOpExists,
+			Effect: corev1.TaintEffectNoSchedule}}, []string{notReady, unreachable}},
 		"all taints":                     {list{{Operator: corev1.TolerationOpExists}}, nil},
 		"a value that the taint has not": {list{{Key: notReady, Value: "x"}}, []string{notReady, unreachable}},
 	} {

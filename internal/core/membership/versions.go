@@ -13,11 +13,11 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
 
-// Served is which versions of OpenKruise a cluster serves, compared with those that the hub stores. The zero value is for a
-// cluster without OpenKruise.
+// Served is which versions of OpenKruise a cluster serves, compared with those that the hub stores. The zero value is
+// for a cluster without OpenKruise.
 type Served struct {
-	// Newest are the kinds that are served in the hub's own version, Older those that are served in another only, as "CloneSet
-	// v1alpha1". Kinds of one version count for neither.
+	// Newest are the kinds that are served in the hub's own version, Older those that are served in another only, as
+	// "CloneSet v1alpha1". Kinds of one version count for neither.
 	Newest, Older []string
 	// Any says whether there is any kind of OpenKruise at all.
 	Any bool
@@ -56,10 +56,12 @@ func OpenKruise(apis []clusterv1alpha1.APIEnablement) Served {
 	return s
 }
 
-// String is one word for a column: the version that all kinds are served in, both if they differ, nothing without OpenKruise.
-// StatefulSet alone had v1beta1 in every release, and makes no difference.
+// String is one word for a column: the version that all kinds are served in, both if they differ, nothing without
+// OpenKruise. StatefulSet alone had v1beta1 in every release, and makes no difference.
 func (s Served) String() string {
-	newer := slices.ContainsFunc(s.Newest, func(kind string) bool { return kind != "StatefulSet" && kind != "Rollout" && kind != "BatchRelease" })
+	newer := slices.ContainsFunc(s.Newest, func(kind string) bool {
+		return kind != "StatefulSet" && kind != "Rollout" && kind != "BatchRelease"
+	})
 	switch {
 	case !s.Any:
 		return ""
@@ -72,8 +74,8 @@ func (s Served) String() string {
 	}
 }
 
-// CurrentOpenKruise is the condition of that name: whether the cluster serves OpenKruise in the versions that the hub stores.
-// There is none for a cluster without OpenKruise.
+// CurrentOpenKruise is the condition of that name: whether the cluster serves OpenKruise in the versions that the hub
+// stores. There is none for a cluster without OpenKruise.
 func CurrentOpenKruise(current *metav1.Condition, s Served, now time.Time) *metav1.Condition {
 	if !s.Any {
 		return nil

@@ -47,7 +47,8 @@ func TestAClusterTellsWhichOpenKruiseItServes(t *testing.T) {
 		{"1.8", release(t, kruise.Release1_8), "v1alpha1", metav1.ConditionFalse, "CloneSet v1alpha1"},
 		{"1.9", release(t, kruise.Release1_9), "v1alpha1,v1beta1", metav1.ConditionFalse, "UnitedDeployment v1alpha1"},
 		{"1.10", release(t, kruise.Release1_10), "v1beta1", metav1.ConditionTrue, "every kind"},
-		{"no OpenKruise", []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Kind: "Deployment"}}}}, "", "", ""},
+		{"no OpenKruise", []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1",
+			Resources: []clusterv1alpha1.APIResource{{Kind: "Deployment"}}}}, "", "", ""},
 		{"nothing known", nil, "", "", ""},
 	} {
 		served := OpenKruise(tc.apis)

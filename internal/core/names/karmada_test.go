@@ -13,12 +13,15 @@ func TestNamesAreKarmadas(t *testing.T) {
 	deployment := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	for _, c := range []struct{ what, got, want string }{
 		{"a binding", Binding("Deployment", "nginx"), "nginx-deployment"},
-		{"a binding of a name that bindings may not have", Binding("ClusterRole", "system:Admin"), "system.admin-clusterrole"},
+		{"a binding of a name that bindings may not have", Binding("ClusterRole", "system:Admin"),
+			"system.admin-clusterrole"},
 		{"a Work", Work("Deployment", "nginx", "default"), "nginx-687f7fb96f"},
 		{"a Work in another namespace", Work("Deployment", "web", "chk"), "web-696569d748"},
 		{"a Work of a cluster-scoped template", Work("ClusterRole", "system:Admin", ""), "system.admin-7c7568b598"},
-		{"the label of a dependency", DependedByLabel("depended-by-", "default", "nginx-deployment"), "depended-by-5bdc5c4dcf"},
-		{"the label of a cluster-scoped dependency", DependedByLabel("depended-by-", "", "system.admin-clusterrole"), "depended-by-7c7568b598"},
+		{"the label of a dependency", DependedByLabel("depended-by-", "default", "nginx-deployment"),
+			"depended-by-5bdc5c4dcf"},
+		{"the label of a cluster-scoped dependency", DependedByLabel("depended-by-", "", "system.admin-clusterrole"),
+			"depended-by-7c7568b598"},
 		{"a promoted policy", PromotedPolicy(deployment, "web", "default"), "web-6d7f8d5f5b"},
 		{"an execution space", ExecutionSpace("eu"), "karmada-es-eu"},
 	} {
@@ -33,7 +36,8 @@ func TestFormerNamesStayKnown(t *testing.T) {
 	for _, c := range []struct{ what, got, want string }{
 		{"a Work", FormerWork("Deployment", "nginx", "default"), "nginx-6c47d997fc"},
 		{"a Work of a cluster-scoped template", FormerWork("ClusterRole", "system:Admin", ""), "system.admin-5578c449b6"},
-		{"the label of a dependency", FormerDependedByLabel("depended-by-", "default", "nginx-deployment"), "depended-by-bd8bc797f"},
+		{"the label of a dependency", FormerDependedByLabel("depended-by-", "default", "nginx-deployment"),
+			"depended-by-bd8bc797f"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s was %q, want %q", c.what, c.got, c.want)
@@ -48,13 +52,15 @@ func TestTemplatesThatShareANameHaveTwoBindingsAndWorks(t *testing.T) {
 		name string
 	}{
 		{role, "Team:Reader"}, {role, "team:reader"}, {role, "team.reader"}, {role, "team-reader"},
-		{schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, "db"}, {schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}, "db"},
+		{schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, "db"},
+		{schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}, "db"},
 		{role, strings.Repeat("x", 253)}, {role, strings.Repeat("X", 253)},
 	}
 	seen := map[string]string{}
 	for _, tmpl := range templates {
 		binding := BindingApart(tmpl.gk, tmpl.name)
-		if WorkFor(binding, tmpl.gk, tmpl.name, "shop") != WorkApart(tmpl.gk, tmpl.name, "shop") || WorkFor(Binding(tmpl.gk.Kind, tmpl.name), tmpl.gk, tmpl.name, "shop") != Work(tmpl.gk.Kind, tmpl.name, "shop") {
+		if WorkFor(binding, tmpl.gk, tmpl.name, "shop") != WorkApart(tmpl.gk, tmpl.name, "shop") ||
+			WorkFor(Binding(tmpl.gk.Kind, tmpl.name), tmpl.gk, tmpl.name, "shop") != Work(tmpl.gk.Kind, tmpl.name, "shop") {
 			t.Errorf("%v: the Work does not follow the name of the binding", tmpl)
 		}
 		if !strings.HasSuffix(binding, "-"+strings.ToLower(tmpl.gk.Kind)) {
@@ -91,7 +97,8 @@ func TestLongNamesAreCutAndStayDifferent(t *testing.T) {
 	if l := Label(a); len(l) > 63 || l == Label(b) || len(validation.IsDNS1123Label(l)) > 0 {
 		t.Errorf("labels %q and %q, want two of at most 63 characters", l, Label(b))
 	}
-	if s := DerivedService(strings.Repeat("x", 63)); len(validation.IsDNS1035Label(s)) > 0 || DerivedService("web") != "derived-web" {
+	if s := DerivedService(strings.Repeat("x", 63)); len(validation.IsDNS1035Label(s)) > 0 ||
+		DerivedService("web") != "derived-web" {
 		t.Errorf("derived Services are %s and %s", s, DerivedService("web"))
 	}
 	for _, short := range []string{"web", strings.Repeat("x", 63)} {

@@ -27,8 +27,8 @@ const (
 // ErrNotExecutionSpace says that a namespace does not hold the Works of a cluster.
 var ErrNotExecutionSpace = errors.New("not an execution space")
 
-// Binding is the name that Karmada gives the binding of a template. Templates may share it: kinds of the same name in two groups do, and
-// names that differ only in case, or in ":" and ".".
+// Binding is the name that Karmada gives the binding of a template. Templates may share it: kinds of the same name in
+// two groups do, and names that differ only in case, or in ":" and ".".
 func Binding(kind, name string) string { return binding(folded(name), kind) }
 
 // BindingApart is the name of the binding of a template whose Karmada name belongs to the binding of another template.
@@ -47,8 +47,8 @@ func binding(name, kind string) string {
 	return fit(name, maxName-len(suffix)) + suffix
 }
 
-// Work is the name that Karmada gives the Work of a template in an execution space; namespace is empty for a cluster-scoped template.
-// Templates whose bindings share a Karmada name share this one, too.
+// Work is the name that Karmada gives the Work of a template in an execution space; namespace is empty for a
+// cluster-scoped template. Templates whose bindings share a Karmada name share this one, too.
 func Work(kind, name, namespace string) string {
 	return work(name, hash(workKey(kind, folded(name), namespace)))
 }
@@ -91,13 +91,14 @@ func PromotedPolicy(gvk schema.GroupVersionKind, name, namespace string) string 
 	return work(name, hash(namespace+gvk.String()))
 }
 
-// WorkOfManifestWork is the name of the Work of one object of a ManifestWork: no other ManifestWork, and no template, has a Work of
-// that name for the same object. Objects such as roles may have names that no Work may have.
+// WorkOfManifestWork is the name of the Work of one object of a ManifestWork: no other ManifestWork, and no template,
+// has a Work of that name for the same object. Objects such as roles may have names that no Work may have.
 func WorkOfManifestWork(manifestWork, group, kind, name, namespace string) string {
 	return subdomain(name) + "-" + dumpHash(strings.Join([]string{manifestWork, group, kind, namespace, name}, "/"))
 }
 
-// subdomain is a name as a DNS subdomain that leaves room for a dash and a hash; one that is one stays as it is, but for its length.
+// subdomain is a name as a DNS subdomain that leaves room for a dash and a hash; one that is one stays as it is, but
+// for its length.
 func subdomain(name string) string {
 	const room = maxName - 1 - maxHash
 	lower := strings.Map(func(r rune) rune {
@@ -121,8 +122,8 @@ func subdomain(name string) string {
 	return strings.Join(labels, ".")
 }
 
-// WorkOfAutoscaler is the name of the Work of the autoscaler that a cluster gets for a FederatedHPA: a template that is an autoscaler of
-// the same name has another.
+// WorkOfAutoscaler is the name of the Work of the autoscaler that a cluster gets for a FederatedHPA: a template that is
+// an autoscaler of the same name has another.
 func WorkOfAutoscaler(federatedHPA, namespace string) string {
 	return work(federatedHPA, dumpHash(strings.Join([]string{"FederatedHPA", namespace, federatedHPA}, "/")))
 }
@@ -154,13 +155,16 @@ const (
 	maxHash  = 10
 )
 
-// Label is a name as the value of a label or as a DNS label, which may be shorter than names: what is too long is cut and ends with a hash.
+// Label is a name as the value of a label or as a DNS label, which may be shorter than names: what is too long is cut
+// and ends with a hash.
 func Label(name string) string { return fit(name, maxLabel) }
 
-// Object is a name that was put together from others, as the name of an object: what is too long is cut and ends with a hash.
+// Object is a name that was put together from others, as the name of an object: what is too long is cut and ends with a
+// hash.
 func Object(name string) string { return fit(name, maxName) }
 
-// fit is a name of at most limit bytes. A longer one is cut, and ends with a hash of all of it, so that two names stay two.
+// fit is a name of at most limit bytes. A longer one is cut, and ends with a hash of all of it, so that two names stay
+// two.
 func fit(name string, limit int) string {
 	if len(name) <= limit {
 		return name

@@ -10,8 +10,10 @@ import (
 
 func TestWorksOfManifestWorksHaveNamesThatWorksMayHave(t *testing.T) {
 	seen := map[string]string{}
-	for name, begins := range map[string]string{"web": "web-", "system:Admin": "system.admin-", "a.b": "a.b-", "team_a": "team-a-", "team-a": "team-a-", "ann@example.com": "ann-example.com-",
-		"-a-.-b": "a.b-", "a..b": "a.b-", "***": "x-", "ä": "x-", strings.Repeat("a", 253): strings.Repeat("a", 242) + "-", strings.Repeat("b.", 126) + "b": "b.b."} {
+	for name, begins := range map[string]string{"web": "web-", "system:Admin": "system.admin-", "a.b": "a.b-",
+		"team_a": "team-a-", "team-a": "team-a-", "ann@example.com": "ann-example.com-",
+		"-a-.-b": "a.b-", "a..b": "a.b-", "***": "x-", "ä": "x-", strings.Repeat("a", 253): strings.Repeat("a", 242) + "-",
+		strings.Repeat("b.", 126) + "b": "b.b."} {
 		got := WorkOfManifestWork("it", "rbac.authorization.k8s.io", "ClusterRole", name, "")
 		if errs := validation.IsDNS1123Subdomain(got); len(errs) > 0 || !strings.HasPrefix(got, begins) {
 			t.Errorf("the work of %q is %q, want %s…: %v", name, got, begins, errs)
@@ -35,7 +37,8 @@ func TestAnExecutionSpaceNamesItsCluster(t *testing.T) {
 }
 
 func TestTheSystemsNamespacesAreReserved(t *testing.T) {
-	for ns, want := range map[string]bool{"karmada-system": true, "karmada-cluster": true, "karmada-es-eu": true, "default": false, "karmada": false, "kube-system": false} {
+	for ns, want := range map[string]bool{"karmada-system": true, "karmada-cluster": true, "karmada-es-eu": true,
+		"default": false, "karmada": false, "kube-system": false} {
 		if Reserved(ns) != want {
 			t.Errorf("namespace %q reserved: %v, want %v", ns, !want, want)
 		}

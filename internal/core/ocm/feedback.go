@@ -15,25 +15,32 @@ import (
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 )
 
-// wellKnown are the values that WellKnownStatus reports. Those of Kubernetes' own kinds are Open Cluster Management's, and
-// StatefulSets and the kinds of OpenKruise and Argo, of which that knows nothing, are named alike.
+// wellKnown are the values that WellKnownStatus reports. Those of Kubernetes' own kinds are Open Cluster Management's,
+// and StatefulSets and the kinds of OpenKruise and Argo, of which that knows nothing, are named alike.
 var wellKnown = map[schema.GroupKind][]ocmv1.JsonPath{
 	{Group: "apps", Kind: "Deployment"}: counters("ReadyReplicas", "Replicas", "AvailableReplicas"),
 	{Group: "apps", Kind: "DaemonSet"}:  counters("NumberReady", "DesiredNumberScheduled", "NumberAvailable"),
 	{Group: "batch", Kind: "Job"}: append(counters("JobSucceeded=succeeded"),
 		ocmv1.JsonPath{Name: "JobComplete", Path: `.status.conditions[?(@.type=="Complete")].status`}),
-	{Kind: "Pod"}: append(counters("PodPhase=phase"), ocmv1.JsonPath{Name: "PodReady", Path: `.status.conditions[?(@.type=="Ready")].status`}),
+	{Kind: "Pod"}: append(counters("PodPhase=phase"),
+		ocmv1.JsonPath{Name: "PodReady", Path: `.status.conditions[?(@.type=="Ready")].status`}),
 
-	{Group: "apps", Kind: "StatefulSet"}:                counters("ReadyReplicas", "Replicas", "AvailableReplicas", "UpdatedReplicas"),
-	{Group: "apps.kruise.io", Kind: "CloneSet"}:         counters("ReadyReplicas", "Replicas", "AvailableReplicas", "UpdatedReplicas", "UpdatedReadyReplicas"),
-	{Group: "apps.kruise.io", Kind: "StatefulSet"}:      counters("ReadyReplicas", "Replicas", "AvailableReplicas", "UpdatedReplicas"),
-	{Group: "apps.kruise.io", Kind: "DaemonSet"}:        counters("NumberReady", "DesiredNumberScheduled", "NumberAvailable", "UpdatedNumberScheduled"),
-	{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: counters("ReadyReplicas", "Replicas", "UpdatedReplicas", "UpdatedReadyReplicas"),
-	{Group: "apps.kruise.io", Kind: "SidecarSet"}:       counters("MatchedPods", "UpdatedPods", "ReadyPods"),
-	{Group: "apps.kruise.io", Kind: "BroadcastJob"}:     counters("Desired", "Active", "Succeeded", "Failed", "Phase"),
-	{Group: "apps.kruise.io", Kind: "ImagePullJob"}:     counters("Desired", "Active", "Succeeded", "Completed", "Failed"),
-	{Group: "argoproj.io", Kind: "Workflow"}:            counters("Phase", "Progress"),
-	{Group: "argoproj.io", Kind: "Rollout"}:             counters("Phase", "ReadyReplicas", "Replicas", "AvailableReplicas", "UpdatedReplicas"),
+	{Group: "apps", Kind: "StatefulSet"}: counters("ReadyReplicas", "Replicas", "AvailableReplicas",
+		"UpdatedReplicas"),
+	{Group: "apps.kruise.io", Kind: "CloneSet"}: counters("ReadyReplicas", "Replicas", "AvailableReplicas",
+		"UpdatedReplicas", "UpdatedReadyReplicas"),
+	{Group: "apps.kruise.io", Kind: "StatefulSet"}: counters("ReadyReplicas", "Replicas", "AvailableReplicas",
+		"UpdatedReplicas"),
+	{Group: "apps.kruise.io", Kind: "DaemonSet"}: counters("NumberReady", "DesiredNumberScheduled",
+		"NumberAvailable", "UpdatedNumberScheduled"),
+	{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: counters("ReadyReplicas", "Replicas", "UpdatedReplicas",
+		"UpdatedReadyReplicas"),
+	{Group: "apps.kruise.io", Kind: "SidecarSet"}:   counters("MatchedPods", "UpdatedPods", "ReadyPods"),
+	{Group: "apps.kruise.io", Kind: "BroadcastJob"}: counters("Desired", "Active", "Succeeded", "Failed", "Phase"),
+	{Group: "apps.kruise.io", Kind: "ImagePullJob"}: counters("Desired", "Active", "Succeeded", "Completed", "Failed"),
+	{Group: "argoproj.io", Kind: "Workflow"}:        counters("Phase", "Progress"),
+	{Group: "argoproj.io", Kind: "Rollout"}: counters("Phase", "ReadyReplicas", "Replicas",
+		"AvailableReplicas", "UpdatedReplicas"),
 }
 
 // counters are fields of the status under their own names, in upper case, or as NAME=FIELD.
@@ -62,7 +69,8 @@ func WellKnownKinds() []string {
 	return all
 }
 
-// Feedback are the values of an object that rules ask for. What cannot be read is told in the error, and hides no other.
+// Feedback are the values of an object that rules ask for. What cannot be read is told in the error, and hides no
+// other.
 func Feedback(rules []ocmv1.FeedbackRule, object *unstructured.Unstructured) ([]ocmv1.FeedbackValue, error) {
 	var values []ocmv1.FeedbackValue
 	var errs []error
@@ -71,7 +79,8 @@ func Feedback(rules []ocmv1.FeedbackRule, object *unstructured.Unstructured) ([]
 		paths := rule.JsonPaths
 		if rule.Type == ocmv1.FeedbackWellKnownStatus {
 			if paths = wellKnown[object.GroupVersionKind().GroupKind()]; paths == nil {
-				errs = append(errs, fmt.Errorf("cannot find the wellknown statuses for resource with gvk %s", object.GroupVersionKind()))
+				errs = append(errs, fmt.Errorf("cannot find the wellknown statuses for resource with gvk %s",
+					object.GroupVersionKind()))
 			}
 		}
 		for _, path := range paths {
@@ -100,7 +109,8 @@ const (
 	pathLimit = 1024
 	// unionLimit is how many commas it may have: each list of indexes multiplies what is found.
 	unionLimit = 8
-	// textLimit is how many bytes a value may have, as Open Cluster Management has it of raw JSON: a status is no place for more.
+	// textLimit is how many bytes a value may have, as Open Cluster Management has it of raw JSON: a status is no place
+	// for more.
 	textLimit = 1024
 )
 
@@ -155,7 +165,8 @@ func valueAt(path ocmv1.JsonPath, object *unstructured.Unstructured) (*ocmv1.Fee
 	case bool:
 		value.Type, value.Boolean = ocmv1.ValueBoolean, &is
 	default:
-		return nil, fmt.Errorf("the value of %s at %s is a %s: only integers, strings and booleans are reported", path.Name, path.Path, describe(is))
+		return nil, fmt.Errorf("the value of %s at %s is a %s: only integers, strings and booleans are reported", path.Name,
+			path.Path, describe(is))
 	}
 	return &ocmv1.FeedbackValue{Name: path.Name, Value: value}, nil
 }

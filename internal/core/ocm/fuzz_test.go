@@ -14,11 +14,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// Whatever a ManifestWork says, each of its Works is in its own cluster's execution space, and what reaches the member is the object that
-// it says, marked as the Work's; what the member has does not make it another one.
+// Whatever a ManifestWork says, each of its Works is in its own cluster's execution space, and what reaches the member
+// is the object that it says, marked as the Work's; what the member has does not make it another one.
 func FuzzManifestWorks(f *testing.F) {
 	const webhook = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"kube-system","annotations":{"work.karmada.io/name":"other","argosy.io/manifest-work":"x"},"labels":{"karmada.io/managed":"false"}}}`
-	f.Add([]byte(`{"workload":{"manifests":[`+webhook+`,{"apiVersion":"a/b/c","kind":"X","metadata":{"name":"y"}},{"kind":5},7]}}`), ".data", "/metadata/name", `{"data":{"a":"b"}}`)
+	f.Add([]byte(`{"workload":{"manifests":[`+webhook+
+		`,{"apiVersion":"a/b/c","kind":"X","metadata":{"name":"y"}},{"kind":5},7]}}`), ".data", "/metadata/name",
+		`{"data":{"a":"b"}}`)
 	f.Add([]byte(`{"workload":{"manifests":[{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet","metadata":{"name":"c","namespace":"shop"},"spec":{"replicas":1}}]}}`), ".status.replicas", "/spec/replicas", `{"spec":{"replicas":3},"status":{"replicas":2}}`)
 	f.Add([]byte(`{"workload":{"manifests":[{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"karmada-cluster"}},{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"karmada-cluster"}}]},"deleteOption":{"propagationPolicy":"Orphan"},"executor":{}}`), "..", "/kind", `{}`)
 	f.Add([]byte(`{"workload":{"manifests":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"shop"}}]},"manifestConfigs":[{"resourceIdentifier":{"resource":"configmaps","name":"*","namespace":"*"},"updateStrategy":{"type":"CreateOnly"}}]}`), ".metadata.annotations['a']", "/metadata", `{"metadata":5}`)
@@ -30,10 +32,13 @@ func FuzzManifestWorks(f *testing.F) {
 		for _, item := range Items(mw, eu()) {
 			if item.Object != nil {
 				mw.Spec.ManifestConfigs = append(mw.Spec.ManifestConfigs, ocmv1.ManifestConfigOption{
-					ResourceIdentifier: ocmv1.ResourceIdentifier{Group: item.Meta.Group, Resource: item.Meta.Resource, Namespace: item.Meta.Namespace, Name: item.Meta.Name},
-					FeedbackRules:      []ocmv1.FeedbackRule{{Type: ocmv1.FeedbackJSONPaths, JsonPaths: []ocmv1.JsonPath{{Name: "a", Path: path}}}},
-					UpdateStrategy: &ocmv1.UpdateStrategy{Type: ocmv1.UpdateStrategyServerSideApply, ServerSideApply: &ocmv1.ServerSideApplyConfig{Force: true,
-						IgnoreFields: []ocmv1.IgnoreField{{Condition: ocmv1.IgnoreOnSpokeChange, JSONPaths: []string{ignored}}}}},
+					ResourceIdentifier: ocmv1.ResourceIdentifier{Group: item.Meta.Group, Resource: item.Meta.Resource,
+						Namespace: item.Meta.Namespace, Name: item.Meta.Name},
+					FeedbackRules: []ocmv1.FeedbackRule{{Type: ocmv1.FeedbackJSONPaths,
+						JsonPaths: []ocmv1.JsonPath{{Name: "a", Path: path}}}},
+					UpdateStrategy: &ocmv1.UpdateStrategy{Type: ocmv1.UpdateStrategyServerSideApply,
+						ServerSideApply: &ocmv1.ServerSideApplyConfig{Force: true,
+							IgnoreFields: []ocmv1.IgnoreField{{Condition: ocmv1.IgnoreOnSpokeChange, JSONPaths: []string{ignored}}}}},
 				})
 			}
 		}
@@ -48,7 +53,8 @@ func FuzzManifestWorks(f *testing.F) {
 			if err != nil {
 				continue // it is not applied
 			}
-			if w.Namespace != names.ExecutionSpace("eu") || w.Annotations[ocmv1.ManifestWorkAnnotation] != mw.Name || !execute.Owns(w, m) {
+			if w.Namespace != names.ExecutionSpace("eu") || w.Annotations[ocmv1.ManifestWorkAnnotation] != mw.Name ||
+				!execute.Owns(w, m) {
 				t.Fatalf("the Work is %+v", w)
 			}
 			if want, ok := asked[w.Name]; !ok || want.Keeps(m) != nil {
@@ -63,13 +69,15 @@ func FuzzManifestWorks(f *testing.F) {
 					}
 				}
 			}
-			desired, err := execute.Desired(w, observed, func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-				return Leave(w, desired, observed)
-			})
+			desired, err := execute.Desired(w, observed,
+				func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+					return Leave(w, desired, observed)
+				})
 			if err == nil && identity.Of(m).Keeps(desired) != nil {
 				t.Fatalf("%s reaches the member as %s", identity.Of(m), identity.Of(desired))
 			}
-			_, _ = Feedback([]ocmv1.FeedbackRule{{Type: ocmv1.FeedbackJSONPaths, JsonPaths: []ocmv1.JsonPath{{Name: "a", Path: path}}}, {Type: ocmv1.FeedbackWellKnownStatus}}, observed)
+			_, _ = Feedback([]ocmv1.FeedbackRule{{Type: ocmv1.FeedbackJSONPaths,
+				JsonPaths: []ocmv1.JsonPath{{Name: "a", Path: path}}}, {Type: ocmv1.FeedbackWellKnownStatus}}, observed)
 		}
 	})
 }

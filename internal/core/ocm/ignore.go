@@ -58,8 +58,8 @@ func fromPointer(pointer string) (string, error) {
 	return path.String(), nil
 }
 
-// Leave is desired with the fields that w leaves to the member as observed has them. Neither is changed. Which fields they are is
-// written on w by Decide.
+// Leave is desired with the fields that w leaves to the member as observed has them. Neither is changed. Which fields
+// they are is written on w by Decide.
 func Leave(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	text := w.Annotations[ocmv1.IgnoredFieldsAnnotation]
 	if text == "" {

@@ -30,7 +30,8 @@ type Item struct {
 	Err error
 }
 
-// Items are the objects of a ManifestWork in their order. The plural names of kinds are those that the cluster serves; c may be nil.
+// Items are the objects of a ManifestWork in their order. The plural names of kinds are those that the cluster serves;
+// c may be nil.
 func Items(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster) []Item {
 	items := make([]Item, len(mw.Spec.Workload.Manifests))
 	for i := range items {
@@ -61,7 +62,8 @@ func Items(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster) []Item {
 func (i *Item) take(options []ocmv1.ManifestConfigOption) {
 	for j := range options {
 		option := &options[j]
-		news := i.strategy == nil && option.UpdateStrategy != nil || len(i.feedback) == 0 && len(option.FeedbackRules) > 0 || len(i.rules) == 0 && len(option.ConditionRules) > 0
+		news := i.strategy == nil && option.UpdateStrategy != nil || len(i.feedback) == 0 && len(option.FeedbackRules) > 0 ||
+			len(i.rules) == 0 && len(option.ConditionRules) > 0
 		if !news || !i.Named(option.ResourceIdentifier) {
 			continue
 		}
@@ -92,7 +94,8 @@ func ConditionType(kind string) error {
 	return nil
 }
 
-var conditionType = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`)
+var conditionType = regexp.MustCompile(
+	`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`)
 
 // unusable are rules that give no condition that could be stored, which came past admission.
 func unusable(rule ocmv1.ConditionRule) bool { return ConditionType(rule.Condition) != nil }
@@ -107,7 +110,8 @@ func (i Item) completes() bool {
 
 // Named says whether the identifier of an option names the object.
 func (i Item) Named(by ocmv1.ResourceIdentifier) bool {
-	return by.Group == i.Meta.Group && by.Resource == i.Meta.Resource && matches(by.Namespace, i.Meta.Namespace) && matches(by.Name, i.Meta.Name)
+	return by.Group == i.Meta.Group && by.Resource == i.Meta.Resource && matches(by.Namespace, i.Meta.Namespace) &&
+		matches(by.Name, i.Meta.Name)
 }
 
 // identityOf is what options and rules know an object by.
@@ -130,7 +134,8 @@ func plural(gvk schema.GroupVersionKind, c *clusterv1alpha1.Cluster) string {
 			}
 		}
 	}
-	if kind := strings.ToLower(gvk.Kind); len(kind) > 1 && strings.HasSuffix(kind, "y") && strings.ContainsRune("aeiou", rune(kind[len(kind)-2])) {
+	if kind := strings.ToLower(gvk.Kind); len(kind) > 1 && strings.HasSuffix(kind, "y") &&
+		strings.ContainsRune("aeiou", rune(kind[len(kind)-2])) {
 		return kind + "s" // gateways
 	}
 	guess, _ := meta.UnsafeGuessKindToResource(gvk)
@@ -163,7 +168,8 @@ func (i Item) WorkName(manifestWork string) string {
 }
 
 func (i Item) identity() ocmv1.OrphaningRule {
-	return ocmv1.OrphaningRule{Group: i.Meta.Group, Resource: i.Meta.Resource, Namespace: i.Meta.Namespace, Name: i.Meta.Name}
+	return ocmv1.OrphaningRule{Group: i.Meta.Group, Resource: i.Meta.Resource, Namespace: i.Meta.Namespace,
+		Name: i.Meta.Name}
 }
 
 // updates is how the object is kept: the first strategy that is said.
@@ -184,8 +190,10 @@ var order = [][]string{
 	{"NetworkPolicy", "ResourceQuota", "LimitRange", "PodDisruptionBudget", "ServiceAccount"},
 	{"Secret", "ConfigMap", "PersistentVolumeClaim"},
 	{"Service"},
-	{"DaemonSet", "Pod", "ReplicationController", "ReplicaSet", "Deployment", "HorizontalPodAutoscaler", "StatefulSet", "Job", "CronJob"},
-	{"APIService", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+	{"DaemonSet", "Pod", "ReplicationController", "ReplicaSet", "Deployment", "HorizontalPodAutoscaler", "StatefulSet",
+		"Job", "CronJob"},
+	{"APIService", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy",
+		"ValidatingAdmissionPolicyBinding"},
 }
 
 // rank is the object's place in the order of applying. Those of rank 0 are awaited by the rest.

@@ -31,7 +31,8 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("object", cel.DynType), cel.Variable("result", cel.BoolType),
 		cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true),
 		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(), ext.Strings(ext.StringsVersion(2)),
-		library.Lists(), library.Regex(), library.URLs(), library.Quantity(), library.IP(), library.CIDR(), library.Format(), library.SemverLib(),
+		library.Lists(), library.Regex(), library.URLs(), library.Quantity(), library.IP(), library.CIDR(), library.Format(),
+		library.SemverLib(),
 		cel.Function("hasConditions", cel.Overload("has_conditions", []*cel.Type{cel.DynType}, cel.BoolType,
 			cel.UnaryBinding(func(status ref.Val) ref.Val {
 				native, err := status.ConvertToNative(reflect.TypeFor[map[string]any]())
@@ -54,10 +55,12 @@ func Compile(expression string, of *cel.Type) (cel.Program, error) {
 	if got := ast.OutputType(); !got.IsExactType(of) && !got.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("%q returns a %s, not a %s", expression, got, of)
 	}
-	return env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(costLimit), cel.CostTracking(&library.CostEstimator{}))
+	return env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(costLimit),
+		cel.CostTracking(&library.CostEstimator{}))
 }
 
-// Programs keeps expressions compiled, which takes many times as long as to evaluate them. The zero value has none, and nil keeps none.
+// Programs keeps expressions compiled, which takes many times as long as to evaluate them. The zero value has none, and
+// nil keeps none.
 type Programs struct {
 	mu   sync.Mutex
 	kept map[string]cel.Program // by the type that it gives, and the expression
@@ -101,9 +104,10 @@ func evaluate(program cel.Program, variables map[string]any, spent *uint64) (ref
 	return out, err
 }
 
-// Evaluate is the condition that a rule gives an object, without its times; nil if it gives none. spent is what the expressions of its
-// ManifestWork have cost; it grows.
-func (p *Programs) Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstructured, spent *uint64) *metav1.Condition {
+// Evaluate is the condition that a rule gives an object, without its times; nil if it gives none. spent is what the
+// expressions of its ManifestWork have cost; it grows.
+func (p *Programs) Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstructured,
+	spent *uint64) *metav1.Condition {
 	c := &metav1.Condition{Type: rule.Condition, Reason: ocmv1.ReasonRuleEvaluated}
 	if rule.Type == ocmv1.RuleWellKnownConditions {
 		return wellKnownCondition(c, object)
@@ -128,7 +132,8 @@ func (p *Programs) Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstr
 		}
 		is, ok := out.Value().(bool)
 		if !ok {
-			return failed(ocmv1.ReasonRuleExpressionError, fmt.Errorf("%q returns %v, not true or false", expression, out.Value()))
+			return failed(ocmv1.ReasonRuleExpressionError,
+				fmt.Errorf("%q returns %v, not true or false", expression, out.Value()))
 		}
 		holds = holds && is
 	}

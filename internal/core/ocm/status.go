@@ -34,8 +34,8 @@ func (s Seen) Foreign() bool {
 	return s.Object != nil && (s.Work == nil || !execute.Owns(s.Work, s.Object))
 }
 
-// Status is what became of a ManifestWork, of whose items that was seen, in their order. Of what has not answered yet it says what
-// was said before. p may be nil.
+// Status is what became of a ManifestWork, of whose items that was seen, in their order. Of what has not answered yet
+// it says what was said before. p may be nil.
 func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, p *Programs, now time.Time) ocmv1.ManifestWorkStatus {
 	status := *mw.Status.DeepCopy()
 	at := stamp{mw.Generation, metav1.NewTime(now)}
@@ -49,7 +49,8 @@ func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, p *Programs, now 
 	// 1. Whether all is applied, as far as all have answered.
 	switch all := conditions(manifests, ocmv1.Applied, mw.Generation); {
 	case contains(all, metav1.ConditionFalse):
-		at.set(&status.Conditions, ocmv1.Applied, metav1.ConditionFalse, ocmv1.ReasonWorkApplyFailed, ocmv1.MessageWorkApplyFailed)
+		at.set(&status.Conditions, ocmv1.Applied, metav1.ConditionFalse, ocmv1.ReasonWorkApplyFailed,
+			ocmv1.MessageWorkApplyFailed)
 	case len(all) == len(manifests):
 		at.set(&status.Conditions, ocmv1.Applied, metav1.ConditionTrue, ocmv1.ReasonWorkApplied, ocmv1.MessageWorkApplied)
 	}
@@ -61,7 +62,8 @@ func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, p *Programs, now 
 			ruled[rule.Condition] = true
 		}
 	}
-	if all := conditions(manifests, ocmv1.Available, mw.Generation); len(all) == len(manifests) && !ruled[ocmv1.Available] {
+	if all := conditions(manifests, ocmv1.Available, mw.Generation); len(all) == len(manifests) &&
+		!ruled[ocmv1.Available] {
 		absent, unknown := count(all, metav1.ConditionFalse), count(all, metav1.ConditionUnknown)
 		switch {
 		case absent > 0:
@@ -71,7 +73,8 @@ func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, p *Programs, now 
 			at.set(&status.Conditions, ocmv1.Available, metav1.ConditionUnknown, ocmv1.ReasonResourcesStatusUnknown,
 				fmt.Sprintf("%d of %d resources have unknown status", unknown, len(all)))
 		default:
-			at.set(&status.Conditions, ocmv1.Available, metav1.ConditionTrue, ocmv1.ReasonResourcesAvailable, "All resources are available")
+			at.set(&status.Conditions, ocmv1.Available, metav1.ConditionTrue, ocmv1.ReasonResourcesAvailable,
+				"All resources are available")
 		}
 	}
 
@@ -83,8 +86,10 @@ func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, p *Programs, now 
 			continue
 		}
 		is := aggregate(kind, all)
-		if open := incomplete(items, manifests, mw.Generation); kind == ocmv1.Complete && is.Status == metav1.ConditionTrue && open > 0 {
-			is.Status, is.Message = metav1.ConditionFalse, fmt.Sprintf("%d of %d manifests are complete, the status of the others is unknown", len(all), len(all)+open)
+		if open := incomplete(items, manifests, mw.Generation); kind == ocmv1.Complete && is.Status == metav1.ConditionTrue &&
+			open > 0 {
+			is.Status, is.Message = metav1.ConditionFalse,
+				fmt.Sprintf("%d of %d manifests are complete, the status of the others is unknown", len(all), len(all)+open)
 		}
 		at.set(&status.Conditions, kind, is.Status, ocmv1.ReasonRulesAggregated, is.Message)
 	}
@@ -122,7 +127,8 @@ func before(mw *ocmv1.ManifestWork, item Item) ocmv1.ManifestCondition {
 }
 
 // manifest is what became of one object.
-func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, spent *uint64, at stamp) ocmv1.ManifestCondition {
+func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, spent *uint64,
+	at stamp) ocmv1.ManifestCondition {
 	m.ResourceMeta = item.Meta
 	if m.Conditions == nil {
 		m.Conditions = []metav1.Condition{}
@@ -136,18 +142,22 @@ func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, spen
 	case !answered:
 		return m
 	case why != nil && why.held:
-		at.set(&m.Conditions, ocmv1.Applied, metav1.ConditionTrue, ocmv1.ReasonManifestApplied, ocmv1.MessageManifestApplied+": "+why.text)
+		at.set(&m.Conditions, ocmv1.Applied, metav1.ConditionTrue, ocmv1.ReasonManifestApplied, ocmv1.MessageManifestApplied+
+			": "+why.text)
 	case why != nil:
-		at.set(&m.Conditions, ocmv1.Applied, metav1.ConditionFalse, ocmv1.ReasonManifestApplyFailed, ocmv1.MessageManifestNotApply+why.text)
+		at.set(&m.Conditions, ocmv1.Applied, metav1.ConditionFalse, ocmv1.ReasonManifestApplyFailed,
+			ocmv1.MessageManifestNotApply+why.text)
 	default:
 		at.set(&m.Conditions, ocmv1.Applied, metav1.ConditionTrue, ocmv1.ReasonManifestApplied, ocmv1.MessageManifestApplied)
 	}
 	switch {
 	case seen.Unread != nil:
-		at.set(&m.Conditions, ocmv1.Available, metav1.ConditionUnknown, ocmv1.ReasonFetchingFailed, "Failed to fetch resource: "+seen.Unread.Error())
+		at.set(&m.Conditions, ocmv1.Available, metav1.ConditionUnknown, ocmv1.ReasonFetchingFailed,
+			"Failed to fetch resource: "+seen.Unread.Error())
 		return m
 	case seen.Object == nil:
-		at.set(&m.Conditions, ocmv1.Available, metav1.ConditionFalse, ocmv1.ReasonResourceNotAvailable, "Resource is not available")
+		at.set(&m.Conditions, ocmv1.Available, metav1.ConditionFalse, ocmv1.ReasonResourceNotAvailable,
+			"Resource is not available")
 		m.StatusFeedbacks = ocmv1.StatusFeedbackResult{}
 		return m
 	}
@@ -168,7 +178,8 @@ func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, spen
 	m.StatusFeedbacks = ocmv1.StatusFeedbackResult{Values: values}
 	switch {
 	case err != nil:
-		at.set(&m.Conditions, ocmv1.StatusFeedbackSynced, metav1.ConditionFalse, ocmv1.ReasonFeedbackFailed, "Sync status feedback failed with error "+err.Error())
+		at.set(&m.Conditions, ocmv1.StatusFeedbackSynced, metav1.ConditionFalse, ocmv1.ReasonFeedbackFailed,
+			"Sync status feedback failed with error "+err.Error())
 	case len(item.feedback) == 0:
 		at.set(&m.Conditions, ocmv1.StatusFeedbackSynced, metav1.ConditionTrue, ocmv1.ReasonNoFeedback, "")
 	default:
@@ -177,7 +188,8 @@ func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, spen
 	return m
 }
 
-// reason is why an object is not applied by its Work; held says that another Work has it, and that it is as it should be.
+// reason is why an object is not applied by its Work; held says that another Work has it, and that it is as it should
+// be.
 type reason struct {
 	text string
 	held bool
@@ -195,7 +207,8 @@ func applied(item Item, seen Seen) (answered bool, why *reason) {
 	case !item.Writes() && seen.Unread != nil:
 		return true, &reason{text: seen.Unread.Error()}
 	case !item.Writes():
-		return true, &reason{text: fmt.Sprintf("there is no %s in the cluster, and its update strategy is ReadOnly", called(item.Meta))}
+		return true, &reason{text: fmt.Sprintf("there is no %s in the cluster, and its update strategy is ReadOnly",
+			called(item.Meta))}
 	case seen.Work == nil:
 		return false, nil
 	}
@@ -239,26 +252,30 @@ func asWanted(item Item, seen Seen) bool {
 	return len(execute.Differences(m, seen.Object)) == 0
 }
 
-// Waits is the status of a ManifestWork whose namespace names no cluster that has joined. Which have is not said: each that joins would
-// have it written anew. What a cluster said that has left is of no use.
+// Waits is the status of a ManifestWork whose namespace names no cluster that has joined. Which have is not said: each
+// that joins would have it written anew. What a cluster said that has left is of no use.
 func Waits(mw *ocmv1.ManifestWork, now time.Time) ocmv1.ManifestWorkStatus {
-	status := ocmv1.ManifestWorkStatus{Conditions: slices.DeleteFunc(mw.Status.DeepCopy().Conditions, func(c metav1.Condition) bool {
-		return c.Type == ocmv1.Available || c.Reason == ocmv1.ReasonRulesAggregated
-	})}
+	status := ocmv1.ManifestWorkStatus{Conditions: slices.DeleteFunc(mw.Status.DeepCopy().Conditions,
+		func(c metav1.Condition) bool {
+			return c.Type == ocmv1.Available || c.Reason == ocmv1.ReasonRulesAggregated
+		})}
 	at := stamp{mw.Generation, metav1.NewTime(now)}
 	at.set(&status.Conditions, ocmv1.Applied, metav1.ConditionFalse, ocmv1.ReasonWorkApplyFailed,
-		fmt.Sprintf("there is no cluster %q, which the namespace refers to; the objects are applied when it joins", mw.Namespace))
+		fmt.Sprintf("there is no cluster %q, which the namespace refers to; the objects are applied when it joins",
+			mw.Namespace))
 	return status
 }
 
-// Leaves is the status of a ManifestWork that is being deleted, while its objects go; why says what holds them up, empty for nothing.
+// Leaves is the status of a ManifestWork that is being deleted, while its objects go; why says what holds them up,
+// empty for nothing.
 func Leaves(mw *ocmv1.ManifestWork, why string, now time.Time) ocmv1.ManifestWorkStatus {
 	status := *mw.Status.DeepCopy()
 	message := "The objects in the cluster are deleted or released before the ManifestWork is deleted"
 	if why != "" {
 		message += ": " + why
 	}
-	stamp{mw.Generation, metav1.NewTime(now)}.set(&status.Conditions, ocmv1.Deleting, metav1.ConditionTrue, ocmv1.ReasonWorkDeleting, message)
+	stamp{mw.Generation, metav1.NewTime(now)}.set(&status.Conditions, ocmv1.Deleting, metav1.ConditionTrue,
+		ocmv1.ReasonWorkDeleting, message)
 	return status
 }
 
@@ -266,7 +283,8 @@ func Leaves(mw *ocmv1.ManifestWork, why string, now time.Time) ocmv1.ManifestWor
 func Remaining(mw *ocmv1.ManifestWork, now time.Time) (time.Duration, bool) {
 	option := mw.Spec.DeleteOption
 	complete := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Complete)
-	if option == nil || option.TTLSecondsAfterFinished == nil || complete == nil || complete.Status != metav1.ConditionTrue || complete.ObservedGeneration != mw.Generation {
+	if option == nil || option.TTLSecondsAfterFinished == nil || complete == nil ||
+		complete.Status != metav1.ConditionTrue || complete.ObservedGeneration != mw.Generation {
 		return 0, false
 	}
 	const most = int64(math.MaxInt64 / time.Second)
@@ -281,7 +299,8 @@ type stamp struct {
 }
 
 func (s stamp) set(all *[]metav1.Condition, kind string, status metav1.ConditionStatus, reason, message string) {
-	meta.SetStatusCondition(all, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: text.Message(message),
+	meta.SetStatusCondition(all, metav1.Condition{Type: kind, Status: status, Reason: reason,
+		Message:            text.Message(message),
 		ObservedGeneration: s.generation, LastTransitionTime: s.now})
 }
 

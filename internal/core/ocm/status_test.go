@@ -31,14 +31,16 @@ func answered(w *workv1alpha1.Work, status metav1.ConditionStatus, message strin
 		return w
 	}
 	w = w.DeepCopy()
-	meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{Type: "Applied", Status: status, Reason: "r", Message: message, ObservedGeneration: w.Generation})
+	meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{Type: "Applied", Status: status, Reason: "r",
+		Message: message, ObservedGeneration: w.Generation})
 	return w
 }
 
 // answeredBefore returns w after an earlier version of the hub recorded a failure.
 func answeredBefore(w *workv1alpha1.Work, message string) *workv1alpha1.Work {
 	w = w.DeepCopy()
-	meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{Type: "Applied", Status: "False", Reason: "r", Message: message, ObservedGeneration: w.Generation})
+	meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{Type: "Applied", Status: "False", Reason: "r",
+		Message: message, ObservedGeneration: w.Generation})
 	return w
 }
 
@@ -65,7 +67,8 @@ func TestWhatBecameOfObjectsIsSaidInTheWordsThatToolsKnow(t *testing.T) {
 		"applied and there": {
 			func(w *workv1alpha1.Work) Seen { return Seen{Work: answered(w, "True", ""), Object: there} },
 			"True AppliedManifestComplete: Apply manifest complete", "True ResourceAvailable: Resource is available",
-			"True AppliedManifestWorkComplete: Apply manifest work complete", "True ResourcesAvailable: All resources are available",
+			"True AppliedManifestWorkComplete: Apply manifest work complete",
+			"True ResourcesAvailable: All resources are available",
 		},
 		"not made yet":     {func(*workv1alpha1.Work) Seen { return Seen{} }, "", "", "", ""},
 		"not answered yet": {func(w *workv1alpha1.Work) Seen { return Seen{Work: w} }, "", "", "", ""},
@@ -76,38 +79,49 @@ func TestWhatBecameOfObjectsIsSaidInTheWordsThatToolsKnow(t *testing.T) {
 		}, "", "", "", ""},
 		"refused": {
 			func(w *workv1alpha1.Work) Seen { return Seen{Work: answered(w, "False", refused)} },
-			"False AppliedManifestFailed: Failed to apply manifest: no (really): not", "False ResourceNotAvailable: Resource is not available",
-			"False AppliedManifestWorkFailed: Failed to apply manifest work", "False ResourcesNotAvailable: 1 of 1 resources are not available",
+			"False AppliedManifestFailed: Failed to apply manifest: no (really): not",
+			"False ResourceNotAvailable: Resource is not available",
+			"False AppliedManifestWorkFailed: Failed to apply manifest work",
+			"False ResourcesNotAvailable: 1 of 1 resources are not available",
 		},
 		"refused, as an earlier version recorded it": {
 			func(w *workv1alpha1.Work) Seen {
 				return Seen{Work: answeredBefore(w, "Failed to apply all manifests (0/1): no")}
 			},
-			"False AppliedManifestFailed: Failed to apply manifest: Failed to apply all manifests (0/1): no", "False ResourceNotAvailable: Resource is not available",
-			"False AppliedManifestWorkFailed: Failed to apply manifest work", "False ResourcesNotAvailable: 1 of 1 resources are not available",
+			"False AppliedManifestFailed: Failed to apply manifest: Failed to apply all manifests (0/1): no",
+			"False ResourceNotAvailable: Resource is not available",
+			"False AppliedManifestWorkFailed: Failed to apply manifest work",
+			"False ResourcesNotAvailable: 1 of 1 resources are not available",
 		},
 		"unreadable": {
 			func(w *workv1alpha1.Work) Seen {
 				return Seen{Work: answered(w, "True", ""), Unread: errors.New("silence")}
 			},
-			"True AppliedManifestComplete: Apply manifest complete", "Unknown FetchingResourceFailed: Failed to fetch resource: silence",
-			"True AppliedManifestWorkComplete: Apply manifest work complete", "Unknown ResourcesStatusUnknown: 1 of 1 resources have unknown status",
+			"True AppliedManifestComplete: Apply manifest complete",
+			"Unknown FetchingResourceFailed: Failed to fetch resource: silence",
+			"True AppliedManifestWorkComplete: Apply manifest work complete",
+			"Unknown ResourcesStatusUnknown: 1 of 1 resources have unknown status",
 		},
 		"no work can be made": {
 			func(*workv1alpha1.Work) Seen { return Seen{Err: errors.New("lossy")} },
-			"False AppliedManifestFailed: Failed to apply manifest: lossy", "False ResourceNotAvailable: Resource is not available",
-			"False AppliedManifestWorkFailed: Failed to apply manifest work", "False ResourcesNotAvailable: 1 of 1 resources are not available",
+			"False AppliedManifestFailed: Failed to apply manifest: lossy",
+			"False ResourceNotAvailable: Resource is not available",
+			"False AppliedManifestWorkFailed: Failed to apply manifest work",
+			"False ResourcesNotAvailable: 1 of 1 resources are not available",
 		},
 		"kept by another work, as it should be": {
 			func(w *workv1alpha1.Work) Seen { return Seen{Work: answered(w, "False", refused), Object: held} },
 			"True AppliedManifestComplete: Apply manifest complete: the object matches the manifest, and is managed by the work other",
 			"True ResourceAvailable: Resource is available",
-			"True AppliedManifestWorkComplete: Apply manifest work complete", "True ResourcesAvailable: All resources are available",
+			"True AppliedManifestWorkComplete: Apply manifest work complete",
+			"True ResourcesAvailable: All resources are available",
 		},
 		"kept by another work, as another": {
 			func(w *workv1alpha1.Work) Seen { return Seen{Work: answered(w, "False", refused), Object: differs} },
-			"False AppliedManifestFailed: Failed to apply manifest: no (really): not", "True ResourceAvailable: Resource is available",
-			"False AppliedManifestWorkFailed: Failed to apply manifest work", "True ResourcesAvailable: All resources are available",
+			"False AppliedManifestFailed: Failed to apply manifest: no (really): not",
+			"True ResourceAvailable: Resource is available",
+			"False AppliedManifestWorkFailed: Failed to apply manifest work",
+			"True ResourcesAvailable: All resources are available",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +133,8 @@ func TestWhatBecameOfObjectsIsSaidInTheWordsThatToolsKnow(t *testing.T) {
 			for _, is := range []struct {
 				of        []metav1.Condition
 				kind, say string
-			}{{m.Conditions, "Applied", c.applied}, {m.Conditions, "Available", c.available}, {status.Conditions, "Applied", c.all}, {status.Conditions, "Available", c.allAvailable}} {
+			}{{m.Conditions, "Applied", c.applied}, {m.Conditions, "Available", c.available},
+				{status.Conditions, "Applied", c.all}, {status.Conditions, "Available", c.allAvailable}} {
 				if got := show(meta.FindStatusCondition(is.of, is.kind)); got != is.say {
 					t.Errorf("%s is %q, want %q", is.kind, got, is.say)
 				}
@@ -134,7 +149,8 @@ func TestWhatBecameOfObjectsIsSaidInTheWordsThatToolsKnow(t *testing.T) {
 			}
 			// Said again, it is the same: what does not change is not written.
 			mw.Status = status
-			if again := Status(mw, Items(mw, eu()), []Seen{c.seen(work)}, nil, now.Add(time.Hour)); len(again.Conditions) > 0 && !again.Conditions[0].LastTransitionTime.Time.Equal(now) {
+			if again := Status(mw, Items(mw, eu()), []Seen{c.seen(work)}, nil, now.Add(time.Hour)); len(again.Conditions) > 0 &&
+				!again.Conditions[0].LastTransitionTime.Time.Equal(now) {
 				t.Error("it turned though nothing happened")
 			}
 		})
@@ -155,23 +171,36 @@ func TestFeedbackIsWhatRulesAskFor(t *testing.T) {
 		kind      string
 		want, err string
 	}{
-		"of a kind of OpenKruise": {rules: []ocmv1.FeedbackRule{{Type: "WellKnownStatus"}}, want: "ReadyReplicas=2 Replicas=3 AvailableReplicas=2 UpdatedReplicas=1 UpdatedReadyReplicas=1"},
-		"of a kind of nobody":     {rules: []ocmv1.FeedbackRule{{Type: "WellKnownStatus"}}, kind: "Goose", err: "cannot find the wellknown statuses for resource with gvk apps.kruise.io/v1alpha1, Kind=Goose"},
-		"by paths": {rules: []ocmv1.FeedbackRule{{Type: "JSONPaths", JsonPaths: []ocmv1.JsonPath{{Name: "paused", Path: ".spec.paused"},
-			{Name: "ready", Path: `.status.conditions[?(@.type=="Ready")].status`}, {Name: "image", Path: ".spec.template.spec.containers[0].image"}, {Name: "absent", Path: ".status.x.y"}}}},
+		"of a kind of OpenKruise": {rules: []ocmv1.FeedbackRule{{Type: "WellKnownStatus"}},
+			want: "ReadyReplicas=2 Replicas=3 AvailableReplicas=2 UpdatedReplicas=1 UpdatedReadyReplicas=1"},
+		"of a kind of nobody": {rules: []ocmv1.FeedbackRule{{Type: "WellKnownStatus"}}, kind: "Goose",
+			err: "cannot find the wellknown statuses for resource with gvk apps.kruise.io/v1alpha1, Kind=Goose"},
+		"by paths": {rules: []ocmv1.FeedbackRule{{Type: "JSONPaths",
+			JsonPaths: []ocmv1.JsonPath{{Name: "paused", Path: ".spec.paused"},
+				{Name: "ready", Path: `.status.conditions[?(@.type=="Ready")].status`},
+				{Name: "image", Path: ".spec.template.spec.containers[0].image"}, {Name: "absent", Path: ".status.x.y"}}}},
 			want: `paused=true ready="True" image="i"`},
-		"of another version": {rules: []ocmv1.FeedbackRule{{Type: "JSONPaths", JsonPaths: []ocmv1.JsonPath{{Name: "a", Path: ".status.replicas", Version: "v1beta1"}, {Name: "b", Path: ".status.replicas", Version: "v1alpha1"}}}},
+		"of another version": {rules: []ocmv1.FeedbackRule{{Type: "JSONPaths",
+			JsonPaths: []ocmv1.JsonPath{{Name: "a", Path: ".status.replicas", Version: "v1beta1"},
+				{Name: "b", Path: ".status.replicas", Version: "v1alpha1"}}}},
 			want: "b=3", err: "version set in the path a is not matched for the related resource"},
-		"what is no value": {rules: []ocmv1.FeedbackRule{{Type: "JSONPaths", JsonPaths: []ocmv1.JsonPath{{Name: "all", Path: ".status"}, {Name: "load", Path: ".status.load"}, {Name: "b", Path: ".status.replicas"}}}},
+		"what is no value": {rules: []ocmv1.FeedbackRule{{Type: "JSONPaths",
+			JsonPaths: []ocmv1.JsonPath{{Name: "all", Path: ".status"}, {Name: "load", Path: ".status.load"},
+				{Name: "b", Path: ".status.replicas"}}}},
 			want: "b=3", err: "the value of all at .status is a object"},
-		"a name twice": {rules: []ocmv1.FeedbackRule{{Type: "JSONPaths", JsonPaths: []ocmv1.JsonPath{{Name: "Replicas", Path: ".status.readyReplicas"}}}, {Type: "WellKnownStatus"}},
+		"a name twice": {rules: []ocmv1.FeedbackRule{{Type: "JSONPaths",
+			JsonPaths: []ocmv1.JsonPath{{Name: "Replicas", Path: ".status.readyReplicas"}}}, {Type: "WellKnownStatus"}},
 			want: "Replicas=2 ReadyReplicas=2 AvailableReplicas=2 UpdatedReplicas=1 UpdatedReadyReplicas=1"},
-		"a text that is no value":                {rules: paths(".metadata.annotations.long"), err: "the value of a at .metadata.annotations.long has 1025 bytes, more than 1024"},
-		"a path that calls its parser too often": {rules: paths(strings.Repeat("@", 1025)), err: "the path of a has 1025 bytes, more than 1024"},
-		"a loop":                                 {rules: paths(".status}{range .spec.template.spec.containers}{[0]}{end"), err: "must be one expression without braces"},
-		"all below all":                          {rules: paths("..conditions..type"), err: ".. may occur only once"},
-		"lists of lists":                         {rules: paths(strings.Repeat("[0,0]", 9)), err: "more than 8 commas"},
-		"a path that is none":                    {rules: []ocmv1.FeedbackRule{{Type: "JSONPaths", JsonPaths: []ocmv1.JsonPath{{Name: "a", Path: ".status["}}}}, err: "parse the path .status[ of a"},
+		"a text that is no value": {rules: paths(".metadata.annotations.long"),
+			err: "the value of a at .metadata.annotations.long has 1025 bytes, more than 1024"},
+		"a path that calls its parser too often": {rules: paths(strings.Repeat("@", 1025)),
+			err: "the path of a has 1025 bytes, more than 1024"},
+		"a loop": {rules: paths(".status}{range .spec.template.spec.containers}{[0]}{end"),
+			err: "must be one expression without braces"},
+		"all below all":  {rules: paths("..conditions..type"), err: ".. may occur only once"},
+		"lists of lists": {rules: paths(strings.Repeat("[0,0]", 9)), err: "more than 8 commas"},
+		"a path that is none": {rules: []ocmv1.FeedbackRule{{Type: "JSONPaths",
+			JsonPaths: []ocmv1.JsonPath{{Name: "a", Path: ".status["}}}}, err: "parse the path .status[ of a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := u.DeepCopy()
@@ -232,27 +261,41 @@ func TestConditionRules(t *testing.T) {
 		of   string
 		want string
 	}{
-		"a job that failed is complete": {ocmv1.ConditionRule{Condition: "Complete", Type: "WellKnownConditions"}, job, "True ConditionRuleEvaluated: Job is finished"},
-		"a pod that runs is not":        {ocmv1.ConditionRule{Condition: "Complete", Type: "WellKnownConditions"}, `{apiVersion: v1, kind: Pod, status: {phase: Running}}`, "False ConditionRuleEvaluated: Pod is in phase Running"},
-		"no other condition is known":   {ocmv1.ConditionRule{Condition: "Degraded", Type: "WellKnownConditions"}, job, ""},
-		"no other kind is known":        {ocmv1.ConditionRule{Condition: "Complete", Type: "WellKnownConditions"}, config, ""},
-		"all expressions hold":          {cel("Fine", "object.status.succeeded > 1", "object.metadata.labels.tier == 'web'"), job, "True ConditionRuleEvaluated: Manifest is Fine"},
-		"one does not":                  {cel("Fine", "object.status.succeeded > 1", "object.metadata.labels.tier == 'db'"), job, "False ConditionRuleEvaluated: Manifest is not Fine"},
-		"with a message":                {worded(cel("Fine", "true"), "said", ""), job, "True ConditionRuleEvaluated: said"},
-		"with a message by expression":  {worded(cel("Fine", "true"), "said", "'result is ' + string(result)"), job, "True ConditionRuleEvaluated: result is true"},
-		"with an empty one":             {worded(cel("Fine", "true"), "said", "''"), job, "True ConditionRuleEvaluated: said"},
-		"what has conditions":           {cel("Fine", "hasConditions(object.status)", "!hasConditions(object)"), job, "True ConditionRuleEvaluated: Manifest is Fine"},
-		"the libraries":                 {cel("Fine", "object.?status.?nothing.orValue(5) == 5 && quantity('1Gi').isGreaterThan(quantity('1Mi')) && ['a'].indexOf('a') == 0 && isURL('https://a.b') && 'a-b'.replace('-', '') == 'ab' && isIP('10.0.0.1') && cidr('10.0.0.0/8').containsIP('10.1.1.1') && isSemver('1.2.3') && 'abc'.find('b') == 'b'"), job, "True ConditionRuleEvaluated: Manifest is Fine"},
-		"what is no expression":         {cel("Fine", "object.("), job, "False ConditionRuleInvalid: ERROR"},
-		"none at all":                   {cel("Fine"), job, "False ConditionRuleInvalid: the rule of Fine has no celExpressions"},
-		"a text for a truth":            {cel("Fine", "object.metadata.name"), job, `False ConditionRuleExpressionError: "object.metadata.name" returns j, not true or false`},
-		"what is not there":             {cel("Fine", "object.spec.replicas > 1"), job, `False ConditionRuleExpressionError: "object.spec.replicas > 1": no such key: spec`},
-		"one that never ends":           {cel("Fine", "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, a+b+c+d+e+f > 0))))))"), job, "False ConditionRuleExpressionError"},
+		"a job that failed is complete": {ocmv1.ConditionRule{Condition: "Complete", Type: "WellKnownConditions"}, job,
+			"True ConditionRuleEvaluated: Job is finished"},
+		"a pod that runs is not": {ocmv1.ConditionRule{Condition: "Complete", Type: "WellKnownConditions"},
+			`{apiVersion: v1, kind: Pod, status: {phase: Running}}`, "False ConditionRuleEvaluated: Pod is in phase Running"},
+		"no other condition is known": {ocmv1.ConditionRule{Condition: "Degraded", Type: "WellKnownConditions"}, job, ""},
+		"no other kind is known": {ocmv1.ConditionRule{Condition: "Complete", Type: "WellKnownConditions"}, config,
+			""},
+		"all expressions hold": {cel("Fine", "object.status.succeeded > 1", "object.metadata.labels.tier == 'web'"),
+			job, "True ConditionRuleEvaluated: Manifest is Fine"},
+		"one does not": {cel("Fine", "object.status.succeeded > 1", "object.metadata.labels.tier == 'db'"),
+			job, "False ConditionRuleEvaluated: Manifest is not Fine"},
+		"with a message": {worded(cel("Fine", "true"), "said", ""), job, "True ConditionRuleEvaluated: said"},
+		"with a message by expression": {worded(cel("Fine", "true"), "said", "'result is ' + string(result)"), job,
+			"True ConditionRuleEvaluated: result is true"},
+		"with an empty one": {worded(cel("Fine", "true"), "said", "''"), job,
+			"True ConditionRuleEvaluated: said"},
+		"what has conditions": {cel("Fine", "hasConditions(object.status)", "!hasConditions(object)"), job,
+			"True ConditionRuleEvaluated: Manifest is Fine"},
+		"the libraries": {cel("Fine",
+			"object.?status.?nothing.orValue(5) == 5 && quantity('1Gi').isGreaterThan(quantity('1Mi')) && ['a'].indexOf('a') == 0 && isURL('https://a.b') && 'a-b'.replace('-', '') == 'ab' && isIP('10.0.0.1') && cidr('10.0.0.0/8').containsIP('10.1.1.1') && isSemver('1.2.3') && 'abc'.find('b') == 'b'"), job, "True ConditionRuleEvaluated: Manifest is Fine"},
+		"what is no expression": {cel("Fine", "object.("), job, "False ConditionRuleInvalid: ERROR"},
+		"none at all": {cel("Fine"), job,
+			"False ConditionRuleInvalid: the rule of Fine has no celExpressions"},
+		"a text for a truth": {cel("Fine", "object.metadata.name"), job,
+			`False ConditionRuleExpressionError: "object.metadata.name" returns j, not true or false`},
+		"what is not there": {cel("Fine", "object.spec.replicas > 1"), job,
+			`False ConditionRuleExpressionError: "object.spec.replicas > 1": no such key: spec`},
+		"one that never ends": {cel("Fine",
+			"[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, a+b+c+d+e+f > 0))))))"), job, "False ConditionRuleExpressionError"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kept := &Programs{}
 			kept.Evaluate(c.rule, object(t, c.of), new(uint64))
-			if again, got := show(kept.Evaluate(c.rule, object(t, c.of), new(uint64))), show((*Programs)(nil).Evaluate(c.rule, object(t, c.of), new(uint64))); again != got {
+			if again, got := show(kept.Evaluate(c.rule, object(t, c.of), new(uint64))),
+				show((*Programs)(nil).Evaluate(c.rule, object(t, c.of), new(uint64))); again != got {
 				t.Errorf("asked again it is %q, not %q", again, got)
 			}
 			got := show(kept.Evaluate(c.rule, object(t, c.of), new(uint64)))
@@ -271,7 +314,8 @@ func TestTheExpressionsOfAManifestWorkHaveOneBudget(t *testing.T) {
 		t.Fatalf("one alone gives %q and costs %d", got, spent)
 	}
 	spent = 10_000_001
-	if got := show(p.Evaluate(rule, object(t, config), &spent)); !strings.Contains(got, "ConditionRuleExpressionError") || !strings.Contains(got, "the total cost of the expressions of the ManifestWork exceeds 10000000") {
+	if got := show(p.Evaluate(rule, object(t, config), &spent)); !strings.Contains(got, "ConditionRuleExpressionError") ||
+		!strings.Contains(got, "the total cost of the expressions of the ManifestWork exceeds 10000000") {
 		t.Errorf("over the budget it gives %q", got)
 	}
 
@@ -287,7 +331,8 @@ func TestTheExpressionsOfAManifestWorkHaveOneBudget(t *testing.T) {
 		seen = append(seen, Seen{Work: answered(w, "True", ""), Object: object(t, config)})
 	}
 	manifests := Status(mw, Items(mw, eu()), seen, p, now).ResourceStatus.Manifests
-	first, last := meta.FindStatusCondition(manifests[0].Conditions, "Fine"), meta.FindStatusCondition(manifests[59].Conditions, "Fine")
+	first, last := meta.FindStatusCondition(manifests[0].Conditions, "Fine"),
+		meta.FindStatusCondition(manifests[59].Conditions, "Fine")
 	if first.Status != metav1.ConditionTrue || last.Reason != ocmv1.ReasonRuleExpressionError {
 		t.Errorf("the first is %q, the last %q", show(first), show(last))
 	}
@@ -299,34 +344,40 @@ func TestConditionsOfManifestsAreOneOfAll(t *testing.T) {
 		condition, first, second string
 		want                     string
 	}{
-		"all are":               {"Fine", "v", "v", "True ConditionRulesAggregated: Aggregated from 2 manifest conditions"},
-		"one is not":            {"Fine", "v", "w", "False ConditionRulesAggregated: Aggregated from 2 manifest conditions"},
-		"one is on its way":     {"Progressing", "v", "w", "True ConditionRulesAggregated: Aggregated from 2 manifest conditions"},
-		"none is on its way":    {"Progressing", "w", "w", "False ConditionRulesAggregated: Aggregated from 2 manifest conditions"},
+		"all are":    {"Fine", "v", "v", "True ConditionRulesAggregated: Aggregated from 2 manifest conditions"},
+		"one is not": {"Fine", "v", "w", "False ConditionRulesAggregated: Aggregated from 2 manifest conditions"},
+		"one is on its way": {"Progressing", "v", "w",
+			"True ConditionRulesAggregated: Aggregated from 2 manifest conditions"},
+		"none is on its way": {"Progressing", "w", "w",
+			"False ConditionRulesAggregated: Aggregated from 2 manifest conditions"},
 		"one alone has a state": {"Fine", "v", "", "True ConditionRulesAggregated: Manifest is Fine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mw := manifestWork(t, `{workload: {manifests: [`+config+`, `+other+`]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: "*", namespace: shop},
 				conditionRules: `+strings.ReplaceAll(rule, "%", c.condition)+`}]}`)
 			works := decide(mw).Works
-			seen := []Seen{{Work: answered(works[0], "True", ""), Object: object(t, config)}, {Work: answered(works[1], "True", ""), Object: object(t, other)}}
+			seen := []Seen{{Work: answered(works[0], "True", ""), Object: object(t, config)},
+				{Work: answered(works[1], "True", ""), Object: object(t, other)}}
 			seen[0].Object.Object["data"] = map[string]any{"k": c.first}
 			seen[1].Object.Object["data"] = map[string]any{"k": c.second}
 			if c.second == "" {
 				seen[1].Object = nil
 			}
-			mw.Status.Conditions = []metav1.Condition{{Type: "Old", Status: "True", Reason: "ConditionRulesAggregated"}, {Type: "Foreign", Status: "True", Reason: "Mine"}}
+			mw.Status.Conditions = []metav1.Condition{{Type: "Old", Status: "True", Reason: "ConditionRulesAggregated"},
+				{Type: "Foreign", Status: "True", Reason: "Mine"}}
 			status := Status(mw, Items(mw, eu()), seen, nil, now)
 			if got := show(meta.FindStatusCondition(status.Conditions, c.condition)); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
-			if meta.FindStatusCondition(status.Conditions, "Old") != nil || meta.FindStatusCondition(status.Conditions, "Foreign") == nil {
+			if meta.FindStatusCondition(status.Conditions, "Old") != nil ||
+				meta.FindStatusCondition(status.Conditions, "Foreign") == nil {
 				t.Errorf("a rule that is gone leaves its condition, or somebody else's went: %v", status.Conditions)
 			}
 			// Without the rule its conditions go.
 			mw.Status, mw.Spec.ManifestConfigs = status, nil
 			status = Status(mw, Items(mw, eu()), seen, nil, now)
-			if meta.FindStatusCondition(status.Conditions, c.condition) != nil || meta.FindStatusCondition(status.ResourceStatus.Manifests[0].Conditions, c.condition) != nil {
+			if meta.FindStatusCondition(status.Conditions, c.condition) != nil ||
+				meta.FindStatusCondition(status.ResourceStatus.Manifests[0].Conditions, c.condition) != nil {
 				t.Errorf("%+v", status)
 			}
 		})
@@ -334,11 +385,13 @@ func TestConditionsOfManifestsAreOneOfAll(t *testing.T) {
 }
 
 func TestACompleteManifestWorkIsKeptForItsTime(t *testing.T) {
-	mw := manifestWork(t, `{workload: {manifests: [`+config+`]}, deleteOption: {propagationPolicy: Foreground, ttlSecondsAfterFinished: 60}}`)
+	mw := manifestWork(t, `{workload: {manifests: [`+config+
+		`]}, deleteOption: {propagationPolicy: Foreground, ttlSecondsAfterFinished: 60}}`)
 	if _, ends := Remaining(mw, now); ends {
 		t.Error("it goes before it is complete")
 	}
-	mw.Status.Conditions = []metav1.Condition{{Type: "Complete", Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now), ObservedGeneration: mw.Generation}}
+	mw.Status.Conditions = []metav1.Condition{{Type: "Complete", Status: metav1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(now), ObservedGeneration: mw.Generation}}
 	if left, ends := Remaining(mw, now.Add(20*time.Second)); !ends || left != 40*time.Second {
 		t.Errorf("after 20 s it has %v, %t", left, ends)
 	}
@@ -359,7 +412,8 @@ func TestACompleteManifestWorkIsKeptForItsTime(t *testing.T) {
 }
 
 func TestAManifestWorkIsCompleteWhenAllAreThatCanBe(t *testing.T) {
-	const a, b = "{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: shop}}", "{apiVersion: batch/v1, kind: Job, metadata: {name: b, namespace: shop}}"
+	const a, b = "{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: shop}}",
+		"{apiVersion: batch/v1, kind: Job, metadata: {name: b, namespace: shop}}"
 	mw := manifestWork(t, `{workload: {manifests: [`+a+`, `+b+`, `+config+`]}, manifestConfigs: [
 		{resourceIdentifier: {group: batch, resource: jobs, name: "*", namespace: shop}, conditionRules: [{condition: Complete, type: WellKnownConditions}]},
 		{resourceIdentifier: {resource: configmaps, name: "*", namespace: shop}, conditionRules: [{condition: Complete, type: WellKnownConditions}]}]}`)
@@ -374,11 +428,13 @@ func TestAManifestWorkIsCompleteWhenAllAreThatCanBe(t *testing.T) {
 		{Work: answered(byName(items[1].WorkName("it")), "False", "refused")},
 		{Work: answered(byName(items[2].WorkName("it")), "True", ""), Object: object(t, config)}}
 	status := Status(mw, items, seen, nil, now)
-	if got := show(meta.FindStatusCondition(status.Conditions, "Complete")); got != "False ConditionRulesAggregated: 1 of 2 manifests are complete, the status of the others is unknown" {
+	if got := show(meta.FindStatusCondition(status.Conditions,
+		"Complete")); got != "False ConditionRulesAggregated: 1 of 2 manifests are complete, the status of the others is unknown" {
 		t.Errorf("with one that is refused it says %q", got)
 	}
 	seen[1].Object, seen[1].Work = over, seen[0].Work
-	if got := show(meta.FindStatusCondition(Status(mw, items, seen, nil, now).Conditions, "Complete")); !strings.HasPrefix(got, "True") {
+	if got := show(meta.FindStatusCondition(Status(mw, items, seen, nil, now).Conditions, "Complete")); !strings.HasPrefix(
+		got, "True") {
 		t.Errorf("with all it says %q", got)
 	}
 }
@@ -387,14 +443,17 @@ func TestARuleSaysWhenAnObjectIsAvailable(t *testing.T) {
 	mw := manifestWork(t, `{workload: {manifests: [`+config+`, `+other+`]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, conditionRules: [
 		{condition: Available, type: CEL, celExpressions: ["object.data.k == 'w'"]}, {condition: Applied, type: CEL, celExpressions: ["false"]}, {condition: is no type, type: CEL, celExpressions: ["false"]}]}]}`)
 	works := decide(mw).Works
-	seen := []Seen{{Work: answered(works[0], "True", ""), Object: object(t, config)}, {Work: answered(works[1], "True", ""), Object: object(t, other)}}
+	seen := []Seen{{Work: answered(works[0], "True", ""), Object: object(t, config)},
+		{Work: answered(works[1], "True", ""), Object: object(t, other)}}
 	mw.Status = Status(mw, Items(mw, eu()), seen, nil, now)
 	m := mw.Status.ResourceStatus.Manifests[0]
-	if got := show(meta.FindStatusCondition(m.Conditions, "Available")) + ", " + show(meta.FindStatusCondition(mw.Status.Conditions, "Available")); got !=
+	if got := show(meta.FindStatusCondition(m.Conditions, "Available")) + ", " +
+		show(meta.FindStatusCondition(mw.Status.Conditions, "Available")); got !=
 		"False ConditionRuleEvaluated: Manifest is not Available, False ConditionRulesAggregated: Aggregated from 2 manifest conditions" {
 		t.Errorf("it says %q", got)
 	}
-	if !meta.IsStatusConditionTrue(m.Conditions, "Applied") || meta.FindStatusCondition(m.Conditions, "is no type") != nil {
+	if !meta.IsStatusConditionTrue(m.Conditions, "Applied") ||
+		meta.FindStatusCondition(m.Conditions, "is no type") != nil {
 		t.Errorf("it says %v", m.Conditions)
 	}
 	if again := Status(mw, Items(mw, eu()), seen, nil, now.Add(time.Hour)); !reflect.DeepEqual(again, mw.Status) {
@@ -405,7 +464,8 @@ func TestARuleSaysWhenAnObjectIsAvailable(t *testing.T) {
 func TestWhatIsTooLongForAStatusIsCut(t *testing.T) {
 	mw := manifestWork(t, `workload: {manifests: [`+config+`]}`)
 	status := Status(mw, Items(mw, eu()), []Seen{{Err: errors.New(strings.Repeat("ä", 20_000))}}, nil, now)
-	if got := meta.FindStatusCondition(status.ResourceStatus.Manifests[0].Conditions, "Applied").Message; len(got) > 32768 || len(got) < 32760 || !utf8.ValidString(got) {
+	if got := meta.FindStatusCondition(status.ResourceStatus.Manifests[0].Conditions,
+		"Applied").Message; len(got) > 32768 || len(got) < 32760 || !utf8.ValidString(got) {
 		t.Errorf("the message has %d bytes", len(got))
 	}
 }
@@ -414,8 +474,9 @@ func TestAGenerationIsUnansweredUntilAllAreAppliedOrOneFailed(t *testing.T) {
 	mw := manifestWork(t, `workload: {manifests: [`+config+`, `+other+`]}`)
 	works := decide(mw).Works
 	for want, seen := range map[bool][][]Seen{
-		true:  {{{}, {}}, {{Work: answered(works[0], "True", "")}, {Work: works[1]}}},
-		false: {{{Work: answered(works[0], "True", "")}, {Work: answered(works[1], "True", "")}}, {{Work: answered(works[0], "False", "x")}, {}}},
+		true: {{{}, {}}, {{Work: answered(works[0], "True", "")}, {Work: works[1]}}},
+		false: {{{Work: answered(works[0], "True", "")}, {Work: answered(works[1], "True", "")}},
+			{{Work: answered(works[0], "False", "x")}, {}}},
 	} {
 		for i, s := range seen {
 			after := mw.DeepCopy()

@@ -1,5 +1,6 @@
-// Package ocm decides what becomes of a ManifestWork of Open Cluster Management: the Works of its objects, one each, and the
-// status that its users know. That a ManifestWork is well formed is core/validate's, and what a member makes of a Work core/execute's.
+// Package ocm decides what becomes of a ManifestWork of Open Cluster Management: the Works of its objects, one each,
+// and the status that its users know. That a ManifestWork is well formed is core/validate's, and what a member makes of
+// a Work core/execute's.
 package ocm
 
 import (
@@ -36,8 +37,8 @@ type Input struct {
 	Existing map[string]*workv1alpha1.Work
 	// Others are the other ManifestWorks of the namespace.
 	Others []ocmv1.ManifestWork
-	// Standing are the Works of a policy or of the hub that are named like one of an object of Existing would be, by name: they may
-	// be in conflict, and wait for the object.
+	// Standing are the Works of a policy or of the hub that are named like one of an object of Existing would be, by name:
+	// they may be in conflict, and wait for the object.
 	Standing map[string]*workv1alpha1.Work
 	// NewID makes the permanent id of a Work that does not exist yet.
 	NewID func() string
@@ -55,8 +56,8 @@ type Decision struct {
 	Errs map[int]error
 }
 
-// Decide makes the Works of a ManifestWork. What others need to be there at all, such as a namespace, is awaited: the Works of the
-// rest come when the member has answered.
+// Decide makes the Works of a ManifestWork. What others need to be there at all, such as a namespace, is awaited: the
+// Works of the rest come when the member has answered.
 func Decide(in Input) Decision {
 	d := Decision{Errs: map[int]error{}}
 	if in.ManifestWork.DeletionTimestamp != nil {
@@ -77,7 +78,8 @@ func Decide(in Input) Decision {
 			continue
 		}
 		if first, twice := taken[name]; twice {
-			d.Errs[int(item.Meta.Ordinal)] = fmt.Errorf("its Work would have the same name as that of spec.workload.manifests[%d]: move one of them to another ManifestWork", first)
+			d.Errs[int(item.Meta.Ordinal)] = fmt.Errorf(
+				"its Work would have the same name as that of spec.workload.manifests[%d]: move one of them to another ManifestWork", first)
 			continue
 		}
 		wanted[name], taken[name] = true, item.Meta.Ordinal
@@ -91,14 +93,16 @@ func Decide(in Input) Decision {
 			continue
 		}
 		d.Works = append(d.Works, w)
-		if item.rank() == 0 && (existing == nil || meta.FindStatusCondition(existing.Status.Conditions, workv1alpha1.WorkApplied) == nil) {
+		if item.rank() == 0 && (existing == nil ||
+			meta.FindStatusCondition(existing.Status.Conditions, workv1alpha1.WorkApplied) == nil) {
 			awaited = true
 		}
 	}
 	return in.withdraw(d, func(name string) bool { return !wanted[name] && !unread })
 }
 
-// withdraw adds the Works that go, but for those that do already. Whom else their objects are of is looked for once for all of them.
+// withdraw adds the Works that go, but for those that do already. Whom else their objects are of is looked for once for
+// all of them.
 func (in Input) withdraw(d Decision, goes func(name string) bool) Decision {
 	var others map[ocmv1.OrphaningRule]bool
 	for _, name := range slices.Sorted(maps.Keys(in.Existing)) {
@@ -143,7 +147,8 @@ func (in Input) work(item Item, existing *workv1alpha1.Work) (*workv1alpha1.Work
 	} else if in.NewID != nil {
 		w.Labels[workv1alpha2.WorkPermanentIDLabel] = in.NewID()
 	}
-	if s := item.updates(); s.Type == ocmv1.UpdateStrategyCreateOnly || s.Type == ocmv1.UpdateStrategyServerSideApply && !forced(s) {
+	if s := item.updates(); s.Type == ocmv1.UpdateStrategyCreateOnly || s.Type == ocmv1.UpdateStrategyServerSideApply &&
+		!forced(s) {
 		w.Annotations[ocmv1.UpdateStrategyAnnotation] = string(s.Type)
 	}
 	if ignored := ignoredFields(item.updates()); len(ignored) > 0 {
@@ -187,7 +192,8 @@ func (in Input) complete(item Item) bool {
 	return false
 }
 
-// Reopened says whether an object that the status said was over, so that its Work was held back, is not by the status that is to come.
+// Reopened says whether an object that the status said was over, so that its Work was held back, is not by the status
+// that is to come.
 func (in Input) Reopened(want *ocmv1.ManifestWork) bool {
 	next := in
 	next.ManifestWork = want
@@ -228,7 +234,8 @@ func (in Input) wantedByOthers() map[ocmv1.OrphaningRule]bool {
 	return wanted
 }
 
-// Ordinary are the names that the Work of the same object may have if it is of a policy or of the hub; none if w cannot be read.
+// Ordinary are the names that the Work of the same object may have if it is of a policy or of the hub; none if w cannot
+// be read.
 func Ordinary(w *workv1alpha1.Work) []string {
 	m, err := execute.Manifest(w)
 	if err != nil {
@@ -251,8 +258,8 @@ func (in Input) standing(m *unstructured.Unstructured) bool {
 	return false
 }
 
-// leaving is a Work that is about to be deleted. Its object stays where the delete option says so, where it is only read from now on,
-// and where another Work or ManifestWork of the cluster has it, too, which takes it over.
+// leaving is a Work that is about to be deleted. Its object stays where the delete option says so, where it is only
+// read from now on, and where another Work or ManifestWork of the cluster has it, too, which takes it over.
 func (in Input) leaving(w *workv1alpha1.Work, others map[ocmv1.OrphaningRule]bool) *workv1alpha1.Work {
 	m, err := execute.Manifest(w)
 	if err != nil {

@@ -37,7 +37,8 @@ var object = coretest.Object
 func eu() *clusterv1alpha1.Cluster {
 	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
 	c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{
-		{GroupVersion: "apps.kruise.io/v1beta1", Resources: []clusterv1alpha1.APIResource{{Name: "clonesets", Kind: "CloneSet"}}},
+		{GroupVersion: "apps.kruise.io/v1beta1",
+			Resources: []clusterv1alpha1.APIResource{{Name: "clonesets", Kind: "CloneSet"}}},
 		{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Name: "configmaps", Kind: "ConfigMap"}}},
 		{GroupVersion: "example.com/v1", Resources: []clusterv1alpha1.APIResource{{Name: "geese", Kind: "Goose"}}},
 	}
@@ -94,11 +95,14 @@ func TestEachObjectHasAWorkOfTheCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.Namespace != "karmada-es-eu" || !strings.HasPrefix(w.Name, "a-") || w.Annotations["argosy.io/manifest-work"] != "it" || !execute.Owns(w, m) ||
-		m.GetAnnotations()["argosy.io/manifest-work"] != "it" || w.Annotations["work.karmada.io/conflict-resolution"] != "overwrite" {
+	if w.Namespace != "karmada-es-eu" || !strings.HasPrefix(w.Name, "a-") ||
+		w.Annotations["argosy.io/manifest-work"] != "it" || !execute.Owns(w, m) ||
+		m.GetAnnotations()["argosy.io/manifest-work"] != "it" ||
+		w.Annotations["work.karmada.io/conflict-resolution"] != "overwrite" {
 		t.Errorf("the work is %+v", w)
 	}
-	if again := decide(manifestWork(t, `workload: {manifests: [`+config+`, `+other+`]}`), d.Works...); again.Works[0].Labels["work.karmada.io/permanent-id"] != "id" || len(again.Withdrawn) > 0 {
+	if again := decide(manifestWork(t, `workload: {manifests: [`+config+`, `+other+`]}`),
+		d.Works...); again.Works[0].Labels["work.karmada.io/permanent-id"] != "id" || len(again.Withdrawn) > 0 {
 		t.Errorf("decided again: %+v", again)
 	}
 }
@@ -106,8 +110,10 @@ func TestEachObjectHasAWorkOfTheCluster(t *testing.T) {
 func TestWorksOfTwoManifestWorksNeverHaveOneName(t *testing.T) {
 	seen := map[string]string{}
 	for _, mw := range []string{"a", "b", "a-b"} {
-		for _, m := range []ocmv1.ManifestResourceMeta{{Kind: "ConfigMap", Name: "a", Namespace: "shop"}, {Kind: "ConfigMap", Name: "a"}, {Kind: "Secret", Name: "a", Namespace: "shop"},
-			{Group: "apps", Kind: "StatefulSet", Name: "a", Namespace: "shop"}, {Group: "apps.kruise.io", Kind: "StatefulSet", Name: "a", Namespace: "shop"}} {
+		for _, m := range []ocmv1.ManifestResourceMeta{{Kind: "ConfigMap", Name: "a", Namespace: "shop"},
+			{Kind: "ConfigMap", Name: "a"}, {Kind: "Secret", Name: "a", Namespace: "shop"},
+			{Group: "apps", Kind: "StatefulSet", Name: "a", Namespace: "shop"},
+			{Group: "apps.kruise.io", Kind: "StatefulSet", Name: "a", Namespace: "shop"}} {
 			name, is := Item{Meta: m}.WorkName(mw), fmt.Sprint(mw, m)
 			if before, twice := seen[name]; twice {
 				t.Errorf("%s is the work of %s and of %s", name, before, is)
@@ -119,7 +125,8 @@ func TestWorksOfTwoManifestWorksNeverHaveOneName(t *testing.T) {
 
 func TestOfTwoObjectsWithOneWorkTheSecondIsRefused(t *testing.T) {
 	d := decide(manifestWork(t, `workload: {manifests: [`+config+`, `+strings.Replace(config, "v1", "v2", 1)+`]}`))
-	if len(d.Works) != 1 || d.Errs[0] != nil || d.Errs[1] == nil || !strings.Contains(d.Errs[1].Error(), "spec.workload.manifests[0]") {
+	if len(d.Works) != 1 || d.Errs[0] != nil || d.Errs[1] == nil ||
+		!strings.Contains(d.Errs[1].Error(), "spec.workload.manifests[0]") {
 		t.Errorf("%+v", d)
 	}
 }
@@ -176,20 +183,33 @@ func TestWhatIsTakenOutIsWithdrawn(t *testing.T) {
 		end      bool
 		want     map[string]bool // whether the object stays, of each Work that goes
 	}{
-		"nothing is said":               {spec: `workload: {manifests: [` + other + `]}`, want: map[string]bool{"a": false}},
-		"all are orphaned":              {spec: `{workload: {manifests: [` + other + `]}, deleteOption: {propagationPolicy: Orphan}}`, want: map[string]bool{"a": true}},
-		"one is only read":              {spec: `{` + both + `, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, updateStrategy: {type: ReadOnly}}]}`, want: map[string]bool{"a": true}},
-		"an executor comes":             {spec: `{workload: {manifests: [` + other + `, ` + config + `]}, executor: {subject: {type: ServiceAccount}}}`, want: map[string]bool{}},
-		"the end":                       {spec: both, end: true, want: map[string]bool{"a": false, "b": false}},
-		"the end of orphans":            {spec: `{` + both + `, deleteOption: {propagationPolicy: Orphan}}`, end: true, want: map[string]bool{"a": true, "b": true}},
-		"the end of one orphan":         {spec: `{` + both + `, deleteOption: {propagationPolicy: SelectivelyOrphan, selectivelyOrphans: {orphaningRules: [{resource: configmaps, name: b, namespace: shop}]}}}`, end: true, want: map[string]bool{"a": false, "b": true}},
-		"a rule about another resource": {spec: `{` + both + `, deleteOption: {propagationPolicy: SelectivelyOrphan, selectivelyOrphans: {orphaningRules: [{resource: secrets, name: b, namespace: shop}]}}}`, end: true, want: map[string]bool{"a": false, "b": false}},
-		"another ManifestWork has one":  {spec: both, others: config, end: true, want: map[string]bool{"a": true, "b": false}},
-		"one moved to another":          {spec: `workload: {manifests: [` + other + `]}`, others: config, want: map[string]bool{"a": true}},
-		"a policy has one":              {spec: both, standing: config, end: true, want: map[string]bool{"a": true, "b": false}},
-		"one is a policy's, too":        {spec: `workload: {manifests: [` + other + `]}`, standing: config, want: map[string]bool{"a": true}},
-		"a policy lets it go, too":      {spec: both, standing: config, gone: true, end: true, want: map[string]bool{"a": false, "b": false}},
-		"a policy has another group's":  {spec: both, standing: `{apiVersion: example.com/v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, end: true, want: map[string]bool{"a": false, "b": false}},
+		"nothing is said": {spec: `workload: {manifests: [` + other + `]}`, want: map[string]bool{"a": false}},
+		"all are orphaned": {spec: `{workload: {manifests: [` + other +
+			`]}, deleteOption: {propagationPolicy: Orphan}}`, want: map[string]bool{"a": true}},
+		"one is only read": {spec: `{` + both +
+			`, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, updateStrategy: {type: ReadOnly}}]}`, want: map[string]bool{"a": true}},
+		"an executor comes": {spec: `{workload: {manifests: [` + other + `, ` + config +
+			`]}, executor: {subject: {type: ServiceAccount}}}`, want: map[string]bool{}},
+		"the end": {spec: both, end: true, want: map[string]bool{"a": false, "b": false}},
+		"the end of orphans": {spec: `{` + both + `, deleteOption: {propagationPolicy: Orphan}}`, end: true,
+			want: map[string]bool{"a": true, "b": true}},
+		"the end of one orphan": {spec: `{` + both +
+			`, deleteOption: {propagationPolicy: SelectivelyOrphan, selectivelyOrphans: {orphaningRules: [{resource: configmaps, name: b, namespace: shop}]}}}`, end: true, want: map[string]bool{"a": false, "b": true}},
+		"a rule about another resource": {spec: `{` + both +
+			`, deleteOption: {propagationPolicy: SelectivelyOrphan, selectivelyOrphans: {orphaningRules: [{resource: secrets, name: b, namespace: shop}]}}}`, end: true, want: map[string]bool{"a": false, "b": false}},
+		"another ManifestWork has one": {spec: both, others: config, end: true,
+			want: map[string]bool{"a": true, "b": false}},
+		"one moved to another": {spec: `workload: {manifests: [` + other + `]}`, others: config,
+			want: map[string]bool{"a": true}},
+		"a policy has one": {spec: both, standing: config, end: true,
+			want: map[string]bool{"a": true, "b": false}},
+		"one is a policy's, too": {spec: `workload: {manifests: [` + other + `]}`, standing: config,
+			want: map[string]bool{"a": true}},
+		"a policy lets it go, too": {spec: both, standing: config, gone: true, end: true,
+			want: map[string]bool{"a": false, "b": false}},
+		"a policy has another group's": {spec: both,
+			standing: `{apiVersion: example.com/v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, end: true,
+			want: map[string]bool{"a": false, "b": false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first := decide(manifestWork(t, both))
@@ -237,7 +257,8 @@ func TestAnObjectThatIsCompleteIsNotChanged(t *testing.T) {
 	mw := manifestWork(t, `workload: {manifests: [`+config+`]}`)
 	first := decide(mw).Works[0]
 	mw.Spec.Workload.Manifests[0].Raw = []byte(strings.ReplaceAll(string(mw.Spec.Workload.Manifests[0].Raw), `"v"`, `"w"`))
-	if got := decide(mw, first).Works[0]; string(got.Spec.Workload.Manifests[0].Raw) == string(first.Spec.Workload.Manifests[0].Raw) {
+	if got := decide(mw, first).Works[0]; string(got.Spec.Workload.Manifests[0].Raw) == string(
+		first.Spec.Workload.Manifests[0].Raw) {
 		t.Error("before it is complete the change is not sent")
 	}
 	mw.Status.ResourceStatus.Manifests = []ocmv1.ManifestCondition{{ResourceMeta: Items(mw, eu())[0].Meta,
@@ -256,7 +277,9 @@ func TestUpdateStrategiesAreOnTheWork(t *testing.T) {
 		"{type: ServerSideApply, serverSideApply: {force: true, ignoreFields: [{condition: OnSpokePresent, jsonPaths: [.data.k]}]}}": {
 			"argosy.io/ignored-fields": `[{"condition":"OnSpokePresent","jsonPaths":[".data.k"]}]`},
 	} {
-		mw := manifestWork(t, `{workload: {manifests: [`+config+`]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: "*", namespace: s*p}, updateStrategy: `+strategy+`}]}`)
+		mw := manifestWork(t, `{workload: {manifests: [`+config+
+			`]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: "*", namespace: s*p}, updateStrategy: `+
+			strategy+`}]}`)
 		got := maps.Clone(decide(mw).Works[0].Annotations)
 		maps.DeleteFunc(got, func(key, _ string) bool {
 			return key != "argosy.io/update-strategy" && key != "argosy.io/ignored-fields"
@@ -265,7 +288,8 @@ func TestUpdateStrategiesAreOnTheWork(t *testing.T) {
 			t.Errorf("%s is %v, want %v", strategy, got, want)
 		}
 	}
-	read := manifestWork(t, `{workload: {manifests: [`+config+`]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, updateStrategy: {type: ReadOnly}}]}`)
+	read := manifestWork(t, `{workload: {manifests: [`+config+
+		`]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, updateStrategy: {type: ReadOnly}}]}`)
 	if d := decide(read); len(d.Works) > 0 || len(d.Errs) > 0 {
 		t.Errorf("ReadOnly makes %+v", d)
 	}
@@ -290,7 +314,8 @@ func TestTheFirstOptionThatSaysSomethingCounts(t *testing.T) {
 }
 
 func TestPluralsAreGuessedWhereTheClusterIsSilent(t *testing.T) {
-	for kind, want := range map[string]string{"Gateway": "gateways", "NetworkPolicy": "networkpolicies", "Ingress": "ingresses", "Job": "jobs"} {
+	for kind, want := range map[string]string{"Gateway": "gateways", "NetworkPolicy": "networkpolicies",
+		"Ingress": "ingresses", "Job": "jobs"} {
 		if got := plural(schema.GroupVersionKind{Group: "example.com", Kind: kind}, nil); got != want {
 			t.Errorf("%s is guessed %s, want %s", kind, got, want)
 		}
@@ -321,11 +346,16 @@ func TestIgnoredFieldsAreTheMembers(t *testing.T) {
 		observed string // .spec of the member's
 		want     string // .spec that is applied
 	}{
-		"a path":              {"[{condition: OnSpokePresent, jsonPaths: [.spec.replicas]}]", "{replicas: 7, paused: true}", "map[paused:false replicas:7]"},
-		"a pointer":           {"[{condition: OnSpokePresent, jsonPointers: [/spec/replicas]}]", "{replicas: 7}", "map[paused:false replicas:7]"},
-		"a path of jq":        {`[{condition: OnSpokePresent, jqPathExpressions: [.spec.replicas]}]`, "{replicas: 7}", "map[paused:false replicas:7]"},
-		"one that is absent":  {"[{condition: OnSpokePresent, jsonPaths: [.spec.paused]}]", "{replicas: 7}", "map[replicas:3]"},
-		"one that is changed": {"[{condition: OnSpokeChange, jsonPaths: [.spec.replicas]}]", "{replicas: 7}", "map[paused:false replicas:7]"},
+		"a path": {"[{condition: OnSpokePresent, jsonPaths: [.spec.replicas]}]", "{replicas: 7, paused: true}",
+			"map[paused:false replicas:7]"},
+		"a pointer": {"[{condition: OnSpokePresent, jsonPointers: [/spec/replicas]}]", "{replicas: 7}",
+			"map[paused:false replicas:7]"},
+		"a path of jq": {`[{condition: OnSpokePresent, jqPathExpressions: [.spec.replicas]}]`, "{replicas: 7}",
+			"map[paused:false replicas:7]"},
+		"one that is absent": {"[{condition: OnSpokePresent, jsonPaths: [.spec.paused]}]", "{replicas: 7}",
+			"map[replicas:3]"},
+		"one that is changed": {"[{condition: OnSpokeChange, jsonPaths: [.spec.replicas]}]", "{replicas: 7}",
+			"map[paused:false replicas:7]"},
 	} {
 		w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
 		raw, err := yaml.YAMLToJSON([]byte(c.ignore))
@@ -334,12 +364,14 @@ func TestIgnoredFieldsAreTheMembers(t *testing.T) {
 		}
 		w.Annotations[ocmv1.IgnoredFieldsAnnotation] = string(raw)
 		desired := object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 3, paused: false}}`)
-		got, err := Leave(w, desired, object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: `+c.observed+`}`))
+		got, err := Leave(w, desired, object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: `+
+			c.observed+`}`))
 		if err != nil || fmt.Sprint(got.Object["spec"]) != c.want {
 			t.Errorf("%s: applied is %v, %v, want %s", name, got, err, c.want)
 		}
 	}
-	for _, bad := range []ocmv1.IgnoreField{{JSONPointers: []string{"spec"}}, {JSONPaths: []string{"spec.replicas"}}, {JQPathExpressions: []string{".spec | keys"}}} {
+	for _, bad := range []ocmv1.IgnoreField{{JSONPointers: []string{"spec"}}, {JSONPaths: []string{"spec.replicas"}},
+		{JQPathExpressions: []string{".spec | keys"}}} {
 		if _, err := Ignored(bad); err == nil {
 			t.Errorf("%+v is taken for a field", bad)
 		}

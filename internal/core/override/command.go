@@ -52,8 +52,8 @@ type container struct {
 	object map[string]any
 }
 
-// containers are those that overriders without a path apply to: all but the init containers of pods, as in Karmada, and all of an Argo
-// template.
+// containers are those that overriders without a path apply to: all but the init containers of pods, as in Karmada, and
+// all of an Argo template.
 func containers(m *unstructured.Unstructured) []container {
 	argoTemplate := argoTemplate(m)
 	return slices.DeleteFunc(allContainers(m), func(c container) bool { return c.init && !argoTemplate })

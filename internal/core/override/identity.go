@@ -12,8 +12,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// Reaches says what of an object's identity a JSON pointer names, itself, by a parent or by what would be below it; empty if nothing.
-// An override changes what an object says in a cluster, and never which object it is. What is no pointer reaches nothing.
+// Reaches says what of an object's identity a JSON pointer names, itself, by a parent or by what would be below it;
+// empty if nothing. An override changes what an object says in a cluster, and never which object it is. What is no
+// pointer reaches nothing.
 func Reaches(path string) string {
 	p, err := parsePointer(path)
 	if err != nil {
@@ -36,10 +37,11 @@ func Reaches(path string) string {
 	return ""
 }
 
-// KeepsGroup says whether an operation does no more than send the templates that are selected in another version of their group. What is
-// selected has to be known for that.
+// KeepsGroup says whether an operation does no more than send the templates that are selected in another version of
+// their group. What is selected has to be known for that.
 func KeepsGroup(o policyv1alpha1.PlaintextOverrider, selectors []policyv1alpha1.ResourceSelector) bool {
-	if o.Path != "/apiVersion" || len(selectors) == 0 || o.Operator != policyv1alpha1.OverriderOpAdd && o.Operator != policyv1alpha1.OverriderOpReplace {
+	if o.Path != "/apiVersion" || len(selectors) == 0 || o.Operator != policyv1alpha1.OverriderOpAdd &&
+		o.Operator != policyv1alpha1.OverriderOpReplace {
 		return false
 	}
 	value, err := decode(o.Value.Raw)
@@ -68,9 +70,11 @@ func NeverSent(path string) string {
 	return ""
 }
 
-// Key is the label or annotation that a JSON pointer names, itself or by what would be below it; empty if it names none.
+// Key is the label or annotation that a JSON pointer names, itself or by what would be below it; empty if it names
+// none.
 func Key(path string) string {
-	if p, err := parsePointer(path); err == nil && len(p) > 2 && p[0] == "metadata" && (p[1] == "labels" || p[1] == "annotations") {
+	if p, err := parsePointer(path); err == nil && len(p) > 2 && p[0] == "metadata" &&
+		(p[1] == "labels" || p[1] == "annotations") {
 		return p[2]
 	}
 	return ""
@@ -85,24 +89,29 @@ func Overwrites(p policyv1alpha1.Override) bool {
 		}) || slices.ContainsFunc(o.Plaintext, func(p policyv1alpha1.PlaintextOverrider) bool {
 			set, err := decode(p.Value.Raw)
 			all, _ := set.(map[string]any)
-			return err == nil && p.Operator != policyv1alpha1.OverriderOpRemove && (Key(p.Path) == key && set == value || p.Path == "/metadata/annotations" && all[key] == value)
+			return err == nil && p.Operator != policyv1alpha1.OverriderOpRemove &&
+				(Key(p.Path) == key && set == value || p.Path == "/metadata/annotations" && all[key] == value)
 		})
 	}
 	spec := p.OverrideSpec()
-	return asks(&spec.Overriders) || slices.ContainsFunc(spec.OverrideRules, func(r policyv1alpha1.RuleWithCluster) bool { return asks(&r.Overriders) })
+	return asks(&spec.Overriders) || slices.ContainsFunc(spec.OverrideRules, func(r policyv1alpha1.RuleWithCluster) bool {
+		return asks(&r.Overriders)
+	})
 }
 
 // rights are the fields of roles and of their bindings that say who may do what.
 var rights = []string{"rules", "aggregationRule", "roleRef", "subjects"}
 
-// Rights is the first path by which a policy changes who may do what, in roles and bindings of roles; empty if it selects none, or
-// leaves that alone. The API server of the hub holds whoever writes these to his own rights, and none does where an override changes them.
+// Rights is the first path by which a policy changes who may do what, in roles and bindings of roles; empty if it
+// selects none, or leaves that alone. The API server of the hub holds whoever writes these to his own rights, and none
+// does where an override changes them.
 func Rights(p policyv1alpha1.Override) string {
 	spec := p.OverrideSpec()
-	if len(spec.ResourceSelectors) > 0 && !slices.ContainsFunc(spec.ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool {
-		gv, err := schema.ParseGroupVersion(s.APIVersion)
-		return err != nil || gv.Group == "rbac.authorization.k8s.io"
-	}) {
+	if len(spec.ResourceSelectors) > 0 &&
+		!slices.ContainsFunc(spec.ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool {
+			gv, err := schema.ParseGroupVersion(s.APIVersion)
+			return err != nil || gv.Group == "rbac.authorization.k8s.io"
+		}) {
 		return ""
 	}
 	changes := func(path string) bool {

@@ -23,12 +23,17 @@ import (
 func TestAnOverrideNeverMakesAnotherObjectOfATemplate(t *testing.T) {
 	const grant = `{path: /apiVersion, operator: replace, value: rbac.authorization.k8s.io/v1}, {path: /kind, operator: replace, value: ClusterRoleBinding}`
 	for _, c := range []struct{ what, overriders, want string }{
-		{"another group", "plaintext: [" + grant + "]", `plaintext[0]: replace "/apiVersion": apiVersion of Deployment.apps shop/web would become "rbac.authorization.k8s.io/v1"`},
+		{"another group", "plaintext: [" + grant + "]",
+			`plaintext[0]: replace "/apiVersion": apiVersion of Deployment.apps shop/web would become "rbac.authorization.k8s.io/v1"`},
 		{"another kind", "plaintext: [{path: /spec/replicas, operator: replace, value: 1}, {path: /kind, operator: add, value: DaemonSet}]", `plaintext[1]: add "/kind": kind of Deployment.apps shop/web would become "DaemonSet"`},
-		{"another name", "plaintext: [{path: /metadata/name, operator: replace, value: db}]", `metadata.name of Deployment.apps shop/web would become "db"`},
-		{"another namespace", "plaintext: [{path: /metadata/namespace, operator: replace, value: bank}]", `metadata.namespace of Deployment.apps shop/web would become "bank"`},
-		{"no namespace", "plaintext: [{path: /metadata/namespace, operator: remove}]", `metadata.namespace of Deployment.apps shop/web would become empty`},
-		{"other metadata", "plaintext: [{path: /metadata, operator: replace, value: {name: web, namespace: bank}}]", `metadata.namespace of Deployment.apps shop/web would become "bank"`},
+		{"another name", "plaintext: [{path: /metadata/name, operator: replace, value: db}]",
+			`metadata.name of Deployment.apps shop/web would become "db"`},
+		{"another namespace", "plaintext: [{path: /metadata/namespace, operator: replace, value: bank}]",
+			`metadata.namespace of Deployment.apps shop/web would become "bank"`},
+		{"no namespace", "plaintext: [{path: /metadata/namespace, operator: remove}]",
+			`metadata.namespace of Deployment.apps shop/web would become empty`},
+		{"other metadata", "plaintext: [{path: /metadata, operator: replace, value: {name: web, namespace: bank}}]",
+			`metadata.namespace of Deployment.apps shop/web would become "bank"`},
 		{"another document", `plaintext: [{path: "", operator: replace, value: {apiVersion: v1, kind: Secret, metadata: {name: x}}}]`, `apiVersion of Deployment.apps shop/web would become "v1"`},
 		{"away and back", "plaintext: [{path: /metadata/name, operator: replace, value: db}, {path: /metadata/name, operator: replace, value: web}]", `plaintext[0]: replace "/metadata/name"`},
 		{"a kind by an image", "imageOverrider: [{predicate: {path: /kind}, component: Repository, operator: replace, value: DaemonSet}]", `imageOverrider[0]: kind of Deployment.apps shop/web would become "DaemonSet"`},
@@ -37,13 +42,17 @@ func TestAnOverrideNeverMakesAnotherObjectOfATemplate(t *testing.T) {
 		{"a name by a field", "fieldOverrider: [{fieldPath: /metadata/name, yaml: [{subPath: '', operator: replace, value: db}]}]", `fieldOverrider[0]: metadata.name of Deployment.apps shop/web would become "db\n"`},
 	} {
 		for _, namespace := range []string{"", "shop"} {
-			_, _, err := override.Apply(object(t, deployment), cluster("eu"), []policyv1alpha1.Override{op(t, namespace, "p", rule(c.overriders))})
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "spec.overrideRules[0].overriders.") {
+			_, _, err := override.Apply(object(t, deployment), cluster("eu"),
+				[]policyv1alpha1.Override{op(t, namespace, "p", rule(c.overriders))})
+			if err == nil || !strings.Contains(err.Error(), c.want) ||
+				!strings.Contains(err.Error(), "spec.overrideRules[0].overriders.") {
 				t.Errorf("%s, in namespace %q: got %v, want %s", c.what, namespace, err, c.want)
 			}
 		}
 	}
-	got, _, err := override.Apply(object(t, deployment), cluster("eu"), []policyv1alpha1.Override{op(t, "shop", "p", rule("plaintext: [{path: /apiVersion, operator: replace, value: apps/v1beta2}]"))})
+	got, _, err := override.Apply(object(t, deployment), cluster("eu"),
+		[]policyv1alpha1.Override{op(t, "shop", "p",
+			rule("plaintext: [{path: /apiVersion, operator: replace, value: apps/v1beta2}]"))})
 	if err != nil || got.GetAPIVersion() != "apps/v1beta2" {
 		t.Errorf("another version of the same group: %v, %v", got, err)
 	}
@@ -51,10 +60,13 @@ func TestAnOverrideNeverMakesAnotherObjectOfATemplate(t *testing.T) {
 
 func TestPathsThatReachWhichObjectItIs(t *testing.T) {
 	for path, reaches := range map[string]bool{
-		"": true, "/apiVersion": true, "/apiVersion/": true, "/kind": true, "/kind/x": true, "/metadata": true, "/metadata/": true, "/metadata/name": true,
+		"": true, "/apiVersion": true, "/apiVersion/": true, "/kind": true, "/kind/x": true, "/metadata": true,
+		"/metadata/": true, "/metadata/name": true,
 		"/metadata/name/": true, "/metadata/namespace": true, "/metadata/namespace/x": true,
-		"/": false, "//kind": false, "kind": false, "/~0kind": false, "/meta~1data/name": false, "/metadata/labels": false, "/metadata/annotations": false,
-		"/metadata/labels/name": false, "/metadata/generateName": false, "/spec/metadata/name": false, "/spec": false, "/kinds": false, "/metadata//name": false,
+		"/": false, "//kind": false, "kind": false, "/~0kind": false, "/meta~1data/name": false, "/metadata/labels": false,
+		"/metadata/annotations": false,
+		"/metadata/labels/name": false, "/metadata/generateName": false, "/spec/metadata/name": false, "/spec": false,
+		"/kinds": false, "/metadata//name": false,
 	} {
 		if got := override.Reaches(path); (got != "") != reaches {
 			t.Errorf("%q reaches %q, want something: %v", path, got, reaches)
@@ -102,7 +114,8 @@ func TestEveryKindOfOverriderIsTried(t *testing.T) {
 }
 
 // overrider is one of each kind, by number, with what a user may put into it.
-func overrider(kind uint8, operator policyv1alpha1.OverriderOperator, path, key, value string) policyv1alpha1.Overriders {
+func overrider(kind uint8, operator policyv1alpha1.OverriderOperator, path, key,
+	value string) policyv1alpha1.Overriders {
 	raw := apiextensionsv1.JSON{Raw: []byte(value)}
 	if operator == policyv1alpha1.OverriderOpRemove {
 		raw = apiextensionsv1.JSON{}
@@ -114,7 +127,8 @@ func overrider(kind uint8, operator policyv1alpha1.OverriderOperator, path, key,
 	case 0:
 		return policyv1alpha1.Overriders{ImageOverrider: []policyv1alpha1.ImageOverrider{{Predicate: &policyv1alpha1.ImagePredicate{Path: path}, Component: policyv1alpha1.Repository, Operator: operator, Value: value}}}
 	case 1:
-		return policyv1alpha1.Overriders{ImageOverrider: []policyv1alpha1.ImageOverrider{{Component: policyv1alpha1.Tag, Operator: operator, Value: value}}}
+		return policyv1alpha1.Overriders{ImageOverrider: []policyv1alpha1.ImageOverrider{{Component: policyv1alpha1.Tag,
+			Operator: operator, Value: value}}}
 	case 2:
 		return policyv1alpha1.Overriders{CommandOverrider: []policyv1alpha1.CommandArgsOverrider{words}}
 	case 3:
@@ -128,14 +142,16 @@ func overrider(kind uint8, operator policyv1alpha1.OverriderOperator, path, key,
 	case 7:
 		return policyv1alpha1.Overriders{FieldOverrider: []policyv1alpha1.FieldOverrider{{FieldPath: path, YAML: patch}}}
 	case 8:
-		return policyv1alpha1.Overriders{ResourcesOverrider: []policyv1alpha1.ResourcesOverrider{{ContainerName: key, Value: corev1.ResourceRequirements{
-			Limits: corev1.ResourceList{corev1.ResourceName(value): resource.MustParse("1")}}}}}
+		return policyv1alpha1.Overriders{ResourcesOverrider: []policyv1alpha1.ResourcesOverrider{{ContainerName: key,
+			Value: corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{corev1.ResourceName(value): resource.MustParse("1")}}}}}
 	}
-	return policyv1alpha1.Overriders{Plaintext: []policyv1alpha1.PlaintextOverrider{{Path: path, Operator: operator, Value: raw}}}
+	return policyv1alpha1.Overriders{Plaintext: []policyv1alpha1.PlaintextOverrider{{Path: path, Operator: operator,
+		Value: raw}}}
 }
 
-// keepsTheObject holds what is promised of an override: what comes out is the object that went in, and what admission lets pass is never
-// refused for that later.
+// keepsTheObject holds what is promised of an override: what comes out is the object that went in, and what admission
+// lets pass is never refused for that later.
 func keepsTheObject(t testing.TB, template string, policies ...policyv1alpha1.Override) {
 	t.Helper()
 	m := object(t, template)
@@ -161,18 +177,25 @@ func keepsTheObject(t testing.TB, template string, policies ...policyv1alpha1.Ov
 
 // paths and values are what an attacker would try.
 var (
-	paths = []string{"", "/", "/apiVersion", "/kind", "/kind/", "/metadata", "/metadata/", "/metadata/name", "/metadata/namespace", "/metadata/labels", "/metadata/annotations",
-		"/metadata/labels/name", "/metadata/annotations/work.karmada.io~1name", "/metadata/generateName", "/metadata/finalizers", "/spec", "/spec/replicas", "/spec/template/spec/containers/0/image",
-		"/spec/template/spec/containers/-", "/data/a.yaml", "/data/a.json", "/status", "/~01", "kind", "/metadata/~0name", "/rules/-1"}
-	values = []string{`"ClusterRoleBinding"`, `"rbac.authorization.k8s.io/v1"`, `"apps/v1"`, `"v1"`, `"a/b/c"`, `"kube-system"`, `""`, `null`, `5`, `[]`, `{}`, `{"name":"web","namespace":"bank"}`,
+	paths = []string{"", "/", "/apiVersion", "/kind", "/kind/", "/metadata", "/metadata/", "/metadata/name",
+		"/metadata/namespace", "/metadata/labels", "/metadata/annotations",
+		"/metadata/labels/name", "/metadata/annotations/work.karmada.io~1name", "/metadata/generateName",
+		"/metadata/finalizers", "/spec", "/spec/replicas", "/spec/template/spec/containers/0/image",
+		"/spec/template/spec/containers/-", "/data/a.yaml", "/data/a.json", "/status", "/~01", "kind", "/metadata/~0name",
+		"/rules/-1"}
+	values = []string{`"ClusterRoleBinding"`, `"rbac.authorization.k8s.io/v1"`, `"apps/v1"`, `"v1"`, `"a/b/c"`,
+		`"kube-system"`, `""`, `null`, `5`, `[]`, `{}`, `{"name":"web","namespace":"bank"}`,
 		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}`, `x`, `{"name":"web","namespace":"shop"}`, "db", "v1"}
-	operators = []policyv1alpha1.OverriderOperator{policyv1alpha1.OverriderOpAdd, policyv1alpha1.OverriderOpReplace, policyv1alpha1.OverriderOpRemove, policyv1alpha1.OverriderOpAddIfAbsent}
+	operators = []policyv1alpha1.OverriderOperator{policyv1alpha1.OverriderOpAdd, policyv1alpha1.OverriderOpReplace,
+		policyv1alpha1.OverriderOpRemove, policyv1alpha1.OverriderOpAddIfAbsent}
 )
 
-func policyOf(namespace string, selecting *unstructured.Unstructured, rules ...policyv1alpha1.Overriders) policyv1alpha1.Override {
+func policyOf(namespace string, selecting *unstructured.Unstructured,
+	rules ...policyv1alpha1.Overriders) policyv1alpha1.Override {
 	spec := policyv1alpha1.OverrideSpec{}
 	if selecting != nil {
-		spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: selecting.GetAPIVersion(), Kind: selecting.GetKind(), Namespace: selecting.GetNamespace()}}
+		spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: selecting.GetAPIVersion(),
+			Kind: selecting.GetKind(), Namespace: selecting.GetNamespace()}}
 	}
 	for _, o := range rules {
 		spec.OverrideRules = append(spec.OverrideRules, policyv1alpha1.RuleWithCluster{Overriders: o})
@@ -200,7 +223,8 @@ func TestRandomOverridesKeepTheObject(t *testing.T) {
 		for range 1 + r.Intn(3) {
 			var rules []policyv1alpha1.Overriders
 			for range 1 + r.Intn(3) {
-				rules = append(rules, overrider(uint8(r.Intn(11)), operators[r.Intn(len(operators))], pick(paths), pick([]string{"main", "karmada.io/managed", "/b", "", "a"}), pick(values)))
+				rules = append(rules, overrider(uint8(r.Intn(11)), operators[r.Intn(len(operators))], pick(paths),
+					pick([]string{"main", "karmada.io/managed", "/b", "", "a"}), pick(values)))
 			}
 			var selecting *unstructured.Unstructured
 			if r.Intn(2) == 0 {

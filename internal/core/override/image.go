@@ -13,8 +13,9 @@ import (
 )
 
 // overrideImage changes the image at the predicate's path; without one, those of all containers, and those that a kind
-// names without a container. A registry is changed in all images of a pod, those of init containers and volumes too: a cluster that
-// cannot reach the registry cannot start the pod. Tags and repositories of init containers are their own, as in Karmada.
+// names without a container. A registry is changed in all images of a pod, those of init containers and volumes too: a
+// cluster that cannot reach the registry cannot start the pod. Tags and repositories of init containers are their own,
+// as in Karmada.
 func overrideImage(m *unstructured.Unstructured, o *policyv1alpha1.ImageOverrider) error {
 	if o.Predicate != nil {
 		return overrideImageAt(m, o)

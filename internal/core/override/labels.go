@@ -50,7 +50,8 @@ func overrideKeys(m *unstructured.Unstructured, field string, o *policyv1alpha1.
 			}
 			delete(keys, key)
 		}
-		if !found && o.Operator == policyv1alpha1.OverriderOpReplace { // keys that are to go and are not there are as they should be
+		// keys that are to go and are not there are as they should be
+		if !found && o.Operator == policyv1alpha1.OverriderOpReplace {
 			return nothing(fmt.Sprintf("metadata.%s has none of its keys", field))
 		}
 		if len(keys) == 0 {

@@ -49,9 +49,10 @@ func (u Untouched) String() string {
 //	    rules as listed, those that target c
 //	      image → command → args → resources → labels → annotations → field → plaintext
 //
-// Paths are those of the version that the policy's selectors name. The order of policies does not matter. The first failure ends it: half of an override is worse than none.
-// It is a failure to make another object of m; see Reaches.
-func Apply(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster, policies []policyv1alpha1.Override) (*unstructured.Unstructured, Applied, error) {
+// Paths are those of the version that the policy's selectors name. The order of policies does not matter. The first
+// failure ends it: half of an override is worse than none. It is a failure to make another object of m; see Reaches.
+func Apply(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster,
+	policies []policyv1alpha1.Override) (*unstructured.Unstructured, Applied, error) {
 	var applied Applied
 	out, object := m, identity.Of(m)
 	for _, p := range ordered(propagate.TemplateOf(m), policies) {
@@ -75,7 +76,8 @@ func Apply(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster, policies []
 					return nil, Applied{}, fmt.Errorf("%s, %s: %w", run.policy, run.at, err)
 				}
 			}
-			applied.Rules = append(applied.Rules, Rule{Namespaced: p.GetNamespace() != "", Policy: p.GetName(), Overriders: r.overriders})
+			applied.Rules = append(applied.Rules, Rule{Namespaced: p.GetNamespace() != "", Policy: p.GetName(),
+				Overriders: r.overriders})
 		}
 	}
 	return out, applied, nil
@@ -148,10 +150,12 @@ func ordered(t propagate.Template, policies []policyv1alpha1.Override) []policyv
 // scopeOf is 0 for policies of the whole hub, which come first, and 1 for those of a namespace.
 func scopeOf(p policyv1alpha1.Override) int { return min(len(p.GetNamespace()), 1) }
 
-// SelectsClusterScoped says whether a policy may select templates that are in no namespace. One of a namespace does by a selector
-// without a namespace, which admission leaves to authors who may write a ClusterOverridePolicy; see propagate.SelectedBy.
+// SelectsClusterScoped says whether a policy may select templates that are in no namespace. One of a namespace does by
+// a selector without a namespace, which admission leaves to authors who may write a ClusterOverridePolicy; see
+// propagate.SelectedBy.
 func SelectsClusterScoped(p policyv1alpha1.Override) bool {
-	return p.GetNamespace() == "" || slices.ContainsFunc(p.OverrideSpec().ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool { return s.Namespace == "" })
+	return p.GetNamespace() == "" || slices.ContainsFunc(p.OverrideSpec().ResourceSelectors,
+		func(s policyv1alpha1.ResourceSelector) bool { return s.Namespace == "" })
 }
 
 // selects is how closely the policy describes t. Without selectors it selects all that its scope allows.
@@ -235,7 +239,8 @@ func (r run) all(o *policyv1alpha1.Overriders) error {
 		}
 	}
 	for i := range o.AnnotationsOverrider {
-		if err := r.one("annotationsOverrider", i, overrideKeys(r.manifest, "annotations", &o.AnnotationsOverrider[i])); err != nil {
+		if err := r.one("annotationsOverrider", i,
+			overrideKeys(r.manifest, "annotations", &o.AnnotationsOverrider[i])); err != nil {
 			return err
 		}
 	}

@@ -11,9 +11,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/identity"
 )
 
-// overridePlaintext applies the operations as one RFC 6902 patch, of which none may make another object of m. With an error comes the
-// operation at fault.
-func overridePlaintext(m *unstructured.Unstructured, object identity.Object, operations []policyv1alpha1.PlaintextOverrider) (int, error) {
+// overridePlaintext applies the operations as one RFC 6902 patch, of which none may make another object of m. With an
+// error comes the operation at fault.
+func overridePlaintext(m *unstructured.Unstructured, object identity.Object,
+	operations []policyv1alpha1.PlaintextOverrider) (int, error) {
 	var doc any = m.Object
 	for i, o := range operations {
 		path, err := parsePointer(o.Path)

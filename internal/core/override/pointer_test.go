@@ -17,7 +17,8 @@ func TestEditAgreesWithAPatchLibrary(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	pick := func(from ...string) string { return from[r.Intn(len(from))] }
 	paths := func() string {
-		return pick("/a", "/a/b", "/a/b/c", "/l", "/l/0", "/l/1", "/l/2", "/l/5", "/l/-", "/l/-1", "/l/0/x", "/n", "/n/x", "/a~1b", "/a~0b", "/m/new", "/s/x", "/l/x")
+		return pick("/a", "/a/b", "/a/b/c", "/l", "/l/0", "/l/1", "/l/2", "/l/5", "/l/-", "/l/-1", "/l/0/x", "/n", "/n/x",
+			"/a~1b", "/a~0b", "/m/new", "/s/x", "/l/x")
 	}
 	values := func() string { return pick(`1`, `"s"`, `null`, `{"x":1}`, `[1,2]`, `true`) }
 

@@ -18,16 +18,23 @@ func TestRegistryIsChangedInAllImagesOfAPod(t *testing.T) {
 	}{
 		{"v1", "Pod", pod[1 : len(pod)-1], []string{"init:1", "app@sha256:0", "data:1"}},
 		{"apps/v1", "Deployment", at("spec: {template: POD}"), []string{"init:1", "app@sha256:0", "data:1"}},
-		{"batch/v1", "CronJob", at("spec: {jobTemplate: {spec: {template: POD}}}"), []string{"init:1", "app@sha256:0", "data:1"}},
+		{"batch/v1", "CronJob", at("spec: {jobTemplate: {spec: {template: POD}}}"),
+			[]string{"init:1", "app@sha256:0", "data:1"}},
 		{"apps.kruise.io/v1beta1", "CloneSet", at("spec: {template: POD}"), []string{"init:1", "app@sha256:0", "data:1"}},
-		{"apps.kruise.io/v1alpha1", "UnitedDeployment", at("spec: {template: {cloneSetTemplate: {spec: {template: POD}}}}"), []string{"init:1", "app@sha256:0", "data:1"}},
+		{"apps.kruise.io/v1alpha1", "UnitedDeployment", at("spec: {template: {cloneSetTemplate: {spec: {template: POD}}}}"),
+			[]string{"init:1", "app@sha256:0", "data:1"}},
 		{"apps.kruise.io/v1alpha1", "SidecarSet", pod[1 : len(pod)-1], []string{"init:1", "app@sha256:0", "data:1"}},
-		{"apps.kruise.io/v1alpha1", "EphemeralJob", `spec: {template: {ephemeralContainers: [{name: a, image: "old.io/debug:1"}]}}`, []string{"debug:1"}},
-		{"argoproj.io/v1alpha1", "Workflow", `spec: {templates: [{container: {image: "old.io/app:1"}, initContainers: [{name: i, image: "old.io/init:1"}]}]}`, []string{"app:1", "init:1"}},
+		{"apps.kruise.io/v1alpha1", "EphemeralJob",
+			`spec: {template: {ephemeralContainers: [{name: a, image: "old.io/debug:1"}]}}`, []string{"debug:1"}},
+		{"argoproj.io/v1alpha1", "Workflow",
+			`spec: {templates: [{container: {image: "old.io/app:1"}, initContainers: [{name: i, image: "old.io/init:1"}]}]}`,
+			[]string{"app:1", "init:1"}},
 	} {
 		t.Run(tt.kind, func(t *testing.T) {
 			m := object(t, "apiVersion: "+tt.apiVersion+"\nkind: "+tt.kind+"\nmetadata: {name: x, namespace: shop}\n"+tt.body)
-			got, _, err := override.Apply(m, cluster("eu"), []policyv1alpha1.Override{op(t, "shop", "p", rule("imageOverrider: [{component: Registry, operator: replace, value: 'mirror.example.net:8443'}]"))})
+			got, _, err := override.Apply(m, cluster("eu"),
+				[]policyv1alpha1.Override{op(t, "shop", "p",
+					rule("imageOverrider: [{component: Registry, operator: replace, value: 'mirror.example.net:8443'}]"))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -36,7 +43,8 @@ func TestRegistryIsChangedInAllImagesOfAPod(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, image := range tt.want {
-				if !strings.Contains(string(raw), `"mirror.example.net:8443/`+image+`"`) || strings.Contains(string(raw), "old.io") {
+				if !strings.Contains(string(raw), `"mirror.example.net:8443/`+image+`"`) ||
+					strings.Contains(string(raw), "old.io") {
 					t.Errorf("%s is not from the mirror: %s", image, raw)
 				}
 			}

@@ -18,12 +18,15 @@ func TestPathsAreThoseOfTheVersionThatThePolicyNames(t *testing.T) {
 	const both = `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}, {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet}`
 	for _, tc := range []struct{ name, selectors, path, err string }{
 		{"v1alpha1", `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}`, "/spec/updateStrategy/partition", ""},
-		{"v1beta1", `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet}`, "/spec/updateStrategy/rollingUpdate/partition", ""},
+		{"v1beta1", `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet}`, "/spec/updateStrategy/rollingUpdate/partition",
+			""},
 		{"both, which is the template's", both, "/spec/updateStrategy/rollingUpdate/partition", ""},
-		{"a version that nobody knows", `{apiVersion: apps.kruise.io/v7, kind: CloneSet}`, "/spec/x", "OverridePolicy shop/o speaks of apps.kruise.io/v7: cannot convert CloneSet"},
+		{"a version that nobody knows", `{apiVersion: apps.kruise.io/v7, kind: CloneSet}`, "/spec/x",
+			"OverridePolicy shop/o speaks of apps.kruise.io/v7: cannot convert CloneSet"},
 	} {
 		p := &policyv1alpha1.OverridePolicy{}
-		text := `{metadata: {name: o, namespace: shop}, spec: {resourceSelectors: [` + tc.selectors + `], overrideRules: [{overriders: {plaintext: [{path: ` + tc.path + `, operator: replace, value: 3}]}}]}}`
+		text := `{metadata: {name: o, namespace: shop}, spec: {resourceSelectors: [` + tc.selectors +
+			`], overrideRules: [{overriders: {plaintext: [{path: ` + tc.path + `, operator: replace, value: 3}]}}]}}`
 		if err := yaml.Unmarshal([]byte(text), p); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +54,8 @@ func TestPathsAreThoseOfTheVersionThatThePolicyNames(t *testing.T) {
 		if diff := cmp.Diff(before.Object, m.Object); diff != "" {
 			t.Errorf("%s: the template was changed:\n%s", tc.name, diff)
 		}
-		if err := unstructured.SetNestedField(before.Object, int64(3), "spec", "updateStrategy", "rollingUpdate", "partition"); err != nil {
+		if err := unstructured.SetNestedField(before.Object, int64(3), "spec", "updateStrategy", "rollingUpdate",
+			"partition"); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(before.Object, got.Object); diff != "" {

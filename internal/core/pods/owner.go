@@ -20,27 +20,31 @@ type Workload struct {
 	Report     `json:",inline"`
 }
 
-// makers are the kinds whose pods are known by how these are named: whose pods name the object itself, without a value, and those
-// whose pods name something that the object made, with the kinds of that.
+// makers are the kinds whose pods are known by how these are named: whose pods name the object itself, without a value,
+// and those whose pods name something that the object made, with the kinds of that.
 var makers = map[string][]string{
-	"Pod": nil, "ReplicationController": nil, "ReplicaSet.apps": nil, "StatefulSet.apps": nil, "DaemonSet.apps": nil, "Job.batch": nil,
-	"CloneSet.apps.kruise.io": nil, "StatefulSet.apps.kruise.io": nil, "DaemonSet.apps.kruise.io": nil, "BroadcastJob.apps.kruise.io": nil,
-	"Workflow.argoproj.io": nil,
-	"Deployment.apps":      {"ReplicaSet"}, "Rollout.argoproj.io": {"ReplicaSet"},
-	"CronJob.batch": {"Job"}, "AdvancedCronJob.apps.kruise.io": {"Job", "BroadcastJob"}, "CronWorkflow.argoproj.io": {"Workflow"},
+	"Pod": nil, "ReplicationController": nil, "ReplicaSet.apps": nil, "StatefulSet.apps": nil, "DaemonSet.apps": nil,
+	"Job.batch":               nil,
+	"CloneSet.apps.kruise.io": nil, "StatefulSet.apps.kruise.io": nil, "DaemonSet.apps.kruise.io": nil,
+	"BroadcastJob.apps.kruise.io": nil,
+	"Workflow.argoproj.io":        nil,
+	"Deployment.apps":             {"ReplicaSet"}, "Rollout.argoproj.io": {"ReplicaSet"},
+	"CronJob.batch": {"Job"}, "AdvancedCronJob.apps.kruise.io": {"Job", "BroadcastJob"},
+	"CronWorkflow.argoproj.io":        {"Workflow"},
 	"UnitedDeployment.apps.kruise.io": {"ReplicaSet", "StatefulSet", "CloneSet"},
 }
 
-// HasPods says whether the template of a binding may have pods: one of a kind that is known to, or that was interpreted to. Anything
-// else may be named like a workload and has nothing to do with it.
+// HasPods says whether the template of a binding may have pods: one of a kind that is known to, or that was interpreted
+// to. Anything else may be named like a workload and has nothing to do with it.
 func HasPods(b *workv1alpha2.ResourceBindingSpec) bool {
 	_, known := makers[groupKind(b.Resource)]
 	return known || b.Replicas > 0 || b.ReplicaRequirements != nil || len(b.Components) > 0
 }
 
-// Owner is the index of the template that a workload is, or that made it; -1 for none. Templates are of the namespace of the workload,
-// and have pods. Pods name their controller and no more, so that what a template made is told by its name: of kinds that are known,
-// and then of others, the template whose name is the longest beginning of it has it. The order of templates does not matter.
+// Owner is the index of the template that a workload is, or that made it; -1 for none. Templates are of the namespace
+// of the workload, and have pods. Pods name their controller and no more, so that what a template made is told by its
+// name: of kinds that are known, and then of others, the template whose name is the longest beginning of it has it. The
+// order of templates does not matter.
 func Owner(of capacity.Workload, templates []workv1alpha2.ObjectReference) int {
 	best, owner := 0, -1
 	for i, t := range templates {

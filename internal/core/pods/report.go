@@ -37,8 +37,8 @@ type Group struct {
 	Last     *End  `json:"last,omitempty"`
 }
 
-// alike is equal for troubles that are told as one: an image is now being pulled, now waited for, and a container that crashes now
-// runs, now waits.
+// alike is equal for troubles that are told as one: an image is now being pulled, now waited for, and a container that
+// crashes now runs, now waits.
 func (t Trouble) alike() string {
 	reason := t.Reason
 	switch {
@@ -50,8 +50,8 @@ func (t Trouble) alike() string {
 	return reason + "\n" + t.Container
 }
 
-// Summarize says how the pods of one template fare in a cluster, of which there are total. The same troubles give the same report, in
-// whatever order they come.
+// Summarize says how the pods of one template fare in a cluster, of which there are total. The same troubles give the
+// same report, in whatever order they come.
 func Summarize(cluster string, total int64, troubles []Trouble, full bool) Report {
 	r := Report{Cluster: cluster, Pods: max(total, int64(len(troubles))), AtLeast: full}
 	troubles = slices.Clone(troubles)

@@ -1,5 +1,5 @@
-// Package pods says what keeps pods of a member from running, in their own words, and which template they belong to. Who follows
-// pods, and who may ask, is left to internal/member, internal/capacity and internal/why.
+// Package pods says what keeps pods of a member from running, in their own words, and which template they belong to.
+// Who follows pods, and who may ask, is left to internal/member, internal/capacity and internal/why.
 package pods
 
 import (
@@ -22,10 +22,12 @@ const (
 	nameMost    = 253
 )
 
-// Patience is how long a pod may be on its way, such as ContainerCreating, before that is trouble: a kubelet waits so long for volumes.
+// Patience is how long a pod may be on its way, such as ContainerCreating, before that is trouble: a kubelet waits so
+// long for volumes.
 const Patience = 2 * time.Minute
 
-// forgets is how long a kubelet remembers that a container crashed: one that runs for longer is restarted without a back-off.
+// forgets is how long a kubelet remembers that a container crashed: one that runs for longer is restarted without a
+// back-off.
 const forgets = 10 * time.Minute
 
 // Reasons of ours, where the pod has none.
@@ -51,7 +53,8 @@ type Trouble struct {
 	Namespace, Name string
 	// Workload is what the pod is of; of a pod without a controller it is the pod.
 	Workload capacity.Workload
-	// Reason is such as ImagePullBackOff or Unschedulable, Container the one that it is about; empty for the pod as a whole.
+	// Reason is such as ImagePullBackOff or Unschedulable, Container the one that it is about; empty for the pod as a
+	// whole.
 	Reason, Message, Container string
 	// Restarts of the container, and how it ended last; nil if it has not.
 	Restarts int32
@@ -69,7 +72,8 @@ type End struct {
 	ExitCode int32  `json:"exitCode"`
 }
 
-// Of is what ails a pod; false for one that is well, is being deleted, or has ended: its workload makes another, or counts it.
+// Of is what ails a pod; false for one that is well, is being deleted, or has ended: its workload makes another, or
+// counts it.
 func Of(p *corev1.Pod) (Trouble, bool) {
 	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return Trouble{}, false
@@ -83,7 +87,8 @@ func Of(p *corev1.Pod) (Trouble, bool) {
 	if t.Workload.Name == "" {
 		t.Workload.Kind, t.Workload.Name = "Pod", p.Name
 	}
-	t.Reason, t.Message, t.Container = plain(t.Reason, reasonMost), plain(t.Message, messageMost), text.Cut(t.Container, nameMost)
+	t.Reason, t.Message, t.Container = plain(t.Reason, reasonMost), plain(t.Message, messageMost),
+		text.Cut(t.Container, nameMost)
 	return t, true
 }
 
@@ -104,7 +109,8 @@ func ailment(p *corev1.Pod) (Trouble, bool) {
 		statuses []corev1.ContainerStatus
 		specs    []corev1.Container
 		init     bool
-	}{{p.Status.InitContainerStatuses, p.Spec.InitContainers, true}, {p.Status.ContainerStatuses, p.Spec.Containers, false}} {
+	}{{p.Status.InitContainerStatuses, p.Spec.InitContainers, true},
+		{p.Status.ContainerStatuses, p.Spec.Containers, false}} {
 		for i := range of.statuses {
 			t, ails := ofContainer(p, &of.statuses[i], of.init, sidecar(of.specs, of.statuses[i].Name))
 			if ails && !t.Slow {
@@ -120,10 +126,13 @@ func ailment(p *corev1.Pod) (Trouble, bool) {
 	}
 	// 2. The pod as a whole.
 	if len(p.Status.ContainerStatuses) == 0 {
-		return Trouble{Reason: Pending, Message: "the kubelet of node " + p.Spec.NodeName + " has not started it", Slow: true, Since: scheduledAt(p)}, true
+		return Trouble{Reason: Pending, Message: "the kubelet of node " + p.Spec.NodeName + " has not started it", Slow: true,
+			Since: scheduledAt(p)}, true
 	}
-	if c := condition(p, corev1.PodReady); c != nil && c.Status == corev1.ConditionFalse && c.Reason != "PodCompleted" && !(c.Reason == ContainersNotReady && onlyDone(p)) {
-		return Trouble{Reason: cmp.Or(c.Reason, "NotReady"), Message: c.Message, Slow: true, Since: c.LastTransitionTime.Time}, true
+	if c := condition(p, corev1.PodReady); c != nil && c.Status == corev1.ConditionFalse && c.Reason != "PodCompleted" &&
+		!(c.Reason == ContainersNotReady && onlyDone(p)) {
+		return Trouble{Reason: cmp.Or(c.Reason, "NotReady"), Message: c.Message, Slow: true,
+			Since: c.LastTransitionTime.Time}, true
 	}
 	return Trouble{}, false
 }
@@ -147,12 +156,14 @@ func onlyDone(p *corev1.Pod) bool {
 func unplaced(p *corev1.Pod) (t Trouble, ails bool) {
 	c := condition(p, corev1.PodScheduled)
 	if c == nil || c.Status != corev1.ConditionFalse {
-		return Trouble{Reason: Pending, Message: fmt.Sprintf("no scheduler has handled it; its schedulerName is %q", p.Spec.SchedulerName), Slow: true, Since: p.CreationTimestamp.Time}, true
+		return Trouble{Reason: Pending, Message: fmt.Sprintf("no scheduler has handled it; its schedulerName is %q",
+			p.Spec.SchedulerName), Slow: true, Since: p.CreationTimestamp.Time}, true
 	}
 	if c.Reason == corev1.PodReasonSchedulingGated {
 		return Trouble{}, false
 	}
-	return Trouble{Reason: cmp.Or(c.Reason, Pending), Message: c.Message, Slow: c.Reason != unschedulable, Since: c.LastTransitionTime.Time}, true
+	return Trouble{Reason: cmp.Or(c.Reason, Pending), Message: c.Message, Slow: c.Reason != unschedulable,
+		Since: c.LastTransitionTime.Time}, true
 }
 
 // ofContainer is what ails one container of a pod that has a node.

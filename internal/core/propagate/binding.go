@@ -26,7 +26,8 @@ type Meaning struct {
 	Requirements *workv1alpha2.ReplicaRequirements
 	// Sidecars are the SidecarSets whose containers count in Requirements, by name, sorted.
 	Sidecars []string
-	// SidecarsUnread: which they are is not known. A binding whose requirements count some keeps these while the template stays.
+	// SidecarsUnread: which they are is not known. A binding whose requirements count some keeps these while the template
+	// stays.
 	SidecarsUnread bool
 	// Components of a template with several pod templates.
 	Components []workv1alpha2.Component
@@ -43,7 +44,8 @@ const SidecarsAnnotation = "argosy.io/sidecars"
 
 // counted says whether the binding counts SidecarSets for the template as it is; existing is nil if there is none.
 func counted(template *unstructured.Unstructured, existing workv1alpha2.Binding) bool {
-	return existing != nil && existing.GetAnnotations()[SidecarsAnnotation] != "" && existing.GetAnnotations()[DigestAnnotation] == Digest(template)
+	return existing != nil && existing.GetAnnotations()[SidecarsAnnotation] != "" &&
+		existing.GetAnnotations()[DigestAnnotation] == Digest(template)
 }
 
 // The reasons why a template has no binding yet though a policy holds it.
@@ -56,12 +58,13 @@ var (
 	ErrTaken = errors.New("is the binding of another template")
 )
 
-// Binding is the binding that template shall have under policy p. existing is the one that has its name now, nil for none;
-// neither it nor the other arguments are changed. Without anything to do the result equals existing.
+// Binding is the binding that template shall have under policy p. existing is the one that has its name now, nil for
+// none; neither it nor the other arguments are changed. Without anything to do the result equals existing.
 //
-// What others decide is kept: clusters, requiredBy, gracefulEvictionTasks, rescheduleTriggeredAt, suspension.scheduling,
-// and labels, annotations and finalizers that are not ours. The error is one of those above.
-func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, m Meaning, existing workv1alpha2.Binding) (workv1alpha2.Binding, error) {
+// What others decide is kept: clusters, requiredBy, gracefulEvictionTasks, rescheduleTriggeredAt,
+// suspension.scheduling, and labels, annotations and finalizers that are not ours. The error is one of those above.
+func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, m Meaning,
+	existing workv1alpha2.Binding) (workv1alpha2.Binding, error) {
 	b, err := For(template, existing)
 	if err != nil {
 		return nil, err
@@ -90,7 +93,8 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 		if granted.ConflictResolution == policyv1alpha1.ConflictOverwrite {
 			spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
 		}
-		if preserve := granted.PreserveResourcesOnDeletion; preserve != nil && *preserve && existing.GetAnnotations()[preservedByPause] == "" {
+		if preserve := granted.PreserveResourcesOnDeletion; preserve != nil && *preserve &&
+			existing.GetAnnotations()[preservedByPause] == "" {
 			yes := true
 			spec.PreserveResourcesOnDeletion = &yes
 		}
@@ -112,7 +116,8 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	spec.Components = m.Components
 	if !m.SidecarsUnread || !counted(template, existing) {
 		spec.ReplicaRequirements = m.Requirements
-		if annotations, changed := merged(b.GetAnnotations(), map[string]string{SidecarsAnnotation: strings.Join(m.Sidecars, ",")}); changed {
+		if annotations, changed := merged(b.GetAnnotations(),
+			map[string]string{SidecarsAnnotation: strings.Join(m.Sidecars, ",")}); changed {
 			b.SetAnnotations(annotations)
 		}
 	}
@@ -123,14 +128,14 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	return b, nil
 }
 
-// Read says whether existing has the replicas that template once had, so that it can go on with them while the interpreter does
-// not answer. A binding that other bindings alone asked for has not.
+// Read says whether existing has the replicas that template once had, so that it can go on with them while the
+// interpreter does not answer. A binding that other bindings alone asked for has not.
 func Read(template *unstructured.Unstructured, existing workv1alpha2.Binding) bool {
 	return existing != nil && existing.BindingSpec().Placement != nil && Belongs(template, existing) == nil
 }
 
-// For is a copy of existing if it is the binding of template, and a new one if there is none: with its name, scope and owner,
-// and no spec. The error is one of those above, with names.
+// For is a copy of existing if it is the binding of template, and a new one if there is none: with its name, scope and
+// owner, and no spec. The error is one of those above, with names.
 func For(template *unstructured.Unstructured, existing workv1alpha2.Binding) (workv1alpha2.Binding, error) {
 	if err := Belongs(template, existing); err != nil {
 		return nil, err
@@ -144,14 +149,16 @@ func For(template *unstructured.Unstructured, existing workv1alpha2.Binding) (wo
 	}
 	if !metav1.IsControlledBy(b, template) {
 		owner := *metav1.NewControllerRef(template, template.GroupVersionKind())
-		b.SetOwnerReferences(append(slices.DeleteFunc(slices.Clone(b.GetOwnerReferences()), func(o metav1.OwnerReference) bool {
-			return o.UID == owner.UID || (o.Controller != nil && *o.Controller)
-		}), owner))
+		b.SetOwnerReferences(append(slices.DeleteFunc(slices.Clone(b.GetOwnerReferences()),
+			func(o metav1.OwnerReference) bool {
+				return o.UID == owner.UID || (o.Controller != nil && *o.Controller)
+			}), owner))
 	}
 	return b, nil
 }
 
-// Refer points b at template as it stands. The resourceVersion changes with the template's content alone; see DigestAnnotation.
+// Refer points b at template as it stands. The resourceVersion changes with the template's content alone; see
+// DigestAnnotation.
 func Refer(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 	digest, was := Digest(template), b.BindingSpec().Resource
 	ref := workv1alpha2.ObjectReference{
@@ -171,8 +178,8 @@ func Refer(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 	}
 }
 
-// Owner is the UID of the template that owns the binding; empty if it was orphaned, by a deletion of its template that should
-// leave the rest: the next template of that name adopts it.
+// Owner is the UID of the template that owns the binding; empty if it was orphaned, by a deletion of its template that
+// should leave the rest: the next template of that name adopts it.
 func Owner(b workv1alpha2.Binding) types.UID {
 	if owner := metav1.GetControllerOf(b); owner != nil {
 		return owner.UID
@@ -180,7 +187,8 @@ func Owner(b workv1alpha2.Binding) types.UID {
 	return ""
 }
 
-// Of says whether the binding is one of the object named; another kind of that name, in another group, may share its name.
+// Of says whether the binding is one of the object named; another kind of that name, in another group, may share its
+// name.
 func Of(b workv1alpha2.Binding, gk schema.GroupKind, name string) bool {
 	ref := b.BindingSpec().Resource
 	return ref.Name == name && GroupKind(ref.APIVersion, ref.Kind) == gk
@@ -193,11 +201,13 @@ func TemplateOfBinding(b workv1alpha2.Binding) identity.Object {
 	return identity.Object{Group: gk.Group, Kind: gk.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// Find is the binding of the object named, nil if there is none, and the name that a new one is to have: Karmada's, unless the binding of
-// another template has it. Where others have all names, free is empty. get reads a binding, nil if there is none.
+// Find is the binding of the object named, nil if there is none, and the name that a new one is to have: Karmada's,
+// unless the binding of another template has it. Where others have all names, free is empty. get reads a binding, nil
+// if there is none.
 //
 // A binding keeps its name: one that was made while Karmada's name was taken is found when that is free.
-func Find(gk schema.GroupKind, namespace, name string, get func(types.NamespacedName) (workv1alpha2.Binding, error)) (b workv1alpha2.Binding, free string, err error) {
+func Find(gk schema.GroupKind, namespace, name string,
+	get func(types.NamespacedName) (workv1alpha2.Binding, error)) (b workv1alpha2.Binding, free string, err error) {
 	// In this order: a cache that shows the first one gone also shows the second one that was made before.
 	for _, candidate := range names.Bindings(gk, name) {
 		b, err := get(types.NamespacedName{Namespace: namespace, Name: candidate})
@@ -215,7 +225,8 @@ func Find(gk schema.GroupKind, namespace, name string, get func(types.Namespaced
 
 // TakenError says that other templates have all names that the binding of the object could have.
 func TakenError(gk schema.GroupKind, name string) error {
-	return fmt.Errorf("binding %s %w, and so is %s: rename %s %s", names.Binding(gk.Kind, name), ErrTaken, names.BindingApart(gk, name), gk, name)
+	return fmt.Errorf("binding %s %w, and so is %s: rename %s %s", names.Binding(gk.Kind, name), ErrTaken,
+		names.BindingApart(gk, name), gk, name)
 }
 
 // PermanentID is the id by which Works name the binding; empty until it has one.

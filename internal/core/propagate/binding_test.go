@@ -59,7 +59,8 @@ func stored(t *testing.T, b workv1alpha2.Binding) workv1alpha2.Binding {
 	return out
 }
 
-func bind(t *testing.T, template *unstructured.Unstructured, p policyv1alpha1.Propagation, m propagate.Meaning, existing workv1alpha2.Binding) workv1alpha2.Binding {
+func bind(t *testing.T, template *unstructured.Unstructured, p policyv1alpha1.Propagation, m propagate.Meaning,
+	existing workv1alpha2.Binding) workv1alpha2.Binding {
 	t.Helper()
 	b, err := propagate.Binding(template, p, m, existing)
 	if err != nil {
@@ -79,7 +80,8 @@ func TestANewBindingSaysAllThatToolsLookFor(t *testing.T) {
 				t.Errorf("named %s/%s, want %s/%s", b.GetNamespace(), b.GetName(), namespace, want)
 			}
 			owner := metav1.GetControllerOf(b)
-			if owner == nil || owner.UID != tpl.GetUID() || owner.Kind != tpl.GetKind() || owner.BlockOwnerDeletion == nil || !*owner.BlockOwnerDeletion {
+			if owner == nil || owner.UID != tpl.GetUID() || owner.Kind != tpl.GetKind() || owner.BlockOwnerDeletion == nil ||
+				!*owner.BlockOwnerDeletion {
 				t.Errorf("owned by %+v, want the template as blocking controller", owner)
 			}
 			finalizer, label := workv1alpha2.BindingFinalizer, workv1alpha2.ResourceBindingPermanentIDLabel
@@ -96,12 +98,15 @@ func TestANewBindingSaysAllThatToolsLookFor(t *testing.T) {
 				t.Errorf("held by %v", holder)
 			}
 			spec := b.BindingSpec()
-			if r := spec.Resource; r.Name != "Web:1" || r.UID != tpl.GetUID() || r.Kind != tpl.GetKind() || r.APIVersion != tpl.GetAPIVersion() || r.Namespace != namespace || r.ResourceVersion != "100" {
+			if r := spec.Resource; r.Name != "Web:1" || r.UID != tpl.GetUID() || r.Kind != tpl.GetKind() ||
+				r.APIVersion != tpl.GetAPIVersion() || r.Namespace != namespace || r.ResourceVersion != "100" {
 				t.Errorf("refers to %+v", r)
 			}
 			if spec.Replicas != 2 || spec.ReplicaRequirements == nil || spec.Placement.ClusterAffinity.ClusterNames[0] != "eu" ||
-				spec.SchedulerName != "default-scheduler" || spec.ConflictResolution != policyv1alpha1.ConflictOverwrite || !spec.PropagateDeps ||
-				spec.Suspension == nil || spec.Suspension.Dispatching == nil || spec.WorkloadAffinityGroups.AntiAffinityGroup != "app=web" {
+				spec.SchedulerName != "default-scheduler" || spec.ConflictResolution != policyv1alpha1.ConflictOverwrite ||
+				!spec.PropagateDeps ||
+				spec.Suspension == nil || spec.Suspension.Dispatching == nil ||
+				spec.WorkloadAffinityGroups.AntiAffinityGroup != "app=web" {
 				t.Errorf("the spec does not carry the policy: %+v", spec)
 			}
 		})
@@ -138,12 +143,14 @@ func TestTheTemplatesVersionFollowsItsContent(t *testing.T) {
 		change func(*unstructured.Unstructured)
 		want   string
 	}{
-		"status":      {func(u *unstructured.Unstructured) { u.Object["status"] = map[string]any{"replicas": int64(1)} }, "100"},
+		"status": {func(u *unstructured.Unstructured) { u.Object["status"] = map[string]any{"replicas": int64(1)} },
+			"100"},
 		"a finalizer": {func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"x/y"}) }, "100"},
 		"the mark of a lazy claim": {func(u *unstructured.Unstructured) {
 			u.SetAnnotations(map[string]string{propagate.AwaitingChangeAnnotation: "x"})
 		}, "100"},
-		"the spec":           {func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{"replicas": int64(3)} }, "200"},
+		"the spec": {func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{"replicas": int64(3)} },
+			"200"},
 		"a label":            {func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"a": "b"}) }, "200"},
 		"an annotation":      {func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{"a": "b"}) }, "200"},
 		"a field of its own": {func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{"a": "b"} }, "200"},
@@ -218,7 +225,8 @@ func TestWhatWasReadHoldsWhileTheInterpreterDoesNotAnswer(t *testing.T) {
 		}
 		p.PropagationSpec().Placement.ClusterAffinity.ClusterNames = []string{"us"}
 		b := bind(t, tpl, p, propagate.Meaning{ID: "id", Unread: true}, existing).BindingSpec()
-		if b.Replicas != meaning.Replicas || !equality.Semantic.DeepEqual(b.ReplicaRequirements, meaning.Requirements) || b.Placement.ClusterAffinity.ClusterNames[0] != "us" {
+		if b.Replicas != meaning.Replicas || !equality.Semantic.DeepEqual(b.ReplicaRequirements, meaning.Requirements) ||
+			b.Placement.ClusterAffinity.ClusterNames[0] != "us" {
 			t.Errorf("%s: got %+v, want the policy as it is, and %d replicas", scope, b, meaning.Replicas)
 		}
 
@@ -274,7 +282,8 @@ func TestABindingMadeForADependencyIsTakenOver(t *testing.T) {
 	attached.SetLabels(map[string]string{workv1alpha2.DependedByLabelPrefix + "abc": "id-x"})
 	attached.BindingSpec().RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "x"}}
 	b := bind(t, tpl, p, meaning, attached)
-	if b.BindingSpec().Placement == nil || len(b.BindingSpec().RequiredBy) != 1 || b.GetLabels()[workv1alpha2.DependedByLabelPrefix+"abc"] != "id-x" {
+	if b.BindingSpec().Placement == nil || len(b.BindingSpec().RequiredBy) != 1 ||
+		b.GetLabels()[workv1alpha2.DependedByLabelPrefix+"abc"] != "id-x" {
 		t.Errorf("one of the two claims is lost: %+v", b)
 	}
 }
@@ -298,8 +307,10 @@ func TestNothingOfAPauseStaysWithABindingThatOthersDependOn(t *testing.T) {
 			if preserve := while.BindingSpec().PreserveResourcesOnDeletion; preserve == nil || !*preserve {
 				t.Errorf("%s: it is not preserved", scope)
 			}
-			if after := bind(t, tpl, p, meaning, while); !equality.Semantic.DeepEqual(after.BindingSpec(), before.BindingSpec()) || !equality.Semantic.DeepEqual(after.GetAnnotations(), before.GetAnnotations()) {
-				t.Errorf("%s, granted %t: afterwards it is\n%+v %v\nand was\n%+v %v", scope, granted, after.BindingSpec(), after.GetAnnotations(), before.BindingSpec(), before.GetAnnotations())
+			if after := bind(t, tpl, p, meaning, while); !equality.Semantic.DeepEqual(after.BindingSpec(),
+				before.BindingSpec()) || !equality.Semantic.DeepEqual(after.GetAnnotations(), before.GetAnnotations()) {
+				t.Errorf("%s, granted %t: afterwards it is\n%+v %v\nand was\n%+v %v", scope, granted, after.BindingSpec(),
+					after.GetAnnotations(), before.BindingSpec(), before.GetAnnotations())
 			}
 		}
 	}
@@ -317,7 +328,8 @@ func TestWhatDependentsAskedForStaysGranted(t *testing.T) {
 		t.Errorf("the policy undoes what a dependent asked for: %+v", b.BindingSpec())
 	}
 	spec.RequiredBy = nil
-	if s := bind(t, tpl, p, meaning, existing).BindingSpec(); s.ConflictResolution != policyv1alpha1.ConflictAbort || s.PreserveResourcesOnDeletion != nil {
+	if s := bind(t, tpl, p, meaning, existing).BindingSpec(); s.ConflictResolution != policyv1alpha1.ConflictAbort ||
+		s.PreserveResourcesOnDeletion != nil {
 		t.Errorf("with nobody depending on it the policy alone speaks, got %+v", s)
 	}
 }
@@ -367,19 +379,26 @@ func TestLazyActivation(t *testing.T) {
 		existing workv1alpha2.Binding
 		want     bool
 	}{
-		"a policy that is not lazy acts at once":                 {held(true), eager, nil, true},
-		"claimed at its creation":                                {held(false), lazy, nil, true},
-		"claimed after the fact":                                 {held(true), lazy, nil, false},
-		"claimed after the fact, then changed by its user":       {edited(held(true)), lazy, nil, true},
-		"claimed after the fact, then only marked by Karmada":    {labelledByUs(held(true)), lazy, nil, false},
-		"in effect, the policy changed":                          {held(false), lazy, bind(t, held(false), lazy, meaning, nil), false},
-		"in effect, the template changed":                        {edited(held(false)), lazy, bind(t, held(false), lazy, meaning, nil), true},
-		"in effect, the pods that it named are gone":             {deleted, lazy, bind(t, pods, lazy, meaning, nil), false},
-		"claimed after the fact, the pods it named are gone":     {fleet.WithoutPods(waitingForPods, []string{"web-a", "web-b"}), lazy, nil, false},
-		"in effect, the pods are gone and it is changed":         {edited(deleted), lazy, bind(t, pods, lazy, meaning, nil), true},
-		"taken over from another policy":                         {held(true), lazy, bind(t, held(true), other, meaning, nil), false},
-		"taken over from another policy, then changed":           {edited(held(true)), lazy, bind(t, held(true), other, meaning, nil), true},
-		"claimed at creation, a dependency's binding came first": {held(false), lazy, bind(t, held(false), other, meaning, nil), true},
+		"a policy that is not lazy acts at once":              {held(true), eager, nil, true},
+		"claimed at its creation":                             {held(false), lazy, nil, true},
+		"claimed after the fact":                              {held(true), lazy, nil, false},
+		"claimed after the fact, then changed by its user":    {edited(held(true)), lazy, nil, true},
+		"claimed after the fact, then only marked by Karmada": {labelledByUs(held(true)), lazy, nil, false},
+		"in effect, the policy changed": {held(false), lazy,
+			bind(t, held(false), lazy, meaning, nil), false},
+		"in effect, the template changed": {edited(held(false)), lazy,
+			bind(t, held(false), lazy, meaning, nil), true},
+		"in effect, the pods that it named are gone": {deleted, lazy, bind(t, pods, lazy, meaning, nil), false},
+		"claimed after the fact, the pods it named are gone": {fleet.WithoutPods(waitingForPods,
+			[]string{"web-a", "web-b"}), lazy, nil, false},
+		"in effect, the pods are gone and it is changed": {edited(deleted), lazy, bind(t, pods, lazy, meaning, nil),
+			true},
+		"taken over from another policy": {held(true), lazy, bind(t, held(true), other, meaning, nil),
+			false},
+		"taken over from another policy, then changed": {edited(held(true)), lazy,
+			bind(t, held(true), other, meaning, nil), true},
+		"claimed at creation, a dependency's binding came first": {held(false), lazy,
+			bind(t, held(false), other, meaning, nil), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := propagate.Activated(c.template, c.policy, c.existing); got != c.want {
@@ -412,8 +431,9 @@ func TestSameContent(t *testing.T) {
 		"a field removed":      {func(u *unstructured.Unstructured) { delete(u.Object, "spec") }, false},
 		"a field added":        {func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{} }, false},
 		"a claim":              {func(u *unstructured.Unstructured) { propagate.Claim(u, full("shop")) }, false},
-		"a deletion":           {func(u *unstructured.Unstructured) { now := metav1.Now(); u.SetDeletionTimestamp(&now) }, false},
-		"another object":       {func(u *unstructured.Unstructured) { u.SetUID("x") }, false},
+		"a deletion": {func(u *unstructured.Unstructured) { now := metav1.Now(); u.SetDeletionTimestamp(&now) },
+			false},
+		"another object": {func(u *unstructured.Unstructured) { u.SetUID("x") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			is := was.DeepCopy()
@@ -458,8 +478,10 @@ func TestABindingSaysWhoseSidecarsCountAndKeepsThemWhileNobodyKnows(t *testing.T
 		{"nobody knows, and it is new", nil, tpl, unread(needs("500m")), "500m", ""},
 	} {
 		b := bind(t, c.template, p, c.m, c.existing)
-		if cpu := b.BindingSpec().ReplicaRequirements.ResourceRequest[corev1.ResourceCPU]; cpu.Cmp(resource.MustParse(c.cpu)) != 0 || b.GetAnnotations()[propagate.SidecarsAnnotation] != c.who {
-			t.Errorf("%s: it needs %s with %q, want %s with %q", c.name, &cpu, b.GetAnnotations()[propagate.SidecarsAnnotation], c.cpu, c.who)
+		if cpu := b.BindingSpec().ReplicaRequirements.ResourceRequest[corev1.ResourceCPU]; cpu.Cmp(
+			resource.MustParse(c.cpu)) != 0 || b.GetAnnotations()[propagate.SidecarsAnnotation] != c.who {
+			t.Errorf("%s: it needs %s with %q, want %s with %q", c.name, &cpu, b.GetAnnotations()[propagate.SidecarsAnnotation],
+				c.cpu, c.who)
 		}
 	}
 }

@@ -34,7 +34,8 @@ func HolderOf(p policyv1alpha1.Propagation) Holder {
 func Claimed(obj metav1.Object) (Holder, bool) {
 	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
 	if id := labels[policyv1alpha1.PropagationPolicyPermanentIDLabel]; id != "" {
-		namespace, name := annotations[policyv1alpha1.PropagationPolicyNamespaceAnnotation], annotations[policyv1alpha1.PropagationPolicyNameAnnotation]
+		namespace, name := annotations[policyv1alpha1.PropagationPolicyNamespaceAnnotation],
+			annotations[policyv1alpha1.PropagationPolicyNameAnnotation]
 		if namespace != "" && name != "" {
 			return Holder{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}, ID: id}, true
 		}

@@ -94,9 +94,10 @@ func TestAClaimStays(t *testing.T) {
 		policy policyv1alpha1.Propagation
 		want   bool
 	}{
-		"while its policy selects the template":               {propagate.HolderOf(p), p, true},
-		"not when the policy was deleted and made anew":       {propagate.Holder{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "a"}, ID: "id-old"}, p, false},
-		"not when the policy's selectors let the template go": {propagate.HolderOf(p), identified(policy("shop", "a", 0, named(deployments, "db")), "id-a"), false},
+		"while its policy selects the template":         {propagate.HolderOf(p), p, true},
+		"not when the policy was deleted and made anew": {propagate.Holder{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "a"}, ID: "id-old"}, p, false},
+		"not when the policy's selectors let the template go": {propagate.HolderOf(p),
+			identified(policy("shop", "a", 0, named(deployments, "db")), "id-a"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := propagate.StillSelects(c.policy, c.holder, web); got != c.want {
@@ -117,22 +118,29 @@ func TestPreempt(t *testing.T) {
 		takenBy string
 	}{
 		"a higher namespaced policy takes from a lower one": {
-			policy("shop", "low", 1, deployments), []policyv1alpha1.Propagation{taking(policy("shop", "high", 2, named(deployments, "web")))}, "shop/high"},
+			policy("shop", "low", 1, deployments),
+			[]policyv1alpha1.Propagation{taking(policy("shop", "high", 2, named(deployments, "web")))}, "shop/high"},
 		"equal priority takes nothing, however close the selector": {
-			policy("shop", "low", 1, deployments), []policyv1alpha1.Propagation{taking(policy("shop", "a", 1, named(deployments, "web")))}, ""},
+			policy("shop", "low", 1, deployments),
+			[]policyv1alpha1.Propagation{taking(policy("shop", "a", 1, named(deployments, "web")))}, ""},
 		"a higher priority alone does not take": {
 			policy("shop", "low", 1, deployments), []policyv1alpha1.Propagation{policy("shop", "high", 2, deployments)}, ""},
 		"any namespaced policy takes from any cluster policy": {
-			policy("", "cluster", 100, deployments), []policyv1alpha1.Propagation{taking(policy("shop", "a", -1, named(deployments, "web")))}, "shop/a"},
+			policy("", "cluster", 100, deployments),
+			[]policyv1alpha1.Propagation{taking(policy("shop", "a", -1, named(deployments, "web")))}, "shop/a"},
 		"no cluster policy takes from a namespaced one": {
-			policy("shop", "a", 0, deployments), []policyv1alpha1.Propagation{taking(policy("", "cluster", 100, named(deployments, "web")))}, ""},
+			policy("shop", "a", 0, deployments),
+			[]policyv1alpha1.Propagation{taking(policy("", "cluster", 100, named(deployments, "web")))}, ""},
 		"a higher cluster policy takes from a lower one": {
-			policy("", "low", 0, deployments), []policyv1alpha1.Propagation{taking(policy("", "high", 1, named(deployments, "web")))}, "/high"},
+			policy("", "low", 0, deployments),
+			[]policyv1alpha1.Propagation{taking(policy("", "high", 1, named(deployments, "web")))}, "/high"},
 		"the highest of several takes": {
 			policy("shop", "low", 0, deployments), []policyv1alpha1.Propagation{
-				taking(policy("shop", "b", 1, named(deployments, "web"))), taking(policy("shop", "c", 2, named(deployments, "web")))}, "shop/c"},
+				taking(policy("shop", "b", 1, named(deployments, "web"))),
+				taking(policy("shop", "c", 2, named(deployments, "web")))}, "shop/c"},
 		"one that does not select the template takes nothing": {
-			policy("shop", "low", 0, deployments), []policyv1alpha1.Propagation{taking(policy("shop", "b", 1, named(deployments, "db")))}, ""},
+			policy("shop", "low", 0, deployments),
+			[]policyv1alpha1.Propagation{taking(policy("shop", "b", 1, named(deployments, "db")))}, ""},
 		"the holder does not take from itself": {
 			policy("shop", "a", 5, deployments), []policyv1alpha1.Propagation{taking(policy("shop", "a", 5, deployments))}, ""},
 	} {
@@ -153,23 +161,38 @@ func TestExcluded(t *testing.T) {
 		t    propagate.Template
 		want bool
 	}{
-		"a workload":                         {web, false},
-		"a lease, if somebody asks for it":   {propagate.Template{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: "shop", Name: "l"}, false},
-		"a custom kind":                      {propagate.Template{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Namespace: "shop", Name: "l"}, false},
-		"a networking kind of Karmada":       {propagate.Template{APIVersion: "networking.karmada.io/v1alpha1", Kind: "MultiClusterIngress", Namespace: "shop", Name: "l"}, false},
-		"a policy":                           {propagate.Template{APIVersion: "policy.karmada.io/v1alpha1", Kind: "OverridePolicy", Namespace: "shop", Name: "l"}, true},
-		"a binding":                          {propagate.Template{APIVersion: "work.karmada.io/v1alpha2", Kind: "ResourceBinding", Namespace: "shop", Name: "l"}, true},
-		"what a Rollout makes in a member":   {propagate.Template{APIVersion: "rollouts.kruise.io/v1beta1", Kind: "BatchRelease", Namespace: "shop", Name: "l"}, true},
-		"what a Workflow makes in a member":  {propagate.Template{APIVersion: "argoproj.io/v1alpha1", Kind: "WorkflowTaskSet", Namespace: "shop", Name: "l"}, true},
-		"an event":                           {propagate.Template{APIVersion: "v1", Kind: "Event", Namespace: "shop", Name: "l"}, true},
-		"an event of the newer API":          {propagate.Template{APIVersion: "events.k8s.io/v1", Kind: "Event", Namespace: "shop", Name: "l"}, true},
-		"anything in an execution space":     {propagate.Template{APIVersion: "v1", Kind: "Secret", Namespace: "karmada-es-eu", Name: "l"}, true},
-		"anything in kube-system":            {propagate.Template{APIVersion: "v1", Kind: "Secret", Namespace: "kube-system", Name: "l"}, true},
-		"the namespace of the system":        {propagate.Template{APIVersion: "v1", Kind: "Namespace", Name: "karmada-cluster"}, true},
-		"a user's namespace":                 {propagate.Template{APIVersion: "v1", Kind: "Namespace", Name: "shop"}, false},
-		"the root CA of a namespace":         {propagate.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "kube-root-ca.crt"}, true},
-		"the configuration of extensions":    {propagate.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "extension-apiserver-authentication"}, true},
-		"a custom kind called like an event": {propagate.Template{APIVersion: "sport.example/v1", Kind: "Event", Namespace: "shop", Name: "l"}, false},
+		"a workload": {web, false},
+		"a lease, if somebody asks for it": {propagate.Template{APIVersion: "coordination.k8s.io/v1", Kind: "Lease",
+			Namespace: "shop", Name: "l"}, false},
+		"a custom kind": {propagate.Template{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet",
+			Namespace: "shop", Name: "l"}, false},
+		"a networking kind of Karmada": {propagate.Template{APIVersion: "networking.karmada.io/v1alpha1",
+			Kind: "MultiClusterIngress", Namespace: "shop", Name: "l"}, false},
+		"a policy": {propagate.Template{APIVersion: "policy.karmada.io/v1alpha1",
+			Kind: "OverridePolicy", Namespace: "shop", Name: "l"}, true},
+		"a binding": {propagate.Template{APIVersion: "work.karmada.io/v1alpha2",
+			Kind: "ResourceBinding", Namespace: "shop", Name: "l"}, true},
+		"what a Rollout makes in a member": {propagate.Template{APIVersion: "rollouts.kruise.io/v1beta1",
+			Kind: "BatchRelease", Namespace: "shop", Name: "l"}, true},
+		"what a Workflow makes in a member": {propagate.Template{APIVersion: "argoproj.io/v1alpha1", Kind: "WorkflowTaskSet",
+			Namespace: "shop", Name: "l"}, true},
+		"an event": {propagate.Template{APIVersion: "v1", Kind: "Event", Namespace: "shop",
+			Name: "l"}, true},
+		"an event of the newer API": {propagate.Template{APIVersion: "events.k8s.io/v1", Kind: "Event",
+			Namespace: "shop", Name: "l"}, true},
+		"anything in an execution space": {propagate.Template{APIVersion: "v1", Kind: "Secret",
+			Namespace: "karmada-es-eu", Name: "l"}, true},
+		"anything in kube-system": {propagate.Template{APIVersion: "v1", Kind: "Secret", Namespace: "kube-system",
+			Name: "l"}, true},
+		"the namespace of the system": {propagate.Template{APIVersion: "v1", Kind: "Namespace",
+			Name: "karmada-cluster"}, true},
+		"a user's namespace": {propagate.Template{APIVersion: "v1", Kind: "Namespace", Name: "shop"}, false},
+		"the root CA of a namespace": {propagate.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop",
+			Name: "kube-root-ca.crt"}, true},
+		"the configuration of extensions": {propagate.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop",
+			Name: "extension-apiserver-authentication"}, true},
+		"a custom kind called like an event": {propagate.Template{APIVersion: "sport.example/v1", Kind: "Event",
+			Namespace: "shop", Name: "l"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := propagate.Excluded(c.t); got != c.want {

@@ -16,13 +16,13 @@ import (
 // DigestAnnotation on a binding is the Digest of its template when the binding was last made from it.
 //
 // spec.resource.resourceVersion changes with it and not with every write to the template: the status that the members
-// report is written to the template, and a resourceVersion that followed it would cost a write of the binding, and with that
-// a look at every Work, each time.
+// report is written to the template, and a resourceVersion that followed it would cost a write of the binding, and with
+// that a look at every Work, each time.
 const DigestAnnotation = "argosy.io/template-digest"
 
 // Digest says what a template's users and its Works see of it: everything but status, claims, and what the server sets.
-// It reads "<what users write>", or "<what users write>.<the rest>" where there is any: its *.karmada.io labels and annotations, and the
-// pods that it names for deletion, which the hub takes off their list when they are gone.
+// It reads "<what users write>", or "<what users write>.<the rest>" where there is any: its *.karmada.io labels and
+// annotations, and the pods that it names for deletion, which the hub takes off their list when they are gone.
 func Digest(template *unstructured.Unstructured) string {
 	own, system := map[string]any{}, map[string]any{}
 	if pods := fleet.PodsToDelete(template); pods != nil {
@@ -36,7 +36,8 @@ func Digest(template *unstructured.Unstructured) string {
 			own[key] = value
 		}
 	}
-	for field, values := range map[string]map[string]string{"labels": template.GetLabels(), "annotations": template.GetAnnotations()} {
+	for field, values := range map[string]map[string]string{"labels": template.GetLabels(),
+		"annotations": template.GetAnnotations()} {
 		for key, value := range values {
 			switch {
 			case claimKey(key) || key == AwaitingChangeAnnotation:
@@ -82,7 +83,8 @@ func covers(a, b map[string]any) bool {
 
 // claimKey is a key of a policy's claim: it may change without anything to do for the Works.
 func claimKey(key string) bool {
-	return strings.HasPrefix(key, "propagationpolicy.karmada.io/") || strings.HasPrefix(key, "clusterpropagationpolicy.karmada.io/")
+	return strings.HasPrefix(key, "propagationpolicy.karmada.io/") ||
+		strings.HasPrefix(key, "clusterpropagationpolicy.karmada.io/")
 }
 
 // ofKarmada is a key whose change is not a user's.

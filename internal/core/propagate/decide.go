@@ -49,7 +49,8 @@ type Decision struct {
 	// Claimed is the template with a new claim, to write before the binding; nil if its claim stays.
 	Claimed *unstructured.Unstructured
 	// Released is the template without its claim, or without the mark of a Lazy policy that now takes effect, to write
-	// after the binding: a policy that is being deleted stays while a template names it. Nil if there is nothing to remove.
+	// after the binding: a policy that is being deleted stays while a template names it. Nil if there is nothing to
+	// remove.
 	Released *unstructured.Unstructured
 	Action   Action
 	Binding  workv1alpha2.Binding

@@ -12,12 +12,14 @@ import (
 )
 
 func TestEveryTemplateGetsABindingOfItsOwn(t *testing.T) {
-	apps, kruise := schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}
+	apps, kruise := schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
+		schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}
 	karmadas, apart := names.Binding("StatefulSet", "db"), names.BindingApart(kruise, "db")
 	binding := func(name, apiVersion string) *workv1alpha2.ResourceBinding {
 		b := &workv1alpha2.ResourceBinding{}
 		b.Namespace, b.Name = "shop", name
-		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: apiVersion, Kind: "StatefulSet", Namespace: "shop", Name: "db"}
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: apiVersion, Kind: "StatefulSet", Namespace: "shop",
+			Name: "db"}
 		return b
 	}
 	for name, c := range map[string]struct {
@@ -25,13 +27,19 @@ func TestEveryTemplateGetsABindingOfItsOwn(t *testing.T) {
 		there       []*workv1alpha2.ResourceBinding
 		found, free string
 	}{
-		"the first has Karmada's name":                  {apps, nil, "", karmadas},
-		"the second has one apart":                      {kruise, []*workv1alpha2.ResourceBinding{binding(karmadas, "apps/v1")}, "", apart},
-		"the first is found":                            {apps, []*workv1alpha2.ResourceBinding{binding(karmadas, "apps/v1"), binding(apart, "apps.kruise.io/v1beta1")}, karmadas, ""},
-		"the second is found":                           {kruise, []*workv1alpha2.ResourceBinding{binding(karmadas, "apps/v1"), binding(apart, "apps.kruise.io/v1beta1")}, apart, ""},
-		"the second keeps its name when the first goes": {kruise, []*workv1alpha2.ResourceBinding{binding(apart, "apps.kruise.io/v1beta1")}, apart, ""},
-		"the first made anew has Karmada's name again":  {apps, []*workv1alpha2.ResourceBinding{binding(apart, "apps.kruise.io/v1beta1")}, "", karmadas},
-		"others have both names":                        {kruise, []*workv1alpha2.ResourceBinding{binding(karmadas, "apps/v1"), binding(apart, "example.com/v1")}, "", ""},
+		"the first has Karmada's name": {apps, nil, "", karmadas},
+		"the second has one apart": {kruise,
+			[]*workv1alpha2.ResourceBinding{binding(karmadas, "apps/v1")}, "", apart},
+		"the first is found": {apps, []*workv1alpha2.ResourceBinding{binding(karmadas, "apps/v1"),
+			binding(apart, "apps.kruise.io/v1beta1")}, karmadas, ""},
+		"the second is found": {kruise,
+			[]*workv1alpha2.ResourceBinding{binding(karmadas, "apps/v1"), binding(apart, "apps.kruise.io/v1beta1")}, apart, ""},
+		"the second keeps its name when the first goes": {kruise,
+			[]*workv1alpha2.ResourceBinding{binding(apart, "apps.kruise.io/v1beta1")}, apart, ""},
+		"the first made anew has Karmada's name again": {apps,
+			[]*workv1alpha2.ResourceBinding{binding(apart, "apps.kruise.io/v1beta1")}, "", karmadas},
+		"others have both names": {kruise,
+			[]*workv1alpha2.ResourceBinding{binding(karmadas, "apps/v1"), binding(apart, "example.com/v1")}, "", ""},
 	} {
 		b, free, err := Find(c.gk, "shop", "db", func(key types.NamespacedName) (workv1alpha2.Binding, error) {
 			for _, b := range c.there {
@@ -50,7 +58,9 @@ func TestEveryTemplateGetsABindingOfItsOwn(t *testing.T) {
 		}
 	}
 	failed := errors.New("no answer")
-	if _, _, err := Find(apps, "shop", "db", func(types.NamespacedName) (workv1alpha2.Binding, error) { return nil, failed }); !errors.Is(err, failed) {
+	if _, _, err := Find(apps, "shop", "db", func(types.NamespacedName) (workv1alpha2.Binding, error) {
+		return nil, failed
+	}); !errors.Is(err, failed) {
 		t.Errorf("got %v, want %v", err, failed)
 	}
 }

@@ -7,8 +7,9 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// AwaitingChangeAnnotation on a template says that a Lazy policy claimed it as it stood: its value is what users had written
-// by then, and until they write something else the policy has no effect on the binding. It never goes to a member.
+// AwaitingChangeAnnotation on a template says that a Lazy policy claimed it as it stood: its value is what users had
+// written by then, and until they write something else the policy has no effect on the binding. It never goes to a
+// member.
 const AwaitingChangeAnnotation = "argosy.io/awaiting-change"
 
 // Lazy says whether the policy takes effect only with the next change of a template.
@@ -42,7 +43,8 @@ func Activated(template *unstructured.Unstructured, p policyv1alpha1.Propagation
 }
 
 // activated is Activated for a template that no user has changed if unchanged, whatever its digest is.
-func activated(template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding, unchanged bool) bool {
+func activated(template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding,
+	unchanged bool) bool {
 	if !Lazy(p) {
 		return true
 	}
@@ -60,8 +62,10 @@ func activated(template *unstructured.Unstructured, p policyv1alpha1.Propagation
 }
 
 // claimedBinding is the binding of a template that p claims while p waits for a change of the template: it is p's, and
-// otherwise as it was made. A label or annotation that steers the Works is no user's change, yet they are made anew for it.
-func claimedBinding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding) workv1alpha2.Binding {
+// otherwise as it was made. A label or annotation that steers the Works is no user's change, yet they are made anew for
+// it.
+func claimedBinding(template *unstructured.Unstructured, p policyv1alpha1.Propagation,
+	existing workv1alpha2.Binding) workv1alpha2.Binding {
 	b := existing.DeepCopyObject().(workv1alpha2.Binding)
 	Claim(b, p)
 	if userPart(b.GetAnnotations()[DigestAnnotation]) == userPart(Digest(template)) {

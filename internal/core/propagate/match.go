@@ -76,10 +76,10 @@ func Selects(sel policyv1alpha1.ResourceSelector, t Template) ImplicitPriority {
 	return MatchLabel
 }
 
-// SelectedBy is how closely the closest of the selectors of a policy describes t.
-// policyNamespace is the policy's: a namespaced policy never selects from another namespace. Empty is a cluster policy, which may
-// select anything. A namespaced policy selects a cluster-scoped template only by a selector without a namespace: admission
-// fills the namespace in unless the kind has none and the policy's author may write cluster policies.
+// SelectedBy is how closely the closest of the selectors of a policy describes t. policyNamespace is the policy's: a
+// namespaced policy never selects from another namespace. Empty is a cluster policy, which may select anything. A
+// namespaced policy selects a cluster-scoped template only by a selector without a namespace: admission fills the
+// namespace in unless the kind has none and the policy's author may write cluster policies.
 func SelectedBy(policyNamespace string, selectors []policyv1alpha1.ResourceSelector, t Template) ImplicitPriority {
 	if policyNamespace != "" && t.Namespace != "" && policyNamespace != t.Namespace {
 		return NoMatch

@@ -12,7 +12,8 @@ import (
 )
 
 // policy is a PropagationPolicy, or with an empty namespace a ClusterPropagationPolicy.
-func policy(namespace, name string, priority int32, selectors ...policyv1alpha1.ResourceSelector) policyv1alpha1.Propagation {
+func policy(namespace, name string, priority int32,
+	selectors ...policyv1alpha1.ResourceSelector) policyv1alpha1.Propagation {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 1}
 	spec := policyv1alpha1.PropagationSpec{ResourceSelectors: selectors, Priority: &priority}
 	if namespace == "" {
@@ -42,34 +43,43 @@ func labelled(s policyv1alpha1.ResourceSelector, l map[string]string) policyv1al
 
 var (
 	deployments = kind("apps/v1", "Deployment")
-	web         = propagate.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", Labels: map[string]string{"app": "web"}}
+	web         = propagate.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web",
+		Labels: map[string]string{"app": "web"}}
 )
 
 func TestSelects(t *testing.T) {
 	clusterRole := propagate.Template{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "reader"}
 	invalid := deployments
-	invalid.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}
+	invalid.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app",
+		Operator: "Like"}}}
 	for name, c := range map[string]struct {
 		sel  policyv1alpha1.ResourceSelector
 		t    propagate.Template
 		want propagate.ImplicitPriority
 	}{
-		"a kind alone selects all of it":                         {deployments, web, propagate.MatchAll},
-		"another version of the same kind is the same kind":      {kind("apps/v1beta2", "Deployment"), web, propagate.MatchAll},
-		"the same kind name in another group is another kind":    {kind("example.io/v1", "Deployment"), web, propagate.NoMatch},
+		"a kind alone selects all of it": {deployments, web, propagate.MatchAll},
+		"another version of the same kind is the same kind": {kind("apps/v1beta2", "Deployment"), web,
+			propagate.MatchAll},
+		"the same kind name in another group is another kind": {kind("example.io/v1", "Deployment"), web,
+			propagate.NoMatch},
 		"a core kind is not one of a group named like a version": {kind("v1", "Deployment"), web, propagate.NoMatch},
 		"another kind is not selected":                           {kind("apps/v1", "StatefulSet"), web, propagate.NoMatch},
 		"the exact name":                                         {named(deployments, "web"), web, propagate.MatchName},
 		"another name":                                           {named(deployments, "db"), web, propagate.NoMatch},
-		"a matching label":                                       {labelled(deployments, map[string]string{"app": "web"}), web, propagate.MatchLabel},
-		"a label that differs":                                   {labelled(deployments, map[string]string{"app": "db"}), web, propagate.NoMatch},
-		"an empty label selector is one all the same":            {labelled(deployments, nil), web, propagate.MatchLabel},
-		"a name wins over a label that differs":                  {named(labelled(deployments, map[string]string{"app": "db"}), "web"), web, propagate.MatchName},
-		"an invalid label selector selects nothing":              {invalid, web, propagate.NoMatch},
-		"its namespace":                                          {within(deployments, "shop"), web, propagate.MatchAll},
-		"another namespace":                                      {within(deployments, "bank"), web, propagate.NoMatch},
-		"a cluster-scoped template has no namespace to be in":    {within(kind("rbac.authorization.k8s.io/v1", "ClusterRole"), "shop"), clusterRole, propagate.NoMatch},
-		"a cluster-scoped template":                              {kind("rbac.authorization.k8s.io/v1", "ClusterRole"), clusterRole, propagate.MatchAll},
+		"a matching label": {labelled(deployments, map[string]string{"app": "web"}),
+			web, propagate.MatchLabel},
+		"a label that differs": {labelled(deployments, map[string]string{"app": "db"}), web,
+			propagate.NoMatch},
+		"an empty label selector is one all the same": {labelled(deployments, nil), web, propagate.MatchLabel},
+		"a name wins over a label that differs": {named(labelled(deployments,
+			map[string]string{"app": "db"}), "web"), web, propagate.MatchName},
+		"an invalid label selector selects nothing": {invalid, web, propagate.NoMatch},
+		"its namespace":     {within(deployments, "shop"), web, propagate.MatchAll},
+		"another namespace": {within(deployments, "bank"), web, propagate.NoMatch},
+		"a cluster-scoped template has no namespace to be in": {within(kind("rbac.authorization.k8s.io/v1", "ClusterRole"),
+			"shop"), clusterRole, propagate.NoMatch},
+		"a cluster-scoped template": {kind("rbac.authorization.k8s.io/v1", "ClusterRole"),
+			clusterRole, propagate.MatchAll},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := propagate.Selects(c.sel, c.t); got != c.want {
@@ -89,19 +99,26 @@ func TestMatch(t *testing.T) {
 	}{
 		"nobody selects it": {policies: []policyv1alpha1.Propagation{policy("shop", "a", 0, kind("v1", "Secret"))}},
 		"a namespaced policy outranks a cluster one of higher priority": {
-			policies: []policyv1alpha1.Propagation{policy("", "a", 100, named(deployments, "web")), policy("shop", "b", 0, deployments)}, want: "shop/b"},
+			policies: []policyv1alpha1.Propagation{policy("", "a", 100, named(deployments, "web")),
+				policy("shop", "b", 0, deployments)}, want: "shop/b"},
 		"a namespaced policy of another namespace does not select": {
-			policies: []policyv1alpha1.Propagation{policy("bank", "a", 0, deployments), policy("", "b", 0, deployments)}, want: "/b"},
+			policies: []policyv1alpha1.Propagation{policy("bank", "a", 0, deployments), policy("", "b", 0, deployments)},
+			want:     "/b"},
 		"explicit priority outranks the exact name": {
-			policies: []policyv1alpha1.Propagation{policy("shop", "a", 0, named(deployments, "web")), policy("shop", "b", 1, deployments)}, want: "shop/b"},
+			policies: []policyv1alpha1.Propagation{policy("shop", "a", 0, named(deployments, "web")),
+				policy("shop", "b", 1, deployments)}, want: "shop/b"},
 		"a name outranks a label": {
-			policies: []policyv1alpha1.Propagation{policy("shop", "a", 0, byLabel), policy("shop", "b", 0, named(deployments, "web"))}, want: "shop/b"},
+			policies: []policyv1alpha1.Propagation{policy("shop", "a", 0, byLabel),
+				policy("shop", "b", 0, named(deployments, "web"))}, want: "shop/b"},
 		"a label outranks all": {
-			policies: []policyv1alpha1.Propagation{policy("shop", "a", 0, deployments), policy("shop", "b", 0, byLabel)}, want: "shop/b"},
+			policies: []policyv1alpha1.Propagation{policy("shop", "a", 0, deployments), policy("shop", "b", 0, byLabel)},
+			want:     "shop/b"},
 		"the closest selector of a policy counts": {
-			policies: []policyv1alpha1.Propagation{policy("shop", "a", 0, byLabel), policy("shop", "b", 0, deployments, named(deployments, "web"))}, want: "shop/b"},
+			policies: []policyv1alpha1.Propagation{policy("shop", "a", 0, byLabel),
+				policy("shop", "b", 0, deployments, named(deployments, "web"))}, want: "shop/b"},
 		"the smaller name decides at last": {
-			policies: []policyv1alpha1.Propagation{policy("shop", "b", 0, deployments), policy("shop", "a", 0, deployments)}, want: "shop/a"},
+			policies: []policyv1alpha1.Propagation{policy("shop", "b", 0, deployments), policy("shop", "a", 0, deployments)},
+			want:     "shop/a"},
 		"a policy that is being deleted claims nothing": {
 			policies: []policyv1alpha1.Propagation{deleted, policy("shop", "a", 0, deployments)}, want: "shop/a"},
 	} {
@@ -120,7 +137,8 @@ func TestMatch(t *testing.T) {
 // Whatever the policies and their order, the same one claims.
 func TestMatchDoesNotDependOnInputOrder(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
-	selectors := []policyv1alpha1.ResourceSelector{deployments, labelled(deployments, nil), named(deployments, "web"), kind("v1", "Secret")}
+	selectors := []policyv1alpha1.ResourceSelector{deployments, labelled(deployments, nil), named(deployments, "web"),
+		kind("v1", "Secret")}
 	for range 500 {
 		var all []policyv1alpha1.Propagation
 		for _, name := range []string{"a", "b", "c", "d"} {
@@ -153,7 +171,8 @@ func TestMatchDoesNotDependOnInputOrder(t *testing.T) {
 	}
 }
 
-// Admission leaves a selector's namespace empty only for a cluster-scoped kind and an author who may write cluster policies.
+// Admission leaves a selector's namespace empty only for a cluster-scoped kind and an author who may write cluster
+// policies.
 func TestANamespacedPolicySelectsAClusterScopedTemplateOnlyBySelectorsWithoutNamespace(t *testing.T) {
 	set := propagate.Template{APIVersion: "apps.kruise.io/v1alpha1", Kind: "SidecarSet", Name: "mesh"}
 	open := kind("apps.kruise.io/v1alpha1", "SidecarSet")
@@ -162,7 +181,8 @@ func TestANamespacedPolicySelectsAClusterScopedTemplateOnlyBySelectorsWithoutNam
 	if _, ok := propagate.Match(set, []policyv1alpha1.Propagation{policy("shop", "a", 0, filled)}); ok {
 		t.Error("a selector that keeps to its namespace selected a template that has none")
 	}
-	first, ok := propagate.Match(set, []policyv1alpha1.Propagation{policy("shop", "a", 0, open), policy("bank", "a", 0, open)})
+	first, ok := propagate.Match(set, []policyv1alpha1.Propagation{policy("shop", "a", 0, open),
+		policy("bank", "a", 0, open)})
 	if !ok || first.GetNamespace() != "bank" {
 		t.Errorf("claimed by %v, want the policy of the smaller namespace, since nothing else tells them apart", first)
 	}

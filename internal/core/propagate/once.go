@@ -11,8 +11,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// RunPerClusterAnnotation, "true" on a template that runs something, says that every cluster of its policy shall run it:
-// a Workflow goes to one otherwise, and one that fires by the clock and goes to several is worth a warning.
+// RunPerClusterAnnotation, "true" on a template that runs something, says that every cluster of its policy shall run
+// it: a Workflow goes to one otherwise, and one that fires by the clock and goes to several is worth a warning.
 const RunPerClusterAnnotation = "argosy.io/run-per-cluster"
 
 // runs are the kinds that run something by themselves, and whether one cluster shall do it.
@@ -22,7 +22,8 @@ var runs = map[schema.GroupKind]bool{
 	{Group: "apps.kruise.io", Kind: "AdvancedCronJob"}: false,
 }
 
-// Single says whether the template goes to one cluster of its policy only, because several would do its work several times.
+// Single says whether the template goes to one cluster of its policy only, because several would do its work several
+// times.
 func Single(template *unstructured.Unstructured) bool {
 	return runs[TemplateOf(template).GroupKind()] && !runsPerCluster(template)
 }
@@ -31,8 +32,9 @@ func runsPerCluster(template *unstructured.Unstructured) bool {
 	return template.GetAnnotations()[RunPerClusterAnnotation] == "true"
 }
 
-// single makes a binding one of one replica, which the clusters divide: by the weights of the policy if it has some, else
-// the cluster with the most room takes it, of equals now one and now another. What the replica needs is the most that any of its pods does.
+// single makes a binding one of one replica, which the clusters divide: by the weights of the policy if it has some,
+// else the cluster with the most room takes it, of equals now one and now another. What the replica needs is the most
+// that any of its pods does.
 func single(spec *workv1alpha2.ResourceBindingSpec, namespace string, components []workv1alpha2.Component) {
 	if !spec.Placement.DividesReplicas() {
 		spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{
@@ -59,8 +61,8 @@ func single(spec *workv1alpha2.ResourceBindingSpec, namespace string, components
 	spec.Replicas, spec.ReplicaRequirements, spec.Components = 1, needs, nil
 }
 
-// RunAdvice is what to tell the owner of a template that runs something and is placed by a policy that may choose several
-// clusters; empty for other templates, and for those that say that each cluster shall run it.
+// RunAdvice is what to tell the owner of a template that runs something and is placed by a policy that may choose
+// several clusters; empty for other templates, and for those that say that each cluster shall run it.
 func RunAdvice(template *unstructured.Unstructured, p policyv1alpha1.Propagation) string {
 	one, known := runs[TemplateOf(template).GroupKind()]
 	if !known || runsPerCluster(template) || oneCluster(p.PropagationSpec().Placement) {

@@ -31,8 +31,10 @@ func fleetOf(cpus map[string]string) schedule.Snapshot {
 	var clusters []*clusterv1alpha1.Cluster
 	for name, cpu := range cpus {
 		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "argoproj.io/v1alpha1", Resources: []clusterv1alpha1.APIResource{{Kind: "Workflow"}, {Kind: "CronWorkflow"}}}}
-		c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements, Status: metav1.ConditionTrue}}
+		c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "argoproj.io/v1alpha1",
+			Resources: []clusterv1alpha1.APIResource{{Kind: "Workflow"}, {Kind: "CronWorkflow"}}}}
+		c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements,
+			Status: metav1.ConditionTrue}}
 		if cpu != "" {
 			c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("10")}}
 		}
@@ -51,9 +53,11 @@ func TestAWorkflowGoesToOneCluster(t *testing.T) {
 		{TargetCluster: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"us"}}, Weight: 9},
 		{TargetCluster: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"eu"}}, Weight: 1},
 	}}
-	divided := func(preference policyv1alpha1.ReplicaDivisionPreference, w *policyv1alpha1.ClusterPreferences) *policyv1alpha1.ReplicaSchedulingStrategy {
+	divided := func(preference policyv1alpha1.ReplicaDivisionPreference,
+		w *policyv1alpha1.ClusterPreferences) *policyv1alpha1.ReplicaSchedulingStrategy {
 		return &policyv1alpha1.ReplicaSchedulingStrategy{
-			ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: preference, WeightPreference: w,
+			ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: preference,
+			WeightPreference: w,
 		}
 	}
 	roomy := map[string]string{"eu": "64", "us": "8", "ap": "1"}
@@ -63,12 +67,16 @@ func TestAWorkflowGoesToOneCluster(t *testing.T) {
 		fleet     map[string]string
 		want      string // empty: any one
 	}{
-		{"that with the most room, by a policy that says nothing", policyv1alpha1.Placement{}, map[string]string{"eu": "4", "us": "64", "ap": "1"}, "us"},
+		{"that with the most room, by a policy that says nothing", policyv1alpha1.Placement{},
+			map[string]string{"eu": "4", "us": "64", "ap": "1"}, "us"},
 		{"though the policy duplicates", policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDuplicated}}, roomy, ""},
-		{"the one that weighs most", policyv1alpha1.Placement{ReplicaScheduling: divided(policyv1alpha1.ReplicaDivisionPreferenceWeighted, weights)}, roomy, "us"},
-		{"by room where the policy weighs by it", policyv1alpha1.Placement{ReplicaScheduling: divided(policyv1alpha1.ReplicaDivisionPreferenceWeighted,
-			&policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas})}, roomy, "eu"},
-		{"though the policy spreads over two", policyv1alpha1.Placement{SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 2, MaxGroups: 2}}}, roomy, ""},
+		{"the one that weighs most", policyv1alpha1.Placement{ReplicaScheduling: divided(
+			policyv1alpha1.ReplicaDivisionPreferenceWeighted, weights)}, roomy, "us"},
+		{"by room where the policy weighs by it",
+			policyv1alpha1.Placement{ReplicaScheduling: divided(policyv1alpha1.ReplicaDivisionPreferenceWeighted,
+				&policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas})}, roomy, "eu"},
+		{"though the policy spreads over two",
+			policyv1alpha1.Placement{SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 2, MaxGroups: 2}}}, roomy, ""},
 		{"one whose capacity nobody knows", policyv1alpha1.Placement{}, map[string]string{"eu": "", "us": "", "ap": ""}, ""},
 	} {
 		for _, kind := range []string{"Workflow", "CronWorkflow"} {
@@ -77,8 +85,10 @@ func TestAWorkflowGoesToOneCluster(t *testing.T) {
 				p.PropagationSpec().Placement = c.placement
 				b := bind(t, argo(kind, nil), p, propagate.Meaning{Components: steps, ID: "id"}, nil)
 				spec := b.BindingSpec()
-				if cpu := spec.ReplicaRequirements.ResourceRequest.Cpu().String(); spec.Replicas != 1 || cpu != "2" || spec.ReplicaRequirements.ResourceRequest.Memory().String() != "1Gi" {
-					t.Errorf("%d replicas that need %v; want one, that needs the most of any step", spec.Replicas, spec.ReplicaRequirements.ResourceRequest)
+				if cpu := spec.ReplicaRequirements.ResourceRequest.Cpu().String(); spec.Replicas != 1 || cpu != "2" ||
+					spec.ReplicaRequirements.ResourceRequest.Memory().String() != "1Gi" {
+					t.Errorf("%d replicas that need %v; want one, that needs the most of any step", spec.Replicas,
+						spec.ReplicaRequirements.ResourceRequest)
 				}
 				s := fleetOf(c.fleet)
 				result, err := schedule.Schedule(b, s, s.Room(b))
@@ -104,7 +114,8 @@ func TestAWorkflowIsNotMovedOnceItIsPlaced(t *testing.T) {
 
 func TestAWorkflowGoesToAllClustersThatItsOwnerAsksFor(t *testing.T) {
 	p := identified(policy("ci", "p", 0), "id")
-	b := bind(t, argo("Workflow", map[string]string{"argosy.io/run-per-cluster": "true"}), p, propagate.Meaning{ID: "id"}, nil)
+	b := bind(t, argo("Workflow", map[string]string{"argosy.io/run-per-cluster": "true"}), p, propagate.Meaning{ID: "id"},
+		nil)
 	s := fleetOf(map[string]string{"eu": "4", "us": "4", "ap": "4"})
 	result, err := schedule.Schedule(b, s, s.Room(b))
 	if err != nil || len(result.Clusters) != 3 {
@@ -145,8 +156,11 @@ func TestOwnersAreToldThatOneClusterRunsItOrThatEachFires(t *testing.T) {
 	}{
 		{"a Workflow", argo("Workflow", nil), policyv1alpha1.Placement{}, "Workflow runs in one of the clusters"},
 		{"a Workflow that is to run in each", argo("Workflow", each), policyv1alpha1.Placement{}, ""},
-		{"a policy of one cluster", argo("Workflow", nil), policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"eu"}}}, ""},
-		{"a policy that picks one", cron, policyv1alpha1.Placement{SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: "cluster", MaxGroups: 1}}}, ""},
+		{"a policy of one cluster", argo("Workflow", nil),
+			policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"eu"}}}, ""},
+		{"a policy that picks one", cron,
+			policyv1alpha1.Placement{SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: "cluster",
+				MaxGroups: 1}}}, ""},
 		{"an AdvancedCronJob", cron, policyv1alpha1.Placement{}, "AdvancedCronJob runs once per schedule in each cluster"},
 		{"an AdvancedCronJob that is meant to", meant, policyv1alpha1.Placement{}, ""},
 		{"a Deployment", template("ci", "web"), policyv1alpha1.Placement{}, ""},

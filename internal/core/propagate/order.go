@@ -11,7 +11,8 @@ import (
 //	namespaced > cluster-wide;  then spec.priority;  then name > label > all;  then the smaller policy name, and namespace
 //
 // No two policies share scope, name and namespace, so the order is total.
-func before(p policyv1alpha1.Propagation, pImplicit ImplicitPriority, q policyv1alpha1.Propagation, qImplicit ImplicitPriority) bool {
+func before(p policyv1alpha1.Propagation, pImplicit ImplicitPriority, q policyv1alpha1.Propagation,
+	qImplicit ImplicitPriority) bool {
 	if pn, qn := Namespaced(p), Namespaced(q); pn != qn {
 		return pn
 	}

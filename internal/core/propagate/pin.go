@@ -9,9 +9,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// Pin records on want from which clusters replicas leave, if it asks for fewer than existing and the template determines
-// the pods. works are those of the clusters, for fleet.LeavesByOrdinal; clustersOf returns the clusters that have a pod of
-// that name. unknown reports that a cluster that may have such a pod did not respond: want keeps the replicas of existing.
+// Pin records on want from which clusters replicas leave, if it asks for fewer than existing and the template
+// determines the pods. works are those of the clusters, for fleet.LeavesByOrdinal; clustersOf returns the clusters that
+// have a pod of that name. unknown reports that a cluster that may have such a pod did not respond: want keeps the
+// replicas of existing.
 func Pin(template *unstructured.Unstructured, existing, want workv1alpha2.Binding, works map[string]*workv1alpha1.Work,
 	clustersOf func(pod string) (clusters []string, known bool)) (unknown bool, err error) {
 	was, is := existing.BindingSpec(), want.BindingSpec()

@@ -11,12 +11,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// saySpread notes on b how the template's pods keep away from each other in a member, so that the scheduler, which does not see the
-// template, counts the room for them. It is the first pod template that counts, as for the requirements; of a template that
-// cannot be read nothing is said.
+// saySpread notes on b how the template's pods keep away from each other in a member, so that the scheduler, which does
+// not see the template, counts the room for them. It is the first pod template that counts, as for the requirements; of
+// a template that cannot be read nothing is said.
 func saySpread(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 	text := ""
-	if paths := interpret.PodTemplates(template); len(paths) > 0 && mayspread(fields.Object(template.Object, append(paths[0][:len(paths[0]):len(paths[0])], "spec")...)) {
+	if paths := interpret.PodTemplates(template); len(paths) > 0 &&
+		mayspread(fields.Object(template.Object, append(paths[0][:len(paths[0]):len(paths[0])], "spec")...)) {
 		if t, err := interpret.PodTemplate(template, paths[0]); err == nil {
 			text = capacity.SpreadOf(template.GetNamespace(), t.Labels, &t.Spec).Text()
 		}

@@ -22,7 +22,8 @@ func TestABindingSaysHowItsPodsKeepApart(t *testing.T) {
 		for key, v := range pod {
 			spec[key] = v
 		}
-		u.Object["spec"] = map[string]any{"replicas": int64(2), "template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}, "spec": spec}}
+		u.Object["spec"] = map[string]any{"replicas": int64(2),
+			"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}, "spec": spec}}
 		return u
 	}
 	selects := func(app string) map[string]any { return map[string]any{"matchLabels": map[string]any{"app": app}} }
@@ -42,20 +43,28 @@ func TestABindingSaysHowItsPodsKeepApart(t *testing.T) {
 		{"apart from others", apart(map[string]any{"labelSelector": selects("db")}), ""},
 		{"apart from none", apart(map[string]any{}), ""},
 		{"apart from all in its namespace", apart(map[string]any{"labelSelector": map[string]any{}}), one},
-		{"apart in its namespace, named", apart(map[string]any{"labelSelector": selects("web"), "namespaces": []any{"shop"}}), one},
-		{"apart in every namespace", apart(map[string]any{"labelSelector": selects("web"), "namespaceSelector": map[string]any{}}), one},
-		{"apart from another namespace", apart(map[string]any{"labelSelector": selects("web"), "namespaces": []any{"other"}}), ""},
-		{"apart from another value of its own label", apart(map[string]any{"labelSelector": map[string]any{}, "mismatchLabelKeys": []any{"app"}}), ""},
+		{"apart in its namespace, named", apart(map[string]any{"labelSelector": selects("web"), "namespaces": []any{"shop"}}),
+			one},
+		{"apart in every namespace", apart(map[string]any{"labelSelector": selects("web"),
+			"namespaceSelector": map[string]any{}}), one},
+		{"apart from another namespace", apart(map[string]any{"labelSelector": selects("web"), "namespaces": []any{"other"}}),
+			""},
+		{"apart from another value of its own label",
+			apart(map[string]any{"labelSelector": map[string]any{}, "mismatchLabelKeys": []any{"app"}}), ""},
 		{"rather apart", map[string]any{"affinity": map[string]any{"podAntiAffinity": map[string]any{"preferredDuringSchedulingIgnoredDuringExecution": []any{}}}}, ""},
 		{"even", map[string]any{"topologySpreadConstraints": []any{
-			map[string]any{"topologyKey": "zone", "maxSkew": int64(2), "minDomains": int64(3), "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selects("web"),
+			map[string]any{"topologyKey": "zone", "maxSkew": int64(2), "minDomains": int64(3),
+				"whenUnsatisfiable": "DoNotSchedule", "labelSelector": selects("web"),
 				"nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor", "matchLabelKeys": []any{"pod-template-hash"}},
-			map[string]any{"topologyKey": "zone", "maxSkew": int64(1), "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": selects("web")},
+			map[string]any{"topologyKey": "zone", "maxSkew": int64(1), "whenUnsatisfiable": "ScheduleAnyway",
+				"labelSelector": selects("web")},
 		}}, `{"even":[{"key":"zone","maxSkew":2,"minDomains":3,"anyNode":true,"tolerated":true}]}`},
 		{"ports", map[string]any{"containers": []any{map[string]any{"name": "c", "ports": []any{
-			map[string]any{"containerPort": int64(8080)}, map[string]any{"containerPort": int64(80), "hostPort": int64(80)}, map[string]any{"containerPort": int64(53), "hostPort": int64(53), "protocol": "UDP"}}}}},
+			map[string]any{"containerPort": int64(8080)}, map[string]any{"containerPort": int64(80), "hostPort": int64(80)},
+			map[string]any{"containerPort": int64(53), "hostPort": int64(53), "protocol": "UDP"}}}}},
 			`{"ports":["TCP/80","UDP/53"]}`},
-		{"ports of the host's network", map[string]any{"hostNetwork": true, "containers": []any{map[string]any{"name": "c", "ports": []any{map[string]any{"containerPort": int64(8080)}}}}},
+		{"ports of the host's network", map[string]any{"hostNetwork": true,
+			"containers": []any{map[string]any{"name": "c", "ports": []any{map[string]any{"containerPort": int64(8080)}}}}},
 			`{"ports":["TCP/8080"]}`},
 		{"what cannot be read", map[string]any{"affinity": "none"}, ""},
 	} {

@@ -8,7 +8,8 @@ import policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 //	namespaced policy > any cluster policy;  in the same scope the higher spec.priority
 //
 // How closely a selector describes t, and names, decide between those that may take, never against the holder.
-func Preempt(t Template, holder policyv1alpha1.Propagation, policies []policyv1alpha1.Propagation) (policyv1alpha1.Propagation, bool) {
+func Preempt(t Template, holder policyv1alpha1.Propagation,
+	policies []policyv1alpha1.Propagation) (policyv1alpha1.Propagation, bool) {
 	var higher []policyv1alpha1.Propagation
 	for _, p := range policies {
 		if p.PropagationSpec().Preemption == policyv1alpha1.PreemptAlways && above(p, holder) {

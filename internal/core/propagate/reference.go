@@ -10,28 +10,32 @@ import (
 // ErrReference says that a binding may not be about what it refers to, whoever wrote it.
 var ErrReference = errors.New("a binding must not refer to it")
 
-// CheckReference says why a binding of the namespace, empty for a ClusterResourceBinding, may not be about what ref names; nil if it
-// may. A binding is as strong as its namespace: it is about a template there, and never about what is no template for any policy.
+// CheckReference says why a binding of the namespace, empty for a ClusterResourceBinding, may not be about what ref
+// names; nil if it may. A binding is as strong as its namespace: it is about a template there, and never about what is
+// no template for any policy.
 func CheckReference(namespace string, ref workv1alpha2.ObjectReference) error {
 	what := fmt.Sprintf("%s %s", GroupKind(ref.APIVersion, ref.Kind), ref.Name)
 	if ref.Namespace != "" {
 		what = fmt.Sprintf("%s %s/%s", GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 	}
 	switch {
-	case ref.Namespace == namespace && !Excluded(Template{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}):
+	case ref.Namespace == namespace &&
+		!Excluded(Template{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}):
 		return nil
 	case ref.Namespace == namespace:
 		return fmt.Errorf("%s belongs to the control plane and cannot be propagated: %w", what, ErrReference)
 	case namespace == "":
-		return fmt.Errorf("%s is namespaced, and a ClusterResourceBinding can only refer to cluster-scoped objects: %w", what, ErrReference)
+		return fmt.Errorf("%s is namespaced, and a ClusterResourceBinding can only refer to cluster-scoped objects: %w", what,
+			ErrReference)
 	case ref.Namespace == "":
-		return fmt.Errorf("%s has no namespace, and a ResourceBinding can only refer to objects in its own namespace, %s: %w", what, namespace, ErrReference)
+		return fmt.Errorf("%s has no namespace, and a ResourceBinding can only refer to objects in its own namespace, %s: %w",
+			what, namespace, ErrReference)
 	}
 	return fmt.Errorf("%s is not in the namespace of the ResourceBinding, %s: %w", what, namespace, ErrReference)
 }
 
-// Misdirected says why a binding that is stored may not be about what it refers to; nil if it may. Admission lets none be written;
-// one may be older than that, or come from a backup.
+// Misdirected says why a binding that is stored may not be about what it refers to; nil if it may. Admission lets none
+// be written; one may be older than that, or come from a backup.
 func Misdirected(b workv1alpha2.Binding) error {
 	if err := CheckReference(b.GetNamespace(), b.BindingSpec().Resource); err != nil {
 		return fmt.Errorf("spec.resource: %w: nothing is dispatched to members for this binding; delete it", err)

@@ -23,7 +23,8 @@ var controlPlane = map[string]bool{
 	"work.open-cluster-management.io": true,
 }
 
-// memberMade are kinds whose objects a member's controllers make for others of theirs: made elsewhere they would be in the way.
+// memberMade are kinds whose objects a member's controllers make for others of theirs: made elsewhere they would be in
+// the way.
 var memberMade = map[schema.GroupKind]bool{
 	{Group: "apps.kruise.io", Kind: "NodeImage"}:           true,
 	{Group: "apps.kruise.io", Kind: "NodePodProbe"}:        true,
@@ -39,8 +40,8 @@ func Propagable(gk schema.GroupKind) bool {
 	return !controlPlane[gk.Group] && !memberMade[gk] && gk != schema.GroupKind{Kind: "Event"}
 }
 
-// Excluded says whether t is never a template, whatever policies select: what steers the hub, what lives in the namespaces
-// of the system or of Kubernetes itself, and what every API server publishes in each namespace on its own.
+// Excluded says whether t is never a template, whatever policies select: what steers the hub, what lives in the
+// namespaces of the system or of Kubernetes itself, and what every API server publishes in each namespace on its own.
 func Excluded(t Template) bool {
 	gk := t.GroupKind()
 	if !Propagable(gk) || excludedNamespace(t.Namespace) {

@@ -16,8 +16,8 @@ import (
 // convertible are the versions that the hub converts kinds between.
 var convertible = []string{"v1alpha1", "v1beta1"}
 
-// sayVersions notes on b in which versions of its kind the template can be said, where it is not in all: so that the scheduler,
-// which does not see the template, prefers clusters that serve one of these.
+// sayVersions notes on b in which versions of its kind the template can be said, where it is not in all: so that the
+// scheduler, which does not see the template, prefers clusters that serve one of these.
 func sayVersions(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 	group := template.GroupVersionKind().Group
 	if !strings.HasSuffix(group, ".kruise.io") {
@@ -37,7 +37,8 @@ func sayVersions(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 	_, noted := b.GetAnnotations()[schedule.VersionsAnnotation]
 	switch {
 	case lossy && len(can) > 0:
-		if annotations, changed := merged(b.GetAnnotations(), map[string]string{schedule.VersionsAnnotation: strings.Join(can, ",")}); changed {
+		if annotations, changed := merged(b.GetAnnotations(),
+			map[string]string{schedule.VersionsAnnotation: strings.Join(can, ",")}); changed {
 			b.SetAnnotations(annotations)
 		}
 	case noted:

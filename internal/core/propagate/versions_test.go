@@ -15,9 +15,10 @@ func TestABindingSaysInWhichVersionsItsTemplateCanBeSaid(t *testing.T) {
 		u.SetAPIVersion("apps.kruise.io/v1beta1")
 		u.SetKind("CloneSet")
 		u.Object["spec"] = map[string]any{
-			"replicas":       int64(2),
-			"selector":       map[string]any{"matchLabels": map[string]any{"app": "a"}},
-			"template":       map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "a"}}, "spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}}},
+			"replicas": int64(2),
+			"selector": map[string]any{"matchLabels": map[string]any{"app": "a"}},
+			"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "a"}},
+				"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}}},
 			"updateStrategy": map[string]any{"type": updateType},
 		}
 		return u

@@ -1,5 +1,5 @@
-// Package protect decides which objects of the hub itself may be deleted, and what has to be said first. Who asks, and what there is,
-// are arguments: admission looks.
+// Package protect decides which objects of the hub itself may be deleted, and what has to be said first. Who asks, and
+// what there is, are arguments: admission looks.
 package protect
 
 import (
@@ -8,8 +8,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// ConfirmAnnotation confirms the deletion of what the hub stands on. Its value is the name of the object that has it, so that no
-// annotation of many objects at once confirms anything.
+// ConfirmAnnotation confirms the deletion of what the hub stands on. Its value is the name of the object that has it,
+// so that no annotation of many objects at once confirms anything.
 const ConfirmAnnotation = "argosy.io/confirm-deletion"
 
 // Confirmed says whether the annotations of an object confirm its deletion.
@@ -17,12 +17,13 @@ func Confirmed(name string, annotations map[string]string) bool {
 	return annotations[ConfirmAnnotation] == name
 }
 
-// Definition says why the definition of a kind may not be deleted; nil if it may. own says that the hub's own objects are of the kind,
-// used that templates are.
+// Definition says why the definition of a kind may not be deleted; nil if it may. own says that the hub's own objects
+// are of the kind, used that templates are.
 func Definition(name string, own bool, used string) error {
 	switch {
 	case own:
-		return fmt.Errorf("%s is a definition of the hub itself: deleting it also deletes all objects of the kind; %s", name, confirm("customresourcedefinition", name))
+		return fmt.Errorf("%s is a definition of the hub itself: deleting it also deletes all objects of the kind; %s", name,
+			confirm("customresourcedefinition", name))
 	case used != "":
 		return fmt.Errorf("%s defines the kind of propagated templates such as %s: deleting it also deletes all of them, and their objects in member clusters; %s",
 			name, used, confirm("customresourcedefinition", name))
@@ -30,8 +31,8 @@ func Definition(name string, own bool, used string) error {
 	return nil
 }
 
-// Namespace says why a namespace of the hub may not be deleted; nil if it may. stays says that the cluster of an execution space is in
-// the fleet, and not about to leave.
+// Namespace says why a namespace of the hub may not be deleted; nil if it may. stays says that the cluster of an
+// execution space is in the fleet, and not about to leave.
 func Namespace(name string, stays bool) error {
 	cluster, err := names.ClusterOf(name)
 	switch {
@@ -46,5 +47,6 @@ func Namespace(name string, stays bool) error {
 }
 
 func confirm(kind, name string) string {
-	return fmt.Sprintf("to delete it anyway, confirm first: kubectl annotate %s %s %s=%s", kind, name, ConfirmAnnotation, name)
+	return fmt.Sprintf("to delete it anyway, confirm first: kubectl annotate %s %s %s=%s", kind, name, ConfirmAnnotation,
+		name)
 }

@@ -6,7 +6,8 @@ import (
 )
 
 func TestADeletionIsConfirmedByTheNameOfTheObject(t *testing.T) {
-	for value, want := range map[string]bool{"works.work.karmada.io": true, "true": false, "": false, "clusters.cluster.karmada.io": false} {
+	for value, want := range map[string]bool{"works.work.karmada.io": true, "true": false, "": false,
+		"clusters.cluster.karmada.io": false} {
 		if got := Confirmed("works.work.karmada.io", map[string]string{ConfirmAnnotation: value}); got != want {
 			t.Errorf("%q confirms: %v, want %v", value, got, want)
 		}
@@ -22,8 +23,10 @@ func TestWhatTheHubStandsOnIsNotDeletedByOneWord(t *testing.T) {
 		err   error
 		says  string // empty: it may be deleted
 	}{
-		{"a definition of the hub", Definition("works.work.karmada.io", true, ""), "kubectl annotate customresourcedefinition works.work.karmada.io argosy.io/confirm-deletion=works.work.karmada.io"},
-		{"a definition of templates", Definition("clonesets.apps.kruise.io", false, "CloneSet shop/web"), "such as CloneSet shop/web"},
+		{"a definition of the hub", Definition("works.work.karmada.io", true, ""),
+			"kubectl annotate customresourcedefinition works.work.karmada.io argosy.io/confirm-deletion=works.work.karmada.io"},
+		{"a definition of templates", Definition("clonesets.apps.kruise.io", false, "CloneSet shop/web"),
+			"such as CloneSet shop/web"},
 		{"a definition that nobody uses", Definition("clonesets.apps.kruise.io", false, ""), ""},
 		{"the execution space of a member", Namespace("karmada-es-m1", true), "argosy unjoin m1"},
 		{"the execution space of a cluster that is gone or leaves", Namespace("karmada-es-m1", false), ""},

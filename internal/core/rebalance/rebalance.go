@@ -1,5 +1,5 @@
-// Package rebalance decides what a WorkloadRebalancer asks of the bindings of its workloads, what its status says of that, and
-// when it has served its time. What a fresh schedule looks like is decided by core/schedule.
+// Package rebalance decides what a WorkloadRebalancer asks of the bindings of its workloads, what its status says of
+// that, and when it has served its time. What a fresh schedule looks like is decided by core/schedule.
 package rebalance
 
 import (
@@ -32,9 +32,10 @@ func Pending(r *appsv1alpha1.WorkloadRebalancer) []appsv1alpha1.ObjectReference 
 	return slices.DeleteFunc(slices.Compact(pending), func(w appsv1alpha1.ObjectReference) bool { return done[w] })
 }
 
-// Trigger is what becomes of b, the binding of a workload, nil if there is none: want equals b when it was asked for as much already. It is
-// not found if it belongs to another template, or is on its way out.
-func Trigger(r *appsv1alpha1.WorkloadRebalancer, w appsv1alpha1.ObjectReference, b workv1alpha2.Binding) (want workv1alpha2.Binding, found bool) {
+// Trigger is what becomes of b, the binding of a workload, nil if there is none: want equals b when it was asked for as
+// much already. It is not found if it belongs to another template, or is on its way out.
+func Trigger(r *appsv1alpha1.WorkloadRebalancer, w appsv1alpha1.ObjectReference,
+	b workv1alpha2.Binding) (want workv1alpha2.Binding, found bool) {
 	if b == nil || b.GetDeletionTimestamp() != nil {
 		return nil, false
 	}
@@ -52,17 +53,19 @@ func Trigger(r *appsv1alpha1.WorkloadRebalancer, w appsv1alpha1.ObjectReference,
 		last = &created
 	}
 	if created := b.GetCreationTimestamp(); last.Unix() >= at.Unix() && created.Unix() <= at.Unix() {
-		// The order is to change what was placed before it, and also what a run left as it was that came between it and this look at it.
-		// Times of the API have whole seconds: within one, it would look older, too.
+		// The order is to change what was placed before it, and also what a run left as it was that came between it and this
+		// look at it. Times of the API have whole seconds: within one, it would look older, too.
 		at = metav1.NewTime(last.Add(time.Second))
 	}
 	want.BindingSpec().RescheduleTriggeredAt = &at
 	return want, true
 }
 
-// Observe is the status of r after the workloads of found were looked at: true for those that have their binding, which was
-// triggered. A workload that is neither there nor in the status has no result. One that was rebalanced stays when the spec drops it.
-func Observe(r *appsv1alpha1.WorkloadRebalancer, found map[appsv1alpha1.ObjectReference]bool, now metav1.Time) appsv1alpha1.WorkloadRebalancerStatus {
+// Observe is the status of r after the workloads of found were looked at: true for those that have their binding, which
+// was triggered. A workload that is neither there nor in the status has no result. One that was rebalanced stays when
+// the spec drops it.
+func Observe(r *appsv1alpha1.WorkloadRebalancer, found map[appsv1alpha1.ObjectReference]bool,
+	now metav1.Time) appsv1alpha1.WorkloadRebalancerStatus {
 	before := map[appsv1alpha1.ObjectReference]appsv1alpha1.ObservedWorkload{}
 	for _, o := range r.Status.ObservedWorkloads {
 		before[o.Workload] = o
@@ -92,7 +95,9 @@ func Observe(r *appsv1alpha1.WorkloadRebalancer, found map[appsv1alpha1.ObjectRe
 			status.ObservedWorkloads = append(status.ObservedWorkloads, o)
 		}
 	}
-	slices.SortFunc(status.ObservedWorkloads, func(a, b appsv1alpha1.ObservedWorkload) int { return compare(a.Workload, b.Workload) })
+	slices.SortFunc(status.ObservedWorkloads, func(a, b appsv1alpha1.ObservedWorkload) int {
+		return compare(a.Workload, b.Workload)
+	})
 	switch {
 	case !finished:
 		status.FinishTime = nil
@@ -102,8 +107,8 @@ func Observe(r *appsv1alpha1.WorkloadRebalancer, found map[appsv1alpha1.ObjectRe
 	return status
 }
 
-// Remaining is how long r is still to be kept, 0 if its time is over; false if nothing ends it: it has no time to live, or
-// its status is not about its spec yet, or a workload has no result.
+// Remaining is how long r is still to be kept, 0 if its time is over; false if nothing ends it: it has no time to live,
+// or its status is not about its spec yet, or a workload has no result.
 func Remaining(r *appsv1alpha1.WorkloadRebalancer, now time.Time) (time.Duration, bool) {
 	ttl, finish := r.Spec.TTLSecondsAfterFinished, r.Status.FinishTime
 	if ttl == nil || finish == nil || r.Status.ObservedGeneration != r.Generation {
@@ -113,5 +118,6 @@ func Remaining(r *appsv1alpha1.WorkloadRebalancer, now time.Time) (time.Duration
 }
 
 func compare(a, b appsv1alpha1.ObjectReference) int {
-	return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -25,7 +25,8 @@ func deployment(name string) appsv1alpha1.ObjectReference {
 
 // rebalancer names Deployments.
 func rebalancer(names ...string) *appsv1alpha1.WorkloadRebalancer {
-	r := &appsv1alpha1.WorkloadRebalancer{ObjectMeta: metav1.ObjectMeta{Generation: 3, CreationTimestamp: metav1.NewTime(created)}}
+	r := &appsv1alpha1.WorkloadRebalancer{ObjectMeta: metav1.ObjectMeta{Generation: 3,
+		CreationTimestamp: metav1.NewTime(created)}}
 	for _, n := range names {
 		r.Spec.Workloads = append(r.Spec.Workloads, deployment(n))
 	}
@@ -114,7 +115,8 @@ func TestTheStatusFollowsTheSpecAndWhatWasFound(t *testing.T) {
 			}
 			got := Observe(r, found, now)
 			if show(got) != c.want || !got.FinishTime.Equal(c.wantAt) || got.ObservedGeneration != 3 {
-				t.Errorf("the status is %q of generation %d, finished at %v; want %q at %v", show(got), got.ObservedGeneration, got.FinishTime, c.want, c.wantAt)
+				t.Errorf("the status is %q of generation %d, finished at %v; want %q at %v", show(got), got.ObservedGeneration,
+					got.FinishTime, c.want, c.wantAt)
 			}
 			if fmt.Sprint(r) != fmt.Sprint(before) {
 				t.Errorf("the argument was changed")
@@ -148,18 +150,25 @@ func TestABindingIsAskedAsOfTheRebalancersCreation(t *testing.T) {
 		change   func(*workv1alpha2.ResourceBinding)
 		want     *metav1.Time // nil: not found
 	}{
-		"one never asked":               {deployment("web"), nil, at(1000)},
-		"one asked before":              {deployment("web"), func(b *workv1alpha2.ResourceBinding) { b.Spec.RescheduleTriggeredAt = at(999) }, at(1000)},
-		"one asked at the same moment":  {deployment("web"), func(b *workv1alpha2.ResourceBinding) { b.Spec.RescheduleTriggeredAt = at(1000) }, at(1000)},
-		"one asked since":               {deployment("web"), func(b *workv1alpha2.ResourceBinding) { b.Spec.RescheduleTriggeredAt = at(1001) }, at(1001)},
-		"of another version":            {appsv1alpha1.ObjectReference{APIVersion: "apps/v1beta2", Kind: "Deployment", Namespace: "shop", Name: "web"}, nil, at(1000)},
-		"of another group":              {appsv1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}, nil, nil},
+		"one never asked": {deployment("web"), nil, at(1000)},
+		"one asked before": {deployment("web"),
+			func(b *workv1alpha2.ResourceBinding) { b.Spec.RescheduleTriggeredAt = at(999) }, at(1000)},
+		"one asked at the same moment": {deployment("web"),
+			func(b *workv1alpha2.ResourceBinding) { b.Spec.RescheduleTriggeredAt = at(1000) }, at(1000)},
+		"one asked since": {deployment("web"),
+			func(b *workv1alpha2.ResourceBinding) { b.Spec.RescheduleTriggeredAt = at(1001) }, at(1001)},
+		"of another version": {appsv1alpha1.ObjectReference{APIVersion: "apps/v1beta2", Kind: "Deployment",
+			Namespace: "shop", Name: "web"}, nil, at(1000)},
+		"of another group": {appsv1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: "Deployment",
+			Namespace: "shop", Name: "web"}, nil, nil},
 		"of a name that reads the same": {deployment("Web"), nil, nil},
-		"one on its way out":            {deployment("web"), func(b *workv1alpha2.ResourceBinding) { b.DeletionTimestamp = at(5) }, nil},
+		"one on its way out": {deployment("web"),
+			func(b *workv1alpha2.ResourceBinding) { b.DeletionTimestamp = at(5) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &workv1alpha2.ResourceBinding{}
-			b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+			b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
+				Name: "web"}
 			if c.change != nil {
 				c.change(b)
 			}
@@ -178,11 +187,13 @@ func TestABindingIsAskedAsOfTheRebalancersCreation(t *testing.T) {
 	}
 }
 
-// Times of the API have whole seconds. An order of the second in which the binding was last scheduled once went unheard.
+// Times of the API have whole seconds. An order of the second in which the binding was last scheduled once went
+// unheard.
 func TestAnOrderWithinTheSecondOfTheLastSchedulingCounts(t *testing.T) {
 	w := appsv1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
 	b := &workv1alpha2.ResourceBinding{}
-	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: w.APIVersion, Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: w.APIVersion, Kind: w.Kind, Namespace: w.Namespace,
+		Name: w.Name}
 	scheduled := metav1.Unix(1_000, 0)
 	unconfirmed := b.DeepCopy()
 	unconfirmed.CreationTimestamp = scheduled
@@ -192,8 +203,10 @@ func TestAnOrderWithinTheSecondOfTheLastSchedulingCounts(t *testing.T) {
 		if created == 999 {
 			ofMade = 999 // it was placed after the order
 		}
-		if asked, _ := Trigger(&appsv1alpha1.WorkloadRebalancer{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Unix(created, 0)}}, w, unconfirmed); asked.BindingSpec().RescheduleTriggeredAt.Unix() != ofMade {
-			t.Errorf("created at %d, of a binding that was just made: asked %+v, want %d", created, asked.BindingSpec().RescheduleTriggeredAt, ofMade)
+		if asked, _ := Trigger(&appsv1alpha1.WorkloadRebalancer{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Unix(
+			created, 0)}}, w, unconfirmed); asked.BindingSpec().RescheduleTriggeredAt.Unix() != ofMade {
+			t.Errorf("created at %d, of a binding that was just made: asked %+v, want %d", created,
+				asked.BindingSpec().RescheduleTriggeredAt, ofMade)
 		}
 		r := &appsv1alpha1.WorkloadRebalancer{}
 		r.CreationTimestamp = metav1.Unix(created, 0)
@@ -211,10 +224,12 @@ func TestAnOrderWithinTheSecondOfTheLastSchedulingCounts(t *testing.T) {
 // A run between the order and the look at it left the replicas where they were.
 func TestAnOrderCountsThatARunCameBefore(t *testing.T) {
 	w := appsv1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
-	for made, want := range map[int64]int64{10: 1_031, 1_000: 1_031, 1_001: 1_000} { // what is younger than the order was placed anew
+	// what is younger than the order was placed anew
+	for made, want := range map[int64]int64{10: 1_031, 1_000: 1_031, 1_001: 1_000} {
 		b := &workv1alpha2.ResourceBinding{}
 		b.CreationTimestamp = metav1.Unix(made, 0)
-		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: w.APIVersion, Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: w.APIVersion, Kind: w.Kind, Namespace: w.Namespace,
+			Name: w.Name}
 		scheduled := metav1.Unix(1_030, 0)
 		b.Status.LastScheduledTime = &scheduled
 		asked, _ := Trigger(rebalancer("web"), w, b)

@@ -1,5 +1,6 @@
-// Package roles decides what the hub's own ClusterRoles let people do: one table, with a line for each resource that the hub serves
-// beyond Kubernetes' own. Who is in which role is an administrator's to say, by RoleBindings and ClusterRoleBindings.
+// Package roles decides what the hub's own ClusterRoles let people do: one table, with a line for each resource that
+// the hub serves beyond Kubernetes' own. Who is in which role is an administrator's to say, by RoleBindings and
+// ClusterRoleBindings.
 package roles
 
 import (
@@ -10,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The roles that the hub keeps. The first three are for a namespace, and part of Kubernetes' roles of these names; Operator is for who
-// looks after the fleet, and part of nothing.
+// The roles that the hub keeps. The first three are for a namespace, and part of Kubernetes' roles of these names;
+// Operator is for who looks after the fleet, and part of nothing.
 const (
 	View     = "argosy:view"
 	Edit     = "argosy:edit"
@@ -64,66 +65,106 @@ const (
 // HoldsSecrets says whether objects of the kind have Secrets, or what they say, in them.
 func (d Decision) HoldsSecrets() bool { return d.Why == whyContent || d.Why == whyCopies }
 
-// Decisions are the whole table. Without a line here a kind of the hub is nobody's but administrators', and a test fails.
+// Decisions are the whole table. Without a line here a kind of the hub is nobody's but administrators', and a test
+// fails.
 var Decisions = []Decision{
 	// Where templates go, and what they say there.
-	{Group: "policy.karmada.io", Resource: "propagationpolicies", view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "policy.karmada.io", Resource: "overridepolicies", view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "policy.karmada.io", Resource: "clusterpropagationpolicies", view: reads, edit: reads, admin: reads, operator: manages, Why: whyFleet},
-	{Group: "policy.karmada.io", Resource: "clusteroverridepolicies", view: reads, edit: reads, admin: reads, operator: reads, Why: whyAllTenants},
-	{Group: "policy.karmada.io", Resource: "clustertaintpolicies", view: reads, edit: reads, admin: reads, operator: manages, Why: whyFleet},
-	{Group: "apps.karmada.io", Resource: "workloadrebalancers", Status: true, view: reads, edit: reads, admin: reads, operator: manages, Why: whyFleet},
-	{Group: "config.karmada.io", Resource: "replicaschedulingpolicies", Status: true, view: reads, edit: reads, admin: reads, operator: manages, Why: whyFleet},
+	{Group: "policy.karmada.io", Resource: "propagationpolicies", view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
+	{Group: "policy.karmada.io", Resource: "overridepolicies", view: reads, edit: writes, admin: writes, operator: reads,
+		Why: whyOwn},
+	{Group: "policy.karmada.io", Resource: "clusterpropagationpolicies", view: reads, edit: reads, admin: reads,
+		operator: manages, Why: whyFleet},
+	{Group: "policy.karmada.io", Resource: "clusteroverridepolicies", view: reads, edit: reads, admin: reads,
+		operator: reads, Why: whyAllTenants},
+	{Group: "policy.karmada.io", Resource: "clustertaintpolicies", view: reads, edit: reads, admin: reads,
+		operator: manages, Why: whyFleet},
+	{Group: "apps.karmada.io", Resource: "workloadrebalancers", Status: true, view: reads, edit: reads, admin: reads,
+		operator: manages, Why: whyFleet},
+	{Group: "config.karmada.io", Resource: "replicaschedulingpolicies", Status: true, view: reads, edit: reads,
+		admin: reads, operator: manages, Why: whyFleet},
 
 	// What the hub makes of them.
-	{Group: "work.karmada.io", Resource: "resourcebindings", Status: true, view: reads, edit: reads, admin: reads, operator: reads, Why: whyTheHubs},
+	{Group: "work.karmada.io", Resource: "resourcebindings", Status: true, view: reads, edit: reads, admin: reads,
+		operator: reads, Why: whyTheHubs},
 	{Group: "work.karmada.io", Resource: "resourcebindings/pods", view: reads, edit: reads, admin: reads, operator: reads,
 		Why: "it shows why pods of the binding's template are not running, as reported by members, and is read-only"},
-	{Group: "work.karmada.io", Resource: "clusterresourcebindings", Status: true, view: reads, edit: reads, admin: reads, operator: reads, Why: whyTheHubs},
+	{Group: "work.karmada.io", Resource: "clusterresourcebindings", Status: true, view: reads, edit: reads, admin: reads,
+		operator: reads, Why: whyTheHubs},
 	{Group: "work.karmada.io", Resource: "works", Status: true, Why: whyContent},
 	{Group: "work.open-cluster-management.io", Resource: "manifestworks", Status: true, Why: whyContent},
 	{Group: "release.argosy.io", Resource: "enclosedmanifests", Why: whyContent},
 
 	// Autoscaling and Services of several clusters.
-	{Group: "autoscaling.karmada.io", Resource: "federatedhpas", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "autoscaling.karmada.io", Resource: "cronfederatedhpas", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "networking.karmada.io", Resource: "multiclusterservices", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "networking.karmada.io", Resource: "multiclusteringresses", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "multicluster.x-k8s.io", Resource: "serviceexports", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "multicluster.x-k8s.io", Resource: "serviceimports", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "autoscaling.karmada.io", Resource: "federatedhpas", Status: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
+	{Group: "autoscaling.karmada.io", Resource: "cronfederatedhpas", Status: true, view: reads, edit: writes,
+		admin: writes, operator: reads, Why: whyOwn},
+	{Group: "networking.karmada.io", Resource: "multiclusterservices", Status: true, view: reads, edit: writes,
+		admin: writes, operator: reads, Why: whyOwn},
+	{Group: "networking.karmada.io", Resource: "multiclusteringresses", Status: true, view: reads, edit: writes,
+		admin: writes, operator: reads, Why: whyOwn},
+	{Group: "multicluster.x-k8s.io", Resource: "serviceexports", Status: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
+	{Group: "multicluster.x-k8s.io", Resource: "serviceimports", Status: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
 
 	// The fleet, and what kinds mean in it.
-	{Group: "cluster.karmada.io", Resource: "clusters", Status: true, view: reads, edit: reads, admin: reads, operator: tends,
-		Why: whyFleet + ". A new cluster receives what policies place there, including Secrets: the right to join clusters is granted separately"},
-	{Group: "cluster.karmada.io", Resource: "clusters/proxy", Why: "it gives access to a member: it is granted for each cluster by name"},
-	{Group: "config.karmada.io", Resource: "resourceinterpretercustomizations", view: reads, edit: reads, admin: reads, operator: reads, Why: whyAllTenants},
+	{Group: "cluster.karmada.io", Resource: "clusters", Status: true, view: reads, edit: reads, admin: reads,
+		operator: tends,
+		Why:      whyFleet + ". A new cluster receives what policies place there, including Secrets: the right to join clusters is granted separately"},
+	{Group: "cluster.karmada.io", Resource: "clusters/proxy",
+		Why: "it gives access to a member: it is granted for each cluster by name"},
+	{Group: "config.karmada.io", Resource: "resourceinterpretercustomizations", view: reads, edit: reads, admin: reads,
+		operator: reads, Why: whyAllTenants},
 	{Group: "config.karmada.io", Resource: "resourceinterpreterwebhookconfigurations", operator: reads,
 		Why: "the hub sends the templates of all namespaces, including Secrets, to its address"},
 
 	// Workloads of OpenKruise and Argo, as those of Kubernetes: what is in no namespace is in all of them.
-	{Group: "apps.kruise.io", Resource: "advancedcronjobs", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "broadcastjobs", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "clonesets", Status: true, Scale: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "containerrecreaterequests", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "daemonsets", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "ephemeraljobs", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "imagelistpulljobs", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "imagepulljobs", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "persistentpodstates", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "podprobemarkers", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "statefulsets", Status: true, Scale: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "uniteddeployments", Status: true, Scale: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "workloadspreads", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "sidecarsets", Status: true, view: reads, edit: reads, admin: reads, operator: reads, Why: whyAllTenants},
+	{Group: "apps.kruise.io", Resource: "advancedcronjobs", Status: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "broadcastjobs", Status: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "clonesets", Status: true, Scale: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "containerrecreaterequests", Status: true, view: reads, edit: writes,
+		admin: writes, operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "daemonsets", Status: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "ephemeraljobs", Status: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "imagelistpulljobs", Status: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "imagepulljobs", Status: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "persistentpodstates", Status: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "podprobemarkers", Status: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "statefulsets", Status: true, Scale: true, view: reads, edit: writes,
+		admin: writes, operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "uniteddeployments", Status: true, Scale: true, view: reads, edit: writes,
+		admin: writes, operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "workloadspreads", Status: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "sidecarsets", Status: true, view: reads, edit: reads, admin: reads,
+		operator: reads, Why: whyAllTenants},
 	{Group: "apps.kruise.io", Resource: "resourcedistributions", Status: true, Why: whyCopies},
-	{Group: "policy.kruise.io", Resource: "podunavailablebudgets", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "rollouts.kruise.io", Resource: "rollouts", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyApproval},
-	{Group: "rollouts.kruise.io", Resource: "batchreleases", Status: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "argoproj.io", Resource: "rollouts", Status: true, Scale: true, view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
+	{Group: "policy.kruise.io", Resource: "podunavailablebudgets", Status: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
+	{Group: "rollouts.kruise.io", Resource: "rollouts", Status: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyApproval},
+	{Group: "rollouts.kruise.io", Resource: "batchreleases", Status: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
+	{Group: "argoproj.io", Resource: "rollouts", Status: true, Scale: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
 	{Group: "argoproj.io", Resource: "workflows", view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "argoproj.io", Resource: "cronworkflows", view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "argoproj.io", Resource: "workflowtemplates", view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "argoproj.io", Resource: "clusterworkflowtemplates", view: reads, edit: reads, admin: reads, operator: reads, Why: whyAllTenants},
+	{Group: "argoproj.io", Resource: "cronworkflows", view: reads, edit: writes, admin: writes, operator: reads,
+		Why: whyOwn},
+	{Group: "argoproj.io", Resource: "workflowtemplates", view: reads, edit: writes, admin: writes, operator: reads,
+		Why: whyOwn},
+	{Group: "argoproj.io", Resource: "clusterworkflowtemplates", view: reads, edit: reads, admin: reads, operator: reads,
+		Why: whyAllTenants},
 }
 
 // Path is what each role may get of the hub's own addresses that are no objects.
@@ -136,10 +177,13 @@ type Path struct {
 
 // Paths are all of them.
 var Paths = []Path{
-	{Path: "/argosy/scheduler", view: true, edit: true, admin: true, operator: true, Why: "it shows the scheduler's configuration, and is read-only"},
-	{Path: "/argosy/room", view: true, edit: true, admin: true, operator: true, Why: "it shows the available replicas of clusters, and is read-only"},
+	{Path: "/argosy/scheduler", view: true, edit: true, admin: true, operator: true,
+		Why: "it shows the scheduler's configuration, and is read-only"},
+	{Path: "/argosy/room", view: true, edit: true, admin: true, operator: true,
+		Why: "it shows the available replicas of clusters, and is read-only"},
 	{Path: "/argosy/nodes", operator: true, Why: "it shows the nodes of all clusters and their workloads"},
-	{Path: "/argosy/pods", view: true, edit: true, admin: true, operator: true, Why: "it shows resourcebindings/pods of all namespaces, and is read-only"},
+	{Path: "/argosy/pods", view: true, edit: true, admin: true, operator: true,
+		Why: "it shows resourcebindings/pods of all namespaces, and is read-only"},
 	{Path: "/argosy/health", operator: true, Why: "it shows the hub's store, disk and backups"},
 	{Path: "/argosy/why", Why: "it reads with the permissions of the hub; `argosy why` uses those of its user"},
 	{Path: "/argosy/encryption", Why: "it manages the keys of the store"},
@@ -149,14 +193,16 @@ var Paths = []Path{
 // besides are rules on resources of Kubernetes that a role needs for its work.
 func besides(role string) []rbacv1.PolicyRule {
 	// Who leads, where there are several hubs: `argosy status` asks.
-	rules := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"argosy"}}}
+	rules := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"coordination.k8s.io"},
+		Resources: []string{"leases"}, ResourceNames: []string{"argosy"}}}
 	if role != Operator {
 		return rules
 	}
 	return append(rules,
 		rbacv1.PolicyRule{Verbs: verbs(reads), APIGroups: []string{""}, Resources: []string{"namespaces"}},
 		rbacv1.PolicyRule{Verbs: verbs(reads), APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}},
-		rbacv1.PolicyRule{Verbs: verbs(reads), APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}})
+		rbacv1.PolicyRule{Verbs: verbs(reads), APIGroups: []string{"apiextensions.k8s.io"},
+			Resources: []string{"customresourcedefinitions"}})
 }
 
 // verbs of a level, for an object.

@@ -42,7 +42,8 @@ func TestEveryKindOfTheHubIsDecidedForEachRole(t *testing.T) {
 		if d.Why == "" {
 			t.Errorf("%s: nothing says why nobody may do more", name)
 		}
-		if all[name] == nil && !slices.Contains([]string{"clusters/proxy.cluster.karmada.io", "resourcebindings/pods.work.karmada.io"}, name) {
+		if all[name] == nil && !slices.Contains([]string{"clusters/proxy.cluster.karmada.io",
+			"resourcebindings/pods.work.karmada.io"}, name) {
 			t.Errorf("%s is decided, and the hub does not serve it", name)
 		}
 	}
@@ -56,7 +57,8 @@ func TestEveryKindOfTheHubIsDecidedForEachRole(t *testing.T) {
 			status := v.Subresources != nil && v.Subresources.Status != nil
 			scale := v.Subresources != nil && v.Subresources.Scale != nil
 			if status != d.Status || scale != d.Scale {
-				t.Errorf("%s %s has the subresources status: %t, scale: %t; decided are %t and %t", name, v.Name, status, scale, d.Status, d.Scale)
+				t.Errorf("%s %s has the subresources status: %t, scale: %t; decided are %t and %t", name, v.Name, status, scale,
+					d.Status, d.Scale)
 			}
 		}
 	}
@@ -107,7 +109,8 @@ func TestNoRoleLeadsToMoreThanItSays(t *testing.T) {
 func TestWhatHoldsSecretsIsReadByNoRole(t *testing.T) {
 	for _, r := range All() {
 		each(r, func(verb, _, resource string) {
-			if slices.Contains([]string{"secrets", "works", "manifestworks", "enclosedmanifests", "resourcedistributions"}, strings.Split(resource, "/")[0]) {
+			if slices.Contains([]string{"secrets", "works", "manifestworks", "enclosedmanifests", "resourcedistributions"},
+				strings.Split(resource, "/")[0]) {
 				t.Errorf("%s may %s %s", r.Name, verb, resource)
 			}
 		})
@@ -148,7 +151,8 @@ func TestOperatorsWriteWhatIsOfTheFleetAlone(t *testing.T) {
 			return
 		}
 		wrote++
-		if crd := all[resource+"."+group]; crd == nil || crd.Spec.Scope != apiextensionsv1.ClusterScoped || verb == "deletecollection" || verb+" "+resource == "create clusters" {
+		if crd := all[resource+"."+group]; crd == nil || crd.Spec.Scope != apiextensionsv1.ClusterScoped ||
+			verb == "deletecollection" || verb+" "+resource == "create clusters" {
 			t.Errorf("operators may %s %s.%s", verb, resource, group)
 		}
 	})
@@ -161,7 +165,8 @@ func TestOperatorsWriteWhatIsOfTheFleetAlone(t *testing.T) {
 }
 
 func TestRolesArePartOfKubernetesRolesOfTheirNames(t *testing.T) {
-	for name, want := range map[string][]string{View: {"view", "edit", "admin"}, Edit: {"edit", "admin"}, Admin: {"admin"}} {
+	for name, want := range map[string][]string{View: {"view", "edit", "admin"}, Edit: {"edit", "admin"},
+		Admin: {"admin"}} {
 		r := role(t, name)
 		if len(r.Labels) != len(want) {
 			t.Errorf("%s has the labels %v", name, r.Labels)

@@ -1,5 +1,6 @@
-// Package rollout says how far a Kruise Rollout is in each cluster, and decides what has it go on: an approval that a user gives on
-// the hub, for the very step that he saw. Reading and writing, in the hub and in members, are left to its callers.
+// Package rollout says how far a Kruise Rollout is in each cluster, and decides what has it go on: an approval that a
+// user gives on the hub, for the very step that he saw. Reading and writing, in the hub and in members, are left to its
+// callers.
 package rollout
 
 import (
@@ -16,9 +17,9 @@ import (
 // Kind is the kind of Kruise Rollouts, in all its versions.
 var Kind = schema.GroupKind{Group: "rollouts.kruise.io", Kind: "Rollout"}
 
-// ApprovedAnnotation on a Rollout of the hub is which step of which revision may go on in each cluster: JSON, an Approval by cluster.
-// It goes to members with the Rollout. One that is of another step or revision than the Rollout there is at means nothing, so that
-// it never has a later step go on, nor the next rollout.
+// ApprovedAnnotation on a Rollout of the hub is which step of which revision may go on in each cluster: JSON, an
+// Approval by cluster. It goes to members with the Rollout. One that is of another step or revision than the Rollout
+// there is at means nothing, so that it never has a later step go on, nor the next rollout.
 const ApprovedAnnotation = "argosy.io/approved-steps"
 
 // Approval is for one cluster.
@@ -73,8 +74,9 @@ func ProgressOf(status map[string]any) Progress {
 	return p
 }
 
-// Approve is the value of ApprovedAnnotation that has the steps go on at which these clusters wait, of the clusters wanted, or of all
-// for none, and the clusters that wait; was is the value before. It is an error if a cluster that is wanted does not wait, or none does.
+// Approve is the value of ApprovedAnnotation that has the steps go on at which these clusters wait, of the clusters
+// wanted, or of all for none, and the clusters that wait; was is the value before. It is an error if a cluster that is
+// wanted does not wait, or none does.
 func Approve(was string, clusters map[string]Progress, wanted []string) (value string, approved []string, err error) {
 	all := map[string]Approval{}
 	// What cannot be read approves nothing, and is written anew.
@@ -107,8 +109,8 @@ func Approve(was string, clusters map[string]Progress, wanted []string) (value s
 	return string(raw), approved, err
 }
 
-// Grant is the merge patch of the status of a member's Rollout that has the step go on at which it waits; nil if that is not what
-// the annotation approves for the cluster. It holds for observed only.
+// Grant is the merge patch of the status of a member's Rollout that has the step go on at which it waits; nil if that
+// is not what the annotation approves for the cluster. It holds for observed only.
 func Grant(cluster string, observed *unstructured.Unstructured) map[string]any {
 	value := fields.Text(observed.Object, "metadata", "annotations", ApprovedAnnotation)
 	if value == "" || observed.GroupVersionKind().GroupKind() != Kind || observed.GetDeletionTimestamp() != nil {
@@ -142,7 +144,8 @@ func PausePath(obj *unstructured.Unstructured) []string {
 			return []string{"spec", "updateStrategy", "paused"}
 		}
 		return []string{"spec", "updateStrategy", "rollingUpdate", "paused"}
-	case schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}, schema.GroupKind{Group: "apps.kruise.io", Kind: "DaemonSet"}:
+	case schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"},
+		schema.GroupKind{Group: "apps.kruise.io", Kind: "DaemonSet"}:
 		return []string{"spec", "updateStrategy", "rollingUpdate", "paused"}
 	case schema.GroupKind{Group: "apps.kruise.io", Kind: "SidecarSet"}:
 		return []string{"spec", "updateStrategy", "paused"}

@@ -47,7 +47,8 @@ func TestAnApprovalIsOfTheStepAndTheRevisionThatWereSeen(t *testing.T) {
 		"the next rollout":            {"eu", strings.Replace(waiting, "r2", "r3", 1), "null"},
 		"a cluster that did not wait": {"ap", waiting, "null"},
 		"one that it does not name":   {"new", waiting, "null"},
-		"blue and green, older release": {"us", "{phase: Progressing, blueGreenStatus: {currentStepIndex: 2, currentStepState: StepPaused, updatedRevision: other}}",
+		"blue and green, older release": {"us",
+			"{phase: Progressing, blueGreenStatus: {currentStepIndex: 2, currentStepState: StepPaused, updatedRevision: other}}",
 			`{"metadata":{"resourceVersion":"7"},"status":{"blueGreenStatus":{"currentStepState":"StepReady"}}}`},
 	} {
 		raw, err := json.Marshal(Grant(c.cluster, at(t, value, c.status)))
@@ -65,8 +66,10 @@ func TestAnApprovalIsOfTheStepAndTheRevisionThatWereSeen(t *testing.T) {
 	// The next step, in one of them; what the other was granted stands, and what has left is forgotten.
 	seen["eu"] = Progress{Step: 2, State: paused, Revision: "r2"}
 	delete(seen, "ap")
-	value, approved, err = Approve(strings.Replace(value, `{"eu"`, `{"gone":{"step":1,"revision":"x"},"eu"`, 1), seen, []string{"eu"})
-	if want := `{"eu":{"step":2,"revision":"r2"},"us":{"step":2,"revision":"other"}}`; err != nil || len(approved) != 1 || value != want {
+	value, approved, err = Approve(strings.Replace(value, `{"eu"`, `{"gone":{"step":1,"revision":"x"},"eu"`, 1), seen,
+		[]string{"eu"})
+	if want := `{"eu":{"step":2,"revision":"r2"},"us":{"step":2,"revision":"other"}}`; err != nil || len(approved) != 1 ||
+		value != want {
 		t.Errorf("%s %v %v, want %s", value, approved, err, want)
 	}
 }
@@ -76,10 +79,12 @@ func TestWhatDoesNotWaitIsNotApproved(t *testing.T) {
 		clusters map[string]Progress
 		wanted   []string
 	}{
-		"not waiting in any cluster":      {map[string]Progress{"eu": {Step: 1, State: "StepUpgrade", Revision: "r"}}, nil},
-		"is not waiting in cluster":       {map[string]Progress{"eu": {Step: 1, State: paused, Revision: "r"}, "us": {}}, []string{"us"}},
-		"does not report its revision":    {map[string]Progress{"eu": {Step: 1, State: paused}}, nil},
-		`not waiting in cluster "nobody"`: {map[string]Progress{"eu": {Step: 1, State: paused, Revision: "r"}}, []string{"nobody"}},
+		"not waiting in any cluster": {map[string]Progress{"eu": {Step: 1, State: "StepUpgrade", Revision: "r"}}, nil},
+		"is not waiting in cluster": {map[string]Progress{"eu": {Step: 1, State: paused, Revision: "r"}, "us": {}},
+			[]string{"us"}},
+		"does not report its revision": {map[string]Progress{"eu": {Step: 1, State: paused}}, nil},
+		`not waiting in cluster "nobody"`: {map[string]Progress{"eu": {Step: 1, State: paused, Revision: "r"}},
+			[]string{"nobody"}},
 	} {
 		if _, _, err := Approve("", c.clusters, c.wanted); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)

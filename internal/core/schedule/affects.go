@@ -12,8 +12,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Affects says whether a cluster's change could matter to a binding, so that it is worth asking Due; old is nil when the
-// cluster joins and now when it is gone. It may say yes too often, never no wrongly:
+// Affects says whether a cluster's change could matter to a binding, so that it is worth asking Due; old is nil when
+// the cluster joins and now when it is gone. It may say yes too often, never no wrongly:
 //
 //	divided and scheduled       a target leaves, or stops or starts to match the affinity
 //	duplicated, not a workload  the cluster starts or stops to fit: labels, fields, taints, kinds served
@@ -55,7 +55,8 @@ func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster, plugins 
 	switch {
 	case !candidate:
 		return !scheduled && strategy == static && weighs(spec, was) != weighs(spec, is)
-	case !scheduled && versions(b) != nil && otherVersions(schema.FromAPIVersionAndKind(spec.Resource.APIVersion, spec.Resource.Kind).GroupKind(), old, now):
+	case !scheduled && versions(b) != nil &&
+		otherVersions(schema.FromAPIVersionAndKind(spec.Resource.APIVersion, spec.Resource.Kind).GroupKind(), old, now):
 		return true
 	case spreads(spec) && regrouped(spec, old, now):
 		return true
@@ -63,7 +64,8 @@ func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster, plugins 
 	return !scheduled && NeedsRoom(b) && gained(old, now)
 }
 
-// Urgency orders bindings that wait at once, for slices.SortFunc: the higher priority first, then the older, then by name.
+// Urgency orders bindings that wait at once, for slices.SortFunc: the higher priority first, then the older, then by
+// name.
 func Urgency(a, b workv1alpha2.Binding) int {
 	return cmp.Or(
 		cmp.Compare(Priority(b), Priority(a)),
@@ -107,7 +109,9 @@ func ask(answer func(m *member, target bool) Cause, m *member, target bool) Caus
 
 // regrouped says whether the cluster is in other groups than it was.
 func regrouped(spec *workv1alpha2.ResourceBindingSpec, old, now *clusterv1alpha1.Cluster) bool {
-	return slices.ContainsFunc(boundsOf(spec.Placement).groupings, func(g grouping) bool { return !slices.Equal(slices.Collect(g.of(old)), slices.Collect(g.of(now))) })
+	return slices.ContainsFunc(boundsOf(spec.Placement).groupings, func(g grouping) bool {
+		return !slices.Equal(slices.Collect(g.of(old)), slices.Collect(g.of(now)))
+	})
 }
 
 // gained says whether the cluster has more of anything free, or stopped or started to say.

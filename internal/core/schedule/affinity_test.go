@@ -31,23 +31,34 @@ func TestMatchesAffinity(t *testing.T) {
 		frankfurt, nowhere, old bool
 	}{
 		"nothing set means every cluster": {policyv1alpha1.ClusterAffinity{}, true, true, true},
-		"names":                           {policyv1alpha1.ClusterAffinity{ClusterNames: []string{"frankfurt", "old"}}, true, false, true},
-		"exclude":                         {policyv1alpha1.ClusterAffinity{ExcludeClusters: []string{"frankfurt"}}, false, true, true},
-		"exclude wins over names":         {policyv1alpha1.ClusterAffinity{ClusterNames: []string{"old"}, ExcludeClusters: []string{"old"}}, false, false, false},
-		"an empty label selector means every one": {policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{}}, true, true, true},
+		"names": {policyv1alpha1.ClusterAffinity{ClusterNames: []string{"frankfurt", "old"}}, true,
+			false, true},
+		"exclude": {policyv1alpha1.ClusterAffinity{ExcludeClusters: []string{"frankfurt"}}, false,
+			true, true},
+		"exclude wins over names": {policyv1alpha1.ClusterAffinity{ClusterNames: []string{"old"},
+			ExcludeClusters: []string{"old"}}, false, false, false},
+		"an empty label selector means every one": {policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{}},
+			true, true, true},
 		"a label in": {byLabel("tier", metav1.LabelSelectorOpIn, "prod", "test"), true, false, false},
 		"a label not in, also when it is missing": {byLabel("tier", metav1.LabelSelectorOpNotIn, "prod"), false, true, true},
-		"a label exists":                             {byLabel("tier", metav1.LabelSelectorOpExists), true, false, false},
-		"a label does not exist":                     {byLabel("tier", metav1.LabelSelectorOpDoesNotExist), false, true, true},
-		"an operator that there is not means none":   {byLabel("tier", "Near", "prod"), false, false, false},
-		"a provider in":                              {byField("provider", corev1.NodeSelectorOpIn, "acme"), true, false, false},
-		"a provider not in, also when it is missing": {byField("provider", corev1.NodeSelectorOpNotIn, "acme"), false, true, true},
-		"a region in":                                {byField("region", corev1.NodeSelectorOpIn, "us", "eu"), true, false, false},
-		"zone in: one of several is enough":          {byField("zone", corev1.NodeSelectorOpIn, "eu-2", "eu-3"), true, false, false},
-		"zone in, with the deprecated field":         {byField("zone", corev1.NodeSelectorOpIn, "eu-1"), true, false, true},
-		"zone not in: none may be listed":            {byField("zone", corev1.NodeSelectorOpNotIn, "eu-2"), false, true, true},
-		"a field that there is not means none":       {byField("continent", corev1.NodeSelectorOpNotIn, "eu"), false, false, false},
-		"an operator that fields do not have":        {byField("region", corev1.NodeSelectorOpExists), false, false, false},
+		"a label exists": {byLabel("tier", metav1.LabelSelectorOpExists), true, false, false},
+		"a label does not exist": {byLabel("tier", metav1.LabelSelectorOpDoesNotExist), false, true,
+			true},
+		"an operator that there is not means none": {byLabel("tier", "Near", "prod"), false, false, false},
+		"a provider in": {byField("provider", corev1.NodeSelectorOpIn, "acme"), true, false,
+			false},
+		"a provider not in, also when it is missing": {byField("provider", corev1.NodeSelectorOpNotIn, "acme"), false, true,
+			true},
+		"a region in": {byField("region", corev1.NodeSelectorOpIn, "us", "eu"), true, false,
+			false},
+		"zone in: one of several is enough": {byField("zone", corev1.NodeSelectorOpIn, "eu-2", "eu-3"), true, false,
+			false},
+		"zone in, with the deprecated field": {byField("zone", corev1.NodeSelectorOpIn, "eu-1"), true, false, true},
+		"zone not in: none may be listed": {byField("zone", corev1.NodeSelectorOpNotIn, "eu-2"), false, true,
+			true},
+		"a field that there is not means none": {byField("continent", corev1.NodeSelectorOpNotIn, "eu"), false, false,
+			false},
+		"an operator that fields do not have": {byField("region", corev1.NodeSelectorOpExists), false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := MatchesAffinity(frankfurt, test.affinity); got != test.frankfurt {
@@ -66,7 +77,8 @@ func TestMatchesAffinity(t *testing.T) {
 func TestLabelSelectorsMeanWhatKubernetesMeans(t *testing.T) {
 	keys, values := []string{"a", "b", "c"}, []string{"x", "y", "z"}
 	operators := []metav1.LabelSelectorOperator{
-		metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist, "Odd",
+		metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists,
+		metav1.LabelSelectorOpDoesNotExist, "Odd",
 	}
 	for seed := range uint64(5000) {
 		r := rng(seed)

@@ -16,11 +16,12 @@ import (
 // Waits says whether a binding was not placed as it wants to be: a run failed, was not confirmed, or is still to come.
 func Waits(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
-	return spec.Placement != nil && !(meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled) && fits(b))
+	return spec.Placement != nil && !(meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled) &&
+		fits(b))
 }
 
-// Likeness is the same for bindings that a cluster concerns alike: Affects and AwaitsRoom say the same of all that are in it,
-// and the same of all that are not. It holds all that these look at, but for the targets.
+// Likeness is the same for bindings that a cluster concerns alike: Affects and AwaitsRoom say the same of all that are
+// in it, and the same of all that are not. It holds all that these look at, but for the targets.
 func Likeness(b workv1alpha2.Binding) string {
 	spec := b.BindingSpec()
 	if spec.Placement == nil {
@@ -39,7 +40,8 @@ func Likeness(b workv1alpha2.Binding) string {
 		Waits     bool
 		Evicting  []string
 		Parts     string `json:",omitempty"`
-	}{spec.Placement, schema.FromAPIVersionAndKind(spec.Resource.APIVersion, spec.Resource.Kind).GroupKind(), strategyOf(spec), NeedsRoom(b), Waits(b), slices.Compact(evicting), b.GetAnnotations()[PartsAnnotation]})
+	}{spec.Placement, schema.FromAPIVersionAndKind(spec.Resource.APIVersion, spec.Resource.Kind).GroupKind(),
+		strategyOf(spec), NeedsRoom(b), Waits(b), slices.Compact(evicting), b.GetAnnotations()[PartsAnnotation]})
 	if err != nil {
 		panic(err) // A Placement holds nothing that JSON cannot.
 	}
@@ -48,9 +50,11 @@ func Likeness(b workv1alpha2.Binding) string {
 
 // RoomAlone says whether nothing about a cluster changed but its room, which matters to none but those that wait.
 func RoomAlone(old, now *clusterv1alpha1.Cluster) bool {
-	return old != nil && now != nil && old.Name == now.Name && (old.DeletionTimestamp == nil) == (now.DeletionTimestamp == nil) &&
+	return old != nil && now != nil && old.Name == now.Name &&
+		(old.DeletionTimestamp == nil) == (now.DeletionTimestamp == nil) &&
 		complete(old) == complete(now) && maps.Equal(old.Labels, now.Labels) &&
-		equality.Semantic.DeepEqual(&old.Spec, &now.Spec) && equality.Semantic.DeepEqual(old.Status.APIEnablements, now.Status.APIEnablements)
+		equality.Semantic.DeepEqual(&old.Spec, &now.Spec) &&
+		equality.Semantic.DeepEqual(old.Status.APIEnablements, now.Status.APIEnablements)
 }
 
 func complete(c *clusterv1alpha1.Cluster) bool {

@@ -12,7 +12,8 @@ import (
 // least is how many groups must have replicas: no more than there are replicas.
 func (g grouping) least(replicas int32) int { return min(g.MinGroups, int(replicas)) }
 
-// spreadHolds says whether the targets of a workload that divides its replicas satisfy the placement's spread constraints.
+// spreadHolds says whether the targets of a workload that divides its replicas satisfy the placement's spread
+// constraints.
 func spreadHolds(spec *workv1alpha2.ResourceBindingSpec, s Snapshot) bool {
 	if !spreads(spec) {
 		return true
@@ -129,11 +130,12 @@ func (o *occupied) needed(i int) bool {
 	return false
 }
 
-// keepApart moves single replicas from the clusters with the most to groups without any, until there are as many groups as
-// wanted. replicas are those of chosen, in the same order; limited says that no cluster takes more than it holds.
+// keepApart moves single replicas from the clusters with the most to groups without any, until there are as many groups
+// as wanted. replicas are those of chosen, in the same order; limited says that no cluster takes more than it holds.
 // Few replicas that cannot be in enough groups by several constraints at once are an error.
 func keepApart(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, replicas []int32, limited bool) error {
-	all := slices.DeleteFunc(boundsOf(spec.Placement).all(), func(g grouping) bool { return g.least(spec.Replicas) <= 1 }) // one has some anyway
+	// one has some anyway
+	all := slices.DeleteFunc(boundsOf(spec.Placement).all(), func(g grouping) bool { return g.least(spec.Replicas) <= 1 })
 	var o *occupied
 	for d, g := range all {
 		least := g.least(spec.Replicas)
@@ -145,7 +147,8 @@ func keepApart(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, repli
 		}
 		for o.groups[d] < least {
 			if !o.moveOne(d, chosen, limited) {
-				return &SpreadError{Text: lacking(g), Hint: "its clusters do not have capacity for a replica in each group: free capacity in the clusters of more groups by " + g.name() + ", or lower its minGroups"}
+				return &SpreadError{Text: lacking(g),
+					Hint: "its clusters do not have capacity for a replica in each group: free capacity in the clusters of more groups by " + g.name() + ", or lower its minGroups"}
 			}
 		}
 	}
@@ -169,7 +172,8 @@ func (o *occupied) moveOne(d int, chosen []Candidate, limited bool) bool {
 		return false
 	}
 	for i, n := range o.replicas {
-		if n == 0 || i == to || from >= 0 && (n < o.replicas[from] || n == o.replicas[from] && chosen[i].Cluster.Name < chosen[from].Cluster.Name) ||
+		if n == 0 || i == to || from >= 0 &&
+			(n < o.replicas[from] || n == o.replicas[from] && chosen[i].Cluster.Name < chosen[from].Cluster.Name) ||
 			n == 1 && o.needed(i) {
 			continue
 		}

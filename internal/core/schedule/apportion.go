@@ -57,8 +57,8 @@ type seating struct {
 	lastFirst bool
 }
 
-// head gives out at once the seats of everybody whose quotient is at least sum/(2·m), for the largest m that is sure not
-// to be too large; the method gives these first, in whatever order. Then at most one seat for each share is left to
+// head gives out at once the seats of everybody whose quotient is at least sum/(2·m), for the largest m that is sure
+// not to be too large; the method gives these first, in whatever order. Then at most one seat for each share is left to
 // give out one by one. It returns the seats given.
 func (q *seating) head(total int32) int32 {
 	m := uint64(max(0, int(total)-(len(q.queue)+1)/2))

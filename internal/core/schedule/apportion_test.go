@@ -76,7 +76,8 @@ func TestApportionIsWebstersMethod(t *testing.T) {
 		var sum, weights int64
 		for _, s := range want {
 			if got[s.Name] != s.Seats {
-				t.Fatalf("seed %d: %d seats for %v: %s has %d, one by one it has %d", seed, total, shares, s.Name, got[s.Name], s.Seats)
+				t.Fatalf("seed %d: %d seats for %v: %s has %d, one by one it has %d", seed, total, shares, s.Name, got[s.Name],
+					s.Seats)
 			}
 			sum += int64(s.Seats)
 			weights |= s.Weight
@@ -117,13 +118,14 @@ func TestApportion(t *testing.T) {
 		uid     types.UID
 		want    string
 	}{
-		"eight seats for four parties, the textbook's example": {8, "a=100000 b=80000 c=30000 d=20000", evenUID, "a=3 b=3 c=1 d=1"},
-		"a tie goes to the one with fewer seats":               {9, "a=3 b=2 c=1", oddUID, "a=4 b=3 c=2"},
-		"a tie of as many seats goes to the first by name":     {1, "a=1 b=1", evenUID, "a=1 b"},
-		"... or to the last, as the UID has it":                {1, "a=1 b=1", oddUID, "a b=1"},
-		"no weight, no seat":                                   {5, "a=1 b=0", evenUID, "a=5 b"},
-		"nobody has weight":                                    {5, "a=0 b=0", evenUID, "a b"},
-		"a million seats":                                      {1_000_000, "a=1 b=2", evenUID, "a=333333 b=666667"},
+		"eight seats for four parties, the textbook's example": {8, "a=100000 b=80000 c=30000 d=20000", evenUID,
+			"a=3 b=3 c=1 d=1"},
+		"a tie goes to the one with fewer seats":           {9, "a=3 b=2 c=1", oddUID, "a=4 b=3 c=2"},
+		"a tie of as many seats goes to the first by name": {1, "a=1 b=1", evenUID, "a=1 b"},
+		"... or to the last, as the UID has it":            {1, "a=1 b=1", oddUID, "a b=1"},
+		"no weight, no seat":                               {5, "a=1 b=0", evenUID, "a=5 b"},
+		"nobody has weight":                                {5, "a=0 b=0", evenUID, "a b"},
+		"a million seats":                                  {1_000_000, "a=1 b=2", evenUID, "a=333333 b=666667"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var shares []Share
@@ -141,7 +143,8 @@ func TestApportion(t *testing.T) {
 }
 
 func TestApportionOfWeightsBeyondArithmetic(t *testing.T) {
-	shares := []Share{{Name: "a", Weight: math.MaxInt64}, {Name: "b", Weight: math.MaxInt64}, {Name: "c", Weight: math.MaxInt64 / 2}}
+	shares := []Share{{Name: "a", Weight: math.MaxInt64}, {Name: "b", Weight: math.MaxInt64},
+		{Name: "c", Weight: math.MaxInt64 / 2}}
 	if got := seats(5, shares, evenUID); got["a"] != 2 || got["b"] != 2 || got["c"] != 1 {
 		t.Errorf("got %v, want 2, 2 and 1", got)
 	}

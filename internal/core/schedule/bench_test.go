@@ -23,7 +23,8 @@ func benchFleet(n int) []*clusterv1alpha1.Cluster {
 		for g := range 20 {
 			e := clusterv1alpha1.APIEnablement{GroupVersion: fmt.Sprintf("group-%d.example.com/v1", g)}
 			for k := range 6 {
-				e.Resources = append(e.Resources, clusterv1alpha1.APIResource{Name: fmt.Sprintf("kinds%d", k), Kind: fmt.Sprintf("Kind%d", k)})
+				e.Resources = append(e.Resources, clusterv1alpha1.APIResource{Name: fmt.Sprintf("kinds%d", k),
+					Kind: fmt.Sprintf("Kind%d", k)})
 			}
 			c.Status.APIEnablements = append(c.Status.APIEnablements, e)
 		}
@@ -39,8 +40,8 @@ func benchBinding(p policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
 	return b
 }
 
-// decisionsPerSecond reports how many runs a second of wall time and of this process' CPU time make: what else the machine
-// does takes from the one, hardly from the other.
+// decisionsPerSecond reports how many runs a second of wall time and of this process' CPU time make: what else the
+// machine does takes from the one, hardly from the other.
 func decisionsPerSecond(b *testing.B, run func()) {
 	b.ReportAllocs()
 	before := cpu()
@@ -68,8 +69,10 @@ func BenchmarkSchedule(b *testing.B) {
 	weights := equally()
 	weights.ReplicaScheduling.WeightPreference = &policyv1alpha1.ClusterPreferences{}
 	for i := range 100 {
-		weights.ReplicaScheduling.WeightPreference.StaticWeightList = append(weights.ReplicaScheduling.WeightPreference.StaticWeightList,
-			policyv1alpha1.StaticClusterWeight{TargetCluster: policyv1alpha1.ClusterAffinity{ClusterNames: []string{fmt.Sprintf("member-%04d", i)}}, Weight: int64(1 + i%7)})
+		weights.ReplicaScheduling.WeightPreference.StaticWeightList = append(
+			weights.ReplicaScheduling.WeightPreference.StaticWeightList,
+			policyv1alpha1.StaticClusterWeight{TargetCluster: policyv1alpha1.ClusterAffinity{ClusterNames: []string{fmt.Sprintf(
+				"member-%04d", i)}}, Weight: int64(1 + i%7)})
 	}
 	for _, n := range []int{10, 100, 1000} {
 		s := NewSnapshot(benchFleet(n))

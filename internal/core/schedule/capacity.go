@@ -14,8 +14,8 @@ import (
 )
 
 // Capacity is an estimator's answers for one binding: how many more replicas a cluster has room for, and whether it
-// could say. Unknown is not zero: nobody has refused, so the cluster is trusted with what is asked for.
-// Of a template with several components it is sets of all of them. math.MaxInt32 is no limit. A nil Capacity knows nothing.
+// could say. Unknown is not zero: nobody has refused, so the cluster is trusted with what is asked for. Of a template
+// with several components it is sets of all of them. math.MaxInt32 is no limit. A nil Capacity knows nothing.
 type Capacity func(cluster string) (replicas int32, known bool)
 
 // Answers is the Capacity of a map; clusters that it does not hold are unknown.
@@ -54,7 +54,8 @@ func NeedsRoom(b workv1alpha2.Binding) bool {
 // AwaitsRoom says whether a binding did not get the room it asked for, and would take some in this cluster.
 func AwaitsRoom(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster, plugins Plugins) bool {
 	spec, m := b.BindingSpec(), seen(cluster)
-	if m == nil || !NeedsRoom(b) || meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled) && fits(b) {
+	if m == nil || !NeedsRoom(b) || meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled) &&
+		fits(b) {
 		return false
 	}
 	target := slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster.Name })
@@ -86,8 +87,8 @@ func estimate(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate, ro
 	}
 }
 
-// stay has targets that do not answer keep what they have and get nothing more: a run that moves what is placed moves nothing into a
-// cluster of which nobody knows whether it works.
+// stay has targets that do not answer keep what they have and get nothing more: a run that moves what is placed moves
+// nothing into a cluster of which nobody knows whether it works.
 func stay(candidates []Candidate) {
 	for i := range candidates {
 		if c := &candidates[i]; c.Assigned > 0 && membership.Silent(c.Cluster) {
@@ -151,9 +152,9 @@ type request struct {
 	amount int64
 }
 
-// Room estimates from the clusters' own summaries: what is free divided by what one replica requests, and free pods. In a
-// cluster whose nodes the hub does not see, its resource models say how that is spread over nodes.
-// A cluster without a summary is unknown; one that has none of a resource requested has no room.
+// Room estimates from the clusters' own summaries: what is free divided by what one replica requests, and free pods. In
+// a cluster whose nodes the hub does not see, its resource models say how that is spread over nodes. A cluster without
+// a summary is unknown; one that has none of a resource requested has no room.
 func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
 	var requests []request
 	pods := int64(1)
@@ -190,12 +191,14 @@ func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
 	}
 }
 
-// modelled is how many replicas fit on nodes of which only the grade is known: each has the least of its grade. Resources that the
-// models do not name bound nothing, and neither do models that name none of the resources.
+// modelled is how many replicas fit on nodes of which only the grade is known: each has the least of its grade.
+// Resources that the models do not name bound nothing, and neither do models that name none of the resources.
 func modelled(c *clusterv1alpha1.Cluster, requests []request) int64 {
 	total, says := int64(0), false
 	for _, counted := range c.Status.ResourceSummary.AllocatableModelings {
-		at := slices.IndexFunc(c.Spec.ResourceModels, func(m clusterv1alpha1.ResourceModel) bool { return m.Grade == counted.Grade })
+		at := slices.IndexFunc(c.Spec.ResourceModels, func(m clusterv1alpha1.ResourceModel) bool {
+			return m.Grade == counted.Grade
+		})
 		if at < 0 {
 			continue // the models changed, and the nodes were not counted by them yet
 		}

@@ -24,7 +24,8 @@ func TestRoomIsWhatTheSummaryLeaves(t *testing.T) {
 		want     int32
 		unknown  bool
 	}{
-		"the scarcest resource counts":                     {free("cpu=4 memory=8Gi pods=100"), "cpu=500m memory=2Gi", 4, false},
+		"the scarcest resource counts": {free("cpu=4 memory=8Gi pods=100"), "cpu=500m memory=2Gi", 4,
+			false},
 		"less than one CPU is counted in thousandths":      {free("cpu=900m pods=100"), "cpu=200m", 4, false},
 		"what is allocated and being allocated is gone":    {busy, "cpu=1", 6, false},
 		"pods are counted too":                             {busy, "cpu=100m", 10, false},
@@ -51,7 +52,8 @@ func TestRoomIsWhatTheSummaryLeaves(t *testing.T) {
 
 func TestAnOverbookedClusterHasNoRoom(t *testing.T) {
 	overbooked := func(c *clusterv1alpha1.Cluster) {
-		c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: quantities("cpu=1"), Allocated: quantities("cpu=2")}
+		c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: quantities("cpu=1"),
+			Allocated: quantities("cpu=2")}
 	}
 	b := deployment(1, policyv1alpha1.Placement{})
 	b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: quantities("cpu=1")}
@@ -109,16 +111,21 @@ func TestSeveralComponentsGoWhereAllOfThemFitTogether(t *testing.T) {
 		a, b, c string
 		want    string
 	}{
-		"not where only some fit":              {"cpu=6 memory=90Gi pods=90", "cpu=7 memory=5Gi pods=6", "cpu=90 memory=4Gi pods=90", "b"},
-		"where the most sets fit":              {"cpu=7 memory=5Gi pods=6", "cpu=7 memory=5Gi pods=6", "cpu=14 memory=10Gi pods=12", "c"},
-		"pods count":                           {"cpu=90 memory=90Gi pods=5", "cpu=90 memory=90Gi pods=5", "cpu=90 memory=90Gi pods=6", "c"},
-		"nowhere, and it says so":              {"cpu=6 memory=9Gi pods=9", "cpu=6 memory=9Gi pods=9", "cpu=6 memory=9Gi pods=9", ""},
+		"not where only some fit": {"cpu=6 memory=90Gi pods=90", "cpu=7 memory=5Gi pods=6",
+			"cpu=90 memory=4Gi pods=90", "b"},
+		"where the most sets fit": {"cpu=7 memory=5Gi pods=6", "cpu=7 memory=5Gi pods=6",
+			"cpu=14 memory=10Gi pods=12", "c"},
+		"pods count": {"cpu=90 memory=90Gi pods=5", "cpu=90 memory=90Gi pods=5",
+			"cpu=90 memory=90Gi pods=6", "c"},
+		"nowhere, and it says so": {"cpu=6 memory=9Gi pods=9", "cpu=6 memory=9Gi pods=9",
+			"cpu=6 memory=9Gi pods=9", ""},
 		"a resource that nobody has is no fit": {"cpu=9 pods=9", "cpu=9 pods=9", "cpu=9 pods=9", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fleet(cluster("a", free(test.a)), cluster("b", free(test.b)), cluster("c", free(test.c)))
 			r, err := Schedule(b, s, s.Room(b))
-			if reason := Condition(err).Reason; targetList(r.Clusters) != test.want || (err == nil) != (test.want != "") || err != nil && reason != workv1alpha2.ReasonUnschedulable {
+			if reason := Condition(err).Reason; targetList(r.Clusters) != test.want || (err == nil) != (test.want != "") ||
+				err != nil && reason != workv1alpha2.ReasonUnschedulable {
 				t.Errorf("got %q, %v (%s), want %q", targetList(r.Clusters), err, reason, test.want)
 			}
 			if err != nil {
@@ -143,13 +150,16 @@ func TestResourceModelsSayHowRoomIsSpreadWhereNodesAreNotSeen(t *testing.T) {
 		}
 		return m
 	}
-	models := []clusterv1alpha1.ResourceModel{grade(1, "cpu=2 memory=4Gi"), grade(0, "cpu=0 memory=0"), grade(2, "cpu=4 memory=8Gi")}
+	models := []clusterv1alpha1.ResourceModel{grade(1, "cpu=2 memory=4Gi"), grade(0, "cpu=0 memory=0"),
+		grade(2, "cpu=4 memory=8Gi")}
 	counted := func(mode clusterv1alpha1.ClusterSyncMode, counts ...int) with {
 		return func(c *clusterv1alpha1.Cluster) {
 			c.Spec.SyncMode, c.Spec.ResourceModels = mode, models
-			c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: quantities("cpu=20 memory=40Gi pods=50 gpu=8")}
+			c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: quantities(
+				"cpu=20 memory=40Gi pods=50 gpu=8")}
 			for g, n := range counts {
-				c.Status.ResourceSummary.AllocatableModelings = append(c.Status.ResourceSummary.AllocatableModelings, clusterv1alpha1.AllocatableModeling{Grade: uint(g), Count: n})
+				c.Status.ResourceSummary.AllocatableModelings = append(c.Status.ResourceSummary.AllocatableModelings,
+					clusterv1alpha1.AllocatableModeling{Grade: uint(g), Count: n})
 			}
 		}
 	}
@@ -188,10 +198,11 @@ func TestWhoDidNotGetTheRoomItAskedForAwaitsIt(t *testing.T) {
 	}{
 		"it was not placed":                           {waiting(byAvailability()), cluster("m"), true},
 		"it takes no room of clusters it may not use": {waiting(only(byAvailability(), "other")), cluster("m"), false},
-		"nor of tainted ones":                         {waiting(byAvailability()), cluster("m", tainted("k", "NoSchedule")), false},
-		"nor of those that leave":                     {waiting(byAvailability()), cluster("m", leaving), false},
-		"it does not go by room":                      {waiting(equally()), cluster("m"), false},
-		"it has what it asked for":                    {scheduled, cluster("m"), false},
+		"nor of tainted ones": {waiting(byAvailability()), cluster("m", tainted("k", "NoSchedule")),
+			false},
+		"nor of those that leave":  {waiting(byAvailability()), cluster("m", leaving), false},
+		"it does not go by room":   {waiting(equally()), cluster("m"), false},
+		"it has what it asked for": {scheduled, cluster("m"), false},
 	} {
 		if got := AwaitsRoom(test.b, test.cluster, Plugins{}); got != test.want {
 			t.Errorf("%s: awaits room: %t", name, got)

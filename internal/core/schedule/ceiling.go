@@ -8,13 +8,16 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// ceiling is what groups have at most, so that a search passes over those that cannot do, however their clusters are chosen.
+// ceiling is what groups have at most, so that a search passes over those that cannot do, however their clusters are
+// chosen.
 type ceiling struct {
 	s *selection
 	d int
-	// rooms of each group's clusters, the largest first, by its number; of all of them, where each may be used. Without need they are nil.
+	// rooms of each group's clusters, the largest first, by its number; of all of them, where each may be used. Without
+	// need they are nil.
 	rooms [][]int64
-	// inner counts the groups that each group is in by the groupings inside this one that have a minimum, by grouping and number.
+	// inner counts the groups that each group is in by the groupings inside this one that have a minimum, by grouping and
+	// number.
 	inner map[int][]int
 }
 
@@ -89,8 +92,8 @@ func (c *ceiling) allows(subset []group) bool {
 	return true
 }
 
-// room is the most that as many clusters of the subset as allowed have together, if each says so with one of each group, and how
-// many clusters these are.
+// room is the most that as many clusters of the subset as allowed have together, if each says so with one of each
+// group, and how many clusters these are.
 func (c *ceiling) room(subset []group, each bool) (room int64, n int) {
 	most := c.s.clusters.MaxGroups
 	if most == 0 {

@@ -10,12 +10,13 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// TestWhereOursIsNotKarmadas are the places where Karmada's scheduler is known to do what nobody asked for, each with what
-// ours does instead and why. Everything else is meant to be the same: see TestDivisionByRoomAgainstItsNaiveTwin.
+// TestWhereOursIsNotKarmadas are the places where Karmada's scheduler is known to do what nobody asked for, each with
+// what ours does instead and why. Everything else is meant to be the same: see TestDivisionByRoomAgainstItsNaiveTwin.
 func TestWhereOursIsNotKarmadas(t *testing.T) {
 	none := policyv1alpha1.Placement{}
 	s := fleet(
-		cluster("a", in("acme", "eu", "eu-1"), labelled("rack", "1")), cluster("b", in("acme", "eu", "eu-2"), labelled("rack", "1")),
+		cluster("a", in("acme", "eu", "eu-1"), labelled("rack", "1")),
+		cluster("b", in("acme", "eu", "eu-2"), labelled("rack", "1")),
 		cluster("c", in("zeta", "us", "us-1"), labelled("rack", "2")),
 	)
 
@@ -37,7 +38,8 @@ func TestWhereOursIsNotKarmadas(t *testing.T) {
 		}
 	})
 	t.Run("zones, providers and labels spread, and are not ignored or refused", func(t *testing.T) {
-		// There zone and provider are validated and then count for nothing, and spreadByLabel fails when it is too late to say so.
+		// There zone and provider are validated and then count for nothing, and spreadByLabel fails when it is too late to
+		// say so.
 		for what, want := range map[string]string{"zone": "a b", "provider": "a c", "rack": "a c"} {
 			if got := schedule(t, configMap(upTo(by(none, what, 2, 2), 2, 2)), s, nil); got != want {
 				t.Errorf("by %s: got %q, want %q", what, got, want)
@@ -84,7 +86,8 @@ func TestWhereOursIsNotKarmadas(t *testing.T) {
 	})
 	t.Run("what was just written is not scheduled again", func(t *testing.T) {
 		// There the write of a duplicated workload's clusters starts a second whole run, and a third write.
-		for _, b := range []workv1alpha2.Binding{placed(configMap(none), "a b c"), placed(deployment(2, none), "a=2 b=2 c=2"), placed(deployment(2, equally()), "a=1 b=1")} {
+		for _, b := range []workv1alpha2.Binding{placed(configMap(none), "a b c"), placed(deployment(2, none), "a=2 b=2 c=2"),
+			placed(deployment(2, equally()), "a=1 b=1")} {
 			if reason, due := Due(b, s); due {
 				t.Errorf("%s is due, because %s", AppliedPlacement(b.BindingSpec().Placement), reason)
 			}
@@ -93,7 +96,8 @@ func TestWhereOursIsNotKarmadas(t *testing.T) {
 	t.Run("amounts are of one unit, however they are written", func(t *testing.T) {
 		// There thousandths of decimal quantities are compared with units of binary ones.
 		big := fleet(cluster("a", free("cpu=2 memory=2Gi example.com/disk=10")))
-		for _, requests := range []string{"cpu=200m memory=100Mi", "cpu=0.2 memory=104857600", "cpu=100m memory=214748364000m", "example.com/disk=1", "example.com/disk=1000m"} {
+		for _, requests := range []string{"cpu=200m memory=100Mi", "cpu=0.2 memory=104857600",
+			"cpu=100m memory=214748364000m", "example.com/disk=1", "example.com/disk=1000m"} {
 			b := deployment(1, byAvailability())
 			b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: quantities(requests)}
 			if n, known := big.Room(b)("a"); n != 10 || !known {
@@ -109,11 +113,13 @@ func TestWhereOursIsNotKarmadas(t *testing.T) {
 	})
 }
 
-// TestARebalancingStartsAtTheFirstAffinity, and so does nothing else: what moved to the second stays there, as in Karmada.
+// TestARebalancingStartsAtTheFirstAffinity, and so does nothing else: what moved to the second stays there, as in
+// Karmada.
 func TestARebalancingStartsAtTheFirstAffinity(t *testing.T) {
 	p := byAvailability()
 	for _, name := range []string{"a", "b"} {
-		p.ClusterAffinities = append(p.ClusterAffinities, policyv1alpha1.ClusterAffinityTerm{AffinityName: "in-" + name, ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{name}}})
+		p.ClusterAffinities = append(p.ClusterAffinities, policyv1alpha1.ClusterAffinityTerm{AffinityName: "in-" + name,
+			ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{name}}})
 	}
 	s := fleet(named("a", "b")...)
 	b := placed(deployment(4, p), "b=4")

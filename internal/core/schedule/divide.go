@@ -57,7 +57,8 @@ func each(chosen []Candidate, replicas int32) []workv1alpha2.TargetCluster {
 	return targets
 }
 
-// weigh gives each cluster the largest weight of the rules that match it. Without rules, or if none matches any, all weigh alike.
+// weigh gives each cluster the largest weight of the rules that match it. Without rules, or if none matches any, all
+// weigh alike.
 func weigh(p *policyv1alpha1.ClusterPreferences, chosen []Candidate) []Share {
 	shares := make([]Share, len(chosen))
 	for i := range chosen {
@@ -107,7 +108,8 @@ func applyWeights(rules []policyv1alpha1.StaticClusterWeight, candidates []Candi
 // clusters left. Weights that are for other clusters than the candidates are not: then all candidates weigh alike.
 func weightless(spec *workv1alpha2.ResourceBindingSpec, s Snapshot) error {
 	preference := spec.Placement.ReplicaScheduling
-	if strategyOf(spec) != static || preference.WeightPreference == nil || len(preference.WeightPreference.StaticWeightList) == 0 {
+	if strategyOf(spec) != static || preference.WeightPreference == nil ||
+		len(preference.WeightPreference.StaticWeightList) == 0 {
 		return nil
 	}
 	for i := range preference.WeightPreference.StaticWeightList {
@@ -131,12 +133,16 @@ func weightless(spec *workv1alpha2.ResourceBindingSpec, s Snapshot) error {
 func weighs(spec *workv1alpha2.ResourceBindingSpec, m *member) bool {
 	preference := spec.Placement.ReplicaScheduling
 	return m != nil && preference.WeightPreference != nil &&
-		slices.ContainsFunc(preference.WeightPreference.StaticWeightList, func(w policyv1alpha1.StaticClusterWeight) bool { return allows(&w.TargetCluster, m.cluster) })
+		slices.ContainsFunc(preference.WeightPreference.StaticWeightList, func(w policyv1alpha1.StaticClusterWeight) bool {
+			return allows(&w.TargetCluster, m.cluster)
+		})
 }
 
-// divideByRoom shares out by the room that clusters have, affinity tier by tier. What is placed stays where it is: fewer
-// replicas shrink each cluster in proportion to what it has, the last tier first; more add to it. Only a fresh run starts anew.
-func divideByRoom(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, s strategy, fresh bool) ([]workv1alpha2.TargetCluster, error) {
+// divideByRoom shares out by the room that clusters have, affinity tier by tier. What is placed stays where it is:
+// fewer replicas shrink each cluster in proportion to what it has, the last tier first; more add to it. Only a fresh
+// run starts anew.
+func divideByRoom(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, s strategy,
+	fresh bool) ([]workv1alpha2.TargetCluster, error) {
 	var placed int64
 	for i := range chosen {
 		placed += int64(chosen[i].Assigned)
@@ -202,7 +208,8 @@ func (s scaling) weight(c *Candidate) int64 {
 }
 
 // aggregate leaves weight to as few shares as have room for wanted: those with the most, of equals the first by name.
-// Growing, clusters that have replicas come before those that have none. The shares are those of chosen, in the same order.
+// Growing, clusters that have replicas come before those that have none. The shares are those of chosen, in the same
+// order.
 func aggregate(shares []Share, chosen []Candidate, scale scaling, wanted int64) {
 	order := make([]int, len(shares))
 	for i := range order {
@@ -229,8 +236,10 @@ func aggregate(shares []Share, chosen []Candidate, scale scaling, wanted int64) 
 	}
 }
 
-// seated are the clusters that have replicas: their seats, with what was there before if that is kept. shares are those of chosen.
-func seated(spec *workv1alpha2.ResourceBindingSpec, shares []Share, chosen []Candidate, kept bool) ([]workv1alpha2.TargetCluster, error) {
+// seated are the clusters that have replicas: their seats, with what was there before if that is kept. shares are those
+// of chosen.
+func seated(spec *workv1alpha2.ResourceBindingSpec, shares []Share, chosen []Candidate,
+	kept bool) ([]workv1alpha2.TargetCluster, error) {
 	replicas := make([]int32, len(shares))
 	for i := range shares {
 		replicas[i] = shares[i].Seats

@@ -13,14 +13,15 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// divideNaively is the division by room as users of Karmada know it, step by step and over all clusters, without tiers or
-// spread constraints. ok is false when there is not room enough.
+// divideNaively is the division by room as users of Karmada know it, step by step and over all clusters, without tiers
+// or spread constraints. ok is false when there is not room enough.
 //
 //	steady, fewer replicas   what is placed is the weight, and nothing is added
 //	steady, more replicas    what is new is divided by the room left, and added
 //	fresh                    everything is divided by the room with what is placed counted as free
 //	aggregated               the same, over the first clusters by room that suffice; growing, those in use come first
-func divideNaively(b *workv1alpha2.ResourceBinding, names []string, answers map[string]int32, fresh bool) (want map[string]int32, ok bool) {
+func divideNaively(b *workv1alpha2.ResourceBinding, names []string, answers map[string]int32,
+	fresh bool) (want map[string]int32, ok bool) {
 	type one struct {
 		name           string
 		weight, placed int64
@@ -115,7 +116,8 @@ func TestDivisionByRoomAgainstItsNaiveTwin(t *testing.T) {
 			if b.Spec.RescheduleTriggeredAt = nil; anew {
 				rebalanced(b)
 			}
-			at := fmt.Sprintf("seed %d, step %d: %d replicas over %q with room %v, fresh %v", seed, step, b.Spec.Replicas, targetList(b.Spec.Clusters), answers, anew)
+			at := fmt.Sprintf("seed %d, step %d: %d replicas over %q with room %v, fresh %v", seed, step, b.Spec.Replicas,
+				targetList(b.Spec.Clusters), answers, anew)
 			want, ok := divideNaively(b, names, answers, anew)
 			result, err := Schedule(b, s, Answers(answers))
 			if ok != (err == nil) {
@@ -141,8 +143,9 @@ func TestDivisionByRoomAgainstItsNaiveTwin(t *testing.T) {
 	}
 }
 
-// TestNothingMovesWithoutAReason: clusters that are no targets come, go and change, room changes, and targets get taints that do not
-// drive out and labels that nobody asks for. What is placed is not due by that, and a run all the same takes nothing from where it is.
+// TestNothingMovesWithoutAReason: clusters that are no targets come, go and change, room changes, and targets get
+// taints that do not drive out and labels that nobody asks for. What is placed is not due by that, and a run all the
+// same takes nothing from where it is.
 func TestNothingMovesWithoutAReason(t *testing.T) {
 	var looked int
 	for seed := range uint64(4000) {
@@ -155,7 +158,8 @@ func TestNothingMovesWithoutAReason(t *testing.T) {
 		record(b, result, nil, time.Unix(100, 0))
 		take(answers, nil, result.Clusters)
 		strategy := strategyOf(&b.Spec)
-		at := fmt.Sprintf("seed %d: %d replicas by %s in %q", seed, b.Spec.Replicas, AppliedPlacement(b.Spec.Placement), targetList(result.Clusters))
+		at := fmt.Sprintf("seed %d: %d replicas by %s in %q", seed, b.Spec.Replicas, AppliedPlacement(b.Spec.Placement),
+			targetList(result.Clusters))
 
 		for i := 0; i < len(clusters); i++ {
 			c := clusters[i].DeepCopy()
@@ -189,7 +193,8 @@ func TestNothingMovesWithoutAReason(t *testing.T) {
 			continue // is shared out anew whenever there is a reason to run at all
 		}
 		next, err := Schedule(b, s, Answers(answers))
-		if strategy.divided() && slices.ContainsFunc(b.Spec.Placement.SpreadConstraints, func(c policyv1alpha1.SpreadConstraint) bool { return c.MinGroups > int(b.Spec.Replicas) }) {
+		if strategy.divided() && slices.ContainsFunc(b.Spec.Placement.SpreadConstraints,
+			func(c policyv1alpha1.SpreadConstraint) bool { return c.MinGroups > int(b.Spec.Replicas) }) {
 			continue // few replicas are in fewer clusters than had to fit, and that one of these is gone is a reason
 		}
 		if err != nil {
@@ -197,7 +202,9 @@ func TestNothingMovesWithoutAReason(t *testing.T) {
 		}
 		looked++
 		for _, was := range result.Clusters {
-			if !slices.ContainsFunc(next.Clusters, func(is workv1alpha2.TargetCluster) bool { return is.Name == was.Name && is.Replicas >= was.Replicas }) {
+			if !slices.ContainsFunc(next.Clusters, func(is workv1alpha2.TargetCluster) bool {
+				return is.Name == was.Name && is.Replicas >= was.Replicas
+			}) {
 				t.Fatalf("%s: became %q", at, targetList(next.Clusters))
 			}
 		}

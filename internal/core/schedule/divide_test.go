@@ -28,7 +28,8 @@ func TestDivide(t *testing.T) {
 		StaticWeightList: []policyv1alpha1.StaticClusterWeight{
 			{TargetCluster: byLabel("gold"), Weight: 1},
 			{TargetCluster: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"a"}}, Weight: 3},
-			{TargetCluster: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"a", "b"}, ExcludeClusters: []string{"b"}}, Weight: 2},
+			{TargetCluster: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"a", "b"}, ExcludeClusters: []string{"b"}},
+				Weight: 2},
 		},
 	})
 	three := fleet(tiers...)
@@ -38,37 +39,64 @@ func TestDivide(t *testing.T) {
 		room    string
 		want    string
 	}{
-		"duplicated: each cluster gets all":                              {deployment(2, policyv1alpha1.Placement{}), "", "a=2 b=2 c=2"},
+		"duplicated: each cluster gets all": {deployment(2, policyv1alpha1.Placement{}), "",
+			"a=2 b=2 c=2"},
 		"a ConfigMap goes everywhere, also by a policy that divides":     {configMap(byWeight("a=1")), "", "a b c"},
 		"a template without requirements and replicas is not a workload": {configMap(together()), "", "a b c"},
-		"a workload scaled to nothing is nowhere":                        {placed(deployment(0, byAvailability()), "a=2"), "a=5", ""},
-		"static weights":                                                         {deployment(6, byWeight("a=3 b=2 c=1")), "", "a=3 b=2 c=1"},
-		"static weights do not ask for room":                                     {deployment(6, byWeight("a=3 b=2 c=1")), "a=0 b=0 c=0", "a=3 b=2 c=1"},
-		"a cluster that no weight matches gets none":                             {deployment(6, byWeight("a=2 b=1")), "", "a=4 b=2"},
-		"weights for other clusters than those that may be used weigh all alike": {deployment(6, only(byWeight("a=3"), "b", "c")), "", "b=3 c=3"},
-		"the largest weight that matches counts":                                 {deployment(8, overlapping), "", "a=6 b=2"},
-		"weighted without weights is equal":                                      {deployment(6, equally()), "", "a=2 b=2 c=2"},
-		"a remainder goes to the first by name":                                  {deployment(4, equally()), "", "a=2 b=1 c=1"},
-		"clusters that would get none are left out":                              {deployment(2, equally()), "", "a=1 b=1"},
-		"dynamic weights are the room there is":                                  {deployment(6, byAvailability()), "a=30 b=20 c=10", "a=3 b=2 c=1"},
-		"dynamic weights never give more than the room":                          {deployment(9, byAvailability()), "a=7 b=1 c=1", "a=7 b=1 c=1"},
-		"without limits all share alike":                                         {deployment(6, byAvailability()), fmt.Sprintf("a=%d b=%[1]d c=%[1]d", 1<<31-1), "a=2 b=2 c=2"},
-		"no limit weighs no more than what is asked for":                         {deployment(6, byAvailability()), fmt.Sprintf("a=%d b=6 c=0", 1<<31-1), "a=3 b=3"},
-		"nobody knows: all share alike":                                          {deployment(6, byAvailability()), "", "a=2 b=2 c=2"},
-		"unknown is not zero":                                                    {deployment(6, byAvailability()), "a=0 b=0", "c=6"},
-		"more replicas are added to what is there":                               {placed(deployment(9, byAvailability()), "a=6"), "a=10 b=10 c=10", "a=7 b=1 c=1"},
-		"fewer replicas shrink each in proportion, whatever the room":            {placed(deployment(3, byAvailability()), "a=4 b=2"), "a=0 b=0 c=90", "a=2 b=1"},
-		"as many replicas stay where they are, whatever the room":                {placed(deployment(6, byAvailability()), "a=4 b=2"), "a=0 b=0 c=90", "a=4 b=2"},
-		"replicas in a cluster that is gone are placed anew":                     {placed(deployment(6, byAvailability()), "a=2 gone=4"), "a=2 b=2 c=0", "a=4 b=2"},
-		"rebalanced: what is placed counts as room and may move":                 {rebalanced(placed(deployment(6, byAvailability()), "a=6")), "a=0 b=3 c=3", "a=3 b=2 c=1"},
-		"aggregated: the one with the most room":                                 {deployment(6, together()), "a=9 b=10 c=5", "b=6"},
-		"aggregated: of equals the first by name":                                {deployment(6, together()), "a=10 b=10 c=5", "a=6"},
-		"aggregated: as few as have room, by what they have":                     {deployment(12, together()), "a=9 b=6 c=5", "a=7 b=5"},
-		"aggregated: more replicas stay where there are some":                    {placed(deployment(6, together()), "c=4"), "a=50 b=50 c=2", "c=6"},
-		"aggregated: ... and then go where there is the most room":               {placed(deployment(8, together()), "c=4"), "a=50 b=40 c=1", "a=4 c=4"},
-		"aggregated: fewer replicas leave the smaller clusters":                  {placed(deployment(4, together()), "a=5 b=3"), "", "a=4"},
-		"aggregated, rebalanced: where it is does not count":                     {rebalanced(placed(deployment(6, together()), "c=6")), "a=7 b=8 c=0", "b=6"},
-		"several components: the clusters chosen, without a single number":       {components(deployment(6, byWeight("a=1"))), "", "a b c"},
+		"a workload scaled to nothing is nowhere": {placed(deployment(0, byAvailability()), "a=2"),
+			"a=5", ""},
+		"static weights": {deployment(6, byWeight("a=3 b=2 c=1")), "",
+			"a=3 b=2 c=1"},
+		"static weights do not ask for room": {deployment(6, byWeight("a=3 b=2 c=1")),
+			"a=0 b=0 c=0", "a=3 b=2 c=1"},
+		"a cluster that no weight matches gets none": {deployment(6, byWeight("a=2 b=1")), "",
+			"a=4 b=2"},
+		"weights for other clusters than those that may be used weigh all alike": {deployment(6,
+			only(byWeight("a=3"), "b", "c")), "", "b=3 c=3"},
+		"the largest weight that matches counts": {deployment(8, overlapping), "", "a=6 b=2"},
+		"weighted without weights is equal": {deployment(6, equally()), "",
+			"a=2 b=2 c=2"},
+		"a remainder goes to the first by name": {deployment(4, equally()), "",
+			"a=2 b=1 c=1"},
+		"clusters that would get none are left out": {deployment(2, equally()), "", "a=1 b=1"},
+		"dynamic weights are the room there is": {deployment(6, byAvailability()),
+			"a=30 b=20 c=10", "a=3 b=2 c=1"},
+		"dynamic weights never give more than the room": {deployment(9, byAvailability()),
+			"a=7 b=1 c=1", "a=7 b=1 c=1"},
+		"without limits all share alike": {deployment(6, byAvailability()),
+			fmt.Sprintf("a=%d b=%[1]d c=%[1]d", 1<<31-1), "a=2 b=2 c=2"},
+		"no limit weighs no more than what is asked for": {deployment(6, byAvailability()),
+			fmt.Sprintf("a=%d b=6 c=0", 1<<31-1), "a=3 b=3"},
+		"nobody knows: all share alike": {deployment(6, byAvailability()), "",
+			"a=2 b=2 c=2"},
+		"unknown is not zero": {deployment(6, byAvailability()), "a=0 b=0",
+			"c=6"},
+		"more replicas are added to what is there": {placed(deployment(9, byAvailability()),
+			"a=6"), "a=10 b=10 c=10", "a=7 b=1 c=1"},
+		"fewer replicas shrink each in proportion, whatever the room": {placed(deployment(3, byAvailability()),
+			"a=4 b=2"), "a=0 b=0 c=90", "a=2 b=1"},
+		"as many replicas stay where they are, whatever the room": {placed(deployment(6, byAvailability()),
+			"a=4 b=2"), "a=0 b=0 c=90", "a=4 b=2"},
+		"replicas in a cluster that is gone are placed anew": {placed(deployment(6, byAvailability()),
+			"a=2 gone=4"), "a=2 b=2 c=0", "a=4 b=2"},
+		"rebalanced: what is placed counts as room and may move": {rebalanced(
+			placed(deployment(6, byAvailability()), "a=6")), "a=0 b=3 c=3", "a=3 b=2 c=1"},
+		"aggregated: the one with the most room": {deployment(6, together()), "a=9 b=10 c=5",
+			"b=6"},
+		"aggregated: of equals the first by name": {deployment(6, together()), "a=10 b=10 c=5",
+			"a=6"},
+		"aggregated: as few as have room, by what they have": {deployment(12, together()), "a=9 b=6 c=5",
+			"a=7 b=5"},
+		"aggregated: more replicas stay where there are some": {placed(deployment(6, together()), "c=4"),
+			"a=50 b=50 c=2", "c=6"},
+		"aggregated: ... and then go where there is the most room": {placed(deployment(8, together()), "c=4"),
+			"a=50 b=40 c=1", "a=4 c=4"},
+		"aggregated: fewer replicas leave the smaller clusters": {placed(deployment(4, together()),
+			"a=5 b=3"), "", "a=4"},
+		"aggregated, rebalanced: where it is does not count": {rebalanced(
+			placed(deployment(6, together()), "c=6")), "a=7 b=8 c=0", "b=6"},
+		"several components: the clusters chosen, without a single number": {components(deployment(6, byWeight("a=1"))),
+			"", "a b c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := schedule(t, test.binding, three, room(test.room)); got != test.want {
@@ -84,8 +112,10 @@ func components(b *workv1alpha2.ResourceBinding) *workv1alpha2.ResourceBinding {
 }
 
 func TestEachClusterOfSeveralComponentsIsToldWhatItTakes(t *testing.T) {
-	r, err := Schedule(components(deployment(0, upTo(policyv1alpha1.Placement{}, 1, 1))), fleet(named("a", "b")...), room("a=0 b=1"))
-	want := []workv1alpha2.TargetCluster{{Name: "b", Components: []workv1alpha2.TargetComponent{{Name: "leader", Replicas: 1}, {Name: "worker", Replicas: 5}}}}
+	r, err := Schedule(components(deployment(0, upTo(policyv1alpha1.Placement{}, 1, 1))), fleet(named("a", "b")...),
+		room("a=0 b=1"))
+	want := []workv1alpha2.TargetCluster{{Name: "b",
+		Components: []workv1alpha2.TargetComponent{{Name: "leader", Replicas: 1}, {Name: "worker", Replicas: 5}}}}
 	if err != nil || !reflect.DeepEqual(r.Clusters, want) {
 		t.Errorf("got %+v (%v), want %+v", r.Clusters, err, want)
 	}
@@ -100,9 +130,10 @@ func TestWorkloadsWithoutReplicasAreKeptWhereThatIsAskedFor(t *testing.T) {
 	}{
 		"clusters without a share have the workload":     {deployment(1, equally()), "", "a=1 b c"},
 		"a workload scaled to nothing stays where it is": {placed(deployment(0, byAvailability()), "a=2 b=1"), "", "a b c"},
-		"of the clusters chosen":                         {deployment(1, upTo(byAvailability(), 1, 2)), "a=1 b=3 c=4", "b c=1"},
-		"packed":                                         {deployment(3, only(together(), "a", "b")), "a=3 b=3", "a=3 b"},
-		"duplicated it is everywhere anyway":             {deployment(2, policyv1alpha1.Placement{}), "", "a=2 b=2 c=2"},
+		"of the clusters chosen": {deployment(1, upTo(byAvailability(), 1, 2)), "a=1 b=3 c=4",
+			"b c=1"},
+		"packed":                             {deployment(3, only(together(), "a", "b")), "a=3 b=3", "a=3 b"},
+		"duplicated it is everywhere anyway": {deployment(2, policyv1alpha1.Placement{}), "", "a=2 b=2 c=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kept := s.KeepingEmpty().Next(named("c", "b", "a"))
@@ -135,11 +166,16 @@ func TestNotEnoughRoom(t *testing.T) {
 		room    string
 		want    string
 	}{
-		"dynamic weights":                    {deployment(6, byAvailability()), "a=2 b=3", "Clusters available replicas 5 are not enough to schedule."},
-		"aggregated":                         {deployment(6, together()), "a=2 b=3", "Clusters available replicas 5 are not enough to schedule."},
-		"for what is added":                  {placed(deployment(6, byAvailability()), "a=2"), "a=1 b=2", "Clusters available replicas 3 are not enough to schedule."},
-		"rebalanced, with what is there":     {rebalanced(placed(deployment(6, byAvailability()), "a=2")), "a=1 b=2", "Clusters available replicas 5 are not enough to schedule."},
-		"an estimator that says less than 0": {deployment(6, byAvailability()), "a=-7 b=3", "Clusters available replicas 3 are not enough to schedule."},
+		"dynamic weights": {deployment(6, byAvailability()), "a=2 b=3",
+			"Clusters available replicas 5 are not enough to schedule."},
+		"aggregated": {deployment(6, together()), "a=2 b=3",
+			"Clusters available replicas 5 are not enough to schedule."},
+		"for what is added": {placed(deployment(6, byAvailability()), "a=2"), "a=1 b=2",
+			"Clusters available replicas 3 are not enough to schedule."},
+		"rebalanced, with what is there": {rebalanced(placed(deployment(6, byAvailability()), "a=2")), "a=1 b=2",
+			"Clusters available replicas 5 are not enough to schedule."},
+		"an estimator that says less than 0": {deployment(6, byAvailability()), "a=-7 b=3",
+			"Clusters available replicas 3 are not enough to schedule."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := targetList(test.binding.BindingSpec().Clusters)
@@ -157,17 +193,22 @@ func TestNotEnoughRoom(t *testing.T) {
 
 func TestAFreshRunMovesNothingIntoAClusterThatDoesNotAnswer(t *testing.T) {
 	dead := cluster("a")
-	dead.Status.Conditions = append(dead.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionFalse})
+	dead.Status.Conditions = append(dead.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady,
+		Status: metav1.ConditionFalse})
 	s := fleet(dead, cluster("b"), cluster("c"))
 	for name, test := range map[string]struct {
 		binding workv1alpha2.Binding
 		room    string
 		want    string
 	}{
-		"dynamic weights":                      {rebalanced(placed(deployment(6, byAvailability()), "a=2 b=4")), "b=3 c=1", "a=1 b=4 c=1"},
-		"aggregated":                           {rebalanced(placed(deployment(6, together()), "a=2 b=4")), "b=1 c=1", "a=2 b=4"},
-		"what is there stays where it is":      {rebalanced(placed(deployment(6, byAvailability()), "a=6")), "b=0 c=0", "a=6"},
-		"and goes where there is room":         {rebalanced(placed(deployment(6, byAvailability()), "a=6")), "b=3 c=3", "a=3 b=2 c=1"},
+		"dynamic weights": {rebalanced(placed(deployment(6, byAvailability()), "a=2 b=4")), "b=3 c=1",
+			"a=1 b=4 c=1"},
+		"aggregated": {rebalanced(placed(deployment(6, together()), "a=2 b=4")), "b=1 c=1",
+			"a=2 b=4"},
+		"what is there stays where it is": {rebalanced(placed(deployment(6, byAvailability()), "a=6")), "b=0 c=0",
+			"a=6"},
+		"and goes where there is room": {rebalanced(placed(deployment(6, byAvailability()), "a=6")), "b=3 c=3",
+			"a=3 b=2 c=1"},
 		"and a run that only adds is no order": {placed(deployment(6, byAvailability()), "a=2 b=2"), "b=0 c=0", "a=4 b=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -233,7 +274,8 @@ func TestScaling(t *testing.T) {
 		s, answers, b := world(r)
 		byRoom := strategyOf(&b.Spec).byRoom()
 		for step := range 6 {
-			at := fmt.Sprintf("seed %d, step %d: %d replicas over %q with room %v", seed, step, b.Spec.Replicas, targetList(b.Spec.Clusters), answers)
+			at := fmt.Sprintf("seed %d, step %d: %d replicas over %q with room %v", seed, step, b.Spec.Replicas,
+				targetList(b.Spec.Clusters), answers)
 			anew := b.Status.LastScheduledTime != nil && r.IntN(4) == 0
 			if anew {
 				rebalanced(b)

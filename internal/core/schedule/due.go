@@ -33,16 +33,17 @@ const (
 )
 
 // Due says whether a run could change anything, and why. After a successful run whose result, applied placement and
-// condition were written, it is not, until the binding or the fleet changes in a way that matters. After a run that failed
-// it stays due: running again gives the same answer, which is not worth a write, or a better one.
-// Clusters that join leave divided replicas alone: what is placed does not move without need.
+// condition were written, it is not, until the binding or the fleet changes in a way that matters. After a run that
+// failed it stays due: running again gives the same answer, which is not worth a write, or a better one. Clusters that
+// join leave divided replicas alone: what is placed does not move without need.
 func Due(b workv1alpha2.Binding, s Snapshot) (Reason, bool) {
 	reason := due(b, s)
 	return reason, reason != notDue
 }
 
-// NeverPlaced says whether b has no clusters because no run has found any for it yet. A binding that is made again in place of one that
-// somebody deleted may be so for a moment, or for as long as nothing fits: that is no order to take anything away.
+// NeverPlaced says whether b has no clusters because no run has found any for it yet. A binding that is made again in
+// place of one that somebody deleted may be so for a moment, or for as long as nothing fits: that is no order to take
+// anything away.
 func NeverPlaced(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
 	return spec.Placement != nil && len(spec.Clusters) == 0 && b.BindingStatus().LastScheduledTime == nil
@@ -118,10 +119,12 @@ func settled(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate) boo
 	}
 	// What groups in use have room for does not matter to whether they stay.
 	chosen, err := spread(spec, candidates, false)
-	return err == nil && len(chosen) == here && !slices.ContainsFunc(chosen, func(c Candidate) bool { return c.Score != maxScore })
+	return err == nil && len(chosen) == here &&
+		!slices.ContainsFunc(chosen, func(c Candidate) bool { return c.Score != maxScore })
 }
 
-// replicasFit says whether the targets hold the replicas asked for: together if divided, else each, and each all components.
+// replicasFit says whether the targets hold the replicas asked for: together if divided, else each, and each all
+// components.
 func replicasFit(spec *workv1alpha2.ResourceBindingSpec) bool {
 	s := strategyOf(spec)
 	if s.divided() {
@@ -183,11 +186,13 @@ func withoutDelays(p *policyv1alpha1.Placement) *policyv1alpha1.Placement {
 }
 
 // Confirm puts into the status of a binding that was created with its clusters what the run said that placed it, and
-// reports whether it did. Whoever writes that status first says it, which saves a write of its own.
-// It says nothing of a binding that a run has spoken of since or is asked for, nor of one with affinity terms: which one was used is the run's to say.
+// reports whether it did. Whoever writes that status first says it, which saves a write of its own. It says nothing of
+// a binding that a run has spoken of since or is asked for, nor of one with affinity terms: which one was used is the
+// run's to say.
 func Confirm(b workv1alpha2.Binding, now metav1.Time) bool {
 	spec, status := b.BindingSpec(), b.BindingStatus()
-	if spec.Placement == nil || len(spec.Placement.ClusterAffinities) > 0 || len(spec.Clusters) == 0 || status.LastScheduledTime != nil || fresh(b) ||
+	if spec.Placement == nil || len(spec.Placement.ClusterAffinities) > 0 || len(spec.Clusters) == 0 ||
+		status.LastScheduledTime != nil || fresh(b) ||
 		meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled) != nil ||
 		!samePlacement(b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation], spec.Placement) || !fits(b) {
 		return false

@@ -36,30 +36,45 @@ func TestDue(t *testing.T) {
 		binding binding
 		want    Reason
 	}{
-		"a new binding":                       {deployment(1, policyv1alpha1.Placement{}), NeverScheduled},
-		"a binding of a dependency never is":  {change(deployment(1, policyv1alpha1.Placement{}), func(b binding) { b.Spec.Placement = nil }), notDue},
+		"a new binding": {deployment(1, policyv1alpha1.Placement{}), NeverScheduled},
+		"a binding of a dependency never is": {change(deployment(1, policyv1alpha1.Placement{}),
+			func(b binding) { b.Spec.Placement = nil }), notDue},
 		"a binding scheduled and not changed": {placed(deployment(1, policyv1alpha1.Placement{}), "a=1 b=1"), notDue},
-		"another placement":                   {change(placed(deployment(1, equally()), "a=1"), func(b binding) { *b.Spec.Placement = together() }), PlacementChanged},
-		"the same placement in another spelling": {change(placed(deployment(1, policyv1alpha1.Placement{}), "a=1 b=1"), func(b binding) {
-			b.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = ` { "clusterTolerations" : [] } `
-		}), notDue},
-		"an applied placement that is not JSON":               {change(placed(deployment(1, policyv1alpha1.Placement{}), "a=1 b=1"), func(b binding) { b.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = "{" }), PlacementChanged},
-		"a rebalancing later than the last run":               {rebalanced(placed(deployment(1, equally()), "a=1")), RescheduleAsked},
-		"... but not one before it":                           {change(placed(deployment(1, equally()), "a=1"), func(b binding) { b.Spec.RescheduleTriggeredAt = &metav1.Time{Time: time.Unix(99, 0)} }), notDue},
-		"a rebalancing of what was created with its clusters": {unconfirmed(placed(deployment(1, equally()), "a=1"), 50, 51), RescheduleAsked},
-		"... asked for before that":                           {unconfirmed(placed(deployment(1, equally()), "a=1"), 50, 50), NotYetSuccessful},
-		"divided replicas that do not add up":                 {placed(deployment(3, equally()), "a=1 b=1"), ReplicasChanged},
-		"a duplicate that has other replicas":                 {placed(deployment(2, policyv1alpha1.Placement{}), "a=2 b=1"), ReplicasChanged},
-		"replicas of what has no longer any":                  {placed(configMap(policyv1alpha1.Placement{}), "a=1 b=1"), ReplicasChanged},
-		"components that were never placed":                   {components(placed(deployment(0, policyv1alpha1.Placement{}), "a b")), ReplicasChanged},
-		"components placed and not changed":                   {change(components(placed(deployment(0, policyv1alpha1.Placement{}), "a b")), takeAll), notDue},
-		"a component that was scaled": {change(change(components(placed(deployment(0, policyv1alpha1.Placement{}), "a b")), takeAll), func(b binding) {
+		"another placement": {change(placed(deployment(1, equally()), "a=1"),
+			func(b binding) { *b.Spec.Placement = together() }), PlacementChanged},
+		"the same placement in another spelling": {change(placed(deployment(1, policyv1alpha1.Placement{}), "a=1 b=1"),
+			func(b binding) {
+				b.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = ` { "clusterTolerations" : [] } `
+			}), notDue},
+		"an applied placement that is not JSON": {change(placed(deployment(1, policyv1alpha1.Placement{}),
+			"a=1 b=1"), func(b binding) { b.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = "{" }), PlacementChanged},
+		"a rebalancing later than the last run": {rebalanced(placed(deployment(1, equally()), "a=1")),
+			RescheduleAsked},
+		"... but not one before it": {change(placed(deployment(1, equally()), "a=1"),
+			func(b binding) { b.Spec.RescheduleTriggeredAt = &metav1.Time{Time: time.Unix(99, 0)} }), notDue},
+		"a rebalancing of what was created with its clusters": {unconfirmed(placed(deployment(1, equally()), "a=1"), 50, 51),
+			RescheduleAsked},
+		"... asked for before that": {unconfirmed(placed(deployment(1, equally()), "a=1"), 50, 50),
+			NotYetSuccessful},
+		"divided replicas that do not add up": {placed(deployment(3, equally()), "a=1 b=1"), ReplicasChanged},
+		"a duplicate that has other replicas": {placed(deployment(2, policyv1alpha1.Placement{}), "a=2 b=1"),
+			ReplicasChanged},
+		"replicas of what has no longer any": {placed(configMap(policyv1alpha1.Placement{}), "a=1 b=1"),
+			ReplicasChanged},
+		"components that were never placed": {components(placed(deployment(0, policyv1alpha1.Placement{}),
+			"a b")), ReplicasChanged},
+		"components placed and not changed": {change(
+			components(placed(deployment(0, policyv1alpha1.Placement{}), "a b")), takeAll), notDue},
+		"a component that was scaled": {change(change(components(placed(deployment(0, policyv1alpha1.Placement{}), "a b")),
+			takeAll), func(b binding) {
 			b.Spec.Components[1].Replicas = 9
 		}), ReplicasChanged},
-		"a target that is being deleted":       {placed(deployment(2, equally()), "a=1 c=1"), TargetLeft},
-		"a target that there is not":           {placed(deployment(2, equally()), "a=1 x=1"), TargetLeft},
-		"a run that failed":                    {change(placed(deployment(1, equally()), "a=1"), func(b binding) { b.Status.Conditions[0].Status = metav1.ConditionFalse }), NotYetSuccessful},
-		"a run that was not recorded":          {change(placed(deployment(1, equally()), "a=1"), func(b binding) { b.Status.Conditions = nil }), NotYetSuccessful},
+		"a target that is being deleted": {placed(deployment(2, equally()), "a=1 c=1"), TargetLeft},
+		"a target that there is not":     {placed(deployment(2, equally()), "a=1 x=1"), TargetLeft},
+		"a run that failed": {change(placed(deployment(1, equally()), "a=1"),
+			func(b binding) { b.Status.Conditions[0].Status = metav1.ConditionFalse }), NotYetSuccessful},
+		"a run that was not recorded": {change(placed(deployment(1, equally()), "a=1"),
+			func(b binding) { b.Status.Conditions = nil }), NotYetSuccessful},
 		"the affinity term in use was renamed": {change(placed(configMap(terms), "a"), observed("zeroth")), AffinityRemoved},
 		"the second affinity term in use":      {change(placed(configMap(terms), "b"), observed("second")), notDue},
 		"a cluster that joined, duplicated":    {placed(configMap(policyv1alpha1.Placement{}), "a"), CandidatesChanged},
@@ -112,7 +127,8 @@ func TestAffectsMissesNothing(t *testing.T) {
 	}
 	prod := policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}
 	europe := policyv1alpha1.ClusterAffinity{FieldSelector: &policyv1alpha1.FieldSelector{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "region", Operator: corev1.NodeSelectorOpIn, Values: []string{"eu"}}},
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "region", Operator: corev1.NodeSelectorOpIn,
+			Values: []string{"eu"}}},
 	}}
 	var affected, unaffected int
 	for seed := range uint64(6000) {
@@ -123,12 +139,14 @@ func TestAffectsMissesNothing(t *testing.T) {
 				changes[r.IntN(len(changes))].with(c)
 			}
 		}
-		p := []policyv1alpha1.Placement{{}, equally(), byAvailability(), together(), upTo(byAvailability(), 1, 2), upTo(policyv1alpha1.Placement{}, 1, 2)}[r.IntN(6)]
+		p := []policyv1alpha1.Placement{{}, equally(), byAvailability(), together(), upTo(byAvailability(), 1, 2),
+			upTo(policyv1alpha1.Placement{}, 1, 2)}[r.IntN(6)]
 		switch r.IntN(4) {
 		case 0:
 			p.ClusterAffinity = &prod
 		case 1:
-			p.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{{AffinityName: "prod", ClusterAffinity: prod}, {AffinityName: "eu", ClusterAffinity: europe}}
+			p.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{{AffinityName: "prod", ClusterAffinity: prod},
+				{AffinityName: "eu", ClusterAffinity: europe}}
 		}
 		b := deployment(int32(1+r.IntN(40)), p)
 		b.Spec.ReplicaRequirements.ResourceRequest = quantities("cpu=1")
@@ -187,23 +205,39 @@ func TestAffects(t *testing.T) {
 		old, now *clusterv1alpha1.Cluster
 		want     bool
 	}{
-		"a heartbeat":                              {placed(configMap(policyv1alpha1.Placement{}), "a"), cluster("a"), cluster("a", free("cpu=3")), false},
-		"a cluster joins, duplicated":              {placed(configMap(policyv1alpha1.Placement{}), "a"), nil, cluster("b"), true},
-		"a cluster joins that the policy excludes": {placed(configMap(only(policyv1alpha1.Placement{}, "a")), "a"), nil, cluster("b"), false},
-		"a cluster joins, divided":                 {placed(deployment(1, equally()), "a=1"), nil, cluster("b"), false},
-		"a target starts to leave":                 {placed(deployment(1, equally()), "a=1"), cluster("a"), cluster("a", leaving), true},
-		"a target that does not match leaves":      {placed(deployment(9, inProd), "a=1"), cluster("a"), cluster("a", leaving), true},
-		"another starts to leave, divided":         {placed(deployment(1, equally()), "a=1"), cluster("b"), cluster("b", leaving), false},
-		"a leaving target is gone":                 {placed(deployment(1, equally()), "a=1"), cluster("a", leaving), nil, false},
-		"a target's label goes":                    {placed(deployment(1, inProd), "a=1"), cluster("a", prod), cluster("a"), true},
-		"a label that nobody asks for":             {placed(deployment(1, inProd), "a=1"), cluster("a", prod), cluster("a", prod, labelled("x", "y")), false},
-		"a taint, duplicated":                      {placed(configMap(policyv1alpha1.Placement{}), ""), cluster("a"), cluster("a", tainted("down", corev1.TaintEffectNoSchedule)), true},
-		"a taint on a target":                      {placed(configMap(policyv1alpha1.Placement{}), "a"), cluster("a"), cluster("a", tainted("down", corev1.TaintEffectNoSchedule)), false},
-		"a kind appears":                           {placed(configMap(policyv1alpha1.Placement{}), ""), cluster("a", undiscovered), cluster("a"), true},
-		"room, when it was missing":                {unscheduled, cluster("a", free("cpu=1")), cluster("a", free("cpu=2")), true},
-		"less room":                                {unscheduled, cluster("a", free("cpu=2")), cluster("a", free("cpu=1")), false},
-		"room, when there was enough":              {placed(deployment(9, byAvailability()), "a=9"), cluster("b", free("cpu=1")), cluster("b", free("cpu=2")), false},
-		"room, for static weights":                 {placed(deployment(9, equally()), ""), cluster("a", free("cpu=1")), cluster("a", free("cpu=2")), false},
+		"a heartbeat": {placed(configMap(policyv1alpha1.Placement{}), "a"), cluster("a"),
+			cluster("a", free("cpu=3")), false},
+		"a cluster joins, duplicated": {placed(configMap(policyv1alpha1.Placement{}), "a"), nil, cluster("b"),
+			true},
+		"a cluster joins that the policy excludes": {placed(configMap(only(policyv1alpha1.Placement{}, "a")), "a"), nil,
+			cluster("b"), false},
+		"a cluster joins, divided": {placed(deployment(1, equally()), "a=1"), nil, cluster("b"), false},
+		"a target starts to leave": {placed(deployment(1, equally()), "a=1"), cluster("a"),
+			cluster("a", leaving), true},
+		"a target that does not match leaves": {placed(deployment(9, inProd), "a=1"), cluster("a"),
+			cluster("a", leaving), true},
+		"another starts to leave, divided": {placed(deployment(1, equally()), "a=1"), cluster("b"),
+			cluster("b", leaving), false},
+		"a leaving target is gone": {placed(deployment(1, equally()), "a=1"), cluster("a", leaving), nil,
+			false},
+		"a target's label goes": {placed(deployment(1, inProd), "a=1"), cluster("a", prod), cluster("a"),
+			true},
+		"a label that nobody asks for": {placed(deployment(1, inProd), "a=1"), cluster("a", prod),
+			cluster("a", prod, labelled("x", "y")), false},
+		"a taint, duplicated": {placed(configMap(policyv1alpha1.Placement{}), ""), cluster("a"),
+			cluster("a", tainted("down", corev1.TaintEffectNoSchedule)), true},
+		"a taint on a target": {placed(configMap(policyv1alpha1.Placement{}), "a"), cluster("a"),
+			cluster("a", tainted("down", corev1.TaintEffectNoSchedule)), false},
+		"a kind appears": {placed(configMap(policyv1alpha1.Placement{}), ""),
+			cluster("a", undiscovered), cluster("a"), true},
+		"room, when it was missing": {unscheduled, cluster("a", free("cpu=1")), cluster("a", free("cpu=2")),
+			true},
+		"less room": {unscheduled, cluster("a", free("cpu=2")), cluster("a", free("cpu=1")),
+			false},
+		"room, when there was enough": {placed(deployment(9, byAvailability()), "a=9"),
+			cluster("b", free("cpu=1")), cluster("b", free("cpu=2")), false},
+		"room, for static weights": {placed(deployment(9, equally()), ""), cluster("a", free("cpu=1")),
+			cluster("a", free("cpu=2")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Affects(test.binding, test.old, test.now, Plugins{}); got != test.want {
@@ -214,11 +248,13 @@ func TestAffects(t *testing.T) {
 }
 
 func TestAppliedPlacementReadsBack(t *testing.T) {
-	for i, p := range []policyv1alpha1.Placement{{}, equally(), byWeight("a=1"), upTo(together(), 1, 2), only(byAvailability(), "a")} {
+	for i, p := range []policyv1alpha1.Placement{{}, equally(), byWeight("a=1"), upTo(together(), 1, 2),
+		only(byAvailability(), "a")} {
 		if text := AppliedPlacement(&p); !samePlacement(text, &p) || !strings.HasPrefix(text, "{") {
 			t.Errorf("%d: %s", i, text)
 		}
-		for j, other := range []policyv1alpha1.Placement{{}, equally(), byWeight("a=1"), upTo(together(), 1, 2), only(byAvailability(), "a")} {
+		for j, other := range []policyv1alpha1.Placement{{}, equally(), byWeight("a=1"), upTo(together(), 1, 2),
+			only(byAvailability(), "a")} {
 			if samePlacement(AppliedPlacement(&p), &other) != (i == j) {
 				t.Errorf("%s", fmt.Sprint(i, " and ", j))
 			}
@@ -263,7 +299,8 @@ func TestABindingThatCameWithItsClustersIsConfirmedOnceByWhoeverWritesItsStatusF
 	}
 }
 
-// unconfirmed is a binding created with its clusters at a time, of which nobody has written a status, asked for a fresh run at another.
+// unconfirmed is a binding created with its clusters at a time, of which nobody has written a status, asked for a fresh
+// run at another.
 func unconfirmed(b *workv1alpha2.ResourceBinding, created, asked int64) *workv1alpha2.ResourceBinding {
 	b.Status = workv1alpha2.ResourceBindingStatus{}
 	b.CreationTimestamp = metav1.NewTime(time.Unix(created, 0))

@@ -50,8 +50,8 @@ func MethodOf(b workv1alpha2.Binding) Method {
 	return StaticWeights
 }
 
-// Copies says what surprises who reads a template's number of replicas as that of the fleet: that each of several clusters runs
-// them all. Empty where that is not so.
+// Copies says what surprises who reads a template's number of replicas as that of the fleet: that each of several
+// clusters runs them all. Empty where that is not so.
 func Copies(b workv1alpha2.Binding) string {
 	spec := b.BindingSpec()
 	n := int64(len(spec.Clusters))
@@ -62,7 +62,8 @@ func Copies(b workv1alpha2.Binding) string {
 		spec.Replicas, n, n, text.Count(int(spec.Replicas), "replica"), int64(spec.Replicas)*n)
 }
 
-// Weights are those that static shares of chosen are divided by, in the same order, without seats; nil for another method.
+// Weights are those that static shares of chosen are divided by, in the same order, without seats; nil for another
+// method.
 func Weights(b workv1alpha2.Binding, chosen []Candidate) []Share {
 	if MethodOf(b) != StaticWeights || b.BindingSpec().Placement.ReplicaScheduling == nil {
 		return nil

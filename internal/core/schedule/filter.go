@@ -203,7 +203,8 @@ func taintToleration(q *question, m *member, target bool) Cause {
 // discovery is incomplete, a binding that the cluster has already stays. Two kinds pass anywhere: EnclosedManifests may
 // define the kinds that they need, and the hub installs the kinds of multi-cluster services itself.
 func apiEnablement(q *question, m *member, target bool) Cause {
-	if q.kind == releasev1alpha1.EnclosedManifestKind || q.kind.Group == multiclusterv1alpha1.GroupVersion.Group || q.serves(m) || target && !m.discovered {
+	if q.kind == releasev1alpha1.EnclosedManifestKind || q.kind.Group == multiclusterv1alpha1.GroupVersion.Group ||
+		q.serves(m) || target && !m.discovered {
 		return Cause{}
 	}
 	return because(ReasonAPI)
@@ -245,11 +246,13 @@ func (q *question) remedy(c Cause) string {
 	case ReasonAPI:
 		return "install the API that has " + q.kind.String()
 	case ReasonVersion:
-		return "serve " + q.kind.String() + " in " + strings.Join(q.versions, " or ") + " there, or remove the fields that other versions do not have"
+		return "serve " + q.kind.String() + " in " + strings.Join(q.versions, " or ") +
+			" there, or remove the fields that other versions do not have"
 	case ReasonTogether:
 		return "place the workloads of group " + q.spec.WorkloadAffinityGroups.AffinityGroup + " there too"
 	case ReasonApart:
-		return "remove the workload of group " + q.spec.WorkloadAffinityGroups.AntiAffinityGroup + " from it, or add a cluster"
+		return "remove the workload of group " + q.spec.WorkloadAffinityGroups.AntiAffinityGroup +
+			" from it, or add a cluster"
 	case ReasonProvider:
 		return "set spec.provider of the cluster"
 	case ReasonRegion:
@@ -286,7 +289,8 @@ type Candidate struct {
 func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejections) {
 	q := newQuestion(b.BindingSpec(), t, s.plugins)
 	q.peers, q.anew = s.peers, fresh(b)
-	q.version, q.versions = schema.FromAPIVersionAndKind(q.spec.Resource.APIVersion, q.spec.Resource.Kind).Version, versions(b)
+	q.version, q.versions = schema.FromAPIVersionAndKind(q.spec.Resource.APIVersion, q.spec.Resource.Kind).Version,
+		versions(b)
 	assigned := s.assigned(q.spec.Clusters)
 	candidates := make([]Candidate, 0, len(s.members))
 	var rejections Rejections

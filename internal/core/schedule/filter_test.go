@@ -38,29 +38,57 @@ func TestFilter(t *testing.T) {
 		leaving   bool
 		want      string
 	}{
-		"a plain cluster fits a plain placement":            {cluster: cluster("m")},
-		"a cluster that the policy does not name":           {cluster: cluster("m"), placement: only(policyv1alpha1.Placement{}, "n"), want: "cluster(s) " + string(ReasonAffinity)},
-		"what a policy never meant is not blamed on taints": {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), placement: only(policyv1alpha1.Placement{}, "n"), want: "cluster(s) " + string(ReasonAffinity)},
-		"a taint":                                                {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), want: "cluster(s) had untolerated taint {maintenance:NoSchedule}"},
-		"a taint that is tolerated":                              {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), placement: tolerating(corev1.Toleration{Key: maintenance, Operator: corev1.TolerationOpExists})},
-		"a toleration of another effect":                         {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), placement: tolerating(corev1.Toleration{Key: maintenance, Effect: corev1.TaintEffectNoExecute}), want: "cluster(s) had untolerated taint {maintenance:NoSchedule}"},
-		"a toleration of everything":                             {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoExecute)), placement: tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists})},
-		"PreferNoSchedule keeps nothing away":                    {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectPreferNoSchedule))},
-		"a NoSchedule taint does not drive out what is there":    {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), target: true},
-		"nor does a NoExecute taint":                             {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoExecute)), target: true},
-		"but for a new placement that was asked for":             {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoExecute)), target: true, anew: true, want: "cluster(s) had untolerated taint {maintenance:NoExecute}"},
-		"... from which a NoSchedule taint keeps nothing":        {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoSchedule)), target: true, anew: true},
-		"a NoExecute taint keeps new placements out":             {cluster: cluster("m", tainted(maintenance, corev1.TaintEffectNoExecute)), want: "cluster(s) had untolerated taint {maintenance:NoExecute}"},
-		"a kind that the cluster does not serve":                 {cluster: cluster("m", otherGroup), want: "cluster(s) " + string(ReasonAPI)},
-		"a kind served in another version is served":             {cluster: cluster("m", otherVersion)},
-		"a kind that disappeared, by a complete discovery":       {cluster: cluster("m", otherGroup), target: true, want: "cluster(s) " + string(ReasonAPI)},
+		"a plain cluster fits a plain placement": {cluster: cluster("m")},
+		"a cluster that the policy does not name": {cluster: cluster("m"),
+			placement: only(policyv1alpha1.Placement{}, "n"), want: "cluster(s) " + string(ReasonAffinity)},
+		"what a policy never meant is not blamed on taints": {cluster: cluster("m",
+			tainted(maintenance, corev1.TaintEffectNoSchedule)), placement: only(policyv1alpha1.Placement{}, "n"),
+			want: "cluster(s) " + string(ReasonAffinity)},
+		"a taint": {cluster: cluster("m",
+			tainted(maintenance, corev1.TaintEffectNoSchedule)),
+			want: "cluster(s) had untolerated taint {maintenance:NoSchedule}"},
+		"a taint that is tolerated": {cluster: cluster("m",
+			tainted(maintenance, corev1.TaintEffectNoSchedule)),
+			placement: tolerating(corev1.Toleration{Key: maintenance, Operator: corev1.TolerationOpExists})},
+		"a toleration of another effect": {cluster: cluster("m",
+			tainted(maintenance, corev1.TaintEffectNoSchedule)),
+			placement: tolerating(corev1.Toleration{Key: maintenance, Effect: corev1.TaintEffectNoExecute}),
+			want:      "cluster(s) had untolerated taint {maintenance:NoSchedule}"},
+		"a toleration of everything": {cluster: cluster("m",
+			tainted(maintenance, corev1.TaintEffectNoExecute)),
+			placement: tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists})},
+		"PreferNoSchedule keeps nothing away": {cluster: cluster("m",
+			tainted(maintenance, corev1.TaintEffectPreferNoSchedule))},
+		"a NoSchedule taint does not drive out what is there": {cluster: cluster("m",
+			tainted(maintenance, corev1.TaintEffectNoSchedule)), target: true},
+		"nor does a NoExecute taint": {cluster: cluster("m",
+			tainted(maintenance, corev1.TaintEffectNoExecute)), target: true},
+		"but for a new placement that was asked for": {cluster: cluster("m",
+			tainted(maintenance, corev1.TaintEffectNoExecute)), target: true, anew: true,
+			want: "cluster(s) had untolerated taint {maintenance:NoExecute}"},
+		"... from which a NoSchedule taint keeps nothing": {cluster: cluster("m",
+			tainted(maintenance, corev1.TaintEffectNoSchedule)), target: true, anew: true},
+		"a NoExecute taint keeps new placements out": {cluster: cluster("m",
+			tainted(maintenance, corev1.TaintEffectNoExecute)),
+			want: "cluster(s) had untolerated taint {maintenance:NoExecute}"},
+		"a kind that the cluster does not serve": {cluster: cluster("m", otherGroup), want: "cluster(s) " +
+			string(ReasonAPI)},
+		"a kind served in another version is served": {cluster: cluster("m", otherVersion)},
+		"a kind that disappeared, by a complete discovery": {cluster: cluster("m", otherGroup), target: true,
+			want: "cluster(s) " + string(ReasonAPI)},
 		"a kind not discovered does not drive out what is there": {cluster: cluster("m", partlyDiscovered), target: true},
-		"a kind not discovered yet":                              {cluster: cluster("m", undiscovered), want: "cluster(s) " + string(ReasonAPI)},
-		"spread by region over a cluster without one":            {cluster: cluster("m"), placement: spreadBy(policyv1alpha1.SpreadByFieldRegion), want: "cluster(s) " + string(ReasonRegion)},
-		"spread by provider over a cluster without one":          {cluster: cluster("m"), placement: spreadBy(policyv1alpha1.SpreadByFieldProvider), want: "cluster(s) " + string(ReasonProvider)},
-		"spread by zone over a cluster without any":              {cluster: cluster("m"), placement: spreadBy(policyv1alpha1.SpreadByFieldZone), want: "cluster(s) " + string(ReasonZones)},
-		"a cluster that the template is being evicted from":      {cluster: cluster("m"), leaving: true, want: "cluster(s) " + string(ReasonEviction)},
-		"... also when the cluster is a target":                  {cluster: cluster("m"), leaving: true, target: true, want: "cluster(s) " + string(ReasonEviction)},
+		"a kind not discovered yet": {cluster: cluster("m", undiscovered), want: "cluster(s) " +
+			string(ReasonAPI)},
+		"spread by region over a cluster without one": {cluster: cluster("m"),
+			placement: spreadBy(policyv1alpha1.SpreadByFieldRegion), want: "cluster(s) " + string(ReasonRegion)},
+		"spread by provider over a cluster without one": {cluster: cluster("m"),
+			placement: spreadBy(policyv1alpha1.SpreadByFieldProvider), want: "cluster(s) " + string(ReasonProvider)},
+		"spread by zone over a cluster without any": {cluster: cluster("m"),
+			placement: spreadBy(policyv1alpha1.SpreadByFieldZone), want: "cluster(s) " + string(ReasonZones)},
+		"a cluster that the template is being evicted from": {cluster: cluster("m"), leaving: true, want: "cluster(s) " +
+			string(ReasonEviction)},
+		"... also when the cluster is a target": {cluster: cluster("m"), leaving: true, target: true,
+			want: "cluster(s) " + string(ReasonEviction)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := deployment(1, test.placement)
@@ -87,7 +115,8 @@ func TestFilter(t *testing.T) {
 
 func TestTheMessageOfNoFitCountsClustersByReason(t *testing.T) {
 	s := fleet(
-		cluster("a", tainted("down", corev1.TaintEffectNoSchedule)), cluster("b", tainted("down", corev1.TaintEffectNoSchedule)),
+		cluster("a", tainted("down", corev1.TaintEffectNoSchedule)),
+		cluster("b", tainted("down", corev1.TaintEffectNoSchedule)),
 		cluster("c", undiscovered), cluster("d"), cluster("e", leaving),
 	)
 	_, err := Schedule(deployment(1, only(policyv1alpha1.Placement{}, "a", "b", "c")), s, nil)
@@ -113,7 +142,8 @@ func TestLongListsOfNamesMeanTheSame(t *testing.T) {
 		for i := range 60 {
 			names = append(names, fmt.Sprintf("c%02d", i))
 		}
-		a := policyv1alpha1.ClusterAffinity{ClusterNames: shuffled(r, names)[:r.IntN(40)], ExcludeClusters: shuffled(r, names)[:r.IntN(40)]}
+		a := policyv1alpha1.ClusterAffinity{ClusterNames: shuffled(r, names)[:r.IntN(40)],
+			ExcludeClusters: shuffled(r, names)[:r.IntN(40)]}
 		b := deployment(1, policyv1alpha1.Placement{ClusterAffinity: &a})
 		candidates, rejections := Feasible(b, fleet(named(names...)...))
 		if len(candidates)+len(rejections) != len(names) {
@@ -144,8 +174,10 @@ func TestClustersThatServeTheSameShareWhatIsKnownOfIt(t *testing.T) {
 		return c
 	}
 	s := fleet(with("a", "1"), with("b", "1"), with("c", "1", "Thing"))
-	next := s.Next([]*clusterv1alpha1.Cluster{with("a", "1"), with("b", "2"), with("c", "1", "Thing"), with("d", "1", "Thing")})
-	if next.member("a").apis != next.member("b").apis || next.member("c").apis != next.member("d").apis || next.member("a").apis != s.member("a").apis {
+	next := s.Next([]*clusterv1alpha1.Cluster{with("a", "1"), with("b", "2"), with("c", "1", "Thing"),
+		with("d", "1", "Thing")})
+	if next.member("a").apis != next.member("b").apis || next.member("c").apis != next.member("d").apis ||
+		next.member("a").apis != s.member("a").apis {
 		t.Error("what is the same is known twice")
 	}
 	next = next.Next([]*clusterv1alpha1.Cluster{with("a", "2", "Thing"), with("b", "2"), with("c", "2", "Other")})

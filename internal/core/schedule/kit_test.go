@@ -38,7 +38,8 @@ func cluster(name string, changes ...with) *clusterv1alpha1.Cluster {
 				{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}},
 				{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Name: "configmaps", Kind: "ConfigMap"}}},
 			},
-			Conditions: []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements, Status: metav1.ConditionTrue}},
+			Conditions: []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements,
+				Status: metav1.ConditionTrue}},
 		},
 	}
 	for _, change := range changes {
@@ -104,7 +105,8 @@ func deployment(replicas int32, p policyv1alpha1.Placement) *workv1alpha2.Resour
 			Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"},
 		},
 		Spec: workv1alpha2.ResourceBindingSpec{
-			Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: "web", UID: evenUID},
+			Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: "web",
+				UID: evenUID},
 			Replicas: replicas, Placement: &p,
 			ReplicaRequirements: &workv1alpha2.ReplicaRequirements{},
 		},
@@ -118,7 +120,8 @@ func configMap(p policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
 	return b
 }
 
-func divided(preference policyv1alpha1.ReplicaDivisionPreference, weights *policyv1alpha1.ClusterPreferences) policyv1alpha1.Placement {
+func divided(preference policyv1alpha1.ReplicaDivisionPreference,
+	weights *policyv1alpha1.ClusterPreferences) policyv1alpha1.Placement {
 	return policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
 		ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
 		ReplicaDivisionPreference: preference, WeightPreference: weights,

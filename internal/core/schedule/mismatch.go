@@ -13,8 +13,8 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// mismatch says which parts of an affinity no cluster of the fleet has, and what would give them one; where each part has some,
-// that none has all. It is for an affinity that matches nothing.
+// mismatch says which parts of an affinity no cluster of the fleet has, and what would give them one; where each part
+// has some, that none has all. It is for an affinity that matches nothing.
 func mismatch(a *policyv1alpha1.ClusterAffinity, s Snapshot) string {
 	if a == nil || len(s.members) == 0 {
 		return ""
@@ -40,7 +40,8 @@ func mismatch(a *policyv1alpha1.ClusterAffinity, s Snapshot) string {
 	}
 	if sel := a.LabelSelector; sel != nil {
 		for _, key := range slices.Sorted(maps.Keys(sel.MatchLabels)) {
-			e := metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{sel.MatchLabels[key]}}
+			e := metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn,
+				Values: []string{sel.MatchLabels[key]}}
 			ask("label "+key, lackingLabel(e, s), func(c *clusterv1alpha1.Cluster) bool { return selectsLabel(&e, c.Labels) })
 		}
 		for i := range sel.MatchExpressions {
@@ -101,7 +102,8 @@ func lackingLabel(e metav1.LabelSelectorRequirement, s Snapshot) string {
 	case metav1.LabelSelectorOpDoesNotExist:
 		return fmt.Sprintf("every cluster has label %s, which the labelSelector excludes: remove it from one, or correct the labelSelector", e.Key)
 	}
-	return fmt.Sprintf("operator %q of label %s is not supported: use In, NotIn, Exists or DoesNotExist", e.Operator, e.Key)
+	return fmt.Sprintf("operator %q of label %s is not supported: use In, NotIn, Exists or DoesNotExist", e.Operator,
+		e.Key)
 }
 
 // lackingField is for a requirement that no cluster's fields satisfy.
@@ -131,7 +133,8 @@ func lackingField(e corev1.NodeSelectorRequirement, s Snapshot) string {
 	if e.Operator == corev1.NodeSelectorOpNotIn {
 		return fmt.Sprintf("the fieldSelector excludes every cluster by %s (%s): correct it", e.Key, listed(have))
 	}
-	return fmt.Sprintf("no cluster's %s is %s (%s): set spec.%s of one, or correct the fieldSelector", e.Key, either(e.Values), are, specField(e.Key))
+	return fmt.Sprintf("no cluster's %s is %s (%s): set spec.%s of one, or correct the fieldSelector", e.Key,
+		either(e.Values), are, specField(e.Key))
 }
 
 // specField is the field of a cluster's spec that is spread and selected by.

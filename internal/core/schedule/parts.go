@@ -17,14 +17,14 @@ import (
 // PartsAnnotation on a binding is Parts, as JSON; it is on those alone whose template has some.
 const PartsAnnotation = "argosy.io/subset-clusters"
 
-// Parts are the subsets of a template that name the clusters they go to, by themselves and not by a policy. The policy still says
-// which clusters are allowed; where a part goes among these, and how many of its replicas, is no matter of room or spread constraints.
-// What became of them is in the components of the binding's clusters.
+// Parts are the subsets of a template that name the clusters they go to, by themselves and not by a policy. The policy
+// still says which clusters are allowed; where a part goes among these, and how many of its replicas, is no matter of
+// room or spread constraints. What became of them is in the components of the binding's clusters.
 type Parts struct {
 	// Subsets in the order of the template; their names are unique.
 	Subsets []Part `json:"subsets"`
-	// Rest says that the template has subsets that name no clusters, too: what replicas the parts leave are divided for these as the
-	// policy says.
+	// Rest says that the template has subsets that name no clusters, too: what replicas the parts leave are divided for
+	// these as the policy says.
 	Rest bool `json:"rest,omitempty"`
 	// Fault is why they cannot be placed; empty if they can.
 	Fault string `json:"fault,omitempty"`
@@ -134,7 +134,8 @@ func Noted(b workv1alpha2.Binding, p *Parts) bool {
 	return b.GetAnnotations()[PartsAnnotation] == text
 }
 
-// Settled says whether b has the parts p, and its clusters hold what these want: if not, it is about to be placed, or cannot be.
+// Settled says whether b has the parts p, and its clusters hold what these want: if not, it is about to be placed, or
+// cannot be.
 func Settled(b workv1alpha2.Binding, p *Parts) bool {
 	return Noted(b, p) && (p == nil || p.fit(b.BindingSpec().Clusters))
 }
@@ -167,8 +168,8 @@ func (p *Parts) affected(was, is *member) bool {
 	})
 }
 
-// PartError says that the parts of a template cannot be placed as it names their clusters. Nothing is moved; only a change of the
-// template, the policy or the fleet helps.
+// PartError says that the parts of a template cannot be placed as it names their clusters. Nothing is moved; only a
+// change of the template, the policy or the fleet helps.
 type PartError struct{ Text, Hint string }
 
 // Error is the message of the condition.
@@ -177,9 +178,11 @@ func (e *PartError) Error() string { return e.Text }
 // Help says what would make it fit.
 func (e *PartError) Help() string { return e.Hint }
 
-// place gives each part the clusters that it names, of those that may take the binding, by the static weights of the policy or
-// evenly; and divides the rest as the policy says. Clusters that get nothing are left out. The clusters chosen for the rest are told, too.
-func (p *Parts) place(b workv1alpha2.Binding, candidates []Candidate, rejections Rejections, s Snapshot, room Capacity) (targets []workv1alpha2.TargetCluster, chosen []Candidate, err error) {
+// place gives each part the clusters that it names, of those that may take the binding, by the static weights of the
+// policy or evenly; and divides the rest as the policy says. Clusters that get nothing are left out. The clusters
+// chosen for the rest are told, too.
+func (p *Parts) place(b workv1alpha2.Binding, candidates []Candidate, rejections Rejections, s Snapshot,
+	room Capacity) (targets []workv1alpha2.TargetCluster, chosen []Candidate, err error) {
 	spec := b.BindingSpec()
 	if p.Fault != "" {
 		return nil, nil, &PartError{Text: p.Fault, Hint: "correct the subsets of the template"}
@@ -246,7 +249,8 @@ func (p *Parts) rest(spec *workv1alpha2.ResourceBindingSpec) *workv1alpha2.Resou
 }
 
 // placeRest divides what the parts leave. Those take room, too.
-func (p *Parts) placeRest(b workv1alpha2.Binding, rest int32, candidates []Candidate, of map[string][]workv1alpha2.TargetComponent, room Capacity) ([]workv1alpha2.TargetCluster, []Candidate, error) {
+func (p *Parts) placeRest(b workv1alpha2.Binding, rest int32, candidates []Candidate,
+	of map[string][]workv1alpha2.TargetComponent, room Capacity) ([]workv1alpha2.TargetCluster, []Candidate, error) {
 	alone, had := b.DeepCopyObject().(workv1alpha2.Binding), map[string]int32{}
 	for _, t := range b.BindingSpec().Clusters {
 		had[t.Name] = sumOf(t.Components)
@@ -286,7 +290,8 @@ func (part *Part) homeless(rejections Rejections, s Snapshot) error {
 		}
 	}
 	if len(refused) == 0 {
-		e := &PartError{Text: fmt.Sprintf("subset %q is not scheduled to any cluster: its clusterAffinity matches none", part.Name)}
+		e := &PartError{Text: fmt.Sprintf("subset %q is not scheduled to any cluster: its clusterAffinity matches none",
+			part.Name)}
 		e.Hint = mismatch(&part.ClusterAffinity, s)
 		if e.Hint == "" {
 			e.Hint = "correct the clusterAffinity of the subset, or join a matching cluster"
@@ -296,7 +301,8 @@ func (part *Part) homeless(rejections Rejections, s Snapshot) error {
 	const shown = 3
 	hints = append(hints[:min(len(hints), shown)], "or name other clusters in the subset's clusterAffinity")
 	return &PartError{
-		Text: fmt.Sprintf("subset %q is not scheduled to any cluster: none that its clusterAffinity selects fits (%s)", part.Name, text.Lines(refused, shown)),
+		Text: fmt.Sprintf("subset %q is not scheduled to any cluster: none that its clusterAffinity selects fits (%s)",
+			part.Name, text.Lines(refused, shown)),
 		Hint: strings.Join(hints, "; "),
 	}
 }

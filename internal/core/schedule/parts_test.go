@@ -72,11 +72,16 @@ func TestSubsetsGoToTheClustersThatTheyNameAndTheRestAsThePolicySays(t *testing.
 		{"one by label", 5, equally(), Parts{Subsets: []Part{part("x", 5, "env=prod")}}, nil, "a=3(x:3) b=2(x:2)"},
 		{"two in one", 5, equally(), Parts{Subsets: []Part{part("x", 3, "a"), part("y", 2, "a")}}, nil, "a=5(x:3 y:2)"},
 		{"with others", 6, equally(), Parts{Subsets: []Part{part("x", 3, "a")}, Rest: true}, nil, "a=4(x:3) b=1() c=1()"},
-		{"others by room, which they take too", 6, byAvailability(), Parts{Subsets: []Part{part("x", 3, "a")}, Rest: true}, room("a=3 b=9 c=0"), "a=3(x:3) b=3()"},
-		{"others in few clusters", 6, upTo(equally(), 1, 1), Parts{Subsets: []Part{part("x", 3, "b")}, Rest: true}, nil, "a=3() b=3(x:3)"},
-		{"by the weights of the policy", 8, byWeight("a=3 b=1"), Parts{Subsets: []Part{part("x", 8, "env=prod")}}, nil, "a=6(x:6) b=2(x:2)"},
-		{"the policy allows one of two", 5, only(equally(), "a"), Parts{Subsets: []Part{part("x", 5, "env=prod")}}, nil, "a=5(x:5)"},
-		{"fewer than clusters", 2, equally(), Parts{Subsets: []Part{part("x", 1, "a", "b"), part("y", 1, "b")}}, nil, "a=1(x:1) b=1(x:0 y:1)"},
+		{"others by room, which they take too", 6, byAvailability(), Parts{Subsets: []Part{part("x", 3, "a")}, Rest: true},
+			room("a=3 b=9 c=0"), "a=3(x:3) b=3()"},
+		{"others in few clusters", 6, upTo(equally(), 1, 1), Parts{Subsets: []Part{part("x", 3, "b")}, Rest: true}, nil,
+			"a=3() b=3(x:3)"},
+		{"by the weights of the policy", 8, byWeight("a=3 b=1"), Parts{Subsets: []Part{part("x", 8, "env=prod")}}, nil,
+			"a=6(x:6) b=2(x:2)"},
+		{"the policy allows one of two", 5, only(equally(), "a"), Parts{Subsets: []Part{part("x", 5, "env=prod")}}, nil,
+			"a=5(x:5)"},
+		{"fewer than clusters", 2, equally(), Parts{Subsets: []Part{part("x", 1, "a", "b"), part("y", 1, "b")}}, nil,
+			"a=1(x:1) b=1(x:0 y:1)"},
 		{"none of one", 2, equally(), Parts{Subsets: []Part{part("x", 0, "nowhere"), part("y", 2, "b")}}, nil, "b=2(y:2)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -103,12 +108,14 @@ func TestASubsetWithoutAClusterSaysWhyAndMovesNothing(t *testing.T) {
 		text, help string
 	}{
 		"no such cluster": {equally(), Parts{Subsets: []Part{part("x", 2, "z")}},
-			`subset "x" is not scheduled to any cluster: its clusterAffinity matches none`, "the fleet has no z, which clusterNames lists: correct it to one of a, b, or join a cluster of that name"},
+			`subset "x" is not scheduled to any cluster: its clusterAffinity matches none`,
+			"the fleet has no z, which clusterNames lists: correct it to one of a, b, or join a cluster of that name"},
 		"no such label": {equally(), Parts{Subsets: []Part{part("x", 2, "env=prod")}},
 			`subset "x" is not scheduled to any cluster: its clusterAffinity matches none`, "env"},
 		"not the policy's": {only(equally(), "a"), Parts{Subsets: []Part{part("x", 2, "b")}},
 			`subset "x" is not scheduled to any cluster: none that its clusterAffinity selects fits (b: cluster(s) did not match the placement cluster affinity constraint)`, "let the policy match b; or name other clusters"},
-		"subsets that make no sense": {equally(), Parts{Fault: "they add up to 3"}, "they add up to 3", "correct the subsets"},
+		"subsets that make no sense": {equally(), Parts{Fault: "they add up to 3"}, "they add up to 3",
+			"correct the subsets"},
 	} {
 		b := placed(having(deployment(2, c.placement), c.parts), "a=2")
 		SetParts(b, &c.parts)
@@ -120,7 +127,8 @@ func TestASubsetWithoutAClusterSaysWhyAndMovesNothing(t *testing.T) {
 		if got := targetList(r.Clusters); got != "a=2" {
 			t.Errorf("%s: moved to %s", name, got)
 		}
-		if condition := Condition(err); condition.Reason != workv1alpha2.ReasonNoClusterFit || !strings.Contains(condition.Message, c.text) {
+		if condition := Condition(err); condition.Reason != workv1alpha2.ReasonNoClusterFit ||
+			!strings.Contains(condition.Message, c.text) {
 			t.Errorf("%s: condition %v", name, condition)
 		}
 	}
@@ -178,7 +186,8 @@ func TestSubsetsThatChangeAndClustersThatChangeForThemAreSeen(t *testing.T) {
 	}
 }
 
-// Whatever the subsets and the fleet are, each has its replicas, in clusters that it names and the policy allows, and the sums are right.
+// Whatever the subsets and the fleet are, each has its replicas, in clusters that it names and the policy allows, and
+// the sums are right.
 func TestEverySubsetIsPlacedExactly(t *testing.T) {
 	seeds := 2000
 	if testing.Short() {
@@ -191,7 +200,8 @@ func TestEverySubsetIsPlacedExactly(t *testing.T) {
 			clusters = append(clusters, cluster(fmt.Sprintf("c%d", i), labelled("env", fmt.Sprint(r.IntN(3)))))
 		}
 		s := fleet(clusters...)
-		placement := []policyv1alpha1.Placement{equally(), byAvailability(), together(), byWeight("c0=3 c1=1"), upTo(equally(), 1, 2)}[r.IntN(5)]
+		placement := []policyv1alpha1.Placement{equally(), byAvailability(), together(), byWeight("c0=3 c1=1"),
+			upTo(equally(), 1, 2)}[r.IntN(5)]
 		if r.IntN(3) == 0 {
 			placement = only(placement, "c0", "c1", "c2")
 		}
@@ -213,7 +223,9 @@ func TestEverySubsetIsPlacedExactly(t *testing.T) {
 			var failure *PartError
 			if allowed := func(p Part) bool {
 				return slices.ContainsFunc(result.Candidates, func(c Candidate) bool { return p.Means(c.Cluster) })
-			}; errors.As(err, &failure) && !slices.ContainsFunc(parts.Subsets, func(p Part) bool { return p.Replicas > 0 && !allowed(p) }) {
+			}; errors.As(err, &failure) && !slices.ContainsFunc(parts.Subsets, func(p Part) bool {
+				return p.Replicas > 0 && !allowed(p)
+			}) {
 				t.Fatalf("seed %d: %v, though each has a cluster", seed, err)
 			}
 			continue
@@ -227,7 +239,8 @@ func TestEverySubsetIsPlacedExactly(t *testing.T) {
 				own += c.Replicas
 				got[c.Name] += c.Replicas
 				at := slices.IndexFunc(parts.Subsets, func(p Part) bool { return p.Name == c.Name })
-				if !parts.Subsets[at].Means(s.Cluster(target.Name)) || placement.ClusterAffinity != nil && !MatchesAffinity(s.Cluster(target.Name), *placement.ClusterAffinity) {
+				if !parts.Subsets[at].Means(s.Cluster(target.Name)) || placement.ClusterAffinity != nil &&
+					!MatchesAffinity(s.Cluster(target.Name), *placement.ClusterAffinity) {
 					t.Fatalf("seed %d: %s is in %s", seed, c.Name, target.Name)
 				}
 			}
@@ -237,7 +250,8 @@ func TestEverySubsetIsPlacedExactly(t *testing.T) {
 		}
 		for _, p := range parts.Subsets {
 			if got[p.Name] != p.Replicas {
-				t.Fatalf("seed %d: %s has %d of %d replicas in %s", seed, p.Name, got[p.Name], p.Replicas, detailed(result.Clusters))
+				t.Fatalf("seed %d: %s has %d of %d replicas in %s", seed, p.Name, got[p.Name], p.Replicas,
+					detailed(result.Clusters))
 			}
 		}
 		if sum != total {

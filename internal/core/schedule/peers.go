@@ -16,7 +16,8 @@ func Grouped(b workv1alpha2.Binding) bool {
 	return g != nil && (g.AffinityGroup != "" || g.AntiAffinityGroup != "")
 }
 
-// ArePeers says whether two bindings share an affinity or an anti-affinity group. Groups do not reach beyond a namespace.
+// ArePeers says whether two bindings share an affinity or an anti-affinity group. Groups do not reach beyond a
+// namespace.
 func ArePeers(a, b workv1alpha2.Binding) (together, apart bool) {
 	if !Grouped(a) || !Grouped(b) || a.GetNamespace() != b.GetNamespace() || a.GetName() == b.GetName() {
 		return false, false

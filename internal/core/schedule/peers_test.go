@@ -16,7 +16,8 @@ func TestWorkloadsOfAGroupGoTogetherOrApart(t *testing.T) {
 	grouped := func(name, together, apart, at string) *workv1alpha2.ResourceBinding {
 		b := deployment(1, one)
 		b.Name = name
-		b.Spec.WorkloadAffinityGroups = &workv1alpha2.WorkloadAffinityGroups{AffinityGroup: together, AntiAffinityGroup: apart}
+		b.Spec.WorkloadAffinityGroups = &workv1alpha2.WorkloadAffinityGroups{AffinityGroup: together,
+			AntiAffinityGroup: apart}
 		if at != "" {
 			placed(b, at)
 		}
@@ -33,18 +34,26 @@ func TestWorkloadsOfAGroupGoTogetherOrApart(t *testing.T) {
 		want    string
 		message string
 	}{
-		"the first goes anywhere":             {grouped("web", "app=shop", "", ""), nil, "a=1", ""},
-		"the next to where the first is":      {grouped("web", "app=shop", "", ""), []workv1alpha2.Binding{grouped("db", "app=shop", "", "c=1")}, "c=1", ""},
-		"others of other groups do not count": {grouped("web", "app=shop", "", ""), []workv1alpha2.Binding{grouped("db", "app=bank", "", "c=1")}, "a=1", ""},
-		"apart: not where another is":         {grouped("web", "", "team=x", ""), []workv1alpha2.Binding{grouped("db", "", "team=x", "a=1")}, "b=1", ""},
-		"apart: not from what is leaving":     {grouped("web", "", "team=x", ""), []workv1alpha2.Binding{leavingNow}, "a=1", ""},
-		"groups end with their namespace":     {grouped("web", "", "team=x", ""), []workv1alpha2.Binding{elsewhere}, "a=1", ""},
-		"a binding is not its own peer":       {grouped("web", "", "team=x", ""), []workv1alpha2.Binding{grouped("web", "", "team=x", "a=1")}, "a=1", ""},
-		"what is placed stays":                {grouped("web", "", "team=x", "a=1"), []workv1alpha2.Binding{grouped("db", "", "team=x", "a=1")}, "a=1", ""},
+		"the first goes anywhere": {grouped("web", "app=shop", "", ""), nil, "a=1", ""},
+		"the next to where the first is": {grouped("web", "app=shop", "", ""),
+			[]workv1alpha2.Binding{grouped("db", "app=shop", "", "c=1")}, "c=1", ""},
+		"others of other groups do not count": {grouped("web", "app=shop", "", ""),
+			[]workv1alpha2.Binding{grouped("db", "app=bank", "", "c=1")}, "a=1", ""},
+		"apart: not where another is": {grouped("web", "", "team=x", ""),
+			[]workv1alpha2.Binding{grouped("db", "", "team=x", "a=1")}, "b=1", ""},
+		"apart: not from what is leaving": {grouped("web", "", "team=x", ""), []workv1alpha2.Binding{leavingNow}, "a=1",
+			""},
+		"groups end with their namespace": {grouped("web", "", "team=x", ""), []workv1alpha2.Binding{elsewhere}, "a=1",
+			""},
+		"a binding is not its own peer": {grouped("web", "", "team=x", ""),
+			[]workv1alpha2.Binding{grouped("web", "", "team=x", "a=1")}, "a=1", ""},
+		"what is placed stays": {grouped("web", "", "team=x", "a=1"),
+			[]workv1alpha2.Binding{grouped("db", "", "team=x", "a=1")}, "a=1", ""},
 		"together and apart": {grouped("web", "app=shop", "team=x", ""),
 			[]workv1alpha2.Binding{grouped("db", "app=shop", "", "b=1"), grouped("ml", "", "team=x", "a=1")}, "b=1", ""},
 		"nowhere left": {grouped("web", "", "team=x", ""),
-			[]workv1alpha2.Binding{grouped("db", "", "team=x", "a=1"), grouped("ml", "", "team=x", "b=1"), grouped("bi", "", "team=x", "c=1")}, "",
+			[]workv1alpha2.Binding{grouped("db", "", "team=x", "a=1"), grouped("ml", "", "team=x", "b=1"),
+				grouped("bi", "", "team=x", "c=1")}, "",
 			"0/3 clusters are available: 3 cluster(s) did not match the workload anti-affinity constraint. To fit: for a, b, c: remove the workload of group team=x from it, or add a cluster."},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 // PinAnnotation on a binding is a Pin, as JSON. It is written together with the replicas that it is about.
 const PinAnnotation = "argosy.io/pinned-scale-down"
 
-// Pin says in which clusters replicas go when there shall be fewer, because pods there were named to go: before any weight
-// counts. It is about one change, and says nothing of later ones.
+// Pin says in which clusters replicas go when there shall be fewer, because pods there were named to go: before any
+// weight counts. It is about one change, and says nothing of later ones.
 type Pin struct {
 	// From and To are the replicas of all clusters before and after.
 	From int32 `json:"from"`
@@ -28,13 +28,15 @@ func (p Pin) String() string {
 	return string(raw)
 }
 
-// pinned divides fewer replicas than are placed where a Pin says which go first: the rest goes in proportion to what is left.
-// ok is false where no pin is about this run: none is there, or it is about other replicas or clusters, or everything may move.
+// pinned divides fewer replicas than are placed where a Pin says which go first: the rest goes in proportion to what is
+// left. ok is false where no pin is about this run: none is there, or it is about other replicas or clusters, or
+// everything may move.
 func pinned(b workv1alpha2.Binding, chosen []Candidate) (targets []workv1alpha2.TargetCluster, ok bool) {
 	text, there := b.GetAnnotations()[PinAnnotation]
 	spec := b.BindingSpec()
 	var p Pin
-	if !there || fresh(b) || !strategyOf(spec).divided() || json.Unmarshal([]byte(text), &p) != nil || p.To != spec.Replicas {
+	if !there || fresh(b) || !strategyOf(spec).divided() || json.Unmarshal([]byte(text), &p) != nil ||
+		p.To != spec.Replicas {
 		return nil, false
 	}
 	shares := make([]Share, len(chosen))
@@ -62,7 +64,8 @@ func pinned(b workv1alpha2.Binding, chosen []Candidate) (targets []workv1alpha2.
 	return targets, err == nil
 }
 
-// SetPin has the replicas that leave b leave these clusters first; none of them takes away the Pin of an earlier change.
+// SetPin has the replicas that leave b leave these clusters first; none of them takes away the Pin of an earlier
+// change.
 func SetPin(b workv1alpha2.Binding, clusters map[string]int32) {
 	annotations := maps.Clone(b.GetAnnotations())
 	delete(annotations, PinAnnotation)
@@ -70,7 +73,8 @@ func SetPin(b workv1alpha2.Binding, clusters map[string]int32) {
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[PinAnnotation] = Pin{From: Placed(b.BindingSpec()), To: b.BindingSpec().Replicas, Clusters: clusters}.String()
+		annotations[PinAnnotation] = Pin{From: Placed(b.BindingSpec()), To: b.BindingSpec().Replicas,
+			Clusters: clusters}.String()
 	}
 	b.SetAnnotations(annotations)
 }

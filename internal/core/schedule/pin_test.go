@@ -6,7 +6,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// pinnedTo is the binding of a Deployment placed as listed, of which the template asks for fewer, and names where they go.
+// pinnedTo is the binding of a Deployment placed as listed, of which the template asks for fewer, and names where they
+// go.
 func pinnedTo(b *workv1alpha2.ResourceBinding, list, leave string, replicas int32) *workv1alpha2.ResourceBinding {
 	placed(b, list)
 	b.Spec.Replicas = replicas
@@ -30,19 +31,28 @@ func TestReplicasThatAreNamedLeaveTheirOwnClusters(t *testing.T) {
 		binding workv1alpha2.Binding
 		want    string
 	}{
-		"one, against the order of ties":                 {pinnedTo(deployment(9, equally()), "a=3 b=3 c=3", "a=1", 8), "a=2 b=3 c=3"},
-		"all of one cluster":                             {pinnedTo(deployment(9, equally()), "a=3 b=3 c=3", "b=3", 6), "a=3 c=3"},
-		"by room":                                        {pinnedTo(deployment(9, byAvailability()), "a=6 b=2 c=1", "c=1 b=1", 7), "a=6 b=1"},
-		"together in few clusters":                       {pinnedTo(deployment(9, together()), "a=8 b=1", "b=1", 8), "a=8"},
-		"the rest goes in proportion to what is left":    {pinnedTo(deployment(9, equally()), "a=3 b=3 c=3", "a=1", 4), "a=1 b=2 c=1"},
-		"without a pin, by weight":                       {pinnedTo(deployment(9, equally()), "a=3 b=3 c=3", "", 8), "a=3 b=3 c=2"},
-		"a pin of another change says nothing":           {again, "a=3 b=2 c=2"},
-		"one that was carried out says nothing":          {stale, "a=3 b=3 c=2"},
-		"a cluster that has not as many":                 {pinnedTo(deployment(9, equally()), "a=3 b=3 c=3", "a=4", 5), "a=2 b=2 c=1"},
-		"a cluster that is gone":                         {pinnedTo(deployment(9, equally()), "a=3 b=3 gone=3", "gone=1", 8), "a=3 b=3 c=2"},
-		"when all may move, nothing is pinned":           {rebalanced(pinnedTo(deployment(9, equally()), "a=3 b=3 c=3", "a=1", 8)), "a=3 b=3 c=2"},
+		"one, against the order of ties": {pinnedTo(deployment(9, equally()), "a=3 b=3 c=3", "a=1", 8),
+			"a=2 b=3 c=3"},
+		"all of one cluster": {pinnedTo(deployment(9, equally()), "a=3 b=3 c=3", "b=3", 6),
+			"a=3 c=3"},
+		"by room": {pinnedTo(deployment(9, byAvailability()), "a=6 b=2 c=1", "c=1 b=1",
+			7), "a=6 b=1"},
+		"together in few clusters": {pinnedTo(deployment(9, together()), "a=8 b=1", "b=1", 8), "a=8"},
+		"the rest goes in proportion to what is left": {pinnedTo(deployment(9, equally()), "a=3 b=3 c=3", "a=1", 4),
+			"a=1 b=2 c=1"},
+		"without a pin, by weight": {pinnedTo(deployment(9, equally()), "a=3 b=3 c=3", "", 8),
+			"a=3 b=3 c=2"},
+		"a pin of another change says nothing":  {again, "a=3 b=2 c=2"},
+		"one that was carried out says nothing": {stale, "a=3 b=3 c=2"},
+		"a cluster that has not as many": {pinnedTo(deployment(9, equally()), "a=3 b=3 c=3", "a=4", 5),
+			"a=2 b=2 c=1"},
+		"a cluster that is gone": {pinnedTo(deployment(9, equally()), "a=3 b=3 gone=3", "gone=1", 8),
+			"a=3 b=3 c=2"},
+		"when all may move, nothing is pinned": {rebalanced(pinnedTo(deployment(9, equally()), "a=3 b=3 c=3", "a=1",
+			8)), "a=3 b=3 c=2"},
 		"an annotation that somebody broke says nothing": {broken, "a=3 b=3 c=2"},
-		"in one cluster alone":                           {pinnedTo(deployment(9, only(equally(), "a")), "a=9", "a=1", 8), "a=8"},
+		"in one cluster alone": {pinnedTo(deployment(9, only(equally(), "a")), "a=9", "a=1", 8),
+			"a=8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := schedule(t, test.binding, three, room("a=9 b=9 c=9")); got != test.want {
@@ -52,7 +62,8 @@ func TestReplicasThatAreNamedLeaveTheirOwnClusters(t *testing.T) {
 	}
 }
 
-// However many go, wherever they are named: together they are as many, nobody gets more, and who is named loses at least that.
+// However many go, wherever they are named: together they are as many, nobody gets more, and who is named loses at
+// least that.
 func TestAPinnedScaleDownIsExactAndMovesNothing(t *testing.T) {
 	three := fleet(named("a", "b", "c")...)
 	for seed := range uint64(300) {
@@ -75,7 +86,8 @@ func TestAPinnedScaleDownIsExactAndMovesNothing(t *testing.T) {
 		if to == 0 {
 			continue
 		}
-		got := targets(schedule(t, pinnedTo(deployment(all, byAvailability()), targetList(has), targetList(leave), to), three, room("a=9 b=9 c=9")))
+		got := targets(schedule(t, pinnedTo(deployment(all, byAvailability()), targetList(has), targetList(leave), to), three,
+			room("a=9 b=9 c=9")))
 		left := map[string]int32{}
 		var sum int32
 		for _, g := range got {

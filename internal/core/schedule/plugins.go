@@ -23,14 +23,15 @@ const (
 
 // allPlugins are all there are. A Plugins has a bit for each, by position.
 var allPlugins = [...]Plugin{
-	APIEnablement, ClusterAffinity, ClusterEviction, ClusterLocality, SpreadConstraint, TaintToleration, WorkloadAffinity, WorkloadAntiAffinity,
+	APIEnablement, ClusterAffinity, ClusterEviction, ClusterLocality, SpreadConstraint, TaintToleration, WorkloadAffinity,
+	WorkloadAntiAffinity,
 }
 
 // Plugins says which plugins run; the zero value is all of them.
 type Plugins struct{ off uint16 }
 
-// ParsePlugins reads Karmada's --plugins: "*" is all, "foo" is that one, "-foo" is all that is meant but that one. A list that
-// only leaves out means all others; an empty one means all. The error names what is not known, and what is.
+// ParsePlugins reads Karmada's --plugins: "*" is all, "foo" is that one, "-foo" is all that is meant but that one. A
+// list that only leaves out means all others; an empty one means all. The error names what is not known, and what is.
 func ParsePlugins(list []string) (Plugins, error) {
 	var named, left uint16
 	all := true

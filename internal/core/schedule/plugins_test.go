@@ -54,13 +54,16 @@ func TestWithoutAPluginWhatItRefusesIsTaken(t *testing.T) {
 		cluster *clusterv1alpha1.Cluster
 		peers   Peers
 	}{
-		ClusterAffinity:      {binding: deployment(1, only(policyv1alpha1.Placement{}, "n")), cluster: cluster("m")},
-		ClusterEviction:      {binding: evicted, cluster: cluster("m")},
-		TaintToleration:      {binding: plain, cluster: cluster("m", tainted("maintenance", corev1.TaintEffectNoExecute))},
-		APIEnablement:        {binding: plain, cluster: cluster("m", undiscovered)},
-		SpreadConstraint:     {binding: deployment(1, policyv1alpha1.Placement{SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldZone}}}), cluster: cluster("m")},
-		WorkloadAffinity:     {binding: grouped(workv1alpha2.WorkloadAffinityGroups{AffinityGroup: "g"}), cluster: cluster("m"), peers: Peers{together: map[string]bool{"n": true}}},
-		WorkloadAntiAffinity: {binding: grouped(workv1alpha2.WorkloadAffinityGroups{AntiAffinityGroup: "g"}), cluster: cluster("m"), peers: Peers{apart: map[string]bool{"m": true}}},
+		ClusterAffinity: {binding: deployment(1, only(policyv1alpha1.Placement{}, "n")), cluster: cluster("m")},
+		ClusterEviction: {binding: evicted, cluster: cluster("m")},
+		TaintToleration: {binding: plain, cluster: cluster("m", tainted("maintenance", corev1.TaintEffectNoExecute))},
+		APIEnablement:   {binding: plain, cluster: cluster("m", undiscovered)},
+		SpreadConstraint: {binding: deployment(1,
+			policyv1alpha1.Placement{SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldZone}}}), cluster: cluster("m")},
+		WorkloadAffinity: {binding: grouped(workv1alpha2.WorkloadAffinityGroups{AffinityGroup: "g"}),
+			cluster: cluster("m"), peers: Peers{together: map[string]bool{"n": true}}},
+		WorkloadAntiAffinity: {binding: grouped(workv1alpha2.WorkloadAffinityGroups{AntiAffinityGroup: "g"}),
+			cluster: cluster("m"), peers: Peers{apart: map[string]bool{"m": true}}},
 	} {
 		for _, off := range allPlugins {
 			p, err := ParsePlugins([]string{"*", "-" + string(off)})
@@ -95,13 +98,15 @@ func TestWithoutClusterLocalityARunMayMoveWhatIsPlaced(t *testing.T) {
 
 func TestOverflowWithoutClusterAffinityIsFilledFirst(t *testing.T) {
 	placement := byAvailability()
-	placement.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{{AffinityName: "first", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"c"}},
+	placement.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{{AffinityName: "first",
+		ClusterAffinity:    policyv1alpha1.ClusterAffinity{ClusterNames: []string{"c"}},
 		OverflowAffinities: []policyv1alpha1.OverflowAffinity{{ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"b"}}}}}}
 	p, err := ParsePlugins([]string{"-ClusterAffinity"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Schedule(deployment(3, placement), fleet(named("a", "b", "c")...).With(p), Answers(map[string]int32{"a": 9, "b": 1, "c": 1}))
+	r, err := Schedule(deployment(3, placement), fleet(named("a", "b", "c")...).With(p),
+		Answers(map[string]int32{"a": 9, "b": 1, "c": 1}))
 	if err != nil || targetList(r.Clusters) != "a=1 b=1 c=1" {
 		t.Errorf("placed %q (%v)", targetList(r.Clusters), err)
 	}

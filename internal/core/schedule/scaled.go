@@ -7,16 +7,17 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// ScaledAnnotation on a binding is how many replicas the autoscalers of the members have made there, {"a":3,"b":2,"c":0}. It is about
-// as many replicas as these are together, and says nothing of others. A cluster of 0 was among those to divide between and got none;
-// one that is not there has not been, and joins.
+// ScaledAnnotation on a binding is how many replicas the autoscalers of the members have made there,
+// {"a":3,"b":2,"c":0}. It is about as many replicas as these are together, and says nothing of others. A cluster of 0
+// was among those to divide between and got none; one that is not there has not been, and joins.
 const ScaledAnnotation = "argosy.io/scaled-by-members"
 
-// ScaledByAnnotation is the name of the FederatedHPA that the autoscalers in the members are of. It is there as soon as they are.
+// ScaledByAnnotation is the name of the FederatedHPA that the autoscalers in the members are of. It is there as soon as
+// they are.
 const ScaledByAnnotation = "argosy.io/scaled-by"
 
-// SetScaled has the scheduler leave the replicas where the autoscalers of the members, which are of the FederatedHPA by, put them; nil
-// has it divide them again. What is known of clusters that got none stays.
+// SetScaled has the scheduler leave the replicas where the autoscalers of the members, which are of the FederatedHPA
+// by, put them; nil has it divide them again. What is known of clusters that got none stays.
 func SetScaled(b workv1alpha2.Binding, by string, clusters map[string]int32) {
 	annotations := maps.Clone(b.GetAnnotations())
 	if clusters == nil {
@@ -66,8 +67,9 @@ func scaledText(has map[string]int32) string {
 	return string(raw)
 }
 
-// scaled divides the replicas as the autoscalers of the members have. ok is false where they have made other replicas than there
-// shall be, or some in a cluster that is not chosen, where a cluster has joined that shall have some, or everything may move.
+// scaled divides the replicas as the autoscalers of the members have. ok is false where they have made other replicas
+// than there shall be, or some in a cluster that is not chosen, where a cluster has joined that shall have some, or
+// everything may move.
 func scaled(b workv1alpha2.Binding, chosen []Candidate) (targets []workv1alpha2.TargetCluster, ok bool) {
 	spec := b.BindingSpec()
 	has, there := scaledOf(b)
@@ -102,8 +104,8 @@ func scaled(b workv1alpha2.Binding, chosen []Candidate) (targets []workv1alpha2.
 	return targets, err == nil
 }
 
-// joined is what the annotation is to say after a run, with the clusters that it did not know: the next run takes them for what they
-// got in this one. Empty is to leave it.
+// joined is what the annotation is to say after a run, with the clusters that it did not know: the next run takes them
+// for what they got in this one. Empty is to leave it.
 func joined(b workv1alpha2.Binding, chosen []Candidate, targets []workv1alpha2.TargetCluster) string {
 	has, ok := scaledOf(b)
 	if !ok || !strategyOf(b.BindingSpec()).divided() {
@@ -127,8 +129,8 @@ func joined(b workv1alpha2.Binding, chosen []Candidate, targets []workv1alpha2.T
 
 func contains(has map[string]int32, name string) bool { _, there := has[name]; return there }
 
-// moved says whether the autoscalers of the members have moved replicas between the clusters that have some: they are as many as
-// before, and elsewhere.
+// moved says whether the autoscalers of the members have moved replicas between the clusters that have some: they are
+// as many as before, and elsewhere.
 func moved(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
 	has, ok := scaledOf(b)

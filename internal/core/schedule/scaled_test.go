@@ -7,7 +7,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// scaledTo is the binding of a Deployment of as many replicas, placed as listed, that autoscalers of the members have scaled.
+// scaledTo is the binding of a Deployment of as many replicas, placed as listed, that autoscalers of the members have
+// scaled.
 func scaledTo(b *workv1alpha2.ResourceBinding, list, made string, replicas int32) *workv1alpha2.ResourceBinding {
 	placed(b, list)
 	b.Spec.Replicas = replicas
@@ -22,7 +23,8 @@ func scaledTo(b *workv1alpha2.ResourceBinding, list, made string, replicas int32
 func TestReplicasStayWhereTheMembersAutoscalersPutThem(t *testing.T) {
 	three := fleet(named("a", "b", "c")...)
 	weight := func(name string, n int64) policyv1alpha1.StaticClusterWeight {
-		return policyv1alpha1.StaticClusterWeight{TargetCluster: policyv1alpha1.ClusterAffinity{ClusterNames: []string{name}}, Weight: n}
+		return policyv1alpha1.StaticClusterWeight{TargetCluster: policyv1alpha1.ClusterAffinity{ClusterNames: []string{name}},
+			Weight: n}
 	}
 	toTwo := divided(policyv1alpha1.ReplicaDivisionPreferenceWeighted, &policyv1alpha1.ClusterPreferences{
 		StaticWeightList: []policyv1alpha1.StaticClusterWeight{weight("a", 1), weight("b", 1), weight("c", 0)}})
@@ -35,18 +37,27 @@ func TestReplicasStayWhereTheMembersAutoscalersPutThem(t *testing.T) {
 		binding workv1alpha2.Binding
 		want    string
 	}{
-		"more, in one cluster":                       {scaledTo(deployment(9, equally()), "a=3 b=3 c=3", "a=7 b=3 c=3", 13), "a=7 b=3 c=3"},
-		"fewer, against the weights":                 {scaledTo(deployment(9, equally()), "a=3 b=3 c=3", "a=1 b=1 c=3", 5), "a=1 b=1 c=3"},
-		"more than there is room for":                {scaledTo(deployment(9, byAvailability()), "a=3 b=3 c=3", "a=30 b=3 c=3", 36), "a=30 b=3 c=3"},
-		"of another number of replicas nothing said": {scaledTo(deployment(9, equally()), "a=3 b=3 c=3", "a=7 b=3 c=3", 12), "a=4 b=4 c=4"},
-		"in a cluster that is gone":                  {scaledTo(deployment(9, equally()), "a=3 b=3 gone=3", "a=3 b=3 gone=6", 12), "a=4 b=4 c=4"},
-		"when all may move":                          {rebalanced(scaledTo(deployment(9, equally()), "a=3 b=3 c=3", "a=10 b=1 c=1", 12)), "a=4 b=4 c=4"},
-		"when the hub scales again":                  {forgotten, "a=4 b=4 c=4"},
-		"with a cluster that has joined":             {scaledTo(deployment(6, equally()), "a=3 b=3", "a=5 b=1", 6), "a=2 b=2 c=2"},
-		"one that got none before keeps none":        {scaledTo(deployment(6, equally()), "a=3 b=3", "a=5 b=1 c=0", 6), "a=5 b=1"},
-		"one that got none and is gone":              {scaledTo(deployment(6, only(equally(), "a", "b")), "a=3 b=3", "a=5 b=1 c=0", 6), "a=5 b=1"},
-		"one that has no weight does not join":       {scaledTo(deployment(6, toTwo), "a=3 b=3", "a=5 b=1", 6), "a=5 b=1"},
-		"an annotation that somebody broke":          {broken, "a=3 b=3 c=2"},
+		"more, in one cluster": {scaledTo(deployment(9, equally()), "a=3 b=3 c=3", "a=7 b=3 c=3", 13),
+			"a=7 b=3 c=3"},
+		"fewer, against the weights": {scaledTo(deployment(9, equally()), "a=3 b=3 c=3", "a=1 b=1 c=3", 5),
+			"a=1 b=1 c=3"},
+		"more than there is room for": {scaledTo(deployment(9, byAvailability()), "a=3 b=3 c=3",
+			"a=30 b=3 c=3", 36), "a=30 b=3 c=3"},
+		"of another number of replicas nothing said": {scaledTo(deployment(9, equally()), "a=3 b=3 c=3", "a=7 b=3 c=3", 12),
+			"a=4 b=4 c=4"},
+		"in a cluster that is gone": {scaledTo(deployment(9, equally()), "a=3 b=3 gone=3", "a=3 b=3 gone=6",
+			12), "a=4 b=4 c=4"},
+		"when all may move": {rebalanced(scaledTo(deployment(9, equally()), "a=3 b=3 c=3",
+			"a=10 b=1 c=1", 12)), "a=4 b=4 c=4"},
+		"when the hub scales again": {forgotten, "a=4 b=4 c=4"},
+		"with a cluster that has joined": {scaledTo(deployment(6, equally()), "a=3 b=3", "a=5 b=1", 6),
+			"a=2 b=2 c=2"},
+		"one that got none before keeps none": {scaledTo(deployment(6, equally()), "a=3 b=3", "a=5 b=1 c=0", 6),
+			"a=5 b=1"},
+		"one that got none and is gone": {scaledTo(deployment(6, only(equally(), "a", "b")), "a=3 b=3",
+			"a=5 b=1 c=0", 6), "a=5 b=1"},
+		"one that has no weight does not join": {scaledTo(deployment(6, toTwo), "a=3 b=3", "a=5 b=1", 6), "a=5 b=1"},
+		"an annotation that somebody broke":    {broken, "a=3 b=3 c=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := schedule(t, test.binding, three, room("a=9 b=9 c=9")); got != test.want {

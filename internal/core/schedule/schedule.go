@@ -1,8 +1,8 @@
-// Package schedule decides which member clusters take a template, how many replicas each gets, and why.
-// It reads a binding and a Snapshot of the fleet; asking estimators, writing the result and waking bindings are left to others.
+// Package schedule decides which member clusters take a template, how many replicas each gets, and why. It reads a
+// binding and a Snapshot of the fleet; asking estimators, writing the result and waking bindings are left to others.
 //
-// One run, in order: Due (is there anything to decide?) → filter.go (which clusters may) → score.go (which are preferred)
-// → spread.go, selection.go (which are used) → divide.go, apart.go (how many replicas each).
+// One run, in order: Due (is there anything to decide?) → filter.go (which clusters may) → score.go (which are
+// preferred) → spread.go, selection.go (which are used) → divide.go, apart.go (how many replicas each).
 package schedule
 
 import (
@@ -46,7 +46,8 @@ type Result struct {
 	Rejections Rejections
 }
 
-// Apply writes the result into b, with the placement that it is for unless the run failed. The annotations of b change in place.
+// Apply writes the result into b, with the placement that it is for unless the run failed. The annotations of b change
+// in place.
 func (r Result) Apply(b workv1alpha2.Binding, failure error) {
 	b.BindingSpec().Clusters = r.Clusters
 	if failure != nil {
@@ -129,7 +130,8 @@ func attempt(b workv1alpha2.Binding, s Snapshot, room Capacity, t int) (Result, 
 	return r, err
 }
 
-// Feasible are the clusters that may take the binding by its current affinity term, sorted by name, and those that may not.
+// Feasible are the clusters that may take the binding by its current affinity term, sorted by name, and those that may
+// not.
 func Feasible(b workv1alpha2.Binding, s Snapshot) ([]Candidate, Rejections) {
 	placement := b.BindingSpec().Placement
 	if placement == nil {
@@ -138,8 +140,8 @@ func Feasible(b workv1alpha2.Binding, s Snapshot) ([]Candidate, Rejections) {
 	return feasible(b, s, currentTerm(b))
 }
 
-// Decide chooses among candidates and gives each its replicas. The order of candidates does not matter and they are not changed.
-// room is asked only where NeedsRoom.
+// Decide chooses among candidates and gives each its replicas. The order of candidates does not matter and they are not
+// changed. room is asked only where NeedsRoom.
 func Decide(b workv1alpha2.Binding, candidates []Candidate, room Capacity) ([]workv1alpha2.TargetCluster, error) {
 	if b.BindingSpec().Placement == nil {
 		return nil, errNoPlacement
@@ -149,7 +151,8 @@ func Decide(b workv1alpha2.Binding, candidates []Candidate, room Capacity) ([]wo
 }
 
 // decide is Decide on candidates that it may change. It tells also which were chosen to divide among.
-func decide(b workv1alpha2.Binding, candidates []Candidate, room Capacity) ([]workv1alpha2.TargetCluster, []Candidate, error) {
+func decide(b workv1alpha2.Binding, candidates []Candidate,
+	room Capacity) ([]workv1alpha2.TargetCluster, []Candidate, error) {
 	if len(candidates) == 0 {
 		return nil, nil, errNoClusters
 	}
@@ -224,8 +227,8 @@ func observedTerm(b workv1alpha2.Binding) int {
 		func(t policyv1alpha1.ClusterAffinityTerm) bool { return t.AffinityName == observed })
 }
 
-// fresh says whether a run was asked for that may move replicas already placed. A binding that was created with its clusters
-// was placed then, also while nobody has confirmed that.
+// fresh says whether a run was asked for that may move replicas already placed. A binding that was created with its
+// clusters was placed then, also while nobody has confirmed that.
 func fresh(b workv1alpha2.Binding) bool {
 	asked, last := b.BindingSpec().RescheduleTriggeredAt, b.BindingStatus().LastScheduledTime
 	if last == nil {
@@ -251,7 +254,8 @@ const (
 	aggregated
 )
 
-// strategyOf reads a placement that is not nil. A template with several components has no single number of replicas to divide.
+// strategyOf reads a placement that is not nil. A template with several components has no single number of replicas to
+// divide.
 func strategyOf(spec *workv1alpha2.ResourceBindingSpec) strategy {
 	scheduling := spec.Placement.ReplicaScheduling
 	switch {

@@ -28,9 +28,10 @@ func TestOurs(t *testing.T) {
 		"another component's": {func(b binding) {
 			b.Labels = map[string]string{workv1alpha2.BindingManagedByLabel: "MultiClusterService"}
 		}, true},
-		"nobody's":                          {func(b binding) { b.Labels = nil }, false},
-		"a dependency's":                    {func(b binding) { b.Spec.Placement = nil }, false},
-		"one that names the scheduler":      {func(b binding) { b.Spec.SchedulerName = policyv1alpha1.DefaultSchedulerName }, true},
+		"nobody's":       {func(b binding) { b.Labels = nil }, false},
+		"a dependency's": {func(b binding) { b.Spec.Placement = nil }, false},
+		"one that names the scheduler": {func(b binding) { b.Spec.SchedulerName = policyv1alpha1.DefaultSchedulerName },
+			true},
 		"one that names another scheduler":  {func(b binding) { b.Spec.SchedulerName = "batch" }, false},
 		"one whose scheduling is suspended": {func(b binding) { b.Spec.Suspension = &workv1alpha2.Suspension{Scheduling: &yes} }, false},
 		"one whose dispatching is suspended": {func(b binding) {
@@ -76,14 +77,22 @@ func TestAffinityTerms(t *testing.T) {
 		want, wantTerm string
 		reason         string
 	}{
-		"the first that can be satisfied":                     {configMap(terms(policyv1alpha1.Placement{})), all, "", "a", "own", "Success"},
-		"the next, when the first has no cluster":             {configMap(terms(policyv1alpha1.Placement{})), withoutA, "", "b", "rented", "Success"},
-		"the next, when the first has no room":                {deployment(5, terms(byAvailability())), all, "a=1 b=1 c=9", "c=5", "cloud", "Success"},
-		"it starts at the term in use and does not look back": {using(placed(configMap(terms(policyv1alpha1.Placement{})), "b"), "rented"), all, "", "b", "rented", "Success"},
-		"a rebalancing starts over":                           {rebalanced(using(placed(configMap(terms(policyv1alpha1.Placement{})), "b"), "rented")), all, "", "a", "own", "Success"},
-		"a term that was removed starts over":                 {using(placed(configMap(terms(policyv1alpha1.Placement{})), "b"), "leased"), all, "", "a", "own", "Success"},
-		"none: the error is the first one's":                  {configMap(terms(policyv1alpha1.Placement{})), none, "", "", "", "NoClusterFit"},
-		"none has room: what is placed stays":                 {placed(deployment(5, terms(byAvailability())), "a=2"), all, "a=1 b=1 c=1", "a=2", "", "Unschedulable"},
+		"the first that can be satisfied": {configMap(terms(policyv1alpha1.Placement{})), all, "", "a",
+			"own", "Success"},
+		"the next, when the first has no cluster": {configMap(terms(policyv1alpha1.Placement{})), withoutA, "",
+			"b", "rented", "Success"},
+		"the next, when the first has no room": {deployment(5, terms(byAvailability())), all, "a=1 b=1 c=9",
+			"c=5", "cloud", "Success"},
+		"it starts at the term in use and does not look back": {using(placed(configMap(terms(policyv1alpha1.Placement{})),
+			"b"), "rented"), all, "", "b", "rented", "Success"},
+		"a rebalancing starts over": {rebalanced(
+			using(placed(configMap(terms(policyv1alpha1.Placement{})), "b"), "rented")), all, "", "a", "own", "Success"},
+		"a term that was removed starts over": {using(placed(configMap(terms(policyv1alpha1.Placement{})),
+			"b"), "leased"), all, "", "a", "own", "Success"},
+		"none: the error is the first one's": {configMap(terms(policyv1alpha1.Placement{})), none, "", "",
+			"", "NoClusterFit"},
+		"none has room: what is placed stays": {placed(deployment(5, terms(byAvailability())), "a=2"), all,
+			"a=1 b=1 c=1", "a=2", "", "Unschedulable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := Schedule(test.binding, fleet(test.clusters...), room(test.room))
@@ -125,8 +134,8 @@ func TestTheMoreUrgentComesFirst(t *testing.T) {
 	}
 }
 
-// TestStandbyIsUntouchedWhileTheActiveOnesFit: for any placement and room, what goes to the standby clusters is nothing as
-// long as a run over the active ones alone succeeds, and the result is then that run's.
+// TestStandbyIsUntouchedWhileTheActiveOnesFit: for any placement and room, what goes to the standby clusters is nothing
+// as long as a run over the active ones alone succeeds, and the result is then that run's.
 func TestStandbyIsUntouchedWhileTheActiveOnesFit(t *testing.T) {
 	var fits, fails int
 	for seed := range uint64(3000) {
@@ -142,7 +151,8 @@ func TestStandbyIsUntouchedWhileTheActiveOnesFit(t *testing.T) {
 			}
 		}
 		cut := 1 + r.IntN(len(names)-1)
-		active, standby := policyv1alpha1.ClusterAffinity{ClusterNames: names[:cut]}, policyv1alpha1.ClusterAffinity{ClusterNames: names[cut:]}
+		active, standby := policyv1alpha1.ClusterAffinity{ClusterNames: names[:cut]},
+			policyv1alpha1.ClusterAffinity{ClusterNames: names[cut:]}
 		alone := b.DeepCopy()
 		alone.Spec.Placement.ClusterAffinity = &active
 		b.Spec.Placement.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{
@@ -154,7 +164,8 @@ func TestStandbyIsUntouchedWhileTheActiveOnesFit(t *testing.T) {
 		if wantErr == nil {
 			fits++
 			if err != nil || targetList(got.Clusters) != targetList(want.Clusters) || got.AffinityName != "active" {
-				t.Fatalf("seed %d: %q by %q (%v), though the active clusters alone give %q", seed, targetList(got.Clusters), got.AffinityName, err, targetList(want.Clusters))
+				t.Fatalf("seed %d: %q by %q (%v), though the active clusters alone give %q", seed, targetList(got.Clusters),
+					got.AffinityName, err, targetList(want.Clusters))
 			}
 			continue
 		}
@@ -173,7 +184,8 @@ func TestStandbyIsUntouchedWhileTheActiveOnesFit(t *testing.T) {
 func TestARunThatFailsSaysWhatTheBindingShouldHold(t *testing.T) {
 	t.Run("nothing, when nothing fits", func(t *testing.T) {
 		r, err := Schedule(placed(configMap(only(policyv1alpha1.Placement{}, "x")), "a"), fleet(named("a")...), nil)
-		if c := Condition(err); len(r.Clusters) != 0 || c.Reason != workv1alpha2.ReasonNoClusterFit || c.Status != metav1.ConditionFalse {
+		if c := Condition(err); len(r.Clusters) != 0 || c.Reason != workv1alpha2.ReasonNoClusterFit ||
+			c.Status != metav1.ConditionFalse {
 			t.Errorf("%q with %v", targetList(r.Clusters), c)
 		}
 	})

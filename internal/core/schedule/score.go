@@ -18,8 +18,8 @@ func clusterLocality(target bool) int32 {
 	return 0
 }
 
-// rank orders candidates in place: the earlier affinity tier first, then the higher score, then the more room for what is
-// there and what is to come, then by name.
+// rank orders candidates in place: the earlier affinity tier first, then the higher score, then the more room for what
+// is there and what is to come, then by name.
 func rank(candidates []Candidate) {
 	byName := func(a, b Candidate) int { return strings.Compare(a.Cluster.Name, b.Cluster.Name) }
 	if !slices.IsSortedFunc(candidates, byName) {

@@ -141,7 +141,9 @@ func property(key, value string) with {
 }
 
 func (s *story) remove(name string) {
-	s.clusters = slices.DeleteFunc(slices.Clone(s.clusters), func(c *clusterv1alpha1.Cluster) bool { return c.Name == name })
+	s.clusters = slices.DeleteFunc(slices.Clone(s.clusters), func(c *clusterv1alpha1.Cluster) bool {
+		return c.Name == name
+	})
 }
 
 func (s *story) change(name string, change with) {

@@ -16,7 +16,8 @@ import (
 //	of each grouping, one inside the other, the best groups that are allowed → of these groups' clusters the best,
 //	one of each group first
 //
-// If some choice leads nowhere, the next best is tried, unless what the groups have at most says that it cannot do either.
+// If some choice leads nowhere, the next best is tried, unless what the groups have at most says that it cannot do
+// either.
 type selection struct {
 	bounds
 	// ranked are the candidates, best first; members below are positions in it, ascending.
@@ -225,21 +226,24 @@ func (s *selection) groups(d int, members []int) []group {
 		if len(list) == 0 {
 			continue
 		}
-		g := group{number: n, name: of.names[n], members: list, merit: merit{tier: s.ranked[list[0]].Tier, score: s.score(d, list), clusters: len(list)}}
+		g := group{number: n, name: of.names[n], members: list,
+			merit: merit{tier: s.ranked[list[0]].Tier, score: s.score(d, list), clusters: len(list)}}
 		if s.sticky && slices.ContainsFunc(list, func(m int) bool { return s.ranked[m].Score == maxScore }) {
 			g.used = 1
 		}
 		all = append(all, g)
 	}
-	slices.SortFunc(all, func(a, b group) int { return cmp.Or(prefers(a.merit, b.merit), strings.Compare(a.name, b.name)) })
+	slices.SortFunc(all, func(a, b group) int {
+		return cmp.Or(prefers(a.merit, b.merit), strings.Compare(a.name, b.name))
+	})
 	return all
 }
 
 // unit is what a cluster or a replica of room is worth to a group, against the mean score of its clusters.
 const unit = 1000
 
-// score of a group. Where each cluster takes all replicas: the clusters that have room for them count. Where clusters share:
-// the room counts, up to a fair share of what is wanted.
+// score of a group. Where each cluster takes all replicas: the clusters that have room for them count. Where clusters
+// share: the room counts, up to a fair share of what is wanted.
 func (s *selection) score(d int, members []int) int64 {
 	var sum, scores int64
 	if !s.strategy.divided() {
@@ -267,8 +271,8 @@ func (s *selection) score(d int, members []int) int64 {
 	return sum*unit + scores/int64(len(members))
 }
 
-// narrow chooses groups of grouping d and those inside, and the clusters of these; nil if there is no choice.
-// Of the groups that there may be it takes the best together; then, where their number has a maximum, as few of them as do.
+// narrow chooses groups of grouping d and those inside, and the clusters of these; nil if there is no choice. Of the
+// groups that there may be it takes the best together; then, where their number has a maximum, as few of them as do.
 func (s *selection) narrow(d int, members []int) []int {
 	if d == len(s.groupings) {
 		return s.seat(members)
@@ -317,8 +321,8 @@ func (s *selection) narrow(d int, members []int) []int {
 }
 
 // reduce drops the last of the groups, of which chosen was chosen, as long as the rest does: where their number has a
-// maximum, no more are used than it takes. Groups in use, which come first, stay. Static weights mean all their clusters,
-// and give up none that may be used.
+// maximum, no more are used than it takes. Groups in use, which come first, stay. Static weights mean all their
+// clusters, and give up none that may be used.
 func (s *selection) reduce(d int, members []int, subset []group, least int, chosen []int) []int {
 	if s.groupings[d].MaxGroups == 0 || s.strategy == static {
 		return chosen
@@ -429,7 +433,8 @@ func (s *selection) makeWay(chosen, members []int) []int {
 		s.steps -= len(members)
 		is, most := chosen[last], -1
 		for _, m := range members {
-			if holds := s.ranked[m].holds(); holds > s.ranked[is].holds() && (most < 0 || holds > s.ranked[most].holds()) && !in[m] && s.sameGroups(m, is) {
+			if holds := s.ranked[m].holds(); holds > s.ranked[is].holds() && (most < 0 || holds > s.ranked[most].holds()) &&
+				!in[m] && s.sameGroups(m, is) {
 				most = m
 			}
 		}
@@ -481,7 +486,8 @@ func (s *selection) holds(members []int) bool {
 	return true
 }
 
-// conflicting says that clusters which the other constraints allow are in n groups by grouping d, which are too few or too many.
+// conflicting says that clusters which the other constraints allow are in n groups by grouping d, which are too few or
+// too many.
 func (s *selection) conflicting(d, n int) error {
 	g := s.groupings[d]
 	var others []string
@@ -491,7 +497,8 @@ func (s *selection) conflicting(d, n int) error {
 		}
 	}
 	if n > g.MinGroups || len(others) == 0 {
-		return &SpreadError{Text: lacking(g), Hint: fmt.Sprintf("no choice of clusters satisfies the spread constraint by %s together with the others: select more clusters in the policy, or raise its maxGroups", g.name())}
+		return &SpreadError{Text: lacking(g),
+			Hint: fmt.Sprintf("no choice of clusters satisfies the spread constraint by %s together with the others: select more clusters in the policy, or raise its maxGroups", g.name())}
 	}
 	return &SpreadError{
 		Text: lacking(g),
@@ -523,7 +530,8 @@ func tooFew(g grouping, all []group) error {
 	}
 	return &SpreadError{
 		Text: lacking(g),
-		Hint: fmt.Sprintf("%d by %s are required, %s: add clusters in %d more, or lower minGroups to %d", g.MinGroups, g.name(), have, g.MinGroups-len(names), len(names)),
+		Hint: fmt.Sprintf("%d by %s are required, %s: add clusters in %d more, or lower minGroups to %d", g.MinGroups,
+			g.name(), have, g.MinGroups-len(names), len(names)),
 	}
 }
 
@@ -533,7 +541,8 @@ const maxExhaust = 12
 
 // exhaust tries every choice of few clusters; nil if there is none, or if going from group to group has missed none.
 func (s *selection) exhaust() []int {
-	if len(s.ranked) > maxExhaust || len(s.groupings) == 1 && s.groupings[0].SpreadByField != policyv1alpha1.SpreadByFieldZone {
+	if len(s.ranked) > maxExhaust || len(s.groupings) == 1 &&
+		s.groupings[0].SpreadByField != policyv1alpha1.SpreadByFieldZone {
 		return nil
 	}
 	var chosen []int

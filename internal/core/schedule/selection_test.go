@@ -12,7 +12,8 @@ func TestSubsetsComeBestFirstAndOnceEach(t *testing.T) {
 		r := rng(seed)
 		all := make([]group, 1+r.IntN(9))
 		for i := range all {
-			all[i] = group{number: i, name: fmt.Sprint(i), merit: merit{used: r.IntN(2), tier: r.IntN(2), score: int64(r.IntN(4)), clusters: 1 + r.IntN(3)}}
+			all[i] = group{number: i, name: fmt.Sprint(i),
+				merit: merit{used: r.IntN(2), tier: r.IntN(2), score: int64(r.IntN(4)), clusters: 1 + r.IntN(3)}}
 		}
 		slices.SortFunc(all, func(a, b group) int { return prefers(a.merit, b.merit) })
 		n := 1 + r.IntN(len(all))
@@ -43,8 +44,8 @@ func TestSubsetsComeBestFirstAndOnceEach(t *testing.T) {
 	}
 }
 
-// TestWhatIsPassedOverCouldNotDo: groups that a search passes over unseen, because of what they have at most, have no choice of
-// clusters that satisfies the constraints.
+// TestWhatIsPassedOverCouldNotDo: groups that a search passes over unseen, because of what they have at most, have no
+// choice of clusters that satisfies the constraints.
 func TestWhatIsPassedOverCouldNotDo(t *testing.T) {
 	var passed, hopeless int
 	for seed := range uint64(6000) {
@@ -73,7 +74,8 @@ func TestWhatIsPassedOverCouldNotDo(t *testing.T) {
 		limit := s.ceiling(0, all)
 		check := func(subset []group, what string) {
 			if chosen := anyChoice(s, s.within(0, everything, subset)); chosen != nil {
-				t.Fatalf("seed %d: %s is passed over, though %v of %s would do, by %s", seed, what, chosen, targetList(each(candidates, 0)), AppliedPlacement(b.Spec.Placement))
+				t.Fatalf("seed %d: %s is passed over, though %v of %s would do, by %s", seed, what, chosen,
+					targetList(each(candidates, 0)), AppliedPlacement(b.Spec.Placement))
 			}
 		}
 		subset := slices.DeleteFunc(slices.Clone(all), func(group) bool { return r.IntN(2) == 0 })
@@ -134,7 +136,8 @@ func TestRankIsTheOrderOfItsContract(t *testing.T) {
 		r := rng(seed)
 		var list []Candidate
 		for i := range 1 + r.IntN(30) {
-			list = append(list, Candidate{Cluster: cluster(fmt.Sprintf("c%02d", i)), Tier: r.IntN(2), Score: int32(r.IntN(2) * maxScore), Available: int64(r.IntN(3)), Assigned: int32(r.IntN(2))})
+			list = append(list, Candidate{Cluster: cluster(fmt.Sprintf("c%02d", i)), Tier: r.IntN(2),
+				Score: int32(r.IntN(2) * maxScore), Available: int64(r.IntN(3)), Assigned: int32(r.IntN(2))})
 		}
 		if r.IntN(2) == 0 {
 			list = shuffled(r, list)

@@ -83,8 +83,9 @@ func (s Snapshot) Next(clusters []*clusterv1alpha1.Cluster) Snapshot {
 	return next
 }
 
-// KeepingEmpty is the same fleet, and what Next makes of it, where a workload that divides its replicas goes also to the chosen
-// clusters that get none of them: scaled to zero it is still there. It is Karmada's enable-empty-workload-propagation.
+// KeepingEmpty is the same fleet, and what Next makes of it, where a workload that divides its replicas goes also to
+// the chosen clusters that get none of them: scaled to zero it is still there. It is Karmada's
+// enable-empty-workload-propagation.
 func (s Snapshot) KeepingEmpty() Snapshot {
 	s.keepEmpty = true
 	return s
@@ -144,7 +145,8 @@ func (s Snapshot) present(targets []workv1alpha2.TargetCluster) []workv1alpha2.T
 // notTarget stands for the replicas of a cluster that is no target.
 const notTarget = -1
 
-// assigned are the replicas that each member has been given, by position; notTarget where it is no target. Nil is no targets.
+// assigned are the replicas that each member has been given, by position; notTarget where it is no target. Nil is no
+// targets.
 func (s Snapshot) assigned(targets []workv1alpha2.TargetCluster) []int32 {
 	if len(targets) == 0 {
 		return nil

@@ -34,8 +34,8 @@ func boundsOf(p *policyv1alpha1.Placement) bounds {
 		b.groupings = append(b.groupings, grouping{SpreadConstraint: c})
 	}
 	slices.SortStableFunc(b.groupings, func(x, y grouping) int { return cmp.Compare(x.rank(), y.rank()) })
-	// A cluster is in one group, or, of zones, in several. Where fewer clusters are allowed than groups required, the groups count, as in
-	// Karmada, which takes the best cluster of each region first.
+	// A cluster is in one group, or, of zones, in several. Where fewer clusters are allowed than groups required, the
+	// groups count, as in Karmada, which takes the best cluster of each region first.
 	for _, g := range b.groupings {
 		if b.clusters.MaxGroups > 0 && g.SpreadByField != policyv1alpha1.SpreadByFieldZone {
 			b.clusters.MaxGroups = max(b.clusters.MaxGroups, g.MinGroups)
@@ -115,13 +115,14 @@ func weighted(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate) []
 	return kept
 }
 
-// spreadByCluster takes the best, as many as allowed. If they have no room for need replicas, the last of them make way,
-// one after the other, for those with the most room. MaxGroups 0 is no limit.
+// spreadByCluster takes the best, as many as allowed. If they have no room for need replicas, the last of them make
+// way, one after the other, for those with the most room. MaxGroups 0 is no limit.
 func spreadByCluster(c policyv1alpha1.SpreadConstraint, ranked []Candidate, need int64) ([]Candidate, error) {
 	if len(ranked) < c.MinGroups {
 		return nil, &SpreadError{
 			Text: "the number of feasible clusters is less than spreadConstraint.MinGroups",
-			Hint: fmt.Sprintf("%s, but at least %d are required: let the policy match %d more, or lower minGroups to %d", fit(len(ranked)), c.MinGroups, c.MinGroups-len(ranked), len(ranked)),
+			Hint: fmt.Sprintf("%s, but at least %d are required: let the policy match %d more, or lower minGroups to %d",
+				fit(len(ranked)), c.MinGroups, c.MinGroups-len(ranked), len(ranked)),
 		}
 	}
 	chosen := ranked[:groups(c, len(ranked))]
@@ -147,7 +148,8 @@ func spreadByCluster(c policyv1alpha1.SpreadConstraint, ranked []Candidate, need
 func noRoom(clusters int, room, need int64, bounded bool) error {
 	e := &SpreadError{
 		Text: fmt.Sprintf("no enough resource when selecting %d clusters", clusters),
-		Hint: fmt.Sprintf("they have capacity for %d of %d replicas: free capacity for %d more, or request fewer replicas", room, need, need-room),
+		Hint: fmt.Sprintf("they have capacity for %d of %d replicas: free capacity for %d more, or request fewer replicas",
+			room, need, need-room),
 	}
 	if bounded {
 		e.Hint += ", or raise maxGroups to use more clusters"

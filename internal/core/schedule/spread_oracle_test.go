@@ -82,7 +82,8 @@ func possible(b *workv1alpha2.ResourceBinding, candidates []Candidate, answers m
 	return false
 }
 
-// violated names a constraint that the clusters do not satisfy; a workload cannot be in more groups than it has replicas.
+// violated names a constraint that the clusters do not satisfy; a workload cannot be in more groups than it has
+// replicas.
 func violated(p *policyv1alpha1.Placement, used []Candidate, replicas int) string {
 	for _, c := range p.SpreadConstraints {
 		names := map[string]bool{}
@@ -114,8 +115,8 @@ func violated(p *policyv1alpha1.Placement, used []Candidate, replicas int) strin
 	return ""
 }
 
-// TestSpreadingAgainstEveryChoice: a run fails only where no choice of clusters would do, and what it chooses satisfies all
-// constraints, whatever else is asked of it.
+// TestSpreadingAgainstEveryChoice: a run fails only where no choice of clusters would do, and what it chooses satisfies
+// all constraints, whatever else is asked of it.
 func TestSpreadingAgainstEveryChoice(t *testing.T) {
 	var placedSome, failed int
 	rounds := uint64(6000)
@@ -127,7 +128,8 @@ func TestSpreadingAgainstEveryChoice(t *testing.T) {
 		clusters, answers, b := spreadWorld(r)
 		s := fleet(shuffled(r, clusters)...)
 		divides := strategyOf(&b.Spec).divided()
-		at := fmt.Sprintf("seed %d: %d replicas by %s with room %v", seed, b.Spec.Replicas, AppliedPlacement(b.Spec.Placement), answers)
+		at := fmt.Sprintf("seed %d: %d replicas by %s with room %v", seed, b.Spec.Replicas,
+			AppliedPlacement(b.Spec.Placement), answers)
 		for i := range s.members {
 			c := s.members[i].cluster
 			at += fmt.Sprintf("\n  %s: %s %s %v %v", c.Name, c.Spec.Provider, c.Spec.Region, c.Spec.Zones, c.Labels)
@@ -140,7 +142,8 @@ func TestSpreadingAgainstEveryChoice(t *testing.T) {
 			var room *UnschedulableError
 			// Too few replicas for groups that cross each other may have no division, though the clusters may be chosen.
 			crossed := divides && len(boundsOf(b.Spec.Placement).groupings) > 1
-			if !errors.As(err, &unfit) && !errors.As(err, &room) && !errors.Is(err, errWeightless) && !crossed && possible(b, candidates, answers) {
+			if !errors.As(err, &unfit) && !errors.As(err, &room) && !errors.Is(err, errWeightless) && !crossed &&
+				possible(b, candidates, answers) {
 				if !(divides && err.(*SpreadError).Hint[:3] == "its") {
 					t.Fatalf("%s\nfails: %v (%s), though it is possible", at, err, Help(err))
 				}
@@ -174,7 +177,8 @@ func TestSpreadingAgainstEveryChoice(t *testing.T) {
 		}
 		check(result)
 
-		if other, err := Decide(b, shuffled(r, candidates), Answers(answers)); err != nil || targetList(other) != targetList(result.Clusters) {
+		if other, err := Decide(b, shuffled(r, candidates), Answers(answers)); err != nil ||
+			targetList(other) != targetList(result.Clusters) {
 			t.Fatalf("%s\ncandidates in another order give %q (%v)", at, targetList(other), err)
 		}
 		record(b, result, nil, time.Unix(100, 0))

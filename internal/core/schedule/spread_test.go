@@ -14,18 +14,26 @@ func TestSpreadByCluster(t *testing.T) {
 		room    string
 		want    string
 	}{
-		"the first by name, of equals":                   {configMap(upTo(policyv1alpha1.Placement{}, 1, 2)), "", "a b"},
-		"no maximum is no limit":                         {configMap(upTo(policyv1alpha1.Placement{}, 1, 0)), "", "a b c d"},
-		"a maximum larger than the fleet":                {configMap(upTo(policyv1alpha1.Placement{}, 1, 9)), "", "a b c d"},
-		"those that have the template stay":              {placed(configMap(upTo(policyv1alpha1.Placement{}, 1, 2)), "c d"), "", "c d"},
-		"those with the most room, if nothing else":      {deployment(2, upTo(policyv1alpha1.Placement{}, 1, 2)), "a=1 b=2 c=3 d=4", "c=2 d=2"},
-		"dynamic weights over the best":                  {deployment(6, upTo(byAvailability(), 1, 2)), "a=1 b=20 c=10 d=2", "b=4 c=2"},
-		"the last make way for those with room":          {placed(deployment(9, upTo(byAvailability(), 1, 2)), "a=2 b=1"), "a=1 b=1 c=8 d=3", "a=3 c=6"},
-		"what is placed counts as room":                  {placed(deployment(4, upTo(byAvailability(), 1, 2)), "a=2 b=2"), "a=0 b=0 c=9 d=9", "a=2 b=2"},
-		"static weights share among those that are used": {deployment(4, upTo(byWeight("a=1 b=3 c=1 d=1"), 1, 2)), "", "a=1 b=3"},
-		"static weights, of which the heaviest are used": {deployment(6, upTo(byWeight("a=1 b=3 c=2 d=0"), 2, 2)), "", "b=4 c=2"},
-		"packed, but in two at least":                    {deployment(6, upTo(together(), 2, 3)), "a=9 b=9 c=9 d=9", "a=5 b=1"},
-		"one replica cannot be in two":                   {deployment(1, upTo(together(), 2, 3)), "a=9 b=9 c=9 d=9", "a=1"},
+		"the first by name, of equals":    {configMap(upTo(policyv1alpha1.Placement{}, 1, 2)), "", "a b"},
+		"no maximum is no limit":          {configMap(upTo(policyv1alpha1.Placement{}, 1, 0)), "", "a b c d"},
+		"a maximum larger than the fleet": {configMap(upTo(policyv1alpha1.Placement{}, 1, 9)), "", "a b c d"},
+		"those that have the template stay": {placed(configMap(upTo(policyv1alpha1.Placement{}, 1, 2)), "c d"),
+			"", "c d"},
+		"those with the most room, if nothing else": {deployment(2, upTo(policyv1alpha1.Placement{}, 1, 2)),
+			"a=1 b=2 c=3 d=4", "c=2 d=2"},
+		"dynamic weights over the best": {deployment(6, upTo(byAvailability(), 1, 2)), "a=1 b=20 c=10 d=2",
+			"b=4 c=2"},
+		"the last make way for those with room": {placed(deployment(9, upTo(byAvailability(), 1, 2)), "a=2 b=1"),
+			"a=1 b=1 c=8 d=3", "a=3 c=6"},
+		"what is placed counts as room": {placed(deployment(4, upTo(byAvailability(), 1, 2)), "a=2 b=2"),
+			"a=0 b=0 c=9 d=9", "a=2 b=2"},
+		"static weights share among those that are used": {deployment(4, upTo(byWeight("a=1 b=3 c=1 d=1"), 1, 2)), "",
+			"a=1 b=3"},
+		"static weights, of which the heaviest are used": {deployment(6, upTo(byWeight("a=1 b=3 c=2 d=0"), 2, 2)), "",
+			"b=4 c=2"},
+		"packed, but in two at least": {deployment(6, upTo(together(), 2, 3)), "a=9 b=9 c=9 d=9",
+			"a=5 b=1"},
+		"one replica cannot be in two": {deployment(1, upTo(together(), 2, 3)), "a=9 b=9 c=9 d=9", "a=1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := schedule(t, test.binding, s, room(test.room)); got != test.want {
@@ -37,9 +45,11 @@ func TestSpreadByCluster(t *testing.T) {
 
 // by adds a spread constraint by a field, or by a label: one that is no field.
 func by(p policyv1alpha1.Placement, what string, minimum, maximum int) policyv1alpha1.Placement {
-	c := policyv1alpha1.SpreadConstraint{SpreadByField: policyv1alpha1.SpreadFieldValue(what), MinGroups: minimum, MaxGroups: maximum}
+	c := policyv1alpha1.SpreadConstraint{SpreadByField: policyv1alpha1.SpreadFieldValue(what), MinGroups: minimum,
+		MaxGroups: maximum}
 	switch c.SpreadByField {
-	case policyv1alpha1.SpreadByFieldCluster, policyv1alpha1.SpreadByFieldRegion, policyv1alpha1.SpreadByFieldZone, policyv1alpha1.SpreadByFieldProvider:
+	case policyv1alpha1.SpreadByFieldCluster, policyv1alpha1.SpreadByFieldRegion, policyv1alpha1.SpreadByFieldZone,
+		policyv1alpha1.SpreadByFieldProvider:
 	default:
 		c.SpreadByField, c.SpreadByLabel = "", what
 	}
@@ -50,8 +60,10 @@ func by(p policyv1alpha1.Placement, what string, minimum, maximum int) policyv1a
 func TestSpreadByGroups(t *testing.T) {
 	// Two clusters in eu, two in us, one in ap.
 	s := fleet(
-		cluster("e1", in("acme", "eu", "eu-1"), labelled("rack", "r1")), cluster("e2", in("zeta", "eu", "eu-2"), labelled("rack", "r2")),
-		cluster("u1", in("acme", "us", "us-1"), labelled("rack", "r1")), cluster("u2", in("acme", "us", "us-1", "us-2"), labelled("rack", "r1")),
+		cluster("e1", in("acme", "eu", "eu-1"), labelled("rack", "r1")),
+		cluster("e2", in("zeta", "eu", "eu-2"), labelled("rack", "r2")),
+		cluster("u1", in("acme", "us", "us-1"), labelled("rack", "r1")),
+		cluster("u2", in("acme", "us", "us-1", "us-2"), labelled("rack", "r1")),
 		cluster("a1", in("zeta", "ap", "ap-1")),
 	)
 	none := policyv1alpha1.Placement{}
@@ -63,26 +75,42 @@ func TestSpreadByGroups(t *testing.T) {
 		"no maximum is no limit":                             {configMap(by(none, "region", 1, 0)), "", "a1 e1 e2 u1 u2"},
 		"two regions, of equals the larger, with all theirs": {configMap(by(none, "region", 2, 2)), "", "e1 e2 u1 u2"},
 		"as few regions as do":                               {configMap(by(none, "region", 2, 3)), "", "e1 e2 u1 u2"},
-		"one cluster of each region first":                   {configMap(upTo(by(none, "region", 2, 2), 2, 3)), "", "e1 e2 u1"},
-		"more regions where the clusters are too few":        {configMap(upTo(by(none, "region", 1, 3), 5, 0)), "", "a1 e1 e2 u1 u2"},
-		"more clusters are not wanted than regions":          {configMap(upTo(by(none, "region", 3, 3), 3, 3)), "", "a1 e1 u1"},
-		"regions in use stay":                                {placed(configMap(by(none, "region", 1, 1)), "a1"), "", "a1"},
-		"regions in use stay, also more than do":             {placed(configMap(by(none, "region", 1, 2)), "a1 e1 e2"), "", "a1 e1 e2"},
-		"of a region in use the other clusters join":         {placed(configMap(by(none, "region", 1, 1)), "e2"), "", "e1 e2"},
-		"by provider":                                        {configMap(upTo(by(none, "provider", 2, 2), 2, 2)), "", "a1 e1"},
-		"by label: those without it are out":                 {configMap(by(none, "rack", 2, 2)), "", "e1 e2 u1 u2"},
-		"by label, one group":                                {configMap(by(none, "rack", 1, 1)), "", "e1 u1 u2"},
-		"by zone: a cluster in two zones counts for both":    {configMap(by(none, "zone", 1, 1)), "", "u1"},
-		"by region and zone":                                 {configMap(by(by(none, "region", 1, 1), "zone", 2, 2)), "", "e1 e2"},
-		"duplicated where all replicas fit":                  {deployment(5, by(none, "region", 1, 1)), "e1=5 e2=1 u1=5 u2=5 a1=9", "u1=5 u2=5"},
-		"divided by room, in the region with a fair share":   {deployment(6, by(byAvailability(), "region", 1, 1)), "e1=2 e2=2 u1=9 u2=0 a1=1", "u1=6"},
-		"divided by room, in another where one is too small": {deployment(6, by(byAvailability(), "region", 1, 2)), "e1=2 e2=2 u1=2 u2=0 a1=1", "e1=2 e2=2 u1=2"},
-		"packed, but in two regions at least":                {deployment(6, by(together(), "region", 2, 2)), "e1=9 e2=9 u1=9 u2=9 a1=1", "e1=5 u1=1"},
-		"static weights, in as many regions as there may be": {deployment(6, by(byWeight("e1=3 u1=2 a1=1"), "region", 1, 2)), "", "e1=4 u1=2"},
-		"... also where fewer were in use":                   {placed(deployment(6, by(byWeight("e1=3 u1=2 a1=1"), "region", 1, 2)), "u1=4"), "", "e1=4 u1=2"},
-		"... of which those in use stay":                     {placed(deployment(6, by(byWeight("e1=3 u1=2 a1=1"), "region", 1, 1)), "u1=4"), "", "u1=6"},
-		"static weights, in two regions":                     {deployment(10, by(byWeight("e1=3 u1=2 a1=1"), "region", 2, 2)), "", "e1=6 u1=4"},
-		"the smaller of two keeps one":                       {placed(deployment(4, by(byAvailability(), "region", 2, 2)), "e1=40 u1=1"), "", "e1=3 u1=1"},
+		"one cluster of each region first": {configMap(upTo(by(none, "region", 2, 2), 2, 3)), "",
+			"e1 e2 u1"},
+		"more regions where the clusters are too few": {configMap(upTo(by(none, "region", 1, 3), 5, 0)), "",
+			"a1 e1 e2 u1 u2"},
+		"more clusters are not wanted than regions": {configMap(upTo(by(none, "region", 3, 3), 3, 3)), "",
+			"a1 e1 u1"},
+		"regions in use stay": {placed(configMap(by(none, "region", 1, 1)), "a1"), "", "a1"},
+		"regions in use stay, also more than do": {placed(configMap(by(none, "region", 1, 2)), "a1 e1 e2"), "",
+			"a1 e1 e2"},
+		"of a region in use the other clusters join": {placed(configMap(by(none, "region", 1, 1)), "e2"), "",
+			"e1 e2"},
+		"by provider": {configMap(upTo(by(none, "provider", 2, 2), 2, 2)), "",
+			"a1 e1"},
+		"by label: those without it are out":              {configMap(by(none, "rack", 2, 2)), "", "e1 e2 u1 u2"},
+		"by label, one group":                             {configMap(by(none, "rack", 1, 1)), "", "e1 u1 u2"},
+		"by zone: a cluster in two zones counts for both": {configMap(by(none, "zone", 1, 1)), "", "u1"},
+		"by region and zone": {configMap(by(by(none, "region", 1, 1), "zone", 2, 2)), "",
+			"e1 e2"},
+		"duplicated where all replicas fit": {deployment(5, by(none, "region", 1, 1)),
+			"e1=5 e2=1 u1=5 u2=5 a1=9", "u1=5 u2=5"},
+		"divided by room, in the region with a fair share": {deployment(6, by(byAvailability(), "region", 1, 1)),
+			"e1=2 e2=2 u1=9 u2=0 a1=1", "u1=6"},
+		"divided by room, in another where one is too small": {deployment(6, by(byAvailability(), "region", 1, 2)),
+			"e1=2 e2=2 u1=2 u2=0 a1=1", "e1=2 e2=2 u1=2"},
+		"packed, but in two regions at least": {deployment(6, by(together(), "region", 2, 2)),
+			"e1=9 e2=9 u1=9 u2=9 a1=1", "e1=5 u1=1"},
+		"static weights, in as many regions as there may be": {deployment(6, by(byWeight("e1=3 u1=2 a1=1"), "region", 1, 2)),
+			"", "e1=4 u1=2"},
+		"... also where fewer were in use": {placed(deployment(6,
+			by(byWeight("e1=3 u1=2 a1=1"), "region", 1, 2)), "u1=4"), "", "e1=4 u1=2"},
+		"... of which those in use stay": {placed(deployment(6,
+			by(byWeight("e1=3 u1=2 a1=1"), "region", 1, 1)), "u1=4"), "", "u1=6"},
+		"static weights, in two regions": {deployment(10, by(byWeight("e1=3 u1=2 a1=1"), "region", 2, 2)),
+			"", "e1=6 u1=4"},
+		"the smaller of two keeps one": {placed(deployment(4, by(byAvailability(), "region", 2, 2)),
+			"e1=40 u1=1"), "", "e1=3 u1=1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := schedule(t, test.binding, s, room(test.room)); got != test.want {
@@ -129,7 +157,8 @@ func TestSpreadThatCannotBe(t *testing.T) {
 			if err == nil || err.Error() != test.want || Help(err) != test.help {
 				t.Fatalf("got %v (%s), want %q (%s)", err, Help(err), test.want, test.help)
 			}
-			if c := Condition(err); c.Reason != workv1alpha2.ReasonSchedulerError || c.Message != test.want+". To fit: "+test.help+"." {
+			if c := Condition(err); c.Reason != workv1alpha2.ReasonSchedulerError || c.Message != test.want+". To fit: "+
+				test.help+"." {
 				t.Errorf("the condition says %s: %s", c.Reason, c.Message)
 			}
 		})

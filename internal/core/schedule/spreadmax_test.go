@@ -8,7 +8,8 @@ import (
 
 // Karmada takes the best cluster of each required region, however few clusters are allowed.
 func TestRequiredRegionsOutweighMaxClusters(t *testing.T) {
-	s := fleet(cluster("e1", in("acme", "eu")), cluster("e2", in("acme", "eu")), cluster("u1", in("acme", "us")), cluster("a1", in("acme", "ap")))
+	s := fleet(cluster("e1", in("acme", "eu")), cluster("e2", in("acme", "eu")), cluster("u1", in("acme", "us")),
+		cluster("a1", in("acme", "ap")))
 	none := policyv1alpha1.Placement{}
 	for _, c := range []struct {
 		name      string

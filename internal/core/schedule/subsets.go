@@ -61,7 +61,8 @@ type subset struct {
 	merit
 }
 
-// subsetQueue is a heap of subsets of n groups, the best on top. It is not container/heap's, which makes an object of each.
+// subsetQueue is a heap of subsets of n groups, the best on top. It is not container/heap's, which makes an object of
+// each.
 type subsetQueue struct {
 	n         int
 	positions []int // of all there ever were

@@ -16,7 +16,8 @@ import (
 // placedOn is a binding whose last run placed it on the clusters, 3 replicas each.
 func placedOn(p policyv1alpha1.Placement, clusters ...string) *workv1alpha2.ResourceBinding {
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
-	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
+		Name: "web"}
 	b.Spec.Replicas, b.Spec.ReplicaRequirements, b.Spec.Placement = 3, &workv1alpha2.ReplicaRequirements{}, &p
 	for _, name := range clusters {
 		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: name, Replicas: 3})
@@ -30,9 +31,12 @@ func placedOn(p policyv1alpha1.Placement, clusters ...string) *workv1alpha2.Reso
 
 // servingDeployments is a cluster that serves Deployments.
 func servingDeployments(name string, taints ...corev1.Taint) *clusterv1alpha1.Cluster {
-	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1alpha1.ClusterSpec{Taints: taints}}
-	c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}}}
-	c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements, Status: metav1.ConditionTrue}}
+	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: clusterv1alpha1.ClusterSpec{Taints: taints}}
+	c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1",
+		Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}}}
+	c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements,
+		Status: metav1.ConditionTrue}}
 	return c
 }
 
@@ -50,7 +54,8 @@ func TestDefaultTolerationsDoNotReschedule(t *testing.T) {
 			if reason, due := Due(b, fleet); due {
 				t.Errorf("default tolerations make the binding due: %s", reason)
 			}
-			b.Spec.Placement.ClusterTolerations = append(b.Spec.Placement.ClusterTolerations, corev1.Toleration{Key: "disk", Operator: corev1.TolerationOpExists})
+			b.Spec.Placement.ClusterTolerations = append(b.Spec.Placement.ClusterTolerations,
+				corev1.Toleration{Key: "disk", Operator: corev1.TolerationOpExists})
 			if reason, _ := Due(b, fleet); reason != PlacementChanged {
 				t.Errorf("another toleration makes the binding due for %q, want %q", reason, PlacementChanged)
 			}
@@ -59,10 +64,12 @@ func TestDefaultTolerationsDoNotReschedule(t *testing.T) {
 }
 
 func TestLostClusterKeepsItsWorkloadsAndGetsNoNewOnes(t *testing.T) {
-	lost, _ := membership.Taints(nil, &metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionFalse}, metav1.Now().Time)
+	lost, _ := membership.Taints(nil, &metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady,
+		Status: metav1.ConditionFalse}, metav1.Now().Time)
 	fleet := NewSnapshot([]*clusterv1alpha1.Cluster{servingDeployments("eu", lost...), servingDeployments("us")})
 	defaults := membership.TolerationDefaults{NotReady: 300, Unreachable: 300}
-	for name, tolerations := range map[string][]corev1.Toleration{"without tolerations": nil, "with default tolerations": defaults.WithDefaults(nil)} {
+	for name, tolerations := range map[string][]corev1.Toleration{"without tolerations": nil,
+		"with default tolerations": defaults.WithDefaults(nil)} {
 		t.Run(name, func(t *testing.T) {
 			placed := placedOn(policyv1alpha1.Placement{ClusterTolerations: tolerations}, "eu", "us")
 			if reason, due := Due(placed, fleet); due {

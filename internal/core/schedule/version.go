@@ -10,8 +10,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// VersionsAnnotation on a binding lists the versions of its kind that can say what the template says, as "v1beta1,v1"; it is there
-// only where another version that clusters may serve cannot.
+// VersionsAnnotation on a binding lists the versions of its kind that can say what the template says, as "v1beta1,v1";
+// it is there only where another version that clusters may serve cannot.
 const VersionsAnnotation = "argosy.io/template-versions"
 
 // versions are those of VersionsAnnotation; nil where every version will do.
@@ -23,8 +23,8 @@ func versions(b workv1alpha2.Binding) []string {
 	return strings.Split(text, ",")
 }
 
-// says whether a cluster that serves these versions of the template's kind can be sent the template: it is sent in its own version
-// where that is served, and else in another.
+// says whether a cluster that serves these versions of the template's kind can be sent the template: it is sent in its
+// own version where that is served, and else in another.
 func (q *question) says(served []string) bool {
 	if slices.Contains(served, q.version) {
 		return slices.Contains(q.versions, q.version)
@@ -32,17 +32,19 @@ func (q *question) says(served []string) bool {
 	return slices.ContainsFunc(served, func(v string) bool { return slices.Contains(q.versions, v) })
 }
 
-// preferServed takes out the candidates that serve no version which can say the template, as long as others are left. Only where the
-// replicas are divided: what each cluster is to have a copy of is sent to the others, and of these its author is told. What is
-// placed stays, unless the run is fresh: what was sent before still runs there.
-func (q *question) preferServed(candidates []Candidate, rejections Rejections, s Snapshot, fresh bool) ([]Candidate, Rejections) {
+// preferServed takes out the candidates that serve no version which can say the template, as long as others are left.
+// Only where the replicas are divided: what each cluster is to have a copy of is sent to the others, and of these its
+// author is told. What is placed stays, unless the run is fresh: what was sent before still runs there.
+func (q *question) preferServed(candidates []Candidate, rejections Rejections, s Snapshot,
+	fresh bool) ([]Candidate, Rejections) {
 	if q.versions == nil || !q.plugins.Runs(APIEnablement) || !strategyOf(q.spec).divided() {
 		return candidates, rejections
 	}
 	refused := func(c Candidate) bool {
 		return (fresh || !c.placed) && !q.says(s.member(c.Cluster.Name).apis.versions[q.kind])
 	}
-	if !slices.ContainsFunc(candidates, refused) || !slices.ContainsFunc(candidates, func(c Candidate) bool { return !refused(c) }) {
+	if !slices.ContainsFunc(candidates, refused) ||
+		!slices.ContainsFunc(candidates, func(c Candidate) bool { return !refused(c) }) {
 		return candidates, rejections
 	}
 	for _, c := range candidates {

@@ -13,7 +13,8 @@ func serving(versions ...string) with {
 	return func(c *clusterv1alpha1.Cluster) {
 		for _, v := range versions {
 			c.Status.APIEnablements = append(c.Status.APIEnablements, clusterv1alpha1.APIEnablement{
-				GroupVersion: "apps.kruise.io/" + v, Resources: []clusterv1alpha1.APIResource{{Name: "clonesets", Kind: "CloneSet"}}})
+				GroupVersion: "apps.kruise.io/" + v,
+				Resources:    []clusterv1alpha1.APIResource{{Name: "clonesets", Kind: "CloneSet"}}})
 		}
 	}
 }
@@ -31,19 +32,23 @@ func TestReplicasGoWhereTheTemplatesFieldsAreServed(t *testing.T) {
 		b.Annotations[VersionsAnnotation] = "v1beta1"
 		return b
 	}
-	s := fleet(cluster("old", serving("v1alpha1")), cluster("both", serving("v1alpha1", "v1beta1")), cluster("new", serving("v1beta1")), cluster("none"))
+	s := fleet(cluster("old", serving("v1alpha1")), cluster("both", serving("v1alpha1", "v1beta1")),
+		cluster("new", serving("v1beta1")), cluster("none"))
 	for name, test := range map[string]struct {
 		binding *workv1alpha2.ResourceBinding
 		want    string
 	}{
-		"every version can say it":                              {cloneSet(6, equally(), ""), "both=2 new=2 old=2"},
-		"only the newer one can":                                {cloneSet(6, equally(), "v1beta1"), "both=3 new=3"},
-		"only the older one can, which is sent nowhere else":    {cloneSet(6, equally(), "v1alpha1"), "old=6"},
-		"by room, too":                                          {cloneSet(6, byAvailability(), "v1beta1"), "both=3 new=3"},
-		"with no other cluster, it goes there all the same":     {cloneSet(6, only(equally(), "old"), "v1beta1"), "old=6"},
-		"copies go everywhere, and who cannot take one says so": {cloneSet(2, policyv1alpha1.Placement{}, "v1beta1"), "both=2 new=2 old=2"},
-		"what is placed stays":                                  {noted(placed(cloneSet(6, byAvailability(), ""), "new=2 old=4")), "new=2 old=4"},
-		"until everything may move":                             {rebalanced(noted(placed(cloneSet(6, byAvailability(), ""), "new=2 old=4"))), "both=3 new=3"},
+		"every version can say it":                           {cloneSet(6, equally(), ""), "both=2 new=2 old=2"},
+		"only the newer one can":                             {cloneSet(6, equally(), "v1beta1"), "both=3 new=3"},
+		"only the older one can, which is sent nowhere else": {cloneSet(6, equally(), "v1alpha1"), "old=6"},
+		"by room, too":                                       {cloneSet(6, byAvailability(), "v1beta1"), "both=3 new=3"},
+		"with no other cluster, it goes there all the same":  {cloneSet(6, only(equally(), "old"), "v1beta1"), "old=6"},
+		"copies go everywhere, and who cannot take one says so": {cloneSet(2, policyv1alpha1.Placement{}, "v1beta1"),
+			"both=2 new=2 old=2"},
+		"what is placed stays": {noted(placed(cloneSet(6, byAvailability(), ""),
+			"new=2 old=4")), "new=2 old=4"},
+		"until everything may move": {rebalanced(noted(placed(cloneSet(6, byAvailability(), ""),
+			"new=2 old=4"))), "both=3 new=3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := Schedule(test.binding, s, nil)

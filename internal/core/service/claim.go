@@ -49,33 +49,38 @@ func mark(obj metav1.Object, key string, s *networkingv1alpha1.MultiClusterServi
 func Holds(me Owner, obj metav1.Object) bool {
 	labels, notes := obj.GetLabels(), obj.GetAnnotations()
 	return (labels[policyv1alpha1.ClaimedByLabel] == me.Kind || labels[workv1alpha2.BindingManagedByLabel] == me.Kind) &&
-		notes[networkingv1alpha1.MultiClusterServiceNamespaceKey] == me.Namespace && notes[networkingv1alpha1.MultiClusterServiceNameKey] == me.Name
+		notes[networkingv1alpha1.MultiClusterServiceNamespaceKey] == me.Namespace &&
+		notes[networkingv1alpha1.MultiClusterServiceNameKey] == me.Name
 }
 
 // Release takes the marks off obj, in place.
 func Release(obj metav1.Object) {
 	labels, notes := maps.Clone(obj.GetLabels()), maps.Clone(obj.GetAnnotations())
-	for _, key := range []string{policyv1alpha1.ClaimedByLabel, workv1alpha2.BindingManagedByLabel, networkingv1alpha1.MultiClusterServicePermanentIDLabel} {
+	for _, key := range []string{policyv1alpha1.ClaimedByLabel, workv1alpha2.BindingManagedByLabel,
+		networkingv1alpha1.MultiClusterServicePermanentIDLabel} {
 		delete(labels, key)
 	}
-	for _, key := range []string{networkingv1alpha1.MultiClusterServiceNamespaceKey, networkingv1alpha1.MultiClusterServiceNameKey} {
+	for _, key := range []string{networkingv1alpha1.MultiClusterServiceNamespaceKey,
+		networkingv1alpha1.MultiClusterServiceNameKey} {
 		delete(notes, key)
 	}
 	obj.SetLabels(labels)
 	obj.SetAnnotations(notes)
 }
 
-// Binding is the binding that places a claimed Service in the clusters. existing is the one that has its name, nil for none; id is
-// for one that has none. The error is one of propagate's.
+// Binding is the binding that places a claimed Service in the clusters. existing is the one that has its name, nil for
+// none; id is for one that has none. The error is one of propagate's.
 //
-// A Service of that name that a member has from somebody else stays as it is, unless the Service on the hub is annotated to
-// overwrite it.
-func Binding(template *unstructured.Unstructured, s *networkingv1alpha1.MultiClusterService, clusters Clusters, existing workv1alpha2.Binding, id string) (workv1alpha2.Binding, error) {
+// A Service of that name that a member has from somebody else stays as it is, unless the Service on the hub is
+// annotated to overwrite it.
+func Binding(template *unstructured.Unstructured, s *networkingv1alpha1.MultiClusterService, clusters Clusters,
+	existing workv1alpha2.Binding, id string) (workv1alpha2.Binding, error) {
 	// What a policy would say that places it so.
 	policy := &policyv1alpha1.PropagationPolicy{}
 	policy.Namespace = s.Namespace
 	// Those that are missing too: a list of none would be all.
-	policy.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: append(clusters.All(), clusters.Missing...)}
+	policy.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: append(clusters.All(),
+		clusters.Missing...)}
 	b, err := propagate.Binding(template, policy, propagate.Meaning{ID: id}, existing)
 	if err != nil {
 		return nil, err

@@ -23,12 +23,13 @@ type Owner struct{ Kind, Namespace, Name string }
 // String is how Works name it, "ServiceImport/shop/web".
 func (o Owner) String() string { return o.Kind + "/" + o.Namespace + "/" + o.Name }
 
-// OwnerOf is what asks for a Work that carries the annotation; not ok for any other, nor for one that a binding has as its own: it is
-// a template's, whatever it was before.
+// OwnerOf is what asks for a Work that carries the annotation; not ok for any other, nor for one that a binding has as
+// its own: it is a template's, whatever it was before.
 func OwnerOf(work metav1.Object) (Owner, bool) {
 	notes := work.GetAnnotations()
 	parts := strings.Split(notes[OwnerAnnotation], "/")
-	if len(parts) != 3 || notes[workv1alpha2.ResourceBindingNameAnnotation] != "" || notes[workv1alpha2.ClusterResourceBindingNameAnnotation] != "" {
+	if len(parts) != 3 || notes[workv1alpha2.ResourceBindingNameAnnotation] != "" ||
+		notes[workv1alpha2.ClusterResourceBindingNameAnnotation] != "" {
 		return Owner{}, false
 	}
 	return Owner{parts[0], parts[1], parts[2]}, true
@@ -70,12 +71,13 @@ func Import(i *multiclusterv1alpha1.ServiceImport, exporters, importers []string
 	}
 }
 
-// derived is the Service that stands for an imported one: without a selector, so that the member's own controllers leave its
-// endpoints alone.
+// derived is the Service that stands for an imported one: without a selector, so that the member's own controllers
+// leave its endpoints alone.
 func derived(i *multiclusterv1alpha1.ServiceImport) *corev1.Service {
 	s := &corev1.Service{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: names.DerivedService(i.Name), Labels: map[string]string{importedServiceLabel: names.Label(i.Name)}},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: names.DerivedService(i.Name),
+			Labels: map[string]string{importedServiceLabel: names.Label(i.Name)}},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, SessionAffinity: i.Spec.SessionAffinity,
 			SessionAffinityConfig: i.Spec.SessionAffinityConfig.DeepCopy()},
 	}
@@ -87,7 +89,8 @@ func derived(i *multiclusterv1alpha1.ServiceImport) *corev1.Service {
 		if protocol == "" {
 			protocol = corev1.ProtocolTCP
 		}
-		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: p.Name, Protocol: protocol, AppProtocol: p.AppProtocol, Port: p.Port})
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: p.Name, Protocol: protocol, AppProtocol: p.AppProtocol,
+			Port: p.Port})
 	}
 	return s
 }
@@ -137,8 +140,8 @@ func (c Clusters) All() []string {
 	return slices.Compact(all)
 }
 
-// ClustersOf are the clusters of a MultiClusterService: those that it names, by the later fields if they name any, else by the earlier
-// ones; and the whole fleet where it names none.
+// ClustersOf are the clusters of a MultiClusterService: those that it names, by the later fields if they name any, else
+// by the earlier ones; and the whole fleet where it names none.
 func ClustersOf(s *networkingv1alpha1.MultiClusterService, fleet []string) Clusters {
 	there, missing := map[string]bool{}, map[string]bool{}
 	for _, c := range fleet {

@@ -110,7 +110,8 @@ func brief(w *workv1alpha1.Work) string {
 }
 
 func sliceIn(name string, addresses ...string) Slice {
-	s := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8080))}}}
+	s := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4,
+		Ports: []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8080))}}}
 	for _, a := range addresses {
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}})
 	}
@@ -129,7 +130,8 @@ func imported(t *testing.T, spec string) *multiclusterv1alpha1.ServiceImport {
 func crossCluster(t *testing.T, spec string) *networkingv1alpha1.MultiClusterService {
 	t.Helper()
 	s := &networkingv1alpha1.MultiClusterService{}
-	if err := yaml.UnmarshalStrict([]byte("metadata: {namespace: shop, name: web, labels: {"+networkingv1alpha1.MultiClusterServicePermanentIDLabel+": id}}\nspec: "+spec), s); err != nil {
+	if err := yaml.UnmarshalStrict([]byte("metadata: {namespace: shop, name: web, labels: {"+
+		networkingv1alpha1.MultiClusterServicePermanentIDLabel+": id}}\nspec: "+spec), s); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -164,7 +166,8 @@ func TestAnImportBringsADerivedServiceWithTheEndpointsOfAllThatExport(t *testing
 		t.Error(diff)
 	}
 	d := w.decide(x)
-	if diff := cmp.Diff([]multiclusterv1alpha1.ClusterStatus{{Cluster: "m1"}, {Cluster: "m2"}}, ImportStatus(d).Clusters); diff != "" {
+	if diff := cmp.Diff([]multiclusterv1alpha1.ClusterStatus{{Cluster: "m1"}, {Cluster: "m2"}},
+		ImportStatus(d).Clusters); diff != "" {
 		t.Error(diff)
 	}
 
@@ -177,14 +180,17 @@ func TestAnImportBringsADerivedServiceWithTheEndpointsOfAllThatExport(t *testing
 	if err := json.Unmarshal(work.Spec.Workload.Manifests[0].Raw, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Labels["kubernetes.io/service-name"] != "derived-web" || got.Labels["endpointslice.kubernetes.io/managed-by"] != "endpointslice-controller.karmada.io" ||
+	if got.Labels["kubernetes.io/service-name"] != "derived-web" ||
+		got.Labels["endpointslice.kubernetes.io/managed-by"] != "endpointslice-controller.karmada.io" ||
 		got.Labels["karmada.io/managed"] != "true" || got.Annotations["endpointslice.karmada.io/provision-cluster"] != "m1" {
 		t.Errorf("marked %v, %v", got.Labels, got.Annotations)
 	}
-	if got.Endpoints[0].Addresses[0] != "10.0.0.1" || got.Endpoints[1].Addresses[0] != "10.0.0.2" || *got.Ports[0].Port != 8080 {
+	if got.Endpoints[0].Addresses[0] != "10.0.0.1" || got.Endpoints[1].Addresses[0] != "10.0.0.2" ||
+		*got.Ports[0].Port != 8080 {
 		t.Errorf("endpoints %+v, ports %+v", got.Endpoints, got.Ports)
 	}
-	if work.Labels["endpointslice.karmada.io/name"] != "web" || work.Labels["endpointslice.karmada.io/namespace"] != "shop" {
+	if work.Labels["endpointslice.karmada.io/name"] != "web" ||
+		work.Labels["endpointslice.karmada.io/namespace"] != "shop" {
 		t.Errorf("the Work is labelled %v", work.Labels)
 	}
 }
@@ -196,7 +202,8 @@ func TestAChangeOfEndpointsIsOneWriteForEachThatImports(t *testing.T) {
 	w.settle(x)
 
 	known(x, "m1", sliceIn("web-abc", "10.0.0.1", "10.0.0.9"))
-	if diff := cmp.Diff([]string{"update m2: EndpointSlice imported-m1-web-abc", "update m3: EndpointSlice imported-m1-web-abc"}, w.settle(x)); diff != "" {
+	if diff := cmp.Diff([]string{"update m2: EndpointSlice imported-m1-web-abc",
+		"update m3: EndpointSlice imported-m1-web-abc"}, w.settle(x)); diff != "" {
 		t.Error(diff)
 	}
 	known(x, "m1", sliceIn("web-abc", "10.0.0.9", "10.0.0.1")) // in another order
@@ -204,7 +211,8 @@ func TestAChangeOfEndpointsIsOneWriteForEachThatImports(t *testing.T) {
 		t.Errorf("the same endpoints in another order: %v", got)
 	}
 	known(x, "m1")
-	if diff := cmp.Diff([]string{"delete m2: EndpointSlice imported-m1-web-abc", "delete m3: EndpointSlice imported-m1-web-abc"}, w.settle(x)); diff != "" {
+	if diff := cmp.Diff([]string{"delete m2: EndpointSlice imported-m1-web-abc",
+		"delete m3: EndpointSlice imported-m1-web-abc"}, w.settle(x)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -220,7 +228,8 @@ func TestOfAProviderThatHasNotAnsweredCountsWhatItSaidBefore(t *testing.T) {
 	again := Import(imported(t, clusterSetIP), []string{"m1", "m2"}, []string{"m3", "m4"})
 	known(again, "m2", sliceIn("web-xyz", "10.1.0.1"))
 	if diff := cmp.Diff([]string{
-		"create m4: EndpointSlice imported-m1-web-abc", "create m4: EndpointSlice imported-m2-web-xyz", "create m4: Service derived-web",
+		"create m4: EndpointSlice imported-m1-web-abc", "create m4: EndpointSlice imported-m2-web-xyz",
+		"create m4: Service derived-web",
 	}, w.settle(again)); diff != "" {
 		t.Error(diff)
 	}
@@ -232,7 +241,8 @@ func TestOfAProviderThatHasNotAnsweredCountsWhatItSaidBefore(t *testing.T) {
 	// It exports no more: then silence keeps nothing.
 	left := Import(imported(t, clusterSetIP), []string{"m2"}, []string{"m3", "m4"})
 	known(left, "m2", sliceIn("web-xyz", "10.1.0.1"))
-	if diff := cmp.Diff([]string{"delete m3: EndpointSlice imported-m1-web-abc", "delete m4: EndpointSlice imported-m1-web-abc"}, w.settle(left)); diff != "" {
+	if diff := cmp.Diff([]string{"delete m3: EndpointSlice imported-m1-web-abc",
+		"delete m4: EndpointSlice imported-m1-web-abc"}, w.settle(left)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -269,7 +279,8 @@ func TestAClusterThatRefusesTheServiceGetsNoEndpointsForIt(t *testing.T) {
 	if d = w.decide(x); len(d.Works) != 1 {
 		t.Errorf("%d Works, want the Service alone", len(d.Works))
 	}
-	if diff := cmp.Diff([]string{`cluster "m2": resource(kind=Service, shop/derived-web) already exists`}, Refused(d, w.works())); diff != "" {
+	if diff := cmp.Diff([]string{`cluster "m2": resource(kind=Service, shop/derived-web) already exists`},
+		Refused(d, w.works())); diff != "" {
 		t.Error(diff)
 	}
 
@@ -313,7 +324,8 @@ func TestAProviderThatDoesNotHaveTheServiceOffersNoEndpoints(t *testing.T) {
 		{"it is somebody else's there", work("False", "already exists"), false, false},
 		{"it is not sent there", nil, false, false},
 	} {
-		x := CrossCluster(crossCluster(t, `{types: [CrossCluster], providerClusters: [{name: m1}], consumerClusters: [{name: m2}]}`), []string{"m1", "m2"})
+		x := CrossCluster(crossCluster(t,
+			`{types: [CrossCluster], providerClusters: [{name: m1}], consumerClusters: [{name: m2}]}`), []string{"m1", "m2"})
 		known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
 		services := map[string]*workv1alpha1.Work{"m1": c.work, "m2": work("True", "")}
 		offers := func(standing ...*workv1alpha1.Work) (*workv1alpha1.Work, bool) {
@@ -340,26 +352,30 @@ func TestAProviderThatDoesNotHaveTheServiceOffersNoEndpoints(t *testing.T) {
 
 func TestTheDerivedServiceIsAsTheImportSays(t *testing.T) {
 	s := derived(imported(t, `{type: Headless, ports: [{port: 53, protocol: UDP, appProtocol: dns}], sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 5}}}`))
-	if s.Name != "derived-web" || s.Spec.ClusterIP != "None" || s.Spec.SessionAffinity != "ClientIP" || *s.Spec.SessionAffinityConfig.ClientIP.TimeoutSeconds != 5 || len(s.Spec.Selector) > 0 {
+	if s.Name != "derived-web" || s.Spec.ClusterIP != "None" || s.Spec.SessionAffinity != "ClientIP" ||
+		*s.Spec.SessionAffinityConfig.ClientIP.TimeoutSeconds != 5 || len(s.Spec.Selector) > 0 {
 		t.Errorf("%+v", s.Spec)
 	}
 	if p := s.Spec.Ports[0]; p.Port != 53 || p.Protocol != "UDP" || *p.AppProtocol != "dns" {
 		t.Errorf("port %+v", p)
 	}
-	if s := derived(imported(t, clusterSetIP)); s.Spec.ClusterIP != "" || s.Spec.Ports[0].Protocol != "TCP" || s.Spec.Ports[0].Name != "http" {
+	if s := derived(imported(t, clusterSetIP)); s.Spec.ClusterIP != "" || s.Spec.Ports[0].Protocol != "TCP" ||
+		s.Spec.Ports[0].Name != "http" {
 		t.Errorf("%+v", s.Spec)
 	}
 }
 
 func TestAPortThatNoClusterHasIsTold(t *testing.T) {
-	dns := Slice{Name: "a", Ports: []discoveryv1.EndpointPort{{Name: new("dns"), Protocol: new(corev1.ProtocolUDP), Port: new(int32(53))}}}
+	dns := Slice{Name: "a", Ports: []discoveryv1.EndpointPort{{Name: new("dns"), Protocol: new(corev1.ProtocolUDP),
+		Port: new(int32(53))}}}
 	for _, c := range []struct {
 		name, ports string
 		slices      []Slice
 		want        string
 	}{
 		{"named alike", `[{name: http, port: 80}]`, []Slice{sliceIn("a", "10.0.0.1")}, ""},
-		{"named otherwise", `[{name: web, port: 80}, {name: http, port: 81}, {port: 82}]`, []Slice{sliceIn("a", "10.0.0.1")}, `"web" (TCP) "" (TCP)`},
+		{"named otherwise", `[{name: web, port: 80}, {name: http, port: 81}, {port: 82}]`, []Slice{sliceIn("a", "10.0.0.1")},
+			`"web" (TCP) "" (TCP)`},
 		{"of another protocol", `[{name: http, port: 80, protocol: UDP}]`, []Slice{sliceIn("a", "10.0.0.1")}, `"http" (UDP)`},
 		{"of the same protocol", `[{name: dns, port: 53, protocol: UDP}]`, []Slice{dns}, ""},
 		{"whose protocol the import leaves out", `[{name: dns, port: 53}]`, []Slice{dns}, `"dns" (TCP)`},
@@ -382,7 +398,8 @@ func TestAMultiClusterServiceTellsConsumersOfTheOthersEndpoints(t *testing.T) {
 	known(x, "m2", sliceIn("web-xyz", "10.1.0.1"))
 	// The Service comes by its binding.
 	for _, c := range []string{"m1", "m2", "m3"} {
-		service := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(c), Name: names.Work("Service", "web", "shop")}}
+		service := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(c),
+			Name: names.Work("Service", "web", "shop")}}
 		say(service, metav1.ConditionTrue, "")
 		w.standing[service.Namespace+"/"+service.Name] = service
 	}
@@ -399,11 +416,13 @@ func TestAMultiClusterServiceTellsConsumersOfTheOthersEndpoints(t *testing.T) {
 	var got []string
 	for _, work := range d.Works {
 		got = append(got, brief(work))
-		if work.Labels["multiclusterservice.karmada.io/name"] != "web" || work.Annotations["endpointslice.karmada.io/provision-cluster"] == "" {
+		if work.Labels["multiclusterservice.karmada.io/name"] != "web" ||
+			work.Annotations["endpointslice.karmada.io/provision-cluster"] == "" {
 			t.Errorf("%s is marked %v, %v", brief(work), work.Labels, work.Annotations)
 		}
 	}
-	if diff := cmp.Diff([]string{"m2: EndpointSlice m1-web-abc", "m3: EndpointSlice m1-web-abc", "m3: EndpointSlice m2-web-xyz"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"m2: EndpointSlice m1-web-abc", "m3: EndpointSlice m1-web-abc",
+		"m3: EndpointSlice m2-web-xyz"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -417,8 +436,10 @@ func TestAWorkThatABindingHasIsNoExchanges(t *testing.T) {
 	}{
 		{"an exchange's", map[string]string{OwnerAnnotation: "ServiceImport/shop/web"}, true},
 		{"nobody's", nil, false},
-		{"a template's that took it", map[string]string{OwnerAnnotation: "ServiceImport/shop/web", workv1alpha2.ResourceBindingNameAnnotation: "derived-web-service"}, false},
-		{"a cluster-scoped template's", map[string]string{OwnerAnnotation: "ServiceImport/shop/web", workv1alpha2.ClusterResourceBindingNameAnnotation: "x"}, false},
+		{"a template's that took it", map[string]string{OwnerAnnotation: "ServiceImport/shop/web",
+			workv1alpha2.ResourceBindingNameAnnotation: "derived-web-service"}, false},
+		{"a cluster-scoped template's", map[string]string{OwnerAnnotation: "ServiceImport/shop/web",
+			workv1alpha2.ClusterResourceBindingNameAnnotation: "x"}, false},
 	} {
 		w.Annotations = c.notes
 		if owner, got := OwnerOf(w); got != c.want {
@@ -431,24 +452,30 @@ func TestTheClustersOfAMultiClusterService(t *testing.T) {
 	for _, c := range []struct{ name, spec, providers, consumers, missing string }{
 		{"all by default", `{types: [CrossCluster]}`, "a b c", "a b c", ""},
 		{"as named", `{types: [CrossCluster], providerClusters: [{name: b}, {name: a}, {name: b}], consumerClusters: [{name: c}]}`, "a b", "c", ""},
-		{"the earlier fields", `{types: [CrossCluster], serviceProvisionClusters: [a], serviceConsumptionClusters: [b]}`, "a", "b", ""},
-		{"the later fields count", `{types: [CrossCluster], providerClusters: [{name: b}], serviceProvisionClusters: [a]}`, "b", "a b c", ""},
+		{"the earlier fields", `{types: [CrossCluster], serviceProvisionClusters: [a], serviceConsumptionClusters: [b]}`, "a",
+			"b", ""},
+		{"the later fields count", `{types: [CrossCluster], providerClusters: [{name: b}], serviceProvisionClusters: [a]}`,
+			"b", "a b c", ""},
 		{"one that is not there", `{types: [CrossCluster], providerClusters: [{name: x}], consumerClusters: [{name: a}, {name: z}]}`, "", "a", "x z"},
 	} {
 		got := ClustersOf(crossCluster(t, c.spec), []string{"c", "a", "b"})
-		if p, k, m := strings.Join(got.Providers, " "), strings.Join(got.Consumers, " "), strings.Join(got.Missing, " "); p != c.providers || k != c.consumers || m != c.missing {
+		if p, k, m := strings.Join(got.Providers, " "), strings.Join(got.Consumers, " "),
+			strings.Join(got.Missing, " "); p != c.providers || k != c.consumers || m != c.missing {
 			t.Errorf("%s: %q, %q and %q are missing; want %q, %q, %q", c.name, p, k, m, c.providers, c.consumers, c.missing)
 		}
 	}
 }
 
 func TestWhatCountsOfASliceIsWhatMeansTheSameInAnotherCluster(t *testing.T) {
-	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "web-abc"}, AddressType: "IPv4", Endpoints: []discoveryv1.Endpoint{
-		{Addresses: []string{"10.0.0.2"}, NodeName: new("node-1"), Zone: new("z"), Hostname: new("h"), Conditions: discoveryv1.EndpointConditions{Ready: new(false)},
-			Hints: &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "z"}}}},
-	}}
+	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "web-abc"}, AddressType: "IPv4",
+		Endpoints: []discoveryv1.Endpoint{
+			{Addresses: []string{"10.0.0.2"}, NodeName: new("node-1"), Zone: new("z"), Hostname: new("h"),
+				Conditions: discoveryv1.EndpointConditions{Ready: new(false)},
+				Hints:      &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "z"}}}},
+		}}
 	got, ok := SliceOf(s)
-	want := []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.2"}, Zone: new("z"), Hostname: new("h"), Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}}
+	want := []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.2"}, Zone: new("z"), Hostname: new("h"),
+		Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}}
 	if diff := cmp.Diff(want, got.Endpoints); !ok || diff != "" {
 		t.Errorf("counts: %v\n%s", ok, diff)
 	}
@@ -478,7 +505,8 @@ func TestConditionsSayWhichClusterRefusedAndWhy(t *testing.T) {
 			b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: c})
 		}
 		b.Status.SchedulerObservedGeneration = seen
-		c := metav1.Condition{Type: workv1alpha2.Scheduled, Status: metav1.ConditionTrue, Message: workv1alpha2.MessageScheduled}
+		c := metav1.Condition{Type: workv1alpha2.Scheduled, Status: metav1.ConditionTrue,
+			Message: workv1alpha2.MessageScheduled}
 		if why != "" {
 			c.Status, c.Message = metav1.ConditionFalse, why
 		}
@@ -493,14 +521,19 @@ func TestConditionsSayWhichClusterRefusedAndWhy(t *testing.T) {
 		trouble  string
 		want     string
 	}{
-		{"all have it", bound(2, "", "m1", "m2"), map[string]*workv1alpha1.Work{"m1": applied, "m2": applied}, "", "True ServiceAppliedSucceed: Service is propagated to target clusters."},
-		{"one refused it", nil, map[string]*workv1alpha1.Work{"m1": applied, "m2": refused}, "", `False ServiceAppliedFailed: cluster "m2": it exists`},
-		{"one has not said", bound(2, "", "m1", "m2"), map[string]*workv1alpha1.Work{"m1": applied, "m2": fresh}, "", "Unknown Applying: The Service is not yet applied in m2."},
-		{"one is not sent it yet", bound(2, "", "m1", "m2"), only, "", "Unknown Applying: The Service is not yet applied in m2."},
+		{"all have it", bound(2, "", "m1", "m2"), map[string]*workv1alpha1.Work{"m1": applied, "m2": applied}, "",
+			"True ServiceAppliedSucceed: Service is propagated to target clusters."},
+		{"one refused it", nil, map[string]*workv1alpha1.Work{"m1": applied, "m2": refused}, "",
+			`False ServiceAppliedFailed: cluster "m2": it exists`},
+		{"one has not said", bound(2, "", "m1", "m2"), map[string]*workv1alpha1.Work{"m1": applied, "m2": fresh}, "",
+			"Unknown Applying: The Service is not yet applied in m2."},
+		{"one is not sent it yet", bound(2, "", "m1", "m2"), only, "",
+			"Unknown Applying: The Service is not yet applied in m2."},
 		{"one is not scheduled yet", bound(1, "", "m1"), only, "", "Unknown Applying: The Service is not yet applied in m2."},
 		{"one is left out", bound(2, "", "m1"), only, "",
 			"False ServiceAppliedFailed: the Service is not placed in m2: it may be cordoned or tainted; see argosy why service/web -n shop"},
-		{"it fits nowhere", bound(2, "0/2 clusters are available"), nil, "", "False ServiceAppliedFailed: the Service is not placed in m1, m2: 0/2 clusters are available"},
+		{"it fits nowhere", bound(2, "0/2 clusters are available"), nil, "",
+			"False ServiceAppliedFailed: the Service is not placed in m1, m2: 0/2 clusters are available"},
 		{"there is none", nil, nil, "there is no Service", "False ServiceAppliedFailed: there is no Service"},
 	} {
 		got := ServiceApplied([]string{"m1", "m2"}, c.binding, c.services, c.trouble)
@@ -514,14 +547,20 @@ func TestConditionsSayWhichClusterRefusedAndWhy(t *testing.T) {
 		standing []*workv1alpha1.Work
 		want     string
 	}{
-		{"all know them", Decision{Works: []*workv1alpha1.Work{applied}}, []*workv1alpha1.Work{applied}, "True EndpointSliceDispatchedSucceed: EndpointSlice are dispatched successfully"},
-		{"one refused", Decision{Works: []*workv1alpha1.Work{refused}}, []*workv1alpha1.Work{applied, refused}, `False EndpointSliceDispatchedFailed: cluster "m2": it exists`},
-		{"one that goes refused", Decision{Gone: []*workv1alpha1.Work{refused}}, []*workv1alpha1.Work{refused}, "True EndpointSliceDispatchedSucceed: EndpointSlice are dispatched successfully"},
-		{"one is silent", Decision{Silent: []string{"m4"}}, nil, "Unknown ProviderSilent: No report from m4 since the hub started; its last known state is used."},
-		{"one is silent, and another about to answer", Decision{Silent: []string{"m4"}, Soon: []string{"m5"}}, nil, "Unknown ProviderSilent: No report from m4 since the hub started; its last known state is used."},
+		{"all know them", Decision{Works: []*workv1alpha1.Work{applied}}, []*workv1alpha1.Work{applied},
+			"True EndpointSliceDispatchedSucceed: EndpointSlice are dispatched successfully"},
+		{"one refused", Decision{Works: []*workv1alpha1.Work{refused}}, []*workv1alpha1.Work{applied, refused},
+			`False EndpointSliceDispatchedFailed: cluster "m2": it exists`},
+		{"one that goes refused", Decision{Gone: []*workv1alpha1.Work{refused}}, []*workv1alpha1.Work{refused},
+			"True EndpointSliceDispatchedSucceed: EndpointSlice are dispatched successfully"},
+		{"one is silent", Decision{Silent: []string{"m4"}}, nil,
+			"Unknown ProviderSilent: No report from m4 since the hub started; its last known state is used."},
+		{"one is silent, and another about to answer", Decision{Silent: []string{"m4"}, Soon: []string{"m5"}}, nil,
+			"Unknown ProviderSilent: No report from m4 since the hub started; its last known state is used."},
 		{"one is about to answer", Decision{Soon: []string{"m5"}}, nil, "True Before: as it was"},
 	} {
-		got := Dispatched(c.d, c.standing, "", &metav1.Condition{Type: "EndpointSliceDispatched", Status: "True", Reason: "Before", Message: "as it was"})
+		got := Dispatched(c.d, c.standing, "", &metav1.Condition{Type: "EndpointSliceDispatched", Status: "True",
+			Reason: "Before", Message: "as it was"})
 		if text := fmt.Sprintf("%s %s: %s", got.Status, got.Reason, got.Message); text != c.want {
 			t.Errorf("%s: %s, want %s", c.name, text, c.want)
 		}
@@ -529,7 +568,8 @@ func TestConditionsSayWhichClusterRefusedAndWhy(t *testing.T) {
 }
 
 func TestBeforeAnythingIsKnownOfAProviderThatIsSaid(t *testing.T) {
-	if got := Dispatched(Decision{Soon: []string{"m5"}}, nil, "", nil); got.Status != metav1.ConditionUnknown || !strings.Contains(got.Message, "m5") {
+	if got := Dispatched(Decision{Soon: []string{"m5"}}, nil, "", nil); got.Status != metav1.ConditionUnknown ||
+		!strings.Contains(got.Message, "m5") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -540,26 +580,32 @@ func TestAServiceIsClaimedFromItsPolicyAndReleased(t *testing.T) {
 	template.SetName("web")
 	template.SetUID("uid")
 	template.SetLabels(map[string]string{"app": "web", policyv1alpha1.PropagationPolicyPermanentIDLabel: "p"})
-	template.SetAnnotations(map[string]string{policyv1alpha1.PropagationPolicyNamespaceAnnotation: "shop", policyv1alpha1.PropagationPolicyNameAnnotation: "p"})
+	template.SetAnnotations(map[string]string{policyv1alpha1.PropagationPolicyNamespaceAnnotation: "shop",
+		policyv1alpha1.PropagationPolicyNameAnnotation: "p"})
 	s := crossCluster(t, `{types: [CrossCluster]}`)
 	me := Owner{"MultiClusterService", "shop", "web"}
 
 	got := Claim(template, s)
-	if got == nil || got.GetLabels()[policyv1alpha1.ClaimedByLabel] != "MultiClusterService" || got.GetLabels()[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" || !Holds(me, got) {
+	if got == nil || got.GetLabels()[policyv1alpha1.ClaimedByLabel] != "MultiClusterService" ||
+		got.GetLabels()[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" || !Holds(me, got) {
 		t.Fatalf("claimed: %v", got)
 	}
 	if again := Claim(got, s); again != nil {
 		t.Error("a claim that stands is written again")
 	}
-	b, err := Binding(got, s, Clusters{Providers: []string{"m1"}, Consumers: []string{"m2"}, Missing: []string{"m9"}}, nil, "id")
+	b, err := Binding(got, s, Clusters{Providers: []string{"m1"}, Consumers: []string{"m2"}, Missing: []string{"m9"}}, nil,
+		"id")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !Holds(me, b) || b.GetName() != "web-service" || !slices.Equal(b.BindingSpec().Placement.ClusterAffinity.ClusterNames, []string{"m1", "m2", "m9"}) ||
-		b.GetLabels()[workv1alpha2.BindingManagedByLabel] != "MultiClusterService" || b.BindingSpec().ConflictResolution != policyv1alpha1.ConflictAbort {
+	if !Holds(me, b) || b.GetName() != "web-service" ||
+		!slices.Equal(b.BindingSpec().Placement.ClusterAffinity.ClusterNames, []string{"m1", "m2", "m9"}) ||
+		b.GetLabels()[workv1alpha2.BindingManagedByLabel] != "MultiClusterService" ||
+		b.BindingSpec().ConflictResolution != policyv1alpha1.ConflictAbort {
 		t.Errorf("binding %+v", b)
 	}
-	again, err := Binding(got, s, Clusters{Providers: []string{"m1"}, Consumers: []string{"m2"}, Missing: []string{"m9"}}, b, "other")
+	again, err := Binding(got, s, Clusters{Providers: []string{"m1"}, Consumers: []string{"m2"}, Missing: []string{"m9"}},
+		b, "other")
 	if diff := cmp.Diff(b, again); err != nil || diff != "" {
 		t.Errorf("a second look changes the binding: %v %s", err, diff)
 	}
@@ -569,7 +615,8 @@ func TestAServiceIsClaimedFromItsPolicyAndReleased(t *testing.T) {
 	}
 }
 
-// Whatever comes and goes, in the end each consumer has the providers' endpoints and no others, and nothing is written twice.
+// Whatever comes and goes, in the end each consumer has the providers' endpoints and no others, and nothing is written
+// twice.
 func TestEachConsumerEndsUpWithTheProvidersEndpointsWhateverHappenedBefore(t *testing.T) {
 	all := []string{"m1", "m2", "m3", "m4"}
 	seeds := uint64(200)
@@ -628,7 +675,8 @@ func TestEachConsumerEndsUpWithTheProvidersEndpointsWhateverHappenedBefore(t *te
 	}
 }
 
-// A hostile or broken cluster with a slice for each byte that it has would fill the hub's store: each is a Work for each consumer.
+// A hostile or broken cluster with a slice for each byte that it has would fill the hub's store: each is a Work for
+// each consumer.
 func TestAClusterWithVeryManyEndpointSlicesHasOthersToldOfSome(t *testing.T) {
 	var many, large []Slice
 	for i := range 5000 {

@@ -1,5 +1,5 @@
-// Package service decides how clusters reach Services of each other: which endpoints each is told of, in which Works, and what is
-// said of that. Following the members' endpoints, and writing, are left to controllers.
+// Package service decides how clusters reach Services of each other: which endpoints each is told of, in which Works,
+// and what is said of that. Following the members' endpoints, and writing, are left to controllers.
 package service
 
 import (
@@ -39,11 +39,12 @@ type Slice struct {
 // Equal says whether the two say the same.
 func (s Slice) Equal(other Slice) bool { return reflect.DeepEqual(s, other) }
 
-// SliceOf is what counts of s; not ok for one that tells of another cluster's: what a cluster was told would go round. What a policy
-// sent there counts, as does what the cluster's own controllers make of such a thing and copy its marks to.
+// SliceOf is what counts of s; not ok for one that tells of another cluster's: what a cluster was told would go round.
+// What a policy sent there counts, as does what the cluster's own controllers make of such a thing and copy its marks
+// to.
 //
-// What names a node, a pod or the zones that a cluster would rather use means something in that cluster alone: kube-proxy would
-// take an endpoint for its own node's, if that has the same name.
+// What names a node, a pod or the zones that a cluster would rather use means something in that cluster alone:
+// kube-proxy would take an endpoint for its own node's, if that has the same name.
 func SliceOf(s *discoveryv1.EndpointSlice) (Slice, bool) {
 	if s.Annotations[ProvisionClusterAnnotation] != "" {
 		return Slice{}, false
@@ -52,11 +53,15 @@ func SliceOf(s *discoveryv1.EndpointSlice) (Slice, bool) {
 }
 
 func sliceOf(name string, s *discoveryv1.EndpointSlice) Slice {
-	out := Slice{Name: name, AddressType: s.AddressType, Ports: slices.Clone(s.Ports), Endpoints: make([]discoveryv1.Endpoint, 0, len(s.Endpoints))}
+	out := Slice{Name: name, AddressType: s.AddressType, Ports: slices.Clone(s.Ports),
+		Endpoints: make([]discoveryv1.Endpoint, 0, len(s.Endpoints))}
 	for _, e := range s.Endpoints {
-		out.Endpoints = append(out.Endpoints, discoveryv1.Endpoint{Addresses: e.Addresses, Conditions: e.Conditions, Hostname: e.Hostname, Zone: e.Zone})
+		out.Endpoints = append(out.Endpoints, discoveryv1.Endpoint{Addresses: e.Addresses, Conditions: e.Conditions,
+			Hostname: e.Hostname, Zone: e.Zone})
 	}
-	slices.SortStableFunc(out.Endpoints, func(a, b discoveryv1.Endpoint) int { return slices.Compare(a.Addresses, b.Addresses) })
+	slices.SortStableFunc(out.Endpoints, func(a, b discoveryv1.Endpoint) int {
+		return slices.Compare(a.Addresses, b.Addresses)
+	})
 	if len(out.Ports) == 0 {
 		out.Ports = nil
 	}
@@ -65,7 +70,9 @@ func sliceOf(name string, s *discoveryv1.EndpointSlice) Slice {
 
 // ready reports whether the slice has an endpoint that takes traffic.
 func (s Slice) ready() bool {
-	return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return ptr.Deref(e.Conditions.Ready, true) })
+	return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
+		return ptr.Deref(e.Conditions.Ready, true)
+	})
 }
 
 // Known is what is known of a cluster's slices of a Service.
@@ -78,8 +85,9 @@ type Known struct {
 	Soon bool
 }
 
-// mostSlices and mostSliceBytes bound what one cluster has others told of one Service: each slice is a Work for each consumer, and a
-// broken cluster would fill the hub's store. Kubernetes puts 100 endpoints into a slice, so that 10000 fit.
+// mostSlices and mostSliceBytes bound what one cluster has others told of one Service: each slice is a Work for each
+// consumer, and a broken cluster would fill the hub's store. Kubernetes puts 100 endpoints into a slice, so that 10000
+// fit.
 const mostSlices, mostSliceBytes = 100, 2 << 20
 
 // bounded are the first slices, up to the bounds.

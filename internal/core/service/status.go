@@ -45,9 +45,10 @@ func ImportStatus(d Decision) multiclusterv1alpha1.ServiceImportStatus {
 	return status
 }
 
-// ServiceApplied is the condition that says whether the clusters have the Service. b is the binding that places it there, nil for
-// none, and trouble is why it is not even sent, empty if it is.
-func ServiceApplied(clusters []string, b workv1alpha2.Binding, services map[string]*workv1alpha1.Work, trouble string) metav1.Condition {
+// ServiceApplied is the condition that says whether the clusters have the Service. b is the binding that places it
+// there, nil for none, and trouble is why it is not even sent, empty if it is.
+func ServiceApplied(clusters []string, b workv1alpha2.Binding, services map[string]*workv1alpha1.Work,
+	trouble string) metav1.Condition {
 	var refused, waiting []string
 	out, why := unplaced(clusters, b)
 	for _, c := range clusters {
@@ -67,11 +68,14 @@ func ServiceApplied(clusters []string, b workv1alpha2.Binding, services map[stri
 	case trouble != "":
 		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: kind + "Failed", Message: trouble}
 	case len(refused) > 0:
-		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: kind + "Failed", Message: shortened(refused)}
+		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: kind + "Failed",
+			Message: shortened(refused)}
 	case len(waiting) > 0:
-		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: "Applying", Message: "The Service is not yet applied in " + strings.Join(waiting, ", ") + "."}
+		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: "Applying",
+			Message: "The Service is not yet applied in " + strings.Join(waiting, ", ") + "."}
 	}
-	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind + "Succeed", Message: messageServiceApplied}
+	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind + "Succeed",
+		Message: messageServiceApplied}
 }
 
 // unplaced are the clusters that a binding leaves out, once it was scheduled as it is, and why.
@@ -88,15 +92,17 @@ func unplaced(clusters []string, b workv1alpha2.Binding) (out []string, why stri
 			out = append(out, c)
 		}
 	}
-	if c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.Scheduled); c != nil && c.Status == metav1.ConditionFalse {
+	if c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.Scheduled); c != nil &&
+		c.Status == metav1.ConditionFalse {
 		return out, c.Message
 	}
 	ref := b.BindingSpec().Resource
 	return out, fmt.Sprintf("it may be cordoned or tainted; see argosy why service/%s -n %s", ref.Name, ref.Namespace)
 }
 
-// Dispatched is the condition that says whether the consumers know the providers' endpoints. standing are the Works as they are.
-// was is what it said before of the same wishes, nil for nothing: that stands while all that is unknown is about to be known.
+// Dispatched is the condition that says whether the consumers know the providers' endpoints. standing are the Works as
+// they are. was is what it said before of the same wishes, nil for nothing: that stands while all that is unknown is
+// about to be known.
 func Dispatched(d Decision, standing []*workv1alpha1.Work, trouble string, was *metav1.Condition) metav1.Condition {
 	const kind = networkingv1alpha1.EndpointSliceDispatched
 	if trouble == "" {
@@ -108,7 +114,8 @@ func Dispatched(d Decision, standing []*workv1alpha1.Work, trouble string, was *
 	case trouble != "":
 		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: kind + "Failed", Message: trouble}
 	case len(d.Withdrawn) > 0:
-		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: EventProviderLost, Message: WithdrawnMessage(d)}
+		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: EventProviderLost,
+			Message: WithdrawnMessage(d)}
 	case len(d.Silent) == 0 && len(d.Soon) > 0 && was != nil:
 		return *was
 	case len(d.Silent)+len(d.Soon) > 0:
@@ -131,8 +138,8 @@ func WithdrawnMessage(d Decision) string {
 		" are withdrawn from the other clusters, because the hub does not reach these clusters; they return when it does."
 }
 
-// Refused are the Works of the decision that their clusters refused, and the providers of which not all is told, a line for each
-// cluster, sorted.
+// Refused are the Works of the decision that their clusters refused, and the providers of which not all is told, a line
+// for each cluster, sorted.
 func Refused(d Decision, standing []*workv1alpha1.Work) []string {
 	wanted := map[string]bool{}
 	for _, w := range d.Works {
@@ -141,7 +148,8 @@ func Refused(d Decision, standing []*workv1alpha1.Work) []string {
 	by := map[string]string{}
 	for _, w := range standing {
 		cluster, err := names.ClusterOf(w.Namespace)
-		if _, why := Applied(w); err == nil && why != "" && wanted[w.Namespace+"/"+w.Name] && (by[cluster] == "" || why < by[cluster]) {
+		if _, why := Applied(w); err == nil && why != "" && wanted[w.Namespace+"/"+w.Name] &&
+			(by[cluster] == "" || why < by[cluster]) {
 			by[cluster] = why
 		}
 	}
@@ -157,7 +165,8 @@ func Refused(d Decision, standing []*workv1alpha1.Work) []string {
 func shortened(lines []string) string { return text.Lines(lines, 3) }
 
 // SetConditions puts the conditions into a status, dated when they change.
-func SetConditions(all []metav1.Condition, generation int64, now metav1.Time, set ...metav1.Condition) []metav1.Condition {
+func SetConditions(all []metav1.Condition, generation int64, now metav1.Time,
+	set ...metav1.Condition) []metav1.Condition {
 	all = slices.Clone(all)
 	for _, c := range set {
 		c.ObservedGeneration, c.LastTransitionTime = generation, now

@@ -35,8 +35,8 @@ type Decision struct {
 	From []string
 	// Withdrawn are the lost providers whose endpoints the consumers do not get, sorted.
 	Withdrawn []string
-	// Silent are the providers that have not answered since the hub looks, sorted: of them counts what they said before. Soon are
-	// those of which the same is true, and that are about to.
+	// Silent are the providers that have not answered since the hub looks, sorted: of them counts what they said before.
+	// Soon are those of which the same is true, and that are about to.
 	Silent, Soon []string
 	// Cut says of which providers not all slices are told, a line for each.
 	Cut []string
@@ -44,14 +44,15 @@ type Decision struct {
 	Portless []string
 }
 
-// Decide makes the Works of an exchange. standing are those that carry its owner, and services the Works of its Service in the
-// clusters that have one, by cluster. The same input gives the same Works, byte for byte, but for new ids.
+// Decide makes the Works of an exchange. standing are those that carry its owner, and services the Works of its Service
+// in the clusters that have one, by cluster. The same input gives the same Works, byte for byte, but for new ids.
 //
-// A consumer is told of endpoints once it has the Service: a Service of that name which is somebody else's must not get them. Nor
-// must the endpoints of such a one be taken for those of a provider, where the Service is not derived and comes to providers too.
-// Of a provider that has not answered yet, as after a start of the hub, what the standing Works say goes on to hold. A provider that
-// is lost is withdrawn as long as another one has ready endpoints.
-func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*workv1alpha1.Work, newID func() string) (Decision, error) {
+// A consumer is told of endpoints once it has the Service: a Service of that name which is somebody else's must not get
+// them. Nor must the endpoints of such a one be taken for those of a provider, where the Service is not derived and
+// comes to providers too. Of a provider that has not answered yet, as after a start of the hub, what the standing Works
+// say goes on to hold. A provider that is lost is withdrawn as long as another one has ready endpoints.
+func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*workv1alpha1.Work,
+	newID func() string) (Decision, error) {
 	var d Decision
 	byKey := map[string]*workv1alpha1.Work{}
 	told, offered := map[string]bool{}, map[string]bool{}
@@ -91,7 +92,8 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 		if len(known.Slices) > 0 {
 			taken := bounded(sorted(known.Slices))
 			if from[provider] = taken; len(taken) < len(known.Slices) {
-				d.Cut = append(d.Cut, fmt.Sprintf("cluster %q: only %d of its %d EndpointSlices of the Service are shared with other clusters; the limit is %d slices and %s per cluster: check what creates so many there",
+				d.Cut = append(d.Cut, fmt.Sprintf(
+					"cluster %q: only %d of its %d EndpointSlices of the Service are shared with other clusters; the limit is %d slices and %s per cluster: check what creates so many there",
 					provider, len(taken), len(known.Slices), mostSlices, resource.NewQuantity(mostSliceBytes, resource.BinarySI)))
 			}
 		}
@@ -139,7 +141,8 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 	}
 	unsaid := map[source]bool{} // by any Work that stays
 	for provider, all := range from {
-		if !x.Providers[provider].Listed && !withdrawn[provider] && slices.ContainsFunc(x.Consumers, func(c string) bool { return x.ownToo || c != provider }) {
+		if !x.Providers[provider].Listed && !withdrawn[provider] &&
+			slices.ContainsFunc(x.Consumers, func(c string) bool { return x.ownToo || c != provider }) {
 			for _, s := range all {
 				unsaid[source{provider, s.Name}] = true
 			}
@@ -160,8 +163,8 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 	return d, nil
 }
 
-// withdrawn returns the lost providers, if another provider that the hub has heard of has ready endpoints, else none: a cluster that
-// does not answer the hub may still serve.
+// withdrawn returns the lost providers, if another provider that the hub has heard of has ready endpoints, else none: a
+// cluster that does not answer the hub may still serve.
 func (x Exchange) withdrawn(from map[string][]Slice) map[string]bool {
 	lost, instead := map[string]bool{}, false
 	for provider, all := range from {
@@ -224,7 +227,8 @@ func (x Exchange) slice(provider string, s Slice) *discoveryv1.EndpointSlice {
 }
 
 // work is the Work of a manifest for one cluster.
-func (x Exchange) work(cluster string, obj runtime.Object, notes map[string]string, standing map[string]*workv1alpha1.Work, newID func() string) (*workv1alpha1.Work, error) {
+func (x Exchange) work(cluster string, obj runtime.Object, notes map[string]string,
+	standing map[string]*workv1alpha1.Work, newID func() string) (*workv1alpha1.Work, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return nil, fmt.Errorf("write the manifest for cluster %q: %w", cluster, err)
@@ -241,7 +245,8 @@ func (x Exchange) work(cluster string, obj runtime.Object, notes map[string]stri
 }
 
 // newWork is a Work for the manifest, without it yet, under the id of the one that stands.
-func newWork(cluster string, manifest *unstructured.Unstructured, standing map[string]*workv1alpha1.Work, newID func() string) *workv1alpha1.Work {
+func newWork(cluster string, manifest *unstructured.Unstructured, standing map[string]*workv1alpha1.Work,
+	newID func() string) *workv1alpha1.Work {
 	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
 		Namespace:   names.ExecutionSpace(cluster),
 		Name:        names.Work(manifest.GetKind(), manifest.GetName(), manifest.GetNamespace()),
@@ -310,8 +315,9 @@ func Applied(w *workv1alpha1.Work) (applied bool, refused string) {
 	return false, ""
 }
 
-// holds says whether a cluster has the Service that a Work brings, nil for none; before says whether it was taken for one that has.
-// Then silence, or a change that it refuses, takes nothing away, but that ours is not there any more does.
+// holds says whether a cluster has the Service that a Work brings, nil for none; before says whether it was taken for
+// one that has. Then silence, or a change that it refuses, takes nothing away, but that ours is not there any more
+// does.
 func holds(w *workv1alpha1.Work, before bool) bool {
 	if w == nil {
 		return false
@@ -325,7 +331,8 @@ func hadManifest(w *workv1alpha1.Work) bool {
 	return w != nil && len(w.Status.ManifestStatuses) > 0
 }
 
-// ServiceWorkNames are what the Work of a Service may be called in each execution space: kinds of other groups share its first name.
+// ServiceWorkNames are what the Work of a Service may be called in each execution space: kinds of other groups share
+// its first name.
 func (x Exchange) ServiceWorkNames() []string {
 	return names.Works(schema.GroupKind{Kind: "Service"}, x.Service, x.Owner.Namespace)
 }
@@ -336,9 +343,10 @@ func (x Exchange) Brings(w *workv1alpha1.Work) bool {
 	return err != nil || m.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Service"}
 }
 
-// Definition is the Work that brings the definition of a kind to a cluster; standing is the one that is there, nil for none. What it
-// defines outlives it, with all objects of the kind.
-func Definition(cluster string, crd *unstructured.Unstructured, standing *workv1alpha1.Work, newID func() string) (*workv1alpha1.Work, error) {
+// Definition is the Work that brings the definition of a kind to a cluster; standing is the one that is there, nil for
+// none. What it defines outlives it, with all objects of the kind.
+func Definition(cluster string, crd *unstructured.Unstructured, standing *workv1alpha1.Work,
+	newID func() string) (*workv1alpha1.Work, error) {
 	manifest := crd.DeepCopy()
 	delete(manifest.Object, "status")
 	unstructured.RemoveNestedField(manifest.Object, "metadata", "creationTimestamp")

@@ -14,7 +14,8 @@ func BenchmarkRun(b *testing.B) {
 			text.WriteString(cluster(fmt.Sprintf("m%03d", i), 20000, ""))
 		}
 		text.WriteString(policy("shop", "", byRoom))
-		text.WriteString(policy("packed", "[{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {app: d1}}}]", packed))
+		text.WriteString(policy("packed",
+			"[{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {app: d1}}}]", packed))
 		all := objects(b, text.String())
 		one := objects(b, deployment("d", 150))[0]
 		for i := range n.workloads {
@@ -75,7 +76,8 @@ func BenchmarkRunWithoutRoom(b *testing.B) {
 	for i := range 100 {
 		text.WriteString(cluster(fmt.Sprintf("m%03d", i), 1, ", taints: [{key: k, effect: NoSchedule}]"))
 	}
-	text.WriteString(policy("shop", "", strings.Replace(byRoom, "{", "{clusterAffinity: {labelSelector: {matchLabels: {none: such}}}, ", 1)))
+	text.WriteString(policy("shop", "",
+		strings.Replace(byRoom, "{", "{clusterAffinity: {labelSelector: {matchLabels: {none: such}}}, ", 1)))
 	all := objects(b, text.String())
 	one := objects(b, deployment("d", 150))[0]
 	for i := range 10000 {

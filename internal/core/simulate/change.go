@@ -35,7 +35,8 @@ type Change struct {
 	Removed []string
 	// Unhealthy are clusters where the workloads with application failover become unhealthy, and stay so.
 	Unhealthy []string
-	// Taints are put on clusters. New workloads that do not tolerate them avoid the clusters, and with NoExecute, those there leave.
+	// Taints are put on clusters. New workloads that do not tolerate them avoid the clusters, and with NoExecute, those
+	// there leave.
 	Taints []Taint
 	// Scale are workloads with another number of replicas.
 	Scale []Scale
@@ -50,7 +51,8 @@ type Taint struct {
 	corev1.Taint
 }
 
-// Scale is a workload and the replicas that it shall have. Kind is a kind or its plural, in any case, as "cloneset" or "clonesets.apps.kruise.io".
+// Scale is a workload and the replicas that it shall have. Kind is a kind or its plural, in any case, as "cloneset" or
+// "clonesets.apps.kruise.io".
 type Scale struct {
 	Namespace, Kind, Name string
 	Replicas              int32
@@ -77,7 +79,8 @@ func ParseTaint(text string) (Taint, error) {
 	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
 		return bad(fmt.Sprintf("the value %q: %s", value, problems[0]))
 	}
-	if effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}; !slices.Contains(effects, t.Effect) {
+	if effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule,
+		corev1.TaintEffectNoExecute}; !slices.Contains(effects, t.Effect) {
 		return bad(fmt.Sprintf("the effect is %q, and there are NoSchedule, PreferNoSchedule and NoExecute", t.Effect))
 	}
 	return t, nil
@@ -92,7 +95,8 @@ func ParseScale(text string) (Scale, error) {
 		return Scale{}, fmt.Errorf("scale %q: write KIND/NAME=N or NAMESPACE/KIND/NAME=N, such as shop/cloneset/web=20", text)
 	}
 	if err != nil || n < 0 {
-		return Scale{}, fmt.Errorf("scale %q: %q is no number of replicas: write a whole number that is not negative", text, number)
+		return Scale{}, fmt.Errorf("scale %q: %q is no number of replicas: write a whole number that is not negative", text,
+			number)
 	}
 	s := Scale{Kind: parts[len(parts)-2], Name: parts[len(parts)-1], Replicas: int32(n)}
 	if len(parts) == 3 {
@@ -120,7 +124,8 @@ func putTaint(c *clusterv1alpha1.Cluster, t corev1.Taint, now time.Time) {
 
 // changed is the fleet after the change: what was lost, tainted, applied and scaled, with nothing decided on it yet.
 // touched are the templates that are written. The error is a join of all that contradicts the fleet or itself.
-func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) interpret.Interpreter, now time.Time) (next *Fleet, touched map[ref]bool, err error) {
+func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) interpret.Interpreter,
+	now time.Time) (next *Fleet, touched map[ref]bool, err error) {
 	next, touched, err = f.With(c.Objects, c.Namespace)
 	if err != nil {
 		return nil, nil, err
@@ -130,7 +135,8 @@ func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) inte
 		if next.clusters[cluster] != nil {
 			return true
 		}
-		errs = append(errs, fmt.Errorf("%s: there is no cluster %q; there are %s", flag, cluster, few(sortedKeys(next.clusters))))
+		errs = append(errs, fmt.Errorf("%s: there is no cluster %q; there are %s", flag, cluster,
+			few(sortedKeys(next.clusters))))
 		return false
 	}
 	// A cluster that is changed is not the one that was read.
@@ -144,7 +150,8 @@ func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) inte
 	for _, f := range []struct {
 		flag     string
 		clusters []string
-	}{{"cluster-down", c.Down}, {"cluster-drained", c.Drained}, {"cluster-removed", c.Removed}, {"unhealthy", c.Unhealthy}} {
+	}{{"cluster-down", c.Down}, {"cluster-drained", c.Drained}, {"cluster-removed", c.Removed},
+		{"unhealthy", c.Unhealthy}} {
 		for _, name := range f.clusters {
 			if !exists(f.flag, name) {
 				continue

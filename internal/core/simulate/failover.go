@@ -135,7 +135,8 @@ func (s *state) decide(b workv1alpha2.Binding, choose chooser) {
 // has placed.
 func (s *state) failoverInput(order []types.NamespacedName) failover.Input {
 	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts,
-		Fleet: deschedule.Fleet{Snapshot: s.snapshot, Decide: s.decide}, Unhealthy: map[types.NamespacedName]map[string]time.Time{}}
+		Fleet:     deschedule.Fleet{Snapshot: s.snapshot, Decide: s.decide},
+		Unhealthy: map[types.NamespacedName]map[string]time.Time{}}
 	in.SchedulerName = s.scheduler
 	for name := range s.clusters {
 		in.Registered[name] = true
@@ -173,23 +174,27 @@ func (s *state) unhealthyIn(b workv1alpha2.Binding) map[string]time.Time {
 	return since
 }
 
-// reportUnhealthy is a binding that is reported unhealthy in clusters. What it reported before is kept, for statePreservation.
+// reportUnhealthy is a binding that is reported unhealthy in clusters. What it reported before is kept, for
+// statePreservation.
 func (s *state) reportUnhealthy(b workv1alpha2.Binding, in map[string]time.Time) workv1alpha2.Binding {
 	b = b.DeepCopyObject().(workv1alpha2.Binding)
 	status := b.BindingStatus()
 	for cluster := range in {
-		at := slices.IndexFunc(status.AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == cluster })
+		at := slices.IndexFunc(status.AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool {
+			return i.ClusterName == cluster
+		})
 		if at < 0 {
 			at = len(status.AggregatedStatus)
-			status.AggregatedStatus = append(status.AggregatedStatus, workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Applied: true})
+			status.AggregatedStatus = append(status.AggregatedStatus,
+				workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Applied: true})
 		}
 		status.AggregatedStatus[at].Health = workv1alpha1.ResourceUnhealthy
 	}
 	return b
 }
 
-// healthy are the reports of a binding whose copies are healthy, with all replicas, in all clusters that respond. What has
-// finished has finished.
+// healthy are the reports of a binding whose copies are healthy, with all replicas, in all clusters that respond. What
+// has finished has finished.
 func (s *state) healthy(b workv1alpha2.Binding) (items []workv1alpha2.AggregatedStatusItem) {
 	of := b.BindingSpec().Resource
 	for _, item := range b.BindingStatus().AggregatedStatus {
@@ -198,7 +203,9 @@ func (s *state) healthy(b workv1alpha2.Binding) (items []workv1alpha2.Aggregated
 		}
 	}
 	for _, t := range b.BindingSpec().Clusters {
-		finished := slices.ContainsFunc(items, func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == t.Name })
+		finished := slices.ContainsFunc(items, func(i workv1alpha2.AggregatedStatusItem) bool {
+			return i.ClusterName == t.Name
+		})
 		if !finished && !membership.Silent(s.snapshot.Cluster(t.Name)) {
 			items = append(items, readyItem(t))
 		}

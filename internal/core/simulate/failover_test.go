@@ -61,7 +61,8 @@ func TestFailoverIsAsPredicted(t *testing.T) {
 func TestUnhealthyApplicationsMoveAsTheirPolicySays(t *testing.T) {
 	const once = "{spreadConstraints: [{spreadByField: cluster, maxGroups: 1}], clusterAffinity: {clusterNames: [m1, m2]}, " +
 		"replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}"
-	withFailover := strings.Replace(policy("p", "", once), "spec: {", "spec: {propagateDeps: true, failover: {application: {decisionConditions: {}}}, ", 1)
+	withFailover := strings.Replace(policy("p", "", once), "spec: {",
+		"spec: {propagateDeps: true, failover: {application: {decisionConditions: {}}}, ", 1)
 	for _, c := range []struct {
 		name, fleet string
 		moves       bool
@@ -69,7 +70,8 @@ func TestUnhealthyApplicationsMoveAsTheirPolicySays(t *testing.T) {
 	}{
 		{"with application failover", three + withFailover + deployment("web", 4), true, ""},
 		{"without", three + policy("p", "", once) + deployment("web", 4), false, ""},
-		{"nothing fits", cluster("m1", 10, "") + cluster("m2", 1, "") + withFailover + deployment("web", 4), false, "stays in m1: no other cluster takes it"},
+		{"nothing fits", cluster("m1", 10, "") + cluster("m2", 1, "") + withFailover + deployment("web", 4), false,
+			"stays in m1: no other cluster takes it"},
 	} {
 		f := load(t, c.fleet)
 		r := run(t, f, Change{Unhealthy: []string{"m1"}})

@@ -30,7 +30,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/validate"
 )
 
-// Fleet is all that a simulation knows of a hub: one that was recorded, or one that somebody made up. Nothing in it is ever changed.
+// Fleet is all that a simulation knows of a hub: one that was recorded, or one that somebody made up. Nothing in it is
+// ever changed.
 type Fleet struct {
 	clusters map[string]*clusterv1alpha1.Cluster
 	// members are what clusters have, by the files; of those that are not among them the summary is known. made are the
@@ -87,8 +88,8 @@ type Object struct {
 	Source string
 }
 
-// Load is the fleet of these objects, in any order. Objects without a namespace, of kinds that have one, get the one given.
-// The error is a join of one for each object that cannot be understood.
+// Load is the fleet of these objects, in any order. Objects without a namespace, of kinds that have one, get the one
+// given. The error is a join of one for each object that cannot be understood.
 func Load(objects []Object, namespace string) (*Fleet, error) {
 	f := &Fleet{
 		scheduler:      policyv1alpha1.DefaultSchedulerName,
@@ -110,8 +111,8 @@ func Load(objects []Object, namespace string) (*Fleet, error) {
 	return f, f.add(objects, namespace, true)
 }
 
-// With is the fleet with objects applied to it as to the hub: in other spellings than the canonical ones too, defaulted and
-// validated. touched are the templates among them. The error is as Load's.
+// With is the fleet with objects applied to it as to the hub: in other spellings than the canonical ones too, defaulted
+// and validated. touched are the templates among them. The error is as Load's.
 func (f *Fleet) With(objects []Object, namespace string) (next *Fleet, touched map[ref]bool, err error) {
 	next = f.clone()
 	next.warnings, next.invented = nil, map[ref]bool{}
@@ -130,7 +131,8 @@ func (f *Fleet) With(objects []Object, namespace string) (next *Fleet, touched m
 // Scheduler is the name of the scheduler, and the plugins that it runs with, as the files say.
 func (f *Fleet) Scheduler() (name string, plugins schedule.Plugins) { return f.scheduler, f.plugins }
 
-// ScheduledBy is the fleet of a hub whose scheduler has that name, empty for the default one, and runs with these plugins.
+// ScheduledBy is the fleet of a hub whose scheduler has that name, empty for the default one, and runs with these
+// plugins.
 func (f *Fleet) ScheduledBy(name string, plugins schedule.Plugins) *Fleet {
 	next := f.clone()
 	next.scheduler, next.plugins = cmp.Or(name, policyv1alpha1.DefaultSchedulerName), plugins
@@ -149,8 +151,8 @@ func (f *Fleet) WithoutNamespace(kinds ...schema.GroupKind) *Fleet {
 // Warnings are what was rewritten or is hardly meant in the objects added last.
 func (f *Fleet) Warnings() []string { return f.warnings }
 
-// Kinds are those that a simulation with these objects asks templates of: what policies select, namespaces, where SidecarSets
-// may select them by label, and MultiClusterServices with their Services. They are sorted.
+// Kinds are those that a simulation with these objects asks templates of: what policies select, namespaces, where
+// SidecarSets may select them by label, and MultiClusterServices with their Services. They are sorted.
 func Kinds(objects []Object) []schema.GroupKind {
 	var kinds []schema.GroupKind
 	add := func(apiVersion, kind string) {
@@ -161,7 +163,8 @@ func Kinds(objects []Object) []schema.GroupKind {
 	}
 	for _, o := range objects {
 		switch gvk := o.GroupVersionKind(); gvk.GroupKind() {
-		case policyv1alpha1.GroupVersion.WithKind("PropagationPolicy").GroupKind(), policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy").GroupKind():
+		case policyv1alpha1.GroupVersion.WithKind("PropagationPolicy").GroupKind(),
+			policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy").GroupKind():
 			u := o.DeepCopy()
 			if _, _, err := dialect.Normalise(u); err != nil {
 				continue // Load says it
@@ -174,7 +177,8 @@ func Kinds(objects []Object) []schema.GroupKind {
 					add(apiVersion, kind)
 				}
 			}
-		case workv1alpha2.GroupVersion.WithKind("ResourceBinding").GroupKind(), workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding").GroupKind():
+		case workv1alpha2.GroupVersion.WithKind("ResourceBinding").GroupKind(),
+			workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding").GroupKind():
 			apiVersion, _, _ := unstructured.NestedString(o.Object, "spec", "resource", "apiVersion")
 			kind, _, _ := unstructured.NestedString(o.Object, "spec", "resource", "kind")
 			add(apiVersion, kind)
@@ -200,7 +204,8 @@ func (f *Fleet) clone() *Fleet {
 	next.clusters, next.templates, next.policies = copied(f.clusters), copied(f.templates), copied(f.policies)
 	next.overrides, next.bindings, next.customizations = copied(f.overrides), copied(f.bindings), copied(f.customizations)
 	next.webhooks, next.priorities, next.clusterScoped = copied(f.webhooks), copied(f.priorities), copied(f.clusterScoped)
-	next.invented, next.members, next.made, next.rebalancers = copied(f.invented), copied(f.members), copied(f.made), copied(f.rebalancers)
+	next.invented, next.members, next.made, next.rebalancers = copied(f.invented), copied(f.members), copied(f.made),
+		copied(f.rebalancers)
 	return &next
 }
 
@@ -235,7 +240,10 @@ func (f *Fleet) add(objects []Object, namespace string, recorded bool) error {
 			continue
 		}
 		seen[r] = o.Source
-		if err := f.addOne(u, recorded, func(text string) { f.warnings = append(f.warnings, fmt.Sprintf("%s: %s: %s", o.Source, r, text)) }); err != nil {
+		if err := f.addOne(u, recorded, func(text string) {
+			f.warnings = append(f.warnings,
+				fmt.Sprintf("%s: %s: %s", o.Source, r, text))
+		}); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %s: %w", o.Source, r, err))
 		}
 	}
@@ -356,7 +364,8 @@ func (f *Fleet) addOne(u *unstructured.Unstructured, recorded bool, warn func(st
 	return nil
 }
 
-// over gives what is applied over an object what stays of it: its identity, its claim, and labels and annotations of others.
+// over gives what is applied over an object what stays of it: its identity, its claim, and labels and annotations of
+// others.
 func over(was, u *unstructured.Unstructured) {
 	u.SetUID(was.GetUID())
 	u.SetResourceVersion(was.GetResourceVersion())
@@ -375,7 +384,8 @@ func joined(below, above map[string]string) map[string]string {
 	return all
 }
 
-func (f *Fleet) addPolicy(key types.NamespacedName, u *unstructured.Unstructured, p policyv1alpha1.Propagation, recorded bool) error {
+func (f *Fleet) addPolicy(key types.NamespacedName, u *unstructured.Unstructured, p policyv1alpha1.Propagation,
+	recorded bool) error {
 	if err := decode(u, p, recorded); err != nil {
 		return err
 	}
@@ -396,13 +406,15 @@ func (f *Fleet) addPolicy(key types.NamespacedName, u *unstructured.Unstructured
 	return nil
 }
 
-func (f *Fleet) addOverride(key types.NamespacedName, u *unstructured.Unstructured, o policyv1alpha1.Override, recorded bool) error {
+func (f *Fleet) addOverride(key types.NamespacedName, u *unstructured.Unstructured, o policyv1alpha1.Override,
+	recorded bool) error {
 	if err := decode(u, o, recorded); err != nil {
 		return err
 	}
-	validate.DefaultSelectors(o.OverrideSpec().ResourceSelectors, key.Namespace, func(s policyv1alpha1.ResourceSelector) bool {
-		return f.isClusterScoped(propagate.GroupKind(s.APIVersion, s.Kind))
-	})
+	validate.DefaultSelectors(o.OverrideSpec().ResourceSelectors, key.Namespace,
+		func(s policyv1alpha1.ResourceSelector) bool {
+			return f.isClusterScoped(propagate.GroupKind(s.APIVersion, s.Kind))
+		})
 	if errs := validate.Override(o); !recorded && len(errs) > 0 {
 		return errs.ToAggregate()
 	}

@@ -52,7 +52,8 @@ type Scheduler struct {
 
 // DocumentOf is a document about these clusters, and how the scheduler is set, unless that is nil.
 func DocumentOf(s *Scheduler, members ...Member) (*unstructured.Unstructured, error) {
-	fields := map[string]any{"apiVersion": Document.GroupVersion().String(), "kind": Document.Kind, "clusters": append([]Member{}, members...)}
+	fields := map[string]any{"apiVersion": Document.GroupVersion().String(), "kind": Document.Kind,
+		"clusters": append([]Member{}, members...)}
 	if s != nil {
 		fields["scheduler"] = s
 	}
@@ -64,7 +65,8 @@ func DocumentOf(s *Scheduler, members ...Member) (*unstructured.Unstructured, er
 	return u, u.UnmarshalJSON(raw)
 }
 
-// membersOf are the clusters of a document, and how the scheduler is set if it says that. The error joins all that cannot be understood.
+// membersOf are the clusters of a document, and how the scheduler is set if it says that. The error joins all that
+// cannot be understood.
 func membersOf(u *unstructured.Unstructured) ([]Member, *Scheduler, error) {
 	if gvk := u.GroupVersionKind(); gvk != Document {
 		return nil, nil, fmt.Errorf("it is of %s, kind %s, and this version of argosy reads %s, kind %s: use the version that wrote it, or a newer one, or record the fleet anew",
@@ -142,7 +144,8 @@ func amountsIn(v any, path string, errs *[]error) {
 			}
 			for _, name := range sortedKeys(list) {
 				if _, err := resource.ParseQuantity(fmt.Sprint(list[name])); err != nil {
-					*errs = append(*errs, fmt.Errorf("%s.%s: %q is no amount: write such as 500m, 16 or 64Gi", at, name, fmt.Sprint(list[name])))
+					*errs = append(*errs, fmt.Errorf("%s.%s: %q is no amount: write such as 500m, 16 or 64Gi", at, name,
+						fmt.Sprint(list[name])))
 				}
 			}
 		}
@@ -170,7 +173,8 @@ func (f *Fleet) addMembers(o Object, said map[string]string) error {
 	for i := range members {
 		m := &members[i]
 		if at, twice := said[m.Name]; twice {
-			errs = append(errs, fmt.Errorf("cluster %q is in %s already: keep one of the two, or give it another name", m.Name, at))
+			errs = append(errs, fmt.Errorf("cluster %q is in %s already: keep one of the two, or give it another name", m.Name,
+				at))
 			continue
 		}
 		said[m.Name] = o.Source
@@ -186,14 +190,18 @@ func (f *Fleet) makeClusters(said map[string]string) error {
 		m := f.members[name]
 		if f.clusters[name] != nil {
 			if m.describes() {
-				errs = append(errs, fmt.Errorf("%s: cluster %q: there is a Cluster of that name: say its labels, region, zones, provider, taints and APIs there", said[name], name))
+				errs = append(errs, fmt.Errorf(
+					"%s: cluster %q: there is a Cluster of that name: say its labels, region, zones, provider, taints and APIs there",
+					said[name], name))
 			}
 			continue
 		}
 		c := &clusterv1alpha1.Cluster{}
 		c.Name, c.Labels = m.Name, m.Labels
-		c.Spec = clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push, Provider: m.Provider, Region: m.Region, Zones: m.Zones, Taints: m.Taints}
-		for _, of := range []string{clusterv1alpha1.ClusterConditionReady, clusterv1alpha1.ClusterConditionCompleteAPIEnablements} {
+		c.Spec = clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push, Provider: m.Provider, Region: m.Region,
+			Zones: m.Zones, Taints: m.Taints}
+		for _, of := range []string{clusterv1alpha1.ClusterConditionReady,
+			clusterv1alpha1.ClusterConditionCompleteAPIEnablements} {
 			c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{Type: of, Status: metav1.ConditionTrue})
 		}
 		c.Status.APIEnablements, _ = m.enablements() // checked when it was read
@@ -222,12 +230,15 @@ func (m *Member) enablements() ([]clusterv1alpha1.APIEnablement, error) {
 // served are the kinds as a cluster says that it serves them.
 func served(kinds map[schema.GroupVersionKind]bool) []clusterv1alpha1.APIEnablement {
 	byGroup := map[string]*clusterv1alpha1.APIEnablement{}
-	for _, gvk := range slices.SortedFunc(maps.Keys(kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }) {
+	for _, gvk := range slices.SortedFunc(maps.Keys(kinds), func(a, b schema.GroupVersionKind) int {
+		return strings.Compare(a.String(), b.String())
+	}) {
 		gv := gvk.GroupVersion().String()
 		if byGroup[gv] == nil {
 			byGroup[gv] = &clusterv1alpha1.APIEnablement{GroupVersion: gv}
 		}
-		byGroup[gv].Resources = append(byGroup[gv].Resources, clusterv1alpha1.APIResource{Name: strings.ToLower(gvk.Kind) + "s", Kind: gvk.Kind})
+		byGroup[gv].Resources = append(byGroup[gv].Resources, clusterv1alpha1.APIResource{Name: strings.ToLower(gvk.Kind) +
+			"s", Kind: gvk.Kind})
 	}
 	var all []clusterv1alpha1.APIEnablement
 	for _, gv := range sortedKeys(byGroup) {
@@ -236,7 +247,8 @@ func served(kinds map[schema.GroupVersionKind]bool) []clusterv1alpha1.APIEnablem
 	return all
 }
 
-// seenClusters are the clusters as the scheduler sees them: those that were made up without APIs serve all that there are templates of.
+// seenClusters are the clusters as the scheduler sees them: those that were made up without APIs serve all that there
+// are templates of.
 func (f *Fleet) seenClusters() []*clusterv1alpha1.Cluster {
 	kinds := map[schema.GroupVersionKind]bool{}
 	for _, u := range f.templates {

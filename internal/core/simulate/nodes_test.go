@@ -58,7 +58,8 @@ func TestAFleetOfNodesIsCountedNodeByNode(t *testing.T) {
 		t.Errorf("web is in %s, want m1:12", got)
 	}
 	r = run(t, load(t, shop), Change{Scale: []Scale{scale(t, "deployment/web=17")}})
-	if r.Summary.UnplacedReplicas != 5 || r.Workloads[0].WouldFit[0] != "room for 1 more replicas (cpu 1, memory 1Gi) in m1, m2" {
+	if r.Summary.UnplacedReplicas != 5 ||
+		r.Workloads[0].WouldFit[0] != "room for 1 more replicas (cpu 1, memory 1Gi) in m1, m2" {
 		t.Errorf("%+v", r.Workloads[0])
 	}
 	r = run(t, load(t, shop), Change{Scale: []Scale{scale(t, "deployment/web=17")}, Objects: objects(t, `
@@ -71,20 +72,25 @@ clusters:
 	if got := on(r, "web"); !r.Summary.Fits() || got != "m1:14 m2:2 m3:1" {
 		t.Errorf("with more nodes web is in %s: %+v", got, r.Summary)
 	}
-	r = run(t, load(t, three+policy("shop", "", equally)+strings.Replace(made[:strings.Index(made, "- name: m2")], "  region: eu\n", "", 1)+"---\n"+deployment("web", 3)), Change{Scale: []Scale{scale(t, "deployment/web=60")}})
+	r = run(t, load(t, three+policy("shop", "", equally)+
+		strings.Replace(made[:strings.Index(made, "- name: m2")], "  region: eu\n", "", 1)+"---\n"+deployment("web", 3)),
+		Change{Scale: []Scale{scale(t, "deployment/web=60")}})
 	if c := r.Clusters[0]; r.Summary.ShortClusters != 3 || !slices.Contains(c.Short, "nodes with room for 4 replicas") {
 		t.Errorf("20 were given to 16 CPUs: %+v", c)
 	}
 }
 
 func TestPodsThatKeepApartAreCountedSo(t *testing.T) {
-	apart := strings.Replace(deployment("web", 9), "spec: {containers", "spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}, containers", 1)
-	nodes := strings.ReplaceAll(made, "{name: big, count: 4,", "{name: big-1, labels: {kubernetes.io/hostname: a}, allocatable: {cpu: 9, memory: 16Gi}}, {name: big-2, labels: {kubernetes.io/hostname: b},")
+	apart := strings.Replace(deployment("web", 9), "spec: {containers",
+		"spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}, containers", 1)
+	nodes := strings.ReplaceAll(made, "{name: big, count: 4,",
+		"{name: big-1, labels: {kubernetes.io/hostname: a}, allocatable: {cpu: 9, memory: 16Gi}}, {name: big-2, labels: {kubernetes.io/hostname: b},")
 	r := run(t, load(t, nodes+policy("shop", "", byRoom)+apart), Change{})
 	if r.Summary.UnplacedReplicas == 0 {
 		t.Errorf("nine that keep apart fit on two nodes: %+v", r.Workloads)
 	}
-	r = run(t, load(t, nodes+policy("shop", "", byRoom)+strings.Replace(apart, "replicas: 9", "replicas: 2", 1)), Change{Scale: []Scale{scale(t, "deployment/web=1")}})
+	r = run(t, load(t, nodes+policy("shop", "", byRoom)+strings.Replace(apart, "replicas: 9", "replicas: 2", 1)),
+		Change{Scale: []Scale{scale(t, "deployment/web=1")}})
 	if r.Summary.Unplaced != 0 {
 		t.Errorf("two do not: %+v", r.Workloads)
 	}
@@ -113,15 +119,23 @@ func TestWhatAFleetSaysWronglyIsToldWhereItIs(t *testing.T) {
 		return "apiVersion: simulate.argosy.io/v1alpha1\nkind: Fleet\nclusters: " + clusters
 	}
 	for want, text := range map[string]string{
-		`document 1: clusters[1].nodes[0].allocatable.memory: "64 GB" is no amount: write such as 500m, 16 or 64Gi`: fleet("[{name: a}, {name: b, nodes: [{name: n1, allocatable: {memory: 64 GB}}]}]"),
-		`document 1: clusters[0] (b): unknown field "node"`:                                                         fleet("[{name: b, node: []}]"),
-		"clusters[0] (): set the name":                                                                              fleet("[{region: eu}]"),
-		`cluster "a" is in document 1 already: keep one of the two`:                                                 fleet("[{name: a}]") + "\n---\n" + fleet("[{name: a}]"),
-		`clusters[0] (a): apis: "Deployment": write it as apps/v1/Deployment`:                                       fleet("[{name: a, apis: [Deployment]}]"),
-		`clusters[0] (a): nodes[1]: there is already a node "n1"`:                                                   fleet("[{name: a, nodes: [{name: n1}, {name: n1}]}]"),
-		"and this version of argosy reads simulate.argosy.io/v1alpha1, kind Fleet: use the version that wrote it":   strings.Replace(fleet("[]"), "v1alpha1", "v2", 1),
-		`document 2: cluster "m1": there is a Cluster of that name`:                                                 cluster("m1", 1, "") + fleet("[{name: m1, region: eu}]"),
-		`scheduler: there is no scheduler plugin "Taint"`:                                                           fleet("[]\nscheduler: {plugins: Taint}"),
+		`document 1: clusters[1].nodes[0].allocatable.memory: "64 GB" is no amount: write such as 500m, 16 or 64Gi`: fleet(
+			"[{name: a}, {name: b, nodes: [{name: n1, allocatable: {memory: 64 GB}}]}]"),
+		`document 1: clusters[0] (b): unknown field "node"`: fleet(
+			"[{name: b, node: []}]"),
+		"clusters[0] (): set the name": fleet(
+			"[{region: eu}]"),
+		`cluster "a" is in document 1 already: keep one of the two`: fleet(
+			"[{name: a}]") + "\n---\n" + fleet("[{name: a}]"),
+		`clusters[0] (a): apis: "Deployment": write it as apps/v1/Deployment`: fleet(
+			"[{name: a, apis: [Deployment]}]"),
+		`clusters[0] (a): nodes[1]: there is already a node "n1"`: fleet(
+			"[{name: a, nodes: [{name: n1}, {name: n1}]}]"),
+		"and this version of argosy reads simulate.argosy.io/v1alpha1, kind Fleet: use the version that wrote it": strings.Replace(fleet("[]"), "v1alpha1", "v2", 1),
+		`document 2: cluster "m1": there is a Cluster of that name`: cluster(
+			"m1", 1, "") + fleet("[{name: m1, region: eu}]"),
+		`scheduler: there is no scheduler plugin "Taint"`: fleet(
+			"[]\nscheduler: {plugins: Taint}"),
 	} {
 		if _, err := Load(objects(t, text), "default"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("it says\n%v, want\n%s", err, want)
@@ -159,7 +173,8 @@ spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, name: web, namespace:
 func TestTheSchedulerIsSetAsTheFileSays(t *testing.T) {
 	const set = "apiVersion: simulate.argosy.io/v1alpha1\nkind: Fleet\nscheduler: {name: other, plugins: \"*,-TaintToleration\"}\n---\n"
 	f := load(t, three+set)
-	if name, plugins := f.Scheduler(); name != "other" || plugins.Runs(schedule.TaintToleration) || !plugins.Runs(schedule.ClusterAffinity) {
+	if name, plugins := f.Scheduler(); name != "other" || plugins.Runs(schedule.TaintToleration) ||
+		!plugins.Runs(schedule.ClusterAffinity) {
 		t.Errorf("it is %s, with %s", name, plugins)
 	}
 	if name, _ := load(t, three).Scheduler(); name != policyv1alpha1.DefaultSchedulerName {
@@ -167,7 +182,8 @@ func TestTheSchedulerIsSetAsTheFileSays(t *testing.T) {
 	}
 }
 
-// A hub in short: bindings are scheduled one after another with the room that there is, and their pods follow onto some node that they fit on.
+// A hub in short: bindings are scheduled one after another with the room that there is, and their pods follow onto some
+// node that they fit on.
 type hub struct {
 	t        *testing.T
 	fleet    *Fleet
@@ -191,7 +207,8 @@ func (h *hub) schedule(i int) {
 	b.BindingSpec().Clusters = result.Clusters
 	meta.SetStatusCondition(&b.BindingStatus().Conditions, schedule.Condition(failure))
 	if failure == nil {
-		b.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: schedule.AppliedPlacement(b.BindingSpec().Placement)})
+		b.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: schedule.AppliedPlacement(
+			b.BindingSpec().Placement)})
 		b.BindingStatus().LastScheduledTime = &metav1.Time{Time: metav1.Unix(100, 0).Time}
 	}
 	for name, m := range h.members {
@@ -230,11 +247,14 @@ func anyNodes(t *testing.T, seed uint64) string {
 		t.Fatal(err)
 	}
 	text := doc[:len(doc)-1] + " " + string(raw) + "\n---\n"
-	placements := []string{byRoom, packed, equally, "{}", "{spreadConstraints: [{spreadByField: cluster, minGroups: 2, maxGroups: 2}]}"}
+	placements := []string{byRoom, packed, equally, "{}",
+		"{spreadConstraints: [{spreadByField: cluster, minGroups: 2, maxGroups: 2}]}"}
 	for i := range 2 + r.IntN(6) {
 		name := fmt.Sprintf("d%d", i)
-		text += policy("p-"+name, "[{apiVersion: apps/v1, kind: Deployment, name: "+name+"}]", placements[r.IntN(len(placements))])
-		d := strings.Replace(deployment(name, 1+r.IntN(8)), `cpu: "1", memory: 1Gi`, fmt.Sprintf("cpu: %dm, memory: %dMi", 250*(1+r.IntN(5)), 256*(1+r.IntN(5))), 1)
+		text += policy("p-"+name, "[{apiVersion: apps/v1, kind: Deployment, name: "+name+"}]",
+			placements[r.IntN(len(placements))])
+		d := strings.Replace(deployment(name, 1+r.IntN(8)), `cpu: "1", memory: 1Gi`,
+			fmt.Sprintf("cpu: %dm, memory: %dMi", 250*(1+r.IntN(5)), 256*(1+r.IntN(5))), 1)
 		if r.IntN(4) == 0 {
 			d = strings.Replace(d, "spec: {containers", "spec: {nodeSelector: {disk: \"1\"}, containers", 1)
 		}
@@ -340,7 +360,8 @@ func placements(r Report) string {
 	return strings.Join(lines, "\n")
 }
 
-// What a hub placed on nodes stays where it is when nothing changes, and goes where the hub would put it when something does.
+// What a hub placed on nodes stays where it is when nothing changes, and goes where the hub would put it when something
+// does.
 func TestASimulationOfNodesSaysWhatTheHubDoes(t *testing.T) {
 	rounds, waiting, moved := uint64(150), 0, 0
 	if testing.Short() {
@@ -369,13 +390,15 @@ func TestASimulationOfNodesSaysWhatTheHubDoes(t *testing.T) {
 		}
 		now := run(t, f, Change{})
 		if diff := cmp.Diff(h.placement(), placements(now)); diff != "" || now.Summary.Changed > 0 {
-			t.Fatalf("seed %d: nothing changed, and it moves (-hub +simulated), %d changed:\n%s\n%s", seed, now.Summary.Changed, diff, text)
+			t.Fatalf("seed %d: nothing changed, and it moves (-hub +simulated), %d changed:\n%s\n%s", seed, now.Summary.Changed,
+				diff, text)
 		}
 		waiting += now.Summary.Unplaced
 
 		b := h.bindings[r.IntN(len(h.bindings))]
 		replicas := int32(r.IntN(12))
-		c := Change{Scale: []Scale{{Namespace: "default", Kind: "Deployment", Name: b.BindingSpec().Resource.Name, Replicas: replicas}}}
+		c := Change{Scale: []Scale{{Namespace: "default", Kind: "Deployment", Name: b.BindingSpec().Resource.Name,
+			Replicas: replicas}}}
 		then := run(t, f, c)
 		h.rescale(b, replicas)
 		all()

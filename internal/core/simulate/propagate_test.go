@@ -28,7 +28,8 @@ type controllers struct{ *Fleet }
 // create claims the templates that are being created, as admission does.
 func (h controllers) create() {
 	for r := range h.invented {
-		d := propagate.Decide(propagate.Observed{Template: h.templates[r], Policies: slices.Collect(maps.Values(h.policies)), Creating: true, OverrideExists: h.overrideExists})
+		d := propagate.Decide(propagate.Observed{Template: h.templates[r], Policies: slices.Collect(maps.Values(h.policies)),
+			Creating: true, OverrideExists: h.overrideExists})
 		if d.Claimed != nil && d.Preempted == nil {
 			h.templates[r] = d.Claimed
 		}
@@ -94,9 +95,11 @@ func (h controllers) expose(t *testing.T, r ref) (wrote bool) {
 // reconcile carries a decision out as controller/propagate does, write by write.
 func (h controllers) reconcile(t *testing.T, r ref, waits map[ref]bool) (wrote bool) {
 	t.Helper()
-	existing, free, _ := propagate.Find(r.GroupKind, r.Namespace, r.Name, func(key types.NamespacedName) (workv1alpha2.Binding, error) { return h.bindings[key], nil })
-	d := propagate.Decide(propagate.Observed{Template: h.templates[r], Binding: existing, Policies: slices.Collect(maps.Values(h.policies)),
-		Exposed: h.exposing(t, r) != nil, OverrideExists: h.overrideExists})
+	existing, free, _ := propagate.Find(r.GroupKind, r.Namespace, r.Name,
+		func(key types.NamespacedName) (workv1alpha2.Binding, error) { return h.bindings[key], nil })
+	d := propagate.Decide(propagate.Observed{Template: h.templates[r], Binding: existing,
+		Policies: slices.Collect(maps.Values(h.policies)),
+		Exposed:  h.exposing(t, r) != nil, OverrideExists: h.overrideExists})
 	waits[r] = len(d.MissingOverrides) > 0 || d.Pending != nil && existing == nil
 	if d.Claimed != nil {
 		h.templates[r], wrote = d.Claimed, true
@@ -129,7 +132,8 @@ func claims(f *Fleet, waits map[ref]bool) map[string]string {
 	out := map[string]string{}
 	for r, u := range f.templates {
 		claim, _ := propagate.Claimed(u)
-		out[r.String()] = fmt.Sprintf("claimed by %s, managed by %q, awaits a change: %t, waits: %t", claim, u.GetLabels()[policyv1alpha1.ClaimedByLabel], propagate.Waiting(u), waits[r])
+		out[r.String()] = fmt.Sprintf("claimed by %s, managed by %q, awaits a change: %t, waits: %t", claim,
+			u.GetLabels()[policyv1alpha1.ClaimedByLabel], propagate.Waiting(u), waits[r])
 	}
 	for key, b := range f.bindings {
 		claim, _ := propagate.Claimed(b)
@@ -152,7 +156,8 @@ type event struct {
 	apply func(t *testing.T, f *Fleet) (next *Fleet, touched map[ref]bool)
 }
 
-var historyKinds = []schema.GroupKind{{Kind: "ConfigMap"}, {Kind: "Secret"}, {Kind: "Service"}, {Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}}
+var historyKinds = []schema.GroupKind{{Kind: "ConfigMap"}, {Kind: "Secret"}, {Kind: "Service"},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}}
 
 // anyEvent is one by chance. number is unique.
 func anyEvent(r *rand.Rand, number int) event {
@@ -181,7 +186,8 @@ func anyEvent(r *rand.Rand, number int) event {
 		template.Namespace, apiVersion = "", gk.Group+"/v1"
 	}
 	written := fmt.Sprintf("\napiVersion: %s\nkind: %s\nmetadata: {name: %s, labels: {app: %s%s}, annotations: {%s: %q}}\ndata: {value: %q}\n",
-		apiVersion, gk.Kind, template.Name, pick("x", "y"), pick("", "", "", ", resourcetemplate.karmada.io/claimed-by: another"),
+		apiVersion, gk.Kind, template.Name, pick("x", "y"),
+		pick("", "", "", ", resourcetemplate.karmada.io/claimed-by: another"),
 		propagate.PauseAnnotation, pick("", "", "true"), fmt.Sprint(r.IntN(3)))
 	name := types.NamespacedName{Namespace: pick("", "default"), Name: pick("p", "q", "r")}
 	scope := "Cluster"
@@ -215,18 +221,21 @@ func anyEvent(r *rand.Rand, number int) event {
 		}
 		for range 1 + r.IntN(2) {
 			gk := historyKinds[r.IntN(len(historyKinds))]
-			selectors = append(selectors, fmt.Sprintf("{apiVersion: %s, kind: %s%s}", strings.TrimPrefix(gk.Group+"/v1", "/"), gk.Kind,
+			selectors = append(selectors, fmt.Sprintf("{apiVersion: %s, kind: %s%s}", strings.TrimPrefix(gk.Group+"/v1", "/"),
+				gk.Kind,
 				pick(names...)))
 		}
 		return write(fmt.Sprintf("\napiVersion: policy.karmada.io/v1alpha1\nkind: %sPropagationPolicy\nmetadata: {name: %s}\nspec: {resourceSelectors: [%s], placement: {clusterAffinity: {clusterNames: [%s]}}, priority: %d, preemption: %s%s%s%s}\n",
 			scope, name.Name, strings.Join(selectors, ", "), pick("m1", "m2", "m3"), r.IntN(3), preemption,
-			pick("", "", ", activationPreference: Lazy"), pick("", "", ", suspension: {dispatching: true}"), pick("", "", "", ", dependentOverrides: [o]")))
+			pick("", "", ", activationPreference: Lazy"), pick("", "", ", suspension: {dispatching: true}"),
+			pick("", "", "", ", dependentOverrides: [o]")))
 	case 10:
 		return remove(scope+"PropagationPolicy "+name.String(), func(f *Fleet) { delete(f.policies, name) })
 	case 11:
 		return write(fmt.Sprintf("\napiVersion: policy.karmada.io/v1alpha1\nkind: %sOverridePolicy\nmetadata: {name: o}\nspec: {overrideRules: []}\n", scope))
 	case 12:
-		return remove(scope+"OverridePolicy o", func(f *Fleet) { delete(f.overrides, types.NamespacedName{Namespace: name.Namespace, Name: "o"}) })
+		return remove(scope+"OverridePolicy o",
+			func(f *Fleet) { delete(f.overrides, types.NamespacedName{Namespace: name.Namespace, Name: "o"}) })
 	}
 	return write(fmt.Sprintf("\napiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\nmetadata: {name: %s}\nspec: {types: [CrossCluster], consumerClusters: [{name: %s}], providerClusters: [{name: %s}]}\n",
 		pick("a", "b"), pick("m1", "m2"), pick("m1", "m3")))
@@ -275,15 +284,18 @@ metadata: {name: web, namespace: default}
 spec: {types: [CrossCluster], providerClusters: [{name: m1}], consumerClusters: [{name: m2}]}
 ---
 `
-	serving := strings.ReplaceAll(three, "{name: secrets, kind: Secret}", "{name: secrets, kind: Secret}, {name: services, kind: Service}")
-	fleet := load(t, serving+policy("services", "[{apiVersion: v1, kind: Service}]", "{clusterAffinity: {clusterNames: [m3]}}")+
+	serving := strings.ReplaceAll(three, "{name: secrets, kind: Secret}",
+		"{name: secrets, kind: Secret}, {name: services, kind: Service}")
+	fleet := load(t, serving+policy("services", "[{apiVersion: v1, kind: Service}]",
+		"{clusterAffinity: {clusterNames: [m3]}}")+
 		"\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {selector: {app: web}}\n---\n")
 	where := func(p Placed) string { return p.Policy + " in " + shares(p) }
 	r := run(t, fleet, Change{Objects: objects(t, exposure)})
 	if len(r.Workloads) != 1 || len(r.Warnings) != 0 {
 		t.Fatalf("%+v, %q", r.Workloads, r.Warnings)
 	}
-	if got := where(r.Workloads[0].Before) + " → " + where(r.Workloads[0].After); got != "PropagationPolicy default/services in m3 →  in m1 m2" {
+	if got := where(r.Workloads[0].Before) + " → " +
+		where(r.Workloads[0].After); got != "PropagationPolicy default/services in m3 →  in m1 m2" {
 		t.Errorf("the Service goes from %s", got)
 	}
 	r = run(t, fleet, Change{Objects: objects(t, strings.Replace(exposure, "CrossCluster", "LoadBalancer", 1))})
@@ -294,11 +306,13 @@ spec: {types: [CrossCluster], providerClusters: [{name: m1}], consumerClusters: 
 
 func TestScalingDownIgnoresTheFormerPin(t *testing.T) {
 	clones := policy("clones", "[{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}]", equally) +
-		strings.Replace(manifest("apps.kruise.io/v1alpha1", "CloneSet", "c", 6), "replicas: 6", "replicas: 6\n  scaleStrategy: {podsToDelete: [c-a]}", 1)
+		strings.Replace(manifest("apps.kruise.io/v1alpha1", "CloneSet", "c", 6), "replicas: 6",
+			"replicas: 6\n  scaleStrategy: {podsToDelete: [c-a]}", 1)
 	recorded := settled(t, three+clones)
 	for _, o := range recorded {
 		if o.GetKind() == "ResourceBinding" {
-			o.SetAnnotations(joined(o.GetAnnotations(), map[string]string{schedule.PinAnnotation: `{"from":6,"to":4,"clusters":{"m1":2}}`}))
+			o.SetAnnotations(joined(o.GetAnnotations(),
+				map[string]string{schedule.PinAnnotation: `{"from":6,"to":4,"clusters":{"m1":2}}`}))
 		}
 	}
 	fleet, err := Load(recorded, "default")

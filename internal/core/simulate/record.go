@@ -15,8 +15,9 @@ import (
 var secret = schema.GroupKind{Kind: "Secret"}
 
 // Recorded is an object of a hub as a file shall hold it: without what a simulation does not need, and without anything
-// secret. Of a Secret there is its metadata and type; what overrides would write into one is left out, and so is the status
-// of templates, how members are reached, and the copy of an object that clients keep in an annotation. obj is not changed.
+// secret. Of a Secret there is its metadata and type; what overrides would write into one is left out, and so is the
+// status of templates, how members are reached, and the copy of an object that clients keep in an annotation. obj is
+// not changed.
 func Recorded(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	u := obj.DeepCopy()
 	interpret.DropAllocated(u)

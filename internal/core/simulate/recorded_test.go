@@ -14,7 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/capacity"
 )
 
-// settled is a fleet as a hub would have it after a while: templates claimed, bindings placed, and what they take allocated.
+// settled is a fleet as a hub would have it after a while: templates claimed, bindings placed, and what they take
+// allocated.
 func settled(t testing.TB, text string) []Object {
 	t.Helper()
 	s := newState(load(t, text).clone(), roomsOf(t, load(t, text)), nil, time.Unix(1, 0))
@@ -88,7 +89,8 @@ func TestAFleetThatWasRecordedAnswersAsTheOneThatWasMadeUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range []Change{{}, {Removed: []string{"m0"}}, {Taints: []Taint{taint(t, "m1=k2:NoExecute")}}, {Scale: []Scale{scale(t, "deployment/d0=20")}}} {
+		for _, c := range []Change{{}, {Removed: []string{"m0"}}, {Taints: []Taint{taint(t, "m1=k2:NoExecute")}},
+			{Scale: []Scale{scale(t, "deployment/d0=20")}}} {
 			want, got := run(t, load(t, text), c), run(t, recorded, c)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("seed %d, %v: the recorded fleet differs (-made up +recorded):\n%s", seed, want.Change, diff)
@@ -102,10 +104,12 @@ func TestAFleetThatWasRecordedAnswersAsTheOneThatWasMadeUp(t *testing.T) {
 
 func TestALazyPolicyWaitsForTheTemplate(t *testing.T) {
 	lazy := func(cluster string) string {
-		return strings.Replace(policy("shop", "[{apiVersion: apps/v1, kind: Deployment}, {apiVersion: v1, kind: Secret}]", "{clusterAffinity: {clusterNames: ["+cluster+"]}}"),
+		return strings.Replace(policy("shop", "[{apiVersion: apps/v1, kind: Deployment}, {apiVersion: v1, kind: Secret}]",
+			"{clusterAffinity: {clusterNames: ["+cluster+"]}}"),
 			"spec: {", "spec: {activationPreference: Lazy, ", 1)
 	}
-	f, err := Load(settled(t, three+lazy("m1")+deployment("web", 2)+"\napiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: default}\ndata: {a: Yg==}\n---\n"), "default")
+	f, err := Load(settled(t, three+lazy("m1")+deployment("web", 2)+
+		"\napiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: default}\ndata: {a: Yg==}\n---\n"), "default")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +128,8 @@ func TestALazyPolicyWaitsForTheTemplate(t *testing.T) {
 		{"nothing changes, not even the Secret that was recorded without its data", Change{}, "web m1:2, s m1"},
 		{"the policy changes, and waits", Change{Objects: objects(t, lazy("m2"))}, "web m1:2, s m1"},
 		{"the policy and a template change", Change{Objects: objects(t, lazy("m2")+deployment("web", 3))}, "web m2:3, s m1"},
-		{"the policy changes and a template is scaled", Change{Objects: objects(t, lazy("m2")), Scale: []Scale{scale(t, "deployment/web=4")}}, "web m2:4, s m1"},
+		{"the policy changes and a template is scaled",
+			Change{Objects: objects(t, lazy("m2")), Scale: []Scale{scale(t, "deployment/web=4")}}, "web m2:4, s m1"},
 	} {
 		if got := where(c.change); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)

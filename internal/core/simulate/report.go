@@ -67,8 +67,8 @@ type Workload struct {
 	Moved   int64 `json:"moved,omitempty"`
 	Added   int64 `json:"added,omitempty"`
 	Removed int64 `json:"removed,omitempty"`
-	// Unplaced replicas have no place. Problem is why, in the words of the condition Scheduled; it can also be that nothing is
-	// wrong with the place, and the binding cannot be made. WouldFit are what would help, each by itself.
+	// Unplaced replicas have no place. Problem is why, in the words of the condition Scheduled; it can also be that
+	// nothing is wrong with the place, and the binding cannot be made. WouldFit are what would help, each by itself.
 	Unplaced int64    `json:"unplaced,omitempty"`
 	Problem  string   `json:"problem,omitempty"`
 	WouldFit []string `json:"wouldFit,omitempty"`
@@ -95,7 +95,8 @@ func (w Workload) Changed() bool {
 
 func same(a, b []workv1alpha2.TargetCluster) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// Overridden is a manifest in one cluster: what is different in it, as "spec.paused: false → true", or why it cannot be sent.
+// Overridden is a manifest in one cluster: what is different in it, as "spec.paused: false → true", or why it cannot be
+// sent.
 type Overridden struct {
 	Cluster string   `json:"cluster"`
 	Changes []string `json:"changes,omitempty"`
@@ -127,7 +128,8 @@ type Headroom struct {
 func report(c Change, before, after *state) Report {
 	r := Report{Change: words(c), Workloads: []Workload{}, Clusters: []Cluster{}, Warnings: slices.Clone(after.warnings)}
 	if off := after.plugins.Off(); len(off) > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("the scheduler runs without the plugins %v, and does not ask what they would", off))
+		r.Warnings = append(r.Warnings, fmt.Sprintf(
+			"the scheduler runs without the plugins %v, and does not ask what they would", off))
 	}
 	for _, name := range sortedKeys(after.paused) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("failover of cluster %s is paused: %s", name, after.paused[name]))
@@ -230,7 +232,8 @@ func words(c Change) []string {
 	for _, f := range []struct {
 		clusters []string
 		what     string
-	}{{c.Down, "is down"}, {c.Drained, "is drained"}, {c.Removed, "is removed"}, {c.Unhealthy, "has unhealthy applications"}} {
+	}{{c.Down, "is down"}, {c.Drained, "is drained"}, {c.Removed, "is removed"},
+		{c.Unhealthy, "has unhealthy applications"}} {
 		for _, name := range slices.Sorted(slices.Values(f.clusters)) {
 			out = append(out, name+" "+f.what)
 		}
@@ -384,7 +387,8 @@ func changedOverrides(before, after *state) (out []policyv1alpha1.Override) {
 const shown = 8
 
 // overridden are the manifests of a template that changed overrides make different.
-func (s *state) overridden(k ref, key types.NamespacedName, before *state, changed []policyv1alpha1.Override, warnings *[]string) (out []Overridden) {
+func (s *state) overridden(k ref, key types.NamespacedName, before *state, changed []policyv1alpha1.Override,
+	warnings *[]string) (out []Overridden) {
 	template, b := s.templates[k], s.bindings[key]
 	if len(changed) == 0 || template == nil || b == nil {
 		return nil
@@ -392,7 +396,8 @@ func (s *state) overridden(k ref, key types.NamespacedName, before *state, chang
 	t := propagate.TemplateOf(template)
 	if !slices.ContainsFunc(changed, func(o policyv1alpha1.Override) bool {
 		selectors := o.OverrideSpec().ResourceSelectors
-		return len(selectors) == 0 && (o.GetNamespace() == "" || o.GetNamespace() == t.Namespace) || propagate.SelectedBy(o.GetNamespace(), selectors, t) != propagate.NoMatch
+		return len(selectors) == 0 && (o.GetNamespace() == "" || o.GetNamespace() == t.Namespace) ||
+			propagate.SelectedBy(o.GetNamespace(), selectors, t) != propagate.NoMatch
 	}) {
 		return nil
 	}

@@ -16,11 +16,12 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// rooms is what clusters have, kept current while workloads are placed: node by node where the nodes are known, else by summary.
+// rooms is what clusters have, kept current while workloads are placed: node by node where the nodes are known, else by
+// summary.
 type rooms struct {
 	members map[string]*capacity.Rehearsal
-	// free by cluster, of the others. Where more was placed than there is room, it is negative; a cluster that never said what it
-	// has is absent: its room is unknown.
+	// free by cluster, of the others. Where more was placed than there is room, it is negative; a cluster that never said
+	// what it has is absent: its room is unknown.
 	free map[string]capacity.Amounts
 }
 
@@ -60,7 +61,8 @@ func (r rooms) join(f *Fleet, name string) error {
 	slices.SortFunc(keys, compareKeys)
 	for _, key := range keys {
 		spec := f.bindings[key].BindingSpec()
-		if a := capacity.AssumptionOf(f.bindings[key], capacity.PartsOf(f.bindings[key]), name, nil, spec.Clusters); a.Replicas > 0 {
+		if a := capacity.AssumptionOf(f.bindings[key], capacity.PartsOf(f.bindings[key]), name, nil,
+			spec.Clusters); a.Replicas > 0 {
 			m.Place(a)
 		}
 	}
@@ -90,7 +92,8 @@ func freeOf(s *clusterv1alpha1.ResourceSummary) capacity.Amounts {
 	return free
 }
 
-// of is the estimator's answer for a binding: of nodes as the hub's, else as schedule.Snapshot's Room, of what is free now.
+// of is the estimator's answer for a binding: of nodes as the hub's, else as schedule.Snapshot's Room, of what is free
+// now.
 func (r rooms) of(b workv1alpha2.Binding) schedule.Capacity {
 	spec := b.BindingSpec()
 	var parts []capacity.Part
@@ -151,7 +154,8 @@ func (r rooms) move(was, is workv1alpha2.Binding) {
 	if was != nil {
 		before := was.BindingSpec()
 		had = before.Clusters
-		renewed = !equality.Semantic.DeepEqual(before.ReplicaRequirements, spec.ReplicaRequirements) || !equality.Semantic.DeepEqual(before.Components, spec.Components) ||
+		renewed = !equality.Semantic.DeepEqual(before.ReplicaRequirements, spec.ReplicaRequirements) ||
+			!equality.Semantic.DeepEqual(before.Components, spec.Components) ||
 			was.GetAnnotations()[capacity.SpreadAnnotation] != is.GetAnnotations()[capacity.SpreadAnnotation]
 	}
 	var parts []capacity.Part

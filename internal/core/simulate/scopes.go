@@ -7,22 +7,25 @@ import (
 
 // noNamespace are the kinds without one that templates and policies are written for, by group.
 var noNamespace = map[string][]string{
-	"":                             {"Namespace", "Node", "PersistentVolume"},
-	"admissionregistration.k8s.io": {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
-	"apiextensions.k8s.io":         {"CustomResourceDefinition"},
-	"apiregistration.k8s.io":       {"APIService"},
-	"apps.karmada.io":              {"WorkloadRebalancer"},
-	"apps.kruise.io":               {"SidecarSet", "BroadcastJobTemplate", "ImagePullJobTemplate", "NodeImage", "NodePodProbe"},
-	"argoproj.io":                  {"ClusterWorkflowTemplate", "ClusterAnalysisTemplate"},
-	"cluster.karmada.io":           {"Cluster"},
-	"config.karmada.io":            {"ReplicaSchedulingPolicy", "ResourceInterpreterCustomization", "ResourceInterpreterWebhookConfiguration"},
-	"networking.k8s.io":            {"IngressClass"},
-	"node.k8s.io":                  {"RuntimeClass"},
-	"policy.karmada.io":            {"ClusterPropagationPolicy", "ClusterOverridePolicy"},
-	"rbac.authorization.k8s.io":    {"ClusterRole", "ClusterRoleBinding"},
-	"scheduling.k8s.io":            {"PriorityClass"},
-	"storage.k8s.io":               {"StorageClass", "CSIDriver", "VolumeAttachment"},
-	"work.karmada.io":              {"ClusterResourceBinding"},
+	"": {"Namespace", "Node", "PersistentVolume"},
+	"admissionregistration.k8s.io": {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+	"apiextensions.k8s.io":   {"CustomResourceDefinition"},
+	"apiregistration.k8s.io": {"APIService"},
+	"apps.karmada.io":        {"WorkloadRebalancer"},
+	"apps.kruise.io": {"SidecarSet", "BroadcastJobTemplate", "ImagePullJobTemplate", "NodeImage",
+		"NodePodProbe"},
+	"argoproj.io":        {"ClusterWorkflowTemplate", "ClusterAnalysisTemplate"},
+	"cluster.karmada.io": {"Cluster"},
+	"config.karmada.io": {"ReplicaSchedulingPolicy", "ResourceInterpreterCustomization",
+		"ResourceInterpreterWebhookConfiguration"},
+	"networking.k8s.io":         {"IngressClass"},
+	"node.k8s.io":               {"RuntimeClass"},
+	"policy.karmada.io":         {"ClusterPropagationPolicy", "ClusterOverridePolicy"},
+	"rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding"},
+	"scheduling.k8s.io":         {"PriorityClass"},
+	"storage.k8s.io":            {"StorageClass", "CSIDriver", "VolumeAttachment"},
+	"work.karmada.io":           {"ClusterResourceBinding"},
 }
 
 var known = func() map[schema.GroupKind]bool {
@@ -35,10 +38,12 @@ var known = func() map[schema.GroupKind]bool {
 	return all
 }()
 
-// isClusterScoped says whether a kind has no namespace, as far as that is known: of a kind that nothing was heard of, no.
+// isClusterScoped says whether a kind has no namespace, as far as that is known: of a kind that nothing was heard of,
+// no.
 func (f *Fleet) isClusterScoped(gk schema.GroupKind) bool { return known[gk] || f.clusterScoped[gk] }
 
-// learnScope takes in what an object says of its kind, or a definition of another: a recorded object without a namespace has none.
+// learnScope takes in what an object says of its kind, or a definition of another: a recorded object without a
+// namespace has none.
 func (f *Fleet) learnScope(u *unstructured.Unstructured, recorded bool) {
 	gk := u.GroupVersionKind().GroupKind()
 	if gk == (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {

@@ -161,7 +161,8 @@ func stories(t testing.TB) []struct {
 } {
 	workloads := deployment("web", 9) + deployment("api", 6)
 	shop := three + policy("shop", "", byRoom) + workloads
-	movable := three + strings.Replace(policy("shop", "", byRoom), "spec: {", "spec: {failover: {cluster: {}}, ", 1) + workloads
+	movable := three + strings.Replace(policy("shop", "", byRoom), "spec: {", "spec: {failover: {cluster: {}}, ", 1) +
+		workloads
 	return []struct {
 		name, fleet string
 		change      Change
@@ -175,12 +176,15 @@ func stories(t testing.TB) []struct {
 		{"two-lost-clusters-of-three-move-nothing", movable, Change{Down: []string{"m1", "m2"}}},
 		{"a-noexecute-taint-moves-workloads", shop, Change{Taints: []Taint{taint(t, "m2=disk=slow:NoExecute")}}},
 		{"a-cluster-is-drained", shop, Change{Drained: []string{"m2"}}},
-		{"a-taint-that-keeps-new-ones-away", shop, Change{Taints: []Taint{taint(t, "m2=disk:NoSchedule")}, Scale: []Scale{scale(t, "deployment/web=12")}}},
+		{"a-taint-that-keeps-new-ones-away", shop,
+			Change{Taints: []Taint{taint(t, "m2=disk:NoSchedule")}, Scale: []Scale{scale(t, "deployment/web=12")}}},
 		{"a-scale-beyond-capacity", shop, Change{Scale: []Scale{scale(t, "default/deployments.apps/web=40")}}},
-		{"a-scale-that-static-weights-do-not-check", three + policy("shop", "", equally) + deployment("web", 3), Change{Scale: []Scale{scale(t, "deployment/web=60")}}},
-		{"a-policy-that-takes-over", shop, Change{Objects: objects(t, strings.Replace(policy("only-m3", "[{apiVersion: apps/v1, kind: Deployment, name: api}]",
-			"{clusterAffinity: {clusterNames: [m3]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}"),
-			"spec: {", "spec: {priority: 10, preemption: Always, ", 1))}},
+		{"a-scale-that-static-weights-do-not-check", three + policy("shop", "", equally) + deployment("web", 3),
+			Change{Scale: []Scale{scale(t, "deployment/web=60")}}},
+		{"a-policy-that-takes-over", shop,
+			Change{Objects: objects(t, strings.Replace(policy("only-m3", "[{apiVersion: apps/v1, kind: Deployment, name: api}]",
+				"{clusterAffinity: {clusterNames: [m3]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}"),
+				"spec: {", "spec: {priority: 10, preemption: Always, ", 1))}},
 		{"spellings-of-guides", three + policy("shop", "", byRoom), Change{Objects: objects(t, `
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
@@ -233,12 +237,14 @@ func TestReportsTellStories(t *testing.T) {
 }
 
 func TestCapacityOfASilentClusterIsReportedAsOld(t *testing.T) {
-	silent := strings.Replace(cluster("m1", 10, ""), `{type: Ready, status: "True"}`, `{type: Ready, status: "False", reason: ClusterNotReachable, lastTransitionTime: "2026-01-01T00:00:00Z"}`, 1)
+	silent := strings.Replace(cluster("m1", 10, ""), `{type: Ready, status: "True"}`,
+		`{type: Ready, status: "False", reason: ClusterNotReachable, lastTransitionTime: "2026-01-01T00:00:00Z"}`, 1)
 	for name, c := range map[string]struct {
 		change Change
 		want   []string
 	}{
-		"nothing changes":       {Change{}, []string{"m1 has not been ready since 2026-01-01T00:00:00Z (ClusterNotReachable): its free capacity is the last that it reported"}},
+		"nothing changes": {Change{},
+			[]string{"m1 has not been ready since 2026-01-01T00:00:00Z (ClusterNotReachable): its free capacity is the last that it reported"}},
 		"the cluster leaves":    {Change{Removed: []string{"m1"}}, nil},
 		"another is taken down": {Change{Removed: []string{"m1"}, Down: []string{"m2"}}, nil},
 	} {
@@ -251,8 +257,10 @@ func TestCapacityOfASilentClusterIsReportedAsOld(t *testing.T) {
 func TestClusterTableHasOneUnitPerColumnAndNoNegativeAmounts(t *testing.T) {
 	q := func(text string) *resource.Quantity { return ptr(resource.MustParse(text)) }
 	r := Report{Clusters: []Cluster{
-		{Name: "m1", Headroom: map[corev1.ResourceName]Headroom{"cpu": {Before: q("10"), After: q("-840900m")}, "memory": {Before: q("512Gi"), After: q("40Mi")}, "pods": {Before: q("9"), After: q("9")}}},
-		{Name: "m2", State: "removed", Headroom: map[corev1.ResourceName]Headroom{"cpu": {Before: q("95700m")}, "memory": {Before: q("1Gi")}}},
+		{Name: "m1", Headroom: map[corev1.ResourceName]Headroom{"cpu": {Before: q("10"), After: q("-840900m")},
+			"memory": {Before: q("512Gi"), After: q("40Mi")}, "pods": {Before: q("9"), After: q("9")}}},
+		{Name: "m2", State: "removed", Headroom: map[corev1.ResourceName]Headroom{"cpu": {Before: q("95700m")},
+			"memory": {Before: q("1Gi")}}},
 		{Name: "m3", State: "new", Headroom: map[corev1.ResourceName]Headroom{"cpu": {After: q("20m")}}},
 	}}
 	var got bytes.Buffer
@@ -291,7 +299,8 @@ func TestWorkloadsOfAGroupKeepApart(t *testing.T) {
 	tiered := func(name string) string {
 		return strings.Replace(deployment(name, 1), "app: "+name, "tier: x, app: "+name, 1)
 	}
-	larger := cluster("m1", 90, "") + cluster("m2", 10, "") + cluster("m3", 10, "") // m1 has the most room whatever goes there
+	// m1 has the most room whatever goes there
+	larger := cluster("m1", 90, "") + cluster("m2", 10, "") + cluster("m3", 10, "")
 	r := run(t, load(t, larger+apart+tiered("a")+tiered("b")+tiered("c")), Change{})
 	used := map[string]bool{}
 	for _, w := range r.Workloads {
@@ -314,9 +323,11 @@ func anyFleet(r *rand.Rand) string {
 		text.WriteString(cluster(fmt.Sprintf("m%d", i), 1+r.IntN(20), more))
 	}
 	placements := []string{byRoom, packed, equally, "{}", "{clusterAffinity: {clusterNames: [m0, m1]}}",
-		"{clusterTolerations: [{operator: Exists}]}", "{spreadConstraints: [{spreadByField: cluster, minGroups: 2, maxGroups: 3}]}"}
+		"{clusterTolerations: [{operator: Exists}]}",
+		"{spreadConstraints: [{spreadByField: cluster, minGroups: 2, maxGroups: 3}]}"}
 	for i := range 1 + r.IntN(4) {
-		text.WriteString(policy(fmt.Sprintf("p%d", i), fmt.Sprintf("[{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {app: d%d}}}, {apiVersion: apps/v1, kind: Deployment, name: d%d}]", i, i+1),
+		text.WriteString(policy(fmt.Sprintf("p%d", i),
+			fmt.Sprintf("[{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {app: d%d}}}, {apiVersion: apps/v1, kind: Deployment, name: d%d}]", i, i+1),
 			placements[r.IntN(len(placements))]))
 	}
 	text.WriteString(policy("rest", "", placements[r.IntN(len(placements))]))
@@ -389,7 +400,8 @@ func TestReplicasAddUpAndNoRoomIsUsedTwice(t *testing.T) {
 		rounds /= 10
 	}
 	for seed := range rounds {
-		f := load(t, strings.ReplaceAll(strings.ReplaceAll(anyFleet(rand.New(rand.NewPCG(seed, 3))), equally, byRoom), "placement: {}", "placement: "+packed))
+		f := load(t, strings.ReplaceAll(strings.ReplaceAll(anyFleet(rand.New(rand.NewPCG(seed, 3))), equally, byRoom),
+			"placement: {}", "placement: "+packed))
 		r := run(t, f, Change{Removed: []string{"m0"}})
 		for _, w := range r.Workloads {
 			var sum int64
@@ -437,26 +449,43 @@ func TestTheRoomIsTheSchedulers(t *testing.T) {
 }
 
 func TestContradictionsAreToldClearly(t *testing.T) {
-	fleet := three + policy("shop", "", byRoom) + deployment("web", 3) + "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: default}\n---\n"
+	fleet := three + policy("shop", "", byRoom) + deployment("web", 3) +
+		"\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: default}\n---\n"
 	for _, c := range []struct {
 		name   string
 		change Change
 		want   []string
 	}{
-		{"a cluster that is not there", Change{Removed: []string{"m9"}}, []string{`there is no cluster "m9"; there are m1, m2, m3`}},
-		{"a cluster that is both down and removed", Change{Down: []string{"m1"}, Removed: []string{"m1"}}, []string{`cluster "m1" is given to cluster-down as well`}},
-		{"a cluster that is both down and unhealthy", Change{Down: []string{"m1"}, Unhealthy: []string{"m1"}}, []string{`unhealthy: cluster "m1" is given to cluster-down as well`}},
-		{"a taint on a cluster that is removed", Change{Removed: []string{"m1"}, Taints: []Taint{{Cluster: "m1"}}}, []string{"to be removed as well"}},
-		{"a scale of what is not there", Change{Scale: []Scale{scale(t, "deployment/none=3")}}, []string{"default/deployment/none=3", "no such template"}},
-		{"a scale of what has no replicas", Change{Scale: []Scale{scale(t, "configmap/c=3")}}, []string{"ConfigMap default/c cannot be scaled", "no number of replicas"}},
-		{"two scales of one", Change{Scale: []Scale{scale(t, "deployment/web=3"), scale(t, "default/deployments/web=4")}}, []string{"another one gives it 3 replicas"}},
-		{"an object twice", Change{Objects: objects(t, deployment("x", 1)+deployment("x", 2))}, []string{"document 2: Deployment default/x is in document 1 already"}},
-		{"a field that is not there", Change{Objects: objects(t, policy("x", "", "{clusterAfinity: {}}"))}, []string{"document 1: PropagationPolicy default/x", "clusterAfinity"}},
-		{"min above max", Change{Objects: objects(t, policy("x", "", "{spreadConstraints: [{spreadByField: cluster, minGroups: 3, maxGroups: 2}]}"))}, []string{"document 1: PropagationPolicy default/x", "maxGroups"}},
-		{"two spellings that contradict each other", Change{Objects: objects(t, policy("x", "", "{replicaScheduling: {dynamicWeight: AvailableReplicas, weightPreference: {dynamicWeight: Other}}}"))},
+		{"a cluster that is not there", Change{Removed: []string{"m9"}},
+			[]string{`there is no cluster "m9"; there are m1, m2, m3`}},
+		{"a cluster that is both down and removed", Change{Down: []string{"m1"}, Removed: []string{"m1"}},
+			[]string{`cluster "m1" is given to cluster-down as well`}},
+		{"a cluster that is both down and unhealthy", Change{Down: []string{"m1"}, Unhealthy: []string{"m1"}},
+			[]string{`unhealthy: cluster "m1" is given to cluster-down as well`}},
+		{"a taint on a cluster that is removed", Change{Removed: []string{"m1"}, Taints: []Taint{{Cluster: "m1"}}},
+			[]string{"to be removed as well"}},
+		{"a scale of what is not there", Change{Scale: []Scale{scale(t, "deployment/none=3")}},
+			[]string{"default/deployment/none=3", "no such template"}},
+		{"a scale of what has no replicas", Change{Scale: []Scale{scale(t, "configmap/c=3")}},
+			[]string{"ConfigMap default/c cannot be scaled", "no number of replicas"}},
+		{"two scales of one", Change{Scale: []Scale{scale(t, "deployment/web=3"), scale(t, "default/deployments/web=4")}},
+			[]string{"another one gives it 3 replicas"}},
+		{"an object twice", Change{Objects: objects(t, deployment("x", 1)+deployment("x", 2))},
+			[]string{"document 2: Deployment default/x is in document 1 already"}},
+		{"a field that is not there", Change{Objects: objects(t, policy("x", "", "{clusterAfinity: {}}"))},
+			[]string{"document 1: PropagationPolicy default/x", "clusterAfinity"}},
+		{"min above max", Change{Objects: objects(t,
+			policy("x", "", "{spreadConstraints: [{spreadByField: cluster, minGroups: 3, maxGroups: 2}]}"))},
+			[]string{"document 1: PropagationPolicy default/x", "maxGroups"}},
+		{"two spellings that contradict each other",
+			Change{Objects: objects(t, policy("x", "",
+				"{replicaScheduling: {dynamicWeight: AvailableReplicas, weightPreference: {dynamicWeight: Other}}}"))},
 			[]string{"document 1: PropagationPolicy default/x", "dynamicWeight"}},
-		{"a binding", Change{Objects: objects(t, "apiVersion: work.karmada.io/v1alpha2\nkind: ResourceBinding\nmetadata: {name: x}\n")}, []string{"the hub makes these itself"}},
-		{"all at once", Change{Removed: []string{"m8"}, Scale: []Scale{scale(t, "deployment/none=3")}}, []string{`"m8"`, "no such template"}},
+		{"a binding", Change{Objects: objects(t,
+			"apiVersion: work.karmada.io/v1alpha2\nkind: ResourceBinding\nmetadata: {name: x}\n")},
+			[]string{"the hub makes these itself"}},
+		{"all at once", Change{Removed: []string{"m8"}, Scale: []Scale{scale(t, "deployment/none=3")}},
+			[]string{`"m8"`, "no such template"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.change.Namespace = "default"
@@ -472,15 +501,18 @@ func TestContradictionsAreToldClearly(t *testing.T) {
 
 func TestFlagsAreReadOrRefusedWithAnExample(t *testing.T) {
 	for text, want := range map[string]string{
-		"m1=key:NoSchedule": "m1 key:NoSchedule", "m1=a.b/c=v:NoExecute": "m1 a.b/c=v:NoExecute", "m1=k:Never": "", "m1=:NoSchedule": "", "key:NoSchedule": "", "m1=k": "", "m1=k=ü:NoSchedule": "",
+		"m1=key:NoSchedule": "m1 key:NoSchedule", "m1=a.b/c=v:NoExecute": "m1 a.b/c=v:NoExecute", "m1=k:Never": "",
+		"m1=:NoSchedule": "", "key:NoSchedule": "", "m1=k": "", "m1=k=ü:NoSchedule": "",
 	} {
 		taint, err := ParseTaint(text)
-		if got := strings.TrimSpace(taint.Cluster + " " + taint.ToString()); (err != nil) != (want == "") || err == nil && got != want || err != nil && !strings.Contains(err.Error(), "such as m1=disk=slow:NoSchedule") {
+		if got := strings.TrimSpace(taint.Cluster + " " + taint.ToString()); (err != nil) != (want == "") || err == nil &&
+			got != want || err != nil && !strings.Contains(err.Error(), "such as m1=disk=slow:NoSchedule") {
 			t.Errorf("taint %q is %q, %v, want %q", text, got, err, want)
 		}
 	}
 	for text, want := range map[string]string{
-		"deployment/web=3": "deployment/web=3", "shop/clonesets.apps.kruise.io/web=0": "shop/clonesets.apps.kruise.io/web=0", "web=3": "", "deployment/web": "", "deployment/web=-1": "", "a/b/c/d=1": "", "deployment/web=x": "", "/web=1": "",
+		"deployment/web=3": "deployment/web=3", "shop/clonesets.apps.kruise.io/web=0": "shop/clonesets.apps.kruise.io/web=0",
+		"web=3": "", "deployment/web": "", "deployment/web=-1": "", "a/b/c/d=1": "", "deployment/web=x": "", "/web=1": "",
 	} {
 		s, err := ParseScale(text)
 		if (err != nil) != (want == "") || err == nil && s.String() != want {
@@ -535,7 +567,8 @@ status: {note: hunter2}
 		if strings.Contains(string(raw), needle) {
 			t.Errorf("%s %s is recorded with what nobody may read: %s", o.GetKind(), o.GetName(), raw)
 		}
-		if o.GetKind() == "Secret" && (!strings.Contains(string(raw), `"app":"shop"`) || !strings.Contains(string(raw), "Opaque")) {
+		if o.GetKind() == "Secret" && (!strings.Contains(string(raw), `"app":"shop"`) ||
+			!strings.Contains(string(raw), "Opaque")) {
 			t.Errorf("the Secret is recorded without what policies select it by: %s", raw)
 		}
 		if o.GetKind() == "OverridePolicy" && !strings.Contains(string(raw), "/immutable") {
@@ -550,7 +583,8 @@ func nameOf(policy string) (key types.NamespacedName) {
 	return key
 }
 
-// What SidecarSets inject takes room, also of one that is about to be applied; where it counted before and is not known, it stays.
+// What SidecarSets inject takes room, also of one that is about to be applied; where it counted before and is not
+// known, it stays.
 func TestSidecarsTakeRoom(t *testing.T) {
 	const sidecars = `
 apiVersion: apps.kruise.io/v1beta1
@@ -581,7 +615,8 @@ metadata: {name: default, labels: {team: x}}
 		{"with them it does not", shop + fmt.Sprintf(sidecars, ""), "", false, 0},
 		{"when they are applied it will not", shop, fmt.Sprintf(sidecars, "") + deployment("web", 7), false, 0},
 		{"which without them it would", shop, deployment("web", 7), true, 0},
-		{"for other namespaces they take nothing", shop + fmt.Sprintf(sidecars, "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: other}}, "), "", true, 0},
+		{"for other namespaces they take nothing", shop +
+			fmt.Sprintf(sidecars, "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: other}}, "), "", true, 0},
 		{"for this one by its labels they do", shop + labelled + namespace, "", false, 0},
 		{"without its labels that is said", shop, labelled, true, 1},
 	} {
@@ -590,7 +625,9 @@ metadata: {name: default, labels: {team: x}}
 		for _, w := range r.Workloads {
 			fits = fits && (w.Problem == "" || w.Kind != "Deployment")
 		}
-		missed := slices.DeleteFunc(r.Warnings, func(w string) bool { return !strings.Contains(w, "selects namespaces by label") })
+		missed := slices.DeleteFunc(r.Warnings, func(w string) bool {
+			return !strings.Contains(w, "selects namespaces by label")
+		})
 		if fits != c.fits || len(missed) != c.warnings {
 			t.Errorf("%s: it fits: %v, want %v; %+v, %v", c.name, fits, c.fits, r.Workloads, r.Warnings)
 		}
@@ -599,7 +636,8 @@ metadata: {name: default, labels: {team: x}}
 
 func TestAPluginThatIsOffIsNotAskedAndSaidSo(t *testing.T) {
 	fleet := load(t, three+policy("shop", "", byRoom)+deployment("web", 9))
-	change := Change{Namespace: "default", Taints: []Taint{taint(t, "m2=disk:NoSchedule")}, Objects: objects(t, deployment("api", 6))}
+	change := Change{Namespace: "default", Taints: []Taint{taint(t, "m2=disk:NoSchedule")},
+		Objects: objects(t, deployment("api", 6))}
 	plugins, err := schedule.ParsePlugins([]string{"*", "-TaintToleration"})
 	if err != nil {
 		t.Fatal(err)
@@ -613,10 +651,13 @@ func TestAPluginThatIsOffIsNotAskedAndSaidSo(t *testing.T) {
 		if err != nil || len(r.Workloads) != 2 || r.Workloads[0].Name != "api" {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		if took := slices.ContainsFunc(r.Workloads[0].After.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == "m2" }); took != off {
+		if took := slices.ContainsFunc(r.Workloads[0].After.Clusters, func(c workv1alpha2.TargetCluster) bool {
+			return c.Name == "m2"
+		}); took != off {
 			t.Errorf("TaintToleration off %t: what is new goes to m2: %t", off, took)
 		}
-		if said := strings.Contains(strings.Join(r.Warnings, "\n"), "runs without the plugins [TaintToleration]"); said != off {
+		if said := strings.Contains(strings.Join(r.Warnings, "\n"),
+			"runs without the plugins [TaintToleration]"); said != off {
 			t.Errorf("TaintToleration off %t: warnings %q", off, r.Warnings)
 		}
 	}

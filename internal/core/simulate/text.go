@@ -15,8 +15,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/capacity"
 )
 
-// Print writes the report for people: what does not fit first, then what changes, then the clusters. all has the workloads that
-// stay as they are too. The error is out's.
+// Print writes the report for people: what does not fit first, then what changes, then the clusters. all has the
+// workloads that stay as they are too. The error is out's.
 func (r Report) Print(out io.Writer, all bool) error {
 	var b strings.Builder
 	change := "nothing is changed"
@@ -72,7 +72,8 @@ func (r Report) Print(out io.Writer, all bool) error {
 		if w.Before.Policy != w.After.Policy && w.Before.Policy != "" {
 			policy = short(w.Before.Policy) + " → " + policy
 		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%d\t%s\n", w.ref(), policy, shares(w.Before), shares(w.After), w.Moved, orNone(w.Reason))
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%d\t%s\n", w.ref(), policy, shares(w.Before), shares(w.After), w.Moved,
+			orNone(w.Reason))
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -82,8 +82,10 @@ type selected struct {
 
 func newState(f *Fleet, r rooms, touched map[ref]bool, now time.Time) *state {
 	s := &state{
-		Fleet: f, meaning: Meaning(f), rooms: r, touched: touched, now: now, stays: map[types.NamespacedName][]failover.Waiting{},
-		problems: map[ref]error{}, failures: map[types.NamespacedName]error{}, reasons: map[types.NamespacedName]schedule.Reason{},
+		Fleet: f, meaning: Meaning(f), rooms: r, touched: touched, now: now,
+		stays:    map[types.NamespacedName][]failover.Waiting{},
+		problems: map[ref]error{}, failures: map[types.NamespacedName]error{},
+		reasons:    map[types.NamespacedName]schedule.Reason{},
 		policiesOf: map[selected][]policyv1alpha1.Propagation{}, unlabelled: map[string]bool{},
 	}
 	s.snapshot = schedule.NewSnapshot(f.seenClusters()).With(f.plugins)
@@ -150,13 +152,16 @@ func (s *state) scheduleAll(order []types.NamespacedName) {
 	}
 }
 
-// rebalance asks for what the WorkloadRebalancers of this step ask for, as controller/rebalance does. One that no hub has dated is made
-// after all that happened.
+// rebalance asks for what the WorkloadRebalancers of this step ask for, as controller/rebalance does. One that no hub
+// has dated is made after all that happened.
 func (s *state) rebalance() {
-	slices.SortFunc(s.rebalancing, func(a, b *appsv1alpha1.WorkloadRebalancer) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.rebalancing, func(a, b *appsv1alpha1.WorkloadRebalancer) int {
+		return strings.Compare(a.Name, b.Name)
+	})
 	var last time.Time
 	for _, b := range s.bindings {
-		for _, at := range []*metav1.Time{b.BindingStatus().LastScheduledTime, b.BindingSpec().RescheduleTriggeredAt, ptr(b.GetCreationTimestamp())} {
+		for _, at := range []*metav1.Time{b.BindingStatus().LastScheduledTime, b.BindingSpec().RescheduleTriggeredAt,
+			ptr(b.GetCreationTimestamp())} {
 			if at != nil && at.After(last) {
 				last = at.Time
 			}
@@ -171,8 +176,9 @@ func (s *state) rebalance() {
 			b, _, _ := s.bindingFor(ref{propagate.GroupKind(w.APIVersion, w.Kind), w.Namespace, w.Name})
 			want, found := rebalance.Trigger(r, w, b)
 			if !found {
-				s.warnings = append(s.warnings, fmt.Sprintf("WorkloadRebalancer %s: %s is not placed by a policy: there is nothing to schedule anew", r.Name,
-					ref{propagate.GroupKind(w.APIVersion, w.Kind), w.Namespace, w.Name}))
+				s.warnings = append(s.warnings,
+					fmt.Sprintf("WorkloadRebalancer %s: %s is not placed by a policy: there is nothing to schedule anew", r.Name,
+						ref{propagate.GroupKind(w.APIVersion, w.Kind), w.Namespace, w.Name}))
 				continue
 			}
 			s.bindings[types.NamespacedName{Namespace: want.GetNamespace(), Name: want.GetName()}] = want
@@ -184,17 +190,21 @@ func (s *state) rebalance() {
 func (s *state) drain(clusters []string) *appsv1alpha1.WorkloadRebalancer {
 	r := &appsv1alpha1.WorkloadRebalancer{ObjectMeta: metav1.ObjectMeta{Name: "drain"}}
 	for _, b := range s.bindings {
-		if !slices.ContainsFunc(b.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool { return slices.Contains(clusters, t.Name) }) || b.BindingSpec().Placement == nil {
+		if !slices.ContainsFunc(b.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool {
+			return slices.Contains(clusters, t.Name)
+		}) || b.BindingSpec().Placement == nil {
 			continue
 		}
 		of := b.BindingSpec().Resource
-		r.Spec.Workloads = append(r.Spec.Workloads, appsv1alpha1.ObjectReference{APIVersion: of.APIVersion, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name})
+		r.Spec.Workloads = append(r.Spec.Workloads, appsv1alpha1.ObjectReference{APIVersion: of.APIVersion, Kind: of.Kind,
+			Namespace: of.Namespace, Name: of.Name})
 	}
 	if len(r.Spec.Workloads) == 0 {
 		return nil
 	}
 	slices.SortFunc(r.Spec.Workloads, func(a, b appsv1alpha1.ObjectReference) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.APIVersion, b.APIVersion))
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.APIVersion, b.APIVersion))
 	})
 	return r
 }
@@ -266,18 +276,22 @@ func (s *state) propagate(ctx context.Context, r ref) error {
 	}
 	switch {
 	case len(d.MissingOverrides) > 0:
-		return fmt.Errorf("%s waits for the override policies that it depends on: %s", propagate.HolderOf(d.Pending), strings.Join(d.MissingOverrides, ", "))
+		return fmt.Errorf("%s waits for the override policies that it depends on: %s", propagate.HolderOf(d.Pending),
+			strings.Join(d.MissingOverrides, ", "))
 	case d.Pending != nil && existing == nil:
-		return fmt.Errorf("its policy %s is Lazy and has no effect until the template is changed", propagate.HolderOf(d.Pending))
+		return fmt.Errorf("its policy %s is Lazy and has no effect until the template is changed",
+			propagate.HolderOf(d.Pending))
 	}
 	return nil
 }
 
-// bindingFor is the binding of a template, nil if there is none, with the name that a new one is to have, and the key of either.
+// bindingFor is the binding of a template, nil if there is none, with the name that a new one is to have, and the key
+// of either.
 func (s *state) bindingFor(r ref) (existing workv1alpha2.Binding, free string, key types.NamespacedName) {
-	existing, free, _ = propagate.Find(r.GroupKind, r.Namespace, r.Name, func(key types.NamespacedName) (workv1alpha2.Binding, error) {
-		return s.bindings[key], nil
-	})
+	existing, free, _ = propagate.Find(r.GroupKind, r.Namespace, r.Name,
+		func(key types.NamespacedName) (workv1alpha2.Binding, error) {
+			return s.bindings[key], nil
+		})
 	key = types.NamespacedName{Namespace: r.Namespace, Name: free}
 	if existing != nil {
 		key.Name = existing.GetName()
@@ -303,8 +317,9 @@ func (s *state) pin(r ref, existing, want workv1alpha2.Binding) error {
 	template, spec := s.templates[r], want.BindingSpec()
 	fewer := spec.Replicas < existing.BindingSpec().Replicas && spec.Placement.DividesReplicas()
 	if fewer && (fleet.LeavesByOrdinal(template) || fleet.PodsToDelete(template) != nil) {
-		s.warnings = append(s.warnings, fmt.Sprintf("%s: the template determines the pods that leave, and a simulation does not know their clusters: "+
-			"the placement can differ", r))
+		s.warnings = append(s.warnings, fmt.Sprintf(
+			"%s: the template determines the pods that leave, and a simulation does not know their clusters: "+
+				"the placement can differ", r))
 	}
 	_, err := propagate.Pin(template, existing, want, nil, func(string) ([]string, bool) { return nil, true })
 	return err
@@ -320,22 +335,26 @@ func (s *state) selecting(t propagate.Template) []policyv1alpha1.Propagation {
 }
 
 // meaningOf is what the template means under the policy. What only a webhook knows is taken from the binding.
-func (s *state) meaningOf(ctx context.Context, r ref, template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding) (propagate.Meaning, error) {
+func (s *state) meaningOf(ctx context.Context, r ref, template *unstructured.Unstructured, p policyv1alpha1.Propagation,
+	existing workv1alpha2.Binding) (propagate.Meaning, error) {
 	m := propagate.Meaning{ID: "simulated " + r.String()}
 	if class := p.PropagationSpec().SchedulePriority; class != nil {
 		value, ok := s.priorities[class.PriorityClassName]
 		if !ok {
-			return m, fmt.Errorf("schedulePriority of %s: there is no PriorityClass %q: create it, or put it into the files", propagate.HolderOf(p), class.PriorityClassName)
+			return m, fmt.Errorf("schedulePriority of %s: there is no PriorityClass %q: create it, or put it into the files",
+				propagate.HolderOf(p), class.PriorityClassName)
 		}
 		m.SchedulePriority = &value
 	}
 	if hook := s.hooked(r.GroupKind); hook != "" {
 		if existing != nil && !s.touched[r] {
 			spec := existing.BindingSpec()
-			m.Replicas, m.Requirements, m.Components, m.SidecarsUnread = spec.Replicas, spec.ReplicaRequirements, spec.Components, true
+			m.Replicas, m.Requirements, m.Components, m.SidecarsUnread = spec.Replicas, spec.ReplicaRequirements,
+				spec.Components, true
 			return m, nil
 		}
-		s.warnings = append(s.warnings, fmt.Sprintf("%s: %s may say what it needs, and webhooks are not asked: what Argosy knows of the kind is used", r, hook))
+		s.warnings = append(s.warnings, fmt.Sprintf(
+			"%s: %s may say what it needs, and webhooks are not asked: what Argosy knows of the kind is used", r, hook))
 	}
 	replicas, requirements, workload, err := s.meaning.Replicas(ctx, template)
 	if err != nil {
@@ -349,7 +368,8 @@ func (s *state) meaningOf(ctx context.Context, r ref, template *unstructured.Uns
 	return m, err
 }
 
-// count adds what SidecarSets inject into the pods of a workload. In the order of templates these, which have no namespace, were claimed first.
+// count adds what SidecarSets inject into the pods of a workload. In the order of templates these, which have no
+// namespace, were claimed first.
 func (s *state) count(r ref, workload *unstructured.Unstructured, m *propagate.Meaning) error {
 	if r.Namespace == "" {
 		return nil
@@ -378,7 +398,8 @@ func (s *state) count(r ref, workload *unstructured.Unstructured, m *propagate.M
 				m.SidecarsUnread = true // what is in the binding is better than to guess
 				if !s.unlabelled[r.Namespace] {
 					s.unlabelled[r.Namespace] = true
-					s.warnings = append(s.warnings, fmt.Sprintf("SidecarSet %s selects namespaces by label, and Namespace %s is not in the fleet: put it into the files if pods there are injected into", set.Name, r.Namespace))
+					s.warnings = append(s.warnings,
+						fmt.Sprintf("SidecarSet %s selects namespaces by label, and Namespace %s is not in the fleet: put it into the files if pods there are injected into", set.Name, r.Namespace))
 				}
 			}
 		}
@@ -452,7 +473,8 @@ func (s *state) put(key types.NamespacedName, b workv1alpha2.Binding) {
 }
 
 // revise is a template with another number of replicas.
-func revise(ctx context.Context, meaning interpret.Interpreter, f *Fleet, r ref, s Scale) (*unstructured.Unstructured, error) {
+func revise(ctx context.Context, meaning interpret.Interpreter, f *Fleet, r ref,
+	s Scale) (*unstructured.Unstructured, error) {
 	template := f.templates[r]
 	before, _, workload, err := meaning.Replicas(ctx, template)
 	if err != nil {
@@ -473,7 +495,8 @@ func revise(ctx context.Context, meaning interpret.Interpreter, f *Fleet, r ref,
 		out = template.DeepCopy()
 	}
 	if after, _, _, err := meaning.Replicas(ctx, out); err != nil || after != s.Replicas {
-		return template, errors.Join(fmt.Errorf("scale %s: %s cannot be scaled: it has %d replicas whatever it is given", s, r, before), err)
+		return template, errors.Join(fmt.Errorf("scale %s: %s cannot be scaled: it has %d replicas whatever it is given", s,
+			r, before), err)
 	}
 	return out, nil
 }

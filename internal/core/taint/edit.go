@@ -24,13 +24,15 @@ type Edit struct {
 	Drop []corev1.Taint
 }
 
-// ParseEdit reads arguments such as those of kubectl: KEY=VALUE:EFFECT and KEY:EFFECT set a taint, KEY:EFFECT- and KEY- remove some.
+// ParseEdit reads arguments such as those of kubectl: KEY=VALUE:EFFECT and KEY:EFFECT set a taint, KEY:EFFECT- and KEY-
+// remove some.
 func ParseEdit(args []string) (Edit, error) {
 	var e Edit
 	seen := map[string]bool{}
 	for _, arg := range args {
 		bad := func(why string) (Edit, error) {
-			return Edit{}, fmt.Errorf("taint %q: %s; write KEY=VALUE:EFFECT or KEY:EFFECT, and KEY:EFFECT- or KEY- to remove it", arg, why)
+			return Edit{}, fmt.Errorf("taint %q: %s; write KEY=VALUE:EFFECT or KEY:EFFECT, and KEY:EFFECT- or KEY- to remove it",
+				arg, why)
 		}
 		text, drop := strings.CutSuffix(arg, "-")
 		pair, effect, hasEffect := strings.Cut(text, ":")
@@ -42,7 +44,8 @@ func ParseEdit(args []string) (Edit, error) {
 		if wrong := validation.IsValidLabelValue(value); len(wrong) > 0 {
 			return bad(fmt.Sprintf("the value %q is invalid: %s", value, wrong[0]))
 		}
-		if named := hasEffect || !drop; named && t.Effect != corev1.TaintEffectNoSchedule && t.Effect != corev1.TaintEffectNoExecute {
+		if named := hasEffect || !drop; named && t.Effect != corev1.TaintEffectNoSchedule &&
+			t.Effect != corev1.TaintEffectNoExecute {
 			return bad(fmt.Sprintf("the effect %q is neither NoSchedule nor NoExecute", effect))
 		}
 		id := key + ":" + effect
@@ -75,8 +78,8 @@ func removes(d, t corev1.Taint) bool {
 	return d.Key == t.Key && (d.Effect == "" || d.Effect == t.Effect)
 }
 
-// Apply returns the taints after the edit. It refuses to set a taint that is there with another value unless overwrite is set, and to
-// remove one that is not there.
+// Apply returns the taints after the edit. It refuses to set a taint that is there with another value unless overwrite
+// is set, and to remove one that is not there.
 func (e Edit) Apply(taints []corev1.Taint, overwrite bool) ([]corev1.Taint, error) {
 	var errs []error
 	taints = slices.Clone(taints)

@@ -1,4 +1,5 @@
-// Package taint decides which taints a cluster gets from ClusterTaintPolicies, and what a user's command makes of its taints.
+// Package taint decides which taints a cluster gets from ClusterTaintPolicies, and what a user's command makes of its
+// taints.
 package taint
 
 import (
@@ -35,12 +36,14 @@ func (s Step) String() string {
 	return "policy " + s.Policy + " " + what + " " + s.Taint.ToString()
 }
 
-// Apply returns the cluster's taints after the policies, and what each policy changed. Older policies apply first. A policy that is being
-// deleted changes nothing, and no policy changes the taints that follow from the condition Ready. A NoExecute taint without timeAdded,
-// whoever set it, gets the time now, so that its tolerations end. Policies add NoExecute taints only if noExecute permits it, and never by
-// conditions that say that the cluster is lost: stored policies may be older than these rules of admission.
+// Apply returns the cluster's taints after the policies, and what each policy changed. Older policies apply first. A
+// policy that is being deleted changes nothing, and no policy changes the taints that follow from the condition Ready.
+// A NoExecute taint without timeAdded, whoever set it, gets the time now, so that its tolerations end. Policies add
+// NoExecute taints only if noExecute permits it, and never by conditions that say that the cluster is lost: stored
+// policies may be older than these rules of admission.
 func Apply(
-	c *clusterv1alpha1.Cluster, taints []corev1.Taint, policies []policyv1alpha1.ClusterTaintPolicy, noExecute bool, now time.Time,
+	c *clusterv1alpha1.Cluster, taints []corev1.Taint, policies []policyv1alpha1.ClusterTaintPolicy, noExecute bool,
+	now time.Time,
 ) ([]corev1.Taint, []Step) {
 	ordered := slices.SortedFunc(slices.Values(policies), func(a, b policyv1alpha1.ClusterTaintPolicy) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
@@ -88,27 +91,33 @@ func Targets(p *policyv1alpha1.ClusterTaintPolicy, c *clusterv1alpha1.Cluster) b
 
 // Evicts reports whether the policy adds a NoExecute taint to the cluster in its present condition.
 func Evicts(p *policyv1alpha1.ClusterTaintPolicy, c *clusterv1alpha1.Cluster) bool {
-	return Targets(p, c) && matches(p.Spec.AddOnConditions, c) && !matches(p.Spec.RemoveOnConditions, c) && AddsNoExecute(p)
+	return Targets(p, c) && matches(p.Spec.AddOnConditions, c) && !matches(p.Spec.RemoveOnConditions, c) &&
+		AddsNoExecute(p)
 }
 
 // AddsNoExecute reports whether one of the policy's taints is NoExecute.
 func AddsNoExecute(p *policyv1alpha1.ClusterTaintPolicy) bool {
-	return slices.ContainsFunc(p.Spec.Taints, func(t policyv1alpha1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
-}
-
-// AddsByLoss reports whether the policy adds its taints by a condition that changes when the hub loses the cluster. With NoExecute, such a
-// taint would evict workloads although failover is paused because too many clusters are lost.
-func AddsByLoss(p *policyv1alpha1.ClusterTaintPolicy) bool {
-	return slices.ContainsFunc(p.Spec.AddOnConditions, func(m policyv1alpha1.MatchCondition) bool {
-		return m.ConditionType == clusterv1alpha1.ClusterConditionReady || m.ConditionType == clusterv1alpha1.ClusterConditionFailoverPaused
+	return slices.ContainsFunc(p.Spec.Taints, func(t policyv1alpha1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoExecute
 	})
 }
 
-// matches reports whether all conditions match, and there are any. A condition that the cluster does not have matches nothing.
+// AddsByLoss reports whether the policy adds its taints by a condition that changes when the hub loses the cluster.
+// With NoExecute, such a taint would evict workloads although failover is paused because too many clusters are lost.
+func AddsByLoss(p *policyv1alpha1.ClusterTaintPolicy) bool {
+	return slices.ContainsFunc(p.Spec.AddOnConditions, func(m policyv1alpha1.MatchCondition) bool {
+		return m.ConditionType == clusterv1alpha1.ClusterConditionReady ||
+			m.ConditionType == clusterv1alpha1.ClusterConditionFailoverPaused
+	})
+}
+
+// matches reports whether all conditions match, and there are any. A condition that the cluster does not have matches
+// nothing.
 func matches(conditions []policyv1alpha1.MatchCondition, c *clusterv1alpha1.Cluster) bool {
 	for _, want := range conditions {
 		has := meta.FindStatusCondition(c.Status.Conditions, want.ConditionType)
-		if has == nil || slices.Contains(want.StatusValues, has.Status) != (want.Operator == policyv1alpha1.MatchConditionOpIn) {
+		if has == nil || slices.Contains(want.StatusValues,
+			has.Status) != (want.Operator == policyv1alpha1.MatchConditionOpIn) {
 			return false
 		}
 	}

@@ -40,8 +40,10 @@ func when(texts ...string) (conditions []policyv1alpha1.MatchCondition) {
 }
 
 // policy is about all clusters; older ones have a lower age.
-func policy(name string, age int, add, remove []policyv1alpha1.MatchCondition, taints ...string) policyv1alpha1.ClusterTaintPolicy {
-	p := policyv1alpha1.ClusterTaintPolicy{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(start.Add(time.Duration(age) * time.Hour))},
+func policy(name string, age int, add, remove []policyv1alpha1.MatchCondition,
+	taints ...string) policyv1alpha1.ClusterTaintPolicy {
+	p := policyv1alpha1.ClusterTaintPolicy{ObjectMeta: metav1.ObjectMeta{Name: name,
+		CreationTimestamp: metav1.NewTime(start.Add(time.Duration(age) * time.Hour))},
 		Spec: policyv1alpha1.ClusterTaintPolicySpec{AddOnConditions: add, RemoveOnConditions: remove}}
 	for _, t := range parse(taints...) {
 		p.Spec.Taints = append(p.Spec.Taints, policyv1alpha1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
@@ -83,24 +85,43 @@ func TestPoliciesAddAndRemoveTaints(t *testing.T) {
 		want     []string
 		steps    int
 	}{
-		"no policy":                               {clusterWith("eu", "Fit=False"), []string{"gpu:NoSchedule"}, nil, []string{"gpu:NoSchedule"}, 0},
-		"the conditions match":                    {clusterWith("eu", "Fit=False"), []string{"gpu:NoSchedule"}, policies{disk}, []string{"gpu:NoSchedule", "disk=full:NoSchedule", "disk=full:NoExecute"}, 2},
-		"the conditions to remove match":          {clusterWith("eu", "Fit=True"), []string{"disk=full:NoExecute", "gpu:NoSchedule"}, policies{disk}, []string{"gpu:NoSchedule"}, 1},
-		"a condition is missing":                  {clusterWith("eu"), []string{"disk=full:NoExecute"}, policies{disk}, []string{"disk=full:NoExecute"}, 0},
-		"a missing condition is not NotIn":        {clusterWith("eu"), nil, policies{policy("p", 0, when("Fit NotIn True"), nil, "a:NoSchedule")}, nil, 0},
-		"NotIn":                                   {clusterWith("eu", "Fit=Unknown"), nil, policies{policy("p", 0, when("Fit NotIn True"), nil, "a:NoSchedule")}, []string{"a:NoSchedule"}, 1},
-		"one of two conditions matches":           {clusterWith("eu", "Fit=False", "Disk=True"), nil, policies{policy("p", 0, when("Fit In False", "Disk In False"), nil, "a:NoSchedule")}, nil, 0},
-		"no conditions":                           {clusterWith("eu", "Fit=False"), []string{"b:NoSchedule"}, policies{policy("p", 0, nil, nil, "a:NoSchedule", "b:NoSchedule")}, []string{"b:NoSchedule"}, 0},
-		"both match":                              {clusterWith("eu", "Fit=False"), []string{"b:NoSchedule"}, policies{policy("p", 0, down, down, "a:NoSchedule", "b:NoSchedule")}, []string{"b:NoSchedule"}, 0},
-		"a taint of another value stays":          {clusterWith("eu", "Fit=False"), []string{"disk=slow:NoSchedule", "disk:NoExecute"}, policies{disk}, []string{"disk=slow:NoSchedule", "disk:NoExecute"}, 0},
-		"another cluster":                         {clusterWith("eu", "Fit=False"), nil, policies{only(disk, policyv1alpha1.ClusterAffinity{ClusterNames: []string{"us"}})}, nil, 0},
-		"a cluster by label":                      {clusterWith("eu", "Fit=False"), nil, policies{only(disk, policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "eu"}}})}, []string{"disk=full:NoSchedule", "disk=full:NoExecute"}, 2},
-		"a policy that is being deleted":          {clusterWith("eu", "Fit=False"), nil, policies{deleted}, nil, 0},
-		"the younger policy has the last word":    {clusterWith("eu", "Fit=True"), nil, policies{policy("young", 2, nil, up, "a:NoSchedule"), policy("old", 1, up, nil, "a:NoSchedule", "b:NoSchedule")}, []string{"b:NoSchedule"}, 3},
-		"the hub's own taints are not its to add": {clusterWith("eu", "Fit=True"), nil, policies{policy("p", 0, up, nil, "cluster.karmada.io/not-ready:NoExecute")}, nil, 0},
-		"NoExecute does not follow from Ready":    {clusterWith("eu", "Ready=False"), nil, policies{policy("p", 0, when("Ready In False"), nil, "a:NoSchedule", "a:NoExecute")}, []string{"a:NoSchedule"}, 1},
-		"nor from FailoverPaused and others":      {clusterWith("eu", "Fit=False", "FailoverPaused=True"), nil, policies{policy("p", 0, when("Fit In False", "FailoverPaused In True"), nil, "a:NoExecute")}, nil, 0},
-		"NoExecute is removed by Ready":           {clusterWith("eu", "Ready=True"), []string{"a:NoExecute"}, policies{policy("p", 0, when("Ready In False"), when("Ready In True"), "a:NoExecute")}, nil, 1},
+		"no policy": {clusterWith("eu", "Fit=False"), []string{"gpu:NoSchedule"}, nil,
+			[]string{"gpu:NoSchedule"}, 0},
+		"the conditions match": {clusterWith("eu", "Fit=False"), []string{"gpu:NoSchedule"},
+			policies{disk}, []string{"gpu:NoSchedule", "disk=full:NoSchedule", "disk=full:NoExecute"}, 2},
+		"the conditions to remove match": {clusterWith("eu", "Fit=True"),
+			[]string{"disk=full:NoExecute", "gpu:NoSchedule"}, policies{disk}, []string{"gpu:NoSchedule"}, 1},
+		"a condition is missing": {clusterWith("eu"), []string{"disk=full:NoExecute"}, policies{disk},
+			[]string{"disk=full:NoExecute"}, 0},
+		"a missing condition is not NotIn": {clusterWith("eu"), nil,
+			policies{policy("p", 0, when("Fit NotIn True"), nil, "a:NoSchedule")}, nil, 0},
+		"NotIn": {clusterWith("eu", "Fit=Unknown"), nil,
+			policies{policy("p", 0, when("Fit NotIn True"), nil, "a:NoSchedule")}, []string{"a:NoSchedule"}, 1},
+		"one of two conditions matches": {clusterWith("eu", "Fit=False", "Disk=True"), nil,
+			policies{policy("p", 0, when("Fit In False", "Disk In False"), nil, "a:NoSchedule")}, nil, 0},
+		"no conditions": {clusterWith("eu", "Fit=False"), []string{"b:NoSchedule"},
+			policies{policy("p", 0, nil, nil, "a:NoSchedule", "b:NoSchedule")}, []string{"b:NoSchedule"}, 0},
+		"both match": {clusterWith("eu", "Fit=False"), []string{"b:NoSchedule"},
+			policies{policy("p", 0, down, down, "a:NoSchedule", "b:NoSchedule")}, []string{"b:NoSchedule"}, 0},
+		"a taint of another value stays": {clusterWith("eu", "Fit=False"),
+			[]string{"disk=slow:NoSchedule", "disk:NoExecute"}, policies{disk},
+			[]string{"disk=slow:NoSchedule", "disk:NoExecute"}, 0},
+		"another cluster": {clusterWith("eu", "Fit=False"), nil,
+			policies{only(disk, policyv1alpha1.ClusterAffinity{ClusterNames: []string{"us"}})}, nil, 0},
+		"a cluster by label": {clusterWith("eu", "Fit=False"), nil,
+			policies{only(disk, policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "eu"}}})}, []string{"disk=full:NoSchedule", "disk=full:NoExecute"}, 2},
+		"a policy that is being deleted": {clusterWith("eu", "Fit=False"), nil, policies{deleted}, nil, 0},
+		"the younger policy has the last word": {clusterWith("eu", "Fit=True"), nil,
+			policies{policy("young", 2, nil, up, "a:NoSchedule"), policy("old", 1, up, nil, "a:NoSchedule", "b:NoSchedule")},
+			[]string{"b:NoSchedule"}, 3},
+		"the hub's own taints are not its to add": {clusterWith("eu", "Fit=True"), nil,
+			policies{policy("p", 0, up, nil, "cluster.karmada.io/not-ready:NoExecute")}, nil, 0},
+		"NoExecute does not follow from Ready": {clusterWith("eu", "Ready=False"), nil,
+			policies{policy("p", 0, when("Ready In False"), nil, "a:NoSchedule", "a:NoExecute")}, []string{"a:NoSchedule"}, 1},
+		"nor from FailoverPaused and others": {clusterWith("eu", "Fit=False", "FailoverPaused=True"), nil,
+			policies{policy("p", 0, when("Fit In False", "FailoverPaused In True"), nil, "a:NoExecute")}, nil, 0},
+		"NoExecute is removed by Ready": {clusterWith("eu", "Ready=True"), []string{"a:NoExecute"},
+			policies{policy("p", 0, when("Ready In False"), when("Ready In True"), "a:NoExecute")}, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := parse(tc.taints...)
@@ -112,11 +133,13 @@ func TestPoliciesAddAndRemoveTaints(t *testing.T) {
 				t.Error("the given taints were changed")
 			}
 			for _, taint := range got {
-				if added := !slices.Contains(tc.taints, taint.ToString()); added && (taint.Effect == corev1.TaintEffectNoExecute) != taint.TimeAdded.Equal(&metav1.Time{Time: start}) {
+				if added := !slices.Contains(tc.taints, taint.ToString()); added &&
+					(taint.Effect == corev1.TaintEffectNoExecute) != taint.TimeAdded.Equal(&metav1.Time{Time: start}) {
 					t.Errorf("%s was added at %v", taint.ToString(), taint.TimeAdded)
 				}
 			}
-			if again, _ := Apply(tc.cluster, got, tc.policies, true, start.Add(time.Hour)); fmt.Sprint(again) != fmt.Sprint(got) {
+			if again, _ := Apply(tc.cluster, got, tc.policies, true,
+				start.Add(time.Hour)); fmt.Sprint(again) != fmt.Sprint(got) {
 				t.Errorf("a second run changed %v to %v", texts(got), texts(again))
 			}
 		})
@@ -124,7 +147,8 @@ func TestPoliciesAddAndRemoveTaints(t *testing.T) {
 }
 
 func TestStoredPolicyAddsNoExecuteOnlyWithTheFlag(t *testing.T) {
-	p := []policyv1alpha1.ClusterTaintPolicy{policy("p", 0, when("Fit In False"), when("Fit In True"), "a:NoSchedule", "a:NoExecute")}
+	p := []policyv1alpha1.ClusterTaintPolicy{policy("p", 0, when("Fit In False"), when("Fit In True"), "a:NoSchedule",
+		"a:NoExecute")}
 	got, _ := Apply(clusterWith("eu", "Fit=False"), nil, p, false, start)
 	if want := []string{"a:NoSchedule"}; !slices.Equal(texts(got), want) {
 		t.Errorf("without the flag the taints are %v, want %v", texts(got), want)
@@ -152,7 +176,8 @@ func TestEvictsByPresentCondition(t *testing.T) {
 	up := when("Fit In True")
 	p := policy("p", 0, up, nil, "a:NoExecute")
 	mild := policy("p", 0, up, nil, "a:NoSchedule")
-	if !Evicts(&p, clusterWith("eu", "Fit=True")) || Evicts(&p, clusterWith("eu", "Fit=False")) || Evicts(&mild, clusterWith("eu", "Fit=True")) {
+	if !Evicts(&p, clusterWith("eu", "Fit=True")) || Evicts(&p, clusterWith("eu", "Fit=False")) ||
+		Evicts(&mild, clusterWith("eu", "Fit=True")) {
 		t.Error("the policy evicts from another cluster than it taints NoExecute")
 	}
 }

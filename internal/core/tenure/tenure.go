@@ -1,5 +1,5 @@
-// Package tenure decides whose a member cluster is: which hub may write there, and what one does that finds another's stamp. Reading
-// and writing the stamp, and the time that passed since it changed, are left to its callers.
+// Package tenure decides whose a member cluster is: which hub may write there, and what one does that finds another's
+// stamp. Reading and writing the stamp, and the time that passed since it changed, are left to its callers.
 package tenure
 
 import (
@@ -26,8 +26,8 @@ const (
 const (
 	// RenewPeriod is how often a stamp is renewed: one write per member.
 	RenewPeriod = 30 * time.Second
-	// Quiet is how long the stamp of another run of the same hub must stay as it is until that run counts as ended: longer than a
-	// live one leaves it.
+	// Quiet is how long the stamp of another run of the same hub must stay as it is until that run counts as ended: longer
+	// than a live one leaves it.
 	Quiet = 45 * time.Second
 	// Term is how long after its last renewal a hub counts as alive.
 	Term = 2 * time.Minute
@@ -35,8 +35,8 @@ const (
 
 // Self is the hub that asks.
 type Self struct {
-	// Hub is its identity: the UID of its namespace kube-system, which is in its store. Replicas of one store are one hub, a restart and a
-	// restore keep it. Empty: it has none, and does without stamps.
+	// Hub is its identity: the UID of its namespace kube-system, which is in its store. Replicas of one store are one hub,
+	// a restart and a restore keep it. Empty: it has none, and does without stamps.
 	Hub string
 	// Address is where it serves, for people.
 	Address string
@@ -95,8 +95,8 @@ func (s Stamp) Write(l *coordinationv1.Lease) {
 	l.Spec.RenewTime = &metav1.MicroTime{Time: s.Renewed}
 }
 
-// Alive says whether the hub of the stamp renewed it lately, by the clock of who asks. A stamp of the future counts as alive: one of
-// the clocks is wrong, and nobody knows which.
+// Alive says whether the hub of the stamp renewed it lately, by the clock of who asks. A stamp of the future counts as
+// alive: one of the clocks is wrong, and nobody knows which.
 func (s Stamp) Alive(now time.Time) bool { return now.Sub(s.Renewed) < Term }
 
 // Holder names the hub of the stamp to people.
@@ -126,8 +126,8 @@ type Decision struct {
 	Message string
 }
 
-// Decide is what a hub may do in the member of that name. seen is its stamp, nil for none; unchanged is how long, by the clock of who asks, it has been
-// seen as it is, and now is only written down: clocks of two machines may differ.
+// Decide is what a hub may do in the member of that name. seen is its stamp, nil for none; unchanged is how long, by
+// the clock of who asks, it has been seen as it is, and now is only written down: clocks of two machines may differ.
 //
 //	no stamp, or ours without a run (join wrote it)     claim
 //	ours, of this run                                   hold, renew
@@ -135,15 +135,17 @@ type Decision struct {
 //	ours, of another run                                yield until it was quiet for long, then claim
 //	another hub's, alive or not                         yield: only a user's join takes a member over
 func (s Self) Decide(member string, seen *Stamp, unchanged time.Duration, now time.Time) Decision {
-	mine := Stamp{Hub: s.Hub, Address: s.Address, Run: s.Run, Since: now.UTC().Truncate(time.Microsecond), Renewed: now.UTC().Truncate(time.Microsecond)}
+	mine := Stamp{Hub: s.Hub, Address: s.Address, Run: s.Run, Since: now.UTC().Truncate(time.Microsecond),
+		Renewed: now.UTC().Truncate(time.Microsecond)}
 	switch {
 	case s.Hub == "":
 		return Decision{Verdict: Hold}
 	case seen == nil:
 		return Decision{Verdict: Claim, Stamp: &mine}
 	case seen.Hub != s.Hub:
-		return Decision{Verdict: Yield, Message: fmt.Sprintf("the cluster is managed by %s since %s; this hub only reads from it. "+
-			"To take it over, run argosy join %s --take-over --cluster-kubeconfig FILE; to leave it to that hub, run argosy unjoin %s, which deletes nothing there",
+		return Decision{Verdict: Yield, Message: fmt.Sprintf(
+			"the cluster is managed by %s since %s; this hub only reads from it. "+
+				"To take it over, run argosy join %s --take-over --cluster-kubeconfig FILE; to leave it to that hub, run argosy unjoin %s, which deletes nothing there",
 			seen.Holder(), seen.Since.Format(time.RFC3339), member, member)}
 	}
 	mine.Since = seen.Since
@@ -157,21 +159,26 @@ func (s Self) Decide(member string, seen *Stamp, unchanged time.Duration, now ti
 	case seen.Run == "", seen.Run == s.Ended, unchanged >= Quiet:
 		return Decision{Verdict: Claim, Stamp: &mine}
 	}
-	return Decision{Verdict: Yield, Message: fmt.Sprintf("another process with this hub's identity manages the cluster: %s, run %s; this one only reads from it. "+
-		"If that process has ended, such as before a restore, this one continues %s after its last lease renewal; if it is still running, one of the two runs on a copy of the other's store, "+
-		"and must be stopped", seen.Holder(), seen.Run, Quiet)}
+	return Decision{Verdict: Yield, Message: fmt.Sprintf(
+		"another process with this hub's identity manages the cluster: %s, run %s; this one only reads from it. "+
+			"If that process has ended, such as before a restore, this one continues %s after its last lease renewal; if it is still running, one of the two runs on a copy of the other's store, "+
+			"and must be stopped", seen.Holder(), seen.Run, Quiet)}
 }
 
-// Joinable says why a hub of that identity must not take a member as one that joins; empty if it may. note is what to tell a user who may.
+// Joinable says why a hub of that identity must not take a member as one that joins; empty if it may. note is what to
+// tell a user who may.
 func Joinable(hub, member string, seen *Stamp, takeOver bool, now time.Time) (refusal, note string) {
 	switch {
 	case seen == nil || seen.Hub == hub:
 		return "", ""
 	case takeOver:
-		return "", fmt.Sprintf("cluster(%s) was managed by %s since %s; that hub no longer writes there", member, seen.Holder(), seen.Since.Format(time.RFC3339))
+		return "", fmt.Sprintf("cluster(%s) was managed by %s since %s; that hub no longer writes there", member,
+			seen.Holder(), seen.Since.Format(time.RFC3339))
 	case seen.Alive(now):
 		return fmt.Sprintf("cluster %q is a member of another hub: %s manages it since %s and last renewed its lease at %s; unjoin it there, or take it over with --take-over: "+
-			"that hub then stops writing there, and its objects stay", member, seen.Holder(), seen.Since.Format(time.RFC3339), seen.Renewed.Format(time.RFC3339)), ""
+			"that hub then stops writing there, and its objects stay", member, seen.Holder(), seen.Since.Format(time.RFC3339),
+			seen.Renewed.Format(time.RFC3339)), ""
 	}
-	return "", fmt.Sprintf("cluster(%s) was managed by %s, which last renewed its lease at %s", member, seen.Holder(), seen.Renewed.Format(time.RFC3339))
+	return "", fmt.Sprintf("cluster(%s) was managed by %s, which last renewed its lease at %s", member, seen.Holder(),
+		seen.Renewed.Format(time.RFC3339))
 }

@@ -31,14 +31,19 @@ func TestAHubWritesOnlyWhereTheStampIsItsOwn(t *testing.T) {
 		{"a stamp that join wrote is claimed", self, stamp("a", ""), 0, tenure.Claim, true, ""},
 		{"its own stamp is held without a write", self, stamp("a", "a2"), time.Second, tenure.Hold, false, ""},
 		{"its own stamp is renewed in time", self, stamp("a", "a2"), tenure.RenewPeriod, tenure.Hold, true, ""},
-		{"a new address is written", tenure.Self{Hub: "a", Address: "https://new", Run: "a2"}, stamp("a", "a2"), 0, tenure.Hold, true, ""},
+		{"a new address is written", tenure.Self{Hub: "a", Address: "https://new", Run: "a2"}, stamp("a", "a2"), 0,
+			tenure.Hold, true, ""},
 		{"a restart goes on at once", self, stamp("a", "a1"), 0, tenure.Claim, true, ""},
-		{"a copy of the store waits while the hub lives", restored, stamp("a", "a2"), tenure.Quiet - 1, tenure.Yield, false, "copy"},
-		{"a restored hub goes on when the old one is quiet", restored, stamp("a", "a2"), tenure.Quiet, tenure.Claim, true, ""},
+		{"a copy of the store waits while the hub lives", restored, stamp("a", "a2"), tenure.Quiet - 1, tenure.Yield, false,
+			"copy"},
+		{"a restored hub goes on when the old one is quiet", restored, stamp("a", "a2"), tenure.Quiet, tenure.Claim, true,
+			""},
 		{"a hub whose copy claimed stops", self, stamp("a", "a3"), 0, tenure.Yield, false, "copy"},
 		{"another hub's member is left alone", self, stamp("b", "b1"), 0, tenure.Yield, false, "https://b"},
-		{"another hub's member is left alone however long it is quiet", self, stamp("b", "b1"), 1000 * time.Hour, tenure.Yield, false, "argosy join eu --take-over"},
-		{"another hub's member is left alone before any run of that saw it", self, stamp("b", ""), 0, tenure.Yield, false, "argosy unjoin eu"},
+		{"another hub's member is left alone however long it is quiet", self, stamp("b", "b1"), 1000 * time.Hour,
+			tenure.Yield, false, "argosy join eu --take-over"},
+		{"another hub's member is left alone before any run of that saw it", self, stamp("b", ""), 0, tenure.Yield, false,
+			"argosy unjoin eu"},
 		{"a hub without an identity asks for no stamp", tenure.Self{}, stamp("b", "b1"), 0, tenure.Hold, false, ""},
 	} {
 		t.Run(c.story, func(t *testing.T) {
@@ -46,7 +51,8 @@ func TestAHubWritesOnlyWhereTheStampIsItsOwn(t *testing.T) {
 			if got.Verdict != c.want || (got.Stamp != nil) != c.writes || !strings.Contains(got.Message, c.says) {
 				t.Errorf("got %+v, want %s, a write: %t, a message with %q", got, c.want, c.writes, c.says)
 			}
-			if got.Stamp != nil && (got.Stamp.Hub != c.self.Hub || got.Stamp.Run != c.self.Run || !got.Stamp.Renewed.Equal(now)) {
+			if got.Stamp != nil && (got.Stamp.Hub != c.self.Hub || got.Stamp.Run != c.self.Run ||
+				!got.Stamp.Renewed.Equal(now)) {
 				t.Errorf("it writes %+v", got.Stamp)
 			}
 			if got.Stamp != nil && c.seen != nil && !got.Stamp.Since.Equal(c.seen.Since) {
@@ -95,7 +101,8 @@ func TestJoinRefusesAMemberOfAnotherLiveHub(t *testing.T) {
 	}{
 		{"nobody's", nil, false, false, ""},
 		{"its own", stamp("a", now), false, false, ""},
-		{"another's that lives", stamp("b", now.Add(-tenure.RenewPeriod)), false, true, "the hub at https://other (b) manages it"},
+		{"another's that lives", stamp("b", now.Add(-tenure.RenewPeriod)), false, true,
+			"the hub at https://other (b) manages it"},
 		{"another's that lives, by a clock that is ahead", stamp("b", now.Add(time.Hour)), false, true, "--take-over"},
 		{"another's that lives, by word", stamp("b", now), true, false, "no longer writes there"},
 		{"another's that is gone", stamp("b", now.Add(-tenure.Term)), false, false, "last renewed its lease"},

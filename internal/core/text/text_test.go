@@ -28,7 +28,8 @@ func TestATextIsCutBetweenItsCharacters(t *testing.T) {
 			t.Errorf("%q in %d bytes: %q, want %q", tt.s, tt.most, got, tt.want)
 		}
 	}
-	if got := text.Count(1, "object") + ", " + text.Count(0, "object") + ", " + text.Count(int32(12), "object"); got != "1 object, 0 objects, 12 objects" {
+	if got := text.Count(1, "object") + ", " + text.Count(0, "object") + ", " +
+		text.Count(int32(12), "object"); got != "1 object, 0 objects, 12 objects" {
 		t.Errorf("counted %q", got)
 	}
 	if got := text.Cut(strings.Repeat("☸", 1000), 100); len(got) > 100 || !utf8.ValidString(got) {

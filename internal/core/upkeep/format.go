@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// Format is the store's: what is in it, and what that means. It rises when a binary of the format before would misread what this one
-// writes, and then alone, since nobody goes back beyond it without a backup.
+// Format is the store's: what is in it, and what that means. It rises when a binary of the format before would misread
+// what this one writes, and then alone, since nobody goes back beyond it without a backup.
 //
 //	1  the first
 //	2  Works have Karmada's names: a binary of format 1 would make each of them again
 const Format = 2
 
-// minorSteps is how many minor releases of Kubernetes one may go back or forth on a store: Kubernetes keeps objects readable for one.
+// minorSteps is how many minor releases of Kubernetes one may go back or forth on a store: Kubernetes keeps objects
+// readable for one.
 const minorSteps = 1
 
 // Writer is a binary that wrote a store, as it is recorded there. A store without a record is of format 1.
@@ -27,7 +28,8 @@ type Writer struct {
 	Date string `json:"date,omitempty"`
 }
 
-// TooNewError says that a store was written by a binary that this one must not follow, TooOldError that there has to be one between.
+// TooNewError says that a store was written by a binary that this one must not follow, TooOldError that there has to be
+// one between.
 type (
 	TooNewError struct{ Stored, Binary Writer }
 	TooOldError struct{ Stored, Binary Writer }
@@ -62,8 +64,8 @@ func (w Writer) Opens(stored Writer) error {
 	return nil
 }
 
-// Succeeds says whether the record is to name this binary from now on: what would keep others out never goes back, and of binaries that
-// are alike in that the later one counts, so that replicas of two versions do not write it in turns.
+// Succeeds says whether the record is to name this binary from now on: what would keep others out never goes back, and
+// of binaries that are alike in that the later one counts, so that replicas of two versions do not write it in turns.
 func (w Writer) Succeeds(stored Writer) bool {
 	if stored.Format != w.Format {
 		return w.Format > stored.Format

@@ -49,7 +49,8 @@ func TestAStoreIsOpenedByWhoCanReadIt(t *testing.T) {
 					t.Errorf("it says %v, want that v1.35 comes between", err)
 				}
 			}
-			if err != nil && (!strings.Contains(err.Error(), tc.stored.String()) || !strings.Contains(err.Error(), me.String())) {
+			if err != nil && (!strings.Contains(err.Error(), tc.stored.String()) ||
+				!strings.Contains(err.Error(), me.String())) {
 				t.Errorf("%q does not name both", err)
 			}
 			if got := me.Succeeds(tc.stored); got != tc.succeeds {

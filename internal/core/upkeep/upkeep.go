@@ -1,5 +1,6 @@
-// Package upkeep decides how a hub's store is kept well: what is wrong with it, when a defragmentation pays, when writes must stop
-// before the disk is full, when a backup is due and which of them go. Asking and doing are left to its callers.
+// Package upkeep decides how a hub's store is kept well: what is wrong with it, when a defragmentation pays, when
+// writes must stop before the disk is full, when a backup is due and which of them go. Asking and doing are left to its
+// callers.
 package upkeep
 
 import (
@@ -19,8 +20,8 @@ type Store struct {
 	Quota int64 `json:"quotaBytes"`
 	// Alarms are etcd's, NOSPACE and CORRUPT.
 	Alarms []string `json:"alarms,omitempty"`
-	// Free and Disk are what is left of the disk of the data folder, and all of it. Disk is 0 where it is not ours, as with an
-	// external etcd.
+	// Free and Disk are what is left of the disk of the data folder, and all of it. Disk is 0 where it is not ours, as
+	// with an external etcd.
 	Free int64 `json:"diskFreeBytes,omitempty"`
 	Disk int64 `json:"diskBytes,omitempty"`
 	// Fsync is how long 99 of 100 writes to the log took to be on the disk lately; 0 if there were none.
@@ -34,8 +35,8 @@ const (
 )
 
 const (
-	// Reserve is kept free on the store's disk: etcd ends the process at a write that does not fit, and takes 64 MiB at once for a
-	// new file of its log and 16 MiB for its store.
+	// Reserve is kept free on the store's disk: etcd ends the process at a write that does not fit, and takes 64 MiB at
+	// once for a new file of its log and 16 MiB for its store.
 	Reserve = 128 << 20
 	// scarce is below what share of the disk, and scarceBytes below how much, it is nearly full.
 	scarce      = 0.05
@@ -66,7 +67,9 @@ func Judge(s Store) []Finding {
 	}
 	full := s.Disk > 0 && s.Free < 2*Reserve
 	if slices.Contains(s.Alarms, NoSpace) {
-		f := Finding{Name: "store-alarm", Stops: true, Message: fmt.Sprintf("alarm NOSPACE: the store rejects writes; its size is %s, its quota %s", bytes(s.Size), bytes(s.Quota)),
+		f := Finding{Name: "store-alarm", Stops: true,
+			Message: fmt.Sprintf("alarm NOSPACE: the store rejects writes; its size is %s, its quota %s", bytes(s.Size),
+				bytes(s.Quota)),
 			Next: "delete what is not needed, or restart the hub with a larger --etcd-quota; then run `argosy defrag --disarm`"}
 		if full {
 			f.Message = fmt.Sprintf("alarm NOSPACE: the store rejects writes, because the disk of the data folder has only %s free", bytes(s.Free))
@@ -78,21 +81,26 @@ func Judge(s Store) []Finding {
 		if s.InUse*4 <= s.Size*3 {
 			next = "run `argosy defrag`: a full store rejects writes"
 		}
-		all = append(all, Finding{Name: "store-size", Message: fmt.Sprintf("the size of the store is %s of its quota of %s; %s of it are in use", bytes(s.Size), bytes(s.Quota), bytes(s.InUse)), Next: next})
+		all = append(all, Finding{Name: "store-size",
+			Message: fmt.Sprintf("the size of the store is %s of its quota of %s; %s of it are in use", bytes(s.Size),
+				bytes(s.Quota), bytes(s.InUse)), Next: next})
 	}
 	if s.Disk > 0 && (s.Free < 2*Reserve || s.Free < scarceBytes && float64(s.Free) < scarce*float64(s.Disk)) {
-		all = append(all, Finding{Name: "store-disk", Message: fmt.Sprintf("the disk of the data folder is nearly full: %s of %s are free", bytes(s.Free), bytes(s.Disk)),
-			Next: fmt.Sprintf("free space: below %s the hub rejects writes", bytes(Reserve))})
+		all = append(all, Finding{Name: "store-disk",
+			Message: fmt.Sprintf("the disk of the data folder is nearly full: %s of %s are free", bytes(s.Free), bytes(s.Disk)),
+			Next:    fmt.Sprintf("free space: below %s the hub rejects writes", bytes(Reserve))})
 	}
 	if s.Fsync >= slowFsync {
-		all = append(all, Finding{Name: "store-fsync", Message: fmt.Sprintf("writes to the disk of the data folder are slow: 1 %% took %s or more in the last minute", s.Fsync.Round(time.Millisecond)),
+		all = append(all, Finding{Name: "store-fsync",
+			Message: fmt.Sprintf("writes to the disk of the data folder are slow: 1 %% took %s or more in the last minute",
+				s.Fsync.Round(time.Millisecond)),
 			Next: "move the data folder to a faster disk, or find out what else writes to this one"})
 	}
 	return all
 }
 
-// Guard says whether writes are to be stopped now, by the alarm NOSPACE, since the disk is nearly full: what was acknowledged is safe then,
-// and the hub reads on. Or whether that alarm may go, since there is room again.
+// Guard says whether writes are to be stopped now, by the alarm NOSPACE, since the disk is nearly full: what was
+// acknowledged is safe then, and the hub reads on. Or whether that alarm may go, since there is room again.
 func Guard(s Store) (raise, disarm bool) {
 	if s.Disk == 0 {
 		return false, false
@@ -102,14 +110,15 @@ func Guard(s Store) (raise, disarm bool) {
 }
 
 const (
-	// minReclaimed is the least that a defragmentation must give back, and restBetween how long none follows another: reads and writes
-	// wait while it runs.
+	// minReclaimed is the least that a defragmentation must give back, and restBetween how long none follows another:
+	// reads and writes wait while it runs.
 	minReclaimed = 64 << 20
 	restBetween  = time.Hour
 )
 
-// DefragPays says whether a defragmentation is worth that reads and writes wait for it: half of a store of some size is unused, or it takes
-// no writes and a tenth is. since is how long ago the last one was, by a clock that only goes forward.
+// DefragPays says whether a defragmentation is worth that reads and writes wait for it: half of a store of some size is
+// unused, or it takes no writes and a tenth is. since is how long ago the last one was, by a clock that only goes
+// forward.
 func DefragPays(s Store, since time.Duration) bool {
 	unused := s.Size - s.InUse
 	if s.Disk > 0 && s.Free < s.InUse+Reserve {
@@ -128,9 +137,9 @@ type Backup struct {
 	Time     time.Time
 }
 
-// BackupDue says whether the next backup is to be taken. newest is the last one, nil for none; since is how long ago this process took one, or
-// began, by a clock that only goes forward. What the wall clock says counts at a start alone: one that was set back or forth makes a
-// backup too many, and none too few.
+// BackupDue says whether the next backup is to be taken. newest is the last one, nil for none; since is how long ago
+// this process took one, or began, by a clock that only goes forward. What the wall clock says counts at a start alone:
+// one that was set back or forth makes a backup too many, and none too few.
 func BackupDue(now time.Time, newest *Backup, interval, since time.Duration, first bool, revision int64) bool {
 	switch {
 	case interval <= 0 || newest != nil && newest.Revision == revision:
@@ -141,7 +150,8 @@ func BackupDue(now time.Time, newest *Backup, interval, since time.Duration, fir
 	return since >= interval
 }
 
-// Expired are the backups that go when keep of them stay: those of the lowest revisions, since clocks may be set back and revisions are not.
+// Expired are the backups that go when keep of them stay: those of the lowest revisions, since clocks may be set back
+// and revisions are not.
 func Expired(all []Backup, keep int) []Backup {
 	sorted := slices.SortedFunc(slices.Values(all), func(a, b Backup) int {
 		if a.Revision != b.Revision {
@@ -158,7 +168,8 @@ func Expired(all []Backup, keep int) []Backup {
 // Room says why there is no room on a disk for a backup of a store: it is written once as it is, and once packed.
 func Room(inUse, free int64) error {
 	if need := 2*inUse + 2*Reserve; free < need {
-		return fmt.Errorf("its disk has %s free, and %s are required, including a reserve for the hub", bytes(free), bytes(need))
+		return fmt.Errorf("its disk has %s free, and %s are required, including a reserve for the hub", bytes(free),
+			bytes(need))
 	}
 	return nil
 }

@@ -8,7 +8,8 @@ import (
 )
 
 func well() Store {
-	return Store{Revision: 10, Size: 100 << 20, InUse: 90 << 20, Quota: 8 << 30, Free: 50 << 30, Disk: 100 << 30, Fsync: 5 * time.Millisecond}
+	return Store{Revision: 10, Size: 100 << 20, InUse: 90 << 20, Quota: 8 << 30, Free: 50 << 30, Disk: 100 << 30,
+		Fsync: 5 * time.Millisecond}
 }
 
 func TestAStoreIsJudged(t *testing.T) {
@@ -17,16 +18,20 @@ func TestAStoreIsJudged(t *testing.T) {
 		want   string // name and part of the message, empty for nothing
 		stops  bool
 	}{
-		"one that is well":                       {func(*Store) {}, "", false},
-		"one that is full":                       {func(s *Store) { s.Alarms = []string{NoSpace}; s.Size = s.Quota }, "store-alarm NOSPACE", true},
-		"one that is damaged":                    {func(s *Store) { s.Alarms = []string{Corrupt} }, "store-alarm CORRUPT", true},
-		"one near its quota":                     {func(s *Store) { s.Quota = 120 << 20 }, "store-size 100 MiB of its quota of 120 MiB", false},
-		"one on a disk nearly full":              {func(s *Store) { s.Free = 900 << 20 }, "store-disk 900 MiB", false},
-		"one on a small disk with space":         {func(s *Store) { s.Disk, s.Free = 1<<30, 600<<20 }, "", false},
-		"one on a big disk with a small share":   {func(s *Store) { s.Disk, s.Free = 10<<40, 20<<30 }, "", false},
-		"one on a slow disk":                     {func(s *Store) { s.Fsync = 2 * time.Second }, "store-fsync 2s", false},
-		"one whose disk is not ours":             {func(s *Store) { s.Free, s.Disk = 0, 0 }, "", false},
-		"one that stopped for a disk that fills": {func(s *Store) { s.Alarms = []string{NoSpace}; s.Free = 1 << 20 }, "store-alarm because the disk of the data folder has only 1 MiB free", true},
+		"one that is well": {func(*Store) {}, "", false},
+		"one that is full": {func(s *Store) { s.Alarms = []string{NoSpace}; s.Size = s.Quota },
+			"store-alarm NOSPACE", true},
+		"one that is damaged": {func(s *Store) { s.Alarms = []string{Corrupt} }, "store-alarm CORRUPT",
+			true},
+		"one near its quota": {func(s *Store) { s.Quota = 120 << 20 },
+			"store-size 100 MiB of its quota of 120 MiB", false},
+		"one on a disk nearly full":            {func(s *Store) { s.Free = 900 << 20 }, "store-disk 900 MiB", false},
+		"one on a small disk with space":       {func(s *Store) { s.Disk, s.Free = 1<<30, 600<<20 }, "", false},
+		"one on a big disk with a small share": {func(s *Store) { s.Disk, s.Free = 10<<40, 20<<30 }, "", false},
+		"one on a slow disk":                   {func(s *Store) { s.Fsync = 2 * time.Second }, "store-fsync 2s", false},
+		"one whose disk is not ours":           {func(s *Store) { s.Free, s.Disk = 0, 0 }, "", false},
+		"one that stopped for a disk that fills": {func(s *Store) { s.Alarms = []string{NoSpace}; s.Free = 1 << 20 },
+			"store-alarm because the disk of the data folder has only 1 MiB free", true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +45,8 @@ func TestAStoreIsJudged(t *testing.T) {
 				return
 			}
 			which, part, _ := strings.Cut(test.want, " ")
-			if len(got) == 0 || got[0].Name != which || !strings.Contains(got[0].Message, part) || got[0].Stops != test.stops || got[0].Next == "" {
+			if len(got) == 0 || got[0].Name != which || !strings.Contains(got[0].Message, part) || got[0].Stops != test.stops ||
+				got[0].Next == "" {
 				t.Errorf("found %+v, want %s", got, test.want)
 			}
 		})
@@ -91,7 +97,8 @@ func TestADefragmentationIsDoneWhenItPays(t *testing.T) {
 	}
 }
 
-// Promised: however the clock is set, backups are taken no later than the interval says, and the newest are never those that go.
+// Promised: however the clock is set, backups are taken no later than the interval says, and the newest are never those
+// that go.
 func TestAClockThatIsSetMakesNoBackupLateAndRemovesNoNewOne(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	const year = 365 * 24 * time.Hour

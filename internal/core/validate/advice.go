@@ -11,12 +11,15 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// Served are the versions in which a hub serves a kind, the preferred one first; none for a kind that it does not serve.
+// Served are the versions in which a hub serves a kind, the preferred one first; none for a kind that it does not
+// serve.
 type Served func(schema.GroupKind) []string
 
-// CustomizationAdvice is what is legal in a customization and hardly meant: one that says nothing, that is about what nobody has, or of
-// which an other one speaks as well, in another version. others may hold an earlier state of c itself.
-func CustomizationAdvice(c *configv1alpha1.ResourceInterpreterCustomization, others []*configv1alpha1.ResourceInterpreterCustomization,
+// CustomizationAdvice is what is legal in a customization and hardly meant: one that says nothing, that is about what
+// nobody has, or of which an other one speaks as well, in another version. others may hold an earlier state of c
+// itself.
+func CustomizationAdvice(c *configv1alpha1.ResourceInterpreterCustomization,
+	others []*configv1alpha1.ResourceInterpreterCustomization,
 	served Served, convert interpret.Convert) []string {
 	var advice []string
 	said := operations(&c.Spec.Customizations)
@@ -40,7 +43,8 @@ func CustomizationAdvice(c *configv1alpha1.ResourceInterpreterCustomization, oth
 		}
 		if len(both) > 0 {
 			first := min(c.Name, other.Name)
-			advice = append(advice, fmt.Sprintf("spec.customizations: ResourceInterpreterCustomization(%s) also defines %s for %s %s: each is used for objects of its own version, and %s, the first by name, for objects of other versions",
+			advice = append(advice, fmt.Sprintf(
+				"spec.customizations: ResourceInterpreterCustomization(%s) also defines %s for %s %s: each is used for objects of its own version, and %s, the first by name, for objects of other versions",
 				other.Name, strings.Join(both, ", "), target.Kind, theirs.Version, first))
 		}
 	}
@@ -48,7 +52,8 @@ func CustomizationAdvice(c *configv1alpha1.ResourceInterpreterCustomization, oth
 }
 
 // WebhookConfigurationAdvice is what is legal in a registration of webhooks and hardly meant: what is never asked.
-func WebhookConfigurationAdvice(c *configv1alpha1.ResourceInterpreterWebhookConfiguration, served Served, convert interpret.Convert) []string {
+func WebhookConfigurationAdvice(c *configv1alpha1.ResourceInterpreterWebhookConfiguration, served Served,
+	convert interpret.Convert) []string {
 	if len(c.Webhooks) == 0 {
 		return []string{"webhooks: the list is empty, so no webhook is called"}
 	}
@@ -65,7 +70,8 @@ func WebhookConfigurationAdvice(c *configv1alpha1.ResourceInterpreterWebhookConf
 					}
 					gk := schema.GroupKind{Group: group, Kind: kind}
 					if versions := served(gk); !slices.Contains(r.APIVersions, "*") || len(versions) == 0 {
-						advice = append(advice, neverAsked(fmt.Sprintf("webhooks[%d].rules[%d]: ", i, j), w.Name, gk, r.APIVersions, versions, convert)...)
+						advice = append(advice, neverAsked(fmt.Sprintf("webhooks[%d].rules[%d]: ", i, j), w.Name, gk, r.APIVersions,
+							versions, convert)...)
 					}
 				}
 			}
@@ -75,7 +81,8 @@ func WebhookConfigurationAdvice(c *configv1alpha1.ResourceInterpreterWebhookConf
 }
 
 // neverAsked is what is to be said of a rule for a kind; nothing if it is asked in one of its versions.
-func neverAsked(place, webhook string, kind schema.GroupKind, versions, served []string, convert interpret.Convert) []string {
+func neverAsked(place, webhook string, kind schema.GroupKind, versions, served []string,
+	convert interpret.Convert) []string {
 	why := ""
 	for _, version := range versions {
 		if why = unused(webhook, kind.WithVersion(version), served, convert); why == "" {

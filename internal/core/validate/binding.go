@@ -16,7 +16,8 @@ func Binding(b workv1alpha2.Binding) field.ErrorList {
 	if text, ok := b.GetAnnotations()[workv1alpha2.DependenciesAnnotation]; ok {
 		var refs []configv1alpha1.DependentObjectReference
 		if err := json.Unmarshal([]byte(text), &refs); err != nil {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(workv1alpha2.DependenciesAnnotation), text,
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(workv1alpha2.DependenciesAnnotation),
+				text,
 				fmt.Sprintf("annotation value must be a valid JSON: %v", err)))
 		}
 	}

@@ -55,8 +55,10 @@ func DefaultGrades() []clusterv1alpha1.ResourceModel {
 	models := make([]clusterv1alpha1.ResourceModel, len(cpu)-1)
 	for i := range models {
 		models[i] = clusterv1alpha1.ResourceModel{Grade: uint(i), Ranges: []clusterv1alpha1.ResourceModelRange{
-			{Name: corev1.ResourceCPU, Min: *resource.NewQuantity(cpu[i], resource.DecimalSI), Max: *resource.NewQuantity(cpu[i+1], resource.DecimalSI)},
-			{Name: corev1.ResourceMemory, Min: *resource.NewQuantity(memory[i], resource.BinarySI), Max: *resource.NewQuantity(memory[i+1], resource.BinarySI)},
+			{Name: corev1.ResourceCPU, Min: *resource.NewQuantity(cpu[i], resource.DecimalSI),
+				Max: *resource.NewQuantity(cpu[i+1], resource.DecimalSI)},
+			{Name: corev1.ResourceMemory, Min: *resource.NewQuantity(memory[i], resource.BinarySI),
+				Max: *resource.NewQuantity(memory[i+1], resource.BinarySI)},
 		}}
 	}
 	return models
@@ -127,7 +129,8 @@ func proxy(address string, path *field.Path) field.ErrorList {
 	case "http", "https", "socks5":
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, address, fmt.Sprintf("unsupported scheme %q, must be http, https, or socks5", u.Scheme))}
+	return field.ErrorList{field.Invalid(path, address,
+		fmt.Sprintf("unsupported scheme %q, must be http, https, or socks5", u.Scheme))}
 }
 
 func taints(list []corev1.Taint, path *field.Path) field.ErrorList {
@@ -146,7 +149,8 @@ func taints(list []corev1.Taint, path *field.Path) field.ErrorList {
 		case "":
 			errs = append(errs, field.Required(at.Child("effect"), ""))
 		default:
-			errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect, []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}))
+			errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect,
+				[]corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}))
 		}
 		id := identity{t.Key, t.Effect}
 		if seen[id] {
@@ -174,7 +178,8 @@ func resourceModels(models []clusterv1alpha1.ResourceModel, path *field.Path) fi
 			}
 			names[string(r.Name)] = true
 			if r.Min.Cmp(r.Max) >= 0 {
-				errs = append(errs, field.Invalid(at.Child("ranges").Index(j).Child("max"), r.Max.String(), "max value must be greater than min value"))
+				errs = append(errs, field.Invalid(at.Child("ranges").Index(j).Child("max"), r.Max.String(),
+					"max value must be greater than min value"))
 			}
 		}
 		if i == 0 {
@@ -182,14 +187,16 @@ func resourceModels(models []clusterv1alpha1.ResourceModel, path *field.Path) fi
 		}
 		previous := models[i-1].Ranges
 		if len(previous) != len(m.Ranges) {
-			errs = append(errs, field.Invalid(at.Child("ranges"), rangeNames(m.Ranges), "the number of resource types must be the same in each grade"))
+			errs = append(errs, field.Invalid(at.Child("ranges"), rangeNames(m.Ranges),
+				"the number of resource types must be the same in each grade"))
 			continue
 		}
 		for j, r := range m.Ranges {
 			k := slices.IndexFunc(previous, func(p clusterv1alpha1.ResourceModelRange) bool { return p.Name == r.Name })
 			switch {
 			case k < 0:
-				errs = append(errs, field.Invalid(at.Child("ranges").Index(j).Child("name"), r.Name, "the resource types must be the same in each grade"))
+				errs = append(errs, field.Invalid(at.Child("ranges").Index(j).Child("name"), r.Name,
+					"the resource types must be the same in each grade"))
 			case previous[k].Max.Cmp(r.Min) != 0:
 				errs = append(errs, field.Invalid(at.Child("ranges").Index(j).Child("min"), r.Min.String(),
 					fmt.Sprintf("must equal the max of the previous grade, %s", previous[k].Max.String())))

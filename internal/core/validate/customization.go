@@ -43,27 +43,35 @@ func operations(r *configv1alpha1.CustomizationRules) []operation {
 		add(operation{name: "retention", operation: configv1alpha1.InterpreterOperationRetain, rule: &rule.OperationRule,
 			lists: []list{{"jsonPaths", rule.JSONPaths, jsonpath.Anything}}, judge: keepable, kind: jsonpath.Anything})
 	}
-	add(operation{name: "replicaResource", operation: configv1alpha1.InterpreterOperationInterpretReplica, rule: r.ReplicaResource,
+	add(operation{name: "replicaResource", operation: configv1alpha1.InterpreterOperationInterpretReplica,
+		rule:  r.ReplicaResource,
 		judge: func(jsonpath.Path) string { return "" }, kind: jsonpath.Whole})
-	add(operation{name: "componentResource", operation: configv1alpha1.InterpreterOperationInterpretComponent, rule: r.ComponentResource,
+	add(operation{name: "componentResource", operation: configv1alpha1.InterpreterOperationInterpretComponent,
+		rule:    r.ComponentResource,
 		instead: "components cannot be read from a single field: define function GetComponents(obj) in luaScript"})
-	add(operation{name: "replicaRevision", operation: configv1alpha1.InterpreterOperationReviseReplica, rule: r.ReplicaRevision,
+	add(operation{name: "replicaRevision", operation: configv1alpha1.InterpreterOperationReviseReplica,
+		rule:  r.ReplicaRevision,
 		judge: writable, kind: jsonpath.Whole})
-	add(operation{name: "statusReflection", operation: configv1alpha1.InterpreterOperationInterpretStatus, rule: r.StatusReflection,
+	add(operation{name: "statusReflection", operation: configv1alpha1.InterpreterOperationInterpretStatus,
+		rule:  r.StatusReflection,
 		judge: ofStatus, kind: jsonpath.Anything})
 	if rule := r.StatusAggregation; rule != nil {
-		o := operation{name: "statusAggregation", operation: configv1alpha1.InterpreterOperationAggregateStatus, rule: &rule.OperationRule, judge: inStatus,
+		o := operation{name: "statusAggregation", operation: configv1alpha1.InterpreterOperationAggregateStatus,
+			rule: &rule.OperationRule, judge: inStatus,
 			instead: "specify how the clusters' values are aggregated: list the fields in jsonPaths.sum, jsonPaths.max or jsonPaths.last"}
 		if p := rule.JSONPaths; p != nil {
-			o.lists = []list{{"jsonPaths.sum", p.Sum, jsonpath.Number}, {"jsonPaths.max", p.Max, jsonpath.Anything}, {"jsonPaths.last", p.Last, jsonpath.Anything}}
+			o.lists = []list{{"jsonPaths.sum", p.Sum, jsonpath.Number}, {"jsonPaths.max", p.Max, jsonpath.Anything},
+				{"jsonPaths.last", p.Last, jsonpath.Anything}}
 		}
 		add(o)
 	}
 	if rule := r.HealthInterpretation; rule != nil {
-		add(operation{name: "healthInterpretation", operation: configv1alpha1.InterpreterOperationInterpretHealth, rule: &rule.OperationRule,
+		add(operation{name: "healthInterpretation", operation: configv1alpha1.InterpreterOperationInterpretHealth,
+			rule:  &rule.OperationRule,
 			judge: func(jsonpath.Path) string { return "" }, kind: jsonpath.Anything})
 	}
-	add(operation{name: "dependencyInterpretation", operation: configv1alpha1.InterpreterOperationInterpretDependency, rule: r.DependencyInterpretation,
+	add(operation{name: "dependencyInterpretation", operation: configv1alpha1.InterpreterOperationInterpretDependency,
+		rule:    r.DependencyInterpretation,
 		instead: "dependencies cannot be read from a single field: define function GetDependencies(desiredObj) in luaScript"})
 	return all
 }
@@ -105,9 +113,10 @@ func keepable(p jsonpath.Path) string {
 	return ""
 }
 
-// Customization validates the scripts and paths of a customization, and that no other one answers the same questions about its kind.
-// others may hold an earlier state of c itself.
-func Customization(c *configv1alpha1.ResourceInterpreterCustomization, others []*configv1alpha1.ResourceInterpreterCustomization) field.ErrorList {
+// Customization validates the scripts and paths of a customization, and that no other one answers the same questions
+// about its kind. others may hold an earlier state of c itself.
+func Customization(c *configv1alpha1.ResourceInterpreterCustomization,
+	others []*configv1alpha1.ResourceInterpreterCustomization) field.ErrorList {
 	path := field.NewPath("spec", "customizations")
 	rules := &c.Spec.Customizations
 	errs := target(c.Spec.Target, field.NewPath("spec", "target"))
@@ -129,18 +138,20 @@ func Customization(c *configv1alpha1.ResourceInterpreterCustomization, others []
 			// Dependencies of several customizations are joined.
 			if taken[o.operation] && o.operation != configv1alpha1.InterpreterOperationInterpretDependency {
 				errs = append(errs, field.Forbidden(path.Child(o.name), fmt.Sprintf(
-					"conflicting with InterpreterOperation(%s) of existing ResourceInterpreterCustomization(%s)", o.operation, other.Name)))
+					"conflicting with InterpreterOperation(%s) of existing ResourceInterpreterCustomization(%s)", o.operation,
+					other.Name)))
 			}
 		}
 	}
 	return errs
 }
 
-// LenientAnnotation, with the value "true", has a customization stored although some of its scripts are no Lua: the other operations
-// are in force, and those answer with what is wrong.
+// LenientAnnotation, with the value "true", has a customization stored although some of its scripts are no Lua: the
+// other operations are in force, and those answer with what is wrong.
 const LenientAnnotation = "argosy.io/lenient"
 
-// Lenient parts what is wrong with a customization into what an author who asked for lenience is only warned of, and the rest.
+// Lenient parts what is wrong with a customization into what an author who asked for lenience is only warned of, and
+// the rest.
 func Lenient(errs field.ErrorList) (warnings []string, rest field.ErrorList) {
 	for _, err := range errs {
 		if err.Type == field.ErrorTypeInvalid && strings.HasSuffix(err.Field, ".luaScript") {
@@ -152,8 +163,8 @@ func Lenient(errs field.ErrorList) (warnings []string, rest field.ErrorList) {
 	return warnings, rest
 }
 
-// CustomizationPaths validates the paths of a customization that is otherwise valid against the schema of its kind, as the definition has
-// it for the version of the target: OpenAPI v3, decoded.
+// CustomizationPaths validates the paths of a customization that is otherwise valid against the schema of its kind, as
+// the definition has it for the version of the target: OpenAPI v3, decoded.
 func CustomizationPaths(c *configv1alpha1.ResourceInterpreterCustomization, schema map[string]any) field.ErrorList {
 	var errs field.ErrorList
 	check := func(at *field.Path, text string, kind jsonpath.Kind) {
@@ -182,7 +193,8 @@ func CustomizationPaths(c *configv1alpha1.ResourceInterpreterCustomization, sche
 func target(t configv1alpha1.CustomizationTarget, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if gv, err := schema.ParseGroupVersion(t.APIVersion); err != nil || gv.Version == "" {
-		errs = append(errs, field.Invalid(path.Child("apiVersion"), t.APIVersion, "must be group/version, or only the version for the core group, such as apps/v1 or v1"))
+		errs = append(errs, field.Invalid(path.Child("apiVersion"), t.APIVersion,
+			"must be group/version, or only the version for the core group, such as apps/v1 or v1"))
 	}
 	if t.Kind == "" {
 		errs = append(errs, field.Required(path.Child("kind"), ""))
@@ -217,7 +229,8 @@ func operationRule(o operation, path *field.Path) field.ErrorList {
 			}
 			for _, other := range before {
 				if jsonpath.Overlap(p, other.path) {
-					errs = append(errs, field.Invalid(at, text, fmt.Sprintf("is, or is part of, the same field as %s; remove one of them", other.at)))
+					errs = append(errs, field.Invalid(at, text,
+						fmt.Sprintf("is, or is part of, the same field as %s; remove one of them", other.at)))
 				}
 			}
 			before = append(before, listedPath{at, p})
@@ -241,7 +254,8 @@ func operationRule(o operation, path *field.Path) field.ErrorList {
 	}
 	if o.rule.LuaScript != "" {
 		if err := compiles(o.rule.LuaScript); err != nil {
-			errs = append(errs, field.Invalid(path.Child("luaScript"), field.OmitValueType{}, fmt.Sprintf("%s: %v", o.name, err)))
+			errs = append(errs, field.Invalid(path.Child("luaScript"), field.OmitValueType{},
+				fmt.Sprintf("%s: %v", o.name, err)))
 		}
 	}
 	return errs

@@ -15,14 +15,17 @@ func failover(f *policyv1alpha1.FailoverBehavior, propagateDeps bool, path *fiel
 	if a := f.Application; a != nil {
 		at := path.Child("application")
 		if !propagateDeps {
-			errs = append(errs, field.Invalid(field.NewPath("spec", "propagateDeps"), propagateDeps, "application failover is set, propagateDeps must be true"))
+			errs = append(errs, field.Invalid(field.NewPath("spec", "propagateDeps"), propagateDeps,
+				"application failover is set, propagateDeps must be true"))
 		}
 		if s := a.DecisionConditions.TolerationSeconds; s != nil && *s < 0 {
-			errs = append(errs, field.Invalid(at.Child("decisionConditions", "tolerationSeconds"), *s, "must be greater than or equal to 0"))
+			errs = append(errs, field.Invalid(at.Child("decisionConditions", "tolerationSeconds"), *s,
+				"must be greater than or equal to 0"))
 		}
 		if s := a.GracePeriodSeconds; s != nil {
 			if a.PurgeMode != policyv1alpha1.PurgeModeGracefully {
-				errs = append(errs, field.Invalid(at.Child("gracePeriodSeconds"), *s, "only takes effect when purgeMode is Gracefully"))
+				errs = append(errs, field.Invalid(at.Child("gracePeriodSeconds"), *s,
+					"only takes effect when purgeMode is Gracefully"))
 			}
 			if *s <= 0 {
 				errs = append(errs, field.Invalid(at.Child("gracePeriodSeconds"), *s, "must be greater than 0"))
@@ -47,7 +50,8 @@ func statePreservation(s *policyv1alpha1.StatePreservation, path *field.Path) fi
 		if rule.JSONPath == "" {
 			errs = append(errs, field.Required(at.Child("jsonPath"), "must name a value below .status"))
 		} else if _, err := failoverplan.ParsePath(rule.JSONPath); err != nil {
-			errs = append(errs, field.Invalid(at.Child("jsonPath"), rule.JSONPath, fmt.Sprintf("is not a JSONPath such as {.jobStatus.jobID}: %v", err)))
+			errs = append(errs, field.Invalid(at.Child("jsonPath"), rule.JSONPath,
+				fmt.Sprintf("is not a JSONPath such as {.jobStatus.jobID}: %v", err)))
 		}
 	}
 	return errs
@@ -57,11 +61,15 @@ func statePreservation(s *policyv1alpha1.StatePreservation, path *field.Path) fi
 func PropagationAdvice(p policyv1alpha1.Propagation) (advice []string) {
 	annotations := p.GetAnnotations()
 	if value, ok := annotations[failoverplan.MoveVolumesAnnotation]; ok && value != "true" && value != "false" {
-		advice = append(advice, fmt.Sprintf("metadata.annotations[%s]: %q is neither true nor false, so workloads with persistent volumes do not move", failoverplan.MoveVolumesAnnotation, value))
+		advice = append(advice, fmt.Sprintf(
+			"metadata.annotations[%s]: %q is neither true nor false, so workloads with persistent volumes do not move",
+			failoverplan.MoveVolumesAnnotation, value))
 	}
 	if value, ok := annotations[failoverplan.FailbackAnnotation]; ok {
 		if after, err := time.ParseDuration(value); err != nil || after <= 0 {
-			advice = append(advice, fmt.Sprintf("metadata.annotations[%s]: %q is not a duration such as 10m, so workloads do not return to their clusters", failoverplan.FailbackAnnotation, value))
+			advice = append(advice, fmt.Sprintf(
+				"metadata.annotations[%s]: %q is not a duration such as 10m, so workloads do not return to their clusters",
+				failoverplan.FailbackAnnotation, value))
 		}
 	}
 	f := p.PropagationSpec().Failover
@@ -74,7 +82,8 @@ func PropagationAdvice(p policyv1alpha1.Propagation) (advice []string) {
 	if f.Application != nil && f.Application.PurgeMode == policyv1alpha1.PurgeModeNever {
 		advice = append(advice, "spec.failover.application.purgeMode: with Never, the old copy stays until suppressDeletion of its task in the binding is set to false")
 	}
-	if s := f.Application; s != nil && s.DecisionConditions.TolerationSeconds != nil && *s.DecisionConditions.TolerationSeconds == 0 {
+	if s := f.Application; s != nil && s.DecisionConditions.TolerationSeconds != nil &&
+		*s.DecisionConditions.TolerationSeconds == 0 {
 		advice = append(advice, "spec.failover.application.decisionConditions.tolerationSeconds: with 0, the application moves as soon as it is unhealthy")
 	}
 	return advice

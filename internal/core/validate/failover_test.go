@@ -31,7 +31,8 @@ func TestFailoverThatMaySurpriseIsWarnedOf(t *testing.T) {
 			[]string{"purgeMode: with Never, the old copy stays until"}},
 		"Directly": {nil, &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{PurgeMode: policyv1alpha1.PurgeModeDirectly}},
 			[]string{"purgeMode: with Directly"}},
-		"annotations that cannot be read": {map[string]string{"argosy.io/failover-persistent-volumes": "yes", "argosy.io/failback-after": "soon"}, nil,
+		"annotations that cannot be read": {map[string]string{"argosy.io/failover-persistent-volumes": "yes",
+			"argosy.io/failback-after": "soon"}, nil,
 			[]string{`"yes" is neither true nor false`, `"soon" is not a duration`}},
 	} {
 		p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Annotations: c.annotations}}

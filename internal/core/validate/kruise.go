@@ -25,7 +25,8 @@ func MemberAdvice(obj, old *unstructured.Unstructured) []string {
 	if judge == nil {
 		return nil
 	}
-	t := &template{obj: obj.Object, spec: values.Object(obj.Object, "spec"), alpha: obj.GroupVersionKind().Version == "v1alpha1"}
+	t := &template{obj: obj.Object, spec: values.Object(obj.Object, "spec"),
+		alpha: obj.GroupVersionKind().Version == "v1alpha1"}
 	if old != nil {
 		t.old = values.Object(old.Object, "spec")
 	}
@@ -115,7 +116,8 @@ func (t *template) selects(labelsPath ...string) {
 	}
 }
 
-// amount resolves a number or a percentage at a path below the spec, otherwise if it is not set; what is neither is refused.
+// amount resolves a number or a percentage at a path below the spec, otherwise if it is not set; what is neither is
+// refused.
 func (t *template) amount(of int64, r fleet.Rounding, otherwise any, path ...string) (int64, bool) {
 	v := values.At(t.spec, path...)
 	if v == nil {
@@ -161,14 +163,16 @@ func statefulSetRules(t *template) {
 	t.selects("template", "metadata", "labels")
 	rolling := []string{"updateStrategy", "rollingUpdate"}
 	in := func(name string) []string { return append(slices.Clone(rolling), name) }
-	if v := values.At(t.spec, in("maxUnavailable")...); v != nil && fmt.Sprint(v) != "1" && values.Text(t.spec, "podManagementPolicy") != "Parallel" {
+	if v := values.At(t.spec, in("maxUnavailable")...); v != nil && fmt.Sprint(v) != "1" &&
+		values.Text(t.spec, "podManagementPolicy") != "Parallel" {
 		t.invalid("must be 1 unless podManagementPolicy is Parallel", in("maxUnavailable")...)
 	}
 	const gate = "InPlaceUpdateReady"
 	if policy := values.Text(t.spec, in("podUpdatePolicy")...); strings.HasPrefix(policy, "InPlace") {
 		gates := values.Objects(t.spec, "template", "spec", "readinessGates")
 		if !slices.ContainsFunc(gates, func(g map[string]any) bool { return values.Text(g, "conditionType") == gate }) {
-			t.invalid(fmt.Sprintf("podUpdatePolicy %s requires the readiness gate %s", policy, gate), "template", "spec", "readinessGates")
+			t.invalid(fmt.Sprintf("podUpdatePolicy %s requires the readiness gate %s", policy, gate), "template", "spec",
+				"readinessGates")
 		}
 	}
 	t.fixed("selector", "serviceName", "podManagementPolicy")
@@ -239,7 +243,8 @@ func unitedDeploymentRules(t *template) {
 		all, numbers = all && s["replicas"] != nil, numbers && (whole || s["replicas"] == nil)
 		unlimited = unlimited || s["maxReplicas"] == nil
 		if s["replicas"] != nil && (s["minReplicas"] != nil || s["maxReplicas"] != nil) {
-			t.invalid(fmt.Sprintf("subset %q has replicas, which cannot be combined with minReplicas or maxReplicas", values.Text(s, "name")), "topology", "subsets")
+			t.invalid(fmt.Sprintf("subset %q has replicas, which cannot be combined with minReplicas or maxReplicas",
+				values.Text(s, "name")), "topology", "subsets")
 		}
 	}
 	switch {
@@ -247,14 +252,17 @@ func unitedDeploymentRules(t *template) {
 		t.invalid("at least one subset must not have maxReplicas", "topology", "subsets")
 	case !set || !numbers: // percentages are made numbers where replicas are divided
 	case all && sum != total:
-		t.invalid(fmt.Sprintf("the replicas of all subsets are set and add up to %d, but spec.replicas is %d", sum, total), "topology", "subsets")
+		t.invalid(fmt.Sprintf("the replicas of all subsets are set and add up to %d, but spec.replicas is %d", sum, total),
+			"topology", "subsets")
 	case sum > total:
-		t.invalid(fmt.Sprintf("the replicas of the subsets add up to %d, more than spec.replicas, %d", sum, total), "topology", "subsets")
+		t.invalid(fmt.Sprintf("the replicas of the subsets add up to %d, more than spec.replicas, %d", sum, total),
+			"topology", "subsets")
 	}
 }
 
 func sidecarSetRules(t *template) {
-	if selector := values.Object(t.spec, "selector"); len(values.Object(selector, "matchLabels"))+len(values.List(selector, "matchExpressions")) == 0 {
+	if selector := values.Object(t.spec, "selector"); len(values.Object(selector, "matchLabels"))+
+		len(values.List(selector, "matchExpressions")) == 0 {
 		t.invalid("selects all pods", "selector")
 	}
 	if len(values.List(t.spec, "containers"))+len(values.List(t.spec, "initContainers")) == 0 {
@@ -328,7 +336,8 @@ func podUnavailableBudgetRules(t *template) {
 	if t.spec["selector"] != nil && t.spec["targetRef"] != nil || t.spec["selector"] == nil && t.spec["targetRef"] == nil {
 		t.invalid("exactly one of selector and targetRef must be set", "targetRef")
 	}
-	if t.spec["maxUnavailable"] != nil && t.spec["minAvailable"] != nil || t.spec["maxUnavailable"] == nil && t.spec["minAvailable"] == nil {
+	if t.spec["maxUnavailable"] != nil && t.spec["minAvailable"] != nil || t.spec["maxUnavailable"] == nil &&
+		t.spec["minAvailable"] == nil {
 		t.invalid("exactly one of maxUnavailable and minAvailable must be set", "maxUnavailable")
 	}
 	t.fixed("selector", "targetRef")

@@ -8,7 +8,8 @@ import (
 )
 
 func TestServiceImportsHaveNamesOfServices(t *testing.T) {
-	for name, valid := range map[string]bool{"web": true, strings.Repeat("x", 63): true, strings.Repeat("x", 64): false, "a.b": false} {
+	for name, valid := range map[string]bool{"web": true, strings.Repeat("x", 63): true, strings.Repeat("x", 64): false,
+		"a.b": false} {
 		i := &multiclusterv1alpha1.ServiceImport{}
 		i.Name = name
 		if errs := ServiceImport(i); (len(errs) == 0) != valid {

@@ -23,8 +23,8 @@ const (
 	expressionLimit = 500
 )
 
-// ManifestWork validates a ManifestWork. What would be carried out otherwise than it says is refused where it asks for less than the
-// hub would do.
+// ManifestWork validates a ManifestWork. What would be carried out otherwise than it says is refused where it asks for
+// less than the hub would do.
 func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
@@ -49,21 +49,26 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 		for _, required := range []struct {
 			value string
 			path  *field.Path
-		}{{is.APIVersion, at.Child("apiVersion")}, {is.Kind, at.Child("kind")}, {is.Metadata.Name, at.Child("metadata", "name")}} {
+		}{{is.APIVersion, at.Child("apiVersion")}, {is.Kind, at.Child("kind")},
+			{is.Metadata.Name, at.Child("metadata", "name")}} {
 			if required.value == "" {
 				errs = append(errs, field.Required(required.path, "must not be empty"))
 			}
 		}
 		if is.Metadata.GenerateName != "" {
-			errs = append(errs, field.Forbidden(at.Child("metadata", "generateName"), "set metadata.name instead: the hub keeps the object under a fixed name"))
+			errs = append(errs, field.Forbidden(at.Child("metadata", "generateName"),
+				"set metadata.name instead: the hub keeps the object under a fixed name"))
 		}
 		gv, err := schema.ParseGroupVersion(is.APIVersion)
 		if err != nil {
-			errs = append(errs, field.Invalid(at.Child("apiVersion"), is.APIVersion, "must be VERSION or GROUP/VERSION, such as v1 or apps/v1"))
+			errs = append(errs, field.Invalid(at.Child("apiVersion"), is.APIVersion,
+				"must be VERSION or GROUP/VERSION, such as v1 or apps/v1"))
 		}
 		id := object{gv.Group, is.Kind, is.Metadata.Namespace, is.Metadata.Name}
 		if before, twice := first[id]; twice {
-			errs = append(errs, field.Duplicate(at, fmt.Sprintf("%s %s is also at %s", is.Kind, strings.TrimPrefix(is.Metadata.Namespace+"/"+is.Metadata.Name, "/"), path.Index(before))))
+			errs = append(errs, field.Duplicate(at,
+				fmt.Sprintf("%s %s is also at %s", is.Kind, strings.TrimPrefix(is.Metadata.Namespace+"/"+is.Metadata.Name, "/"),
+					path.Index(before))))
 		} else {
 			first[id] = i
 		}
@@ -72,8 +77,9 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 		errs = append(errs, field.TooLong(path, "", manifestLimit))
 	}
 	if mw.Spec.Executor != nil {
-		errs = append(errs, field.Forbidden(spec.Child("executor"), "executors are not supported, since the hub applies with its own service account, which may have more permissions: remove it, "+
-			"and use roles on the hub to control who may write ManifestWorks in the namespace of a cluster"))
+		errs = append(errs, field.Forbidden(spec.Child("executor"),
+			"executors are not supported, since the hub applies with its own service account, which may have more permissions: remove it, "+
+				"and use roles on the hub to control who may write ManifestWorks in the namespace of a cluster"))
 	}
 	if n := len(mw.Spec.ManifestConfigs); n > configLimit {
 		errs = append(errs, field.TooMany(spec.Child("manifestConfigs"), n, configLimit))
@@ -86,7 +92,8 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 				expressions++
 			}
 			if err := ocm.ConditionType(rule.Condition); err != nil {
-				errs = append(errs, field.Invalid(spec.Child("manifestConfigs").Index(i).Child("conditionRules").Index(j).Child("condition"), rule.Condition, err.Error()))
+				errs = append(errs, field.Invalid(spec.Child("manifestConfigs").Index(i).Child("conditionRules").Index(j).Child(
+					"condition"), rule.Condition, err.Error()))
 			}
 		}
 		if config.UpdateStrategy == nil || config.UpdateStrategy.ServerSideApply == nil {
@@ -95,26 +102,33 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 		at := spec.Child("manifestConfigs").Index(i).Child("updateStrategy", "serverSideApply", "ignoreFields")
 		for j, ignore := range config.UpdateStrategy.ServerSideApply.IgnoreFields {
 			if _, err := ocm.Ignored(ignore); err != nil {
-				errs = append(errs, field.Invalid(at.Index(j), "", fmt.Sprintf("each must refer to one field, such as .spec.replicas: %v", err)))
+				errs = append(errs, field.Invalid(at.Index(j), "",
+					fmt.Sprintf("each must refer to one field, such as .spec.replicas: %v", err)))
 			}
 		}
 	}
 	if expressions > expressionLimit {
-		errs = append(errs, field.Forbidden(spec.Child("manifestConfigs"), fmt.Sprintf("have %d expressions, more than %d: use one entry with * for several objects", expressions, expressionLimit)))
+		errs = append(errs, field.Forbidden(spec.Child("manifestConfigs"),
+			fmt.Sprintf("have %d expressions, more than %d: use one entry with * for several objects", expressions,
+				expressionLimit)))
 	}
 	return errs
 }
 
-// ManifestWorkAdvice is what of a ManifestWork is carried out otherwise than its author may think, or not at all. c is its cluster, nil
-// if that is not known; scoped says whether objects of a kind are in namespaces, as far as the kind is known.
-func ManifestWorkAdvice(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster, scoped func(schema.GroupKind) (namespaced, known bool)) (advice []string) {
+// ManifestWorkAdvice is what of a ManifestWork is carried out otherwise than its author may think, or not at all. c is
+// its cluster, nil if that is not known; scoped says whether objects of a kind are in namespaces, as far as the kind is
+// known.
+func ManifestWorkAdvice(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster,
+	scoped func(schema.GroupKind) (namespaced, known bool)) (advice []string) {
 	say := func(at *field.Path, format string, args ...any) {
 		advice = append(advice, at.String()+": "+fmt.Sprintf(format, args...))
 	}
 	items := ocm.Items(mw, c)
 	for i, item := range items {
-		if namespaced, _ := scoped(schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}); namespaced && item.Meta.Namespace == "" {
-			say(field.NewPath("spec", "workload", "manifests").Index(i).Child("metadata", "namespace"), "a %s is namespaced: the cluster rejects one without a namespace", item.Meta.Kind)
+		if namespaced, _ := scoped(schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}); namespaced &&
+			item.Meta.Namespace == "" {
+			say(field.NewPath("spec", "workload", "manifests").Index(i).Child("metadata", "namespace"),
+				"a %s is namespaced: the cluster rejects one without a namespace", item.Meta.Kind)
 		}
 	}
 	for i, config := range mw.Spec.ManifestConfigs {
@@ -126,7 +140,8 @@ func ManifestWorkAdvice(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster, scop
 			}
 		}
 		if len(named) == 0 {
-			say(at.Child("resourceIdentifier"), "matches none of the manifests, so this entry has no effect: resource is the plural name of a kind, such as deployments")
+			say(at.Child("resourceIdentifier"),
+				"matches none of the manifests, so this entry has no effect: resource is the plural name of a kind, such as deployments")
 		}
 		if u := config.UpdateStrategy; u != nil && u.ServerSideApply != nil {
 			ssa := at.Child("updateStrategy", "serverSideApply")
@@ -142,7 +157,8 @@ func ManifestWorkAdvice(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster, scop
 			if rule.Type == ocmv1.FeedbackWellKnownStatus {
 				for _, item := range named {
 					if kind := (schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}); !ocm.WellKnown(kind) {
-						say(feedback, "there are no well-known values for a %s: use the type JSONPaths; well-known values exist for %s", kind, strings.Join(ocm.WellKnownKinds(), ", "))
+						say(feedback, "there are no well-known values for a %s: use the type JSONPaths; well-known values exist for %s",
+							kind, strings.Join(ocm.WellKnownKinds(), ", "))
 					}
 				}
 			}
@@ -151,7 +167,8 @@ func ManifestWorkAdvice(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster, scop
 					say(feedback.Child("jsonPaths").Index(k).Child("path"), "%v", err)
 				}
 				if reported[path.Name] {
-					say(feedback.Child("jsonPaths").Index(k).Child("name"), "duplicate name %s: only the first value is reported", path.Name)
+					say(feedback.Child("jsonPaths").Index(k).Child("name"), "duplicate name %s: only the first value is reported",
+						path.Name)
 				}
 				reported[path.Name] = true
 			}

@@ -8,7 +8,8 @@ import (
 	values "github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// ServiceOf is the Service by which the pods of a StatefulSet, of either group, have names of their own; empty for other kinds.
+// ServiceOf is the Service by which the pods of a StatefulSet, of either group, have names of their own; empty for
+// other kinds.
 func ServiceOf(obj *unstructured.Unstructured) string {
 	if obj.GetKind() != "StatefulSet" {
 		return ""

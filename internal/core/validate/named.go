@@ -18,8 +18,8 @@ type Named struct {
 	Value string
 }
 
-// Names are what a policy names beside templates: a misspelt name selects nothing, and nothing is refused for it, since what it names may
-// come later.
+// Names are what a policy names beside templates: a misspelt name selects nothing, and nothing is refused for it, since
+// what it names may come later.
 type Names struct {
 	// Kinds has the selectors, each at its path.
 	Kinds                []NamedKind
@@ -43,7 +43,8 @@ func NamesOf(p policyv1alpha1.Propagation) (n Names) {
 	}
 	if s := spec.Placement.ReplicaScheduling; s != nil && s.WeightPreference != nil {
 		for i := range s.WeightPreference.StaticWeightList {
-			n.affinity(&s.WeightPreference.StaticWeightList[i].TargetCluster, placement.Child("replicaScheduling", "weightPreference", "staticWeightList").Index(i).Child("targetCluster"))
+			n.affinity(&s.WeightPreference.StaticWeightList[i].TargetCluster,
+				placement.Child("replicaScheduling", "weightPreference", "staticWeightList").Index(i).Child("targetCluster"))
 		}
 	}
 	if s := spec.Suspension; s != nil && s.DispatchingOnClusters != nil {
@@ -100,17 +101,20 @@ func (n *Names) clusters(names []string, path *field.Path) {
 	}
 }
 
-// MissingCluster is what the author of a policy is told of a cluster that is not in the fleet; known are those that are.
+// MissingCluster is what the author of a policy is told of a cluster that is not in the fleet; known are those that
+// are.
 func MissingCluster(n Named, known []string) string {
 	return fmt.Sprintf("%s: no cluster is named %q%s", n.Path, n.Value, meant(n.Value, known))
 }
 
-// MissingNamespace is what the author of a policy is told of a namespace that the hub does not have; known are those that it has.
+// MissingNamespace is what the author of a policy is told of a namespace that the hub does not have; known are those
+// that it has.
 func MissingNamespace(n Named, known []string) string {
 	return fmt.Sprintf("%s: the hub has no namespace %q%s", n.Path, n.Value, meant(n.Value, known))
 }
 
-// MissingKind is what the author of a policy is told of a kind that the hub does not serve; known are some that it does.
+// MissingKind is what the author of a policy is told of a kind that the hub does not serve; known are some that it
+// does.
 func MissingKind(n NamedKind, known []NamedKind) string {
 	return fmt.Sprintf("%s: the hub serves no kind %s in %s%s", n.Path, n.Kind, n.APIVersion, meantKind(n, known))
 }

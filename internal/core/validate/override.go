@@ -42,16 +42,19 @@ func Override(o policyv1alpha1.Override) field.ErrorList {
 	return errs
 }
 
-// OverrideAdvice says what an override policy may do that its author did not mean: to add a list where the template has one replaces
-// that, as JSON patches go, and what members keep for themselves is not sent.
+// OverrideAdvice says what an override policy may do that its author did not mean: to add a list where the template has
+// one replaces that, as JSON patches go, and what members keep for themselves is not sent.
 func OverrideAdvice(o policyv1alpha1.Override) (advice []string) {
 	lists := func(o *policyv1alpha1.Overriders, path *field.Path) {
 		for i, p := range o.Plaintext {
 			if own := override.NeverSent(p.Path); own != "" {
-				advice = append(advice, fmt.Sprintf("%s: %s is never sent to members, so this has no effect there", path.Child("plaintext").Index(i), own))
+				advice = append(advice, fmt.Sprintf("%s: %s is never sent to members, so this has no effect there",
+					path.Child("plaintext").Index(i), own))
 			}
-			if p.Operator == policyv1alpha1.OverriderOpAdd && bytes.HasPrefix(bytes.TrimSpace(p.Value.Raw), []byte("[")) && !strings.HasSuffix(p.Path, "/-") {
-				advice = append(advice, fmt.Sprintf("%s: add with a list replaces the whole list if a template has one at %s; to keep its entries, add each of yours at %s/-",
+			if p.Operator == policyv1alpha1.OverriderOpAdd && bytes.HasPrefix(bytes.TrimSpace(p.Value.Raw), []byte("[")) &&
+				!strings.HasSuffix(p.Path, "/-") {
+				advice = append(advice, fmt.Sprintf(
+					"%s: add with a list replaces the whole list if a template has one at %s; to keep its entries, add each of yours at %s/-",
 					path.Child("plaintext").Index(i), p.Path, p.Path))
 			}
 		}
@@ -65,7 +68,8 @@ func OverrideAdvice(o policyv1alpha1.Override) (advice []string) {
 }
 
 // overriders validates those of one rule, for templates that the selectors select; none select any.
-func overriders(o *policyv1alpha1.Overriders, selectors []policyv1alpha1.ResourceSelector, path *field.Path) field.ErrorList {
+func overriders(o *policyv1alpha1.Overriders, selectors []policyv1alpha1.ResourceSelector,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, image := range o.ImageOverrider {
 		if image.Predicate != nil {
@@ -121,9 +125,11 @@ func marks(path *field.Path, keys ...string) field.ErrorList {
 	for _, key := range keys {
 		switch {
 		case key == execute.HandsOffAnnotation:
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("%s stops the hub: set it on objects in members, or on Works", key)))
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("%s stops the hub: set it on objects in members, or on Works",
+				key)))
 		case execute.Marks(key):
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("%s identifies the hub's own objects in a member, so overrides cannot change it", key)))
+			errs = append(errs, field.Forbidden(path,
+				fmt.Sprintf("%s identifies the hub's own objects in a member, so overrides cannot change it", key)))
 		}
 	}
 	return errs
@@ -132,7 +138,8 @@ func marks(path *field.Path, keys ...string) field.ErrorList {
 func resourcesOverrider(r *policyv1alpha1.ResourcesOverrider, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if r.ContainerName == "" {
-		errs = append(errs, field.Required(path.Child("containerName"), "the name of the container, in every pod template of the kind"))
+		errs = append(errs, field.Required(path.Child("containerName"),
+			"the name of the container, in every pod template of the kind"))
 	}
 	if len(r.Value.Limits)+len(r.Value.Requests) == 0 {
 		errs = append(errs, field.Required(path.Child("value"), "limits or requests"))
@@ -148,7 +155,8 @@ func resourcesOverrider(r *policyv1alpha1.ResourcesOverrider, path *field.Path) 
 			}
 		}
 		for _, name := range sortedKeys(byName) {
-			errs = append(errs, field.Invalid(path.Child("value", list.name).Key(name), byName[name], "must be greater than or equal to 0"))
+			errs = append(errs, field.Invalid(path.Child("value", list.name).Key(name), byName[name],
+				"must be greater than or equal to 0"))
 		}
 	}
 	return errs
@@ -171,7 +179,8 @@ func fieldOverrider(o *policyv1alpha1.FieldOverrider, path *field.Path) field.Er
 			errs = append(errs, jsonPointer(op.SubPath, at.Child("subPath"))...)
 			switch has := given(op.Value); {
 			case op.Operator == policyv1alpha1.OverriderOpRemove && has:
-				errs = append(errs, field.Invalid(at.Child("value"), string(op.Value.Raw), "value is not allowed for remove operation"))
+				errs = append(errs, field.Invalid(at.Child("value"), string(op.Value.Raw),
+					"value is not allowed for remove operation"))
 			case op.Operator != policyv1alpha1.OverriderOpRemove && !has:
 				errs = append(errs, field.Invalid(at.Child("value"), "", "value is required for add or replace operation"))
 			}

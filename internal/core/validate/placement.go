@@ -19,7 +19,8 @@ func placement(p *policyv1alpha1.Placement, path *field.Path) field.ErrorList {
 	if p.ClusterAffinity != nil {
 		errs = append(errs, clusterAffinity(p.ClusterAffinity, path.Child("clusterAffinity"))...)
 		if p.ClusterAffinities != nil {
-			errs = append(errs, field.Invalid(path.Child("clusterAffinities"), termNames(p.ClusterAffinities), "clusterAffinities cannot co-exist with clusterAffinity"))
+			errs = append(errs, field.Invalid(path.Child("clusterAffinities"), termNames(p.ClusterAffinities),
+				"clusterAffinities cannot co-exist with clusterAffinity"))
 		}
 	}
 	errs = append(errs, affinityTerms(p, path.Child("clusterAffinities"))...)
@@ -51,7 +52,8 @@ func affinityTerms(p *policyv1alpha1.Placement, path *field.Path) field.ErrorLis
 		term, at := &p.ClusterAffinities[i], path.Index(i)
 		errs = append(errs, labelKey(term.AffinityName, at.Child("affinityName"))...)
 		if seen[term.AffinityName] {
-			errs = append(errs, field.Invalid(at.Child("affinityName"), term.AffinityName, "each affinity term in a policy must have a unique name"))
+			errs = append(errs, field.Invalid(at.Child("affinityName"), term.AffinityName,
+				"each affinity term in a policy must have a unique name"))
 		}
 		seen[term.AffinityName] = true
 		errs = append(errs, clusterAffinity(&term.ClusterAffinity, at)...)
@@ -66,17 +68,20 @@ func overflow(p *policyv1alpha1.Placement, term *policyv1alpha1.ClusterAffinityT
 	}
 	var errs field.ErrorList
 	if !dividesByRoom(p) {
-		errs = append(errs, field.Forbidden(path, "overflowAffinities need replicaDivisionPreference Aggregated or a dynamicWeight"))
+		errs = append(errs, field.Forbidden(path,
+			"overflowAffinities need replicaDivisionPreference Aggregated or a dynamicWeight"))
 	}
 	seen := map[string]bool{term.AffinityName: true}
 	for i := range term.OverflowAffinities {
 		tier, at := &term.OverflowAffinities[i], path.Index(i)
 		errs = append(errs, labelKey(tier.AffinityName, at.Child("affinityName"))...)
 		if seen[tier.AffinityName] {
-			errs = append(errs, field.Invalid(at.Child("affinityName"), tier.AffinityName, "each overflow affinity must have a unique name, different from that of its term"))
+			errs = append(errs, field.Invalid(at.Child("affinityName"), tier.AffinityName,
+				"each overflow affinity must have a unique name, different from that of its term"))
 		}
 		seen[tier.AffinityName] = true
-		if a := tier.ClusterAffinity; a.LabelSelector == nil && a.FieldSelector == nil && len(a.ClusterNames) == 0 && len(a.ExcludeClusters) == 0 {
+		if a := tier.ClusterAffinity; a.LabelSelector == nil && a.FieldSelector == nil && len(a.ClusterNames) == 0 &&
+			len(a.ExcludeClusters) == 0 {
 			errs = append(errs, field.Required(at, "an overflow affinity must restrict the clusters"))
 		}
 		errs = append(errs, clusterAffinity(&tier.ClusterAffinity, at)...)
@@ -84,7 +89,8 @@ func overflow(p *policyv1alpha1.Placement, term *policyv1alpha1.ClusterAffinityT
 	return errs
 }
 
-// dividesByRoom says whether replicas are shared out by what clusters have free: only then is there anything to flow over.
+// dividesByRoom says whether replicas are shared out by what clusters have free: only then is there anything to flow
+// over.
 func dividesByRoom(p *policyv1alpha1.Placement) bool {
 	if !p.DividesReplicas() {
 		return false
@@ -104,12 +110,14 @@ func clusterAffinity(a *policyv1alpha1.ClusterAffinity, path *field.Path) field.
 		switch r.Key {
 		case "provider", "region", "zone":
 		default:
-			errs = append(errs, field.Invalid(at.Child("key"), r.Key, fmt.Sprintf("unsupported key %q, must be provider, region, or zone", r.Key)))
+			errs = append(errs, field.Invalid(at.Child("key"), r.Key,
+				fmt.Sprintf("unsupported key %q, must be provider, region, or zone", r.Key)))
 		}
 		switch r.Operator {
 		case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
 		default:
-			errs = append(errs, field.Invalid(at.Child("operator"), r.Operator, fmt.Sprintf("unsupported operator %q, must be In or NotIn", r.Operator)))
+			errs = append(errs, field.Invalid(at.Child("operator"), r.Operator,
+				fmt.Sprintf("unsupported operator %q, must be In or NotIn", r.Operator)))
 		}
 	}
 	return errs
@@ -123,7 +131,8 @@ func spreadConstraints(list []policyv1alpha1.SpreadConstraint, path *field.Path)
 		if c.SpreadByField != "" {
 			count[c.SpreadByField]++
 			if c.SpreadByLabel != "" {
-				errs = append(errs, field.Invalid(at.Child("spreadByLabel"), c.SpreadByLabel, "spreadByLabel should not co-exist with spreadByField"))
+				errs = append(errs, field.Invalid(at.Child("spreadByLabel"), c.SpreadByLabel,
+					"spreadByLabel should not co-exist with spreadByField"))
 			}
 		}
 		if c.MinGroups < 0 {
@@ -133,11 +142,13 @@ func spreadConstraints(list []policyv1alpha1.SpreadConstraint, path *field.Path)
 		case c.MaxGroups < 0:
 			errs = append(errs, field.Invalid(at.Child("maxGroups"), c.MaxGroups, "maxGroups lower than 0 is not allowed"))
 		case c.MaxGroups > 0 && c.MaxGroups < c.MinGroups:
-			errs = append(errs, field.Invalid(at.Child("maxGroups"), c.MaxGroups, "maxGroups lower than minGroups is not allowed"))
+			errs = append(errs, field.Invalid(at.Child("maxGroups"), c.MaxGroups,
+				"maxGroups lower than minGroups is not allowed"))
 		}
 	}
 	for _, f := range []policyv1alpha1.SpreadFieldValue{
-		policyv1alpha1.SpreadByFieldCluster, policyv1alpha1.SpreadByFieldRegion, policyv1alpha1.SpreadByFieldZone, policyv1alpha1.SpreadByFieldProvider,
+		policyv1alpha1.SpreadByFieldCluster, policyv1alpha1.SpreadByFieldRegion, policyv1alpha1.SpreadByFieldZone,
+		policyv1alpha1.SpreadByFieldProvider,
 	} {
 		if count[f] > 1 {
 			errs = append(errs, field.Invalid(path, f, fmt.Sprintf("multiple %s spread constraints are not allowed", f)))
@@ -177,7 +188,8 @@ func workloadAffinity(w *policyv1alpha1.WorkloadAffinity, path *field.Path) fiel
 		at := path.Child("antiAffinity", "groupByLabelKey")
 		errs = append(errs, labelKey(w.AntiAffinity.GroupByLabelKey, at)...)
 		if w.Affinity != nil && w.Affinity.GroupByLabelKey == w.AntiAffinity.GroupByLabelKey {
-			errs = append(errs, field.Invalid(at, w.AntiAffinity.GroupByLabelKey, "affinity and antiAffinity must not group by the same label"))
+			errs = append(errs, field.Invalid(at, w.AntiAffinity.GroupByLabelKey,
+				"affinity and antiAffinity must not group by the same label"))
 		}
 	}
 	return errs

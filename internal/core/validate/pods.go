@@ -21,9 +21,10 @@ import (
 // podAdviceLimit is how many mistakes are told at once.
 const podAdviceLimit = 10
 
-// PodAdvice says which fields nobody knows, and which hold values of another type, in those parts of obj that its definition leaves
-// open: pod templates, claims, the steps of Workflows, and expressions of SidecarSets. Members drop such fields, or refuse the object; a newer Kubernetes may
-// know more of them than Argosy does, so nothing is refused for it here.
+// PodAdvice says which fields nobody knows, and which hold values of another type, in those parts of obj that its
+// definition leaves open: pod templates, claims, the steps of Workflows, and expressions of SidecarSets. Members drop
+// such fields, or refuse the object; a newer Kubernetes may know more of them than Argosy does, so nothing is refused
+// for it here.
 func PodAdvice(obj *unstructured.Unstructured) []string {
 	known := podFields()
 	w := fieldWalk{}
@@ -55,7 +56,8 @@ type fieldsOfPods struct {
 	parts    map[schema.GroupKind][]part
 }
 
-// podFields are the fields of Kubernetes' types as this version of Argosy has them, and those of the steps of a Workflow.
+// podFields are the fields of Kubernetes' types as this version of Argosy has them, and those of the steps of a
+// Workflow.
 var podFields = sync.OnceValue(func() fieldsOfPods {
 	of := func(group, version, kind string, path ...string) *script.Schema {
 		s := tiers.Schema(schema.GroupVersionKind{Group: group, Version: version, Kind: kind})
@@ -92,26 +94,34 @@ var podFields = sync.OnceValue(func() fieldsOfPods {
 	}
 	container := spec("containers", each)
 	pod := map[string]*script.Schema{ // what a Workflow and its steps have of a pod
-		"volumes": spec("volumes"), "affinity": spec("affinity"), "tolerations": spec("tolerations"), "securityContext": spec("securityContext"),
-		"hostAliases": spec("hostAliases"),
+		"volumes": spec("volumes"), "affinity": spec("affinity"), "tolerations": spec("tolerations"),
+		"securityContext": spec("securityContext"),
+		"hostAliases":     spec("hostAliases"),
 	}
-	step := object(open("name", "template", "arguments", "templateRef", "withItems", "withParam", "withSequence", "when", "continueOn", "onExit", "hooks"))
+	step := object(open("name", "template", "arguments", "templateRef", "withItems", "withParam", "withSequence", "when",
+		"continueOn", "onExit", "hooks"))
 	task := with(step, open("dependencies", "depends"))
 	user := with(container, open("mirrorVolumeMounts"))
-	work := with(object(pod), open("activeDeadlineSeconds", "annotations", "archiveLocation", "automountServiceAccountToken", "daemon", "data", "executor",
-		"failFast", "http", "inputs", "memoize", "metadata", "metrics", "name", "nodeSelector", "outputs", "parallelism", "plugin", "podSpecPatch",
-		"priority", "priorityClassName", "resource", "retryStrategy", "schedulerName", "serviceAccountName", "suspend", "synchronization", "timeout"))
+	work := with(object(pod), open("activeDeadlineSeconds", "annotations", "archiveLocation",
+		"automountServiceAccountToken", "daemon", "data", "executor",
+		"failFast", "http", "inputs", "memoize", "metadata", "metrics", "name", "nodeSelector", "outputs", "parallelism",
+		"plugin", "podSpecPatch",
+		"priority", "priorityClassName", "resource", "retryStrategy", "schedulerName", "serviceAccountName", "suspend",
+		"synchronization", "timeout"))
 	maps.Copy(work.Properties, map[string]*script.Schema{
-		"container": container, "script": with(container, open("source")), "sidecars": list(user), "initContainers": list(user),
-		"containerSet": object(map[string]*script.Schema{"containers": list(with(container, open("dependencies"))), "retryStrategy": nil, "volumeMounts": nil}),
-		"steps":        list(list(step)),
-		"dag":          object(map[string]*script.Schema{"target": nil, "failFast": nil, "tasks": list(task)}),
+		"container": container, "script": with(container, open("source")), "sidecars": list(user),
+		"initContainers": list(user),
+		"containerSet": object(map[string]*script.Schema{"containers": list(with(container, open("dependencies"))),
+			"retryStrategy": nil, "volumeMounts": nil}),
+		"steps": list(list(step)),
+		"dag":   object(map[string]*script.Schema{"target": nil, "failFast": nil, "tasks": list(task)}),
 	})
 	step.Properties["inline"], task.Properties["inline"] = work, work
 
 	workflow := func(at ...string) []part {
 		in := func(path ...string) []string { return append(slices.Clone(at), path...) }
-		parts := []part{{in("templates", each), work}, {in("templateDefaults"), work}, {in("volumeClaimTemplates", each), claim}, {in("dnsConfig"), spec("dnsConfig")}}
+		parts := []part{{in("templates", each), work}, {in("templateDefaults"), work},
+			{in("volumeClaimTemplates", each), claim}, {in("dnsConfig"), spec("dnsConfig")}}
 		for _, name := range slices.Sorted(maps.Keys(pod)) {
 			parts = append(parts, part{in(name), pod[name]})
 		}
@@ -125,9 +135,10 @@ var podFields = sync.OnceValue(func() fieldsOfPods {
 	}
 	subset := func(template string) []string { return []string{"spec", "template", template, "spec"} }
 	return fieldsOfPods{template: template, parts: map[schema.GroupKind][]part{
-		{Group: "apps.kruise.io", Kind: "CloneSet"}:         claims([]string{"spec"}),
-		{Group: "apps.kruise.io", Kind: "StatefulSet"}:      claims([]string{"spec"}),
-		{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: claims(subset("statefulSetTemplate"), subset("advancedStatefulSetTemplate"), subset("cloneSetTemplate")),
+		{Group: "apps.kruise.io", Kind: "CloneSet"}:    claims([]string{"spec"}),
+		{Group: "apps.kruise.io", Kind: "StatefulSet"}: claims([]string{"spec"}),
+		{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: claims(subset("statefulSetTemplate"),
+			subset("advancedStatefulSetTemplate"), subset("cloneSetTemplate")),
 		{Group: "apps.kruise.io", Kind: "EphemeralJob"}: {{[]string{"spec", "template"}, object(map[string]*script.Schema{
 			"metadata": nil, "ephemeralContainers": spec("ephemeralContainers")})}},
 		{Group: "argoproj.io", Kind: "Workflow"}:                workflow("spec"),
@@ -185,7 +196,8 @@ func (w *fieldWalk) compare(v any, at *place, s *script.Schema) {
 		return
 	}
 	if !fits(v, s.Type) {
-		w.advice = append(w.advice, fmt.Sprintf("%s: is %s and must be %s: members reject it", at.String(), describe(v), nouns[s.Type]))
+		w.advice = append(w.advice, fmt.Sprintf("%s: is %s and must be %s: members reject it", at.String(), describe(v),
+			nouns[s.Type]))
 		return
 	}
 	switch v := v.(type) {
@@ -193,7 +205,8 @@ func (w *fieldWalk) compare(v any, at *place, s *script.Schema) {
 		for field, value := range v {
 			inner, known := s.Properties[field]
 			if !known && s.Values == nil && len(s.Properties) > 0 {
-				text := fmt.Sprintf("unknown field %q: members drop it or reject the object", (&place{in: at, field: field}).String())
+				text := fmt.Sprintf("unknown field %q: members drop it or reject the object",
+					(&place{in: at, field: field}).String())
 				if meant := lint.Meant(field, slices.Sorted(maps.Keys(s.Properties))); meant != "" {
 					text += "; did you mean " + meant + "?"
 				}
@@ -212,7 +225,8 @@ func (w *fieldWalk) compare(v any, at *place, s *script.Schema) {
 	}
 }
 
-var nouns = map[string]string{"object": "an object", "array": "a list", "string": "a string", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
+var nouns = map[string]string{"object": "an object", "array": "a list", "string": "a string",
+	"integer": "a whole number", "number": "a number", "boolean": "true or false"}
 
 // fits says whether a value is of a type of OpenAPI.
 func fits(v any, kind string) bool {

@@ -42,23 +42,32 @@ func TestMistakesInOpenPartsOfWorkloadsAreTold(t *testing.T) {
 		obj  string
 		want []string
 	}{
-		"a CloneSet that is right":   {kruise("CloneSet", "template: "+web+", volumeClaimTemplates: [{metadata: {name: d}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]"), nil},
-		"a CloneSet":                 {kruise("CloneSet", "template: "+wrong), at("spec.template")},
-		"an Advanced StatefulSet":    {kruise("StatefulSet", "template: "+wrong), at("spec.template")},
-		"an Advanced DaemonSet":      {kruise("DaemonSet", "template: "+wrong), at("spec.template")},
-		"a BroadcastJob":             {kruise("BroadcastJob", "template: "+wrong), at("spec.template")},
-		"a CronJob of Jobs":          {kruise("AdvancedCronJob", "template: {jobTemplate: {spec: {template: "+wrong+"}}}"), at("spec.template.jobTemplate.spec.template")},
-		"a CronJob of BroadcastJobs": {kruise("AdvancedCronJob", "template: {broadcastJobTemplate: {spec: {template: "+wrong+"}}}"), at("spec.template.broadcastJobTemplate.spec.template")},
-		"a UnitedDeployment":         {kruise("UnitedDeployment", "template: {deploymentTemplate: {spec: {template: "+wrong+"}}}"), at("spec.template.deploymentTemplate.spec.template")},
-		"a Rollout of Argo":          {"{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: x}, spec: {template: " + wrong + "}}", at("spec.template")},
-		"claims": {kruise("UnitedDeployment", "template: {cloneSetTemplate: {spec: {volumeClaimTemplates: [{spec: {acessModes: []}}]}}}"),
+		"a CloneSet that is right": {kruise("CloneSet", "template: "+web+
+			", volumeClaimTemplates: [{metadata: {name: d}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]"), nil},
+		"a CloneSet":              {kruise("CloneSet", "template: "+wrong), at("spec.template")},
+		"an Advanced StatefulSet": {kruise("StatefulSet", "template: "+wrong), at("spec.template")},
+		"an Advanced DaemonSet":   {kruise("DaemonSet", "template: "+wrong), at("spec.template")},
+		"a BroadcastJob":          {kruise("BroadcastJob", "template: "+wrong), at("spec.template")},
+		"a CronJob of Jobs": {kruise("AdvancedCronJob", "template: {jobTemplate: {spec: {template: "+wrong+"}}}"),
+			at("spec.template.jobTemplate.spec.template")},
+		"a CronJob of BroadcastJobs": {kruise("AdvancedCronJob", "template: {broadcastJobTemplate: {spec: {template: "+wrong+
+			"}}}"), at("spec.template.broadcastJobTemplate.spec.template")},
+		"a UnitedDeployment": {kruise("UnitedDeployment", "template: {deploymentTemplate: {spec: {template: "+wrong+
+			"}}}"), at("spec.template.deploymentTemplate.spec.template")},
+		"a Rollout of Argo": {"{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: x}, spec: {template: " +
+			wrong + "}}", at("spec.template")},
+		"claims": {kruise("UnitedDeployment",
+			"template: {cloneSetTemplate: {spec: {volumeClaimTemplates: [{spec: {acessModes: []}}]}}}"),
 			[]string{`unknown field "spec.template.cloneSetTemplate.spec.volumeClaimTemplates[0].spec.acessModes": members drop it or reject the object; did you mean accessModes?`}},
-		"expressions of sidecars": {kruise("SidecarSet", "containers: [{name: s, resourcesPolicy: {resourcesExpr: {requests: {cpu: 'avg(cpu)'}}}}]"), []string{
+		"expressions of sidecars": {kruise("SidecarSet",
+			"containers: [{name: s, resourcesPolicy: {resourcesExpr: {requests: {cpu: 'avg(cpu)'}}}}]"), []string{
 			`spec.containers[0].resourcesPolicy: the expression of requests.cpu: "avg(cpu)": "avg" is neither a function nor the resource; placements use the requests of the container itself`}},
-		"ephemeral containers": {kruise("EphemeralJob", "template: {ephemeralContainers: [{name: e, targetContainerNmae: c, image: 7}]}"), []string{
+		"ephemeral containers": {kruise("EphemeralJob",
+			"template: {ephemeralContainers: [{name: e, targetContainerNmae: c, image: 7}]}"), []string{
 			"spec.template.ephemeralContainers[0].image: is 7 and must be a string: members reject it",
 			`unknown field "spec.template.ephemeralContainers[0].targetContainerNmae": members drop it or reject the object; did you mean targetContainerName?`}},
-		"types within": {kruise("CloneSet", `template: {spec: {terminationGracePeriodSeconds: 1.5, hostNetwork: "true", containers: [{ports: [{containerPort: "80"}], args: [1]}]}}`), []string{
+		"types within": {kruise("CloneSet",
+			`template: {spec: {terminationGracePeriodSeconds: 1.5, hostNetwork: "true", containers: [{ports: [{containerPort: "80"}], args: [1]}]}}`), []string{
 			"spec.template.spec.containers[0].args[0]: is 1 and must be a string: members reject it",
 			`spec.template.spec.containers[0].ports[0].containerPort: is the string "80" and must be a whole number: members reject it`,
 			`spec.template.spec.hostNetwork: is the string "true" and must be true or false: members reject it`,
@@ -129,7 +138,8 @@ func TestEveryPodTemplateIsLookedAt(t *testing.T) {
 }
 
 func BenchmarkPodAdvice(b *testing.B) {
-	obj := workload(b, "{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x}, spec: {template: "+web+"}}")
+	obj := workload(b, "{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x}, spec: {template: "+web+
+		"}}")
 	PodAdvice(obj)
 	b.ReportAllocs()
 	for b.Loop() {

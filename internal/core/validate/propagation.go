@@ -14,13 +14,14 @@ type permanentID struct{ label, finalizer string }
 
 func policyID(p policyv1alpha1.Propagation) permanentID {
 	if p.GetNamespace() == "" {
-		return permanentID{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel, policyv1alpha1.ClusterPropagationPolicyFinalizer}
+		return permanentID{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel,
+			policyv1alpha1.ClusterPropagationPolicyFinalizer}
 	}
 	return permanentID{policyv1alpha1.PropagationPolicyPermanentIDLabel, policyv1alpha1.PropagationPolicyFinalizer}
 }
 
-// Identify makes id the permanent id of a policy that is being created, whatever it brought along: an id in a backup or a
-// copied manifest is another policy's. It adds the finalizer that has its claims removed before it goes.
+// Identify makes id the permanent id of a policy that is being created, whatever it brought along: an id in a backup or
+// a copied manifest is another policy's. It adds the finalizer that has its claims removed before it goes.
 func Identify(p policyv1alpha1.Propagation, id string) {
 	labels := p.GetLabels()
 	if labels == nil {
@@ -77,7 +78,8 @@ func DefaultPropagation(p policyv1alpha1.Propagation, clusterScoped func(policyv
 }
 
 // DefaultSelectors gives the selectors of a namespaced policy its namespace.
-func DefaultSelectors(selectors []policyv1alpha1.ResourceSelector, namespace string, clusterScoped func(policyv1alpha1.ResourceSelector) bool) {
+func DefaultSelectors(selectors []policyv1alpha1.ResourceSelector, namespace string,
+	clusterScoped func(policyv1alpha1.ResourceSelector) bool) {
 	if namespace == "" {
 		return
 	}
@@ -93,7 +95,8 @@ func Propagation(p, old policyv1alpha1.Propagation) field.ErrorList {
 	spec, path := p.PropagationSpec(), field.NewPath("spec")
 	errs := identity(p, old)
 	if old != nil && old.PropagationSpec().SchedulerName != spec.SchedulerName {
-		errs = append(errs, field.Invalid(path.Child("schedulerName"), spec.SchedulerName, "the schedulerName should not be updated"))
+		errs = append(errs, field.Invalid(path.Child("schedulerName"), spec.SchedulerName,
+			"the schedulerName should not be updated"))
 	}
 	errs = append(errs, selectors(spec.ResourceSelectors, p.GetNamespace(), path.Child("resourceSelectors"))...)
 	if spec.Preemption == policyv1alpha1.PreemptAlways {
@@ -110,7 +113,8 @@ func Propagation(p, old policyv1alpha1.Propagation) field.ErrorList {
 	}
 	if s := spec.Suspension; s != nil && s.Dispatching != nil && *s.Dispatching &&
 		s.DispatchingOnClusters != nil && len(s.DispatchingOnClusters.ClusterNames) > 0 {
-		errs = append(errs, field.Invalid(path.Child("suspension"), *s.Dispatching, "suspension dispatching cannot co-exist with dispatchingOnClusters.clusterNames"))
+		errs = append(errs, field.Invalid(path.Child("suspension"), *s.Dispatching,
+			"suspension dispatching cannot co-exist with dispatchingOnClusters.clusterNames"))
 	}
 	return errs
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// Rebalancer validates a WorkloadRebalancer. scoped says whether objects of a kind are in namespaces, as far as the kind is known:
-// what can never name a workload is refused, what is only not there yet is not.
-func Rebalancer(r *appsv1alpha1.WorkloadRebalancer, scoped func(schema.GroupKind) (namespaced, known bool)) field.ErrorList {
+// Rebalancer validates a WorkloadRebalancer. scoped says whether objects of a kind are in namespaces, as far as the
+// kind is known: what can never name a workload is refused, what is only not there yet is not.
+func Rebalancer(r *appsv1alpha1.WorkloadRebalancer,
+	scoped func(schema.GroupKind) (namespaced, known bool)) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
 	for i, w := range r.Spec.Workloads {
@@ -27,24 +28,29 @@ func Rebalancer(r *appsv1alpha1.WorkloadRebalancer, scoped func(schema.GroupKind
 			}
 		}
 		if _, err := schema.ParseGroupVersion(w.APIVersion); err != nil {
-			errs = append(errs, field.Invalid(path.Child("apiVersion"), w.APIVersion, "must be VERSION or GROUP/VERSION, such as v1 or apps/v1"))
+			errs = append(errs, field.Invalid(path.Child("apiVersion"), w.APIVersion,
+				"must be VERSION or GROUP/VERSION, such as v1 or apps/v1"))
 			continue
 		}
 		gk := propagate.GroupKind(w.APIVersion, w.Kind)
 		if !propagate.Propagable(gk) {
-			errs = append(errs, field.Invalid(path.Child("kind"), w.Kind, fmt.Sprintf("a %s is not propagated by policies: specify the workload itself", gk)))
+			errs = append(errs, field.Invalid(path.Child("kind"), w.Kind,
+				fmt.Sprintf("a %s is not propagated by policies: specify the workload itself", gk)))
 			continue
 		}
 		switch namespaced, known := scoped(gk); {
 		case !known:
 		case namespaced && w.Namespace == "":
-			errs = append(errs, field.Required(path.Child("namespace"), fmt.Sprintf("a %s is namespaced: specify its namespace", w.Kind)))
+			errs = append(errs, field.Required(path.Child("namespace"),
+				fmt.Sprintf("a %s is namespaced: specify its namespace", w.Kind)))
 		case !namespaced && w.Namespace != "":
-			errs = append(errs, field.Invalid(path.Child("namespace"), w.Namespace, fmt.Sprintf("a %s is cluster-scoped: must not be set", w.Kind)))
+			errs = append(errs, field.Invalid(path.Child("namespace"), w.Namespace,
+				fmt.Sprintf("a %s is cluster-scoped: must not be set", w.Kind)))
 		}
 	}
 	if ttl := r.Spec.TTLSecondsAfterFinished; ttl != nil && *ttl < 0 {
-		errs = append(errs, field.Invalid(spec.Child("ttlSecondsAfterFinished"), *ttl, "must be greater than or equal to 0 (0 deletes it immediately); omit it to keep the rebalancer"))
+		errs = append(errs, field.Invalid(spec.Child("ttlSecondsAfterFinished"), *ttl,
+			"must be greater than or equal to 0 (0 deletes it immediately); omit it to keep the rebalancer"))
 	}
 	return errs
 }

@@ -17,7 +17,8 @@ const DefaultRescheduleInterval = time.Minute
 // defaultMaxMoved is how many replicas of a workload move at a time at most.
 const defaultMaxMoved = "25%"
 
-// shortestInterval keeps a typing error, such as 60ms, from keeping the hub busy; members tell of their use every ten seconds.
+// shortestInterval keeps a typing error, such as 60ms, from keeping the hub busy; members tell of their use every ten
+// seconds.
 const shortestInterval = time.Second
 
 // DefaultReplicaScheduling fills in what the schema does not.
@@ -45,15 +46,18 @@ func ReplicaScheduling(p *configv1alpha1.ReplicaSchedulingPolicy) field.ErrorLis
 			fmt.Sprintf("must be %s or more, such as 60s", shortestInterval)))
 	}
 	if r.Threshold.CPUUtilization == nil && r.Threshold.MemoryUtilization == nil {
-		errs = append(errs, field.Required(path.Child("threshold"), "must set cpuUtilization, memoryUtilization or both, in percent"))
+		errs = append(errs, field.Required(path.Child("threshold"),
+			"must set cpuUtilization, memoryUtilization or both, in percent"))
 	}
 	if m := r.MaxMoved; m != nil {
 		n, err := intstr.GetScaledValueFromIntOrPercent(m, 100, true)
 		switch percent := m.Type == intstr.String; {
 		case err != nil, percent && (n < 1 || n > 100):
-			errs = append(errs, field.Invalid(path.Child("maxMoved"), m.String(), "must be a number of replicas, or a percentage from 1% to 100%"))
+			errs = append(errs, field.Invalid(path.Child("maxMoved"), m.String(),
+				"must be a number of replicas, or a percentage from 1% to 100%"))
 		case n < 1:
-			errs = append(errs, field.Invalid(path.Child("maxMoved"), m.String(), "must be at least 1: to stop moving replicas, set enabled to false"))
+			errs = append(errs, field.Invalid(path.Child("maxMoved"), m.String(),
+				"must be at least 1: to stop moving replicas, set enabled to false"))
 		}
 	}
 	return errs

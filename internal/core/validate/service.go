@@ -14,7 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// MultiClusterService validates a MultiClusterService; old is nil for a new one. The texts are those that users of Karmada know.
+// MultiClusterService validates a MultiClusterService; old is nil for a new one. The texts are those that users of
+// Karmada know.
 func MultiClusterService(s, old *networkingv1alpha1.MultiClusterService) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
@@ -51,7 +52,8 @@ func MultiClusterService(s, old *networkingv1alpha1.MultiClusterService) field.E
 		}
 	}
 	if len(types) > 1 {
-		errs = append(errs, field.Invalid(spec.Child("types"), s.Spec.Types, "MultiClusterService types should not contain more than one type"))
+		errs = append(errs, field.Invalid(spec.Child("types"), s.Spec.Types,
+			"MultiClusterService types should not contain more than one type"))
 	}
 
 	for _, of := range []struct {
@@ -83,7 +85,8 @@ func MultiClusterServiceAdvice(s *networkingv1alpha1.MultiClusterService) (advic
 		hidden   bool
 	}{
 		{"serviceProvisionClusters", "providerClusters", s.Spec.ServiceProvisionClusters, len(s.Spec.ProviderClusters) > 0},
-		{"serviceConsumptionClusters", "consumerClusters", s.Spec.ServiceConsumptionClusters, len(s.Spec.ConsumerClusters) > 0},
+		{"serviceConsumptionClusters", "consumerClusters", s.Spec.ServiceConsumptionClusters,
+			len(s.Spec.ConsumerClusters) > 0},
 	} {
 		if len(old.clusters) > 0 && old.hidden {
 			advice = append(advice, fmt.Sprintf("spec.%s: has no effect when spec.%s is set", old.was, old.is))
@@ -92,12 +95,14 @@ func MultiClusterServiceAdvice(s *networkingv1alpha1.MultiClusterService) (advic
 	return advice
 }
 
-// ServiceImport validates a new ServiceImport. It has the name of the Service that it imports, and clusters get a derived Service.
+// ServiceImport validates a new ServiceImport. It has the name of the Service that it imports, and clusters get a
+// derived Service.
 func ServiceImport(i *multiclusterv1alpha1.ServiceImport) field.ErrorList {
 	var errs field.ErrorList
 	derived := names.DerivedService(i.Name)
 	for _, msg := range apivalidation.NameIsDNS1035Label(derived, false) {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), i.Name, fmt.Sprintf("clusters reach it as Service %s: %s", derived, msg)))
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), i.Name,
+			fmt.Sprintf("clusters reach it as Service %s: %s", derived, msg)))
 	}
 	if most := validation.DNS1035LabelMaxLength; len(i.Name) > most {
 		errs = append(errs, field.TooLong(field.NewPath("metadata", "name"), "", most))

@@ -28,18 +28,23 @@ func Template(obj *unstructured.Unstructured) field.ErrorList {
 		}
 		at := path.Index(i).Child(fleet.AffinityField)
 		var a policyv1alpha1.ClusterAffinity
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(values.Object(s, fleet.AffinityField), &a); err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(values.Object(s, fleet.AffinityField),
+			&a); err != nil {
 			errs = append(errs, field.Invalid(at, s[fleet.AffinityField], err.Error()))
 			continue
 		}
 		errs = append(errs, clusterAffinity(&a, at)...)
-		if len(a.ClusterNames) > 0 && !slices.ContainsFunc(a.ClusterNames, func(name string) bool { return !slices.Contains(a.ExcludeClusters, name) }) {
-			errs = append(errs, field.Invalid(at.Child("exclude"), a.ExcludeClusters, "excludes all of clusterNames, so the subset could not be scheduled anywhere"))
+		if len(a.ClusterNames) > 0 && !slices.ContainsFunc(a.ClusterNames, func(name string) bool {
+			return !slices.Contains(a.ExcludeClusters, name)
+		}) {
+			errs = append(errs, field.Invalid(at.Child("exclude"), a.ExcludeClusters,
+				"excludes all of clusterNames, so the subset could not be scheduled anywhere"))
 		}
 	}
 	// 2. What members would refuse of the part that they get.
 	if limited && !open {
-		errs = append(errs, field.Invalid(path, "maxReplicas", "one of the subsets without clusterAffinity must not have maxReplicas: some clusters only get these subsets"))
+		errs = append(errs, field.Invalid(path, "maxReplicas",
+			"one of the subsets without clusterAffinity must not have maxReplicas: some clusters only get these subsets"))
 	}
 	if replicas, set := values.Whole(values.At(obj.Object, "spec", "replicas")); set && len(errs) == 0 {
 		if _, _, err := fleet.Homes(obj, replicas); err != nil {

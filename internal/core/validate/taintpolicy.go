@@ -29,12 +29,15 @@ func ClusterTaintPolicy(p *policyv1alpha1.ClusterTaintPolicy, noExecute bool) fi
 		at := path.Child("taints").Index(i)
 		switch {
 		case membership.IsReadinessTaint(list[i]):
-			errs = append(errs, field.Forbidden(at, fmt.Sprintf("the hub sets and removes the taint %s by the cluster's condition Ready", list[i].ToString())))
+			errs = append(errs, field.Forbidden(at,
+				fmt.Sprintf("the hub sets and removes the taint %s by the cluster's condition Ready", list[i].ToString())))
 		case t.Effect == corev1.TaintEffectNoExecute && !noExecute:
-			errs = append(errs, field.Forbidden(at.Child("effect"), "a NoExecute taint moves workloads out of every cluster that the policy taints; start the hub with --allow-no-execute-taint-policy to permit it, or use NoSchedule"))
+			errs = append(errs, field.Forbidden(at.Child("effect"),
+				"a NoExecute taint moves workloads out of every cluster that the policy taints; start the hub with --allow-no-execute-taint-policy to permit it, or use NoSchedule"))
 		case t.Effect == corev1.TaintEffectNoExecute && taint.AddsByLoss(p):
-			errs = append(errs, field.Forbidden(at.Child("effect"), "a NoExecute taint must not follow from the condition Ready or FailoverPaused, "+
-				"because it would move workloads also while failover is paused; set spec.failover.cluster in the policies of the workloads, or use NoSchedule"))
+			errs = append(errs, field.Forbidden(at.Child("effect"),
+				"a NoExecute taint must not follow from the condition Ready or FailoverPaused, "+
+					"because it would move workloads also while failover is paused; set spec.failover.cluster in the policies of the workloads, or use NoSchedule"))
 		}
 	}
 	return append(errs, taints(list, path.Child("taints"))...)
@@ -42,7 +45,8 @@ func ClusterTaintPolicy(p *policyv1alpha1.ClusterTaintPolicy, noExecute bool) fi
 
 func matchConditions(list []policyv1alpha1.MatchCondition, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	operators := []policyv1alpha1.MatchConditionOperator{policyv1alpha1.MatchConditionOpIn, policyv1alpha1.MatchConditionOpNotIn}
+	operators := []policyv1alpha1.MatchConditionOperator{policyv1alpha1.MatchConditionOpIn,
+		policyv1alpha1.MatchConditionOpNotIn}
 	statuses := []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}
 	for i, m := range list {
 		at := path.Index(i)
@@ -65,7 +69,8 @@ func matchConditions(list []policyv1alpha1.MatchCondition, path *field.Path) fie
 }
 
 // ClusterTaintPolicyAdvice is what the author of a valid policy should know; clusters are the fleet.
-func ClusterTaintPolicyAdvice(p *policyv1alpha1.ClusterTaintPolicy, clusters []*clusterv1alpha1.Cluster) (advice []string) {
+func ClusterTaintPolicyAdvice(p *policyv1alpha1.ClusterTaintPolicy,
+	clusters []*clusterv1alpha1.Cluster) (advice []string) {
 	if len(p.Spec.AddOnConditions)+len(p.Spec.RemoveOnConditions) == 0 {
 		return []string{"spec: without addOnConditions and removeOnConditions the policy neither adds nor removes taints"}
 	}
@@ -75,11 +80,13 @@ func ClusterTaintPolicyAdvice(p *policyv1alpha1.ClusterTaintPolicy, clusters []*
 	switch {
 	case !taint.AddsNoExecute(p) || len(p.Spec.AddOnConditions) == 0 || len(clusters) == 0:
 	case !spared(taint.Evicts):
-		advice = append(advice, fmt.Sprintf("spec.addOnConditions: all clusters of the fleet (%d) match now, so each gets a NoExecute taint: no cluster is left for the workloads that do not tolerate it, and they stay where they are; "+
-			"name fewer clusters in targetClusters, or use NoSchedule", len(clusters)))
+		advice = append(advice, fmt.Sprintf(
+			"spec.addOnConditions: all clusters of the fleet (%d) match now, so each gets a NoExecute taint: no cluster is left for the workloads that do not tolerate it, and they stay where they are; "+
+				"name fewer clusters in targetClusters, or use NoSchedule", len(clusters)))
 	case !spared(taint.Targets):
-		advice = append(advice, fmt.Sprintf("spec.targetClusters: the policy is about all clusters of the fleet (%d), so one fault that all of them report adds a NoExecute taint to each; "+
-			"workloads that then have no cluster to go to stay where they are", len(clusters)))
+		advice = append(advice, fmt.Sprintf(
+			"spec.targetClusters: the policy is about all clusters of the fleet (%d), so one fault that all of them report adds a NoExecute taint to each; "+
+				"workloads that then have no cluster to go to stay where they are", len(clusters)))
 	}
 	return advice
 }
@@ -95,7 +102,8 @@ func TolerationAdvice(tolerations []corev1.Toleration) (advice []string) {
 		case t.Effect == corev1.TaintEffectNoSchedule:
 			advice = append(advice, path+": has no effect with NoSchedule, which moves nothing; only NoExecute taints are tolerated for a time")
 		case *t.TolerationSeconds <= 0:
-			advice = append(advice, fmt.Sprintf("%s: %d tolerates the taint for no time, so workloads leave the cluster as soon as it has the taint; remove tolerationSeconds to tolerate it without limit", path, *t.TolerationSeconds))
+			advice = append(advice, fmt.Sprintf(
+				"%s: %d tolerates the taint for no time, so workloads leave the cluster as soon as it has the taint; remove tolerationSeconds to tolerate it without limit", path, *t.TolerationSeconds))
 		}
 	}
 	return advice

@@ -115,7 +115,8 @@ func wildcard(list []string, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(path, "")}
 	}
 	if len(list) > 1 && slices.Contains(list, "*") {
-		return field.ErrorList{field.Invalid(path, strings.Join(list, ","), "if '*' is present, must not specify other values")}
+		return field.ErrorList{field.Invalid(path, strings.Join(list, ","),
+			"if '*' is present, must not specify other values")}
 	}
 	return nil
 }

@@ -48,7 +48,8 @@ type Selectable struct {
 
 func (s Selectable) template() propagate.Template {
 	version, kind := s.ToAPIVersionAndKind()
-	return propagate.Template{APIVersion: version, Kind: kind, Namespace: s.GetNamespace(), Name: s.GetName(), Labels: s.GetLabels()}
+	return propagate.Template{APIVersion: version, Kind: kind, Namespace: s.GetNamespace(), Name: s.GetName(),
+		Labels: s.GetLabels()}
 }
 
 // PolicyAnswer explains a policy.
@@ -148,7 +149,8 @@ func (e *policyExplanation) explainTemplates() {
 	out := &e.answer.Templates
 	for _, s := range e.Templates {
 		t := s.template()
-		row := Selected{Template: t.GroupKind().String() + " " + strings.TrimPrefix(t.Namespace+"/"+t.Name, "/"), By: closeness[e.closeness(t)]}
+		row := Selected{Template: t.GroupKind().String() + " " + strings.TrimPrefix(t.Namespace+"/"+t.Name, "/"),
+			By: closeness[e.closeness(t)]}
 		claim, claimed := propagate.Claimed(s)
 		if e.Override != nil {
 			row.Held = claimed
@@ -174,8 +176,10 @@ func (e *policyExplanation) explainTemplates() {
 		rank := func(s Selected) int { return strings.Index("ft", map[bool]string{false: "f", true: "t"}[s.Held]) }
 		return cmp.Or(rank(a)-rank(b), strings.Compare(a.Template, b.Template))
 	})
-	if e.Propagation != nil && len(*out) > 0 && !slices.ContainsFunc(*out, func(s Selected) bool { return s.Held || s.Why == notClaimedYet }) {
-		e.find(Attention, "the policy has claimed none of the templates that it selects: "+(*out)[0].Template+" "+(*out)[0].Why,
+	if e.Propagation != nil && len(*out) > 0 &&
+		!slices.ContainsFunc(*out, func(s Selected) bool { return s.Held || s.Why == notClaimedYet }) {
+		e.find(Attention, "the policy has claimed none of the templates that it selects: "+(*out)[0].Template+" "+
+			(*out)[0].Why,
 			"give it a higher priority, and preemption: Always to take over templates that other policies have claimed; or delete it")
 	}
 }
@@ -192,14 +196,16 @@ func (e *policyExplanation) closeness(t propagate.Template) propagate.ImplicitPr
 
 // whyNotHeld returns why the policy has not claimed a template that it selects, or that it no longer selects one that
 // it has claimed.
-func (e *policyExplanation) whyNotHeld(row Selected, t propagate.Template, claim propagate.Holder, claimed bool) string {
+func (e *policyExplanation) whyNotHeld(row Selected, t propagate.Template, claim propagate.Holder,
+	claimed bool) string {
 	switch {
 	case row.Held && row.By == "":
 		return "claimed, but no longer selected: " + misses(e.Propagation, t)
 	case row.Held, row.By == "":
 		return ""
 	case propagate.ManagedElsewhere(t):
-		return fmt.Sprintf("is propagated by %s (label %s)", t.Labels[policyv1alpha1.ClaimedByLabel], policyv1alpha1.ClaimedByLabel)
+		return fmt.Sprintf("is propagated by %s (label %s)", t.Labels[policyv1alpha1.ClaimedByLabel],
+			policyv1alpha1.ClaimedByLabel)
 	case propagate.Excluded(t):
 		return "is never propagated: it belongs to the system or to the hub"
 	case claimed:
@@ -269,10 +275,12 @@ func (e *policyExplanation) nearest(s policyv1alpha1.ResourceSelector) (severity
 		named := validate.NamedKind{APIVersion: s.APIVersion, Kind: s.Kind}
 		if meant, ok := validate.MeantKind(named, e.Kinds); ok && len(alike) == 0 {
 			return Problem, fmt.Sprintf("the hub does not serve the kind %s; did you mean %s?", gk, meant.Kind),
-				fmt.Sprintf("set apiVersion: %s, kind: %s; or install the CustomResourceDefinition of %s in the hub", meant.APIVersion, meant.Kind, gk)
+				fmt.Sprintf("set apiVersion: %s, kind: %s; or install the CustomResourceDefinition of %s in the hub",
+					meant.APIVersion, meant.Kind, gk)
 		}
 		if len(alike) == 0 {
-			return Problem, "the hub does not serve the kind " + gk.String(), "install its CustomResourceDefinition in the hub, or correct apiVersion and kind"
+			return Problem, "the hub does not serve the kind " + gk.String(),
+				"install its CustomResourceDefinition in the hub, or correct apiVersion and kind"
 		}
 		var versions []string
 		for _, k := range alike {
@@ -310,9 +318,11 @@ func (e *policyExplanation) nearest(s policyv1alpha1.ResourceSelector) (severity
 		return Problem, fmt.Sprintf("an object of that name exists in namespace %s, but a policy in namespace %s selects only in its own namespace", some(elsewhere), e.namespace),
 			"create the policy in the namespace of the template, or make it a cluster policy"
 	case len(elsewhere) > 0:
-		return Problem, fmt.Sprintf("an object of that name exists in namespace %s, not in %s", some(elsewhere), in), "set namespace: " + elsewhere[0]
+		return Problem, fmt.Sprintf("an object of that name exists in namespace %s, not in %s", some(elsewhere), in),
+			"set namespace: " + elsewhere[0]
 	case len(here) == 0:
-		return Attention, fmt.Sprintf("there is no %s in %s", gk, where), "create one; the policy claims it as soon as it exists"
+		return Attention, fmt.Sprintf("there is no %s in %s", gk, where),
+			"create one; the policy claims it as soon as it exists"
 	case s.Name != "":
 		next = "correct the name, or create that object"
 		if meant := lint.Meant(s.Name, here); meant != "" {
@@ -320,7 +330,8 @@ func (e *policyExplanation) nearest(s policyv1alpha1.ResourceSelector) (severity
 		}
 		return Attention, fmt.Sprintf("%s has no %s of that name; it has %s", where, gk, some(here)), next
 	}
-	return Attention, fmt.Sprintf("no %s in %s has these labels; %s has %s", gk, where, named[0], labelled), "correct the labels of the selector or of the templates"
+	return Attention, fmt.Sprintf("no %s in %s has these labels; %s has %s", gk, where, named[0], labelled),
+		"correct the labels of the selector or of the templates"
 }
 
 // some names the first objects.
@@ -372,7 +383,8 @@ func (e *policyExplanation) explainPlacement() {
 				}
 			}
 		}
-		stub := &explanation{Facts: Facts{Template: templateOf(b), Binding: b}, template: propagate.TemplateOf(templateOf(b)), fleet: fleet, holder: e.Propagation}
+		stub := &explanation{Facts: Facts{Template: templateOf(b), Binding: b}, template: propagate.TemplateOf(templateOf(b)),
+			fleet: fleet, holder: e.Propagation}
 		for name, r := range refusals {
 			if may[name] {
 				continue
@@ -418,10 +430,12 @@ func (e *policyExplanation) findMissingClusters(named []validate.Named) {
 }
 
 // bindingOf returns a binding of a template of the selector's kind, with the fields that filter clusters.
-func bindingOf(s policyv1alpha1.ResourceSelector, namespace string, placement policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
+func bindingOf(s policyv1alpha1.ResourceSelector, namespace string,
+	placement policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
 	b := &workv1alpha2.ResourceBinding{}
 	b.Namespace = cmp.Or(s.Namespace, namespace)
-	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: s.APIVersion, Kind: s.Kind, Namespace: b.Namespace, Name: s.Name}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: s.APIVersion, Kind: s.Kind, Namespace: b.Namespace,
+		Name: s.Name}
 	b.Spec.Placement = placement.DeepCopy()
 	return b
 }
@@ -441,7 +455,8 @@ func (e *policyExplanation) explainRules() {
 	spec := e.Override.OverrideSpec()
 	rules, at := spec.OverrideRules, "overrideRules[%d]"
 	if len(rules) == 0 {
-		rules, at = []policyv1alpha1.RuleWithCluster{{TargetCluster: spec.TargetCluster, Overriders: spec.Overriders}}, "overriders"
+		rules, at = []policyv1alpha1.RuleWithCluster{{TargetCluster: spec.TargetCluster, Overriders: spec.Overriders}},
+			"overriders"
 	}
 	rows := map[string]*PolicyCluster{}
 	for i, r := range rules {
@@ -466,7 +481,8 @@ func (e *policyExplanation) explainRules() {
 		}
 		switch {
 		case n == 0:
-			b := bindingOf(policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ConfigMap"}, e.namespace, policyv1alpha1.Placement{ClusterAffinity: &affinity})
+			b := bindingOf(policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ConfigMap"}, e.namespace,
+				policyv1alpha1.Placement{ClusterAffinity: &affinity})
 			_, err := schedule.Schedule(b, schedule.NewSnapshot(e.Clusters), nil)
 			e.find(Attention, name+" matches no cluster: "+compact(affinity), schedule.Help(err))
 		case r.Overriders.Empty():

@@ -57,7 +57,8 @@ type Cluster struct {
 	// Target says that the template is meant to be there, with Replicas if it has any.
 	Target   bool  `json:"target,omitempty"`
 	Replicas int32 `json:"replicas,omitempty"`
-	// Score is how much a run prefers the cluster, Room for how many more replicas it has room; nil if it was refused, or nobody asked.
+	// Score is how much a run prefers the cluster, Room for how many more replicas it has room; nil if it was refused, or
+	// nobody asked.
 	Score *int32 `json:"score,omitempty"`
 	Room  *int64 `json:"room,omitempty"`
 	// Overrides are the rules that apply to the manifest here.
@@ -189,7 +190,8 @@ func (e *explanation) explainClusters() {
 		e.answer.Clusters = append(e.answer.Clusters, row)
 	}
 	slices.SortFunc(e.answer.Clusters, func(a, b Cluster) int {
-		return cmp.Or(cmp.Compare(slices.Index(states, a.State), slices.Index(states, b.State)), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(slices.Index(states, a.State), slices.Index(states, b.State)),
+			strings.Compare(a.Name, b.Name))
 	})
 	if e.answer.Placement == nil && !e.sentByItself() {
 		// Nothing was placed, and rows that all say so say nothing.
@@ -199,12 +201,15 @@ func (e *explanation) explainClusters() {
 
 // ours says whether a Work is the template's, and not one of another that shares its name.
 func (e *explanation) ours(w *workv1alpha1.Work) bool {
-	return e.own() != nil || e.sentByItself() || e.Facts.Template.GetDeletionTimestamp() != nil || w.DeletionTimestamp != nil
+	return e.own() != nil || e.sentByItself() || e.Facts.Template.GetDeletionTimestamp() != nil ||
+		w.DeletionTimestamp != nil
 }
 
 // placedByRun says whether the binding was scheduled to the cluster, and not drawn there by what requires it.
 func (e *explanation) placedByRun(cluster string) bool {
-	return slices.ContainsFunc(e.own().BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+	return slices.ContainsFunc(e.own().BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool {
+		return t.Name == cluster
+	})
 }
 
 // alone is what a Work says that no binding folds in.
@@ -243,7 +248,8 @@ func (e *explanation) describeCluster(row *Cluster, c *clusterv1alpha1.Cluster) 
 }
 
 // explainTarget fills in how the template is doing in a cluster that it is placed in.
-func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w *workv1alpha1.Work, item workv1alpha2.AggregatedStatusItem) {
+func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w *workv1alpha1.Work,
+	item workv1alpha2.AggregatedStatusItem) {
 	fail := func(what, next string) {
 		row.State, row.Why = Failed, what
 		e.find(Problem, row.Name, row.Name+": "+what, next)
@@ -258,7 +264,8 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 	}
 	_, applied, err := override.Apply(e.Facts.Template, c, e.Overrides)
 	for _, r := range applied.Rules {
-		row.Overrides = append(row.Overrides, OverrideRule{Policy: overridePolicy(r, e.template.Namespace), Overriders: compact(r.Overriders)})
+		row.Overrides = append(row.Overrides, OverrideRule{Policy: overridePolicy(r, e.template.Namespace),
+			Overriders: compact(r.Overriders)})
 	}
 	for _, u := range applied.Untouched {
 		row.Untouched = append(row.Untouched, u.String())
@@ -276,13 +283,15 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 	}
 	switch {
 	case err != nil:
-		fail("an override fails, so nothing new is sent: "+err.Error(), "fix that override policy; the hub sends the object as soon as it applies")
+		fail("an override fails, so nothing new is sent: "+err.Error(),
+			"fix that override policy; the hub sends the object as soon as it applies")
 	case w == nil && c.DeletionTimestamp != nil:
 		wait(Leaving, "the cluster is leaving the fleet, so nothing is sent there", "")
 	case w == nil && e.suspended(row.Name):
 		wait(Suspended, "dispatching is suspended", e.resume())
 	case w == nil && e.Unseen && e.own() == nil:
-		wait(Pending, "its state there is in its Work, which you may not read", "ask somebody who may list works.work.karmada.io")
+		wait(Pending, "its state there is in its Work, which you may not read",
+			"ask somebody who may list works.work.karmada.io")
 	case w == nil && e.Unseen:
 		wait(Pending, "the member has not answered yet, according to its binding; you may not read its Work", "")
 	case w == nil:
@@ -314,8 +323,10 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 			next = trustAgain(c)
 		}
 		fail("the cluster is not ready: "+row.Ready.Message, next)
-	case item.AppliedMessage != "" && meta.IsStatusConditionFalse(w.Status.Conditions, string(configv1alpha1.InterpreterOperationRetain)):
-		fail("nothing new is sent, because Retain could not be interpreted: "+item.AppliedMessage, "see how it is interpreted: argosy interpret explain "+e.template.Kind)
+	case item.AppliedMessage != "" && meta.IsStatusConditionFalse(w.Status.Conditions,
+		string(configv1alpha1.InterpreterOperationRetain)):
+		fail("nothing new is sent, because Retain could not be interpreted: "+item.AppliedMessage,
+			"see how it is interpreted: argosy interpret explain "+e.template.Kind)
 	case item.AppliedMessage != "":
 		fail(e.explainFailure(c, execute.FailureOf(w), item.AppliedMessage))
 	case !item.Applied:
@@ -323,7 +334,8 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 	case stale(w):
 		wait(Pending, "the latest change is not applied yet", e.backFirst(row, away))
 	case away && item.Health == workv1alpha1.ResourceUnknown:
-		row.State, row.Why = Unknown, strings.TrimSuffix("stale since "+outage.Since.UTC().Format(time.RFC3339)+": "+brief(row.Work.Status), ": ")
+		row.State, row.Why = Unknown, strings.TrimSuffix("stale since "+outage.Since.UTC().Format(time.RFC3339)+": "+
+			brief(row.Work.Status), ": ")
 	case ails:
 		// What its status says besides is in the notes; its counters say less than the pods.
 		said := append(ailing.Say(), strings.Trim(overdue(w), ", "))
@@ -335,12 +347,16 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		}
 		e.find(severity, row.Name, row.Name+": "+row.Why, e.helpPods(row.Name, ailing))
 	case item.Health == workv1alpha1.ResourceUnhealthy:
-		row.State, row.Why = Unhealthy, strings.TrimSuffix("applied, and not healthy: "+strings.Trim(overdue(w)+", "+brief(row.Work.Status), ", "), ": ")
-		e.find(Problem, row.Name, row.Name+": "+row.Why, fmt.Sprintf("look at the object and its pods in cluster %s; all that it reported: --cluster %s%s", row.Name, row.Name, e.unseenPods()))
+		row.State, row.Why = Unhealthy, strings.TrimSuffix("applied, and not healthy: "+
+			strings.Trim(overdue(w)+", "+brief(row.Work.Status), ", "), ": ")
+		e.find(Problem, row.Name, row.Name+": "+row.Why,
+			fmt.Sprintf("look at the object and its pods in cluster %s; all that it reported: --cluster %s%s", row.Name,
+				row.Name, e.unseenPods()))
 	case item.Health == workv1alpha1.ResourceHealthy:
 		row.State, row.Why = Healthy, brief(row.Work.Status)
 	default:
-		wait(Pending, strings.TrimSuffix("applied, and not known to be healthy yet: "+brief(row.Work.Status), ": "), cmp.Or(e.backFirst(row, away), strings.TrimPrefix(e.unseenPods(), "; ")))
+		wait(Pending, strings.TrimSuffix("applied, and not known to be healthy yet: "+brief(row.Work.Status), ": "),
+			cmp.Or(e.backFirst(row, away), strings.TrimPrefix(e.unseenPods(), "; ")))
 	}
 	kind := propagate.GroupKind(e.template.APIVersion, e.template.Kind)
 	if away && row.State != Failed && (w == nil || item.Applied) && !aggregate.Final(kind, item.Status) {
@@ -348,19 +364,24 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		if row.State == Unknown {
 			severity = Problem
 		}
-		e.find(severity, row.Name, fmt.Sprintf("%s: the cluster %s, and its status is stale: %s", row.Name, outage, row.Ready.Message), "bring the cluster back")
+		e.find(severity, row.Name, fmt.Sprintf("%s: the cluster %s, and its status is stale: %s", row.Name, outage,
+			row.Ready.Message), "bring the cluster back")
 	}
 	if w == nil {
 		return
 	}
-	if c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkScaledByMember); c != nil && c.Status == metav1.ConditionTrue {
+	if c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkScaledByMember); c != nil &&
+		c.Status == metav1.ConditionTrue {
 		row.Why = strings.TrimPrefix(row.Why+"; "+strings.TrimSuffix(c.Message, "."), "; ")
 	}
-	if c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkContested); c != nil && c.Status == metav1.ConditionTrue {
+	if c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkContested); c != nil &&
+		c.Status == metav1.ConditionTrue {
 		e.find(Attention, row.Name, row.Name+": "+c.Message, execute.ContestedAdvice)
 	}
-	for _, operation := range []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretHealth, configv1alpha1.InterpreterOperationInterpretStatus} {
-		if c := meta.FindStatusCondition(w.Status.Conditions, string(operation)); c != nil && c.Status == metav1.ConditionFalse {
+	for _, operation := range []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretHealth,
+		configv1alpha1.InterpreterOperationInterpretStatus} {
+		if c := meta.FindStatusCondition(w.Status.Conditions, string(operation)); c != nil &&
+			c.Status == metav1.ConditionFalse {
 			e.find(Attention, row.Name, fmt.Sprintf("%s: %s could not be interpreted: %s", row.Name, operation, c.Message),
 				"see how it is interpreted: argosy interpret explain "+e.template.Kind)
 		}
@@ -380,7 +401,8 @@ func (e *explanation) explainLeaving(row *Cluster, w *workv1alpha1.Work, item wo
 	row.Why = "it is being removed"
 	for _, m := range e.answer.Failovers {
 		if m.From == row.Name && m.Ended == nil {
-			row.Why = fmt.Sprintf("the object is kept until its replacements in other clusters are healthy (%s): %s", m.Reason, m.Message)
+			row.Why = fmt.Sprintf("the object is kept until its replacements in other clusters are healthy (%s): %s", m.Reason,
+				m.Message)
 		}
 	}
 	next := ""
@@ -407,7 +429,8 @@ func (e *explanation) passedOver(row *Cluster) {
 	if t.Namespace != "" {
 		namespace = ", namespace: " + t.Namespace
 	}
-	e.find(Attention, row.Name, fmt.Sprintf("%s has none of the replicas, and a fresh scheduling would place %s there: replicas that are placed do not move by themselves", row.Name, replicas),
+	e.find(Attention, row.Name, fmt.Sprintf(
+		"%s has none of the replicas, and a fresh scheduling would place %s there: replicas that are placed do not move by themselves", row.Name, replicas),
 		fmt.Sprintf("to distribute them again, create a WorkloadRebalancer with spec.workloads: [{apiVersion: %s, kind: %s%s, name: %s}]", t.APIVersion, t.Kind, namespace, t.Name))
 }
 
@@ -451,7 +474,9 @@ func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates
 // unweighted says whether the cluster has no weight where others have.
 func (e *explanation) unweighted(b workv1alpha2.Binding, candidates map[string]schedule.Candidate, name string) bool {
 	all := slices.Collect(maps.Values(candidates))
-	return slices.ContainsFunc(schedule.Weights(b, all), func(s schedule.Share) bool { return s.Name == name && s.Weight == 0 })
+	return slices.ContainsFunc(schedule.Weights(b, all), func(s schedule.Share) bool {
+		return s.Name == name && s.Weight == 0
+	})
 }
 
 // suspended says whether the binding sends nothing to the cluster.
@@ -480,7 +505,8 @@ func (e *explanation) resume() string {
 // explainFailure returns why the template is not applied in a cluster, and what to do about it. failure is nil if a hub
 // of an earlier version wrote the Work's status, or the user may not read the Work; then only the message is known, and
 // is for people.
-func (e *explanation) explainFailure(c *clusterv1alpha1.Cluster, failure *metav1.Condition, message string) (what, next string) {
+func (e *explanation) explainFailure(c *clusterv1alpha1.Cluster, failure *metav1.Condition,
+	message string) (what, next string) {
 	const retries = "; the hub retries by itself"
 	unknown := cmp.Or(e.installKind(c.Name), "resolve what the message says"+retries)
 	if failure == nil {
@@ -549,7 +575,8 @@ func stale(w *workv1alpha1.Work) bool {
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration > 0 && c.ObservedGeneration < w.Generation
 }
 
-// overdue says since when nothing has moved of what does not get on, or how its controller fails; empty if neither is what ails it.
+// overdue says since when nothing has moved of what does not get on, or how its controller fails; empty if neither is
+// what ails it.
 func overdue(w *workv1alpha1.Work) string {
 	c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkProgressing)
 	if c == nil || c.Status != metav1.ConditionFalse {
@@ -562,7 +589,8 @@ func overdue(w *workv1alpha1.Work) string {
 }
 
 func workOf(w *workv1alpha1.Work, item workv1alpha2.AggregatedStatusItem) *Work {
-	out := &Work{Namespace: w.Namespace, Name: w.Name, Applied: item.Applied, Message: item.AppliedMessage, Health: item.Health, Conditions: w.Status.Conditions}
+	out := &Work{Namespace: w.Namespace, Name: w.Name, Applied: item.Applied, Message: item.AppliedMessage,
+		Health: item.Health, Conditions: w.Status.Conditions}
 	if item.Status != nil {
 		out.Status = item.Status.Raw
 	}

@@ -72,11 +72,13 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 	slices.Sort(joined)
 	if cluster == nil {
 		find(Problem, fmt.Sprintf("no cluster %q has joined, which the namespace names", mw.Namespace),
-			"the fleet has "+cmp.Or(strings.Join(joined, ", "), "no clusters")+": move it to the namespace of a cluster, or argosy join "+mw.Namespace)
+			"the fleet has "+cmp.Or(strings.Join(joined, ", "), "no clusters")+
+				": move it to the namespace of a cluster, or argosy join "+mw.Namespace)
 	} else if !membership.IsReady(cluster) {
 		find(Attention, fmt.Sprintf("the cluster %s is not ready", cluster.Name), "argosy why cluster "+cluster.Name)
 	}
-	if leaves := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Deleting); mw.DeletionTimestamp != nil && leaves != nil {
+	if leaves := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Deleting); mw.DeletionTimestamp != nil &&
+		leaves != nil {
 		find(Waiting, "it is being deleted: "+leaves.Message, "")
 	}
 
@@ -88,12 +90,15 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 	}
 	there, unanswered := 0, 0
 	for _, item := range ocm.Items(mw, cluster) {
-		row := ManifestThere{Object: strings.TrimSpace(item.Meta.Kind + " " + strings.TrimPrefix(item.Meta.Namespace+"/"+item.Meta.Name, "/"))}
+		row := ManifestThere{Object: strings.TrimSpace(item.Meta.Kind + " " +
+			strings.TrimPrefix(item.Meta.Namespace+"/"+item.Meta.Name, "/"))}
 		if w := works[item.WorkName(mw.Name)]; w != nil {
 			row.Work = w.Name
 			for _, s := range w.Status.ManifestStatuses {
-				if row.Health = string(s.Health); membership.OutageOf(cluster) != nil && !aggregate.Final(schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}, s.Status) {
-					row.Health = string(workv1alpha1.ResourceUnknown) // it is the last word of a cluster that has not been heard of since
+				if row.Health = string(s.Health); membership.OutageOf(cluster) != nil &&
+					!aggregate.Final(schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}, s.Status) {
+					// it is the last word of a cluster that has not been heard of since
+					row.Health = string(workv1alpha1.ResourceUnknown)
 				}
 			}
 		}
@@ -125,7 +130,8 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 			find(Problem, row.Object+" is not applied: "+row.Why, "")
 		}
 		if row.Health == string(workv1alpha1.ResourceUnhealthy) {
-			find(Problem, row.Object+" is not healthy there", fmt.Sprintf("kubectl get works -n karmada-es-%s %s -o yaml has its status", mw.Namespace, row.Work))
+			find(Problem, row.Object+" is not healthy there",
+				fmt.Sprintf("kubectl get works -n karmada-es-%s %s -o yaml has its status", mw.Namespace, row.Work))
 		}
 		if fed != nil && fed.Status == metav1.ConditionFalse {
 			find(Attention, row.Object+": "+fed.Message, "correct its feedbackRules")
@@ -138,7 +144,8 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 	slices.SortStableFunc(a.Findings, func(x, y Finding) int {
 		return cmp.Compare(slices.Index(severities, x.Severity), slices.Index(severities, y.Severity))
 	})
-	a.Summary = strings.Join(append(tally(a.Findings), fmt.Sprintf("%d of %s applied in cluster %s", there, text.Count(len(a.Objects), "object"), mw.Namespace)), ", ")
+	a.Summary = strings.Join(append(tally(a.Findings),
+		fmt.Sprintf("%d of %s applied in cluster %s", there, text.Count(len(a.Objects), "object"), mw.Namespace)), ", ")
 	return a
 }
 

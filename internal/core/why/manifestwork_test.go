@@ -25,16 +25,22 @@ func TestAManifestWorkIsExplainedObjectByObject(t *testing.T) {
 	}
 	items := ocm.Items(mw, c)
 	mw.Status.ResourceStatus.Manifests = []ocmv1.ManifestCondition{
-		{ResourceMeta: items[0].Meta, Conditions: []metav1.Condition{condition("Applied", "True", ""), condition("Available", "True", ""), condition("StatusFeedbackSynced", "False", "Sync status feedback failed with error no path")}},
-		{ResourceMeta: items[1].Meta, Conditions: []metav1.Condition{condition("Applied", "False", "Failed to apply manifest: something else"), condition("Available", "False", "")}},
+		{ResourceMeta: items[0].Meta, Conditions: []metav1.Condition{condition("Applied", "True", ""),
+			condition("Available", "True", ""),
+			condition("StatusFeedbackSynced", "False", "Sync status feedback failed with error no path")}},
+		{ResourceMeta: items[1].Meta, Conditions: []metav1.Condition{condition("Applied", "False",
+			"Failed to apply manifest: something else"), condition("Available", "False", "")}},
 	}
-	refused := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: items[1].WorkName("shop"), Annotations: map[string]string{"argosy.io/manifest-work": "shop"}}}
+	refused := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: items[1].WorkName("shop"),
+		Annotations: map[string]string{"argosy.io/manifest-work": "shop"}}}
 	refused.Status.Conditions = []metav1.Condition{condition(workv1alpha1.WorkFailure, "True", "no such namespace")}
-	work := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: items[0].WorkName("shop"), Annotations: map[string]string{"argosy.io/manifest-work": "shop"}}}
+	work := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: items[0].WorkName("shop"),
+		Annotations: map[string]string{"argosy.io/manifest-work": "shop"}}}
 	work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: workv1alpha1.ResourceHealthy}}
 	written := func(clusters ...*clusterv1alpha1.Cluster) string {
 		var b bytes.Buffer
-		if err := why.ExplainManifestWork(why.ManifestWorkFacts{ManifestWork: mw, Clusters: clusters, Works: []workv1alpha1.Work{work, refused}}).Write(&b); err != nil {
+		if err := why.ExplainManifestWork(why.ManifestWorkFacts{ManifestWork: mw, Clusters: clusters,
+			Works: []workv1alpha1.Work{work, refused}}).Write(&b); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()

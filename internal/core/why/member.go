@@ -94,14 +94,19 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	case a.Ready == nil:
 		find(Waiting, "the status of the cluster has not been collected yet", "")
 	case membership.HeldByAnother(c):
-		find(Problem, "this hub writes nothing into the cluster: "+a.Ready.Message, fmt.Sprintf("argosy join %s --take-over --cluster-kubeconfig FILE, or argosy unjoin %s", c.Name, c.Name))
+		find(Problem, "this hub writes nothing into the cluster: "+a.Ready.Message,
+			fmt.Sprintf("argosy join %s --take-over --cluster-kubeconfig FILE, or argosy unjoin %s", c.Name, c.Name))
 	case !membership.IsReady(c):
-		find(Problem, fmt.Sprintf("the cluster is not ready%s: %s, %s", since(a.Ready), a.Ready.Reason, a.Ready.Message), bringBack(c, a.Ready))
+		find(Problem, fmt.Sprintf("the cluster is not ready%s: %s, %s", since(a.Ready), a.Ready.Reason, a.Ready.Message),
+			bringBack(c, a.Ready))
 	}
-	if known := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements); known != nil && known.Status != metav1.ConditionTrue {
-		find(Attention, "the list of kinds that the cluster serves is incomplete: "+known.Message, "check which of the member's APIs do not respond")
+	if known := meta.FindStatusCondition(c.Status.Conditions,
+		clusterv1alpha1.ClusterConditionCompleteAPIEnablements); known != nil && known.Status != metav1.ConditionTrue {
+		find(Attention, "the list of kinds that the cluster serves is incomplete: "+known.Message,
+			"check which of the member's APIs do not respond")
 	}
-	if paused := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused); paused != nil && paused.Status == metav1.ConditionTrue {
+	if paused := meta.FindStatusCondition(c.Status.Conditions,
+		clusterv1alpha1.ClusterConditionFailoverPaused); paused != nil && paused.Status == metav1.ConditionTrue {
 		find(Problem, "failover is paused: "+paused.Message, "")
 	}
 	for _, t := range c.Spec.Taints {
@@ -118,10 +123,13 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		of := templateName(b)
 		for _, t := range b.BindingSpec().GracefulEvictionTasks {
 			if t.FromCluster == c.Name {
-				a.Leaving = append(a.Leaving, LeavingThere{Template: of, Why: fmt.Sprintf("evicted by %s, reason %s", t.Producer, t.Reason)})
+				a.Leaving = append(a.Leaving, LeavingThere{Template: of,
+					Why: fmt.Sprintf("evicted by %s, reason %s", t.Producer, t.Reason)})
 			}
 		}
-		if i := slices.IndexFunc(b.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == c.Name }); i >= 0 {
+		if i := slices.IndexFunc(b.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool {
+			return t.Name == c.Name
+		}); i >= 0 {
 			a.Placed = append(a.Placed, placedThere(b, of, b.BindingSpec().Clusters[i]))
 			continue
 		}
@@ -173,7 +181,8 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 			if t.Effect == corev1.TaintEffectNoExecute {
 				what += ", and those that do not tolerate the taint leave it"
 			}
-			find(Attention, what+": it has the taint "+t.ToString(), "remove the taint to let the cluster take new workloads again")
+			find(Attention, what+": it has the taint "+t.ToString(),
+				"remove the taint to let the cluster take new workloads again")
 		}
 	}
 	var missing, sick []string
@@ -186,10 +195,12 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		}
 	}
 	if len(missing) > 0 {
-		find(Problem, fmt.Sprintf("%s not applied, such as %s", text.Count(len(missing), "template"), some(missing)), "see the table below, and run argosy why for each")
+		find(Problem, fmt.Sprintf("%s not applied, such as %s", text.Count(len(missing), "template"), some(missing)),
+			"see the table below, and run argosy why for each")
 	}
 	if len(sick) > 0 {
-		find(Problem, fmt.Sprintf("%s not healthy, such as %s", text.Count(len(sick), "template"), some(sick)), "argosy why shows the member's response to each")
+		find(Problem, fmt.Sprintf("%s not healthy, such as %s", text.Count(len(sick), "template"), some(sick)),
+			"argosy why shows the member's response to each")
 	}
 	if len(f.Orphans) > 0 {
 		objects, such := text.Count(len(f.Orphans), "object"), some(slices.Sorted(slices.Values(f.Orphans)))
@@ -218,13 +229,15 @@ func bringBack(c *clusterv1alpha1.Cluster, ready *metav1.Condition) string {
 	case clusterv1alpha1.ReasonClusterNotReady, clusterv1alpha1.ReasonStatusCollectionFailed:
 		return "resolve what the message says; the hub retries by itself"
 	}
-	return strings.TrimSuffix("check that its API server is running, not overloaded, and reachable at "+c.Spec.APIEndpoint, " at ")
+	return strings.TrimSuffix("check that its API server is running, not overloaded, and reachable at "+c.Spec.APIEndpoint,
+		" at ")
 }
 
 // templateName is a binding's template as people name it.
 func templateName(b workv1alpha2.Binding) string {
 	ref := b.BindingSpec().Resource
-	return propagate.GroupKind(ref.APIVersion, ref.Kind).String() + " " + strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/")
+	return propagate.GroupKind(ref.APIVersion, ref.Kind).String() + " " +
+		strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/")
 }
 
 // placedThere is a binding's template in a target.

@@ -79,14 +79,16 @@ func (e *explanation) explainBinding() {
 	switch {
 	case b == nil && e.holder != nil && !e.found(Waiting):
 		// Only events have the reason.
-		if w := e.latest(workv1alpha2.EventApplyPolicyFailed, workv1alpha2.EventGetReplicasFailed, workv1alpha2.EventGetComponentsFailed); w != nil {
+		if w := e.latest(workv1alpha2.EventApplyPolicyFailed, workv1alpha2.EventGetReplicasFailed,
+			workv1alpha2.EventGetComponentsFailed); w != nil {
 			e.find(Problem, "", "there is no binding yet: "+w.Message, "fix what the message names; the hub retries by itself")
 			return
 		}
 		e.find(Waiting, "", describe(e.holder)+" has claimed it; its binding is about to be created", "")
 	case b == nil:
 	case e.holder != nil && propagate.Activated(e.Facts.Template, e.holder, b) &&
-		b.GetAnnotations()[propagate.DigestAnnotation] != "" && b.GetAnnotations()[propagate.DigestAnnotation] != propagate.Digest(e.Facts.Template):
+		b.GetAnnotations()[propagate.DigestAnnotation] != "" &&
+		b.GetAnnotations()[propagate.DigestAnnotation] != propagate.Digest(e.Facts.Template):
 		e.find(Waiting, "", "the last change of the template is not in its binding yet", "")
 	}
 	if b == nil {
@@ -173,14 +175,18 @@ func (e *explanation) explainPlacement() {
 		e.find(Waiting, "", "scheduling is suspended: spec.suspension.scheduling of "+out.Binding,
 			"set it to false to schedule it; existing placements stay")
 		return
-	case cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultSchedulerName) != cmp.Or(e.Scheduler, policyv1alpha1.DefaultSchedulerName):
-		e.find(Waiting, "", fmt.Sprintf("spec.schedulerName of its policy selects the scheduler %q, which is not the hub's", cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultSchedulerName)),
-			fmt.Sprintf("check that this scheduler is running, or use the hub's: schedulerName: %s", cmp.Or(e.Scheduler, policyv1alpha1.DefaultSchedulerName)))
+	case cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultSchedulerName) != cmp.Or(e.Scheduler,
+		policyv1alpha1.DefaultSchedulerName):
+		e.find(Waiting, "", fmt.Sprintf("spec.schedulerName of its policy selects the scheduler %q, which is not the hub's",
+			cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultSchedulerName)),
+			fmt.Sprintf("check that this scheduler is running, or use the hub's: schedulerName: %s",
+				cmp.Or(e.Scheduler, policyv1alpha1.DefaultSchedulerName)))
 		return
 	}
 	switch {
 	case out.Scheduled != nil && out.Scheduled.Status == metav1.ConditionFalse && failure == nil:
-		e.find(Waiting, "", "the last scheduling attempt failed and would succeed now: "+out.Scheduled.Reason+", "+out.Scheduled.Message, "")
+		e.find(Waiting, "", "the last scheduling attempt failed and would succeed now: "+out.Scheduled.Reason+", "+
+			out.Scheduled.Message, "")
 	case failure != nil && len(out.Placed) > 0 && out.Due == "":
 		// What is placed stays, so that a run that would fail is none of its concern.
 	case failure != nil:
@@ -209,7 +215,8 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 		if noRoom.Apart != "" {
 			less = fmt.Sprintf("relax the spread (a cluster has capacity for %s)", noRoom.Apart)
 		}
-		return fmt.Sprintf("lower the replicas from %d to %d, %s, add nodes, or select more clusters", spec.Replicas, fits, less)
+		return fmt.Sprintf("lower the replicas from %d to %d, %s, add nodes, or select more clusters", spec.Replicas, fits,
+			less)
 	}
 	var unfit *schedule.FitError
 	if errors.As(failure, &unfit) {
@@ -288,7 +295,8 @@ func (e *explanation) fresh(b workv1alpha2.Binding) []workv1alpha2.TargetCluster
 // steps lists the steps of a run: which clusters are eligible, which are used, and how the replicas are divided.
 func (e *explanation) steps(b workv1alpha2.Binding, result schedule.Result, failure error) []string {
 	spec := b.BindingSpec()
-	steps := []string{fmt.Sprintf("filter: %d of %s eligible", len(result.Candidates), text.Count(e.fleet.Len(), "cluster"))}
+	steps := []string{fmt.Sprintf("filter: %d of %s eligible", len(result.Candidates),
+		text.Count(e.fleet.Len(), "cluster"))}
 	if len(result.Rejections) > 0 {
 		steps[0] += "; rejected: " + result.Rejections.String()
 	}
@@ -338,7 +346,9 @@ func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) [
 		byName := slices.Clone(result.Candidates)
 		if len(spec.Placement.SpreadConstraints) > 0 {
 			byName = slices.DeleteFunc(byName, func(c schedule.Candidate) bool {
-				return !slices.ContainsFunc(result.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == c.Cluster.Name })
+				return !slices.ContainsFunc(result.Clusters, func(t workv1alpha2.TargetCluster) bool {
+					return t.Name == c.Cluster.Name
+				})
 			})
 		}
 		slices.SortFunc(byName, func(a, b schedule.Candidate) int { return strings.Compare(a.Cluster.Name, b.Cluster.Name) })
@@ -349,7 +359,8 @@ func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) [
 				shares[i] = schedule.Share{Name: c.Cluster.Name, Weight: 1}
 			}
 		}
-		return append([]string{fmt.Sprintf("divide: %d replicas by static weights %s", spec.Replicas, weights(shares))}, seats(spec, shares)...)
+		return append([]string{fmt.Sprintf("divide: %d replicas by static weights %s", spec.Replicas, weights(shares))},
+			seats(spec, shares)...)
 	}
 	return e.byRoom(b, result)
 }
@@ -377,7 +388,8 @@ func (e *explanation) parts(b workv1alpha2.Binding, parts *schedule.Parts, resul
 		steps = append(steps, fmt.Sprintf("divide: subset %s has its own clusterAffinity: %s", s.Name, targets(in, true)))
 	}
 	if parts.Rest {
-		steps = append(steps, fmt.Sprintf("divide: the other subsets share %s, divided by the policy: %s", text.Count(int(left), "replica"), targets(rest, true)))
+		steps = append(steps, fmt.Sprintf("divide: the other subsets share %s, divided by the policy: %s",
+			text.Count(int(left), "replica"), targets(rest, true)))
 	}
 	return steps
 }
@@ -414,7 +426,9 @@ func (e *explanation) byRoom(b workv1alpha2.Binding, result schedule.Result) []s
 	case placed < wanted:
 		return append(steps, fmt.Sprintf("divide: %d stay where they are; %d more %s", placed, wanted-placed, how))
 	case placed > wanted:
-		return append(steps, fmt.Sprintf("divide: %d are placed, %d too many; each cluster loses replicas in proportion to those it has", placed, placed-wanted))
+		return append(steps, fmt.Sprintf(
+			"divide: %d are placed, %d too many; each cluster loses replicas in proportion to those it has", placed,
+			placed-wanted))
 	}
 	return append(steps, fmt.Sprintf("divide: all %d stay where they are", placed))
 }
@@ -422,8 +436,8 @@ func (e *explanation) byRoom(b workv1alpha2.Binding, result schedule.Result) []s
 // shownSeats is the highest number of replicas that are listed one by one.
 const shownSeats = 24
 
-// seats lists which cluster gets which replica, by Webster's method. With one more replica no cluster loses one, so each
-// replica goes to the cluster that differs between two divisions.
+// seats lists which cluster gets which replica, by Webster's method. With one more replica no cluster loses one, so
+// each replica goes to the cluster that differs between two divisions.
 func seats(spec *workv1alpha2.ResourceBindingSpec, shares []schedule.Share) []string {
 	if len(shares) < 2 || spec.Replicas == 0 {
 		return nil
@@ -485,7 +499,9 @@ func sorted(all []workv1alpha2.TargetCluster) []workv1alpha2.TargetCluster {
 }
 
 func sameTargets(a, b []workv1alpha2.TargetCluster) bool {
-	return slices.EqualFunc(a, b, func(x, y workv1alpha2.TargetCluster) bool { return x.Name == y.Name && x.Replicas == y.Replicas })
+	return slices.EqualFunc(a, b, func(x, y workv1alpha2.TargetCluster) bool {
+		return x.Name == y.Name && x.Replicas == y.Replicas
+	})
 }
 
 func requirers(all []workv1alpha2.BindingSnapshot) string {
@@ -511,23 +527,27 @@ func (e *explanation) rejected(r schedule.Rejection) (why, next string) {
 	}
 	switch r.Reason {
 	case schedule.ReasonAffinity:
-		return "is not selected by the policy's cluster affinity" + e.unmet(c), "to use it, include it in clusterAffinity of " + e.holderName()
+		return "is not selected by the policy's cluster affinity" + e.unmet(c),
+			"to use it, include it in clusterAffinity of " + e.holderName()
 	case schedule.ReasonEviction:
 		for _, t := range e.own().BindingSpec().GracefulEvictionTasks {
 			if t.FromCluster == r.Cluster {
-				return fmt.Sprintf("is being evicted: requested by %s, reason %s", t.Producer, t.Reason), "wait until the replacements in other clusters are healthy"
+				return fmt.Sprintf("is being evicted: requested by %s, reason %s", t.Producer, t.Reason),
+					"wait until the replacements in other clusters are healthy"
 			}
 		}
 	case schedule.ReasonAPI:
 		gk := e.template.GroupKind()
 		if r.Pending {
 			why = fmt.Sprintf("may not serve %s: its APIs are not completely discovered", gk)
-			if known := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements); known != nil {
+			if known := meta.FindStatusCondition(c.Status.Conditions,
+				clusterv1alpha1.ClusterConditionCompleteAPIEnablements); known != nil {
 				why += ", " + known.Message
 			}
 			return why, "check which of the member's APIs do not respond"
 		}
-		return fmt.Sprintf("does not serve the kind %s", gk), fmt.Sprintf("install the CustomResourceDefinition or API of %s in cluster %s", gk, r.Cluster)
+		return fmt.Sprintf("does not serve the kind %s", gk),
+			fmt.Sprintf("install the CustomResourceDefinition or API of %s in cluster %s", gk, r.Cluster)
 	case schedule.ReasonVersion:
 		gk := e.template.GroupKind()
 		return fmt.Sprintf("serves %s only in %s, which lacks fields that the template uses; other clusters serve these fields", gk, strings.Join(e.fleet.Versions(r.Cluster, gk), ", ")), r.Remedy

@@ -29,7 +29,8 @@ func (e *explanation) ailing(cluster string, away bool) (r pods.Report, ails boo
 // explainOtherPods reports that pods are not running in more clusters than those whose reasons are known.
 func (e *explanation) explainOtherPods() {
 	if e.Pods.More > 0 {
-		e.find(Attention, "", fmt.Sprintf("pods are not running in %s; their reasons are not shown", text.Count(e.Pods.More, "more cluster")), "")
+		e.find(Attention, "", fmt.Sprintf("pods are not running in %s; their reasons are not shown",
+			text.Count(e.Pods.More, "more cluster")), "")
 	}
 }
 
@@ -58,7 +59,8 @@ func (e *explanation) helpPods(cluster string, r pods.Report) string {
 	case strings.HasPrefix(g.Reason, "CreateContainer"):
 		return fmt.Sprintf("create what the message names in namespace %s of cluster %s; with propagateDeps: true in the policy, the hub propagates the ConfigMaps and Secrets of a workload", ns, cluster)
 	case g.Last != nil && g.Last.Reason == "OOMKilled":
-		return fmt.Sprintf("raise the memory limit of container %s, or find out what uses the memory: %s --previous", g.Container, logs)
+		return fmt.Sprintf("raise the memory limit of container %s, or find out what uses the memory: %s --previous",
+			g.Container, logs)
 	case g.Last != nil && g.Restarts > 0:
 		return logs + " --previous"
 	case g.Last != nil || g.Reason == pods.ContainersNotReady:

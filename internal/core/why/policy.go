@@ -20,7 +20,8 @@ type Policy struct {
 	Holder string `json:"holder,omitempty"`
 	// Why is what else propagates the template, or why policies ignore it.
 	Why string `json:"why,omitempty"`
-	// Candidates are the policies that select its kind: first the one that has claimed it, last those that do not select it.
+	// Candidates are the policies that select its kind: first the one that has claimed it, last those that do not select
+	// it.
 	Candidates []PolicyCandidate `json:"candidates,omitempty"`
 	// OtherKinds counts the policies that only select other kinds.
 	OtherKinds int `json:"otherKinds,omitempty"`
@@ -37,7 +38,8 @@ type PolicyCandidate struct {
 	Why string `json:"why,omitempty"`
 }
 
-var closeness = map[propagate.ImplicitPriority]string{propagate.MatchAll: "all", propagate.MatchLabel: "label", propagate.MatchName: "name"}
+var closeness = map[propagate.ImplicitPriority]string{propagate.MatchAll: "all", propagate.MatchLabel: "label",
+	propagate.MatchName: "name"}
 
 // explainPolicy finds the policy that has claimed the template, and why the others have not.
 func (e *explanation) explainPolicy() {
@@ -57,7 +59,8 @@ func (e *explanation) explainPolicy() {
 			out.OtherKinds++
 			continue
 		}
-		c := PolicyCandidate{Policy: describe(p), Priority: propagate.Priority(p), Selects: closeness[propagate.Selected(p, t)]}
+		c := PolicyCandidate{Policy: describe(p), Priority: propagate.Priority(p),
+			Selects: closeness[propagate.Selected(p, t)]}
 		switch {
 		case e.holder != nil && describe(p) == describe(e.holder):
 			c.Holds = true
@@ -98,7 +101,8 @@ func (e *explanation) explainPolicy() {
 		out.Why = "objects in system namespaces, and objects that every API server creates itself, are never propagated"
 		e.find(Attention, "", out.Why, "move it to a namespace of your own to propagate it")
 	case propagate.ManagedElsewhere(t):
-		out.Why = fmt.Sprintf("%s propagates it (label %s), so policies ignore it", t.Labels[policyv1alpha1.ClaimedByLabel], policyv1alpha1.ClaimedByLabel)
+		out.Why = fmt.Sprintf("%s propagates it (label %s), so policies ignore it", t.Labels[policyv1alpha1.ClaimedByLabel],
+			policyv1alpha1.ClaimedByLabel)
 	case e.holder != nil:
 		e.explainHolder()
 	case e.sentByItself():
@@ -106,10 +110,12 @@ func (e *explanation) explainPolicy() {
 	case selected:
 		e.find(Waiting, "", describe(best)+" selects it, and has not claimed it yet",
 			"wait some seconds; if it stays unclaimed, check that the controllers of the hub run: argosy status")
-	case e.Binding != nil && propagate.Belongs(e.Facts.Template, e.Binding) == nil && len(e.Binding.BindingSpec().RequiredBy) > 0:
+	case e.Binding != nil && propagate.Belongs(e.Facts.Template, e.Binding) == nil &&
+		len(e.Binding.BindingSpec().RequiredBy) > 0:
 		out.Why = "it is propagated as a dependency of " + requirers(e.Binding.BindingSpec().RequiredBy)
 		if p, ok, _ := dependency.PointerOf(e.Facts.Template); ok {
-			out.Why = fmt.Sprintf("it is propagated with the object that it refers to, %s: %s", p, requirers(e.Binding.BindingSpec().RequiredBy))
+			out.Why = fmt.Sprintf("it is propagated with the object that it refers to, %s: %s", p,
+				requirers(e.Binding.BindingSpec().RequiredBy))
 		}
 	default:
 		e.unselected(claim, claimed)
@@ -128,7 +134,8 @@ func (e *explanation) unclaimed() string {
 	return "selects it and ranks first; has not claimed it yet"
 }
 
-// explainHolder reports if the policy that has claimed the template is deleted, lazy, preempted or no longer selects it.
+// explainHolder reports if the policy that has claimed the template is deleted, lazy, preempted or no longer selects
+// it.
 func (e *explanation) explainHolder() {
 	p, t := e.holder, e.template
 	switch {
@@ -141,14 +148,16 @@ func (e *explanation) explainHolder() {
 			"change the template, for example an annotation; or remove activationPreference: Lazy from the policy")
 	}
 	if taker, ok := propagate.Preempt(t, p, e.Policies); ok {
-		e.find(Waiting, "", fmt.Sprintf("%s preempts %s and is about to claim the template", describe(taker), describe(p)), "")
+		e.find(Waiting, "", fmt.Sprintf("%s preempts %s and is about to claim the template", describe(taker), describe(p)),
+			"")
 	}
 }
 
 // lazyPending reports whether a Lazy policy has not taken effect: there is no binding, or it has another placement.
 func (e *explanation) lazyPending() bool {
 	b := e.own()
-	return b == nil || b.BindingSpec().Placement == nil || compact(b.BindingSpec().Placement) != compact(e.holder.PropagationSpec().Placement)
+	return b == nil || b.BindingSpec().Placement == nil ||
+		compact(b.BindingSpec().Placement) != compact(e.holder.PropagationSpec().Placement)
 }
 
 // unselected reports that no policy selects the template, and what to change.
@@ -163,9 +172,12 @@ func (e *explanation) unselected(claim propagate.Holder, claimed bool) {
 		severity, what = Attention, "no policy selects it anymore: its objects stay in the clusters unchanged"
 	}
 	if claimed {
-		severity, what = Problem, fmt.Sprintf("the policy that claimed it, %s, was deleted, and no other selects it: its objects stay in the clusters unchanged", strings.Trim(claim.Namespace+"/"+claim.Name, "/"))
+		severity, what = Problem, fmt.Sprintf(
+			"the policy that claimed it, %s, was deleted, and no other selects it: its objects stay in the clusters unchanged",
+			strings.Trim(claim.Namespace+"/"+claim.Name, "/"))
 	}
-	next := fmt.Sprintf("create a %s with resourceSelectors: [{apiVersion: %s, kind: %s, name: %s}]", kind, t.APIVersion, t.Kind, t.Name)
+	next := fmt.Sprintf("create a %s with resourceSelectors: [{apiVersion: %s, kind: %s, name: %s}]", kind, t.APIVersion,
+		t.Kind, t.Name)
 	const shown = 3
 	for _, c := range e.answer.Policy.Candidates[:min(shown, len(e.answer.Policy.Candidates))] {
 		next += fmt.Sprintf("; or add that selector to %s: %s", c.Policy, c.Why)
@@ -189,7 +201,8 @@ func (e *explanation) whyNot(p, q policyv1alpha1.Propagation) string {
 	if mine == propagate.NoMatch {
 		return misses(p, t)
 	}
-	if first, _ := propagate.Match(t, []policyv1alpha1.Propagation{p, q}); theirs != propagate.NoMatch && describe(first) == describe(p) {
+	if first, _ := propagate.Match(t, []policyv1alpha1.Propagation{p, q}); theirs != propagate.NoMatch &&
+		describe(first) == describe(p) {
 		if _, takes := propagate.Preempt(t, q, []policyv1alpha1.Propagation{p}); takes {
 			return "preempts that policy and is about to claim the template"
 		}
@@ -226,7 +239,8 @@ func misses(p policyv1alpha1.Propagation, t propagate.Template) string {
 		case s.Name != "":
 			why = "it selects the name " + s.Name
 		case s.LabelSelector != nil:
-			why = "it selects the labels " + metav1.FormatLabelSelector(s.LabelSelector) + ", the template has " + labelsOf(t.Labels)
+			why = "it selects the labels " + metav1.FormatLabelSelector(s.LabelSelector) + ", the template has " +
+				labelsOf(t.Labels)
 		}
 		if why != "" && !slices.Contains(whys, why) {
 			whys = append(whys, why)

@@ -39,8 +39,8 @@ func roomLine(name corev1.ResourceName, left, all resource.Quantity) string {
 	return string(name) + ": " + unit.Write(free) + " of " + unit.Write(all) + " free"
 }
 
-// text returns in one line how much of a resource is free, and how much a replica requests. Each amount has a unit of its own: a request is often
-// much smaller.
+// text returns in one line how much of a resource is free, and how much a replica requests. Each amount has a unit of
+// its own: a request is often much smaller.
 func (f Free) text() string {
 	write := func(q resource.Quantity) string { return capacity.UnitOf(corev1.ResourceName(f.Resource), q).Write(q) }
 	if f.OverCommitted != nil {

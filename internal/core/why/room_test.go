@@ -49,9 +49,12 @@ func TestRequestAndFreeAmountHaveReadableUnits(t *testing.T) {
 		free Free
 		want string
 	}{
-		{Free{Resource: "cpu", Free: resource.MustParse("7500m"), Request: resource.MustParse("100m")}, "7.5 cpu free, a replica requests 0.1"},
-		{Free{Resource: "memory", Free: resource.MustParse("65970992Ki"), Request: resource.MustParse("512Mi")}, "62.91Gi memory free, a replica requests 512Mi"},
-		{Free{Resource: "cpu", OverCommitted: &over, Request: resource.MustParse("1")}, "cpu over-committed by 32.04, a replica requests 1"},
+		{Free{Resource: "cpu", Free: resource.MustParse("7500m"), Request: resource.MustParse("100m")},
+			"7.5 cpu free, a replica requests 0.1"},
+		{Free{Resource: "memory", Free: resource.MustParse("65970992Ki"), Request: resource.MustParse("512Mi")},
+			"62.91Gi memory free, a replica requests 512Mi"},
+		{Free{Resource: "cpu", OverCommitted: &over, Request: resource.MustParse("1")},
+			"cpu over-committed by 32.04, a replica requests 1"},
 	} {
 		if got := c.free.text(); got != c.want {
 			t.Errorf("got  %q\nwant %q", got, c.want)

@@ -20,7 +20,8 @@ func (e *explanation) explainScaling() {
 	for i := range all {
 		f := &all[i]
 		ref := f.Spec.ScaleTargetRef
-		if f.Namespace != e.template.Namespace || ref.Name != e.template.Name || propagate.GroupKind(ref.APIVersion, ref.Kind) != e.template.GroupKind() {
+		if f.Namespace != e.template.Namespace || ref.Name != e.template.Name ||
+			propagate.GroupKind(ref.APIVersion, ref.Kind) != e.template.GroupKind() {
 			continue
 		}
 		lowest := int32(1)
@@ -31,10 +32,14 @@ func (e *explanation) explainScaling() {
 		if f.Distributed() {
 			who = "autoscalers in the members scale"
 		}
-		e.answer.Scaling = append(e.answer.Scaling, fmt.Sprintf("FederatedHPA %s: %s it by load, from %d to %s; %d now", f.Name, who, lowest, text.Count(int(f.Spec.MaxReplicas), "replica"), f.Status.CurrentReplicas))
+		e.answer.Scaling = append(e.answer.Scaling, fmt.Sprintf("FederatedHPA %s: %s it by load, from %d to %s; %d now",
+			f.Name, who, lowest, text.Count(int(f.Spec.MaxReplicas), "replica"), f.Status.CurrentReplicas))
 		for _, c := range f.Status.Conditions {
-			if c.Status == corev1.ConditionFalse && (c.Type == autoscalingv2.AbleToScale || c.Type == autoscalingv2.ScalingActive || c.Type == autoscalingv1alpha1.BoundsSplit) {
-				e.find(Attention, "", fmt.Sprintf("FederatedHPA %s does not scale it: %s", f.Name, c.Message), "see the conditions of the FederatedHPA")
+			if c.Status == corev1.ConditionFalse &&
+				(c.Type == autoscalingv2.AbleToScale || c.Type == autoscalingv2.ScalingActive ||
+					c.Type == autoscalingv1alpha1.BoundsSplit) {
+				e.find(Attention, "", fmt.Sprintf("FederatedHPA %s does not scale it: %s", f.Name, c.Message),
+					"see the conditions of the FederatedHPA")
 			}
 		}
 	}

@@ -18,7 +18,8 @@ func (e *explanation) explainService() {
 	const members = "or create it in the members"
 	if !e.Service.There {
 		if len(dispatch.Targets(b)) > 0 {
-			e.find(Attention, "", fmt.Sprintf("the hub has no Service %s, which spec.serviceName names: the pods have no DNS names", e.Service.Name),
+			e.find(Attention, "", fmt.Sprintf(
+				"the hub has no Service %s, which spec.serviceName names: the pods have no DNS names", e.Service.Name),
 				"create it as a headless Service and propagate it with propagateDeps or a policy, "+members)
 		}
 		return
@@ -34,7 +35,8 @@ func (e *explanation) explainService() {
 		}
 	}
 	if len(without) > 0 {
-		e.find(Attention, "", fmt.Sprintf("its Service %s is not propagated to %s: the pods there have no DNS names", e.Service.Name, strings.Join(without, ", ")),
+		e.find(Attention, "", fmt.Sprintf("its Service %s is not propagated to %s: the pods there have no DNS names",
+			e.Service.Name, strings.Join(without, ", ")),
 			"set propagateDeps: true in "+e.holderName()+", or propagate it with a policy, "+members)
 	}
 }

@@ -17,8 +17,8 @@ import (
 
 var marks = map[Severity]string{Problem: "✗", Attention: "!", Waiting: "…"}
 
-// Write prints the answer for people: problems first, then policy, placement and clusters. An answer that is narrowed to
-// one cluster shows all details of that cluster.
+// Write prints the answer for people: problems first, then policy, placement and clusters. An answer that is narrowed
+// to one cluster shows all details of that cluster.
 func (a Answer) Write(out io.Writer) error {
 	var b bytes.Buffer
 	kind := propagate.GroupKind(a.APIVersion, a.Kind).String()

@@ -19,10 +19,13 @@ func WorksInStatus(b workv1alpha2.Binding) []workv1alpha1.Work {
 	var works []workv1alpha1.Work
 	for _, item := range b.BindingStatus().AggregatedStatus {
 		w := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
-			Namespace: names.ExecutionSpace(item.ClusterName), Name: names.WorkFor(b.GetName(), propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Name, ref.Namespace)}}
-		applied := metav1.Condition{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonAppliedSuccessful}
+			Namespace: names.ExecutionSpace(item.ClusterName),
+			Name:      names.WorkFor(b.GetName(), propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Name, ref.Namespace)}}
+		applied := metav1.Condition{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+			Reason: workv1alpha1.ReasonAppliedSuccessful}
 		if !item.Applied {
-			applied.Status, applied.Reason, applied.Message = metav1.ConditionFalse, workv1alpha1.ReasonAppliedFailed, item.AppliedMessage
+			applied.Status, applied.Reason, applied.Message = metav1.ConditionFalse, workv1alpha1.ReasonAppliedFailed,
+				item.AppliedMessage
 		}
 		if item.Applied || item.AppliedMessage != "" {
 			w.Status.Conditions = []metav1.Condition{applied}

@@ -13,8 +13,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/why"
 )
 
-// Who may not read Works is told of each cluster that the binding's status tells of what who may is told, but for what only a
-// condition of the Work has.
+// Who may not read Works is told of each cluster that the binding's status tells of what who may is told, but for what
+// only a condition of the Work has.
 func TestWhoMayNotReadWorksIsToldTheSameByTheBinding(t *testing.T) {
 	compared := 0
 	for _, s := range stories {
@@ -29,7 +29,8 @@ func TestWhoMayNotReadWorksIsToldTheSameByTheBinding(t *testing.T) {
 		told := why.Explain(blind)
 		for _, c := range seen.Clusters {
 			i := slices.IndexFunc(h.Works, func(w workv1alpha1.Work) bool { return w.Namespace == names.ExecutionSpace(c.Name) })
-			if i < 0 || !slices.ContainsFunc(h.Binding.BindingStatus().AggregatedStatus, func(item workv1alpha2.AggregatedStatusItem) bool { return item.ClusterName == c.Name }) {
+			if i < 0 || !slices.ContainsFunc(h.Binding.BindingStatus().AggregatedStatus,
+				func(item workv1alpha2.AggregatedStatusItem) bool { return item.ClusterName == c.Name }) {
 				continue
 			}
 			got, ok := told.In(c.Name)
@@ -38,9 +39,12 @@ func TestWhoMayNotReadWorksIsToldTheSameByTheBinding(t *testing.T) {
 				continue
 			}
 			compared++
-			more := slices.ContainsFunc(h.Works[i].Status.Conditions, func(c metav1.Condition) bool { return c.Type != workv1alpha1.WorkApplied })
+			more := slices.ContainsFunc(h.Works[i].Status.Conditions, func(c metav1.Condition) bool {
+				return c.Type != workv1alpha1.WorkApplied
+			})
 			if g := got.Clusters[0]; g.State != c.State || !more && g.Why != c.Why {
-				t.Errorf("%s: of %s is told %s, %q; who may read Works is told %s, %q", s.name, c.Name, g.State, g.Why, c.State, c.Why)
+				t.Errorf("%s: of %s is told %s, %q; who may read Works is told %s, %q", s.name, c.Name, g.State, g.Why, c.State,
+					c.Why)
 			}
 		}
 	}
@@ -54,7 +58,8 @@ func TestOfWhatMayNotBeReadNothingIsSaid(t *testing.T) {
 	h := start(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", cluster("m1"))
 	h.Unseen = true
 	answer := why.Explain(h.Facts)
-	if c := answer.Clusters[0]; c.State != why.Pending || c.Why != "its state there is in its Work, which you may not read" {
+	if c := answer.Clusters[0]; c.State != why.Pending ||
+		c.Why != "its state there is in its Work, which you may not read" {
 		t.Errorf("it says %s, %q", c.State, c.Why)
 	}
 }

@@ -1,6 +1,6 @@
-// Package why explains the state of a template: which policy has claimed it, where it was placed and why, and its status
-// in each member. It also explains which templates a policy or a cluster has, and why it lacks others. It runs the hub's
-// decisions again on objects that its callers have read.
+// Package why explains the state of a template: which policy has claimed it, where it was placed and why, and its
+// status in each member. It also explains which templates a policy or a cluster has, and why it lacks others. It runs
+// the hub's decisions again on objects that its callers have read.
 package why
 
 import (
@@ -50,7 +50,8 @@ type Facts struct {
 	// Scheduler is the name of the hub's; empty is the default one. Plugins are those that it runs with.
 	Scheduler string
 	Plugins   schedule.Plugins
-	// Failover is how the hub fails over; the zero value is the default. Peers are other bindings of the same policy, Now is the time.
+	// Failover is how the hub fails over; the zero value is the default. Peers are other bindings of the same policy, Now
+	// is the time.
 	Failover failover.Options
 	Peers    []workv1alpha2.Binding
 	Now      time.Time
@@ -137,8 +138,10 @@ type explanation struct {
 
 // Explain answers. The same facts give the same answer, in whatever order they come.
 func Explain(f Facts) Answer {
-	e := &explanation{Facts: f, template: propagate.TemplateOf(f.Template), fleet: schedule.NewSnapshot(f.Clusters).With(f.Plugins)}
-	e.answer = Answer{APIVersion: e.template.APIVersion, Kind: e.template.Kind, Namespace: e.template.Namespace, Name: e.template.Name}
+	e := &explanation{Facts: f, template: propagate.TemplateOf(f.Template),
+		fleet: schedule.NewSnapshot(f.Clusters).With(f.Plugins)}
+	e.answer = Answer{APIVersion: e.template.APIVersion, Kind: e.template.Kind, Namespace: e.template.Namespace,
+		Name: e.template.Name}
 	if f.Template.GetDeletionTimestamp() != nil {
 		e.find(Waiting, "", "the template is being deleted, together with its objects in the members", "")
 	}
@@ -155,7 +158,8 @@ func Explain(f Facts) Answer {
 	e.explainScaling()
 	e.explainWarnings()
 	slices.SortStableFunc(e.answer.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity)), strings.Compare(a.Cluster, b.Cluster))
+		return cmp.Or(cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity)),
+			strings.Compare(a.Cluster, b.Cluster))
 	})
 	e.answer.Summary = e.summary()
 	return e.answer
@@ -168,7 +172,9 @@ func (a Answer) In(cluster string) (Answer, bool) {
 		return a, false
 	}
 	a.Only, a.Clusters = cluster, a.Clusters[i:i+1:i+1]
-	a.Findings = slices.DeleteFunc(slices.Clone(a.Findings), func(f Finding) bool { return f.Cluster != "" && f.Cluster != cluster })
+	a.Findings = slices.DeleteFunc(slices.Clone(a.Findings), func(f Finding) bool {
+		return f.Cluster != "" && f.Cluster != cluster
+	})
 	return a, true
 }
 

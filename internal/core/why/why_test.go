@@ -139,7 +139,8 @@ func (h *hub) schedule() {
 
 // send makes the Works that can be made.
 func (h *hub) send() {
-	in := dispatch.Input{Binding: h.Binding, Template: h.Template, Overrides: h.Overrides, Clusters: map[string]*clusterv1alpha1.Cluster{}, NewID: func() string { return "work-id" }}
+	in := dispatch.Input{Binding: h.Binding, Template: h.Template, Overrides: h.Overrides,
+		Clusters: map[string]*clusterv1alpha1.Cluster{}, NewID: func() string { return "work-id" }}
 	for _, c := range h.Clusters {
 		in.Clusters[c.Name] = c
 	}
@@ -158,8 +159,10 @@ func (h *hub) answers(health workv1alpha1.ResourceHealth, status string, cluster
 		if cluster, _ := names.ClusterOf(w.Namespace); len(clusters) > 0 && !slices.Contains(clusters, cluster) {
 			continue
 		}
-		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonAppliedSuccessful, Message: workv1alpha1.MessageApplied, ObservedGeneration: 1}}
-		w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: health, Status: &runtime.RawExtension{Raw: []byte(status)}}}
+		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+			Reason: workv1alpha1.ReasonAppliedSuccessful, Message: workv1alpha1.MessageApplied, ObservedGeneration: 1}}
+		w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: health,
+			Status: &runtime.RawExtension{Raw: []byte(status)}}}
 	}
 }
 
@@ -167,7 +170,8 @@ func (h *hub) answers(health workv1alpha1.ResourceHealth, status string, cluster
 func (h *hub) refuses(cluster, reason, message string) {
 	for i := range h.Works {
 		if c, _ := names.ClusterOf(h.Works[i].Namespace); c == cluster {
-			h.Works[i].Status = workv1alpha1.WorkStatus{Conditions: []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionFalse,
+			h.Works[i].Status = workv1alpha1.WorkStatus{Conditions: []metav1.Condition{{Type: workv1alpha1.WorkApplied,
+				Status: metav1.ConditionFalse,
 				Reason: workv1alpha1.ReasonAppliedFailed, Message: "Failed to apply all manifests (0/1): " + message}}}
 			if reason != "" {
 				h.Works[i].Status.Conditions = append(h.Works[i].Status.Conditions,
@@ -200,7 +204,8 @@ func cluster(name string, changes ...with) *clusterv1alpha1.Cluster {
 			},
 			Conditions: []metav1.Condition{
 				{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements, Status: metav1.ConditionTrue},
-				{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue, Reason: "ClusterReady", Message: "cluster is healthy and ready to accept workloads"},
+				{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue, Reason: "ClusterReady",
+					Message: "cluster is healthy and ready to accept workloads"},
 			},
 			ResourceSummary: &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10"), corev1.ResourcePods: resource.MustParse("100")}},
 		},
@@ -221,19 +226,22 @@ func serves(kinds ...string) with {
 	return func(c *clusterv1alpha1.Cluster) {
 		c.Status.APIEnablements = nil
 		for _, k := range kinds {
-			c.Status.APIEnablements = append(c.Status.APIEnablements, clusterv1alpha1.APIEnablement{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Kind: k}}})
+			c.Status.APIEnablements = append(c.Status.APIEnablements,
+				clusterv1alpha1.APIEnablement{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Kind: k}}})
 		}
 	}
 }
 
 func undiscovered(c *clusterv1alpha1.Cluster) {
 	serves("ConfigMap")(c)
-	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements, Status: metav1.ConditionFalse,
-		Reason: "PartialAPIEnablements", Message: "could not list metrics.k8s.io/v1beta1"})
+	meta.SetStatusCondition(&c.Status.Conditions,
+		metav1.Condition{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements, Status: metav1.ConditionFalse,
+			Reason: "PartialAPIEnablements", Message: "could not list metrics.k8s.io/v1beta1"})
 }
 
 func silent(c *clusterv1alpha1.Cluster) {
-	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionFalse,
+	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady,
+		Status: metav1.ConditionFalse,
 		Reason: "ClusterNotReachable", Message: "dial tcp: connection refused; check that its API server is running",
 		LastTransitionTime: metav1.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)})
 }
@@ -259,7 +267,8 @@ func servingUnited() []*clusterv1alpha1.Cluster {
 	all := fleet()
 	for _, c := range all {
 		c.Status.APIEnablements = append(c.Status.APIEnablements, clusterv1alpha1.APIEnablement{
-			GroupVersion: "apps.kruise.io/v1beta1", Resources: []clusterv1alpha1.APIResource{{Name: "uniteddeployments", Kind: "UnitedDeployment"}}})
+			GroupVersion: "apps.kruise.io/v1beta1",
+			Resources:    []clusterv1alpha1.APIResource{{Name: "uniteddeployments", Kind: "UnitedDeployment"}}})
 	}
 	return all
 }
@@ -282,8 +291,8 @@ func ailing(t *testing.T, health workv1alpha1.ResourceHealth, r pods.Report) *hu
 	return h
 }
 
-// stories are what users run into. want is what the reddest finding says, and next what it advises; empty where all is well.
-// What the whole answer looks like is in testdata, one file per story.
+// stories are what users run into. want is what the reddest finding says, and next what it advises; empty where all is
+// well. What the whole answer looks like is in testdata, one file per story.
 var stories = []struct {
 	name string
 	tell func(t *testing.T) *hub
@@ -296,7 +305,8 @@ var stories = []struct {
 		h := start(t, deployment, fleet()...)
 		return h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}"))
 	}},
-	{name: "no policy selects it", severity: why.Problem, want: "no policy selects it", next: "create a PropagationPolicy in namespace shop",
+	{name: "no policy selects it", severity: why.Problem, want: "no policy selects it",
+		next: "create a PropagationPolicy in namespace shop",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.policy("shop", "api", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: api}]}")
@@ -314,7 +324,8 @@ var stories = []struct {
 		h.policy("", "other", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, namespace: bank}]}")
 		return h.all(p)
 	}},
-	{name: "the policy is gone", severity: why.Problem, want: "the policy that claimed it, shop/web, was deleted", next: "create a PropagationPolicy",
+	{name: "the policy is gone", severity: why.Problem, want: "the policy that claimed it, shop/web, was deleted",
+		next: "create a PropagationPolicy",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -329,20 +340,24 @@ var stories = []struct {
 			propagate.Await(h.Template, p)
 			return h
 		}},
-	{name: "the policy has not claimed it yet", severity: why.Waiting, want: "has not claimed it yet", next: "check that the controllers of the hub run",
+	{name: "the policy has not claimed it yet", severity: why.Waiting, want: "has not claimed it yet",
+		next: "check that the controllers of the hub run",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.policy("shop", "web", "{"+ofDeployments+"}")
 			return h
 		}},
-	{name: "replicas that no interpreter can tell", severity: why.Problem, want: "script: attempt to index a nil value", next: "fix what the message names",
+	{name: "replicas that no interpreter can tell", severity: why.Problem, want: "script: attempt to index a nil value",
+		next: "fix what the message names",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			propagate.Claim(h.Template, h.policy("shop", "web", "{"+ofDeployments+"}"))
-			h.Warnings = []why.Warning{{Object: "Deployment shop/web", Reason: workv1alpha2.EventGetReplicasFailed, Message: "script: attempt to index a nil value", Last: metav1.Unix(1_800_000_000, 0)}}
+			h.Warnings = []why.Warning{{Object: "Deployment shop/web", Reason: workv1alpha2.EventGetReplicasFailed,
+				Message: "script: attempt to index a nil value", Last: metav1.Unix(1_800_000_000, 0)}}
 			return h
 		}},
-	{name: "two kinds of one name", severity: why.Problem, want: "is the binding of another template", next: "another name",
+	{name: "two kinds of one name", severity: why.Problem, want: "is the binding of another template",
+		next: "another name",
 		tell: func(t *testing.T) *hub {
 			other := start(t, strings.ReplaceAll(deployment, "apps/v1", "example.com/v1"), fleet()...)
 			other.claim(other.policy("shop", "theirs", "{resourceSelectors: [{apiVersion: example.com/v1, kind: Deployment}]}"))
@@ -351,19 +366,24 @@ var stories = []struct {
 			h.Binding = other.Binding
 			return h
 		}},
-	{name: "a cluster is tainted", severity: why.Attention, want: "m3 is left out: it has the untolerated taint maintenance:NoSchedule", next: "clusterTolerations: [{key: maintenance, operator: Exists}]",
+	{name: "a cluster is tainted", severity: why.Attention,
+		want: "m3 is left out: it has the untolerated taint maintenance:NoSchedule",
+		next: "clusterTolerations: [{key: maintenance, operator: Exists}]",
 		tell: func(t *testing.T) *hub {
-			h := start(t, deployment, cluster("m1"), cluster("m2"), cluster("m3", tainted("maintenance", corev1.TaintEffectNoSchedule)))
+			h := start(t, deployment, cluster("m1"), cluster("m2"),
+				cluster("m3", tainted("maintenance", corev1.TaintEffectNoSchedule)))
 			return h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 		}},
-	{name: "a taint that would evict", severity: why.Waiting, want: "m2: it should leave the cluster (TaintUntolerated): the hub is about to move it",
+	{name: "a taint that would evict", severity: why.Waiting,
+		want: "m2: it should leave the cluster (TaintUntolerated): the hub is about to move it",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h = h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			tainted("maintenance", corev1.TaintEffectNoExecute)(h.Clusters[1])
 			return h
 		}},
-	{name: "a taint that would evict, of a cluster that is cordoned too", severity: why.Waiting, want: "m2: it should leave the cluster (TaintUntolerated): the hub is about to move it",
+	{name: "a taint that would evict, of a cluster that is cordoned too", severity: why.Waiting,
+		want: "m2: it should leave the cluster (TaintUntolerated): the hub is about to move it",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h = h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -371,14 +391,18 @@ var stories = []struct {
 			tainted("maintenance", corev1.TaintEffectNoExecute)(h.Clusters[1])
 			return h
 		}},
-	{name: "a kind that a member does not know", severity: why.Attention, want: "m2 is left out: it does not serve the kind Deployment.apps", next: "CustomResourceDefinition",
+	{name: "a kind that a member does not know", severity: why.Attention,
+		want: "m2 is left out: it does not serve the kind Deployment.apps", next: "CustomResourceDefinition",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2", serves("ConfigMap")), cluster("m3", undiscovered))
 			return h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 		}},
-	{name: "it fits nowhere", severity: why.Problem, want: "0/3 clusters are available: 1 cluster(s) did not have the API resource, 1 cluster(s) did not match", next: "the closest is m2",
+	{name: "it fits nowhere", severity: why.Problem,
+		want: "0/3 clusters are available: 1 cluster(s) did not have the API resource, 1 cluster(s) did not match",
+		next: "the closest is m2",
 		tell: func(t *testing.T) *hub {
-			h := start(t, deployment, cluster("m1"), cluster("m2", tainted("gpu", corev1.TaintEffectNoExecute)), cluster("m3", serves("ConfigMap")))
+			h := start(t, deployment, cluster("m1"), cluster("m2", tainted("gpu", corev1.TaintEffectNoExecute)),
+				cluster("m3", serves("ConfigMap")))
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {clusterAffinity: {exclude: [m1]}}}"))
 			h.schedule()
 			return h
@@ -395,7 +419,8 @@ var stories = []struct {
 		return h.all(h.policy("shop", "web", "{"+ofDeployments+`, placement: {clusterAffinity: {labelSelector: {matchExpressions: [{key: out, operator: DoesNotExist}]},
 			fieldSelector: {matchExpressions: [{key: region, operator: In, values: [r-m1]}]}}}}`))
 	}},
-	{name: "replicas beyond capacity", severity: why.Problem, want: "Clusters available replicas 30 are not enough", next: "lower the replicas from 40 to 30",
+	{name: "replicas beyond capacity", severity: why.Problem, want: "Clusters available replicas 30 are not enough",
+		next: "lower the replicas from 40 to 30",
 		tell: func(t *testing.T) *hub {
 			h := start(t, strings.Replace(deployment, "replicas: 6", "replicas: 40", 1), fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
@@ -405,7 +430,8 @@ var stories = []struct {
 	{name: "pods that keep apart", severity: why.Problem, want: "Clusters available replicas 3 are not enough",
 		next: "relax the spread (a cluster has capacity for one per node by podAntiAffinity)",
 		tell: func(t *testing.T) *hub {
-			h := start(t, strings.Replace(deployment, "spec: {containers:", "spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}, containers:", 1), fleet()...)
+			h := start(t, strings.Replace(deployment, "spec: {containers:",
+				"spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}, containers:", 1), fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
 			h.Room = schedule.Answers(map[string]int32{"m1": 1, "m2": 2, "m3": 0})
 			h.schedule()
@@ -415,46 +441,56 @@ var stories = []struct {
 		h := start(t, deployment, cluster("m1", cpus("4")), cluster("m2", cpus("0")), cluster("m3"))
 		return h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+packed+"}}"))
 	}},
-	{name: "a cluster that was joined again", severity: why.Attention, want: "m2 has none of the replicas, and a fresh scheduling would place 2 replicas there",
+	{name: "a cluster that was joined again", severity: why.Attention,
+		want: "m2 has none of the replicas, and a fresh scheduling would place 2 replicas there",
 		next: "create a WorkloadRebalancer with spec.workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: web}]", tell: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"))
 			h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
 			h.Clusters = append(h.Clusters, cluster("m2"))
 			return h
 		}},
-	{name: "a cluster with a static weight that was joined again", severity: why.Attention, want: "m2 has none of the replicas, and a fresh scheduling would place 2 replicas there",
+	{name: "a cluster with a static weight that was joined again", severity: why.Attention,
+		want: "m2 has none of the replicas, and a fresh scheduling would place 2 replicas there",
 		next: "create a WorkloadRebalancer with spec.workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: web}]", tell: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"))
 			h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}"))
 			h.Clusters = append(h.Clusters, cluster("m2"))
 			return h
 		}},
-	{name: "room that came later", severity: why.Attention, want: "m2 has none of the replicas, and a fresh scheduling would place 2 replicas there", next: "create a WorkloadRebalancer", tell: func(t *testing.T) *hub {
-		h := start(t, deployment, cluster("m1"), cluster("m2", cpus("0")))
-		h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
-		h.Clusters[1] = cluster("m2")
-		return h
-	}},
-	{name: "too few clusters to spread over", severity: why.Problem, want: "less than spreadConstraint.MinGroups", next: "lower minGroups to 3",
+	{name: "room that came later", severity: why.Attention,
+		want: "m2 has none of the replicas, and a fresh scheduling would place 2 replicas there",
+		next: "create a WorkloadRebalancer", tell: func(t *testing.T) *hub {
+			h := start(t, deployment, cluster("m1"), cluster("m2", cpus("0")))
+			h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
+			h.Clusters[1] = cluster("m2")
+			return h
+		}},
+	{name: "too few clusters to spread over", severity: why.Problem, want: "less than spreadConstraint.MinGroups",
+		next: "lower minGroups to 3",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 4, maxGroups: 5}]}}"))
+			h.claim(h.policy("shop", "web", "{"+ofDeployments+
+				", placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 4, maxGroups: 5}]}}"))
 			h.schedule()
 			return h
 		}},
 	{name: "spread over one", tell: func(t *testing.T) *hub {
 		h := start(t, deployment, fleet()...)
-		return h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]}}"))
+		return h.all(h.policy("shop", "web", "{"+ofDeployments+
+			", placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]}}"))
 	}},
 	{name: "weights beside a spread", tell: func(t *testing.T) *hub {
 		h := start(t, deployment, fleet()...)
-		return h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 2}], "+byWeights+"}}"))
+		return h.all(h.policy("shop", "web", "{"+ofDeployments+
+			", placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 2}], "+byWeights+"}}"))
 	}},
 	{name: "subsets that name their clusters", tell: func(t *testing.T) *hub {
 		h := start(t, united, servingUnited()...)
 		return h.all(h.policy("shop", "web", "{"+ofUnited+"}"))
 	}},
-	{name: "a subset that no cluster may take", severity: why.Problem, want: `subset "b" is not scheduled to any cluster: none that its clusterAffinity selects fits (m2`, next: "let the policy match m2",
+	{name: "a subset that no cluster may take", severity: why.Problem,
+		want: `subset "b" is not scheduled to any cluster: none that its clusterAffinity selects fits (m2`,
+		next: "let the policy match m2",
 		tell: func(t *testing.T) *hub {
 			h := start(t, united, servingUnited()...)
 			h.claim(h.policy("shop", "web", "{"+ofUnited+", placement: {clusterAffinity: {clusterNames: [m1, m3]}}}"))
@@ -462,17 +498,21 @@ var stories = []struct {
 			h.send()
 			return h
 		}},
-	{name: "an image is pulled first", severity: why.Waiting, want: `cluster "m2": it is pulling example.com/web:2`, next: "remove the annotation argosy.io/pre-pull",
+	{name: "an image is pulled first", severity: why.Waiting, want: `cluster "m2": it is pulling example.com/web:2`,
+		next: "remove the annotation argosy.io/pre-pull",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
-			meta.SetStatusCondition(&h.Binding.BindingStatus().Conditions, metav1.Condition{Type: workv1alpha2.ImagesPulled, Status: metav1.ConditionFalse, Reason: workv1alpha2.ReasonPullingImages,
-				Message: `cluster "m2": it is pulling example.com/web:2; new pods are created when 95% of its nodes have it, or at 2027-01-15T08:10:00Z`})
+			meta.SetStatusCondition(&h.Binding.BindingStatus().Conditions,
+				metav1.Condition{Type: workv1alpha2.ImagesPulled, Status: metav1.ConditionFalse,
+					Reason:  workv1alpha2.ReasonPullingImages,
+					Message: `cluster "m2": it is pulling example.com/web:2; new pods are created when 95% of its nodes have it, or at 2027-01-15T08:10:00Z`})
 			return h
 		}},
 	{name: "the second affinity", tell: func(t *testing.T) *hub {
 		h := start(t, deployment, fleet()...)
-		return h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {clusterAffinities: [{affinityName: home, clusterNames: [m9]}, {affinityName: away, clusterNames: [m2]}]}}"))
+		return h.all(h.policy("shop", "web", "{"+ofDeployments+
+			", placement: {clusterAffinities: [{affinityName: home, clusterNames: [m9]}, {affinityName: away, clusterNames: [m2]}]}}"))
 	}},
 	{name: "scheduling is suspended", severity: why.Waiting, want: "scheduling is suspended", next: "set it to false",
 		tell: func(t *testing.T) *hub {
@@ -481,7 +521,8 @@ var stories = []struct {
 			h.Binding.BindingSpec().Suspension = &workv1alpha2.Suspension{Scheduling: new(true)}
 			return h
 		}},
-	{name: "dispatching is suspended", severity: why.Waiting, want: "m2: dispatching is suspended; nothing was sent", next: "remove spec.suspension from PropagationPolicy shop/web",
+	{name: "dispatching is suspended", severity: why.Waiting, want: "m2: dispatching is suspended; nothing was sent",
+		next: "remove spec.suspension from PropagationPolicy shop/web",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", suspension: {dispatchingOnClusters: {clusterNames: [m2]}}}"))
@@ -490,15 +531,19 @@ var stories = []struct {
 			h.answers(workv1alpha1.ResourceHealthy, `{"replicas": 6, "readyReplicas": 6}`, "m1", "m3")
 			return h
 		}},
-	{name: "its management is paused", severity: why.Waiting, want: "m1: dispatching is suspended; nothing was sent", next: "remove the annotation argosy.io/pause-management",
+	{name: "its management is paused", severity: why.Waiting, want: "m1: dispatching is suspended; nothing was sent",
+		next: "remove the annotation argosy.io/pause-management",
 		tell: func(t *testing.T) *hub {
-			h := start(t, strings.Replace(deployment, "metadata: {", `metadata: {annotations: {argosy.io/pause-management: "true"}, `, 1), fleet()...)
+			h := start(t, strings.Replace(deployment, "metadata: {",
+				`metadata: {annotations: {argosy.io/pause-management: "true"}, `, 1), fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.schedule()
 			h.send()
 			return h
 		}},
-	{name: "its autoscaler does not scale it", severity: why.Attention, want: "FederatedHPA by-load does not scale it: no cluster reports this metric", next: "see the conditions of the FederatedHPA",
+	{name: "its autoscaler does not scale it", severity: why.Attention,
+		want: "FederatedHPA by-load does not scale it: no cluster reports this metric",
+		next: "see the conditions of the FederatedHPA",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -507,17 +552,21 @@ var stories = []struct {
 			h.answers(workv1alpha1.ResourceHealthy, `{"replicas": 6, "readyReplicas": 6}`, "m1", "m2", "m3")
 			h.Scalers = []autoscalingv1alpha1.FederatedHPA{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "by-load"},
 				Spec: autoscalingv1alpha1.FederatedHPASpec{ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, MaxReplicas: 9},
-				Status: autoscalingv1alpha1.FederatedHPAStatus{CurrentReplicas: 6, Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{
-					{Type: autoscalingv2.ScalingActive, Status: "False", Message: "no cluster reports this metric"}}}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "of-another"}}}
+				Status: autoscalingv1alpha1.FederatedHPAStatus{CurrentReplicas: 6,
+					Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{
+						{Type: autoscalingv2.ScalingActive, Status: "False", Message: "no cluster reports this metric"}}}},
+				{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "of-another"}}}
 			return h
 		}},
-	{name: "another scheduler", severity: why.Waiting, want: `selects the scheduler "volcano"`, next: "check that this scheduler is running",
+	{name: "another scheduler", severity: why.Waiting, want: `selects the scheduler "volcano"`,
+		next: "check that this scheduler is running",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", schedulerName: volcano}"))
 			return h
 		}},
-	{name: "a scheduler of another name", severity: why.Waiting, want: `selects the scheduler "default-scheduler"`, next: "use the hub's: schedulerName: ours",
+	{name: "a scheduler of another name", severity: why.Waiting, want: `selects the scheduler "default-scheduler"`,
+		next: "use the hub's: schedulerName: ours",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -533,7 +582,8 @@ var stories = []struct {
 		h.Plugins = plugins
 		return h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 	}},
-	{name: "an override that fails", severity: why.Problem, want: "m2: an override fails", next: "fix that override policy",
+	{name: "an override that fails", severity: why.Problem, want: "m2: an override fails",
+		next: "fix that override policy",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.override("eu", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], overrideRules: [
@@ -548,18 +598,23 @@ var stories = []struct {
 				{overriders: {argsOverrider: [{containerName: nobody, operator: add, value: [--fast]}]}}]}`)
 			return h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 		}},
-	{name: "a member that has an object of that name", severity: why.Problem, want: "m1: the hub leaves the member's object alone", next: "conflictResolution: Overwrite in PropagationPolicy shop/web",
+	{name: "a member that has an object of that name", severity: why.Problem,
+		want: "m1: the hub leaves the member's object alone",
+		next: "conflictResolution: Overwrite in PropagationPolicy shop/web",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
-			h.refuses("m1", workv1alpha1.ReasonObjectUnmanaged, "resource(kind=Deployment, shop/web) already exists in the cluster m1 and the work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource")
+			h.refuses("m1", workv1alpha1.ReasonObjectUnmanaged,
+				"resource(kind=Deployment, shop/web) already exists in the cluster m1 and the work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource")
 			return h
 		}},
-	{name: "a Retain that fails", severity: why.Problem, want: "m1: nothing new is sent, because Retain could not be interpreted", next: "argosy interpret explain Deployment",
+	{name: "a Retain that fails", severity: why.Problem,
+		want: "m1: nothing new is sent, because Retain could not be interpreted", next: "argosy interpret explain Deployment",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
-			h.refuses("m1", workv1alpha1.ReasonNotSent, `retain member values of Deployment shop/web: customization "a", Retain: Retain returned nil`)
+			h.refuses("m1", workv1alpha1.ReasonNotSent,
+				`retain member values of Deployment shop/web: customization "a", Retain: Retain returned nil`)
 			for i := range h.Works {
 				if c, _ := names.ClusterOf(h.Works[i].Namespace); c == "m1" {
 					interpret.SetFault(&h.Works[i].Status.Conditions, "Retain", errors.New("Retain returned nil"), metav1.Time{})
@@ -567,30 +622,39 @@ var stories = []struct {
 			}
 			return h
 		}},
-	{name: "a member that refuses it", only: "m2", severity: why.Problem, want: "denied by policy no-latest", next: "override for cluster m2",
+	{name: "a member that refuses it", only: "m2", severity: why.Problem, want: "denied by policy no-latest",
+		next: "override for cluster m2",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.override("eu", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], overrideRules: [
 				{targetCluster: {clusterNames: [m2]}, overriders: {imageOverrider: [{component: Tag, operator: replace, value: latest}]}}]}`)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}"))
-			h.refuses("m2", workv1alpha1.ReasonRejected, `admission webhook "policy.example.com" denied the request: denied by policy no-latest`)
+			h.refuses("m2", workv1alpha1.ReasonRejected,
+				`admission webhook "policy.example.com" denied the request: denied by policy no-latest`)
 			return h
 		}},
-	{name: "a webhook that quotes others", only: "m2", severity: why.Problem, want: "m2: the member refused it: create Deployment shop/web in cluster \"m2\": admission webhook", next: "change what the member refuses",
+	{name: "a webhook that quotes others", only: "m2", severity: why.Problem,
+		want: "m2: the member refused it: create Deployment shop/web in cluster \"m2\": admission webhook",
+		next: "change what the member refuses",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
-			h.refuses("m2", workv1alpha1.ReasonRejected, `create Deployment shop/web in cluster "m2": admission webhook "policy.example.com" denied the request: cluster is not reachable: no answer in time; 401 Unauthorized; secrets is forbidden: User "x"; set work.karmada.io/conflict-resolution; cluster "m2": Unauthorized`)
+			h.refuses("m2", workv1alpha1.ReasonRejected,
+				`create Deployment shop/web in cluster "m2": admission webhook "policy.example.com" denied the request: cluster is not reachable: no answer in time; 401 Unauthorized; secrets is forbidden: User "x"; set work.karmada.io/conflict-resolution; cluster "m2": Unauthorized`)
 			return h
 		}},
-	{name: "a member that is slow", severity: why.Problem, want: "m2: the cluster did not answer in time, so it is not known whether it has the change", next: "running and not overloaded",
+	{name: "a member that is slow", severity: why.Problem,
+		want: "m2: the cluster did not answer in time, so it is not known whether it has the change",
+		next: "running and not overloaded",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.refuses("m2", workv1alpha1.ReasonTimeout, "cluster is not reachable: no answer in time")
 			return h
 		}},
-	{name: "a member that nobody reaches", severity: why.Problem, want: "m2: the cluster is not reachable: connection refused", next: "check that its API server is running and reachable at https://m2",
+	{name: "a member that nobody reaches", severity: why.Problem,
+		want: "m2: the cluster is not reachable: connection refused",
+		next: "check that its API server is running and reachable at https://m2",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -598,26 +662,32 @@ var stories = []struct {
 			h.refuses("m2", workv1alpha1.ReasonUnreachable, "cluster is not reachable: connection refused")
 			return h
 		}},
-	{name: "a member whose certificate is another", severity: why.Problem, want: "m2: the cluster is not reachable: tls: failed to verify certificate", next: "correct caBundle",
+	{name: "a member whose certificate is another", severity: why.Problem,
+		want: "m2: the cluster is not reachable: tls: failed to verify certificate", next: "correct caBundle",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.Clusters[1].Spec.APIEndpoint = "https://m2"
-			h.refuses("m2", workv1alpha1.ReasonCertificateUntrusted, "cluster is not reachable: tls: failed to verify certificate: x509: certificate signed by unknown authority")
+			h.refuses("m2", workv1alpha1.ReasonCertificateUntrusted,
+				"cluster is not reachable: tls: failed to verify certificate: x509: certificate signed by unknown authority")
 			return h
 		}},
-	{name: "a member that no longer knows the hub", severity: why.Problem, want: "m2: the member refused it: Unauthorized", next: "join cluster m2 again",
+	{name: "a member that no longer knows the hub", severity: why.Problem, want: "m2: the member refused it: Unauthorized",
+		next: "join cluster m2 again",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.refuses("m2", workv1alpha1.ReasonUnauthorized, "Unauthorized")
 			return h
 		}},
-	{name: "a member where the hub lacks a right", severity: why.Problem, want: "m2: the member refused it: deployments.apps is forbidden", next: "grant that to the hub's account in cluster m2",
+	{name: "a member where the hub lacks a right", severity: why.Problem,
+		want: "m2: the member refused it: deployments.apps is forbidden",
+		next: "grant that to the hub's account in cluster m2",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
-			h.refuses("m2", workv1alpha1.ReasonForbidden, `deployments.apps is forbidden: User "system:serviceaccount:karmada-cluster:karmada-m2" cannot create resource "deployments" in API group "apps" in the namespace "shop"`)
+			h.refuses("m2", workv1alpha1.ReasonForbidden,
+				`deployments.apps is forbidden: User "system:serviceaccount:karmada-cluster:karmada-m2" cannot create resource "deployments" in API group "apps" in the namespace "shop"`)
 			return h
 		}},
 	{name: "a failure that an earlier version recorded", severity: why.Problem,
@@ -629,11 +699,13 @@ var stories = []struct {
 			return h
 		}},
 	{name: "an object that is held after a restore", severity: why.Problem,
-		want: "m2: held after a restore of the hub: it does not exist there", next: "argosy restore accept Deployment web -n shop",
+		want: "m2: held after a restore of the hub: it does not exist there",
+		next: "argosy restore accept Deployment web -n shop",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
-			h.refuses("m2", workv1alpha1.ReasonRestored, "it does not exist there, although the hub had dispatched it before the backup")
+			h.refuses("m2", workv1alpha1.ReasonRestored,
+				"it does not exist there, although the hub had dispatched it before the backup")
 			return h
 		}},
 	{name: "an object of another Work", severity: why.Problem,
@@ -641,17 +713,20 @@ var stories = []struct {
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
-			h.refuses("m2", workv1alpha1.ReasonObjectOfAnother, "resource(kind=Deployment, shop/web) in the cluster m2 belongs to the work karmada-es-m2/other")
+			h.refuses("m2", workv1alpha1.ReasonObjectOfAnother,
+				"resource(kind=Deployment, shop/web) in the cluster m2 belongs to the work karmada-es-m2/other")
 			return h
 		}},
-	{name: "a manifest that cannot be sent", severity: why.Problem, want: "m2: not applied: decode the manifest", next: "resolve what the message says",
+	{name: "a manifest that cannot be sent", severity: why.Problem, want: "m2: not applied: decode the manifest",
+		next: "resolve what the message says",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.refuses("m2", workv1alpha1.ReasonNotSent, "decode the manifest: unexpected end of JSON input")
 			return h
 		}},
-	{name: "a cluster that is not ready for its certificate", severity: why.Problem, want: "m2: the cluster is not ready: ", next: "correct caBundle",
+	{name: "a cluster that is not ready for its certificate", severity: why.Problem,
+		want: "m2: the cluster is not ready: ", next: "correct caBundle",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -661,7 +736,8 @@ var stories = []struct {
 			membership.SetUntrusted(&h.Clusters[1].Status.Conditions, true, time.Unix(1_800_000_000, 0))
 			return h
 		}},
-	{name: "not healthy in a member", severity: why.Problem, want: "m3: applied, and not healthy: replicas 6, readyReplicas 1", next: "--cluster m3",
+	{name: "not healthy in a member", severity: why.Problem,
+		want: "m3: applied, and not healthy: replicas 6, readyReplicas 1", next: "--cluster m3",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -669,50 +745,68 @@ var stories = []struct {
 			h.answers(workv1alpha1.ResourceUnknown, `{"replicas": 6}`, "m2")
 			return h
 		}},
-	{name: "an image that cannot be pulled", severity: why.Problem, want: `m2: 2 of 3 pods: ImagePullBackOff: Back-off pulling image "nope:1" (container web)`, next: "imagePullSecrets",
+	{name: "an image that cannot be pulled", severity: why.Problem,
+		want: `m2: 2 of 3 pods: ImagePullBackOff: Back-off pulling image "nope:1" (container web)`, next: "imagePullSecrets",
 		tell: func(t *testing.T) *hub {
 			return ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, Troubles: []pods.Group{
-				{Pods: 2, Pod: "web-5d4f-a", Reason: "ImagePullBackOff", Message: `Back-off pulling image "nope:1"`, Container: "web"}}})
+				{Pods: 2, Pod: "web-5d4f-a", Reason: "ImagePullBackOff", Message: `Back-off pulling image "nope:1"`,
+					Container: "web"}}})
 		}},
-	{name: "pods that find no node", only: "m2", severity: why.Problem, want: "m2: 1 of 3 pods: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.", next: "add nodes to cluster m2",
+	{name: "pods that find no node", only: "m2", severity: why.Problem,
+		want: "m2: 1 of 3 pods: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.", next: "add nodes to cluster m2",
 		tell: func(t *testing.T) *hub {
 			return ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, Troubles: []pods.Group{
 				{Pods: 1, Pod: "web-5d4f-a", Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}})
 		}},
-	{name: "containers that crash", only: "m2", severity: why.Problem, want: "m2: 1 of 3 pods: CrashLoopBackOff: 7 restarts, last terminated: Error, exit code 2 (container web)",
+	{name: "containers that crash", only: "m2", severity: why.Problem,
+		want: "m2: 1 of 3 pods: CrashLoopBackOff: 7 restarts, last terminated: Error, exit code 2 (container web)",
 		next: "argosy logs web-5d4f-a -n shop -C m2 -c web --previous", tell: func(t *testing.T) *hub {
 			return ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, Others: 1, Troubles: []pods.Group{
-				{Pods: 1, Pod: "web-5d4f-a", Reason: "CrashLoopBackOff", Container: "web", Restarts: 7, Last: &pods.End{Reason: "Error", ExitCode: 2}},
-				{Pods: 1, Pod: "web-5d4f-b", Reason: "CreateContainerConfigError", Message: `secret "db" not found`, Container: "web"}}})
+				{Pods: 1, Pod: "web-5d4f-a", Reason: "CrashLoopBackOff", Container: "web", Restarts: 7,
+					Last: &pods.End{Reason: "Error", ExitCode: 2}},
+				{Pods: 1, Pod: "web-5d4f-b", Reason: "CreateContainerConfigError", Message: `secret "db" not found`,
+					Container: "web"}}})
 		}},
-	{name: "containers that take too much memory", severity: why.Problem, want: "CrashLoopBackOff: 3 restarts, last terminated: OOMKilled, exit code 137", next: "raise the memory limit of container web",
+	{name: "containers that take too much memory", severity: why.Problem,
+		want: "CrashLoopBackOff: 3 restarts, last terminated: OOMKilled, exit code 137",
+		next: "raise the memory limit of container web",
 		tell: func(t *testing.T) *hub {
 			return ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, AtLeast: true, Troubles: []pods.Group{
-				{Pods: 3, Pod: "web-5d4f-a", Reason: "CrashLoopBackOff", Container: "web", Restarts: 3, Last: &pods.End{Reason: "OOMKilled", ExitCode: 137}}}})
+				{Pods: 3, Pod: "web-5d4f-a", Reason: "CrashLoopBackOff", Container: "web", Restarts: 3,
+					Last: &pods.End{Reason: "OOMKilled", ExitCode: 137}}}})
 		}},
-	{name: "a Secret that is not there", severity: why.Problem, want: `m2: 3 of 3 pods: CreateContainerConfigError: secret "db" not found (container web)`, next: "propagateDeps",
+	{name: "a Secret that is not there", severity: why.Problem,
+		want: `m2: 3 of 3 pods: CreateContainerConfigError: secret "db" not found (container web)`, next: "propagateDeps",
 		tell: func(t *testing.T) *hub {
 			return ailing(t, workv1alpha1.ResourceUnknown, pods.Report{Pods: 3, Troubles: []pods.Group{
-				{Pods: 3, Pod: "web-5d4f-a", Reason: "CreateContainerConfigError", Message: `secret "db" not found`, Container: "web"}}})
+				{Pods: 3, Pod: "web-5d4f-a", Reason: "CreateContainerConfigError", Message: `secret "db" not found`,
+					Container: "web"}}})
 		}},
-	{name: "a pod too many in trouble", severity: why.Attention, want: "m2: 1 of 4 pods: ContainersNotReady: the container is running, and not ready (container web)", next: "argosy logs web-5d4f-a -n shop -C m2 -c web",
+	{name: "a pod too many in trouble", severity: why.Attention,
+		want: "m2: 1 of 4 pods: ContainersNotReady: the container is running, and not ready (container web)",
+		next: "argosy logs web-5d4f-a -n shop -C m2 -c web",
 		tell: func(t *testing.T) *hub {
 			return ailing(t, workv1alpha1.ResourceHealthy, pods.Report{Pods: 4, Troubles: []pods.Group{
-				{Pods: 1, Pod: "web-5d4f-a", Reason: pods.ContainersNotReady, Message: "the container is running, and not ready", Container: "web"}}})
+				{Pods: 1, Pod: "web-5d4f-a", Reason: pods.ContainersNotReady, Message: "the container is running, and not ready",
+					Container: "web"}}})
 		}},
 	{name: "pods in trouble in very many clusters", severity: why.Problem, want: "m2: 3 of 3 pods: ImagePullBackOff",
 		tell: func(t *testing.T) *hub {
-			h := ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, Troubles: []pods.Group{{Pods: 3, Pod: "web-5d4f-a", Reason: "ImagePullBackOff"}}})
+			h := ailing(t, workv1alpha1.ResourceUnhealthy,
+				pods.Report{Pods: 3, Troubles: []pods.Group{{Pods: 3, Pod: "web-5d4f-a", Reason: "ImagePullBackOff"}}})
 			h.Pods.More = 3
 			return h
 		}},
-	{name: "pods of a member that does not answer", only: "m2", severity: why.Problem, want: "m2: the cluster has not been ready since 2026-01-01T00:00:00Z", next: "bring the cluster back",
+	{name: "pods of a member that does not answer", only: "m2", severity: why.Problem,
+		want: "m2: the cluster has not been ready since 2026-01-01T00:00:00Z", next: "bring the cluster back",
 		tell: func(t *testing.T) *hub {
-			h := ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, Troubles: []pods.Group{{Pods: 3, Pod: "web-5d4f-a", Reason: "ImagePullBackOff"}}})
+			h := ailing(t, workv1alpha1.ResourceUnhealthy,
+				pods.Report{Pods: 3, Troubles: []pods.Group{{Pods: 3, Pod: "web-5d4f-a", Reason: "ImagePullBackOff"}}})
 			silent(h.Clusters[1])
 			return h
 		}},
-	{name: "pods that may not be seen", severity: why.Problem, want: "m3: applied, and not healthy", next: "you need permission to get resourcebindings/pods in namespace shop",
+	{name: "pods that may not be seen", severity: why.Problem, want: "m3: applied, and not healthy",
+		next: "you need permission to get resourcebindings/pods in namespace shop",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -721,15 +815,19 @@ var stories = []struct {
 			h.Pods.Unseen = true
 			return h
 		}},
-	{name: "a rollout that stands still", severity: why.Problem, want: "m3: applied, and not healthy: its deadline passed without progress at 2026-01-01T00:00:00Z, replicas 6", next: "--cluster m3",
+	{name: "a rollout that stands still", severity: why.Problem,
+		want: "m3: applied, and not healthy: its deadline passed without progress at 2026-01-01T00:00:00Z, replicas 6",
+		next: "--cluster m3",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.answers(workv1alpha1.ResourceUnhealthy, `{"replicas": 6, "readyReplicas": 1}`, "m3")
 			for i := range h.Works {
 				if h.Works[i].Namespace == names.ExecutionSpace("m3") {
-					h.Works[i].Status.Conditions = append(h.Works[i].Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkProgressing, Status: metav1.ConditionFalse,
-						Reason: interpret.ReasonDeadlineExceeded, LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))})
+					h.Works[i].Status.Conditions = append(h.Works[i].Status.Conditions,
+						metav1.Condition{Type: workv1alpha1.WorkProgressing, Status: metav1.ConditionFalse,
+							Reason:             interpret.ReasonDeadlineExceeded,
+							LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))})
 				}
 			}
 			return h
@@ -741,33 +839,43 @@ var stories = []struct {
 			h.answers(workv1alpha1.ResourceHealthy, `{"replicas": 9, "readyReplicas": 9}`, "m3")
 			for i := range h.Works {
 				if h.Works[i].Namespace == names.ExecutionSpace("m3") {
-					h.Works[i].Status.Conditions = append(h.Works[i].Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkScaledByMember, Status: metav1.ConditionTrue,
-						Reason: workv1alpha1.ReasonAutoscaled, Message: "HorizontalPodAutoscaler web in the cluster sets its replicas, which are kept."})
+					h.Works[i].Status.Conditions = append(h.Works[i].Status.Conditions,
+						metav1.Condition{Type: workv1alpha1.WorkScaledByMember, Status: metav1.ConditionTrue,
+							Reason:  workv1alpha1.ReasonAutoscaled,
+							Message: "HorizontalPodAutoscaler web in the cluster sets its replicas, which are kept."})
 				}
 			}
 			return h
 		}},
-	{name: "an object that somebody changes again and again", severity: why.Attention, want: `m3: field manager "kubectl" repeatedly changes /spec/replicas of Deployment shop/web in cluster "m3"`, next: "stop it from doing so",
+	{name: "an object that somebody changes again and again", severity: why.Attention,
+		want: `m3: field manager "kubectl" repeatedly changes /spec/replicas of Deployment shop/web in cluster "m3"`,
+		next: "stop it from doing so",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			for i := range h.Works {
 				if h.Works[i].Namespace == names.ExecutionSpace("m3") {
-					h.Works[i].Status.Conditions = append(h.Works[i].Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkContested, Status: metav1.ConditionTrue,
-						Reason: workv1alpha1.ReasonChangedRepeatedly, Message: execute.Contested("m3", h.Template, "/spec/replicas", "kubectl")})
+					h.Works[i].Status.Conditions = append(h.Works[i].Status.Conditions,
+						metav1.Condition{Type: workv1alpha1.WorkContested, Status: metav1.ConditionTrue,
+							Reason: workv1alpha1.ReasonChangedRepeatedly, Message: execute.Contested("m3", h.Template, "/spec/replicas",
+								"kubectl")})
 				}
 			}
 			return h
 		}},
-	{name: "what is noted of a status", severity: why.Waiting, want: "m2: applied, and not known to be healthy yet: replicas 6; 1 in subset a",
+	{name: "what is noted of a status", severity: why.Waiting,
+		want: "m2: applied, and not known to be healthy yet: replicas 6; 1 in subset a",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
-			h.answers(workv1alpha1.ResourceHealthy, `{"conditions": [{"type": "NoMatchedPods", "status": "True", "message": "it is in no pod"}, {"type": "Other", "status": "True", "message": "not this"}]}`, "m3")
-			h.answers(workv1alpha1.ResourceUnknown, `{"replicas": 6, "conditions": [{"type": "PodsReserved", "status": "True", "message": "1 in subset a"}]}`, "m2")
+			h.answers(workv1alpha1.ResourceHealthy,
+				`{"conditions": [{"type": "NoMatchedPods", "status": "True", "message": "it is in no pod"}, {"type": "Other", "status": "True", "message": "not this"}]}`, "m3")
+			h.answers(workv1alpha1.ResourceUnknown,
+				`{"replicas": 6, "conditions": [{"type": "PodsReserved", "status": "True", "message": "1 in subset a"}]}`, "m2")
 			return h
 		}},
-	{name: "a member that does not answer", severity: why.Problem, want: "m1: the cluster has not been ready since ", next: "bring the cluster back",
+	{name: "a member that does not answer", severity: why.Problem, want: "m1: the cluster has not been ready since ",
+		next: "bring the cluster back",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2"))
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -777,11 +885,14 @@ var stories = []struct {
 	{name: "a Job that has ended in a member that does not answer", only: "m1",
 		tell: func(t *testing.T) *hub {
 			runs := func(c *clusterv1alpha1.Cluster) {
-				c.Status.APIEnablements = append(c.Status.APIEnablements, clusterv1alpha1.APIEnablement{GroupVersion: "batch/v1", Resources: []clusterv1alpha1.APIResource{{Name: "jobs", Kind: "Job"}}})
+				c.Status.APIEnablements = append(c.Status.APIEnablements,
+					clusterv1alpha1.APIEnablement{GroupVersion: "batch/v1",
+						Resources: []clusterv1alpha1.APIResource{{Name: "jobs", Kind: "Job"}}})
 			}
 			h := start(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: web, namespace: shop, uid: a}, spec: {template: {spec: {containers: [{name: c, image: "example.com/web:1"}]}}}}`, cluster("m1", runs), cluster("m2", runs))
 			h.all(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: batch/v1, kind: Job}], placement: {}}"))
-			h.answers(workv1alpha1.ResourceHealthy, `{"succeeded": 1, "completionTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Complete", "status": "True"}]}`, "m1", "m2")
+			h.answers(workv1alpha1.ResourceHealthy,
+				`{"succeeded": 1, "completionTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Complete", "status": "True"}]}`, "m1", "m2")
 			silent(h.Clusters[0])
 			return h
 		}},
@@ -792,32 +903,44 @@ var stories = []struct {
 			h.Clusters = h.Clusters[:1]
 			return h
 		}},
-	{name: "leaving in good order", severity: why.Waiting, want: "m1: the object is kept until its replacements in other clusters are healthy (TaintUntolerated)",
+	{name: "leaving in good order", severity: why.Waiting,
+		want: "m1: the object is kept until its replacements in other clusters are healthy (TaintUntolerated)",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2"))
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.Binding.BindingSpec().Clusters = h.Binding.BindingSpec().Clusters[1:]
-			h.Binding.BindingSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m1", Producer: "TaintManager", Reason: "TaintUntolerated"}}
-			h.Binding.BindingStatus().AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m2", Applied: true, Health: workv1alpha1.ResourceHealthy,
+			h.Binding.BindingSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m1",
+				Producer: "TaintManager", Reason: "TaintUntolerated"}}
+			h.Binding.BindingStatus().AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m2", Applied: true,
+				Health: workv1alpha1.ResourceHealthy,
 				Status: &runtime.RawExtension{Raw: []byte(`{"replicas":6,"readyReplicas":2}`)}}}
 			return h
 		}},
-	{name: "its sidecars are not in force yet", severity: why.Waiting, want: `its first Work waits: cluster "m2": SidecarSet logs`, next: "argosy why sidecarset", tell: func(t *testing.T) *hub {
-		h := start(t, deployment, fleet()...)
-		h.all(h.policy("shop", "web", ofDeployments))
-		h.Works = slices.DeleteFunc(h.Works, func(w workv1alpha1.Work) bool { return w.Namespace == names.ExecutionSpace("m2") })
-		h.Binding.BindingStatus().Conditions = append(h.Binding.BindingStatus().Conditions, metav1.Condition{Type: workv1alpha2.SidecarsInForce, Status: metav1.ConditionFalse,
-			Reason: workv1alpha2.ReasonWaitingForSidecars, Message: dispatch.Awaited("m2", "SidecarSet logs, which injects into its pods, has not been applied there yet", 15*time.Second)})
-		return h
-	}},
+	{name: "its sidecars are not in force yet", severity: why.Waiting,
+		want: `its first Work waits: cluster "m2": SidecarSet logs`, next: "argosy why sidecarset",
+		tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.all(h.policy("shop", "web", ofDeployments))
+			h.Works = slices.DeleteFunc(h.Works, func(w workv1alpha1.Work) bool {
+				return w.Namespace == names.ExecutionSpace("m2")
+			})
+			h.Binding.BindingStatus().Conditions = append(h.Binding.BindingStatus().Conditions,
+				metav1.Condition{Type: workv1alpha2.SidecarsInForce, Status: metav1.ConditionFalse,
+					Reason: workv1alpha2.ReasonWaitingForSidecars,
+					Message: dispatch.Awaited("m2", "SidecarSet logs, which injects into its pods, has not been applied there yet",
+						15*time.Second)})
+			return h
+		}},
 	{name: "it follows what requires it", tell: func(t *testing.T) *hub {
-		h := start(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop, uid: c}, data: {a: b}}", fleet()...)
+		h := start(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop, uid: c}, data: {a: b}}",
+			fleet()...)
 		b, err := propagate.For(h.Template, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		propagate.Refer(b, h.Template)
-		b.BindingSpec().RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "web-deployment", Clusters: []workv1alpha2.TargetCluster{{Name: "m2"}}}}
+		b.BindingSpec().RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "web-deployment",
+			Clusters: []workv1alpha2.TargetCluster{{Name: "m2"}}}}
 		h.Binding = b
 		h.send()
 		h.answers(workv1alpha1.ResourceHealthy, `{}`)
@@ -830,32 +953,37 @@ var stories = []struct {
 			t.Fatal(err)
 		}
 		propagate.Refer(b, h.Template)
-		b.BindingSpec().RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "web-deployment", Clusters: []workv1alpha2.TargetCluster{{Name: "m2"}}}}
+		b.BindingSpec().RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "web-deployment",
+			Clusters: []workv1alpha2.TargetCluster{{Name: "m2"}}}}
 		h.Binding = b
 		h.send()
 		h.answers(workv1alpha1.ResourceHealthy, `{}`)
 		return h
 	}},
-	{name: "nobody takes it along", severity: why.Problem, want: "no policy selects it", next: "propagate it with the object that it refers to, CloneSet web: set propagateDeps: true in the policy of that object",
+	{name: "nobody takes it along", severity: why.Problem, want: "no policy selects it",
+		next: "propagate it with the object that it refers to, CloneSet web: set propagateDeps: true in the policy of that object",
 		tell: func(t *testing.T) *hub {
 			return start(t, "{apiVersion: apps.kruise.io/v1beta1, kind: WorkloadSpread, metadata: {name: web, namespace: shop}, spec: {targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}}}", fleet()...)
 		}},
-	{name: "it points at nonsense", severity: why.Problem, want: "no policy selects it", next: "fix it: read spec.selector of PodProbeMarker web: ",
+	{name: "it points at nonsense", severity: why.Problem, want: "no policy selects it",
+		next: "fix it: read spec.selector of PodProbeMarker web: ",
 		tell: func(t *testing.T) *hub {
 			return start(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: PodProbeMarker, metadata: {name: web, namespace: shop}, spec: {selector: {matchExpressions: [{key: app, operator: Like}]}}}", fleet()...)
 		}},
 	{name: "what steers the hub", severity: why.Attention, want: "never propagated", tell: func(t *testing.T) *hub {
 		return start(t, "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web, namespace: shop}}", fleet()...)
 	}},
-	{name: "what acts on the hub", severity: why.Attention, want: "EndpointSliceDispatched is False: no endpoints in m2", tell: func(t *testing.T) *hub {
-		return start(t, `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterService, metadata: {name: web, namespace: shop}, status: {conditions: [
+	{name: "what acts on the hub", severity: why.Attention, want: "EndpointSliceDispatched is False: no endpoints in m2",
+		tell: func(t *testing.T) *hub {
+			return start(t, `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterService, metadata: {name: web, namespace: shop}, status: {conditions: [
 			{type: ServiceApplied, status: "True"}, {type: EndpointSliceDispatched, status: "False", message: no endpoints in m2}]}}`, fleet()...)
-	}},
+		}},
 	{name: "what acts on the hub as it should", tell: func(t *testing.T) *hub {
 		return start(t, `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, metadata: {name: web, namespace: shop}, status: {conditions: [
 			{type: AbleToScale, status: "True"}, {type: ScalingLimited, status: "False"}]}}`, fleet()...)
 	}},
-	{name: "its policy was deleted", severity: why.Attention, want: "its objects stay in the clusters unchanged", next: "create a PropagationPolicy",
+	{name: "its policy was deleted", severity: why.Attention, want: "its objects stay in the clusters unchanged",
+		next: "create a PropagationPolicy",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -867,14 +995,16 @@ var stories = []struct {
 			h.Template.SetAnnotations(nil)
 			return h
 		}},
-	{name: "the Service of its pods is not there", severity: why.Attention, want: "the hub has no Service db, which spec.serviceName names", next: "propagateDeps",
+	{name: "the Service of its pods is not there", severity: why.Attention,
+		want: "the hub has no Service db, which spec.serviceName names", next: "propagateDeps",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.Service = &why.Service{Name: "db"}
 			return h
 		}},
-	{name: "the Service of its pods goes elsewhere", severity: why.Attention, want: "its Service db is not propagated to m2, m3", next: "set propagateDeps: true in PropagationPolicy shop/web",
+	{name: "the Service of its pods goes elsewhere", severity: why.Attention,
+		want: "its Service db is not propagated to m2, m3", next: "set propagateDeps: true in PropagationPolicy shop/web",
 		tell: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -885,7 +1015,8 @@ var stories = []struct {
 		}},
 	{name: "a namespace", tell: func(t *testing.T) *hub {
 		h := start(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", cluster("m1"))
-		h.Works = []workv1alpha1.Work{{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"), Name: names.Work("Namespace", "shop", ""), Generation: 1}}}
+		h.Works = []workv1alpha1.Work{{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"),
+			Name: names.Work("Namespace", "shop", ""), Generation: 1}}}
 		h.answers(workv1alpha1.ResourceHealthy, `{"phase": "Active"}`)
 		return h
 	}},
@@ -907,7 +1038,8 @@ func TestStories(t *testing.T) {
 			case s.severity != "" && len(answer.Findings) == 0:
 				t.Errorf("it finds nothing, want %s: %s", s.severity, s.want)
 			case s.severity != "":
-				if f := answer.Findings[0]; f.Severity != s.severity || !strings.Contains(f.What, s.want) || !strings.Contains(f.Next, s.next) {
+				if f := answer.Findings[0]; f.Severity != s.severity || !strings.Contains(f.What, s.want) ||
+					!strings.Contains(f.Next, s.next) {
 					t.Errorf("first is\n%s: %s\n→ %s\nwant\n%s: %s\n→ %s", f.Severity, f.What, f.Next, s.severity, s.want, s.next)
 				}
 			}
@@ -968,7 +1100,8 @@ func TestTheOrderOfFactsDoesNotMatterAndTheyAreNotChanged(t *testing.T) {
 		dice := rand.New(rand.NewPCG(1, 2))
 		for range 5 {
 			f := h.Facts
-			f.Policies, f.Clusters, f.Works, f.Overrides, f.Warnings = shuffled(dice, f.Policies), shuffled(dice, f.Clusters), shuffled(dice, f.Works), shuffled(dice, f.Overrides), shuffled(dice, f.Warnings)
+			f.Policies, f.Clusters, f.Works, f.Overrides, f.Warnings = shuffled(dice, f.Policies), shuffled(dice, f.Clusters),
+				shuffled(dice, f.Works), shuffled(dice, f.Overrides), shuffled(dice, f.Warnings)
 			if diff := cmp.Diff(want, asJSON(t, why.Explain(f))); diff != "" {
 				t.Fatalf("%s: in another order it says (-first +then):\n%s", s.name, diff)
 			}
@@ -1014,7 +1147,8 @@ func asJSON(t *testing.T, v any) string {
 	t.Helper()
 	if f, ok := v.(why.Facts); ok {
 		f.Room = nil
-		v = struct{ Template, Policies, Binding, Clusters, Overrides, Works, Warnings any }{f.Template, f.Policies, f.Binding, f.Clusters, f.Overrides, f.Works, f.Warnings}
+		v = struct{ Template, Policies, Binding, Clusters, Overrides, Works, Warnings any }{f.Template, f.Policies, f.Binding,
+			f.Clusters, f.Overrides, f.Works, f.Warnings}
 	}
 	raw, err := json.MarshalIndent(v, "", " ")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package acting keeps members letting the hub act as those of its users whom its roles let in. Who these are is decided by
-// core/access; that somebody may use the proxy of a cluster, by the hub's authorizer before.
+// Package acting keeps members letting the hub act as those of its users whom its roles let in. Who these are is
+// decided by core/access; that somebody may use the proxy of a cluster, by the hub's authorizer before.
 package acting
 
 import (
@@ -36,8 +36,8 @@ func Of(g access.Grants) Source {
 	return func(context.Context) (access.Grants, <-chan struct{}, error) { return g, nil, nil }
 }
 
-// Follow is the Source of a hub. Its cluster roles are watched from the first time that somebody asks, until done is closed: of
-// a role only what it says of clusters is kept.
+// Follow is the Source of a hub. Its cluster roles are watched from the first time that somebody asks, until done is
+// closed: of a role only what it says of clusters is kept.
 func Follow(config *rest.Config, done <-chan struct{}) Source {
 	f := &follower{config: config, done: done, changed: make(chan struct{})}
 	return f.grants
@@ -68,16 +68,20 @@ func (f *follower) start() {
 		return
 	}
 	watch := func(resource string, kind runtime.Object) cache.SharedIndexInformer {
-		informer := cache.NewSharedIndexInformer(cache.NewListWatchFromClient(client.RESTClient(), resource, "", fields.Everything()), kind, 0, cache.Indexers{})
+		informer := cache.NewSharedIndexInformer(cache.NewListWatchFromClient(client.RESTClient(), resource, "",
+			fields.Everything()), kind, 0, cache.Indexers{})
 		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(obj any) { f.change(obj) }, UpdateFunc: func(old, obj any) { f.change(old, obj) }, DeleteFunc: func(obj any) { f.change(obj) }})
+			AddFunc: func(obj any) { f.change(obj) }, UpdateFunc: func(old, obj any) { f.change(old, obj) },
+			DeleteFunc: func(obj any) { f.change(obj) }})
 		if f.err = errors.Join(f.err, err, informer.SetTransform(trim)); f.err == nil {
 			f.listed = append(f.listed, registration.HasSynced)
 		}
 		return informer
 	}
-	roles, bindings := watch("clusterroles", &rbacv1.ClusterRole{}), watch("clusterrolebindings", &rbacv1.ClusterRoleBinding{})
-	f.roles, f.bindings = rbaclisters.NewClusterRoleLister(roles.GetIndexer()), rbaclisters.NewClusterRoleBindingLister(bindings.GetIndexer())
+	roles, bindings := watch("clusterroles", &rbacv1.ClusterRole{}),
+		watch("clusterrolebindings", &rbacv1.ClusterRoleBinding{})
+	f.roles, f.bindings = rbaclisters.NewClusterRoleLister(roles.GetIndexer()),
+		rbaclisters.NewClusterRoleBindingLister(bindings.GetIndexer())
 	if f.err == nil {
 		go roles.Run(f.done)
 		go bindings.Run(f.done)
@@ -88,13 +92,15 @@ func (f *follower) start() {
 func trim(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *rbacv1.ClusterRole:
-		kept := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}}
+		kept := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID,
+			ResourceVersion: o.ResourceVersion}}
 		if len(access.Clusters(o.Rules)) > 0 {
 			kept.Rules = o.Rules
 		}
 		return kept, nil
 	case *rbacv1.ClusterRoleBinding:
-		return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}, RoleRef: o.RoleRef, Subjects: o.Subjects}, nil
+		return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID,
+			ResourceVersion: o.ResourceVersion}, RoleRef: o.RoleRef, Subjects: o.Subjects}, nil
 	}
 	return obj, nil
 }
@@ -113,7 +119,8 @@ func (f *follower) change(was ...any) {
 	}
 }
 
-// matters says whether a role or binding may let somebody into a cluster. A binding does so with its role, which is told of by itself.
+// matters says whether a role or binding may let somebody into a cluster. A binding does so with its role, which is
+// told of by itself.
 func (f *follower) matters(obj any) bool {
 	switch o := obj.(type) {
 	case *rbacv1.ClusterRole:
@@ -181,21 +188,26 @@ var (
 	bindings = rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings")
 )
 
-// Keep makes the role of a member what those allowed there need, and id with them, who may be nobody. hub is the identity of the hub; the client
-// is one that goes by whose the member is. wrote says whether that was a write.
-func Keep(ctx context.Context, client dynamic.Interface, hub string, a access.Allowed, id access.Identity) (wrote bool, err error) {
-	return put(ctx, client.Resource(roles), "ClusterRole", nil, func(existing *rbacv1.ClusterRole) (*rbacv1.ClusterRole, bool) { return a.Role(existing, hub, id) })
+// Keep makes the role of a member what those allowed there need, and id with them, who may be nobody. hub is the
+// identity of the hub; the client is one that goes by whose the member is. wrote says whether that was a write.
+func Keep(ctx context.Context, client dynamic.Interface, hub string, a access.Allowed,
+	id access.Identity) (wrote bool, err error) {
+	return put(ctx, client.Resource(roles), "ClusterRole", nil,
+		func(existing *rbacv1.ClusterRole) (*rbacv1.ClusterRole, bool) { return a.Role(existing, hub, id) })
 }
 
-// Bind gives the role to the service account of the hub. Before that is written verify says why it must not be: that the account is the
-// hub's is only the word of its token so far.
-func Bind(ctx context.Context, client dynamic.Interface, hub, namespace, account string, verify func() error) (wrote bool, err error) {
-	return put(ctx, client.Resource(bindings), "ClusterRoleBinding", verify, func(existing *rbacv1.ClusterRoleBinding) (*rbacv1.ClusterRoleBinding, bool) {
-		return access.Binding(existing, hub, namespace, account)
-	})
+// Bind gives the role to the service account of the hub. Before that is written verify says why it must not be: that
+// the account is the hub's is only the word of its token so far.
+func Bind(ctx context.Context, client dynamic.Interface, hub, namespace, account string,
+	verify func() error) (wrote bool, err error) {
+	return put(ctx, client.Resource(bindings), "ClusterRoleBinding", verify,
+		func(existing *rbacv1.ClusterRoleBinding) (*rbacv1.ClusterRoleBinding, bool) {
+			return access.Binding(existing, hub, namespace, account)
+		})
 }
 
-// Leave takes the hub's right to act as anybody off a member: binding and role that it wrote last and nobody changed since.
+// Leave takes the hub's right to act as anybody off a member: binding and role that it wrote last and nobody changed
+// since.
 func Leave(ctx context.Context, client dynamic.Interface, hub string) error {
 	return errors.Join(remove[rbacv1.ClusterRoleBinding](ctx, client.Resource(bindings), "ClusterRoleBinding", hub),
 		remove[rbacv1.ClusterRole](ctx, client.Resource(roles), "ClusterRole", hub))
@@ -208,9 +220,11 @@ func remove[T any, P interface {
 	read, err := at.Get(ctx, access.Impersonator, metav1.GetOptions{})
 	if err == nil {
 		existing := P(new(T))
-		if err = runtime.DefaultUnstructuredConverter.FromUnstructured(read.Object, existing); err == nil && access.Goes(existing, hub) {
+		if err = runtime.DefaultUnstructuredConverter.FromUnstructured(read.Object, existing); err == nil &&
+			access.Goes(existing, hub) {
 			uid, version := existing.GetUID(), existing.GetResourceVersion()
-			err = at.Delete(ctx, access.Impersonator, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+			err = at.Delete(ctx, access.Impersonator,
+				metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
 		}
 	}
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // who changed it meanwhile has it stay
@@ -219,14 +233,17 @@ func remove[T any, P interface {
 	return fmt.Errorf("%s %s: %w", kind, access.Impersonator, err)
 }
 
-// put writes what decide says the object of the impersonator shall be, if it is otherwise and verify lets it; decide is given nil for none.
+// put writes what decide says the object of the impersonator shall be, if it is otherwise and verify lets it; decide is
+// given nil for none.
 func put[T any, P interface {
 	*T
 	metav1.Object
-}](ctx context.Context, at dynamic.ResourceInterface, kind string, verify func() error, decide func(existing P) (want P, ours bool)) (wrote bool, err error) {
+}](ctx context.Context, at dynamic.ResourceInterface, kind string, verify func() error,
+	decide func(existing P) (want P, ours bool)) (wrote bool, err error) {
 	const attempts = 3 // two may write at once
 	for range attempts {
-		if wrote, err = putOnce(ctx, at, kind, verify, decide); !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+		if wrote, err = putOnce(ctx, at, kind, verify, decide); !apierrors.IsConflict(err) &&
+			!apierrors.IsAlreadyExists(err) {
 			break
 		}
 	}
@@ -239,7 +256,8 @@ func put[T any, P interface {
 func putOnce[T any, P interface {
 	*T
 	metav1.Object
-}](ctx context.Context, at dynamic.ResourceInterface, kind string, verify func() error, decide func(existing P) (want P, ours bool)) (bool, error) {
+}](ctx context.Context, at dynamic.ResourceInterface, kind string, verify func() error,
+	decide func(existing P) (want P, ours bool)) (bool, error) {
 	var existing P
 	read, err := at.Get(ctx, access.Impersonator, metav1.GetOptions{})
 	switch {

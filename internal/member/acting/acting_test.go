@@ -29,17 +29,21 @@ import (
 
 var (
 	roles    = membertest.Kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), Plural: "clusterroles"}
-	bindings = membertest.Kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), Plural: "clusterrolebindings"}
+	bindings = membertest.Kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
+		Plural: "clusterrolebindings"}
 )
 
 // lets is a role that lets into the proxies of all clusters.
 func lets(name string) *rbacv1.ClusterRole {
-	return &rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: metav1.ObjectMeta{Name: name},
-		Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"}}}}
+	return &rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"cluster.karmada.io"},
+			Resources: []string{"clusters/proxy"}}}}
 }
 
 func bound(name, role string, users ...string) *rbacv1.ClusterRoleBinding {
-	b := &rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"}, ObjectMeta: metav1.ObjectMeta{Name: name},
+	b := &rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1",
+		Kind: "ClusterRoleBinding"}, ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}
 	for _, u := range users {
 		b.Subjects = append(b.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: u})
@@ -49,13 +53,15 @@ func bound(name, role string, users ...string) *rbacv1.ClusterRoleBinding {
 
 // of are those let in by these bindings to lets("see").
 func of(users ...string) access.Allowed {
-	return access.Derive([]rbacv1.ClusterRole{*lets("see")}, []rbacv1.ClusterRoleBinding{*bound("see", "see", users...)}).Of("eu", nil)
+	return access.Derive([]rbacv1.ClusterRole{*lets("see")},
+		[]rbacv1.ClusterRoleBinding{*bound("see", "see", users...)}).Of("eu", nil)
 }
 
 // as is a client of the member for the hub of that identity.
 func as(t *testing.T, m *membertest.Server, hub string) dynamic.Interface {
 	t.Helper()
-	c, err := member.Guest(&rest.Config{Host: m.URL, BearerToken: membertest.Token}, time.Minute, "eu", func(context.Context) (string, error) { return hub, nil })
+	c, err := member.Guest(&rest.Config{Host: m.URL, BearerToken: membertest.Token}, time.Minute, "eu",
+		func(context.Context) (string, error) { return hub, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +71,8 @@ func as(t *testing.T, m *membertest.Server, hub string) dynamic.Interface {
 // stamped says that the member is the hub's.
 func stamped(m *membertest.Server, hub string) {
 	lease := &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}}
-	tenure.Stamp{Hub: hub, Address: "https://" + hub, Run: "1", Since: time.Unix(0, 0), Renewed: time.Unix(0, 0)}.Write(lease)
+	tenure.Stamp{Hub: hub, Address: "https://" + hub, Run: "1", Since: time.Unix(0, 0),
+		Renewed: time.Unix(0, 0)}.Write(lease)
 	m.Put(lease)
 }
 
@@ -89,9 +96,11 @@ func TestTheRoleOfAMemberIsWrittenWhereTheStampIsTheHubs(t *testing.T) {
 		held  bool
 		says  string // "" if it is written
 	}{
-		"its own member":                         {kinds: []membertest.Kind{membertest.Lease}, stamp: "a"},
-		"another hub's member":                   {kinds: []membertest.Kind{membertest.Lease}, stamp: "b", held: true, says: "the hub at https://b (b)"},
-		"nobody's yet":                           {kinds: []membertest.Kind{membertest.Lease}, says: "is not claimed by this hub yet"},
+		"its own member": {kinds: []membertest.Kind{membertest.Lease}, stamp: "a"},
+		"another hub's member": {kinds: []membertest.Kind{membertest.Lease}, stamp: "b", held: true,
+			says: "the hub at https://b (b)"},
+		"nobody's yet": {kinds: []membertest.Kind{membertest.Lease},
+			says: "is not claimed by this hub yet"},
 		"one from before hubs had a stamp there": {},
 	} {
 		t.Run(story, func(t *testing.T) {
@@ -101,9 +110,12 @@ func TestTheRoleOfAMemberIsWrittenWhereTheStampIsTheHubs(t *testing.T) {
 			}
 			client := as(t, m, "a")
 			_, kept := acting.Keep(t.Context(), client, "a", of("alice"), access.Identity{})
-			_, boundTo := acting.Bind(t.Context(), client, "a", "karmada-cluster", "karmada-impersonator", func() error { return nil })
+			_, boundTo := acting.Bind(t.Context(), client, "a", "karmada-cluster", "karmada-impersonator", func() error {
+				return nil
+			})
 			for what, err := range map[string]error{"role": kept, "binding": boundTo} {
-				if (err == nil) != (c.says == "") || errors.Is(err, member.ErrHeld) != c.held || err != nil && !strings.Contains(err.Error(), c.says) {
+				if (err == nil) != (c.says == "") || errors.Is(err, member.ErrHeld) != c.held || err != nil &&
+					!strings.Contains(err.Error(), c.says) {
 					t.Errorf("the %s: %v, want %q", what, err, c.says)
 				}
 			}
@@ -126,11 +138,13 @@ func TestAMemberThatIsTakenOverLetsTheNewHubActAsItsOwnUsers(t *testing.T) {
 			t.Errorf("under %s the role is of %s and has %v", hub, users(m), role.GetAnnotations())
 		}
 	}
-	if got, want := m.Writes(), []string{"create clusterroles karmada-impersonator", "update clusterroles karmada-impersonator"}; !slices.Equal(got, want) {
+	if got, want := m.Writes(), []string{"create clusterroles karmada-impersonator",
+		"update clusterroles karmada-impersonator"}; !slices.Equal(got, want) {
 		t.Errorf("written: %v, want %v", got, want)
 	}
 	// The hub that lost it changes nothing, whoever it lets in.
-	if _, err := acting.Keep(t.Context(), as(t, m, "a"), "a", of("eve"), access.Identity{}); !errors.Is(err, member.ErrHeld) || users(m) != "of-b" {
+	if _, err := acting.Keep(t.Context(), as(t, m, "a"), "a", of("eve"), access.Identity{}); !errors.Is(err,
+		member.ErrHeld) || users(m) != "of-b" {
 		t.Errorf("the hub that lost the member: %v; the role is of %s", err, users(m))
 	}
 }
@@ -138,7 +152,8 @@ func TestAMemberThatIsTakenOverLetsTheNewHubActAsItsOwnUsers(t *testing.T) {
 func TestWhatSomebodyInTheMemberChangedStaysAndIsTold(t *testing.T) {
 	for story, change := range map[string]func(m *membertest.Server, role, binding *unstructured.Unstructured){
 		"the role": func(m *membertest.Server, role, _ *unstructured.Unstructured) {
-			role.Object["rules"] = []any{map[string]any{"verbs": []any{"impersonate"}, "apiGroups": []any{""}, "resources": []any{"users"}}}
+			role.Object["rules"] = []any{map[string]any{"verbs": []any{"impersonate"}, "apiGroups": []any{""},
+				"resources": []any{"users"}}}
 			m.Put(role)
 		},
 		"what the role is put together from": func(m *membertest.Server, role, _ *unstructured.Unstructured) {
@@ -146,7 +161,8 @@ func TestWhatSomebodyInTheMemberChangedStaysAndIsTold(t *testing.T) {
 			m.Put(role)
 		},
 		"the binding": func(m *membertest.Server, _, binding *unstructured.Unstructured) {
-			binding.Object["subjects"] = []any{map[string]any{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "eve"}}
+			binding.Object["subjects"] = []any{map[string]any{"kind": "User", "apiGroup": "rbac.authorization.k8s.io",
+				"name": "eve"}}
 			m.Put(binding)
 		},
 	} {
@@ -154,7 +170,9 @@ func TestWhatSomebodyInTheMemberChangedStaysAndIsTold(t *testing.T) {
 			m := membertest.New(t, roles, bindings)
 			keep := func(who ...string) error {
 				_, kept := acting.Keep(t.Context(), as(t, m, "a"), "a", of(who...), access.Identity{})
-				_, failed := acting.Bind(t.Context(), as(t, m, "a"), "a", "karmada-cluster", "karmada-impersonator", func() error { return nil })
+				_, failed := acting.Bind(t.Context(), as(t, m, "a"), "a", "karmada-cluster", "karmada-impersonator", func() error {
+					return nil
+				})
 				return errors.Join(kept, failed)
 			}
 			if err := keep("alice"); err != nil {
@@ -163,10 +181,12 @@ func TestWhatSomebodyInTheMemberChangedStaysAndIsTold(t *testing.T) {
 			change(m, m.Object(roles, "", access.Impersonator), m.Object(bindings, "", access.Impersonator))
 			was := fmt.Sprint(m.Object(roles, "", access.Impersonator), m.Object(bindings, "", access.Impersonator))
 			err := keep("alice")
-			if !errors.Is(err, acting.ErrTheirs) || !strings.Contains(err.Error(), "karmada-impersonator: it was created or changed by someone else") {
+			if !errors.Is(err, acting.ErrTheirs) ||
+				!strings.Contains(err.Error(), "karmada-impersonator: it was created or changed by someone else") {
 				t.Errorf("it is told as %v", err)
 			}
-			if is := fmt.Sprint(m.Object(roles, "", access.Impersonator), m.Object(bindings, "", access.Impersonator)); is != was {
+			if is := fmt.Sprint(m.Object(roles, "", access.Impersonator),
+				m.Object(bindings, "", access.Impersonator)); is != was {
 				t.Errorf("there was %s, and is %s", was, is)
 			}
 		})
@@ -193,7 +213,8 @@ func TestAHubThatLeavesTakesItsRightAlongAndNothingElse(t *testing.T) {
 			m := membertest.New(t, roles, bindings)
 			if c.last != "" {
 				_, kept := acting.Keep(t.Context(), as(t, m, c.last), c.last, of("alice"), access.Identity{})
-				_, given := acting.Bind(t.Context(), as(t, m, c.last), c.last, "karmada-cluster", "karmada-impersonator", func() error { return nil })
+				_, given := acting.Bind(t.Context(), as(t, m, c.last), c.last, "karmada-cluster", "karmada-impersonator",
+					func() error { return nil })
 				if kept != nil || given != nil {
 					t.Fatal(kept, given)
 				}
@@ -215,7 +236,8 @@ func TestAHubThatLeavesTakesItsRightAlongAndNothingElse(t *testing.T) {
 func TestABindingIsWrittenForNoAccountThatIsNotVerified(t *testing.T) {
 	m := membertest.New(t, roles, bindings)
 	no := errors.New("not the hub's")
-	if _, err := acting.Bind(t.Context(), as(t, m, "a"), "a", "shop", "mine", func() error { return no }); !errors.Is(err, no) || len(m.Writes()) > 0 {
+	if _, err := acting.Bind(t.Context(), as(t, m, "a"), "a", "shop", "mine", func() error { return no }); !errors.Is(err,
+		no) || len(m.Writes()) > 0 {
 		t.Errorf("%v, written %v", err, m.Writes())
 	}
 }
@@ -236,7 +258,8 @@ func TestAMembersAnswerIsReadNoFurtherThanAnObjectGoes(t *testing.T) {
 		}
 		return true
 	})
-	if _, err := acting.Keep(t.Context(), as(t, m, "a"), "a", of("alice"), access.Identity{}); err == nil || !strings.Contains(err.Error(), "too large") {
+	if _, err := acting.Keep(t.Context(), as(t, m, "a"), "a", of("alice"), access.Identity{}); err == nil ||
+		!strings.Contains(err.Error(), "too large") {
 		t.Errorf("it ends with %v", err)
 	}
 	if n := sent.Load(); n > 64<<20 { // sockets hold some
@@ -247,8 +270,9 @@ func TestAMembersAnswerIsReadNoFurtherThanAnObjectGoes(t *testing.T) {
 // Replicas of the hub learn of different callers at the same time.
 func TestManyWhoAreToldAtOnceAreAllInTheRole(t *testing.T) {
 	m := membertest.New(t, roles)
-	allowed := access.Derive([]rbacv1.ClusterRole{*lets("see")}, []rbacv1.ClusterRoleBinding{{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "see"},
-		Subjects: []rbacv1.Subject{{Kind: "Group", Name: "devs"}}}}).Of("eu", nil)
+	allowed := access.Derive([]rbacv1.ClusterRole{*lets("see")},
+		[]rbacv1.ClusterRoleBinding{{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "see"},
+			Subjects: []rbacv1.Subject{{Kind: "Group", Name: "devs"}}}}).Of("eu", nil)
 	var all sync.WaitGroup
 	for _, name := range []string{"ann", "bob"} {
 		all.Go(func() {
@@ -274,7 +298,9 @@ func TestWhoTheHubLetsInIsFollowedAndNothingElseIsNews(t *testing.T) {
 	hub.Put(bound("eve", "view", "eve"))
 	done := make(chan struct{})
 	t.Cleanup(func() { close(done) })
-	source := acting.Follow(&rest.Config{Host: hub.URL, BearerToken: membertest.Token, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON}}, done)
+	source := acting.Follow(&rest.Config{Host: hub.URL, BearerToken: membertest.Token,
+		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON}},
+		done)
 	ask := func() (string, <-chan struct{}) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

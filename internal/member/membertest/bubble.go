@@ -8,12 +8,13 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// The second default handler delays errors by the time since the last error of the process. Bubbles do not share a clock.
+// The second default handler delays errors by the time since the last error of the process. Bubbles do not share a
+// clock.
 func init() { utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] }
 
-// Run runs a test in a testing/synctest bubble: its clock stands still while anything happens, and moves on when all goroutines wait.
-// Waiting costs nothing, and the speed of the machine changes nothing. Servers are those of NewInMemory, reached with Dial: a bubble
-// cannot wait for sockets.
+// Run runs a test in a testing/synctest bubble: its clock stands still while anything happens, and moves on when all
+// goroutines wait. Waiting costs nothing, and the speed of the machine changes nothing. Servers are those of
+// NewInMemory, reached with Dial: a bubble cannot wait for sockets.
 func Run(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,9 +15,11 @@ import (
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 )
 
-// Kubelet answers for pods what a member's nodes would: logs, and commands over SPDY and websocket. Its Serve is for Server.Behave.
+// Kubelet answers for pods what a member's nodes would: logs, and commands over SPDY and websocket. Its Serve is for
+// Server.Behave.
 type Kubelet struct {
-	// Log is a pod's log, by namespace/pod, and follow what comes after it; a log that is followed ends when that is closed.
+	// Log is a pod's log, by namespace/pod, and follow what comes after it; a log that is followed ends when that is
+	// closed.
 	Log    map[string]string
 	Follow <-chan string
 	// Exec runs a command in a pod; attach is one without a command.
@@ -74,7 +76,8 @@ func (k *Kubelet) run(pod string, q url.Values, stdin io.Reader, stdout, stderr 
 		var exit ExitCode
 		if errors.As(err, &exit) {
 			status.Reason = "NonZeroExitCode"
-			status.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "ExitCode", Message: fmt.Sprint(int(exit))}}}
+			status.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "ExitCode",
+				Message: fmt.Sprint(int(exit))}}}
 		}
 	}
 	text, err := json.Marshal(status)
@@ -126,8 +129,9 @@ func (k *Kubelet) overSPDY(w http.ResponseWriter, r *http.Request, pod string, q
 }
 
 func (k *Kubelet) overWebsocket(w http.ResponseWriter, r *http.Request, pod string, q url.Values) {
-	conn := wsstream.NewConn(map[string]wsstream.ChannelProtocolConfig{"v5.channel.k8s.io": {Binary: true, Channels: []wsstream.ChannelType{
-		wsstream.ReadChannel, wsstream.WriteChannel, wsstream.WriteChannel, wsstream.WriteChannel, wsstream.ReadChannel}}})
+	conn := wsstream.NewConn(map[string]wsstream.ChannelProtocolConfig{"v5.channel.k8s.io": {Binary: true,
+		Channels: []wsstream.ChannelType{
+			wsstream.ReadChannel, wsstream.WriteChannel, wsstream.WriteChannel, wsstream.WriteChannel, wsstream.ReadChannel}}})
 	_, streams, err := conn.Open(w, r)
 	if err != nil {
 		return // the other side is gone, or was answered

@@ -41,7 +41,8 @@ var last atomic.Int64
 
 // Serve is a server with an address of its own.
 func Serve(handler http.Handler) *httptest.Server {
-	s := &httptest.Server{Listener: Listen(fmt.Sprintf("server%d.test:80", last.Add(1))), Config: &http.Server{Handler: handler}}
+	s := &httptest.Server{Listener: Listen(fmt.Sprintf("server%d.test:80", last.Add(1))),
+		Config: &http.Server{Handler: handler}}
 	s.Start()
 	return s
 }

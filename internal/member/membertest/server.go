@@ -1,5 +1,6 @@
-// Package membertest is a member cluster small enough for unit tests: an HTTP server that keeps objects, watches, discovery and
-// field ownership as an API server does, and that can be down, slow or refuse. Validation, defaults and controllers it has none.
+// Package membertest is a member cluster small enough for unit tests: an HTTP server that keeps objects, watches,
+// discovery and field ownership as an API server does, and that can be down, slow or refuse. Validation, defaults and
+// controllers it has none.
 package membertest
 
 import (
@@ -213,7 +214,8 @@ func (s *Server) NeedNamespaces() {
 	s.strict = true
 }
 
-// Within is the way to the server of who shares its process: an update keeps its context, and amend is given what it stores.
+// Within is the way to the server of who shares its process: an update keeps its context, and amend is given what it
+// stores.
 func (s *Server) Within(amend func(context.Context, *unstructured.Unstructured) error) http.RoundTripper {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,7 +244,8 @@ func (t within) RoundTrip(r *http.Request) (_ *http.Response, err error) {
 	return answer.Result(), nil
 }
 
-// Writes are what requests have changed so far: the verb, the resource and the name, as in "create configmaps default/c".
+// Writes are what requests have changed so far: the verb, the resource and the name, as in "create configmaps
+// default/c".
 func (s *Server) Writes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -460,7 +463,9 @@ func (s *Server) discovery(w http.ResponseWriter, r *http.Request) {
 			group = &apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: k.Group}}
 			groups[k.Group] = group
 		}
-		i := slices.IndexFunc(group.Versions, func(v apidiscoveryv2.APIVersionDiscovery) bool { return v.Version == k.Version })
+		i := slices.IndexFunc(group.Versions, func(v apidiscoveryv2.APIVersionDiscovery) bool {
+			return v.Version == k.Version
+		})
 		if i < 0 {
 			i = len(group.Versions)
 			group.Versions = append(group.Versions, apidiscoveryv2.APIVersionDiscovery{Version: k.Version})
@@ -472,7 +477,8 @@ func (s *Server) discovery(w http.ResponseWriter, r *http.Request) {
 		group.Versions[i].Resources = append(group.Versions[i].Resources, apidiscoveryv2.APIResourceDiscovery{
 			Resource: k.Plural, Scope: scope, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
 			ResponseKind: &metav1.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind},
-			Subresources: []apidiscoveryv2.APISubresourceDiscovery{{Subresource: "status", ResponseKind: &metav1.GroupVersionKind{Kind: k.Kind}}},
+			Subresources: []apidiscoveryv2.APISubresourceDiscovery{{Subresource: "status",
+				ResponseKind: &metav1.GroupVersionKind{Kind: k.Kind}}},
 		})
 	}
 	list := apidiscoveryv2.APIGroupDiscoveryList{}
@@ -580,8 +586,10 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 			if space.GetDeletionTimestamp() != nil {
-				refused := apierrors.NewForbidden(gr, obj.GetName(), fmt.Errorf("unable to create new content in namespace %s because it is being terminated", namespace))
-				refused.ErrStatus.Details.Causes = append(refused.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
+				refused := apierrors.NewForbidden(gr, obj.GetName(),
+					fmt.Errorf("unable to create new content in namespace %s because it is being terminated", namespace))
+				refused.ErrStatus.Details.Causes = append(refused.ErrStatus.Details.Causes,
+					metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
 				fail(w, refused)
 				return
 			}
@@ -628,7 +636,8 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 		case err != nil:
 			fail(w, apierrors.NewConflict(gr, name, err))
 		case live != nil && patched.GetUID() != live.GetUID(), live == nil && patched.GetUID() != "":
-			fail(w, apierrors.NewConflict(gr, name, fmt.Errorf("uid mismatch: the provided object specified uid %s", patched.GetUID())))
+			fail(w, apierrors.NewConflict(gr, name, fmt.Errorf("uid mismatch: the provided object specified uid %s",
+				patched.GetUID())))
 		case live != nil && same(live, patched):
 			answer(w, http.StatusOK, live)
 		default:
@@ -649,7 +658,9 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 		// As Kubernetes does: a policy given decides whether dependents go first, which a finalizer says.
 		finalizers := live.GetFinalizers()
 		if o.PropagationPolicy != nil {
-			finalizers = slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == metav1.FinalizerDeleteDependents })
+			finalizers = slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool {
+				return f == metav1.FinalizerDeleteDependents
+			})
 			if *o.PropagationPolicy == metav1.DeletePropagationForeground && kind.Group == workv1alpha1.GroupVersion.Group {
 				finalizers = append(finalizers, metav1.FinalizerDeleteDependents)
 			}
@@ -727,14 +738,16 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, kind Kind, namespa
 }
 
 // watch is called with the lock held, and releases it.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request, kind Kind, matches func(*unstructured.Unstructured) bool) {
+func (s *Server) watch(w http.ResponseWriter, r *http.Request, kind Kind,
+	matches func(*unstructured.Unstructured) bool) {
 	since, err := strconv.ParseInt(r.URL.Query().Get("resourceVersion"), 10, 64)
 	if err != nil || since > s.version {
 		s.mu.Unlock()
 		fail(w, apierrors.NewResourceExpired("too old resource version"))
 		return
 	}
-	watcher := &watcher{kind: kind, matches: matches, events: make(chan metav1.WatchEvent, 10_000), gone: make(chan struct{}), partial: partial(r)}
+	watcher := &watcher{kind: kind, matches: matches, events: make(chan metav1.WatchEvent, 10_000),
+		gone: make(chan struct{}), partial: partial(r)}
 	for _, h := range s.history {
 		if h.version > since {
 			watcher.tell(h)
@@ -786,7 +799,8 @@ func own(k Kind, live, obj *unstructured.Unstructured, manager string) *unstruct
 	return u.(*unstructured.Unstructured)
 }
 
-func patch(k Kind, live *unstructured.Unstructured, how string, sent []byte, manager string) (*unstructured.Unstructured, error) {
+func patch(k Kind, live *unstructured.Unstructured, how string, sent []byte,
+	manager string) (*unstructured.Unstructured, error) {
 	if types.PatchType(how) == types.ApplyPatchType {
 		applied, err := decode(sent)
 		if err != nil {
@@ -860,7 +874,8 @@ func blank(k Kind) *unstructured.Unstructured {
 }
 
 func fieldManager(k Kind) *managedfields.FieldManager {
-	m, err := managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), schemaless{}, schemaless{}, schemaless{},
+	m, err := managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), schemaless{}, schemaless{},
+		schemaless{},
 		k.GroupVersionKind, k.GroupVersion(), "", nil)
 	if err != nil {
 		panic(err)
@@ -894,7 +909,8 @@ func partial(r *http.Request) bool {
 }
 
 func metadataOf(u *unstructured.Unstructured) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": u.Object["metadata"]}}
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "meta.k8s.io/v1",
+		"kind": "PartialObjectMetadata", "metadata": u.Object["metadata"]}}
 }
 
 func answer(w http.ResponseWriter, code int, body any) {

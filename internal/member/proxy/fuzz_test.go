@@ -37,14 +37,20 @@ type strict struct {
 func (s *strict) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var wrong []string
 	h := r.Header
-	own := h.Get("Authorization") == "Bearer own" && strings.HasPrefix(r.URL.Path, "/k8s/eu/apis/rbac.authorization.k8s.io/") // the hub's look at its role
-	if !own && (!slices.Equal(h["Authorization"], []string{"Bearer acting"}) || !slices.Equal(h["Impersonate-User"], []string{"alice"}) || !slices.Equal(h["Impersonate-Group"], []string{"devs"})) {
-		wrong = append(wrong, fmt.Sprintf("who calls: %q %q %q", h["Authorization"], h["Impersonate-User"], h["Impersonate-Group"]))
+	// the hub's look at its role
+	own := h.Get("Authorization") == "Bearer own" &&
+		strings.HasPrefix(r.URL.Path, "/k8s/eu/apis/rbac.authorization.k8s.io/")
+	if !own && (!slices.Equal(h["Authorization"], []string{"Bearer acting"}) ||
+		!slices.Equal(h["Impersonate-User"], []string{"alice"}) || !slices.Equal(h["Impersonate-Group"], []string{"devs"})) {
+		wrong = append(wrong, fmt.Sprintf("who calls: %q %q %q", h["Authorization"], h["Impersonate-User"],
+			h["Impersonate-Group"]))
 	}
 	for name := range h {
 		alike := strings.ReplaceAll(strings.ToLower(name), "_", "-")
-		if strings.HasPrefix(alike, "impersonate-") && name != "Impersonate-User" && name != "Impersonate-Group" || strings.HasPrefix(alike, "x-remote-") ||
-			strings.HasPrefix(alike, "x-forwarded-") || alike == "cookie" || alike == "proxy-authorization" || alike == "forwarded" || alike == "authorization" && name != "Authorization" {
+		if strings.HasPrefix(alike, "impersonate-") && name != "Impersonate-User" && name != "Impersonate-Group" ||
+			strings.HasPrefix(alike, "x-remote-") ||
+			strings.HasPrefix(alike, "x-forwarded-") || alike == "cookie" || alike == "proxy-authorization" ||
+			alike == "forwarded" || alike == "authorization" && name != "Authorization" {
 			wrong = append(wrong, "header "+name)
 		}
 	}
@@ -84,20 +90,26 @@ func (s *strict) take() []string {
 	return s.wrong
 }
 
-// FuzzRequest sends what anybody might, as alice: whatever reaches the member is below its own path, and says of the caller what the hub
-// says.
+// FuzzRequest sends what anybody might, as alice: whatever reaches the member is below its own path, and says of the
+// caller what the hub says.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []struct{ method, path, header string }{
 		{"GET", "/apis/cluster.karmada.io/v1alpha1/clusters/eu/proxy/api/v1/pods?limit=1", "Accept: */*"},
-		{"GET", "/apis/cluster.karmada.io/v1alpha1/clusters/eu/proxy/..%2f..%2fus/api", "Impersonate-User: system:admin\nImpersonate-Group: system:masters"},
-		{"POST", "/apis/cluster.karmada.io/v1alpha1/clusters/eu/proxy/%252e%252e/us", "X-Remote-User: admin\nX_Remote_Group: system:masters"},
-		{"DELETE", "/apis/cluster.karmada.io/v1alpha1/clusters/eu%2F..%2Fus/proxy/", "Connection: Impersonate-User, Authorization\nAuthorization: Bearer stolen"},
+		{"GET", "/apis/cluster.karmada.io/v1alpha1/clusters/eu/proxy/..%2f..%2fus/api",
+			"Impersonate-User: system:admin\nImpersonate-Group: system:masters"},
+		{"POST", "/apis/cluster.karmada.io/v1alpha1/clusters/eu/proxy/%252e%252e/us",
+			"X-Remote-User: admin\nX_Remote_Group: system:masters"},
+		{"DELETE", "/apis/cluster.karmada.io/v1alpha1/clusters/eu%2F..%2Fus/proxy/",
+			"Connection: Impersonate-User, Authorization\nAuthorization: Bearer stolen"},
 		{"GET", "/apis/cluster.karmada.io/v1alpha1/clusters/*/proxy/api", "Connection: Upgrade\nUpgrade: websocket"},
 		{"GET", "/apis/cluster.karmada.io/v1alpha1/clusters//proxy/api", "Connection: Upgrade\nUpgrade: h2c"},
 		{"GET", "/apis/cluster.karmada.io/v1alpha1/clusters/eu/proxy?path=../us", "Cookie: a=b\nForwarded: for=x"},
-		{"PATCH", "/apis/cluster.karmada.io/v1alpha1/clusters/eu/proxy/..;/us", "Transfer-Encoding: chunked\nTrailer: Impersonate-User"},
-		{"GET", "//apis/cluster.karmada.io/v1alpha1/clusters/eu/proxy/./api", "Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.c3RvbGVu"},
-		{"GET", `/apis/cluster.karmada.io/v1alpha1/clusters/eu/proxy/..\us`, "impersonate-extra-a: b\nX-Forwarded-User: admin"},
+		{"PATCH", "/apis/cluster.karmada.io/v1alpha1/clusters/eu/proxy/..;/us",
+			"Transfer-Encoding: chunked\nTrailer: Impersonate-User"},
+		{"GET", "//apis/cluster.karmada.io/v1alpha1/clusters/eu/proxy/./api",
+			"Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.c3RvbGVu"},
+		{"GET", `/apis/cluster.karmada.io/v1alpha1/clusters/eu/proxy/..\us`,
+			"impersonate-extra-a: b\nX-Forwarded-User: admin"},
 		{"GET", "http://elsewhere/apis/cluster.karmada.io/v1alpha1/clusters/eu/proxy/api", "Host: elsewhere"},
 		{"GET", "/apis/cluster.karmada.io/v1alpha1/clusters/eu/proxy/api%3f/../../us", "Te: trailers"},
 	} {
@@ -109,13 +121,17 @@ func FuzzRequest(f *testing.F) {
 	s := runtime.NewScheme()
 	_ = clientgoscheme.AddToScheme(s)
 	_ = clusterv1alpha1.AddToScheme(s)
-	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu"}, Spec: clusterv1alpha1.ClusterSpec{APIEndpoint: m.URL + "/k8s/eu",
-		SecretRef:             &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "eu"},
-		ImpersonatorSecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "eu-impersonator"}}}
-	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "eu"}, Data: map[string][]byte{"token": []byte("own")}}
+	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu"},
+		Spec: clusterv1alpha1.ClusterSpec{APIEndpoint: m.URL + "/k8s/eu",
+			SecretRef:             &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "eu"},
+			ImpersonatorSecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "eu-impersonator"}}}
+	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "eu"},
+		Data: map[string][]byte{"token": []byte("own")}}
 	store := fake.NewClientBuilder().WithScheme(s).WithObjects(c, own, impersonator("eu", "acting")).Build()
-	handler := proxy.Handler(proxy.Options{Hub: func() (client.Reader, error) { return store, nil }, Grants: acting.Of(letIn)}, http.NotFoundHandler())
-	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+	handler := proxy.Handler(proxy.Options{Hub: func() (client.Reader, error) { return store, nil },
+		Grants: acting.Of(letIn)}, http.NotFoundHandler())
+	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+		GrouplessAPIPrefixes: sets.NewString("api")}
 	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, err := infos.NewRequestInfo(r)
 		if err != nil {

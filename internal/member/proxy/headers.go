@@ -15,21 +15,27 @@ import (
 	"github.com/argosy-io/argosy/internal/member"
 )
 
-// whoHeaders and whoPrefixes are how servers, and what stands before them, are told who calls or what for, in small letters.
+// whoHeaders and whoPrefixes are how servers, and what stands before them, are told who calls or what for, in small
+// letters.
 var (
-	whoHeaders = []string{"authorization", "proxy-authorization", "cookie", "cookie2", "forwarded", "via", "x-real-ip", "x-http-method", "x-http-method-override",
-		"x-method-override", "x-rewrite-url", "x-user", "x-email", "x-access-token", "x-webauth-user", "x-amzn-oidc-data", "x-amzn-oidc-identity", "x-goog-iap-jwt-assertion"}
-	whoPrefixes = []string{"impersonate-", "x-remote-", "x-forwarded-", "x-auth-", "x-original-", "x-ssl-", "x-client-", "x-impersonate-"}
+	whoHeaders = []string{"authorization", "proxy-authorization", "cookie", "cookie2", "forwarded", "via", "x-real-ip",
+		"x-http-method", "x-http-method-override",
+		"x-method-override", "x-rewrite-url", "x-user", "x-email", "x-access-token", "x-webauth-user", "x-amzn-oidc-data",
+		"x-amzn-oidc-identity", "x-goog-iap-jwt-assertion"}
+	whoPrefixes = []string{"impersonate-", "x-remote-", "x-forwarded-", "x-auth-", "x-original-", "x-ssl-", "x-client-",
+		"x-impersonate-"}
 )
 
-// tellsWho says whether a request header speaks of the caller. An underscore is a dash to servers that make variables of headers.
+// tellsWho says whether a request header speaks of the caller. An underscore is a dash to servers that make variables
+// of headers.
 func tellsWho(name string) bool {
 	name = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "_", "-")
-	return slices.Contains(whoHeaders, name) || slices.ContainsFunc(whoPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	return slices.Contains(whoHeaders, name) ||
+		slices.ContainsFunc(whoPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// protocols are those that Kubernetes upgrades connections to. Another, such as HTTP/2 in the clear, would carry requests that the hub
-// does not see.
+// protocols are those that Kubernetes upgrades connections to. Another, such as HTTP/2 in the clear, would carry
+// requests that the hub does not see.
 var protocols = []string{"spdy/3.1", "websocket"}
 
 // upgrade is the protocol that a request asks for in place of HTTP; empty for none.
@@ -41,20 +47,26 @@ func upgrade(r *http.Request) (string, error) {
 	if len(asked) == 1 && slices.Contains(protocols, strings.ToLower(asked[0])) {
 		return asked[0], nil
 	}
-	return "", apierrors.NewBadRequest(fmt.Sprintf("connections to clusters can be upgraded to %s, not to %q", strings.Join(protocols, ", "), asked))
+	return "", apierrors.NewBadRequest(fmt.Sprintf("connections to clusters can be upgraded to %s, not to %q",
+		strings.Join(protocols, ", "), asked))
 }
 
-// answerHeaders are those of a member's answer that go on to the caller: what says how to read it. All others speak to the
-// hub's own address, where a browser or a client takes them for the hub's: cookies, redirects, further addresses, how to authenticate.
+// answerHeaders are those of a member's answer that go on to the caller: what says how to read it. All others speak to
+// the hub's own address, where a browser or a client takes them for the hub's: cookies, redirects, further addresses,
+// how to authenticate.
 var answerHeaders = map[string]bool{
-	"Accept-Ranges": true, "Age": true, "Cache-Control": true, "Content-Disposition": true, "Content-Encoding": true, "Content-Language": true,
-	"Content-Length": true, "Content-Range": true, "Content-Type": true, "Date": true, "Etag": true, "Expires": true, "Last-Modified": true,
-	"Retry-After": true, "Vary": true, "Warning": true, "Allow": true,
-	"Accept-Patch": true, "X-Stream-Protocol-Version": true, "X-Accepted-Stream-Protocol-Versions": true, "X-Content-Type-Options": true,
+	"Accept-Ranges": true, "Age": true, "Cache-Control": true, "Content-Disposition": true, "Content-Encoding": true,
+	"Content-Language": true,
+	"Content-Length":   true, "Content-Range": true, "Content-Type": true, "Date": true, "Etag": true, "Expires": true,
+	"Last-Modified": true,
+	"Retry-After":   true, "Vary": true, "Warning": true, "Allow": true,
+	"Accept-Patch": true, "X-Stream-Protocol-Version": true, "X-Accepted-Stream-Protocol-Versions": true,
+	"X-Content-Type-Options": true,
 }
 
 // switching are headers of an answer that upgrades the connection.
-var switching = map[string]bool{"Connection": true, "Upgrade": true, "Sec-Websocket-Accept": true, "Sec-Websocket-Protocol": true, "Sec-Websocket-Extensions": true}
+var switching = map[string]bool{"Connection": true, "Upgrade": true, "Sec-Websocket-Accept": true,
+	"Sec-Websocket-Protocol": true, "Sec-Websocket-Extensions": true}
 
 // errRefused says that the member does not know the hub.
 var errRefused = errors.New("unauthorized")
@@ -62,8 +74,8 @@ var errRefused = errors.New("unauthorized")
 // misleadingError is why an answer of a member is not passed on.
 type misleadingError struct{ error }
 
-// answer makes an answer of the member one that the hub may give, or says why there is none. asked is whether the connection was to be
-// upgraded.
+// answer makes an answer of the member one that the hub may give, or says why there is none. asked is whether the
+// connection was to be upgraded.
 func answer(resp *http.Response, asked bool) error {
 	switched := resp.StatusCode == http.StatusSwitchingProtocols
 	switch {
@@ -109,5 +121,6 @@ func (u untraced) Value(key any) any {
 }
 
 func badGateway(format string, args ...any) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadGateway, Reason: "BadGateway", Message: fmt.Sprintf(format, args...)}}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadGateway,
+		Reason: "BadGateway", Message: fmt.Sprintf(format, args...)}}
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
 
-// An administrator's `kubectl delete --raw …/proxy/…` was sent by a member's 307 to the hub itself, with the administrator's rights.
+// An administrator's `kubectl delete --raw …/proxy/…` was sent by a member's 307 to the hub itself, with the
+// administrator's rights.
 func TestAMembersRedirectLeadsNobodyToTheHub(t *testing.T) {
 	m := membertest.New(t)
 	server, _ := hub(t, joined(m, "eu")...)
@@ -27,7 +28,8 @@ func TestAMembersRedirectLeadsNobodyToTheHub(t *testing.T) {
 	client := server.Client()
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { followed.Add(1); return http.ErrUseLastResponse }
 	for _, code := range []int{300, 301, 302, 303, 305, 307, 308, 399} {
-		for _, to := range []string{server.URL + "/api/v1/namespaces/treasury", "/api/v1/namespaces/treasury", "//elsewhere.example.com/", ""} {
+		for _, to := range []string{server.URL + "/api/v1/namespaces/treasury", "/api/v1/namespaces/treasury",
+			"//elsewhere.example.com/", ""} {
 			m.Behave(func(w http.ResponseWriter, _ *http.Request) bool {
 				if to != "" {
 					w.Header().Set("Location", to)
@@ -36,7 +38,8 @@ func TestAMembersRedirectLeadsNobodyToTheHub(t *testing.T) {
 				return true
 			})
 			for _, method := range []string{http.MethodGet, http.MethodDelete, http.MethodPost} {
-				req, err := http.NewRequestWithContext(t.Context(), method, server.URL+proxy.Path("eu")+"/api/v1/namespaces/shop", strings.NewReader(""))
+				req, err := http.NewRequestWithContext(t.Context(), method, server.URL+proxy.Path("eu")+"/api/v1/namespaces/shop",
+					strings.NewReader(""))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -47,8 +50,10 @@ func TestAMembersRedirectLeadsNobodyToTheHub(t *testing.T) {
 				body, _ := io.ReadAll(resp.Body)
 				_ = resp.Body.Close()
 				var status metav1.Status
-				if err := json.Unmarshal(body, &status); err != nil || resp.StatusCode != http.StatusBadGateway || status.Code != http.StatusBadGateway ||
-					!strings.Contains(status.Message, `cluster "eu" at 127.0.0.1:`) || !strings.Contains(status.Message, fmt.Sprintf("it responded with %d, a redirect to", code)) {
+				if err := json.Unmarshal(body, &status); err != nil || resp.StatusCode != http.StatusBadGateway ||
+					status.Code != http.StatusBadGateway ||
+					!strings.Contains(status.Message, `cluster "eu" at 127.0.0.1:`) ||
+					!strings.Contains(status.Message, fmt.Sprintf("it responded with %d, a redirect to", code)) {
 					t.Errorf("%s answered with %d to %q becomes %s %s", method, code, to, resp.Status, body)
 				}
 				if resp.Header.Get("Location") != "" {
@@ -84,7 +89,8 @@ func TestAMembersRedirectOfAnUpgradeLeadsNowhereEither(t *testing.T) {
 	}
 	for protocol, executor := range map[string]remotecommand.Executor{"SPDY": spdy, "websocket": socket} {
 		err := executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: io.Discard})
-		if err == nil || !strings.Contains(err.Error(), `cluster "eu" at 127.0.0.1:`) || !strings.Contains(err.Error(), "it responded with 307, a redirect to") {
+		if err == nil || !strings.Contains(err.Error(), `cluster "eu" at 127.0.0.1:`) ||
+			!strings.Contains(err.Error(), "it responded with 307, a redirect to") {
 			t.Errorf("%s: ended with %v", protocol, err)
 		}
 	}
@@ -93,9 +99,12 @@ func TestAMembersRedirectOfAnUpgradeLeadsNowhereEither(t *testing.T) {
 func TestAMembersWordsToTheHubsAddressAreLeftOut(t *testing.T) {
 	m := membertest.New(t)
 	server, _ := hub(t, joined(m, "eu")...)
-	kept := map[string]string{"Content-Type": "application/json", "Etag": `"1"`, "Cache-Control": "no-store", "Warning": `299 - "deprecated"`, "Retry-After": "1"}
-	dropped := []string{"Set-Cookie", "Set-Cookie2", "Location", "Content-Location", "Link", "Refresh", "Alt-Svc", "Strict-Transport-Security", "Www-Authenticate",
-		"Proxy-Authenticate", "Clear-Site-Data", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Report-To", "Nel", "Service-Worker-Allowed",
+	kept := map[string]string{"Content-Type": "application/json", "Etag": `"1"`, "Cache-Control": "no-store",
+		"Warning": `299 - "deprecated"`, "Retry-After": "1"}
+	dropped := []string{"Set-Cookie", "Set-Cookie2", "Location", "Content-Location", "Link", "Refresh", "Alt-Svc",
+		"Strict-Transport-Security", "Www-Authenticate",
+		"Proxy-Authenticate", "Clear-Site-Data", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials",
+		"Report-To", "Nel", "Service-Worker-Allowed",
 		"Content-Security-Policy", "Public-Key-Pins", "X-Accel-Redirect", "X-Sendfile", "Authorization", "Impersonate-User"}
 	m.Behave(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/early" {
@@ -129,12 +138,14 @@ func TestAMembersWordsToTheHubsAddressAreLeftOut(t *testing.T) {
 				t.Errorf("%s: %s: %s comes from the member", path, name, values)
 			}
 		}
-		if resp.Header.Get("Audit-Id") != "the hub's" || resp.Header.Get("X-Content-Type-Options") != "nosniff" || resp.Header.Get("Content-Security-Policy") != "sandbox" {
+		if resp.Header.Get("Audit-Id") != "the hub's" || resp.Header.Get("X-Content-Type-Options") != "nosniff" ||
+			resp.Header.Get("Content-Security-Policy") != "sandbox" {
 			t.Errorf("%s: the hub's own are %v", path, resp.Header)
 		}
 	}
 	m.Behave(func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusNotModified); return true })
-	if resp, _ := raw(t, server, "GET "+proxy.Path("eu")+"/openapi/v3 HTTP/1.1"); resp.StatusCode != http.StatusNotModified {
+	if resp, _ := raw(t, server, "GET "+proxy.Path("eu")+
+		"/openapi/v3 HTTP/1.1"); resp.StatusCode != http.StatusNotModified {
 		t.Errorf("what did not change is %s", resp.Status)
 	}
 	for _, code := range []int{http.StatusUnauthorized, http.StatusProxyAuthRequired} {
@@ -144,7 +155,8 @@ func TestAMembersWordsToTheHubsAddressAreLeftOut(t *testing.T) {
 			return true
 		})
 		resp, body := raw(t, server, "GET "+proxy.Path("eu")+"/version HTTP/1.1")
-		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Www-Authenticate") != "" || !strings.Contains(body, "rejects the token") {
+		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Www-Authenticate") != "" ||
+			!strings.Contains(body, "rejects the token") {
 			t.Errorf("%d becomes %s %v %s", code, resp.Status, resp.Header, body)
 		}
 	}
@@ -177,7 +189,8 @@ func TestAConnectionIsUpgradedToWhatTheCallerAskedForAlone(t *testing.T) {
 		"a websocket":               {"Connection: Upgrade\r\nUpgrade: websocket", http.StatusSwitchingProtocols},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := tls.Dial("tcp", server.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
+			conn, err := tls.Dial("tcp", server.Listener.Addr().String(),
+				&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,8 +214,10 @@ func TestWhatTellsOfTheCallerInOtherWordsIsLeftOut(t *testing.T) {
 	m, requests := membertest.New(t), &seen{}
 	m.Behave(requests.note)
 	server, _ := hub(t, joined(m, "eu")...)
-	headers := []string{"Impersonate_User", "X_Remote_User", "X-Forwarded-User", "X-Forwarded-For", "X-Auth-Request-User", "X-Original-Url", "X-Client-Cert", "X-Ssl-Client-Cert",
-		"X-Http-Method-Override", "Forwarded", "X-Real-Ip", "Proxy-Authorization", "IMPERSONATE-EXTRA-a%2fb", "X-Remote-Extra-Scopes", "Cookie2"}
+	headers := []string{"Impersonate_User", "X_Remote_User", "X-Forwarded-User", "X-Forwarded-For", "X-Auth-Request-User",
+		"X-Original-Url", "X-Client-Cert", "X-Ssl-Client-Cert",
+		"X-Http-Method-Override", "Forwarded", "X-Real-Ip", "Proxy-Authorization", "IMPERSONATE-EXTRA-a%2fb",
+		"X-Remote-Extra-Scopes", "Cookie2"}
 	text := "GET " + proxy.Path("eu") + "/version HTTP/1.1"
 	for _, name := range headers {
 		text += "\n" + name + ": stolen"
@@ -248,7 +263,8 @@ func TestAMembersHeadersAreReadNoFurtherThanTheirLimit(t *testing.T) {
 				text = strings.Replace(text, " HTTP/1.1", "?upgraded HTTP/1.1", 1)
 			}
 			resp, body := raw(t, server, text)
-			if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, `cluster \"eu\" is not reachable`) || len(body) > 4<<10 {
+			if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, `cluster \"eu\" is not reachable`) ||
+				len(body) > 4<<10 {
 				t.Errorf("%s%s: %s with %d bytes: %.200s", path, more, resp.Status, len(body), body)
 			}
 		}

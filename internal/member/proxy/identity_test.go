@@ -23,7 +23,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
 
-var roleKind = membertest.Kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), Plural: "clusterroles"}
+var roleKind = membertest.Kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
+	Plural: "clusterroles"}
 
 func TestWhoCallsActsUnderTheNamesThatRolesLetInAlone(t *testing.T) {
 	m, requests := membertest.New(t, roleKind), &seen{}
@@ -45,13 +46,19 @@ func TestWhoCallsActsUnderTheNamesThatRolesLetInAlone(t *testing.T) {
 		groups []string
 		says   string
 	}{
-		"by name":          {&user.DefaultInfo{Name: "alice", Groups: []string{"devs", "finance", "system:authenticated"}}, 200, "alice", []string{"devs"}, ""},
-		"by a group":       {&user.DefaultInfo{Name: "dora", UID: "7", Groups: []string{"devs"}, Extra: map[string][]string{"scopes": {"all"}}}, 200, "dora", []string{"devs"}, ""},
-		"by nobody's word": {&user.DefaultInfo{Name: "eve", Groups: []string{"finance", "system:authenticated"}}, 403, "", nil, `"eve" is not allowed by any ClusterRole for clusters/proxy`},
-		"a service account": {&user.DefaultInfo{Name: "system:serviceaccount:ci:deployer", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:ci", "system:authenticated"}}, 403, "", nil,
+		"by name": {&user.DefaultInfo{Name: "alice", Groups: []string{"devs", "finance", "system:authenticated"}},
+			200, "alice", []string{"devs"}, ""},
+		"by a group": {&user.DefaultInfo{Name: "dora", UID: "7", Groups: []string{"devs"},
+			Extra: map[string][]string{"scopes": {"all"}}}, 200, "dora", []string{"devs"}, ""},
+		"by nobody's word": {&user.DefaultInfo{Name: "eve", Groups: []string{"finance", "system:authenticated"}}, 403, "",
+			nil, `"eve" is not allowed by any ClusterRole for clusters/proxy`},
+		"a service account": {&user.DefaultInfo{Name: "system:serviceaccount:ci:deployer",
+			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:ci", "system:authenticated"}}, 403, "", nil,
 			"kubectl annotate cluster eu argosy.io/impersonate-system-names=system:serviceaccount:ci:deployer"},
-		"a component": {&user.DefaultInfo{Name: "system:kube-scheduler", Groups: []string{"devs"}}, 403, "", nil, "a system user of Kubernetes"},
-		"nobody":      {&user.DefaultInfo{Name: "system:anonymous", Groups: []string{"devs", "system:unauthenticated"}}, 403, "", nil, "a system user of Kubernetes"},
+		"a component": {&user.DefaultInfo{Name: "system:kube-scheduler", Groups: []string{"devs"}}, 403, "", nil,
+			"a system user of Kubernetes"},
+		"nobody": {&user.DefaultInfo{Name: "system:anonymous", Groups: []string{"devs", "system:unauthenticated"}}, 403,
+			"", nil, "a system user of Kubernetes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			as.Store(c.caller)
@@ -67,7 +74,8 @@ func TestWhoCallsActsUnderTheNamesThatRolesLetInAlone(t *testing.T) {
 				return
 			}
 			got := requests.last().Header
-			if got.Get("Authorization") != "Bearer acting" || got.Get("Impersonate-User") != c.user || !slices.Equal(got["Impersonate-Group"], c.groups) || got.Get("Impersonate-Uid") != "" {
+			if got.Get("Authorization") != "Bearer acting" || got.Get("Impersonate-User") != c.user ||
+				!slices.Equal(got["Impersonate-Group"], c.groups) || got.Get("Impersonate-Uid") != "" {
 				t.Errorf("the member was told %v", got)
 			}
 			role := m.Object(roleKind, "", access.Impersonator)
@@ -86,25 +94,30 @@ func TestWhoCallsActsUnderTheNamesThatRolesLetInAlone(t *testing.T) {
 		if err := store.Update(t.Context(), cluster); err != nil {
 			t.Fatal(err)
 		}
-		as.Store(&user.DefaultInfo{Name: "system:serviceaccount:ci:deployer", Groups: []string{"system:serviceaccounts", "system:authenticated"}})
+		as.Store(&user.DefaultInfo{Name: "system:serviceaccount:ci:deployer",
+			Groups: []string{"system:serviceaccounts", "system:authenticated"}})
 		if resp, body := raw(t, server, "GET "+proxy.Path("eu")+"/version HTTP/1.1"); resp.StatusCode != http.StatusOK {
 			t.Fatalf("%s: %s", resp.Status, body)
 		}
-		if got := requests.last().Header; got.Get("Impersonate-User") != "system:serviceaccount:ci:deployer" || got["Impersonate-Group"] != nil {
+		if got := requests.last().Header; got.Get("Impersonate-User") != "system:serviceaccount:ci:deployer" ||
+			got["Impersonate-Group"] != nil {
 			t.Errorf("the member was told %v", got)
 		}
-		if got := namesIn(m.Object(roleKind, "", access.Impersonator), "serviceaccounts"); !slices.Equal(got, []string{"deployer"}) {
+		if got := namesIn(m.Object(roleKind, "", access.Impersonator), "serviceaccounts"); !slices.Equal(got,
+			[]string{"deployer"}) {
 			t.Errorf("the role names accounts %v", got)
 		}
 	})
 
 	t.Run("the administrator acts as the hub, whose credentials he may read", func(t *testing.T) {
 		as.Store(&user.DefaultInfo{Name: "admin", Groups: []string{"system:masters", "system:authenticated"}})
-		resp, body := raw(t, server, "GET "+proxy.Path("eu")+"/version HTTP/1.1\nImpersonate-User: x\nAuthorization: Bearer mine")
+		resp, body := raw(t, server, "GET "+proxy.Path("eu")+
+			"/version HTTP/1.1\nImpersonate-User: x\nAuthorization: Bearer mine")
 		if resp.StatusCode != http.StatusOK {
 			t.Fatalf("%s: %s", resp.Status, body)
 		}
-		if got := requests.last().Header; got.Get("Authorization") != "Bearer "+membertest.Token || got.Get("Impersonate-User") != "" {
+		if got := requests.last().Header; got.Get("Authorization") != "Bearer "+membertest.Token ||
+			got.Get("Impersonate-User") != "" {
 			t.Errorf("the member was told %v", got)
 		}
 		if got := namesIn(m.Object(roleKind, "", access.Impersonator), "groups"); slices.Contains(got, "system:masters") {
@@ -191,7 +204,8 @@ func TestTheProxyTellsNoMemberOfAnotherHub(t *testing.T) {
 	if resp, body := raw(t, server, "GET "+proxy.Path("us")+"/version HTTP/1.1"); resp.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %s", resp.Status, body)
 	}
-	if got := n.Object(roleKind, "", access.Impersonator); got == nil || got.GetAnnotations()["argosy.io/hub"] != identity {
+	if got := n.Object(roleKind, "", access.Impersonator); got == nil ||
+		got.GetAnnotations()["argosy.io/hub"] != identity {
 		t.Errorf("its own member has the role %v", got)
 	}
 }

@@ -8,14 +8,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// DefaultRequests are the most requests into members that are under way at once. A stream takes about 100 KiB of memory.
+// DefaultRequests are the most requests into members that are under way at once. A stream takes about 100 KiB of
+// memory.
 const DefaultRequests = 10_000
 
 // retryAfter is how many seconds one who found no place is told to wait: streams end by themselves after minutes.
 const retryAfter = 5
 
-// places bound the requests under way. Streams are in no queue of the API server and have no end, so that one user could hold all of
-// the hub's memory with them, and one member those of all who ask it.
+// places bound the requests under way. Streams are in no queue of the API server and have no end, so that one user
+// could hold all of the hub's memory with them, and one member those of all who ask it.
 type places struct {
 	most int
 
@@ -30,7 +31,8 @@ type places struct {
 type share struct{ user, cluster string }
 
 func newPlaces(most int) *places {
-	return &places{most: cmp.Or(most, DefaultRequests), users: map[string]int{}, clusters: map[string]int{}, shares: map[share]int{}}
+	return &places{most: cmp.Or(most, DefaultRequests), users: map[string]int{}, clusters: map[string]int{},
+		shares: map[share]int{}}
 }
 
 // take has a request of the user into the cluster be under way until leave is called, once. The error is an API error.
@@ -43,14 +45,16 @@ func (p *places) take(user, cluster string) (leave func(), err error) {
 	case p.users[user] >= half:
 		who = fmt.Sprintf("user %[2]q has %[1]d requests to clusters in flight, the maximum for one user", half, user)
 	case p.shares[share{user, cluster}] >= quarter:
-		who = fmt.Sprintf("user %[2]q has %[1]d requests to this cluster in flight, the maximum for one user in one cluster", quarter, user)
+		who = fmt.Sprintf("user %[2]q has %[1]d requests to this cluster in flight, the maximum for one user in one cluster",
+			quarter, user)
 	case p.clusters[cluster] >= half:
 		who = fmt.Sprintf("%d requests to this cluster are in flight, the maximum for one cluster", half)
 	case p.taken >= p.most:
 		who = fmt.Sprintf("%d requests to clusters are in flight, the maximum for this hub", p.most)
 	}
 	if who != "" {
-		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("cluster %q: %s, including watches and other streams: close some, or ask an administrator to raise --member-proxy-requests", cluster, who), retryAfter)
+		return nil, apierrors.NewTooManyRequests(
+			fmt.Sprintf("cluster %q: %s, including watches and other streams: close some, or ask an administrator to raise --member-proxy-requests", cluster, who), retryAfter)
 	}
 	p.add(user, cluster, 1)
 	return func() {

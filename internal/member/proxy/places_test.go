@@ -31,7 +31,8 @@ type streams struct {
 func (s *streams) open(cluster string) (int, metav1.Status, http.Header) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.server.URL+proxy.Path(cluster)+"/api/v1/configmaps?watch=true", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.server.URL+proxy.Path(cluster)+
+		"/api/v1/configmaps?watch=true", nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -85,8 +86,10 @@ func TestOneUsersStreamsAndOneMembersLeaveRoomForTheOthers(t *testing.T) {
 	refused := func(what, cluster, says string) {
 		t.Helper()
 		code, status, header := s.open(cluster)
-		if code != http.StatusTooManyRequests || status.Reason != metav1.StatusReasonTooManyRequests || header.Get("Retry-After") == "" ||
-			!strings.Contains(status.Message, fmt.Sprintf("cluster %q: %s", cluster, says)) || !strings.Contains(status.Message, "--member-proxy-requests") {
+		if code != http.StatusTooManyRequests || status.Reason != metav1.StatusReasonTooManyRequests ||
+			header.Get("Retry-After") == "" ||
+			!strings.Contains(status.Message, fmt.Sprintf("cluster %q: %s", cluster, says)) ||
+			!strings.Contains(status.Message, "--member-proxy-requests") {
 			t.Errorf("%s: %d %q, want 429 and %q", what, code, status.Message, says)
 		}
 	}
@@ -131,7 +134,8 @@ func TestOneUsersStreamsAndOneMembersLeaveRoomForTheOthers(t *testing.T) {
 			t.Fatalf("ended streams still count: %s", status.Message)
 		}
 	}
-	if resp, err := server.Client().Get(server.URL + proxy.Path("us") + "/version"); err != nil || resp.StatusCode != http.StatusOK {
+	if resp, err := server.Client().Get(server.URL + proxy.Path("us") + "/version"); err != nil ||
+		resp.StatusCode != http.StatusOK {
 		t.Errorf("a plain request after it: %v, %v", resp, err)
 	} else {
 		_, _ = io.Copy(io.Discard, resp.Body)
@@ -152,7 +156,8 @@ func TestOneUserLeavesRoomForOthersInACluster(t *testing.T) {
 		}
 		if code, status, _ := s.open("eu"); code != http.StatusTooManyRequests {
 			t.Errorf("one more of %s: %d %q", name, code, status.Message)
-		} else if says := fmt.Sprintf("user %q has 10 requests to this cluster in flight", name); name == "alice" && !strings.Contains(status.Message, says) {
+		} else if says := fmt.Sprintf("user %q has 10 requests to this cluster in flight", name); name == "alice" &&
+			!strings.Contains(status.Message, says) {
 			t.Errorf("%s is told %q, want %q", name, status.Message, says)
 		}
 	}

@@ -1,6 +1,6 @@
-// Package proxy passes requests of the hub's users on to member clusters: the subresource clusters/proxy of Karmada's API. The
-// hub authenticates a caller and authorizes the use of clusters/proxy before; what the caller may do in the member, the member
-// decides, as for the user and the groups that the hub knows.
+// Package proxy passes requests of the hub's users on to member clusters: the subresource clusters/proxy of Karmada's
+// API. The hub authenticates a caller and authorizes the use of clusters/proxy before; what the caller may do in the
+// member, the member decides, as for the user and the groups that the hub knows.
 package proxy
 
 import (
@@ -57,9 +57,8 @@ type Options struct {
 	Grants acting.Source
 	// Identity is the hub's, for what it writes in members itself; nil for none.
 	Identity func(context.Context) (string, error)
-	// Requests are the most that are under way at once, streams among them; one user, and one member, has half of them at most,
-	// and one user in one member a quarter.
-	// 0 is DefaultRequests.
+	// Requests are the most that are under way at once, streams among them; one user, and one member, has half of them at
+	// most, and one user in one member a quarter. 0 is DefaultRequests.
 	Requests int
 }
 
@@ -71,7 +70,8 @@ func Handler(o Options, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := request.RequestInfoFrom(r.Context())
 		// The path as it was authorized is the path that is served: one of a namespace, say, is another.
-		if !ok || !info.IsResourceRequest || info.APIGroup != clusterv1alpha1.GroupVersion.Group || info.Resource != "clusters" ||
+		if !ok || !info.IsResourceRequest || info.APIGroup != clusterv1alpha1.GroupVersion.Group ||
+			info.Resource != "clusters" ||
 			info.Subresource != "proxy" || !strings.HasPrefix(r.URL.Path, Path(info.Name)) {
 			next.ServeHTTP(w, r)
 			return
@@ -197,19 +197,21 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 				refuse(w, unavailable("cluster %q rejects the token of %s: join the cluster again to renew it", name, ref))
 				return
 			}
-			refuse(w, silent("cluster %q is not reachable at %s: %.1000v; `argosy why cluster %s` shows since when", name, reach.base.Host, err, name))
+			refuse(w, silent("cluster %q is not reachable at %s: %.1000v; `argosy why cluster %s` shows since when", name,
+				reach.base.Host, err, name))
 		},
 	}).ServeHTTP(w, r)
 	return nil
 }
 
-// remainder is what comes after Path(name), as Path and RawPath, and the query. A path that could lead out of the member's API, which
-// may be below a path of a server that has others, is refused.
+// remainder is what comes after Path(name), as Path and RawPath, and the query. A path that could lead out of the
+// member's API, which may be below a path of a server that has others, is refused.
 func remainder(u *url.URL, name string) (*url.URL, error) {
 	escaped, ok := strings.CutPrefix(u.EscapedPath(), Path(name))
 	plain := strings.TrimPrefix(u.Path, Path(name))
 	if !ok || plain != "" && plain[0] != '/' {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("cluster %q: the path up to %s must not contain escapes", name, suffix))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("cluster %q: the path up to %s must not contain escapes", name,
+			suffix))
 	}
 	query := u.RawQuery
 	if values := u.Query(); strings.Trim(plain, "/") == "" && values.Has("path") { // ClusterProxyOptions
@@ -224,7 +226,8 @@ func remainder(u *url.URL, name string) (*url.URL, error) {
 	return &url.URL{Path: plain, RawPath: escaped, RawQuery: query}, nil
 }
 
-// climbs says whether anybody on the way could take a part of the path for "." or "..", also one who decodes it once more.
+// climbs says whether anybody on the way could take a part of the path for "." or "..", also one who decodes it once
+// more.
 func climbs(path string) bool {
 	for range 3 {
 		for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
@@ -273,7 +276,8 @@ func actAs(h http.Header, id access.Identity, token string) {
 // cluster is the Cluster of that name. The error is an API error.
 func (p *proxy) cluster(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
 	if name == "*" {
-		return nil, apierrors.NewBadRequest("this hub does not support one request to all clusters: specify a cluster, or use `argosy get -s members`")
+		return nil, apierrors.NewBadRequest(
+			"this hub does not support one request to all clusters: specify a cluster, or use `argosy get -s members`")
 	}
 	hub, err := p.Hub()
 	if err != nil {
@@ -297,7 +301,8 @@ func (p *proxy) cluster(ctx context.Context, name string) (*clusterv1alpha1.Clus
 const patience = 3 * time.Second
 
 // identify is as whom the caller acts in the cluster, and who may act there. The error is an API error.
-func (p *proxy) identify(ctx context.Context, cluster *clusterv1alpha1.Cluster, caller user.Info) (access.Identity, access.Allowed, error) {
+func (p *proxy) identify(ctx context.Context, cluster *clusterv1alpha1.Cluster,
+	caller user.Info) (access.Identity, access.Allowed, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
@@ -318,7 +323,8 @@ func (p *proxy) identify(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 			case <-ctx.Done():
 			}
 		}
-		return id, allowed, apierrors.NewForbidden(clusterv1alpha1.Resource("clusters/proxy"), cluster.Name, explain(err, cluster.Name, caller.GetName()))
+		return id, allowed, apierrors.NewForbidden(clusterv1alpha1.Resource("clusters/proxy"), cluster.Name,
+			explain(err, cluster.Name, caller.GetName()))
 	}
 }
 
@@ -350,7 +356,8 @@ func explain(err error, cluster, caller string) error {
 	return fmt.Errorf("%q is %w for clusters/proxy of cluster.karmada.io, so no cluster lets the hub act as %[1]q: bind such a ClusterRole to this user, or to one of the user's groups, with a ClusterRoleBinding", caller, err)
 }
 
-// to is how the member is reached now, and the token that acts as users there if id does not act as the hub. The error is an API error.
+// to is how the member is reached now, and the token that acts as users there if id does not act as the hub. The error
+// is an API error.
 func (p *proxy) to(ctx context.Context, cluster *clusterv1alpha1.Cluster, id access.Identity) (*way, string, error) {
 	hub, err := p.Hub()
 	if err != nil {
@@ -359,7 +366,8 @@ func (p *proxy) to(ctx context.Context, cluster *clusterv1alpha1.Cluster, id acc
 	name, spec := cluster.Name, &cluster.Spec
 	switch {
 	case spec.APIEndpoint == "" && spec.SyncMode == clusterv1alpha1.Pull:
-		return nil, "", unavailable("cluster %q is in Pull mode and has no spec.apiEndpoint, so the hub cannot connect to it", name)
+		return nil, "", unavailable("cluster %q is in Pull mode and has no spec.apiEndpoint, so the hub cannot connect to it",
+			name)
 	case spec.SecretRef == nil:
 		return nil, "", unavailable("cluster %q has no spec.secretRef: join it again, or set it to a secret with its caBundle", name)
 	case spec.ImpersonatorSecretRef == nil && !id.Hub:
@@ -386,7 +394,8 @@ func (p *proxy) to(ctx context.Context, cluster *clusterv1alpha1.Cluster, id acc
 	return reach, token, nil
 }
 
-func secretOf(ctx context.Context, hub client.Reader, cluster, field string, ref *clusterv1alpha1.LocalSecretReference) (*corev1.Secret, error) {
+func secretOf(ctx context.Context, hub client.Reader, cluster, field string,
+	ref *clusterv1alpha1.LocalSecretReference) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	if err := hub.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
 		return nil, unavailable("cluster %q: read the secret of %s: %v", cluster, field, err)
@@ -472,7 +481,8 @@ func unavailable(format string, args ...any) error {
 	return apierrors.NewServiceUnavailable(fmt.Sprintf(format, args...))
 }
 
-// silent is unavailable for a member that gave no answer, which clients tell by its cause from what this hub or the member refuses.
+// silent is unavailable for a member that gave no answer, which clients tell by its cause from what this hub or the
+// member refuses.
 func silent(format string, args ...any) error {
 	err := apierrors.NewServiceUnavailable(fmt.Sprintf(format, args...))
 	err.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: clusterv1alpha1.ReasonClusterNotReachable}}}

@@ -49,9 +49,12 @@ const identity = "this-hub"
 
 // letIn are alice and her group, and others.
 var letIn = access.Derive(
-	[]rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "see"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"}}}}},
-	[]rbacv1.ClusterRoleBinding{{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "see"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "alice"}, {Kind: "Group", Name: "devs"},
-		{Kind: "Group", Name: "system:serviceaccounts"}, {Kind: "ServiceAccount", Namespace: "ci", Name: "deployer"}}}})
+	[]rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "see"},
+		Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"cluster.karmada.io"},
+			Resources: []string{"clusters/proxy"}}}}},
+	[]rbacv1.ClusterRoleBinding{{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "see"},
+		Subjects: []rbacv1.Subject{{Kind: "User", Name: "alice"}, {Kind: "Group", Name: "devs"},
+			{Kind: "Group", Name: "system:serviceaccounts"}, {Kind: "ServiceAccount", Namespace: "ci", Name: "deployer"}}}})
 
 // hub serves the proxy as a hub's API server does, to alice. What is not the proxy's is a teapot.
 func hub(t *testing.T, objects ...client.Object) (*httptest.Server, client.Client) {
@@ -80,9 +83,11 @@ func hubOf(t testing.TB, requests int, objects ...client.Object) (*httptest.Serv
 	}
 	store := fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).Build()
 	teapot := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	handler := proxy.Handler(proxy.Options{Hub: func() (client.Reader, error) { return store, nil }, Grants: acting.Of(letIn),
+	handler := proxy.Handler(proxy.Options{Hub: func() (client.Reader, error) { return store, nil },
+		Grants:   acting.Of(letIn),
 		Identity: func(context.Context) (string, error) { return identity, nil }, Requests: requests}, teapot)
-	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+		GrouplessAPIPrefixes: sets.NewString("api")}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, err := infos.NewRequestInfo(r)
 		if err != nil {
@@ -101,25 +106,29 @@ func hubOf(t testing.TB, requests int, objects ...client.Object) (*httptest.Serv
 // joined are the objects of the hub about a member.
 func joined(m *membertest.Server, name string) []client.Object {
 	c := m.Cluster(name)
-	c.Spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: name + "-impersonator"}
+	c.Spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: name +
+		"-impersonator"}
 	return []client.Object{c, m.Secret(name), impersonator(name, membertest.Token)}
 }
 
 func impersonator(name, token string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: name + "-impersonator"}, Data: map[string][]byte{"token": []byte(token)}}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: name + "-impersonator"},
+		Data: map[string][]byte{"token": []byte(token)}}
 }
 
 // through is a client configuration for a member through the hub.
 func through(server *httptest.Server, cluster string) *rest.Config {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	return &rest.Config{Host: server.URL + proxy.Path(cluster), TLSClientConfig: rest.TLSClientConfig{CAData: ca}, BearerToken: "alice's own", QPS: -1,
+	return &rest.Config{Host: server.URL + proxy.Path(cluster), TLSClientConfig: rest.TLSClientConfig{CAData: ca},
+		BearerToken: "alice's own", QPS: -1,
 		ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
 }
 
 // raw sends a request line as it is, which http.Client would tidy up.
 func raw(t *testing.T, server *httptest.Server, text string) (*http.Response, string) {
 	t.Helper()
-	conn, err := tls.Dial("tcp", server.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
+	conn, err := tls.Dial("tcp", server.Listener.Addr().String(),
+		&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +186,8 @@ func TestAMemberIsReadWrittenAndWatchedThroughTheHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer watch.Stop()
-	made, err := maps.Create(ctx, &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}}, metav1.CreateOptions{})
+	made, err := maps.Create(ctx, &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +195,8 @@ func TestAMemberIsReadWrittenAndWatchedThroughTheHub(t *testing.T) {
 	if _, err := maps.Update(ctx, made, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := maps.Patch(ctx, "a", "application/merge-patch+json", []byte(`{"data":{"k":"w"}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := maps.Patch(ctx, "a", "application/merge-patch+json", []byte(`{"data":{"k":"w"}}`),
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := maps.Get(ctx, "a", metav1.GetOptions{}); err != nil || got.Data["k"] != "w" {
@@ -225,12 +236,14 @@ func TestTheMemberIsToldWhoAsksByTheHubAlone(t *testing.T) {
 				t.Errorf("audit ids are %q", ids)
 			}
 			got := requests.last().Header
-			if got.Get("Authorization") != "Bearer "+membertest.Token || got.Get("Impersonate-User") != "alice" || !slices.Equal(got["Impersonate-Group"], []string{"devs"}) {
+			if got.Get("Authorization") != "Bearer "+membertest.Token || got.Get("Impersonate-User") != "alice" ||
+				!slices.Equal(got["Impersonate-Group"], []string{"devs"}) {
 				t.Errorf("the member was told %v", got)
 			}
 			for header, values := range got {
 				lower := strings.ToLower(header)
-				if lower == "cookie" || lower == "impersonate-uid" || strings.HasPrefix(lower, "impersonate-extra") || strings.HasPrefix(lower, "x-remote") ||
+				if lower == "cookie" || lower == "impersonate-uid" || strings.HasPrefix(lower, "impersonate-extra") ||
+					strings.HasPrefix(lower, "x-remote") ||
 					strings.Contains(strings.Join(values, ","), "stolen") || strings.Contains(strings.Join(values, ","), "base64url") {
 					t.Errorf("the member was told %s: %q", header, values)
 				}
@@ -256,13 +269,15 @@ func TestAPathLeadsNowhereButBelowTheMembersAPI(t *testing.T) {
 		code int
 		want string // what the member is asked for
 	}{
-		"plain":                       {base + "/api/v1/pods?limit=1", 200, "/k8s/eu/api/v1/pods?limit=1"},
-		"nothing":                     {base, 200, "/k8s/eu"},
-		"the root":                    {base + "/", 200, "/k8s/eu/"},
-		"a slash at the end":          {base + "/healthz/", 200, "/k8s/eu/healthz/"},
-		"an escaped slash stays so":   {base + "/api/v1/namespaces/a/services/s/proxy/x%2Fy%20z", 200, "/k8s/eu/api/v1/namespaces/a/services/s/proxy/x%2Fy%20z"},
-		"the option of Karmada":       {base + "?path=/api/v1/pods&limit=1", 200, "/k8s/eu/api/v1/pods?limit=1"},
-		"dots in a name":              {base + "/apis/apps.kruise.io/v1..2/...", 200, "/k8s/eu/apis/apps.kruise.io/v1..2/..."},
+		"plain":              {base + "/api/v1/pods?limit=1", 200, "/k8s/eu/api/v1/pods?limit=1"},
+		"nothing":            {base, 200, "/k8s/eu"},
+		"the root":           {base + "/", 200, "/k8s/eu/"},
+		"a slash at the end": {base + "/healthz/", 200, "/k8s/eu/healthz/"},
+		"an escaped slash stays so": {base + "/api/v1/namespaces/a/services/s/proxy/x%2Fy%20z", 200,
+			"/k8s/eu/api/v1/namespaces/a/services/s/proxy/x%2Fy%20z"},
+		"the option of Karmada": {base + "?path=/api/v1/pods&limit=1", 200, "/k8s/eu/api/v1/pods?limit=1"},
+		"dots in a name": {base + "/apis/apps.kruise.io/v1..2/...", 200,
+			"/k8s/eu/apis/apps.kruise.io/v1..2/..."},
 		"up":                          {base + "/../../us/api", 400, ""},
 		"up, escaped":                 {base + "/%2e%2e/us/api", 400, ""},
 		"up, half escaped":            {base + "/.%2E/us/api", 400, ""},
@@ -275,12 +290,13 @@ func TestAPathLeadsNowhereButBelowTheMembersAPI(t *testing.T) {
 		"up at the end":               {base + "/api/..", 400, ""},
 		"the name escaped":            {strings.Replace(base, "/eu/", "/e%75/", 1) + "/api", 400, ""},
 		"a slash in the name escaped": {strings.Replace(base, "/eu/", "/eu%2F", 1) + "/api", 400, ""},
-		"in a namespace":              {strings.Replace(base, "/clusters/", "/namespaces/mine/clusters/", 1) + "/api", 418, ""},
-		"another version":             {strings.Replace(base, "v1alpha1", "v1", 1) + "/api", 418, ""},
-		"another subresource":         {strings.Replace(base, "/proxy", "/status", 1), 418, ""},
-		"something like proxy":        {base + "x/api", 418, ""},
-		"all clusters":                {proxy.Path("*") + "/api", 400, ""},
-		"no cluster's name":           {proxy.Path("") + "/api", 404, ""},
+		"in a namespace": {strings.Replace(base, "/clusters/", "/namespaces/mine/clusters/", 1) + "/api", 418,
+			""},
+		"another version":      {strings.Replace(base, "v1alpha1", "v1", 1) + "/api", 418, ""},
+		"another subresource":  {strings.Replace(base, "/proxy", "/status", 1), 418, ""},
+		"something like proxy": {base + "x/api", 418, ""},
+		"all clusters":         {proxy.Path("*") + "/api", 400, ""},
+		"no cluster's name":    {proxy.Path("") + "/api", 404, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := requests.last()
@@ -315,17 +331,31 @@ func TestWhatCannotBePassedOnIsSaidWithTheClustersName(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"nobody listens": {func(c *clusterv1alpha1.Cluster, _, _ *corev1.Secret) { c.Spec.APIEndpoint = deadEnd(t) }, 503, `cluster "eu" is not reachable at 127.0.0.1:`},
+		"nobody listens": {func(c *clusterv1alpha1.Cluster, _, _ *corev1.Secret) { c.Spec.APIEndpoint = deadEnd(t) }, 503,
+			`cluster "eu" is not reachable at 127.0.0.1:`},
 		"pull mode": {func(c *clusterv1alpha1.Cluster, _, _ *corev1.Secret) {
 			c.Spec.SyncMode, c.Spec.APIEndpoint = "Pull", ""
 		}, 503, `cluster "eu" is in Pull mode and has no spec.apiEndpoint`},
-		"no credentials":            {func(c *clusterv1alpha1.Cluster, _, _ *corev1.Secret) { c.Spec.SecretRef = nil }, 503, `cluster "eu" has no spec.secretRef`},
-		"nobody to act as":          {func(c *clusterv1alpha1.Cluster, _, _ *corev1.Secret) { c.Spec.ImpersonatorSecretRef = nil }, 503, `cluster "eu" has no spec.impersonatorSecretRef`},
-		"a secret that is missing":  {func(c *clusterv1alpha1.Cluster, _, _ *corev1.Secret) { c.Spec.SecretRef.Name = "gone" }, 503, `cluster "eu": read the secret of spec.secretRef: secrets "gone" not found`},
-		"a token that is missing":   {func(_ *clusterv1alpha1.Cluster, _, s *corev1.Secret) { s.Data = nil }, 503, `cluster "eu": secret karmada-cluster/eu-impersonator of spec.impersonatorSecretRef has no key token`},
-		"a token that is too old":   {func(_ *clusterv1alpha1.Cluster, _, s *corev1.Secret) { s.Data["token"] = []byte("old") }, 503, `cluster "eu" rejects the token of spec.impersonatorSecretRef`},
-		"a secret that says little": {func(_ *clusterv1alpha1.Cluster, s, _ *corev1.Secret) { s.Data = nil }, 503, `cluster "eu": secret karmada-cluster/eu: missing key token`},
-		"another name":              {func(c *clusterv1alpha1.Cluster, _, _ *corev1.Secret) { c.Name = "us" }, 404, `there is no cluster "eu"`},
+		"no credentials": {func(c *clusterv1alpha1.Cluster, _, _ *corev1.Secret) { c.Spec.SecretRef = nil }, 503,
+			`cluster "eu" has no spec.secretRef`},
+		"nobody to act as": {func(c *clusterv1alpha1.Cluster, _,
+			_ *corev1.Secret) {
+			c.Spec.ImpersonatorSecretRef = nil
+		}, 503, `cluster "eu" has no spec.impersonatorSecretRef`},
+		"a secret that is missing": {func(c *clusterv1alpha1.Cluster, _,
+			_ *corev1.Secret) {
+			c.Spec.SecretRef.Name = "gone"
+		}, 503, `cluster "eu": read the secret of spec.secretRef: secrets "gone" not found`},
+		"a token that is missing": {func(_ *clusterv1alpha1.Cluster, _, s *corev1.Secret) { s.Data = nil }, 503,
+			`cluster "eu": secret karmada-cluster/eu-impersonator of spec.impersonatorSecretRef has no key token`},
+		"a token that is too old": {func(_ *clusterv1alpha1.Cluster, _,
+			s *corev1.Secret) {
+			s.Data["token"] = []byte("old")
+		}, 503, `cluster "eu" rejects the token of spec.impersonatorSecretRef`},
+		"a secret that says little": {func(_ *clusterv1alpha1.Cluster, s, _ *corev1.Secret) { s.Data = nil }, 503,
+			`cluster "eu": secret karmada-cluster/eu: missing key token`},
+		"another name": {func(c *clusterv1alpha1.Cluster, _, _ *corev1.Secret) { c.Name = "us" }, 404,
+			`there is no cluster "eu"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := joined(membertest.New(t), "eu")
@@ -336,10 +366,12 @@ func TestWhatCannotBePassedOnIsSaidWithTheClustersName(t *testing.T) {
 			if err := json.Unmarshal([]byte(body), &status); err != nil {
 				t.Fatalf("%s: %v", body, err)
 			}
-			if resp.StatusCode != c.code || int(status.Code) != c.code || status.Kind != "Status" || !strings.Contains(status.Message, c.says) {
+			if resp.StatusCode != c.code || int(status.Code) != c.code || status.Kind != "Status" ||
+				!strings.Contains(status.Message, c.says) {
 				t.Errorf("%s: %s, want %d: %s", resp.Status, body, c.code, c.says)
 			}
-			if silent := apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: status}, clusterv1alpha1.ReasonClusterNotReachable); silent != (name == "nobody listens") {
+			if silent := apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: status},
+				clusterv1alpha1.ReasonClusterNotReachable); silent != (name == "nobody listens") {
 				t.Errorf("clients take it for a silent member: %v; %s", silent, body)
 			}
 		})
@@ -406,7 +438,8 @@ func TestLogsAreFollowed(t *testing.T) {
 
 // members answer over plain HTTP, over TLS that the hub verifies or not, and behind a proxy.
 func TestACommandRunsInAPodOverEitherProtocolAndAnyWay(t *testing.T) {
-	kubelet := &membertest.Kubelet{Exec: func(pod string, command []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	kubelet := &membertest.Kubelet{Exec: func(pod string, command []string, stdin io.Reader, stdout,
+		stderr io.Writer) error {
 		in, err := io.ReadAll(stdin)
 		if err != nil {
 			return err
@@ -436,7 +469,8 @@ func TestACommandRunsInAPodOverEitherProtocolAndAnyWay(t *testing.T) {
 		setUp(t, objects[0].(*clusterv1alpha1.Cluster), objects[1].(*corev1.Secret))
 		server, _ := hub(t, objects...)
 		config := through(server, "eu")
-		target, err := url.Parse(config.Host + "/api/v1/namespaces/shop/pods/web-1/exec?command=sh&command=-c&stdin=true&stdout=true&stderr=true")
+		target, err := url.Parse(config.Host +
+			"/api/v1/namespaces/shop/pods/web-1/exec?command=sh&command=-c&stdin=true&stdout=true&stderr=true")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -452,7 +486,8 @@ func TestACommandRunsInAPodOverEitherProtocolAndAnyWay(t *testing.T) {
 					t.Fatal(err)
 				}
 				var out, errOut bytes.Buffer
-				err = executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: strings.NewReader("typed"), Stdout: &out, Stderr: &errOut})
+				err = executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: strings.NewReader("typed"),
+					Stdout: &out, Stderr: &errOut})
 				if err == nil || err.Error() != "command terminated with exit code 3" {
 					t.Errorf("ended with %v", err)
 				}

@@ -22,8 +22,8 @@ import (
 const (
 	// pauseAfterFailure is how long a member that could not be told is not told again: callers would wait for it.
 	pauseAfterFailure = 10 * time.Second
-	// toldFor is how long it counts that a member was told of somebody: others may have been told of since in his place, or its role
-	// be gone.
+	// toldFor is how long it counts that a member was told of somebody: others may have been told of since in his place,
+	// or its role be gone.
 	toldFor = time.Minute
 	// mostTold is of how many users and groups it is remembered.
 	mostTold = 1000
@@ -71,9 +71,9 @@ func subjects(id access.Identity) []string {
 	return out
 }
 
-// tell has the member let the hub act as id, if it is not known to do so. The status loop tells members of all whom roles name; who is
-// let in by a group is known when he calls, and a role that just changed may be ahead of that loop. What cannot be told is not held
-// against the caller: the member answers him.
+// tell has the member let the hub act as id, if it is not known to do so. The status loop tells members of all whom
+// roles name; who is let in by a group is known when he calls, and a role that just changed may be ahead of that loop.
+// What cannot be told is not held against the caller: the member answers him.
 func (p *proxy) tell(ctx context.Context, w *way, allowed access.Allowed, id access.Identity, token string) {
 	now := allowed.String()
 	lacks := func() bool {
@@ -130,9 +130,11 @@ func (w *way) awaitRight(ctx context.Context, id access.Identity, token string) 
 	}
 }
 
-// may asks the member whether the account of the token may act as the user; a member that does not answer that is not waited for.
+// may asks the member whether the account of the token may act as the user; a member that does not answer that is not
+// waited for.
 func (w *way) may(ctx context.Context, id access.Identity, token string) bool {
-	review := authorizationv1.SelfSubjectAccessReview{TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"}}
+	review := authorizationv1.SelfSubjectAccessReview{TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1",
+		Kind: "SelfSubjectAccessReview"}}
 	about := &authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: id.User}
 	if namespace, name, is := access.ServiceAccount(id.User); is {
 		about.Resource, about.Namespace, about.Name = "serviceaccounts", namespace, name
@@ -142,7 +144,8 @@ func (w *way) may(ctx context.Context, id access.Identity, token string) bool {
 	if err != nil {
 		return true
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.base.JoinPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").String(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		w.base.JoinPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").String(), bytes.NewReader(body))
 	if err != nil {
 		return true
 	}

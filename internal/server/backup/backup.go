@@ -1,5 +1,5 @@
-// Package backup writes and reads the one file that a hub can be made again from: its store as it was at one moment, and its keys.
-// When backups are taken, and how many are kept, is left to its callers.
+// Package backup writes and reads the one file that a hub can be made again from: its store as it was at one moment,
+// and its keys. When backups are taken, and how many are kept, is left to its callers.
 package backup
 
 import (
@@ -138,8 +138,8 @@ func Clean(dir string) {
 	}
 }
 
-// Write takes a backup into a file of its own in dir, or at to if that is not empty, and returns its path when it is whole and on the
-// disk. The file is its user's alone, and none that is there is replaced.
+// Write takes a backup into a file of its own in dir, or at to if that is not empty, and returns its path when it is
+// whole and on the disk. The file is its user's alone, and none that is there is replaced.
 func Write(ctx context.Context, s Source, dir, to string, now time.Time) (_ string, _ Manifest, err error) {
 	if to != "" {
 		dir = filepath.Dir(to)
@@ -161,7 +161,8 @@ func Write(ctx context.Context, s Source, dir, to string, now time.Time) (_ stri
 	if err != nil {
 		return "", Manifest{}, err
 	}
-	m := Manifest{Format: format, Writer: s.Writer, Revision: contents.Revision, Objects: contents.Keys, Time: now.UTC().Truncate(time.Second), Keys: s.PKIDir != ""}
+	m := Manifest{Format: format, Writer: s.Writer, Revision: contents.Revision, Objects: contents.Keys,
+		Time: now.UTC().Truncate(time.Second), Keys: s.PKIDir != ""}
 	if m.Hub, err = etcd.NamespaceUID(ctx, s.Store, "kube-system"); err != nil {
 		return "", Manifest{}, err
 	}
@@ -221,7 +222,8 @@ func (s Source) keys() ([]key, error) {
 	size := int64(0)
 	take := func(name, file string, info fs.FileInfo) error {
 		if size += info.Size(); size > maxKeys {
-			return fmt.Errorf("the files up to %s are larger than %d MiB in total: keep only keys in that folder", file, maxKeys>>20)
+			return fmt.Errorf("the files up to %s are larger than %d MiB in total: keep only keys in that folder", file,
+				maxKeys>>20)
 		}
 		all = append(all, key{name, file})
 		return nil
@@ -298,7 +300,8 @@ func (m Manifest) pack(w io.Writer, from map[string]string) error {
 		return err
 	}
 	add := func(name string, size int64, r io.Reader) error {
-		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: m.Time, Typeflag: tar.TypeReg}); err != nil {
+		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: m.Time,
+			Typeflag: tar.TypeReg}); err != nil {
 			return err
 		}
 		_, err := io.Copy(archive, r)
@@ -325,8 +328,8 @@ func (m Manifest) pack(w io.Writer, from map[string]string) error {
 	return errors.Join(archive.Close(), zipped.Close(), buffered.Flush())
 }
 
-// Unpack reads the whole backup and checks it; what is in it is written below dir, in files of its user alone. Nothing is to be used of
-// what is there after an error.
+// Unpack reads the whole backup and checks it; what is in it is written below dir, in files of its user alone. Nothing
+// is to be used of what is there after an error.
 func Unpack(file, dir string) (Manifest, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -361,7 +364,8 @@ func unpack(r io.Reader, dir string) (m Manifest, err error) {
 	}
 	for i, p := range m.Parts {
 		if !filepath.IsLocal(filepath.FromSlash(p.Name)) || p.Name != path.Clean(p.Name) ||
-			i == 0 != (p.Name == snapshotName) || i > 0 && !strings.HasPrefix(p.Name, PKI+"/") && !strings.HasPrefix(p.Name, Data+"/") {
+			i == 0 != (p.Name == snapshotName) || i > 0 && !strings.HasPrefix(p.Name, PKI+"/") &&
+			!strings.HasPrefix(p.Name, Data+"/") {
 			return m, fmt.Errorf("unexpected part %q", p.Name)
 		}
 		head, err := archive.Next()
@@ -410,7 +414,8 @@ func write(file string, r io.Reader, p Part) error {
 // Snapshot is the file of the store below a folder that a backup was unpacked to.
 func Snapshot(dir string) string { return filepath.Join(dir, snapshotName) }
 
-// Exposed says whom a folder lets at its files besides their user: an error where others could replace them, a note where they see names.
+// Exposed says whom a folder lets at its files besides their user: an error where others could replace them, a note
+// where they see names.
 func Exposed(dir string) (note string, err error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -423,7 +428,8 @@ func Exposed(dir string) (note string, err error) {
 		return "", fmt.Errorf("%s is writable by other users (mode %04o), who could replace the backup; a backup contains keys and all Secrets. "+
 			"Run chmod go-w on it, or choose another folder with --to", dir, mode.Perm())
 	case mode.Perm()&0o055 != 0:
-		return fmt.Sprintf("%s is readable by other users (mode %04o); the backup itself is readable only by its owner", dir, mode.Perm()), nil
+		return fmt.Sprintf("%s is readable by other users (mode %04o); the backup itself is readable only by its owner", dir,
+			mode.Perm()), nil
 	}
 	return "", nil
 }

@@ -36,13 +36,15 @@ func taken(t *testing.T) (file string, m Manifest) {
 	if _, err := c.Put(t.Context(), "key", "value"); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"pki/ca.key": "ca", "pki/deep/sa.key": "sa", "data/encryption.key": "rest", "data/argosy.log": "no key"} {
+	for name, text := range map[string]string{"pki/ca.key": "ca", "pki/deep/sa.key": "sa", "data/encryption.key": "rest",
+		"data/argosy.log": "no key"} {
 		file := filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	file, m, err = Write(t.Context(), Source{Store: c, PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data")}, t.TempDir(), "", time.Now())
+	file, m, err = Write(t.Context(), Source{Store: c, PKIDir: filepath.Join(dir, "pki"),
+		DataDir: filepath.Join(dir, "data")}, t.TempDir(), "", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,8 @@ func TestABackupComesBackWithItsKeysAndForItsUserAlone(t *testing.T) {
 	if err != nil || got.Revision != m.Revision || !got.Keys || got.Objects != 1 {
 		t.Fatalf("%+v (%v)", got, err)
 	}
-	for name, want := range map[string]string{"pki/ca.key": "ca", "pki/deep/sa.key": "sa", "data/encryption.key": "rest", "data/argosy.log": ""} {
+	for name, want := range map[string]string{"pki/ca.key": "ca", "pki/deep/sa.key": "sa", "data/encryption.key": "rest",
+		"data/argosy.log": ""} {
 		text, _ := os.ReadFile(filepath.Join(to, name))
 		if string(text) != want {
 			t.Errorf("%s is %q, want %q", name, text, want)
@@ -73,7 +76,8 @@ func TestABackupComesBackWithItsKeysAndForItsUserAlone(t *testing.T) {
 	}
 }
 
-// Promised: a backup that is damaged or cut off is refused, or gives all that was in it: a few bits of what is packed mean nothing.
+// Promised: a backup that is damaged or cut off is refused, or gives all that was in it: a few bits of what is packed
+// mean nothing.
 func TestABackupDamagedAnywhereIsRefused(t *testing.T) {
 	file, _ := taken(t)
 	good := t.TempDir()
@@ -158,7 +162,8 @@ func forged(t *testing.T, m Manifest, parts map[string]string, order ...string) 
 }
 
 func TestABackupWritesNowhereButWhereItIsUnpacked(t *testing.T) {
-	for _, name := range []string{"../escaped", "pki/../../escaped", "/escaped", "pki/./x", "etcd/data", "pki", "snapshot.db/x"} {
+	for _, name := range []string{"../escaped", "pki/../../escaped", "/escaped", "pki/./x", "etcd/data", "pki",
+		"snapshot.db/x"} {
 		to := filepath.Join(t.TempDir(), "in", "to")
 		file := forged(t, Manifest{Format: format}, map[string]string{snapshotName: "s", name: "x"}, snapshotName, name)
 		if _, err := Unpack(file, to); err == nil || !strings.Contains(err.Error(), "unexpected part") {
@@ -168,7 +173,8 @@ func TestABackupWritesNowhereButWhereItIsUnpacked(t *testing.T) {
 			t.Errorf("part %q was written outside", name)
 		}
 	}
-	for what, m := range map[string]Manifest{"no backup of a later version": {Format: format + 1}, "nothing": {Format: format}} {
+	for what, m := range map[string]Manifest{"no backup of a later version": {Format: format + 1},
+		"nothing": {Format: format}} {
 		if _, err := Unpack(forged(t, m, nil), t.TempDir()); err == nil {
 			t.Errorf("%s was taken for good", what)
 		}
@@ -177,7 +183,8 @@ func TestABackupWritesNowhereButWhereItIsUnpacked(t *testing.T) {
 
 func TestAFolderThatOthersWriteInIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	for mode, want := range map[os.FileMode]string{0o700: "", 0o755: "note", 0o777: "error", 0o770: "error", 0o777 | os.ModeSticky: "note"} {
+	for mode, want := range map[os.FileMode]string{0o700: "", 0o755: "note", 0o777: "error", 0o770: "error",
+		0o777 | os.ModeSticky: "note"} {
 		if err := os.Chmod(dir, mode); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
-// Package keyring encrypts what is secret in the store. The keys are in the store themselves, each sealed with a master key that is
-// a file in the pki folder: so replicas of a hub, which have a copy of that folder each, change keys together and copy nothing.
-// Which resources are secret the caller decides.
+// Package keyring encrypts what is secret in the store. The keys are in the store themselves, each sealed with a master
+// key that is a file in the pki folder: so replicas of a hub, which have a copy of that folder each, change keys
+// together and copy nothing. Which resources are secret the caller decides.
 package keyring
 
 import (
@@ -96,7 +96,8 @@ type Options struct {
 	Plain bool
 }
 
-// Open reads the store's ring, or makes one for a store that has none. Values without encryption, from before there was a ring, are read too.
+// Open reads the store's ring, or makes one for a store that has none. Values without encryption, from before there was
+// a ring, are read too.
 func Open(ctx context.Context, o Options) (*Ring, error) {
 	found, err := o.Client.Get(ctx, documentKey)
 	if err != nil {
@@ -174,7 +175,8 @@ func (r *Ring) create(ctx context.Context, prefixes []string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(documentKey), "=", 0)).Then(clientv3.OpPut(documentKey, string(data))).Commit(); err != nil {
+	if _, err := r.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(documentKey), "=",
+		0)).Then(clientv3.OpPut(documentKey, string(data))).Commit(); err != nil {
 		return fmt.Errorf("write the encryption keys: %w", err)
 	}
 	return nil
@@ -226,7 +228,8 @@ func (r *Ring) take(data []byte, revision int64) error {
 	} else {
 		all = append(all, unencrypted)
 	}
-	s.Transformer = value.NewPrefixTransformers(errors.New("the value is encrypted with a key that the hub does not have"), all...)
+	s.Transformer = value.NewPrefixTransformers(errors.New("the value is encrypted with a key that the hub does not have"),
+		all...)
 	s.master = used[0]
 	r.current.Store(s)
 	if s.Next == "" {
@@ -299,7 +302,8 @@ func (r *Ring) Again(ctx context.Context) error {
 
 // newKey is a random key, sealed.
 func newKey(master *masterKey) (sealedKey, error) {
-	seed, id, nonce := make([]byte, encryptaes.MinSeedSizeExtendedNonceGCM), make([]byte, 4), make([]byte, master.NonceSize())
+	seed, id, nonce := make([]byte, encryptaes.MinSeedSizeExtendedNonceGCM), make([]byte, 4),
+		make([]byte, master.NonceSize())
 	for _, b := range [][]byte{seed, id, nonce} {
 		if _, err := rand.Read(b); err != nil {
 			return sealedKey{}, fmt.Errorf("make a key: %w", err)
@@ -322,7 +326,8 @@ func (r *Ring) change(ctx context.Context, amend func(*document) error) error {
 	if err != nil {
 		return err
 	}
-	done, err := r.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(documentKey), "=", s.revision)).Then(clientv3.OpPut(documentKey, string(data))).Commit()
+	done, err := r.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(documentKey), "=",
+		s.revision)).Then(clientv3.OpPut(documentKey, string(data))).Commit()
 	switch {
 	case err != nil:
 		return fmt.Errorf("write the encryption keys: %w", err)

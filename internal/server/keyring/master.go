@@ -27,8 +27,8 @@ type masterKey struct {
 	cipher.AEAD
 }
 
-// masterFile has the master key, a line in base64. While one is replaced it has two, the new one first: so at each moment the file opens
-// every key in the store, wherever a crash comes between the two.
+// masterFile has the master key, a line in base64. While one is replaced it has two, the new one first: so at each
+// moment the file opens every key in the store, wherever a crash comes between the two.
 type masterFile struct {
 	path string
 	mu   sync.Mutex
@@ -59,7 +59,8 @@ func (f *masterFile) read() error {
 		}
 		raw, err := base64.StdEncoding.DecodeString(line)
 		if err != nil || len(raw) != masterBytes {
-			return fmt.Errorf("%s is damaged: it is not %d bytes in base64; restore it from a backup of the pki folder", f.path, masterBytes)
+			return fmt.Errorf("%s is damaged: it is not %d bytes in base64; restore it from a backup of the pki folder", f.path,
+				masterBytes)
 		}
 		k, err := newMasterKey(raw)
 		if err != nil {
@@ -127,8 +128,8 @@ func writeMaster(path string, keys []*masterKey) error {
 	return pki.WriteFile(path, []byte(text.String()), 0o600)
 }
 
-// next is a key that seals none of a ring that used sealed, for one that is to replace it. One that was made for that and never used
-// is taken again: whether it was used is not always known, as when the store did not answer.
+// next is a key that seals none of a ring that used sealed, for one that is to replace it. One that was made for that
+// and never used is taken again: whether it was used is not always known, as when the store did not answer.
 func (f *masterFile) next(used *masterKey) (*masterKey, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,7 +139,8 @@ func (f *masterFile) next(used *masterKey) (*masterKey, error) {
 	return f.add()
 }
 
-// unseal opens a sealed key, and says with which master key. The file is read again where none opens it: somebody may have brought a new one.
+// unseal opens a sealed key, and says with which master key. The file is read again where none opens it: somebody may
+// have brought a new one.
 func (f *masterFile) unseal(s sealedKey) (seed []byte, by *masterKey, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -71,7 +71,8 @@ func (w *world) reads(r *Ring) {
 	if err != nil || len(got.Kvs) != 1 {
 		w.Fatal(got, err)
 	}
-	if data, _, err := r.TransformFromStorage(w.Context(), got.Kvs[0].Value, value.DefaultContext(secret)); err != nil || string(data) != word {
+	if data, _, err := r.TransformFromStorage(w.Context(), got.Kvs[0].Value, value.DefaultContext(secret)); err != nil ||
+		string(data) != word {
 		w.Errorf("the Secret is %q, %v", data, err)
 	}
 }
@@ -166,7 +167,8 @@ func TestAMasterKeyIsReplacedAndACrashLosesNothing(t *testing.T) {
 			if w.content(stolen) != old {
 				t.Errorf("%s is not the old master key", kept[0])
 			}
-			if _, err := Open(t.Context(), Options{Client: w.client, MasterFile: stolen, Prefixes: []string{prefix}}); err == nil || !strings.Contains(err.Error(), "does not match the store") {
+			if _, err := Open(t.Context(), Options{Client: w.client, MasterFile: stolen,
+				Prefixes: []string{prefix}}); err == nil || !strings.Contains(err.Error(), "does not match the store") {
 				t.Errorf("with the old master key, the store opens with %v", err)
 			}
 			if n, err := r.Look(t.Context(), []Target{{prefix, r}}); err != nil || n.Total != 1 || n.Stale > 0 {
@@ -189,7 +191,8 @@ func TestAFirstStartThatIsBrokenOffKeepsItsMasterKey(t *testing.T) {
 		}
 		return nil
 	}}
-	if _, err := Open(ctx, Options{Client: w.client, MasterFile: w.file, Prefixes: []string{prefix}}); err == nil || strings.Contains(err.Error(), "does not match the store") {
+	if _, err := Open(ctx, Options{Client: w.client, MasterFile: w.file, Prefixes: []string{prefix}}); err == nil ||
+		strings.Contains(err.Error(), "does not match the store") {
 		t.Fatalf("it ended with %v", err)
 	}
 	w.client.KV = kv
@@ -291,7 +294,8 @@ func TestHubsOnOneStoreWaitForTheNewMasterKey(t *testing.T) {
 	go func() { rotated <- first.Rotate(t.Context(), []Target{{prefix, first}}, func(string, int) {}) }()
 	until("the second is waited for", func() bool { n, err := first.Behind(t.Context()); return err == nil && n == 1 })
 	w.reads(second)
-	if _, err := Open(t.Context(), Options{Client: w.client, MasterFile: others, Prefixes: []string{prefix}}); err == nil || !strings.Contains(err.Error(), "copy it from another hub") {
+	if _, err := Open(t.Context(), Options{Client: w.client, MasterFile: others,
+		Prefixes: []string{prefix}}); err == nil || !strings.Contains(err.Error(), "copy it from another hub") {
 		t.Errorf("a hub that starts without the new master key gets %v", err)
 	}
 	select {

@@ -34,7 +34,8 @@ type Target struct {
 
 // Count is what a look at targets found.
 type Count struct {
-	// Total values, of which Stale are not encrypted as they would be if they were written now, and Unreadable cannot be decrypted.
+	// Total values, of which Stale are not encrypted as they would be if they were written now, and Unreadable cannot be
+	// decrypted.
 	Total, Stale, Unreadable int
 }
 
@@ -78,7 +79,8 @@ func (r *Ring) rewrite(ctx context.Context, targets []Target, progress func(done
 }
 
 // walk reads all values, and gives those that are stale to visit.
-func (r *Ring) walk(ctx context.Context, targets []Target, visit func(t Target, key, plain []byte, revision int64) error) (Count, error) {
+func (r *Ring) walk(ctx context.Context, targets []Target,
+	visit func(t Target, key, plain []byte, revision int64) error) (Count, error) {
 	var count Count
 	for _, t := range targets {
 		end := clientv3.GetPrefixRangeEnd(t.Prefix)
@@ -130,8 +132,8 @@ func (r *Ring) Begin(ctx context.Context) error {
 	return r.begin(ctx, func(used *masterKey) (*masterKey, error) { return used, nil })
 }
 
-// BeginMaster adds a key as Begin does, sealed with a new master key: when Rotate has made it the first, the old master key opens nothing.
-// Replicas wait until they have the new one.
+// BeginMaster adds a key as Begin does, sealed with a new master key: when Rotate has made it the first, the old master
+// key opens nothing. Replicas wait until they have the new one.
 func (r *Ring) BeginMaster(ctx context.Context) error {
 	return r.begin(ctx, r.master.next)
 }
@@ -162,7 +164,8 @@ func (r *Ring) begin(ctx context.Context, choose func(used *masterKey) (*masterK
 //
 //	(old) → (old new) → (new old) → everything rewritten → (new)
 //
-// Each step waits until every replica that follows the ring has taken the one before. One that was broken off is taken up where it was.
+// Each step waits until every replica that follows the ring has taken the one before. One that was broken off is taken
+// up where it was.
 func (r *Ring) Rotate(ctx context.Context, targets []Target, progress func(step string, done int)) error {
 	if !r.changing.TryLock() {
 		return ErrBusy
@@ -223,8 +226,8 @@ func (r *Ring) compact(ctx context.Context) error {
 	return nil
 }
 
-// Forget has the store drop what values were before, and give the space back, so that no file of it holds them any longer than its
-// own log does.
+// Forget has the store drop what values were before, and give the space back, so that no file of it holds them any
+// longer than its own log does.
 func (r *Ring) Forget(ctx context.Context) error {
 	if err := r.compact(ctx); err != nil {
 		return err
@@ -237,7 +240,8 @@ func (r *Ring) Forget(ctx context.Context) error {
 	return nil
 }
 
-// Follow takes every change that other replicas make, and lets them know, until ctx ends. Only a store that replicas share needs it.
+// Follow takes every change that other replicas make, and lets them know, until ctx ends. Only a store that replicas
+// share needs it.
 func (r *Ring) Follow(ctx context.Context) {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id)
@@ -283,7 +287,8 @@ func (r *Ring) followOnce(ctx context.Context, key string) error {
 	if err := tell(); err != nil {
 		return fmt.Errorf("publish which keys are loaded: %w", err)
 	}
-	// Of what this replica itself changes from now on it tells, too; what came before is compacted in time, and cannot be watched.
+	// Of what this replica itself changes from now on it tells, too; what came before is compacted in time, and cannot be
+	// watched.
 	changes := r.client.Watch(ctx, documentKey, clientv3.WithRev(seen+1))
 	for {
 		select {
@@ -326,7 +331,8 @@ func (r *Ring) Behind(ctx context.Context) (int, error) {
 	return behind, nil
 }
 
-// awaitReaders returns when every replica that follows has the ring as it is here. One that died is forgotten after readerLife.
+// awaitReaders returns when every replica that follows has the ring as it is here. One that died is forgotten after
+// readerLife.
 func (r *Ring) awaitReaders(ctx context.Context) error {
 	for {
 		behind, err := r.Behind(ctx)

@@ -25,7 +25,8 @@ func (k telling) Put(ctx context.Context, key, value string, o ...clientv3.OpOpt
 	return done, err
 }
 
-// A hub that changes the keys in the moment in which it begins to follow them says so as well: a rotation would wait for it without end.
+// A hub that changes the keys in the moment in which it begins to follow them says so as well: a rotation would wait
+// for it without end.
 func TestWhoFollowsIsNotBehindForGood(t *testing.T) {
 	w := newWorld(t)
 	r := w.open(w.file)
@@ -58,7 +59,8 @@ func TestWhoFollowsIsNotBehindForGood(t *testing.T) {
 	})
 }
 
-// The API server has the store forget what was before a few minutes ago, and with it since when the keys are as they are.
+// The API server has the store forget what was before a few minutes ago, and with it since when the keys are as they
+// are.
 func TestWhoBeginsToFollowLateFollows(t *testing.T) {
 	w := newWorld(t)
 	r, other := w.open(w.file), w.open(w.file)

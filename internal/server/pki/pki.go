@@ -49,11 +49,12 @@ type Files struct {
 	Serving, ServingKey string
 	// Admin is a client certificate in the group system:masters.
 	Admin, AdminKey string
-	// ServiceAccountKey signs service account tokens. OldServiceAccountKeys are public keys that signed before: tokens of theirs count on.
+	// ServiceAccountKey signs service account tokens. OldServiceAccountKeys are public keys that signed before: tokens of
+	// theirs count on.
 	ServiceAccountKey, OldServiceAccountKeys string
-	// Trust is ClusterCA and, beside it, OldClusterCAs, which it replaced: what clients are to trust, and clients' certificates are
-	// verified with. CrossCA is ClusterCA's key signed by the authority before: with it in the serving certificate's chain, who trusts
-	// that one alone is served on.
+	// Trust is ClusterCA and, beside it, OldClusterCAs, which it replaced: what clients are to trust, and clients'
+	// certificates are verified with. CrossCA is ClusterCA's key signed by the authority before: with it in the serving
+	// certificate's chain, who trusts that one alone is served on.
 	Trust, OldClusterCAs, CrossCA string
 }
 
@@ -71,8 +72,8 @@ func In(dir string) Files {
 	}
 }
 
-// Shared are the files that hubs on one etcd have in common, by their names in a folder. What else is there, each makes with these.
-// The optional ones are there after a rotation.
+// Shared are the files that hubs on one etcd have in common, by their names in a folder. What else is there, each makes
+// with these. The optional ones are there after a rotation.
 func Shared() (required, optional []string) {
 	f := In("")
 	return []string{f.ClusterCA, f.ClusterCAKey, f.FrontProxyCA, f.FrontProxyCAKey, f.ServiceAccountKey},
@@ -87,7 +88,8 @@ func Ensure(dir string, hosts []string, now time.Time) (files Files, changed []s
 // EnsureFor brings dir to a state in which every certificate is valid at now and well beyond, and the
 // serving certificate names hosts (IP addresses and DNS names). It changes nothing that is right already, and
 // returns the names of what it made or renewed. life is that of certificates it makes, authorities excepted.
-func EnsureFor(dir string, hosts []string, now time.Time, life time.Duration) (files Files, changed []string, err error) {
+func EnsureFor(dir string, hosts []string, now time.Time,
+	life time.Duration) (files Files, changed []string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Files{}, nil, fmt.Errorf("create the certificate folder: %w", err)
 	}
@@ -214,7 +216,8 @@ func (e *ensurer) trust(f Files) {
 	}
 }
 
-// cross is what leads from a leaf of ca to the authorities before, the last first; nothing if there was none, or it has ended.
+// cross is what leads from a leaf of ca to the authorities before, the last first; nothing if there was none, or it has
+// ended.
 func (e *ensurer) cross(ca pair, f Files) []*x509.Certificate {
 	if e.err != nil {
 		return nil
@@ -244,7 +247,8 @@ func (e *ensurer) leaf(ca pair, certFile, keyFile string, want x509.Certificate,
 	if all, err := cert.CertsFromFile(certFile); err == nil {
 		follows = len(all) - 1
 	}
-	if have != nil && samePublic(have, key) && e.fresh(have) && sameNames(have, &want) && have.CheckSignatureFrom(ca.cert) == nil && follows == len(chain) {
+	if have != nil && samePublic(have, key) && e.fresh(have) && sameNames(have, &want) &&
+		have.CheckSignatureFrom(ca.cert) == nil && follows == len(chain) {
 		return
 	}
 	want.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
@@ -252,7 +256,8 @@ func (e *ensurer) leaf(ca pair, certFile, keyFile string, want x509.Certificate,
 }
 
 // issue writes and returns a certificate for subject's public key, signed by parent's.
-func (e *ensurer) issue(want x509.Certificate, life time.Duration, parent *x509.Certificate, subject, signer crypto.Signer, file string, chain ...*x509.Certificate) *x509.Certificate {
+func (e *ensurer) issue(want x509.Certificate, life time.Duration, parent *x509.Certificate, subject,
+	signer crypto.Signer, file string, chain ...*x509.Certificate) *x509.Certificate {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		e.err = fmt.Errorf("choose a serial number: %w", err)

@@ -30,7 +30,8 @@ func verify(t *testing.T, ca, leaf *x509.Certificate, host string, now time.Time
 	t.Helper()
 	roots := x509.NewCertPool()
 	roots.AddCert(ca)
-	if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+	if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
 		t.Errorf("at %v: %v", now, err)
 	}
 }
@@ -93,7 +94,8 @@ func TestCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
 	if read(t, files.ClusterCAKey) != caKey {
 		t.Error("the authority's key was replaced: nobody trusts the new one")
 	}
-	for file, least := range map[string]int{"ca.crt": 1, "front-proxy-ca.crt": 1, "apiserver.crt": 12, "admin.crt": 12, "front-proxy-client.crt": 12} {
+	for file, least := range map[string]int{"ca.crt": 1, "front-proxy-ca.crt": 1, "apiserver.crt": 12, "admin.crt": 12,
+		"front-proxy-client.crt": 12} {
 		if renewed[file] < least || renewed[file] > 4*least {
 			t.Errorf("%s was renewed %d times in twelve years", file, renewed[file])
 		}

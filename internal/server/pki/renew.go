@@ -46,7 +46,8 @@ func named(f Files) []struct{ name, cert, key, purpose string } {
 		{"apiserver", f.Serving, f.ServingKey, "serves the hub's API"},
 		{"admin", f.Admin, f.AdminKey, "client certificate of admin.kubeconfig"},
 		{"front-proxy-ca", f.FrontProxyCA, f.FrontProxyCAKey, "signs the front proxy's certificate"},
-		{"front-proxy", f.FrontProxy, f.FrontProxyKey, "authenticates the hub to aggregated API servers as a proxy for users"},
+		{"front-proxy", f.FrontProxy, f.FrontProxyKey,
+			"authenticates the hub to aggregated API servers as a proxy for users"},
 		{"sa", "", f.ServiceAccountKey, "signs tokens of service accounts"},
 	}
 }
@@ -94,7 +95,8 @@ func List(dir string, now time.Time) ([]Certificate, error) {
 	}
 	if _, err := keyutil.PublicKeysFromFile(f.OldServiceAccountKeys); err == nil {
 		if info, err := os.Stat(f.OldServiceAccountKeys); err == nil {
-			all = append(all, Certificate{Name: "sa-old", File: f.OldServiceAccountKeys, For: "previous token keys: their tokens are still valid", Made: info.ModTime(), Begins: info.ModTime()})
+			all = append(all, Certificate{Name: "sa-old", File: f.OldServiceAccountKeys,
+				For: "previous token keys: their tokens are still valid", Made: info.ModTime(), Begins: info.ModTime()})
 		}
 	}
 	return all, nil
@@ -111,10 +113,10 @@ func (c *Certificate) describe(x *x509.Certificate, now time.Time) {
 // Renewable are the names that Renew takes.
 func Renewable() []string { return []string{"apiserver", "admin", "front-proxy", "ca", "sa"} }
 
-// Renew replaces what is named, at now. A certificate gets a new key, too. An authority is replaced such that nobody is cut off: the
-// new one is signed by the old as well, and the old is trusted until it ends. The key that signs tokens is replaced likewise: tokens of
-// the old count on. A hub that runs reads
-// certificates anew by itself, and a new authority or signing key at its next start. life is that of the certificates.
+// Renew replaces what is named, at now. A certificate gets a new key, too. An authority is replaced such that nobody is
+// cut off: the new one is signed by the old as well, and the old is trusted until it ends. The key that signs tokens is
+// replaced likewise: tokens of the old count on. A hub that runs reads certificates anew by itself, and a new authority
+// or signing key at its next start. life is that of the certificates.
 func Renew(dir string, names []string, now time.Time, life time.Duration) error {
 	for _, name := range names {
 		if !slices.Contains(Renewable(), name) {
@@ -178,7 +180,8 @@ func (e *ensurer) replaceAuthority(f Files) {
 	was, err := readKey(f.ClusterCAKey)
 	old := readCert(f.ClusterCA)
 	if err != nil || old == nil {
-		e.err = fmt.Errorf("cannot read the CA in %s: start the hub once, which reports what is wrong", filepath.Dir(f.ClusterCA))
+		e.err = fmt.Errorf("cannot read the CA in %s: start the hub once, which reports what is wrong",
+			filepath.Dir(f.ClusterCA))
 		return
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -187,8 +190,9 @@ func (e *ensurer) replaceAuthority(f Files) {
 		return
 	}
 	want := x509.Certificate{
-		Subject: pkix.Name{CommonName: fmt.Sprintf("argosy-ca@%d", e.now.UnixNano())}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign,
+		Subject: pkix.Name{CommonName: fmt.Sprintf("argosy-ca@%d", e.now.UnixNano())}, IsCA: true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign,
 	}
 	cross := want
 	// Where nobody forgot the authorities before, what leads to each of them stays.
@@ -255,8 +259,9 @@ func (e *ensurer) replaceLeaf(f Files, certFile, keyFile string, rekey bool) {
 	if certFile == f.Serving {
 		chain = e.cross(ca, f)
 	}
-	want := x509.Certificate{Subject: have.Subject, DNSNames: have.DNSNames, IPAddresses: have.IPAddresses, ExtKeyUsage: have.ExtKeyUsage,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment}
+	want := x509.Certificate{Subject: have.Subject, DNSNames: have.DNSNames, IPAddresses: have.IPAddresses,
+		ExtKeyUsage: have.ExtKeyUsage,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment}
 	if e.err == nil {
 		e.issue(want, e.life, ca.cert, subject, ca.key, certFile, chain...)
 	}
@@ -282,7 +287,8 @@ func (e *ensurer) replaceSigningKey(f Files) {
 		e.err = err
 		return
 	}
-	e.write(f.OldServiceAccountKeys, append(pem.EncodeToMemory(&pem.Block{Type: keyutil.PublicKeyBlockType, Bytes: der}), before...), 0o644)
+	e.write(f.OldServiceAccountKeys, append(pem.EncodeToMemory(&pem.Block{Type: keyutil.PublicKeyBlockType, Bytes: der}),
+		before...), 0o644)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		e.err = err

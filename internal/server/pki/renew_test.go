@@ -37,7 +37,8 @@ func trusted(t *testing.T, roots *x509.CertPool, file string, use x509.ExtKeyUsa
 	for _, c := range all[1:] {
 		between.AddCert(c)
 	}
-	_, err = all[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{use}})
+	_, err = all[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{use}})
 	return err
 }
 
@@ -45,7 +46,8 @@ func TestARenewedCertificateHasANewKeyThatFits(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
 	f, _ := ensure(t, dir, names, epoch)
 	later := epoch.Add(time.Hour)
-	for name, pair := range map[string][2]string{"apiserver": {f.Serving, f.ServingKey}, "admin": {f.Admin, f.AdminKey}, "front-proxy": {f.FrontProxy, f.FrontProxyKey}} {
+	for name, pair := range map[string][2]string{"apiserver": {f.Serving, f.ServingKey}, "admin": {f.Admin, f.AdminKey},
+		"front-proxy": {f.FrontProxy, f.FrontProxyKey}} {
 		before, err := os.ReadFile(pair[1])
 		if err != nil {
 			t.Fatal(err)
@@ -90,16 +92,20 @@ func TestANewAuthorityCutsNobodyOff(t *testing.T) {
 	check := func(oldCounts bool) {
 		t.Helper()
 		for what, err := range map[string]error{
-			"who trusts the old authority alone, of the server": trusted(t, oldRoots, f.Serving, x509.ExtKeyUsageServerAuth, later),
-			"the server, of the old administrator":              trusted(t, pool(t, f.Trust), oldAdmin, x509.ExtKeyUsageClientAuth, later),
+			"who trusts the old authority alone, of the server": trusted(t, oldRoots, f.Serving, x509.ExtKeyUsageServerAuth,
+				later),
+			"the server, of the old administrator": trusted(t, pool(t, f.Trust), oldAdmin,
+				x509.ExtKeyUsageClientAuth, later),
 		} {
 			if (err == nil) != oldCounts {
 				t.Errorf("%s: %v, want trust %v", what, err, oldCounts)
 			}
 		}
 		for what, err := range map[string]error{
-			"who trusts the new authority, of the server": trusted(t, pool(t, f.ClusterCA), f.Serving, x509.ExtKeyUsageServerAuth, later),
-			"the server, of the new administrator":        trusted(t, pool(t, f.ClusterCA), f.Admin, x509.ExtKeyUsageClientAuth, later),
+			"who trusts the new authority, of the server": trusted(t, pool(t, f.ClusterCA), f.Serving,
+				x509.ExtKeyUsageServerAuth, later),
+			"the server, of the new administrator": trusted(t, pool(t, f.ClusterCA), f.Admin, x509.ExtKeyUsageClientAuth,
+				later),
 		} {
 			if err != nil {
 				t.Errorf("%s: %v", what, err)
@@ -184,7 +190,8 @@ func TestTheListNamesWhatIsWrong(t *testing.T) {
 	if err != nil || len(all) != 6 {
 		t.Fatalf("%v, %v", all, err)
 	}
-	want := map[string]string{"ca": "", "apiserver": "it has expired", "admin": "it is missing or damaged", "front-proxy-ca": "", "front-proxy": "it has expired", "sa": ""}
+	want := map[string]string{"ca": "", "apiserver": "it has expired", "admin": "it is missing or damaged",
+		"front-proxy-ca": "", "front-proxy": "it has expired", "sa": ""}
 	for _, c := range all {
 		if w, ok := want[c.Name]; !ok || c.Wrong != w {
 			t.Errorf("%s is %q, want %q", c.Name, c.Wrong, w)

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// largest is the most bytes that a Workflow has as JSON with its nodes as they are, by the default of the real controller. Those of a
-// larger one are compressed.
+// largest is the most bytes that a Workflow has as JSON with its nodes as they are, by the default of the real
+// controller. Those of a larger one are compressed.
 const largest = 1 << 20
 
 // compressed is the field of the status that has nodes as JSON, by gzip and base64.

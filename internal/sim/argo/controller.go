@@ -75,7 +75,8 @@ func (r *runner) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	}
 	if out.expired {
 		uid := u.GetUID()
-		err := r.client.Delete(ctx, u, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		err := r.client.Delete(ctx, u, client.Preconditions{UID: &uid},
+			client.PropagationPolicy(metav1.DeletePropagationBackground))
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if err := r.act(ctx, u, &out, now); errors.Is(err, errAgain) {
@@ -91,12 +92,13 @@ func (r *runner) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	return reconcile.Result{RequeueAfter: out.recheck}, nil
 }
 
-// storedSpec is the field of the status that holds the spec of a workflow that refers to a template, as it was at the start:
-// what the template becomes later does not matter.
+// storedSpec is the field of the status that holds the spec of a workflow that refers to a template, as it was at the
+// start: what the template becomes later does not matter.
 const storedSpec = "storedWorkflowTemplateSpec"
 
 // resolve is the spec to run and, if the workflow refers to a template, what is to be stored of it.
-func (r *runner) resolve(ctx context.Context, u *unstructured.Unstructured, wf *Workflow) (*Spec, map[string]any, error) {
+func (r *runner) resolve(ctx context.Context, u *unstructured.Unstructured,
+	wf *Workflow) (*Spec, map[string]any, error) {
 	ref := wf.Spec.WorkflowTemplateRef
 	if ref == nil {
 		return &wf.Spec, nil, nil
@@ -148,7 +150,8 @@ func (r *runner) find(ctx context.Context, namespace string, ref TemplateRef) (*
 
 func (r *runner) pods(ctx context.Context, u *unstructured.Unstructured) ([]*corev1.Pod, error) {
 	var list corev1.PodList
-	if err := r.client.List(ctx, &list, client.InNamespace(u.GetNamespace()), client.MatchingLabels{workflowLabel: u.GetName()}); err != nil {
+	if err := r.client.List(ctx, &list, client.InNamespace(u.GetNamespace()),
+		client.MatchingLabels{workflowLabel: u.GetName()}); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	var pods []*corev1.Pod
@@ -198,7 +201,8 @@ func (r *runner) act(ctx context.Context, u *unstructured.Unstructured, out *out
 		}
 	}
 	for _, pod := range out.remove {
-		if err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		if err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); client.IgnoreNotFound(err) != nil &&
+			!apierrors.IsConflict(err) {
 			return fmt.Errorf("remove pod %s: %w", pod.Name, err)
 		}
 	}
@@ -218,7 +222,8 @@ func (r *runner) write(ctx context.Context, u *unstructured.Unstructured, out *o
 		merged := map[string]any{}
 		for id, n := range nodes {
 			before, _ := had[id].(map[string]any)
-			merged[id] = over(before, n.(map[string]any), "phase", "finishedAt", "progress", "message", "children", "outboundNodes", "hostNodeName")
+			merged[id] = over(before, n.(map[string]any), "phase", "finishedAt", "progress", "message", "children",
+				"outboundNodes", "hostNodeName")
 		}
 		status["nodes"] = merged
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// holds evaluates the conditions of steps: words and numbers compared by == != < > <= >=, joined by && || ! and parentheses.
-// A word alone asks value; value is nil where words stand for themselves.
+// holds evaluates the conditions of steps: words and numbers compared by == != < > <= >=, joined by && || ! and
+// parentheses. A word alone asks value; value is nil where words stand for themselves.
 func holds(expression string, value func(word string) (bool, error)) (bool, error) {
 	p := &parser{tokens: tokens(expression), value: value}
 	ok, err := p.or()

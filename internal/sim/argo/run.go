@@ -66,7 +66,8 @@ func decide(wf *Workflow, spec *Spec, pods []*corev1.Pod, find finder, now time.
 	if wf.Labels[completedLabel] == "true" || wf.Status.Phase.Over() {
 		return expiry(wf, now)
 	}
-	p := &pass{wf: wf, spec: spec, find: find, now: metav1.NewTime(now.Truncate(time.Second)), pods: map[string]*corev1.Pod{}}
+	p := &pass{wf: wf, spec: spec, find: find, now: metav1.NewTime(now.Truncate(time.Second)),
+		pods: map[string]*corev1.Pod{}}
 	for _, pod := range pods {
 		p.pods[pod.Annotations[nodeIDNote]] = pod
 	}
@@ -80,7 +81,8 @@ func decide(wf *Workflow, spec *Spec, pods []*corev1.Pod, find finder, now time.
 	if status.Phase == "" || status.StartedAt == nil {
 		status.Phase, status.StartedAt = Running, &p.now
 	}
-	p.values = map[string]string{"workflow.name": wf.Name, "workflow.namespace": wf.Namespace, "workflow.uid": string(wf.UID)}
+	p.values = map[string]string{"workflow.name": wf.Name, "workflow.namespace": wf.Namespace,
+		"workflow.uid": string(wf.UID)}
 	for _, parameter := range spec.Arguments.Parameters {
 		if v := cmp.Or(parameter.Value, parameter.Default); v != nil {
 			p.values["workflow.parameters."+parameter.Name] = string(*v)
@@ -191,7 +193,8 @@ func (p *pass) report() {
 	}
 	p.out.status.Progress = fmt.Sprintf("%d/%d", done, all)
 	p.condition("PodRunning", running, "")
-	p.out.labels = map[string]string{phaseLabel: string(p.out.status.Phase), completedLabel: strconv.FormatBool(p.out.over)}
+	p.out.labels = map[string]string{phaseLabel: string(p.out.status.Phase),
+		completedLabel: strconv.FormatBool(p.out.over)}
 }
 
 func (p *pass) condition(t string, status metav1.ConditionStatus, message string) {
@@ -258,8 +261,9 @@ func (p *pass) begin(at place, nodeType, template string, phase Phase) (n Node, 
 		return Node{}, false
 	}
 	n = Node{
-		ID: id, Name: at.name, DisplayName: at.display, Type: nodeType, TemplateName: template, TemplateRef: at.ref, TemplateScope: p.scope(at),
-		Phase: phase, BoundaryID: at.boundary, StartedAt: &p.now,
+		ID: id, Name: at.name, DisplayName: at.display, Type: nodeType, TemplateName: template, TemplateRef: at.ref,
+		TemplateScope: p.scope(at),
+		Phase:         phase, BoundaryID: at.boundary, StartedAt: &p.now,
 	}
 	if phase.Over() {
 		n.FinishedAt = &p.now
@@ -339,7 +343,8 @@ func (p *pass) run(at place, t *Template, arguments Arguments, retry bool) Phase
 	case t.Suspend != nil:
 		return p.suspend(at, t)
 	}
-	return p.broken(at, t.Name, fmt.Errorf("template %q: only container, script, steps, dag and suspend are simulated", t.Name))
+	return p.broken(at, t.Name, fmt.Errorf("template %q: only container, script, steps, dag and suspend are simulated",
+		t.Name))
 }
 
 // inputs are the values that a template's placeholders stand for.
@@ -626,7 +631,8 @@ func (p *pass) dag(at place, t *Template, values map[string]string) Phase {
 	if !ok {
 		return p.notBegun()
 	}
-	d := &graph{pass: p, at: at, node: n, tasks: map[string]*Step{}, phases: map[string]Phase{}, values: values, failFast: t.DAG.FailFast == nil || *t.DAG.FailFast}
+	d := &graph{pass: p, at: at, node: n, tasks: map[string]*Step{}, phases: map[string]Phase{}, values: values,
+		failFast: t.DAG.FailFast == nil || *t.DAG.FailFast}
 	leaves := map[string]bool{}
 	for i := range t.DAG.Tasks {
 		d.tasks[t.DAG.Tasks[i].Name] = &t.DAG.Tasks[i]
@@ -657,7 +663,8 @@ func (p *pass) dag(at place, t *Template, values map[string]string) Phase {
 		phase := d.phases[task.Name]
 		_, begun := p.out.status.Nodes[p.id(d.place(&task).name)]
 		over = over && (phase.Over() || !begun && failed && d.failFast)
-		if leaves[task.Name] && bad == "" && (phase.bad() && !task.tolerates(phase) || failed && (phase == Omitted || phase == "")) {
+		if leaves[task.Name] && bad == "" &&
+			(phase.bad() && !task.tolerates(phase) || failed && (phase == Omitted || phase == "")) {
 			bad, message = Failed, fmt.Sprintf("child '%s' failed", p.id(d.place(&task).name))
 			if phase == Errored {
 				bad = Errored

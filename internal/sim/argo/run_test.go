@@ -31,7 +31,8 @@ func submit(t *testing.T, spec string) *member {
 	if err := yaml.Unmarshal([]byte(spec), &wf.Spec); err != nil {
 		t.Fatal(err)
 	}
-	m := &member{t: t, wf: wf, spec: &wf.Spec, pods: map[string]*corev1.Pod{}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	m := &member{t: t, wf: wf, spec: &wf.Spec, pods: map[string]*corev1.Pod{},
+		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	m.find = func(r TemplateRef) (*Template, error) { return nil, fmt.Errorf("%q not found", r.Name) }
 	return m
 }
@@ -63,7 +64,8 @@ func (m *member) finish() {
 		p.Status.Phase = corev1.PodSucceeded
 		if p.Annotations["sim.argosy.io/exit-code"] != "" {
 			p.Status.Phase = corev1.PodFailed
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main",
+				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}}
 		}
 	}
 	m.most = max(m.most, running)
@@ -175,12 +177,14 @@ templates:
 			m := submit(t, tt.spec)
 			status := m.run()
 			if status.Phase != tt.want || status.Progress != tt.progress {
-				t.Errorf("phase %s, progress %s (%s), want %s %s", status.Phase, status.Progress, status.Message, tt.want, tt.progress)
+				t.Errorf("phase %s, progress %s (%s), want %s %s", status.Phase, status.Progress, status.Message, tt.want,
+					tt.progress)
 			}
 			if tt.want == Errored && status.Message == "" {
 				t.Error("nothing says what is wrong")
 			}
-			if status.StartedAt == nil || status.FinishedAt == nil || m.wf.Labels[completedLabel] != "true" || m.wf.Labels[phaseLabel] != string(tt.want) {
+			if status.StartedAt == nil || status.FinishedAt == nil || m.wf.Labels[completedLabel] != "true" ||
+				m.wf.Labels[phaseLabel] != string(tt.want) {
 				t.Errorf("started %v, finished %v, labels %v", status.StartedAt, status.FinishedAt, m.wf.Labels)
 			}
 			if got := strings.Join(m.started, " "); tt.started != "" && got != tt.started {
@@ -215,7 +219,8 @@ templates:
 }
 
 func TestParallelismBoundsThePods(t *testing.T) {
-	m := submit(t, "entrypoint: main\nparallelism: 2"+leaves+"- {name: main, steps: [[{name: a, template: ok, withItems: [1, 2, 3, 4, 5]}]]}\n")
+	m := submit(t, "entrypoint: main\nparallelism: 2"+leaves+
+		"- {name: main, steps: [[{name: a, template: ok, withItems: [1, 2, 3, 4, 5]}]]}\n")
 	if status := m.run(); status.Progress != "5/5" || m.most != 2 {
 		t.Errorf("progress %s with %d pods at once, want 5/5 with 2", status.Progress, m.most)
 	}
@@ -234,7 +239,8 @@ func TestASuspendedWorkflowBeginsNothing(t *testing.T) {
 	m.finish()
 	m.look()
 	if out := m.look(); len(m.started) != 1 || out.status.Phase != Running || out.status.Progress != "1/1" {
-		t.Errorf("started %v, status %s %s: what ran goes on, nothing else begins", m.started, out.status.Phase, out.status.Progress)
+		t.Errorf("started %v, status %s %s: what ran goes on, nothing else begins", m.started, out.status.Phase,
+			out.status.Progress)
 	}
 	m.wf.Spec.Suspend = nil
 	if status := m.run(); status.Phase != Succeeded || status.Progress != "2/2" {
@@ -243,7 +249,8 @@ func TestASuspendedWorkflowBeginsNothing(t *testing.T) {
 }
 
 func TestASuspendStepWaitsForSomebody(t *testing.T) {
-	m := submit(t, "entrypoint: main"+leaves+"- {name: wait, suspend: {}}\n- {name: main, steps: [[{name: a, template: wait}], [{name: b, template: ok}]]}\n")
+	m := submit(t, "entrypoint: main"+leaves+
+		"- {name: wait, suspend: {}}\n- {name: main, steps: [[{name: a, template: wait}], [{name: b, template: ok}]]}\n")
 	for range 3 {
 		m.look()
 		m.finish()
@@ -311,7 +318,8 @@ func TestWhoErasesTheStatusStartsAgain(t *testing.T) {
 	m.run()
 	m.wf.Status, m.wf.Labels = Status{}, nil
 	if out := m.look(); out.status.Phase != Running || len(out.create) != 0 {
-		t.Errorf("phase %s, %d new pods: the pods of the first run are taken for those of the second", out.status.Phase, len(out.create))
+		t.Errorf("phase %s, %d new pods: the pods of the first run are taken for those of the second", out.status.Phase,
+			len(out.create))
 	}
 }
 
@@ -385,7 +393,8 @@ func TestNodesAreTheChildrenOfThoseTheyComeAfter(t *testing.T) {
 	}
 	for _, n := range status.Nodes {
 		name := strings.TrimPrefix(n.Name, "wf")
-		if w, known := want[name]; !known || !slices.Equal(named(n.Children), w.children) || !slices.Equal(named(n.OutboundNodes), w.outbound) {
+		if w, known := want[name]; !known || !slices.Equal(named(n.Children), w.children) ||
+			!slices.Equal(named(n.OutboundNodes), w.outbound) {
 			t.Errorf("%q has the children %q and ends with %q, want %q", name, named(n.Children), named(n.OutboundNodes), w)
 		}
 		if n.TemplateScope != "local/wf" {

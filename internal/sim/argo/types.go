@@ -12,9 +12,11 @@ import (
 
 // The kinds that the runner reads; it writes the first.
 var (
-	WorkflowKind                = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow"}
-	WorkflowTemplateKind        = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "WorkflowTemplate"}
-	ClusterWorkflowTemplateKind = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "ClusterWorkflowTemplate"}
+	WorkflowKind         = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow"}
+	WorkflowTemplateKind = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1",
+		Kind: "WorkflowTemplate"}
+	ClusterWorkflowTemplateKind = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1",
+		Kind: "ClusterWorkflowTemplate"}
 )
 
 // Phase is how far a workflow or a node is.

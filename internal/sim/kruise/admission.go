@@ -156,7 +156,8 @@ func Validate(u, old *unstructured.Unstructured, find Finder) field.ErrorList {
 	return nil
 }
 
-func validateCloneSet(u, old *unstructured.Unstructured, getPod func(namespace, name string) (*corev1.Pod, error)) field.ErrorList {
+func validateCloneSet(u, old *unstructured.Unstructured,
+	getPod func(namespace, name string) (*corev1.Pod, error)) field.ErrorList {
 	spec := field.NewPath("spec")
 	cs, err := readCloneSet(u)
 	if err != nil {
@@ -173,10 +174,12 @@ func validateCloneSet(u, old *unstructured.Unstructured, getPod func(namespace, 
 	switch {
 	case !alpha:
 		if written != "" && written != rollingUpdate && written != onDelete {
-			errs = append(errs, field.Invalid(strategy.Child("type"), written, fmt.Sprintf("must be '%s' or '%s'", rollingUpdate, onDelete)))
+			errs = append(errs, field.Invalid(strategy.Child("type"), written,
+				fmt.Sprintf("must be '%s' or '%s'", rollingUpdate, onDelete)))
 		}
 		strategy = strategy.Child("rollingUpdate")
-		if p := cs.Spec.UpdateStrategy.Type; p != "" && p != onDelete && p != written && !slices.Contains(podUpdatePolicies, p) {
+		if p := cs.Spec.UpdateStrategy.Type; p != "" && p != onDelete && p != written &&
+			!slices.Contains(podUpdatePolicies, p) {
 			errs = append(errs, field.Invalid(strategy.Child("podUpdatePolicy"), p,
 				fmt.Sprintf("must be '%s', %s or '%s'", recreate, inPlaceIfPossible, inPlaceOnly)))
 		}
@@ -185,9 +188,11 @@ func validateCloneSet(u, old *unstructured.Unstructured, getPod func(namespace, 
 			fmt.Sprintf("must be '%s', %s or '%s'", recreate, inPlaceIfPossible, inPlaceOnly)))
 	}
 	if _, err := keepOld(cs.Spec.UpdateStrategy.Partition, replicas); err != nil {
-		errs = append(errs, field.Invalid(strategy.Child("partition"), cs.Spec.UpdateStrategy.Partition.String(), err.Error()))
+		errs = append(errs, field.Invalid(strategy.Child("partition"), cs.Spec.UpdateStrategy.Partition.String(),
+			err.Error()))
 	}
-	surge, unavailable, err := surgeAndUnavailable(cs.Spec.UpdateStrategy.MaxSurge, cs.Spec.UpdateStrategy.MaxUnavailable, false, replicas)
+	surge, unavailable, err := surgeAndUnavailable(cs.Spec.UpdateStrategy.MaxSurge, cs.Spec.UpdateStrategy.MaxUnavailable,
+		false, replicas)
 	switch {
 	case err != nil:
 		errs = append(errs, field.Invalid(strategy, nil, err.Error()))
@@ -205,8 +210,9 @@ func validateCloneSet(u, old *unstructured.Unstructured, getPod func(namespace, 
 			return append(errs, field.Invalid(spec, nil, err.Error()))
 		}
 		if !apiequality.Semantic.DeepEqual(before.Spec.Selector, cs.Spec.Selector) {
-			errs = append(errs, field.Forbidden(spec, "updates to cloneset spec for fields other than 'replicas', 'template', 'lifecycle', "+
-				"'scaleStrategy', 'updateStrategy', 'minReadySeconds', 'volumeClaimTemplates', 'progressDeadlineSeconds' and 'revisionHistoryLimit' are forbidden"))
+			errs = append(errs, field.Forbidden(spec,
+				"updates to cloneset spec for fields other than 'replicas', 'template', 'lifecycle', "+
+					"'scaleStrategy', 'updateStrategy', 'minReadySeconds', 'volumeClaimTemplates', 'progressDeadlineSeconds' and 'revisionHistoryLimit' are forbidden"))
 		}
 	}
 	path := spec.Child("scaleStrategy", "podsToDelete")
@@ -247,19 +253,25 @@ func validateStatefulSet(u, old *unstructured.Unstructured) field.ErrorList {
 		errs = append(errs, field.Invalid(spec.Child("reserveOrdinals"), nil, err.Error()))
 	}
 	if p := set.Spec.PodManagementPolicy; p != "" && p != orderedReady && p != parallel {
-		errs = append(errs, field.Invalid(spec.Child("podManagementPolicy"), p, fmt.Sprintf("must be '%s' or '%s'", orderedReady, parallel)))
+		errs = append(errs, field.Invalid(spec.Child("podManagementPolicy"), p,
+			fmt.Sprintf("must be '%s' or '%s'", orderedReady, parallel)))
 	}
 	if t := set.Spec.UpdateStrategy.Type; t != "" && t != rollingUpdate && t != onDelete {
-		errs = append(errs, field.Invalid(spec.Child("updateStrategy", "type"), t, fmt.Sprintf("must be '%s' or '%s'", rollingUpdate, onDelete)))
+		errs = append(errs, field.Invalid(spec.Child("updateStrategy", "type"), t,
+			fmt.Sprintf("must be '%s' or '%s'", rollingUpdate, onDelete)))
 	}
 	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil {
 		path := spec.Child("updateStrategy", "rollingUpdate")
 		if r.MaxUnavailable != nil && set.Spec.PodManagementPolicy != parallel && r.MaxUnavailable.String() != "1" {
-			errs = append(errs, field.Invalid(path.Child("maxUnavailable"), r.MaxUnavailable.String(), "can only work with Parallel PodManagementPolicyType"))
+			errs = append(errs, field.Invalid(path.Child("maxUnavailable"), r.MaxUnavailable.String(),
+				"can only work with Parallel PodManagementPolicyType"))
 		}
 		if p := r.PodUpdatePolicy; (p == inPlaceIfPossible || p == inPlaceOnly) &&
-			!slices.ContainsFunc(set.Spec.Template.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == inPlaceReady }) {
-			errs = append(errs, field.Invalid(spec.Child("template", "spec", "readinessGates"), set.Spec.Template.Spec.ReadinessGates,
+			!slices.ContainsFunc(set.Spec.Template.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
+				return g.ConditionType == inPlaceReady
+			}) {
+			errs = append(errs, field.Invalid(spec.Child("template", "spec", "readinessGates"),
+				set.Spec.Template.Spec.ReadinessGates,
 				fmt.Sprintf("must contains %s when podUpdatePolicy is %s", inPlaceReady, p)))
 		}
 		if s := orDefault(r.MinReadySeconds, 0); s < 0 || s > 300 {
@@ -275,8 +287,9 @@ func validateStatefulSet(u, old *unstructured.Unstructured) field.ErrorList {
 	}
 	if !apiequality.Semantic.DeepEqual(before.Spec.Selector, set.Spec.Selector) ||
 		before.Spec.ServiceName != set.Spec.ServiceName || before.Spec.PodManagementPolicy != set.Spec.PodManagementPolicy {
-		errs = append(errs, field.Forbidden(spec, "updates to statefulset spec for fields other than 'replicas', 'template', 'reserveOrdinals', "+
-			"'lifecycle', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy', 'volumeClaimTemplates', 'VolumeClaimUpdateStrategy' and 'updateStrategy' are forbidden"))
+		errs = append(errs, field.Forbidden(spec,
+			"updates to statefulset spec for fields other than 'replicas', 'template', 'reserveOrdinals', "+
+				"'lifecycle', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy', 'volumeClaimTemplates', 'VolumeClaimUpdateStrategy' and 'updateStrategy' are forbidden"))
 	}
 	return errs
 }
@@ -290,7 +303,8 @@ func validateSelector(selector *metav1.LabelSelector, template map[string]string
 		return field.ErrorList{field.Invalid(spec.Child("selector"), selector, "empty selector is invalid")}
 	}
 	if !s.Matches(labels.Set(template)) {
-		return field.ErrorList{field.Invalid(spec.Child("template", "metadata", "labels"), template, "`selector` does not match template `labels`")}
+		return field.ErrorList{field.Invalid(spec.Child("template", "metadata", "labels"), template,
+			"`selector` does not match template `labels`")}
 	}
 	return nil
 }

@@ -88,17 +88,20 @@ func validateSidecarSet(u *unstructured.Unstructured, find Finder) field.ErrorLi
 		errs = append(errs, field.Required(spec.Root(), "no initContainer or container defined for SidecarSet"))
 	}
 	if t := set.Spec.UpdateStrategy.Type; t != "" && t != rollingUpdate && t != notUpdate {
-		errs = append(errs, field.Invalid(spec.Child("updateStrategy", "type"), t, fmt.Sprintf("must be '%s' or '%s'", rollingUpdate, notUpdate)))
+		errs = append(errs, field.Invalid(spec.Child("updateStrategy", "type"), t,
+			fmt.Sprintf("must be '%s' or '%s'", rollingUpdate, notUpdate)))
 	}
 	if _, err := keepOld(set.Spec.UpdateStrategy.Partition, 1); err != nil {
-		errs = append(errs, field.Invalid(spec.Child("updateStrategy", "partition"), set.Spec.UpdateStrategy.Partition.String(), err.Error()))
+		errs = append(errs, field.Invalid(spec.Child("updateStrategy", "partition"),
+			set.Spec.UpdateStrategy.Partition.String(), err.Error()))
 	}
 	if r := set.Spec.InjectionStrategy.Revision; r != nil {
 		path := spec.Child("injectionStrategy", "revision")
 		if r.CustomVersion == "" && r.RevisionName == "" {
 			errs = append(errs, field.Invalid(path, nil, "revisionName and customVersion cannot be empty simultaneously"))
 		} else if err := find.SidecarRevision(set.Name, r.CustomVersion, r.RevisionName); err != nil {
-			errs = append(errs, field.Invalid(path, fmt.Sprintf("%s%s", r.CustomVersion, r.RevisionName), fmt.Sprintf("Cannot find specific ControllerRevision, err: %v", err)))
+			errs = append(errs, field.Invalid(path, fmt.Sprintf("%s%s", r.CustomVersion, r.RevisionName),
+				fmt.Sprintf("Cannot find specific ControllerRevision, err: %v", err)))
 		}
 	}
 	if others, err := find.SidecarSets(); err == nil {
@@ -138,7 +141,8 @@ func conflicts(set, other *SidecarSet, spec *field.Path) (errs field.ErrorList) 
 	}
 	for _, c := range append(set.Spec.Containers, set.Spec.InitContainers...) {
 		if taken[c.Name] {
-			errs = append(errs, field.Invalid(spec.Child("containers"), c.Name, fmt.Sprintf("container %s is in conflict with sidecarset %s", c.Name, other.Name)))
+			errs = append(errs, field.Invalid(spec.Child("containers"), c.Name,
+				fmt.Sprintf("container %s is in conflict with sidecarset %s", c.Name, other.Name)))
 		}
 	}
 	return errs

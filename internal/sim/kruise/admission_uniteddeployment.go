@@ -92,12 +92,14 @@ func (spec *UnitedDeploymentSpec) validateSubsets(path *field.Path) field.ErrorL
 		}
 		names[s.Name] = true
 		if s.Replicas != nil && (s.MinReplicas != nil || s.MaxReplicas != nil) {
-			errs = append(errs, field.Invalid(at.Child("replicas"), s.Replicas.String(), "replicas and minReplicas/maxReplicas are mutually exclusive in a subset"))
+			errs = append(errs, field.Invalid(at.Child("replicas"), s.Replicas.String(),
+				"replicas and minReplicas/maxReplicas are mutually exclusive in a subset"))
 		}
 		if s.Replicas != nil {
 			n, err := share(s.Replicas, orDefault(spec.Replicas, 0), halfUp)
 			if err != nil || n < 0 {
-				errs = append(errs, field.Invalid(at.Child("replicas"), s.Replicas.String(), fmt.Sprintf("invalid replicas: %v", err)))
+				errs = append(errs, field.Invalid(at.Child("replicas"), s.Replicas.String(),
+					fmt.Sprintf("invalid replicas: %v", err)))
 				continue
 			}
 			set++
@@ -124,16 +126,21 @@ func (spec *UnitedDeploymentSpec) validateSubsets(path *field.Path) field.ErrorL
 	case len(spec.Topology.Subsets) == 0:
 	case spec.Replicas == nil:
 		if _, err := spec.allocate(); err != nil {
-			errs = append(errs, field.Invalid(path.Child("replicas"), nil, fmt.Sprintf("if replicas is nil, every subset must have a number of replicas: %v", err)))
+			errs = append(errs, field.Invalid(path.Child("replicas"), nil,
+				fmt.Sprintf("if replicas is nil, every subset must have a number of replicas: %v", err)))
 		}
 	case sum > *spec.Replicas:
-		errs = append(errs, field.Invalid(subsets, sum, fmt.Sprintf("sum of indicated subset replicas %d should not be greater than UnitedDeployment replicas %d", sum, *spec.Replicas)))
+		errs = append(errs, field.Invalid(subsets, sum,
+			fmt.Sprintf("sum of indicated subset replicas %d should not be greater than UnitedDeployment replicas %d", sum,
+				*spec.Replicas)))
 	case set == len(spec.Topology.Subsets) && sum != *spec.Replicas:
-		errs = append(errs, field.Invalid(subsets, sum, fmt.Sprintf("if replicas of all subsets are provided, the sum of indicated subset replicas %d should equal UnitedDeployment replicas %d", sum, *spec.Replicas)))
+		errs = append(errs, field.Invalid(subsets, sum,
+			fmt.Sprintf("if replicas of all subsets are provided, the sum of indicated subset replicas %d should equal UnitedDeployment replicas %d", sum, *spec.Replicas)))
 	case bounded > 0 && !unlimited:
 		errs = append(errs, field.Invalid(subsets, most, "at least one subset must have no maxReplicas"))
 	case bounded > 0 && least > *spec.Replicas:
-		errs = append(errs, field.Invalid(subsets, least, fmt.Sprintf("sum of minReplicas %d should not be greater than UnitedDeployment replicas %d", least, *spec.Replicas)))
+		errs = append(errs, field.Invalid(subsets, least,
+			fmt.Sprintf("sum of minReplicas %d should not be greater than UnitedDeployment replicas %d", least, *spec.Replicas)))
 	}
 	return errs
 }

@@ -43,7 +43,8 @@ type BroadcastJob struct {
 	Status            BroadcastJobStatus `json:"status"`
 }
 
-// BroadcastJobSpec is complete once admission has defaulted it; a nil or empty value then has the meaning of its default.
+// BroadcastJobSpec is complete once admission has defaulted it; a nil or empty value then has the meaning of its
+// default.
 type BroadcastJobSpec struct {
 	Parallelism      *intstr.IntOrString    `json:"parallelism,omitempty"`
 	Template         corev1.PodTemplateSpec `json:"template"`
@@ -87,7 +88,8 @@ func (s *BroadcastJobStatus) finished() bool {
 	})
 }
 
-// fits says whether the job wants a pod on the node: one that takes pods, that the template selects, and whose taints it tolerates.
+// fits says whether the job wants a pod on the node: one that takes pods, that the template selects, and whose taints
+// it tolerates.
 func fits(template *corev1.PodTemplateSpec, n *corev1.Node) bool {
 	pod := &corev1.Pod{Spec: template.Spec}
 	if n.DeletionTimestamp != nil || n.Spec.Unschedulable {
@@ -96,21 +98,24 @@ func fits(template *corev1.PodTemplateSpec, n *corev1.Node) bool {
 	if ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(n); err != nil || !ok {
 		return false
 	}
-	_, untolerated := corehelpers.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, template.Spec.Tolerations, func(t *corev1.Taint) bool {
-		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
-	}, false)
+	_, untolerated := corehelpers.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, template.Spec.Tolerations,
+		func(t *corev1.Taint) bool {
+			return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+		}, false)
 	return !untolerated
 }
 
 // decideBroadcastJob says which pods to make and to remove for a job and what to report. expired means that the job
 // has outlived its time and goes away.
-func decideBroadcastJob(job *BroadcastJob, pods []*corev1.Pod, nodes []*corev1.Node, now time.Time, id newID) (s steps, status BroadcastJobStatus, expired bool, err error) {
+func decideBroadcastJob(job *BroadcastJob, pods []*corev1.Pod, nodes []*corev1.Node, now time.Time,
+	id newID) (s steps, status BroadcastJobStatus, expired bool, err error) {
 	spec := &job.Spec
 	status = job.Status
 	status.Conditions = slices.Clone(job.Status.Conditions)
 	stamp := metav1.NewTime(now.Truncate(time.Second))
 	if status.finished() {
-		if ttl := spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil && status.CompletionTime != nil && spec.CompletionPolicy.Type != never {
+		if ttl := spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil && status.CompletionTime != nil &&
+			spec.CompletionPolicy.Type != never {
 			left := status.CompletionTime.Add(time.Duration(*ttl) * time.Second).Sub(now)
 			s.recheckIn(left)
 			return s, status, left <= 0, nil
@@ -154,7 +159,8 @@ func decideBroadcastJob(job *BroadcastJob, pods []*corev1.Pod, nodes []*corev1.N
 	end := func(condition, phase, reason, message string) {
 		status.Phase = phase
 		status.Conditions = append(status.Conditions, JobCondition{
-			Type: condition, Status: corev1.ConditionTrue, LastProbeTime: stamp, LastTransitionTime: stamp, Reason: reason, Message: message,
+			Type: condition, Status: corev1.ConditionTrue, LastProbeTime: stamp, LastTransitionTime: stamp, Reason: reason,
+			Message: message,
 		})
 		status.CompletionTime = &stamp
 		for _, p := range running {
@@ -170,10 +176,12 @@ func decideBroadcastJob(job *BroadcastJob, pods []*corev1.Pod, nodes []*corev1.N
 	policy := cmp.Or(spec.FailurePolicy.Type, failFast)
 	switch {
 	case runsOnce && deadline != nil && !now.Before(status.StartTime.Add(time.Duration(*deadline)*time.Second)):
-		end(jobFailedCondition, jobFailed, "DeadlineExceeded", fmt.Sprintf("Job %s/%s was active longer than specified deadline", job.Namespace, job.Name))
+		end(jobFailedCondition, jobFailed, "DeadlineExceeded",
+			fmt.Sprintf("Job %s/%s was active longer than specified deadline", job.Namespace, job.Name))
 		return s, status, false, nil
 	case policy == failFast && (status.Failed > 0 || restarts > spec.FailurePolicy.RestartLimit):
-		end(jobFailedCondition, jobFailed, "PodFailed", fmt.Sprintf("failure policy is FailFast and %d pods have failed", max(1, status.Failed)))
+		end(jobFailedCondition, jobFailed, "PodFailed", fmt.Sprintf("failure policy is FailFast and %d pods have failed",
+			max(1, status.Failed)))
 		return s, status, false, nil
 	case runsOnce && status.Succeeded+status.Failed == status.Desired && len(missing) == 0 && len(running) == 0:
 		end(jobComplete, jobCompleted, "", "Job completed")
@@ -215,7 +223,8 @@ func broadcastPod(job *BroadcastJob, node, id string) *corev1.Pod {
 	}
 	// The terms of the template held when the node was chosen.
 	pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+		MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn,
+			Values: []string{node}}},
 	}}}
 	return pod
 }
@@ -225,7 +234,8 @@ func nodeOf(p *corev1.Pod) string {
 	if p.Spec.NodeName != "" {
 		return p.Spec.NodeName
 	}
-	if a := p.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+	if a := p.Spec.Affinity; a != nil && a.NodeAffinity != nil &&
+		a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 		for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
 			for _, f := range term.MatchFields {
 				if f.Key == metav1.ObjectNameField && len(f.Values) == 1 {

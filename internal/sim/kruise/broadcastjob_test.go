@@ -21,16 +21,19 @@ type broadcast struct {
 }
 
 func newBroadcast(t *testing.T, nodes int) *broadcast {
-	b := &broadcast{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), job: &BroadcastJob{ObjectMeta: metav1.ObjectMeta{Name: "job", UID: "1"}}}
+	b := &broadcast{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		job: &BroadcastJob{ObjectMeta: metav1.ObjectMeta{Name: "job", UID: "1"}}}
 	for i := range nodes {
-		b.nodes = append(b.nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i), Labels: map[string]string{"n": fmt.Sprint(i)}}})
+		b.nodes = append(b.nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i),
+			Labels: map[string]string{"n": fmt.Sprint(i)}}})
 	}
 	return b
 }
 
 func (b *broadcast) pass() (expired bool) {
 	b.t.Helper()
-	s, status, expired, err := decideBroadcastJob(b.job, b.pods, b.nodes, b.now, func() string { b.made++; return fmt.Sprint(b.made) })
+	s, status, expired, err := decideBroadcastJob(b.job, b.pods, b.nodes, b.now,
+		func() string { b.made++; return fmt.Sprint(b.made) })
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -142,11 +145,13 @@ func TestWhatAFailureMeansForABroadcastJob(t *testing.T) {
 func TestABroadcastJobHasItsTime(t *testing.T) {
 	b := newBroadcast(t, 1)
 	deadline, ttl := int64(10), int32(5)
-	b.job.Spec.CompletionPolicy.ActiveDeadlineSeconds, b.job.Spec.CompletionPolicy.TTLSecondsAfterFinished = &deadline, &ttl
+	b.job.Spec.CompletionPolicy.ActiveDeadlineSeconds, b.job.Spec.CompletionPolicy.TTLSecondsAfterFinished = &deadline,
+		&ttl
 	b.pass()
 	b.now = b.now.Add(10 * time.Second)
 	b.pass()
-	if b.expect("too late", jobFailed, 0, 0, 0, 1); len(b.pods) != 0 || b.job.Status.Conditions[0].Reason != "DeadlineExceeded" {
+	if b.expect("too late", jobFailed, 0, 0, 0, 1); len(b.pods) != 0 ||
+		b.job.Status.Conditions[0].Reason != "DeadlineExceeded" {
 		t.Errorf("%d pods, conditions %v", len(b.pods), b.job.Status.Conditions)
 	}
 	if b.now = b.now.Add(4 * time.Second); b.pass() {

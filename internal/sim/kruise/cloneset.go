@@ -22,7 +22,8 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 	if err != nil {
 		return steps{}, err
 	}
-	surge, unavailable, err := surgeAndUnavailable(spec.UpdateStrategy.MaxSurge, spec.UpdateStrategy.MaxUnavailable, spec.UpdateStrategy.Paused, replicas)
+	surge, unavailable, err := surgeAndUnavailable(spec.UpdateStrategy.MaxSurge, spec.UpdateStrategy.MaxUnavailable,
+		spec.UpdateStrategy.Paused, replicas)
 	if err != nil {
 		return steps{}, err
 	}
@@ -141,7 +142,8 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 		return s, nil
 	}
 	slices.SortFunc(old, func(a, b *corev1.Pod) int {
-		return cmp.Or(compareBool(up(a), up(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(compareBool(up(a), up(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			cmp.Compare(a.Name, b.Name))
 	})
 	for _, p := range old[:toUpdate] {
 		if up(p) {
@@ -263,7 +265,9 @@ func (o observed) clone(cs *CloneSet, id, revision string) creation {
 	pod.Name = cs.Name + "-" + id
 	pod.Labels[instanceIDLabel] = id
 	pod.Labels[lifecycleLabel] = "Normal"
-	if !slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == inPlaceReady }) {
+	if !slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
+		return g.ConditionType == inPlaceReady
+	}) {
 		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: inPlaceReady})
 	}
 	out := creation{pod: pod}

@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// conflictsAnnotation is set on a CloneSet or StatefulSet by tests. The first write of each in-place update, at its start and at
-// its end, then meets a conflict, as the real manager often does.
+// conflictsAnnotation is set on a CloneSet or StatefulSet by tests. The first write of each in-place update, at its
+// start and at its end, then meets a conflict, as the real manager often does.
 const conflictsAnnotation = "sim.argosy.io/conflicts"
 
 // ownerIndex finds what a set controls by the set's UID.
@@ -198,7 +198,8 @@ func (r *reconciler) pods(ctx context.Context, u *unstructured.Unstructured) ([]
 }
 
 // claims are those that the set's claim templates may have made; none are looked for where there are no templates.
-func (r *reconciler) claims(ctx context.Context, u *unstructured.Unstructured) ([]*corev1.PersistentVolumeClaim, error) {
+func (r *reconciler) claims(ctx context.Context,
+	u *unstructured.Unstructured) ([]*corev1.PersistentVolumeClaim, error) {
 	templates, _, _ := unstructured.NestedSlice(u.Object, "spec", "volumeClaimTemplates")
 	if len(templates) == 0 {
 		return nil, nil
@@ -221,7 +222,8 @@ func (r *reconciler) claims(ctx context.Context, u *unstructured.Unstructured) (
 // revise makes sure that the spec's template is stored as the newest revision, and fills in what is observed of them.
 func (r *reconciler) revise(ctx context.Context, u *unstructured.Unstructured, o *observed) error {
 	var list appsv1.ControllerRevisionList
-	if err := r.client.List(ctx, &list, client.InNamespace(u.GetNamespace()), client.MatchingFields{ownerIndex: string(u.GetUID())}); err != nil {
+	if err := r.client.List(ctx, &list, client.InNamespace(u.GetNamespace()),
+		client.MatchingFields{ownerIndex: string(u.GetUID())}); err != nil {
 		return err
 	}
 	var revisions []*appsv1.ControllerRevision
@@ -281,7 +283,8 @@ func (r *reconciler) revise(ctx context.Context, u *unstructured.Unstructured, o
 }
 
 // store writes a new revision. A name that another content has taken counts as a collision and gives another name.
-func (r *reconciler) store(ctx context.Context, u *unstructured.Unstructured, data []byte, number int64, collisions **int32) (*appsv1.ControllerRevision, error) {
+func (r *reconciler) store(ctx context.Context, u *unstructured.Unstructured, data []byte, number int64,
+	collisions **int32) (*appsv1.ControllerRevision, error) {
 	for {
 		rev := newRevision(u, data, number, *collisions)
 		err := r.client.Create(ctx, rev)
@@ -304,8 +307,10 @@ func (r *reconciler) store(ctx context.Context, u *unstructured.Unstructured, da
 	}
 }
 
-// act takes the steps. It returns the messages of failed steps by the kind of step, and an error if a step must be retried.
-func (r *reconciler) act(ctx context.Context, u *unstructured.Unstructured, o observed, s steps) (map[string]string, error) {
+// act takes the steps. It returns the messages of failed steps by the kind of step, and an error if a step must be
+// retried.
+func (r *reconciler) act(ctx context.Context, u *unstructured.Unstructured, o observed,
+	s steps) (map[string]string, error) {
 	key := client.ObjectKeyFromObject(u)
 	failed := map[string]string{"update": s.blocked}
 	var errs []error
@@ -396,7 +401,9 @@ func (r *reconciler) remove(ctx context.Context, set types.NamespacedName, d rem
 // startInPlace first takes the pod out of service, then asks for the new images.
 func (r *reconciler) startInPlace(ctx context.Context, set types.NamespacedName, p *corev1.Pod, o observed) error {
 	down := p.DeepCopy()
-	if slices.ContainsFunc(p.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == inPlaceReady }) {
+	if slices.ContainsFunc(p.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
+		return g.ConditionType == inPlaceReady
+	}) {
 		setPodCondition(down, inPlaceReady, corev1.ConditionFalse, "StartInPlaceUpdate", o.now)
 		setPodCondition(down, corev1.PodReady, corev1.ConditionFalse, "ReadinessGatesNotReady", o.now)
 		if err := r.client.Status().Update(ctx, down); err != nil {
@@ -426,7 +433,8 @@ func (r *reconciler) finishInPlace(ctx context.Context, set types.NamespacedName
 	return nil
 }
 
-func setPodCondition(p *corev1.Pod, t corev1.PodConditionType, status corev1.ConditionStatus, reason string, now time.Time) {
+func setPodCondition(p *corev1.Pod, t corev1.PodConditionType, status corev1.ConditionStatus, reason string,
+	now time.Time) {
 	c := corev1.PodCondition{Type: t, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(now)}
 	if have := condition(p, t); have != nil {
 		*have = c

@@ -38,7 +38,8 @@ func addBroadcastJobs(mgr ctrl.Manager, k kind) error {
 // nodesThatCome leaves out heartbeats: of a node, jobs care for what its spec and labels say.
 var nodesThatCome = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
 			!sameTaints(e.ObjectOld, e.ObjectNew)
 	},
 }
@@ -94,7 +95,8 @@ func (r *broadcastJobs) Reconcile(ctx context.Context, req reconcile.Request) (r
 	}
 	if expired {
 		uid := u.GetUID()
-		err := r.client.Delete(ctx, u, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		err := r.client.Delete(ctx, u, client.Preconditions{UID: &uid},
+			client.PropagationPolicy(metav1.DeletePropagationBackground))
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	_, err = r.act(ctx, u, o, s)

@@ -40,7 +40,8 @@ func addSidecarSets(ctx context.Context, mgr ctrl.Manager, k kind) error {
 	u.SetGroupVersionKind(k.gvk)
 	return ctrl.NewControllerManagedBy(mgr).Named("kruise-sidecarset").
 		For(u).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context,
+			o client.Object) []reconcile.Request {
 			var out []reconcile.Request
 			for _, name := range injectors(o.(*corev1.Pod)) {
 				out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
@@ -67,7 +68,8 @@ func (r *sidecarSets) Reconcile(ctx context.Context, req reconcile.Request) (rec
 	}
 	now := time.Now()
 	var list corev1.PodList
-	if err := r.client.List(ctx, &list, client.MatchingFields{injectorIndex: set.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &list, client.MatchingFields{injectorIndex: set.Name},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list pods: %w", err)
 	}
 	pods := make([]*corev1.Pod, len(list.Items))
@@ -116,10 +118,13 @@ func (r *sidecarSets) Reconcile(ctx context.Context, req reconcile.Request) (rec
 
 func podKey(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
-// reviseSidecars makes sure that what the set injects is stored as its newest revision, and returns the revision's name.
-func (r *sidecarSets) reviseSidecars(ctx context.Context, u *unstructured.Unstructured, set *SidecarSet, pods []*corev1.Pod) (string, error) {
+// reviseSidecars makes sure that what the set injects is stored as its newest revision, and returns the revision's
+// name.
+func (r *sidecarSets) reviseSidecars(ctx context.Context, u *unstructured.Unstructured, set *SidecarSet,
+	pods []*corev1.Pod) (string, error) {
 	var list appsv1.ControllerRevisionList
-	if err := r.client.List(ctx, &list, client.InNamespace(SystemNamespace), client.MatchingLabels{sidecarRevisionLabel: set.Name}); err != nil {
+	if err := r.client.List(ctx, &list, client.InNamespace(SystemNamespace),
+		client.MatchingLabels{sidecarRevisionLabel: set.Name}); err != nil {
 		return "", err
 	}
 	var revisions []*appsv1.ControllerRevision
@@ -270,7 +275,8 @@ func (i *Injector) Inject(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		if err != nil {
 			return false, fmt.Errorf("read SidecarSet %s: %w", sets.Items[n].GetName(), err)
 		}
-		if set.DeletionTimestamp != nil || set.Spec.InjectionStrategy.Paused || !set.selects(pod.Labels, pod.Namespace, namespace.Labels) {
+		if set.DeletionTimestamp != nil || set.Spec.InjectionStrategy.Paused ||
+			!set.selects(pod.Labels, pod.Namespace, namespace.Labels) {
 			continue
 		}
 		hash, _ := set.Spec.hashes()
@@ -291,8 +297,10 @@ func (i *Injector) Inject(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return len(injections) > 0, inject(pod, injections, time.Now())
 }
 
-// findSidecarRevision is the revision of a SidecarSet of that name or, if that is empty, the newest of that custom version.
-func findSidecarRevision(ctx context.Context, c client.Reader, set, customVersion, name string) (*appsv1.ControllerRevision, error) {
+// findSidecarRevision is the revision of a SidecarSet of that name or, if that is empty, the newest of that custom
+// version.
+func findSidecarRevision(ctx context.Context, c client.Reader, set, customVersion,
+	name string) (*appsv1.ControllerRevision, error) {
 	if name != "" {
 		var rev appsv1.ControllerRevision
 		err := c.Get(ctx, client.ObjectKey{Namespace: SystemNamespace, Name: name}, &rev)

@@ -27,7 +27,8 @@ type unitedDeployments struct {
 }
 
 func addUnitedDeployments(mgr ctrl.Manager, k kind, versions Versions) error {
-	r := &unitedDeployments{reconciler{client: mgr.GetClient(), cache: mgr.GetCache(), kind: k, pending: &pending{}}, versions}
+	r := &unitedDeployments{reconciler{client: mgr.GetClient(), cache: mgr.GetCache(), kind: k, pending: &pending{}},
+		versions}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(k.gvk)
 	b := ctrl.NewControllerManagedBy(mgr).Named("kruise-uniteddeployment").
@@ -43,7 +44,8 @@ func addUnitedDeployments(mgr ctrl.Manager, k kind, versions Versions) error {
 
 // childKinds are those that a subset may be, as far as they are served.
 func (r *unitedDeployments) childKinds() []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("StatefulSet")}
+	kinds := []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("Deployment"),
+		appsv1.SchemeGroupVersion.WithKind("StatefulSet")}
 	for _, gk := range []schema.GroupKind{CloneSetKind.GroupKind(), StatefulSetKind.GroupKind()} {
 		if gvk, ok := r.versions.of(gk); ok {
 			kinds = append(kinds, gvk)
@@ -96,7 +98,8 @@ func (r *unitedDeployments) Reconcile(ctx context.Context, req reconcile.Request
 		return reconcile.Result{RequeueAfter: 10 * time.Millisecond}, nil
 	}
 	if err != nil {
-		// The real manager records an event and writes no status while it cannot write a subset: observedGeneration stays behind.
+		// The real manager records an event and writes no status while it cannot write a subset: observedGeneration stays
+		// behind.
 		return reconcile.Result{}, fmt.Errorf("act for %s: %w", req, err)
 	}
 	pods, err := r.subsetPods(ctx, ud)
@@ -113,7 +116,8 @@ func (r *unitedDeployments) Reconcile(ctx context.Context, req reconcile.Request
 }
 
 // children are the workloads that u controls.
-func (r *unitedDeployments) children(ctx context.Context, u *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func (r *unitedDeployments) children(ctx context.Context,
+	u *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, gvk := range r.childKinds() {
 		list := listOf(gvk)
@@ -152,7 +156,8 @@ func (r *unitedDeployments) apply(ctx context.Context, s subsetSteps) error {
 	}
 	for _, c := range s.remove {
 		uid := c.GetUID()
-		err := r.client.Delete(ctx, c, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		err := r.client.Delete(ctx, c, client.Preconditions{UID: &uid},
+			client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("remove %s %s: %w", c.GetKind(), c.GetName(), err))
 		}
@@ -190,7 +195,8 @@ func (r *unitedDeployments) subsetPods(ctx context.Context, ud *UnitedDeployment
 		return nil, err
 	}
 	var list corev1.PodList
-	if err := r.client.List(ctx, &list, client.InNamespace(ud.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &list, client.InNamespace(ud.Namespace),
+		client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	pods := make([]*corev1.Pod, len(list.Items))

@@ -18,7 +18,8 @@ import (
 
 // The real manager writes no status while it cannot write a subset, so that observedGeneration stays behind.
 func TestAUnitedDeploymentHasNoStatusWhileItsSubsetsAreRefused(t *testing.T) {
-	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "web", "namespace": "default", "uid": "1", "generation": int64(1)}}}
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "web",
+		"namespace": "default", "uid": "1", "generation": int64(1)}}}
 	u.SetGroupVersionKind(UnitedDeploymentKind.WithVersion("v1alpha1"))
 	var spec map[string]any
 	if err := yaml.Unmarshal([]byte(unitedText), &spec); err != nil {
@@ -30,14 +31,16 @@ func TestAUnitedDeploymentHasNoStatusWhileItsSubsetsAreRefused(t *testing.T) {
 		WithIndex(&appsv1.ControllerRevision{}, ownerIndex, func(o client.Object) []string {
 			return []string{string(metav1.GetControllerOf(o).UID)}
 		}).
-		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object,
+			opts ...client.CreateOption) error {
 			if refused && o.GetObjectKind().GroupVersionKind().Kind == "CloneSet" {
 				return errors.New("denied by policy")
 			}
 			return c.Create(ctx, o, opts...)
 		}}).Build()
 	versions := Versions{UnitedDeploymentKind: "v1alpha1", CloneSetKind.GroupKind(): "v1alpha1"}
-	r := &unitedDeployments{reconciler{client: c, cache: c, kind: kind{gvk: u.GroupVersionKind()}, pending: &pending{}}, versions}
+	r := &unitedDeployments{reconciler{client: c, cache: c, kind: kind{gvk: u.GroupVersionKind()}, pending: &pending{}},
+		versions}
 	observed := func() any {
 		t.Helper()
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {

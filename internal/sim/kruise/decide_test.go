@@ -71,7 +71,9 @@ func (w *world) act(t *testing.T, s steps) {
 	}
 	for _, d := range s.remove {
 		w.pods = slices.DeleteFunc(w.pods, func(p *corev1.Pod) bool { return p.Name == d.pod.Name })
-		w.claims = slices.DeleteFunc(w.claims, func(c *corev1.PersistentVolumeClaim) bool { return slices.Contains(d.claims, c.Name) })
+		w.claims = slices.DeleteFunc(w.claims, func(c *corev1.PersistentVolumeClaim) bool {
+			return slices.Contains(d.claims, c.Name)
+		})
 	}
 	replace := func(p *corev1.Pod) {
 		for i := range w.pods {
@@ -524,7 +526,8 @@ func TestAStatefulSetUpdatesTheHighestOrdinalsFirst(t *testing.T) {
 				want = "v1"
 			}
 			if got := byName[fmt.Sprintf("db-%d", n)]; got != want {
-				t.Errorf("seed %d: ordinal %d of %v has %s, want %s (partition %d)", seed, n, slices.Sorted(maps.Keys(byName)), got, want, partition)
+				t.Errorf("seed %d: ordinal %d of %v has %s, want %s (partition %d)", seed, n, slices.Sorted(maps.Keys(byName)), got,
+					want, partition)
 			}
 		}
 		status, err := statefulSetStatus(set, w.observed, nil)

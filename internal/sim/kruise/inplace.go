@@ -34,8 +34,10 @@ func canUpdateInPlace(from, to *corev1.PodTemplateSpec) bool {
 }
 
 // updatedInPlace is the pod as it is asked to become. What the template no longer has, the pod keeps.
-func updatedInPlace(p *corev1.Pod, revision string, template *corev1.PodTemplateSpec, timestamp string) (*corev1.Pod, error) {
-	state := inPlaceState{Revision: revision, UpdateTimestamp: timestamp, LastContainerStatuses: map[string]lastContainerID{}}
+func updatedInPlace(p *corev1.Pod, revision string, template *corev1.PodTemplateSpec,
+	timestamp string) (*corev1.Pod, error) {
+	state := inPlaceState{Revision: revision, UpdateTimestamp: timestamp,
+		LastContainerStatuses: map[string]lastContainerID{}}
 	images := map[string]string{}
 	for _, c := range template.Spec.Containers {
 		images[c.Name] = c.Image

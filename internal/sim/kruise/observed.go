@@ -75,7 +75,8 @@ func ready(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodRunning && c != nil && c.Status == corev1.ConditionTrue
 }
 
-// availableIn is how long a ready pod still lacks to have been ready for minReady seconds; ok is false if it is not ready.
+// availableIn is how long a ready pod still lacks to have been ready for minReady seconds; ok is false if it is not
+// ready.
 func availableIn(p *corev1.Pod, minReady int32, now time.Time) (wait time.Duration, ok bool) {
 	if !ready(p) {
 		return 0, false
@@ -165,13 +166,14 @@ func getCondition(conditions []Condition, t string) *Condition {
 	return nil
 }
 
-// failureConditions returns the conditions of one sync, from the messages by condition type. Like the real manager, it gives no reason,
-// dates each condition with this sync and repeats none of an earlier sync.
+// failureConditions returns the conditions of one sync, from the messages by condition type. Like the real manager, it
+// gives no reason, dates each condition with this sync and repeats none of an earlier sync.
 func failureConditions(messages map[string]string, now time.Time) []Condition {
 	var out []Condition
 	for t, message := range messages {
 		if message != "" {
-			out = append(out, Condition{Type: t, Status: corev1.ConditionTrue, Message: message, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second))})
+			out = append(out, Condition{Type: t, Status: corev1.ConditionTrue, Message: message,
+				LastTransitionTime: metav1.NewTime(now.Truncate(time.Second))})
 		}
 	}
 	slices.SortFunc(out, func(a, b Condition) int { return cmp.Compare(a.Type, b.Type) })

@@ -16,7 +16,8 @@ func controllerRef(o metav1.Object, t *metav1.TypeMeta) metav1.OwnerReference {
 }
 
 // fromTemplate is a pod of a set, not named yet.
-func fromTemplate(template *corev1.PodTemplateSpec, set *metav1.ObjectMeta, owner metav1.OwnerReference, revision string) *corev1.Pod {
+func fromTemplate(template *corev1.PodTemplateSpec, set *metav1.ObjectMeta, owner metav1.OwnerReference,
+	revision string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       set.Namespace,
@@ -32,7 +33,8 @@ func fromTemplate(template *corev1.PodTemplateSpec, set *metav1.ObjectMeta, owne
 }
 
 // newClaim is the claim of that name from its template, labelled as the set selects.
-func newClaim(template corev1.PersistentVolumeClaim, set *metav1.ObjectMeta, selector *metav1.LabelSelector, name string) *corev1.PersistentVolumeClaim {
+func newClaim(template corev1.PersistentVolumeClaim, set *metav1.ObjectMeta, selector *metav1.LabelSelector,
+	name string) *corev1.PersistentVolumeClaim {
 	claim := template.DeepCopy()
 	claim.TypeMeta = metav1.TypeMeta{}
 	claim.Namespace, claim.Name = set.Namespace, name

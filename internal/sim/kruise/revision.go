@@ -39,7 +39,8 @@ func templateOf(r *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
 }
 
 // newRevision names the revision of data after its content; collisions tells apart contents of the same hash.
-func newRevision(u *unstructured.Unstructured, data []byte, number int64, collisions *int32) *appsv1.ControllerRevision {
+func newRevision(u *unstructured.Unstructured, data []byte, number int64,
+	collisions *int32) *appsv1.ControllerRevision {
 	h := fnv.New32a()
 	h.Write(data)
 	if collisions != nil {
@@ -65,7 +66,8 @@ func newRevision(u *unstructured.Unstructured, data []byte, number int64, collis
 
 // history says what becomes of the revisions of a set whose template is data: the one that holds it already, the
 // number that it gets so that it is the newest, and those beyond the limit that no pod uses.
-func history(revisions []*appsv1.ControllerRevision, data []byte, inUse map[string]bool, limit int32) (same *appsv1.ControllerRevision, number int64, surplus []*appsv1.ControllerRevision) {
+func history(revisions []*appsv1.ControllerRevision, data []byte, inUse map[string]bool,
+	limit int32) (same *appsv1.ControllerRevision, number int64, surplus []*appsv1.ControllerRevision) {
 	revisions = slices.Clone(revisions)
 	slices.SortFunc(revisions, func(a, b *appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
 	number = 1

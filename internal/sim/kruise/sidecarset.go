@@ -195,7 +195,8 @@ func inject(pod *corev1.Pod, injections []injection, now time.Time) error {
 	var before, after []corev1.Container
 	for _, in := range injections {
 		hash, withoutImage := in.what.hashes()
-		state := injectedBy{UpdateTimestamp: now.UTC().Format(time.RFC3339), SidecarSetName: in.name, ControllerRevision: in.revision}
+		state := injectedBy{UpdateTimestamp: now.UTC().Format(time.RFC3339), SidecarSetName: in.name,
+			ControllerRevision: in.revision}
 		for _, c := range in.what.Containers {
 			state.SidecarList = append(state.SidecarList, c.Name)
 			container := c.into(apps)
@@ -237,7 +238,8 @@ func inject(pod *corev1.Pod, injections []injection, now time.Time) error {
 }
 
 func setInjected(pod *corev1.Pod, full, bare map[string]injectedBy) error {
-	for annotation, state := range map[string]map[string]injectedBy{sidecarHashAnnotation: full, sidecarHashNoImageAnnotation: bare} {
+	for annotation, state := range map[string]map[string]injectedBy{sidecarHashAnnotation: full,
+		sidecarHashNoImageAnnotation: bare} {
 		data, err := json.Marshal(state)
 		if err != nil {
 			return err
@@ -265,7 +267,9 @@ func (c *Sidecar) into(apps []corev1.Container) corev1.Container {
 		for _, app := range apps {
 			for _, m := range app.VolumeMounts {
 				if m.MountPath != serviceAccountTokenMountPoint &&
-					!slices.ContainsFunc(out.VolumeMounts, func(have corev1.VolumeMount) bool { return have.MountPath == m.MountPath }) {
+					!slices.ContainsFunc(out.VolumeMounts, func(have corev1.VolumeMount) bool {
+						return have.MountPath == m.MountPath
+					}) {
 					out.VolumeMounts = append(out.VolumeMounts, m)
 				}
 			}
@@ -293,9 +297,11 @@ func injectedState(pod *corev1.Pod, annotation string) map[string]injectedBy {
 
 // decideSidecarSet says which pods get the set's newest images next, and what to report. pods are those that the set
 // was injected into; a pod whose sidecars differ in more than images stays as it is until it is made anew.
-func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod, revision string) (update []*corev1.Pod, status SidecarSetStatus, err error) {
+func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod,
+	revision string) (update []*corev1.Pod, status SidecarSetStatus, err error) {
 	hash, withoutImage := set.Spec.hashes()
-	status = SidecarSetStatus{ObservedGeneration: set.Generation, LatestRevision: revision, CollisionCount: set.Status.CollisionCount}
+	status = SidecarSetStatus{ObservedGeneration: set.Generation, LatestRevision: revision,
+		CollisionCount: set.Status.CollisionCount}
 	var old []*corev1.Pod
 	var down int32
 	for _, p := range pods {

@@ -67,7 +67,8 @@ func TestSidecarsStandWhereTheyBelong(t *testing.T) {
 	if want := []string{"proxy", "main", "log"}; !slices.Equal(names, want) {
 		t.Fatalf("containers %v, want %v", names, want)
 	}
-	if env := p.Spec.Containers[0].Env; !slices.Contains(env, corev1.EnvVar{Name: "PORT", Value: "80"}) || !slices.Contains(env, corev1.EnvVar{Name: "IS_INJECTED", Value: "true"}) {
+	if env := p.Spec.Containers[0].Env; !slices.Contains(env, corev1.EnvVar{Name: "PORT", Value: "80"}) ||
+		!slices.Contains(env, corev1.EnvVar{Name: "IS_INJECTED", Value: "true"}) {
 		t.Errorf("environment of the proxy: %v", env)
 	}
 	if mounts := p.Spec.Containers[2].VolumeMounts; len(mounts) != 1 || mounts[0].MountPath != "/data" {
@@ -76,7 +77,8 @@ func TestSidecarsStandWhereTheyBelong(t *testing.T) {
 	if len(p.Spec.InitContainers) != 1 || len(p.Spec.Volumes) != 1 || !slices.Equal(injectors(p), []string{"mesh"}) {
 		t.Errorf("pod %+v", p)
 	}
-	if state := injectedState(p, sidecarHashAnnotation)["mesh"]; !slices.Equal(state.SidecarList, []string{"log", "proxy"}) || state.ControllerRevision != "mesh-1" {
+	if state := injectedState(p, sidecarHashAnnotation)["mesh"]; !slices.Equal(state.SidecarList,
+		[]string{"log", "proxy"}) || state.ControllerRevision != "mesh-1" {
 		t.Errorf("annotation %+v", state)
 	}
 }
@@ -109,7 +111,8 @@ func TestSidecarsAreUpdatedAsFarAsTheStrategyLets(t *testing.T) {
 		want   []int // of six pods, how many are updated at each pass
 	}{
 		{"one by one", func(*SidecarSet) {}, []int{1, 2, 3, 4, 5, 6, 6}},
-		{"half at once, rounded up", func(s *SidecarSet) { s.Spec.UpdateStrategy.MaxUnavailable = percent("40%") }, []int{3, 6, 6}},
+		{"half at once, rounded up", func(s *SidecarSet) { s.Spec.UpdateStrategy.MaxUnavailable = percent("40%") },
+			[]int{3, 6, 6}},
 		{"a partition stays", func(s *SidecarSet) {
 			s.Spec.UpdateStrategy.MaxUnavailable, s.Spec.UpdateStrategy.Partition = percent("100%"), percent("34%")
 		}, []int{3, 3}},
@@ -139,7 +142,8 @@ func TestSidecarsAreUpdatedAsFarAsTheStrategyLets(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if status.MatchedPods != 6 || int(status.UpdatedPods) != updated || int(status.UpdatedReadyPods) != updated || status.ReadyPods != 6 ||
+				if status.MatchedPods != 6 || int(status.UpdatedPods) != updated || int(status.UpdatedReadyPods) != updated ||
+					status.ReadyPods != 6 ||
 					status.ObservedGeneration != 3 || status.LatestRevision != "mesh-2" {
 					t.Fatalf("pass %d: status %+v with %d updated", pass, status, updated)
 				}

@@ -176,13 +176,15 @@ func decideStatefulSet(set *StatefulSet, o observed) (steps, error) {
 }
 
 // rolling are the settings of a rolling update, with their defaults.
-func (spec *StatefulSetSpec) rolling(replicas int32) (partition, maxDown int32, policy string, paused bool, minReady int32, err error) {
+func (spec *StatefulSetSpec) rolling(replicas int32) (partition, maxDown int32, policy string, paused bool,
+	minReady int32, err error) {
 	r := spec.UpdateStrategy.RollingUpdate
 	if r == nil {
 		return 0, 1, recreate, false, 0, nil
 	}
 	maxDown, err = atLeastOne(r.MaxUnavailable, replicas)
-	return min(max(0, orDefault(r.Partition, 0)), replicas), maxDown, r.PodUpdatePolicy, r.Paused, orDefault(r.MinReadySeconds, 0), err
+	return min(max(0, orDefault(r.Partition, 0)), replicas), maxDown, r.PodUpdatePolicy, r.Paused,
+		orDefault(r.MinReadySeconds, 0), err
 }
 
 // statefulSetStatus is the status that belongs to what was observed; messages are the failures by condition type.

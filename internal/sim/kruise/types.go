@@ -60,8 +60,8 @@ type CloneSetSpec struct {
 	ProgressDeadlineSeconds *int32                 `json:"progressDeadlineSeconds,omitempty"`
 }
 
-// CloneSetUpdateStrategy is the one of v1alpha1. That of v1beta1 has the same fields one level deeper, and another meaning
-// of the type.
+// CloneSetUpdateStrategy is the one of v1alpha1. That of v1beta1 has the same fields one level deeper, and another
+// meaning of the type.
 type CloneSetUpdateStrategy struct {
 	Type           string              `json:"type,omitempty"`
 	Partition      *intstr.IntOrString `json:"partition,omitempty"`

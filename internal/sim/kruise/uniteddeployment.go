@@ -24,7 +24,8 @@ import (
 const (
 	subsetLabel         = "apps.kruise.io/subset-name"
 	subsetRevisionLabel = "apps.kruise.io/controller-revision-hash"
-	// subsetHashAnnotation tells whether a child is as its subset was last resolved, whatever defaults the child got since.
+	// subsetHashAnnotation tells whether a child is as its subset was last resolved, whatever defaults the child got
+	// since.
 	subsetHashAnnotation = "sim.argosy.io/subset-hash"
 
 	subsetProvisioned = "SubsetProvisioned"
@@ -217,7 +218,8 @@ func (spec *UnitedDeploymentSpec) partition(subset string, replicas int32) int32
 }
 
 // child is the workload of a subset as it should be, without a name. versions are those that the member stores.
-func child(ud *UnitedDeployment, subset Subset, replicas int32, revision string, versions Versions) (*unstructured.Unstructured, error) {
+func child(ud *UnitedDeployment, subset Subset, replicas int32, revision string,
+	versions Versions) (*unstructured.Unstructured, error) {
 	field, workload, err := ud.Spec.embedded()
 	if err != nil {
 		return nil, err
@@ -352,7 +354,8 @@ type subsetSteps struct {
 }
 
 // decideUnitedDeployment compares children with what the subsets ask for.
-func decideUnitedDeployment(ud *UnitedDeployment, children []*unstructured.Unstructured, revision string, versions Versions) (subsetSteps, error) {
+func decideUnitedDeployment(ud *UnitedDeployment, children []*unstructured.Unstructured, revision string,
+	versions Versions) (subsetSteps, error) {
 	var s subsetSteps
 	replicas, err := ud.Spec.allocate()
 	if err != nil {
@@ -365,7 +368,8 @@ func decideUnitedDeployment(ud *UnitedDeployment, children []*unstructured.Unstr
 			return s, err
 		}
 		at := slices.IndexFunc(children, func(c *unstructured.Unstructured) bool {
-			return c.GetLabels()[subsetLabel] == subset.Name && c.GetKind() == want.GetKind() && c.GroupVersionKind().Group == want.GroupVersionKind().Group
+			return c.GetLabels()[subsetLabel] == subset.Name && c.GetKind() == want.GetKind() &&
+				c.GroupVersionKind().Group == want.GroupVersionKind().Group
 		})
 		if at < 0 {
 			s.create = append(s.create, want)
@@ -385,7 +389,8 @@ func decideUnitedDeployment(ud *UnitedDeployment, children []*unstructured.Unstr
 	return s, nil
 }
 
-// unitedDeploymentStatus returns the status of a UnitedDeployment with these pods, which carry subset and revision as labels.
+// unitedDeploymentStatus returns the status of a UnitedDeployment with these pods, which carry subset and revision as
+// labels.
 func unitedDeploymentStatus(ud *UnitedDeployment, pods []*corev1.Pod, o observed) UnitedDeploymentStatus {
 	status := UnitedDeploymentStatus{
 		ObservedGeneration: ud.Generation,
@@ -440,7 +445,8 @@ func unitedDeploymentStatus(ud *UnitedDeployment, pods []*corev1.Pod, o observed
 	}
 	stamp := metav1.NewTime(o.now.Truncate(time.Second))
 	for _, t := range []string{subsetProvisioned, subsetUpdated} {
-		status.Conditions = setCondition(status.Conditions, Condition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: stamp})
+		status.Conditions = setCondition(status.Conditions,
+			Condition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: stamp})
 	}
 	return status
 }

@@ -28,19 +28,27 @@ func TestSubsetsShareTheReplicas(t *testing.T) {
 		want       []int32
 		refused    string
 	}{
-		{"evenly, the first ones more", "{replicas: 5, topology: {subsets: [{name: a}, {name: b}, {name: c}]}}", []int32{2, 2, 1}, ""},
+		{"evenly, the first ones more", "{replicas: 5, topology: {subsets: [{name: a}, {name: b}, {name: c}]}}",
+			[]int32{2, 2, 1}, ""},
 		{"what is set, and the rest", "{replicas: 10, topology: {subsets: [{name: a, replicas: 3}, {name: b}, {name: c, replicas: 20%}]}}", []int32{3, 5, 2}, ""},
-		{"halves round up, so that they do not fit", "{replicas: 3, topology: {subsets: [{name: a, replicas: 50%}, {name: b, replicas: 50%}]}}", nil,
+		{"halves round up, so that they do not fit",
+			"{replicas: 3, topology: {subsets: [{name: a, replicas: 50%}, {name: b, replicas: 50%}]}}", nil,
 			"sum of indicated subset replicas 4 should not be greater than UnitedDeployment replicas 3"},
 		{"all set, but too few", "{replicas: 4, topology: {subsets: [{name: a, replicas: 1}, {name: b, replicas: 2}]}}", nil,
 			"if replicas of all subsets are provided, the sum of indicated subset replicas 3 should equal UnitedDeployment replicas 4"},
-		{"no replicas but those of subsets", "{topology: {subsets: [{name: a, replicas: 1}, {name: b, replicas: 2}]}}", []int32{1, 2}, ""},
-		{"no replicas, and a subset without", "{topology: {subsets: [{name: a, replicas: 1}, {name: b}]}}", nil, "every subset must have a number"},
-		{"no replicas, and a share of them", "{topology: {subsets: [{name: a, replicas: 10%}]}}", nil, "every subset must have a number"},
-		{"bounds: the least, then in order", "{replicas: 9, topology: {subsets: [{name: a, minReplicas: 1, maxReplicas: 3}, {name: b, minReplicas: 2}, {name: c, minReplicas: 1}]}}",
+		{"no replicas but those of subsets", "{topology: {subsets: [{name: a, replicas: 1}, {name: b, replicas: 2}]}}",
+			[]int32{1, 2}, ""},
+		{"no replicas, and a subset without", "{topology: {subsets: [{name: a, replicas: 1}, {name: b}]}}", nil,
+			"every subset must have a number"},
+		{"no replicas, and a share of them", "{topology: {subsets: [{name: a, replicas: 10%}]}}", nil,
+			"every subset must have a number"},
+		{"bounds: the least, then in order",
+			"{replicas: 9, topology: {subsets: [{name: a, minReplicas: 1, maxReplicas: 3}, {name: b, minReplicas: 2}, {name: c, minReplicas: 1}]}}",
 			[]int32{3, 5, 1}, ""},
-		{"bounds for all", "{replicas: 9, topology: {subsets: [{name: a, maxReplicas: 3}, {name: b, maxReplicas: 9}]}}", nil, "must have no maxReplicas"},
-		{"a bound and a number", "{replicas: 9, topology: {subsets: [{name: a, replicas: 3, minReplicas: 1}, {name: b}]}}", nil, "mutually exclusive"},
+		{"bounds for all", "{replicas: 9, topology: {subsets: [{name: a, maxReplicas: 3}, {name: b, maxReplicas: 9}]}}", nil,
+			"must have no maxReplicas"},
+		{"a bound and a number", "{replicas: 9, topology: {subsets: [{name: a, replicas: 3, minReplicas: 1}, {name: b}]}}",
+			nil, "mutually exclusive"},
 		{"two of a name", "{replicas: 9, topology: {subsets: [{name: a}, {name: a}]}}", nil, "duplicated subset name a"},
 		{"no subset", "{replicas: 9}", []int32{}, ""},
 	} {
@@ -95,7 +103,8 @@ func TestASubsetIsAWorkloadOfItsOwn(t *testing.T) {
 			t.Fatalf("%d children, %v", len(s.create), err)
 		}
 		a, b := s.create[0], s.create[1]
-		if a.GetAPIVersion() != "apps.kruise.io/"+version || a.GetGenerateName() != "web-a-" || a.GetLabels()[subsetLabel] != "a" {
+		if a.GetAPIVersion() != "apps.kruise.io/"+version || a.GetGenerateName() != "web-a-" ||
+			a.GetLabels()[subsetLabel] != "a" {
 			t.Errorf("child %v", a.Object)
 		}
 		for u, want := range map[*unstructured.Unstructured]int64{a: 1, b: 2} {
@@ -109,7 +118,8 @@ func TestASubsetIsAWorkloadOfItsOwn(t *testing.T) {
 		if err := yaml.Unmarshal(data, &pod); err != nil {
 			t.Fatal(err)
 		}
-		if len(pod.Spec.Containers) != 1 || pod.Spec.Containers[0].Image != "nginx:1" || len(pod.Spec.Containers[0].Env) != 1 || len(pod.Spec.Tolerations) != 1 ||
+		if len(pod.Spec.Containers) != 1 || pod.Spec.Containers[0].Image != "nginx:1" ||
+			len(pod.Spec.Containers[0].Env) != 1 || len(pod.Spec.Tolerations) != 1 ||
 			pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Key != "zone" {
 			t.Errorf("template %+v", pod)
 		}

@@ -16,8 +16,8 @@ import (
 // convertPath is where the member's API server, in memory and as itself, has OpenKruise's kinds converted.
 const convertPath = "/sim/convert"
 
-// kruiseDefinitions are the definitions of OpenKruise as a member of a release has them: the version that it stores and,
-// unless that is to be the only one, the others that the release knows, converted as by its webhook.
+// kruiseDefinitions are the definitions of OpenKruise as a member of a release has them: the version that it stores
+// and, unless that is to be the only one, the others that the release knows, converted as by its webhook.
 func kruiseDefinitions(release string, storedOnly bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	kinds, err := kruise.Kinds()
 	if err != nil {

@@ -29,7 +29,8 @@ import (
 
 // newManager has the controllers of OpenKruise, of Argo Workflows and of volumes.
 func newManager(ctx context.Context, config *rest.Config, versions kruise.Versions) (ctrl.Manager, error) {
-	// What these controllers write is theirs: under the hub's own name, which the binary has too, the hub would take it for its own.
+	// What these controllers write is theirs: under the hub's own name, which the binary has too, the hub would take it
+	// for its own.
 	config = rest.CopyConfig(config)
 	config.UserAgent = "simulated-controllers"
 	mgr, err := ctrl.NewManager(config, ctrl.Options{

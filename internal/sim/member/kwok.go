@@ -25,7 +25,8 @@ var podStages string
 
 // startKubelets gives every node a kubelet that only pretends, until ctx ends.
 func startKubelets(ctx context.Context, config *rest.Config) error {
-	stages, err := readStages(nodefast.DefaultNodeInit, nodeheartbeat.DefaultNodeHeartbeatWithLease, podfast.DefaultPodDelete, podStages)
+	stages, err := readStages(nodefast.DefaultNodeInit, nodeheartbeat.DefaultNodeHeartbeatWithLease,
+		podfast.DefaultPodDelete, podStages)
 	if err != nil {
 		return err
 	}

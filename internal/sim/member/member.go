@@ -97,7 +97,8 @@ func serve(ctx context.Context, dir string, ready func()) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	if m.files, _, err = pki.Ensure(filepath.Join(dir, "pki"), []string{"127.0.0.1", "localhost"}, time.Now()); err != nil {
+	if m.files, _, err = pki.Ensure(filepath.Join(dir, "pki"), []string{"127.0.0.1", "localhost"},
+		time.Now()); err != nil {
 		listener.Close()
 		return err
 	}
@@ -169,7 +170,8 @@ func serve(ctx context.Context, dir string, ready func()) error {
 
 // startUp starts all that needs an API server, side by side, and returns when pods can run. What it
 // starts lives as long as ctx; starting bounds the waiting.
-func (m *member) startUp(ctx, starting context.Context, config *rest.Config, run func(string, func(context.Context) error)) error {
+func (m *member) startUp(ctx, starting context.Context, config *rest.Config,
+	run func(string, func(context.Context) error)) error {
 	client, err := kubernetes.NewForConfig(protobuf(config))
 	if err != nil {
 		return err
@@ -239,7 +241,8 @@ func (m *member) apiserverOptions(store *etcd.Server, listener net.Listener) api
 		ServingCertFile: m.files.Serving, ServingKeyFile: m.files.ServingKey,
 		ClientCAFile:          m.files.ClusterCA,
 		ServiceAccountKeyFile: m.files.ServiceAccountKey, ServiceAccountIssuer: "https://kubernetes.default.svc",
-		RequestHeaderCAFile: m.files.FrontProxyCA, ProxyClientCertFile: m.files.FrontProxy, ProxyClientKeyFile: m.files.FrontProxyKey,
+		RequestHeaderCAFile: m.files.FrontProxyCA, ProxyClientCertFile: m.files.FrontProxy,
+		ProxyClientKeyFile: m.files.FrontProxyKey,
 		// Its finalizer is for volumes that hold something.
 		DisabledAdmission: []string{"StorageObjectInUseProtection"},
 		Admission:         []apiserver.AdmissionPlugin{m.kruiseAdmission(m.injector)},
@@ -282,7 +285,8 @@ func (m *member) writeKubeconfig() error {
 		Server:                   "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(m.config.Port)),
 		CertificateAuthorityData: read(m.files.ClusterCA),
 	}
-	c.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: read(m.files.Admin), ClientKeyData: read(m.files.AdminKey)}
+	c.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: read(m.files.Admin),
+		ClientKeyData: read(m.files.AdminKey)}
 	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	c.CurrentContext = name
 	data, err := clientcmd.Write(*c)
@@ -292,9 +296,10 @@ func (m *member) writeKubeconfig() error {
 	return pki.WriteFile(sim.KubeconfigFile(m.dir), data, 0o600)
 }
 
-// installCRDs returns when the kinds of OpenKruise, in the versions of a release, and of Argo are served, and says which
-// versions those are.
-func installCRDs(ctx context.Context, config *rest.Config, release string, storedOnly bool) (simkruise.Versions, error) {
+// installCRDs returns when the kinds of OpenKruise, in the versions of a release, and of Argo are served, and says
+// which versions those are.
+func installCRDs(ctx context.Context, config *rest.Config, release string,
+	storedOnly bool) (simkruise.Versions, error) {
 	client, err := apiextensions.NewForConfig(protobuf(config))
 	if err != nil {
 		return nil, err
@@ -332,7 +337,8 @@ func storedVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 }
 
 // install makes a definition. One that is there from an earlier run stays, if it is of the same release.
-func install(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface, crd *apiextensionsv1.CustomResourceDefinition, release string) error {
+func install(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface,
+	crd *apiextensionsv1.CustomResourceDefinition, release string) error {
 	_, err := definitions.Create(ctx, crd, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		return err
@@ -349,7 +355,8 @@ func install(ctx context.Context, definitions apiextensionsclient.CustomResource
 
 // establish returns when the kind is served, and makes it look as if it had been for long: for two seconds after the
 // time in the condition a server holds every create back, for the sake of others, and there are none.
-func establish(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface, name string) error {
+func establish(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface,
+	name string) error {
 	crd, err := apiserver.AwaitEstablished(ctx, definitions, name)
 	for err == nil && backdate(crd) {
 		if _, err = definitions.UpdateStatus(ctx, crd, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {

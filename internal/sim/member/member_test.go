@@ -59,7 +59,8 @@ var (
 	sharedDir   string
 )
 
-// sharedFleet returns the members east and west, started by the first test that uses them. Each test uses names of its own.
+// sharedFleet returns the members east and west, started by the first test that uses them. Each test uses names of its
+// own.
 func sharedFleet(t *testing.T) *sim.Fleet {
 	t.Helper()
 	startShared.Do(func() {
@@ -249,7 +250,8 @@ func TestAMember(t *testing.T) {
 			t.Fatalf("%d nodes, want 2", len(nodes.Items))
 		}
 		n := nodes.Items[0]
-		if n.Labels[corev1.LabelTopologyRegion] != "north" || n.Labels[corev1.LabelTopologyZone] != "north-1" || n.Spec.ProviderID == "" {
+		if n.Labels[corev1.LabelTopologyRegion] != "north" || n.Labels[corev1.LabelTopologyZone] != "north-1" ||
+			n.Spec.ProviderID == "" {
 			t.Errorf("labels %v, provider ID %q", n.Labels, n.Spec.ProviderID)
 		}
 	})
@@ -330,18 +332,21 @@ func TestOpenKruise(t *testing.T) {
 	t.Run("a CloneSet", func(t *testing.T) {
 		c := cluster{t: t, Client: inner}
 		u := parse(t, fmt.Sprintf(workload, "apps.kruise.io/v1alpha1", "CloneSet", "web", 3))
-		u.Object["spec"].(map[string]any)["updateStrategy"] = map[string]any{"type": "InPlaceIfPossible", "maxUnavailable": "100%"}
+		u.Object["spec"].(map[string]any)["updateStrategy"] = map[string]any{"type": "InPlaceIfPossible",
+			"maxUnavailable": "100%"}
 		c.createObject(u)
 		c.await("ready", u, counts(map[string]int64{
 			"replicas": 3, "readyReplicas": 3, "availableReplicas": 3,
 			"updatedReplicas": 3, "updatedReadyReplicas": 3, "updatedAvailableReplicas": 3, "expectedUpdatedReplicas": 3,
 		}))
 		status, _ := u.Object["status"].(map[string]any)
-		if status["labelSelector"] != "app=web" || status["currentRevision"] != status["updateRevision"] || status["updateRevision"] == "" {
+		if status["labelSelector"] != "app=web" || status["currentRevision"] != status["updateRevision"] ||
+			status["updateRevision"] == "" {
 			t.Errorf("status %v", status)
 		}
 		first := status["updateRevision"]
-		if policy, _, _ := unstructured.NestedString(u.Object, "spec", "template", "spec", "restartPolicy"); policy != "Always" {
+		if policy, _, _ := unstructured.NestedString(u.Object, "spec", "template", "spec",
+			"restartPolicy"); policy != "Always" {
 			t.Errorf("the template was not defaulted: restart policy %q", policy)
 		}
 		if surge, found, _ := unstructured.NestedInt64(u.Object, "spec", "updateStrategy", "maxSurge"); !found || surge != 0 {
@@ -349,7 +354,8 @@ func TestOpenKruise(t *testing.T) {
 		}
 		before := uids(c.pods("web"))
 		for _, p := range c.pods("web") {
-			if p.Labels["apps.kruise.io/cloneset-instance-id"] == "" || p.Name != "web-"+p.Labels["apps.kruise.io/cloneset-instance-id"] {
+			if p.Labels["apps.kruise.io/cloneset-instance-id"] == "" || p.Name != "web-"+
+				p.Labels["apps.kruise.io/cloneset-instance-id"] {
 				t.Errorf("pod %s has labels %v", p.Name, p.Labels)
 			}
 		}
@@ -367,14 +373,16 @@ func TestOpenKruise(t *testing.T) {
 
 		t.Log("a partition holds new pods at the old revision, too")
 		c.patch(u, `{"spec":{"replicas":5}}`) // 50% of 5 keep 3 old
-		c.await("five", u, counts(map[string]int64{"replicas": 5, "readyReplicas": 5, "updatedReplicas": 2, "expectedUpdatedReplicas": 2}))
+		c.await("five", u, counts(map[string]int64{"replicas": 5, "readyReplicas": 5, "updatedReplicas": 2,
+			"expectedUpdatedReplicas": 2}))
 		c.patch(u, `{"spec":{"replicas":3}}`)
 		c.await("three again", u, counts(map[string]int64{"replicas": 3, "readyReplicas": 3, "updatedReplicas": 1}))
 
 		t.Log("all of it")
 		between := uids(c.pods("web"))
 		c.patch(u, `{"spec":{"updateStrategy":{"partition":0}}}`)
-		c.await("all updated", u, counts(map[string]int64{"replicas": 3, "readyReplicas": 3, "updatedReadyReplicas": 3, "expectedUpdatedReplicas": 3}))
+		c.await("all updated", u, counts(map[string]int64{"replicas": 3, "readyReplicas": 3, "updatedReadyReplicas": 3,
+			"expectedUpdatedReplicas": 3}))
 		if after := uids(c.pods("web")); !maps.Equal(between, after) {
 			t.Errorf("pods %v, before %v: an image must change in place", after, between)
 		}
@@ -411,7 +419,8 @@ func TestOpenKruise(t *testing.T) {
 		if _, there := uids(c.pods("web"))[victim]; there {
 			t.Errorf("pod %s is still there", victim)
 		}
-		err := c.Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"scaleStrategy":{"podsToDelete":["elsewhere"]}}}`)))
+		err := c.Patch(t.Context(), u, client.RawPatch(types.MergePatchType,
+			[]byte(`{"spec":{"scaleStrategy":{"podsToDelete":["elsewhere"]}}}`)))
 		if err == nil || !strings.Contains(err.Error(), "find pod elsewhere failed") {
 			t.Errorf("a pod that is not here is refused with: %v", err)
 		}
@@ -438,12 +447,15 @@ func TestOpenKruise(t *testing.T) {
 		spec["podManagementPolicy"] = "Parallel"
 		spec["reserveOrdinals"] = []any{int64(1), "3-4"}
 		spec["volumeClaimTemplates"] = []any{claimTemplate}
-		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": int64(2)}}
+		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"podUpdatePolicy": "InPlaceIfPossible",
+			"maxUnavailable": int64(2)}}
 		err := c.Create(t.Context(), u.DeepCopy())
-		if err == nil || !strings.Contains(err.Error(), "must contains InPlaceUpdateReady when podUpdatePolicy is InPlaceIfPossible") {
+		if err == nil || !strings.Contains(err.Error(),
+			"must contains InPlaceUpdateReady when podUpdatePolicy is InPlaceIfPossible") {
 			t.Fatalf("in place without the gate is refused with: %v", err)
 		}
-		if err := unstructured.SetNestedSlice(spec, []any{map[string]any{"conditionType": "InPlaceUpdateReady"}}, "template", "spec", "readinessGates"); err != nil {
+		if err := unstructured.SetNestedSlice(spec, []any{map[string]any{"conditionType": "InPlaceUpdateReady"}}, "template",
+			"spec", "readinessGates"); err != nil {
 			t.Fatal(err)
 		}
 		c.createObject(u)
@@ -457,7 +469,8 @@ func TestOpenKruise(t *testing.T) {
 		}
 
 		c.patch(u, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":1}},"template":{"spec":{"containers":[{"name":"main","image":"nginx:1.26"}]}}}}`)
-		c.await("two of three updated", u, counts(map[string]int64{"readyReplicas": 3, "updatedReplicas": 2, "updatedAvailableReplicas": 2}))
+		c.await("two of three updated", u,
+			counts(map[string]int64{"readyReplicas": 3, "updatedReplicas": 2, "updatedAvailableReplicas": 2}))
 		if after := uids(c.pods("db")); !maps.Equal(before, after) {
 			t.Errorf("pods %v, before %v", after, before)
 		}
@@ -475,7 +488,8 @@ func TestOpenKruise(t *testing.T) {
 			t.Errorf("volume claims %v", claims)
 		}
 		c.patch(u, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
-		c.await("all updated", u, counts(map[string]int64{"readyReplicas": 3, "updatedReadyReplicas": 3, "currentReplicas": 3}))
+		c.await("all updated", u, counts(map[string]int64{"readyReplicas": 3, "updatedReadyReplicas": 3,
+			"currentReplicas": 3}))
 		c.patch(u, `{"spec":{"reserveOrdinals":["0-1"],"replicas":1}}`)
 		c.await("one left", u, counts(map[string]int64{"replicas": 1, "readyReplicas": 1}))
 		if names := slices.Sorted(maps.Keys(uids(c.pods("db")))); !slices.Equal(names, []string{"db-2"}) {
@@ -531,7 +545,8 @@ func TestTwoMembersStartTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if names := slices.Sorted(maps.Keys(config.Contexts)); !slices.Equal(names, []string{"east", "west"}) || config.CurrentContext != "east" {
+	if names := slices.Sorted(maps.Keys(config.Contexts)); !slices.Equal(names, []string{"east", "west"}) ||
+		config.CurrentContext != "east" {
 		t.Errorf("contexts %v, current %s", names, config.CurrentContext)
 	}
 	for _, f := range []string{file, fleet.Members()[0].Kubeconfig} {
@@ -562,7 +577,8 @@ func TestAMemberThatCannotStartSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = sim.Start(t.Context(), sim.Options{Dir: dir, Members: []sim.Member{{Name: "late"}, {Name: "fine"}}})
-	if err == nil || !strings.Contains(err.Error(), `member "late"`) || !strings.Contains(err.Error(), "address already in use") {
+	if err == nil || !strings.Contains(err.Error(), `member "late"`) ||
+		!strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -34,13 +34,15 @@ type usage struct {
 }
 
 // metricsGroup is how discovery lists it.
-var metricsGroup = apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: "metrics.k8s.io"}, Versions: []apidiscoveryv2.APIVersionDiscovery{{
-	Version: "v1beta1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: []apidiscoveryv2.APIResourceDiscovery{
-		{Resource: "nodes", SingularResource: "node", Scope: apidiscoveryv2.ScopeCluster, Verbs: []string{"get", "list"},
-			ResponseKind: &metav1.GroupVersionKind{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "NodeMetrics"}},
-		{Resource: "pods", SingularResource: "pod", Scope: apidiscoveryv2.ScopeNamespace, Verbs: []string{"get", "list"},
-			ResponseKind: &metav1.GroupVersionKind{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "PodMetrics"}},
-	}}}}
+var metricsGroup = apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: "metrics.k8s.io"},
+	Versions: []apidiscoveryv2.APIVersionDiscovery{{
+		Version: "v1beta1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent,
+		Resources: []apidiscoveryv2.APIResourceDiscovery{
+			{Resource: "nodes", SingularResource: "node", Scope: apidiscoveryv2.ScopeCluster, Verbs: []string{"get", "list"},
+				ResponseKind: &metav1.GroupVersionKind{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "NodeMetrics"}},
+			{Resource: "pods", SingularResource: "pod", Scope: apidiscoveryv2.ScopeNamespace, Verbs: []string{"get", "list"},
+				ResponseKind: &metav1.GroupVersionKind{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "PodMetrics"}},
+		}}}}
 
 // use is from when there are answers.
 func (u *usage) use(loopback *rest.Config) error {
@@ -56,7 +58,8 @@ func (u *usage) use(loopback *rest.Config) error {
 func (u *usage) serve(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := request.RequestInfoFrom(r.Context())
-		if !ok || !info.IsResourceRequest || info.APIGroup != metricsGroup.Name || info.Subresource != "" || info.Verb != "get" && info.Verb != "list" {
+		if !ok || !info.IsResourceRequest || info.APIGroup != metricsGroup.Name || info.Subresource != "" ||
+			info.Verb != "get" && info.Verb != "list" {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -85,14 +88,17 @@ func (u *usage) serve(next http.Handler) http.Handler {
 			}
 			all = ofNodes(nodes.Items, all, time.Now())
 		}
-		var answer any = map[string]any{"apiVersion": "metrics.k8s.io/v1beta1", "kind": kind + "List", "metadata": map[string]any{}, "items": all}
+		var answer any = map[string]any{"apiVersion": "metrics.k8s.io/v1beta1", "kind": kind + "List",
+			"metadata": map[string]any{}, "items": all}
 		if info.Name != "" {
 			i := slices.IndexFunc(all, func(m metrics) bool { return m.Metadata.Name == info.Name })
 			if i < 0 {
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(http.StatusNotFound)
-				_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: http.StatusNotFound,
-					Reason: metav1.StatusReasonNotFound, Message: fmt.Sprintf("%s.metrics.k8s.io %q not found", info.Resource, info.Name)})
+				_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+					Status: metav1.StatusFailure, Code: http.StatusNotFound,
+					Reason: metav1.StatusReasonNotFound, Message: fmt.Sprintf("%s.metrics.k8s.io %q not found", info.Resource,
+						info.Name)})
 				return
 			}
 			all[i].APIVersion, all[i].Kind = "metrics.k8s.io/v1beta1", kind
@@ -133,7 +139,8 @@ func podMetrics(pods []corev1.Pod, now time.Time) []metrics {
 		if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil {
 			continue
 		}
-		m := metrics{Metadata: metadata{pod.Name, pod.Namespace, pod.Labels}, Timestamp: metav1.NewTime(now), Window: metav1.Duration{Duration: usageWindow}}
+		m := metrics{Metadata: metadata{pod.Name, pod.Namespace, pod.Labels}, Timestamp: metav1.NewTime(now),
+			Window: metav1.Duration{Duration: usageWindow}}
 		for _, c := range pod.Spec.Containers {
 			used := corev1.ResourceList{}
 			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -181,8 +188,9 @@ func nodeMetrics(pods []corev1.Pod, now time.Time) []metrics {
 func ofNodes(nodes []corev1.Node, used []metrics, now time.Time) []metrics {
 	out := []metrics{}
 	for i := range nodes {
-		m := metrics{Metadata: metadata{Name: nodes[i].Name, Labels: nodes[i].Labels}, Timestamp: metav1.NewTime(now), Window: metav1.Duration{Duration: usageWindow},
-			Usage: corev1.ResourceList{corev1.ResourceCPU: resource.Quantity{}, corev1.ResourceMemory: resource.Quantity{}}}
+		m := metrics{Metadata: metadata{Name: nodes[i].Name, Labels: nodes[i].Labels}, Timestamp: metav1.NewTime(now),
+			Window: metav1.Duration{Duration: usageWindow},
+			Usage:  corev1.ResourceList{corev1.ResourceCPU: resource.Quantity{}, corev1.ResourceMemory: resource.Quantity{}}}
 		if i := slices.IndexFunc(used, func(u metrics) bool { return u.Metadata.Name == m.Metadata.Name }); i >= 0 {
 			m.Usage = used[i].Usage
 		}

@@ -11,17 +11,20 @@ import (
 
 func TestPodsUseWhatTheirAnnotationsSayOrAShareOfTheirRequest(t *testing.T) {
 	pod := func(name, node, cpu string, phase corev1.PodPhase) corev1.Pod {
-		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase}}
+		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: node},
+			Status: corev1.PodStatus{Phase: phase}}
 		if cpu != "" {
 			p.Annotations = map[string]string{"kwok.x-k8s.io/usage-cpu": cpu}
 		}
 		for _, c := range []string{"app", "proxy"} {
 			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: c, Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("100Mi")}}})
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"),
+					corev1.ResourceMemory: resource.MustParse("100Mi")}}})
 		}
 		return p
 	}
-	pods := []corev1.Pod{pod("told", "n1", "300m", corev1.PodRunning), pod("plain", "n1", "", corev1.PodRunning), pod("garbled", "n2", "much", corev1.PodRunning), pod("waits", "", "1", corev1.PodPending)}
+	pods := []corev1.Pod{pod("told", "n1", "300m", corev1.PodRunning), pod("plain", "n1", "", corev1.PodRunning),
+		pod("garbled", "n2", "much", corev1.PodRunning), pod("waits", "", "1", corev1.PodPending)}
 	got := podMetrics(pods, time.Unix(1_800_000_000, 0))
 	if len(got) != 3 {
 		t.Fatalf("%d pods have metrics, want those that run", len(got))
@@ -34,7 +37,9 @@ func TestPodsUseWhatTheirAnnotationsSayOrAShareOfTheirRequest(t *testing.T) {
 	if memory := got[0].Containers[1].Usage.Memory(); memory.String() != "20Mi" {
 		t.Errorf("it uses %s of memory, want 20Mi", memory)
 	}
-	nodes := ofNodes([]corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, {ObjectMeta: metav1.ObjectMeta{Name: "idle"}}}, nodeMetrics(pods, time.Unix(1_800_000_000, 0)), time.Unix(1_800_000_000, 0))
+	nodes := ofNodes([]corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "idle"}}}, nodeMetrics(pods, time.Unix(1_800_000_000, 0)),
+		time.Unix(1_800_000_000, 0))
 	if cpu := nodes[0].Usage.Cpu(); cpu.String() != "340m" {
 		t.Errorf("node n1 uses %s, want 340m", cpu)
 	}

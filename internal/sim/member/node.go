@@ -44,16 +44,19 @@ func node(m sim.Member, n int, now metav1.Time) (*corev1.Node, error) {
 		labels[corev1.LabelTopologyZone] = m.Zone
 	}
 	out := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels,
+			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}},
 		Status: corev1.NodeStatus{
 			Phase:       corev1.NodeRunning,
 			Capacity:    has,
 			Allocatable: has,
 			Conditions: []corev1.NodeCondition{{
-				Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status",
+				Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
+				Message:           "kubelet is posting ready status",
 				LastHeartbeatTime: now, LastTransitionTime: now,
 			}},
-			NodeInfo: corev1.NodeSystemInfo{OperatingSystem: "linux", Architecture: "amd64", KubeletVersion: "fake", ContainerRuntimeVersion: "sim"},
+			NodeInfo: corev1.NodeSystemInfo{OperatingSystem: "linux", Architecture: "amd64", KubeletVersion: "fake",
+				ContainerRuntimeVersion: "sim"},
 		},
 	}
 	if m.Provider != "" {
@@ -62,26 +65,31 @@ func node(m sim.Member, n int, now metav1.Time) (*corev1.Node, error) {
 	return out, nil
 }
 
-// furnish makes what a cluster comes with: nodes, a class of storage, the namespace of OpenKruise. What is there already stays.
+// furnish makes what a cluster comes with: nodes, a class of storage, the namespace of OpenKruise. What is there
+// already stays.
 func furnish(ctx context.Context, client kubernetes.Interface, m sim.Member) error {
 	for n := range m.Nodes {
 		obj, err := node(m, n, metav1.Now())
 		if err != nil {
 			return err
 		}
-		if _, err := client.CoreV1().Nodes().Create(ctx, obj, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := client.CoreV1().Nodes().Create(ctx, obj, metav1.CreateOptions{}); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("make node %s: %w", obj.Name, err)
 		}
 	}
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kruise.SystemNamespace}}
-	if _, err := client.CoreV1().Namespaces().Create(ctx, system, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := client.CoreV1().Namespaces().Create(ctx, system, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create namespace %s: %w", system.Name, err)
 	}
 	class := &storagev1.StorageClass{
-		ObjectMeta:  metav1.ObjectMeta{Name: storageClass, Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: storageClass,
+			Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
 		Provisioner: provisioner,
 	}
-	if _, err := client.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := client.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make the storage class: %w", err)
 	}
 	return nil

@@ -55,7 +55,8 @@ func (v *volumes) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 			class = *claim.Spec.StorageClassName
 		}
 		volume := &corev1.PersistentVolume{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": provisioner}},
+			ObjectMeta: metav1.ObjectMeta{Name: name,
+				Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": provisioner}},
 			Spec: corev1.PersistentVolumeSpec{
 				Capacity:                      claim.Spec.Resources.Requests,
 				AccessModes:                   claim.Spec.AccessModes,

@@ -76,7 +76,8 @@ func aSidecarSet(t *testing.T, c cluster, version, name string) {
 	c.await("no pod is its own", set, counts(map[string]int64{"matchedPods": 0}))
 	revision := status(set, "latestRevision")
 	var stored appsv1.ControllerRevision
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "kruise-system", Name: fmt.Sprint(revision)}, &stored); err != nil {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "kruise-system", Name: fmt.Sprint(revision)},
+		&stored); err != nil {
 		t.Fatalf("revision %v: %v", revision, err)
 	}
 
@@ -85,10 +86,12 @@ func aSidecarSet(t *testing.T, c cluster, version, name string) {
 		c.patch(early, `{"spec":{"replicas":4}}`)
 		return len(c.pods(name)) == 4
 	})
-	c.await("three pods injected", set, counts(map[string]int64{"matchedPods": 3, "updatedPods": 3, "readyPods": 3, "updatedReadyPods": 3}))
+	c.await("three pods injected", set,
+		counts(map[string]int64{"matchedPods": 3, "updatedPods": 3, "readyPods": 3, "updatedReadyPods": 3}))
 	injected := 0
 	for _, p := range c.pods(name) {
-		if p.Spec.Containers[0].Name == "log" && p.Spec.Containers[0].TerminationMessagePath != "" && p.Annotations["kruise.io/sidecarset-injected-list"] == name {
+		if p.Spec.Containers[0].Name == "log" && p.Spec.Containers[0].TerminationMessagePath != "" &&
+			p.Annotations["kruise.io/sidecarset-injected-list"] == name {
 			injected++
 		}
 	}
@@ -104,7 +107,8 @@ func aSidecarSet(t *testing.T, c cluster, version, name string) {
 		two, next = `"metadata":{}`, `"customVersion":"two",`+next
 	}
 	c.patch(set, `{`+two+`,"spec":{`+next+`}}`)
-	c.await("two of three updated", set, counts(map[string]int64{"matchedPods": 3, "updatedPods": 2, "updatedReadyPods": 2, "readyPods": 3}))
+	c.await("two of three updated", set,
+		counts(map[string]int64{"matchedPods": 3, "updatedPods": 2, "updatedReadyPods": 2, "readyPods": 3}))
 	if status(set, "latestRevision") == revision {
 		t.Error("the revision is still the first one")
 	}
@@ -182,7 +186,8 @@ func aUnitedDeployment(t *testing.T, c cluster, version, template, kind, apiVers
 	name := "ud-" + strings.ToLower(template)
 	u := parse(t, fmt.Sprintf(unitedDeployment, version, name, template))
 	c.createObject(u)
-	c.await("ready", u, counts(map[string]int64{"replicas": 4, "readyReplicas": 4, "updatedReplicas": 4, "updatedReadyReplicas": 4}))
+	c.await("ready", u, counts(map[string]int64{"replicas": 4, "readyReplicas": 4, "updatedReplicas": 4,
+		"updatedReadyReplicas": 4}))
 	bySubset := func() map[string]int64 {
 		out := map[string]int64{}
 		subsets, _, _ := unstructured.NestedSlice(u.Object, "status", "subsetStatuses")
@@ -205,7 +210,8 @@ func aUnitedDeployment(t *testing.T, c cluster, version, template, kind, apiVers
 	children := &unstructured.UnstructuredList{}
 	children.SetAPIVersion(apiVersion)
 	children.SetKind(kind + "List")
-	if err := c.List(t.Context(), children, client.InNamespace("default"), client.MatchingLabels{"app": name}); err != nil || len(children.Items) != 2 {
+	if err := c.List(t.Context(), children, client.InNamespace("default"),
+		client.MatchingLabels{"app": name}); err != nil || len(children.Items) != 2 {
 		t.Fatalf("%d children, %v; want 2", len(children.Items), err)
 	}
 
@@ -216,7 +222,8 @@ func aUnitedDeployment(t *testing.T, c cluster, version, template, kind, apiVers
 	if kind == "Deployment" {
 		updated = 4
 	}
-	c.await("updated", u, counts(map[string]int64{"replicas": 4, "readyReplicas": 4, "updatedReplicas": updated, "updatedReadyReplicas": updated}))
+	c.await("updated", u, counts(map[string]int64{"replicas": 4, "readyReplicas": 4, "updatedReplicas": updated,
+		"updatedReadyReplicas": updated}))
 	if current := status(u, "currentRevision"); (current == first) != (updated == 2) {
 		t.Errorf("current revision %v, first %v, with %d of 4 updated", current, first, updated)
 	}
@@ -247,25 +254,29 @@ spec:
 func aBroadcastJob(t *testing.T, c cluster, version string) {
 	c.t = t
 	u := c.create(fmt.Sprintf(broadcastJob, version, "all"))
-	c.await("complete", u, has(map[string]any{"phase": "completed", "desired": int64(2), "succeeded": int64(2), "active": int64(0), "failed": int64(0)}))
+	c.await("complete", u, has(map[string]any{"phase": "completed", "desired": int64(2), "succeeded": int64(2),
+		"active": int64(0), "failed": int64(0)}))
 	nodes := map[string]bool{}
 	for _, p := range c.pods("all") {
 		nodes[p.Spec.NodeName] = true
 	}
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	if len(nodes) != 2 || len(conditions) != 1 || conditions[0].(map[string]any)["type"] != "Complete" || status(u, "completionTime") == nil {
+	if len(nodes) != 2 || len(conditions) != 1 || conditions[0].(map[string]any)["type"] != "Complete" ||
+		status(u, "completionTime") == nil {
 		t.Errorf("nodes %v, status %v", nodes, u.Object["status"])
 	}
 
 	failing := parse(t, fmt.Sprintf(broadcastJob, version, "failing"))
-	if err := unstructured.SetNestedField(failing.Object, "3", "spec", "template", "metadata", "annotations", "sim.argosy.io/exit-code"); err != nil {
+	if err := unstructured.SetNestedField(failing.Object, "3", "spec", "template", "metadata", "annotations",
+		"sim.argosy.io/exit-code"); err != nil {
 		t.Fatal(err)
 	}
 	c.createObject(failing)
 	c.await("failed", failing, has(map[string]any{"phase": "failed", "active": int64(0)}))
 
 	gone := parse(t, fmt.Sprintf(broadcastJob, version, "gone"))
-	gone.Object["spec"].(map[string]any)["completionPolicy"] = map[string]any{"type": "Always", "ttlSecondsAfterFinished": int64(1)}
+	gone.Object["spec"].(map[string]any)["completionPolicy"] = map[string]any{"type": "Always",
+		"ttlSecondsAfterFinished": int64(1)}
 	c.createObject(gone)
 	c.eventually("it goes after its time", func() bool {
 		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(gone), gone))
@@ -300,7 +311,8 @@ func TestTheRestOfOpenKruiseAndArgo(t *testing.T) {
 		{"advancedStatefulSet", "StatefulSet", "apps.kruise.io/v1beta1"},
 		{"statefulSet", "StatefulSet", "apps/v1"},
 	} {
-		t.Run("a UnitedDeployment of "+kind[0], func(t *testing.T) { aUnitedDeployment(t, inner, "v1alpha1", kind[0], kind[1], kind[2]) })
+		t.Run("a UnitedDeployment of "+kind[0],
+			func(t *testing.T) { aUnitedDeployment(t, inner, "v1alpha1", kind[0], kind[1], kind[2]) })
 	}
 	t.Run("a UnitedDeployment whose sums do not fit is refused", func(t *testing.T) {
 		c := cluster{t: t, Client: inner.Client}
@@ -313,7 +325,9 @@ func TestTheRestOfOpenKruiseAndArgo(t *testing.T) {
 			text = text[:strings.Index(text, "    subsets:")] + "    subsets: " + subsets
 			c.refused(subsets, parse(t, text), want)
 		}
-		c.refused("a pod template", parse(t, strings.Replace(fmt.Sprintf(workload, "apps.kruise.io/v1alpha1", "UnitedDeployment", "plain", 1), "  template:", "  topology: {subsets: [{name: a}]}\n  template:", 1)),
+		c.refused("a pod template", parse(t,
+			strings.Replace(fmt.Sprintf(workload, "apps.kruise.io/v1alpha1", "UnitedDeployment", "plain", 1), "  template:",
+				"  topology: {subsets: [{name: a}]}\n  template:", 1)),
 			"should provide one of statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate, or deploymentTemplate")
 	})
 	t.Run("a BroadcastJob", func(t *testing.T) { aBroadcastJob(t, inner, "v1alpha1") })
@@ -323,7 +337,8 @@ func TestTheRestOfOpenKruiseAndArgo(t *testing.T) {
 		u := c.create(fmt.Sprintf(workflow, "good", "slow"))
 		c.await("running", u, has(map[string]any{"phase": "Running", "progress": "0/1"}))
 		c.await("succeeded", u, has(map[string]any{"phase": "Succeeded", "progress": "3/3"}))
-		if u.GetLabels()["workflows.argoproj.io/phase"] != "Succeeded" || u.GetLabels()["workflows.argoproj.io/completed"] != "true" {
+		if u.GetLabels()["workflows.argoproj.io/phase"] != "Succeeded" ||
+			u.GetLabels()["workflows.argoproj.io/completed"] != "true" {
 			t.Errorf("labels %v", u.GetLabels())
 		}
 		if status(u, "startedAt") == nil || status(u, "finishedAt") == nil {
@@ -359,7 +374,9 @@ func TestTheRestOfOpenKruiseAndArgo(t *testing.T) {
 		c.create(template)
 		u = c.create("apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: short}\nspec: {workflowTemplateRef: {name: template}, ttlStrategy: {secondsAfterCompletion: 1}}")
 		c.await("succeeded", u, has(map[string]any{"phase": "Succeeded", "progress": "3/3"}))
-		c.eventually("it is gone", func() bool { return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(u), u)) })
+		c.eventually("it is gone", func() bool {
+			return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(u), u))
+		})
 	})
 	t.Logf("memory %d MiB", m.RSS()>>20)
 }
@@ -382,10 +399,12 @@ func TestAMemberServesTheVersionsOfItsRelease(t *testing.T) {
 
 	t.Run("an older version is converted, unless it is not served at all", func(t *testing.T) {
 		old := parse(t, fmt.Sprintf(workload, "apps.kruise.io/v1alpha1", "CloneSet", "old", 2))
-		old.Object["spec"].(map[string]any)["updateStrategy"] = map[string]any{"type": "InPlaceIfPossible", "maxUnavailable": int64(1)}
+		old.Object["spec"].(map[string]any)["updateStrategy"] = map[string]any{"type": "InPlaceIfPossible",
+			"maxUnavailable": int64(1)}
 		c := cluster{t: t, Client: c.Client}
 		strict := connect(t, fleet.Members()[1])
-		if err := strict.Create(t.Context(), old.DeepCopy()); err == nil || !strings.Contains(err.Error(), "no matches for kind") {
+		if err := strict.Create(t.Context(), old.DeepCopy()); err == nil ||
+			!strings.Contains(err.Error(), "no matches for kind") {
 			t.Errorf("a member that serves v1beta1 alone answers %v", err)
 		}
 		c.createObject(old)
@@ -395,7 +414,8 @@ func TestAMemberServesTheVersionsOfItsRelease(t *testing.T) {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
 			t.Fatal(err)
 		}
-		if policy, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "rollingUpdate", "podUpdatePolicy"); policy != "InPlaceIfPossible" {
+		if policy, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "rollingUpdate",
+			"podUpdatePolicy"); policy != "InPlaceIfPossible" {
 			t.Errorf("spec %v", u.Object["spec"])
 		}
 	})
@@ -407,7 +427,8 @@ func TestAMemberServesTheVersionsOfItsRelease(t *testing.T) {
 		c.await("ready", u, counts(map[string]int64{"readyReplicas": 3, "expectedUpdatedReplicas": 3}))
 		before := uids(c.pods("web"))
 		c.patch(u, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":1}},"template":{"spec":{"containers":[{"name":"main","image":"nginx:1.26"}]}}}}`)
-		c.await("two of three", u, counts(map[string]int64{"readyReplicas": 3, "updatedReadyReplicas": 2, "expectedUpdatedReplicas": 2}))
+		c.await("two of three", u, counts(map[string]int64{"readyReplicas": 3, "updatedReadyReplicas": 2,
+			"expectedUpdatedReplicas": 2}))
 		if after := uids(c.pods("web")); !maps.Equal(before, after) {
 			t.Errorf("pods %v, before %v", after, before)
 		}

@@ -11,8 +11,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// Watches knows what a fake client watches. The fake forgets what happens between a list and the watch that goes on from it, which an API
-// server does not: a test writes when there is nothing in between.
+// Watches knows what a fake client watches. The fake forgets what happens between a list and the watch that goes on
+// from it, which an API server does not: a test writes when there is nothing in between.
 type Watches struct {
 	mu sync.Mutex
 	// open are the resources that were listed, and are not watched since.

@@ -1,6 +1,6 @@
-// Package kruise turns objects of OpenKruise between v1alpha1 and v1beta1, without loss: what a version cannot say goes along in
-// an annotation and is restored on the way back. It decides what a field becomes; who asks is left to the API server, which
-// stores v1beta1, and to core/dispatch, which sends a member what it serves.
+// Package kruise turns objects of OpenKruise between v1alpha1 and v1beta1, without loss: what a version cannot say goes
+// along in an annotation and is restored on the way back. It decides what a field becomes; who asks is left to the API
+// server, which stores v1beta1, and to core/dispatch, which sends a member what it serves.
 package kruise
 
 import (
@@ -27,8 +27,8 @@ func restAnnotation(other string) string { return "argosy.io/" + other + "-rest"
 // restLimit bounds the annotation, all annotations of an object being bounded.
 const restLimit = 128 << 10
 
-// rule is how the versions of a kind differ beyond fields that one of them lacks. Its functions change the object, which is
-// complete and their own; spec may be absent.
+// rule is how the versions of a kind differ beyond fields that one of them lacks. Its functions change the object,
+// which is complete and their own; spec may be absent.
 type rule struct {
 	up, down func(obj map[string]any)
 	// harmless are fields, "path" or "path=value", that may be lost: they are said otherwise, or go without saying.
@@ -68,9 +68,9 @@ func Converts(gk schema.GroupKind) bool {
 	return ok
 }
 
-// Convert is obj in apiVersion, of the same group. Going there and back gives the object that it was; an object changed meanwhile
-// keeps what was not said of it in the version that it was changed in. obj is not changed, and is the answer where its version is
-// the one asked for already.
+// Convert is obj in apiVersion, of the same group. Going there and back gives the object that it was; an object changed
+// meanwhile keeps what was not said of it in the version that it was changed in. obj is not changed, and is the answer
+// where its version is the one asked for already.
 func Convert(obj *unstructured.Unstructured, apiVersion string) (*unstructured.Unstructured, error) {
 	if obj.GetAPIVersion() == apiVersion {
 		return obj, nil
@@ -105,14 +105,15 @@ func other(version string) string {
 	return alpha
 }
 
-// convert is obj, of the other version, as to has it. What to cannot say is in an annotation of the result; what obj carries
-// along of that kind is laid over the result.
+// convert is obj, of the other version, as to has it. What to cannot say is in an annotation of the result; what obj
+// carries along of that kind is laid over the result.
 //
-// The annotation follows from the rules instead of being kept by them: it is what converting back alone would get wrong.
-// So nothing is lost whatever the rules do, and nothing is kept that they do right.
+// The annotation follows from the rules instead of being kept by them: it is what converting back alone would get
+// wrong. So nothing is lost whatever the rules do, and nothing is kept that they do right.
 //
-// To be written, an object has to make sense: one with a broken annotation is refused. To be read, it always can be, or one of them
-// would keep everybody from listing all: what makes no sense is left out, and what is too much is said to be so.
+// To be written, an object has to make sense: one with a broken annotation is refused. To be read, it always can be, or
+// one of them would keep everybody from listing all: what makes no sense is left out, and what is too much is said to
+// be so.
 func (k kind) convert(obj map[string]any, to string) (map[string]any, error) {
 	from := other(to)
 	written := to == beta
@@ -127,7 +128,8 @@ func (k kind) convert(obj map[string]any, to string) (map[string]any, error) {
 		if at := k.misfit(laid, to); at == "" {
 			out = laid
 		} else if written {
-			return nil, fmt.Errorf("metadata.annotations[%s]: makes of %s what it cannot be; %s", restAnnotation(to), at, mendRest)
+			return nil, fmt.Errorf("metadata.annotations[%s]: makes of %s what it cannot be; %s", restAnnotation(to), at,
+				mendRest)
 		}
 	}
 	back := k.translate(out, from)
@@ -273,9 +275,10 @@ func (e *Lossy) Error() string {
 		e.Kind, e.APIVersion, strings.Join(e.Fields, ", "))
 }
 
-// ForMember is obj as a member is to have it, which serves its kind in the group versions given: in its own version if that is
-// among them, without what the hub keeps for the other version. The error is a *Lossy where the member's version lacks what obj
-// says; of the status nothing is said, since members have their own. A nil answer is for kinds, or versions, of which nothing is known here.
+// ForMember is obj as a member is to have it, which serves its kind in the group versions given: in its own version if
+// that is among them, without what the hub keeps for the other version. The error is a *Lossy where the member's
+// version lacks what obj says; of the status nothing is said, since members have their own. A nil answer is for kinds,
+// or versions, of which nothing is known here.
 func ForMember(obj *unstructured.Unstructured, served []string) (*unstructured.Unstructured, error) {
 	gvk := obj.GroupVersionKind()
 	k, known := kinds()[gvk.GroupKind()]

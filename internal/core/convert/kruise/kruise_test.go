@@ -49,8 +49,8 @@ func TestThereAndBackNothingIsLost(t *testing.T) {
 	}
 }
 
-// What a client of one version wrote over what it had read is what other clients of that version read, whatever the other version
-// says besides.
+// What a client of one version wrote over what it had read is what other clients of that version read, whatever the
+// other version says besides.
 func TestWhatIsWrittenInAVersionIsReadInIt(t *testing.T) {
 	for gk, k := range kinds() {
 		t.Run(gk.String(), func(t *testing.T) {
@@ -64,7 +64,8 @@ func TestWhatIsWrittenInAVersionIsReadInIt(t *testing.T) {
 					// Where the two happen to agree, what the other version said may hold still.
 					wrong := differences(got.Object["spec"].(map[string]any), written.Object["spec"].(map[string]any))
 					if len(wrong) > 0 {
-						t.Fatalf("seed %d, %s over %s: %v\nread:\n%s\nwritten:\n%s\nread again:\n%s", seed, version, stored, wrong, text(t, read), text(t, written), text(t, got))
+						t.Fatalf("seed %d, %s over %s: %v\nread:\n%s\nwritten:\n%s\nread again:\n%s", seed, version, stored, wrong,
+							text(t, read), text(t, written), text(t, got))
 					}
 				}
 			}
@@ -185,15 +186,22 @@ func TestAMemberGetsAVersionThatItServesOrTheReason(t *testing.T) {
 		version           string // empty: as it is
 		lost              []string
 	}{
-		{"the version that it has", `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x}, spec: {}}`, newAPI + " " + oldAPI, newAPI, nil},
+		{"the version that it has", `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x}, spec: {}}`,
+			newAPI + " " + oldAPI, newAPI, nil},
 		{"the older", `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x}, spec: {updateStrategy: {type: RollingUpdate}}}`, oldAPI, oldAPI, nil},
-		{"the newer", `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {}}`, newAPI, newAPI, nil},
-		{"no version that is known here", `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x}, spec: {}}`, "apps.kruise.io/v2", "", nil},
-		{"no conversion of a kind of one version", `{apiVersion: apps.kruise.io/v1alpha1, kind: EphemeralJob, metadata: {name: x}, spec: {}}`, newAPI, "", nil},
-		{"what only v1beta1 of CloneSet says", `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x}, spec: {updateStrategy: {type: OnDelete}}}`, oldAPI, "", []string{"spec.updateStrategy.type"}},
-		{"what only v1beta1 of StatefulSet says", `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: x}, spec: {reserveOrdinals: [1], ordinals: {start: 3}, lifecycle: {preDelete: {markPodNotReady: true}}}}`, oldAPI, "", []string{"spec.lifecycle.preDelete.markPodNotReady", "spec.ordinals.start", "spec.reserveOrdinals"}},
+		{"the newer", `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {}}`, newAPI, newAPI,
+			nil},
+		{"no version that is known here",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x}, spec: {}}`, "apps.kruise.io/v2", "", nil},
+		{"no conversion of a kind of one version",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: EphemeralJob, metadata: {name: x}, spec: {}}`, newAPI, "", nil},
+		{"what only v1beta1 of CloneSet says",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x}, spec: {updateStrategy: {type: OnDelete}}}`, oldAPI, "", []string{"spec.updateStrategy.type"}},
+		{"what only v1beta1 of StatefulSet says",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: x}, spec: {reserveOrdinals: [1], ordinals: {start: 3}, lifecycle: {preDelete: {markPodNotReady: true}}}}`, oldAPI, "", []string{"spec.lifecycle.preDelete.markPodNotReady", "spec.ordinals.start", "spec.reserveOrdinals"}},
 		{"what goes without saying", `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: x}, spec: {reserveOrdinals: [], ordinals: {start: 0}, persistentVolumeClaimRetentionPolicy: {whenDeleted: Retain, whenScaled: Retain}}}`, oldAPI, oldAPI, nil},
-		{"a job that v1alpha1 of AdvancedCronJob cannot make", `{apiVersion: apps.kruise.io/v1beta1, kind: AdvancedCronJob, metadata: {name: x}, spec: {template: {imageListPullJobTemplate: {spec: {images: [a]}}}}}`, oldAPI, "", []string{"spec.template.imageListPullJobTemplate.spec.images"}},
+		{"a job that v1alpha1 of AdvancedCronJob cannot make",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: AdvancedCronJob, metadata: {name: x}, spec: {template: {imageListPullJobTemplate: {spec: {images: [a]}}}}}`, oldAPI, "", []string{"spec.template.imageListPullJobTemplate.spec.images"}},
 		{"a Rollout's blue and green", `{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, metadata: {name: x}, spec: {strategy: {blueGreen: {steps: [{traffic: 5%}]}}}}`, "rollouts.kruise.io/v1alpha1", "", []string{"spec.strategy.blueGreen.steps"}},
 	} {
 		obj := parse(t, tc.obj)
@@ -216,8 +224,8 @@ func TestAMemberGetsAVersionThatItServesOrTheReason(t *testing.T) {
 	}
 }
 
-// The template is stored as v1beta1, and says in an annotation what its author wrote as v1alpha1: members need not see that,
-// and those that serve v1alpha1 get what he wrote.
+// The template is stored as v1beta1, and says in an annotation what its author wrote as v1alpha1: members need not see
+// that, and those that serve v1alpha1 get what he wrote.
 func TestWhatTheHubKeepsForOneVersionReachesTheMembersThatServeIt(t *testing.T) {
 	written := parse(t, `{apiVersion: rollouts.kruise.io/v1alpha1, kind: Rollout, metadata: {name: x}, spec: {rolloutID: "7", objectRef: {workloadRef: {name: d}}}}`)
 	stored := convertTo(t, written, beta)
@@ -241,20 +249,23 @@ func TestAnAnnotationThatSaysNothingIsRefusedByName(t *testing.T) {
 	for _, text := range []string{"{", "[{}]", `[{"at":[]}]`} {
 		obj := parse(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {}}`)
 		obj.SetAnnotations(map[string]string{restAnnotation(beta): text})
-		if _, err := Convert(obj, "apps.kruise.io/v1beta1"); err == nil || !strings.Contains(err.Error(), "metadata.annotations[argosy.io/v1beta1-rest]") {
+		if _, err := Convert(obj, "apps.kruise.io/v1beta1"); err == nil ||
+			!strings.Contains(err.Error(), "metadata.annotations[argosy.io/v1beta1-rest]") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	// Steps that lead elsewhere than they did are no fault: somebody changed the object.
 	obj := parse(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 1}}`)
-	obj.SetAnnotations(map[string]string{restAnnotation(beta): `[{"at":["spec","replicas","x"],"is":1},{"at":["spec",{"item":0,"of":1}],"is":1},{"at":[{"name":"x"},"y"],"is":1},{"at":[7],"is":1}]`})
+	obj.SetAnnotations(map[string]string{restAnnotation(
+		beta): `[{"at":["spec","replicas","x"],"is":1},{"at":["spec",{"item":0,"of":1}],"is":1},{"at":[{"name":"x"},"y"],"is":1},{"at":[7],"is":1}]`})
 	got := convertTo(t, obj, beta)
 	if n, _, _ := unstructured.NestedInt64(got.Object, "spec", "replicas"); n != 1 {
 		t.Errorf("%s", text(t, got))
 	}
 }
 
-// Whoever may write one object must not keep all others from being listed in a version, nor make of it what typed clients cannot read.
+// Whoever may write one object must not keep all others from being listed in a version, nor make of it what typed
+// clients cannot read.
 func TestAnObjectThatMakesNoSenseCanBeReadAndNotWrittenBack(t *testing.T) {
 	for name, annotation := range map[string]string{
 		"no JSON":           "garbage",
@@ -276,16 +287,19 @@ func TestAnObjectThatMakesNoSenseCanBeReadAndNotWrittenBack(t *testing.T) {
 			t.Errorf("%s: it cannot be read: %v", name, err)
 			continue
 		}
-		if n, ok, err := unstructured.NestedInt64(read.Object, "spec", "replicas"); n != 7 || !ok || err != nil || read.GetName() != "x" || read.GetKind() != "CloneSet" {
+		if n, ok, err := unstructured.NestedInt64(read.Object, "spec", "replicas"); n != 7 || !ok || err != nil ||
+			read.GetName() != "x" || read.GetKind() != "CloneSet" {
 			t.Errorf("%s: it is read as %s", name, text(t, read))
 		}
 	}
 	for name, annotation := range map[string]string{
-		"another type": `[{"at":["spec","replicas"],"was":7,"is":"x"}]`, "a mark of no text": `[{"at":["metadata","labels"],"is":{"a":1}}]`,
+		"another type":      `[{"at":["spec","replicas"],"was":7,"is":"x"}]`,
+		"a mark of no text": `[{"at":["metadata","labels"],"is":{"a":1}}]`,
 	} {
 		written := parse(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 7}}`)
 		written.SetAnnotations(map[string]string{restAnnotation(beta): annotation})
-		if _, err := Convert(written, "apps.kruise.io/v1beta1"); err == nil || !strings.Contains(err.Error(), "metadata.annotations[argosy.io/v1beta1-rest]: makes of") {
+		if _, err := Convert(written, "apps.kruise.io/v1beta1"); err == nil ||
+			!strings.Contains(err.Error(), "metadata.annotations[argosy.io/v1beta1-rest]: makes of") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -301,7 +315,8 @@ func TestAnObjectThatMakesNoSenseCanBeReadAndNotWrittenBack(t *testing.T) {
 	if err != nil {
 		t.Fatalf("it cannot be read: %v", err)
 	}
-	if _, err := Convert(read, "apps.kruise.io/v1beta1"); err == nil || !strings.Contains(err.Error(), "read and write this object as v1beta1") {
+	if _, err := Convert(read, "apps.kruise.io/v1beta1"); err == nil ||
+		!strings.Contains(err.Error(), "read and write this object as v1beta1") {
 		t.Errorf("it is written back: %v", err)
 	}
 	if _, err := ForMember(large, []string{"apps.kruise.io/v1alpha1"}); err == nil {
@@ -335,14 +350,17 @@ func BenchmarkConvert(b *testing.B) {
 	}
 }
 
-// random is an object of a kind in a version, with about half of its fields, and half of the labels and annotations that mean something.
+// random is an object of a kind in a version, with about half of its fields, and half of the labels and annotations
+// that mean something.
 func random(seed int64, gk schema.GroupKind, k kind, version string) *unstructured.Unstructured {
 	r := rand.New(rand.NewSource(seed))
 	obj := map[string]any{"apiVersion": gk.Group + "/" + version, "kind": gk.Kind}
-	metadata := map[string]any{"name": "x", "labels": map[string]any{"app": "x"}, "annotations": map[string]any{"own": "kept"}}
+	metadata := map[string]any{"name": "x", "labels": map[string]any{"app": "x"},
+		"annotations": map[string]any{"own": "kept"}}
 	for in, names := range map[string][]string{
-		"labels":      {excludePreparingDelete, customVersion},
-		"annotations": {predownloadMinReady, predownloadParallelism, predownloadTimeout, protectOperations, protectTotalReplicas, rollingStyle, trafficRouting},
+		"labels": {excludePreparingDelete, customVersion},
+		"annotations": {predownloadMinReady, predownloadParallelism, predownloadTimeout, protectOperations,
+			protectTotalReplicas, rollingStyle, trafficRouting},
 	} {
 		for _, name := range names {
 			if r.Intn(2) == 0 {

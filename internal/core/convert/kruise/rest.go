@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// difference is a value that is not what it should be, somewhere in an object. As JSON it is {"at": […], "was": …, "is": …},
-// where a value that is not there is left out.
+// difference is a value that is not what it should be, somewhere in an object. As JSON it is {"at": […], "was": …,
+// "is": …}, where a value that is not there is left out.
 //
 // Whoever lays it over an object does so where that still has what was there, and nowhere else: then nobody changed it.
 type difference struct {
-	// at are the steps to the value: a field's name; or for an item of a list {"name": "x"}, the field that tells items apart,
-	// or {"item": 1, "of": 3}, which leads nowhere in a list of another length.
+	// at are the steps to the value: a field's name; or for an item of a list {"name": "x"}, the field that tells items
+	// apart, or {"item": 1, "of": 3}, which leads nowhere in a list of another length.
 	at      []any
 	was, is value
 }
@@ -77,7 +77,8 @@ func compareFields(found []difference, at []any, have, want map[string]any) []di
 	return found
 }
 
-// itemSteps are the steps to the items of two lists of the same length that agree on which item is which; nil if items are no objects.
+// itemSteps are the steps to the items of two lists of the same length that agree on which item is which; nil if items
+// are no objects.
 func itemSteps(have, want []any) []any {
 	for _, list := range [][]any{have, want} {
 		for _, item := range list {
@@ -200,8 +201,8 @@ func putRest(obj map[string]any, other string, all []difference) error {
 	return nil
 }
 
-// takeRest is obj, sharing all else with it, without the annotation for version, and what that says; also with an error, when that
-// says nothing that makes sense.
+// takeRest is obj, sharing all else with it, without the annotation for version, and what that says; also with an
+// error, when that says nothing that makes sense.
 func takeRest(obj map[string]any, version string) (map[string]any, []difference, error) {
 	name := restAnnotation(version)
 	metadata, _ := obj["metadata"].(map[string]any)

@@ -28,7 +28,8 @@ var rules = map[schema.GroupKind]rule{
 		harmless: []string{"spec.updateStrategy.type=RollingUpdate"},
 	},
 	apps("StatefulSet"): {harmless: []string{
-		"spec.persistentVolumeClaimRetentionPolicy.whenDeleted=Retain", "spec.persistentVolumeClaimRetentionPolicy.whenScaled=Retain",
+		"spec.persistentVolumeClaimRetentionPolicy.whenDeleted=Retain",
+		"spec.persistentVolumeClaimRetentionPolicy.whenScaled=Retain",
 	}},
 	apps("SidecarSet"): {up: sidecarSetUp, down: sidecarSetDown, harmless: []string{"spec.namespace"}},
 	apps("UnitedDeployment"): {
@@ -41,8 +42,10 @@ var rules = map[schema.GroupKind]rule{
 		"status.conditions[].failedNamespace", "status.conditions[].failedNamespaces"),
 	apps("WorkloadSpread"): renames("spec.subsets[].requiredNodeSelectorTerm", "spec.subsets[].requiredNodeSelector",
 		"spec.subsets[].preferredNodeSelectorTerms", "spec.subsets[].preferredNodeSelector"),
-	apps("PersistentPodState"): renames("spec.requiredPersistentTopology.nodeTopologyKeys", "spec.requiredPersistentTopology.keys",
-		"spec.preferredPersistentTopology[].preference.nodeTopologyKeys", "spec.preferredPersistentTopology[].preference.keys"),
+	apps("PersistentPodState"): renames("spec.requiredPersistentTopology.nodeTopologyKeys",
+		"spec.requiredPersistentTopology.keys",
+		"spec.preferredPersistentTopology[].preference.nodeTopologyKeys",
+		"spec.preferredPersistentTopology[].preference.keys"),
 	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: {up: budgetUp, down: budgetDown},
 	{Group: "rollouts.kruise.io", Kind: "Rollout"}:            {up: rolloutUp, down: rolloutDown},
 	{Group: "rollouts.kruise.io", Kind: "BatchRelease"}: {
@@ -77,7 +80,8 @@ func renames(pairs ...string) rule {
 }
 
 // updateFields of a CloneSet are below updateStrategy in v1alpha1 and below rollingUpdate there in v1beta1.
-var updateFields = []string{"partition", "maxUnavailable", "maxSurge", "paused", "priorityStrategy", "scatterStrategy", "inPlaceUpdateStrategy"}
+var updateFields = []string{"partition", "maxUnavailable", "maxSurge", "paused", "priorityStrategy", "scatterStrategy",
+	"inPlaceUpdateStrategy"}
 
 func cloneSetUp(o map[string]any) {
 	spec := object(o, "spec")
@@ -107,8 +111,10 @@ func cloneSetUp(o map[string]any) {
 		}
 		return true
 	})
-	takeMark(o, "annotations", predownloadTimeout, number(func(n int64) { inPlace()["imagePreDownloadTimeoutSeconds"] = n }))
-	takeMark(o, "annotations", predownloadMinReady, number(func(n int64) { inPlace()["imagePreDownloadMinUpdatedReadyPods"] = n }))
+	takeMark(o, "annotations", predownloadTimeout,
+		number(func(n int64) { inPlace()["imagePreDownloadTimeoutSeconds"] = n }))
+	takeMark(o, "annotations", predownloadMinReady,
+		number(func(n int64) { inPlace()["imagePreDownloadMinUpdatedReadyPods"] = n }))
 	takeMark(o, "labels", excludePreparingDelete, func(text string) bool {
 		if text == "true" {
 			child(spec, "scaleStrategy")["excludePreparingDelete"] = true
@@ -195,7 +201,8 @@ func newShape(spec map[string]any) bool {
 	update, scale := object(spec, "updateStrategy"), object(spec, "scaleStrategy")
 	_, reuse := scale["enablePVCReuse"]
 	_, exclude := scale["excludePreparingDelete"]
-	return reuse || exclude || update["rollingUpdate"] != nil || update["type"] == "RollingUpdate" || update["type"] == "OnDelete"
+	return reuse || exclude || update["rollingUpdate"] != nil || update["type"] == "RollingUpdate" ||
+		update["type"] == "OnDelete"
 }
 
 // oldShape says whether it can only be of v1alpha1.

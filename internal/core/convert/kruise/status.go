@@ -6,8 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Status is a status of an object of that kind in its version, whichever of the two versions it is of: what a member reports does not
-// say. What neither version knows stays, since scripts report what they like. status is not changed; kinds of one version have theirs.
+// Status is a status of an object of that kind in its version, whichever of the two versions it is of: what a member
+// reports does not say. What neither version knows stays, since scripts report what they like. status is not changed;
+// kinds of one version have theirs.
 func Status(kind schema.GroupVersionKind, status map[string]any) map[string]any {
 	k, known := kinds()[kind.GroupKind()]
 	if !known || k.schemas[kind.Version] == nil {
@@ -21,7 +22,8 @@ func Status(kind schema.GroupVersionKind, status map[string]any) map[string]any 
 		return of
 	}
 	// As if it were of the other version: what is of this one already is left alone by rules that look for other names.
-	made := object(k.translate(map[string]any{"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "status": status}, kind.Version), "status")
+	made := object(k.translate(map[string]any{"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind,
+		"status": status}, kind.Version), "status")
 	was, is := fields(other(kind.Version)), fields(kind.Version)
 	out := maps.Clone(status)
 	maps.DeleteFunc(out, func(name string, _ any) bool { return was[name] && !is[name] })

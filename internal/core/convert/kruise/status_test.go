@@ -14,7 +14,8 @@ func TestAStatusOfEitherVersionComesInTheOneAsked(t *testing.T) {
 		{"DaemonSet", "desiredNumberScheduled: 2, daemonSetHash: x", "desiredNumberScheduled: 2, updateRevision: x"},
 		{"UnitedDeployment", "replicas: 3, subsetReplicas: {a: 3}, subsetStatuses: [{name: a, replicas: 3, partition: 1}], updateStatus: {updatedRevision: r, currentPartitions: {a: 1}}",
 			"replicas: 3, subsetStatuses: [{name: a, replicas: 3, partition: 1}], updatedRevision: r"},
-		{"ResourceDistribution", "conditions: [{type: t, failedNamespace: [n]}]", "conditions: [{type: t, failedNamespaces: [n]}]"},
+		{"ResourceDistribution", "conditions: [{type: t, failedNamespace: [n]}]",
+			"conditions: [{type: t, failedNamespaces: [n]}]"},
 		{"CloneSet", "replicas: 3", "replicas: 3"},
 	} {
 		for _, version := range []string{alpha, beta} {
@@ -41,7 +42,8 @@ func TestAStatusOfEitherVersionComesInTheOneAsked(t *testing.T) {
 		}
 	}
 	given := map[string]any{"a": "b"}
-	if got := Status(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, given); !cmp.Equal(got, given) {
+	if got := Status(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, given); !cmp.Equal(got,
+		given) {
 		t.Errorf("of another kind it is %v", got)
 	}
 }

@@ -1,5 +1,5 @@
-// Package ask puts one question to an interpreter in the terms of JSON, for those who have objects in files: what is asked,
-// of which objects, and the answer as it would be written down. What the answer is, the interpreter decides.
+// Package ask puts one question to an interpreter in the terms of JSON, for those who have objects in files: what is
+// asked, of which objects, and the answer as it would be written down. What the answer is, the interpreter decides.
 package ask
 
 import (
@@ -64,8 +64,8 @@ func (q Question) Object() *unstructured.Unstructured {
 	return q.Observed
 }
 
-// Check says what is missing, or given in vain. names are what the caller calls the desired object, the observed one and
-// the number of replicas, such as --desired-file.
+// Check says what is missing, or given in vain. names are what the caller calls the desired object, the observed one
+// and the number of replicas, such as --desired-file.
 func (q Question) Check(desired, observed, replicas string) error {
 	if !slices.Contains(Operations, q.Operation) {
 		return fmt.Errorf("operation %q is not known; there is %s", q.Operation, Names())

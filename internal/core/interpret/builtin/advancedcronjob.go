@@ -9,8 +9,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// advancedCronJob is OpenKruise's AdvancedCronJob, v1alpha1 and v1beta1. It fires in every cluster that has it. What is active
-// is listed without its cluster, as the schema has no place for one; the binding has it by cluster.
+// advancedCronJob is OpenKruise's AdvancedCronJob, v1alpha1 and v1beta1. It fires in every cluster that has it. What is
+// active is listed without its cluster, as the schema has no place for one; the binding has it by cluster.
 func advancedCronJob() *interpret.Hooks {
 	return &interpret.Hooks{
 		Health: pausedOrHealthy("paused"),
@@ -21,7 +21,8 @@ func advancedCronJob() *interpret.Hooks {
 			setText(status, "lastScheduleTime", latest(textsOf(rs, "lastScheduleTime")...))
 			return status
 		}),
-		Dependencies: func(ctx context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+		Dependencies: func(ctx context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference,
+			error) {
 			deps, err := podDependencies(ctx, obj)
 			if err != nil {
 				return nil, err
@@ -32,7 +33,8 @@ func advancedCronJob() *interpret.Hooks {
 	}
 }
 
-// pausedOrHealthy is the health of what has no failures of its own: held by its owner by the field of the spec, or well.
+// pausedOrHealthy is the health of what has no failures of its own: held by its owner by the field of the spec, or
+// well.
 func pausedOrHealthy(held string) func(context.Context, *unstructured.Unstructured) (interpret.Health, error) {
 	return func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 		if yes(observed.Object, "spec", held) {
@@ -47,7 +49,8 @@ func pullSecrets(obj *unstructured.Unstructured, secrets []any) []configv1alpha1
 	var deps []configv1alpha1.DependentObjectReference
 	for _, s := range secrets {
 		if name, _ := s.(string); name != "" {
-			deps = append(deps, configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: obj.GetNamespace(), Name: name})
+			deps = append(deps, configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "Secret",
+				Namespace: obj.GetNamespace(), Name: name})
 		}
 	}
 	return deps

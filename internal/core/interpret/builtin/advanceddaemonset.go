@@ -10,8 +10,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// advancedDaemonSet is OpenKruise's DaemonSet, v1alpha1 and v1beta1, which differ in how the status calls the new revision.
-// It has no replicas to divide: every member has as many as nodes match.
+// advancedDaemonSet is OpenKruise's DaemonSet, v1alpha1 and v1beta1, which differ in how the status calls the new
+// revision. It has no replicas to divide: every member has as many as nodes match.
 func advancedDaemonSet() *interpret.Hooks {
 	counters := []string{
 		"currentNumberScheduled", "desiredNumberScheduled", "numberAvailable", "numberMisscheduled",
@@ -35,7 +35,8 @@ func addDaemonSetRevision(status map[string]any, template *unstructured.Unstruct
 	for i, r := range rs {
 		either[i] = r
 		if r.status != nil {
-			either[i].status = map[string]any{"revision": cmp.Or(text(r.status, "updateRevision"), text(r.status, "daemonSetHash"))}
+			either[i].status = map[string]any{"revision": cmp.Or(text(r.status, "updateRevision"),
+				text(r.status, "daemonSetHash"))}
 		}
 	}
 	name := "updateRevision"
@@ -77,8 +78,8 @@ func advancedDaemonSetHealth(_ context.Context, observed *unstructured.Unstructu
 	return health, nil
 }
 
-// daemonSetSpare is on how many of the nodes the pod may be unavailable during an update: one unless said otherwise, none
-// when new pods come up beside the old ones.
+// daemonSetSpare is on how many of the nodes the pod may be unavailable during an update: one unless said otherwise,
+// none when new pods come up beside the old ones.
 func daemonSetSpare(spec map[string]any, nodes int64) (int64, error) {
 	surge, err := share(strategy(spec, "maxSurge"), nodes, true, int64(0))
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 
 // advancedStatefulSet is OpenKruise's StatefulSet, v1alpha1 and v1beta1, which agree in what is read here.
 //
-// Revise sets the replicas alone: what else is a share of the whole, its ordinals too, is divided where all clusters are known.
+// Revise sets the replicas alone: what else is a share of the whole, its ordinals too, is divided where all clusters
+// are known.
 func advancedStatefulSet() *interpret.Hooks {
 	counters := []string{
 		"replicas", "readyReplicas", "availableReplicas", "currentReplicas", "updatedReplicas", "updatedReadyReplicas",

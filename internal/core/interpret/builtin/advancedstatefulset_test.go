@@ -10,20 +10,38 @@ import (
 func TestAdvancedStatefulSetHealth(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		checkHealth(t, "apps.kruise.io/"+version+", kind: StatefulSet", []healthCase{
-			{"all updated and available", `{replicas: 3}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 3, updatedAvailableReplicas: 3}`, interpret.Healthy},
-			{"a canary held by partition, which counts pods", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: 2}}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1}`, interpret.Suspended},
-			{"one pod not available", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: 2}}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 2, updatedReplicas: 1, updatedAvailableReplicas: 1}`, interpret.Progressing},
-			{"paused", `{replicas: 3, updateStrategy: {rollingUpdate: {paused: true}}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1}`, interpret.Suspended},
-			{"OnDelete updates when its users like", `{replicas: 3, updateStrategy: {type: OnDelete}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3}`, interpret.Healthy},
-			{"pods refused: it counts once it stays", `{replicas: 3}`, `{observedGeneration: 2, replicas: 2, conditions: [{type: FailedCreatePod, status: "True"}]}`, interpret.Progressing},
-			{"an update refused while it is paused", `{replicas: 3, updateStrategy: {rollingUpdate: {paused: true}}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 2, updatedReplicas: 1, conditions: [{type: FailedUpdatePod, status: "True"}]}`, interpret.Progressing},
-			{"an update refused: it counts once it stays", `{replicas: 3}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1, conditions: [{type: FailedUpdatePod, status: "True"}]}`, interpret.Progressing},
-			{"all kept back", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: 9}}}`, `{observedGeneration: 2, replicas: 3, availableReplicas: 3}`, interpret.Suspended},
+			{"all updated and available", `{replicas: 3}`,
+				`{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 3, updatedAvailableReplicas: 3}`,
+				interpret.Healthy},
+			{"a canary held by partition, which counts pods", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: 2}}}`,
+				`{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1}`,
+				interpret.Suspended},
+			{"one pod not available", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: 2}}}`,
+				`{observedGeneration: 2, replicas: 3, availableReplicas: 2, updatedReplicas: 1, updatedAvailableReplicas: 1}`,
+				interpret.Progressing},
+			{"paused", `{replicas: 3, updateStrategy: {rollingUpdate: {paused: true}}}`,
+				`{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1}`,
+				interpret.Suspended},
+			{"OnDelete updates when its users like", `{replicas: 3, updateStrategy: {type: OnDelete}}`,
+				`{observedGeneration: 2, replicas: 3, availableReplicas: 3}`, interpret.Healthy},
+			{"pods refused: it counts once it stays", `{replicas: 3}`,
+				`{observedGeneration: 2, replicas: 2, conditions: [{type: FailedCreatePod, status: "True"}]}`,
+				interpret.Progressing},
+			{"an update refused while it is paused", `{replicas: 3, updateStrategy: {rollingUpdate: {paused: true}}}`,
+				`{observedGeneration: 2, replicas: 3, availableReplicas: 2, updatedReplicas: 1, conditions: [{type: FailedUpdatePod, status: "True"}]}`, interpret.Progressing},
+			{"an update refused: it counts once it stays", `{replicas: 3}`,
+				`{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1, conditions: [{type: FailedUpdatePod, status: "True"}]}`, interpret.Progressing},
+			{"all kept back", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: 9}}}`,
+				`{observedGeneration: 2, replicas: 3, availableReplicas: 3}`, interpret.Suspended},
 			{"scaled to none", `{replicas: 0}`, `{observedGeneration: 2}`, interpret.Healthy},
 			{"no status yet", `{replicas: 3}`, ``, interpret.Progressing},
-			{"not seen yet", `{replicas: 1}`, `{observedGeneration: 1, replicas: 1, availableReplicas: 1, updatedReplicas: 1, updatedAvailableReplicas: 1}`, interpret.Progressing},
-			{"a partition that is not a number of pods", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: "10%"}}}`, `{observedGeneration: 2}`, interpret.Unknown},
-			{"pods once refused", `{replicas: 1}`, `{observedGeneration: 2, replicas: 1, availableReplicas: 1, updatedReplicas: 1, updatedAvailableReplicas: 1, conditions: [{type: FailedCreatePod, status: "True"}]}`, interpret.Healthy},
+			{"not seen yet", `{replicas: 1}`,
+				`{observedGeneration: 1, replicas: 1, availableReplicas: 1, updatedReplicas: 1, updatedAvailableReplicas: 1}`,
+				interpret.Progressing},
+			{"a partition that is not a number of pods", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: "10%"}}}`,
+				`{observedGeneration: 2}`, interpret.Unknown},
+			{"pods once refused", `{replicas: 1}`,
+				`{observedGeneration: 2, replicas: 1, availableReplicas: 1, updatedReplicas: 1, updatedAvailableReplicas: 1, conditions: [{type: FailedCreatePod, status: "True"}]}`, interpret.Healthy},
 		})
 	}
 }
@@ -105,7 +123,8 @@ func TestAdvancedStatefulSetRetain(t *testing.T) {
 // A field that a member keeps against the template is told where users look: in the template's conditions.
 func TestWhatAMemberKeepsAgainstTheTemplateIsToldOnTheTemplate(t *testing.T) {
 	desired := read(t, `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {generation: 1, annotations: {resourcetemplate.karmada.io/generation: "2"}}, spec: {serviceName: new}}`)
-	member := retained(t, desired, read(t, `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, spec: {serviceName: old}}`))
+	member := retained(t, desired, read(t,
+		`{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, spec: {serviceName: old}}`))
 	member.Object["status"] = tree(t, `{observedGeneration: 1, replicas: 1, conditions: [{type: FailedCreatePod, status: "False"}]}`)
 	status, err := interpreter.Reflect(t.Context(), member)
 	if err != nil {
@@ -115,9 +134,11 @@ func TestWhatAMemberKeepsAgainstTheTemplateIsToldOnTheTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := aggregated(t, read(t, `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {generation: 2}}`), items(t, string(raw), `{observedGeneration: 1, generation: 1, resourceTemplateGeneration: 2}`))
+	got := aggregated(t, read(t, `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {generation: 2}}`),
+		items(t, string(raw), `{observedGeneration: 1, generation: 1, resourceTemplateGeneration: 2}`))
 	want := `m1: spec.serviceName is still "old", but the template has "new"; this field is immutable: revert the template, or delete the object in the member to have it recreated`
-	if state, message := conditionText(got, "ImmutableFieldConflict", "status"), conditionText(got, "ImmutableFieldConflict", "message"); state != "True" || message != want {
+	if state, message := conditionText(got, "ImmutableFieldConflict", "status"),
+		conditionText(got, "ImmutableFieldConflict", "message"); state != "True" || message != want {
 		t.Errorf("got %s: %s\nwant %s", state, message, want)
 	}
 	if len(objects(member.Object, "status", "conditions")) != 1 {

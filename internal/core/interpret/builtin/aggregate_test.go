@@ -22,13 +22,15 @@ func TestAggregate(t *testing.T) {
 		{
 			"a Deployment adds up, and is observed when every cluster has observed it",
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, spec: {replicas: 5}}`,
-			[]string{`{replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2, ` + done + `}`, `{replicas: 3, updatedReplicas: 3, readyReplicas: 2, availableReplicas: 2, unavailableReplicas: 1, ` + done + `}`},
+			[]string{`{replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2, ` + done + `}`,
+				`{replicas: 3, updatedReplicas: 3, readyReplicas: 2, availableReplicas: 2, unavailableReplicas: 1, ` + done + `}`},
 			`{observedGeneration: 2, replicas: 5, updatedReplicas: 5, readyReplicas: 4, availableReplicas: 4, unavailableReplicas: 1}`,
 		},
 		{
 			"a cluster that has an older template holds the observation back",
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 3}, status: {observedGeneration: 2}}`,
-			[]string{`{replicas: 2, generation: 5, observedGeneration: 5, resourceTemplateGeneration: 3}`, `{replicas: 2, ` + done + `}`},
+			[]string{`{replicas: 2, generation: 5, observedGeneration: 5, resourceTemplateGeneration: 3}`, `{replicas: 2, ` +
+				done + `}`},
 			`{observedGeneration: 2, replicas: 4, updatedReplicas: 0, readyReplicas: 0, availableReplicas: 0, unavailableReplicas: 0}`,
 		},
 		{
@@ -60,7 +62,8 @@ func TestAggregate(t *testing.T) {
 		{
 			"a ReplicaSet",
 			`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {generation: 2}}`,
-			[]string{`{replicas: 2, fullyLabeledReplicas: 2, readyReplicas: 2, availableReplicas: 1, ` + done + `}`, `{replicas: 1, ` + done + `}`},
+			[]string{`{replicas: 2, fullyLabeledReplicas: 2, readyReplicas: 2, availableReplicas: 1, ` + done + `}`,
+				`{replicas: 1, ` + done + `}`},
 			`{observedGeneration: 2, replicas: 3, fullyLabeledReplicas: 2, readyReplicas: 2, availableReplicas: 1}`,
 		},
 		{
@@ -98,7 +101,8 @@ func TestAggregate(t *testing.T) {
 		{
 			"a CloneSet is on its way as long as a cluster is",
 			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {generation: 2}, spec: {replicas: 9}}`,
-			[]string{`{conditions: [{type: Progressing, status: "True", reason: CloneSetAvailable}], ` + done + `}`, `{conditions: [{type: Progressing, status: "True", reason: CloneSetUpdated}], ` + done + `}`},
+			[]string{`{conditions: [{type: Progressing, status: "True", reason: CloneSetAvailable}], ` + done + `}`,
+				`{conditions: [{type: Progressing, status: "True", reason: CloneSetUpdated}], ` + done + `}`},
 			`{observedGeneration: 2, replicas: 0, readyReplicas: 0, availableReplicas: 0, updatedReplicas: 0, updatedReadyReplicas: 0, updatedAvailableReplicas: 0, expectedUpdatedReplicas: 0,
 				conditions: [{type: Progressing, status: "True", reason: CloneSetUpdated, message: m1; m2}]}`,
 		},
@@ -111,13 +115,15 @@ func TestAggregate(t *testing.T) {
 		{
 			"revisions that clusters disagree on are left out",
 			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 2}}`,
-			[]string{`{currentRevision: x, updateRevision: x, ` + done + `}`, `{currentRevision: y, updateRevision: y, ` + done + `}`},
+			[]string{`{currentRevision: x, updateRevision: x, ` + done + `}`, `{currentRevision: y, updateRevision: y, ` + done +
+				`}`},
 			`{observedGeneration: 2, replicas: 0, readyReplicas: 0, availableReplicas: 0, currentReplicas: 0, updatedReplicas: 0}`,
 		},
 		{
 			"but not so that a rollout in one of them looks finished",
 			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 2}}`,
-			[]string{`{currentRevision: x, updateRevision: x, ` + done + `}`, `{currentRevision: y, updateRevision: z, ` + done + `}`},
+			[]string{`{currentRevision: x, updateRevision: x, ` + done + `}`, `{currentRevision: y, updateRevision: z, ` + done +
+				`}`},
 			`{observedGeneration: 2, replicas: 0, readyReplicas: 0, availableReplicas: 0, currentReplicas: 0, updatedReplicas: 0, updateRevision: z}`,
 		},
 		{
@@ -129,7 +135,8 @@ func TestAggregate(t *testing.T) {
 		{
 			"a CronJob lists what is active by cluster, and the last times of any",
 			`{apiVersion: batch/v1, kind: CronJob}`,
-			[]string{`{active: [{name: b}, {name: a}], lastScheduleTime: "2026-01-01T00:05:00Z"}`, `{active: [{name: c}], lastScheduleTime: "2026-01-01T00:10:00Z", lastSuccessfulTime: "2026-01-01T00:06:00Z"}`, ``},
+			[]string{`{active: [{name: b}, {name: a}], lastScheduleTime: "2026-01-01T00:05:00Z"}`,
+				`{active: [{name: c}], lastScheduleTime: "2026-01-01T00:10:00Z", lastSuccessfulTime: "2026-01-01T00:06:00Z"}`, ``},
 			`{active: [{name: b}, {name: a}, {name: c}], lastScheduleTime: "2026-01-01T00:10:00Z", lastSuccessfulTime: "2026-01-01T00:06:00Z"}`,
 		},
 		{
@@ -147,7 +154,8 @@ func TestAggregate(t *testing.T) {
 		{
 			"a Service has the addresses of all clusters, sorted, each once",
 			`{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}, status: {loadBalancer: {}, conditions: [{type: Kept}]}}`,
-			[]string{`{loadBalancer: {ingress: [{ip: 2.2.2.2}, {hostname: b.example}]}}`, `{loadBalancer: {ingress: [{ip: 1.1.1.1}, {ip: 2.2.2.2}]}}`, ``},
+			[]string{`{loadBalancer: {ingress: [{ip: 2.2.2.2}, {hostname: b.example}]}}`,
+				`{loadBalancer: {ingress: [{ip: 1.1.1.1}, {ip: 2.2.2.2}]}}`, ``},
 			`{loadBalancer: {ingress: [{hostname: b.example}, {ip: 1.1.1.1}, {ip: 2.2.2.2}]}, conditions: [{type: Kept}]}`,
 		},
 		{
@@ -159,17 +167,24 @@ func TestAggregate(t *testing.T) {
 		{
 			"an Ingress like it",
 			`{apiVersion: networking.k8s.io/v1, kind: Ingress}`,
-			[]string{`{loadBalancer: {ingress: [{ip: 2.2.2.2}]}}`, `{loadBalancer: {ingress: [{ip: 2.2.2.2, ports: [{port: 80, protocol: TCP}]}]}}`},
+			[]string{`{loadBalancer: {ingress: [{ip: 2.2.2.2}]}}`,
+				`{loadBalancer: {ingress: [{ip: 2.2.2.2, ports: [{port: 80, protocol: TCP}]}]}}`},
 			`{loadBalancer: {ingress: [{ip: 2.2.2.2, ports: [{port: 80, protocol: TCP}]}, {ip: 2.2.2.2}]}}`,
 		},
-		{"a claim is bound when it is bound everywhere", `{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: Pending}}`, []string{`{phase: Bound}`, `{phase: Bound}`}, `{phase: Bound}`},
-		{"a claim that is lost anywhere is lost", `{apiVersion: v1, kind: PersistentVolumeClaim}`, []string{`{phase: Bound}`, `{phase: Lost}`, ``}, `{phase: Lost}`},
-		{"a claim in no cluster is pending", `{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: Bound}}`, nil, `{phase: Pending}`},
-		{"a volume that failed anywhere failed", `{apiVersion: v1, kind: PersistentVolume}`, []string{`{phase: Bound}`, `{phase: Failed}`}, `{phase: Failed}`},
+		{"a claim is bound when it is bound everywhere",
+			`{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: Pending}}`,
+			[]string{`{phase: Bound}`, `{phase: Bound}`}, `{phase: Bound}`},
+		{"a claim that is lost anywhere is lost", `{apiVersion: v1, kind: PersistentVolumeClaim}`,
+			[]string{`{phase: Bound}`, `{phase: Lost}`, ``}, `{phase: Lost}`},
+		{"a claim in no cluster is pending", `{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: Bound}}`, nil,
+			`{phase: Pending}`},
+		{"a volume that failed anywhere failed", `{apiVersion: v1, kind: PersistentVolume}`,
+			[]string{`{phase: Bound}`, `{phase: Failed}`}, `{phase: Failed}`},
 		{
 			"a PodDisruptionBudget adds up and names no pods",
 			`{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {generation: 2}}`,
-			[]string{`{currentHealthy: 2, desiredHealthy: 1, disruptionsAllowed: 1, expectedPods: 2, disruptedPods: {a: x}, ` + done + `}`, `{currentHealthy: 1, desiredHealthy: 1, expectedPods: 1, ` + done + `}`},
+			[]string{`{currentHealthy: 2, desiredHealthy: 1, disruptionsAllowed: 1, expectedPods: 2, disruptedPods: {a: x}, ` +
+				done + `}`, `{currentHealthy: 1, desiredHealthy: 1, expectedPods: 1, ` + done + `}`},
 			`{observedGeneration: 2, currentHealthy: 3, desiredHealthy: 2, disruptionsAllowed: 1, expectedPods: 3}`,
 		},
 		{
@@ -186,7 +201,8 @@ func TestAggregate(t *testing.T) {
 	})
 }
 
-// aggregateCase is a template, what the clusters m1, m2, … report of it (empty for nothing yet), and the status that follows.
+// aggregateCase is a template, what the clusters m1, m2, … report of it (empty for nothing yet), and the status that
+// follows.
 type aggregateCase struct {
 	name, template string
 	items          []string
@@ -234,7 +250,8 @@ func TestNothingIsWrittenForConditionsThatAreThereAlready(t *testing.T) {
 func TestAStatusThatIsNoJSONNamesItsCluster(t *testing.T) {
 	reports := items(t, `{replicas: 1}`)
 	reports[0].Status.Raw = []byte(`[`)
-	_, err := interpreter.Aggregate(t.Context(), read(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}}`), reports)
+	_, err := interpreter.Aggregate(t.Context(), read(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}}`),
+		reports)
 	if err == nil || !strings.Contains(err.Error(), `from cluster "m1"`) {
 		t.Errorf("got %v", err)
 	}
@@ -388,7 +405,8 @@ func TestJob(t *testing.T) {
 		items        []string
 		want         string
 	}{
-		{"runs while any cluster runs", `{}`, []string{complete, running}, `{active: 1, succeeded: 2, failed: 0, startTime: "2026-01-01T00:00:01Z"}`},
+		{"runs while any cluster runs", `{}`, []string{complete, running},
+			`{active: 1, succeeded: 2, failed: 0, startTime: "2026-01-01T00:00:01Z"}`},
 		{"runs nowhere in no cluster", `{active: 1}`, nil, `{active: 0, succeeded: 0, failed: 0}`},
 		{
 			"is complete when every cluster is", `{active: 1, startTime: "2026-01-01T00:00:01Z"}`, []string{complete, later},
@@ -408,17 +426,22 @@ func TestJob(t *testing.T) {
 				{type: Failed, status: "True", reason: JobFailed, message: "Job executed failed in member clusters m1,m3", lastProbeTime: "2026-01-01T00:03:00Z", lastTransitionTime: "2026-01-01T00:03:00Z"}]}`,
 		},
 		{
-			"does not get well when the cluster that failed is left", `{failed: 3, conditions: [{type: FailureTarget, status: "True", message: was m9}]}`, []string{complete},
+			"does not get well when the cluster that failed is left",
+			`{failed: 3, conditions: [{type: FailureTarget, status: "True", message: was m9}]}`, []string{complete},
 			`{active: 0, succeeded: 2, failed: 3, startTime: "2026-01-01T00:00:02Z", conditions: [
 				{type: FailureTarget, status: "True", message: was m9},
 				{type: Failed, status: "True", reason: JobFailed, message: was m9, lastProbeTime: "2026-01-01T00:01:00Z", lastTransitionTime: "2026-01-01T00:01:00Z"}]}`,
 		},
-		{"never counts down", `{succeeded: 5, failed: 4}`, []string{running}, `{active: 1, succeeded: 5, failed: 4, startTime: "2026-01-01T00:00:01Z"}`},
-		{"is over when it is over", `{succeeded: 1, conditions: [{type: Complete, status: "True"}]}`, []string{running, failed}, `{succeeded: 1, conditions: [{type: Complete, status: "True"}]}`},
-		{"is not complete while a cluster has not answered", `{}`, []string{complete, ``}, `{active: 0, succeeded: 2, failed: 0, startTime: "2026-01-01T00:00:02Z"}`},
+		{"never counts down", `{succeeded: 5, failed: 4}`, []string{running},
+			`{active: 1, succeeded: 5, failed: 4, startTime: "2026-01-01T00:00:01Z"}`},
+		{"is over when it is over", `{succeeded: 1, conditions: [{type: Complete, status: "True"}]}`,
+			[]string{running, failed}, `{succeeded: 1, conditions: [{type: Complete, status: "True"}]}`},
+		{"is not complete while a cluster has not answered", `{}`, []string{complete, ``},
+			`{active: 0, succeeded: 2, failed: 0, startTime: "2026-01-01T00:00:02Z"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := aggregated(t, read(t, `{apiVersion: batch/v1, kind: Job, spec: {}, status: `+c.status+`}`), items(t, c.items...))
+			got := aggregated(t, read(t, `{apiVersion: batch/v1, kind: Job, spec: {}, status: `+c.status+`}`),
+				items(t, c.items...))
 			if want := tree(t, c.want); !reflect.DeepEqual(got, want) {
 				t.Errorf("got\n%swant\n%s", show(got), show(want))
 			}

@@ -54,7 +54,8 @@ func TestWhatArgoKindsSayOfTheirClusters(t *testing.T) {
 	const done = `generation: 5, observedGeneration: "5", resourceTemplateGeneration: 2`
 	compareFolds(t, []fold{
 		{
-			"a Workflow says what its cluster does", `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, status: {phase: Pending, nodes: {a: {}}}}`,
+			"a Workflow says what its cluster does",
+			`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, status: {phase: Pending, nodes: {a: {}}}}`,
 			[]string{`{phase: Running, progress: 1/3, startedAt: "2026-01-01T00:00:00Z", resourcesDuration: {cpu: 3}, outputs: {parameters: [{name: a, value: b}]}, conditions: [{type: PodRunning, status: "True"}]}`},
 			`{phase: Running, progress: 1/3, startedAt: "2026-01-01T00:00:00Z", resourcesDuration: {cpu: 3}, outputs: {parameters: [{name: a, value: b}]}, conditions: [{type: PodRunning, status: "True"}]}`,
 		},
@@ -69,7 +70,8 @@ func TestWhatArgoKindsSayOfTheirClusters(t *testing.T) {
 		},
 		{
 			"it succeeds when it does in all", `{apiVersion: argoproj.io/v1alpha1, kind: Workflow}`,
-			[]string{`{phase: Succeeded, progress: 3/3, finishedAt: "2026-01-01T00:01:00Z"}`, `{phase: Succeeded, progress: 3/3, finishedAt: "2026-01-01T00:00:30Z"}`},
+			[]string{`{phase: Succeeded, progress: 3/3, finishedAt: "2026-01-01T00:01:00Z"}`,
+				`{phase: Succeeded, progress: 3/3, finishedAt: "2026-01-01T00:00:30Z"}`},
 			`{phase: Succeeded, progress: 6/6, finishedAt: "2026-01-01T00:01:00Z"}`,
 		},
 		{
@@ -77,11 +79,13 @@ func TestWhatArgoKindsSayOfTheirClusters(t *testing.T) {
 			[]string{`{phase: Succeeded, progress: 3/3, finishedAt: "2026-01-01T00:01:00Z"}`, ``}, `{progress: 3/3}`,
 		},
 		{
-			"a Workflow that has finished keeps its end when it is told to move", `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, status: {phase: Succeeded, progress: 3/3}}`,
+			"a Workflow that has finished keeps its end when it is told to move",
+			`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, status: {phase: Succeeded, progress: 3/3}}`,
 			[]string{``}, `{phase: Succeeded, progress: 3/3}`,
 		},
 		{
-			"one that has not forgets the cluster that it was in", `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, status: {phase: Running, progress: 1/3}}`,
+			"one that has not forgets the cluster that it was in",
+			`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, status: {phase: Running, progress: 1/3}}`,
 			[]string{``}, `{}`,
 		},
 		{
@@ -93,7 +97,8 @@ func TestWhatArgoKindsSayOfTheirClusters(t *testing.T) {
 			`{phase: Active, active: [{name: a}], succeeded: 3, failed: 1, lastScheduledTime: "2026-01-01T00:10:00Z", conditions: [{type: SubmissionError, status: "True", message: "m1: no quota"}]}`,
 		},
 		{
-			"an Argo Rollout adds up, with its generation as text", `{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {generation: 2}, spec: {replicas: 5}}`,
+			"an Argo Rollout adds up, with its generation as text",
+			`{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {generation: 2}, spec: {replicas: 5}}`,
 			[]string{
 				`{phase: Healthy, replicas: 2, readyReplicas: 2, updatedReplicas: 2, availableReplicas: 2, HPAReplicas: 2, selector: app=web, currentPodHash: h, stableRS: h, currentStepIndex: 4, ` + done + `}`,
 				`{phase: Paused, message: CanaryPauseStep, replicas: 3, readyReplicas: 3, updatedReplicas: 1, availableReplicas: 3, HPAReplicas: 3, selector: app=web, currentPodHash: h, stableRS: g, currentStepIndex: 1, conditions: [{type: Paused, status: "True", reason: RolloutPaused, message: paused}], ` + done + `}`,
@@ -102,7 +107,8 @@ func TestWhatArgoKindsSayOfTheirClusters(t *testing.T) {
 				conditions: [{type: Paused, status: "True", reason: RolloutPaused, message: "m2: paused"}]}`,
 		},
 		{
-			"one that a cluster has not seen is not observed", `{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {generation: 2}, spec: {replicas: 5}, status: {observedGeneration: "1"}}`,
+			"one that a cluster has not seen is not observed",
+			`{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {generation: 2}, spec: {replicas: 5}, status: {observedGeneration: "1"}}`,
 			[]string{`{phase: Healthy, replicas: 2, generation: 5, observedGeneration: "4", resourceTemplateGeneration: 2}`},
 			`{observedGeneration: "1", phase: Healthy, replicas: 2, readyReplicas: 0, updatedReplicas: 0, availableReplicas: 0, HPAReplicas: 0}`,
 		},
@@ -128,7 +134,8 @@ func TestWhatIsHeldIsNeverUnhealthy(t *testing.T) {
 		`{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, status: {phase: Progressing, currentStepState: StepPaused}}`,
 		`{apiVersion: apps.kruise.io/v1beta1, kind: BroadcastJob, spec: {paused: true}, status: {phase: paused, failed: 1}}`,
 	} {
-		if h, err := interpreter.Health(t.Context(), read(t, object)); err != nil || h.Karmada() != workv1alpha1.ResourceHealthy {
+		if h, err := interpreter.Health(t.Context(), read(t, object)); err != nil ||
+			h.Karmada() != workv1alpha1.ResourceHealthy {
 			t.Errorf("%s: %s, %v", object, h, err)
 		}
 	}
@@ -146,10 +153,12 @@ func TestAWorkflowReportsWhatDoesNotGrowWithIt(t *testing.T) {
 	}
 	// One field that they cannot read hides all Workflows from Argo's clients.
 	broken := `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, status: {phase: Running, startedAt: 5, finishedAt: yesterday, progress: [1], message: {a: b}, conditions: {type: Completed}, resourcesDuration: {cpu: much}}}`
-	if got, err := interpreter.Reflect(t.Context(), read(t, broken)); err != nil || !reflect.DeepEqual(got, tree(t, `{phase: Running}`)) {
+	if got, err := interpreter.Reflect(t.Context(), read(t, broken)); err != nil ||
+		!reflect.DeepEqual(got, tree(t, `{phase: Running}`)) {
 		t.Errorf("of what cannot be read it reports %v, %v", show(got), err)
 	}
-	if got, err := interpreter.Reflect(t.Context(), read(t, `{apiVersion: argoproj.io/v1alpha1, kind: Workflow}`)); got != nil || err != nil {
+	if got, err := interpreter.Reflect(t.Context(),
+		read(t, `{apiVersion: argoproj.io/v1alpha1, kind: Workflow}`)); got != nil || err != nil {
 		t.Errorf("without a status: %v, %v", got, err)
 	}
 }
@@ -158,7 +167,8 @@ func TestWhatMembersKeepOfArgoKinds(t *testing.T) {
 	const suspends = `metadata: {annotations: {argosy.io/template-suspends: "true"}}`
 	compareKeeping(t, []keeping{
 		{
-			"a Workflow that was resumed in the member stays so", `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, ` + suspends + `, spec: {suspend: true}}`,
+			"a Workflow that was resumed in the member stays so", `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, ` +
+				suspends + `, spec: {suspend: true}}`,
 			`{` + suspends + `, spec: {}}`,
 			`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, ` + suspends + `, spec: {}}`,
 		},
@@ -173,19 +183,25 @@ func TestWhatMembersKeepOfArgoKinds(t *testing.T) {
 			`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, spec: {entrypoint: main, suspend: false}}`,
 		},
 		{
-			"or suspends it", `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, ` + suspends + `, spec: {suspend: true}}`, `{spec: {}}`, ``,
+			"or suspends it", `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, ` + suspends + `, spec: {suspend: true}}`,
+			`{spec: {}}`, ``,
 		},
-		{"where both agree there is nothing to keep", `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, ` + suspends + `, spec: {suspend: true}}`, `{` + suspends + `, spec: {suspend: true}}`, ``},
+		{"where both agree there is nothing to keep", `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, ` + suspends +
+			`, spec: {suspend: true}}`, `{` + suspends + `, spec: {suspend: true}}`, ``},
 		{"nor where neither says anything", `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, spec: {}}`, `{spec: {}}`, ``},
 		{
-			"a Workflow that was stopped in the member does not go on", `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, spec: {entrypoint: main}}`, `{spec: {shutdown: Stop}}`,
+			"a Workflow that was stopped in the member does not go on",
+			`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, spec: {entrypoint: main}}`, `{spec: {shutdown: Stop}}`,
 			`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, spec: {entrypoint: main, shutdown: Stop}}`,
 		},
-		{"one that the hub stops is stopped as the hub says", `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, spec: {shutdown: Terminate}}`, `{spec: {shutdown: Stop}}`, ``},
-		{"status, marks and defaults are not sent, so nothing has to be kept of them", `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, spec: {}}`,
+		{"one that the hub stops is stopped as the hub says",
+			`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, spec: {shutdown: Terminate}}`, `{spec: {shutdown: Stop}}`, ``},
+		{"status, marks and defaults are not sent, so nothing has to be kept of them",
+			`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, spec: {}}`,
 			`{metadata: {labels: {workflows.argoproj.io/completed: "true"}}, spec: {podGC: {strategy: x}}, status: {phase: Running}}`, ``},
 		{
-			"a CronWorkflow that was suspended in the member", `{apiVersion: argoproj.io/v1alpha1, kind: CronWorkflow, spec: {schedule: "* * * * *"}}`, `{spec: {suspend: true}}`,
+			"a CronWorkflow that was suspended in the member",
+			`{apiVersion: argoproj.io/v1alpha1, kind: CronWorkflow, spec: {schedule: "* * * * *"}}`, `{spec: {suspend: true}}`,
 			`{apiVersion: argoproj.io/v1alpha1, kind: CronWorkflow, spec: {schedule: "* * * * *", suspend: true}}`,
 		},
 		{
@@ -234,9 +250,11 @@ func TestWhatWorkflowsNeed(t *testing.T) {
 	all := []string{
 		"ClusterWorkflowTemplate/shared",
 		"ci WorkflowTemplate/base", "ci WorkflowTemplate/dag", "ci WorkflowTemplate/hook", "ci WorkflowTemplate/steps",
-		"ci ConfigMap/arguments", "ci ConfigMap/artifact-repositories", "ci ConfigMap/cache", "ci ConfigMap/environment", "ci ConfigMap/limits", "ci ConfigMap/projected",
+		"ci ConfigMap/arguments", "ci ConfigMap/artifact-repositories", "ci ConfigMap/cache", "ci ConfigMap/environment",
+		"ci ConfigMap/limits", "ci ConfigMap/projected",
 		"ci PersistentVolumeClaim/work",
-		"ci Secret/ca", "ci Secret/env", "ci Secret/git", "ci Secret/mounted", "ci Secret/registry", "ci Secret/s3", "ci Secret/token",
+		"ci Secret/ca", "ci Secret/env", "ci Secret/git", "ci Secret/mounted", "ci Secret/registry", "ci Secret/s3",
+		"ci Secret/token",
 		"ci ServiceAccount/builder", "ci ServiceAccount/executor",
 	}
 	for kind, spec := range map[string]string{
@@ -249,7 +267,8 @@ func TestWhatWorkflowsNeed(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant\n%s", kind, got, want)
 		}
 	}
-	if got := needs(t, "apiVersion: argoproj.io/v1alpha1\nkind: ClusterWorkflowTemplate\nmetadata: {name: build}\nspec:"+workflowSpec); got != "ClusterWorkflowTemplate/shared" {
+	if got := needs(t, "apiVersion: argoproj.io/v1alpha1\nkind: ClusterWorkflowTemplate\nmetadata: {name: build}\nspec:"+
+		workflowSpec); got != "ClusterWorkflowTemplate/shared" {
 		t.Errorf("one that is in no namespace can name only what is in none: got %s", got)
 	}
 	if got := needs(t, `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {namespace: ci}, spec: {serviceAccountName: default, artifactRepositoryRef: {configMap: mine}}}`); got != "ci ConfigMap/mine" {
@@ -269,7 +288,8 @@ func TestAWorkflowThatKeepsArtifactsNeedsTheDefaultRepository(t *testing.T) {
 		"{artifactRepositoryRef: {configMap: mine}, templates: [{outputs: {artifacts: [{name: a}]}}]}":     "ci ConfigMap/mine",
 		"{templates: [{container: {image: app}, inputs: {parameters: [{name: artifacts, value: none}]}}]}": "",
 	} {
-		if got := needs(t, `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {namespace: ci, name: w}, spec: `+spec+`}`); got != want {
+		if got := needs(t, `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {namespace: ci, name: w}, spec: `+
+			spec+`}`); got != want {
 			t.Errorf("%s needs %q, want %q", spec, got, want)
 		}
 	}
@@ -291,8 +311,10 @@ func TestWhatAnArgoRolloutNeeds(t *testing.T) {
 }
 
 func TestAWorkflowIsEstimatedByTheTemplatesThatRunPods(t *testing.T) {
-	for kind, spec := range map[string]string{"Workflow": "spec:" + workflowSpec, "CronWorkflow": "spec:\n  workflowSpec:" + indented(workflowSpec)} {
-		got, err := interpreter.Components(t.Context(), read(t, "apiVersion: argoproj.io/v1alpha1\nkind: "+kind+"\nmetadata: {namespace: ci, name: build}\n"+spec))
+	for kind, spec := range map[string]string{"Workflow": "spec:" + workflowSpec,
+		"CronWorkflow": "spec:\n  workflowSpec:" + indented(workflowSpec)} {
+		got, err := interpreter.Components(t.Context(),
+			read(t, "apiVersion: argoproj.io/v1alpha1\nkind: "+kind+"\nmetadata: {namespace: ci, name: build}\n"+spec))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,7 +324,8 @@ func TestAWorkflowIsEstimatedByTheTemplatesThatRunPods(t *testing.T) {
 				t.Errorf("%s has %d letters", c.Name, len(c.Name))
 			}
 			r := c.ReplicaRequirements
-			said = append(said, fmt.Sprintf("%s %d×%s/%s %v", c.Name[:5], c.Replicas, r.ResourceRequest.Cpu(), r.ResourceRequest.Memory(), r.NodeClaim != nil))
+			said = append(said, fmt.Sprintf("%s %d×%s/%s %v", c.Name[:5], c.Replicas, r.ResourceRequest.Cpu(),
+				r.ResourceRequest.Memory(), r.NodeClaim != nil))
 		}
 		if s := strings.Join(said, ", "); s != "a-tem 1×100m/0 false, build 1×1500m/1Gi true" {
 			t.Errorf("%s: got %s", kind, s)
@@ -317,10 +340,12 @@ func TestAnArgoRolloutIsDivided(t *testing.T) {
 		t.Errorf("got %d, %+v, %v, %v", n, req, workload, err)
 	}
 	revised, err := interpreter.Revise(t.Context(), obj, 3)
-	if err != nil || number(revised.Object, "spec", "replicas") != 3 || !reflect.DeepEqual(field(revised.Object, "spec", "strategy"), field(obj.Object, "spec", "strategy")) {
+	if err != nil || number(revised.Object, "spec", "replicas") != 3 ||
+		!reflect.DeepEqual(field(revised.Object, "spec", "strategy"), field(obj.Object, "spec", "strategy")) {
 		t.Errorf("revised to %v, %v", revised, err)
 	}
-	if n, _, workload, err := interpreter.Replicas(t.Context(), read(t, `{apiVersion: argoproj.io/v1alpha1, kind: Rollout, spec: {workloadRef: {kind: Deployment, name: web}}}`)); n != 1 || !workload || err != nil {
+	if n, _, workload, err := interpreter.Replicas(t.Context(),
+		read(t, `{apiVersion: argoproj.io/v1alpha1, kind: Rollout, spec: {workloadRef: {kind: Deployment, name: web}}}`)); n != 1 || !workload || err != nil {
 		t.Errorf("by a workload of others: got %d, %v, %v", n, workload, err)
 	}
 }

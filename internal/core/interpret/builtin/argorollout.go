@@ -12,8 +12,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// argoRollout is the Rollout of Argo Rollouts: a Deployment of its own, with steps whose weights are shares already and stay
-// as they are. Its status has the generation as text.
+// argoRollout is the Rollout of Argo Rollouts: a Deployment of its own, with steps whose weights are shares already and
+// stay as they are. Its status has the generation as text.
 func argoRollout() *interpret.Hooks {
 	counters := []string{"replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "HPAReplicas"}
 	return &interpret.Hooks{
@@ -23,7 +23,8 @@ func argoRollout() *interpret.Hooks {
 		Reflect: reflectFields(append(counters, "observedGeneration", "phase", "message", "conditions", "selector",
 			"currentStepIndex", "currentPodHash", "stableRS", "abort", "workloadObservedGeneration")...),
 		Health: argoRolloutHealth,
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			rs, err := reports(items)
 			if err != nil {
 				return nil, err
@@ -48,8 +49,10 @@ func argoRollout() *interpret.Hooks {
 			if c := conditions(rs, bad, "lastUpdateTime", "lastTransitionTime"); c != nil {
 				status["conditions"] = c
 			}
-			was := interpret.WithStatus(template, map[string]any{"observedGeneration": generationOf(object(template.Object, "status"))})
-			status["observedGeneration"] = strconv.FormatInt(observedGeneration(was, rs, reach(template, status, "updatedReplicas", "availableReplicas")), 10)
+			was := interpret.WithStatus(template,
+				map[string]any{"observedGeneration": generationOf(object(template.Object, "status"))})
+			status["observedGeneration"] = strconv.FormatInt(observedGeneration(was, rs,
+				reach(template, status, "updatedReplicas", "availableReplicas")), 10)
 			return settled(template, status), nil
 		},
 		Dependencies: argoRolloutDependencies,
@@ -84,16 +87,18 @@ func argoRolloutHealth(_ context.Context, observed *unstructured.Unstructured) (
 	return interpret.Progressing, nil
 }
 
-// argoRolloutDependencies are what its pods need, the workload whose template it borrows, and the Services and analyses of
-// its strategy: without those it is refused as invalid.
-func argoRolloutDependencies(ctx context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+// argoRolloutDependencies are what its pods need, the workload whose template it borrows, and the Services and analyses
+// of its strategy: without those it is refused as invalid.
+func argoRolloutDependencies(ctx context.Context,
+	obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	deps, err := podDependencies(ctx, obj)
 	if err != nil {
 		return nil, err
 	}
 	need := func(apiVersion, kind, name string) {
 		if name != "" && kind != "" {
-			deps = append(deps, configv1alpha1.DependentObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: obj.GetNamespace(), Name: name})
+			deps = append(deps, configv1alpha1.DependentObjectReference{APIVersion: apiVersion, Kind: kind,
+				Namespace: obj.GetNamespace(), Name: name})
 		}
 	}
 	if ref := object(obj.Object, "spec", "workloadRef"); ref != nil {
@@ -101,12 +106,14 @@ func argoRolloutDependencies(ctx context.Context, obj *unstructured.Unstructured
 	}
 	strategy := object(obj.Object, "spec", "strategy")
 	for _, path := range [][]string{
-		{"canary", "canaryService"}, {"canary", "stableService"}, {"blueGreen", "activeService"}, {"blueGreen", "previewService"},
+		{"canary", "canaryService"}, {"canary", "stableService"}, {"blueGreen", "activeService"},
+		{"blueGreen", "previewService"},
 	} {
 		need("v1", "Service", text(strategy, path...))
 	}
 	analyses := []map[string]any{
-		object(strategy, "canary", "analysis"), object(strategy, "blueGreen", "prePromotionAnalysis"), object(strategy, "blueGreen", "postPromotionAnalysis"),
+		object(strategy, "canary", "analysis"), object(strategy, "blueGreen", "prePromotionAnalysis"),
+		object(strategy, "blueGreen", "postPromotionAnalysis"),
 	}
 	for _, step := range objects(strategy, "canary", "steps") {
 		analyses = append(analyses, object(step, "analysis"))
@@ -116,7 +123,8 @@ func argoRolloutDependencies(ctx context.Context, obj *unstructured.Unstructured
 			if name := text(t, "templateName"); !yes(t, "clusterScope") {
 				need("argoproj.io/v1alpha1", "AnalysisTemplate", name)
 			} else if name != "" {
-				deps = append(deps, configv1alpha1.DependentObjectReference{APIVersion: "argoproj.io/v1alpha1", Kind: "ClusterAnalysisTemplate", Name: name})
+				deps = append(deps, configv1alpha1.DependentObjectReference{APIVersion: "argoproj.io/v1alpha1",
+					Kind: "ClusterAnalysisTemplate", Name: name})
 			}
 		}
 	}

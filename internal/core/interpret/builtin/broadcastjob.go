@@ -9,8 +9,8 @@ import (
 	words "github.com/argosy-io/argosy/internal/core/text"
 )
 
-// broadcastJob is OpenKruise's BroadcastJob, v1alpha1 and v1beta1, which agree in what is read here: a pod on every node
-// that matches, so there is nothing to divide, and parallelism is each cluster's own.
+// broadcastJob is OpenKruise's BroadcastJob, v1alpha1 and v1beta1, which agree in what is read here: a pod on every
+// node that matches, so there is nothing to divide, and parallelism is each cluster's own.
 func broadcastJob() *interpret.Hooks {
 	return &interpret.Hooks{
 		Health: broadcastJobHealth,
@@ -54,8 +54,8 @@ func jobCondition(kind string, rs []report, when func(times ...string) string) m
 	return c
 }
 
-// broadcastJobHealth goes by the phase, which follows from the failure policy: a pod that failed under Continue is counted
-// and nothing more. A job that never completes keeps every new node served and is well while no pod failed.
+// broadcastJobHealth goes by the phase, which follows from the failure policy: a pod that failed under Continue is
+// counted and nothing more. A job that never completes keeps every new node served and is well while no pod failed.
 func broadcastJobHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 	spec, status := object(observed.Object, "spec"), object(observed.Object, "status")
 	phase := text(status, "phase")

@@ -1,8 +1,8 @@
 // Package builtin says what the kinds of Kubernetes and of OpenKruise mean, in Go: one file per kind. It is the last
 // tier of core/interpret, so what a user says of a kind outranks it.
 //
-// Statuses are read and written as maps: they are folded for every report of every cluster, and a few fields of each count.
-// What is absent or malformed in a status counts as zero; what is malformed in a spec is an error.
+// Statuses are read and written as maps: they are folded for every report of every cluster, and a few fields of each
+// count. What is absent or malformed in a status counts as zero; what is malformed in a spec is an error.
 package builtin
 
 import (

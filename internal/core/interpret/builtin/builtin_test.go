@@ -62,7 +62,8 @@ func items(t testing.TB, statuses ...string) []workv1alpha2.AggregatedStatusItem
 
 // aggregated is the template's new status. It checks what holds for every kind: nothing given is changed, the order of
 // the reports does not matter, and a second time says the same and returns the template itself.
-func aggregated(t *testing.T, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) map[string]any {
+func aggregated(t *testing.T, template *unstructured.Unstructured,
+	items []workv1alpha2.AggregatedStatusItem) map[string]any {
 	t.Helper()
 	before := template.DeepCopy()
 	got, err := interpreter.Aggregate(t.Context(), template, items)
@@ -76,11 +77,13 @@ func aggregated(t *testing.T, template *unstructured.Unstructured, items []workv
 		rand.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
 		again, err := interpreter.Aggregate(t.Context(), template, items)
 		if err != nil || !reflect.DeepEqual(again.Object, got.Object) {
-			t.Errorf("another order of reports gives\n%s%v, not\n%s", show(again.Object["status"]), err, show(got.Object["status"]))
+			t.Errorf("another order of reports gives\n%s%v, not\n%s", show(again.Object["status"]), err,
+				show(got.Object["status"]))
 		}
 	}
 	if second, err := interpreter.Aggregate(t.Context(), got, items); err != nil || second != got {
-		t.Errorf("a second time gives\n%s%v, not the template as it is:\n%s", show(second.Object["status"]), err, show(got.Object["status"]))
+		t.Errorf("a second time gives\n%s%v, not the template as it is:\n%s", show(second.Object["status"]), err,
+			show(got.Object["status"]))
 	}
 	status, _ := got.Object["status"].(map[string]any)
 	return status
@@ -93,17 +96,31 @@ func TestReplicasAreReadAndRevisedWhereEachKindHasThem(t *testing.T) {
 		want         int32
 		revised      string // path=value after a revision to 5; empty: unchanged
 	}{
-		{"a Deployment", `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ns}, spec: {replicas: 3, ` + template + `}}`, 3, "spec.replicas"},
-		{"a Deployment of no number has one", `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ns}, spec: {` + template + `}}`, 1, "spec.replicas"},
-		{"a Deployment of none", `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ns}, spec: {replicas: 0, ` + template + `}}`, 0, "spec.replicas"},
-		{"a ReplicaSet", `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {namespace: ns}, spec: {replicas: 2, ` + template + `}}`, 2, "spec.replicas"},
-		{"a StatefulSet", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {namespace: ns}, spec: {replicas: 2, ` + template + `}}`, 2, "spec.replicas"},
-		{"a Job runs as many as it may at a time", `{apiVersion: batch/v1, kind: Job, metadata: {namespace: ns}, spec: {parallelism: 3, completions: 9, ` + template + `}}`, 3, "spec.parallelism"},
-		{"a Job never runs more than are to complete", `{apiVersion: batch/v1, kind: Job, metadata: {namespace: ns}, spec: {parallelism: 3, completions: 2, ` + template + `}}`, 2, "spec.parallelism"},
-		{"a Job of no numbers runs one", `{apiVersion: batch/v1, kind: Job, metadata: {namespace: ns}, spec: {` + template + `}}`, 1, "spec.parallelism"},
+		{"a Deployment", `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ns}, spec: {replicas: 3, ` +
+			template + `}}`, 3, "spec.replicas"},
+		{"a Deployment of no number has one", `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ns}, spec: {` +
+			template + `}}`, 1, "spec.replicas"},
+		{"a Deployment of none", `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ns}, spec: {replicas: 0, ` +
+			template + `}}`, 0, "spec.replicas"},
+		{"a ReplicaSet", `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {namespace: ns}, spec: {replicas: 2, ` +
+			template + `}}`, 2, "spec.replicas"},
+		{"a StatefulSet", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {namespace: ns}, spec: {replicas: 2, ` +
+			template + `}}`, 2, "spec.replicas"},
+		{"a Job runs as many as it may at a time",
+			`{apiVersion: batch/v1, kind: Job, metadata: {namespace: ns}, spec: {parallelism: 3, completions: 9, ` + template +
+				`}}`, 3, "spec.parallelism"},
+		{"a Job never runs more than are to complete",
+			`{apiVersion: batch/v1, kind: Job, metadata: {namespace: ns}, spec: {parallelism: 3, completions: 2, ` + template +
+				`}}`, 2, "spec.parallelism"},
+		{"a Job of no numbers runs one", `{apiVersion: batch/v1, kind: Job, metadata: {namespace: ns}, spec: {` + template +
+			`}}`, 1, "spec.parallelism"},
 		{"a Pod is one", `{apiVersion: v1, kind: Pod, metadata: {namespace: ns}, spec: {containers: [{resources: {requests: {cpu: 100m}}}]}}`, 1, ""},
-		{"a CloneSet of the old version", `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {namespace: ns}, spec: {replicas: 4, ` + template + `}}`, 4, "spec.replicas"},
-		{"a CloneSet of the new version", `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {namespace: ns}, spec: {` + template + `}}`, 1, "spec.replicas"},
+		{"a CloneSet of the old version",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {namespace: ns}, spec: {replicas: 4, ` + template +
+				`}}`, 4, "spec.replicas"},
+		{"a CloneSet of the new version",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {namespace: ns}, spec: {` + template + `}}`, 1,
+			"spec.replicas"},
 		{"an Advanced StatefulSet", `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {namespace: ns}, spec: {replicas: 6, ` + template + `}}`, 6, "spec.replicas"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -240,9 +257,12 @@ func checkRefused(t *testing.T, kind string, specs map[string]string) {
 }
 
 func TestKindsWithoutReplicasAreNoWorkloads(t *testing.T) {
-	for _, kind := range []string{"apps/v1, kind: DaemonSet", "batch/v1, kind: CronJob", "v1, kind: Service", "apps.kruise.io/v1beta1, kind: DaemonSet", "apps.kruise.io/v1alpha1, kind: DaemonSet", "apps.kruise.io/v1beta1, kind: BroadcastJob",
+	for _, kind := range []string{"apps/v1, kind: DaemonSet", "batch/v1, kind: CronJob", "v1, kind: Service",
+		"apps.kruise.io/v1beta1, kind: DaemonSet", "apps.kruise.io/v1alpha1, kind: DaemonSet",
+		"apps.kruise.io/v1beta1, kind: BroadcastJob",
 		"apps.kruise.io/v1alpha1, kind: SidecarSet", "apps.kruise.io/v1beta1, kind: SidecarSet"} {
-		if _, _, workload, err := interpreter.Replicas(t.Context(), read(t, `{apiVersion: `+kind+`}`)); workload || err != nil {
+		if _, _, workload, err := interpreter.Replicas(t.Context(), read(t, `{apiVersion: `+kind+`}`)); workload ||
+			err != nil {
 			t.Errorf("%s: got a workload, %v", kind, err)
 		}
 	}
@@ -261,7 +281,8 @@ func TestReflectTellsWhatCountsAndWhichGenerationItIsOf(t *testing.T) {
 	for _, c := range []struct{ name, object, want string }{
 		{
 			"a Deployment its counters, not conditions that say nothing",
-			`{apiVersion: apps/v1, kind: Deployment, ` + meta + `, status: {observedGeneration: 4, replicas: 2, updatedReplicas: 2, readyReplicas: 1, availableReplicas: 1, unavailableReplicas: 1, conditions: [{type: Available}]}}`,
+			`{apiVersion: apps/v1, kind: Deployment, ` + meta +
+				`, status: {observedGeneration: 4, replicas: 2, updatedReplicas: 2, readyReplicas: 1, availableReplicas: 1, unavailableReplicas: 1, conditions: [{type: Available}]}}`,
 			`{observedGeneration: 4, replicas: 2, updatedReplicas: 2, readyReplicas: 1, availableReplicas: 1, unavailableReplicas: 1, generation: 4, resourceTemplateGeneration: 2}`,
 		},
 		{
@@ -276,12 +297,14 @@ func TestReflectTellsWhatCountsAndWhichGenerationItIsOf(t *testing.T) {
 		},
 		{
 			"a StatefulSet its revisions too",
-			`{apiVersion: apps/v1, kind: StatefulSet, ` + meta + `, status: {observedGeneration: 4, replicas: 2, currentRevision: a, updateRevision: b, collisionCount: 0}}`,
+			`{apiVersion: apps/v1, kind: StatefulSet, ` + meta +
+				`, status: {observedGeneration: 4, replicas: 2, currentRevision: a, updateRevision: b, collisionCount: 0}}`,
 			`{observedGeneration: 4, replicas: 2, currentRevision: a, updateRevision: b, generation: 4, resourceTemplateGeneration: 2}`,
 		},
 		{
 			"a CloneSet all of it",
-			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, ` + meta + `, status: {observedGeneration: 4, replicas: 2, labelSelector: a=b, conditions: [{type: FailedScale, status: "False"}]}}`,
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, ` + meta +
+				`, status: {observedGeneration: 4, replicas: 2, labelSelector: a=b, conditions: [{type: FailedScale, status: "False"}]}}`,
 			`{observedGeneration: 4, replicas: 2, labelSelector: a=b, conditions: [{type: FailedScale, status: "False"}], generation: 4, resourceTemplateGeneration: 2}`,
 		},
 		{
@@ -291,8 +314,11 @@ func TestReflectTellsWhatCountsAndWhichGenerationItIsOf(t *testing.T) {
 		},
 		{"an object without a status nothing", `{apiVersion: apps/v1, kind: Deployment, ` + meta + `}`, ``},
 		{"a Service its load balancer", `{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}, status: {loadBalancer: {ingress: [{ip: 1.2.3.4}]}, conditions: []}}`, `{loadBalancer: {ingress: [{ip: 1.2.3.4}]}}`},
-		{"another Service nothing", `{apiVersion: v1, kind: Service, spec: {type: ClusterIP}, status: {loadBalancer: {}}}`, ``},
-		{"a PersistentVolumeClaim all of it", `{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: Bound, capacity: {storage: 1Gi}}}`, `{phase: Bound, capacity: {storage: 1Gi}}`},
+		{"another Service nothing", `{apiVersion: v1, kind: Service, spec: {type: ClusterIP}, status: {loadBalancer: {}}}`,
+			``},
+		{"a PersistentVolumeClaim all of it",
+			`{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: Bound, capacity: {storage: 1Gi}}}`,
+			`{phase: Bound, capacity: {storage: 1Gi}}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := interpreter.Reflect(t.Context(), read(t, c.object))
@@ -317,14 +343,23 @@ func TestDependenciesOfEachKind(t *testing.T) {
 		{name: w, persistentVolumeClaim: {claimName: data-db-0}}, {name: z, persistentVolumeClaim: {claimName: shared}}, {name: c, configMap: {name: conf}}]}}`
 	const claims = `volumeClaimTemplates: [{metadata: {name: data}}]`
 	for _, c := range []struct{ name, object, want string }{
-		{"a Deployment those of its pods", `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ns, name: db}, spec: {template: {spec: {serviceAccountName: bot}}}}`, "ns ServiceAccount/bot"},
-		{"a CronJob those of its Jobs' pods", `{apiVersion: batch/v1, kind: CronJob, metadata: {namespace: ns}, spec: {jobTemplate: {spec: {template: {spec: {serviceAccountName: bot}}}}}}`, "ns ServiceAccount/bot"},
-		{"a StatefulSet not the claims that it makes itself", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {namespace: ns, name: db}, spec: {` + claims + `, ` + pods + `}}`, "ns ConfigMap/conf, ns PersistentVolumeClaim/shared"},
-		{"an Advanced StatefulSet neither, and its Service", `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {namespace: ns, name: db}, spec: {serviceName: db, ` + claims + `, ` + pods + `}}`, "ns ConfigMap/conf, ns PersistentVolumeClaim/shared, ns Service/db"},
+		{"a Deployment those of its pods",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ns, name: db}, spec: {template: {spec: {serviceAccountName: bot}}}}`, "ns ServiceAccount/bot"},
+		{"a CronJob those of its Jobs' pods",
+			`{apiVersion: batch/v1, kind: CronJob, metadata: {namespace: ns}, spec: {jobTemplate: {spec: {template: {spec: {serviceAccountName: bot}}}}}}`, "ns ServiceAccount/bot"},
+		{"a StatefulSet not the claims that it makes itself",
+			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {namespace: ns, name: db}, spec: {` + claims + `, ` + pods +
+				`}}`, "ns ConfigMap/conf, ns PersistentVolumeClaim/shared"},
+		{"an Advanced StatefulSet neither, and its Service",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {namespace: ns, name: db}, spec: {serviceName: db, ` + claims + `, ` + pods + `}}`, "ns ConfigMap/conf, ns PersistentVolumeClaim/shared, ns Service/db"},
 		{"a CloneSet neither", `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {namespace: ns, name: db}, spec: {` + claims + `, ` + pods + `}}`, "ns ConfigMap/conf, ns PersistentVolumeClaim/shared"},
-		{"a UnitedDeployment those of its only template", `{apiVersion: apps.kruise.io/v1alpha1, kind: UnitedDeployment, metadata: {namespace: ns, name: db}, spec: {template: {cloneSetTemplate: {spec: {` + claims + `, ` + pods + `}}}}}`, "ns ConfigMap/conf, ns PersistentVolumeClaim/shared"},
-		{"an Ingress its certificates, each once", `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {namespace: ns}, spec: {tls: [{secretName: b}, {secretName: a}, {secretName: b}, {hosts: [x]}]}}`, "ns Secret/a, ns Secret/b"},
-		{"a ServiceImport the Service made from it and its slices", `{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceImport, metadata: {namespace: ns, name: web}}`, "ns EndpointSlice[kubernetes.io/service-name=derived-web], ns Service/derived-web"},
+		{"a UnitedDeployment those of its only template",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: UnitedDeployment, metadata: {namespace: ns, name: db}, spec: {template: {cloneSetTemplate: {spec: {` + claims + `, ` + pods + `}}}}}`, "ns ConfigMap/conf, ns PersistentVolumeClaim/shared"},
+		{"an Ingress its certificates, each once",
+			`{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {namespace: ns}, spec: {tls: [{secretName: b}, {secretName: a}, {secretName: b}, {hosts: [x]}]}}`, "ns Secret/a, ns Secret/b"},
+		{"a ServiceImport the Service made from it and its slices",
+			`{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceImport, metadata: {namespace: ns, name: web}}`,
+			"ns EndpointSlice[kubernetes.io/service-name=derived-web], ns Service/derived-web"},
 		{"a ConfigMap none", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ns}}`, ""},
 		{"a Job without a template none", `{apiVersion: batch/v1, kind: Job}`, ""},
 	} {
@@ -366,7 +401,8 @@ func dependencies(t *testing.T, obj *unstructured.Unstructured) string {
 func BenchmarkAggregateDeployment(b *testing.B) {
 	template := read(b, `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1}, spec: {replicas: 9, template: {spec: {containers: [{name: a, image: b}]}}}}`)
 	const status = `{observedGeneration: 1, generation: 1, resourceTemplateGeneration: 1, replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3}`
-	reports := []workv1alpha2.AggregatedStatusItem{item(b, "m1", status, "Healthy"), item(b, "m2", status, "Healthy"), item(b, "m3", status, "Healthy")}
+	reports := []workv1alpha2.AggregatedStatusItem{item(b, "m1", status, "Healthy"), item(b, "m2", status, "Healthy"),
+		item(b, "m3", status, "Healthy")}
 	for b.Loop() {
 		if _, err := interpreter.Aggregate(b.Context(), template, reports); err != nil {
 			b.Fatal(err)

@@ -79,9 +79,10 @@ func budget(spec map[string]any, total int64) (int64, error) {
 }
 
 // retainPodsToDelete drops the names that the member's controller has removed from its list because the pods are gone;
-// giving them back would be refused, or never end. A name that the hub has not sent yet was not removed. A template of another
-// generation may name again what it likes.
-func retainPodsToDelete(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// giving them back would be refused, or never end. A name that the hub has not sent yet was not removed. A template of
+// another generation may name again what it likes.
+func retainPodsToDelete(_ context.Context, desired,
+	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	path := []string{"spec", "scaleStrategy", "podsToDelete"}
 	names, left := list(desired.Object, path...), list(observed.Object, path...)
 	made := func(obj *unstructured.Unstructured) string {

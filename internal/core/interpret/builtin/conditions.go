@@ -23,8 +23,9 @@ type nativeCondition struct {
 	fine string
 }
 
-// reflectConditions is reflectFields, with as much of the conditions as is folded. What moves with every pod is left out, the time
-// of the last update and the message of what is well: it would be written for each cluster, and told nobody.
+// reflectConditions is reflectFields, with as much of the conditions as is folded. What moves with every pod is left
+// out, the time of the last update and the message of what is well: it would be written for each cluster, and told
+// nobody.
 func reflectConditions(kinds []nativeCondition, fields ...string) reflector {
 	reflect := reflectFields(fields...)
 	return func(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
@@ -56,15 +57,18 @@ func reflectConditions(kinds []nativeCondition, fields ...string) reflector {
 	}
 }
 
-// addNativeConditions folds the conditions that the clusters report: the worst status wins, a reason that says that something is
-// left to do wins over the final one, and the message names the clusters of which that is said. A cluster that has yet to say
-// anything is Unknown. Where no cluster reports a condition there is none, but that a workload of no replicas is available.
-func addNativeConditions(status map[string]any, template *unstructured.Unstructured, rs []report, kinds []nativeCondition) {
+// addNativeConditions folds the conditions that the clusters report: the worst status wins, a reason that says that
+// something is left to do wins over the final one, and the message names the clusters of which that is said. A cluster
+// that has yet to say anything is Unknown. Where no cluster reports a condition there is none, but that a workload of
+// no replicas is available.
+func addNativeConditions(status map[string]any, template *unstructured.Unstructured, rs []report,
+	kinds []nativeCondition) {
 	var all []any
 	for _, k := range kinds {
 		if c := k.fold(rs); c != nil {
 			all = append(all, c)
-		} else if wanted, err := specNumber(template, 1, "replicas"); k.expected && len(rs) == 0 && err == nil && wanted == 0 {
+		} else if wanted, err := specNumber(template, 1, "replicas"); k.expected && len(rs) == 0 && err == nil &&
+			wanted == 0 {
 			c := map[string]any{"type": k.kind, "status": k.good, "reason": k.final, "message": k.fine}
 			if was := conditionText(object(template.Object, "status"), k.kind, "lastTransitionTime"); was != "" {
 				c["lastTransitionTime"], c["lastUpdateTime"] = was, was

@@ -18,7 +18,9 @@ func containerRecreateRequest() *interpret.Hooks {
 		Retain: retainRecreateRequest,
 		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 			status := object(observed.Object, "status")
-			failed := slices.ContainsFunc(objects(status, "containerRecreateStates"), func(c map[string]any) bool { return text(c, "phase") == "Failed" })
+			failed := slices.ContainsFunc(objects(status, "containerRecreateStates"), func(c map[string]any) bool {
+				return text(c, "phase") == "Failed"
+			})
 			switch phase := text(status, "phase"); {
 			case phase == "Failed", failed && phase != "Pending" && phase != "Recreating":
 				return interpret.Degraded, nil
@@ -42,20 +44,24 @@ func containerRecreateRequest() *interpret.Hooks {
 	}
 }
 
-// retainRecreateRequest leaves the whole spec to the member, whose webhook filled in what it knows of the pod and refuses any
-// change, and the labels by which its agents find the request.
-func retainRecreateRequest(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// retainRecreateRequest leaves the whole spec to the member, whose webhook filled in what it knows of the pod and
+// refuses any change, and the labels by which its agents find the request.
+func retainRecreateRequest(_ context.Context, desired,
+	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	retained := desired
 	if spec := object(observed.Object, "spec"); spec != nil {
 		retained = desired.DeepCopy()
 		retained.Object["spec"] = runtime.DeepCopyJSON(spec)
 	}
-	return retainKeys(retained, observed, "labels", func(key string) bool { return strings.HasPrefix(key, "crr.apps.kruise.io/") }), nil
+	return retainKeys(retained, observed, "labels", func(key string) bool {
+		return strings.HasPrefix(key, "crr.apps.kruise.io/")
+	}), nil
 }
 
-// retainKeys gives desired the observed values of those labels or annotations that are the member's, and none that the member
-// does not have. desired itself when nothing changes.
-func retainKeys(desired, observed *unstructured.Unstructured, in string, theirs func(key string) bool) *unstructured.Unstructured {
+// retainKeys gives desired the observed values of those labels or annotations that are the member's, and none that the
+// member does not have. desired itself when nothing changes.
+func retainKeys(desired, observed *unstructured.Unstructured, in string,
+	theirs func(key string) bool) *unstructured.Unstructured {
 	have, want := object(observed.Object, "metadata", in), object(desired.Object, "metadata", in)
 	changes := map[string]any{}
 	for key := range want {

@@ -14,7 +14,8 @@ import (
 func cronJob() *interpret.Hooks {
 	return &interpret.Hooks{
 		Health: cronJobHealth,
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			rs, err := reports(items)
 			if err != nil {
 				return nil, err
@@ -35,8 +36,8 @@ func cronJob() *interpret.Hooks {
 	}
 }
 
-// cronJobHealth says that the last run failed if none is active and the last success is older. Times are of RFC 3339 in UTC, to be
-// compared as texts.
+// cronJobHealth says that the last run failed if none is active and the last success is older. Times are of RFC 3339 in
+// UTC, to be compared as texts.
 func cronJobHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 	status := object(observed.Object, "status")
 	last := text(status, "lastScheduleTime")

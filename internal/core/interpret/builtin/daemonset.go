@@ -18,7 +18,8 @@ func daemonSet() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: reflectFields(append(counters, "observedGeneration")...),
 		Health:  daemonSetHealth,
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			rs, err := reports(items)
 			if err != nil {
 				return nil, err

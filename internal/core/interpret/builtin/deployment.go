@@ -11,8 +11,10 @@ import (
 
 // deploymentConditions are what kubectl wait and kubectl rollout status go by.
 var deploymentConditions = []nativeCondition{
-	{kind: "Available", good: "True", final: "MinimumReplicasAvailable", expected: true, fine: "Deployment has minimum availability."},
-	{kind: "Progressing", good: "True", final: "NewReplicaSetAvailable", expected: true, fine: "Deployment has successfully progressed."},
+	{kind: "Available", good: "True", final: "MinimumReplicasAvailable", expected: true,
+		fine: "Deployment has minimum availability."},
+	{kind: "Progressing", good: "True", final: "NewReplicaSetAvailable", expected: true,
+		fine: "Deployment has successfully progressed."},
 	{kind: "ReplicaFailure", good: "False"},
 }
 
@@ -25,13 +27,15 @@ func deployment() *interpret.Hooks {
 		Retain:   retainAll(retainReplicas, retainDeploymentRollout),
 		Reflect:  reflectConditions(deploymentConditions, append(counters, "observedGeneration")...),
 		Health:   deploymentHealth,
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			rs, err := reports(items)
 			if err != nil {
 				return nil, err
 			}
 			status := sumsOf(template, rs, counters...)
-			status["observedGeneration"] = observedGeneration(template, rs, reach(template, status, "updatedReplicas", "availableReplicas"))
+			status["observedGeneration"] = observedGeneration(template, rs,
+				reach(template, status, "updatedReplicas", "availableReplicas"))
 			addNativeConditions(status, template, rs, deploymentConditions)
 			return settledNative(template, status), nil
 		},

@@ -70,13 +70,15 @@ func nearest(v any, total int64) (int64, error) {
 // percentDigits bounds the digits of a percentage; nobody needs as many.
 const percentDigits = 12
 
-// percentage is v per cent of total as the fraction part/of, so that no digit of the percentage is lost: 16.1% of 1000 is 161.
+// percentage is v per cent of total as the fraction part/of, so that no digit of the percentage is lost: 16.1% of 1000
+// is 161.
 func percentage(v any, total int64) (part, of *big.Int, err error) {
 	s, _ := v.(string)
 	digits, ok := strings.CutSuffix(s, "%")
 	before, after, point := strings.Cut(digits, ".")
 	n, isNumber := new(big.Int).SetString(before+after, 10)
-	if !ok || !isNumber || len(digits) > percentDigits || before == "" || point && after == "" || strings.ContainsAny(digits, "+-_") {
+	if !ok || !isNumber || len(digits) > percentDigits || before == "" || point && after == "" ||
+		strings.ContainsAny(digits, "+-_") {
 		if s != "" {
 			v = strconv.Quote(s) // a number that is a text is told from one that is none
 		}

@@ -13,11 +13,13 @@ import (
 	words "github.com/argosy-io/argosy/internal/core/text"
 )
 
-type aggregator func(context.Context, *unstructured.Unstructured, []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error)
+type aggregator func(context.Context, *unstructured.Unstructured,
+	[]workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error)
 
 // folding is the Aggregate of a kind whose whole status follows from the reports, which come sorted by cluster.
 func folding(fold func(template *unstructured.Unstructured, rs []report) map[string]any) aggregator {
-	return func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+	return func(_ context.Context, template *unstructured.Unstructured,
+		items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 		rs, err := reports(items)
 		if err != nil {
 			return nil, err
@@ -39,8 +41,8 @@ func setEnd(status map[string]any, rs []report, done string) {
 	}
 }
 
-// setPhase sets the first of the phases, ordered by how much they need a look, that any cluster is in. A cluster that has
-// not answered is in the initial one; a template in no cluster has no phase.
+// setPhase sets the first of the phases, ordered by how much they need a look, that any cluster is in. A cluster that
+// has not answered is in the initial one; a template in no cluster has no phase.
 func setPhase(status map[string]any, phases []string, initial string, rs []report) {
 	if len(rs) > 0 {
 		status["phase"] = firstOf(phases, initial, rs)
@@ -50,7 +52,8 @@ func setPhase(status map[string]any, phases []string, initial string, rs []repor
 // listed bounds how much of a list is gathered from all clusters.
 const listed = 100
 
-// gather sets a list to the items of every cluster's, cluster by cluster, as tell puts them; the first of them, of many.
+// gather sets a list to the items of every cluster's, cluster by cluster, as tell puts them; the first of them, of
+// many.
 func gather(status map[string]any, rs []report, name string, tell func(cluster string, item any) any) {
 	var all []any
 	for _, r := range rs {
@@ -100,7 +103,8 @@ func setMessages(status map[string]any, rs []report, name string) {
 
 func said(cluster, message string) string { return strings.TrimSuffix(cluster+": "+message, ": ") }
 
-// least is the lowest number of a field and the report that has it, the first of equals; ok says whether any cluster has it.
+// least is the lowest number of a field and the report that has it, the first of equals; ok says whether any cluster
+// has it.
 func least(rs []report, path ...string) (lowest int64, of report, ok bool) {
 	for _, r := range rs {
 		if n, is := whole(field(r.status, path...)); is && (!ok || n < lowest) {

@@ -16,38 +16,58 @@ func TestHealth(t *testing.T) {
 	)
 	for kind, cases := range map[string][]healthCase{
 		"apps/v1, kind: Deployment": {
-			{"all updated and available", `{replicas: 2}`, `{observedGeneration: 2, replicas: 2, updatedReplicas: 2, availableReplicas: 2}`, H},
-			{"replicas unset are one", `{}`, `{observedGeneration: 2, replicas: 1, updatedReplicas: 1, availableReplicas: 1}`, H},
+			{"all updated and available", `{replicas: 2}`,
+				`{observedGeneration: 2, replicas: 2, updatedReplicas: 2, availableReplicas: 2}`, H},
+			{"replicas unset are one", `{}`, `{observedGeneration: 2, replicas: 1, updatedReplicas: 1, availableReplicas: 1}`,
+				H},
 			{"scaled to none", `{replicas: 0}`, `{observedGeneration: 2}`, H},
-			{"not seen yet", `{replicas: 2}`, `{observedGeneration: 1, replicas: 2, updatedReplicas: 2, availableReplicas: 2}`, P},
+			{"not seen yet", `{replicas: 2}`, `{observedGeneration: 1, replicas: 2, updatedReplicas: 2, availableReplicas: 2}`,
+				P},
 			{"no status yet", `{replicas: 2}`, ``, P},
-			{"too few updated", `{replicas: 2}`, `{observedGeneration: 2, replicas: 2, updatedReplicas: 1, availableReplicas: 2}`, P},
-			{"old pods still there", `{replicas: 2}`, `{observedGeneration: 2, replicas: 3, updatedReplicas: 2, availableReplicas: 3}`, P},
-			{"updated ones not available", `{replicas: 2}`, `{observedGeneration: 2, replicas: 2, updatedReplicas: 2, availableReplicas: 1}`, P},
-			{"its own deadline over", `{replicas: 2}`, `{observedGeneration: 2, replicas: 2, updatedReplicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`, D},
-			{"paused in the middle", `{replicas: 2, paused: true}`, `{observedGeneration: 2, replicas: 2, updatedReplicas: 1, availableReplicas: 2}`, S},
+			{"too few updated", `{replicas: 2}`,
+				`{observedGeneration: 2, replicas: 2, updatedReplicas: 1, availableReplicas: 2}`, P},
+			{"old pods still there", `{replicas: 2}`,
+				`{observedGeneration: 2, replicas: 3, updatedReplicas: 2, availableReplicas: 3}`, P},
+			{"updated ones not available", `{replicas: 2}`,
+				`{observedGeneration: 2, replicas: 2, updatedReplicas: 2, availableReplicas: 1}`, P},
+			{"its own deadline over", `{replicas: 2}`,
+				`{observedGeneration: 2, replicas: 2, updatedReplicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`, D},
+			{"paused in the middle", `{replicas: 2, paused: true}`,
+				`{observedGeneration: 2, replicas: 2, updatedReplicas: 1, availableReplicas: 2}`, S},
 			{"replicas of nonsense", `{replicas: x}`, `{}`, U},
 		},
 		"apps/v1, kind: ReplicaSet": {
 			{"all available", `{replicas: 2}`, `{observedGeneration: 2, replicas: 2, availableReplicas: 2}`, H},
 			{"not all available", `{replicas: 2}`, `{observedGeneration: 2, replicas: 2, availableReplicas: 1}`, P},
-			{"pods refused", `{replicas: 2}`, `{observedGeneration: 2, replicas: 1, availableReplicas: 1, conditions: [{type: ReplicaFailure, status: "True"}]}`, D},
+			{"pods refused", `{replicas: 2}`,
+				`{observedGeneration: 2, replicas: 1, availableReplicas: 1, conditions: [{type: ReplicaFailure, status: "True"}]}`,
+				D},
 		},
 		"apps/v1, kind: StatefulSet": {
-			{"all updated and available", `{replicas: 2}`, `{observedGeneration: 2, replicas: 2, updatedReplicas: 2, availableReplicas: 2}`, H},
-			{"the generation of the set, not of anything else, is compared", `{replicas: 2}`, `{observedGeneration: 1, replicas: 2, updatedReplicas: 2, availableReplicas: 2}`, P},
-			{"too few updated", `{replicas: 2}`, `{observedGeneration: 2, replicas: 2, updatedReplicas: 1, availableReplicas: 2}`, P},
-			{"a canary held by partition", `{replicas: 4, updateStrategy: {rollingUpdate: {partition: 3}}}`, `{observedGeneration: 2, replicas: 4, updatedReplicas: 1, availableReplicas: 4}`, S},
-			{"a canary on its way", `{replicas: 4, updateStrategy: {rollingUpdate: {partition: 2}}}`, `{observedGeneration: 2, replicas: 4, updatedReplicas: 1, availableReplicas: 4}`, P},
-			{"a partition with nothing to hold", `{replicas: 4, updateStrategy: {rollingUpdate: {partition: 2}}}`, `{observedGeneration: 2, replicas: 4, updatedReplicas: 4, availableReplicas: 4}`, H},
-			{"a partition counts from the first ordinal", `{replicas: 4, ordinals: {start: 10}, updateStrategy: {rollingUpdate: {partition: 13}}}`, `{observedGeneration: 2, replicas: 4, updatedReplicas: 1, availableReplicas: 4}`, S},
-			{"OnDelete updates when its users like", `{replicas: 2, updateStrategy: {type: OnDelete}}`, `{observedGeneration: 2, replicas: 2, updatedReplicas: 0, availableReplicas: 2}`, H},
+			{"all updated and available", `{replicas: 2}`,
+				`{observedGeneration: 2, replicas: 2, updatedReplicas: 2, availableReplicas: 2}`, H},
+			{"the generation of the set, not of anything else, is compared", `{replicas: 2}`,
+				`{observedGeneration: 1, replicas: 2, updatedReplicas: 2, availableReplicas: 2}`, P},
+			{"too few updated", `{replicas: 2}`,
+				`{observedGeneration: 2, replicas: 2, updatedReplicas: 1, availableReplicas: 2}`, P},
+			{"a canary held by partition", `{replicas: 4, updateStrategy: {rollingUpdate: {partition: 3}}}`,
+				`{observedGeneration: 2, replicas: 4, updatedReplicas: 1, availableReplicas: 4}`, S},
+			{"a canary on its way", `{replicas: 4, updateStrategy: {rollingUpdate: {partition: 2}}}`,
+				`{observedGeneration: 2, replicas: 4, updatedReplicas: 1, availableReplicas: 4}`, P},
+			{"a partition with nothing to hold", `{replicas: 4, updateStrategy: {rollingUpdate: {partition: 2}}}`,
+				`{observedGeneration: 2, replicas: 4, updatedReplicas: 4, availableReplicas: 4}`, H},
+			{"a partition counts from the first ordinal",
+				`{replicas: 4, ordinals: {start: 10}, updateStrategy: {rollingUpdate: {partition: 13}}}`,
+				`{observedGeneration: 2, replicas: 4, updatedReplicas: 1, availableReplicas: 4}`, S},
+			{"OnDelete updates when its users like", `{replicas: 2, updateStrategy: {type: OnDelete}}`,
+				`{observedGeneration: 2, replicas: 2, updatedReplicas: 0, availableReplicas: 2}`, H},
 		},
 		"apps/v1, kind: DaemonSet": {
 			{"on all nodes", `{}`, `{observedGeneration: 2, desiredNumberScheduled: 3, updatedNumberScheduled: 3, numberAvailable: 3}`, H},
 			{"on no node", `{}`, `{observedGeneration: 2}`, H},
 			{"not all updated", `{}`, `{observedGeneration: 2, desiredNumberScheduled: 3, updatedNumberScheduled: 2, numberAvailable: 3}`, P},
-			{"OnDelete needs no update", `{updateStrategy: {type: OnDelete}}`, `{observedGeneration: 2, desiredNumberScheduled: 3, numberAvailable: 3}`, H},
+			{"OnDelete needs no update", `{updateStrategy: {type: OnDelete}}`,
+				`{observedGeneration: 2, desiredNumberScheduled: 3, numberAvailable: 3}`, H},
 			{"not all available", `{}`, `{observedGeneration: 2, desiredNumberScheduled: 3, updatedNumberScheduled: 3, numberAvailable: 2}`, P},
 		},
 		"v1, kind: Pod": {
@@ -56,9 +76,12 @@ func TestHealth(t *testing.T) {
 			{"running and not ready", `{}`, `{phase: Running, conditions: [{type: Ready, status: "False"}]}`, P},
 			{"not started", `{}`, `{phase: Pending}`, P},
 			{"failed", `{}`, `{phase: Failed}`, D},
-			{"crashing again and again", `{}`, `{phase: Running, containerStatuses: [{state: {waiting: {reason: CrashLoopBackOff}}}]}`, D},
-			{"without its image", `{}`, `{phase: Pending, initContainerStatuses: [{state: {waiting: {reason: ErrImagePull}}}]}`, D},
-			{"starting its containers", `{}`, `{phase: Pending, containerStatuses: [{state: {waiting: {reason: ContainerCreating}}}]}`, P},
+			{"crashing again and again", `{}`,
+				`{phase: Running, containerStatuses: [{state: {waiting: {reason: CrashLoopBackOff}}}]}`, D},
+			{"without its image", `{}`, `{phase: Pending, initContainerStatuses: [{state: {waiting: {reason: ErrImagePull}}}]}`,
+				D},
+			{"starting its containers", `{}`,
+				`{phase: Pending, containerStatuses: [{state: {waiting: {reason: ContainerCreating}}}]}`, P},
 			{"on a lost node", `{}`, `{phase: Unknown}`, U},
 		},
 		"v1, kind: Service": {
@@ -85,8 +108,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// healthCase is a member's object of generation 2, by its spec and its status (empty for none), and how it does. A spec that
-// is not understood is Unknown, and an error.
+// healthCase is a member's object of generation 2, by its spec and its status (empty for none), and how it does. A spec
+// that is not understood is Unknown, and an error.
 type healthCase struct {
 	name, spec, status string
 	want               interpret.Health

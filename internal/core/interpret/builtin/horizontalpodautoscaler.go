@@ -17,7 +17,8 @@ func horizontalPodAutoscaler() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: reflectFields(append(counters, "lastScaleTime", "conditions", "observedGeneration")...),
 		Health:  autoscalerHealth,
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			rs, err := reports(items)
 			if err != nil {
 				return nil, err
@@ -34,8 +35,8 @@ func horizontalPodAutoscaler() *interpret.Hooks {
 	}
 }
 
-// autoscalerHealth says that what an autoscaler asks for cannot be, or that it waits for its target or metrics. One that has said nothing
-// yet is healthy, because clusters may have no controller for it.
+// autoscalerHealth says that what an autoscaler asks for cannot be, or that it waits for its target or metrics. One
+// that has said nothing yet is healthy, because clusters may have no controller for it.
 func autoscalerHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 	status := object(observed.Object, "status")
 	reason := func(kind string) string {

@@ -26,7 +26,8 @@ func imagePullJob() *interpret.Hooks {
 	return h
 }
 
-// imageListPullJob is OpenKruise's ImageListPullJob, which makes an ImagePullJob for each image; its counters count those.
+// imageListPullJob is OpenKruise's ImageListPullJob, which makes an ImagePullJob for each image; its counters count
+// those.
 func imageListPullJob() *interpret.Hooks {
 	h := pulling(func(status map[string]any) bool { return len(list(status, "failedImageStatuses")) > 0 })
 	h.Aggregate = folding(func(_ *unstructured.Unstructured, rs []report) map[string]any {
@@ -48,7 +49,8 @@ func immutablePullSecrets(desired, observed map[string]any) []clash {
 	return []clash{{path, have, "pullSecrets are unchanged, but the template has others"}}
 }
 
-// pulling is what both have in common. Their pullSecrets are immutable, and failed says whether something could not be pulled.
+// pulling is what both have in common. Their pullSecrets are immutable, and failed says whether something could not be
+// pulled.
 func pulling(failed func(status map[string]any) bool) *interpret.Hooks {
 	return &interpret.Hooks{
 		Retain: retainImmutable(immutablePullSecrets),
@@ -72,7 +74,8 @@ func pulling(failed func(status map[string]any) bool) *interpret.Hooks {
 			}
 			return interpret.Progressing, nil
 		},
-		Dependencies: func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+		Dependencies: func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference,
+			error) {
 			return interpret.SortDependencies(pullSecrets(obj, list(obj.Object, "spec", "pullSecrets"))), nil
 		},
 	}

@@ -21,11 +21,13 @@ func ingress() *interpret.Hooks {
 			}
 			return interpret.Healthy, nil
 		},
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			return aggregateLoadBalancer(template, items)
 		},
 		// The certificates that it serves with.
-		Dependencies: func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+		Dependencies: func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference,
+			error) {
 			var deps []configv1alpha1.DependentObjectReference
 			for _, tls := range objects(obj.Object, "spec", "tls") {
 				if name := text(tls, "secretName"); name != "" {

@@ -22,7 +22,8 @@ func job() *interpret.Hooks {
 	}
 }
 
-// jobHealth goes by the conditions, and by whether a pod is ready while it runs: failed pods count only when the Job gives up.
+// jobHealth goes by the conditions, and by whether a pod is ready while it runs: failed pods count only when the Job
+// gives up.
 func jobHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 	status := object(observed.Object, "status")
 	ready, told := whole(field(status, "ready"))
@@ -75,7 +76,8 @@ func retainJob(_ context.Context, desired, observed *unstructured.Unstructured) 
 // FailureTarget announces the latter while others still run. The API server guards a Job's status and the order follows
 // from it: a finished Job has no active pods and never changes, its counters never fall, its startTime stays, Complete
 // needs SuccessCriteriaMet and completionTime, Failed needs FailureTarget.
-func aggregateJob(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+func aggregateJob(_ context.Context, template *unstructured.Unstructured,
+	items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 	rs, err := reports(items)
 	if err != nil {
 		return nil, err
@@ -95,7 +97,8 @@ func aggregateJob(_ context.Context, template *unstructured.Unstructured, items 
 			failedAt = append(failedAt, conditionText(r.status, "Failed", "lastTransitionTime"))
 			finished++
 		case isTrue(r.status, "Complete"):
-			completedAt = append(completedAt, conditionText(r.status, "Complete", "lastTransitionTime"), text(r.status, "completionTime"))
+			completedAt = append(completedAt, conditionText(r.status, "Complete", "lastTransitionTime"),
+				text(r.status, "completionTime"))
 			finished++
 		}
 	}

@@ -67,17 +67,24 @@ func TestHealthOfKruiseJobsAndHelpers(t *testing.T) {
 	judge(t, map[string][]verdict{
 		"BroadcastJob" + both: {
 			{"not looked at yet", `{}`, ``, progressing},
-			{"under way", `{}`, `{phase: running, startTime: "2026-01-01T00:00:00Z", desired: 3, active: 2, succeeded: 1}`, progressing},
-			{"completed", `{}`, `{phase: completed, desired: 3, succeeded: 3, conditions: [{type: Complete, status: "True"}]}`, healthy},
-			{"completed with failed pods, which it was told to bear", `{failurePolicy: {type: Continue}}`, `{phase: completed, desired: 3, succeeded: 2, failed: 1}`, healthy},
+			{"under way", `{}`, `{phase: running, startTime: "2026-01-01T00:00:00Z", desired: 3, active: 2, succeeded: 1}`,
+				progressing},
+			{"completed", `{}`, `{phase: completed, desired: 3, succeeded: 3, conditions: [{type: Complete, status: "True"}]}`,
+				healthy},
+			{"completed with failed pods, which it was told to bear", `{failurePolicy: {type: Continue}}`,
+				`{phase: completed, desired: 3, succeeded: 2, failed: 1}`, healthy},
 			{"completed though it is paused since", `{paused: true}`, `{phase: completed}`, healthy},
 			{"failed", `{}`, `{phase: failed, failed: 1, conditions: [{type: Failed, status: "True"}]}`, degraded},
 			{"paused by its owner", `{paused: true}`, `{phase: running, active: 1, desired: 3}`, held},
-			{"paused by its failure policy", `{failurePolicy: {type: Pause}}`, `{phase: paused, failed: 1, desired: 3}`, degraded},
+			{"paused by its failure policy", `{failurePolicy: {type: Pause}}`, `{phase: paused, failed: 1, desired: 3}`,
+				degraded},
 			{"on no node", `{}`, `{phase: running, startTime: "2026-01-01T00:00:00Z", desired: 0}`, healthy},
-			{"lasting, on all nodes that there are", `{completionPolicy: {type: Never}}`, `{phase: running, desired: 3, succeeded: 3}`, healthy},
-			{"lasting, with failed pods that it bears", `{completionPolicy: {type: Never}, failurePolicy: {type: Continue}}`, `{phase: running, desired: 3, failed: 1}`, healthy},
-			{"lasting, with failed pods", `{completionPolicy: {type: Never}}`, `{phase: running, desired: 3, failed: 1}`, progressing},
+			{"lasting, on all nodes that there are", `{completionPolicy: {type: Never}}`,
+				`{phase: running, desired: 3, succeeded: 3}`, healthy},
+			{"lasting, with failed pods that it bears", `{completionPolicy: {type: Never}, failurePolicy: {type: Continue}}`,
+				`{phase: running, desired: 3, failed: 1}`, healthy},
+			{"lasting, with failed pods", `{completionPolicy: {type: Never}}`, `{phase: running, desired: 3, failed: 1}`,
+				progressing},
 		},
 		"AdvancedCronJob" + both: {
 			{"not looked at yet", `{}`, ``, healthy},
@@ -89,7 +96,8 @@ func TestHealthOfKruiseJobsAndHelpers(t *testing.T) {
 			{"under way", `{}`, `{desired: 3, active: 1, succeeded: 2}`, progressing},
 			{"under way with a node that failed", `{}`, `{desired: 3, active: 1, failed: 1}`, progressing},
 			{"done", `{}`, `{desired: 3, succeeded: 3, completionTime: "2026-01-01T00:00:00Z"}`, healthy},
-			{"done with a node that failed", `{}`, `{desired: 3, succeeded: 2, failed: 1, completionTime: "2026-01-01T00:00:00Z"}`, degraded},
+			{"done with a node that failed", `{}`,
+				`{desired: 3, succeeded: 2, failed: 1, completionTime: "2026-01-01T00:00:00Z"}`, degraded},
 			{"lasting", `{completionPolicy: {type: Never}}`, `{desired: 3, active: 1}`, healthy},
 			{"lasting with a node that failed", `{completionPolicy: {type: Never}}`, `{desired: 3, failed: 1}`, degraded},
 		},
@@ -97,14 +105,18 @@ func TestHealthOfKruiseJobsAndHelpers(t *testing.T) {
 			{"not looked at yet", `{}`, ``, progressing},
 			{"under way", `{}`, `{desired: 2, active: 1, completed: 1, succeeded: 1}`, progressing},
 			{"done", `{}`, `{desired: 2, completed: 2, succeeded: 2, completionTime: "2026-01-01T00:00:00Z"}`, healthy},
-			{"done without one image", `{}`, `{desired: 2, completed: 2, succeeded: 1, failedImageStatuses: [{name: nginx}], completionTime: "2026-01-01T00:00:00Z"}`, degraded},
+			{"done without one image", `{}`,
+				`{desired: 2, completed: 2, succeeded: 1, failedImageStatuses: [{name: nginx}], completionTime: "2026-01-01T00:00:00Z"}`, degraded},
 		},
 		"WorkloadSpread" + both: {
 			{"not seen yet", `{}`, `{observedGeneration: 1}`, progressing},
 			{"all there", `{}`, `{observedGeneration: 2, subsetStatuses: [{name: a, missingReplicas: 0, conditions: [{type: Schedulable, status: "False"}]}]}`, healthy},
-			{"room wanted where there is none", `{}`, `{observedGeneration: 2, subsetStatuses: [{name: a, missingReplicas: 1, conditions: [{type: Schedulable, status: "False"}]}]}`, progressing},
-			{"without limit where there is no room", `{}`, `{observedGeneration: 2, subsetStatuses: [{name: a, missingReplicas: -1, conditions: [{type: Schedulable, status: "False"}]}]}`, progressing},
-			{"more to come where there is room", `{}`, `{observedGeneration: 2, subsetStatuses: [{name: a, missingReplicas: 1, conditions: [{type: Schedulable, status: "True"}]}]}`, healthy},
+			{"room wanted where there is none", `{}`,
+				`{observedGeneration: 2, subsetStatuses: [{name: a, missingReplicas: 1, conditions: [{type: Schedulable, status: "False"}]}]}`, progressing},
+			{"without limit where there is no room", `{}`,
+				`{observedGeneration: 2, subsetStatuses: [{name: a, missingReplicas: -1, conditions: [{type: Schedulable, status: "False"}]}]}`, progressing},
+			{"more to come where there is room", `{}`,
+				`{observedGeneration: 2, subsetStatuses: [{name: a, missingReplicas: 1, conditions: [{type: Schedulable, status: "True"}]}]}`, healthy},
 		},
 		"PodUnavailableBudget policy.kruise.io/v1alpha1 policy.kruise.io/v1beta1": {
 			{"not seen yet", `{}`, `{observedGeneration: 1, desiredAvailable: 2}`, progressing},
@@ -122,10 +134,12 @@ func TestHealthOfKruiseJobsAndHelpers(t *testing.T) {
 		"ContainerRecreateRequest" + both: {
 			{"not looked at yet", `{}`, ``, progressing},
 			{"waiting", `{}`, `{phase: Pending}`, progressing},
-			{"recreating, one container failed", `{}`, `{phase: Recreating, containerRecreateStates: [{name: a, phase: Failed}]}`, progressing},
+			{"recreating, one container failed", `{}`,
+				`{phase: Recreating, containerRecreateStates: [{name: a, phase: Failed}]}`, progressing},
 			{"completed", `{}`, `{phase: Completed, containerRecreateStates: [{name: a, phase: Succeeded}]}`, healthy},
 			{"succeeded", `{}`, `{phase: Succeeded}`, healthy},
-			{"completed without one container", `{}`, `{phase: Completed, containerRecreateStates: [{name: a, phase: Failed}]}`, degraded},
+			{"completed without one container", `{}`, `{phase: Completed, containerRecreateStates: [{name: a, phase: Failed}]}`,
+				degraded},
 			{"failed", `{}`, `{phase: Failed}`, degraded},
 		},
 		"EphemeralJob apps.kruise.io/v1alpha1": {
@@ -147,8 +161,10 @@ func TestHealthOfKruiseJobsAndHelpers(t *testing.T) {
 			{"switched off", `{disabled: true}`, `{observedGeneration: 2, phase: Disabled}`, healthy},
 			{"rolling a step out", `{}`, `{observedGeneration: 2, phase: Progressing, canaryStatus: {currentStepState: StepUpgrade}}`, progressing},
 			{"waiting at a step", `{}`, `{observedGeneration: 2, phase: Progressing, canaryStatus: {currentStepState: StepPaused}}`, held},
-			{"waiting at a step, told on top", `{}`, `{observedGeneration: 2, phase: Progressing, currentStepState: StepPaused}`, held},
-			{"waiting between blue and green", `{}`, `{observedGeneration: 2, phase: Progressing, blueGreenStatus: {currentStepState: StepPaused}}`, held},
+			{"waiting at a step, told on top", `{}`, `{observedGeneration: 2, phase: Progressing, currentStepState: StepPaused}`,
+				held},
+			{"waiting between blue and green", `{}`,
+				`{observedGeneration: 2, phase: Progressing, blueGreenStatus: {currentStepState: StepPaused}}`, held},
 			{"paused by its owner", `{strategy: {paused: true}}`, `{observedGeneration: 2, phase: Progressing}`, held},
 			{"rolled back", `{}`, `{observedGeneration: 2, phase: Progressing, conditions: [{type: Progressing, status: "True", reason: Cancelling}]}`, degraded},
 			{"after a rollback", `{}`, `{observedGeneration: 2, phase: Healthy, conditions: [{type: Succeeded, status: "False"}]}`, degraded},
@@ -201,7 +217,9 @@ func TestWhatKruiseJobsAndHelpersSayOfTheirClusters(t *testing.T) {
 			},
 			`{phase: failed, desired: 4, active: 2, succeeded: 0, failed: 1, conditions: [{type: Failed, status: "True", reason: failed, message: "Failed in m2", lastTransitionTime: "2026-01-01T00:02:00Z"}]}`,
 		},
-		{"in no cluster it has no phase", `{apiVersion: apps.kruise.io/v1beta1, kind: BroadcastJob, status: {phase: running, active: 3}}`, nil, `{active: 0, succeeded: 0, failed: 0, desired: 0}`},
+		{"in no cluster it has no phase",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: BroadcastJob, status: {phase: running, active: 3}}`, nil,
+			`{active: 0, succeeded: 0, failed: 0, desired: 0}`},
 		{
 			"an AdvancedCronJob lists what is active by cluster", `{apiVersion: apps.kruise.io/v1beta1, kind: AdvancedCronJob}`,
 			[]string{
@@ -215,7 +233,8 @@ func TestWhatKruiseJobsAndHelpersSayOfTheirClusters(t *testing.T) {
 			[]string{`{type: Job}`, `{type: BroadcastJob}`}, `{}`,
 		},
 		{
-			"an ImagePullJob names the nodes that failed, and is over when it is everywhere", `{apiVersion: apps.kruise.io/v1beta1, kind: ImagePullJob}`,
+			"an ImagePullJob names the nodes that failed, and is over when it is everywhere",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: ImagePullJob}`,
 			[]string{
 				`{desired: 3, succeeded: 2, failed: 1, failedNodes: [n1], message: job is running, startTime: "2026-01-01T00:00:00Z"}`,
 				`{desired: 1, succeeded: 1, startTime: "2026-01-01T00:00:01Z", completionTime: "2026-01-01T00:00:09Z", message: job has completed}`,
@@ -231,7 +250,8 @@ func TestWhatKruiseJobsAndHelpersSayOfTheirClusters(t *testing.T) {
 			`{desired: 4, active: 0, completed: 4, succeeded: 3, failedImageStatuses: [{imagePullJob: j-1, name: nginx, message: "m1: no such tag"}], completionTime: "2026-01-01T00:00:09Z"}`,
 		},
 		{
-			"a WorkloadSpread adds up subsets by name, in its own order", `{apiVersion: apps.kruise.io/v1beta1, kind: WorkloadSpread, metadata: {generation: 2}, spec: {subsets: [{name: b}, {name: a}]}}`,
+			"a WorkloadSpread adds up subsets by name, in its own order",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: WorkloadSpread, metadata: {generation: 2}, spec: {subsets: [{name: b}, {name: a}]}}`,
 			[]string{
 				`{subsetStatuses: [{name: b, replicas: 2, missingReplicas: 1, conditions: [{type: Schedulable, status: "True"}]}, {name: a, replicas: 1, missingReplicas: -1}, {name: old, replicas: 1, missingReplicas: 0}], ` + done + `}`,
 				`{subsetStatuses: [{name: b, replicas: 1, missingReplicas: 2, conditions: [{type: Schedulable, status: "False", message: no room}]}, {name: a, replicas: 4, missingReplicas: -1}], ` + done + `}`,
@@ -241,17 +261,20 @@ func TestWhatKruiseJobsAndHelpersSayOfTheirClusters(t *testing.T) {
 				{name: a, replicas: 5, missingReplicas: -1}, {name: old, replicas: 1, missingReplicas: 0}]}`,
 		},
 		{
-			"a PodUnavailableBudget adds up and names no pods", `{apiVersion: policy.kruise.io/v1beta1, kind: PodUnavailableBudget, metadata: {generation: 2}}`,
+			"a PodUnavailableBudget adds up and names no pods",
+			`{apiVersion: policy.kruise.io/v1beta1, kind: PodUnavailableBudget, metadata: {generation: 2}}`,
 			[]string{`{unavailableAllowed: 1, currentAvailable: 3, desiredAvailable: 2, totalReplicas: 3, disruptedPods: {a: x}, ` + done + `}`, `{currentAvailable: 1, desiredAvailable: 1, totalReplicas: 2, ` + done + `}`},
 			`{observedGeneration: 2, unavailableAllowed: 1, currentAvailable: 4, desiredAvailable: 3, totalReplicas: 5}`,
 		},
 		{
-			"a PersistentPodState leaves pods to the clusters, whose names may meet", `{apiVersion: apps.kruise.io/v1beta1, kind: PersistentPodState, metadata: {generation: 2}}`,
+			"a PersistentPodState leaves pods to the clusters, whose names may meet",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: PersistentPodState, metadata: {generation: 2}}`,
 			[]string{`{podStates: {db-0: {nodeName: n1}}, ` + done + `}`, `{podStates: {db-0: {nodeName: n2}}, ` + done + `}`},
 			`{observedGeneration: 2}`,
 		},
 		{
-			"a ResourceDistribution names clusters and namespaces", `{apiVersion: apps.kruise.io/v1beta1, kind: ResourceDistribution, metadata: {generation: 2}}`,
+			"a ResourceDistribution names clusters and namespaces",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: ResourceDistribution, metadata: {generation: 2}}`,
 			[]string{
 				`{desired: 3, succeeded: 2, failed: 1, conditions: [{type: ConflictOccurred, status: "True", failedNamespaces: [shop]}, {type: GetResourceFailed, status: "False"}], ` + done + `}`,
 				`{desired: 3, succeeded: 3, conditions: [{type: ConflictOccurred, status: "False"}], ` + done + `}`,
@@ -259,17 +282,20 @@ func TestWhatKruiseJobsAndHelpersSayOfTheirClusters(t *testing.T) {
 			`{observedGeneration: 2, desired: 6, succeeded: 5, failed: 1, conditions: [{type: ConflictOccurred, status: "True", message: m1, failedNamespaces: [m1/shop]}, {type: GetResourceFailed, status: "False", message: m1}]}`,
 		},
 		{
-			"in the spelling of its version, whatever that of the member", `{apiVersion: apps.kruise.io/v1alpha1, kind: ResourceDistribution, metadata: {generation: 2}}`,
+			"in the spelling of its version, whatever that of the member",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: ResourceDistribution, metadata: {generation: 2}}`,
 			[]string{`{desired: 3, failed: 1, conditions: [{type: ConflictOccurred, status: "True", failedNamespaces: [shop]}], ` + done + `}`},
 			`{observedGeneration: 2, desired: 3, succeeded: 0, failed: 1, conditions: [{type: ConflictOccurred, status: "True", message: m1, failedNamespace: [m1/shop]}]}`,
 		},
 		{
-			"a ContainerRecreateRequest says what the cluster with its pod does", `{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest}`,
+			"a ContainerRecreateRequest says what the cluster with its pod does",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest}`,
 			[]string{``, `{phase: Completed, completionTime: "2026-01-01T00:00:09Z", containerRecreateStates: [{name: app, phase: Succeeded}]}`, ``},
 			`{phase: Completed, completionTime: "2026-01-01T00:00:09Z", containerRecreateStates: [{name: app, phase: Succeeded}]}`,
 		},
 		{
-			"and where several have one of that name, what is worst", `{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest}`,
+			"and where several have one of that name, what is worst",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest}`,
 			[]string{
 				`{phase: Completed, completionTime: "2026-01-01T00:00:09Z", containerRecreateStates: [{name: app, phase: Succeeded}]}`,
 				`{phase: Recreating, message: busy, containerRecreateStates: [{name: app, phase: Recreating, message: stopping}]}`,
@@ -287,14 +313,17 @@ func TestWhatKruiseJobsAndHelpersSayOfTheirClusters(t *testing.T) {
 		},
 		{
 			"a PodProbeMarker adds up", `{apiVersion: apps.kruise.io/v1alpha1, kind: PodProbeMarker, metadata: {generation: 2}}`,
-			[]string{`{matchedPods: 2, ` + done + `}`, `{matchedPods: 3, ` + done + `}`}, `{observedGeneration: 2, matchedPods: 5}`,
+			[]string{`{matchedPods: 2, ` + done + `}`, `{matchedPods: 3, ` + done + `}`},
+			`{observedGeneration: 2, matchedPods: 5}`,
 		},
 		{
-			"one that a cluster has not seen is not observed", `{apiVersion: apps.kruise.io/v1alpha1, kind: PodProbeMarker, metadata: {generation: 2}, status: {observedGeneration: 1}}`,
+			"one that a cluster has not seen is not observed",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: PodProbeMarker, metadata: {generation: 2}, status: {observedGeneration: 1}}`,
 			[]string{`{matchedPods: 2, ` + done + `}`, ``}, `{observedGeneration: 1, matchedPods: 2}`,
 		},
 		{
-			"a Kruise Rollout is as far as the last cluster", `{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, metadata: {generation: 2}}`,
+			"a Kruise Rollout is as far as the last cluster",
+			`{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, metadata: {generation: 2}}`,
 			[]string{
 				`{phase: Healthy, message: done, currentStepIndex: 3, currentStepState: Completed, canaryStatus: {currentStepIndex: 3, nextStepIndex: -1, currentStepState: Completed, canaryReplicas: 0, rolloutHash: h, canaryRevision: r1}, conditions: [{type: Succeeded, status: "True"}, {type: Progressing, status: "False", reason: Completed}], ` + done + `}`,
 				`{phase: Progressing, message: waiting, currentStepIndex: 1, currentStepState: StepPaused, canaryStatus: {currentStepIndex: 1, nextStepIndex: 2, currentStepState: StepPaused, canaryReplicas: 2, canaryReadyReplicas: 1, rolloutHash: h, canaryRevision: r2, lastUpdateTime: "2026-01-01T00:00:09Z"}, conditions: [{type: Progressing, status: "True", reason: InRolling}], ` + done + `}`,
@@ -388,7 +417,8 @@ func compareKeeping(t *testing.T, cases []keeping) {
 			if !reflect.DeepEqual(desired, wasDesired) || !reflect.DeepEqual(observed, wasObserved) {
 				t.Error("an argument was changed")
 			}
-			if again, err := interpreter.Retain(t.Context(), got, observed); err != nil || !reflect.DeepEqual(again.Object, got.Object) {
+			if again, err := interpreter.Retain(t.Context(), got, observed); err != nil ||
+				!reflect.DeepEqual(again.Object, got.Object) {
 				t.Errorf("a second time gives %v\n%s", err, show(again.Object))
 			}
 		})
@@ -411,17 +441,20 @@ func TestWhatMembersKeepOfKruiseJobs(t *testing.T) {
 		},
 		{
 			"an ImagePullJob its pull secrets, which may not change",
-			`{apiVersion: apps.kruise.io/v1beta1, kind: ImagePullJob, spec: {image: v2, pullSecrets: [b]}}`, `{spec: {image: v1, pullSecrets: [a]}}`,
+			`{apiVersion: apps.kruise.io/v1beta1, kind: ImagePullJob, spec: {image: v2, pullSecrets: [b]}}`,
+			`{spec: {image: v1, pullSecrets: [a]}}`,
 			`{apiVersion: apps.kruise.io/v1beta1, kind: ImagePullJob, metadata: {annotations: {argosy.io/immutable-fields: "pullSecrets are unchanged, but the template has others"}}, spec: {image: v2, pullSecrets: [a]}}`,
 		},
 		{
 			"that it has none, too",
-			`{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, spec: {images: [v2], pullSecrets: [b]}}`, `{spec: {images: [v1]}}`,
+			`{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, spec: {images: [v2], pullSecrets: [b]}}`,
+			`{spec: {images: [v1]}}`,
 			`{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, metadata: {annotations: {argosy.io/immutable-fields: "pullSecrets are unchanged, but the template has others"}}, spec: {images: [v2]}}`,
 		},
 		{
 			"one that changes something else is not marked",
-			`{apiVersion: apps.kruise.io/v1beta1, kind: ImagePullJob, spec: {image: v2, pullSecrets: [a]}}`, `{spec: {image: v1, pullSecrets: [a]}}`, ``,
+			`{apiVersion: apps.kruise.io/v1beta1, kind: ImagePullJob, spec: {image: v2, pullSecrets: [a]}}`,
+			`{spec: {image: v1, pullSecrets: [a]}}`, ``,
 		},
 		{
 			"a BroadcastJob nothing: its labels and its pause are the template's",
@@ -430,7 +463,8 @@ func TestWhatMembersKeepOfKruiseJobs(t *testing.T) {
 		},
 		{
 			"a Kruise Rollout nothing: what it writes it writes elsewhere",
-			`{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, spec: {strategy: {paused: true}}}`, `{spec: {strategy: {paused: false}}}`, ``,
+			`{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, spec: {strategy: {paused: true}}}`,
+			`{spec: {strategy: {paused: false}}}`, ``,
 		},
 	})
 }
@@ -452,16 +486,27 @@ func needs(t *testing.T, object string) string {
 func TestWhatKruiseJobsNeed(t *testing.T) {
 	const pods = `template: {spec: {serviceAccountName: bot, volumes: [{name: c, configMap: {name: conf}}]}}`
 	for _, c := range []struct{ name, object, want string }{
-		{"a BroadcastJob what its pods do", `{apiVersion: apps.kruise.io/v1beta1, kind: BroadcastJob, metadata: {namespace: ns}, spec: {` + pods + `}}`, "ns ConfigMap/conf, ns ServiceAccount/bot"},
-		{"an AdvancedCronJob what the pods of its Jobs do", `{apiVersion: apps.kruise.io/v1alpha1, kind: AdvancedCronJob, metadata: {namespace: ns}, spec: {template: {jobTemplate: {spec: {` + pods + `}}}}}`, "ns ConfigMap/conf, ns ServiceAccount/bot"},
-		{"or those of its BroadcastJobs", `{apiVersion: apps.kruise.io/v1beta1, kind: AdvancedCronJob, metadata: {namespace: ns}, spec: {template: {broadcastJobTemplate: {spec: {` + pods + `}}}}}`, "ns ConfigMap/conf, ns ServiceAccount/bot"},
-		{"or the secrets of the images that it pulls", `{apiVersion: apps.kruise.io/v1beta1, kind: AdvancedCronJob, metadata: {namespace: ns}, spec: {template: {imageListPullJobTemplate: {spec: {pullSecrets: [b, a]}}}}}`, "ns Secret/a, ns Secret/b"},
+		{"a BroadcastJob what its pods do",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: BroadcastJob, metadata: {namespace: ns}, spec: {` + pods + `}}`,
+			"ns ConfigMap/conf, ns ServiceAccount/bot"},
+		{"an AdvancedCronJob what the pods of its Jobs do",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: AdvancedCronJob, metadata: {namespace: ns}, spec: {template: {jobTemplate: {spec: {` + pods + `}}}}}`, "ns ConfigMap/conf, ns ServiceAccount/bot"},
+		{"or those of its BroadcastJobs",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: AdvancedCronJob, metadata: {namespace: ns}, spec: {template: {broadcastJobTemplate: {spec: {` + pods + `}}}}}`, "ns ConfigMap/conf, ns ServiceAccount/bot"},
+		{"or the secrets of the images that it pulls",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: AdvancedCronJob, metadata: {namespace: ns}, spec: {template: {imageListPullJobTemplate: {spec: {pullSecrets: [b, a]}}}}}`, "ns Secret/a, ns Secret/b"},
 		{"an ImagePullJob its secrets", `{apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob, metadata: {namespace: ns}, spec: {pullSecrets: [a, a]}}`, "ns Secret/a"},
-		{"an ImageListPullJob its secrets", `{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, metadata: {namespace: ns}, spec: {pullSecrets: [a]}}`, "ns Secret/a"},
-		{"an EphemeralJob what its containers name", `{apiVersion: apps.kruise.io/v1alpha1, kind: EphemeralJob, metadata: {namespace: ns}, spec: {template: {ephemeralContainers: [{name: debug, env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]}}}`, "ns Secret/s"},
-		{"a ContainerRecreateRequest nothing", `{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest, metadata: {namespace: ns}, spec: {podName: p}}`, ""},
-		{"a WorkloadSpread nothing: it follows its workload", `{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, metadata: {namespace: ns}, spec: {targetRef: {kind: CloneSet, name: web}}}`, ""},
-		{"a ResourceDistribution nothing", `{apiVersion: apps.kruise.io/v1beta1, kind: ResourceDistribution, spec: {resource: {kind: Secret, metadata: {name: s}}}}`, ""},
+		{"an ImageListPullJob its secrets",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, metadata: {namespace: ns}, spec: {pullSecrets: [a]}}`,
+			"ns Secret/a"},
+		{"an EphemeralJob what its containers name",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: EphemeralJob, metadata: {namespace: ns}, spec: {template: {ephemeralContainers: [{name: debug, env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]}}}`, "ns Secret/s"},
+		{"a ContainerRecreateRequest nothing",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest, metadata: {namespace: ns}, spec: {podName: p}}`, ""},
+		{"a WorkloadSpread nothing: it follows its workload",
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, metadata: {namespace: ns}, spec: {targetRef: {kind: CloneSet, name: web}}}`, ""},
+		{"a ResourceDistribution nothing",
+			`{apiVersion: apps.kruise.io/v1beta1, kind: ResourceDistribution, spec: {resource: {kind: Secret, metadata: {name: s}}}}`, ""},
 	} {
 		if got := needs(t, c.object); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
@@ -471,11 +516,15 @@ func TestWhatKruiseJobsNeed(t *testing.T) {
 
 func TestWhatRunsOrHelpsIsNotDivided(t *testing.T) {
 	for _, kind := range []string{
-		"apps.kruise.io/v1alpha1, kind: BroadcastJob", "apps.kruise.io/v1alpha1, kind: AdvancedCronJob", "apps.kruise.io/v1beta1, kind: ImagePullJob",
-		"apps.kruise.io/v1beta1, kind: ImageListPullJob", "apps.kruise.io/v1alpha1, kind: WorkloadSpread", "policy.kruise.io/v1alpha1, kind: PodUnavailableBudget",
+		"apps.kruise.io/v1alpha1, kind: BroadcastJob", "apps.kruise.io/v1alpha1, kind: AdvancedCronJob",
+		"apps.kruise.io/v1beta1, kind: ImagePullJob",
+		"apps.kruise.io/v1beta1, kind: ImageListPullJob", "apps.kruise.io/v1alpha1, kind: WorkloadSpread",
+		"policy.kruise.io/v1alpha1, kind: PodUnavailableBudget",
 		"apps.kruise.io/v1alpha1, kind: PersistentPodState", "apps.kruise.io/v1alpha1, kind: ResourceDistribution",
-		"apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest", "apps.kruise.io/v1alpha1, kind: EphemeralJob", "apps.kruise.io/v1alpha1, kind: PodProbeMarker",
-		"rollouts.kruise.io/v1beta1, kind: Rollout", "argoproj.io/v1alpha1, kind: Workflow", "argoproj.io/v1alpha1, kind: CronWorkflow",
+		"apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest", "apps.kruise.io/v1alpha1, kind: EphemeralJob",
+		"apps.kruise.io/v1alpha1, kind: PodProbeMarker",
+		"rollouts.kruise.io/v1beta1, kind: Rollout", "argoproj.io/v1alpha1, kind: Workflow",
+		"argoproj.io/v1alpha1, kind: CronWorkflow",
 	} {
 		obj := read(t, `{apiVersion: `+kind+`, spec: {parallelism: "10%", replicas: 3}}`)
 		if _, _, workload, err := interpreter.Replicas(t.Context(), obj); workload || err != nil {

@@ -12,15 +12,16 @@ import (
 // rolloutStates are where a Kruise Rollout shows its progress: on top, and in the part of its strategy.
 var rolloutStates = [][]string{{}, {"canaryStatus"}, {"blueGreenStatus"}}
 
-// kruiseRollout is the Rollout of Kruise Rollouts, v1alpha1 and v1beta1. Each cluster rolls its own copy of the workload; the
-// template tells of the one that is furthest behind.
+// kruiseRollout is the Rollout of Kruise Rollouts, v1alpha1 and v1beta1. Each cluster rolls its own copy of the
+// workload; the template tells of the one that is furthest behind.
 func kruiseRollout() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: reflectWhole,
 		Health:  kruiseRolloutHealth,
 		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
 			status := map[string]any{"observedGeneration": observedGeneration(template, rs, false)}
-			setPhase(status, []string{"Terminating", "Progressing", "Disabling", "Initial", "Healthy", "Disabled"}, "Initial", rs)
+			setPhase(status, []string{"Terminating", "Progressing", "Disabling", "Initial", "Healthy", "Disabled"}, "Initial",
+				rs)
 			setMessages(status, rs, "message")
 			step(status, rs)
 			for _, part := range []string{"canaryStatus", "blueGreenStatus"} {
@@ -71,7 +72,8 @@ func rolloutPart(rs []report, part string) map[string]any {
 		}
 	}
 	for _, name := range []string{
-		"observedRolloutID", "rolloutHash", "stableRevision", "canaryRevision", "updatedRevision", "podTemplateHash", "finalisingStep",
+		"observedRolloutID", "rolloutHash", "stableRevision", "canaryRevision", "updatedRevision", "podTemplateHash",
+		"finalisingStep",
 	} {
 		setText(status, name, common(parts, name))
 	}
@@ -127,7 +129,8 @@ func trafficRouting() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: reflectWhole,
 		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-			if phase := text(observed.Object, "status", "phase"); fresh(observed) && (phase == "Healthy" || phase == "Progressing") {
+			if phase := text(observed.Object, "status", "phase"); fresh(observed) &&
+				(phase == "Healthy" || phase == "Progressing") {
 				return interpret.Healthy, nil // it routes: Progressing is what it is for
 			}
 			return interpret.Progressing, nil

@@ -36,8 +36,10 @@ func TestHealthInEachStateOfLife(t *testing.T) {
 			{"first run active", `{}`, `{active: [{name: a}], lastScheduleTime: "2026-01-01T00:00:00Z"}`, H},
 			{"first run failed", `{}`, `{lastScheduleTime: "2026-01-01T00:00:00Z"}`, D},
 			{"last run succeeded", `{}`, `{lastScheduleTime: "2026-01-01T00:00:00Z", lastSuccessfulTime: "2026-01-01T00:01:00Z"}`, H},
-			{"last run failed", `{}`, `{lastScheduleTime: "2026-01-02T00:00:00Z", lastSuccessfulTime: "2026-01-01T00:01:00Z"}`, D},
-			{"next run active after a failure", `{}`, `{active: [{name: a}], lastScheduleTime: "2026-01-03T00:00:00Z", lastSuccessfulTime: "2026-01-01T00:01:00Z"}`, H},
+			{"last run failed", `{}`, `{lastScheduleTime: "2026-01-02T00:00:00Z", lastSuccessfulTime: "2026-01-01T00:01:00Z"}`,
+				D},
+			{"next run active after a failure", `{}`,
+				`{active: [{name: a}], lastScheduleTime: "2026-01-03T00:00:00Z", lastSuccessfulTime: "2026-01-01T00:01:00Z"}`, H},
 			{"suspended", `{suspend: true}`, `{lastScheduleTime: "2026-01-02T00:00:00Z"}`, S},
 		},
 		"v1, kind: PersistentVolume": {
@@ -59,17 +61,21 @@ func TestHealthInEachStateOfLife(t *testing.T) {
 		"v1, kind: ReplicationController": {
 			{"all available", `{replicas: 2}`, `{observedGeneration: 2, replicas: 2, availableReplicas: 2}`, H},
 			{"not all available", `{replicas: 2}`, `{observedGeneration: 2, replicas: 2, availableReplicas: 1}`, P},
-			{"pods refused", `{replicas: 2}`, `{observedGeneration: 2, conditions: [{type: ReplicaFailure, status: "True"}]}`, D},
+			{"pods refused", `{replicas: 2}`, `{observedGeneration: 2, conditions: [{type: ReplicaFailure, status: "True"}]}`,
+				D},
 		},
 		"autoscaling/v2, kind: HorizontalPodAutoscaler": {
 			{"new", `{}`, ``, H},
 			{"scaling", `{}`, `{conditions: [{type: AbleToScale, status: "True"}, {type: ScalingActive, status: "True"}]}`, H},
 			{"at its limit", `{}`, `{conditions: [{type: ScalingLimited, status: "True"}]}`, H},
-			{"without metrics", `{}`, `{conditions: [{type: ScalingActive, status: "False", reason: FailedGetResourceMetric}]}`, P},
+			{"without metrics", `{}`, `{conditions: [{type: ScalingActive, status: "False", reason: FailedGetResourceMetric}]}`,
+				P},
 			{"without its target", `{}`, `{conditions: [{type: AbleToScale, status: "False", reason: FailedGetScale}]}`, P},
 			{"not allowed to scale", `{}`, `{conditions: [{type: AbleToScale, status: "False", reason: FailedUpdateScale}]}`, D},
-			{"with metrics that cannot be read", `{}`, `{conditions: [{type: ScalingActive, status: "False", reason: InvalidMetricSourceType}]}`, D},
-			{"of a target without replicas", `{}`, `{conditions: [{type: ScalingActive, status: "False", reason: ScalingDisabled}]}`, S},
+			{"with metrics that cannot be read", `{}`,
+				`{conditions: [{type: ScalingActive, status: "False", reason: InvalidMetricSourceType}]}`, D},
+			{"of a target without replicas", `{}`,
+				`{conditions: [{type: ScalingActive, status: "False", reason: ScalingDisabled}]}`, S},
 		},
 		"argoproj.io/v1alpha1, kind: Workflow": {
 			{"new", `{}`, ``, P},
@@ -93,7 +99,8 @@ func TestHealthOfEachKindIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for kind := range Tier().(interpret.Kinds) {
-		if !regexp.MustCompile(`(?m)^\|[^|]*\b`+kind.Kind+`\b[^|]*\|`).Match(page) && len(interpret.PodTemplatePaths(kind)) == 0 {
+		if !regexp.MustCompile(`(?m)^\|[^|]*\b`+kind.Kind+`\b[^|]*\|`).Match(page) &&
+			len(interpret.PodTemplatePaths(kind)) == 0 {
 			t.Errorf("docs/kinds.md has no row for %s", kind)
 		}
 	}

@@ -188,8 +188,10 @@ type surgeon struct{ *rand.Rand }
 // odd is a value that hardly anybody expects.
 func (r surgeon) odd() any {
 	values := []any{
-		nil, true, false, int64(0), int64(-1), int64(1) << 40, 0.5, -1e300, "", "x", "7", "10%", "0.5%", "-5%", "NaN%", "101%", "2026-01-01T00:00:00Z",
-		[]any{}, []any{nil}, []any{map[string]any{}}, []any{[]any{"x"}}, map[string]any{}, map[string]any{"name": []any{}}, map[string]any{"": nil},
+		nil, true, false, int64(0), int64(-1), int64(1) << 40, 0.5, -1e300, "", "x", "7", "10%", "0.5%", "-5%", "NaN%",
+		"101%", "2026-01-01T00:00:00Z",
+		[]any{}, []any{nil}, []any{map[string]any{}}, []any{[]any{"x"}}, map[string]any{}, map[string]any{"name": []any{}},
+		map[string]any{"": nil},
 	}
 	return runtime.DeepCopyJSONValue(values[r.IntN(len(values))])
 }
@@ -234,7 +236,8 @@ func sortedKeys(m map[string]any) []string {
 }
 
 // object is one of the kind with parts missing or wrong; how many varies.
-func (r surgeon) object(whole *unstructured.Unstructured, kind schema.GroupKind, version string) *unstructured.Unstructured {
+func (r surgeon) object(whole *unstructured.Unstructured, kind schema.GroupKind,
+	version string) *unstructured.Unstructured {
 	n := []int{3, 10, 30, 100}[r.IntN(4)]
 	object, ok := r.cut(whole.Object, n).(map[string]any)
 	if !ok {
@@ -251,7 +254,8 @@ func (r surgeon) reports(t *testing.T, whole *unstructured.Unstructured) []workv
 	for i := range r.IntN(4) {
 		item := workv1alpha2.AggregatedStatusItem{
 			ClusterName: fmt.Sprint("m", i),
-			Health:      []workv1alpha1.ResourceHealth{"", workv1alpha1.ResourceHealthy, workv1alpha1.ResourceUnhealthy, workv1alpha1.ResourceUnknown}[r.IntN(4)],
+			Health: []workv1alpha1.ResourceHealth{"", workv1alpha1.ResourceHealthy, workv1alpha1.ResourceUnhealthy,
+				workv1alpha1.ResourceUnknown}[r.IntN(4)],
 		}
 		if r.IntN(5) > 0 {
 			status := r.cut(whole.Object["status"], 20)
@@ -269,8 +273,8 @@ func (r surgeon) reports(t *testing.T, whole *unstructured.Unstructured) []workv
 	return out
 }
 
-// Whatever an object lacks and whatever nonsense stands in it: nothing panics, no argument is changed, an error comes without
-// a result, and what holds for every kind holds.
+// Whatever an object lacks and whatever nonsense stands in it: nothing panics, no argument is changed, an error comes
+// without a result, and what holds for every kind holds.
 func TestMutilatedObjectsOfEveryKind(t *testing.T) {
 	whole := read(t, everything)
 	for _, kind := range kindsOfTier() {
@@ -302,7 +306,8 @@ func FuzzEveryKind(f *testing.F) {
 }
 
 // ask has every operation answer for obj, with another as the other side's.
-func ask(t *testing.T, r surgeon, obj, another *unstructured.Unstructured, reports []workv1alpha2.AggregatedStatusItem) {
+func ask(t *testing.T, r surgeon, obj, another *unstructured.Unstructured,
+	reports []workv1alpha2.AggregatedStatusItem) {
 	was, wasAnother := obj.DeepCopy(), another.DeepCopy()
 	at := "nothing"
 	defer func() {
@@ -352,7 +357,8 @@ func ask(t *testing.T, r surgeon, obj, another *unstructured.Unstructured, repor
 	at = "Dependencies"
 	deps, err := interpreter.Dependencies(t.Context(), obj)
 	for i, d := range deps {
-		if d.Kind == "" || d.APIVersion == "" || d.Name == "" && d.LabelSelector == nil || i > 0 && reflect.DeepEqual(d, deps[i-1]) {
+		if d.Kind == "" || d.APIVersion == "" || d.Name == "" && d.LabelSelector == nil || i > 0 &&
+			reflect.DeepEqual(d, deps[i-1]) {
 			t.Errorf("dependency %+v of\n%s", d, show(was.Object))
 		}
 	}
@@ -376,7 +382,8 @@ func ask(t *testing.T, r surgeon, obj, another *unstructured.Unstructured, repor
 		return
 	}
 	r.Shuffle(len(reports), func(i, j int) { reports[i], reports[j] = reports[j], reports[i] })
-	if other, err := interpreter.Aggregate(t.Context(), obj, reports); err != nil || !reflect.DeepEqual(other.Object, folded.Object) {
+	if other, err := interpreter.Aggregate(t.Context(), obj, reports); err != nil ||
+		!reflect.DeepEqual(other.Object, folded.Object) {
 		t.Errorf("another order of reports gives %v\n%snot\n%s", err, show(other), show(folded.Object["status"]))
 	}
 	if again, err := interpreter.Aggregate(t.Context(), folded, reports); err != nil || again != folded {

@@ -53,6 +53,7 @@ func podsReserved(observed *unstructured.Unstructured) map[string]any {
 	}
 	return map[string]any{
 		"type": interpret.PodsReserved, "status": "True", "reason": interpret.PodsReserved,
-		"message": "pods are unschedulable and were temporarily replaced elsewhere: " + cmp.Or(strings.Join(in, ", "), fmt.Sprint(total)),
+		"message": "pods are unschedulable and were temporarily replaced elsewhere: " +
+			cmp.Or(strings.Join(in, ", "), fmt.Sprint(total)),
 	}
 }

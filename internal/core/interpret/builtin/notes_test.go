@@ -19,14 +19,17 @@ func TestWhyASidecarSetOrAUnitedDeploymentIsAsItIsReachesItsUsers(t *testing.T) 
 		want   string // part of what is noted; empty for nothing
 	}{
 		"a SidecarSet in no pod": {
-			"{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {generation: 1}, status: {observedGeneration: 1}}", interpret.Healthy, "it is not injected into any pod"},
+			"{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {generation: 1}, status: {observedGeneration: 1}}",
+			interpret.Healthy, "it is not injected into any pod"},
 		"a SidecarSet of which nobody took note": {
-			"{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {generation: 2}, status: {observedGeneration: 1}}", interpret.Progressing, ""},
+			"{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {generation: 2}, status: {observedGeneration: 1}}",
+			interpret.Progressing, ""},
 		"a SidecarSet in a pod": {
 			"{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, metadata: {generation: 1}, status: {observedGeneration: 1, matchedPods: 1, updatedPods: 1, updatedReadyPods: 1}}", interpret.Healthy, ""},
 		"a UnitedDeployment with pods without a node": {
 			"{apiVersion: apps.kruise.io/v1beta1, kind: UnitedDeployment, metadata: {generation: 1}, spec: {replicas: 5}, status: {observedGeneration: 1, replicas: 5, readyReplicas: 5, updatedReplicas: 5, reservedPods: 3, " +
-				"subsetStatuses: [{name: b, reservedPods: 1}, {name: a, reservedPods: 2}, {name: c}]}}", interpret.Progressing, "2 in subset a, 1 in subset b"},
+				"subsetStatuses: [{name: b, reservedPods: 1}, {name: a, reservedPods: 2}, {name: c}]}}", interpret.Progressing,
+			"2 in subset a, 1 in subset b"},
 		"a UnitedDeployment that says how many alone": {
 			"{apiVersion: apps.kruise.io/v1beta1, kind: UnitedDeployment, metadata: {generation: 1}, spec: {replicas: 5}, status: {observedGeneration: 1, replicas: 5, readyReplicas: 5, updatedReplicas: 5, reservedPods: 3}}", interpret.Progressing, "temporarily replaced elsewhere: 3"},
 		"a UnitedDeployment that is well": {
@@ -43,7 +46,8 @@ func TestWhyASidecarSetOrAUnitedDeploymentIsAsItIsReachesItsUsers(t *testing.T) 
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Join(interpret.Notes(status), "; "); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			if got := strings.Join(interpret.Notes(status), "; "); (got == "") != (c.want == "") ||
+				!strings.Contains(got, c.want) {
 				t.Errorf("noted is %q, want %q", got, c.want)
 			}
 			if !equal(before.Object, u.Object) {
@@ -57,11 +61,13 @@ func TestWhyASidecarSetOrAUnitedDeploymentIsAsItIsReachesItsUsers(t *testing.T) 
 				t.Fatal(err)
 			}
 			folded, err := interpreter.Aggregate(t.Context(), u, []workv1alpha2.AggregatedStatusItem{
-				{ClusterName: "m1", Status: &runtime.RawExtension{Raw: raw}}, {ClusterName: "m2", Status: &runtime.RawExtension{Raw: []byte(`{"conditions": []}`)}}})
+				{ClusterName: "m1", Status: &runtime.RawExtension{Raw: raw}},
+				{ClusterName: "m2", Status: &runtime.RawExtension{Raw: []byte(`{"conditions": []}`)}}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := conditionText(object(folded.Object, "status"), interpret.PodsReserved, "message"); !strings.HasPrefix(got, "m1: ") || !strings.Contains(got, c.want) {
+			if got := conditionText(object(folded.Object, "status"), interpret.PodsReserved, "message"); !strings.HasPrefix(got,
+				"m1: ") || !strings.Contains(got, c.want) {
 				t.Errorf("the template says %q", got)
 			}
 		})

@@ -11,13 +11,14 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// customResourceDefinition leaves how its webhook is reached to the member once the operator there has said it: that has made
-// its own certificate, and without it no object of the kind could be read.
+// customResourceDefinition leaves how its webhook is reached to the member once the operator there has said it: that
+// has made its own certificate, and without it no object of the kind could be read.
 func customResourceDefinition() *interpret.Hooks {
 	keep := retainFields([]string{"spec", "conversion", "webhook", "clientConfig"})
 	return &interpret.Hooks{
 		Retain: func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			if text(desired.Object, "spec", "conversion", "strategy") != "Webhook" || text(observed.Object, "spec", "conversion", "strategy") != "Webhook" {
+			if text(desired.Object, "spec", "conversion", "strategy") != "Webhook" ||
+				text(observed.Object, "spec", "conversion", "strategy") != "Webhook" {
 				return desired, nil
 			}
 			return keep(ctx, desired, observed)
@@ -34,9 +35,9 @@ func customResourceDefinition() *interpret.Hooks {
 	}
 }
 
-// webhookConfiguration leaves how each webhook is reached to the member once the operator there has given it a certificate.
-// Webhooks are the same by name. OpenKruise takes out those whose gate is off, and has what it was given in an annotation: what is
-// there and not among the webhooks stays out.
+// webhookConfiguration leaves how each webhook is reached to the member once the operator there has given it a
+// certificate. Webhooks are the same by name. OpenKruise takes out those whose gate is off, and has what it was given
+// in an annotation: what is there and not among the webhooks stays out.
 func webhookConfiguration() *interpret.Hooks {
 	return &interpret.Hooks{
 		Retain: func(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {

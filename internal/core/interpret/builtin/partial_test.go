@@ -15,7 +15,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// wholeSpec and wholeStatus have what this package reads of any kind; mangled takes parts away and puts others in their place.
+// wholeSpec and wholeStatus have what this package reads of any kind; mangled takes parts away and puts others in their
+// place.
 const wholeSpec = `
   replicas: 3
   parallelism: 2
@@ -75,7 +76,8 @@ func mangled(r *rand.Rand, v any) any {
 	case 0:
 		return nil
 	case 1:
-		return []any{int64(-1), "x", nil, 1.5, true, map[string]any{"name": int64(3)}, []any{[]any{}}, "{{x}}", "9999999999999999%", int64(1) << 62}[r.IntN(10)]
+		return []any{int64(-1), "x", nil, 1.5, true, map[string]any{"name": int64(3)}, []any{[]any{}}, "{{x}}",
+			"9999999999999999%", int64(1) << 62}[r.IntN(10)]
 	}
 	switch v := v.(type) {
 	case map[string]any:
@@ -104,7 +106,8 @@ func TestNothingThatIsSentBringsAnInterpreterDown(t *testing.T) {
 		for seed := range uint64(12) {
 			r := rand.New(rand.NewPCG(seed, uint64(len(kind.Kind))))
 			random := func() *unstructured.Unstructured {
-				u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "ns", "generation": int64(2)}}}
+				u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "ns",
+					"generation": int64(2)}}}
 				for _, part := range []string{"spec", "status"} {
 					if v := mangled(r, object.Object[part]); r.IntN(12) > 0 {
 						u.Object[part] = v

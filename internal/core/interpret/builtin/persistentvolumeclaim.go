@@ -29,9 +29,13 @@ func persistentVolumeClaim() *interpret.Hooks {
 	}
 }
 
-// aggregatePhase sets status.phase to the first of the phases that any cluster is in, the initial one where there is none yet.
-func aggregatePhase(phases []string, initial string) func(context.Context, *unstructured.Unstructured, []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-	return func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+// aggregatePhase sets status.phase to the first of the phases that any cluster is in, the initial one where there is
+// none yet.
+func aggregatePhase(phases []string,
+	initial string) func(context.Context, *unstructured.Unstructured,
+	[]workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+	return func(_ context.Context, template *unstructured.Unstructured,
+		items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 		rs, err := reports(items)
 		if err != nil {
 			return nil, err

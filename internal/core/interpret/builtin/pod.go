@@ -91,9 +91,10 @@ func podHealth(_ context.Context, observed *unstructured.Unstructured) (interpre
 // podPhases, from the one that needs a look to the one that needs none.
 var podPhases = []string{"Failed", "Pending", "Unknown", "Running", "Succeeded"}
 
-// aggregatePod gives the phase that needs a look most, and the containers of all clusters; the rest of the status is the
-// hub's own. Pending when a cluster has no pod yet.
-func aggregatePod(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+// aggregatePod gives the phase that needs a look most, and the containers of all clusters; the rest of the status is
+// the hub's own. Pending when a cluster has no pod yet.
+func aggregatePod(_ context.Context, template *unstructured.Unstructured,
+	items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 	rs, err := reports(items)
 	if err != nil {
 		return nil, err
@@ -137,8 +138,8 @@ func running(container map[string]any) int {
 	return 1
 }
 
-// firstOf is the first of the phases that any cluster is in. A cluster without a status, or in a phase not listed, is in
-// the initial one, and so is a template in no cluster.
+// firstOf is the first of the phases that any cluster is in. A cluster without a status, or in a phase not listed, is
+// in the initial one, and so is a template in no cluster.
 func firstOf(phases []string, initial string, rs []report) string {
 	best := len(phases)
 	seen := func(phase string) {

@@ -70,9 +70,10 @@ func withField(obj *unstructured.Unstructured, value any, path ...string) (*unst
 	return out, nil
 }
 
-// podDependencies are what the pods of all templates of obj need, and the Service that names them. Claims made from claim
-// templates are not among them: each member's controller makes its own.
-func podDependencies(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+// podDependencies are what the pods of all templates of obj need, and the Service that names them. Claims made from
+// claim templates are not among them: each member's controller makes its own.
+func podDependencies(_ context.Context,
+	obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	var deps []configv1alpha1.DependentObjectReference
 	for _, path := range interpret.PodTemplates(obj) {
 		t, err := interpret.PodTemplate(obj, path)
@@ -113,7 +114,8 @@ func madeFrom(templates []map[string]any, set string) func(corev1.Volume) bool {
 			if v.Name == name {
 				return true
 			}
-			if c := v.PersistentVolumeClaim; c != nil && (c.ClaimName == name || strings.HasPrefix(c.ClaimName, name+"-"+set+"-")) {
+			if c := v.PersistentVolumeClaim; c != nil &&
+				(c.ClaimName == name || strings.HasPrefix(c.ClaimName, name+"-"+set+"-")) {
 				return true
 			}
 		}

@@ -19,7 +19,8 @@ func replicaSet() *interpret.Hooks {
 		Retain:   retainReplicas,
 		Reflect:  reflectConditions(replicaSetConditions, append(counters, "observedGeneration")...),
 		Health:   replicaSetHealth,
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			rs, err := reports(items)
 			if err != nil {
 				return nil, err

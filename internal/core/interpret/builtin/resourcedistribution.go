@@ -8,8 +8,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// resourceDistribution is OpenKruise's ResourceDistribution, v1alpha1 and v1beta1, which spell the list of failed namespaces
-// differently. It distributes inside of a cluster, so the namespaces that failed are told as cluster/namespace.
+// resourceDistribution is OpenKruise's ResourceDistribution, v1alpha1 and v1beta1, which spell the list of failed
+// namespaces differently. It distributes inside of a cluster, so the namespaces that failed are told as
+// cluster/namespace.
 func resourceDistribution() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: reflectWhole,

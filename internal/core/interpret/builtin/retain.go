@@ -17,11 +17,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// What a template leaves open is the member's without anybody's help: an apply sets only what the template sets. So what is
-// retained here is what a template does set, or may, and somebody in the member has set otherwise with good reason.
+// What a template leaves open is the member's without anybody's help: an apply sets only what the template sets. So
+// what is retained here is what a template does set, or may, and somebody in the member has set otherwise with good
+// reason.
 
 // retainer is a rule of what belongs to the member, with the contract of interpret.Interpreter's Retain.
-type retainer = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error)
+type retainer = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured,
+	error)
 
 // retainAll follows the rules one after the other.
 func retainAll(rules ...retainer) retainer {
@@ -56,8 +58,10 @@ func retainFields(paths ...[]string) retainer {
 	}
 }
 
-// retainReplicas leaves spec.replicas to the member, an autoscaler there perhaps, when the template's label asks for it.
-func retainReplicas(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// retainReplicas leaves spec.replicas to the member, an autoscaler there perhaps, when the template's label asks for
+// it.
+func retainReplicas(ctx context.Context, desired,
+	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if desired.GetLabels()[policyv1alpha1.RetainReplicasLabel] != "true" {
 		return desired, nil
 	}
@@ -81,21 +85,25 @@ var rolloutFields = func() [][]string {
 }()
 
 // deploymentRolloutFields are those of a Deployment.
-var deploymentRolloutFields = [][]string{{"spec", "paused"}, {"spec", "strategy"}, {"spec", "minReadySeconds"}, {"spec", "progressDeadlineSeconds"}}
+var deploymentRolloutFields = [][]string{{"spec", "paused"}, {"spec", "strategy"}, {"spec", "minReadySeconds"},
+	{"spec", "progressDeadlineSeconds"}}
 
-// retainRollout leaves a workload that Kruise Rollouts drives in the member to it: the template's partition, most of all,
-// would release in one go what is being released step by step. A field that is gone there stays gone: API servers leave out
-// what is false or zero, and a pause that was lifted must not come back.
-func retainRollout(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// retainRollout leaves a workload that Kruise Rollouts drives in the member to it: the template's partition, most of
+// all, would release in one go what is being released step by step. A field that is gone there stays gone: API servers
+// leave out what is false or zero, and a pause that was lifted must not come back.
+func retainRollout(ctx context.Context, desired,
+	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return retainDriven(ctx, desired, observed, rolloutFields)
 }
 
 // retainDeploymentRollout is retainRollout of a Deployment, which is held by a pause and by another strategy.
-func retainDeploymentRollout(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func retainDeploymentRollout(ctx context.Context, desired,
+	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return retainDriven(ctx, desired, observed, deploymentRolloutFields)
 }
 
-func retainDriven(ctx context.Context, desired, observed *unstructured.Unstructured, fields [][]string) (*unstructured.Unstructured, error) {
+func retainDriven(ctx context.Context, desired, observed *unstructured.Unstructured,
+	fields [][]string) (*unstructured.Unstructured, error) {
 	driven := func(key string) bool { return observed.GetAnnotations()[key] != "" }
 	if !slices.ContainsFunc(rolloutAnnotations, driven) {
 		return desired, nil
@@ -118,8 +126,8 @@ func retainDriven(ctx context.Context, desired, observed *unstructured.Unstructu
 	return retainFields(paths...)(ctx, retained, observed)
 }
 
-// What the member's admission would refuse to change is kept as the member has it, so that the rest of a template arrives, and
-// the object is marked with what was kept; the mark comes back to the hub as a condition of the status.
+// What the member's admission would refuse to change is kept as the member has it, so that the rest of a template
+// arrives, and the object is marked with what was kept; the mark comes back to the hub as a condition of the status.
 const keptAnnotation = "argosy.io/immutable-fields"
 
 // clash is a field that cannot change in the member and that the template wants otherwise.
@@ -161,12 +169,13 @@ func immutableText(path ...string) func(desired, observed map[string]any) []clas
 		if want == "" || have == "" || want == have {
 			return nil
 		}
-		return []clash{{path, have, fmt.Sprintf("%s is still %q, but the template has %q", strings.Join(path, "."), have, want)}}
+		return []clash{{path, have, fmt.Sprintf("%s is still %q, but the template has %q", strings.Join(path, "."), have,
+			want)}}
 	}
 }
 
-// immutableSelector is the selector of a workload. It is kept only if the template's pods still match it: if they do not,
-// nothing can be done but to make the workload anew, and the member's own refusal says so.
+// immutableSelector is the selector of a workload. It is kept only if the template's pods still match it: if they do
+// not, nothing can be done but to make the workload anew, and the member's own refusal says so.
 func immutableSelector(desired, observed map[string]any) []clash {
 	path := []string{"spec", "selector"}
 	want, have := object(desired, path...), object(observed, path...)
@@ -250,7 +259,8 @@ func withName(objects []map[string]any, name string, path ...string) map[string]
 	return nil
 }
 
-// sameDecoded says whether two values are one T, whatever they leave out; values that are no T are compared as they are.
+// sameDecoded says whether two values are one T, whatever they leave out; values that are no T are compared as they
+// are.
 func sameDecoded[T any](a, b any) bool {
 	type box struct {
 		Value T `json:"value,omitempty"`

@@ -86,7 +86,8 @@ func TestRetain(t *testing.T) {
 		},
 		{
 			"a name for another host has no address",
-			`{apiVersion: v1, kind: Service, spec: {type: ExternalName, externalName: x}}`, `{spec: {type: ClusterIP, clusterIP: 10.0.0.1}}`,
+			`{apiVersion: v1, kind: Service, spec: {type: ExternalName, externalName: x}}`,
+			`{spec: {type: ClusterIP, clusterIP: 10.0.0.1}}`,
 			`{apiVersion: v1, kind: Service, spec: {type: ExternalName, externalName: x}}`,
 		},
 		{
@@ -180,8 +181,8 @@ func checkRetain(t *testing.T, cases []retainCase) {
 	}
 }
 
-// retained is what desired becomes beside observed. It checks what holds for every kind: no argument is changed, and a second
-// time changes nothing more.
+// retained is what desired becomes beside observed. It checks what holds for every kind: no argument is changed, and a
+// second time changes nothing more.
 func retained(t *testing.T, desired, observed *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	wasDesired, wasObserved := desired.DeepCopy(), observed.DeepCopy()

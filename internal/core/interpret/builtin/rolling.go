@@ -20,7 +20,8 @@ type rolling struct {
 	overdue  bool // its own deadline is over
 }
 
-// health of a workload, by its numbers. That its controller says that it fails counts once that stays, by interpret.Overdue.
+// health of a workload, by its numbers. That its controller says that it fails counts once that stays, by
+// interpret.Overdue.
 func (r rolling) health() interpret.Health {
 	short := r.there != r.wanted || r.available < r.wanted-r.spare
 	if !r.paused && !r.onDelete {
@@ -52,8 +53,8 @@ func paused(spec map[string]any) bool { return strategy(spec, "paused") == true 
 
 func onDelete(spec map[string]any) bool { return text(spec, "updateStrategy", "type") == "OnDelete" }
 
-// partitionOf is how many of total pods a CloneSet or a SidecarSet keeps on the old revision. A percentage rounds up, but
-// only 100% keeps all.
+// partitionOf is how many of total pods a CloneSet or a SidecarSet keeps on the old revision. A percentage rounds up,
+// but only 100% keeps all.
 func partitionOf(v any, total int64) (int64, error) {
 	n, err := share(v, total, true, int64(0))
 	if err != nil {
@@ -65,8 +66,8 @@ func partitionOf(v any, total int64) (int64, error) {
 	return min(max(n, 0), total), nil
 }
 
-// updatedAvailable are the pods of the new revision that are available. OpenKruise leaves the field out at zero, and its
-// older versions do not have it: then at most as many as are ready of the new revision, and available of any.
+// updatedAvailable are the pods of the new revision that are available. OpenKruise leaves the field out at zero, and
+// its older versions do not have it: then at most as many as are ready of the new revision, and available of any.
 func updatedAvailable(status map[string]any) int64 {
 	if n, ok := whole(status["updatedAvailableReplicas"]); ok {
 		return n

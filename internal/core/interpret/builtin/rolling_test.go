@@ -52,15 +52,17 @@ func TestSharesOfATotal(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || err2 != nil || err3 != nil || err4 != nil || up != c.up || down != c.down || halfUp != c.halfUp || fmt.Sprint(partition) != c.partition {
-			t.Errorf("%v of %d: up %d, down %d, half up %d, partition %d; want %d, %d, %d, %s %s", c.v, c.total, up, down, halfUp, partition, c.up, c.down, c.halfUp, c.partition, c.reason)
+		if err != nil || err2 != nil || err3 != nil || err4 != nil || up != c.up || down != c.down || halfUp != c.halfUp ||
+			fmt.Sprint(partition) != c.partition {
+			t.Errorf("%v of %d: up %d, down %d, half up %d, partition %d; want %d, %d, %d, %s %s", c.v, c.total, up, down,
+				halfUp, partition, c.up, c.down, c.halfUp, c.partition, c.reason)
 		}
 	}
 }
 
-// A simulated OpenKruise updates pods up to the partition, one at a time, and each is available some time later. Whatever the
-// order: the workload is Progressing until it rests, then Suspended if a partition holds pods back and Healthy if not; it never
-// needs failover. So do the versions, which keep the partition in different places.
+// A simulated OpenKruise updates pods up to the partition, one at a time, and each is available some time later.
+// Whatever the order: the workload is Progressing until it rests, then Suspended if a partition holds pods back and
+// Healthy if not; it never needs failover. So do the versions, which keep the partition in different places.
 func TestARolloutIsProgressingUntilItRests(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -89,11 +91,15 @@ func TestARolloutIsProgressingUntilItRests(t *testing.T) {
 				}
 			}
 			for kind, spec := range map[string]string{
-				"v1alpha1, kind: CloneSet":   fmt.Sprintf(`{replicas: %d, updateStrategy: {partition: %d, maxUnavailable: "100%%"}}`, wanted, partition),
-				"v1beta1, kind: CloneSet":    fmt.Sprintf(`{replicas: %d, updateStrategy: {rollingUpdate: {partition: %d, maxUnavailable: "100%%"}}}`, wanted, partition),
-				"v1beta1, kind: StatefulSet": fmt.Sprintf(`{replicas: %d, updateStrategy: {rollingUpdate: {partition: %d}}}`, wanted, partition),
+				"v1alpha1, kind: CloneSet": fmt.Sprintf(
+					`{replicas: %d, updateStrategy: {partition: %d, maxUnavailable: "100%%"}}`, wanted, partition),
+				"v1beta1, kind: CloneSet": fmt.Sprintf(
+					`{replicas: %d, updateStrategy: {rollingUpdate: {partition: %d, maxUnavailable: "100%%"}}}`, wanted, partition),
+				"v1beta1, kind: StatefulSet": fmt.Sprintf(`{replicas: %d, updateStrategy: {rollingUpdate: {partition: %d}}}`,
+					wanted, partition),
 			} {
-				obj := read(t, `{apiVersion: apps.kruise.io/`+kind+`, metadata: {generation: 2}, spec: `+spec+`, status: `+status+`}`)
+				obj := read(t, `{apiVersion: apps.kruise.io/`+kind+`, metadata: {generation: 2}, spec: `+spec+`, status: `+status+
+					`}`)
 				if got, err := interpreter.Health(t.Context(), obj); err != nil || got != want {
 					t.Fatalf("seed %d, %s %s\n%s: %s, %v; want %s", seed, kind, spec, status, got, err, want)
 				}

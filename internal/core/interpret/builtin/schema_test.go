@@ -14,8 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// misfits are the places of v that the schema does not have, or has otherwise. A server would drop them or refuse the write, so a
-// status with one would be written again and again.
+// misfits are the places of v that the schema does not have, or has otherwise. A server would drop them or refuse the
+// write, so a status with one would be written again and again.
 func misfits(path string, v any, s apiextensionsv1.JSONSchemaProps) []string {
 	if s.XIntOrString || s.Type == "" {
 		return nil
@@ -93,8 +93,8 @@ func fitting(v any, s apiextensionsv1.JSONSchemaProps) any {
 	return v
 }
 
-// Some members serve one version and some another; what they report, and what the hub is told beside it, never makes a status
-// that the template's version does not have.
+// Some members serve one version and some another; what they report, and what the hub is told beside it, never makes a
+// status that the template's version does not have.
 func TestAnAggregatedStatusFitsItsSchema(t *testing.T) {
 	crds, err := kruise.Hub()
 	if err != nil {
@@ -123,7 +123,8 @@ func TestAnAggregatedStatusFitsItsSchema(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			reports = append(reports, workv1alpha2.AggregatedStatusItem{ClusterName: v.Name, Status: &runtime.RawExtension{Raw: raw}})
+			reports = append(reports, workv1alpha2.AggregatedStatusItem{ClusterName: v.Name,
+				Status: &runtime.RawExtension{Raw: raw}})
 		}
 		for version, status := range statuses {
 			seen++

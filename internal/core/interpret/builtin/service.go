@@ -32,7 +32,8 @@ func service() *interpret.Hooks {
 			}
 			return interpret.Healthy, nil
 		},
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			if !balances(template) {
 				return template, nil
 			}
@@ -61,7 +62,8 @@ func reflectLoadBalancer(observed *unstructured.Unstructured) map[string]any {
 }
 
 // aggregateLoadBalancer lists the addresses of all clusters, each once, sorted. Other fields of the status stay.
-func aggregateLoadBalancer(template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+func aggregateLoadBalancer(template *unstructured.Unstructured,
+	items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 	rs, err := reports(items)
 	if err != nil {
 		return nil, err
@@ -106,13 +108,14 @@ func aggregateLoadBalancer(template *unstructured.Unstructured, items []workv1al
 	return settledNative(template, status), nil
 }
 
-// rolloutSelectors are the keys by which a rollout in the member points a Service at the pods of one revision: those of Argo Rollouts and
-// of Kruise Rollouts. The selector is an atomic map, so that an apply without them would erase them.
+// rolloutSelectors are the keys by which a rollout in the member points a Service at the pods of one revision: those of
+// Argo Rollouts and of Kruise Rollouts. The selector is an atomic map, so that an apply without them would erase them.
 var rolloutSelectors = []string{"rollouts-pod-template-hash", "pod-template-hash", "controller-revision-hash"}
 
 // retainService keeps what the member allocated and a Service cannot change or would have to allocate anew: addresses,
 // and ports where the template names none; and what a rollout adds to its selector.
-func retainService(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func retainService(_ context.Context, desired,
+	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	want, have := object(desired.Object, "spec"), object(observed.Object, "spec")
 	kind := corev1.ServiceType(text(want, "type"))
 	if want == nil || have == nil || kind == corev1.ServiceTypeExternalName {
@@ -139,7 +142,8 @@ func retainService(_ context.Context, desired, observed *unstructured.Unstructur
 			spec[f] = runtime.DeepCopyJSONValue(v)
 		}
 	}
-	if kind == corev1.ServiceTypeLoadBalancer && text(want, "externalTrafficPolicy") == string(corev1.ServiceExternalTrafficPolicyLocal) {
+	if kind == corev1.ServiceTypeLoadBalancer &&
+		text(want, "externalTrafficPolicy") == string(corev1.ServiceExternalTrafficPolicyLocal) {
 		if n := number(have, "healthCheckNodePort"); n != 0 {
 			spec["healthCheckNodePort"] = n
 		}

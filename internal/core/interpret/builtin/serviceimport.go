@@ -15,13 +15,15 @@ import (
 // serviceImport takes along the Service derived from it and the EndpointSlices of that.
 func serviceImport() *interpret.Hooks {
 	return &interpret.Hooks{
-		Dependencies: func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+		Dependencies: func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference,
+			error) {
 			derived := names.DerivedService(obj.GetName())
 			return interpret.SortDependencies([]configv1alpha1.DependentObjectReference{
 				{APIVersion: "v1", Kind: "Service", Namespace: obj.GetNamespace(), Name: derived},
-				{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Namespace: obj.GetNamespace(), LabelSelector: &metav1.LabelSelector{
-					MatchLabels: map[string]string{discoveryv1.LabelServiceName: derived},
-				}},
+				{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Namespace: obj.GetNamespace(),
+					LabelSelector: &metav1.LabelSelector{
+						MatchLabels: map[string]string{discoveryv1.LabelServiceName: derived},
+					}},
 			}), nil
 		},
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// sidecarSet is OpenKruise's SidecarSet, v1alpha1 and v1beta1: containers that pods of others get when they are made. It has
-// no replicas; its status counts the pods that have got them.
+// sidecarSet is OpenKruise's SidecarSet, v1alpha1 and v1beta1: containers that pods of others get when they are made.
+// It has no replicas; its status counts the pods that have got them.
 func sidecarSet() *interpret.Hooks {
 	counters := []string{"matchedPods", "updatedPods", "readyPods", "updatedReadyPods"}
 	done := func(_ *unstructured.Unstructured, status map[string]any) bool {
@@ -34,9 +34,10 @@ func addLatestRevision(status map[string]any, _ *unstructured.Unstructured, rs [
 	return nil
 }
 
-// retainSidecarHashes keeps the hashes that the member's webhook computes. A template that was exported from a cluster has
-// those of that cluster.
-func retainSidecarHashes(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// retainSidecarHashes keeps the hashes that the member's webhook computes. A template that was exported from a cluster
+// has those of that cluster.
+func retainSidecarHashes(ctx context.Context, desired,
+	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var paths [][]string
 	for key := range observed.GetAnnotations() {
 		if strings.HasPrefix(key, "kruise.io/sidecarset-hash") {
@@ -74,10 +75,11 @@ func sidecarSetHealth(_ context.Context, observed *unstructured.Unstructured) (i
 	return interpret.Healthy, nil
 }
 
-// sidecarDependencies are what the containers and volumes need in the namespaces of the pods, as far as the SidecarSet names
-// these: by spec.namespace, which v1alpha1 has, or by the label that every namespace has its name in. One that selects
-// namespaces otherwise, or none, reaches pods of anybody, and what it needs there has to be sent by a policy.
-func sidecarDependencies(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+// sidecarDependencies are what the containers and volumes need in the namespaces of the pods, as far as the SidecarSet
+// names these: by spec.namespace, which v1alpha1 has, or by the label that every namespace has its name in. One that
+// selects namespaces otherwise, or none, reaches pods of anybody, and what it needs there has to be sent by a policy.
+func sidecarDependencies(_ context.Context,
+	obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	var deps []configv1alpha1.DependentObjectReference
 	for _, path := range interpret.PodSpecs(obj) {
 		t, err := interpret.PodSpec(obj, path)

@@ -9,23 +9,38 @@ import (
 func TestSidecarSetHealth(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		checkHealth(t, "apps.kruise.io/"+version+", kind: SidecarSet", []healthCase{
-			{"in all pods", `{}`, `{observedGeneration: 2, matchedPods: 3, updatedPods: 3, readyPods: 3, updatedReadyPods: 3}`, interpret.Healthy},
+			{"in all pods", `{}`, `{observedGeneration: 2, matchedPods: 3, updatedPods: 3, readyPods: 3, updatedReadyPods: 3}`,
+				interpret.Healthy},
 			{"no pods yet", `{}`, `{observedGeneration: 2}`, interpret.Healthy},
 			{"no status yet", `{}`, ``, interpret.Progressing},
-			{"not seen yet", `{}`, `{observedGeneration: 1, matchedPods: 3, updatedPods: 3, updatedReadyPods: 3}`, interpret.Progressing},
-			{"pods with the old one", `{}`, `{observedGeneration: 2, matchedPods: 3, updatedPods: 2, updatedReadyPods: 2}`, interpret.Progressing},
-			{"an updated pod that is not ready", `{}`, `{observedGeneration: 2, matchedPods: 3, updatedPods: 3, updatedReadyPods: 2}`, interpret.Progressing},
-			{"a canary held by a number", `{updateStrategy: {partition: 2}}`, `{observedGeneration: 2, matchedPods: 3, updatedPods: 1, updatedReadyPods: 1}`, interpret.Suspended},
-			{"a canary held by a percentage, which rounds up", `{updateStrategy: {partition: "50%"}}`, `{observedGeneration: 2, matchedPods: 3, updatedPods: 1, updatedReadyPods: 1}`, interpret.Suspended},
-			{"a canary of a tenth of three pods is one", `{updateStrategy: {partition: "90%"}}`, `{observedGeneration: 2, matchedPods: 3}`, interpret.Progressing},
-			{"a canary on its way", `{updateStrategy: {partition: 1}}`, `{observedGeneration: 2, matchedPods: 3, updatedPods: 1, updatedReadyPods: 1}`, interpret.Progressing},
-			{"a canary whose pod is not ready", `{updateStrategy: {partition: 2}}`, `{observedGeneration: 2, matchedPods: 3, updatedPods: 1, updatedReadyPods: 0}`, interpret.Progressing},
-			{"a partition with nothing to hold", `{updateStrategy: {partition: 2}}`, `{observedGeneration: 2, matchedPods: 3, updatedPods: 3, updatedReadyPods: 3}`, interpret.Healthy},
-			{"a canary of the pods that a selector picks", `{updateStrategy: {selector: {matchLabels: {canary: "yes"}}}}`, `{observedGeneration: 2, matchedPods: 3, updatedPods: 1, updatedReadyPods: 1}`, interpret.Suspended},
-			{"paused in the middle", `{updateStrategy: {paused: true}}`, `{observedGeneration: 2, matchedPods: 3, updatedPods: 1, updatedReadyPods: 0}`, interpret.Suspended},
-			{"paused at the end", `{updateStrategy: {paused: true}}`, `{observedGeneration: 2, matchedPods: 3, updatedPods: 3, updatedReadyPods: 3}`, interpret.Healthy},
-			{"only for new pods", `{updateStrategy: {type: NotUpdate}}`, `{observedGeneration: 2, matchedPods: 3, updatedPods: 1, updatedReadyPods: 1}`, interpret.Suspended},
-			{"only for new pods, and all are", `{updateStrategy: {type: NotUpdate}}`, `{observedGeneration: 2, matchedPods: 3, updatedPods: 3, updatedReadyPods: 3}`, interpret.Healthy},
+			{"not seen yet", `{}`, `{observedGeneration: 1, matchedPods: 3, updatedPods: 3, updatedReadyPods: 3}`,
+				interpret.Progressing},
+			{"pods with the old one", `{}`, `{observedGeneration: 2, matchedPods: 3, updatedPods: 2, updatedReadyPods: 2}`,
+				interpret.Progressing},
+			{"an updated pod that is not ready", `{}`,
+				`{observedGeneration: 2, matchedPods: 3, updatedPods: 3, updatedReadyPods: 2}`, interpret.Progressing},
+			{"a canary held by a number", `{updateStrategy: {partition: 2}}`,
+				`{observedGeneration: 2, matchedPods: 3, updatedPods: 1, updatedReadyPods: 1}`, interpret.Suspended},
+			{"a canary held by a percentage, which rounds up", `{updateStrategy: {partition: "50%"}}`,
+				`{observedGeneration: 2, matchedPods: 3, updatedPods: 1, updatedReadyPods: 1}`, interpret.Suspended},
+			{"a canary of a tenth of three pods is one", `{updateStrategy: {partition: "90%"}}`,
+				`{observedGeneration: 2, matchedPods: 3}`, interpret.Progressing},
+			{"a canary on its way", `{updateStrategy: {partition: 1}}`,
+				`{observedGeneration: 2, matchedPods: 3, updatedPods: 1, updatedReadyPods: 1}`, interpret.Progressing},
+			{"a canary whose pod is not ready", `{updateStrategy: {partition: 2}}`,
+				`{observedGeneration: 2, matchedPods: 3, updatedPods: 1, updatedReadyPods: 0}`, interpret.Progressing},
+			{"a partition with nothing to hold", `{updateStrategy: {partition: 2}}`,
+				`{observedGeneration: 2, matchedPods: 3, updatedPods: 3, updatedReadyPods: 3}`, interpret.Healthy},
+			{"a canary of the pods that a selector picks", `{updateStrategy: {selector: {matchLabels: {canary: "yes"}}}}`,
+				`{observedGeneration: 2, matchedPods: 3, updatedPods: 1, updatedReadyPods: 1}`, interpret.Suspended},
+			{"paused in the middle", `{updateStrategy: {paused: true}}`,
+				`{observedGeneration: 2, matchedPods: 3, updatedPods: 1, updatedReadyPods: 0}`, interpret.Suspended},
+			{"paused at the end", `{updateStrategy: {paused: true}}`,
+				`{observedGeneration: 2, matchedPods: 3, updatedPods: 3, updatedReadyPods: 3}`, interpret.Healthy},
+			{"only for new pods", `{updateStrategy: {type: NotUpdate}}`,
+				`{observedGeneration: 2, matchedPods: 3, updatedPods: 1, updatedReadyPods: 1}`, interpret.Suspended},
+			{"only for new pods, and all are", `{updateStrategy: {type: NotUpdate}}`,
+				`{observedGeneration: 2, matchedPods: 3, updatedPods: 3, updatedReadyPods: 3}`, interpret.Healthy},
 			{"a partition of nonsense", `{updateStrategy: {partition: half}}`, `{observedGeneration: 2}`, interpret.Unknown},
 		})
 	}
@@ -38,7 +53,8 @@ func TestSidecarSetAggregate(t *testing.T) {
 			"adds up its pods and agrees on a revision",
 			`{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, metadata: {generation: 2}, spec: {containers: [{name: log}]}}`,
 			[]string{
-				`{matchedPods: 3, updatedPods: 2, readyPods: 3, updatedReadyPods: 1, latestRevision: log-1, collisionCount: 1, ` + done + `}`,
+				`{matchedPods: 3, updatedPods: 2, readyPods: 3, updatedReadyPods: 1, latestRevision: log-1, collisionCount: 1, ` +
+					done + `}`,
 				`{matchedPods: 2, updatedPods: 2, readyPods: 2, latestRevision: log-1, ` + done + `}`,
 			},
 			`{observedGeneration: 2, matchedPods: 5, updatedPods: 4, readyPods: 5, updatedReadyPods: 1, latestRevision: log-1, collisionCount: 1}`,
@@ -46,7 +62,8 @@ func TestSidecarSetAggregate(t *testing.T) {
 		{
 			"is not observed while a cluster has not got it, though the others' pods count",
 			`{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {generation: 2}, status: {observedGeneration: 1}}`,
-			[]string{`{matchedPods: 3, updatedPods: 2, readyPods: 3, updatedReadyPods: 1, latestRevision: log-1, ` + done + `}`, ``},
+			[]string{`{matchedPods: 3, updatedPods: 2, readyPods: 3, updatedReadyPods: 1, latestRevision: log-1, ` + done + `}`,
+				``},
 			`{observedGeneration: 1, matchedPods: 3, updatedPods: 2, readyPods: 3, updatedReadyPods: 1, latestRevision: log-1}`,
 		},
 		{
@@ -90,19 +107,22 @@ func TestSidecarSetDependencies(t *testing.T) {
 			"shop ConfigMap/conf, shop ConfigMap/init, shop Secret/key, shop Secret/pull",
 		},
 		{
-			"in the namespace that it selects by name", `{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}, ` + needs + `}`,
+			"in the namespace that it selects by name",
+			`{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}, ` + needs + `}`,
 			"shop ConfigMap/conf, shop ConfigMap/init, shop Secret/key, shop Secret/pull",
 		},
 		{
 			"in each of several", `{namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [b, a, b]}]}, imagePullSecrets: [{name: pull}]}`,
 			"a Secret/pull, b Secret/pull",
 		},
-		{"nowhere known, when any namespace may be meant", `{namespaceSelector: {matchLabels: {team: x}}, ` + needs + `}`, ""},
+		{"nowhere known, when any namespace may be meant", `{namespaceSelector: {matchLabels: {team: x}}, ` + needs + `}`,
+			""},
 		{"nowhere known, without a selector", `{` + needs + `}`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, version := range []string{"v1alpha1", "v1beta1"} {
-				if got := dependencies(t, read(t, `{apiVersion: apps.kruise.io/`+version+`, kind: SidecarSet, metadata: {name: log}, spec: `+c.spec+`}`)); got != c.want {
+				if got := dependencies(t, read(t, `{apiVersion: apps.kruise.io/`+version+
+					`, kind: SidecarSet, metadata: {name: log}, spec: `+c.spec+`}`)); got != c.want {
 					t.Errorf("%s\ngot  %s\nwant %s", version, got, c.want)
 				}
 			}

@@ -17,7 +17,8 @@ func statefulSet() *interpret.Hooks {
 		Retain:   retainAll(retainReplicas, retainRollout),
 		Reflect:  reflectFields(append(counters, "currentRevision", "updateRevision", "observedGeneration")...),
 		Health:   statefulSetHealth,
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			rs, err := reports(items)
 			if err != nil {
 				return nil, err

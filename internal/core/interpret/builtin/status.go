@@ -61,7 +61,8 @@ func reflectWhole(_ context.Context, observed *unstructured.Unstructured) (map[s
 func withGenerations(status map[string]any, observed *unstructured.Unstructured) map[string]any {
 	status[generationField] = observed.GetGeneration()
 	// Without the annotation, or with a broken one, nobody can say that the member is up to date, so nothing does.
-	if n, err := strconv.ParseInt(observed.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation], 10, 64); err == nil {
+	if n, err := strconv.ParseInt(observed.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation], 10,
+		64); err == nil {
 		status[templateGenerationField] = n
 	}
 	return status
@@ -143,8 +144,11 @@ type addition func(status map[string]any, template *unstructured.Unstructured, r
 
 // counting is the Aggregate of a kind whose status counts pods. done says whether the counters look like the end of a
 // rollout, for observedGeneration.
-func counting(counters []string, done func(template *unstructured.Unstructured, status map[string]any) bool, more ...addition) func(context.Context, *unstructured.Unstructured, []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-	return func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+func counting(counters []string, done func(template *unstructured.Unstructured, status map[string]any) bool,
+	more ...addition) func(context.Context, *unstructured.Unstructured,
+	[]workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+	return func(_ context.Context, template *unstructured.Unstructured,
+		items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 		rs, err := reports(items)
 		if err != nil {
 			return nil, err
@@ -184,7 +188,8 @@ func addCollisions(status map[string]any, _ *unstructured.Unstructured, rs []rep
 // addConditions adds the conditions of a workload of OpenKruise. True is bad for what tells of failures and conflicts.
 func addConditions(status map[string]any, _ *unstructured.Unstructured, rs []report) error {
 	bad := func(kind string) bool {
-		return strings.HasPrefix(kind, "Failed") || strings.HasSuffix(kind, "Failure") || slices.Contains([]string{interpret.ImmutableFieldConflict, interpret.NoMatchedPods, interpret.PodsReserved}, kind)
+		return strings.HasPrefix(kind, "Failed") || strings.HasSuffix(kind, "Failure") ||
+			slices.Contains([]string{interpret.ImmutableFieldConflict, interpret.NoMatchedPods, interpret.PodsReserved}, kind)
 	}
 	if c := conditions(rs, bad, "lastUpdateTime", "lastTransitionTime"); c != nil {
 		status["conditions"] = c
@@ -192,8 +197,8 @@ func addConditions(status map[string]any, _ *unstructured.Unstructured, rs []rep
 	return nil
 }
 
-// addSelector adds the selector of the pods as a text, by which autoscalers find them. It is the same everywhere, so it needs
-// no cluster to say it.
+// addSelector adds the selector of the pods as a text, by which autoscalers find them. It is the same everywhere, so it
+// needs no cluster to say it.
 func addSelector(status map[string]any, template *unstructured.Unstructured, _ []report) error {
 	raw := object(template.Object, "spec", "selector")
 	if raw == nil {
@@ -212,8 +217,8 @@ func oldVersion(obj *unstructured.Unstructured) bool {
 	return obj.GroupVersionKind().Version == "v1alpha1"
 }
 
-// dropNew takes from a status the fields that only v1beta1 has, if the template is written in v1alpha1: members may serve
-// either, and a server would drop them, so that the status were written again and again. The status is returned.
+// dropNew takes from a status the fields that only v1beta1 has, if the template is written in v1alpha1: members may
+// serve either, and a server would drop them, so that the status were written again and again. The status is returned.
 func dropNew(status map[string]any, template *unstructured.Unstructured, fields ...string) map[string]any {
 	if oldVersion(template) {
 		for _, f := range fields {
@@ -223,13 +228,15 @@ func dropNew(status map[string]any, template *unstructured.Unstructured, fields 
 	return status
 }
 
-// observedGeneration is the template's generation once every cluster has it and has seen it; until then it stays what it was.
+// observedGeneration is the template's generation once every cluster has it and has seen it; until then it stays what
+// it was.
 //
-// done says that the counters look like the end of a rollout, and then there is more to it. Sums hide who is behind when
-// the template runs in full in every cluster: with two clusters of three replicas each, one that is finished satisfies
-// spec.replicas = 3. Tools that compare generation and counters, Argo CD and kubectl rollout status, must not be told so
-// while a cluster has not got there. So the counters are of the template's generation only if every cluster is healthy
-// too, and are of the one before if not, even if that takes a word back: a cluster that joins late starts from nothing.
+// done says that the counters look like the end of a rollout, and then there is more to it. Sums hide who is behind
+// when the template runs in full in every cluster: with two clusters of three replicas each, one that is finished
+// satisfies spec.replicas = 3. Tools that compare generation and counters, Argo CD and kubectl rollout status, must not
+// be told so while a cluster has not got there. So the counters are of the template's generation only if every cluster
+// is healthy too, and are of the one before if not, even if that takes a word back: a cluster that joins late starts
+// from nothing.
 func observedGeneration(template *unstructured.Unstructured, rs []report, done bool) int64 {
 	was, now := number(template.Object, "status", "observedGeneration"), template.GetGeneration()
 	if len(rs) == 0 {
@@ -360,11 +367,12 @@ func severity(state string, bad bool) int {
 // mostMessages is the number of clusters whose messages a condition has.
 const mostMessages = 10
 
-// doneReasons are those of Progressing that say that nothing is left to do. They hold of the whole only if they do of every cluster.
+// doneReasons are those of Progressing that say that nothing is left to do. They hold of the whole only if they do of
+// every cluster.
 var doneReasons = []string{"CloneSetAvailable", "ProgressPartitionAvailable"}
 
-// conditions folds the clusters' conditions: per type the worst state wins, the message says which clusters are in it, and
-// the last of them to get there dates it. times are the fields that hold dates.
+// conditions folds the clusters' conditions: per type the worst state wins, the message says which clusters are in it,
+// and the last of them to get there dates it. times are the fields that hold dates.
 func conditions(rs []report, bad func(kind string) bool, times ...string) []any {
 	type fold struct {
 		condition map[string]any
@@ -383,7 +391,8 @@ func conditions(rs []report, bad func(kind string) bool, times ...string) []any 
 			if text(c, "status") != text(f.condition, "status") {
 				continue
 			}
-			if reason := text(c, "reason"); slices.Contains(doneReasons, text(f.condition, "reason")) && reason != "" && !slices.Contains(doneReasons, reason) {
+			if reason := text(c, "reason"); slices.Contains(doneReasons, text(f.condition, "reason")) && reason != "" &&
+				!slices.Contains(doneReasons, reason) {
 				f.condition["reason"] = reason
 			}
 			for _, t := range times {

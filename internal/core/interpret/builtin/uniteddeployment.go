@@ -19,8 +19,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// unitedDeployment is OpenKruise's UnitedDeployment, v1alpha1 and v1beta1: one workload for each of its subsets, made from
-// one template. The versions differ in where the status keeps revision and partitions.
+// unitedDeployment is OpenKruise's UnitedDeployment, v1alpha1 and v1beta1: one workload for each of its subsets, made
+// from one template. The versions differ in where the status keeps revision and partitions.
 //
 // Revise sets the replicas alone: those of the subsets follow where all clusters are known.
 func unitedDeployment() *interpret.Hooks {
@@ -80,7 +80,8 @@ func unitedReplicas(obj *unstructured.Unstructured) (int64, error) {
 
 // unitedSpec is the spec of the one workload template; nil without any.
 func unitedSpec(obj *unstructured.Unstructured) map[string]any {
-	for _, t := range []string{"statefulSetTemplate", "advancedStatefulSetTemplate", "cloneSetTemplate", "deploymentTemplate"} {
+	for _, t := range []string{"statefulSetTemplate", "advancedStatefulSetTemplate", "cloneSetTemplate",
+		"deploymentTemplate"} {
 		if spec := object(obj.Object, "spec", "template", t, "spec"); spec != nil {
 			return spec
 		}
@@ -95,8 +96,9 @@ type subset struct {
 	spec     map[string]any
 }
 
-// subsetsOf are the subsets in their order. What asks for a number or a percentage gets that, rounded half up; the rest is
-// first given to minReplicas, in order, then up to maxReplicas, in order, and what is left is spread evenly over those without.
+// subsetsOf are the subsets in their order. What asks for a number or a percentage gets that, rounded half up; the rest
+// is first given to minReplicas, in order, then up to maxReplicas, in order, and what is left is spread evenly over
+// those without.
 func subsetsOf(obj *unstructured.Unstructured) ([]subset, error) {
 	total, err := unitedReplicas(obj)
 	if err != nil {
@@ -236,7 +238,8 @@ func require(pod *corev1.PodSpec, term corev1.NodeSelectorTerm) {
 }
 
 // unitedDependencies are those of the template, and what the patches of subsets bring along.
-func unitedDependencies(ctx context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+func unitedDependencies(ctx context.Context,
+	obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	deps, err := podDependencies(ctx, obj)
 	if err != nil {
 		return nil, err
@@ -317,7 +320,8 @@ func unitedDeploymentHealth(_ context.Context, observed *unstructured.Unstructur
 	return health, nil
 }
 
-// addUnitedRevisions adds the revisions that the clusters agree on, in the place that the template's version has for them.
+// addUnitedRevisions adds the revisions that the clusters agree on, in the place that the template's version has for
+// them.
 func addUnitedRevisions(status map[string]any, template *unstructured.Unstructured, rs []report) error {
 	either := make([]report, len(rs))
 	for i, r := range rs {

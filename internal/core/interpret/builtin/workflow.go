@@ -20,9 +20,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// workflow is Argo's Workflow. It has no status subresource, so that its generation moves with its status and says nothing,
-// and whoever writes the whole object writes the status: neither side is ever sent the other's. It runs once, in one cluster
-// (core/propagate narrows its placement), so its parallelism, a bound on the pods at a time, is not divided.
+// workflow is Argo's Workflow. It has no status subresource, so that its generation moves with its status and says
+// nothing, and whoever writes the whole object writes the status: neither side is ever sent the other's. It runs once,
+// in one cluster (core/propagate narrows its placement), so its parallelism, a bound on the pods at a time, is not
+// divided.
 func workflow() *interpret.Hooks {
 	return &interpret.Hooks{
 		Components: workflowComponents("spec"),
@@ -42,7 +43,8 @@ func workflow() *interpret.Hooks {
 	}
 }
 
-// retainSuspension leaves spec.suspend as the member has it, until the template says otherwise than when it was applied last.
+// retainSuspension leaves spec.suspend as the member has it, until the template says otherwise than when it was applied
+// last.
 func retainSuspension(desired, observed *unstructured.Unstructured) *unstructured.Unstructured {
 	const noted = interpret.SuspendAnnotation
 	suspends, have := yes(desired.Object, "spec", "suspend"), yes(observed.Object, "spec", "suspend")
@@ -74,8 +76,8 @@ func retainSuspension(desired, observed *unstructured.Unstructured) *unstructure
 // longest bounds the values of output parameters that are reported.
 const longest = 1024
 
-// workflowFields are the fields of a status that are reported, where Argo's clients can read what they have: they fail at a list with one
-// Workflow that they cannot read.
+// workflowFields are the fields of a status that are reported, where Argo's clients can read what they have: they fail
+// at a list with one Workflow that they cannot read.
 var workflowFields = map[string]func(any) bool{
 	"phase": fields.Reads[string], "progress": fields.Reads[string], "message": fields.Reads[string],
 	"startedAt": fields.Reads[metav1.Time], "finishedAt": fields.Reads[metav1.Time],
@@ -130,10 +132,12 @@ func workflowHealth(_ context.Context, observed *unstructured.Unstructured) (int
 	return interpret.Progressing, nil
 }
 
-// folded is folding for kinds without a status subresource: a template that nobody has answered for is not given an empty
-// status, as every write of it is one of the whole object; nor is one that has finished, for what has run elsewhere has run.
+// folded is folding for kinds without a status subresource: a template that nobody has answered for is not given an
+// empty status, as every write of it is one of the whole object; nor is one that has finished, for what has run
+// elsewhere has run.
 func folded(fold func(rs []report) map[string]any) aggregator {
-	return func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+	return func(_ context.Context, template *unstructured.Unstructured,
+		items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 		rs, err := reports(items)
 		if err != nil {
 			return nil, err
@@ -188,9 +192,10 @@ func foldWorkflow(rs []report) map[string]any {
 	return status
 }
 
-// workflowComponents are the templates that run a pod, one pod each: an estimate, as nobody knows how many run at a time.
-// What cannot be read, such as a quantity that is a parameter, counts as nothing.
-func workflowComponents(path ...string) func(context.Context, *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
+// workflowComponents are the templates that run a pod, one pod each: an estimate, as nobody knows how many run at a
+// time. What cannot be read, such as a quantity that is a parameter, counts as nothing.
+func workflowComponents(path ...string) func(context.Context, *unstructured.Unstructured) ([]workv1alpha2.Component,
+	error) {
 	return func(_ context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
 		spec := object(obj.Object, path...)
 		byName := map[string]workv1alpha2.Component{}
@@ -201,9 +206,10 @@ func workflowComponents(path ...string) func(context.Context, *unstructured.Unst
 			}
 			name := componentName(text(t, "name"))
 			needs := interpret.PodRequirements(&corev1.PodTemplateSpec{Spec: pod}, obj.GetNamespace())
-			byName[name] = workv1alpha2.Component{Name: name, Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{
-				NodeClaim: needs.NodeClaim, ResourceRequest: needs.ResourceRequest, PriorityClassName: needs.PriorityClassName,
-			}}
+			byName[name] = workv1alpha2.Component{Name: name, Replicas: 1,
+				ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{
+					NodeClaim: needs.NodeClaim, ResourceRequest: needs.ResourceRequest, PriorityClassName: needs.PriorityClassName,
+				}}
 		}
 		var components []workv1alpha2.Component
 		for _, c := range byName {
@@ -251,7 +257,8 @@ func workflowPod(spec, template map[string]any) (corev1.PodSpec, bool) {
 		// Each by itself: one that cannot be read does not take the others along.
 		for _, f := range []string{"nodeSelector", "tolerations", "affinity"} {
 			var read corev1.PodSpec
-			if level[f] == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{f: level[f]}, &read) != nil {
+			if level[f] == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{f: level[f]},
+				&read) != nil {
 				continue
 			}
 			if pod.NodeSelector == nil {

@@ -12,11 +12,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// workflowDependencies are what the Workflow at path names, wherever in its steps: templates of other Workflows, service
-// accounts, secrets of images and artifacts, configuration, claims. Names that are parameters are known when it runs and not
-// before. What the templates that it refers to need in turn is theirs to say, and no field names the roles of its service account:
-// controller/dependency asks for both. The namespace's default repository of artifacts need not be there.
-func workflowDependencies(path ...string) func(context.Context, *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+// workflowDependencies are what the Workflow at path names, wherever in its steps: templates of other Workflows,
+// service accounts, secrets of images and artifacts, configuration, claims. Names that are parameters are known when it
+// runs and not before. What the templates that it refers to need in turn is theirs to say, and no field names the roles
+// of its service account: controller/dependency asks for both. The namespace's default repository of artifacts need not
+// be there.
+func workflowDependencies(path ...string) func(context.Context,
+	*unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	return func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 		spec := object(obj.Object, path...)
 		f := references{namespace: obj.GetNamespace(), made: map[string]bool{}}
@@ -48,12 +50,14 @@ type references struct {
 
 func (f *references) need(apiVersion, kind, name string) {
 	if f.namespace != "" && literal(name) {
-		f.found = append(f.found, configv1alpha1.DependentObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: f.namespace, Name: name})
+		f.found = append(f.found, configv1alpha1.DependentObjectReference{APIVersion: apiVersion, Kind: kind,
+			Namespace: f.namespace, Name: name})
 	}
 }
 
 // locations are the fields of an artifact that say where it is, or where from it comes.
-var locations = []string{"s3", "gcs", "azure", "oss", "hdfs", "artifactory", "git", "http", "raw", "plugin", "from", "fromExpression"}
+var locations = []string{"s3", "gcs", "azure", "oss", "hdfs", "artifactory", "git", "http", "raw", "plugin", "from",
+	"fromExpression"}
 
 // placeless says whether an artifact does not say where it is.
 func placeless(artifact map[string]any) bool {
@@ -114,7 +118,8 @@ func (f *references) object(key string, o map[string]any) {
 		if !yes(o, "clusterScope") {
 			f.need("argoproj.io/v1alpha1", "WorkflowTemplate", name)
 		} else if literal(name) {
-			f.found = append(f.found, configv1alpha1.DependentObjectReference{APIVersion: "argoproj.io/v1alpha1", Kind: "ClusterWorkflowTemplate", Name: name})
+			f.found = append(f.found, configv1alpha1.DependentObjectReference{APIVersion: "argoproj.io/v1alpha1",
+				Kind: "ClusterWorkflowTemplate", Name: name})
 		}
 	case "configMapKeyRef", "configMapRef", "configMap", "krbConfigConfigMap":
 		f.need("v1", "ConfigMap", name)
@@ -128,7 +133,8 @@ func (f *references) object(key string, o map[string]any) {
 			f.need("v1", "PersistentVolumeClaim", claim)
 		}
 	default:
-		if strings.HasSuffix(key, "Secret") || strings.HasSuffix(key, "SecretRef") || key == "secretRef" || key == "secretKeyRef" {
+		if strings.HasSuffix(key, "Secret") || strings.HasSuffix(key, "SecretRef") || key == "secretRef" ||
+			key == "secretKeyRef" {
 			f.need("v1", "Secret", name)
 		}
 	}

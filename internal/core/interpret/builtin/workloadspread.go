@@ -10,8 +10,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// workloadSpread is OpenKruise's WorkloadSpread, v1alpha1 and v1beta1. Its webhook notes every pod that comes or goes in the
-// status; that, and the copy of it for each revision, is the cluster's own and is not reported, so a rollout costs no writes.
+// workloadSpread is OpenKruise's WorkloadSpread, v1alpha1 and v1beta1. Its webhook notes every pod that comes or goes
+// in the status; that, and the copy of it for each revision, is the cluster's own and is not reported, so a rollout
+// costs no writes.
 func workloadSpread() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: func(_ context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
@@ -73,7 +74,8 @@ func spreadSubsets(template *unstructured.Unstructured, rs []report) []any {
 	}
 	order := map[string]int{}
 	for i, subset := range objects(template.Object, "spec", "subsets") {
-		order[text(subset, "name")] = i - len(list(template.Object, "spec", "subsets")) // those that it does not name, 0, come last
+		// those that it does not name, 0, come last
+		order[text(subset, "name")] = i - len(list(template.Object, "spec", "subsets"))
 	}
 	slices.SortFunc(subsets, func(a, b any) int {
 		x, y := text(a.(map[string]any), "name"), text(b.(map[string]any), "name")

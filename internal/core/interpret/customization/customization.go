@@ -1,6 +1,6 @@
-// Package customization is the tier of what users say of kinds in ResourceInterpreterCustomizations: it decides which of
-// several answers an operation, and in which version it is given an object. How a script is run, and what a path means, is
-// decided in interpret/script and interpret/jsonpath.
+// Package customization is the tier of what users say of kinds in ResourceInterpreterCustomizations: it decides which
+// of several answers an operation, and in which version it is given an object. How a script is run, and what a path
+// means, is decided in interpret/script and interpret/jsonpath.
 package customization
 
 import (
@@ -51,17 +51,20 @@ type kind struct {
 	realHooks *interpret.Hooks
 }
 
-// New is the tier of all customizations, in any order. Those of one kind are merged in the order of their names: for each
-// operation the first one answers that is written for the object's version; if none is, the first one whose version the object can be
-// converted to. What several say of dependencies is joined.
+// New is the tier of all customizations, in any order. Those of one kind are merged in the order of their names: for
+// each operation the first one answers that is written for the object's version; if none is, the first one whose
+// version the object can be converted to. What several say of dependencies is joined.
 //
-// A customization for a version that nobody has heard of, of a kind whose versions are known, says nothing of objects in those: it
-// harms nobody until there is such a version. Where versions are known and their difference is not, the operation answers with that.
+// A customization for a version that nobody has heard of, of a kind whose versions are known, says nothing of objects
+// in those: it harms nobody until there is such a version. Where versions are known and their difference is not, the
+// operation answers with that.
 //
 // A rule that is broken harms its own operation, which then answers with the fault.
 func New(all []*configv1alpha1.ResourceInterpreterCustomization, o Options) *Tier {
 	sorted := slices.Clone(all)
-	slices.SortFunc(sorted, func(a, b *configv1alpha1.ResourceInterpreterCustomization) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(sorted, func(a, b *configv1alpha1.ResourceInterpreterCustomization) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
 	t := &Tier{kinds: map[schema.GroupKind]*kind{}, schema: o.Schema}
 	for _, c := range sorted {
 		gvk := schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind)
@@ -164,7 +167,8 @@ func (t *Tier) Besides(gvk schema.GroupVersionKind, operation configv1alpha1.Int
 }
 
 // hooksOf is what one customization says, by script or by path.
-func hooksOf(c *configv1alpha1.ResourceInterpreterCustomization, gvk schema.GroupVersionKind, o Options) *interpret.Hooks {
+func hooksOf(c *configv1alpha1.ResourceInterpreterCustomization, gvk schema.GroupVersionKind,
+	o Options) *interpret.Hooks {
 	var known *script.Schema
 	if o.Schema != nil {
 		known = o.Schema(gvk)
@@ -185,7 +189,8 @@ func named(name string, h *interpret.Hooks) *interpret.Hooks {
 	}
 	out := *h
 	if h.Replicas != nil {
-		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
+		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements,
+			error) {
 			n, req, err := h.Replicas(ctx, obj)
 			return n, req, wrap(configv1alpha1.InterpreterOperationInterpretReplica, err)
 		}
@@ -197,7 +202,8 @@ func named(name string, h *interpret.Hooks) *interpret.Hooks {
 		}
 	}
 	if h.Retain != nil {
-		out.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		out.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured,
+			error) {
 			retained, err := h.Retain(ctx, desired, observed)
 			return retained, wrap(configv1alpha1.InterpreterOperationRetain, err)
 		}
@@ -209,7 +215,8 @@ func named(name string, h *interpret.Hooks) *interpret.Hooks {
 		}
 	}
 	if h.Aggregate != nil {
-		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			aggregated, err := h.Aggregate(ctx, template, items)
 			return aggregated, wrap(configv1alpha1.InterpreterOperationAggregateStatus, err)
 		}
@@ -269,13 +276,14 @@ func below(gk schema.GroupKind, tiers []interpret.Tier) *interpret.Hooks {
 	return first(all...)
 }
 
-// complete has the tiers below fill in what a customization leaves out: requirements, and fields of an aggregated status. The
-// customization is given the template with the status that they make of the members, so that what it does not set is theirs
-// and current, not what was there before.
+// complete has the tiers below fill in what a customization leaves out: requirements, and fields of an aggregated
+// status. The customization is given the template with the status that they make of the members, so that what it does
+// not set is theirs and current, not what was there before.
 func complete(h, below *interpret.Hooks) *interpret.Hooks {
 	out := *h
 	if h.Replicas != nil {
-		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
+		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements,
+			error) {
 			n, req, err := h.Replicas(ctx, obj)
 			if err != nil || req != nil {
 				return n, req, err
@@ -290,7 +298,8 @@ func complete(h, below *interpret.Hooks) *interpret.Hooks {
 		}
 	}
 	if h.Aggregate != nil && below != nil && below.Aggregate != nil {
-		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			base, err := below.Aggregate(ctx, template, items)
 			if err != nil {
 				return h.Aggregate(ctx, template, items)
@@ -378,8 +387,10 @@ func (c choices) to(obj *unstructured.Unstructured, version string) (*unstructur
 	return converted, err
 }
 
-// back is what a rule made of the object it was given, in the version of the original; the original if it was left alone.
-func (c choices) back(a asked, original, made *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
+// back is what a rule made of the object it was given, in the version of the original; the original if it was left
+// alone.
+func (c choices) back(a asked, original, made *unstructured.Unstructured,
+	err error) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -397,7 +408,8 @@ func merged(all []rule, convert interpret.Convert) *interpret.Hooks {
 		return choices{rules, convert}, len(rules) > 0
 	}
 	if c, ok := of(configv1alpha1.InterpreterOperationInterpretReplica); ok {
-		h.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
+		h.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements,
+			error) {
 			a, err := c.choose(obj)
 			if err != nil {
 				return 0, nil, err
@@ -415,7 +427,8 @@ func merged(all []rule, convert interpret.Convert) *interpret.Hooks {
 		}
 	}
 	if c, ok := of(configv1alpha1.InterpreterOperationReviseReplica); ok {
-		h.Revise = func(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
+		h.Revise = func(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured,
+			error) {
 			a, err := c.choose(obj)
 			if err != nil {
 				return nil, err
@@ -425,7 +438,8 @@ func merged(all []rule, convert interpret.Convert) *interpret.Hooks {
 		}
 	}
 	if c, ok := of(configv1alpha1.InterpreterOperationRetain); ok {
-		h.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		h.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured,
+			error) {
 			a, err := c.choose(desired)
 			if err != nil {
 				return nil, err
@@ -448,7 +462,8 @@ func merged(all []rule, convert interpret.Convert) *interpret.Hooks {
 		}
 	}
 	if c, ok := of(configv1alpha1.InterpreterOperationAggregateStatus); ok {
-		h.Aggregate = func(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		h.Aggregate = func(ctx context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			a, err := c.choose(template)
 			if err != nil {
 				return nil, err
@@ -470,7 +485,8 @@ func merged(all []rule, convert interpret.Convert) *interpret.Hooks {
 		}
 	}
 	if c, ok := of(configv1alpha1.InterpreterOperationInterpretDependency); ok {
-		h.Dependencies = func(ctx context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+		h.Dependencies = func(ctx context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference,
+			error) {
 			a, err := c.choose(obj)
 			if err != nil {
 				return nil, err

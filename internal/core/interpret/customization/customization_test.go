@@ -35,7 +35,8 @@ func ric(t *testing.T, name, version, rules string) *configv1alpha1.ResourceInte
 
 func shop(t *testing.T, version, rest string) *unstructured.Unstructured {
 	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte("{apiVersion: example.com/" + version + ", kind: Shop, metadata: {name: s}, " + rest + "}"))
+	raw, err := yaml.YAMLToJSON([]byte("{apiVersion: example.com/" + version + ", kind: Shop, metadata: {name: s}, " +
+		rest + "}"))
 	if err != nil {
 		t.Fatalf("%v in %s", err, rest)
 	}
@@ -46,7 +47,8 @@ func shop(t *testing.T, version, rest string) *unstructured.Unstructured {
 	return u
 }
 
-func expectHealth(t *testing.T, i interpret.Interpreter, obj *unstructured.Unstructured, want interpret.Health, texts ...string) {
+func expectHealth(t *testing.T, i interpret.Interpreter, obj *unstructured.Unstructured, want interpret.Health,
+	texts ...string) {
 	t.Helper()
 	h, err := i.Health(t.Context(), obj)
 	if h != want || (err == nil) != (len(texts) == 0) {
@@ -85,7 +87,8 @@ func TestDependenciesOfSeveralCustomizationsAreJoined(t *testing.T) {
 		return fmt.Sprintf(`{dependencyInterpretation: {luaScript: "function GetDependencies(o) return {{apiVersion = 'v1', kind = 'ConfigMap', namespace = 'n', name = '%s'}} end"}}`, name)
 	}
 	tier := customization.New([]*configv1alpha1.ResourceInterpreterCustomization{
-		ric(t, "b", "v1", script("z")), ric(t, "a", "v1", script("y")), ric(t, "c", "v1", script("z")), ric(t, "d", "v2", script("other-version")),
+		ric(t, "b", "v1", script("z")), ric(t, "a", "v1", script("y")), ric(t, "c", "v1", script("z")),
+		ric(t, "d", "v2", script("other-version")),
 	}, customization.Options{})
 	deps, err := interpret.New(tier).Dependencies(t.Context(), shop(t, "v1", "spec: {}"))
 	if err != nil {
@@ -99,7 +102,8 @@ func TestDependenciesOfSeveralCustomizationsAreJoined(t *testing.T) {
 		t.Errorf("dependencies (-want +got):\n%s", diff)
 	}
 	gvk := kind.WithVersion("v1")
-	if diff := cmp.Diff([]string{"a", "b", "c"}, tier.By(gvk, configv1alpha1.InterpreterOperationInterpretDependency)); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b", "c"},
+		tier.By(gvk, configv1alpha1.InterpreterOperationInterpretDependency)); diff != "" {
 		t.Errorf("who says them (-want +got):\n%s", diff)
 	}
 }
@@ -138,27 +142,34 @@ func TestAnObjectIsGivenInTheVersionThatTheCustomizationIsFor(t *testing.T) {
 		t.Errorf("revised (-want +got):\n%s", diff)
 	}
 	retained, err := i.Retain(t.Context(), obj, shop(t, "v1", "spec: {count: 6}"))
-	if err != nil || retained.Object["spec"].(map[string]any)["count"] != int64(6) || retained.GetAPIVersion() != "example.com/v1" {
+	if err != nil || retained.Object["spec"].(map[string]any)["count"] != int64(6) ||
+		retained.GetAPIVersion() != "example.com/v1" {
 		t.Errorf("retained %v, %v", retained, err)
 	}
-	aggregated, err := i.Aggregate(t.Context(), obj, []workv1alpha2.AggregatedStatusItem{{ClusterName: "m", Status: &runtime.RawExtension{Raw: []byte(`{"n":2}`)}}})
-	if err != nil || aggregated.GetAPIVersion() != "example.com/v1" || aggregated.Object["status"].(map[string]any)["n"] != int64(2) {
+	aggregated, err := i.Aggregate(t.Context(), obj,
+		[]workv1alpha2.AggregatedStatusItem{{ClusterName: "m", Status: &runtime.RawExtension{Raw: []byte(`{"n":2}`)}}})
+	if err != nil || aggregated.GetAPIVersion() != "example.com/v1" ||
+		aggregated.Object["status"].(map[string]any)["n"] != int64(2) {
 		t.Errorf("aggregated %v, %v", aggregated, err)
 	}
 	_, _, _, err = i.Replicas(t.Context(), shop(t, "v3", "spec: {}"))
-	if err == nil || !strings.Contains(err.Error(), `customization "a" is written for v2: the object is v3, and there is no conversion between the two versions of Shop; write the customization for example.com/v3`) {
+	if err == nil || !strings.Contains(err.Error(),
+		`customization "a" is written for v2: the object is v3, and there is no conversion between the two versions of Shop; write the customization for example.com/v3`) {
 		t.Errorf("a version that nobody can convert: %v", err)
 	}
 }
 
 func TestTheCustomizationForTheObjectsOwnVersionAnswers(t *testing.T) {
-	tier := customization.New([]*configv1alpha1.ResourceInterpreterCustomization{ric(t, "a", "v1", fine), ric(t, "b", "v2", opened)}, customization.Options{Convert: versions})
+	tier := customization.New([]*configv1alpha1.ResourceInterpreterCustomization{ric(t, "a", "v1", fine),
+		ric(t, "b", "v2", opened)}, customization.Options{Convert: versions})
 	i := interpret.New(tier)
 	expectHealth(t, i, shop(t, "v1", "status: {phase: Fine}"), interpret.Healthy)
 	expectHealth(t, i, shop(t, "v2", "status: {phase: Open}"), interpret.Healthy)
-	expectHealth(t, i, shop(t, "v3", "status: {phase: Open}"), interpret.Unknown, `customization "a" is written for v1`, `customization "b" is written for v2`)
+	expectHealth(t, i, shop(t, "v3", "status: {phase: Open}"), interpret.Unknown, `customization "a" is written for v1`,
+		`customization "b" is written for v2`)
 	for version, want := range map[string]string{"v1": "a", "v2": "b", "v3": "a"} {
-		if by := tier.By(kind.WithVersion(version), configv1alpha1.InterpreterOperationInterpretHealth); len(by) != 1 || by[0] != want {
+		if by := tier.By(kind.WithVersion(version), configv1alpha1.InterpreterOperationInterpretHealth); len(by) != 1 ||
+			by[0] != want {
 			t.Errorf("health of %s is answered by %v, want %s", version, by, want)
 		}
 	}
@@ -177,19 +188,23 @@ func TestACustomizationForAVersionThatIsNoneHarmsNobody(t *testing.T) {
 	if by := tier.By(kind.WithVersion("v1"), configv1alpha1.InterpreterOperationInterpretHealth); by != nil {
 		t.Errorf("health is answered by %v", by)
 	}
-	if diff := cmp.Diff([]interpret.Besides{{Version: "v9", By: "typo"}}, tier.Besides(kind.WithVersion("v1"), configv1alpha1.InterpreterOperationInterpretHealth)); diff != "" {
+	if diff := cmp.Diff([]interpret.Besides{{Version: "v9", By: "typo"}},
+		tier.Besides(kind.WithVersion("v1"), configv1alpha1.InterpreterOperationInterpretHealth)); diff != "" {
 		t.Errorf("who would (-want +got):\n%s", diff)
 	}
 	expectHealth(t, interpret.New(tier), shop(t, "v9", "status: {phase: Open}"), interpret.Degraded)
 
 	// Another one is asked as if the first were not there; of a version that is one, the author is told what is missing.
-	i := interpret.New(customization.New([]*configv1alpha1.ResourceInterpreterCustomization{ric(t, "a-typo", "v9", fine), ric(t, "b", "v2", opened)}, o))
+	i := interpret.New(customization.New([]*configv1alpha1.ResourceInterpreterCustomization{ric(t, "a-typo", "v9", fine),
+		ric(t, "b", "v2", opened)}, o))
 	expectHealth(t, i, shop(t, "v2", "status: {phase: Open}"), interpret.Healthy)
-	expectHealth(t, i, shop(t, "v1", "status: {phase: Open}"), interpret.Unknown, `customization "b" is written for v2: the object is v1`)
+	expectHealth(t, i, shop(t, "v1", "status: {phase: Open}"), interpret.Unknown,
+		`customization "b" is written for v2: the object is v1`)
 }
 
 func TestWhoIsPassedOverIsNamed(t *testing.T) {
-	tier := customization.New([]*configv1alpha1.ResourceInterpreterCustomization{ric(t, "c", "v1", fine), ric(t, "a", "v2", fine), ric(t, "b", "v1", opened)}, customization.Options{Convert: versions})
+	tier := customization.New([]*configv1alpha1.ResourceInterpreterCustomization{ric(t, "c", "v1", fine),
+		ric(t, "a", "v2", fine), ric(t, "b", "v1", opened)}, customization.Options{Convert: versions})
 	o := configv1alpha1.InterpreterOperationInterpretHealth
 	for version, want := range map[string]struct {
 		by      string
@@ -217,7 +232,8 @@ func TestABrokenRuleHarmsItsOwnOperation(t *testing.T) {
 		t.Errorf("a script that is none: %v", err)
 	}
 	_, err = i.Reflect(t.Context(), shop(t, "v1", "status: {}"))
-	if err == nil || !strings.Contains(err.Error(), `customization "a", InterpretStatus: jsonPath "{.status}": write it without braces: .status`) {
+	if err == nil || !strings.Contains(err.Error(),
+		`customization "a", InterpretStatus: jsonPath "{.status}": write it without braces: .status`) {
 		t.Errorf("a path that is none: %v", err)
 	}
 }
@@ -228,7 +244,8 @@ func TestTheTiersBelowFillInWhatIsLeftOut(t *testing.T) {
 		Replicas: func(context.Context, *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
 			return 99, &workv1alpha2.ReplicaRequirements{Namespace: "from-below"}, nil
 		},
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			return interpret.WithStatus(template, map[string]any{"below": int64(len(items)), "sold": int64(-1)}), nil
 		},
 	}}
@@ -239,7 +256,8 @@ func TestTheTiersBelowFillInWhatIsLeftOut(t *testing.T) {
 	if err != nil || n != 3 || req == nil || req.Namespace != "from-below" {
 		t.Errorf("%d of %v, %v", n, req, err)
 	}
-	items := []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Status: &runtime.RawExtension{Raw: []byte(`{"sold":2}`)}}}
+	items := []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1",
+		Status: &runtime.RawExtension{Raw: []byte(`{"sold":2}`)}}}
 	got, err := i.Aggregate(t.Context(), shop(t, "v1", "status: {below: 7, sold: 7}"), items)
 	if err != nil {
 		t.Fatal(err)

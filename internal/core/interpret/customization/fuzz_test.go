@@ -15,7 +15,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/customization"
 )
 
-// answersAboutTheObject holds that whatever a customization says, an answer that is an object is the one that was asked about.
+// answersAboutTheObject holds that whatever a customization says, an answer that is an object is the one that was asked
+// about.
 func answersAboutTheObject(t *testing.T, rules configv1alpha1.CustomizationRules, content string) {
 	t.Helper()
 	var rest map[string]any
@@ -51,7 +52,8 @@ func answersAboutTheObject(t *testing.T, rules configv1alpha1.CustomizationRules
 	keeps("Revise", revised, err)
 	retained, err := i.Retain(t.Context(), obj, observed)
 	keeps("Retain", retained, err)
-	aggregated, err := i.Aggregate(t.Context(), obj, []workv1alpha2.AggregatedStatusItem{{ClusterName: "eu", Status: &runtime.RawExtension{Raw: []byte(`{"ready":1}`)}}})
+	aggregated, err := i.Aggregate(t.Context(), obj,
+		[]workv1alpha2.AggregatedStatusItem{{ClusterName: "eu", Status: &runtime.RawExtension{Raw: []byte(`{"ready":1}`)}}})
 	keeps("Aggregate", aggregated, err)
 	_, _, _, _ = i.Replicas(t.Context(), obj)
 	_, _ = i.Components(t.Context(), obj)
@@ -76,15 +78,18 @@ func scripted(source string) configv1alpha1.CustomizationRules {
 }
 
 var another = []string{
-	"obj.metadata.name = 'other'", "obj.metadata.namespace = 'kube-system'", "obj.metadata.namespace = nil", "obj.kind = 'ClusterRole'", "obj.apiVersion = 'rbac.authorization.k8s.io/v1'",
-	"obj.metadata = {name = 's', namespace = 'bank'}", "obj.metadata = nil", "obj.metadata.name = 5", "obj.apiVersion = 'a/b/c'", "obj = {apiVersion = 'v1', kind = 'Secret', metadata = {name = 's'}}",
+	"obj.metadata.name = 'other'", "obj.metadata.namespace = 'kube-system'", "obj.metadata.namespace = nil",
+	"obj.kind = 'ClusterRole'", "obj.apiVersion = 'rbac.authorization.k8s.io/v1'",
+	"obj.metadata = {name = 's', namespace = 'bank'}", "obj.metadata = nil", "obj.metadata.name = 5",
+	"obj.apiVersion = 'a/b/c'", "obj = {apiVersion = 'v1', kind = 'Secret', metadata = {name = 's'}}",
 	"obj.spec = obj", "setmetatable(obj, {__index = function() return 'x' end})", "obj.metadata[1] = 'x'", "obj = {}",
 }
 
 func TestNoScriptMakesAnotherObject(t *testing.T) {
 	for _, change := range another {
 		for _, function := range []string{"ReviseReplica", "Retain", "AggregateStatus"} {
-			answersAboutTheObject(t, scripted(fmt.Sprintf("function %s(obj, other) %s return obj end", function, change)), `{"spec":{"replicas":1}}`)
+			answersAboutTheObject(t, scripted(fmt.Sprintf("function %s(obj, other) %s return obj end", function, change)),
+				`{"spec":{"replicas":1}}`)
 		}
 	}
 }
@@ -95,7 +100,8 @@ func FuzzScriptsKeepTheObject(f *testing.F) {
 	}
 	f.Add("function GetReplicas(o) return o.spec.replicas, nil end", `{"spec":{"replicas":9007199254740993}}`)
 	f.Add("function GetDependencies(o) return {{apiVersion='v1', kind='Secret', namespace='bank', name='x'}} end", `{}`)
-	f.Add("local kube = require('kube') function f(o) return kube.accuratePodRequirements(o.spec) end", `{"spec":{"template":{}}}`)
+	f.Add("local kube = require('kube') function f(o) return kube.accuratePodRequirements(o.spec) end",
+		`{"spec":{"template":{}}}`)
 	f.Add("function f(o) return string.rep('x', 1e9) end", `{}`)
 	f.Fuzz(func(t *testing.T, source, content string) {
 		answersAboutTheObject(t, scripted(source), content)
@@ -103,16 +109,18 @@ func FuzzScriptsKeepTheObject(f *testing.F) {
 }
 
 func FuzzPathsKeepTheObject(f *testing.F) {
-	for _, path := range []string{".metadata.name", ".metadata", ".kind", ".apiVersion", ".metadata['namespace']", ".spec.replicas", ".status", ".spec.a[0].b", ".", "", ".metadata.annotations"} {
+	for _, path := range []string{".metadata.name", ".metadata", ".kind", ".apiVersion", ".metadata['namespace']",
+		".spec.replicas", ".status", ".spec.a[0].b", ".", "", ".metadata.annotations"} {
 		f.Add(path, "3", `{"spec":{"replicas":1,"a":[{"b":2}]},"status":{"ready":1}}`)
 	}
 	f.Fuzz(func(t *testing.T, path, expected, content string) {
 		answersAboutTheObject(t, configv1alpha1.CustomizationRules{
-			Retention:            &configv1alpha1.RetentionRule{JSONPaths: []string{path}},
-			ReplicaResource:      &configv1alpha1.OperationRule{JSONPath: path},
-			ReplicaRevision:      &configv1alpha1.OperationRule{JSONPath: path},
-			StatusReflection:     &configv1alpha1.OperationRule{JSONPath: path},
-			HealthInterpretation: &configv1alpha1.HealthRule{OperationRule: configv1alpha1.OperationRule{JSONPath: path}, Expected: expected},
+			Retention:        &configv1alpha1.RetentionRule{JSONPaths: []string{path}},
+			ReplicaResource:  &configv1alpha1.OperationRule{JSONPath: path},
+			ReplicaRevision:  &configv1alpha1.OperationRule{JSONPath: path},
+			StatusReflection: &configv1alpha1.OperationRule{JSONPath: path},
+			HealthInterpretation: &configv1alpha1.HealthRule{OperationRule: configv1alpha1.OperationRule{JSONPath: path},
+				Expected: expected},
 		}, content)
 	})
 }

@@ -5,8 +5,8 @@ import "strings"
 // around is how many equal lines are shown around those that differ.
 const around = 2
 
-// Diff is how the lines of one text become those of another: "- " before a line that is gone, "+ " before one that is new,
-// and a little of what is around them; "..." stands for equal lines left out. Empty for equal texts.
+// Diff is how the lines of one text become those of another: "- " before a line that is gone, "+ " before one that is
+// new, and a little of what is around them; "..." stands for equal lines left out. Empty for equal texts.
 func Diff(before, after string) string {
 	a, b := lines(before), lines(after)
 	// common[i][j] is the length of the longest common subsequence of a[i:] and b[j:].

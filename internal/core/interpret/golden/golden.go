@@ -42,8 +42,8 @@ import (
 
 // File is one file of cases.
 type File struct {
-	// Customization is the path of the file with the customizations that answer, relative to this file. Without one, the tiers
-	// that need no hub answer.
+	// Customization is the path of the file with the customizations that answer, relative to this file. Without one, the
+	// tiers that need no hub answer.
 	Customization string `json:"customization,omitempty"`
 	// Object is what the cases are about; each changes it as it likes.
 	Object map[string]any `json:"object,omitempty"`
@@ -56,8 +56,8 @@ type Case struct {
 	Name      string                              `json:"name"`
 	Operation configv1alpha1.InterpreterOperation `json:"operation"`
 
-	// Desired and Observed are merge patches (RFC 7386) on the file's object. Retain is asked of both; the other operations of
-	// the one that is set, or of the object as it is.
+	// Desired and Observed are merge patches (RFC 7386) on the file's object. Retain is asked of both; the other
+	// operations of the one that is set, or of the object as it is.
 	Desired  map[string]any `json:"desired,omitempty"`
 	Observed map[string]any `json:"observed,omitempty"`
 	// DesiredReplica is the number that ReviseReplica is asked for.
@@ -65,23 +65,26 @@ type Case struct {
 	// StatusItems are what AggregateStatus is asked to fold.
 	StatusItems []workv1alpha2.AggregatedStatusItem `json:"statusItems,omitempty"`
 
-	// Want is the whole answer: an object for Retain, ReviseReplica and AggregateStatus, a status for InterpretStatus, a list
-	// for InterpretDependency and InterpretComponent, {replica, requires} for InterpretReplica, and for InterpretHealth
-	// {healthy, health}, or just one of the two. null is an answer, too: of InterpretStatus, that there is none.
+	// Want is the whole answer: an object for Retain, ReviseReplica and AggregateStatus, a status for InterpretStatus, a
+	// list for InterpretDependency and InterpretComponent, {replica, requires} for InterpretReplica, and for
+	// InterpretHealth {healthy, health}, or just one of the two. null is an answer, too: of InterpretStatus, that there is
+	// none.
 	Want json.RawMessage `json:"want,omitempty"`
-	// WantChange is the answer as a merge patch on the object that was asked about, for the operations that answer with one.
+	// WantChange is the answer as a merge patch on the object that was asked about, for the operations that answer with
+	// one.
 	WantChange map[string]any `json:"wantChange,omitempty"`
 	// WantError is a part of the error's message.
 	WantError string `json:"wantError,omitempty"`
 }
 
-// Parse reads a file of cases and says what is wrong with it. A field that is not known is an error: a case that asks for
-// less than its author thinks would pass for ever.
+// Parse reads a file of cases and says what is wrong with it. A field that is not known is an error: a case that asks
+// for less than its author thinks would pass for ever.
 func Parse(text []byte) (*File, error) {
 	f := &File{}
 	if err := yaml.UnmarshalStrict(text, f); err != nil {
 		// Who wrote YAML need not hear that it was read by way of JSON.
-		return nil, errors.New(strings.NewReplacer("error unmarshaling JSON: while decoding JSON: ", "", "error converting YAML to JSON: ", "", "json: ", "",
+		return nil, errors.New(strings.NewReplacer("error unmarshaling JSON: while decoding JSON: ", "",
+			"error converting YAML to JSON: ", "", "json: ", "",
 			"Go struct field File.", "", "Go value", "value").Replace(err.Error()))
 	}
 	if len(f.Cases) == 0 {
@@ -110,7 +113,8 @@ func Parse(text []byte) (*File, error) {
 			return nil, fmt.Errorf("%s: the object has no apiVersion or no kind", name)
 		}
 		if c.WantChange != nil && !slices.Contains(objects, c.Operation) {
-			return nil, fmt.Errorf("%s: wantChange is for %s, which return an object; use want", name, "Retain, ReviseReplica and AggregateStatus")
+			return nil, fmt.Errorf("%s: wantChange is for %s, which return an object; use want", name,
+				"Retain, ReviseReplica and AggregateStatus")
 		}
 	}
 	return f, nil
@@ -118,7 +122,8 @@ func Parse(text []byte) (*File, error) {
 
 // objects are the operations that answer with an object.
 var objects = []configv1alpha1.InterpreterOperation{
-	configv1alpha1.InterpreterOperationRetain, configv1alpha1.InterpreterOperationReviseReplica, configv1alpha1.InterpreterOperationAggregateStatus,
+	configv1alpha1.InterpreterOperationRetain, configv1alpha1.InterpreterOperationReviseReplica,
+	configv1alpha1.InterpreterOperationAggregateStatus,
 }
 
 // Question is what a case of the file asks.
@@ -140,12 +145,14 @@ func (f *File) Question(c Case) ask.Question {
 type Result struct {
 	Name      string                              `json:"name"`
 	Operation configv1alpha1.InterpreterOperation `json:"operation"`
-	// Failure is empty for a case that holds: else what differs, with a diff from what was wanted to what came (-want +got).
+	// Failure is empty for a case that holds: else what differs, with a diff from what was wanted to what came (-want
+	// +got).
 	Failure string `json:"failure,omitempty"`
 }
 
 // Run asks every case; hooks are those that answer the operation for a kind in the given version.
-func (f *File) Run(ctx context.Context, hooks func(*unstructured.Unstructured, configv1alpha1.InterpreterOperation) (*interpret.Hooks, error)) []Result {
+func (f *File) Run(ctx context.Context,
+	hooks func(*unstructured.Unstructured, configv1alpha1.InterpreterOperation) (*interpret.Hooks, error)) []Result {
 	results := make([]Result, 0, len(f.Cases))
 	for _, c := range f.Cases {
 		r := Result{Name: c.Name, Operation: c.Operation}

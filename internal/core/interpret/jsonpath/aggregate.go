@@ -28,9 +28,10 @@ func newFold(p *configv1alpha1.AggregationPaths) (f fold, err error) {
 	return f, nil
 }
 
-// aggregate folds the listed fields; others of the template's status stay. A sum over no member is zero, a maximum or a last value
-// over none is absent.
-func (f fold) aggregate(template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+// aggregate folds the listed fields; others of the template's status stay. A sum over no member is zero, a maximum or a
+// last value over none is absent.
+func (f fold) aggregate(template *unstructured.Unstructured,
+	items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 	members, err := statuses(items)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,8 @@ func Hooks(rules *configv1alpha1.CustomizationRules) *interpret.Hooks {
 	h := &interpret.Hooks{}
 	if r := rules.ReplicaResource; r != nil && r.JSONPath != "" {
 		path, bad := one(r.JSONPath)
-		h.Replicas = func(_ context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
+		h.Replicas = func(_ context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements,
+			error) {
 			if bad != nil {
 				return 0, nil, bad
 			}
@@ -28,7 +29,8 @@ func Hooks(rules *configv1alpha1.CustomizationRules) *interpret.Hooks {
 	}
 	if r := rules.ReplicaRevision; r != nil && r.JSONPath != "" {
 		path, bad := one(r.JSONPath)
-		h.Revise = func(_ context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
+		h.Revise = func(_ context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured,
+			error) {
 			if bad != nil {
 				return nil, bad
 			}
@@ -66,7 +68,8 @@ func Hooks(rules *configv1alpha1.CustomizationRules) *interpret.Hooks {
 	}
 	if r := rules.StatusAggregation; r != nil && r.JSONPaths != nil {
 		f, bad := newFold(r.JSONPaths)
-		h.Aggregate = func(_ context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		h.Aggregate = func(_ context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			if bad != nil {
 				return nil, bad
 			}
@@ -106,8 +109,8 @@ func several(texts []string) ([]Path, error) {
 	return paths, nil
 }
 
-// replicas reads the field; unset is one, as for the workloads of Kubernetes. What one needs is read from the pod template, if
-// the object has one where workloads have theirs.
+// replicas reads the field; unset is one, as for the workloads of Kubernetes. What one needs is read from the pod
+// template, if the object has one where workloads have theirs.
 func replicas(path Path, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
 	v, found, err := path.get(obj.Object)
 	if err != nil {
@@ -117,7 +120,8 @@ func replicas(path Path, obj *unstructured.Unstructured) (int32, *workv1alpha2.R
 	if found {
 		var ok bool
 		if n, ok = whole(v); !ok || n < 0 || n > math.MaxInt32 {
-			return 0, nil, fmt.Errorf("%s %s, where a number of replicas is required: a whole number from 0 to %d", path, describe(v), math.MaxInt32)
+			return 0, nil, fmt.Errorf("%s %s, where a number of replicas is required: a whole number from 0 to %d", path,
+				describe(v), math.MaxInt32)
 		}
 	}
 	req, err := interpret.Requirements(obj)
@@ -145,7 +149,8 @@ func reflected(path Path, observed *unstructured.Unstructured) (map[string]any, 
 	return status, nil
 }
 
-// skeleton writes value at the path of an object that has nothing else; lists on the way are the original's, as short as they may be.
+// skeleton writes value at the path of an object that has nothing else; lists on the way are the original's, as short
+// as they may be.
 func (p Path) skeleton(original, object map[string]any, value any) error {
 	for i, s := range p.steps {
 		if s.key == "" { // an element: the list as a whole is the field that can stand alone

@@ -111,11 +111,12 @@ func TestReplicasAreReadAndWrittenWhereThePathSays(t *testing.T) {
 		want  int32
 		error string
 	}{
-		"a number":          {spec: `{size: {count: 7}}`, want: 7},
-		"none is one":       {spec: `{}`, want: 1},
-		"null is one":       {spec: `{size: {count: null}}`, want: 1},
-		"zero is zero":      {spec: `{size: {count: 0}}`, want: 0},
-		"a text":            {spec: `{size: {count: "3"}}`, error: `.spec.size.count is the string "3", where a number of replicas is required`},
+		"a number":     {spec: `{size: {count: 7}}`, want: 7},
+		"none is one":  {spec: `{}`, want: 1},
+		"null is one":  {spec: `{size: {count: null}}`, want: 1},
+		"zero is zero": {spec: `{size: {count: 0}}`, want: 0},
+		"a text": {spec: `{size: {count: "3"}}`,
+			error: `.spec.size.count is the string "3", where a number of replicas is required`},
 		"a fraction":        {spec: `{size: {count: 1.5}}`, error: "is 1.5"},
 		"less than none":    {spec: `{size: {count: -1}}`, error: "is -1"},
 		"too many":          {spec: `{size: {count: 3000000000}}`, error: "from 0 to 2147483647"},
@@ -149,7 +150,8 @@ func TestReplicasAreReadAndWrittenWhereThePathSays(t *testing.T) {
 
 func TestWhatAReplicaNeedsIsReadFromThePodTemplate(t *testing.T) {
 	i := interpreter(t, `{replicaResource: {jsonPath: .spec.count}}`)
-	_, req, _, err := i.Replicas(t.Context(), shop(t, `spec: {count: 2, template: {spec: {containers: [{name: c, resources: {requests: {cpu: 250m}}}]}}}`))
+	_, req, _, err := i.Replicas(t.Context(),
+		shop(t, `spec: {count: 2, template: {spec: {containers: [{name: c, resources: {requests: {cpu: 250m}}}]}}}`))
 	if err != nil || req == nil || req.ResourceRequest.Cpu().String() != "250m" {
 		t.Errorf("requirements %v, %v, want 250m of cpu", req, err)
 	}
@@ -166,13 +168,18 @@ func TestTheStatusIsReflectedWholeOrByOneField(t *testing.T) {
 		want         map[string]any
 		error        string
 	}{
-		"all of it":            {path: ".status", status: `{a: 1, b: {c: x}}`, want: map[string]any{"a": int64(1), "b": map[string]any{"c": "x"}}},
-		"one field":            {path: ".status.b.c", status: `{a: 1, b: {c: x, d: y}}`, want: map[string]any{"b": map[string]any{"c": "x"}}},
-		"one that is not":      {path: ".status.b.c", status: `{a: 1}`},
-		"an element's list":    {path: ".status.l[0].x", status: `{l: [{x: 1}, {x: 2}]}`, want: map[string]any{"l": []any{map[string]any{"x": int64(1)}, map[string]any{"x": int64(2)}}}},
-		"a status that is not": {path: ".status", status: `gone`, error: `.status is the string "gone", where an object is required`},
+		"all of it": {path: ".status", status: `{a: 1, b: {c: x}}`,
+			want: map[string]any{"a": int64(1), "b": map[string]any{"c": "x"}}},
+		"one field": {path: ".status.b.c", status: `{a: 1, b: {c: x, d: y}}`,
+			want: map[string]any{"b": map[string]any{"c": "x"}}},
+		"one that is not": {path: ".status.b.c", status: `{a: 1}`},
+		"an element's list": {path: ".status.l[0].x", status: `{l: [{x: 1}, {x: 2}]}`,
+			want: map[string]any{"l": []any{map[string]any{"x": int64(1)}, map[string]any{"x": int64(2)}}}},
+		"a status that is not": {path: ".status", status: `gone`,
+			error: `.status is the string "gone", where an object is required`},
 	} {
-		got, err := interpreter(t, `{statusReflection: {jsonPath: "`+c.path+`"}}`).Reflect(t.Context(), shop(t, "status: "+c.status))
+		got, err := interpreter(t, `{statusReflection: {jsonPath: "`+c.path+`"}}`).Reflect(t.Context(),
+			shop(t, "status: "+c.status))
 		if c.error != "" {
 			says(t, name, err, c.error)
 			continue
@@ -196,7 +203,8 @@ func TestHealthIsOneValueOfOneField(t *testing.T) {
 		"another number":   {"3", `{phase: 4}`, interpret.Degraded},
 		"a list as a text": {"[]", `{phase: []}`, interpret.Healthy},
 	} {
-		got, err := interpreter(t, `{healthInterpretation: {jsonPath: .status.phase, expected: "`+c.expected+`"}}`).Health(t.Context(), shop(t, "status: "+c.status))
+		got, err := interpreter(t, `{healthInterpretation: {jsonPath: .status.phase, expected: "`+c.expected+
+			`"}}`).Health(t.Context(), shop(t, "status: "+c.status))
 		if err != nil || got != c.want {
 			t.Errorf("%s: %s %v, want %s", name, got, err, c.want)
 		}
@@ -217,13 +225,18 @@ func TestStatusesAreFoldedFieldByField(t *testing.T) {
 				`{ready: 3, load: {total: 2}, height: 1, seen: "2026-01-01T00:00:00Z", revision: b}`,
 			},
 			want: `{ready: 5, load: {total: 3}, height: 3, seen: "2026-01-02T00:00:00Z", revision: b, mine: kept}`},
-		"a cluster that said nothing":  {statuses: []string{`{ready: 2, revision: a}`, ``, `{ready: 1}`}, want: `{ready: 3, load: {total: 0}, revision: a, mine: kept}`},
+		"a cluster that said nothing": {statuses: []string{`{ready: 2, revision: a}`, ``, `{ready: 1}`},
+			want: `{ready: 3, load: {total: 0}, revision: a, mine: kept}`},
 		"no cluster leaves no numbers": {want: `{ready: 0, load: {total: 0}, mine: kept}`},
-		"fractions":                    {statuses: []string{`{ready: 0.5}`, `{ready: 1}`}, want: `{ready: 1.5, load: {total: 0}, mine: kept}`},
-		"what is no number":            {statuses: []string{`{ready: 1}`, `{ready: "2"}`}, error: `cluster "m2": .status.ready is the string "2", and only numbers can be summed`},
-		"what cannot be compared":      {statuses: []string{`{height: 1}`, `{height: tall}`}, error: `cluster "m2": .status.height is the string "tall", and in another cluster it is 1`},
-		"what has no order":            {statuses: []string{`{height: {}}`}, error: "only numbers and strings can be compared"},
-		"a status that is a list":      {statuses: []string{`[1]`}, error: `the status from cluster "m1" is not an object`},
+		"fractions": {statuses: []string{`{ready: 0.5}`, `{ready: 1}`},
+			want: `{ready: 1.5, load: {total: 0}, mine: kept}`},
+		"what is no number": {statuses: []string{`{ready: 1}`, `{ready: "2"}`},
+			error: `cluster "m2": .status.ready is the string "2", and only numbers can be summed`},
+		"what cannot be compared": {statuses: []string{`{height: 1}`, `{height: tall}`},
+			error: `cluster "m2": .status.height is the string "tall", and in another cluster it is 1`},
+		"what has no order": {statuses: []string{`{height: {}}`},
+			error: "only numbers and strings can be compared"},
+		"a status that is a list": {statuses: []string{`[1]`}, error: `the status from cluster "m1" is not an object`},
 	} {
 		got, err := interpreter(t, rules).Aggregate(t.Context(), shop(t, template), items(t, c.statuses...))
 		if c.error != "" {
@@ -262,14 +275,19 @@ func TestAKeptFieldIsTheMembersUntilTheTemplateChangesIt(t *testing.T) {
 	}
 	edit := func(spec string) { member.Object["spec"] = shop(t, "spec: "+spec).Object["spec"] }
 
-	apply("before anything was kept, the member's value stands", `{strategy: {partition: 0}, other: b}`, `{strategy: {partition: 1}, other: b}`)
+	apply("before anything was kept, the member's value stands", `{strategy: {partition: 0}, other: b}`,
+		`{strategy: {partition: 1}, other: b}`)
 	edit(`{strategy: {partition: 7}, other: x}`)
-	apply("what somebody sets in the member stays, of kept fields only", `{strategy: {partition: 0}, other: b}`, `{strategy: {partition: 7}, other: b}`)
-	apply("a template that changes another field changes nothing here", `{strategy: {partition: 0}, other: c}`, `{strategy: {partition: 7}, other: c}`)
-	apply("a template that changes the field wins", `{strategy: {partition: 3}, other: c}`, `{strategy: {partition: 3}, other: c}`)
+	apply("what somebody sets in the member stays, of kept fields only", `{strategy: {partition: 0}, other: b}`,
+		`{strategy: {partition: 7}, other: b}`)
+	apply("a template that changes another field changes nothing here", `{strategy: {partition: 0}, other: c}`,
+		`{strategy: {partition: 7}, other: c}`)
+	apply("a template that changes the field wins", `{strategy: {partition: 3}, other: c}`,
+		`{strategy: {partition: 3}, other: c}`)
 	edit(`{other: c}`)
 	apply("what the member took away stays away", `{strategy: {partition: 3}, other: c}`, `{other: c}`)
-	apply("until the template wants something else there", `{strategy: {partition: 4}, other: c}`, `{strategy: {partition: 4}, other: c}`)
+	apply("until the template wants something else there", `{strategy: {partition: 4}, other: c}`,
+		`{strategy: {partition: 4}, other: c}`)
 	apply("a template that gives the field up takes it away", `{other: c}`, `{other: c}`)
 }
 

@@ -1,6 +1,7 @@
-// Package jsonpath says what a kind means where an operation is no more than a field: which one holds the replicas, which of the
-// status are summed, which stay as the member has them. It is the part of a ResourceInterpreterCustomization without a script;
-// which customization answers for a kind is decided in interpret/customization.
+// Package jsonpath says what a kind means where an operation is no more than a field: which one holds the replicas,
+// which of the status are summed, which stay as the member has them. It is the part of a
+// ResourceInterpreterCustomization without a script; which customization answers for a kind is decided in
+// interpret/customization.
 package jsonpath
 
 import (
@@ -45,7 +46,8 @@ func Parse(text string) (Path, error) {
 	for rest != "" {
 		s, after, ok := parseStep(rest)
 		if !ok {
-			return Path{}, fmt.Errorf("character %d: expected .name, ['name'] or [index]%s", len(text)-len(rest)+1, hint(text, rest))
+			return Path{}, fmt.Errorf("character %d: expected .name, ['name'] or [index]%s", len(text)-len(rest)+1,
+				hint(text, rest))
 		}
 		p.steps, rest = append(p.steps, s), after
 	}
@@ -87,7 +89,8 @@ func hint(text, rest string) string {
 	switch {
 	case rest == text && isNameByte(text[0], true):
 		return "; write ." + text
-	case strings.HasPrefix(rest, "..") || strings.HasPrefix(rest, ".*") || strings.HasPrefix(rest, "[*") || strings.HasPrefix(rest, "[?") || strings.HasPrefix(rest, "[:"):
+	case strings.HasPrefix(rest, "..") || strings.HasPrefix(rest, ".*") || strings.HasPrefix(rest, "[*") ||
+		strings.HasPrefix(rest, "[?") || strings.HasPrefix(rest, "[:"):
 		return "; a path selects one field: list several paths where that is possible, or write a luaScript"
 	}
 	return ""
@@ -140,7 +143,8 @@ func (p Path) get(object map[string]any) (any, bool, error) {
 	return v, v != nil, nil
 }
 
-// set writes the field in object, whose memory must be the caller's. Objects on the way are made, elements of lists are not.
+// set writes the field in object, whose memory must be the caller's. Objects on the way are made, elements of lists are
+// not.
 func (p Path) set(object map[string]any, value any) error {
 	return p.change(object, func(m map[string]any, key string) { m[key] = value }, value)
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// RetainedAnnotation is on a member's object with fields that are left to the member: a digest of what the template said there
-// when it was last applied, by path. It tells a template that changed, which wins, from a member that did.
+// RetainedAnnotation is on a member's object with fields that are left to the member: a digest of what the template
+// said there when it was last applied, by path. It tells a template that changed, which wins, from a member that did.
 const RetainedAnnotation = "argosy.io/retained-fields"
 
 // Retain leaves the fields to the member as long as the template says there what it said when it was last applied.

@@ -17,8 +17,8 @@ const (
 	Number   Kind = "a number"
 )
 
-// Check says whether objects with the OpenAPI v3 schema of a definition can have the field, and a value of the kind there.
-// A schema that says nothing, or keeps what it does not know, can have anything.
+// Check says whether objects with the OpenAPI v3 schema of a definition can have the field, and a value of the kind
+// there. A schema that says nothing, or keeps what it does not know, can have anything.
 func (p Path) Check(schema map[string]any, want Kind) error {
 	for i, s := range p.steps {
 		if s.key == "metadata" && i == 0 {
@@ -57,7 +57,8 @@ func descend(schema map[string]any, s step) (next map[string]any, open bool) {
 
 func accepts(schema map[string]any, p Path, want Kind) error {
 	kind, _ := schema["type"].(string)
-	if want == Anything || kind == "" || schema["x-kubernetes-int-or-string"] == true || kind == "integer" || kind == "number" && want == Number {
+	if want == Anything || kind == "" || schema["x-kubernetes-int-or-string"] == true || kind == "integer" ||
+		kind == "number" && want == Number {
 		return nil
 	}
 	return fmt.Errorf("%s is of type %s in the kind's schema, but %s is required", p, kind, want)

@@ -37,11 +37,13 @@ properties:
 		".spec.labels['a.b/c']":     {jsonpath.Anything, ""},
 		".spec.free.whatever[0].is": {jsonpath.Whole, ""},
 		".metadata.annotations.x":   {jsonpath.Anything, ""},
-		".spec.replica":             {jsonpath.Whole, ".spec.replica does not exist in the kind's schema; did you mean replicas?"},
-		".spec.Replicas":            {jsonpath.Whole, "did you mean replicas?"},
-		".status.x":                 {jsonpath.Number, ".status does not exist in the kind's schema; there is spec"},
-		".spec.items.x":             {jsonpath.Whole, ".spec.items.x does not exist"},
-		".spec.name":                {jsonpath.Whole, ".spec.name is of type string in the kind's schema, but a whole number is required"},
+		".spec.replica": {jsonpath.Whole,
+			".spec.replica does not exist in the kind's schema; did you mean replicas?"},
+		".spec.Replicas": {jsonpath.Whole, "did you mean replicas?"},
+		".status.x":      {jsonpath.Number, ".status does not exist in the kind's schema; there is spec"},
+		".spec.items.x":  {jsonpath.Whole, ".spec.items.x does not exist"},
+		".spec.name": {jsonpath.Whole,
+			".spec.name is of type string in the kind's schema, but a whole number is required"},
 	} {
 		p, err := jsonpath.Parse(path)
 		if err != nil {

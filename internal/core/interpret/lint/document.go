@@ -31,7 +31,8 @@ type scriptText struct {
 	operation operation
 	// spelled is the operation's field as the file has it.
 	spelled string
-	// text is what its author wrote: of a folded scalar, the lines before YAML joined them. value is what YAML makes of it.
+	// text is what its author wrote: of a folded scalar, the lines before YAML joined them. value is what YAML makes of
+	// it.
 	text, value string
 	// first is the line in the file of the first line of text; of a script in one line of YAML, all lines are that one.
 	first  int
@@ -143,7 +144,8 @@ func read(object *yaml.Node, lines []string) *document {
 		}
 		rules = get(object, "spec", "customizations")
 		if rules == nil {
-			d.problems = append(d.problems, Finding{Line: d.line, Severity: Error, Rule: Incomplete, Field: "spec.customizations",
+			d.problems = append(d.problems, Finding{Line: d.line, Severity: Error, Rule: Incomplete,
+				Field:   "spec.customizations",
 				Message: "there are no operations", Fix: "add at least one of " + fieldNames()})
 			return d
 		}
@@ -153,7 +155,8 @@ func read(object *yaml.Node, lines []string) *document {
 		return nil
 	}
 	if rules.Kind != yaml.MappingNode {
-		d.problems = append(d.problems, Finding{Line: rules.Line, Severity: Error, Rule: Incomplete, Field: "spec.customizations",
+		d.problems = append(d.problems, Finding{Line: rules.Line, Severity: Error, Rule: Incomplete,
+			Field:   "spec.customizations",
 			Message: "the operations are not a mapping", Fix: "add at least one of " + fieldNames()})
 		return d
 	}
@@ -186,16 +189,19 @@ func fieldNames() string {
 func (d *document) rule(key, rule *yaml.Node, seen map[string]string, lines []string) {
 	field := "spec.customizations." + key.Value
 	problem := func(line int, severity Severity, r Rule, message, fix string) {
-		d.problems = append(d.problems, Finding{Line: line, Severity: severity, Rule: r, Field: field, Message: message, Fix: fix})
+		d.problems = append(d.problems, Finding{Line: line, Severity: severity, Rule: r, Field: field, Message: message,
+			Fix: fix})
 	}
 	o, ok := operationOf(key.Value)
 	if !ok {
-		problem(key.Line, Error, Spelling, fmt.Sprintf("%s is not an operation: it is rejected, or dropped and never run", key.Value), "use one of "+fieldNames())
+		problem(key.Line, Error, Spelling, fmt.Sprintf("%s is not an operation: it is rejected, or dropped and never run",
+			key.Value), "use one of "+fieldNames())
 		return
 	}
 	if key.Value != o.field {
 		problem(key.Line, Warning, Spelling,
-			fmt.Sprintf("the operation is called %s; Karmada rejects %s, or drops it so that the script never runs", o.field, key.Value),
+			fmt.Sprintf("the operation is called %s; Karmada rejects %s, or drops it so that the script never runs", o.field,
+				key.Value),
 			"rename "+key.Value+" to "+o.field)
 	}
 	if other, ok := seen[o.field]; ok {
@@ -223,7 +229,8 @@ func (d *document) rule(key, rule *yaml.Node, seen map[string]string, lines []st
 			}
 		case "expected":
 		default:
-			problem(rule.Content[i].Line, Error, Spelling, fmt.Sprintf("%s is not a field of an operation", name), "use luaScript, or jsonPath if the operation only reads or writes a field")
+			problem(rule.Content[i].Line, Error, Spelling, fmt.Sprintf("%s is not a field of an operation", name),
+				"use luaScript, or jsonPath if the operation only reads or writes a field")
 		}
 	}
 	if !told {
@@ -309,7 +316,8 @@ func (c *checker) folding() {
 			return found && strings.TrimSpace(after) != ""
 		})
 		if swallowed {
-			c.at(i+1, Error, Folded, "YAML joins this line with the next, so the following code becomes part of the comment", fix)
+			c.at(i+1, Error, Folded, "YAML joins this line with the next, so the following code becomes part of the comment",
+				fix)
 			return
 		}
 	}

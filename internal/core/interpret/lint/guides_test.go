@@ -16,8 +16,8 @@ import (
 // guides are articles about multi-cluster workloads, whose scripts people copy. They lie beside the repository.
 const guides = "../../../../../shared/guides"
 
-// blocks are the fenced blocks of a text that hold operations of a customization. Lines before each are blank, so that the line
-// of a finding is the one in the text.
+// blocks are the fenced blocks of a text that hold operations of a customization. Lines before each are blank, so that
+// the line of a finding is the one in the text.
 func blocks(text string) []string {
 	var found []string
 	lines := strings.Split(text, "\n")
@@ -55,7 +55,8 @@ func TestTheFaultsOfTheGuidesAreFound(t *testing.T) {
 	for _, c := range []struct {
 		guide  string
 		blocks int
-		// fragments of blocks that name no kind are about this one, or about a Workflow where they speak of suspend or of phases.
+		// fragments of blocks that name no kind are about this one, or about a Workflow where they speak of suspend or of
+		// phases.
 		faults []fault
 	}{
 		{"000", 4, []fault{
@@ -125,7 +126,8 @@ func TestTheFaultsOfTheGuidesAreFound(t *testing.T) {
 			}
 			var findings []lint.Finding
 			for _, block := range all {
-				o := lint.Options{Schemas: set, Target: configv1alpha1.CustomizationTarget{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet"}}
+				o := lint.Options{Schemas: set, Target: configv1alpha1.CustomizationTarget{APIVersion: "apps.kruise.io/v1alpha1",
+					Kind: "CloneSet"}}
 				if strings.Contains(block, "spec.suspend") || strings.Contains(block, "status.phase") {
 					o.Target = configv1alpha1.CustomizationTarget{APIVersion: "argoproj.io/v1alpha1", Kind: "Workflow"}
 				}

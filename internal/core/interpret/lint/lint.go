@@ -1,5 +1,5 @@
-// Package lint says what is wrong with the customizations in a file, where, and what to do about it, before a hub has them:
-// by reading the scripts, and by running them on objects that lack what objects may lack. It changes nothing.
+// Package lint says what is wrong with the customizations in a file, where, and what to do about it, before a hub has
+// them: by reading the scripts, and by running them on objects that lack what objects may lack. It changes nothing.
 package lint
 
 import (
@@ -78,8 +78,8 @@ type Options struct {
 	Target configv1alpha1.CustomizationTarget
 }
 
-// File are the findings in the text of a file, in the order of their lines. Documents that are no customizations are passed over;
-// customizations says how many are.
+// File are the findings in the text of a file, in the order of their lines. Documents that are no customizations are
+// passed over; customizations says how many are.
 func File(ctx context.Context, name string, text []byte, o Options) (findings []Finding, customizations int) {
 	documents, err := parseFile(text)
 	add := func(f Finding) {
@@ -93,7 +93,8 @@ func File(ctx context.Context, name string, text []byte, o Options) (findings []
 		d.check(ctx, o, add)
 	}
 	if err != nil {
-		add(Finding{Line: err.line, Severity: Error, Rule: NotYAML, Message: err.message, Fix: "correct the indentation or the quotes there"})
+		add(Finding{Line: err.line, Severity: Error, Rule: NotYAML, Message: err.message,
+			Fix: "correct the indentation or the quotes there"})
 	}
 	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
 	return findings, customizations
@@ -124,14 +125,22 @@ func (o operation) signature() string {
 }
 
 var operations = []operation{
-	{"replicaResource", configv1alpha1.InterpreterOperationInterpretReplica, "GetReplicas", []string{"obj"}, "a number, and what one replica needs"},
-	{"componentResource", configv1alpha1.InterpreterOperationInterpretComponent, "GetComponents", []string{"obj"}, "a list of components"},
-	{"replicaRevision", configv1alpha1.InterpreterOperationReviseReplica, "ReviseReplica", []string{"obj", "desiredReplica"}, "the object"},
-	{"retention", configv1alpha1.InterpreterOperationRetain, "Retain", []string{"desiredObj", "observedObj"}, "the object to write"},
-	{"statusReflection", configv1alpha1.InterpreterOperationInterpretStatus, "ReflectStatus", []string{"observedObj"}, "the status"},
-	{"statusAggregation", configv1alpha1.InterpreterOperationAggregateStatus, "AggregateStatus", []string{"desiredObj", "statusItems"}, "the object"},
-	{"healthInterpretation", configv1alpha1.InterpreterOperationInterpretHealth, "InterpretHealth", []string{"observedObj"}, "true or false"},
-	{"dependencyInterpretation", configv1alpha1.InterpreterOperationInterpretDependency, "GetDependencies", []string{"desiredObj"}, "a list of references"},
+	{"replicaResource", configv1alpha1.InterpreterOperationInterpretReplica, "GetReplicas", []string{"obj"},
+		"a number, and what one replica needs"},
+	{"componentResource", configv1alpha1.InterpreterOperationInterpretComponent, "GetComponents", []string{"obj"},
+		"a list of components"},
+	{"replicaRevision", configv1alpha1.InterpreterOperationReviseReplica, "ReviseReplica",
+		[]string{"obj", "desiredReplica"}, "the object"},
+	{"retention", configv1alpha1.InterpreterOperationRetain, "Retain", []string{"desiredObj", "observedObj"},
+		"the object to write"},
+	{"statusReflection", configv1alpha1.InterpreterOperationInterpretStatus, "ReflectStatus", []string{"observedObj"},
+		"the status"},
+	{"statusAggregation", configv1alpha1.InterpreterOperationAggregateStatus, "AggregateStatus",
+		[]string{"desiredObj", "statusItems"}, "the object"},
+	{"healthInterpretation", configv1alpha1.InterpreterOperationInterpretHealth, "InterpretHealth",
+		[]string{"observedObj"}, "true or false"},
+	{"dependencyInterpretation", configv1alpha1.InterpreterOperationInterpretDependency, "GetDependencies",
+		[]string{"desiredObj"}, "a list of references"},
 }
 
 // aliases are spellings of operations' fields that public guides use; the hub rewrites them, with a warning.
@@ -246,13 +255,15 @@ func (c *checker) run(ctx context.Context, customization string) {
 	name, byContract := program.Function()
 	if !byContract {
 		c.at(lineOf(program, name), Warning, FunctionName,
-			fmt.Sprintf("the function is called %s; Karmada calls %s, and fails at run time with this name", name, c.script.operation.function),
+			fmt.Sprintf("the function is called %s; Karmada calls %s, and fails at run time with this name", name,
+				c.script.operation.function),
 			"rename it to "+c.script.operation.signature())
 	}
 	for _, f := range program.Functions() {
 		if f.Name == name && len(f.Params) < len(c.script.operation.params) {
 			c.at(f.Line, Warning, Parameters,
-				fmt.Sprintf("%s declares %d of the %d arguments that it is called with", name, len(f.Params), len(c.script.operation.params)),
+				fmt.Sprintf("%s declares %d of the %d arguments that it is called with", name, len(f.Params),
+					len(c.script.operation.params)),
 				"declare it as "+c.script.operation.signature())
 		}
 	}
@@ -262,7 +273,8 @@ func (c *checker) run(ctx context.Context, customization string) {
 
 func (c *checker) uncompiled(e *script.Error) {
 	if e.Reason == script.NoFunction {
-		c.at(max(e.Line, 1), Error, FunctionName, e.Message, "define function "+c.script.operation.signature()+", which returns "+c.script.operation.returns)
+		c.at(max(e.Line, 1), Error, FunctionName, e.Message, "define function "+c.script.operation.signature()+
+			", which returns "+c.script.operation.returns)
 		return
 	}
 	fix := "correct the script there; Lua is parsed from the first line on"

@@ -162,20 +162,27 @@ function ReflectStatus(observedObj)
   status.ready = true
   return status
 end`), []string{"14 warning unknown-field: Deployment has no field status.ready", "12 warning unknown-field: it sets status.ready"}},
-		"an operation that is none": {strings.Replace(deployment("replicaResource", "x"), "replicaResource", "replicaResources", 1), []string{"10 error spelling: replicaResources is not an operation"}},
-		"two spellings of one": {deployment("replicaResource", "function GetReplicas(obj) return 1, {} end") + "    replicas: {jsonPath: .spec.replicas}\n",
+		"an operation that is none": {strings.Replace(deployment("replicaResource", "x"), "replicaResource",
+			"replicaResources", 1), []string{"10 error spelling: replicaResources is not an operation"}},
+		"two spellings of one": {deployment("replicaResource", "function GetReplicas(obj) return 1, {} end") +
+			"    replicas: {jsonPath: .spec.replicas}\n",
 			[]string{"13 warning spelling", "13 error spelling: replicas duplicates replicaResource"}},
-		"a path that is not there": {strings.Replace(deployment("replicaResource", "x"), "luaScript: |\n        x", "jsonPath: .spec.replica", 1),
+		"a path that is not there": {strings.Replace(deployment("replicaResource", "x"), "luaScript: |\n        x",
+			"jsonPath: .spec.replica", 1),
 			[]string{"11 error unknown-field: Deployment: .spec.replica does not exist"}},
-		"a path that is none": {strings.Replace(deployment("replicaResource", "x"), "luaScript: |\n        x", "jsonPath: spec replicas", 1),
+		"a path that is none": {strings.Replace(deployment("replicaResource", "x"), "luaScript: |\n        x",
+			"jsonPath: spec replicas", 1),
 			[]string{"11 error spelling"}},
 		"nothing to run": {strings.Replace(deployment("replicaResource", "x"), "luaScript: |\n        x", "luaScript: ''", 1),
 			[]string{"10 error incomplete: there is no script"}},
-		"a version that is none": {strings.Replace(deployment("statusReflection", "function ReflectStatus(o) return o.status or {} end"), "apps/v1", "apps/v2", 1),
+		"a version that is none": {strings.Replace(deployment("statusReflection",
+			"function ReflectStatus(o) return o.status or {} end"), "apps/v1", "apps/v2", 1),
 			[]string{"7 warning unknown-kind: Deployment has no version v2"}},
-		"a kind that nobody knows": {strings.Replace(deployment("statusReflection", "function ReflectStatus(o) return o.status or {} end"), "apps/v1", "example.org/v1", 1),
+		"a kind that nobody knows": {strings.Replace(deployment("statusReflection",
+			"function ReflectStatus(o) return o.status or {} end"), "apps/v1", "example.org/v1", 1),
 			[]string{"7 info unknown-kind: the fields of example.org/v1 Deployment are not known"}},
-		"no kind": {strings.Replace(deployment("statusReflection", "function ReflectStatus(o) return o.status or {} end"), "    kind: Deployment\n", "", 1),
+		"no kind": {strings.Replace(deployment("statusReflection", "function ReflectStatus(o) return o.status or {} end"),
+			"    kind: Deployment\n", "", 1),
 			[]string{"7 error incomplete: the kind is not set"}},
 		"a comment that swallows code": {strings.Replace(deployment("statusReflection", `
 function ReflectStatus(observedObj)
@@ -238,7 +245,8 @@ func TestTheFixNamesWhatIsMissing(t *testing.T) {
       return obj.spec.replicas or 1, require("kube").accuratePodRequirements(obj.spec.template)
     end
 `), lint.Options{Schemas: set, Target: configv1alpha1.CustomizationTarget{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout"}})
-	if len(found) != 1 || found[0].Fix != "call it only if there is a template: if obj.spec.template ~= nil" || found[0].Line != 4 {
+	if len(found) != 1 || found[0].Fix != "call it only if there is a template: if obj.spec.template ~= nil" ||
+		found[0].Line != 4 {
 		t.Errorf("a Rollout may have no template; found %+v", found)
 	}
 }

@@ -73,7 +73,8 @@ func (c *checker) read(name string) *reading {
 	if c.script.operation.operation == configv1alpha1.InterpreterOperationAggregateStatus && !r.guarded[1] {
 		for _, a := range append(r.lenOf, r.inLoop...) {
 			if a.root == 1 && len(a.path) == 0 {
-				c.at(a.line, Warning, NilCheck, "the items are nil in Karmada while no cluster has reported, and then this line fails",
+				c.at(a.line, Warning, NilCheck,
+					"the items are nil in Karmada while no cluster has reported, and then this line fails",
 					"begin with: statusItems = statusItems or {}")
 				break
 			}
@@ -207,8 +208,10 @@ func (r *reader) rebuilt(e ast.Expr) {
 			keys = append(keys, key.Value)
 		}
 	}
-	if _, has := r.c.kind.Schema.Properties["spec"]; has && slices.Contains(keys, "metadata") && !slices.Contains(keys, "spec") {
-		r.c.at(e.Line(), Warning, Result, "a new object is returned, without its spec", "set desiredObj.status, and return desiredObj")
+	if _, has := r.c.kind.Schema.Properties["spec"]; has && slices.Contains(keys, "metadata") &&
+		!slices.Contains(keys, "spec") {
+		r.c.at(e.Line(), Warning, Result, "a new object is returned, without its spec",
+			"set desiredObj.status, and return desiredObj")
 	}
 }
 
@@ -278,7 +281,8 @@ func (r *reader) assignment(s *ast.AssignStmt) {
 		}
 		if r.depth > 0 && !r.told[ident.Value] {
 			r.told[ident.Value] = true
-			r.c.at(s.Line(), Warning, Global, fmt.Sprintf("%s is global: in Karmada it persists after the call, and may affect the next object", ident.Value),
+			r.c.at(s.Line(), Warning, Global,
+				fmt.Sprintf("%s is global: in Karmada it persists after the call, and may affect the next object", ident.Value),
 				"write local "+ident.Value)
 		}
 		r.scope[0][ident.Value] = values[i]
@@ -421,13 +425,16 @@ func (r *reader) fields() {
 			continue
 		}
 		unknown = append(unknown, key)
-		r.c.at(a.line, Warning, UnknownField, fmt.Sprintf("%s has no field %s: it is always nil", r.c.whose(a.root), strings.ReplaceAll(where, "."+each, "[]")),
+		r.c.at(a.line, Warning, UnknownField, fmt.Sprintf("%s has no field %s: it is always nil", r.c.whose(a.root),
+			strings.ReplaceAll(where, "."+each, "[]")),
 			alternatives(s, a.path[at]))
 	}
-	if r.c.kind.ClusterScoped && r.has(0, "metadata", "namespace") && r.c.script.operation.field == "dependencyInterpretation" {
+	if r.c.kind.ClusterScoped && r.has(0, "metadata", "namespace") &&
+		r.c.script.operation.field == "dependencyInterpretation" {
 		for _, a := range r.reads {
 			if a.root == 0 && slices.Equal(a.path, []string{"metadata", "namespace"}) {
-				r.c.at(a.line, Warning, Namespace, fmt.Sprintf("%s is cluster-scoped: metadata.namespace is always nil, and a reference without a namespace finds nothing", r.c.target.Kind),
+				r.c.at(a.line, Warning, Namespace,
+					fmt.Sprintf("%s is cluster-scoped: metadata.namespace is always nil, and a reference without a namespace finds nothing", r.c.target.Kind),
 					"set the namespace of each reference, from the selector or from the field that refers to it")
 				break
 			}
@@ -455,12 +462,14 @@ func (c *checker) schemaOf(root int) *apiextensionsv1.JSONSchemaProps {
 			status.Properties["generation"] = apiextensionsv1.JSONSchemaProps{Type: "integer"}
 			status.Properties["resourceTemplateGeneration"] = apiextensionsv1.JSONSchemaProps{Type: "integer"}
 		}
-		return &apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
-			Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-				"clusterName": {Type: "string"}, "applied": {Type: "boolean"}, "appliedMessage": {Type: "string"}, "health": {Type: "string"},
-				"status": status,
-			},
-		}}}
+		return &apiextensionsv1.JSONSchemaProps{Type: "array",
+			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					"clusterName": {Type: "string"}, "applied": {Type: "boolean"}, "appliedMessage": {Type: "string"},
+					"health": {Type: "string"},
+					"status": status,
+				},
+			}}}
 	}
 	return &apiextensionsv1.JSONSchemaProps{}
 }
@@ -507,8 +516,8 @@ func oneOf(name string, names []string) string {
 	return "one of " + strings.Join(names, ", ")
 }
 
-// Meant is the one of the names that was probably meant by another one: the nearest by letters, or one that is a part of it or of which
-// it is a part; empty if none is like it.
+// Meant is the one of the names that was probably meant by another one: the nearest by letters, or one that is a part
+// of it or of which it is a part; empty if none is like it.
 func Meant(name string, names []string) string {
 	best, least := "", 3
 	for _, n := range names {

@@ -145,7 +145,8 @@ func without(obj *unstructured.Unstructured, path []string) *unstructured.Unstru
 // with is a copy of an object that has a value at a path, if there is a way to it.
 func with(obj *unstructured.Unstructured, v any, path ...string) *unstructured.Unstructured {
 	out := obj.DeepCopy()
-	_ = unstructured.SetNestedField(out.Object, runtime.DeepCopyJSONValue(v), path...) // a scalar in the way: the sample stays
+	// a scalar in the way: the sample stays
+	_ = unstructured.SetNestedField(out.Object, runtime.DeepCopyJSONValue(v), path...)
 	return out
 }
 
@@ -161,7 +162,8 @@ func (c *checker) rollout(wanted, there, updated int64) *unstructured.Unstructur
 	}
 	for name, p := range status.Properties {
 		lower := strings.ToLower(name)
-		bad := slices.ContainsFunc([]string{"unavailable", "failed", "reserved", "collision", "terminating", "unknown", "mis"}, func(part string) bool {
+		bad := slices.ContainsFunc([]string{"unavailable", "failed", "reserved", "collision", "terminating", "unknown",
+			"mis"}, func(part string) bool {
 			return strings.Contains(lower, part)
 		})
 		switch {
@@ -191,7 +193,8 @@ func (c *checker) scaled() bool {
 
 // partitionPath is where the kind says how many pods a canary leaves alone; nil when it does not.
 func (c *checker) partitionPath() []string {
-	for _, path := range [][]string{{"spec", "updateStrategy", "partition"}, {"spec", "updateStrategy", "rollingUpdate", "partition"}} {
+	for _, path := range [][]string{{"spec", "updateStrategy", "partition"},
+		{"spec", "updateStrategy", "rollingUpdate", "partition"}} {
 		s := c.kind.Schema
 		for _, name := range path {
 			next, _ := descend(s, name)
@@ -210,5 +213,6 @@ func (c *checker) partitionPath() []string {
 
 // observedOnly says that the operation is asked of the member's object.
 func observedOnly(o configv1alpha1.InterpreterOperation) bool {
-	return o == configv1alpha1.InterpreterOperationInterpretHealth || o == configv1alpha1.InterpreterOperationInterpretStatus
+	return o == configv1alpha1.InterpreterOperationInterpretHealth ||
+		o == configv1alpha1.InterpreterOperationInterpretStatus
 }

@@ -58,7 +58,8 @@ func (c *checker) try(ctx context.Context, program *script.Program, read *readin
 			c.at(line, Warning, Result, fmt.Sprintf("of an object %s: %s", t.what, e.Message),
 				"return "+c.script.operation.returns+", whatever the object lacks")
 		default:
-			c.at(line, Error, Result, fmt.Sprintf("on an object %s: %s", t.what, e.Message), "limit the loop, or the size of what it builds")
+			c.at(line, Error, Result, fmt.Sprintf("on an object %s: %s", t.what, e.Message),
+				"limit the loop, or the size of what it builds")
 			return
 		}
 	}
@@ -90,20 +91,25 @@ func (c *checker) trials(read *reading) []trial {
 	switch c.script.operation.operation {
 	case configv1alpha1.InterpreterOperationRetain:
 		for _, path := range c.optional(read, 1) {
-			trials = append(trials, trial{"without " + strings.Join(path, ".") + " in the member", script.Inputs{Object: all, Observed: without(all, path)}})
+			trials = append(trials, trial{"without " + strings.Join(path, ".") + " in the member",
+				script.Inputs{Object: all, Observed: without(all, path)}})
 		}
-		trials = append(trials, trial{"that has all fields, while the member has only required fields", script.Inputs{Object: all, Observed: bare}},
+		trials = append(trials, trial{"that has all fields, while the member has only required fields",
+			script.Inputs{Object: all, Observed: bare}},
 			trial{"that has only required fields, while the member has all fields", script.Inputs{Object: bare, Observed: all}})
 	case configv1alpha1.InterpreterOperationAggregateStatus:
 		trials = append(trials,
 			trial{"that no cluster has reported on", script.Inputs{Object: bare}},
-			trial{"of which one cluster has no status yet", script.Inputs{Object: bare, Items: []workv1alpha2.AggregatedStatusItem{{ClusterName: "member1"}}}},
-			trial{"with an empty status in one cluster", script.Inputs{Object: bare, Items: items(with(bare, map[string]any{}, "status"))}})
+			trial{"of which one cluster has no status yet",
+				script.Inputs{Object: bare, Items: []workv1alpha2.AggregatedStatusItem{{ClusterName: "member1"}}}},
+			trial{"with an empty status in one cluster",
+				script.Inputs{Object: bare, Items: items(with(bare, map[string]any{}, "status"))}})
 		if c.kind != nil {
 			for _, a := range read.reads {
 				if a.root == 1 && len(a.path) > 2 && a.path[0] == each && a.path[1] == "status" && a.path[2] != each {
 					path := append([]string{"status"}, a.path[2])
-					trials = append(trials, trial{"with a cluster without " + strings.Join(path, "."), script.Inputs{Object: all, Items: items(without(all, path))}})
+					trials = append(trials, trial{"with a cluster without " + strings.Join(path, "."),
+						script.Inputs{Object: all, Items: items(without(all, path))}})
 				}
 			}
 		}
@@ -177,7 +183,8 @@ func (c *checker) judgeReflection(line int, out *script.Outputs, all *unstructur
 		if slices.Contains(missing, "observedGeneration") {
 			severity = Warning
 		}
-		c.at(line, severity, Dropped, "it leaves out "+strings.Join(missing, ", ")+", so they appear neither in the template nor in the binding",
+		c.at(line, severity, Dropped, "it leaves out "+strings.Join(missing, ", ")+
+			", so they appear neither in the template nor in the binding",
 			"return observedObj.status, with your changes in it")
 	}
 }
@@ -188,7 +195,8 @@ func (c *checker) undefined(line int, status map[string]any, but ...string) {
 	for _, name := range slices.Sorted(maps.Keys(status)) {
 		next, open := descend(&schema, name)
 		if next == nil && !open && !slices.Contains(but, name) {
-			c.at(line, Warning, UnknownField, fmt.Sprintf("it sets status.%s, which %s does not have: the API server drops it", name, c.target.Kind),
+			c.at(line, Warning, UnknownField, fmt.Sprintf("it sets status.%s, which %s does not have: the API server drops it",
+				name, c.target.Kind),
 				alternatives(&schema, name))
 		}
 	}
@@ -218,7 +226,8 @@ func (c *checker) judgeAggregation(line int, out *script.Outputs, all *unstructu
 	}
 	c.undefined(line, status)
 	if missing := absent(interpret.WholeStatus(all), status); len(missing) > 0 && len(status) > 0 {
-		c.at(line, Info, Dropped, "it leaves out "+strings.Join(missing, ", ")+": Argosy fills them in from the next tier, Karmada leaves them out of the template",
+		c.at(line, Info, Dropped, "it leaves out "+strings.Join(missing, ", ")+
+			": Argosy fills them in from the next tier, Karmada leaves them out of the template",
 			"set them too, or leave the operation to the built-in interpreter")
 	}
 }
@@ -229,7 +238,8 @@ func (c *checker) judgeRetention(read *reading, ask func(script.Inputs) *script.
 		path := strings.Join(k.path, ".")
 		if k.path[0] == "status" {
 			if c.kind.StatusApart {
-				c.at(k.line, Info, MemberOwned, "the status is a subresource, which updates of the object do not change: retaining it has no effect", "remove it")
+				c.at(k.line, Info, MemberOwned,
+					"the status is a subresource, which updates of the object do not change: retaining it has no effect", "remove it")
 			}
 			continue
 		}
@@ -285,7 +295,8 @@ func (c *checker) judgeHealth(line int, read *reading, ask func(script.Inputs) *
 	}
 	bare := c.object(false, 1)
 	if health(with(bare, map[string]any{}, "status")) == interpret.Healthy && !c.counted() {
-		c.at(line, Warning, FalseHealth, "an object with an empty status is healthy: nil equals nil", "give counters a default: (status.readyReplicas or 0)")
+		c.at(line, Warning, FalseHealth, "an object with an empty status is healthy: nil equals nil",
+			"give counters a default: (status.readyReplicas or 0)")
 	}
 	if health(bare) == interpret.Degraded {
 		c.at(line, Info, FalseHealth, "an object that was just created and has no status is unhealthy: failover may remove it before its controller has observed it",
@@ -296,15 +307,19 @@ func (c *checker) judgeHealth(line int, read *reading, ask func(script.Inputs) *
 	}
 	if c.scaled() {
 		if health(c.rollout(3, 0, 0)) == interpret.Healthy {
-			c.at(line, Warning, FalseHealth, "an object with none of its 3 replicas is healthy", "compare with spec.replicas, not with the current replicas")
+			c.at(line, Warning, FalseHealth, "an object with none of its 3 replicas is healthy",
+				"compare with spec.replicas, not with the current replicas")
 		}
 		if health(done) == interpret.Healthy && health(c.rollout(0, 0, 0)) == interpret.Degraded {
-			c.at(line, Warning, FalseHealth, "an object that is scaled to 0 replicas is unhealthy, although it has all its replicas", "do not require more than 0 replicas")
+			c.at(line, Warning, FalseHealth,
+				"an object that is scaled to 0 replicas is unhealthy, although it has all its replicas",
+				"do not require more than 0 replicas")
 		}
 	}
 	if path := c.partitionPath(); path != nil && health(done) == interpret.Healthy {
 		if health(with(c.rollout(3, 3, 1), int64(2), path...)) == interpret.Degraded {
-			c.at(line, Warning, FalseHealth, "a canary that is held by its partition is unhealthy: failover may remove it", "do not require more updated pods than the partition allows")
+			c.at(line, Warning, FalseHealth, "a canary that is held by its partition is unhealthy: failover may remove it",
+				"do not require more updated pods than the partition allows")
 		}
 	}
 }
@@ -317,14 +332,16 @@ func (c *checker) counted() bool {
 
 // immutable says that a workload's field cannot be changed anyway, so that nothing is lost by keeping it.
 func immutable(path string) bool {
-	return slices.Contains([]string{"selector", "serviceName", "podManagementPolicy", "volumeClaimTemplates"}, path[strings.LastIndex(path, ".")+1:])
+	return slices.Contains([]string{"selector", "serviceName", "podManagementPolicy", "volumeClaimTemplates"},
+		path[strings.LastIndex(path, ".")+1:])
 }
 
 // checkPath reports on an operation that is told by a path.
 func checkPath(p pathText, kind *schemas.Kind, target configv1alpha1.CustomizationTarget, report func(Finding)) {
 	path, err := jsonpath.Parse(p.value)
 	if err != nil {
-		report(Finding{Line: p.line, Severity: Error, Rule: Spelling, Field: p.field, Message: err.Error(), Fix: "write it as .spec.replicas"})
+		report(Finding{Line: p.line, Severity: Error, Rule: Spelling, Field: p.field, Message: err.Error(),
+			Fix: "write it as .spec.replicas"})
 		return
 	}
 	if p.operation.operation == configv1alpha1.InterpreterOperationRetain && path.Under("spec") && !immutable(p.value) {
@@ -340,10 +357,12 @@ func checkPath(p pathText, kind *schemas.Kind, target configv1alpha1.Customizati
 		return
 	}
 	want := jsonpath.Anything
-	if o := p.operation.operation; o == configv1alpha1.InterpreterOperationInterpretReplica || o == configv1alpha1.InterpreterOperationReviseReplica {
+	if o := p.operation.operation; o == configv1alpha1.InterpreterOperationInterpretReplica ||
+		o == configv1alpha1.InterpreterOperationReviseReplica {
 		want = jsonpath.Whole
 	}
 	if err := path.Check(schema, want); err != nil {
-		report(Finding{Line: p.line, Severity: Error, Rule: UnknownField, Field: p.field, Message: fmt.Sprintf("%s: %v", target.Kind, err), Fix: "use a field of the kind"})
+		report(Finding{Line: p.line, Severity: Error, Rule: UnknownField, Field: p.field,
+			Message: fmt.Sprintf("%s: %v", target.Kind, err), Fix: "use a field of the kind"})
 	}
 }

@@ -30,8 +30,10 @@ var kubernetes = func() map[schema.GroupVersionKind]any {
 			all[gv.WithKind(reflect.TypeOf(o).Name())] = o
 		}
 	}
-	add(corev1.SchemeGroupVersion, corev1.Pod{}, corev1.PodTemplate{}, corev1.ReplicationController{}, corev1.Service{}, corev1.ConfigMap{},
-		corev1.Secret{}, corev1.ServiceAccount{}, corev1.PersistentVolume{}, corev1.PersistentVolumeClaim{}, corev1.Namespace{},
+	add(corev1.SchemeGroupVersion, corev1.Pod{}, corev1.PodTemplate{}, corev1.ReplicationController{}, corev1.Service{},
+		corev1.ConfigMap{},
+		corev1.Secret{}, corev1.ServiceAccount{}, corev1.PersistentVolume{}, corev1.PersistentVolumeClaim{},
+		corev1.Namespace{},
 		corev1.LimitRange{}, corev1.ResourceQuota{}, corev1.Node{})
 	add(appsv1.SchemeGroupVersion, appsv1.Deployment{}, appsv1.StatefulSet{}, appsv1.DaemonSet{}, appsv1.ReplicaSet{})
 	add(batchv1.SchemeGroupVersion, batchv1.Job{}, batchv1.CronJob{})
@@ -46,8 +48,9 @@ var kubernetes = func() map[schema.GroupVersionKind]any {
 }()
 
 var clusterScoped = map[string]bool{
-	"PersistentVolume": true, "Namespace": true, "Node": true, "IngressClass": true, "ClusterRole": true, "ClusterRoleBinding": true,
-	"StorageClass": true,
+	"PersistentVolume": true, "Namespace": true, "Node": true, "IngressClass": true, "ClusterRole": true,
+	"ClusterRoleBinding": true,
+	"StorageClass":       true,
 }
 
 // ofType is the schema of a Go type as encoding/json writes it. A field that is written even when empty is required.
@@ -99,7 +102,8 @@ func reflected(t reflect.Type) *apiextensionsv1.JSONSchemaProps {
 		if t.Elem().Kind() == reflect.Uint8 {
 			return &apiextensionsv1.JSONSchemaProps{Type: "string", Format: "byte"}
 		}
-		return &apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: reflected(t.Elem())}}
+		return &apiextensionsv1.JSONSchemaProps{Type: "array",
+			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: reflected(t.Elem())}}
 	case reflect.Map:
 		return &apiextensionsv1.JSONSchemaProps{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{
 			Allows: true, Schema: reflected(t.Elem()),

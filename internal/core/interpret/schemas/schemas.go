@@ -1,5 +1,6 @@
-// Package schemas knows which fields the kinds have: those of Kubernetes, from its types, those that the hub defines for
-// OpenKruise and Argo, and any other from its definition. Who needs to know, and where definitions come from, is the caller's.
+// Package schemas knows which fields the kinds have: those of Kubernetes, from its types, those that the hub defines
+// for OpenKruise and Argo, and any other from its definition. Who needs to know, and where definitions come from, is
+// the caller's.
 package schemas
 
 import (
@@ -66,13 +67,14 @@ func Builtin() (*Set, error) {
 var statuses = map[schema.GroupVersionKind][]string{
 	{Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow"}: {
 		"phase", "message", "startedAt", "finishedAt", "progress", "estimatedDuration", "nodes", "compressedNodes",
-		"offloadNodeStatusVersion", "storedTemplates", "storedWorkflowTemplateSpec", "persistentVolumeClaims", "outputs", "conditions",
+		"offloadNodeStatusVersion", "storedTemplates", "storedWorkflowTemplateSpec", "persistentVolumeClaims", "outputs",
+		"conditions",
 		"resourcesDuration", "synchronization", "artifactRepositoryRef", "artifactGCStatus", "taskResultsCompletionStatus",
 	},
 }
 
-// Add takes in every version of a definition, in place of what was known of it. What it leaves open stays known, and what a hub
-// takes and rewrites is no field.
+// Add takes in every version of a definition, in place of what was known of it. What it leaves open stays known, and
+// what a hub takes and rewrites is no field.
 func (s *Set) Add(crd *apiextensionsv1.CustomResourceDefinition) {
 	for _, v := range crd.Spec.Versions {
 		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {

@@ -59,14 +59,16 @@ func TestADefinitionTakesThePlaceOfWhatWasKnown(t *testing.T) {
 		t.Fatal("v9 is known before its definition")
 	}
 	set.Add(&apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-		Group: gvk.Group, Scope: apiextensionsv1.ClusterScoped, Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: gvk.Kind},
+		Group: gvk.Group, Scope: apiextensionsv1.ClusterScoped,
+		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: gvk.Kind},
 		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
 			{Name: "v9", Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}},
 			{Name: "v10"},
 		},
 	}})
 	kind, ok := set.Of(gvk)
-	if !ok || !kind.ClusterScoped || kind.StatusApart || kind.Schema.Properties["metadata"].Properties["name"].Type != "string" {
+	if !ok || !kind.ClusterScoped || kind.StatusApart ||
+		kind.Schema.Properties["metadata"].Properties["name"].Type != "string" {
 		t.Errorf("v9 is %+v, known %v", kind, ok)
 	}
 	if versions := set.Versions(gvk.GroupKind()); !slices.Contains(versions, "v9") || slices.Contains(versions, "v10") {

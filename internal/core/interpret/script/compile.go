@@ -119,7 +119,8 @@ func compile(source string) (c *compiled, err error) {
 		return nil, &fault{Syntax, 0, err.Error()}
 	}
 	plain(main)
-	return &compiled{source: source, main: main, functions: g.functions, locals: g.locals, extended: g.extended, globals: g.globals}, nil
+	return &compiled{source: source, main: main, functions: g.functions, locals: g.locals, extended: g.extended,
+		globals: g.globals}, nil
 }
 
 // syntaxFault puts an error of the parser into the words of Lua itself.
@@ -145,7 +146,8 @@ func syntaxFault(source string, err error) error {
 }
 
 // plain turns tail calls into calls, so that the depth of calls bounds those too and every frame is there to be looked
-// at; has empty tables begin small, not with room for 32 fields; and leaves out the table of arguments that Lua 5.0 had.
+// at; has empty tables begin small, not with room for 32 fields; and leaves out the table of arguments that Lua 5.0
+// had.
 func plain(proto *lua.FunctionProto) {
 	// An instruction is the opcode and the operands A, C and B, of 6, 8, 9 and 9 bits.
 	const (
@@ -283,7 +285,8 @@ func (g *guard) statement(s ast.Stmt) ast.Stmt {
 func (g *guard) define(name, value ast.Expr) {
 	if field, ok := name.(*ast.AttrGetExpr); ok {
 		module, ok := field.Object.(*ast.IdentExpr)
-		if ok && slices.Contains(extensible, module.Value) && !g.local(module.Value) && !slices.Contains(g.extended, module.Value) {
+		if ok && slices.Contains(extensible, module.Value) && !g.local(module.Value) &&
+			!slices.Contains(g.extended, module.Value) {
 			g.extended = append(g.extended, module.Value)
 		}
 	}
@@ -485,7 +488,8 @@ func single(e ast.Expr) ast.Expr {
 
 // guarded is a call of a guard, in the place of where. It gives one value.
 func guarded(where ast.PositionHolder, name string, args ...ast.Expr) *ast.FuncCallExpr {
-	return at(&ast.FuncCallExpr{Func: at(&ast.IdentExpr{Value: name}, where), Args: append([]ast.Expr{}, args...), AdjustRet: true}, where)
+	return at(&ast.FuncCallExpr{Func: at(&ast.IdentExpr{Value: name}, where), Args: append([]ast.Expr{}, args...),
+		AdjustRet: true}, where)
 }
 
 // at gives a node the place of another.

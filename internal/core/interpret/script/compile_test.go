@@ -48,7 +48,8 @@ func (w *writer) number() string {
 func (w *writer) key() string { return fmt.Sprintf("(%s) %% 5 + 1", w.number()) }
 
 func (w *writer) many() string {
-	return w.one(w.number()+", "+w.number(), fmt.Sprintf("f(%s, %s)", w.number(), w.number()), fmt.Sprintf("(f(%s, 3))", w.number()), w.number())
+	return w.one(w.number()+", "+w.number(), fmt.Sprintf("f(%s, %s)", w.number(), w.number()),
+		fmt.Sprintf("(f(%s, 3))", w.number()), w.number())
 }
 
 func (w *writer) statement() string {
@@ -77,7 +78,8 @@ func (w *writer) statement() string {
 	case 7:
 		return fmt.Sprintf("if %s > %s then %s else %s end", w.number(), w.number(), w.statement(), w.statement())
 	case 8:
-		return fmt.Sprintf("for i = 1, 3 do %s %s t[i] = i %s end", w.statement(), w.one("", "if i == 2 then break end"), w.statement())
+		return fmt.Sprintf("for i = 1, 3 do %s %s t[i] = i %s end", w.statement(), w.one("", "if i == 2 then break end"),
+			w.statement())
 	case 9:
 		return fmt.Sprintf("do local a = %s %s b = a end", w.number(), w.statement())
 	case 10:

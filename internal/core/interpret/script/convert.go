@@ -13,9 +13,9 @@ import (
 )
 
 // An object becomes tables only where the script looks at it. Until then a table is closed: it is empty, and opens, one
-// level deep, when it is written, walked over or read often; a first few fields are read of it as it is. What stays closed
-// comes back as it was. What was opened remembers where it came from, so that also there comes back what Lua cannot
-// express: [] and {}, null, 1 and 1.0, integers beyond 2^53.
+// level deep, when it is written, walked over or read often; a first few fields are read of it as it is. What stays
+// closed comes back as it was. What was opened remembers where it came from, so that also there comes back what Lua
+// cannot express: [] and {}, null, 1 and 1.0, integers beyond 2^53.
 
 // source is where a table came from. It holds the table itself, so that the two take one allocation.
 type source struct {
@@ -32,7 +32,8 @@ type source struct {
 	next   *source
 }
 
-// fewReads is how many fields are read of a closed object. To open one takes about as long, and then a read takes little.
+// fewReads is how many fields are read of a closed object. To open one takes about as long, and then a read takes
+// little.
 const fewReads = 4
 
 // at is the table that was handed out for a field, nil if none was.
@@ -261,8 +262,9 @@ func (m *misfit) in(step string) *misfit {
 	return m
 }
 
-// value takes a value back. hint is what was at its place in the input, schema what the kind has there; both decide only
-// what the value itself leaves open. known is false for an empty table of which nobody knows whether it is [] or {}.
+// value takes a value back. hint is what was at its place in the input, schema what the kind has there; both decide
+// only what the value itself leaves open. known is false for an empty table of which nobody knows whether it is [] or
+// {}.
 func (rd *reader) value(lv lua.LValue, hint any, schema *Schema, depth int) (v any, known bool, m *misfit) {
 	rd.size += slotBytes
 	switch lv := lv.(type) {
@@ -350,7 +352,8 @@ func (rd *reader) table(t *lua.LTable, hint any, schema *Schema, depth int) (v a
 	})
 	switch {
 	case odd != nil:
-		return nil, false, &misfit{message: fmt.Sprintf("has %s as a key; the keys of an object are strings, and those of a list are numbers starting at 1", describe(odd))}
+		return nil, false, &misfit{message: fmt.Sprintf(
+			"has %s as a key; the keys of an object are strings, and those of a list are numbers starting at 1", describe(odd))}
 	case length > 0 && fields > 0:
 		return nil, false, &misfit{message: "has both numbers and names as keys; it can be a list or an object"}
 	case length > 0:
@@ -417,8 +420,8 @@ func (rd *reader) object(t *lua.LTable, hint any, own bool, schema *Schema, dept
 	return object, true, nil
 }
 
-// list takes a list back. Holes are what assigning nil leaves, so the list closes over them; but null elements that were
-// there and are there still stay.
+// list takes a list back. Holes are what assigning nil leaves, so the list closes over them; but null elements that
+// were there and are there still stay.
 func (rd *reader) list(t *lua.LTable, length int, hint any, own bool, items *Schema, depth int) (any, bool, *misfit) {
 	was, _ := hint.([]any)
 	list := make([]any, 0, length)

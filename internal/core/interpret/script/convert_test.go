@@ -42,7 +42,8 @@ func randomJSON(rng *rand.Rand, depth int) any {
 	}
 	object := map[string]any{}
 	for range rng.IntN(12) {
-		object[[]string{"a", "b", "c", "1", "", "name", "spec", "a-b", "x", "y", "z", "w"}[rng.IntN(12)]] = randomJSON(rng, depth-1)
+		object[[]string{"a", "b", "c", "1", "", "name", "spec", "a-b", "x", "y", "z", "w"}[rng.IntN(12)]] = randomJSON(rng,
+			depth-1)
 	}
 	return object
 }
@@ -74,7 +75,8 @@ func TestWhatIsNotChangedComesBackAsItWas(t *testing.T) {
 	for seed := range rounds {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		object := func() *unstructured.Unstructured {
-			return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Test", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{"all": randomJSON(rng, 5)}}}
+			return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Test",
+				"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"all": randomJSON(rng, 5)}}}
 		}
 		desired, observed := object(), object()
 		for i, p := range programs {
@@ -118,14 +120,15 @@ func scribble(v any) {
 
 func TestWhatIsChangedIsJSONOfTheKind(t *testing.T) {
 	t.Parallel()
-	schema := SchemaOf(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-		"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-			"list":   {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"args": {Type: "array"}}}}},
-			"object": {Type: "object"},
-			"byName": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{Type: "array"}}},
-			"any":    {},
-		}},
-	}})
+	schema := SchemaOf(&apiextensionsv1.JSONSchemaProps{Type: "object",
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+				"list":   {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"args": {Type: "array"}}}}},
+				"object": {Type: "object"},
+				"byName": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{Type: "array"}}},
+				"any":    {},
+			}},
+		}})
 	const template = `{apiVersion: v1, kind: Test, metadata: {name: a}, spec: %s}`
 	for _, c := range []struct {
 		name, spec, change, want string
@@ -133,30 +136,46 @@ func TestWhatIsChangedIsJSONOfTheKind(t *testing.T) {
 	}{
 		{"the schema knows lists", `{}`, `d.spec.list = {}`, `{list: []}`, schema},
 		{"the schema knows objects", `{}`, `d.spec.object = {}`, `{object: {}}`, schema},
-		{"the schema knows what maps and lists hold", `{}`, `d.spec.byName = {a = {}} d.spec.list = {{args = {}}}`, `{byName: {a: []}, list: [{args: []}]}`, schema},
+		{"the schema knows what maps and lists hold", `{}`, `d.spec.byName = {a = {}} d.spec.list = {{args = {}}}`,
+			`{byName: {a: []}, list: [{args: []}]}`, schema},
 		{"nobody knows", `{keep: 1}`, `d.spec.any = {} d.spec.other = {a = {}}`, `{keep: 1, other: {}}`, schema},
-		{"the input knows", `{list: [1], object: {a: 1}}`, `d.spec.list = {} d.spec.object = {}`, `{list: [], object: {}}`, nil},
-		{"what is emptied stays what it is", `{list: [1], object: {a: 1}}`, `d.spec.list[1] = nil d.spec.object.a = nil`, `{list: [], object: {}}`, nil},
-		{"what is moved stays what it is", `{list: [], object: {}}`, `d.spec.a, d.spec.b = d.spec.list, d.spec.object d.spec.list, d.spec.object = nil, nil`, `{a: [], b: {}}`, nil},
+		{"the input knows", `{list: [1], object: {a: 1}}`, `d.spec.list = {} d.spec.object = {}`, `{list: [], object: {}}`,
+			nil},
+		{"what is emptied stays what it is", `{list: [1], object: {a: 1}}`, `d.spec.list[1] = nil d.spec.object.a = nil`,
+			`{list: [], object: {}}`, nil},
+		{"what is moved stays what it is", `{list: [], object: {}}`,
+			`d.spec.a, d.spec.b = d.spec.list, d.spec.object d.spec.list, d.spec.object = nil, nil`, `{a: [], b: {}}`, nil},
 		{"an object in an object", `{}`, `d.spec.a = {b = {c = 1}}`, `{a: {b: {c: 1}}}`, nil},
 		{"an integer beside a float", `{}`, `d.spec.a, d.spec.b, d.spec.c = 3, 1.5, 6 / 2`, `{a: 3, b: 1.5, c: 3}`, nil},
-		{"a large integer beside a change", `{a: 9007199254740993, b: 1, c: 1.0}`, `d.spec.b = 2`, `{a: 9007199254740993, b: 2, c: 1.0}`, nil},
-		{"a large integer that is moved", `{a: 9007199254740993, b: -9007199254740995}`, `d.spec.c = {d.spec.a, d.spec.b}`, `{a: 9007199254740993, b: -9007199254740995, c: [9007199254740993, -9007199254740995]}`, nil},
-		{"null beside a change", `{a: null, b: 1, c: [null, 1, null]}`, `d.spec.b = 2 d.spec.c[2] = 3`, `{a: null, b: 2, c: [null, 3, null]}`, nil},
+		{"a large integer beside a change", `{a: 9007199254740993, b: 1, c: 1.0}`, `d.spec.b = 2`,
+			`{a: 9007199254740993, b: 2, c: 1.0}`, nil},
+		{"a large integer that is moved", `{a: 9007199254740993, b: -9007199254740995}`, `d.spec.c = {d.spec.a, d.spec.b}`,
+			`{a: 9007199254740993, b: -9007199254740995, c: [9007199254740993, -9007199254740995]}`, nil},
+		{"null beside a change", `{a: null, b: 1, c: [null, 1, null]}`, `d.spec.b = 2 d.spec.c[2] = 3`,
+			`{a: null, b: 2, c: [null, 3, null]}`, nil},
 		{"an element removed", `{list: [1, 2, 3]}`, `table.remove(d.spec.list, 2)`, `{list: [1, 3]}`, nil},
 		{"an element set to nil", `{list: [1, 2, 3]}`, `d.spec.list[2] = nil`, `{list: [1, 3]}`, nil},
-		{"elements appended", `{list: [a]}`, `table.insert(d.spec.list, "b") d.spec.list[#d.spec.list + 1] = "c" table.insert(d.spec.list, 1, "z")`, `{list: [z, a, b, c]}`, nil},
+		{"elements appended", `{list: [a]}`,
+			`table.insert(d.spec.list, "b") d.spec.list[#d.spec.list + 1] = "c" table.insert(d.spec.list, 1, "z")`,
+			`{list: [z, a, b, c]}`, nil},
 		{"elements sorted", `{list: [b, c, a]}`, `table.sort(d.spec.list)`, `{list: [a, b, c]}`, nil},
 		{"a field removed", `{a: 1, b: {c: {}}}`, `d.spec.a = nil`, `{b: {c: {}}}`, nil},
 		{"a field that was numbers", `{a: {"1": x, "2": y}}`, `d.spec.a["3"] = "z"`, `{a: {"1": x, "2": y, "3": z}}`, nil},
 		{"a part that was read before", `{a: {b: 1}}`, `local a = d.spec.a a.b = 2`, `{a: {b: 2}}`, nil},
-		{"a part that was read, through the whole", `{a: {b: 1}}`, `local a, s = d.spec.a, d.spec s.a.b = a.b + 1 a.b = a.b + s.a.b`, `{a: {b: 4}}`, nil},
-		{"a part that was read before its object opened", `{a: {b: 1}, c: {}}`, `local a, n = d.spec.a, 0 for _, v in pairs(d.spec) do if v == a then n = n + 1 end end a.b = n a.same = a == d.spec.a`, `{a: {b: 1, same: true}, c: {}}`, nil},
-		{"a part that was read is replaced", `{a: {b: 1}}`, `local a = d.spec.a d.spec.a = {b = 3} a.b = 2`, `{a: {b: 3}}`, nil},
+		{"a part that was read, through the whole", `{a: {b: 1}}`,
+			`local a, s = d.spec.a, d.spec s.a.b = a.b + 1 a.b = a.b + s.a.b`, `{a: {b: 4}}`, nil},
+		{"a part that was read before its object opened", `{a: {b: 1}, c: {}}`,
+			`local a, n = d.spec.a, 0 for _, v in pairs(d.spec) do if v == a then n = n + 1 end end a.b = n a.same = a == d.spec.a`, `{a: {b: 1, same: true}, c: {}}`, nil},
+		{"a part that was read is replaced", `{a: {b: 1}}`, `local a = d.spec.a d.spec.a = {b = 3} a.b = 2`, `{a: {b: 3}}`,
+			nil},
 		{"a part that was read is removed", `{a: {b: 1}, c: 1}`, `local a = d.spec.a a.b = 2 d.spec.a = nil`, `{c: 1}`, nil},
-		{"a part beside null and empty ones", `{a: {b: {c: 1}}, n: null, l: [], o: {}, f: 1.0}`, `d.spec.a.b.c = 2`, `{a: {b: {c: 2}}, n: null, l: [], o: {}, f: 1.0}`, nil},
-		{"parts read more often than a few times", `{a: {b: 0}, c: 1}`, `local a = d.spec.a for i = 1, 9 do d.spec.a.b = d.spec.a.b + d.spec.c end a.b = a.b + 1`, `{a: {b: 10}, c: 1}`, nil},
-		{"quantities", `{a: "9007199254740993", b: "1e3"}`, `d.spec.c = d.spec.a`, `{a: "9007199254740993", b: "1e3", c: "9007199254740993"}`, nil},
+		{"a part beside null and empty ones", `{a: {b: {c: 1}}, n: null, l: [], o: {}, f: 1.0}`, `d.spec.a.b.c = 2`,
+			`{a: {b: {c: 2}}, n: null, l: [], o: {}, f: 1.0}`, nil},
+		{"parts read more often than a few times", `{a: {b: 0}, c: 1}`,
+			`local a = d.spec.a for i = 1, 9 do d.spec.a.b = d.spec.a.b + d.spec.c end a.b = a.b + 1`, `{a: {b: 10}, c: 1}`,
+			nil},
+		{"quantities", `{a: "9007199254740993", b: "1e3"}`, `d.spec.c = d.spec.a`,
+			`{a: "9007199254740993", b: "1e3", c: "9007199254740993"}`, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -68,7 +68,8 @@ func Hooks(name string, rules configv1alpha1.CustomizationRules, schema *Schema)
 }
 
 // hook has an operation answered by evaluate.
-func hook(h *interpret.Hooks, operation configv1alpha1.InterpreterOperation, evaluate func(context.Context, Inputs) (*Outputs, error)) {
+func hook(h *interpret.Hooks, operation configv1alpha1.InterpreterOperation,
+	evaluate func(context.Context, Inputs) (*Outputs, error)) {
 	object := func(ctx context.Context, in Inputs) (*unstructured.Unstructured, error) {
 		out, err := evaluate(ctx, in)
 		if err != nil {
@@ -78,7 +79,8 @@ func hook(h *interpret.Hooks, operation configv1alpha1.InterpreterOperation, eva
 	}
 	switch operation {
 	case configv1alpha1.InterpreterOperationInterpretReplica:
-		h.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
+		h.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements,
+			error) {
 			out, err := evaluate(ctx, Inputs{Object: obj})
 			if err != nil {
 				return 0, nil, err
@@ -94,15 +96,18 @@ func hook(h *interpret.Hooks, operation configv1alpha1.InterpreterOperation, eva
 			return out.Components, nil
 		}
 	case configv1alpha1.InterpreterOperationReviseReplica:
-		h.Revise = func(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
+		h.Revise = func(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured,
+			error) {
 			return object(ctx, Inputs{Object: obj, Replicas: replicas})
 		}
 	case configv1alpha1.InterpreterOperationRetain:
-		h.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		h.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured,
+			error) {
 			return object(ctx, Inputs{Object: desired, Observed: observed})
 		}
 	case configv1alpha1.InterpreterOperationAggregateStatus:
-		h.Aggregate = func(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+		h.Aggregate = func(ctx context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			return object(ctx, Inputs{Object: template, Items: items})
 		}
 	case configv1alpha1.InterpreterOperationInterpretStatus:
@@ -122,7 +127,8 @@ func hook(h *interpret.Hooks, operation configv1alpha1.InterpreterOperation, eva
 			return out.Health, nil
 		}
 	case configv1alpha1.InterpreterOperationInterpretDependency:
-		h.Dependencies = func(ctx context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+		h.Dependencies = func(ctx context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference,
+			error) {
 			out, err := evaluate(ctx, Inputs{Object: obj})
 			if err != nil {
 				return nil, err

@@ -107,7 +107,8 @@ func resourceAdd(l *lua.LState) int {
 func getResourceQuantity(l *lua.LState) int {
 	q, ok := quantity(l, 1, "getResourceQuantity")
 	if !ok {
-		l.RaiseError("%s", fmt.Sprintf("kube.getResourceQuantity takes a quantity such as \"500m\"; it got %s", describe(l.Get(1))))
+		l.RaiseError("%s", fmt.Sprintf("kube.getResourceQuantity takes a quantity such as \"500m\"; it got %s",
+			describe(l.Get(1))))
 	}
 	l.Push(lua.LNumber(q.AsApproximateFloat64()))
 	return 1

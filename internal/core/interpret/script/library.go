@@ -9,8 +9,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// library is what every script sees. It is one for all machines and all calls, and never changed: what a script can reach
-// of it are empty tables that read from it and cannot be written.
+// library is what every script sees. It is one for all machines and all calls, and never changed: what a script can
+// reach of it are empty tables that read from it and cannot be written.
 var library *libraries
 
 func init() { library = newLibrary() }
@@ -28,11 +28,13 @@ func newLibrary() *libraries {
 	const loads = "a script cannot load code"
 	lib := &libraries{absent: map[string]string{
 		"load": loads, "loadstring": loads, "loadfile": loads, "dofile": loads, "module": loads, "package": loads,
-		"rawget": "metatables are not available", "rawset": "metatables are not available", "rawequal": "metatables are not available",
+		"rawget": "metatables are not available", "rawset": "metatables are not available",
+		"rawequal":     "metatables are not available",
 		"setmetatable": "metatables are not available", "getmetatable": "metatables are not available",
 		"setfenv": "a script has one environment", "getfenv": "a script has one environment",
 		"io": "a script cannot read or write files", "debug": "a script has no access to its machine",
-		"coroutine": "a script has one thread", "collectgarbage": "memory is managed automatically", "newproxy": "metatables are not available",
+		"coroutine": "a script has one thread", "collectgarbage": "memory is managed automatically",
+		"newproxy": "metatables are not available",
 	}}
 
 	// Functions of gopher-lua's own library that are bounded are used as they are.
@@ -67,7 +69,8 @@ func newLibrary() *libraries {
 
 	base := table(map[string]lua.LGFunction{
 		concatGuard: concat, setGuard: set, indexGuard: index, listGuard: listed,
-		"ipairs": ipairs, "next": next, "pairs": pairs, "print": print, "require": require, "tostring": tostring, "unpack": unpack(builtin("unpack")),
+		"ipairs": ipairs, "next": next, "pairs": pairs, "print": print, "require": require, "tostring": tostring,
+		"unpack": unpack(builtin("unpack")),
 	})
 	for _, name := range []string{"assert", "error", "pcall", "select", "tonumber", "type", "xpcall"} {
 		base.RawSetString(name, function(builtin(name)))
@@ -83,7 +86,8 @@ func newLibrary() *libraries {
 	}
 	base.RawSetString("string", frozen("string", texts))
 	base.RawSetString("table", frozen("table", table(map[string]lua.LGFunction{
-		"concat": tableConcat, "getn": tableLength, "insert": tableInsert, "maxn": tableMaxN, "remove": tableRemove, "sort": tableSort,
+		"concat": tableConcat, "getn": tableLength, "insert": tableInsert, "maxn": tableMaxN, "remove": tableRemove,
+		"sort": tableSort,
 	})))
 
 	numbers := source.NewTable()

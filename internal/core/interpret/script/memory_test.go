@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// weighing is the context of a call, which is asked from time to time how it is: it then looks at what the process holds.
+// weighing is the context of a call, which is asked from time to time how it is: it then looks at what the process
+// holds.
 type weighing struct {
 	context.Context
 	asked int
@@ -30,7 +31,8 @@ func held() uint64 {
 	return m.HeapAlloc
 }
 
-// What things weigh is estimated. Whatever a script gathers, the process holds little more for it than it is allowed to.
+// What things weigh is estimated. Whatever a script gathers, the process holds little more for it than it is allowed
+// to.
 func TestAScriptHoldsLittleMoreThanItMay(t *testing.T) {
 	const limit = 4 << 20
 	for name, body := range map[string]string{

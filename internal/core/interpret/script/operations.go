@@ -73,8 +73,8 @@ func (p *Program) fault(err error) error {
 	return e
 }
 
-// longestMessage is how many bytes of a message are shown: error() takes any string, and what it says goes into events, conditions
-// and the log.
+// longestMessage is how many bytes of a message are shown: error() takes any string, and what it says goes into events,
+// conditions and the log.
 const longestMessage = 1 << 10
 
 // function is the name of the function that answers, as far as the text of the script shows it.
@@ -115,13 +115,16 @@ func (p *Program) answerable() error {
 func missing(compiled *compiled, c contract, names []string) *fault {
 	for _, local := range compiled.locals {
 		if local.Name == c.function {
-			return &fault{NoFunction, local.Line, fmt.Sprintf("%s is local, so it cannot be called; write function %s without local", c.function, c.signature())}
+			return &fault{NoFunction, local.Line,
+				fmt.Sprintf("%s is local, so it cannot be called; write function %s without local", c.function, c.signature())}
 		}
 	}
 	if len(names) == 0 {
 		return &fault{NoFunction, 0, fmt.Sprintf("the script defines no function; it must define %s", c.signature())}
 	}
-	return &fault{NoFunction, 0, fmt.Sprintf("the script defines %s, but not %s; of several functions one must have that name", strings.Join(names, ", "), c.signature())}
+	return &fault{NoFunction, 0, fmt.Sprintf(
+		"the script defines %s, but not %s; of several functions one must have that name", strings.Join(names, ", "),
+		c.signature())}
 }
 
 // pick finds the function that answers among those that the script has defined.
@@ -129,7 +132,8 @@ func (p *Program) pick(r *run) (string, lua.LValue, error) {
 	c := contracts[p.operation]
 	if f := r.env.RawGetString(c.function); f != lua.LNil {
 		if f.Type() != lua.LTFunction {
-			return "", nil, &fault{NoFunction, 0, fmt.Sprintf("%s is %s, not a function; define %s", c.function, describe(f), c.signature())}
+			return "", nil, &fault{NoFunction, 0, fmt.Sprintf("%s is %s, not a function; define %s", c.function, describe(f),
+				c.signature())}
 		}
 		return c.function, f, nil
 	}
@@ -171,13 +175,16 @@ func (p *Program) evaluate(ctx context.Context, in Inputs) (*Outputs, error) {
 		return nil, p.fault(err)
 	}
 	if name != c.function {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("%s is called for %s because it is the only function; Karmada only calls %s", name, p.operation, c.signature()))
+		out.Warnings = append(out.Warnings,
+			fmt.Sprintf("%s is called for %s because it is the only function; Karmada only calls %s", name, p.operation,
+				c.signature()))
 	}
 	return out, nil
 }
 
 func (p *Program) canceled(err error) error {
-	return &Error{Customization: p.customization, Operation: p.operation, Reason: Canceled, Message: "the call was canceled: " + err.Error(), Cause: err}
+	return &Error{Customization: p.customization, Operation: p.operation, Reason: Canceled,
+		Message: "the call was canceled: " + err.Error(), Cause: err}
 }
 
 // Arguments.
@@ -233,7 +240,8 @@ func objectAndItems(r *run, in Inputs) ([]lua.LValue, error) {
 		if item.Status != nil && len(item.Status.Raw) > 0 {
 			var status any
 			if err := json.Unmarshal(item.Status.Raw, &status); err != nil {
-				return nil, &fault{BadInput, 0, fmt.Sprintf("the status of cluster %q is not valid JSON: %v", item.ClusterName, err)}
+				return nil, &fault{BadInput, 0, fmt.Sprintf("the status of cluster %q is not valid JSON: %v", item.ClusterName,
+					err)}
 			}
 			if status != nil {
 				m["status"] = status
@@ -308,7 +316,8 @@ func readReplicas(rs results, in Inputs, out *Outputs) error {
 	n, ok := rs.get(0).(lua.LNumber)
 	if !ok {
 		if rs.get(0) == lua.LNil && len(rs.values) > 0 {
-			return rs.wrong("returned nil; it must return %s. If the field may be unset, give a default: obj.spec.replicas or 1", wanted)
+			return rs.wrong("returned nil; it must return %s. If the field may be unset, give a default: obj.spec.replicas or 1",
+				wanted)
 		}
 		return rs.got(0, wanted)
 	}
@@ -351,7 +360,8 @@ func (rs results) fill(m map[string]any, what, wanted string, into any, out *Out
 		if !runtime.IsStrictDecodingError(err) {
 			return rs.wrong("returned an invalid %s: %v; it must be a table of %s", what, err, wanted)
 		}
-		out.Warnings = append(out.Warnings, fmt.Sprintf("%s returned %s with unknown fields: %v; it must be a table of %s", rs.function, what, err, wanted))
+		out.Warnings = append(out.Warnings, fmt.Sprintf("%s returned %s with unknown fields: %v; it must be a table of %s",
+			rs.function, what, err, wanted))
 	}
 	return nil
 }
@@ -435,11 +445,13 @@ func readObject(rs results, in Inputs, out *Outputs) error {
 		return rs.wrong("returned a list; it must return %s", wanted)
 	}
 	u := &unstructured.Unstructured{Object: m}
-	if in.Object != nil && (u.GetAPIVersion() != in.Object.GetAPIVersion() || u.GetKind() != in.Object.GetKind() || u.GetName() != in.Object.GetName() || u.GetNamespace() != in.Object.GetNamespace()) {
+	if in.Object != nil && (u.GetAPIVersion() != in.Object.GetAPIVersion() || u.GetKind() != in.Object.GetKind() ||
+		u.GetName() != in.Object.GetName() || u.GetNamespace() != in.Object.GetNamespace()) {
 		if u.GetKind() == "" {
 			return rs.wrong("returned a table without kind; it must return %s, not a part of it", wanted)
 		}
-		return rs.wrong("returned %s %s %q in place of %s %s %q; apiVersion, kind, namespace and name must stay", u.GetAPIVersion(), u.GetKind(), nameOf(u),
+		return rs.wrong("returned %s %s %q in place of %s %s %q; apiVersion, kind, namespace and name must stay",
+			u.GetAPIVersion(), u.GetKind(), nameOf(u),
 			in.Object.GetAPIVersion(), in.Object.GetKind(), nameOf(in.Object))
 	}
 	out.Object = u
@@ -494,7 +506,8 @@ func readAggregated(rs results, in Inputs, out *Outputs) error {
 	}
 	status := m
 	if bare {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("%s returned a status without its object, which Karmada does not understand; return desiredObj with its status set", rs.function))
+		out.Warnings = append(out.Warnings,
+			fmt.Sprintf("%s returned a status without its object, which Karmada does not understand; return desiredObj with its status set", rs.function))
 	} else if m["status"] == nil {
 		return nil
 	} else if status, ok = m["status"].(map[string]any); !ok {
@@ -572,7 +585,8 @@ func readDependencies(rs results, _ Inputs, out *Outputs) error {
 			return rs.wrong("returned a list whose element %d is not a table; it must return %s", i+1, wanted)
 		}
 		var d configv1alpha1.DependentObjectReference
-		if err := rs.fill(m, fmt.Sprintf("dependency %d", i+1), "{apiVersion, kind, namespace, name, labelSelector}", &d, out); err != nil {
+		if err := rs.fill(m, fmt.Sprintf("dependency %d", i+1), "{apiVersion, kind, namespace, name, labelSelector}", &d,
+			out); err != nil {
 			return err
 		}
 		var missing string

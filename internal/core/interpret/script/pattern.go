@@ -314,7 +314,8 @@ func (m *matcher) inSet(c byte, p, end int) bool {
 	return !found
 }
 
-// inClass says whether a class such as %a takes a character; an upper case letter takes what the lower case one does not.
+// inClass says whether a class such as %a takes a character; an upper case letter takes what the lower case one does
+// not.
 func inClass(c, class byte) bool {
 	var in bool
 	lower := 'a' <= c && c <= 'z'

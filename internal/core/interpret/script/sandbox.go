@@ -61,9 +61,9 @@ type run struct {
 	// slow says that single instructions may take long, for the values are large.
 	slow bool
 
-	// live is what was found when the memory was weighed last, and visited in how many things; grown is what the library has
-	// added since, and stepped how many instructions have run since, each of which may have added stepBytes. leaked is what
-	// cannot be found, and pending what the library builds up.
+	// live is what was found when the memory was weighed last, and visited in how many things; grown is what the library
+	// has added since, and stepped how many instructions have run since, each of which may have added stepBytes. leaked is
+	// what cannot be found, and pending what the library builds up.
 	live, visited, grown, stepped, leaked, pending int
 	// stopped is why the call must end; the script cannot catch that.
 	stopped *fault
@@ -154,7 +154,8 @@ func (r *run) late() bool {
 		return true
 	}
 	if over {
-		r.stop(&fault{DeadlineExceeded, 0, fmt.Sprintf("ran longer than %s; look for a loop that does not end", r.bounds.deadline)})
+		r.stop(&fault{DeadlineExceeded, 0, fmt.Sprintf("ran longer than %s; look for a loop that does not end",
+			r.bounds.deadline)})
 	}
 	return over
 }
@@ -176,7 +177,8 @@ func (r *run) stop(f *fault) {
 	}
 }
 
-// spend counts work of the library that takes as long as so many instructions. It does not return when the time is over.
+// spend counts work of the library that takes as long as so many instructions. It does not return when the time is
+// over.
 func (r *run) spend(steps int) {
 	if r.steps -= steps; r.steps <= 0 {
 		r.round()
@@ -219,7 +221,8 @@ func (b *buffer) add(s string) {
 func (b *buffer) close() { b.run.pending -= b.Len() }
 
 func (r *run) tooMuch() *fault {
-	return &fault{MemoryExceeded, 0, fmt.Sprintf("holds more than %d MiB; look for a table or a string that grows in a loop", r.bounds.memory>>20)}
+	return &fault{MemoryExceeded, 0, fmt.Sprintf(
+		"holds more than %d MiB; look for a table or a string that grows in a loop", r.bounds.memory>>20)}
 }
 
 // What things weigh, about, in bytes. The first few fields of a table lie closer together than those of a larger one.
@@ -333,9 +336,10 @@ func (r *run) print(line string) {
 // of is the run that a function of the library was called in.
 func of(l *lua.LState) *run { return l.Context().(*run) }
 
-// execute runs the script anew and then the function that pick chooses, with the arguments that args makes; read gets as many
-// results as the function gave, in order. Only what read keeps stays of the call. The error is a *fault.
-func execute(ctx context.Context, b bounds, c *compiled, pick func(*run) (lua.LValue, error), args func(*run) ([]lua.LValue, error), read func(*run, []lua.LValue) error) error {
+// execute runs the script anew and then the function that pick chooses, with the arguments that args makes; read gets
+// as many results as the function gave, in order. Only what read keeps stays of the call. The error is a *fault.
+func execute(ctx context.Context, b bounds, c *compiled, pick func(*run) (lua.LValue, error),
+	args func(*run) ([]lua.LValue, error), read func(*run, []lua.LValue) error) error {
 	l := machines.Get().(*lua.LState)
 	r := &run{machine: l, caller: ctx, bounds: b, steps: roundSteps, sources: map[*lua.LTable]*source{}}
 	r.env = l.CreateTable(0, len(c.functions))

@@ -109,7 +109,9 @@ func TestWhatOneCallDoesNoOtherSees(t *testing.T) {
 func TestScriptsRunBesideEachOther(t *testing.T) {
 	t.Parallel()
 	web := cloneSet(t)
-	broken, err := Compile("ours", replicasOp, `function GetReplicas(obj) local t = obj.spec.template for i = 1, 100 do t = {t} end return obj.status.nothing.x end`, nil)
+	broken, err := Compile("ours", replicasOp,
+		`function GetReplicas(obj) local t = obj.spec.template for i = 1, 100 do t = {t} end return obj.status.nothing.x end`,
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +176,8 @@ func TestABrokenScriptHarmsItsOwnOperationAlone(t *testing.T) {
 		DependencyInterpretation: rule(`-- nothing yet`),
 		StatusReflection:         rule(`function ReflectStatus(obj) return obj.status.a.b end`),
 	}, nil)
-	if faults := Errors(fmt.Errorf("wrapped: %w", err)); len(faults) != 2 || faults[0].Operation != healthOp || faults[0].Reason != Syntax || faults[1].Operation != dependenciesOp || faults[1].Reason != NoFunction {
+	if faults := Errors(fmt.Errorf("wrapped: %w", err)); len(faults) != 2 || faults[0].Operation != healthOp ||
+		faults[0].Reason != Syntax || faults[1].Operation != dependenciesOp || faults[1].Reason != NoFunction {
 		t.Errorf("got %v, want the faults of two scripts", err)
 	}
 	if hooks.Revise != nil || hooks.Retain != nil || hooks.Aggregate != nil || hooks.Components != nil {
@@ -190,7 +193,8 @@ func TestABrokenScriptHarmsItsOwnOperationAlone(t *testing.T) {
 	if _, err := hooks.Dependencies(ctx, web); len(Errors(err)) != 1 {
 		t.Errorf("got %v, want the fault of the script", err)
 	}
-	if _, err := hooks.Reflect(ctx, web); err == nil || !strings.Contains(err.Error(), `customization "ours", InterpretStatus, line 1: obj.status.a is nil`) {
+	if _, err := hooks.Reflect(ctx, web); err == nil ||
+		!strings.Contains(err.Error(), `customization "ours", InterpretStatus, line 1: obj.status.a is nil`) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -201,9 +205,12 @@ func TestWarningsSayWhatKarmadaWouldNotAccept(t *testing.T) {
 		operation    configv1alpha1.InterpreterOperation
 		source, want string
 	}{
-		{replicasOp, `function Count(obj) return 1 end`, "[Count is called for InterpretReplica because it is the only function; Karmada only calls GetReplicas(obj)]"},
-		{aggregateOp, `function AggregateStatus(d, i) return {replicas = 1} end`, "[AggregateStatus returned a status without its object, which Karmada does not understand; return desiredObj with its status set]"},
-		{replicasOp, `function GetReplicas(obj) return 1, {resources = {cpu = 1}} end`, `[GetReplicas returned result 2 with unknown fields: strict decoding error: unknown field "resources"; it must be a table of {nodeClaim, resourceRequest, namespace, priorityClassName}]`},
+		{replicasOp, `function Count(obj) return 1 end`,
+			"[Count is called for InterpretReplica because it is the only function; Karmada only calls GetReplicas(obj)]"},
+		{aggregateOp, `function AggregateStatus(d, i) return {replicas = 1} end`,
+			"[AggregateStatus returned a status without its object, which Karmada does not understand; return desiredObj with its status set]"},
+		{replicasOp, `function GetReplicas(obj) return 1, {resources = {cpu = 1}} end`,
+			`[GetReplicas returned result 2 with unknown fields: strict decoding error: unknown field "resources"; it must be a table of {nodeClaim, resourceRequest, namespace, priorityClassName}]`},
 		{replicasOp, `function GetReplicas(obj) return 1 end`, "[]"},
 	} {
 		p, err := Compile("ours", c.operation, c.source, nil)
@@ -226,15 +233,19 @@ func TestABrokenItemIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = p.Evaluate(context.Background(), Inputs{Object: cloneSet(t), Items: []workv1alpha2.AggregatedStatusItem{{ClusterName: "eu", Status: &runtime.RawExtension{Raw: []byte(`{`)}}}})
-	if all := Errors(err); len(all) != 1 || all[0].Reason != BadInput || !strings.Contains(err.Error(), `the status of cluster "eu" is not valid JSON`) {
+	_, err = p.Evaluate(context.Background(),
+		Inputs{Object: cloneSet(t), Items: []workv1alpha2.AggregatedStatusItem{{ClusterName: "eu",
+			Status: &runtime.RawExtension{Raw: []byte(`{`)}}}})
+	if all := Errors(err); len(all) != 1 || all[0].Reason != BadInput ||
+		!strings.Contains(err.Error(), `the status of cluster "eu" is not valid JSON`) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestTheFunctionsOfAScriptAreListed(t *testing.T) {
 	t.Parallel()
-	p, err := Compile("ours", healthOp, "local kube = require('kube')\nfunction helper(a, b) function inner() end end\nlocal function own() end\nlocal mine\nfunction mine() end\nif kube then\n  InterpretHealth = function(observedObj) return true end\nend", nil)
+	p, err := Compile("ours", healthOp,
+		"local kube = require('kube')\nfunction helper(a, b) function inner() end end\nlocal function own() end\nlocal mine\nfunction mine() end\nif kube then\n  InterpretHealth = function(observedObj) return true end\nend", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,6 @@
-// Package script answers the interpreter's operations with Lua: it compiles scripts once, runs each call in a sandbox of
-// its own within bounds, and converts objects without loss. Whose scripts apply to which object is decided by the tiers above.
+// Package script answers the interpreter's operations with Lua: it compiles scripts once, runs each call in a sandbox
+// of its own within bounds, and converts objects without loss. Whose scripts apply to which object is decided by the
+// tiers above.
 package script
 
 import (
@@ -17,7 +18,8 @@ import (
 const (
 	// Deadline is how long a call may take.
 	Deadline = time.Second
-	// MemoryLimit is how much a call may hold at a time, in bytes, about: what the process holds for it may be half as much again.
+	// MemoryLimit is how much a call may hold at a time, in bytes, about: what the process holds for it may be half as
+	// much again.
 	MemoryLimit = 64 << 20
 	// DepthLimit is how many calls may be under way in one another.
 	DepthLimit = 200
@@ -82,8 +84,10 @@ type Outputs struct {
 
 // Compile parses and compiles a script for an operation; scripts of the same content are compiled once.
 // customization is only for messages. The error is an *Error: Syntax or NoFunction.
-func Compile(customization string, operation configv1alpha1.InterpreterOperation, source string, schema *Schema) (*Program, error) {
-	p := &Program{customization: customization, operation: operation, schema: schema, bounds: bounds{Deadline, MemoryLimit}}
+func Compile(customization string, operation configv1alpha1.InterpreterOperation, source string,
+	schema *Schema) (*Program, error) {
+	p := &Program{customization: customization, operation: operation, schema: schema,
+		bounds: bounds{Deadline, MemoryLimit}}
 	c, err := compileOnce(source)
 	if err != nil {
 		return nil, p.fault(err)

@@ -80,7 +80,8 @@ func inPlainWords(c *compiled, line int, message string, there func(name string)
 		}
 		// What the script or the library defines is most likely not what is missing.
 		names = slices.DeleteFunc(names, func(name string) bool {
-			return slices.Contains(c.names(), name) || slices.ContainsFunc(c.locals, func(f Function) bool { return f.Name == name }) || defined(name)
+			return slices.Contains(c.names(), name) ||
+				slices.ContainsFunc(c.locals, func(f Function) bool { return f.Name == name }) || defined(name)
 		})
 		if name := oneOf(names); name != "" {
 			return fmt.Sprintf("%s is called, but is not a function", name)
@@ -143,7 +144,8 @@ func inPlainWords(c *compiled, line int, message string, there func(name string)
 			given = "argument " + m[1]
 		}
 		if instead, ok := defaults[m[3]]; ok && m[4] == "nil" {
-			return fmt.Sprintf("%s needs %s, but %s is nil; check it before, or give a default, such as: (%s or %s)", m[2], aType(m[3]), given, given, instead)
+			return fmt.Sprintf("%s needs %s, but %s is nil; check it before, or give a default, such as: (%s or %s)", m[2],
+				aType(m[3]), given, given, instead)
 		}
 		return fmt.Sprintf("%s needs %s, but %s is %s", m[2], aType(m[3]), given, aType(m[4]))
 	}

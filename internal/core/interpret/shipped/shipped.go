@@ -1,6 +1,6 @@
-// Package shipped is what Argosy knows, out of the box, of kinds that neither Kubernetes nor OpenKruise nor Argo define:
-// scripts in customizations as a user would write them, one file per kind in kinds/. Customizations and webhooks of users
-// outrank it; the kinds in Go come after it.
+// Package shipped is what Argosy knows, out of the box, of kinds that neither Kubernetes nor OpenKruise nor Argo
+// define: scripts in customizations as a user would write them, one file per kind in kinds/. Customizations and
+// webhooks of users outrank it; the kinds in Go come after it.
 //
 // Scripts may call the functions in lib/, one per file; those that a script names, and those that they name, are put
 // before it, so that a customization that was read from here is whole, and a template for a user's own.
@@ -27,7 +27,8 @@ import (
 //go:embed kinds/*.yaml lib/*.lua
 var files embed.FS
 
-// Customizations are fresh copies of the shipped customizations, sorted by name, with all that their scripts call in them.
+// Customizations are fresh copies of the shipped customizations, sorted by name, with all that their scripts call in
+// them.
 func Customizations() ([]*configv1alpha1.ResourceInterpreterCustomization, error) {
 	library, err := readLibrary()
 	if err != nil {
@@ -151,8 +152,8 @@ func kindOf(c *configv1alpha1.ResourceInterpreterCustomization) (schema.GroupKin
 	return schema.GroupKind{Group: gv.Group, Kind: c.Spec.Target.Kind}, nil
 }
 
-// Tier is what the shipped customizations say, of every version of their kinds. A kind's scripts are compiled when it is asked for
-// the first time, and once: few fleets have more than one or two of these kinds.
+// Tier is what the shipped customizations say, of every version of their kinds. A kind's scripts are compiled when it
+// is asked for the first time, and once: few fleets have more than one or two of these kinds.
 func Tier() interpret.Tier { return lazy{} }
 
 type lazy struct{}
@@ -188,8 +189,10 @@ var kinds = sync.OnceValue(func() map[schema.GroupKind]func() *interpret.Hooks {
 // empties tell what an empty table of a status is, where the kinds' definitions want it to be there.
 var empties = func() *script.Schema {
 	list, object := &script.Schema{Type: "array"}, &script.Schema{Type: "object"}
-	return &script.Schema{Type: "object", Properties: map[string]*script.Schema{"status": {Type: "object", Properties: map[string]*script.Schema{
-		"conditions": list, "containerState": object, "driverInfo": object, "executorState": object, "replicaStatuses": object,
-		"taskStatusCount": object,
-	}}}}
+	return &script.Schema{Type: "object",
+		Properties: map[string]*script.Schema{"status": {Type: "object", Properties: map[string]*script.Schema{
+			"conditions": list, "containerState": object, "driverInfo": object, "executorState": object,
+			"replicaStatuses": object,
+			"taskStatusCount": object,
+		}}}}
 }()

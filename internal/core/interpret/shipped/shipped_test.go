@@ -27,7 +27,8 @@ import (
 
 // operations by the letters of the table of kinds that people know from Karmada, and more where that was too little.
 var letters = map[byte]configv1alpha1.InterpreterOperation{
-	'C': configv1alpha1.InterpreterOperationInterpretComponent, 'D': configv1alpha1.InterpreterOperationInterpretDependency,
+	'C': configv1alpha1.InterpreterOperationInterpretComponent,
+	'D': configv1alpha1.InterpreterOperationInterpretDependency,
 	'H': configv1alpha1.InterpreterOperationInterpretHealth, 'R': configv1alpha1.InterpreterOperationInterpretReplica,
 	'V': configv1alpha1.InterpreterOperationReviseReplica, 'T': configv1alpha1.InterpreterOperationRetain,
 	'A': configv1alpha1.InterpreterOperationAggregateStatus, 'S': configv1alpha1.InterpreterOperationInterpretStatus,
@@ -146,7 +147,8 @@ func TestTheScriptsAnswerAsTheirCasesSay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			hooks := func(obj *unstructured.Unstructured, operation configv1alpha1.InterpreterOperation) (*interpret.Hooks, error) {
+			hooks := func(obj *unstructured.Unstructured, operation configv1alpha1.InterpreterOperation) (*interpret.Hooks,
+				error) {
 				asked[obj.GroupVersionKind().GroupKind().String()+" "+string(operation)] = true
 				return shipped.Tier().Hooks(obj.GroupVersionKind().GroupKind()), nil
 			}
@@ -196,8 +198,8 @@ func mutants(value any, visit func(any)) {
 	}
 }
 
-// What a member reports is whatever somebody wrote there. A script may say that it makes no sense, in an answer of the wrong
-// form at worst; it may not stumble.
+// What a member reports is whatever somebody wrote there. A script may say that it makes no sense, in an answer of the
+// wrong form at worst; it may not stumble.
 func TestNoScriptStumblesOverWhatMembersReport(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) == 0 {

@@ -26,7 +26,8 @@ func Schema(kind schema.GroupVersionKind) *script.Schema {
 	return script.SchemaOf(k.Schema)
 }
 
-// Convert brings obj to another version of its kind, or a status if it has no version; nil where Argosy does not know how.
+// Convert brings obj to another version of its kind, or a status if it has no version; nil where Argosy does not know
+// how.
 func Convert(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
 	kind := obj.GroupVersionKind()
 	if !kruise.Converts(kind.GroupKind()) {

@@ -1,5 +1,5 @@
-// Package tiers says in which order a kind's meaning is looked for: what users say, then what Argosy knows. It is the one list
-// of the tiers, for the hub, and for whoever explains what the hub does.
+// Package tiers says in which order a kind's meaning is looked for: what users say, then what Argosy knows. It is the
+// one list of the tiers, for the hub, and for whoever explains what the hub does.
 package tiers
 
 import (
@@ -23,7 +23,8 @@ const (
 
 // Sources are all tiers, in the order in which they are asked; the first two are what users say.
 func Sources(customizations, webhooks interpret.Tier) []interpret.Source {
-	return append([]interpret.Source{{Name: Customization, Tier: customizations}, {Name: Webhook, Tier: webhooks}}, below...)
+	return append([]interpret.Source{{Name: Customization, Tier: customizations}, {Name: Webhook, Tier: webhooks}},
+		below...)
 }
 
 // Below are the tiers that Argosy brings, in the order in which they are asked.
@@ -43,8 +44,9 @@ func Offline(customizations []*configv1alpha1.ResourceInterpreterCustomization) 
 
 var below = []interpret.Source{{Name: Shipped, Tier: shipped.Tier()}, {Name: BuiltIn, Tier: builtin.Tier()}}
 
-// Explain says which tier answers each operation for a kind, and by which object, on a hub with these customizations and webhook
-// configurations, in any order. What the hub knows of kinds besides is in o; by its zero value it knows what Argosy knows by itself.
+// Explain says which tier answers each operation for a kind, and by which object, on a hub with these customizations
+// and webhook configurations, in any order. What the hub knows of kinds besides is in o; by its zero value it knows
+// what Argosy knows by itself.
 func Explain(kind schema.GroupVersionKind, customizations []*configv1alpha1.ResourceInterpreterCustomization,
 	configurations []*configv1alpha1.ResourceInterpreterWebhookConfiguration, o customization.Options) []interpret.Answer {
 	if o.Schema == nil {
@@ -53,5 +55,6 @@ func Explain(kind schema.GroupVersionKind, customizations []*configv1alpha1.Reso
 	if o.Convert == nil {
 		o.Convert = Convert
 	}
-	return interpret.Explain(kind, Sources(customization.New(customizations, o), webhook.New(configurations, webhook.Options{Convert: o.Convert})))
+	return interpret.Explain(kind, Sources(customization.New(customizations, o),
+		webhook.New(configurations, webhook.Options{Convert: o.Convert})))
 }

@@ -1,5 +1,5 @@
-// Package webhook is the tier of interpreter webhooks: it decides which one is asked, what it is sent, and what its answer means.
-// How it is reached is left to whoever gives it a Call.
+// Package webhook is the tier of interpreter webhooks: it decides which one is asked, what it is sent, and what its
+// answer means. How it is reached is left to whoever gives it a Call.
 package webhook
 
 import (
@@ -28,8 +28,8 @@ type Hook struct {
 // String names the webhook as messages do.
 func (h Hook) String() string { return h.Configuration + "/" + h.Name }
 
-// Call sends a context with a request to a webhook, and gives back what it answered, undecoded. The error says why there is no
-// answer; it need not say which webhook it was.
+// Call sends a context with a request to a webhook, and gives back what it answered, undecoded. The error says why
+// there is no answer; it need not say which webhook it was.
 type Call func(ctx context.Context, h Hook, body []byte) ([]byte, error)
 
 // Options are what the tier works with. For who only wants to know which webhook would answer, none is needed.
@@ -62,10 +62,11 @@ type Tier struct {
 	known sync.Map // schema.GroupVersionKind → *interpret.Hooks, which may be nil
 }
 
-// New is the tier of all configurations, in any order: their webhooks are asked in the order of the configurations' names and of
-// the lists in them. For each operation the first one answers, alone, that has a rule for the object's group, version and kind. If
-// there is none, it is the first one with a rule for the group and kind in a version that the object can be converted to, and is
-// asked about the object in that version: what it does not list it is never sent.
+// New is the tier of all configurations, in any order: their webhooks are asked in the order of the configurations'
+// names and of the lists in them. For each operation the first one answers, alone, that has a rule for the object's
+// group, version and kind. If there is none, it is the first one with a rule for the group and kind in a version that
+// the object can be converted to, and is asked about the object in that version: what it does not list it is never
+// sent.
 func New(all []*configv1alpha1.ResourceInterpreterWebhookConfiguration, o Options) *Tier {
 	sorted := slices.Clone(all)
 	slices.SortFunc(sorted, func(a, b *configv1alpha1.ResourceInterpreterWebhookConfiguration) int {
@@ -173,7 +174,8 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 	some := false
 	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationInterpretReplica); ok {
 		some = true
-		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
+		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements,
+			error) {
 			answer, err := t.ask(ctx, h, configv1alpha1.InterpreterOperationInterpretReplica, obj, nil)
 			switch {
 			case err != nil:
@@ -181,7 +183,8 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 			case answer.Replicas == nil:
 				return 0, nil, nonsense(h.Hook, configv1alpha1.InterpreterOperationInterpretReplica, "has no replicas")
 			case *answer.Replicas < 0:
-				return 0, nil, nonsense(h.Hook, configv1alpha1.InterpreterOperationInterpretReplica, "has %d replicas, which must be from 0 to %d", *answer.Replicas, math.MaxInt32)
+				return 0, nil, nonsense(h.Hook, configv1alpha1.InterpreterOperationInterpretReplica,
+					"has %d replicas, which must be from 0 to %d", *answer.Replicas, math.MaxInt32)
 			}
 			return *answer.Replicas, answer.ReplicaRequirements, nil
 		}
@@ -198,35 +201,41 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 	}
 	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationReviseReplica); ok {
 		some = true
-		out.Revise = func(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
-			return t.patched(ctx, h, configv1alpha1.InterpreterOperationReviseReplica, obj, func(r *configv1alpha1.ResourceInterpreterRequest) error {
-				r.DesiredReplicas = &replicas
-				return nil
-			})
+		out.Revise = func(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured,
+			error) {
+			return t.patched(ctx, h, configv1alpha1.InterpreterOperationReviseReplica, obj,
+				func(r *configv1alpha1.ResourceInterpreterRequest) error {
+					r.DesiredReplicas = &replicas
+					return nil
+				})
 		}
 	}
 	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationRetain); ok {
 		some = true
-		out.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			return t.patched(ctx, h, configv1alpha1.InterpreterOperationRetain, desired, func(r *configv1alpha1.ResourceInterpreterRequest) error {
-				given, err := t.to(observed, h.version)
-				if err != nil {
-					return fmt.Errorf("the member's object: %w", err)
-				}
-				raw, err := raw(given)
-				r.ObservedObject = &raw
-				return err
-			})
+		out.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured,
+			error) {
+			return t.patched(ctx, h, configv1alpha1.InterpreterOperationRetain, desired,
+				func(r *configv1alpha1.ResourceInterpreterRequest) error {
+					given, err := t.to(observed, h.version)
+					if err != nil {
+						return fmt.Errorf("the member's object: %w", err)
+					}
+					raw, err := raw(given)
+					r.ObservedObject = &raw
+					return err
+				})
 		}
 	}
 	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationAggregateStatus); ok {
 		some = true
-		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			return t.patched(ctx, h, configv1alpha1.InterpreterOperationAggregateStatus, template, func(r *configv1alpha1.ResourceInterpreterRequest) error {
-				var err error
-				r.AggregatedStatus, err = t.Convert.Statuses(template.GroupVersionKind().GroupKind().WithVersion(h.version), items)
-				return err
-			})
+		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+			return t.patched(ctx, h, configv1alpha1.InterpreterOperationAggregateStatus, template,
+				func(r *configv1alpha1.ResourceInterpreterRequest) error {
+					var err error
+					r.AggregatedStatus, err = t.Convert.Statuses(template.GroupVersionKind().GroupKind().WithVersion(h.version), items)
+					return err
+				})
 		}
 	}
 	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationInterpretStatus); ok {
@@ -247,7 +256,8 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 			case err != nil:
 				return interpret.Unknown, err
 			case answer.Healthy == nil:
-				return interpret.Unknown, nonsense(h.Hook, configv1alpha1.InterpreterOperationInterpretHealth, "does not set healthy to true or false")
+				return interpret.Unknown, nonsense(h.Hook, configv1alpha1.InterpreterOperationInterpretHealth,
+					"does not set healthy to true or false")
 			case *answer.Healthy:
 				return interpret.Healthy, nil
 			}
@@ -256,7 +266,8 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 	}
 	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationInterpretDependency); ok {
 		some = true
-		out.Dependencies = func(ctx context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+		out.Dependencies = func(ctx context.Context,
+			obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 			answer, err := t.ask(ctx, h, configv1alpha1.InterpreterOperationInterpretDependency, obj, nil)
 			if err != nil {
 				return nil, err

@@ -22,7 +22,8 @@ import (
 // contextKind is the kind on the wire, of requests and responses.
 const contextKind = "ResourceInterpreterContext"
 
-// sizeLimit bounds what a patch makes: with copies of copies, each operation may double the object. No store takes as much.
+// sizeLimit bounds what a patch makes: with copies of copies, each operation may double the object. No store takes as
+// much.
 const sizeLimit = 4 << 20
 
 // to is obj in the version that a webhook is asked in.
@@ -37,7 +38,8 @@ func (t *Tier) to(obj *unstructured.Unstructured, version string) (*unstructured
 }
 
 // ask sends one question, and reads the answer. more completes the request; it may be nil.
-func (t *Tier) ask(ctx context.Context, h asked, operation configv1alpha1.InterpreterOperation, obj *unstructured.Unstructured,
+func (t *Tier) ask(ctx context.Context, h asked, operation configv1alpha1.InterpreterOperation,
+	obj *unstructured.Unstructured,
 	more func(*configv1alpha1.ResourceInterpreterRequest) error) (*configv1alpha1.ResourceInterpreterResponse, error) {
 	failed := func(doing string, err error) error {
 		return fmt.Errorf("interpreter webhook %s, %s: %s: %w", h.Hook, operation, doing, err)
@@ -77,19 +79,22 @@ func (t *Tier) ask(ctx context.Context, h asked, operation configv1alpha1.Interp
 }
 
 // read is the response in an answer.
-func read(h Hook, request *configv1alpha1.ResourceInterpreterRequest, answer []byte) (*configv1alpha1.ResourceInterpreterResponse, error) {
+func read(h Hook, request *configv1alpha1.ResourceInterpreterRequest,
+	answer []byte) (*configv1alpha1.ResourceInterpreterResponse, error) {
 	var c configv1alpha1.ResourceInterpreterContext
 	if len(bytes.TrimSpace(answer)) == 0 {
 		return nil, nonsense(h, request.Operation, "is empty, but must be a %s in JSON", contextKind)
 	}
 	if err := json.Unmarshal(answer, &c); err != nil {
-		return nil, nonsense(h, request.Operation, "is not a %s in JSON: %v: it begins with %q", contextKind, err, beginning(answer))
+		return nil, nonsense(h, request.Operation, "is not a %s in JSON: %v: it begins with %q", contextKind, err,
+			beginning(answer))
 	}
 	want := metav1.TypeMeta{APIVersion: configv1alpha1.GroupVersion.String(), Kind: contextKind}
 	r := c.Response
 	switch {
 	case c.TypeMeta != (metav1.TypeMeta{}) && c.TypeMeta != want:
-		return nil, nonsense(h, request.Operation, "is a %s of %s, not a %s of %s", cmp.Or(c.Kind, "object without a kind"), cmp.Or(c.APIVersion, "no apiVersion"), want.Kind, want.APIVersion)
+		return nil, nonsense(h, request.Operation, "is a %s of %s, not a %s of %s", cmp.Or(c.Kind, "object without a kind"),
+			cmp.Or(c.APIVersion, "no apiVersion"), want.Kind, want.APIVersion)
 	case r == nil:
 		return nil, nonsense(h, request.Operation, "has no response: it begins with %q", beginning(answer))
 	case r.UID != request.UID:
@@ -100,7 +105,8 @@ func read(h Hook, request *configv1alpha1.ResourceInterpreterRequest, answer []b
 		if r.Status != nil {
 			message, code = cmp.Or(r.Status.Message, message), r.Status.Code
 		}
-		return nil, fmt.Errorf("interpreter webhook %s, %s: it returned a failure: %s (code %d)", h, request.Operation, message, code)
+		return nil, fmt.Errorf("interpreter webhook %s, %s: it returned a failure: %s (code %d)", h, request.Operation,
+			message, code)
 	}
 	return r, nil
 }
@@ -111,8 +117,10 @@ func beginning(answer []byte) []byte {
 	return bytes.ToValidUTF8(answer[:min(len(answer), enough)], []byte("?"))
 }
 
-// patched asks a question whose answer is a patch of obj, in the version in which it is asked; without one it is obj itself.
-func (t *Tier) patched(ctx context.Context, h asked, operation configv1alpha1.InterpreterOperation, obj *unstructured.Unstructured,
+// patched asks a question whose answer is a patch of obj, in the version in which it is asked; without one it is obj
+// itself.
+func (t *Tier) patched(ctx context.Context, h asked, operation configv1alpha1.InterpreterOperation,
+	obj *unstructured.Unstructured,
 	more func(*configv1alpha1.ResourceInterpreterRequest) error) (*unstructured.Unstructured, error) {
 	var request *configv1alpha1.ResourceInterpreterRequest
 	answer, err := t.ask(ctx, h, operation, obj, func(r *configv1alpha1.ResourceInterpreterRequest) error {
@@ -137,7 +145,8 @@ func (t *Tier) patched(ctx context.Context, h asked, operation configv1alpha1.In
 		if answer.PatchType != nil {
 			is = *answer.PatchType
 		}
-		return nil, nonsense(h.Hook, operation, "has a patch whose patchType is %s; it must be %s", is, configv1alpha1.PatchTypeJSONPatch)
+		return nil, nonsense(h.Hook, operation, "has a patch whose patchType is %s; it must be %s", is,
+			configv1alpha1.PatchTypeJSONPatch)
 	}
 	given, err := t.to(obj, h.version)
 	if err != nil {
@@ -147,11 +156,14 @@ func (t *Tier) patched(ctx context.Context, h asked, operation configv1alpha1.In
 	if err != nil {
 		return nil, nonsense(h.Hook, operation, "has a patch that does not apply: %v", err)
 	}
-	if out.GroupVersionKind() != given.GroupVersionKind() || out.GetName() != obj.GetName() || out.GetNamespace() != obj.GetNamespace() {
-		return nil, nonsense(h.Hook, operation, "changes the identity of the object: %s %s/%s", out.GroupVersionKind(), out.GetNamespace(), out.GetName())
+	if out.GroupVersionKind() != given.GroupVersionKind() || out.GetName() != obj.GetName() ||
+		out.GetNamespace() != obj.GetNamespace() {
+		return nil, nonsense(h.Hook, operation, "changes the identity of the object: %s %s/%s", out.GroupVersionKind(),
+			out.GetNamespace(), out.GetName())
 	}
 	if out, err = t.to(out, obj.GroupVersionKind().Version); err != nil {
-		return nil, nonsense(h.Hook, operation, "has a patch after which the object cannot be converted to %s: %v", obj.GroupVersionKind().Version, err)
+		return nil, nonsense(h.Hook, operation, "has a patch after which the object cannot be converted to %s: %v",
+			obj.GroupVersionKind().Version, err)
 	}
 	return out, nil
 }
@@ -189,7 +201,8 @@ func status(h Hook, answer *runtime.RawExtension) (map[string]any, error) {
 	}
 	var status map[string]any
 	if err := utiljson.Unmarshal(answer.Raw, &status); err != nil {
-		return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretStatus, "has a rawStatus that is not an object: it begins with %q", beginning(answer.Raw))
+		return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretStatus,
+			"has a rawStatus that is not an object: it begins with %q", beginning(answer.Raw))
 	}
 	return status, nil
 }
@@ -204,13 +217,15 @@ func components(h Hook, all []workv1alpha2.Component) ([]workv1alpha2.Component,
 		case i > 0 && all[i-1].Name == c.Name:
 			return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretComponent, "has two components named %q", c.Name)
 		case c.Replicas < 0:
-			return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretComponent, "has %d replicas for component %q", c.Replicas, c.Name)
+			return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretComponent, "has %d replicas for component %q",
+				c.Replicas, c.Name)
 		}
 	}
 	return all, nil
 }
 
-func dependencies(h Hook, all []configv1alpha1.DependentObjectReference) ([]configv1alpha1.DependentObjectReference, error) {
+func dependencies(h Hook, all []configv1alpha1.DependentObjectReference) ([]configv1alpha1.DependentObjectReference,
+	error) {
 	for _, d := range all {
 		if d.APIVersion == "" || d.Kind == "" || d.Name == "" && d.LabelSelector == nil {
 			return nil, nonsense(h, configv1alpha1.InterpreterOperationInterpretDependency,

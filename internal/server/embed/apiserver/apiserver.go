@@ -74,7 +74,8 @@ type Options struct {
 	DisabledAdmission []string
 	// Admission are plugins of ours. They run in this order, just before admission webhooks.
 	Admission []AdmissionPlugin
-	// Quotas, when set, are the ResourceQuotas that bind here, in place of the stock plugin, which is to be among DisabledAdmission.
+	// Quotas, when set, are the ResourceQuotas that bind here, in place of the stock plugin, which is to be among
+	// DisabledAdmission.
 	Quotas labels.Selector
 	// PriorityAndFairness turns on API priority and fairness, which queues per flow. Without it the
 	// server only bounds requests in flight, and privileged clients pass that bound.
@@ -97,8 +98,8 @@ type Options struct {
 	Loopback *Loopback
 	// Etcd, when set, makes a client of the etcd at EtcdServers that runs in this process, for all that is stored.
 	Etcd func() *clientv3.Client
-	// Encrypt, when set, is how a resource is kept that would be kept by own, which is not nil. It is asked at the start for the custom
-	// resources of Encrypted, and for all others when they are first served.
+	// Encrypt, when set, is how a resource is kept that would be kept by own, which is not nil. It is asked at the start
+	// for the custom resources of Encrypted, and for all others when they are first served.
 	Encrypt   func(resource schema.GroupResource, own value.Transformer) value.Transformer
 	Encrypted []schema.GroupResource
 	// Stored, when set, says how custom kinds are kept, for the kinds that are not kept Kubernetes' own way.
@@ -109,8 +110,8 @@ type Options struct {
 	Flags []string
 }
 
-// AdmissionPlugin is an admission plugin under its name. New is called more than once: a kube-apiserver is made of several
-// servers, for built-in kinds, for custom ones and for aggregation, each with its own chain.
+// AdmissionPlugin is an admission plugin under its name. New is called more than once: a kube-apiserver is made of
+// several servers, for built-in kinds, for custom ones and for aggregation, each with its own chain.
 type AdmissionPlugin struct {
 	Name string
 	New  func() (admission.Interface, error)
@@ -199,7 +200,8 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (_ *Serv
 	outer.EffectiveVersion = released{outer.EffectiveVersion}
 
 	uncached := generic.UndecoratedStorage
-	getters := []*generic.RESTOptionsGetter{&config.KubeAPIs.ControlPlane.Generic.RESTOptionsGetter, &config.ApiExtensions.GenericConfig.RESTOptionsGetter,
+	getters := []*generic.RESTOptionsGetter{&config.KubeAPIs.ControlPlane.Generic.RESTOptionsGetter,
+		&config.ApiExtensions.GenericConfig.RESTOptionsGetter,
 		&config.ApiExtensions.ExtraConfig.CRDRESTOptionsGetter, &config.Aggregator.GenericConfig.RESTOptionsGetter}
 	if o.Encrypt != nil {
 		for _, getter := range getters {
@@ -265,13 +267,14 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (_ *Serv
 	return server, nil
 }
 
-// lean is c for requests that come from this process. They carry their own deadline, are few enough not to be counted, and are traced
-// by whoever made them, so filters that would start a goroutine and a span for each are left out. What decides
-// about a request (authentication, authorization, admission) is the same.
+// lean is c for requests that come from this process. They carry their own deadline, are few enough not to be counted,
+// and are traced by whoever made them, so filters that would start a goroutine and a span for each are left out. What
+// decides about a request (authentication, authorization, admission) is the same.
 func lean(c *genericapiserver.Config) *genericapiserver.Config {
 	l := *c
-	l.LongRunningFunc = func(*http.Request, *request.RequestInfo) bool { return true } // exempt from deadline, timeout and count
-	l.FlowControl, l.MaxRequestsInFlight, l.MaxMutatingRequestsInFlight = nil, 0, 0    // they are in no queue
+	// exempt from deadline, timeout and count
+	l.LongRunningFunc = func(*http.Request, *request.RequestInfo) bool { return true }
+	l.FlowControl, l.MaxRequestsInFlight, l.MaxMutatingRequestsInFlight = nil, 0, 0 // they are in no queue
 	l.FeatureGate = untraced{c.FeatureGate}
 	return &l
 }
@@ -362,7 +365,8 @@ func (s *Server) WaitReady(ctx context.Context) error {
 
 // notReady asks the server for its readiness; nil if it is ready.
 func (s *Server) notReady(ctx context.Context, client *http.Client) *NotReadyError {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Loopback.Host+"/readyz?"+strings.Join(s.notOurs, "&"), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Loopback.Host+"/readyz?"+strings.Join(s.notOurs, "&"),
+		nil)
 	if err != nil {
 		return &NotReadyError{Response: err.Error()}
 	}
@@ -408,8 +412,8 @@ func (s *Server) Done() <-chan struct{} { return s.done }
 // Err is what ended the server; nil for an ordered end. Call it after Done.
 func (s *Server) Err() error { return s.err }
 
-// Stop ends the server and waits until requests are answered and storage is closed. A server that is not ready yet ends the
-// whole process when one of its post-start hooks is broken off, so it is let finish them first.
+// Stop ends the server and waits until requests are answered and storage is closed. A server that is not ready yet ends
+// the whole process when one of its post-start hooks is broken off, so it is let finish them first.
 func (s *Server) Stop() {
 	if !s.wasReady.Load() {
 		ctx, cancel := context.WithTimeout(context.Background(), hooksTimeout)
@@ -433,9 +437,11 @@ func runOptions(o Options) (*options.ServerRunOptions, error) {
 	if o.Quotas != nil {
 		s.Admission.GenericAdmission.Plugins.Register(QuotaPlugin, newQuotas(o.Quotas))
 		// The last of all: what another plugin refuses is not counted.
-		s.Admission.GenericAdmission.RecommendedPluginOrder = append(s.Admission.GenericAdmission.RecommendedPluginOrder, QuotaPlugin)
+		s.Admission.GenericAdmission.RecommendedPluginOrder = append(s.Admission.GenericAdmission.RecommendedPluginOrder,
+			QuotaPlugin)
 	}
-	s.Admission.GenericAdmission.RecommendedPluginOrder = admissionOrder(s.Admission.GenericAdmission.RecommendedPluginOrder, o.Admission)
+	s.Admission.GenericAdmission.RecommendedPluginOrder = admissionOrder(
+		s.Admission.GenericAdmission.RecommendedPluginOrder, o.Admission)
 	s.SecureServing.Listener = o.Listener
 
 	if err := flagSet(s).Parse(append(o.flags(), o.Flags...)); err != nil {

@@ -47,8 +47,9 @@ func controlPlane(t testing.TB) (*apiserver.Server, pki.Files, *etcd.Server) {
 		ServingCertFile: files.Serving, ServingKeyFile: files.ServingKey,
 		ClientCAFile:          files.ClusterCA,
 		ServiceAccountKeyFile: files.ServiceAccountKey, ServiceAccountIssuer: "https://kubernetes.default.svc",
-		RequestHeaderCAFile: files.FrontProxyCA, ProxyClientCertFile: files.FrontProxy, ProxyClientKeyFile: files.FrontProxyKey,
-		DisabledAdmission: []string{"ServiceAccount"},
+		RequestHeaderCAFile: files.FrontProxyCA, ProxyClientCertFile: files.FrontProxy,
+		ProxyClientKeyFile: files.FrontProxyKey,
+		DisabledAdmission:  []string{"ServiceAccount"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +88,8 @@ func BenchmarkCreate(b *testing.B) {
 			}
 			for range b.N {
 				_, err := client.CoreV1().ConfigMaps("default").Create(b.Context(), &corev1.ConfigMap{
-					ObjectMeta: metav1.ObjectMeta{GenerateName: way + "-"}, Data: map[string]string{"key": "value"}}, metav1.CreateOptions{})
+					ObjectMeta: metav1.ObjectMeta{GenerateName: way + "-"}, Data: map[string]string{"key": "value"}},
+					metav1.CreateOptions{})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -124,12 +126,14 @@ func TestAControlPlaneInOneProcess(t *testing.T) {
 			}
 			defer watch.Stop()
 			labels := map[string]string{"over": name}
-			owner, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner-" + name, Labels: labels}}, metav1.CreateOptions{})
+			owner, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner-" + name,
+				Labels: labels}}, metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, err = maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owned-" + name, Labels: labels,
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}}}, metav1.CreateOptions{})
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}}},
+				metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,7 +155,8 @@ func TestAControlPlaneInOneProcess(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what is kept without a connection", func(t *testing.T) { keptWithoutAConnection(ctx, t, overBoth(t, server)["tls"], store) })
+	t.Run("what is kept without a connection",
+		func(t *testing.T) { keptWithoutAConnection(ctx, t, overBoth(t, server)["tls"], store) })
 	stopLoops()
 	if err := <-ended; err != nil {
 		t.Fatalf("the loops ended with: %v", err)
@@ -167,7 +172,8 @@ func keptWithoutAConnection(ctx context.Context, t *testing.T, client kubernetes
 	defer connected.Close()
 	events := client.CoreV1().Events("default") // which have no cache before the store
 	create := func(name string) error {
-		_, err := events.Create(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: name}, InvolvedObject: corev1.ObjectReference{Namespace: "default", Name: "x"}}, metav1.CreateOptions{})
+		_, err := events.Create(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: name},
+			InvolvedObject: corev1.ObjectReference{Namespace: "default", Name: "x"}}, metav1.CreateOptions{})
 		return err
 	}
 	for i := range 5 {
@@ -207,7 +213,8 @@ func keptWithoutAConnection(ctx context.Context, t *testing.T, client kubernetes
 	if _, err := connected.Compact(ctx, store.Revision()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := events.List(ctx, metav1.ListOptions{Limit: 2, Continue: list.Continue}); !apierrors.IsResourceExpired(err) {
+	if _, err := events.List(ctx, metav1.ListOptions{Limit: 2, Continue: list.Continue}); !apierrors.IsResourceExpired(
+		err) {
 		t.Errorf("a page of what was compacted is answered with %v, want that it expired", err)
 	}
 	old, err := events.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})

@@ -19,9 +19,11 @@ func Established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	})
 }
 
-// AwaitEstablished returns the definition of this name once it is established; one that is not there yet may still come. It
-// watches: a definition is large, and asking for a score of them again and again was a tenth of a server's start.
-func AwaitEstablished(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+// AwaitEstablished returns the definition of this name once it is established; one that is not there yet may still
+// come. It watches: a definition is large, and asking for a score of them again and again was a tenth of a server's
+// start.
+func AwaitEstablished(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface,
+	name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	for {
 		crd, err := watchEstablished(ctx, definitions, name)
 		if err == nil && crd == nil && ctx.Err() == nil {
@@ -38,7 +40,8 @@ func AwaitEstablished(ctx context.Context, definitions apiextensionsclient.Custo
 }
 
 // watchEstablished is nil without an error when the watch ended first.
-func watchEstablished(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+func watchEstablished(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface,
+	name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	events, err := definitions.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: "0"})
 	if err != nil {
 		return nil, err

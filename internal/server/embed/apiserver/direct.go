@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// direct keeps all kinds in an etcd of this process by calling it, where Kubernetes would have a connection for each: two
-// goroutines, buffers, and each write and event encoded, sent through a socket and decoded, twice.
+// direct keeps all kinds in an etcd of this process by calling it, where Kubernetes would have a connection for each:
+// two goroutines, buffers, and each write and event encoded, sent through a socket and decoded, twice.
 type direct struct {
 	generic.RESTOptionsGetter
 	shared *directEtcd
@@ -33,7 +33,8 @@ type directEtcd struct {
 
 	mu    sync.Mutex
 	kinds int
-	// ordinary is kept Kubernetes' own way, over a connection; with it come the compaction of the store and the metrics of its size.
+	// ordinary is kept Kubernetes' own way, over a connection; with it come the compaction of the store and the metrics of
+	// its size.
 	ordinary storage.Interface
 	close    factory.DestroyFunc
 }
@@ -51,16 +52,20 @@ func (d direct) GetRESTOptions(resource schema.GroupResource, example runtime.Ob
 }
 
 // cached is as genericregistry.StorageWithCacher.
-func (d *directEtcd) cached(c *storagebackend.ConfigForResource, prefix string, key func(runtime.Object) (string, error), newObject, newList func() runtime.Object,
-	attributes storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
+func (d *directEtcd) cached(c *storagebackend.ConfigForResource, prefix string,
+	key func(runtime.Object) (string, error), newObject, newList func() runtime.Object,
+	attributes storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers) (storage.Interface,
+	factory.DestroyFunc, error) {
 	raw, destroy, err := d.storage(c, newObject, newList, prefix)
 	if err != nil {
 		return nil, nil, err
 	}
 	front, err := cacher.NewCacherFromConfig(cacher.Config{
-		Storage: raw, Versioner: storage.APIObjectVersioner{}, GroupResource: c.GroupResource, EventsHistoryWindow: c.EventsHistoryWindow,
-		ResourcePrefix: prefix, KeyFunc: key, NewFunc: newObject, NewListFunc: newList, GetAttrsFunc: attributes, IndexerFuncs: triggers,
-		Indexers: indexers, Codec: c.Codec,
+		Storage: raw, Versioner: storage.APIObjectVersioner{}, GroupResource: c.GroupResource,
+		EventsHistoryWindow: c.EventsHistoryWindow,
+		ResourcePrefix:      prefix, KeyFunc: key, NewFunc: newObject, NewListFunc: newList, GetAttrsFunc: attributes,
+		IndexerFuncs: triggers,
+		Indexers:     indexers, Codec: c.Codec,
 	})
 	if err != nil {
 		destroy()
@@ -75,13 +80,15 @@ func (d *directEtcd) cached(c *storagebackend.ConfigForResource, prefix string, 
 }
 
 // uncached is as generic.UndecoratedStorage.
-func (d *directEtcd) uncached(c *storagebackend.ConfigForResource, prefix string, _ func(runtime.Object) (string, error), newObject, newList func() runtime.Object,
+func (d *directEtcd) uncached(c *storagebackend.ConfigForResource, prefix string,
+	_ func(runtime.Object) (string, error), newObject, newList func() runtime.Object,
 	_ storage.AttrFunc, _ storage.IndexerFuncs, _ *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
 	return d.storage(c, newObject, newList, prefix)
 }
 
 // storage keeps one kind.
-func (d *directEtcd) storage(c *storagebackend.ConfigForResource, newObject, newList func() runtime.Object, prefix string) (storage.Interface, factory.DestroyFunc, error) {
+func (d *directEtcd) storage(c *storagebackend.ConfigForResource, newObject, newList func() runtime.Object,
+	prefix string) (storage.Interface, factory.DestroyFunc, error) {
 	if err := d.open(c); err != nil {
 		return nil, nil, err
 	}
@@ -94,7 +101,8 @@ func (d *directEtcd) storage(c *storagebackend.ConfigForResource, newObject, new
 	both := &kubernetes.Client{Client: client}
 	both.Kubernetes = both
 	versioner := storage.APIObjectVersioner{}
-	s, err := etcd3.New(both, d.ordinary, c.Codec, newObject, newList, c.Prefix, prefix, c.GroupResource, transformer, c.LeaseManagerConfig,
+	s, err := etcd3.New(both, d.ordinary, c.Codec, newObject, newList, c.Prefix, prefix, c.GroupResource, transformer,
+		c.LeaseManagerConfig,
 		etcd3.NewDefaultDecoder(c.Codec, versioner), versioner)
 	if err != nil {
 		_ = client.Close()

@@ -24,8 +24,8 @@ const windowBytes = 256 << 10
 // caller closes the body, or when the handler returns; a flushed part is readable at once; a handler
 // that runs too far ahead of its reader waits. Upgraded connections (exec, port-forward) do not exist on it.
 //
-// A request that is answered in one piece is handled by the caller's own goroutine: no hand-over, and a stack that has grown to what
-// a handler needs already.
+// A request that is answered in one piece is handled by the caller's own goroutine: no hand-over, and a stack that has
+// grown to what a handler needs already.
 //
 // It can be made, and clients made from its Config, before the server is: until that runs, and after
 // it has stopped, requests fail.
@@ -47,8 +47,8 @@ type target struct {
 	closed context.Context
 }
 
-// NewLoopback returns a loopback that is not connected to a server yet; Options.Loopback connects it. Of the values of a caller's
-// context, handlers get those of the passed keys only.
+// NewLoopback returns a loopback that is not connected to a server yet; Options.Loopback connects it. Of the values of
+// a caller's context, handlers get those of the passed keys only.
 func NewLoopback(passed ...any) *Loopback { return &Loopback{passed: passed} }
 
 // Config is a client configuration with every right and no rate limit. Clients choose their own content type.
@@ -116,8 +116,9 @@ func (t *target) stream(caller context.Context, req *http.Request) (*http.Respon
 	return x.response, nil
 }
 
-// onlyPassed ends with a context and has its values of the passed keys only. A caller that serves a request itself, such as one into
-// a member, calls with that request's context: its audit event, user and trace are not those of the new request.
+// onlyPassed ends with a context and has its values of the passed keys only. A caller that serves a request itself,
+// such as one into a member, calls with that request's context: its audit event, user and trace are not those of the
+// new request.
 type onlyPassed struct {
 	context.Context
 	passed []any

@@ -22,8 +22,8 @@ const QuotaPlugin = "SelectedResourceQuota"
 // quotaEvaluators is how many requests are judged at once, as in Kubernetes.
 const quotaEvaluators = 5
 
-// quotas is Kubernetes' own plugin, of which it sees the quotas that are selected. What this process itself asks for is let through:
-// its loops follow what users have written, and it is counted all the same.
+// quotas is Kubernetes' own plugin, of which it sees the quotas that are selected. What this process itself asks for is
+// let through: its loops follow what users have written, and it is counted all the same.
 type quotas struct {
 	*resourcequota.QuotaAdmission
 	selected labels.Selector

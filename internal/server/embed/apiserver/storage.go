@@ -19,13 +19,15 @@ import (
 
 // Stored is how a custom kind is kept, in one of its versions. The zero value is Kubernetes' own way.
 type Stored struct {
-	// Uncached has reads and watches go to etcd. A version that is served beside the stored one otherwise has a watch cache of its
-	// own, into which every write is decoded, converted and kept a second time, asked for or not.
+	// Uncached has reads and watches go to etcd. A version that is served beside the stored one otherwise has a watch
+	// cache of its own, into which every write is decoded, converted and kept a second time, asked for or not.
 	Uncached bool
 	// Trusted takes what was stored for what the schema wants. Kubernetes prunes and defaults whatever it reads, in case
-	// the schema changed since; a kind that got its defaults as it was written, and that its writers keep writing, can do without.
+	// the schema changed since; a kind that got its defaults as it was written, and that its writers keep writing, can do
+	// without.
 	Trusted bool
-	// Amend, when set, is given each object before it is stored, in the version that it was written in. An error refuses the write.
+	// Amend, when set, is given each object before it is stored, in the version that it was written in. An error refuses
+	// the write.
 	Amend func(context.Context, *unstructured.Unstructured) error
 }
 
@@ -58,15 +60,18 @@ type restOptions struct {
 	uncached generic.StorageDecorator
 }
 
-func (r restOptions) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
+func (r restOptions) GetRESTOptions(resource schema.GroupResource,
+	example runtime.Object) (generic.RESTOptions, error) {
 	o, err := r.RESTOptionsGetter.GetRESTOptions(resource, example)
 	if err != nil {
 		return o, err
 	}
 	own := o.Decorator
 	// The version is known here alone: the caller asks for the options without an example.
-	o.Decorator = func(c *storagebackend.ConfigForResource, prefix string, key func(runtime.Object) (string, error), newObject, newList func() runtime.Object,
-		attributes storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
+	o.Decorator = func(c *storagebackend.ConfigForResource, prefix string, key func(runtime.Object) (string, error),
+		newObject, newList func() runtime.Object,
+		attributes storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers) (storage.Interface,
+		factory.DestroyFunc, error) {
 		kind := newObject().GetObjectKind().GroupVersionKind()
 		how, decorate := r.stored(kind), own
 		if how.Trusted {
@@ -92,7 +97,8 @@ type trusted struct {
 	kind schema.GroupVersionKind
 }
 
-func (t trusted) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (t trusted) Decode(data []byte, defaults *schema.GroupVersionKind,
+	into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	u, ok := into.(*unstructured.Unstructured)
 	if !ok {
 		return t.Codec.Decode(data, defaults, into)
@@ -126,13 +132,15 @@ func (a amending) Create(ctx context.Context, key string, obj, out runtime.Objec
 	return a.Interface.Create(ctx, key, obj, out, ttl)
 }
 
-func (a amending) GuaranteedUpdate(ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool, preconditions *storage.Preconditions,
+func (a amending) GuaranteedUpdate(ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
+	preconditions *storage.Preconditions,
 	tryUpdate storage.UpdateFunc, cached runtime.Object) error {
-	return a.Interface.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions, func(input runtime.Object, meta storage.ResponseMeta) (runtime.Object, *uint64, error) {
-		output, ttl, err := tryUpdate(input, meta)
-		if u, ok := output.(*unstructured.Unstructured); ok && err == nil {
-			err = a.amend(ctx, u)
-		}
-		return output, ttl, err
-	}, cached)
+	return a.Interface.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions,
+		func(input runtime.Object, meta storage.ResponseMeta) (runtime.Object, *uint64, error) {
+			output, ttl, err := tryUpdate(input, meta)
+			if u, ok := output.(*unstructured.Unstructured); ok && err == nil {
+				err = a.amend(ctx, u)
+			}
+			return output, ttl, err
+		}, cached)
 }

@@ -17,15 +17,19 @@ type asked struct{ runtime.Codec }
 
 var errAsked = errors.New("the schema was asked")
 
-func (asked) Decode([]byte, *schema.GroupVersionKind, runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (asked) Decode([]byte, *schema.GroupVersionKind,
+	runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	return nil, nil, errAsked
 }
 
 func TestWhatIsStoredAsItIsWantedIsTakenAsItIs(t *testing.T) {
 	codec := trusted{asked{}, schema.GroupVersionKind{Group: "work.karmada.io", Version: "v1alpha1", Kind: "Work"}}
 	into := &unstructured.Unstructured{}
-	got, kind, err := codec.Decode([]byte(`{"apiVersion":"work.karmada.io/v1alpha1","kind":"Work","metadata":{"generation":9007199254740993},"status":null}`), nil, into)
-	want := map[string]any{"apiVersion": "work.karmada.io/v1alpha1", "kind": "Work", "metadata": map[string]any{"generation": int64(9007199254740993)}, "status": nil}
+	got, kind, err := codec.Decode([]byte(
+		`{"apiVersion":"work.karmada.io/v1alpha1","kind":"Work","metadata":{"generation":9007199254740993},"status":null}`),
+		nil, into)
+	want := map[string]any{"apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
+		"metadata": map[string]any{"generation": int64(9007199254740993)}, "status": nil}
 	if err != nil || got != into || *kind != codec.kind || !reflect.DeepEqual(into.Object, want) {
 		t.Errorf("got %v of %v, %v; want what was stored", into.Object, kind, err)
 	}
@@ -52,7 +56,8 @@ func (k *kept) Create(_ context.Context, _ string, obj, _ runtime.Object, _ uint
 	return nil
 }
 
-func (k *kept) GuaranteedUpdate(_ context.Context, _ string, _ runtime.Object, _ bool, _ *storage.Preconditions, try storage.UpdateFunc, cached runtime.Object) error {
+func (k *kept) GuaranteedUpdate(_ context.Context, _ string, _ runtime.Object, _ bool, _ *storage.Preconditions,
+	try storage.UpdateFunc, cached runtime.Object) error {
 	obj, _, err := try(cached, storage.ResponseMeta{})
 	if err == nil {
 		k.objects = append(k.objects, obj)
@@ -75,9 +80,10 @@ func TestObjectsAreAmendedBeforeTheyAreStored(t *testing.T) {
 		return u
 	}
 	update := func(name string, err error) error {
-		return a.GuaranteedUpdate(t.Context(), "k", nil, false, nil, func(runtime.Object, storage.ResponseMeta) (runtime.Object, *uint64, error) {
-			return named(name), nil, err
-		}, nil)
+		return a.GuaranteedUpdate(t.Context(), "k", nil, false, nil,
+			func(runtime.Object, storage.ResponseMeta) (runtime.Object, *uint64, error) {
+				return named(name), nil, err
+			}, nil)
 	}
 	conflict := errors.New("conflict")
 	for name, err := range map[string]error{

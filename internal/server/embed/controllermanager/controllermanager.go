@@ -86,7 +86,8 @@ type Options struct {
 	ClusterSigningCertFile, ClusterSigningKeyFile string
 	// Unowned are resources whose objects neither own others nor are owned: the garbage collector need not watch them.
 	Unowned []schema.GroupResource
-	// Quotas, when set, are the ResourceQuotas whose use is counted, from when there is one; Controllers then does not name that loop.
+	// Quotas, when set, are the ResourceQuotas whose use is counted, from when there is one; Controllers then does not
+	// name that loop.
 	Quotas labels.Selector
 	// Flags are further kube-controller-manager flags, applied last.
 	Flags []string
@@ -148,7 +149,8 @@ func configure(o Options) (*config.CompletedConfig, error) {
 		return nil, fmt.Errorf("create kube-controller-manager's options: %w", err)
 	}
 	flags := pflag.NewFlagSet("kube-controller-manager", pflag.ContinueOnError)
-	for _, set := range s.Flags(app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases()).FlagSets {
+	for _, set := range s.Flags(app.KnownControllers(), app.ControllersDisabledByDefault(),
+		app.ControllerAliases()).FlagSets {
 		flags.AddFlagSet(set)
 	}
 	args := []string{
@@ -165,7 +167,8 @@ func configure(o Options) (*config.CompletedConfig, error) {
 		return nil, fmt.Errorf("set kube-controller-manager's flags: %w", err)
 	}
 	c := &config.Config{}
-	if err := s.ApplyTo(c, app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases()); err != nil {
+	if err := s.ApplyTo(c, app.KnownControllers(), app.ControllersDisabledByDefault(),
+		app.ControllerAliases()); err != nil {
 		return nil, fmt.Errorf("configure kube-controller-manager: %w", err)
 	}
 	return c.Complete(), nil
@@ -212,7 +215,8 @@ func controllerContext(ctx context.Context, o Options, c *config.CompletedConfig
 
 	resync := app.ResyncPeriod(c)
 	shared := informers.NewSharedInformerFactoryWithOptions(client, resync(), informers.WithTransform(dropManagedFields))
-	metadataShared := metadatainformer.NewSharedInformerFactoryWithOptions(metadataClient, resync(), metadatainformer.WithTransform(dropManagedFields))
+	metadataShared := metadatainformer.NewSharedInformerFactoryWithOptions(metadataClient, resync(),
+		metadatainformer.WithTransform(dropManagedFields))
 	cc := app.ControllerContext{
 		ClientBuilder:                   clients,
 		InformerFactory:                 shared,

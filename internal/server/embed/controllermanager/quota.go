@@ -19,15 +19,16 @@ import (
 	quotainstall "k8s.io/kubernetes/pkg/quota/v1/install"
 )
 
-// selectedQuotas is Kubernetes' resource quota controller for the quotas that a selector selects. It starts with the first of them:
-// it watches every kind that can be counted, which a server without quotas need not pay for. Resources that Options.Unowned names are
-// not counted.
+// selectedQuotas is Kubernetes' resource quota controller for the quotas that a selector selects. It starts with the
+// first of them: it watches every kind that can be counted, which a server without quotas need not pay for. Resources
+// that Options.Unowned names are not counted.
 func selectedQuotas(cc app.ControllerContext, o Options) (app.Controller, error) {
 	client, err := cc.NewClient("resourcequota-controller")
 	if err != nil {
 		return nil, err
 	}
-	chosen := informers.NewSharedInformerFactoryWithOptions(client, cc.ResyncPeriod(), informers.WithTransform(dropManagedFields),
+	chosen := informers.NewSharedInformerFactoryWithOptions(client, cc.ResyncPeriod(),
+		informers.WithTransform(dropManagedFields),
 		informers.WithTweakListOptions(func(l *metav1.ListOptions) { l.LabelSelector = o.Quotas.String() }))
 	quotas := chosen.Core().V1().ResourceQuotas()
 	first := make(chan struct{}, 1)
@@ -66,14 +67,16 @@ func runQuotas(ctx context.Context, cc app.ControllerContext, o Options, chosen 
 		lists, err := discovery.ServerPreferredNamespacedResources()
 		return without(lists, o.Unowned), err
 	}
-	configuration, err := quotainstall.NewQuotaConfigurationForControllers(generic.ListerFuncForResourceFunc(cc.InformerFactory.ForResource), cc.InformerFactory)
+	configuration, err := quotainstall.NewQuotaConfigurationForControllers(
+		generic.ListerFuncForResourceFunc(cc.InformerFactory.ForResource), cc.InformerFactory)
 	if err != nil {
 		return err
 	}
 	quotas, err := resourcequota.NewController(ctx, &resourcequota.ControllerOptions{
-		QuotaClient:               client.CoreV1(),
-		ResourceQuotaInformer:     chosen.Core().V1().ResourceQuotas(),
-		ResyncPeriod:              controller.StaticResyncPeriodFunc(cc.ComponentConfig.ResourceQuotaController.ResourceQuotaSyncPeriod.Duration),
+		QuotaClient:           client.CoreV1(),
+		ResourceQuotaInformer: chosen.Core().V1().ResourceQuotas(),
+		ResyncPeriod: controller.StaticResyncPeriodFunc(
+			cc.ComponentConfig.ResourceQuotaController.ResourceQuotaSyncPeriod.Duration),
 		InformerFactory:           cc.ObjectOrMetadataInformerFactory,
 		ReplenishmentResyncPeriod: cc.ResyncPeriod,
 		DiscoveryFunc:             discover,

@@ -23,8 +23,8 @@ type DamagedError struct {
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s is damaged: %v", e.File, e.Why) }
 func (e *DamagedError) Unwrap() error { return e.Why }
 
-// checkFiles says what is broken in the store in dir before etcd opens it. etcd would make an empty store where the file is empty or gone,
-// mend a log by cutting it, and then take new writes for ones that it knows already.
+// checkFiles says what is broken in the store in dir before etcd opens it. etcd would make an empty store where the
+// file is empty or gone, mend a log by cutting it, and then take new writes for ones that it knows already.
 func checkFiles(dir string) error {
 	db := filepath.Join(dir, "data", "member", "snap", "db")
 	applied, err := lastApplied(db)
@@ -37,7 +37,8 @@ func checkFiles(dir string) error {
 		return &DamagedError{log, err}
 	}
 	if logged < applied {
-		return &DamagedError{log, fmt.Errorf("it ends at entry %d, but the store is at entry %d: the last writes are missing", logged, applied)}
+		return &DamagedError{log, fmt.Errorf("it ends at entry %d, but the store is at entry %d: the last writes are missing",
+			logged, applied)}
 	}
 	return nil
 }

@@ -39,7 +39,8 @@ type Options struct {
 	// UnsafeNoFsync trades durability on power loss for speed. Only for data that can be made again,
 	// such as a simulated member's. A killed process loses nothing either way.
 	UnsafeNoFsync bool
-	// Quota is the most that the store may take on disk, in bytes; default DefaultQuota. Beyond it etcd raises the alarm NOSPACE.
+	// Quota is the most that the store may take on disk, in bytes; default DefaultQuota. Beyond it etcd raises the alarm
+	// NOSPACE.
 	Quota int64
 	// Log receives warnings and errors, one JSON object a line; nil discards them.
 	Log io.Writer
@@ -285,7 +286,8 @@ func ConnectAll(servers []string, caFile, certFile, keyFile string) (*clientv3.C
 			}
 		}
 	}
-	client, err := clientv3.New(clientv3.Config{Endpoints: servers, TLS: tlsConfig, DialKeepAliveTime: 30 * time.Second, DialKeepAliveTimeout: 10 * time.Second, Logger: zap.NewNop()})
+	client, err := clientv3.New(clientv3.Config{Endpoints: servers, TLS: tlsConfig, DialKeepAliveTime: 30 * time.Second,
+		DialKeepAliveTimeout: 10 * time.Second, Logger: zap.NewNop()})
 	if err != nil {
 		return nil, fmt.Errorf("connect to etcd at %v: %w", servers, err)
 	}

@@ -78,6 +78,7 @@ func TestFsyncDurationsCountWrites(t *testing.T) {
 	put(t, s.Endpoint, "key", "value")
 	after, err := FsyncDurations()
 	if err != nil || after.GetSampleCount() <= before.GetSampleCount() {
-		t.Errorf("a write changed the number of fsync calls from %d to %d (%v)", before.GetSampleCount(), after.GetSampleCount(), err)
+		t.Errorf("a write changed the number of fsync calls from %d to %d (%v)", before.GetSampleCount(),
+			after.GetSampleCount(), err)
 	}
 }

@@ -12,9 +12,11 @@ import (
 // It does not gather the default registry: among its collectors are those of the API server, which dial etcd and wait
 // up to 20 seconds for it.
 func FsyncDurations() (*dto.Histogram, error) {
-	// etcd does not export the histogram. The registry returns it to whoever registers a second one of the same name and help.
+	// etcd does not export the histogram. The registry returns it to whoever registers a second one of the same name and
+	// help.
 	err := prometheus.Register(prometheus.NewHistogram(prometheus.HistogramOpts{
-		Namespace: "etcd", Subsystem: "disk", Name: "wal_fsync_duration_seconds", Help: "The latency distributions of fsync called by WAL.",
+		Namespace: "etcd", Subsystem: "disk", Name: "wal_fsync_duration_seconds",
+		Help: "The latency distributions of fsync called by WAL.",
 	}))
 	var registered prometheus.AlreadyRegisteredError
 	if !errors.As(err, &registered) {

@@ -23,7 +23,8 @@ import (
 // Client is a client of an etcd, inside the process or outside.
 type Client = clientv3.Client
 
-// endpointFile is in a member's folder and names the socket where it serves, which is elsewhere when the path is too long.
+// endpointFile is in a member's folder and names the socket where it serves, which is elsewhere when the path is too
+// long.
 const endpointFile = "endpoint"
 
 // ErrNotRunning says that no member runs on a folder.
@@ -74,8 +75,8 @@ func Connect(ctx context.Context, servers []string, caFile, certFile, keyFile st
 // State is how a store is.
 type State struct {
 	Revision int64 `json:"revision"`
-	// Size is what the store takes on disk, InUse what of it is in use: the rest comes back by a defragmentation. Quota is the most
-	// that Size may be.
+	// Size is what the store takes on disk, InUse what of it is in use: the rest comes back by a defragmentation. Quota is
+	// the most that Size may be.
 	Size  int64 `json:"sizeBytes"`
 	InUse int64 `json:"inUseBytes"`
 	Quota int64 `json:"quotaBytes"`
@@ -123,7 +124,8 @@ func Compact(ctx context.Context, c *Client) error {
 	return nil
 }
 
-// Defragment gives what the store does not use back to the disk. Reads and writes wait meanwhile: a second or so for each 100 MiB in use.
+// Defragment gives what the store does not use back to the disk. Reads and writes wait meanwhile: a second or so for
+// each 100 MiB in use.
 func Defragment(ctx context.Context, c *Client) error {
 	if _, err := c.Defragment(ctx, endpointOf(c)); err != nil {
 		return fmt.Errorf("defragment etcd: %w", err)
@@ -177,12 +179,13 @@ func Inspect(file string) (_ Contents, err error) {
 	return Contents{Revision: s.Revision, Keys: s.TotalKey}, nil
 }
 
-// revisionBump is how far revisions go on after a restore: more than a hub writes between a backup and its loss (1,000 writes a second for
-// eleven days), so that nobody who remembers one of the lost store meets it again with another meaning.
+// revisionBump is how far revisions go on after a restore: more than a hub writes between a backup and its loss (1,000
+// writes a second for eleven days), so that nobody who remembers one of the lost store meets it again with another
+// meaning.
 const revisionBump = 1_000_000_000
 
-// Restore makes the store of a snapshot file in dir, which must not hold one. All revisions before are compacted, so that whoever watched
-// the lost store lists anew.
+// Restore makes the store of a snapshot file in dir, which must not hold one. All revisions before are compacted, so
+// that whoever watched the lost store lists anew.
 func Restore(file, dir string) (err error) {
 	defer notPanicking(&err)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -193,8 +196,10 @@ func Restore(file, dir string) (err error) {
 	for i := range peers {
 		peers[i] = c.AdvertisePeerUrls[i].String()
 	}
-	err = snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{SnapshotPath: file, Name: c.Name, OutputDataDir: c.Dir, PeerURLs: peers,
-		InitialCluster: c.InitialCluster, InitialClusterToken: c.InitialClusterToken, RevisionBump: revisionBump, MarkCompacted: true})
+	err = snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{SnapshotPath: file, Name: c.Name,
+		OutputDataDir: c.Dir, PeerURLs: peers,
+		InitialCluster: c.InitialCluster, InitialClusterToken: c.InitialClusterToken, RevisionBump: revisionBump,
+		MarkCompacted: true})
 	if err != nil {
 		return fmt.Errorf("restore the snapshot: %w", err)
 	}

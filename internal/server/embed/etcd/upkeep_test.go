@@ -100,7 +100,8 @@ func TestARestoredStoreHasWhatTheSnapshotHadAndTimeGoesOn(t *testing.T) {
 	}
 }
 
-// Promised: a store that was cut off anywhere says what is broken, or has everything; it never starts with less than it had.
+// Promised: a store that was cut off anywhere says what is broken, or has everything; it never starts with less than it
+// had.
 func TestAStoreThatIsCutOffAtARandomByteNeverStartsWithLess(t *testing.T) {
 	const keys = 300
 	whole := filled(t, keys)
@@ -154,7 +155,8 @@ func TestAStoreThatIsCutOffAtARandomByteNeverStartsWithLess(t *testing.T) {
 			_ = c.Close()
 			s.Stop()
 			if err != nil || got.Count != keys {
-				t.Errorf("%s cut off at byte %d of %d: it started, and has %v keys of %d (%v)", rel, at, info.Size(), got, keys, err)
+				t.Errorf("%s cut off at byte %d of %d: it started, and has %v keys of %d (%v)", rel, at, info.Size(), got, keys,
+					err)
 			}
 			same++
 		}

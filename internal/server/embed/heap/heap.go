@@ -1,5 +1,5 @@
-// Package heap paces the memory of a process that embeds Kubernetes: much room in a burst, where every fifth of its time would
-// otherwise go into collections, and little when there is nothing to do.
+// Package heap paces the memory of a process that embeds Kubernetes: much room in a burst, where every fifth of its
+// time would otherwise go into collections, and little when there is nothing to do.
 package heap
 
 import (
@@ -28,7 +28,8 @@ const (
 	worth = 32 << 20
 )
 
-// Pace paces the process until ctx ends; room is how much garbage may gather between collections, in bytes. Whoever sets GOGC or GOMEMLIMIT knows better: then it does nothing.
+// Pace paces the process until ctx ends; room is how much garbage may gather between collections, in bytes. Whoever
+// sets GOGC or GOMEMLIMIT knows better: then it does nothing.
 func Pace(ctx context.Context, room uint64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -54,8 +55,8 @@ func Pace(ctx context.Context, room uint64) {
 	}()
 }
 
-// percent is Go's measure for the room, as a share of what is alive: at least its own, and not so much that a small process grows
-// without need.
+// percent is Go's measure for the room, as a share of what is alive: at least its own, and not so much that a small
+// process grows without need.
 func percent(live, room uint64) int {
 	return int(min(max(room*100/max(live, 1), 100), 400))
 }
@@ -76,8 +77,8 @@ type pacer struct {
 	started bool
 }
 
-// trims says whether it is time to give memory back: nothing was to be done for two periods, and it is worth it. used is the
-// processor time of the process so far, spare the memory in bytes that it holds without need.
+// trims says whether it is time to give memory back: nothing was to be done for two periods, and it is worth it. used
+// is the processor time of the process so far, spare the memory in bytes that it holds without need.
 func (p *pacer) trims(used, period time.Duration, spare uint64) bool {
 	if used-p.used < time.Duration(calm*float64(period)) {
 		p.calm++
