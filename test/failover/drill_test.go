@@ -28,7 +28,8 @@ const (
 	lookTimeout = time.Second
 )
 
-// drill are Deployments in a namespace, of which a part runs in the clusters that a fault is about. It looks at them all the time.
+// drill are Deployments in a namespace, of which a part runs in the clusters that a fault is about. It looks at them
+// all the time.
 type drill struct {
 	t     *testing.T
 	fleet *kit.Fleet
@@ -56,10 +57,11 @@ type drill struct {
 // look is what was seen at one time.
 type look struct {
 	at time.Time
-	// reachable are ready replicas in members that are not broken, elsewhere those in members that the fault is not about, running those
-	// in all members that answer.
+	// reachable are ready replicas in members that are not broken, elsewhere those in members that the fault is not
+	// about, running those in all members that answer.
 	reachable, elsewhere, running int32
-	// ready says that all lost clusters have the condition Ready, notReady that none has. Neither is known while the hub is down.
+	// ready says that all lost clusters have the condition Ready, notReady that none has. Neither is known while the
+	// hub is down.
 	ready, notReady bool
 	// evicting is the number of graceful eviction tasks.
 	evicting int
@@ -377,8 +379,8 @@ func lossTaint(c *clusterv1alpha1.Cluster) *corev1.Taint {
 	return nil
 }
 
-// evicted waits until all workloads have left the lost cluster, and checks that they did not leave before their toleration ended, by the
-// clock of the hub.
+// evicted waits until all workloads have left the lost cluster, and checks that they did not leave before their
+// toleration ended, by the clock of the hub.
 func (d *drill) evicted() {
 	d.t.Helper()
 	kit.Eventually(d.t, "the workloads leave the lost cluster", func() string {
@@ -474,8 +476,8 @@ func (d *drill) stillLost() string {
 	return ""
 }
 
-// ends checks a fault that is over, and adds its row to the table. stays says that nothing was to move, so that all pods are those of
-// before; otherwise those of clusters that were not lost are.
+// ends checks a fault that is over, and adds its row to the table. stays says that nothing was to move, so that all
+// pods are those of before; otherwise those of clusters that were not lost are.
 func (d *drill) ends(fault string, stays bool) {
 	d.t.Helper()
 	pods, err := d.podsNow()

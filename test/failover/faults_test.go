@@ -82,7 +82,8 @@ func joined(t *testing.T, name string) *victim {
 	return v
 }
 
-// join adds a member to the fleet. authority is that of the server at the end of its link, if it is not the member's own.
+// join adds a member to the fleet. authority is that of the server at the end of its link, if it is not the member's
+// own.
 func join(t *testing.T, v *victim, authority []byte) {
 	t.Helper()
 	ctx, cancel := within(startTimeout)
@@ -147,8 +148,8 @@ func inVictimOrHome(v *victim, more string) string {
 	return fmt.Sprintf("clusterAffinity: {clusterNames: [%s, %s]}, %s", v.Name, home, more)
 }
 
-// newWorkloads places two Deployments: half of the replicas of web run in the member, the others at home, and all of solo, with the
-// ConfigMap that it needs, in the member.
+// newWorkloads places two Deployments: half of the replicas of web run in the member, the others at home, and all of
+// solo, with the ConfigMap that it needs, in the member.
 func newWorkloads(t *testing.T, v *victim, more string) *drill {
 	t.Helper()
 	ns := fleet.Namespace(t)
@@ -238,7 +239,8 @@ spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: late}], place
 	d.ends("8 s of latency", false)
 }
 
-// While one direction does not work, the member goes on with what it has. What was sent to it arrives later, and changes nothing.
+// While one direction does not work, the member goes on with what it has. What was sent to it arrives later, and
+// changes nothing.
 func oneDirection(t *testing.T, name, fault string, is network) {
 	v := joined(t, name)
 	d := newWorkloads(t, v, "")

@@ -67,8 +67,8 @@ func (f *four) restartHub() {
 	}
 }
 
-// The hub is killed while workloads tolerate that their cluster is lost, and again while it evicts them. Then their replacements do not
-// become ready for a while.
+// The hub is killed while workloads tolerate that their cluster is lost, and again while it evicts them. Then their
+// replacements do not become ready for a while.
 func (f *four) hubKilled(d *drill) {
 	t := f.t
 	t.Helper()

@@ -13,8 +13,8 @@ import (
 	"github.com/argosy-io/argosy/internal/sim"
 )
 
-// link is the network between the hub and a member. A test can slow it down, cut it, or stop one direction of it. Bytes in a direction
-// that is stopped arrive when it works again, as TCP would send them again.
+// link is the network between the hub and a member. A test can slow it down, cut it, or stop one direction of it.
+// Bytes in a direction that is stopped arrive when it works again, as TCP would send them again.
 type link struct {
 	listener net.Listener
 	to       string
@@ -169,7 +169,8 @@ func (l *link) wait(sent time.Time, stopped func(network) bool) bool {
 	}
 }
 
-// kubeconfig is that of a member, through the link. authority is who signed the certificate at its end, if it is not the member's.
+// kubeconfig is that of a member, through the link. authority is who signed the certificate at its end, if it is not
+// the member's.
 func (l *link) kubeconfig(t *testing.T, m *sim.Running, authority []byte) string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(m.Kubeconfig)
