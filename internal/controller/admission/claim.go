@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/dynamic"
 
@@ -52,25 +53,16 @@ func (c *claim) Admit(ctx context.Context, a admission.Attributes, _ admission.O
 	if err != nil {
 		return nil // a request that is no object is no template
 	}
-	t := propagate.Template{
-		APIVersion: a.GetKind().GroupVersion().String(), Kind: gk.Kind,
-		Namespace: obj.GetNamespace(), Name: obj.GetName(), Labels: obj.GetLabels(),
+	template := &unstructured.Unstructured{} // as far as a claim depends on it
+	template.SetGroupVersionKind(a.GetKind())
+	template.SetNamespace(obj.GetNamespace())
+	template.SetName(obj.GetName())
+	template.SetLabels(obj.GetLabels())
+	template.SetAnnotations(obj.GetAnnotations())
+	d := propagate.Decide(propagate.Observed{Template: template, Creating: true,
+		Policies: c.index.selecting(gk, obj.GetNamespace(), obj.GetName()), OverrideExists: c.index.overrideExists})
+	if d.Claimed != nil && d.Preempted == nil { // a controller records an event about a preemption
+		propagate.Claim(obj, d.Policy)
 	}
-	if propagate.Excluded(t) || propagate.ManagedElsewhere(t) {
-		return nil
-	}
-	policies := c.index.selecting(gk, t.Namespace, t.Name)
-	if holder, held := propagate.Claimed(obj); held {
-		for _, p := range policies {
-			if propagate.StillSelects(p, holder, t) {
-				return nil
-			}
-		}
-	}
-	p, ok := propagate.Match(t, policies)
-	if !ok || propagate.ID(p) == "" || !c.index.overridesExist(p) {
-		return nil
-	}
-	propagate.Claim(obj, p)
 	return nil
 }

@@ -81,7 +81,7 @@ func (x *index) selects(gk schema.GroupKind) bool {
 	return x.kinds[gk] > 0
 }
 
-// selecting are the policies that may select the template; whether they do is for propagate.Match to say.
+// selecting are the policies that may select the template; propagate.Decide checks whether they do.
 // An empty name asks for those that may select any template of the kind in the namespace.
 func (x *index) selecting(gk schema.GroupKind, namespace, name string) []policyv1alpha1.Propagation {
 	if !x.synced.Load() {
@@ -114,16 +114,11 @@ func (x *index) selecting(gk schema.GroupKind, namespace, name string) []policyv
 	return out
 }
 
-// overridesExist says whether all override policies are there that p waits for.
-func (x *index) overridesExist(p policyv1alpha1.Propagation) bool {
+// overrideExists reports whether there is an override policy of that name.
+func (x *index) overrideExists(key types.NamespacedName) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	for _, name := range p.PropagationSpec().DependentOverrides {
-		if !x.overrides[types.NamespacedName{Namespace: p.GetNamespace(), Name: name}] {
-			return false
-		}
-	}
-	return true
+	return x.overrides[key]
 }
 
 func (x *index) setPolicy(p policyv1alpha1.Propagation) {

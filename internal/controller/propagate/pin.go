@@ -15,6 +15,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
@@ -30,41 +31,26 @@ var errPodsUnknown = errors.New("a cluster that may have a pod to delete does no
 // podsRetry is how soon pods to delete are looked up again. The dispatch controller reports what is missing.
 const podsRetry = 5 * time.Second
 
-// pin tells the scheduler from which clusters replicas go, in the write that asks for fewer. While that is not known, want keeps the
-// replicas of existing, and held is true.
-func (r *reconciler) pin(ctx context.Context, template *unstructured.Unstructured, existing, want workv1alpha2.Binding) (held bool, err error) {
-	was, is := existing.BindingSpec(), want.BindingSpec()
-	if was.Replicas == is.Replicas {
-		return false, nil // the pin of the last change stands
-	}
-	var leaving map[string]int32
-	if fewer := schedule.Placed(was) - is.Replicas; fewer > 0 && is.Placement.DividesReplicas() {
-		works := map[string]*workv1alpha1.Work{}
-		if fleet.LeavesByOrdinal(template) {
-			for _, target := range was.Clusters {
-				work := &workv1alpha1.Work{}
-				key := types.NamespacedName{Namespace: names.ExecutionSpace(target.Name), Name: names.WorkFor(existing.GetName(), template.GroupVersionKind().GroupKind(), template.GetName(), template.GetNamespace())}
-				err := r.client.Get(ctx, key, work)
-				if client.IgnoreNotFound(err) != nil {
-					return false, fmt.Errorf("get work %s: %w", key, err)
-				}
-				if err == nil {
-					works[target.Name] = work
-				}
+// pin records on want from which clusters replicas leave, in the write that asks for fewer. See propagate.Pin.
+func (r *reconciler) pin(
+	ctx context.Context, template *unstructured.Unstructured, existing, want workv1alpha2.Binding,
+) (unknown bool, err error) {
+	clusters, works := existing.BindingSpec().Clusters, map[string]*workv1alpha1.Work{}
+	if schedule.Placed(existing.BindingSpec()) > want.BindingSpec().Replicas && fleet.LeavesByOrdinal(template) {
+		for _, target := range clusters {
+			work := &workv1alpha1.Work{}
+			name := names.WorkFor(existing.GetName(), template.GroupVersionKind().GroupKind(), template.GetName(), template.GetNamespace())
+			key := types.NamespacedName{Namespace: names.ExecutionSpace(target.Name), Name: name}
+			if err := r.client.Get(ctx, key, work); client.IgnoreNotFound(err) != nil {
+				return false, fmt.Errorf("get work %s: %w", key, err)
+			} else if err == nil {
+				works[target.Name] = work
 			}
 		}
-		var unknown []string
-		leaving, unknown, err = fleet.Leaving(template, int64(fewer), works, func(pod string) ([]string, bool) { return r.clustersOf(ctx, template, was.Clusters, pod) })
-		if err != nil {
-			return false, err
-		}
-		if len(unknown) > 0 {
-			is.Replicas, is.Components = was.Replicas, was.Components
-			return true, nil
-		}
 	}
-	schedule.SetPin(want, leaving)
-	return false, nil
+	return propagate.Pin(template, existing, want, works, func(pod string) ([]string, bool) {
+		return r.clustersOf(ctx, template, clusters, pod)
+	})
 }
 
 // clustersOf returns the clusters that have a pod of the template with that name; known is false if one did not respond.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ const (
 	takenRetry = time.Minute
 )
 
-// reconcileTemplate makes one template's claim and binding what they should be.
+// reconcileTemplate writes the claim and the binding of one template.
 func (r *reconciler) reconcileTemplate(ctx context.Context, k key) (reconcile.Result, error) {
 	err := r.propagate(ctx, k)
 	switch {
@@ -66,78 +67,43 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 		r.failures.Forget(k)
 		return r.forget(ctx, k, existing)
 	}
-	if errors.Is(propagate.Belongs(template, existing), propagate.ErrOutlived) {
-		return commit.Delete(ctx, r.client, existing) // its end is an event
-	}
-
-	// 1. Who holds it, and does that stand?
-	t := propagate.TemplateOf(template)
-	holder, err := r.holder(ctx, template)
+	d, err := r.decide(ctx, k, template, existing)
 	if err != nil {
 		return err
 	}
-	if holder != nil && propagate.Selected(holder, t) == propagate.NoMatch {
-		holder = nil
+	waits := len(d.MissingOverrides) > 0 // the creation of an override policy is an event
+	if waits {
+		r.fails(k, template, workv1alpha2.EventApplyPolicyFailed,
+			fmt.Errorf("%s waits for the override policies that it depends on: %s", describe(d.Pending), strings.Join(d.MissingOverrides, ", ")))
 	}
-	exposed, err := r.exposed(ctx, k)
-	if err != nil {
-		return err
-	}
-	if template.GetDeletionTimestamp() != nil || propagate.Excluded(t) || propagate.ManagedElsewhere(t) || exposed {
-		if holder == nil {
-			return r.letGo(ctx, template, existing)
-		}
-		return nil
-	}
-
-	// 2. Who shall hold it? A claim stays, unless it is taken.
-	policies, err := r.policies(ctx, t)
-	if err != nil {
-		return err
-	}
-	next, found := propagate.Match(t, policies)
-	if holder != nil {
-		next, found = propagate.Preempt(t, holder, policies)
-	}
-	chosen, waits := holder, false
-	if found {
-		if waits, err = r.waitsForOverrides(ctx, k, template, next); err != nil {
-			return err
-		}
-		if !waits {
-			chosen = next
-		}
-	}
-	if chosen == nil {
-		if !waits {
-			r.failures.Forget(k)
-		}
-		return r.letGo(ctx, template, existing)
-	}
-
-	// 3. The claim, unless admission wrote it with the template.
-	claimed := !propagate.Held(template, propagate.HolderOf(chosen))
-	if claimed {
-		if template, err = r.claim(ctx, k, template, holder, chosen); err != nil {
+	if d.Claimed != nil {
+		if template, err = r.claim(ctx, k, template, d); err != nil {
 			return err
 		}
 	}
-
-	// 4. The binding. Admission does not look for the overrides that a policy depends on.
-	if existing == nil && !claimed {
-		if wait, err := r.waitsForOverrides(ctx, k, template, chosen); err != nil || wait {
-			return err
-		}
+	bound := false
+	switch d.Action {
+	case propagate.DeleteBinding:
+		return commit.Delete(ctx, r.client, existing) // the end of the binding is an event
+	case propagate.MakeBinding:
+		bound, err = r.bind(ctx, k, template, d, existing)
+	case propagate.UpdateBinding:
+		bound, err = commit.Update(ctx, r.client, existing, d.Binding)
 	}
-	bound, err := r.bind(ctx, k, template, chosen, existing)
+	if err == nil && d.Action != propagate.MakeBinding {
+		err = r.release(ctx, d)
+	}
 	if err != nil {
 		return err
 	}
 	if !waits {
 		r.failures.Forget(k)
 	}
-	switch text := "Apply " + describe(chosen) + " succeed"; {
-	case claimed:
+	if d.Policy == nil {
+		return nil
+	}
+	switch text := "Apply " + describe(d.Policy) + " succeed"; {
+	case d.Claimed != nil:
 		r.events.Succeeded(workv1alpha2.EventApplyPolicySucceed, text, template)
 	case bound:
 		r.events.Stepped(workv1alpha2.EventApplyPolicySucceed, text, template)
@@ -145,38 +111,63 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 	return nil
 }
 
-// claim writes who holds the template from now on; holder held it before, nil if nobody did.
-func (r *reconciler) claim(ctx context.Context, k key, template *unstructured.Unstructured, holder, chosen policyv1alpha1.Propagation) (*unstructured.Unstructured, error) {
-	want := template.DeepCopy()
-	propagate.Claim(want, chosen)
-	propagate.Await(want, chosen)
-	got, err := r.Templates.Update(ctx, want)
+// decide reads what the claim of a template depends on, and decides it.
+func (r *reconciler) decide(
+	ctx context.Context, k key, template *unstructured.Unstructured, existing workv1alpha2.Binding,
+) (d propagate.Decision, err error) {
+	o := propagate.Observed{Template: template, Binding: existing}
+	if o.Exposed, err = r.exposed(ctx, k); err != nil {
+		return d, err
+	}
+	if o.Policies, err = r.policies(ctx, template); err != nil {
+		return d, err
+	}
+	var unread error
+	o.OverrideExists = func(key types.NamespacedName) bool {
+		_, err := scope.Overrides.Get(ctx, r.client, key)
+		unread = cmp.Or(unread, client.IgnoreNotFound(err))
+		return err == nil
+	}
+	return propagate.Decide(o), unread
+}
+
+// claim writes the template with its new claim.
+func (r *reconciler) claim(
+	ctx context.Context, k key, template *unstructured.Unstructured, d propagate.Decision,
+) (*unstructured.Unstructured, error) {
+	got, err := r.Templates.Update(ctx, d.Claimed)
 	if err != nil {
 		if !commit.Stale(err) {
 			reason := workv1alpha2.EventApplyPolicyFailed
-			if holder != nil {
+			if d.Preempted != nil {
 				reason = workv1alpha2.EventPreemptPolicyFailed
 			}
-			r.fails(k, template, reason, fmt.Errorf("%s claims it: %w", describe(chosen), err))
+			r.fails(k, template, reason, fmt.Errorf("%s claims it: %w", describe(d.Policy), err))
 		}
 		return nil, err
 	}
-	log.FromContext(ctx).Info("claimed", "policy", describe(chosen))
-	if holder != nil {
-		r.events.Succeeded(workv1alpha2.EventPreemptPolicySucceed, describe(chosen)+" preempted "+describe(holder), template)
+	log.FromContext(ctx).Info("claimed", "policy", describe(d.Policy))
+	if d.Preempted != nil {
+		text := describe(d.Policy) + " preempted " + describe(d.Preempted)
+		r.events.Succeeded(workv1alpha2.EventPreemptPolicySucceed, text, template)
 	}
 	return got, nil
 }
 
-// bind makes the binding of a template what the policy that holds it says, and says whether it was another before.
-func (r *reconciler) bind(ctx context.Context, k key, template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding) (wrote bool, err error) {
-	if !propagate.Activated(template, p, existing) {
-		if existing == nil || propagate.Belongs(template, existing) != nil {
-			return false, nil
-		}
-		return commit.Update(ctx, r.client, existing, propagate.Hold(template, p, existing))
+// release writes the template where a claim, or the mark of a Lazy policy, ends.
+func (r *reconciler) release(ctx context.Context, d propagate.Decision) error {
+	if d.Released == nil {
+		return nil
 	}
-	m, unread := r.meaning(ctx, k, template, p)
+	_, err := r.Templates.Update(ctx, d.Released)
+	return err
+}
+
+// bind makes the binding of a template under the policy of d, and reports whether it wrote it.
+func (r *reconciler) bind(
+	ctx context.Context, k key, template *unstructured.Unstructured, d propagate.Decision, existing workv1alpha2.Binding,
+) (wrote bool, err error) {
+	m, unread := r.meaning(ctx, k, template, d.Policy)
 	existing, err = interpreter.Report(ctx, r.client, existing, unread, reading...)
 	if err != nil {
 		return false, cmp.Or(unread, err)
@@ -191,7 +182,7 @@ func (r *reconciler) bind(ctx context.Context, k key, template *unstructured.Uns
 	} else if err := r.count(ctx, template, &m); err != nil {
 		return false, err
 	}
-	if wrote, err = r.write(ctx, k, template, p, m, existing); err != nil {
+	if wrote, err = r.write(ctx, k, template, d, m, existing); err != nil {
 		return wrote, err
 	}
 	if wrote && unread == nil {
@@ -203,9 +194,12 @@ func (r *reconciler) bind(ctx context.Context, k key, template *unstructured.Uns
 // reading are the operations that a binding's own fields come from.
 var reading = []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretReplica, configv1alpha1.InterpreterOperationInterpretComponent}
 
-// write writes the binding of a template that means m, and says whether it was another before. errPodsUnknown says that it was
-// written without the fewer replicas that the template asks for.
-func (r *reconciler) write(ctx context.Context, k key, template *unstructured.Unstructured, p policyv1alpha1.Propagation, m propagate.Meaning, existing workv1alpha2.Binding) (wrote bool, err error) {
+// write writes the binding of a template that means m, and reports whether it was another before. errPodsUnknown reports
+// that it was written without the fewer replicas that the template asks for.
+func (r *reconciler) write(
+	ctx context.Context, k key, template *unstructured.Unstructured, d propagate.Decision, m propagate.Meaning, existing workv1alpha2.Binding,
+) (wrote bool, err error) {
+	p := d.Policy
 	want, err := propagate.Binding(template, p, m, existing)
 	if err != nil {
 		if !errors.Is(err, propagate.ErrTerminating) {
@@ -249,12 +243,8 @@ func (r *reconciler) write(ctx context.Context, k key, template *unstructured.Un
 			return false, err
 		}
 	}
-	if propagate.Waiting(template) {
-		template = template.DeepCopy()
-		propagate.StopWaiting(template)
-		if _, err := r.Templates.Update(ctx, template); err != nil {
-			return wrote, err
-		}
+	if err := r.release(ctx, d); err != nil {
+		return wrote, err
 	}
 	if held {
 		return wrote, errPodsUnknown
@@ -308,35 +298,6 @@ func (r *reconciler) meaning(ctx context.Context, k key, template *unstructured.
 	return m, nil
 }
 
-// letGo takes every claim away, from the binding first: while the template still names the policy, the policy stays.
-// Binding and Works remain, so that the workload runs on until another policy takes it over.
-func (r *reconciler) letGo(ctx context.Context, template *unstructured.Unstructured, existing workv1alpha2.Binding) error {
-	if propagate.Belongs(template, existing) == nil {
-		if err := r.unbind(ctx, existing); err != nil {
-			return err
-		}
-	}
-	if propagate.Held(template, propagate.Holder{}) && !propagate.Waiting(template) {
-		return nil
-	}
-	want := template.DeepCopy()
-	propagate.Unclaim(want)
-	propagate.StopWaiting(want)
-	_, err := r.Templates.Update(ctx, want)
-	return err
-}
-
-// unbind takes the claim away from a binding, nil for none.
-func (r *reconciler) unbind(ctx context.Context, existing workv1alpha2.Binding) error {
-	if existing == nil || propagate.Held(existing, propagate.Holder{}) {
-		return nil
-	}
-	want := existing.DeepCopyObject().(workv1alpha2.Binding)
-	propagate.Unclaim(want)
-	_, err := commit.Update(ctx, r.client, existing, want)
-	return err
-}
-
 // forget deletes the binding of a template that is gone, nil for none. The garbage collector would, later.
 func (r *reconciler) forget(ctx context.Context, k key, existing workv1alpha2.Binding) error {
 	if existing == nil || existing.GetDeletionTimestamp() != nil || !propagate.Of(existing, k.GroupKind, k.Name) {
@@ -358,75 +319,52 @@ func (r *reconciler) forget(ctx context.Context, k key, existing workv1alpha2.Bi
 	if owner := propagate.Owner(fresh); owner != "" && owner == propagate.Owner(existing) && !unserved {
 		return commit.Delete(ctx, r.client, fresh)
 	}
-	// It stays without its template, but no policy waits for it.
-	if p, err := r.holder(ctx, fresh); err != nil || p != nil {
+	// It stays without its template, but no policy that is being deleted waits for it.
+	if p, err := r.claimant(ctx, fresh); err != nil || p != nil {
 		return err
 	}
-	return r.unbind(ctx, fresh)
+	want := fresh.DeepCopyObject().(workv1alpha2.Binding)
+	propagate.Unclaim(want)
+	_, err = commit.Update(ctx, r.client, fresh, want)
+	return err
 }
 
-// holder is the policy whose claim is on obj, a template or a binding; nil if there is no claim, or its policy is gone or going.
-// That is never said from the cache: admission may have claimed for a policy that the cache does not know yet.
-func (r *reconciler) holder(ctx context.Context, obj client.Object) (policyv1alpha1.Propagation, error) {
-	claim, held := propagate.Claimed(obj)
-	if !held {
+// claimant reads the policy that claims obj, a template or a binding; nil if there is none, or it is being deleted. It
+// reads past the cache: admission may have claimed for a policy that the cache does not have yet.
+func (r *reconciler) claimant(ctx context.Context, obj client.Object) (policyv1alpha1.Propagation, error) {
+	claim, claimed := propagate.Claimed(obj)
+	if !claimed {
 		return nil, nil
 	}
-	stands := func(p policyv1alpha1.Propagation) bool {
-		if p.GetDeletionTimestamp() != nil || propagate.HolderOf(p) != claim {
-			return false
-		}
-		template, is := obj.(*unstructured.Unstructured)
-		return !is || propagate.StillSelects(p, claim, propagate.TemplateOf(template))
+	p, err := scope.Propagations.Get(ctx, r.live, claim.NamespacedName)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get the policy that claims %s: %w", commit.Name(obj), err)
 	}
-	for _, from := range []client.Reader{r.client, r.live} {
-		p, err := scope.Propagations.Get(ctx, from, claim.NamespacedName)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("get the policy that claims %s: %w", commit.Name(obj), err)
-		}
-		if err == nil && stands(p) {
-			return p, nil
-		}
+	if err != nil || p.GetDeletionTimestamp() != nil || propagate.HolderOf(p) != claim {
+		return nil, nil
 	}
-	return nil, nil
+	return p, nil
 }
 
-// policies are those that may select t. They are shared: read only.
-func (r *reconciler) policies(ctx context.Context, t propagate.Template) ([]policyv1alpha1.Propagation, error) {
+// policies are those that may select the template. They are shared: read only.
+func (r *reconciler) policies(ctx context.Context, template *unstructured.Unstructured) ([]policyv1alpha1.Propagation, error) {
 	var all []policyv1alpha1.Propagation
+	t := propagate.TemplateOf(template)
 	for _, value := range selections(t) {
 		some, err := scope.Propagations.List(ctx, r.client, client.MatchingFields{bySelection: value}, client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return nil, fmt.Errorf("list policies: %w", err)
 		}
-		for _, p := range some {
-			if propagate.ID(p) != "" {
-				all = append(all, p)
-			}
-		}
+		all = append(all, some...)
+	}
+	claim, _ := propagate.Claimed(template)
+	if slices.ContainsFunc(all, func(p policyv1alpha1.Propagation) bool { return propagate.StillSelects(p, claim, t) }) {
+		return all, nil
+	}
+	if p, err := r.claimant(ctx, template); err != nil || p != nil {
+		return append(all, p), err
 	}
 	return all, nil
-}
-
-// waitsForOverrides says whether p may not take effect yet because an override policy that it depends on does not exist.
-// Its creation is an event.
-func (r *reconciler) waitsForOverrides(ctx context.Context, k key, template *unstructured.Unstructured, p policyv1alpha1.Propagation) (bool, error) {
-	var missing []string
-	for _, name := range p.PropagationSpec().DependentOverrides {
-		_, err := scope.Overrides.Get(ctx, r.client, types.NamespacedName{Namespace: p.GetNamespace(), Name: name})
-		if client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("get override policy %q: %w", name, err)
-		}
-		if err != nil {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) == 0 {
-		return false, nil
-	}
-	r.fails(k, template, workv1alpha2.EventApplyPolicyFailed,
-		fmt.Errorf("%s waits for the override policies that it depends on: %s", describe(p), strings.Join(missing, ", ")))
-	return true, nil
 }
 
 // heldBindings are the bindings whose claim has the permanent id of a policy. They are shared: read only.

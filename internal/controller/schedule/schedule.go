@@ -202,7 +202,7 @@ func Placer(fleet *capacity.Fleet, scheduler string) func(workv1alpha2.Binding) 
 		if err != nil {
 			return false // the controller counts it
 		}
-		place(b, result)
+		result.Apply(b, nil)
 		observe(schedule.NeverScheduled, nil, time.Since(began))
 		return true
 	}
@@ -249,11 +249,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	began := r.Clock.Now()
 	b := read.DeepCopyObject().(workv1alpha2.Binding)
 	result, failure := r.Fleet.Schedule(b, s)
-	if failure == nil {
-		place(b, result)
-	} else {
-		b.BindingSpec().Clusters = result.Clusters
-	}
+	result.Apply(b, failure)
 	moved := !equality.Semantic.DeepEqual(read.BindingSpec().Clusters, b.BindingSpec().Clusters)
 	o := outcome{affinity: result.AffinityName, failure: failure, ran: true, told: moved}
 	r.written.Store(key, written{read.GetUID(), math.MaxInt64, outcome{}})
@@ -434,18 +430,4 @@ func clusters(b workv1alpha2.Binding) string {
 		out = append(out, fmt.Sprintf("%s:%d", t.Name, t.Replicas))
 	}
 	return strings.Join(out, ", ")
-}
-
-// place puts the result into the binding, with the placement it was made for.
-func place(b workv1alpha2.Binding, result schedule.Result) {
-	notes := b.GetAnnotations()
-	if notes == nil {
-		notes = map[string]string{}
-	}
-	notes[policyv1alpha1.AppliedPlacementAnnotation] = schedule.AppliedPlacement(b.BindingSpec().Placement)
-	if result.Scaled != "" {
-		notes[schedule.ScaledAnnotation] = result.Scaled
-	}
-	b.SetAnnotations(notes)
-	b.BindingSpec().Clusters = result.Clusters
 }

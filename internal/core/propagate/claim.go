@@ -14,6 +14,14 @@ type Holder struct {
 	ID string
 }
 
+// String names the policy for people: "PropagationPolicy shop/web".
+func (h Holder) String() string {
+	if h.Namespace == "" {
+		return "ClusterPropagationPolicy " + h.Name
+	}
+	return "PropagationPolicy " + h.NamespacedName.String()
+}
+
 // ID is the policy's permanent id; empty until admission gave it one, and such a policy cannot claim.
 func ID(p policyv1alpha1.Propagation) string { return p.GetLabels()[idLabel(p.GetNamespace())] }
 

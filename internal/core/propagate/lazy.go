@@ -38,12 +38,19 @@ func Await(template *unstructured.Unstructured, p policyv1alpha1.Propagation) bo
 //	claimed at creation         → at once
 //	in effect already           → once a user has changed the template since the binding was made
 func Activated(template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding) bool {
+	return activated(template, p, existing, false)
+}
+
+// activated is Activated for a template that no user has changed if unchanged, whatever its digest is.
+func activated(
+	template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding, unchanged bool,
+) bool {
 	if !Lazy(p) {
 		return true
 	}
 	content := userPart(Digest(template))
 	if claimedAt, waiting := template.GetAnnotations()[AwaitingChangeAnnotation]; waiting {
-		return claimedAt != content
+		return !unchanged && claimedAt != content
 	}
 	if existing == nil {
 		return true
@@ -51,12 +58,14 @@ func Activated(template *unstructured.Unstructured, p policyv1alpha1.Propagation
 	if holder, held := Claimed(existing); !held || holder != HolderOf(p) {
 		return true
 	}
-	return userPart(existing.GetAnnotations()[DigestAnnotation]) != content
+	return !unchanged && userPart(existing.GetAnnotations()[DigestAnnotation]) != content
 }
 
-// Hold is the binding of a template while p, which holds the template, waits: it is p's, and otherwise as it was made.
-// A label or annotation that steers the Works is no user's change, yet they are made anew for it.
-func Hold(template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding) workv1alpha2.Binding {
+// claimedBinding is the binding of a template that p claims, while p waits for a change of the template: it has the claim
+// of p, and the rest stays. A label or annotation for the Works is no change of a user, and the Works follow it.
+func claimedBinding(
+	template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding,
+) workv1alpha2.Binding {
 	b := existing.DeepCopyObject().(workv1alpha2.Binding)
 	Claim(b, p)
 	if userPart(b.GetAnnotations()[DigestAnnotation]) == userPart(Digest(template)) {

@@ -46,6 +46,24 @@ type Result struct {
 	Rejections Rejections
 }
 
+// Apply writes the result into b and, unless the run failed, the placement that it is for. The annotations of b change
+// in place.
+func (r Result) Apply(b workv1alpha2.Binding, failure error) {
+	b.BindingSpec().Clusters = r.Clusters
+	if failure != nil {
+		return
+	}
+	annotations := b.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[policyv1alpha1.AppliedPlacementAnnotation] = AppliedPlacement(b.BindingSpec().Placement)
+	if r.Scaled != "" {
+		annotations[ScaledAnnotation] = r.Scaled
+	}
+	b.SetAnnotations(annotations)
+}
+
 // Schedule is a whole run: each affinity term in order until one can be satisfied, starting at the one in use
 // (a fresh run starts at the first). The error is the first term's; Condition turns it into what users read.
 func Schedule(b workv1alpha2.Binding, s Snapshot, room Capacity) (Result, error) {

@@ -18,6 +18,7 @@ import (
 	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -47,7 +48,7 @@ type Fleet struct {
 	rebalancers    map[string]*appsv1alpha1.WorkloadRebalancer
 	// clusterScoped are the kinds that were learnt to have no namespace.
 	clusterScoped map[schema.GroupKind]bool
-	// invented are the templates that no hub has given a UID.
+	// invented are the templates without a UID of a hub, of those that were added last.
 	invented map[ref]bool
 	warnings []string
 	// scheduler is the name of the hub's, plugins those that it runs with.
@@ -113,7 +114,7 @@ func Load(objects []Object, namespace string) (*Fleet, error) {
 // validated. touched are the templates among them. The error is as Load's.
 func (f *Fleet) With(objects []Object, namespace string) (next *Fleet, touched map[ref]bool, err error) {
 	next = f.clone()
-	next.warnings = nil
+	next.warnings, next.invented = nil, map[ref]bool{}
 	if err := next.add(objects, namespace, false); err != nil {
 		return nil, nil, err
 	}
@@ -148,8 +149,8 @@ func (f *Fleet) WithoutNamespace(kinds ...schema.GroupKind) *Fleet {
 // Warnings are what was rewritten or is hardly meant in the objects added last.
 func (f *Fleet) Warnings() []string { return f.warnings }
 
-// Kinds are those that a simulation with these objects asks templates of: what policies select, and namespaces, where SidecarSets
-// may select them by label. They are sorted.
+// Kinds are those that a simulation with these objects asks templates of: what policies select, namespaces, where
+// SidecarSets may select them by label, and MultiClusterServices with their Services. They are sorted.
 func Kinds(objects []Object) []schema.GroupKind {
 	var kinds []schema.GroupKind
 	add := func(apiVersion, kind string) {
@@ -185,6 +186,10 @@ func Kinds(objects []Object) []schema.GroupKind {
 	}
 	if slices.Contains(kinds, dependency.SidecarSetKind) {
 		add("v1", "Namespace")
+	}
+	if slices.Contains(kinds, serviceKind) || slices.Contains(kinds, multiClusterService) {
+		add("v1", serviceKind.Kind)
+		add(networkingv1alpha1.GroupVersion.String(), multiClusterService.Kind)
 	}
 	slices.SortFunc(kinds, func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
 	return kinds

@@ -20,6 +20,21 @@ func settled(t testing.TB, text string) []Object {
 	s := newState(load(t, text).clone(), roomsOf(t, load(t, text)), nil, time.Unix(1, 0))
 	s.touched = s.invented // their creation is a user's change
 	s.settle(t.Context())
+	f := s.Fleet.clone()
+	for name, c := range f.clusters {
+		c = c.DeepCopy()
+		c.Status.ResourceSummary.Allocated = corev1.ResourceList{}
+		for r, total := range capacity.AmountsOf(c.Status.ResourceSummary.Allocatable) {
+			c.Status.ResourceSummary.Allocated[r] = quantity(r, total-s.rooms.free[name][r])
+		}
+		f.clusters[name] = c
+	}
+	return recordOf(t, f)
+}
+
+// recordOf is a fleet as a file has it.
+func recordOf(t testing.TB, f *Fleet) []Object {
+	t.Helper()
 	var all []Object
 	add := func(apiVersion, kind string, obj any) {
 		raw, err := json.Marshal(obj)
@@ -38,25 +53,25 @@ func settled(t testing.TB, text string) []Object {
 		}
 		all = append(all, Object{Recorded(u), "hub"})
 	}
-	for name, c := range s.clusters {
-		c = c.DeepCopy()
-		c.Status.ResourceSummary.Allocated = corev1.ResourceList{}
-		for r, total := range capacity.AmountsOf(c.Status.ResourceSummary.Allocatable) {
-			c.Status.ResourceSummary.Allocated[r] = quantity(r, total-s.rooms.free[name][r])
+	scoped := func(namespace, kind string) string {
+		if namespace == "" {
+			return "Cluster" + kind
 		}
+		return kind
+	}
+	for _, c := range f.clusters {
 		add("cluster.karmada.io/v1alpha1", "Cluster", c)
 	}
-	for key, p := range s.policies {
-		kind := "PropagationPolicy"
-		if key.Namespace == "" {
-			kind = "ClusterPropagationPolicy"
-		}
-		add("policy.karmada.io/v1alpha1", kind, p)
+	for key, p := range f.policies {
+		add("policy.karmada.io/v1alpha1", scoped(key.Namespace, "PropagationPolicy"), p)
 	}
-	for _, b := range s.bindings {
-		add("work.karmada.io/v1alpha2", "ResourceBinding", b)
+	for key, o := range f.overrides {
+		add("policy.karmada.io/v1alpha1", scoped(key.Namespace, "OverridePolicy"), o)
 	}
-	for _, u := range s.templates {
+	for key, b := range f.bindings {
+		add("work.karmada.io/v1alpha2", scoped(key.Namespace, "ResourceBinding"), b)
+	}
+	for _, u := range f.templates {
 		add(u.GetAPIVersion(), u.GetKind(), u.Object)
 	}
 	return all

@@ -182,7 +182,7 @@ func report(c Change, before, after *state) Report {
 		r.Workloads = append(r.Workloads, w)
 	}
 	for k := range after.touched {
-		if _, isTemplate := after.templates[k]; isTemplate && !seen[k] {
+		if _, isTemplate := after.templates[k]; isTemplate && !seen[k] && k.GroupKind != multiClusterService {
 			r.Warnings = append(r.Warnings, k.String()+": no policy selects it: it would stay in the hub")
 		}
 	}
@@ -328,9 +328,7 @@ func (s *state) placed(k ref, key types.NamespacedName) Placed {
 		return p
 	}
 	if claim, ok := propagate.Claimed(held); ok {
-		if p.Policy = "ClusterPropagationPolicy " + claim.Name; claim.Namespace != "" {
-			p.Policy = "PropagationPolicy " + claim.Namespace + "/" + claim.Name
-		}
+		p.Policy = claim.String()
 	}
 	return p
 }

@@ -22,6 +22,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/failover"
+	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
@@ -216,80 +217,59 @@ func priority(b workv1alpha2.Binding) int32 {
 	return 0
 }
 
-// propagate makes one template's claim and binding what they should be, as controller/propagate does.
+// propagate decides the claim and the binding of one template, as controller/propagate does.
 func (s *state) propagate(ctx context.Context, r ref) error {
+	exposed, err := s.expose(r)
+	if err != nil {
+		return err
+	}
 	template := s.templates[r]
-	t := propagate.TemplateOf(template)
-	existing, free, key := s.bindingFor(r)
-	if template.GetDeletionTimestamp() != nil || propagate.ManagedElsewhere(t) {
-		return nil
-	}
-
-	// 1. Who holds it, and does that stand? A claim stays, unless it is taken.
-	var holder policyv1alpha1.Propagation
-	if claim, held := propagate.Claimed(template); held {
-		if p := s.policies[claim.NamespacedName]; p != nil && p.GetDeletionTimestamp() == nil && propagate.StillSelects(p, claim, t) {
-			holder = p
+	existing, _, key := s.bindingFor(r)
+	d := propagate.Decide(propagate.Observed{
+		Template: template, Binding: existing, Policies: s.selecting(propagate.TemplateOf(template)), Exposed: exposed,
+		Creating: s.touched[r] && s.invented[r], Unchanged: !s.touched[r],
+		OverrideExists: func(key types.NamespacedName) bool { return s.overrides[key] != nil },
+	})
+	for _, changed := range []*unstructured.Unstructured{d.Claimed, d.Released} {
+		if changed != nil {
+			template, s.templates[r] = changed, changed
 		}
 	}
-	policies := s.selecting(t)
-	next, found := propagate.Match(t, policies)
-	if holder != nil {
-		next, found = propagate.Preempt(t, holder, policies)
-	}
-	chosen := holder
-	var waits error
-	if found {
-		if waits = s.waitsForOverrides(next); waits == nil {
-			chosen = next
+	switch d.Action {
+	case propagate.DeleteBinding:
+		gone := existing.DeepCopyObject().(workv1alpha2.Binding)
+		gone.BindingSpec().Clusters = nil
+		s.put(key, gone)
+		delete(s.bindings, key)
+		return s.propagate(ctx, r)
+	case propagate.UpdateBinding:
+		s.put(key, d.Binding)
+	case propagate.MakeBinding:
+		m, err := s.meaningOf(ctx, r, template, d.Policy, existing)
+		if err != nil {
+			return err
 		}
-	}
-	if chosen == nil {
-		if existing != nil && propagate.Belongs(template, existing) == nil {
-			b := existing.DeepCopyObject().(workv1alpha2.Binding)
-			if propagate.Unclaim(b) {
-				s.put(key, b)
+		b, err := propagate.Binding(template, d.Policy, m, existing)
+		if err != nil {
+			return err
+		}
+		if existing != nil {
+			if err := s.pin(r, existing, b); err != nil {
+				return err
 			}
 		}
-		return waits
-	}
-
-	// 2. The claim. Whoever writes the template is claimed for with it, so that a Lazy policy has nothing to wait for.
-	if !propagate.Held(template, propagate.HolderOf(chosen)) {
-		template = template.DeepCopy()
-		propagate.Claim(template, chosen)
-		if !s.touched[r] {
-			propagate.Await(template, chosen)
+		if err := s.bind(r, b); err != nil {
+			return err
 		}
-		s.templates[r] = template
 	}
-
-	// 3. The binding. What is as it was recorded was not changed by a user, though the record leaves some of it out.
-	if !propagate.Activated(template, chosen, existing) || propagate.Lazy(chosen) && existing != nil && !s.touched[r] {
-		if existing == nil {
-			return fmt.Errorf("its policy %s is Lazy and has no effect until the template is changed", describe(chosen))
-		}
-		if propagate.Belongs(template, existing) == nil {
-			s.put(key, propagate.Hold(template, chosen, existing))
-		}
-		return waits
+	switch {
+	case len(d.MissingOverrides) > 0:
+		return fmt.Errorf("%s waits for the override policies that it depends on: %s",
+			propagate.HolderOf(d.Pending), strings.Join(d.MissingOverrides, ", "))
+	case d.Pending != nil && existing == nil:
+		return fmt.Errorf("its policy %s is Lazy and has no effect until the template is changed", propagate.HolderOf(d.Pending))
 	}
-	m, err := s.meaningOf(ctx, r, template, chosen, existing)
-	if err != nil {
-		return err
-	}
-	b, err := propagate.Binding(template, chosen, m, existing)
-	if err != nil {
-		return err
-	}
-	if existing == nil {
-		if free == "" {
-			return propagate.TakenError(r.GroupKind, r.Name)
-		}
-		b.SetName(free)
-	}
-	s.put(key, b)
-	return waits
+	return nil
 }
 
 // bindingFor is the binding of a template, nil if there is none, with the name that a new one is to have, and the key of either.
@@ -304,6 +284,31 @@ func (s *state) bindingFor(r ref) (existing workv1alpha2.Binding, free string, k
 	return existing, free, key
 }
 
+// bind stores the binding of a template, a new one under a free name.
+func (s *state) bind(r ref, b workv1alpha2.Binding) error {
+	existing, free, key := s.bindingFor(r)
+	switch {
+	case existing == nil && free == "":
+		return propagate.TakenError(r.GroupKind, r.Name)
+	case existing == nil:
+		b.SetName(free)
+	}
+	s.put(key, b)
+	return nil
+}
+
+// pin records from which clusters replicas leave. Which pods are where is not known.
+func (s *state) pin(r ref, existing, want workv1alpha2.Binding) error {
+	template, spec := s.templates[r], want.BindingSpec()
+	fewer := spec.Replicas < existing.BindingSpec().Replicas && spec.Placement.DividesReplicas()
+	if fewer && (fleet.LeavesByOrdinal(template) || fleet.PodsToDelete(template) != nil) {
+		s.warnings = append(s.warnings, fmt.Sprintf("%s: the template determines the pods that leave, "+
+			"and a simulation does not know their clusters: the placement can differ", r))
+	}
+	_, err := propagate.Pin(template, existing, want, nil, func(string) ([]string, bool) { return nil, true })
+	return err
+}
+
 // selecting are the policies that may select t, each once.
 func (s *state) selecting(t propagate.Template) []policyv1alpha1.Propagation {
 	gk := t.GroupKind()
@@ -313,26 +318,14 @@ func (s *state) selecting(t propagate.Template) []policyv1alpha1.Propagation {
 	})
 }
 
-func (s *state) waitsForOverrides(p policyv1alpha1.Propagation) error {
-	var missing []string
-	for _, name := range p.PropagationSpec().DependentOverrides {
-		if s.overrides[types.NamespacedName{Namespace: p.GetNamespace(), Name: name}] == nil {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s waits for the override policies that it depends on: %s", describe(p), strings.Join(missing, ", "))
-}
-
 // meaningOf is what the template means under the policy. What only a webhook knows is taken from the binding.
 func (s *state) meaningOf(ctx context.Context, r ref, template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding) (propagate.Meaning, error) {
 	m := propagate.Meaning{ID: "simulated " + r.String()}
 	if class := p.PropagationSpec().SchedulePriority; class != nil {
 		value, ok := s.priorities[class.PriorityClassName]
 		if !ok {
-			return m, fmt.Errorf("schedulePriority of %s: there is no PriorityClass %q: create it, or put it into the files", describe(p), class.PriorityClassName)
+			return m, fmt.Errorf("schedulePriority of %s: there is no PriorityClass %q: create it, or put it into the files",
+				propagate.HolderOf(p), class.PriorityClassName)
 		}
 		m.SchedulePriority = &value
 	}
@@ -418,16 +411,9 @@ func (s *state) schedule(key types.NamespacedName) bool {
 	result, failure := schedule.Schedule(was, fleet, s.room(was))
 	is := was.DeepCopyObject().(workv1alpha2.Binding)
 	spec, status := is.BindingSpec(), is.BindingStatus()
-	spec.Clusters = result.Clusters
 	meta.SetStatusCondition(&status.Conditions, schedule.Condition(failure))
 	status.SchedulerObservedAffinityName = result.AffinityName
-	if failure == nil {
-		notes := is.GetAnnotations()
-		if notes == nil {
-			notes = map[string]string{}
-		}
-		notes[policyv1alpha1.AppliedPlacementAnnotation] = schedule.AppliedPlacement(spec.Placement)
-		is.SetAnnotations(notes)
+	if result.Apply(is, failure); failure == nil {
 		if asked := spec.RescheduleTriggeredAt; asked != nil {
 			status.LastScheduledTime = asked // what was asked for is done
 		}
@@ -490,11 +476,4 @@ func revise(ctx context.Context, meaning interpret.Interpreter, f *Fleet, r ref,
 		return template, errors.Join(fmt.Errorf("scale %s: %s cannot be scaled: it has %d replicas whatever it is given", s, r, before), err)
 	}
 	return out, nil
-}
-
-func describe(p policyv1alpha1.Propagation) string {
-	if propagate.Namespaced(p) {
-		return "PropagationPolicy " + p.GetNamespace() + "/" + p.GetName()
-	}
-	return "ClusterPropagationPolicy " + p.GetName()
 }

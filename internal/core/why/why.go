@@ -253,12 +253,7 @@ func reference(kind string, obj metav1.Object) string {
 }
 
 // describe is a policy as people name it.
-func describe(p policyv1alpha1.Propagation) string {
-	if propagate.Namespaced(p) {
-		return reference("PropagationPolicy", p)
-	}
-	return reference("ClusterPropagationPolicy", p)
-}
+func describe(p policyv1alpha1.Propagation) string { return propagate.HolderOf(p).String() }
 
 func describeBinding(b workv1alpha2.Binding) string {
 	if b.GetNamespace() == "" {
