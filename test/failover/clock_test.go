@@ -21,10 +21,10 @@ import (
 	"github.com/argosy-io/argosy/internal/sim"
 )
 
-// A Go process reads the clock of the kernel itself, so a member cannot be given another clock. wrongClock is a proxy
-// that shows the hub what it would see of such a member: it moves the times that a member sets in objects and in the
-// header Date, and moves them back in what the hub writes. Times that the hub sets, such as renewTime of its Lease,
-// stay as they are. So do the times inside of tokens.
+// A Go process reads the clock of the kernel itself, so a member cannot be given another clock. wrongClock is a
+// proxy that shows the hub what it would see of such a member: it moves the times that a member sets in objects and
+// in the header Date, and moves them back in what the hub writes. Times that the hub sets, such as renewTime of its
+// Lease, stay as they are. So do the times inside of tokens.
 func wrongClock(t *testing.T, m *sim.Running, by time.Duration) (at string, authority []byte) {
 	t.Helper()
 	quiet := log.New(io.Discard, "", 0) // it would tell of each connection that the fault ends

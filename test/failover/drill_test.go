@@ -57,11 +57,11 @@ type drill struct {
 // look is what was seen at one time.
 type look struct {
 	at time.Time
-	// reachable are ready replicas in members that are not broken, elsewhere those in members that the fault is not about,
-	// running those in all members that answer.
+	// reachable are ready replicas in members that are not broken, elsewhere those in members that the fault is not
+	// about, running those in all members that answer.
 	reachable, elsewhere, running int32
-	// ready says that all lost clusters have the condition Ready, notReady that none has. Neither is known while the hub
-	// is down.
+	// ready says that all lost clusters have the condition Ready, notReady that none has. Neither is known while the
+	// hub is down.
 	ready, notReady bool
 	// evicting is the number of graceful eviction tasks.
 	evicting int

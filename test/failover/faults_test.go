@@ -395,7 +395,7 @@ func olderBackup(t *testing.T) {
 	})
 
 	// 1. The backup.
-	store, backup := filepath.Join(v.Dir, "etcd"), filepath.Join(v.Dir, "backup")
+	store, backup := filepath.Join(v.Dir, "etcd", "data"), filepath.Join(v.Dir, "backup")
 	v.Kill()
 	if err := os.CopyFS(backup, os.DirFS(store)); err != nil {
 		t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"github.com/argosy-io/argosy/internal/sim"
 )
 
-// link is the network between the hub and a member. A test can slow it down, cut it, or stop one direction of it. Bytes
-// in a direction that is stopped arrive when it works again, as TCP would send them again.
+// link is the network between the hub and a member. A test can slow it down, cut it, or stop one direction of it.
+// Bytes in a direction that is stopped arrive when it works again, as TCP would send them again.
 type link struct {
 	listener net.Listener
 	to       string

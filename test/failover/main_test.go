@@ -1,6 +1,6 @@
-// Package failover breaks member clusters, their network and the hub, and checks that no workload is lost: replacements
-// start elsewhere, no copy is deleted before its replacement is ready, and nothing runs twice in the end. It prints a
-// table of what was measured.
+// Package failover breaks member clusters, their network and the hub, and checks that no workload is lost:
+// replacements start elsewhere, no copy is deleted before its replacement is ready, and nothing runs twice in the
+// end. It prints a table of what was measured.
 package failover
 
 import (
@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// home is the member that takes over from all others. Its nodes are too small for the workload that fits nowhere else.
+	// home is the member that takes over from all others. Its nodes are too small for the workload that fits nowhere
+	// else.
 	home = "home"
 	// tolerated is how long workloads tolerate that their cluster is lost. It is the least that the hub allows.
 	tolerated = 30 * time.Second

@@ -32,14 +32,16 @@ var errPodsUnknown = errors.New("a cluster that may have a pod to delete does no
 const podsRetry = 5 * time.Second
 
 // pin records on want from which clusters replicas leave, in the write that asks for fewer. See propagate.Pin.
-func (r *reconciler) pin(ctx context.Context, template *unstructured.Unstructured, existing,
-	want workv1alpha2.Binding) (unknown bool, err error) {
+func (r *reconciler) pin(
+	ctx context.Context, template *unstructured.Unstructured, existing, want workv1alpha2.Binding,
+) (unknown bool, err error) {
 	clusters, works := existing.BindingSpec().Clusters, map[string]*workv1alpha1.Work{}
 	if schedule.Placed(existing.BindingSpec()) > want.BindingSpec().Replicas && fleet.LeavesByOrdinal(template) {
 		for _, target := range clusters {
 			work := &workv1alpha1.Work{}
-			key := types.NamespacedName{Namespace: names.ExecutionSpace(target.Name), Name: names.WorkFor(existing.GetName(),
-				template.GroupVersionKind().GroupKind(), template.GetName(), template.GetNamespace())}
+			name := names.WorkFor(existing.GetName(), template.GroupVersionKind().GroupKind(), template.GetName(),
+				template.GetNamespace())
+			key := types.NamespacedName{Namespace: names.ExecutionSpace(target.Name), Name: name}
 			if err := r.client.Get(ctx, key, work); client.IgnoreNotFound(err) != nil {
 				return false, fmt.Errorf("get work %s: %w", key, err)
 			} else if err == nil {

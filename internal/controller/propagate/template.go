@@ -74,8 +74,8 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 	waits := len(d.MissingOverrides) > 0 // the creation of an override policy is an event
 	if waits {
 		r.fails(k, template, workv1alpha2.EventApplyPolicyFailed,
-			fmt.Errorf("%s waits for the override policies that it depends on: %s",
-				describe(d.Pending), strings.Join(d.MissingOverrides, ", ")))
+			fmt.Errorf("%s waits for the override policies that it depends on: %s", describe(d.Pending),
+				strings.Join(d.MissingOverrides, ", ")))
 	}
 	if d.Claimed != nil {
 		if template, err = r.claim(ctx, k, template, d); err != nil {
@@ -113,8 +113,9 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 }
 
 // decide reads what the claim of a template depends on, and decides it.
-func (r *reconciler) decide(ctx context.Context, k key, template *unstructured.Unstructured,
-	existing workv1alpha2.Binding) (d propagate.Decision, err error) {
+func (r *reconciler) decide(
+	ctx context.Context, k key, template *unstructured.Unstructured, existing workv1alpha2.Binding,
+) (d propagate.Decision, err error) {
 	o := propagate.Observed{Template: template, Binding: existing}
 	if o.Exposed, err = r.exposed(ctx, k); err != nil {
 		return d, err
@@ -132,8 +133,9 @@ func (r *reconciler) decide(ctx context.Context, k key, template *unstructured.U
 }
 
 // claim writes the template with its new claim.
-func (r *reconciler) claim(ctx context.Context, k key, template *unstructured.Unstructured,
-	d propagate.Decision) (*unstructured.Unstructured, error) {
+func (r *reconciler) claim(
+	ctx context.Context, k key, template *unstructured.Unstructured, d propagate.Decision,
+) (*unstructured.Unstructured, error) {
 	got, err := r.Templates.Update(ctx, d.Claimed)
 	if err != nil {
 		if !commit.Stale(err) {
@@ -147,8 +149,8 @@ func (r *reconciler) claim(ctx context.Context, k key, template *unstructured.Un
 	}
 	log.FromContext(ctx).Info("claimed", "policy", describe(d.Policy))
 	if d.Preempted != nil {
-		r.events.Succeeded(workv1alpha2.EventPreemptPolicySucceed, describe(d.Policy)+" preempted "+describe(d.Preempted),
-			template)
+		text := describe(d.Policy) + " preempted " + describe(d.Preempted)
+		r.events.Succeeded(workv1alpha2.EventPreemptPolicySucceed, text, template)
 	}
 	return got, nil
 }
@@ -163,8 +165,9 @@ func (r *reconciler) release(ctx context.Context, d propagate.Decision) error {
 }
 
 // bind makes the binding of a template under the policy of d, and reports whether it wrote it.
-func (r *reconciler) bind(ctx context.Context, k key, template *unstructured.Unstructured, d propagate.Decision,
-	existing workv1alpha2.Binding) (wrote bool, err error) {
+func (r *reconciler) bind(
+	ctx context.Context, k key, template *unstructured.Unstructured, d propagate.Decision, existing workv1alpha2.Binding,
+) (wrote bool, err error) {
 	m, unread := r.meaning(ctx, k, template, d.Policy)
 	existing, err = interpreter.Report(ctx, r.client, existing, unread, reading...)
 	if err != nil {
@@ -195,8 +198,10 @@ var reading = []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOp
 
 // write writes the binding of a template that means m, and reports whether it was another before. errPodsUnknown
 // reports that it was written without the fewer replicas that the template asks for.
-func (r *reconciler) write(ctx context.Context, k key, template *unstructured.Unstructured, d propagate.Decision,
-	m propagate.Meaning, existing workv1alpha2.Binding) (wrote bool, err error) {
+func (r *reconciler) write(
+	ctx context.Context, k key, template *unstructured.Unstructured, d propagate.Decision, m propagate.Meaning,
+	existing workv1alpha2.Binding,
+) (wrote bool, err error) {
 	p := d.Policy
 	want, err := propagate.Binding(template, p, m, existing)
 	if err != nil {
@@ -348,7 +353,8 @@ func (r *reconciler) claimant(ctx context.Context, obj client.Object) (policyv1a
 
 // policies are those that may select the template. They are shared: read only.
 func (r *reconciler) policies(ctx context.Context,
-	template *unstructured.Unstructured) (all []policyv1alpha1.Propagation, err error) {
+	template *unstructured.Unstructured) ([]policyv1alpha1.Propagation, error) {
+	var all []policyv1alpha1.Propagation
 	t := propagate.TemplateOf(template)
 	for _, value := range selections(t) {
 		some, err := scope.Propagations.List(ctx, r.client, client.MatchingFields{bySelection: value},

@@ -43,8 +43,9 @@ func Activated(template *unstructured.Unstructured, p policyv1alpha1.Propagation
 }
 
 // activated is Activated for a template that no user has changed if unchanged, whatever its digest is.
-func activated(template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding,
-	unchanged bool) bool {
+func activated(
+	template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding, unchanged bool,
+) bool {
 	if !Lazy(p) {
 		return true
 	}
@@ -61,11 +62,11 @@ func activated(template *unstructured.Unstructured, p policyv1alpha1.Propagation
 	return !unchanged && userPart(existing.GetAnnotations()[DigestAnnotation]) != content
 }
 
-// claimedBinding is the binding of a template that p claims while p waits for a change of the template: it is p's, and
-// otherwise as it was made. A label or annotation that steers the Works is no user's change, yet they are made anew for
-// it.
-func claimedBinding(template *unstructured.Unstructured, p policyv1alpha1.Propagation,
-	existing workv1alpha2.Binding) workv1alpha2.Binding {
+// claimedBinding is the binding of a template that p claims, while p waits for a change of the template: it has the
+// claim of p, and the rest stays. A label or annotation for the Works is no change of a user, and the Works follow it.
+func claimedBinding(
+	template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding,
+) workv1alpha2.Binding {
 	b := existing.DeepCopyObject().(workv1alpha2.Binding)
 	Claim(b, p)
 	if userPart(b.GetAnnotations()[DigestAnnotation]) == userPart(Digest(template)) {

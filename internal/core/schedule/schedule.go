@@ -46,7 +46,7 @@ type Result struct {
 	Rejections Rejections
 }
 
-// Apply writes the result into b, with the placement that it is for unless the run failed. The annotations of b change
+// Apply writes the result into b and, unless the run failed, the placement that it is for. The annotations of b change
 // in place.
 func (r Result) Apply(b workv1alpha2.Binding, failure error) {
 	b.BindingSpec().Clusters = r.Clusters

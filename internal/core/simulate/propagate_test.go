@@ -276,6 +276,32 @@ func testHistory(t *testing.T, r *rand.Rand) {
 	}
 }
 
+func TestALazyPolicyWaitsForATemplateThatItSelectsLater(t *testing.T) {
+	labelled := "[{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {tier: x}}}]"
+	lazy := strings.Replace(policy("lazy", labelled, equally), "spec: {", "spec: {activationPreference: Lazy, ", 1)
+	with := func(tier string) string {
+		return strings.Replace(deployment("web", 6), "app: web}", "app: web, tier: "+tier+"}", 1)
+	}
+	for name, before := range map[string]string{"created": "", "changed": with("y")} {
+		r := run(t, load(t, three+lazy+before), Change{Objects: objects(t, with("x"))})
+		if waits := strings.Contains(r.Workloads[0].Problem, "is Lazy"); waits != (name == "changed") {
+			t.Errorf("the template is %s: %+v", name, r.Workloads[0])
+		}
+	}
+}
+
+func TestMultiClusterServicesAreReadWithTheirServices(t *testing.T) {
+	for _, text := range []string{
+		"apiVersion: v1\nkind: Service\nmetadata: {name: web}\n",
+		"apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\nmetadata: {name: web}\n",
+	} {
+		if kinds := Kinds(objects(t, text)); !slices.Contains(kinds, serviceKind) ||
+			!slices.Contains(kinds, multiClusterService) {
+			t.Errorf("%q: it reads %v", text, kinds)
+		}
+	}
+}
+
 func TestAMultiClusterServicePlacesItsService(t *testing.T) {
 	const exposure = `
 apiVersion: networking.karmada.io/v1alpha1

@@ -29,8 +29,8 @@ func (s *state) expose(r ref) (exposed bool, err error) {
 		s.templates[r] = claimed
 	}
 	existing, _, _ := s.bindingFor(r)
-	b, err := service.Binding(s.templates[r], owner, service.ClustersOf(owner, sortedKeys(s.clusters)), existing,
-		"simulated "+r.String())
+	clusters := service.ClustersOf(owner, sortedKeys(s.clusters))
+	b, err := service.Binding(s.templates[r], owner, clusters, existing, "simulated "+r.String())
 	switch {
 	case errors.Is(err, propagate.ErrOutlived):
 		return true, nil // that binding is deleted first

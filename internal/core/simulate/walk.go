@@ -276,8 +276,8 @@ func (s *state) propagate(ctx context.Context, r ref) error {
 	}
 	switch {
 	case len(d.MissingOverrides) > 0:
-		return fmt.Errorf("%s waits for the override policies that it depends on: %s", propagate.HolderOf(d.Pending),
-			strings.Join(d.MissingOverrides, ", "))
+		return fmt.Errorf("%s waits for the override policies that it depends on: %s",
+			propagate.HolderOf(d.Pending), strings.Join(d.MissingOverrides, ", "))
 	case d.Pending != nil && existing == nil:
 		return fmt.Errorf("its policy %s is Lazy and has no effect until the template is changed",
 			propagate.HolderOf(d.Pending))
@@ -317,9 +317,8 @@ func (s *state) pin(r ref, existing, want workv1alpha2.Binding) error {
 	template, spec := s.templates[r], want.BindingSpec()
 	fewer := spec.Replicas < existing.BindingSpec().Replicas && spec.Placement.DividesReplicas()
 	if fewer && (fleet.LeavesByOrdinal(template) || fleet.PodsToDelete(template) != nil) {
-		s.warnings = append(s.warnings, fmt.Sprintf(
-			"%s: the template determines the pods that leave, and a simulation does not know their clusters: "+
-				"the placement can differ", r))
+		s.warnings = append(s.warnings, fmt.Sprintf("%s: the template determines the pods that leave, "+
+			"and a simulation does not know their clusters: the placement can differ", r))
 	}
 	_, err := propagate.Pin(template, existing, want, nil, func(string) ([]string, bool) { return nil, true })
 	return err
