@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -133,7 +134,7 @@ func (a addons) list(ctx context.Context) error {
 	for _, name := range found {
 		missing := []string{}
 		for _, o := range byAddon[name] {
-			if why, err := a.applied(ctx, o.Name); err != nil {
+			if why, _, err := a.applied(ctx, o.Name); err != nil {
 				return err
 			} else if why != "" {
 				missing = append(missing, o.Name)
@@ -162,52 +163,46 @@ func (a addons) objects(ctx context.Context, name string) ([]releasev1alpha1.Enc
 	return list.Items, nil
 }
 
-// applied is empty if the template is in all its clusters, and else what is missing.
-func (a addons) applied(ctx context.Context, template string) (string, error) {
+// applied returns what is missing until the template is in all its clusters; empty if nothing is. If a cluster reports an
+// error, failed is the name of its Work.
+func (a addons) applied(ctx context.Context, template string) (missing string, failed types.NamespacedName, err error) {
 	b, _, err := scope.BindingFor(ctx, a.client, releasev1alpha1.EnclosedManifestKind, "", template)
 	if err != nil {
-		return "", err
+		return "", failed, err
 	}
 	if b == nil {
-		return "no policy claims it yet", nil
+		return "no policy claims it yet", failed, nil
 	}
 	status := b.BindingStatus()
 	for _, item := range status.AggregatedStatus {
 		if !item.Applied && item.AppliedMessage != "" {
-			return fmt.Sprintf("in cluster %q: %s", item.ClusterName, item.AppliedMessage), nil
+			failed = types.NamespacedName{Namespace: names.ExecutionSpace(item.ClusterName),
+				Name: names.WorkFor(b.GetName(), releasev1alpha1.EnclosedManifestKind, template, "")}
+			return fmt.Sprintf("in cluster %q: %s", item.ClusterName, item.AppliedMessage), failed, nil
 		}
 	}
 	if meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.FullyApplied) {
-		return "", nil
+		return "", failed, nil
 	}
 	if c := meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled); c != nil &&
 		c.Status == metav1.ConditionFalse {
-		return c.Message, nil
+		return c.Message, failed, nil
 	}
-	return "being applied", nil
+	return "being applied", failed, nil
 }
 
-// unmanaged returns whether a cluster has the object of the template already, and nobody manages it.
-func (a addons) unmanaged(ctx context.Context, template string) (bool, error) {
-	b, _, err := scope.BindingFor(ctx, a.client, releasev1alpha1.EnclosedManifestKind, "", template)
-	if b == nil || err != nil {
-		return false, err
+// unmanaged returns whether the Work is not applied because its cluster has the object already and nobody manages it.
+// It is false for users who may not read Works.
+func (a addons) unmanaged(ctx context.Context, key types.NamespacedName) (bool, error) {
+	work := &workv1alpha1.Work{}
+	switch err := a.client.Get(ctx, key, work); {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("get work %s: %w", key, err)
 	}
-	for _, item := range b.BindingStatus().AggregatedStatus {
-		if item.Applied {
-			continue
-		}
-		work := &workv1alpha1.Work{}
-		key := types.NamespacedName{Namespace: names.ExecutionSpace(item.ClusterName),
-			Name: names.WorkFor(b.GetName(), releasev1alpha1.EnclosedManifestKind, template, "")}
-		if err := a.client.Get(ctx, key, work); client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("get work %s: %w", key, err)
-		}
-		if failure := execute.FailureOf(work); failure != nil && failure.Reason == workv1alpha1.ReasonObjectUnmanaged {
-			return true, nil
-		}
-	}
-	return false, nil
+	failure := execute.FailureOf(work)
+	return failure != nil && failure.Reason == workv1alpha1.ReasonObjectUnmanaged, nil
 }
 
 func newAddonsEnable(hub *hubFlags) *cobra.Command {
@@ -412,16 +407,19 @@ func (a addons) await(ctx context.Context, templates []string, patience time.Dur
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true,
 		func(ctx context.Context) (bool, error) {
 			for _, name := range templates {
-				why, err := a.applied(ctx, name)
+				why, failed, err := a.applied(ctx, name)
 				if err != nil {
 					return false, err
 				}
 				if why != "" {
+					before := waits
 					waits = fmt.Sprintf("%s: %s", name, why)
-					if unmanaged, err := a.unmanaged(ctx, name); err != nil {
-						return false, err
-					} else if unmanaged {
-						return false, fmt.Errorf("%s. If it belongs to the same operator, use --overwrite to take it over", waits)
+					if failed.Name != "" && waits != before {
+						if unmanaged, err := a.unmanaged(ctx, failed); err != nil {
+							return false, err
+						} else if unmanaged {
+							return false, fmt.Errorf("%s. If it belongs to the same operator, use --overwrite to take it over", waits)
+						}
 					}
 					return false, nil
 				}

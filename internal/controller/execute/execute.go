@@ -608,7 +608,7 @@ func (r *reconciler) member(ctx context.Context, cluster string) (*member.Member
 	}
 	m, err := r.Members.Get(cluster)
 	if err != nil {
-		return nil, err
+		return nil, &hubError{err}
 	}
 	if before, known := r.reached.Swap(cluster, m); known && before != m {
 		// The member was let go and made anew, and follows nothing yet: each Work has it follow its kind.

@@ -15,6 +15,11 @@ type conflictError struct{ action execute.Action }
 
 func (e *conflictError) Error() string { return e.action.Reason }
 
+// hubError is an error of the hub's own, such as a Secret that it cannot read: the member was not asked.
+type hubError struct{ error }
+
+func (e *hubError) Unwrap() error { return e.error }
+
 // failureOf returns the reason and the message of the condition Failure for an error.
 //
 // A lack of rights and a denial by built-in admission have the same code, reason and details. Only a webhook that
@@ -27,6 +32,8 @@ func failureOf(err error) (reason, message string) {
 	var status apierrors.APIStatus
 	answered := errors.As(err, &status)
 	switch {
+	case errors.As(err, new(*hubError)):
+		reason = workv1alpha1.ReasonNotSent
 	case errors.As(err, new(*awayError)), errors.Is(err, member.ErrHeld):
 		reason = workv1alpha1.ReasonClusterNotReady
 	case errors.As(err, &conflict) && conflict.action.Unmanaged:

@@ -31,7 +31,7 @@ func TestFailureReasonComesFromTheError(t *testing.T) {
 		workv1alpha1.ReasonUnauthorized:    {fmt.Errorf("apply: %w", apierrors.NewUnauthorized("Unauthorized"))},
 		workv1alpha1.ReasonForbidden:       {fmt.Errorf("apply: %w", forbidden)},
 		workv1alpha1.ReasonRejected:        {fmt.Errorf("apply: %w", invalid), fmt.Errorf("apply: %w", denied)},
-		workv1alpha1.ReasonNotSent: {errors.New("Unauthorized"),
+		workv1alpha1.ReasonNotSent: {&hubError{fmt.Errorf("read its secret: %w", forbidden)}, errors.New("Unauthorized"),
 			errors.New("cluster is not reachable: no answer in time")},
 	} {
 		for _, err := range errs {

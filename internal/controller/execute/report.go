@@ -58,6 +58,8 @@ func (r *reconciler) report(ctx context.Context, m *member.Member, work *workv1a
 			r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionTrue, workv1alpha1.ReasonAppliedSuccessful,
 				workv1alpha1.MessageApplied, work.Generation)
 			meta.RemoveStatusCondition(&want.Status.Conditions, workv1alpha1.WorkFailure)
+		} else {
+			endHold(want)
 		}
 	}
 	if observed == nil && execute.Over(work) {
@@ -84,18 +86,28 @@ type hold struct {
 	restored, handsOff string
 }
 
-// handsOff sets the condition HandsOff of the Work that is to be written. A change of the Work that has not been
-// applied is not applied.
+// handsOff sets the condition HandsOff of the Work that is to be written. If the object is not as this generation of the
+// Work says, Applied and Failure have the annotation as the reason. A suspended Work is not applied anyway.
 func (r *reconciler) handsOff(want *workv1alpha1.Work, why string) {
 	r.condition(want, workv1alpha1.WorkHandsOff, metav1.ConditionTrue, workv1alpha1.ReasonHandsOff, why, want.Generation)
 	var last int64
-	if applied := meta.FindStatusCondition(want.Status.Conditions, workv1alpha1.WorkApplied); applied != nil {
+	applied := meta.FindStatusCondition(want.Status.Conditions, workv1alpha1.WorkApplied)
+	if applied != nil {
 		last = applied.ObservedGeneration
+		if applied.Status == metav1.ConditionTrue && last == want.Generation {
+			return
+		}
 	}
-	if last < want.Generation {
+	if !suspended(want) {
 		r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionFalse, workv1alpha1.ReasonHandsOff, why, last)
 		r.condition(want, workv1alpha1.WorkFailure, metav1.ConditionTrue, workv1alpha1.ReasonHandsOff, why, last)
-	} else {
+	}
+}
+
+// endHold removes the failure of a suspended Work that nothing but the suspension keeps from being applied.
+func endHold(want *workv1alpha1.Work) {
+	if failure := execute.FailureOf(want); failure != nil &&
+		(failure.Reason == workv1alpha1.ReasonHandsOff || failure.Reason == workv1alpha1.ReasonRestored) {
 		meta.RemoveStatusCondition(&want.Status.Conditions, workv1alpha1.WorkFailure)
 	}
 }

@@ -36,7 +36,9 @@ func (r *reconciler) pin(
 	ctx context.Context, template *unstructured.Unstructured, existing, want workv1alpha2.Binding,
 ) (unknown bool, err error) {
 	clusters, works := existing.BindingSpec().Clusters, map[string]*workv1alpha1.Work{}
-	if schedule.Placed(existing.BindingSpec()) > want.BindingSpec().Replicas && fleet.LeavesByOrdinal(template) {
+	was, is := existing.BindingSpec(), want.BindingSpec()
+	if was.Replicas != is.Replicas && schedule.Placed(was) > is.Replicas && is.Placement.DividesReplicas() &&
+		fleet.LeavesByOrdinal(template) {
 		for _, target := range clusters {
 			work := &workv1alpha1.Work{}
 			name := names.WorkFor(existing.GetName(), template.GroupVersionKind().GroupKind(), template.GetName(),

@@ -150,8 +150,12 @@ func TestDecide(t *testing.T) {
 			if d.Claimed != nil && !propagate.Held(d.Claimed, propagate.HolderOf(d.Policy)) {
 				t.Errorf("%s: the claim is %v", name, d.Claimed.GetAnnotations())
 			}
+			if d.Action == propagate.UpdateBinding && d.Policy != nil &&
+				!propagate.Held(d.Binding, propagate.HolderOf(d.Policy)) {
+				t.Errorf("%s: the binding is claimed by %v", name, d.Binding.GetAnnotations())
+			}
 			for what, obj := range map[string]metav1.Object{"template": d.Released, "binding": d.Binding} {
-				if d.Policy == nil && d.Released != nil && !propagate.Held(obj, propagate.Holder{}) {
+				if d.Policy == nil && d.Released != nil && obj != nil && !propagate.Held(obj, propagate.Holder{}) {
 					t.Errorf("%s: the %s keeps a claim", name, what)
 				}
 			}

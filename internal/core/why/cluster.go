@@ -537,6 +537,9 @@ func (e *explanation) explainFailure(c *clusterv1alpha1.Cluster, failure *metav1
 			e.holderName(), workv1alpha2.ConflictResolutionAnnotation, workv1alpha2.ConflictResolutionOverwrite, c.Name)
 	case workv1alpha1.ReasonObjectOfAnother:
 		return untouched, "do what the message says" + retries
+	case workv1alpha1.ReasonHandsOff:
+		return "the hub leaves the member's object alone: " + failure.Message,
+			"remove the annotation " + execute.HandsOffAnnotation + " when the hub may change the object again"
 	case workv1alpha1.ReasonRestored:
 		return "held after a restore of the hub: " + failure.Message, e.acceptRestored()
 	}

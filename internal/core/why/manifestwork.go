@@ -109,8 +109,9 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 					row.Applied = c.Status
 					if c.Status != metav1.ConditionTrue {
 						row.Why = c.Message
+						// The cause alone, if it is this one and not that of an earlier manifest.
 						failure := execute.FailureOf(works[item.WorkName(mw.Name)])
-						if failure != nil && failure.Reason != workv1alpha1.ReasonRestored {
+						if failure != nil && c.Message == ocmv1.MessageManifestNotApply+failure.Message {
 							row.Why = failure.Message
 						}
 					}

@@ -29,7 +29,7 @@ func TestAManifestWorkIsExplainedObjectByObject(t *testing.T) {
 			condition("Available", "True", ""),
 			condition("StatusFeedbackSynced", "False", "Sync status feedback failed with error no path")}},
 		{ResourceMeta: items[1].Meta, Conditions: []metav1.Condition{condition("Applied", "False",
-			"Failed to apply manifest: something else"), condition("Available", "False", "")}},
+			ocmv1.MessageManifestNotApply+"no such namespace"), condition("Available", "False", "")}},
 	}
 	refused := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: items[1].WorkName("shop"),
 		Annotations: map[string]string{"argosy.io/manifest-work": "shop"}}}
