@@ -339,7 +339,8 @@ func (s *Server) WaitReady(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create a client for readiness: %w", err)
 	}
-	last := &NotReadyError{Response: "no response yet"}
+	const none = "no response yet"
+	last := &NotReadyError{Response: none}
 	for tick := time.NewTicker(20 * time.Millisecond); ; {
 		notReady := s.notReady(ctx, client)
 		if notReady == nil {
@@ -356,12 +357,23 @@ func (s *Server) WaitReady(ctx context.Context) error {
 		case <-s.done:
 			last.Err = s.err
 		case <-ctx.Done():
+			if last.Response == none {
+				// A check can take longer than the wait lasted, such as that of a key service that does not respond.
+				final, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastRequestTimeout)
+				if notReady := s.notReady(final, client); notReady != nil && final.Err() == nil {
+					last = notReady
+				}
+				cancel()
+			}
 			last.Err = ctx.Err()
 		}
 		tick.Stop()
 		return last
 	}
 }
+
+// lastRequestTimeout bounds the one request for the cause after a wait that ended without a response.
+const lastRequestTimeout = 5 * time.Second
 
 // notReady asks the server for its readiness; nil if it is ready.
 func (s *Server) notReady(ctx context.Context, client *http.Client) *NotReadyError {
