@@ -19,8 +19,8 @@ type Losses struct {
 	Next time.Time
 }
 
-// Lost decides which clusters traffic should leave. Before settled, when the conditions of the clusters may be out of
-// date, it decides nothing, and as long as a cluster may become ready together with others.
+// Lost decides which clusters traffic should leave. A cluster is undecided before settled, because conditions may be
+// out of date, and while it may become ready together with others.
 //
 // It uses what evictions use: the condition Ready, the NoExecute taint with its time, and the brake. Tolerations do not
 // count: as in Kubernetes, the endpoints of a lost node are withdrawn at once and its pods are evicted later.
