@@ -332,12 +332,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 				Settle: o.Failover.Settle, Gather: gather})
 		}},
 		{"service", func() error {
-			lost := corefailover.Options{Off: true}
+			lost := Failover{Options: corefailover.Options{Off: true}}
 			if o.Failover != nil {
-				lost = o.Failover.Options
+				lost = *o.Failover
 			}
 			return service.Setup(ctx, mgr, service.Options{Members: members, Templates: templates,
-				Place: schedule.Placer(fleet, o.Scheduler.Name), Failover: lost})
+				Place: schedule.Placer(fleet, o.Scheduler.Name), Failover: lost.Options, Settle: lost.Settle})
 		}},
 		{"dispatch", func() error {
 			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter,

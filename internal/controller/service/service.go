@@ -47,6 +47,9 @@ type Options struct {
 	Place func(b workv1alpha2.Binding) (placed bool)
 	// Failover decides which clusters are lost, so that their endpoints are withdrawn.
 	Failover failover.Options
+	// Settle is how long nothing is withdrawn after the first reconciliation: until the conditions of the clusters are up
+	// to date.
+	Settle time.Duration
 	// Clock dates conditions; default the real one.
 	Clock clock.PassiveClock
 }
@@ -74,7 +77,9 @@ type exchanges struct {
 	live    client.Reader
 	events  commit.Events
 	follows *follows
-	told    commit.Told[subject]
+	// began returns the time of the first reconciliation.
+	began func() time.Time
+	told  commit.Told[subject]
 }
 
 // subject is what a warning is about.
@@ -105,7 +110,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}); err != nil {
 		return fmt.Errorf("index the bindings of exports and imports: %w", err)
 	}
-	x := &exchanges{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), follows: &follows{}}
+	x := &exchanges{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), follows: &follows{},
+		began: sync.OnceValue(o.Clock.Now)}
 	if err := setupImports(mgr, x.recording(commit.Recorder(mgr, "service-import-controller"))); err != nil {
 		return fmt.Errorf("imports: %w", err)
 	}
@@ -117,7 +123,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 
 // recording is x with events of its own.
 func (x *exchanges) recording(events commit.Events) *exchanges {
-	return &exchanges{Options: x.Options, client: x.client, live: x.live, events: events, follows: x.follows}
+	return &exchanges{Options: x.Options, client: x.client, live: x.live, events: events, follows: x.follows,
+		began: x.began}
 }
 
 // endpoints wakes the object of a Service's name when endpoints of that Service change in a member, and what follows
@@ -138,7 +145,7 @@ func (x *exchanges) endpoints(kind string) source.Source {
 // follow fills in what is known of the providers' endpoints; those that provided before are followed no more.
 func (x *exchanges) follow(ctx context.Context, e *service.Exchange) error {
 	of := types.NamespacedName{Namespace: e.Owner.Namespace, Name: e.Owner.Name}
-	clusters, members, answer := make([]string, 0, len(e.Providers)), map[string]*member.Member{}, map[string]bool{}
+	clusters, members, ready := make([]string, 0, len(e.Providers)), map[string]*member.Member{}, map[string]bool{}
 	for cluster := range e.Providers {
 		clusters = append(clusters, cluster)
 		c := &clusterv1alpha1.Cluster{}
@@ -146,7 +153,7 @@ func (x *exchanges) follow(ctx context.Context, e *service.Exchange) error {
 			client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("get cluster %q: %w", cluster, err)
 		}
-		answer[cluster] = membership.IsReady(c)
+		ready[cluster] = membership.IsReady(c)
 		if m, err := x.Members.Get(cluster); err == nil { // else it has no usable credentials, and is silent
 			members[cluster] = m
 		}
@@ -156,12 +163,12 @@ func (x *exchanges) follow(ctx context.Context, e *service.Exchange) error {
 	x.stop(of, x.follows.set(of, e.Owner.Kind, clusters))
 	for cluster, m := range members {
 		all, listed := m.EndpointSlices(of)
-		e.Providers[cluster] = service.Known{Slices: all, Listed: listed, Soon: !listed && answer[cluster]}
+		e.Providers[cluster] = service.Known{Slices: all, Listed: listed, Ready: ready[cluster]}
 	}
 	return nil
 }
 
-// lost sets the clusters that are lost, and returns when that changes without an event; zero is never.
+// lost sets the clusters that are lost or may be, and returns when that changes without an event; zero is never.
 func (x *exchanges) lost(ctx context.Context, e *service.Exchange) (next time.Time, err error) {
 	var list clusterv1alpha1.ClusterList
 	if err := x.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -173,8 +180,9 @@ func (x *exchanges) lost(ctx context.Context, e *service.Exchange) (next time.Ti
 			clusters = append(clusters, &list.Items[i])
 		}
 	}
-	e.Lost, next = failover.Lost(x.Failover, clusters, x.Clock.Now())
-	return next, nil
+	l := failover.Lost(x.Failover, clusters, x.began().Add(x.Settle), x.Clock.Now())
+	e.Lost, e.Undecided = l.Lost, l.Undecided
+	return l.Next, nil
 }
 
 // unfollow ends what follow began for an owner.

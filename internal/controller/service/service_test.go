@@ -63,7 +63,8 @@ func runWith(h *controllertest.Hub) (members *member.Members, stop func()) {
 				return err
 			}
 		}
-		return Setup(ctx, mgr, Options{Members: members, Templates: templates, Failover: failover.Defaults})
+		return Setup(ctx, mgr, Options{Members: members, Templates: templates, Failover: failover.Defaults,
+			Settle: 20 * time.Second})
 	})
 	return members, stop
 }
@@ -398,12 +399,13 @@ func TestEndpointsOfALostProviderLeaveAndReturn(t *testing.T) {
 			provide(servers[name], "web-a")
 		}
 		h.Join("m3")
-		run(h)
+		stop := run(h)
 		bind(h, "ServiceExport", "m1", "m2")
-		bind(h, "ServiceImport", "m3")
+		bind(h, "ServiceImport", "m1", "m3")
 		i := serviceImport()
 		h.Make(i)
 		all := []string{"EndpointSlice imported-m1-web-a", "EndpointSlice imported-m2-web-a", "Service derived-web"}
+		gets(t, h, "m1", all...)
 		gets(t, h, "m3", all...)
 
 		servers["m1"].Down(true)
@@ -426,6 +428,17 @@ func TestEndpointsOfALostProviderLeaveAndReturn(t *testing.T) {
 		h.Has(i)
 		if c := i.Status.Clusters; len(c) != 1 || c[0].Cluster != "m2" {
 			t.Errorf("the import names the exporters %v", c)
+		}
+
+		// The hub starts again. A Work for m1 still has the endpoints of m1.
+		h.Quiet()
+		stop()
+		run(h)
+		for _, wait := range []time.Duration{0, time.Minute} {
+			h.Advance(wait)
+			if got := h.Quiet(); len(got) > 0 {
+				t.Errorf("%s after its start, the hub wrote %v", wait, got)
+			}
 		}
 
 		servers["m1"].Down(false)

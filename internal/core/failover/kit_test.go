@@ -26,8 +26,10 @@ var start = time.Unix(1_800_000_000, 0).UTC()
 
 // world is a fleet and its bindings at one time.
 type world struct {
-	t        *testing.T
-	now      time.Time
+	t   *testing.T
+	now time.Time
+	// settled is when the conditions of the clusters are up to date.
+	settled  time.Time
 	clusters []*clusterv1alpha1.Cluster
 	bindings []*workv1alpha2.ResourceBinding
 	// room is the room of each cluster; one that is missing has no limit.

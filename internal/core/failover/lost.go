@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"slices"
 	"time"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -8,41 +9,57 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// Lost returns the clusters that traffic should leave, and when that changes without an event; zero is never.
+// Losses are the clusters that are lost.
+type Losses struct {
+	// Lost are the clusters that traffic should leave.
+	Lost map[string]bool
+	// Undecided are the clusters whose traffic should stay as it is for now.
+	Undecided map[string]bool
+	// Next is when that changes without an event; zero is never.
+	Next time.Time
+}
+
+// Lost decides which clusters traffic should leave. A cluster is undecided before settled, because conditions may be
+// out of date, and while it may become ready together with others.
 //
-// It decides by what evictions go by: the condition Ready, the NoExecute taint with its time, and the brake.
-// Tolerations do not count: as in Kubernetes, the endpoints of a lost node are withdrawn at once and its pods are
-// evicted later.
-func Lost(o Options, clusters []*clusterv1alpha1.Cluster, now time.Time) (lost map[string]bool, next time.Time) {
-	lost = map[string]bool{}
-	if o.Off {
-		return lost, next
+// It uses what evictions use: the condition Ready, the NoExecute taint with its time, and the brake. Tolerations do not
+// count: as in Kubernetes, the endpoints of a lost node are withdrawn at once and its pods are evicted later.
+func Lost(o Options, clusters []*clusterv1alpha1.Cluster, settled, now time.Time) Losses {
+	out := Losses{Lost: map[string]bool{}, Undecided: map[string]bool{}}
+	isLost := func(c *clusterv1alpha1.Cluster) bool {
+		_, tainted := lostSince(c)
+		return tainted && !membership.IsReady(c)
+	}
+	if o.Off || !slices.ContainsFunc(clusters, isLost) {
+		return out
 	}
 	wake := func(at time.Time) {
-		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
+		if out.Next.IsZero() || at.Before(out.Next) {
+			out.Next = at
 		}
 	}
-	var braked map[string]string
-	for _, c := range clusters {
-		at, tainted := lostSince(c)
-		if !tainted || membership.IsReady(c) {
-			continue
+	s := schedule.NewSnapshot(clusters)
+	all := losses(s)
+	paused := lostTogether(all, o.BrakeShare, s.Len())
+	for _, l := range all {
+		if !isLost(s.Cluster(l.cluster)) {
+			continue // its taint is about to be removed
 		}
-		if earliest := at.Add(lossDelay); earliest.After(now) {
+		if settled.After(now) {
+			out.Undecided[l.cluster] = true
+			wake(settled)
+		} else if earliest := l.at.Add(lossDelay); earliest.After(now) {
 			wake(earliest)
+		} else if paused[l.cluster] != "" {
 			continue
-		}
-		if braked == nil {
-			var resume time.Time
-			braked, resume = brake(schedule.NewSnapshot(clusters), o.BrakeShare, now)
-			wake(resume)
-		}
-		if _, ok := braked[c.Name]; !ok {
-			lost[c.Name] = true
+		} else if until := recovery(s, l, all, o.BrakeShare); until.After(now) {
+			out.Undecided[l.cluster] = true
+			wake(until)
+		} else {
+			out.Lost[l.cluster] = true
 		}
 	}
-	return lost, next
+	return out
 }
 
 // lostSince returns the time of the loss taint of a cluster; ok is false without one that has a time.

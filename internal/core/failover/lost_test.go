@@ -9,18 +9,24 @@ import (
 )
 
 // isLost checks which clusters traffic should leave, and in how long that changes without an event; 0 is never.
+// "?a" is a cluster about which nothing is decided.
 func (w *world) isLost(want string, next time.Duration) {
 	w.t.Helper()
-	lost, at := Lost(w.in.Options, w.clusters, w.now)
-	if got := strings.Join(slices.Sorted(maps.Keys(lost)), " "); got != want {
-		w.t.Errorf("lost: %q, want %q", got, want)
+	got := Lost(w.in.Options, w.clusters, w.settled, w.now)
+	names := slices.Collect(maps.Keys(got.Lost))
+	for c := range got.Undecided {
+		names = append(names, "?"+c)
+	}
+	slices.Sort(names)
+	if lost := strings.Join(names, " "); lost != want {
+		w.t.Errorf("lost: %q, want %q", lost, want)
 	}
 	var until time.Time
 	if next > 0 {
 		until = w.now.Add(next)
 	}
-	if !at.Equal(until) {
-		w.t.Errorf("the next look is at %v, want %v", at, until)
+	if !got.Next.Equal(until) {
+		w.t.Errorf("the next look is at %v, want %v", got.Next, until)
 	}
 }
 
@@ -43,6 +49,41 @@ func TestTrafficStaysWhereTheBrakeHolds(t *testing.T) {
 	w.pass(lossDelay)
 	w.isLost("", 0)
 	w.back("b")
+	w.isLost("?a", resumeAfter)
+}
+
+func TestTrafficStaysWhileClustersRecoverTogether(t *testing.T) {
+	w := newWorld(t, "a", "b", "c", "d") // without a binding, so without the condition FailoverPaused
+	w.pass(time.Hour)
+	w.lose("a", "b", "c")
+	w.pass(time.Minute)
+	w.isLost("", 0)
+	w.back("a")
+	w.isLost("?b ?c", resumeAfter)
+	w.pass(time.Minute)
+	w.back("b")
+	w.isLost("?c", resumeAfter)
+	w.pass(resumeAfter)
+	w.isLost("c", 0)
+}
+
+func TestTrafficLeavesALostClusterWhileAnotherFlaps(t *testing.T) {
+	w := newWorld(t, "a", "b", "c", "d")
+	w.pass(time.Hour)
+	w.lose("a")
+	w.pass(lossDelay)
+	w.lose("b")
+	w.back("b")
+	w.isLost("a", 0)
+}
+
+func TestTrafficStaysAsItIsUntilConditionsAreUpToDate(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	w.lose("a")
+	w.pass(time.Hour)
+	w.settled = w.now.Add(time.Minute)
+	w.isLost("?a", time.Minute)
+	w.pass(time.Minute)
 	w.isLost("a", 0)
 }
 

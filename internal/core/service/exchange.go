@@ -48,6 +48,8 @@ type Exchange struct {
 	Consumers []string
 	// Lost are the clusters that traffic should leave.
 	Lost map[string]bool
+	// Undecided are the clusters whose traffic should stay as it is for now.
+	Undecided map[string]bool
 
 	// labels are on each Work.
 	labels map[string]string

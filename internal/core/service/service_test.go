@@ -138,7 +138,7 @@ func crossCluster(t *testing.T, spec string) *networkingv1alpha1.MultiClusterSer
 }
 
 func known(x Exchange, cluster string, slices ...Slice) {
-	x.Providers[cluster] = Known{Slices: slices, Listed: true}
+	x.Providers[cluster] = Known{Slices: slices, Listed: true, Ready: true}
 }
 
 const clusterSetIP = `{type: ClusterSetIP, ports: [{name: http, port: 80}]}`
@@ -319,7 +319,7 @@ func TestAProviderThatDoesNotHaveTheServiceOffersNoEndpoints(t *testing.T) {
 		fresh, before bool // whether it offers at first, and when it did before
 	}{
 		{"it has it", work("True", ""), true, true},
-		{"it has it, and is silent now", silent, false, true},
+		{"it has it, and is silent now", silent, true, true},
 		{"it has not said", work("", ""), false, true},
 		{"it is somebody else's there", work("False", "already exists"), false, false},
 		{"it is not sent there", nil, false, false},
@@ -758,9 +758,21 @@ func TestLostProviderIsWithdrawnWhileAnotherServes(t *testing.T) {
 	}
 
 	// The hub starts again while m1 is lost: nothing returns before m1 does.
-	x.Providers["m1"] = Known{}
+	x.Undecided, x.Lost = x.Lost, nil // the conditions of the clusters may be out of date
+	x.Providers["m1"], x.Providers["m2"] = Known{}, Known{Ready: true}
 	if got := w.settle(x); len(got) > 0 {
 		t.Errorf("a start wrote %v", got)
+	}
+	if d := w.decide(x); !slices.Equal(d.Withdrawn, []string{"m1"}) || !slices.Equal(d.From, []string{"m2"}) {
+		t.Errorf("after a start, withdrawn %v, from %v", d.Withdrawn, d.From)
+	}
+	x.Lost, x.Undecided = x.Undecided, nil
+	if got := w.settle(x); len(got) > 0 {
+		t.Errorf("once conditions are up to date, the hub wrote %v", got)
+	}
+	known(x, "m2", sliceIn("web-xyz", "10.1.0.1"))
+	if got := w.settle(x); len(got) > 0 {
+		t.Errorf("the first list wrote %v", got)
 	}
 	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
 	x.Lost = nil
@@ -772,19 +784,60 @@ func TestLostProviderIsWithdrawnWhileAnotherServes(t *testing.T) {
 	}
 }
 
+func TestStartKeepsTheReportOfAWithdrawnProviderWithoutWorks(t *testing.T) {
+	w := newWorld(t)
+	x := Import(imported(t, clusterSetIP), []string{"m1", "m2"}, []string{"m3"})
+	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
+	known(x, "m2", sliceIn("web-xyz", "10.1.0.1"))
+	w.settle(x)
+	x.Lost = map[string]bool{"m1": true}
+	w.settle(x)
+	before := Dispatched(w.decide(x), w.works(), "", nil)
+
+	x.Providers["m1"], x.Providers["m2"] = Known{}, Known{Ready: true}
+	if diff := cmp.Diff(before, Dispatched(w.decide(x), w.works(), "", nil)); diff != "" {
+		t.Error(diff)
+	}
+	x.Lost, x.Undecided = nil, x.Lost
+	if diff := cmp.Diff(before, Dispatched(w.decide(x), w.works(), "", nil)); diff != "" {
+		t.Errorf("before conditions are up to date: %s", diff)
+	}
+}
+
+func TestUndecidedProviderKeepsItsConsumers(t *testing.T) {
+	w := newWorld(t)
+	x := Import(imported(t, clusterSetIP), []string{"m1", "m2"}, []string{"m3"})
+	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
+	known(x, "m2", sliceIn("web-xyz", "10.1.0.1"))
+	w.settle(x)
+	x.Undecided = map[string]bool{"m1": true}
+	if got := w.settle(x); len(got) > 0 {
+		t.Errorf("written: %v", got)
+	}
+	if d := w.decide(x); len(d.Withdrawn) > 0 || !slices.Equal(d.From, []string{"m1", "m2"}) {
+		t.Errorf("withdrawn %v, from %v", d.Withdrawn, d.From)
+	}
+	known(x, "m1", sliceIn("web-new", "10.0.0.2"))
+	if diff := cmp.Diff([]string{"create m3: EndpointSlice imported-m1-web-new",
+		"delete m3: EndpointSlice imported-m1-web-abc"}, w.settle(x)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestLostProviderStaysIfNoOtherServes(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		other Known
 		lost  bool
 	}{
-		{"the other has no endpoints", Known{Listed: true}, false},
-		{"the other's endpoints are not ready", Known{Listed: true, Slices: []Slice{func() Slice {
+		{"the other has no endpoints", Known{Listed: true, Ready: true}, false},
+		{"the other's endpoints are not ready", Known{Listed: true, Ready: true, Slices: []Slice{func() Slice {
 			s := sliceIn("web-xyz", "10.1.0.1")
 			s.Endpoints[0].Conditions.Ready = new(false)
 			return s
 		}()}}, false},
-		{"the other is lost, too", Known{Listed: true, Slices: []Slice{sliceIn("web-xyz", "10.1.0.1")}}, true},
+		{"the other is lost, too", Known{Listed: true, Ready: true, Slices: []Slice{sliceIn("web-xyz", "10.1.0.1")}}, true},
+		{"the other is not Ready", Known{Listed: true, Slices: []Slice{sliceIn("web-xyz", "10.1.0.1")}}, false},
 		{"the other has not answered", Known{}, false},
 	} {
 		w := newWorld(t)
@@ -825,6 +878,11 @@ func TestLostProviderOfAMultiClusterServiceReturns(t *testing.T) {
 	known(x, "m2")
 	if d := decide(); !slices.Equal(d.From, []string{"m1"}) || len(d.Works) != 1 {
 		t.Errorf("from %v, and %d Works", d.From, len(d.Works))
+	}
+	// m1 returns, and refuses the Service as it is now: no Work shows that it had it.
+	x.Lost = nil
+	if d := decide(); !slices.Equal(d.From, []string{"m1"}) {
+		t.Errorf("from %v", d.From)
 	}
 	// A Service of that name that was never the hub's provides nothing.
 	services["m1"].Status.ManifestStatuses = nil

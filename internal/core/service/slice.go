@@ -81,8 +81,8 @@ type Known struct {
 	Slices []Slice
 	// Listed says that these are all: the member has answered since the hub looks.
 	Listed bool
-	// Soon says of a member that has not that it is there to answer, so that the list comes by itself.
-	Soon bool
+	// Ready is whether the cluster is Ready: it serves, and if it is not Listed it will be.
+	Ready bool
 }
 
 // mostSlices and mostSliceBytes bound what one cluster has others told of one Service: each slice is a Work for each

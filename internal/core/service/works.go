@@ -50,17 +50,20 @@ type Decision struct {
 // A consumer is told of endpoints once it has the Service: a Service of that name which is somebody else's must not get
 // them. Nor must the endpoints of such a one be taken for those of a provider, where the Service is not derived and
 // comes to providers too. Of a provider that has not answered yet, as after a start of the hub, what the standing Works
-// say goes on to hold. A provider that is lost is withdrawn as long as another one has ready endpoints.
+// say goes on to hold. A provider that is lost is withdrawn as long as another one has ready endpoints. Endpoints of an
+// undecided provider stay where they are then: consumers neither lose nor get them.
 func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*workv1alpha1.Work,
 	newID func() string) (Decision, error) {
 	var d Decision
 	byKey := map[string]*workv1alpha1.Work{}
 	told, offered := map[string]bool{}, map[string]bool{}
+	type pair struct{ provider, consumer string }
+	has := map[pair]bool{} // the endpoints of the provider
 	for _, w := range standing {
 		byKey[w.Namespace+"/"+w.Name] = w
 		provider := w.Annotations[ProvisionClusterAnnotation]
 		if cluster, err := names.ClusterOf(w.Namespace); err == nil && provider != "" && w.DeletionTimestamp == nil {
-			told[cluster], offered[provider] = true, true
+			told[cluster], offered[provider], has[pair{provider, cluster}] = true, true, true
 		}
 	}
 	add := func(cluster string, manifest runtime.Object, notes map[string]string) error {
@@ -74,20 +77,26 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 
 	// 1. What the providers have.
 	from := map[string][]Slice{}
+	var absent []string // withdrawn if another provider replaces them
 	for _, provider := range slices.Sorted(maps.Keys(x.Providers)) {
-		// No Work may be left that shows that a withdrawn provider had the Service.
-		before := offered[provider] || x.Lost[provider] && hadManifest(services[provider])
+		// If it was withdrawn, no Work of its endpoints shows that it had the Service.
+		before := offered[provider] || hadManifest(services[provider])
 		if x.Derived == nil && !holds(services[provider], before) {
 			continue
 		}
 		known := x.Providers[provider]
 		if !known.Listed {
-			if known.Soon {
+			if known.Ready {
 				d.Soon = append(d.Soon, provider)
 			} else {
 				d.Silent = append(d.Silent, provider)
 			}
 			known.Slices = recall(standing, provider)
+		}
+		// After a start, no Work may be left of a provider that was withdrawn before.
+		unknown := !known.Listed && len(known.Slices) == 0
+		if x.Lost[provider] && (unknown || len(known.Slices) > 0) || x.Undecided[provider] && unknown {
+			absent = append(absent, provider)
 		}
 		if len(known.Slices) > 0 {
 			taken := bounded(sorted(known.Slices))
@@ -100,12 +109,11 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 	}
 	d.Portless = portless(x.Derived, from)
 	providers := slices.Sorted(maps.Keys(from))
-	withdrawn := x.withdrawn(from)
-	for _, provider := range providers {
-		if withdrawn[provider] {
-			d.Withdrawn = append(d.Withdrawn, provider)
-		} else {
-			d.From = append(d.From, provider)
+	replaced := x.replaced(from)
+	withdrawn := map[string]bool{}
+	for _, provider := range absent {
+		if replaced {
+			withdrawn[provider] = true
 		}
 	}
 	// 2. What each consumer gets.
@@ -122,8 +130,12 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 			if provider == consumer && !x.ownToo {
 				continue
 			}
-			// The hub does not reach a lost consumer, which may reach the lost provider.
-			if withdrawn[provider] && !x.Lost[consumer] {
+			switch {
+			case !replaced:
+			case x.Lost[provider] && !x.Lost[consumer]:
+				continue // The hub does not reach a lost consumer, which may reach the lost provider.
+			case x.Undecided[provider] && !has[pair{provider, consumer}]:
+				withdrawn[provider] = true
 				continue
 			}
 			for _, s := range from[provider] {
@@ -134,6 +146,12 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 			}
 		}
 	}
+	for _, provider := range providers {
+		if !withdrawn[provider] {
+			d.From = append(d.From, provider)
+		}
+	}
+	d.Withdrawn = slices.Sorted(maps.Keys(withdrawn))
 	// 3. What is left. The last that says what a silent provider has goes when somebody else has been told.
 	type source struct{ provider, slice string }
 	sourceOf := func(w *workv1alpha1.Work) source {
@@ -163,21 +181,16 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 	return d, nil
 }
 
-// withdrawn returns the lost providers, if another provider that the hub has heard of has ready endpoints, else none: a
-// cluster that does not answer the hub may still serve.
-func (x Exchange) withdrawn(from map[string][]Slice) map[string]bool {
-	lost, instead := map[string]bool{}, false
+// replaced reports whether a provider that is not lost has ready endpoints, so that lost ones can be withdrawn: else a
+// cluster that does not answer the hub may still serve. Before a Ready cluster is Listed, its last known endpoints
+// count.
+func (x Exchange) replaced(from map[string][]Slice) bool {
 	for provider, all := range from {
-		if x.Lost[provider] {
-			lost[provider] = true
-		} else if x.Providers[provider].Listed && slices.ContainsFunc(all, Slice.ready) {
-			instead = true
+		if !x.Lost[provider] && x.Providers[provider].Ready && slices.ContainsFunc(all, Slice.ready) {
+			return true
 		}
 	}
-	if !instead {
-		return nil
-	}
-	return lost
+	return false
 }
 
 // portless are the ports of the derived Service that none of the slices has. While no slice has any, nothing is known.
