@@ -53,8 +53,8 @@ func (r *reconciler) pulls(ctx context.Context, binding types.NamespacedName) (m
 	return in, nil
 }
 
-// pullFirst begins what is to be pulled, and says in the condition ImagesPulled where that is awaited. The binding
-// returned is the one to go on with.
+// pullFirst creates the missing Works of d.Pulls, and sets the condition ImagesPulled, which names the clusters that
+// wait for images. It returns the updated binding.
 func (r *reconciler) pullFirst(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input,
 	d dispatch.Decision) (workv1alpha2.Binding, error) {
 	for _, w := range d.Pulls {
@@ -66,6 +66,9 @@ func (r *reconciler) pullFirst(ctx context.Context, b workv1alpha2.Binding, in d
 		if err := r.client.Create(ctx, w); err != nil && !apierrors.IsAlreadyExists(err) && !commit.NamespaceMissing(err) {
 			return b, fmt.Errorf("create %s: %w", commit.Name(w), err)
 		}
+	}
+	if in.Purging && len(d.Pulling) == 0 {
+		return b, nil // clusters that the decision leaves out may still be waiting
 	}
 	c := metav1.Condition{Type: workv1alpha2.ImagesPulled, Status: metav1.ConditionTrue,
 		Reason: workv1alpha2.ReasonImagesPulled, Message: "no cluster is waiting for an image"}
