@@ -67,9 +67,6 @@ func (r *reconciler) pullFirst(ctx context.Context, b workv1alpha2.Binding, in d
 			return b, fmt.Errorf("create %s: %w", commit.Name(w), err)
 		}
 	}
-	if in.Purging && len(d.Pulling) == 0 {
-		return b, nil // clusters that the decision leaves out may still be waiting
-	}
 	c := metav1.Condition{Type: workv1alpha2.ImagesPulled, Status: metav1.ConditionTrue,
 		Reason: workv1alpha2.ReasonImagesPulled, Message: "no cluster is waiting for an image"}
 	if len(d.Pulling) > 0 {

@@ -33,9 +33,11 @@ func Purging(b workv1alpha2.Binding, existing []workv1alpha1.Work) []workv1alpha
 // purged returns the clusters that b is leaving directly and that are no targets.
 func purged(b workv1alpha2.Binding) []string {
 	targets := Targets(b)
-	return slices.DeleteFunc(leftDirectly(b), func(cluster string) bool {
-		return slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
-	})
+	return slices.DeleteFunc(leftDirectly(b), func(cluster string) bool { return contains(targets, cluster) })
+}
+
+func contains(targets []workv1alpha2.TargetCluster, cluster string) bool {
+	return slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
 }
 
 // LeavesDirectly reports whether b is leaving the cluster directly.
@@ -125,13 +127,10 @@ func (in Input) keepRecords(d *Decision) {
 			d.Conditions = append(d.Conditions, fleet.Condition{Type: kind, Message: recorded.Message})
 		}
 	}
+	targets := Targets(in.Binding)
 	for _, cluster := range slices.Sorted(maps.Keys(in.Pulls)) {
-		for _, w := range in.Pulls[cluster] {
-			if !slices.ContainsFunc(d.Pulls, func(is *workv1alpha1.Work) bool {
-				return is.Namespace == w.Namespace && is.Name == w.Name
-			}) {
-				d.Pulls = append(d.Pulls, w)
-			}
+		if !contains(targets, cluster) {
+			d.Pulls = append(d.Pulls, in.Pulls[cluster]...)
 		}
 	}
 }

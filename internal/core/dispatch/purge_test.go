@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -166,6 +167,12 @@ func TestStuckPurgeRemovesNoRecords(t *testing.T) {
 		t.Errorf("%d image pulls are kept, want the 2 that exist", len(d.Pulls))
 	}
 
+	// A pull that a remaining cluster does not need ends as always.
+	s.in.Pulls = maps.Clone(pulls)
+	s.in.Pulls["ap"] = pulls["us"]
+	if d := decide(); len(d.Pulls) != 2 {
+		t.Errorf("%d image pulls are kept, want the 2 of the clusters that are left out", len(d.Pulls))
+	}
 	s.in.Purging = false
 	spec.Clusters = slices.DeleteFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == "us" })
 	if d := decide(); d.Progress+d.Routed != "" || len(d.Conditions)+len(d.Pulls) > 0 {
