@@ -61,6 +61,7 @@ func TestKubeAPIServerArgsOutsideTheAllowListAreRejected(t *testing.T) {
 		"authorization-mode=AlwaysAllow":               "does not accept authorization-mode",
 		"audit-log-path=-":                             "does not accept audit-log-path",
 		"token-auth-file=x":                            "does not accept token-auth-file",
+		"default-watch-cache-size=0":                   "does not accept default-watch-cache-size",
 		"v=9":                                          "does not accept v",
 		"no-such-thing-at-all=1":                       "it accepts admission-control-config-file, ",
 		"event-tll=2h":                                 "did you mean event-ttl?",
@@ -77,7 +78,10 @@ func TestKubeAPIServerArgsOutsideTheAllowListAreRejected(t *testing.T) {
 	}
 	for _, arg := range []string{"event-ttl=2h", "--max-requests-inflight=10", "tls-min-version=VersionTLS13",
 		"audit-webhook-config-file=/x", "enable-admission-plugins=AlwaysPullImages",
-		"runtime-config=scheduling.k8s.io/v1alpha2=false", "anonymous-auth=false", "profiling=false"} {
+		"runtime-config=scheduling.k8s.io/v1alpha2=false", "anonymous-auth=false", "profiling=false",
+		"authentication-token-webhook-version=v1", "authentication-token-webhook-cache-ttl=10s", "audit-log-compress=true",
+		"audit-log-truncate-enabled=true", "audit-webhook-truncate-max-event-size=1024", "delete-collection-workers=2",
+		"http2-max-streams-per-connection=500"} {
 		if err := checkArg(arg, ours); err != nil {
 			t.Errorf("%s: %v", arg, err)
 		}

@@ -53,8 +53,8 @@ func (r *reconciler) pulls(ctx context.Context, binding types.NamespacedName) (m
 	return in, nil
 }
 
-// pullFirst begins what is to be pulled, and says in the condition ImagesPulled where that is awaited. The binding
-// returned is the one to go on with.
+// pullFirst creates the missing Works of d.Pulls, and sets the condition ImagesPulled, which names the clusters that
+// wait for images. It returns the updated binding.
 func (r *reconciler) pullFirst(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input,
 	d dispatch.Decision) (workv1alpha2.Binding, error) {
 	for _, w := range d.Pulls {

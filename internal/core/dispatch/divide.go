@@ -12,10 +12,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// division gives each cluster its share of the template, as a function of the cluster. A template that is copied, or
-// that a cluster has only because another one requires it, is the template itself: it says its replicas already.
-func division(spec *workv1alpha2.ResourceBindingSpec,
-	template *unstructured.Unstructured) func(context.Context, interpret.Interpreter, string) (*unstructured.Unstructured,
+// division returns a function that makes the share of a cluster. A template that is duplicated, or that a cluster has
+// only because another one requires it, is the template itself: it has its replicas already. completions are those of
+// completionsOf.
+func division(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Unstructured,
+	completions map[string]int32) func(context.Context, interpret.Interpreter, string) (*unstructured.Unstructured,
 	error) {
 	if !divides(spec) {
 		return func(context.Context, interpret.Interpreter, string) (*unstructured.Unstructured, error) {
@@ -26,7 +27,6 @@ func division(spec *workv1alpha2.ResourceBindingSpec,
 	for _, c := range spec.Clusters {
 		replicas[c.Name] = c.Replicas
 	}
-	completions := completionsOf(spec, template)
 
 	return func(ctx context.Context, i interpret.Interpreter, cluster string) (*unstructured.Unstructured, error) {
 		n, scheduled := replicas[cluster]
@@ -54,7 +54,7 @@ var job = schema.GroupKind{Group: "batch", Kind: "Job"}
 // completionsOf divides a Job's completions by the parallelism that each cluster was given; nil for anything else.
 // The template's UID breaks ties, as in scheduling.
 func completionsOf(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Unstructured) map[string]int32 {
-	if template.GroupVersionKind().GroupKind() != job {
+	if template.GroupVersionKind().GroupKind() != job || !divides(spec) {
 		return nil
 	}
 	total, ok, err := unstructured.NestedInt64(template.Object, "spec", "completions")

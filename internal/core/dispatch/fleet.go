@@ -51,6 +51,9 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 		Progress: annotations[fleet.ProgressAnnotation], Routed: annotations[fleet.RoutedAnnotation],
 		Approved: annotations[fleet.ApprovedAnnotation],
 		Now:      in.Now, Leaving: spec.LeftGracefully()}
+	if in.Purging {
+		fin.Leaving = append(fin.Leaving, purged(in.Binding)...) // they still run what they were sent
+	}
 	for _, p := range parts {
 		if divided && !scheduled(p.Name) {
 			continue // it is there because another one requires it, whole

@@ -1,14 +1,20 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
@@ -17,17 +23,21 @@ import (
 // Purging are those of the existing Works that must be gone before the copies that replace them may start: b is leaving
 // their clusters directly.
 func Purging(b workv1alpha2.Binding, existing []workv1alpha1.Work) []workv1alpha1.Work {
-	left := map[string]bool{}
-	for _, cluster := range leftDirectly(b) {
-		left[cluster] = true
-	}
+	left := purged(b)
 	if len(left) == 0 {
 		return nil
 	}
-	for _, c := range Targets(b) {
-		delete(left, c.Name)
-	}
-	return filter(b, existing, func(cluster string) bool { return left[cluster] })
+	return filter(b, existing, func(cluster string) bool { return slices.Contains(left, cluster) })
+}
+
+// purged returns the clusters that b is leaving directly and that are no targets.
+func purged(b workv1alpha2.Binding) []string {
+	targets := Targets(b)
+	return slices.DeleteFunc(leftDirectly(b), func(cluster string) bool { return contains(targets, cluster) })
+}
+
+func contains(targets []workv1alpha2.TargetCluster, cluster string) bool {
+	return slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
 }
 
 // LeavesDirectly reports whether b is leaving the cluster directly.
@@ -86,4 +96,41 @@ func (in Input) sentTo(ctx context.Context, i interpret.Interpreter, t workv1alp
 		return t.Replicas
 	}
 	return n
+}
+
+// completionsSent replaces the completions of a Job by those that each cluster was sent: members refuse other ones, and
+// the copies that are still there run the rest.
+func (in Input) completionsSent(completions map[string]int32) {
+	for cluster := range completions {
+		m, err := execute.Manifest(in.Existing[cluster])
+		if err != nil {
+			continue
+		}
+		if n, found, err := unstructured.NestedInt64(m.Object, "spec", "completions"); found && err == nil {
+			completions[cluster] = int32(n)
+		}
+	}
+}
+
+// keepRecords adds to a decision without replacements what it must not remove: records, conditions and image pulls that
+// may be about the clusters that it leaves out. The first decision after the purge removes what is obsolete.
+func (in Input) keepRecords(d *Decision) {
+	annotations := in.Binding.GetAnnotations()
+	d.Record = cmp.Or(d.Record, annotations[fleet.OrdinalsAnnotation])
+	d.Progress = cmp.Or(d.Progress, annotations[fleet.ProgressAnnotation])
+	d.Routed = cmp.Or(d.Routed, annotations[fleet.RoutedAnnotation])
+	d.Approved = cmp.Or(d.Approved, annotations[fleet.ApprovedAnnotation])
+	d.Conditions = slices.Clip(d.Conditions)
+	for _, kind := range fleet.ConditionTypes() {
+		recorded := meta.FindStatusCondition(in.Binding.BindingStatus().Conditions, kind)
+		if recorded != nil && !slices.ContainsFunc(d.Conditions, func(c fleet.Condition) bool { return c.Type == kind }) {
+			d.Conditions = append(d.Conditions, fleet.Condition{Type: kind, Message: recorded.Message})
+		}
+	}
+	targets := Targets(in.Binding)
+	for _, cluster := range slices.Sorted(maps.Keys(in.Pulls)) {
+		if !contains(targets, cluster) {
+			d.Pulls = append(d.Pulls, in.Pulls[cluster]...)
+		}
+	}
 }

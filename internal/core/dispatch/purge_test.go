@@ -1,6 +1,10 @@
 package dispatch_test
 
 import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -9,7 +13,11 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 )
 
 func TestPurgeIsStuckOnlyWhileNoClusterResponds(t *testing.T) {
@@ -76,5 +84,98 @@ func TestStuckPurgeUpdatesOtherCopiesAndStartsNoReplacement(t *testing.T) {
 	got = works(t, in)
 	if n, _, _ := unstructured.NestedInt64(manifest(t, got["us"]).Object, "spec", "replicas"); n != 3 || got["ap"] == nil {
 		t.Errorf("after the purge, us gets %d replicas and ap %v", n, got["ap"])
+	}
+}
+
+const leavesEUDirectly = "gracefulEvictionTasks: [{fromCluster: eu, purgeMode: Directly, reason: R, producer: p}]\n"
+
+func TestStuckPurgeKeepsTheCompletionsOfAJob(t *testing.T) {
+	const job = "{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: shop, uid: u}, spec: {parallelism: 5, completions: 10}}"
+	const divided = "placement: {replicaScheduling: {replicaSchedulingType: Divided}}\nreplicas: 5\n"
+	existing := works(t, input(t, job, divided+"clusters: [{name: eu, replicas: 3}, {name: us, replicas: 2}]"))
+	completions := func(w *workv1alpha1.Work) int64 {
+		n, _, _ := unstructured.NestedInt64(manifest(t, w).Object, "spec", "completions")
+		return n
+	}
+	if n := completions(existing["us"]); n != 4 {
+		t.Fatalf("us has %d completions, want 4", n)
+	}
+	for _, clusters := range []string{"[{name: ap, replicas: 3}, {name: us, replicas: 2}]", "[{name: us, replicas: 5}]"} {
+		in := input(t, job, divided+leavesEUDirectly+"clusters: "+clusters)
+		in.Existing = map[string]*workv1alpha1.Work{"us": existing["us"]}
+		in.Purging = true
+		if n := completions(works(t, in)["us"]); n != 4 {
+			t.Errorf("with the clusters %s, us gets %d completions, want the 4 that it was sent", clusters, n)
+		}
+	}
+}
+
+func TestStuckPurgeKeepsTheOrdinalsOfTheClusterThatIsLeft(t *testing.T) {
+	for _, kind := range []string{"apps.kruise.io/v1beta1", "apps/v1"} {
+		s := begin(t, strings.NewReplacer("apps.kruise.io/v1beta1", kind,
+			"volumeClaimTemplates: [{metadata: {name: data}}]", "").Replace(database), threeAndTwo)
+		s.look()
+		s.report("eu", 3, 3)
+		s.report("us", 2, 2)
+		record := s.in.Binding.GetAnnotations()[fleet.OrdinalsAnnotation]
+
+		delete(s.in.Existing, "eu")
+		spec := s.in.Binding.BindingSpec()
+		spec.Clusters = []workv1alpha2.TargetCluster{{Name: "ap", Replicas: 3}, {Name: "us", Replicas: 2}}
+		spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "eu", PurgeMode: "Directly"}}
+		s.in.Purging = true
+		s.edit([]any{int64(3)}, "spec", "reserveOrdinals")
+		s.look()
+		if kind == "apps/v1" {
+			if got := s.say("spec", "ordinals", "start"); got != "3" {
+				t.Errorf("%s: the ordinals of us start at %s, want 3", kind, got)
+			}
+		} else if got := s.say("spec", "reserveOrdinals"); got != "[0 1 2 3]" {
+			t.Errorf("%s: us must not run %s, want the ordinals of eu and the reserved one", kind, got)
+		}
+		if got := s.in.Binding.GetAnnotations()[fleet.OrdinalsAnnotation]; !strings.Contains(got, "eu") {
+			t.Errorf("%s: the record is %s, and was %s; want that it still has eu", kind, got, record)
+		}
+	}
+}
+
+func TestStuckPurgeRemovesNoRecords(t *testing.T) {
+	s := beginPulling(t)
+	s.image("nginx:2")
+	s.rest()
+	pulls := s.in.Pulls
+	recorded := map[string]string{fleet.ProgressAnnotation: "progress", fleet.RoutedAnnotation: "routed"}
+	s.in.Binding.SetAnnotations(recorded)
+	status := s.in.Binding.BindingStatus()
+	status.Conditions = []metav1.Condition{{Type: fleet.FleetHalted, Status: metav1.ConditionTrue, Message: "eu is unhealthy"}}
+
+	// Only ap has a copy, so that it is alone for now.
+	spec := s.in.Binding.BindingSpec()
+	spec.Clusters = slices.DeleteFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == "eu" })
+	spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "eu", PurgeMode: "Directly"}}
+	s.in.Existing = map[string]*workv1alpha1.Work{"ap": s.in.Existing["ap"]}
+	s.in.Purging = true
+	decide := func() dispatch.Decision {
+		return dispatch.Decide(context.Background(), s.in, interpret.New(builtin.Tier()))
+	}
+	d := decide()
+	if d.Progress != "progress" || d.Routed != "routed" || len(d.Conditions) != 1 ||
+		d.Conditions[0] != (fleet.Condition{Type: fleet.FleetHalted, Message: "eu is unhealthy"}) {
+		t.Errorf("recorded are %q, %q and %v; want what was recorded before", d.Progress, d.Routed, d.Conditions)
+	}
+	if len(d.Pulls) != 2 || d.Pulls[0] != pulls["eu"][0] || d.Pulls[1] != pulls["us"][0] {
+		t.Errorf("%d image pulls are kept, want the 2 that exist", len(d.Pulls))
+	}
+
+	// A pull that a remaining cluster does not need ends as always.
+	s.in.Pulls = maps.Clone(pulls)
+	s.in.Pulls["ap"] = pulls["us"]
+	if d := decide(); len(d.Pulls) != 2 {
+		t.Errorf("%d image pulls are kept, want the 2 of the clusters that are left out", len(d.Pulls))
+	}
+	s.in.Purging = false
+	spec.Clusters = slices.DeleteFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == "us" })
+	if d := decide(); d.Progress+d.Routed != "" || len(d.Conditions)+len(d.Pulls) > 0 {
+		t.Errorf("after the purge, %q, %q, %v and %d pulls are kept", d.Progress, d.Routed, d.Conditions, len(d.Pulls))
 	}
 }

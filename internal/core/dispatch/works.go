@@ -43,8 +43,8 @@ type Input struct {
 	Overrides []policyv1alpha1.Override
 	// Existing are the Works that stand, by cluster: their permanent ids are kept.
 	Existing map[string]*workv1alpha1.Work
-	// Purging says that copies that must be deleted first are still there. Then existing copies are updated, and nothing
-	// that replaces the others is made.
+	// Purging says that copies that must be deleted first are still there. Then existing copies are updated, nothing that
+	// replaces the others is made, and no record of the binding is removed.
 	Purging bool
 	// Pods are the clusters that have a pod of that name, of the names that fleet.PodsAskedFor gives; see fleet.Input.
 	Pods map[string][]string
@@ -138,7 +138,11 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		return Decision{Err: err}
 	}
 	pruned := prune(sent)
-	divide := division(spec, pruned)
+	completions := completionsOf(spec, pruned)
+	if in.Purging {
+		in.completionsSent(completions)
+	}
+	divide := division(spec, pruned, completions)
 	from := originOf(in.Binding)
 
 	// 1. Each cluster's part by replicas. Where only a part is leaving, all of it stays until the replacement is healthy.
@@ -207,6 +211,9 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	}
 	if c := in.overruled(slices.ContainsFunc(d.Results, func(r Result) bool { return r.asksToOverwrite })); c != nil {
 		d.Conditions = append(slices.Clip(d.Conditions), *c)
+	}
+	if in.Purging {
+		in.keepRecords(&d)
 	}
 	return d
 }

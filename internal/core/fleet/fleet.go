@@ -31,7 +31,8 @@ type Input struct {
 	Record, Progress string
 	// Routed is the RoutedAnnotation of the binding, Approved its ApprovedAnnotation.
 	Routed, Approved string
-	// Leaving are clusters that are no members and keep their copies until others have replaced them.
+	// Leaving are clusters that are no members and still have their copies: until others have replaced them, or until
+	// they can be deleted.
 	Leaving []string
 	// Now dates progress.
 	Now time.Time
