@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -173,6 +174,44 @@ func TestPauseOfTemplateDoesNotCompleteStagesOfWholeClusters(t *testing.T) {
 				s.report(cluster, 9, 9)
 			}
 			s.runs("resumed", "2 2 1", "stage 2 of 3 is in progress")
+		})
+	}
+}
+
+func TestStagesOfArgoRollouts(t *testing.T) {
+	template := strings.NewReplacer("apps.kruise.io", "argoproj.io", "CloneSet", "Rollout").Replace(clones)
+	for name, c := range map[string]struct {
+		observed any // observedGeneration in the status
+		phase    string
+		updated  int64
+		images   string
+	}{
+		"complete":                      {"2", "Healthy", 9, "2 2 1"},
+		"complete, generation a number": {int64(2), "Healthy", 9, "2 2 1"},
+		"an earlier generation":         {"1", "Healthy", 9, "1 2 1"},
+		"paused by a step":              {"2", "Paused", 1, "1 2 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t, template, copiedToThree)
+			s.annotate(fleet.OrderAnnotation, "Stages")
+			s.annotate(fleet.StagesAnnotation, `[{"clusters": ["us"]}, {"clusters": ["eu"]}, {"percent": 100}]`)
+			s.look()
+			s.image("nginx:2")
+			s.look()
+			s.report("us", c.updated, 9)
+			w := s.in.Existing["us"]
+			status := map[string]any{"generation": w.Generation, "observedGeneration": c.observed, "phase": c.phase,
+				"replicas": 9, "availableReplicas": 9, "updatedReplicas": c.updated}
+			raw, err := json.Marshal(status)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Status.ManifestStatuses[0].Status.Raw = raw
+			stage := "stage 1 of 3 is in progress"
+			if c.images == "2 2 1" {
+				stage = "stage 2 of 3 is in progress"
+			}
+			s.runs(name, c.images, stage)
 		})
 	}
 }

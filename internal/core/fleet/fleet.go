@@ -294,9 +294,17 @@ func observe(m Member) (*member, error) {
 	out.refused = applied != nil && applied.Status == metav1.ConditionFalse
 	out.fresh = applied != nil && applied.Status == metav1.ConditionTrue &&
 		applied.ObservedGeneration >= m.Work.Generation &&
-		number(out.status, "observedGeneration") >= number(out.status, "generation") &&
+		observedGeneration(out.status) >= number(out.status, "generation") &&
 		madeOf(out.status, out.before)
 	return out, nil
+}
+
+// observedGeneration returns the generation in a status. Argo Rollouts write it as text.
+func observedGeneration(status map[string]any) int64 {
+	if n, err := strconv.ParseInt(text(status, "observedGeneration"), 10, 64); err == nil {
+		return n
+	}
+	return number(status, "observedGeneration")
 }
 
 // madeOf says whether a status is of the generation of the template that the manifest was made from, as far as it
