@@ -139,6 +139,23 @@ func TestStageOfWholeClustersWaitsForLostClusterUnlessIgnored(t *testing.T) {
 	}
 }
 
+func TestStagesDoNotProceedWhileAllClustersAreLost(t *testing.T) {
+	s := begin(t, clones, copiedToThree)
+	s.annotate(fleet.OrderAnnotation, "Stages")
+	s.annotate(fleet.StagesAnnotation, `[{"clusters": ["us"]}, {"clusters": ["eu"]}, {"percent": 100}]`)
+	s.annotate(fleet.UnreachableAnnotation, "Ignore")
+	s.look()
+	for _, cluster := range []string{"eu", "us", "ap"} {
+		s.allNew(cluster)
+		s.in.Clusters[cluster].Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady,
+			Status: metav1.ConditionUnknown, Reason: "r"}}
+	}
+	s.image("nginx:2")
+	s.runs("all clusters are lost", "1 2 1", "stage 1 of 3 is in progress")
+	s.in.Clusters["ap"].Status.Conditions = nil
+	s.runs("one responds again, and the others are ignored", "2 2 2", "stage 3 of 3 is in progress")
+}
+
 func TestPauseOfTemplateDoesNotCompleteStagesOfWholeClusters(t *testing.T) {
 	group := func(kind string) string {
 		return strings.NewReplacer("apps.kruise.io/v1alpha1", "apps/v1", "CloneSet", kind).Replace(clones)

@@ -185,7 +185,11 @@ func (ro rollout) aim(parties []party) (aim, error) {
 			seats[i].Floor = min(max(seats[i].Floor, p.updated), p.replicas)
 		}
 	}
+	allLost := !slices.ContainsFunc(parties, func(p party) bool { return p.reachable })
 	done := func(targets []int64) bool {
+		if allLost && sum(targets) > 0 {
+			return false // the hub is probably cut off
+		}
 		for i, p := range parties {
 			if !p.reachable && ro.options.ignoreLost {
 				continue

@@ -244,7 +244,11 @@ func (f *fleet) stageOfClusters() (targets []int64, at Stage) {
 		}
 		settled = settled && same[i] && m.rolledOut()
 	}
+	allLost := !slices.ContainsFunc(f.members, func(m *member) bool { return m.Reachable })
 	targets, at = f.options.staged(f.clusters(), int64(len(seats)), seats, func(targets []int64) bool {
+		if allLost && sum(targets) > 0 {
+			return false // the hub is probably cut off
+		}
 		for i, m := range f.members {
 			if targets[i] > 0 && (m.Reachable || !f.options.ignoreLost) && !(same[i] && m.rolledOut()) {
 				return false
