@@ -146,8 +146,11 @@ func reachable(c *clusterv1alpha1.Cluster) bool { return !membership.Silent(c) }
 // Follows says whether a Work's status decides about the Works beside it.
 func Follows(w *workv1alpha1.Work) bool { return w.Annotations[fleet.NoteAnnotation] != "" }
 
-// Moved says whether a Work went from was to is in a way that decides about the Works beside it.
+// Moved reports whether the Works in other clusters depend on the change of a Work from was to is.
 func Moved(was, is *workv1alpha1.Work) bool {
+	if leaving(is) && handsOff(was) != handsOff(is) {
+		return true // see PurgeIsStuck
+	}
 	if !Follows(is) {
 		return false
 	}
