@@ -40,8 +40,11 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 		// It has no replicas now; its volumes are where they were.
 		return fleet.Result{Record: record}, nil
 	}
-	if err != nil || !concerns {
+	if err != nil {
 		return fleet.Result{}, err
+	}
+	if !concerns {
+		return fleet.Shares(fleet.Input{Template: in.Template, Divided: divided})
 	}
 	scheduled := func(cluster string) bool {
 		return slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster })

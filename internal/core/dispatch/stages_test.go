@@ -13,6 +13,8 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/rollout"
 )
@@ -241,6 +243,10 @@ func TestTemplatesThatRunOnceHaveNoStages(t *testing.T) {
 			fleet.StagesAnnotation: `[{"clusters": ["us"]}]`})
 		if concerns, err := fleet.Concerns(in.Template, false); concerns || err != nil {
 			t.Errorf("a %s has stages (%v)", kind, err)
+		}
+		d := dispatch.Decide(t.Context(), in, interpret.New(builtin.Tier()))
+		if len(d.Conditions) != 1 || d.Conditions[0].Type != fleet.StagesIgnored {
+			t.Errorf("the stages of a %s are ignored with the conditions %v", kind, d.Conditions)
 		}
 	}
 }

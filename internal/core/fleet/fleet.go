@@ -104,6 +104,7 @@ const (
 	FleetHalted               = "FleetHalted"
 	PodNotFound               = "PodNotFound"
 	StageClusterNotFound      = "StageClusterNotFound"
+	StagesIgnored             = "StagesIgnored"
 	RevisionSkew              = "RevisionSkew"
 	RevisionMissing           = "RevisionMissing"
 	StaleVolume               = "StaleVolume"
@@ -118,7 +119,7 @@ const (
 
 // ConditionTypes are all types.
 func ConditionTypes() []string {
-	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, StageClusterNotFound, RevisionSkew,
+	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, StageClusterNotFound, StagesIgnored, RevisionSkew,
 		RevisionMissing, StaleVolume, OrdinalsUnassigned,
 		BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete, ProgressDeadlineExceeded, OverwriteForbidden}
 }
@@ -166,8 +167,11 @@ func (h handler) arithmetic(o options, template *unstructured.Unstructured, divi
 // An error means that the template cannot be divided as it asks; then nothing should be written.
 func Shares(in Input) (Result, error) {
 	concerns, err := Concerns(in.Template, in.Divided)
-	if err != nil || !concerns {
+	if err != nil {
 		return Result{}, err
+	}
+	if !concerns {
+		return Result{Conditions: ignoredStages(in.Template)}, nil
 	}
 	o, err := optionsOf(in.Template.GetAnnotations())
 	if err != nil {
@@ -184,7 +188,11 @@ func Shares(in Input) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	f.tellAbsent()
+	if handler.hasStages(o, in.Template, in.Divided) {
+		f.tellAbsent()
+	} else {
+		f.result.Conditions = ignoredStages(in.Template)
+	}
 	if handler.concerned(o, in.Template, in.Divided) {
 		if err := handler.share(f); err != nil {
 			return Result{}, fmt.Errorf("divide %s among clusters: %w", in.Template.GetKind(), err)

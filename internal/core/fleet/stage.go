@@ -230,6 +230,23 @@ func (h handler) stagesClusters(o options, template *unstructured.Unstructured, 
 	return len(interpret.PodTemplates(template)) > 0
 }
 
+// hasStages reports whether the hub can roll out the template in stages: of pods, or of whole clusters.
+func (h handler) hasStages(o options, template *unstructured.Unstructured, divided bool) bool {
+	_, divides := workloads[template.GroupVersionKind().GroupKind()]
+	return h.stagesClusters(o, template, divided) ||
+		divides && h.arithmetic(o, template, divided) && rolls(template.Object)
+}
+
+// ignoredStages is the condition of a template that asks for stages and cannot have them; none without stages.
+func ignoredStages(template *unstructured.Unstructured) []Condition {
+	if !InStages(template) {
+		return nil
+	}
+	return []Condition{{StagesIgnored, fmt.Sprintf("stages do not apply to this %s, so all clusters get the template at "+
+		"once: stages need a pod template, and an update strategy that replaces pods; remove the annotation %s",
+		template.GetKind(), OrderAnnotation)}}
+}
+
 // stageOfClusters decides which clusters have the new pods, or get them, by 1 and 0 in the order of the members. A
 // cluster without a Work gets them at once. A cluster is done when it has them and is healthy; see member.rolledOut.
 func (f *fleet) stageOfClusters() (targets []int64, at Stage) {
