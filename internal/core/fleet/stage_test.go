@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // staged is a CloneSet at rest that is rolled out in these stages, with these replicas.
@@ -205,6 +206,21 @@ func TestStagesHoldInSingleCluster(t *testing.T) {
 	h := newHub(t, plainCloneSet, 10)
 	h.edit("50%", "spec", "updateStrategy", "rollingUpdate", "partition")
 	h.expect("without stages the member gets the partition of the template", partitions+"50%")
+}
+
+func TestRollbackWithoutStagesGoesBackAtOnce(t *testing.T) {
+	h := staged(t, threePauses, 5, 5)
+	h.edit(int64(2), "spec", "template", "a")
+	h.look()
+	h.report(up(5, 1), up(5, 0))
+	h.expect("the canary", partitions+"4 5")
+	h.edit(int64(1), "spec", "template", "a")
+	h.look()
+	h.report(up(5, 4), up(5, 5))
+	h.expect("the stages of the rollback pause", partitions+"1 0")
+	h.in.Template = h.in.Template.DeepCopy()
+	unstructured.RemoveNestedField(h.in.Template.Object, "metadata", "annotations", OrderAnnotation)
+	h.expect("without stages", partitions+"0 0")
 }
 
 func TestStagesIgnoredIsReported(t *testing.T) {
