@@ -163,8 +163,8 @@ func (a addons) objects(ctx context.Context, name string) ([]releasev1alpha1.Enc
 	return list.Items, nil
 }
 
-// applied returns what is missing until the template is in all its clusters; empty if nothing is. If a cluster reports an
-// error, failed is the name of its Work.
+// applied returns what is missing until the template is in all its clusters; empty if nothing is. If a cluster reports
+// an error, failed is the name of its Work.
 func (a addons) applied(ctx context.Context, template string) (missing string, failed types.NamespacedName, err error) {
 	b, _, err := scope.BindingFor(ctx, a.client, releasev1alpha1.EnclosedManifestKind, "", template)
 	if err != nil {

@@ -157,10 +157,12 @@ func TestFailureNamesWhatStopsTheHub(t *testing.T) {
 		work *workv1alpha1.Work
 		want string
 	}{
-		"it is applied":                       {work(metav1.ConditionTrue, "", 2), ""},
-		"an earlier generation is applied":    {work(metav1.ConditionTrue, "", 1), workv1alpha1.ReasonHandsOff},
-		"a repair was rejected":               {work(metav1.ConditionFalse, workv1alpha1.ReasonRejected, 2), workv1alpha1.ReasonHandsOff},
-		"it is held since a restore":          {work(metav1.ConditionFalse, workv1alpha1.ReasonRestored, 2), workv1alpha1.ReasonHandsOff},
+		"it is applied":                    {work(metav1.ConditionTrue, "", 2), ""},
+		"an earlier generation is applied": {work(metav1.ConditionTrue, "", 1), workv1alpha1.ReasonHandsOff},
+		"a repair was rejected": {work(metav1.ConditionFalse, workv1alpha1.ReasonRejected, 2),
+			workv1alpha1.ReasonHandsOff},
+		"it is held since a restore": {work(metav1.ConditionFalse, workv1alpha1.ReasonRestored, 2),
+			workv1alpha1.ReasonHandsOff},
 		"it is suspended and was not applied": {pausedWork(work(metav1.ConditionTrue, "", 1)), ""},
 	} {
 		r.handsOff(c.work, "the annotation")

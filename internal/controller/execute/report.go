@@ -86,8 +86,8 @@ type hold struct {
 	restored, handsOff string
 }
 
-// handsOff sets the condition HandsOff of the Work that is to be written. If the object is not as this generation of the
-// Work says, Applied and Failure have the annotation as the reason. A suspended Work is not applied anyway.
+// handsOff sets the condition HandsOff of the Work that is to be written. If the object is not as this generation of
+// the Work says, Applied and Failure have the annotation as the reason. A suspended Work is not applied anyway.
 func (r *reconciler) handsOff(want *workv1alpha1.Work, why string) {
 	r.condition(want, workv1alpha1.WorkHandsOff, metav1.ConditionTrue, workv1alpha1.ReasonHandsOff, why, want.Generation)
 	var last int64

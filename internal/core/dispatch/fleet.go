@@ -40,8 +40,11 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 		// It has no replicas now; its volumes are where they were.
 		return fleet.Result{Record: record}, nil
 	}
-	if err != nil || !concerns {
+	if err != nil {
 		return fleet.Result{}, err
+	}
+	if !concerns {
+		return fleet.Shares(fleet.Input{Template: in.Template, Divided: divided})
 	}
 	scheduled := func(cluster string) bool {
 		return slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster })
@@ -149,8 +152,11 @@ func reachable(c *clusterv1alpha1.Cluster) bool { return !membership.Silent(c) }
 // Follows says whether a Work's status decides about the Works beside it.
 func Follows(w *workv1alpha1.Work) bool { return w.Annotations[fleet.NoteAnnotation] != "" }
 
-// Moved says whether a Work went from was to is in a way that decides about the Works beside it.
+// Moved reports whether the Works in other clusters depend on the change of a Work from was to is.
 func Moved(was, is *workv1alpha1.Work) bool {
+	if leaving(is) && handsOff(was) != handsOff(is) {
+		return true // see PurgeIsStuck
+	}
 	if !Follows(is) {
 		return false
 	}

@@ -7,7 +7,10 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+<<<<<<< HEAD
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+=======
+>>>>>>> w-stages
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -55,16 +58,24 @@ func leftDirectly(b workv1alpha2.Binding) (clusters []string) {
 }
 
 // PurgeIsStuck reports whether none of the Works that Purging returns can be deleted now, because their clusters do not
-// respond. The binding's copies in other clusters then go on without them; see Input.Purging. get returns nil for a
-// cluster that is not there.
+// respond, or because the annotation hands-off keeps them. The binding's copies in other clusters then go on without
+// them; see Input.Purging. get returns nil for a cluster that is not there.
 func PurgeIsStuck(purging []workv1alpha1.Work, get func(cluster string) *clusterv1alpha1.Cluster) bool {
 	for i := range purging {
+		if handsOff(&purging[i]) {
+			continue
+		}
 		cluster, err := names.ClusterOf(purging[i].Namespace)
 		if err != nil || !membership.Silent(get(cluster)) {
 			return false
 		}
 	}
 	return len(purging) > 0
+}
+
+// handsOff reports whether the annotation hands-off keeps the hub from changing or deleting the object of w.
+func handsOff(w *workv1alpha1.Work) bool {
+	return meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkHandsOff)
 }
 
 // withoutReplacements returns the input without what replaces copies that are still there: clusters that have no copy

@@ -20,7 +20,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 )
 
-func TestPurgeIsStuckOnlyWhileNoClusterResponds(t *testing.T) {
+func TestPurgeIsStuckWhileNoWorkCanBeDeleted(t *testing.T) {
 	clusters := map[string]*clusterv1alpha1.Cluster{}
 	for name, status := range map[string]metav1.ConditionStatus{"eu": metav1.ConditionTrue, "us": metav1.ConditionFalse,
 		"ap": metav1.ConditionUnknown} {
@@ -32,22 +32,39 @@ func TestPurgeIsStuckOnlyWhileNoClusterResponds(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		in    []string
+		kept  string // the cluster with the annotation hands-off
 		stuck bool
 	}{
-		{"nothing is purged", nil, false},
-		{"the cluster responds", []string{"eu"}, false},
-		{"neither responds", []string{"us", "ap"}, true},
-		{"one of them responds", []string{"us", "eu"}, false},
+		{"nothing is purged", nil, "", false},
+		{"the cluster responds", []string{"eu"}, "", false},
+		{"neither responds", []string{"us", "ap"}, "", true},
+		{"one of them responds", []string{"us", "eu"}, "", false},
+		{"the annotation hands-off keeps the object", []string{"eu"}, "eu", true},
+		{"one is kept and one does not respond", []string{"eu", "us"}, "eu", true},
+		{"one is kept and one responds", []string{"us", "eu"}, "us", false},
 	} {
 		var works []workv1alpha1.Work
 		for _, cluster := range c.in {
-			works = append(works, workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + cluster}})
+			w := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + cluster}}
+			if cluster == c.kept {
+				w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkHandsOff, Status: metav1.ConditionTrue}}
+			}
+			works = append(works, w)
 		}
 		if got := dispatch.PurgeIsStuck(works, func(name string) *clusterv1alpha1.Cluster {
 			return clusters[name]
 		}); got != c.stuck {
 			t.Errorf("%s: stuck is %t", c.name, got)
 		}
+	}
+}
+
+func TestHandsOffOfDeletedWorkIsAnEvent(t *testing.T) {
+	free := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}}
+	kept := free.DeepCopy()
+	kept.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkHandsOff, Status: metav1.ConditionTrue}}
+	if !dispatch.Moved(free, kept) || !dispatch.Moved(kept, free) || dispatch.Moved(kept, kept) {
+		t.Error("the binding is not reconciled when the annotation is set or removed, or is without a change")
 	}
 }
 
@@ -147,7 +164,8 @@ func TestStuckPurgeRemovesNoRecords(t *testing.T) {
 	recorded := map[string]string{fleet.ProgressAnnotation: "progress", fleet.RoutedAnnotation: "routed"}
 	s.in.Binding.SetAnnotations(recorded)
 	status := s.in.Binding.BindingStatus()
-	status.Conditions = []metav1.Condition{{Type: fleet.FleetHalted, Status: metav1.ConditionTrue, Message: "eu is unhealthy"}}
+	status.Conditions = []metav1.Condition{{Type: fleet.FleetHalted, Status: metav1.ConditionTrue,
+		Message: "eu is unhealthy"}}
 
 	// Only ap has a copy, so that it is alone for now.
 	spec := s.in.Binding.BindingSpec()

@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,7 +13,10 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/rollout"
 )
 
 const copiedToThree = `
@@ -58,6 +62,13 @@ func (s *story) annotate(key, value string) {
 	s.in.Template.SetGeneration(generation)
 }
 
+// allNew reports that all pods in the cluster are new and available.
+func (s *story) allNew(cluster string) {
+	s.t.Helper()
+	n := number(s.t, manifest(s.t, s.in.Existing[cluster]), "spec", "replicas")
+	s.report(cluster, n, n)
+}
+
 func TestStagesOfWholeClusters(t *testing.T) {
 	deployment := strings.NewReplacer("apps.kruise.io/v1alpha1", "apps/v1", "CloneSet", "Deployment").Replace(clones)
 	native := strings.NewReplacer("apps.kruise.io/v1alpha1", "apps/v1", "CloneSet", "StatefulSet").Replace(clones)
@@ -77,13 +88,13 @@ func TestStagesOfWholeClusters(t *testing.T) {
 			s.annotate(fleet.StagesAnnotation, `[{"clusters": ["us"], "pause": true}, {"percent": 60}, {"percent": 100}]`)
 			s.runs("at first, everywhere at once", "1 1 1", "stage 3 of 3 is in progress")
 			for _, cluster := range []string{"eu", "us", "ap"} {
-				s.report(cluster, 3, 3)
+				s.allNew(cluster)
 			}
 			s.runs("at rest", "1 1 1", "all 3 stages are complete")
 
 			s.image("nginx:2")
 			s.runs("the first cluster", "1 2 1", "stage 1 of 3 is in progress")
-			s.report("us", 3, 3)
+			s.allNew("us")
 			s.runs("it pauses", "1 2 1", "stage 1 of 3 is complete and waits for an approval")
 			s.edit("blue", "metadata", "labels", "color")
 			if got := s.say("metadata", "labels", "color"); strings.Contains(got, "blue") {
@@ -94,18 +105,18 @@ func TestStagesOfWholeClusters(t *testing.T) {
 				t.Errorf("all other changes are applied: the labels are %s", got)
 			}
 			for _, cluster := range []string{"eu", "us", "ap"} {
-				s.report(cluster, 3, 3)
+				s.allNew(cluster)
 			}
 			s.annotate(fleet.StageAnnotation, "1")
 			s.runs("60 % of three clusters are two", "1 2 2", "stage 2 of 3 is in progress")
-			s.report("ap", 3, 3)
+			s.allNew("ap")
 			s.runs("all clusters", "2 2 2", "stage 3 of 3 is in progress")
-			s.report("eu", 3, 3)
+			s.allNew("eu")
 			s.runs("at the end", "2 2 2", "all 3 stages are complete")
 
 			s.image("nginx:3")
 			s.runs("the approval was for the revision before", "2 3 2", "stage 1 of 3 is in progress")
-			s.report("us", 3, 3)
+			s.allNew("us")
 			s.runs("it pauses again", "2 3 2", "stage 1 of 3 is complete and waits for an approval")
 		})
 	}
@@ -130,6 +141,100 @@ func TestStageOfWholeClustersWaitsForLostClusterUnlessIgnored(t *testing.T) {
 	}
 }
 
+func TestStagesDoNotProceedWhileAllClustersAreLost(t *testing.T) {
+	s := begin(t, clones, copiedToThree)
+	s.annotate(fleet.OrderAnnotation, "Stages")
+	s.annotate(fleet.StagesAnnotation, `[{"clusters": ["us"]}, {"clusters": ["eu"]}, {"percent": 100}]`)
+	s.annotate(fleet.UnreachableAnnotation, "Ignore")
+	s.look()
+	for _, cluster := range []string{"eu", "us", "ap"} {
+		s.allNew(cluster)
+		s.in.Clusters[cluster].Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady,
+			Status: metav1.ConditionUnknown, Reason: "r"}}
+	}
+	s.image("nginx:2")
+	s.runs("all clusters are lost", "1 2 1", "stage 1 of 3 is in progress")
+	s.in.Clusters["ap"].Status.Conditions = nil
+	s.runs("one responds again, and the others are ignored", "2 2 2", "stage 3 of 3 is in progress")
+}
+
+func TestPauseOfTemplateDoesNotCompleteStagesOfWholeClusters(t *testing.T) {
+	group := func(kind string) string {
+		return strings.NewReplacer("apps.kruise.io/v1alpha1", "apps/v1", "CloneSet", kind).Replace(clones)
+	}
+	advanced := strings.NewReplacer("v1alpha1", "v1beta1", "CloneSet", "StatefulSet").Replace(clones)
+	for name, template := range map[string]string{
+		"Deployment": group("Deployment"), "CloneSet": clones, "Advanced StatefulSet": advanced,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t, template, copiedToThree)
+			s.annotate(fleet.OrderAnnotation, "Stages")
+			s.annotate(fleet.StagesAnnotation, `[{"clusters": ["us"]}, {"clusters": ["eu"]}, {"percent": 100}]`)
+			s.look()
+			for _, cluster := range []string{"eu", "us", "ap"} {
+				s.report(cluster, 9, 9)
+			}
+			s.runs("at rest", "1 1 1", "all 3 stages are complete")
+			path := rollout.PausePath(s.in.Template)
+			s.edit(true, path...)
+			s.look()
+			for _, cluster := range []string{"eu", "us", "ap"} {
+				s.report(cluster, 9, 9)
+			}
+			s.runs("paused without old pods", "1 1 1", "all 3 stages are complete")
+
+			s.image("nginx:2")
+			s.look()
+			s.report("us", 0, 9) // the member reports Suspended, which is Healthy for the hub
+			s.runs("paused before its pods are new", "1 2 1", "stage 1 of 3 is in progress")
+			s.edit(false, path...)
+			s.look()
+			for _, cluster := range []string{"eu", "us", "ap"} {
+				s.report(cluster, 9, 9)
+			}
+			s.runs("resumed", "2 2 1", "stage 2 of 3 is in progress")
+		})
+	}
+}
+
+func TestStagesOfArgoRollouts(t *testing.T) {
+	template := strings.NewReplacer("apps.kruise.io", "argoproj.io", "CloneSet", "Rollout").Replace(clones)
+	for name, c := range map[string]struct {
+		observed any // observedGeneration in the status
+		phase    string
+		updated  int64
+		images   string
+	}{
+		"complete":                      {"2", "Healthy", 9, "2 2 1"},
+		"complete, generation a number": {int64(2), "Healthy", 9, "2 2 1"},
+		"an earlier generation":         {"1", "Healthy", 9, "1 2 1"},
+		"paused by a step":              {"2", "Paused", 1, "1 2 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t, template, copiedToThree)
+			s.annotate(fleet.OrderAnnotation, "Stages")
+			s.annotate(fleet.StagesAnnotation, `[{"clusters": ["us"]}, {"clusters": ["eu"]}, {"percent": 100}]`)
+			s.look()
+			s.image("nginx:2")
+			s.look()
+			s.report("us", c.updated, 9)
+			w := s.in.Existing["us"]
+			status := map[string]any{"generation": w.Generation, "observedGeneration": c.observed, "phase": c.phase,
+				"replicas": 9, "availableReplicas": 9, "updatedReplicas": c.updated}
+			raw, err := json.Marshal(status)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Status.ManifestStatuses[0].Status.Raw = raw
+			stage := "stage 1 of 3 is in progress"
+			if c.images == "2 2 1" {
+				stage = "stage 2 of 3 is in progress"
+			}
+			s.runs(name, c.images, stage)
+		})
+	}
+}
+
 func TestTemplatesThatRunOnceHaveNoStages(t *testing.T) {
 	for _, kind := range []string{"Job", "Pod"} {
 		in := input(t, strings.NewReplacer("apps.kruise.io/v1alpha1", "batch/v1", "CloneSet", kind).Replace(clones),
@@ -138,6 +243,10 @@ func TestTemplatesThatRunOnceHaveNoStages(t *testing.T) {
 			fleet.StagesAnnotation: `[{"clusters": ["us"]}]`})
 		if concerns, err := fleet.Concerns(in.Template, false); concerns || err != nil {
 			t.Errorf("a %s has stages (%v)", kind, err)
+		}
+		d := dispatch.Decide(t.Context(), in, interpret.New(builtin.Tier()))
+		if len(d.Conditions) != 1 || d.Conditions[0].Type != fleet.StagesIgnored {
+			t.Errorf("the stages of a %s are ignored with the conditions %v", kind, d.Conditions)
 		}
 	}
 }

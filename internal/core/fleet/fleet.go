@@ -105,6 +105,7 @@ const (
 	FleetHalted               = "FleetHalted"
 	PodNotFound               = "PodNotFound"
 	StageClusterNotFound      = "StageClusterNotFound"
+	StagesIgnored             = "StagesIgnored"
 	RevisionSkew              = "RevisionSkew"
 	RevisionMissing           = "RevisionMissing"
 	StaleVolume               = "StaleVolume"
@@ -119,7 +120,7 @@ const (
 
 // ConditionTypes are all types.
 func ConditionTypes() []string {
-	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, StageClusterNotFound, RevisionSkew,
+	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, StageClusterNotFound, StagesIgnored, RevisionSkew,
 		RevisionMissing, StaleVolume, OrdinalsUnassigned,
 		BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete, ProgressDeadlineExceeded, OverwriteForbidden}
 }
@@ -167,8 +168,11 @@ func (h handler) arithmetic(o options, template *unstructured.Unstructured, divi
 // An error means that the template cannot be divided as it asks; then nothing should be written.
 func Shares(in Input) (Result, error) {
 	concerns, err := Concerns(in.Template, in.Divided)
-	if err != nil || !concerns {
+	if err != nil {
 		return Result{}, err
+	}
+	if !concerns {
+		return Result{Conditions: ignoredStages(in.Template)}, nil
 	}
 	o, err := optionsOf(in.Template.GetAnnotations())
 	if err != nil {
@@ -185,7 +189,11 @@ func Shares(in Input) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	f.tellAbsent()
+	if handler.hasStages(o, in.Template, in.Divided) {
+		f.tellAbsent()
+	} else {
+		f.result.Conditions = ignoredStages(in.Template)
+	}
 	if handler.concerned(o, in.Template, in.Divided) {
 		if err := handler.share(f); err != nil {
 			return Result{}, fmt.Errorf("divide %s among clusters: %w", in.Template.GetKind(), err)
@@ -295,9 +303,17 @@ func observe(m Member) (*member, error) {
 	out.refused = applied != nil && applied.Status == metav1.ConditionFalse
 	out.fresh = applied != nil && applied.Status == metav1.ConditionTrue &&
 		applied.ObservedGeneration >= m.Work.Generation &&
-		number(out.status, "observedGeneration") >= number(out.status, "generation") &&
+		observedGeneration(out.status) >= number(out.status, "generation") &&
 		madeOf(out.status, out.before)
 	return out, nil
+}
+
+// observedGeneration returns the generation in a status. Argo Rollouts write it as text.
+func observedGeneration(status map[string]any) int64 {
+	if n, err := strconv.ParseInt(text(status, "observedGeneration"), 10, 64); err == nil {
+		return n
+	}
+	return number(status, "observedGeneration")
 }
 
 // madeOf says whether a status is of the generation of the template that the manifest was made from, as far as it

@@ -185,13 +185,17 @@ func (ro rollout) aim(parties []party) (aim, error) {
 			seats[i].Floor = min(max(seats[i].Floor, p.updated), p.replicas)
 		}
 	}
+	allLost := !slices.ContainsFunc(parties, func(p party) bool { return p.reachable })
 	done := func(targets []int64) bool {
+		if allLost && sum(targets) > 0 {
+			return false // the hub is probably cut off
+		}
 		for i, p := range parties {
 			if !p.reachable && ro.options.ignoreLost {
 				continue
 			}
 			if p.fixed < 0 && targets[i] > 0 &&
-				!(p.there && p.same && p.fresh && p.updatedAvailable >= p.expressible(targets[i])) {
+				!(p.there && p.same && p.fresh && p.updatedAvailable >= p.due(p.expressible(targets[i]))) {
 				return false
 			}
 		}
@@ -234,7 +238,7 @@ func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, er
 		}
 		switch {
 		case p.reachable:
-			down[i] = max(0, p.replicas-p.available)
+			down[i] = max(0, p.running(p.replicas)-p.available)
 		case ro.options.ignoreLost:
 			using[i], surging[i] = 0, 0
 		default:
@@ -335,6 +339,26 @@ func (p party) expressible(n int64) int64 {
 	return p.replicas - keeps
 }
 
+// running is how many of n pods an autoscaler in the cluster keeps.
+func (p party) running(n int64) int64 {
+	if p.percent && p.fresh {
+		return min(n, p.pods)
+	}
+	return n
+}
+
+// due is how many pods of p must be new when n of its replicas are released: as many as the percentage allows if an
+// autoscaler in the cluster keeps fewer pods than the replicas on the hub.
+func (p party) due(n int64) int64 {
+	pods := p.running(p.replicas)
+	if pods == p.replicas {
+		return n
+	}
+	percent, _ := PercentKeeping(p.replicas-n, p.replicas)
+	kept, _ := KeptOld(percent, pods, Up) // a percentage is never wrong
+	return min(n, pods-kept)
+}
+
 // settled says that no pod of p is old, by its last report or by one before the last write of its Work.
 func (p party) settled() bool {
 	if !p.there || !p.same {
@@ -373,7 +397,7 @@ func (p party) using() (unavailable, surge int64) {
 	case !p.fresh:
 		return unavailable, surge
 	}
-	if p.updatedAvailable >= min(p.was.released, p.was.replicas) {
+	if p.updatedAvailable >= p.due(min(p.was.released, p.was.replicas)) {
 		unavailable = 0
 		if p.pods <= p.was.replicas {
 			surge = 0

@@ -68,6 +68,26 @@ func TestScaledClusterWithoutItsTurnKeepsAllPodsOld(t *testing.T) {
 	h.expect("c1 first", partitions+"0 100%")
 }
 
+func TestStagesProceedWhereAutoscalerKeepsFewerPods(t *testing.T) {
+	h := newHub(t, plainCloneSet, 10, 10)
+	h.in.Members[0].Scaled = true
+	h.edit("Stages", "metadata", "annotations", OrderAnnotation)
+	h.edit(`[{"percent": 50}, {"percent": 100}]`, "metadata", "annotations", StagesAnnotation)
+	h.edit(int64(2), "spec", "updateStrategy", "rollingUpdate", "maxUnavailable")
+	h.look()
+	h.report(up(4, 4), up(10, 10)) // the hub does not follow the member
+	h.look()
+	h.edit(int64(2), "spec", "template", "a")
+	h.expect("the first stage uses the budget, though c1 has fewer pods", partitions+"50% 5")
+	h.report(up(4, 1), up(10, 5))
+	h.expect("half of the four pods are two", partitions+"50% 5")
+	h.report(up(4, 2), up(10, 5))
+	h.expect("the next stage", partitions+"0 0")
+	h.report(up(4, 4), up(10, 10))
+	h.look()
+	h.atStage("at the end", "all 2 stages are complete")
+}
+
 func TestPercentageKeepsAtLeastAsManyOldPods(t *testing.T) {
 	for total := int64(0); total <= 300; total++ {
 		for kept := int64(0); kept <= total; kept++ {

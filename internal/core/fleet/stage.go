@@ -15,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/argosy-io/argosy/internal/core/fields"
 	"github.com/argosy-io/argosy/internal/core/interpret"
+	kruiserollout "github.com/argosy-io/argosy/internal/core/rollout"
 )
 
 // revisionPathsOf are the fields of a kind that make pods new.
@@ -228,8 +230,25 @@ func (h handler) stagesClusters(o options, template *unstructured.Unstructured, 
 	return len(interpret.PodTemplates(template)) > 0
 }
 
+// hasStages reports whether the hub can roll out the template in stages: of pods, or of whole clusters.
+func (h handler) hasStages(o options, template *unstructured.Unstructured, divided bool) bool {
+	_, divides := workloads[template.GroupVersionKind().GroupKind()]
+	return h.stagesClusters(o, template, divided) ||
+		divides && h.arithmetic(o, template, divided) && rolls(template.Object)
+}
+
+// ignoredStages is the condition of a template that asks for stages and cannot have them; none without stages.
+func ignoredStages(template *unstructured.Unstructured) []Condition {
+	if !InStages(template) {
+		return nil
+	}
+	return []Condition{{StagesIgnored, fmt.Sprintf("stages do not apply to this %s, so all clusters get the template at "+
+		"once: stages need a pod template, and an update strategy that replaces pods; remove the annotation %s",
+		template.GetKind(), OrderAnnotation)}}
+}
+
 // stageOfClusters decides which clusters have the new pods, or get them, by 1 and 0 in the order of the members. A
-// cluster without a Work gets them at once. A cluster is done when it is healthy with them.
+// cluster without a Work gets them at once. A cluster is done when it has them and is healthy; see member.rolledOut.
 func (f *fleet) stageOfClusters() (targets []int64, at Stage) {
 	seats := make([]Seat, len(f.members))
 	same := make([]bool, len(f.members))
@@ -240,11 +259,15 @@ func (f *fleet) stageOfClusters() (targets []int64, at Stage) {
 		if same[i] {
 			seats[i].Floor = 1
 		}
-		settled = settled && same[i] && m.fresh && m.healthy
+		settled = settled && same[i] && m.rolledOut()
 	}
+	allLost := !slices.ContainsFunc(f.members, func(m *member) bool { return m.Reachable })
 	targets, at = f.options.staged(f.clusters(), int64(len(seats)), seats, func(targets []int64) bool {
+		if allLost && sum(targets) > 0 {
+			return false // the hub is probably cut off
+		}
 		for i, m := range f.members {
-			if targets[i] > 0 && (m.Reachable || !f.options.ignoreLost) && !(same[i] && m.fresh && m.healthy) {
+			if targets[i] > 0 && (m.Reachable || !f.options.ignoreLost) && !(same[i] && m.rolledOut()) {
 				return false
 			}
 		}
@@ -254,6 +277,30 @@ func (f *fleet) stageOfClusters() (targets []int64, at Stage) {
 		at = Stage{Number: at.Of, Of: at.Of, State: StageCompleted}
 	}
 	return targets, at
+}
+
+// deploymentKind never keeps old pods in the end: it has neither a partition nor an update on deletion.
+var deploymentKind = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+
+// rolledOut reports whether the cluster is healthy with the pods of its Work. A paused workload counts as healthy, so
+// its status must also show that all pods are new and available. A Deployment may also be paused in the member, by a
+// Kruise Rollout, and an Argo Rollout by a step.
+func (m *member) rolledOut() bool {
+	if !m.fresh || !m.healthy {
+		return false
+	}
+	kind := m.before.GroupVersionKind().GroupKind()
+	path := kruiserollout.PausePath(m.before)
+	paused := path != nil && fields.Yes(m.before.Object, path...) || text(m.status, "phase") == "Paused"
+	if !paused && kind != deploymentKind {
+		return true
+	}
+	pods, updated, available := "replicas", "updatedReplicas", "availableReplicas"
+	if w, ok := workloads[kind]; ok {
+		pods, updated, available = w.pods, w.updated, w.available
+	}
+	n := number(m.status, pods)
+	return number(m.status, updated) >= n && number(m.status, available) >= n
 }
 
 // holdClusters keeps the pods of the clusters whose stage has not come.

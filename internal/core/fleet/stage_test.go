@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // staged is a CloneSet at rest that is rolled out in these stages, with these replicas.
@@ -205,6 +206,51 @@ func TestStagesHoldInSingleCluster(t *testing.T) {
 	h := newHub(t, plainCloneSet, 10)
 	h.edit("50%", "spec", "updateStrategy", "rollingUpdate", "partition")
 	h.expect("without stages the member gets the partition of the template", partitions+"50%")
+}
+
+func TestRollbackWithoutStagesGoesBackAtOnce(t *testing.T) {
+	h := staged(t, threePauses, 5, 5)
+	h.edit(int64(2), "spec", "template", "a")
+	h.look()
+	h.report(up(5, 1), up(5, 0))
+	h.expect("the canary", partitions+"4 5")
+	h.edit(int64(1), "spec", "template", "a")
+	h.look()
+	h.report(up(5, 4), up(5, 5))
+	h.expect("the stages of the rollback pause", partitions+"1 0")
+	h.in.Template = h.in.Template.DeepCopy()
+	unstructured.RemoveNestedField(h.in.Template.Object, "metadata", "annotations", OrderAnnotation)
+	h.expect("without stages", partitions+"0 0")
+}
+
+func TestStagesIgnoredIsReported(t *testing.T) {
+	const onDelete = "updateStrategy: {type: OnDelete}, "
+	for name, c := range map[string]struct {
+		template string
+		divided  bool
+		ignored  bool
+	}{
+		"unknown kind":               {"apiVersion: example.io/v1, kind: App, spec: {template: {a: 1}}", true, true},
+		"SidecarSet of each cluster": {"apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, spec: {}", false, true},
+		"Job":                        {"apiVersion: batch/v1, kind: Job, spec: {template: {a: 1}}", false, true},
+		"divided CloneSet, OnDelete": {"apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {" + onDelete +
+			"template: {a: 1}}", true, true},
+		"divided CloneSet": {"apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {template: {a: 1}}", true, false},
+		"Deployment":       {"apiVersion: apps/v1, kind: Deployment, spec: {template: {a: 1}}", false, false},
+	} {
+		h := newHub(t, "{metadata: {name: x, annotations: {}}, "+c.template+"}", 3, 3)
+		h.in.Divided = c.divided
+		h.look()
+		h.tells(name+" without stages", "")
+		h.edit("Stages", "metadata", "annotations", OrderAnnotation)
+		h.edit(`[{"percent": 50}, {"percent": 100}]`, "metadata", "annotations", StagesAnnotation)
+		h.look()
+		want := ""
+		if c.ignored {
+			want = "StagesIgnored: stages do not apply to this " + h.in.Template.GetKind()
+		}
+		h.tells(name, want)
+	}
 }
 
 // atStage compares the stage that the Works show.
