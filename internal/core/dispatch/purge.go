@@ -7,10 +7,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-<<<<<<< HEAD
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-=======
->>>>>>> w-stages
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
