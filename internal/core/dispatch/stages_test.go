@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,6 +166,7 @@ func TestPauseOfTemplateDoesNotCompleteStagesOfWholeClusters(t *testing.T) {
 	advanced := strings.NewReplacer("v1alpha1", "v1beta1", "CloneSet", "StatefulSet").Replace(clones)
 	for name, template := range map[string]string{
 		"Deployment": group("Deployment"), "CloneSet": clones, "Advanced StatefulSet": advanced,
+		"Argo Rollout": strings.NewReplacer("apps.kruise.io", "argoproj.io", "CloneSet", "Rollout").Replace(clones),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := begin(t, template, copiedToThree)
@@ -194,6 +196,41 @@ func TestPauseOfTemplateDoesNotCompleteStagesOfWholeClusters(t *testing.T) {
 			}
 			s.runs("resumed", "2 2 1", "stage 2 of 3 is in progress")
 		})
+	}
+}
+
+func TestPauseInUnitedDeploymentDoesNotCompleteStages(t *testing.T) {
+	for paused, images := range map[bool]string{true: "[nginx:2 nginx:1 nginx:1]", false: "[nginx:2 nginx:2 nginx:1]"} {
+		s := begin(t, `
+apiVersion: apps.kruise.io/v1alpha1
+kind: UnitedDeployment
+metadata: {name: web, namespace: shop, uid: u-3, generation: 1}
+spec:
+  replicas: 9
+  template: {deploymentTemplate: {spec: {template: {spec: {containers: [{name: main, image: "nginx:1"}]}}}}}
+`, copiedToThree)
+		at := []string{"spec", "template", "deploymentTemplate", "spec"}
+		s.annotate(fleet.OrderAnnotation, "Stages")
+		s.annotate(fleet.StagesAnnotation, `[{"clusters": ["us"]}, {"clusters": ["eu"]}, {"percent": 100}]`)
+		s.look()
+		s.edit(paused, append(slices.Clone(at), "paused")...)
+		s.edit([]any{map[string]any{"name": "main", "image": "nginx:2"}},
+			append(slices.Clone(at), "template", "spec", "containers")...)
+		s.look()
+		s.report("us", map[bool]int64{true: 0, false: 9}[paused], 9)
+		s.look()
+		var got []any
+		for _, cluster := range []string{"us", "eu", "ap"} {
+			containers, _, err := unstructured.NestedSlice(manifest(t, s.in.Existing[cluster]).Object,
+				append(slices.Clone(at), "template", "spec", "containers")...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, containers[0].(map[string]any)["image"])
+		}
+		if fmt.Sprint(got) != images {
+			t.Errorf("paused %t: the images in us, eu and ap are %v, want %s", paused, got, images)
+		}
 	}
 }
 

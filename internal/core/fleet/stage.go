@@ -17,7 +17,6 @@ import (
 
 	"github.com/argosy-io/argosy/internal/core/fields"
 	"github.com/argosy-io/argosy/internal/core/interpret"
-	kruiserollout "github.com/argosy-io/argosy/internal/core/rollout"
 )
 
 // revisionPathsOf are the fields of a kind that make pods new.
@@ -290,17 +289,26 @@ func (m *member) rolledOut() bool {
 		return false
 	}
 	kind := m.before.GroupVersionKind().GroupKind()
-	path := kruiserollout.PausePath(m.before)
-	paused := path != nil && fields.Yes(m.before.Object, path...) || text(m.status, "phase") == "Paused"
-	if !paused && kind != deploymentKind {
+	if !pausesPods(m.before) && text(m.status, "phase") != "Paused" && kind != deploymentKind {
 		return true
 	}
 	pods, updated, available := "replicas", "updatedReplicas", "availableReplicas"
 	if w, ok := workloads[kind]; ok {
 		pods, updated, available = w.pods, w.updated, w.available
+	} else if kind == unitedDeploymentKind {
+		available = "readyReplicas"
 	}
 	n := number(m.status, pods)
 	return number(m.status, updated) >= n && number(m.status, available) >= n
+}
+
+// pausesPods reports whether obj, or the workload in a UnitedDeployment, is paused: beside its pod template.
+func pausesPods(obj *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(interpret.PodTemplates(obj), func(path []string) bool {
+		spec := object(obj.Object, path[:len(path)-1]...)
+		return fields.Yes(spec, "paused") || fields.Yes(spec, "updateStrategy", "paused") ||
+			fields.Yes(spec, "updateStrategy", "rollingUpdate", "paused")
+	})
 }
 
 // holdClusters keeps the pods of the clusters whose stage has not come.
