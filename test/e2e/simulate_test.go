@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -226,6 +227,14 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 		said := predicted("--cluster-down", lost)
 		m.Kill()
 		kit.Eventually(t, "the hub sees it", func() string { return ready(t, lost, metav1.ConditionFalse) })
+		// The scheduler goes by the taint, which is a write after that of the condition.
+		kit.Eventually(t, "the cluster is tainted", func() string {
+			taints := clusterOf(t, lost).Spec.Taints
+			if !slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoSchedule }) {
+				return fmt.Sprint(taints)
+			}
+			return ""
+		})
 		newcomer("after-the-fall", "m1:1 m2:1")
 		as(t, "what is placed stays", said, false)
 		ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
