@@ -254,10 +254,10 @@ func (r *reconciler) write(ctx context.Context, read, want *workv1alpha1.Work) e
 		return fromOld(err)
 	}
 	if wrote {
-		r.written.put(want)
+		r.pending.Add(key, want)
 		r.forgetSeen(ctx, want)
 	}
-	r.applied.forget(key) // after it is written: in between it would look as if it was not applied
+	r.applied.Forget(key) // after it is written: in between it would look as if it was not applied
 	if !wrote {
 		return nil
 	}

@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,8 +71,8 @@ type reconciler struct {
 	unhealthy map[types.NamespacedName]map[string]time.Time
 	// recent are the times of the evictions of the last minute.
 	recent []time.Time
-	// pending are bindings that were written and may not be in the cache yet.
-	pending map[types.NamespacedName]workv1alpha2.Binding
+	// pending are the bindings that were written.
+	pending commit.PendingWrites[workv1alpha2.Binding]
 	// reported are the warnings that stand.
 	reported commit.Told[subject]
 }
@@ -88,7 +87,8 @@ type subject struct {
 func Setup(mgr ctrl.Manager, o Options) error {
 	o.SchedulerName = cmp.Or(o.SchedulerName, policyv1alpha1.DefaultSchedulerName)
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "failover-controller"),
-		unhealthy: map[types.NamespacedName]map[string]time.Time{}, pending: map[types.NamespacedName]workv1alpha2.Binding{}}
+		unhealthy: map[types.NamespacedName]map[string]time.Time{}}
+	r.pending.Life = commit.PendingWriteLife
 	r.burst.Most, r.burst.Rate = eventsAtOnce, eventsPerSecond
 	// One worker: a plan sees what the one before it did.
 	b := ctrl.NewControllerManagedBy(mgr).Named("failover").WatchesRawSource(changes{r})
@@ -156,21 +156,13 @@ func (r *reconciler) input(ctx context.Context, now time.Time) (failover.Input, 
 	return in, nil
 }
 
-// current are the bindings with those that were written and are not in the cache yet.
+// current returns the bindings, each as the cache has it or as the last plan wrote it.
 func (r *reconciler) current(cached []workv1alpha2.Binding) []workv1alpha2.Binding {
-	pending := map[types.NamespacedName]workv1alpha2.Binding{}
 	for i, b := range cached {
 		key := client.ObjectKeyFromObject(b)
-		written := r.pending[key]
-		if written == nil || written.GetUID() != b.GetUID() {
-			continue
-		}
-		if order, err := resourceversion.CompareResourceVersion(b.GetResourceVersion(),
-			written.GetResourceVersion()); err == nil && order < 0 {
-			cached[i], pending[key] = written, written
-		}
+		cached[i] = commit.Newest(b, r.pending.Of(key))
+		r.pending.Seen(key, b)
 	}
-	r.pending = pending
 	return cached
 }
 
@@ -277,7 +269,7 @@ func (r *reconciler) evict(ctx context.Context, evictions []failover.Eviction, n
 			evicted.WithLabelValues(e.Reason(), "Failed").Inc()
 			continue
 		}
-		r.pending[client.ObjectKeyFromObject(b)] = b
+		r.pending.Add(client.ObjectKeyFromObject(b), b)
 		r.recent = append(r.recent, now)
 		evicted.WithLabelValues(e.Reason(), "Evicted").Inc()
 		leaving[e.From]++
@@ -337,7 +329,7 @@ func (r *reconciler) finish(ctx context.Context, finishes []failover.Finish, now
 		if b == nil {
 			continue
 		}
-		r.pending[client.ObjectKeyFromObject(b)] = b
+		r.pending.Add(client.ObjectKeyFromObject(b), b)
 		for _, ended := range finishes[i].Tasks {
 			evicted.WithLabelValues(ended.Task.Reason, string(ended.Result)).Inc()
 			text := fmt.Sprintf("The replacement is healthy. The copy in cluster %s is removed.", ended.Task.FromCluster)

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -83,9 +82,9 @@ type reconciler struct {
 
 	// placed are the bindings that came placed and wait for their confirmation.
 	placed commit.Pace[types.NamespacedName]
-	// written has for bindings whose placement was written, and is confirmed when that is seen, what is to be confirmed:
-	// before, the API server would try the status on the binding as it was, and then again.
-	written sync.Map // of types.NamespacedName to written
+	// pending are the placements that are being written, or were written and are confirmed when the cache shows them. A
+	// confirmation by an older binding would be refused as a conflict.
+	pending commit.PendingWrites[pendingPlacement]
 	// untold are the bindings that came since the start and of which nobody has been told where they went: others may
 	// write that into the status before they are looked at.
 	untold sync.Map // of types.NamespacedName to nothing
@@ -143,7 +142,7 @@ func (r *reconciler) bindings() handler.EventHandler {
 			r.index.put(e.ObjectNew.(workv1alpha2.Binding))
 			if relevant.Update(e) {
 				sooner := 0
-				if _, begun := r.written.Load(client.ObjectKeyFromObject(e.ObjectNew)); begun {
+				if len(r.pending.Of(client.ObjectKeyFromObject(e.ObjectNew))) > 0 {
 					sooner = 1
 				}
 				enqueue(q, e.ObjectNew, sooner)
@@ -227,9 +226,9 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	read, err := scope.Bindings.Get(ctx, r.client, key)
 	if err != nil || !schedule.Ours(read, r.Name) || propagate.Misdirected(read) != nil {
 		r.placed.Told(key)
-		r.written.Delete(key)
+		r.pending.Forget(key)
 		if apierrors.IsNotFound(err) {
-			r.peers.forget(key)
+			r.peers.pending.Forget(key)
 		}
 		return 0, err
 	}
@@ -237,9 +236,9 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	if schedule.Grouped(read) {
 		r.peers.Lock()
 		defer r.peers.Unlock()
-		s = s.Among(r.peers.of(read, r.index.peers(read)))
+		s = s.Among(r.peers.placements(read, r.index.peers(read)))
 	}
-	read, err = r.confirmWritten(ctx, read)
+	read, err = r.confirmPending(ctx, read)
 	if read == nil || err != nil {
 		return 0, err
 	}
@@ -258,7 +257,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	result.Apply(b, failure)
 	moved := !equality.Semantic.DeepEqual(read.BindingSpec().Clusters, b.BindingSpec().Clusters)
 	o := outcome{affinity: result.AffinityName, failure: failure, ran: true, told: moved}
-	r.written.Store(key, written{read.GetUID(), math.MaxInt64, outcome{}})
+	r.pending.Add(key, pendingPlacement{read, outcome{confirmed: true}}) // the event may arrive before the response
 	status, news, err := r.confirmation(ctx, b, o)
 	if err != nil {
 		return 0, err
@@ -270,9 +269,9 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	observe(reason, cmp.Or(failure, err), r.Clock.Since(began))
 	if wrote {
 		o.confirmed = whole
-		r.written.Store(key, written{b.GetUID(), b.GetGeneration(), o})
+		r.pending.Add(key, pendingPlacement{b, o})
 	} else {
-		r.written.Delete(key)
+		r.pending.Forget(key)
 	}
 	if err != nil {
 		return 0, err
@@ -281,7 +280,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 		r.tell(b, status, o, news)
 	}
 	if wrote && schedule.Grouped(b) {
-		r.peers.assume(b)
+		r.peers.pending.Add(key, b)
 	}
 	if wrote {
 		ctrl.LoggerFrom(ctx).Info("scheduled", "clusters", clusters(b), "reason", reason)
@@ -302,24 +301,23 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	return r.again(b, failure), err
 }
 
-// confirmWritten confirms a placement that was written and is seen now. It returns the binding as it is then; nil if it
-// has not been seen yet.
-func (r *reconciler) confirmWritten(ctx context.Context, read workv1alpha2.Binding) (workv1alpha2.Binding, error) {
+// confirmPending confirms a placement that was written and that the cache shows now. It returns the binding as it is
+// then, or nil if the cache does not show the placement yet.
+func (r *reconciler) confirmPending(ctx context.Context, read workv1alpha2.Binding) (workv1alpha2.Binding, error) {
 	key := client.ObjectKeyFromObject(read)
-	known, ok := r.written.Load(key)
-	switch w, _ := known.(written); {
-	case !ok:
-		return read, nil
-	case read.GetUID() == w.uid && read.GetGeneration() < w.generation:
-		return nil, nil // it is about to come
-	case read.GetUID() == w.uid && read.GetGeneration() == w.generation && !w.confirmed:
-		now, err := r.confirm(ctx, read, w.outcome)
-		if err != nil {
-			return nil, err
+	for _, w := range r.pending.Of(key) {
+		if !commit.Shows(read, w) {
+			return nil, nil // its event comes
 		}
-		read = now
+		if read.GetUID() == w.GetUID() && read.GetGeneration() == w.GetGeneration() && !w.confirmed {
+			confirmed, err := r.confirm(ctx, read, w.outcome)
+			if err != nil {
+				return nil, err
+			}
+			read = confirmed
+		}
 	}
-	r.written.Delete(key) // somebody has changed it since, unless it is confirmed
+	r.pending.Forget(key) // confirmed, or changed by somebody else
 	return read, nil
 }
 
@@ -333,10 +331,9 @@ func (r *reconciler) awaitAnswers(b workv1alpha2.Binding) time.Duration {
 	return r.placed.Wait(client.ObjectKeyFromObject(b), r.ConfirmWindow, now)
 }
 
-// written is a placement that was written, and the generation that has it.
-type written struct {
-	uid        types.UID
-	generation int64
+// pendingPlacement is a binding as it was written, and what is to be confirmed.
+type pendingPlacement struct {
+	workv1alpha2.Binding
 	outcome
 }
 
