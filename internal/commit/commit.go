@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
@@ -102,12 +103,25 @@ func Absent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// StaleRetry is when to requeue after an error that is Stale: the cache is milliseconds behind the API server.
-const StaleRetry = 20 * time.Millisecond
+const (
+	// StaleRetry is when to requeue after an error that is Stale: the cache is milliseconds behind the API server.
+	StaleRetry = 20 * time.Millisecond
+	// SlowRetry is when to requeue after an error that is Stale, or for an object that is not found, where the event of
+	// the newer state usually arrives first.
+	SlowRetry = 200 * time.Millisecond
+)
 
 // Stale reports whether an error comes from a read of an old state. The next event, or another read, mends it.
 func Stale(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+}
+
+// Requeue returns the result of a reconciliation: after, or StaleRetry if err is Stale.
+func Requeue(after time.Duration, err error) (reconcile.Result, error) {
+	if Stale(err) {
+		return reconcile.Result{RequeueAfter: StaleRetry}, nil
+	}
+	return reconcile.Result{RequeueAfter: after}, err
 }
 
 // NamespaceMissing says whether an object was refused because its namespace is not there, or is going.

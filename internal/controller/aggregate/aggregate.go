@@ -132,12 +132,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 
 // answered passes Works whose member has said something new, and those that are gone. Each binding is looked at when
 // the hub starts, with its Works in memory.
-var answered = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return !equality.Semantic.DeepEqual(e.ObjectOld.(*workv1alpha1.Work).Status, e.ObjectNew.(*workv1alpha1.Work).Status)
-	},
-}
+var answered = predicate.Or[client.Object](filter.Deletions, filter.Updates(func(was, is *workv1alpha1.Work) bool {
+	return !equality.Semantic.DeepEqual(was.Status, is.Status)
+}))
 
 // rewritten passes bindings whose Works could not be written before and can be now, or the reverse.
 var rewritten = filter.Updates(func(was, is workv1alpha2.Binding) bool {
@@ -186,10 +183,7 @@ func gathering(after time.Duration) handler.EventHandler {
 // Reconcile folds the Works of one binding.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	after, err := r.fold(ctx, req.NamespacedName)
-	if commit.Stale(err) {
-		return ctrl.Result{RequeueAfter: commit.StaleRetry}, nil
-	}
-	return ctrl.Result{RequeueAfter: after}, client.IgnoreNotFound(err)
+	return commit.Requeue(after, client.IgnoreNotFound(err))
 }
 
 func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.Duration, error) {

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -53,8 +52,6 @@ type Options struct {
 }
 
 const (
-	// staleRetry is how soon a write over an old read is tried again.
-	staleRetry = 100 * time.Millisecond
 	// firstRetry is the delay of the first attempt after a failure; it grows.
 	firstRetry = time.Second
 	// byTarget finds the FederatedHPAs of a workload, byOwner the Works that have the autoscalers of a FederatedHPA, and
@@ -139,14 +136,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 
 // autoscalers passes Works that have the autoscaler of a member, when they come, go or tell something.
 var autoscalers = predicate.And[client.Object](predicate.NewPredicateFuncs(func(obj client.Object) bool {
-	_,
-		ok := ownerOf(obj)
+	_, ok := ownerOf(obj)
 	return ok
-}), predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
-	},
-})
+}), predicate.ResourceVersionChangedPredicate{})
 
 // targetKey is one for all names of a workload, whatever the version.
 func targetKey(f *autoscalingv1alpha1.FederatedHPA) string {

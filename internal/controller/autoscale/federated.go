@@ -52,7 +52,7 @@ func (r *reconciler) federated(ctx context.Context, req reconcile.Request) (reco
 	}
 	switch {
 	case commit.Stale(err) || apierrors.IsNotFound(err):
-		return reconcile.Result{RequeueAfter: min(staleRetry, r.Interval)}, nil
+		return reconcile.Result{RequeueAfter: min(commit.SlowRetry, r.Interval)}, nil
 	case err != nil:
 		return reconcile.Result{}, err
 	}

@@ -46,8 +46,6 @@ import (
 )
 
 const (
-	// staleRetry is how soon a write over an old read is tried again.
-	staleRetry = 200 * time.Millisecond
 	// firstRetry is the delay of the first attempt after a failure; it grows.
 	firstRetry = 5 * time.Millisecond
 	// unsyncedRetry is how soon a binding is looked at again whose dependencies are not all in memory yet.
@@ -131,7 +129,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	after, err := r.distribute(ctx, req.NamespacedName)
 	if commit.Stale(err) || apierrors.IsNotFound(err) {
-		return reconcile.Result{RequeueAfter: staleRetry}, nil
+		return reconcile.Result{RequeueAfter: commit.SlowRetry}, nil
 	}
 	return reconcile.Result{RequeueAfter: after}, err
 }
@@ -265,7 +263,7 @@ func (r *reconciler) verdict(b workv1alpha2.Binding, tpl *unstructured.Unstructu
 	for _, err := range failures {
 		switch {
 		case commit.Stale(err) || apierrors.IsNotFound(err):
-			after = staleRetry
+			after = commit.SlowRetry
 		case errors.Is(err, propagate.ErrTerminating) || errors.Is(err, propagate.ErrOutlived):
 			// The end of the old binding is an event; whoever watches the template deletes it.
 		default:

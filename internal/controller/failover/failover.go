@@ -52,8 +52,6 @@ type Options struct {
 }
 
 const (
-	// staleRetry is how soon the plan is made again after a write over an old read.
-	staleRetry = 50 * time.Millisecond
 	// parallel is how many bindings are written at once.
 	parallel = 16
 	// eventsAtOnce and eventsPerSecond bound the events of bindings. The events of clusters count the rest.
@@ -117,14 +115,11 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	plan := failover.Make(in, now)
 	err = errors.Join(r.evict(ctx, plan.Evictions, now), r.finish(ctx, plan.Finishes, now), r.pause(ctx, plan.Paused, now))
 	r.report(plan)
-	if commit.Stale(err) {
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
-	}
 	var after time.Duration
 	if !plan.Next.IsZero() {
 		after = max(plan.Next.Sub(now), r.Gather, time.Millisecond)
 	}
-	return ctrl.Result{RequeueAfter: after}, err
+	return commit.Requeue(after, err)
 }
 
 // input reads what the plan is made from.

@@ -74,11 +74,7 @@ const (
 
 // Reconcile makes of one ManifestWork what it should be.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	after, err := r.reconcile(ctx, req.NamespacedName)
-	if commit.Stale(err) {
-		return reconcile.Result{RequeueAfter: commit.StaleRetry}, nil
-	}
-	return reconcile.Result{RequeueAfter: after}, err
+	return commit.Requeue(r.reconcile(ctx, req.NamespacedName))
 }
 
 func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {

@@ -31,19 +31,15 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-const (
-	// staleRetry is how soon a write over an old read is tried again; the event of the newer state mostly comes first.
-	staleRetry = 200 * time.Millisecond
-	// takenRetry is how often a template looks whether a name for its binding is free, where others have all of them.
-	takenRetry = time.Minute
-)
+// takenRetry is how often a template checks for a free name for its binding while other bindings have all of its names.
+const takenRetry = time.Minute
 
 // reconcileTemplate writes the claim and the binding of one template.
 func (r *reconciler) reconcileTemplate(ctx context.Context, k key) (reconcile.Result, error) {
 	err := r.propagate(ctx, k)
 	switch {
 	case commit.Stale(err) || apierrors.IsNotFound(err) || errors.Is(err, errSidecarsUnread):
-		return reconcile.Result{RequeueAfter: staleRetry}, nil
+		return reconcile.Result{RequeueAfter: commit.SlowRetry}, nil
 	case errors.Is(err, propagate.ErrTerminating):
 		return reconcile.Result{}, nil // the end of the old binding is an event
 	case errors.Is(err, propagate.ErrTaken):

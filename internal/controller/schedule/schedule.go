@@ -35,6 +35,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -113,13 +114,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 // record of the placement, where the autoscalers of members put the replicas, and its confirmation. Our own writes pass
 // too, so that what happened in the fleet while they were under way is seen.
 var relevant = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{},
-	predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			was, is := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-			return was[policyv1alpha1.AppliedPlacementAnnotation] != is[policyv1alpha1.AppliedPlacementAnnotation] ||
-				was[schedule.ScaledAnnotation] != is[schedule.ScaledAnnotation] || confirmed(e.ObjectOld) != confirmed(e.ObjectNew)
-		},
-	})
+	filter.Changes(func(before, now client.Object) bool {
+		was, is := before.GetAnnotations(), now.GetAnnotations()
+		return was[policyv1alpha1.AppliedPlacementAnnotation] != is[policyv1alpha1.AppliedPlacementAnnotation] ||
+			was[schedule.ScaledAnnotation] != is[schedule.ScaledAnnotation] || confirmed(before) != confirmed(now)
+	}))
 
 func confirmed(obj client.Object) bool {
 	b, ok := obj.(workv1alpha2.Binding)
@@ -216,10 +215,7 @@ func Placer(fleet *capacity.Fleet, scheduler string) func(workv1alpha2.Binding) 
 // Reconcile schedules one binding if it is due, and confirms the scheduling in its status.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	after, err := r.schedule(ctx, req.NamespacedName)
-	if commit.Stale(err) {
-		return ctrl.Result{RequeueAfter: commit.StaleRetry}, nil
-	}
-	return ctrl.Result{RequeueAfter: after}, client.IgnoreNotFound(err)
+	return commit.Requeue(after, client.IgnoreNotFound(err))
 }
 
 func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after time.Duration, err error) {
