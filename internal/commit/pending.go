@@ -16,9 +16,9 @@ import (
 // the cache could show it.
 const PendingWriteLife = 10 * time.Second
 
-// PendingWrites are objects that were written and that the cache may not show yet. A controller asks them before it
-// decides, so that it reads its own writes. Each write belongs to a key: the name of the object itself, or of the object
-// that it was written for. The zero value is empty.
+// PendingWrites are objects that were written and that the cache may not show yet. A controller looks them up before it
+// decides, so that it reads its own writes. Each write belongs to a key: the name of the object itself, or of the
+// object that it was written for. The zero value is empty.
 type PendingWrites[O client.Object] struct {
 	// Life is how long a write is kept; 0 is until Seen or Forget is called.
 	Life time.Duration

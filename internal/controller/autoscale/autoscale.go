@@ -65,7 +65,7 @@ type reconciler struct {
 	// live reads past the cache, where what was done must not be done again.
 	live   client.Reader
 	events commit.Events
-	told   commit.Told[types.NamespacedName]
+	told   commit.Dedup[types.NamespacedName]
 
 	mu        sync.Mutex
 	histories map[types.NamespacedName]remembered
@@ -112,7 +112,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("index bindings by the FederatedHPAs whose autoscalers scaled them: %w", err)
 	}
 	options := controller.Options{MaxConcurrentReconciles: max(1, o.Concurrency),
-		RateLimiter: commit.Patience[reconcile.Request](firstRetry)}
+		RateLimiter: commit.Backoff[reconcile.Request](firstRetry)}
 	asked := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
 		predicate.AnnotationChangedPredicate{}))
 	err := ctrl.NewControllerManagedBy(mgr).Named("autoscale").WithOptions(options).
@@ -128,7 +128,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	c := &cron{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 		events: commit.Recorder(mgr, "cronFederatedHPA-controller"), started: o.Clock.Now()}
-	options.RateLimiter = commit.Patience[reconcile.Request](firstRetry)
+	options.RateLimiter = commit.Backoff[reconcile.Request](firstRetry)
 	return ctrl.NewControllerManagedBy(mgr).Named("autoscale-cron").WithOptions(options).
 		For(&autoscalingv1alpha1.CronFederatedHPA{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(c)

@@ -88,7 +88,7 @@ type reconciler struct {
 	// sidecarWait is waited for by nobody else, until something becomes of that SidecarSet.
 	overdue since
 	// told are the warnings that stand, by binding and cluster.
-	told commit.Told[subject]
+	told commit.Dedup[subject]
 }
 
 // subject is what a warning is about: a binding, in one cluster or as a whole, and what of it.
@@ -116,7 +116,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("dispatch").WithOptions(controller.Options{
 		MaxConcurrentReconciles: o.Concurrency,
-		RateLimiter:             commit.Patience[reconcile.Request](firstRetry),
+		RateLimiter:             commit.Backoff[reconcile.Request](firstRetry),
 	})).Complete(r)
 }
 
@@ -191,7 +191,7 @@ func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) (aft
 	}) {
 		after, err = r.bring(ctx, b, len(purging) > 0)
 	}
-	return commit.Sooner(after, again), err
+	return commit.ShorterDelay(after, again), err
 }
 
 // cluster reads a cluster from the cache; nil if there is none, or it cannot be read.
@@ -536,7 +536,7 @@ func (r *reconciler) warn(b workv1alpha2.Binding, tmpl *unstructured.Unstructure
 		r.told.Forget(about)
 		return
 	}
-	if !r.told.News(about, err.Error()) {
+	if !r.told.IsNew(about, err.Error()) {
 		return
 	}
 	r.events.Event(b, corev1.EventTypeWarning, reason, err.Error())
@@ -547,5 +547,5 @@ func (r *reconciler) warn(b workv1alpha2.Binding, tmpl *unstructured.Unstructure
 
 // recovered forgets the warnings of a binding that is gone.
 func (r *reconciler) recovered(binding types.NamespacedName) {
-	r.told.ForgetAll(func(s subject) bool { return s.binding == binding })
+	r.told.ForgetIf(func(s subject) bool { return s.binding == binding })
 }

@@ -92,7 +92,7 @@ type reconciler struct {
 	// waiting are the Works whose namespace is not in the member.
 	waiting waiting
 	// told are the warnings that stand.
-	told commit.Told[subject]
+	told commit.Dedup[subject]
 	// ended are the last states of what ran once, finished, and was gone before that was reported.
 	ended ended
 	// missed are the Works of what runs once whose object was there and was looked for in vain, once.

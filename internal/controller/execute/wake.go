@@ -52,7 +52,7 @@ func (r *reconciler) workGone(obj any) {
 	key := client.ObjectKeyFromObject(w)
 	r.pending.Forget(key)
 	r.others.leave(w.UID)
-	r.progress.Told(key)
+	r.progress.Done(key)
 	r.restless.forget(key)
 	r.applied.Forget(key)
 	r.waiting.forget(key)
@@ -61,7 +61,7 @@ func (r *reconciler) workGone(obj any) {
 	r.waitsSince.Delete(key)
 	r.restored.forget(key)
 	r.contests.forget(key)
-	r.told.ForgetAll(func(s subject) bool { return s.work == key })
+	r.told.ForgetIf(func(s subject) bool { return s.work == key })
 }
 
 // kindsChanged has those Works looked at whose kind means something else than before.

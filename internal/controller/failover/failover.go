@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -62,7 +63,8 @@ type reconciler struct {
 	Options
 	client client.Client
 	events commit.Events
-	burst  commit.Burst
+	// limiter limits the events of bindings.
+	limiter *rate.Limiter
 	// began is when the first plan was due: the caches are filled, and this hub leads.
 	began time.Time
 	// unhealthy is since when bindings are Unhealthy in clusters. A restart begins anew, which only delays.
@@ -72,7 +74,7 @@ type reconciler struct {
 	// pending are the bindings that were written.
 	pending commit.PendingWrites[workv1alpha2.Binding]
 	// reported are the warnings that stand.
-	reported commit.Told[subject]
+	reported commit.Dedup[subject]
 }
 
 // subject is what a warning is about.
@@ -85,9 +87,9 @@ type subject struct {
 func Setup(mgr ctrl.Manager, o Options) error {
 	o.SchedulerName = cmp.Or(o.SchedulerName, policyv1alpha1.DefaultSchedulerName)
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "failover-controller"),
-		unhealthy: map[types.NamespacedName]map[string]time.Time{}}
+		unhealthy: map[types.NamespacedName]map[string]time.Time{},
+		limiter:   rate.NewLimiter(eventsPerSecond, eventsAtOnce)}
 	r.pending.Life = commit.PendingWriteLife
-	r.burst.Most, r.burst.Rate = eventsAtOnce, eventsPerSecond
 	// One worker: a plan sees what the one before it did.
 	b := ctrl.NewControllerManagedBy(mgr).Named("failover").WatchesRawSource(changes{r})
 	for _, kind := range scope.Bindings.Kinds() {
@@ -273,13 +275,13 @@ func (r *reconciler) evict(ctx context.Context, evictions []failover.Eviction, n
 		if len(e.Warnings) > 0 {
 			r.warn(b, eventPreserveState, strings.Join(e.Warnings, "; "))
 		}
-		if r.burst.Tell(now) {
-			r.events.Succeeded(workv1alpha2.EventEvictWorkloadFromClusterSucceed, describe(e), b, scope.TemplateOf(b))
+		if r.limiter.AllowN(now, 1) {
+			r.events.RecordSuccess(workv1alpha2.EventEvictWorkloadFromClusterSucceed, describe(e), b, scope.TemplateOf(b))
 		}
 	}
 	for cluster, n := range leaving {
 		if c := r.Fleet.Snapshot().Cluster(cluster); c != nil {
-			r.events.Succeeded(workv1alpha2.EventEvictWorkloadFromClusterSucceed,
+			r.events.RecordSuccess(workv1alpha2.EventEvictWorkloadFromClusterSucceed,
 				fmt.Sprintf("Evicted %d workloads from the cluster. Their copies in it are kept until their replacements are healthy, unless purgeMode is Directly.", n), c)
 		}
 	}
@@ -341,8 +343,8 @@ func (r *reconciler) finish(ctx context.Context, finishes []failover.Finish, now
 			}
 			ctrl.LoggerFrom(ctx).Info("ended eviction", "binding", client.ObjectKeyFromObject(b), "from", ended.Task.FromCluster,
 				"result", ended.Result)
-			if r.burst.Tell(now) {
-				r.events.Succeeded(workv1alpha2.EventEvictWorkloadFromClusterSucceed, text, b, scope.TemplateOf(b))
+			if r.limiter.AllowN(now, 1) {
+				r.events.RecordSuccess(workv1alpha2.EventEvictWorkloadFromClusterSucceed, text, b, scope.TemplateOf(b))
 			}
 		}
 	}
@@ -379,7 +381,7 @@ func (r *reconciler) pause(ctx context.Context, paused map[string]string, now ti
 		case isPaused && was == nil:
 			r.events.Event(c, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionFailoverPaused, message)
 		case !isPaused:
-			r.events.Succeeded(eventResumed, "Failover is no longer paused for the cluster.", c)
+			r.events.RecordSuccess(eventResumed, "Failover is no longer paused for the cluster.", c)
 		}
 	}
 	return errors.Join(errs...)
@@ -396,7 +398,7 @@ func (r *reconciler) report(plan failover.Plan) {
 		}
 		about := subject{w.Binding, w.From}
 		stands[about] = true
-		if !r.reported.News(about, string(w.Code)) || !r.burst.Tell(time.Now()) {
+		if !r.reported.IsNew(about, string(w.Code)) || !r.limiter.Allow() {
 			continue
 		}
 		message := fmt.Sprintf("Stays in cluster %s: %s", w.From, w.Message)
@@ -407,7 +409,7 @@ func (r *reconciler) report(plan failover.Plan) {
 			r.events.Event(known, corev1.EventTypeWarning, workv1alpha2.EventEvictWorkloadFromClusterFailed, message)
 		}
 	}
-	r.reported.ForgetAll(func(s subject) bool { return !stands[s] })
+	r.reported.ForgetIf(func(s subject) bool { return !stands[s] })
 	for _, code := range failover.Codes() {
 		waiting.WithLabelValues(string(code)).Set(float64(counts[code]))
 	}

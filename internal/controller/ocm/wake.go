@@ -55,7 +55,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	o.Members.Handle(r.memberEvent)
 	return ctrl.NewControllerManagedBy(mgr).Named("manifestwork").
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(o.Concurrency, 1),
-			RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
+			RateLimiter: commit.Backoff[reconcile.Request](firstRetry)}).
 		For(&ocmv1.ManifestWork{}, builder.WithPredicates(asked)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context,
 			w client.Object) []reconcile.Request {

@@ -101,9 +101,9 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 	}
 	switch text := "Apply " + describe(d.Policy) + " succeed"; {
 	case d.Claimed != nil:
-		r.events.Succeeded(workv1alpha2.EventApplyPolicySucceed, text, template)
+		r.events.RecordSuccess(workv1alpha2.EventApplyPolicySucceed, text, template)
 	case bound:
-		r.events.Stepped(workv1alpha2.EventApplyPolicySucceed, text, template)
+		r.events.RecordStep(workv1alpha2.EventApplyPolicySucceed, text, template)
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func (r *reconciler) claim(
 	log.FromContext(ctx).Info("claimed", "policy", describe(d.Policy))
 	if d.Preempted != nil {
 		text := describe(d.Policy) + " preempted " + describe(d.Preempted)
-		r.events.Succeeded(workv1alpha2.EventPreemptPolicySucceed, text, template)
+		r.events.RecordSuccess(workv1alpha2.EventPreemptPolicySucceed, text, template)
 	}
 	return got, nil
 }

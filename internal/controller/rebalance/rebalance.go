@@ -67,7 +67,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("index rebalancers by their workloads: %w", err)
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("rebalance").
-		WithOptions(controller.Options{RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
+		WithOptions(controller.Options{RateLimiter: commit.Backoff[reconcile.Request](firstRetry)}).
 		For(&appsv1alpha1.WorkloadRebalancer{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Predicate(replaced))))
 	for _, kind := range scope.Bindings.Kinds() {

@@ -13,8 +13,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// peers serializes the scheduling of bindings with affinity groups, so that each takes the placements of the others into
-// account: the lock is locked from reading the others until the placement is recorded in pending.
+// peers serializes the scheduling of bindings with affinity groups, so that each takes the placements of the others
+// into account. The lock is locked from reading the others until the placement is recorded in pending.
 type peers struct {
 	sync.Mutex
 	// pending are placements that the index may not show yet.

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -77,7 +78,8 @@ type reconciler struct {
 
 	index *index
 	peers peers
-	burst commit.Burst
+	// limiter limits the events of success.
+	limiter *rate.Limiter
 	// depth is how many bindings are queued.
 	depth atomic.Pointer[func() int]
 
@@ -98,10 +100,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	o.AskAgain, o.RefreshAfter = cmp.Or(o.AskAgain, askAgain), cmp.Or(o.RefreshAfter, refreshAfter)
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, o.Name),
-		index: newIndex(o.Name, o.Fleet.Snapshot().Plugins())}
+		index: newIndex(o.Name, o.Fleet.Snapshot().Plugins()), limiter: rate.NewLimiter(toldRate, toldMost)}
 	told.Store(r)
 	r.placed.Rate = confirmRate
-	r.burst.Most, r.burst.Rate = toldMost, toldRate
 	b := ctrl.NewControllerManagedBy(mgr).Named("schedule").WithOptions(
 		controller.Options{MaxConcurrentReconciles: o.Concurrency})
 	for _, kind := range scope.Bindings.Kinds() {
@@ -221,7 +222,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after time.Duration, err error) {
 	read, err := scope.Bindings.Get(ctx, r.client, key)
 	if err != nil || !schedule.Ours(read, r.Name) || propagate.Misdirected(read) != nil {
-		r.placed.Told(key)
+		r.placed.Done(key)
 		r.pending.Forget(key)
 		if apierrors.IsNotFound(err) {
 			r.peers.pending.Forget(key)
@@ -240,7 +241,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	}
 	reason, due := schedule.Due(read, s)
 	if !due {
-		if _, untold := r.untold.Load(key); (r.placed.Told(key) || untold) && confirmed(read) {
+		if _, untold := r.untold.Load(key); (r.placed.Done(key) || untold) && confirmed(read) {
 			r.scheduled(read) // its confirmation came with the members' answers
 		}
 		_, err := r.confirm(ctx, read, outcome{affinity: read.BindingStatus().SchedulerObservedAffinityName})
@@ -258,13 +259,13 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	if err != nil {
 		return 0, err
 	}
-	wrote, whole, err := commit.Whole(ctx, r.client, read, b, func(generation int64) any {
+	wrote, withStatus, err := commit.UpdateWithStatus(ctx, r.client, read, b, func(generation int64) any {
 		status.SchedulerObservedGeneration = generation
 		return status
 	})
 	observe(reason, cmp.Or(failure, err), r.Clock.Since(began))
 	if wrote {
-		o.confirmed = whole
+		o.confirmed = withStatus
 		r.pending.Add(key, pendingPlacement{b, o})
 	} else {
 		r.pending.Forget(key)
@@ -272,7 +273,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	if err != nil {
 		return 0, err
 	}
-	if whole {
+	if withStatus {
 		r.tell(b, status, o, news)
 	}
 	if wrote && schedule.Grouped(b) {
@@ -289,7 +290,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 			return wait, nil
 		}
 	}
-	r.placed.Told(key)
+	r.placed.Done(key)
 	if wrote {
 		return 0, nil
 	}
@@ -406,7 +407,7 @@ func (r *reconciler) tell(b workv1alpha2.Binding, status *workv1alpha2.ResourceB
 // follows tells on a cluster that so many bindings are looked at again for its change that they do not each say what
 // came of it.
 func (r *reconciler) follows(c capacity.Change, bindings int) {
-	if bindings > r.burst.Most && c.New != nil {
+	if bindings > r.limiter.Burst() && c.New != nil {
 		r.events.Eventf(c.New, corev1.EventTypeNormal, eventReschedule,
 			"A change of the cluster caused %d bindings to be rescheduled; the condition Scheduled of each shows the result",
 			bindings)
@@ -416,15 +417,15 @@ func (r *reconciler) follows(c capacity.Change, bindings int) {
 // scheduled tells where a binding went, unless too much is told.
 func (r *reconciler) scheduled(b workv1alpha2.Binding) {
 	r.untold.Delete(client.ObjectKeyFromObject(b))
-	if !r.burst.Tell(r.Clock.Now()) {
+	if !r.limiter.AllowN(r.Clock.Now(), 1) {
 		return
 	}
 	text := fmt.Sprintf("%s Result: {%s}", workv1alpha2.MessageScheduled, clusters(b))
 	if copies := schedule.Copies(b); copies != "" {
 		text += " " + copies
 	}
-	r.events.Succeeded(workv1alpha2.EventScheduleBindingSucceed, text, b)
-	r.events.Stepped(workv1alpha2.EventScheduleBindingSucceed, text, scope.TemplateOf(b))
+	r.events.RecordSuccess(workv1alpha2.EventScheduleBindingSucceed, text, b)
+	r.events.RecordStep(workv1alpha2.EventScheduleBindingSucceed, text, scope.TemplateOf(b))
 }
 
 // clusters is the placement in words: "member1:2, member2:1".
