@@ -1,6 +1,5 @@
-// Package commit is the only code that writes to the hub on behalf of controllers: it writes nothing when nothing
-// changed, and tells errors that another look will mend from those that a user must see. What to write is decided by
-// the core.
+// Package commit writes to the hub for all controllers. It writes nothing if nothing changed, and it separates errors
+// that a retry resolves from errors that a user must see. The core decides what to write.
 package commit
 
 import (
@@ -17,18 +16,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// Status writes the status of want unless it equals that of read, the object as it was last read. It reports whether it
-// wrote; want carries the new resourceVersion then. Nothing else of want is sent: the server takes the rest from what
-// it has, and to take apart a whole object to throw most of it away is a good part of the cost. A condition's message
-// that the API would refuse is cut, since the refusal would keep all else from being told.
+// Status writes the status of want unless it equals the status of read, the object as it was last read. It reports
+// whether it wrote; want then has the new resourceVersion. It sends only the status: the server ignores the rest, and
+// to decode a whole object is expensive. It cuts messages of conditions to the length that the API accepts.
 func Status(ctx context.Context, c client.Client, read, want client.Object) (bool, error) {
-	storable(statusOf(want))
+	cutMessages(statusOf(want))
 	if equality.Semantic.DeepEqual(statusOf(read).Interface(), statusOf(want).Interface()) {
 		return false, nil
 	}
@@ -46,7 +45,8 @@ func Status(ctx context.Context, c client.Client, read, want client.Object) (boo
 	return true, nil
 }
 
-// Update writes want unless it equals read, the object as it was last read. The status is not compared and not written.
+// Update writes want unless it equals read, the object as it was last read. The server ignores the status. It reports
+// whether it wrote.
 func Update(ctx context.Context, c client.Client, read, want client.Object) (bool, error) {
 	want.SetResourceVersion(read.GetResourceVersion())
 	if equality.Semantic.DeepEqual(read, want) {
@@ -58,7 +58,7 @@ func Update(ctx context.Context, c client.Client, read, want client.Object) (boo
 	return true, nil
 }
 
-// RemoveFinalizer lets an object go; an object that is gone already is no error.
+// RemoveFinalizer removes finalizers from an object. It is no error if the object does not exist any more.
 func RemoveFinalizer(ctx context.Context, c client.Client, read client.Object, finalizers ...string) error {
 	want := read.DeepCopyObject().(client.Object)
 	want.SetFinalizers(slices.DeleteFunc(want.GetFinalizers(), func(f string) bool {
@@ -73,17 +73,17 @@ func RemoveFinalizer(ctx context.Context, c client.Client, read client.Object, f
 	return nil
 }
 
-// Delete deletes exactly the object that was read, not one that took its name since; one that is gone already is no
-// error. The deletion of a Work is marked as the hub's order in the same write, see execute.Ordered, also if somebody
-// else has deleted it before.
+// Delete deletes the object that was read, but no later object of the same name. It is no error if the object does not
+// exist any more. The deletion of a Work is marked as requested by the hub in the same write, see execute.Ordered, also
+// if another user has deleted the Work before.
 func Delete(ctx context.Context, c client.Client, read client.Object) error {
-	work, is := read.(*workv1alpha1.Work)
-	if read.GetDeletionTimestamp() != nil && (!is || execute.Ordered(work)) {
+	work, isWork := read.(*workv1alpha1.Work)
+	if read.GetDeletionTimestamp() != nil && (!isWork || execute.Ordered(work)) {
 		return nil
 	}
 	uid := read.GetUID()
 	options := []client.DeleteOption{client.Preconditions{UID: &uid}}
-	if is {
+	if isWork {
 		options = append(options, client.PropagationPolicy(metav1.DeletePropagationForeground))
 	}
 	err := c.Delete(ctx, read, options...)
@@ -96,21 +96,34 @@ func Delete(ctx context.Context, c client.Client, read client.Object) error {
 	return nil
 }
 
-// Absent says that an object is not there, of a kind that is served: the answer to an address that nobody serves is
-// "not found", too.
+// Absent reports whether an error means that an object does not exist. It is false if the server does not serve the
+// kind, which is "not found" too.
 func Absent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// StaleRetry is when to requeue after an error that is Stale: the cache is milliseconds behind the API server.
-const StaleRetry = 20 * time.Millisecond
+const (
+	// StaleRetry is when to requeue after an error that is Stale: the cache is milliseconds behind the API server.
+	StaleRetry = 20 * time.Millisecond
+	// SlowRetry is when to requeue after an error that is Stale, or for an object that is not found, where the event of
+	// the newer state usually arrives first.
+	SlowRetry = 200 * time.Millisecond
+)
 
-// Stale reports whether an error comes from a read of an old state. The next event, or another read, mends it.
+// Stale reports whether a write failed because it was based on an old state. The next event or read resolves it.
 func Stale(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// NamespaceMissing says whether an object was refused because its namespace is not there, or is going.
+// Requeue returns the result of a reconciliation: after, or StaleRetry if err is Stale.
+func Requeue(after time.Duration, err error) (reconcile.Result, error) {
+	if Stale(err) {
+		return reconcile.Result{RequeueAfter: StaleRetry}, nil
+	}
+	return reconcile.Result{RequeueAfter: after}, err
+}
+
+// NamespaceMissing reports whether an object was refused because its namespace does not exist or is being deleted.
 func NamespaceMissing(err error) bool {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return true
@@ -120,7 +133,7 @@ func NamespaceMissing(err error) bool {
 		status.Status().Details.Kind == "namespaces"
 }
 
-// Name is how messages call an object: "ResourceBinding ns/name", without the namespace where there is none.
+// Name returns the name of an object for messages: "ResourceBinding ns/name", or "Cluster name" without a namespace.
 func Name(obj client.Object) string {
 	kind := obj.GetObjectKind().GroupVersionKind().Kind
 	if kind == "" {
@@ -132,8 +145,8 @@ func Name(obj client.Object) string {
 	return kind + " " + obj.GetName()
 }
 
-// storable cuts, in place, the messages of a status's conditions that the API would refuse.
-func storable(status reflect.Value) {
+// cutMessages cuts the messages of a status's conditions to the length that the API accepts, in place.
+func cutMessages(status reflect.Value) {
 	field := status.FieldByName("Conditions")
 	if !field.IsValid() {
 		return
@@ -144,7 +157,7 @@ func storable(status reflect.Value) {
 	}
 }
 
-// statusOf is the field Status of an API type; all of ours that have a status have that field.
+// statusOf returns the field Status of an API type. It panics if there is none.
 func statusOf(obj client.Object) reflect.Value {
 	v := reflect.ValueOf(obj).Elem().FieldByName("Status")
 	if !v.IsValid() {

@@ -17,7 +17,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-// writes counts what reaches the server.
+// writes returns a client and the number of its updates.
 func writes(t *testing.T, objs ...client.Object) (client.Client, *int) {
 	t.Helper()
 	s := runtime.NewScheme()
@@ -48,7 +48,7 @@ func read(t *testing.T, c client.Client, name string) *workv1alpha1.Work {
 	return w
 }
 
-func TestAStatusIsWrittenOnceAndOnlyWhenItChanged(t *testing.T) {
+func TestStatusIsWrittenOnlyIfItChanged(t *testing.T) {
 	c, n := writes(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-a", Name: "w"}})
 	for range 3 {
 		was := read(t, c, "w")
@@ -63,7 +63,7 @@ func TestAStatusIsWrittenOnceAndOnlyWhenItChanged(t *testing.T) {
 	}
 }
 
-func TestOfAnObjectWithAnotherStatusTheStatusAloneIsSent(t *testing.T) {
+func TestStatusSendsOnlyTheStatus(t *testing.T) {
 	c, _ := writes(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-a", Name: "w",
 		Labels: map[string]string{"a": "b"}},
 		Spec: workv1alpha1.WorkSpec{SuspendDispatching: new(true)}})
@@ -83,16 +83,16 @@ func TestOfAnObjectWithAnotherStatusTheStatusAloneIsSent(t *testing.T) {
 	}
 	if sent.Labels != nil || sent.Spec.SuspendDispatching != nil || len(sent.Status.Conditions) != 1 ||
 		sent.ResourceVersion != was.ResourceVersion {
-		t.Errorf("sent %+v, want the status and who it is of", sent)
+		t.Errorf("sent %+v, want only the status and the identity", sent)
 	}
 	now := read(t, c, "w")
 	if now.Labels["a"] != "b" || now.Spec.SuspendDispatching == nil || len(now.Status.Conditions) != 1 ||
 		want.ResourceVersion != now.ResourceVersion {
-		t.Errorf("the server has %+v and %q was returned, want all else as it was", now, want.ResourceVersion)
+		t.Errorf("the server has %+v and %q was returned, want no other change", now, want.ResourceVersion)
 	}
 }
 
-func TestAStatusOverAnOldReadIsStale(t *testing.T) {
+func TestStatusBasedOnAnOldReadIsStale(t *testing.T) {
 	c, _ := writes(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-a", Name: "w"}})
 	old := read(t, c, "w")
 	newer := old.DeepCopy()
@@ -107,7 +107,7 @@ func TestAStatusOverAnOldReadIsStale(t *testing.T) {
 	}
 }
 
-func TestAnUnchangedObjectIsNotWritten(t *testing.T) {
+func TestUpdateSkipsUnchangedObjects(t *testing.T) {
 	c, n := writes(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-a", Name: "w"}})
 	was := read(t, c, "w")
 	if wrote, err := Update(context.Background(), c, was, was.DeepCopy()); wrote || err != nil || *n != 0 {
@@ -115,9 +115,9 @@ func TestAnUnchangedObjectIsNotWritten(t *testing.T) {
 	}
 }
 
-func TestADeletionNamesTheObjectThatWasRead(t *testing.T) {
+func TestDeleteHasThePreconditionOfTheReadUID(t *testing.T) {
 	c, _ := writes(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-a", Name: "w", UID: "seen"}})
-	// The fake server does not look at preconditions, so they are looked at on their way.
+	// The fake server ignores preconditions, so the test reads them from the request.
 	var named types.UID
 	watched := interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
 		Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, opts ...client.DeleteOption) error {
@@ -130,15 +130,15 @@ func TestADeletionNamesTheObjectThatWasRead(t *testing.T) {
 		},
 	})
 	if err := Delete(context.Background(), watched, read(t, c, "w")); err != nil {
-		t.Errorf("an object that took the name since is %v, want no error and no deletion", err)
+		t.Errorf("a later object of the same name: error %v, want none", err)
 	}
 	if named != "seen" {
 		t.Errorf("the deletion named UID %q, want the one that was read", named)
 	}
 }
 
-// The API refuses a message of more than 32768 characters, and with it all else of the status.
-func TestAMessageThatIsTooLongDoesNotKeepTheRestFromBeingTold(t *testing.T) {
+// The API refuses a status with a message of more than 32768 characters.
+func TestStatusCutsLongMessages(t *testing.T) {
 	c, n := writes(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-a", Name: "w"}})
 	for range 2 {
 		was := read(t, c, "w")

@@ -11,56 +11,55 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// Successes is of which successes users are told by events. Each event is a write; failures are always told.
-type Successes string
+// SuccessEvents selects the successes that are recorded as events. Each event is a write. Failures are always recorded.
+type SuccessEvents string
 
 const (
-	// SuccessesDefault tells of what is seldom or what a user would not see otherwise: clusters, claims, placements,
+	// SuccessEventsDefault records rare successes and those that are visible nowhere else: clusters, claims, placements,
 	// overrides, dependencies, Services of several clusters, and the end of a failure.
-	SuccessesDefault Successes = "default"
-	// SuccessesAll tells of each step of each object as well, as Karmada does.
-	SuccessesAll Successes = "all"
-	// SuccessesNone tells of failures alone.
-	SuccessesNone Successes = "none"
+	SuccessEventsDefault SuccessEvents = "default"
+	// SuccessEventsAll also records each step of each object, as Karmada does.
+	SuccessEventsAll SuccessEvents = "all"
+	// SuccessEventsNone records failures only.
+	SuccessEventsNone SuccessEvents = "none"
 )
 
-// ParseSuccesses understands one of the three; empty is the default.
-func ParseSuccesses(text string) (Successes, error) {
-	switch s := Successes(text); s {
+// ParseSuccessEvents parses one of the three values. An empty text is the default.
+func ParseSuccessEvents(text string) (SuccessEvents, error) {
+	switch s := SuccessEvents(text); s {
 	case "":
-		return SuccessesDefault, nil
-	case SuccessesDefault, SuccessesAll, SuccessesNone:
+		return SuccessEventsDefault, nil
+	case SuccessEventsDefault, SuccessEventsAll, SuccessEventsNone:
 		return s, nil
 	}
-	return "", fmt.Errorf("%q is none of %s, %s and %s", text, SuccessesDefault, SuccessesAll, SuccessesNone)
+	return "", fmt.Errorf("%q is none of %s, %s and %s", text, SuccessEventsDefault, SuccessEventsAll, SuccessEventsNone)
 }
 
-// Telling is the manager for controllers that tell of these successes; of a manager as it is, they tell of the default.
-func Telling(mgr ctrl.Manager, s Successes) ctrl.Manager { return telling{mgr, s} }
+// WithSuccessEvents returns mgr with a setting for the recorders of its controllers. Without it, the default applies.
+func WithSuccessEvents(mgr ctrl.Manager, s SuccessEvents) ctrl.Manager { return eventManager{mgr, s} }
 
-type telling struct {
+type eventManager struct {
 	ctrl.Manager
-	successes Successes
+	successes SuccessEvents
 }
 
-// Events writes events in the name of a component, as core/v1 events: those are what users of Karmada look at. It alone
-// decides of which successes they are told.
+// Events records events of a component as core/v1 events, which users of Karmada expect.
 type Events struct {
 	record.EventRecorder
-	Successes Successes
+	Successes SuccessEvents
 }
 
-// Recorder writes events in the name of a component.
+// Recorder returns the event recorder of a component.
 func Recorder(mgr ctrl.Manager, component string) Events {
 	//lint:ignore SA1019 the recorder that replaces it writes events of another group
 	e := Events{EventRecorder: mgr.GetEventRecorderFor(component)}
-	if t, ok := mgr.(telling); ok {
-		e.Successes = t.successes
+	if m, ok := mgr.(eventManager); ok {
+		e.Successes = m.successes
 	}
 	return e
 }
 
-// eventLimit is the most bytes of what an event says: parts of it are words of members and of webhooks.
+// eventLimit is the maximum length of an event's message in bytes. Messages quote members and webhooks.
 const eventLimit = 4 << 10
 
 // Event implements record.EventRecorder.
@@ -73,9 +72,9 @@ func (e Events) Eventf(obj runtime.Object, kind, reason, format string, args ...
 	e.Event(obj, kind, reason, fmt.Sprintf(format, args...))
 }
 
-// Succeeded tells of a success on each of the objects, unless of none is told.
-func (e Events) Succeeded(reason, message string, objects ...runtime.Object) {
-	if e.Successes == SuccessesNone {
+// RecordSuccess records a success on each of the objects, unless the setting is none.
+func (e Events) RecordSuccess(reason, message string, objects ...runtime.Object) {
+	if e.Successes == SuccessEventsNone {
 		return
 	}
 	for _, obj := range objects {
@@ -83,9 +82,9 @@ func (e Events) Succeeded(reason, message string, objects ...runtime.Object) {
 	}
 }
 
-// Stepped tells of what goes well each time, if of all successes is told.
-func (e Events) Stepped(reason, message string, objects ...runtime.Object) {
-	if e.Successes == SuccessesAll {
-		e.Succeeded(reason, message, objects...)
+// RecordStep records a routine success on each of the objects if the setting is all.
+func (e Events) RecordStep(reason, message string, objects ...runtime.Object) {
+	if e.Successes == SuccessEventsAll {
+		e.RecordSuccess(reason, message, objects...)
 	}
 }

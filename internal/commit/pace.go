@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Pace is how long news that is not urgent waits for more of the same. The more objects have some, the longer each
-// waits, so that all the progress of a burst costs a bounded rate of writes. The zero value has nothing waiting.
+// Pace delays writes that are not urgent, so that each write can cover several changes. The more objects wait, the
+// longer each waits, so that a burst of progress costs a bounded rate of writes. The zero value has no waiting objects.
 type Pace[K comparable] struct {
-	// Rate is how much news a second is told while there is more; 0 is paceRate.
+	// Rate is the number of writes per second while many objects wait; 0 means paceRate.
 	Rate int
 
 	mu    sync.Mutex
@@ -18,32 +18,33 @@ type Pace[K comparable] struct {
 
 const (
 	paceRate = 60
-	// paceMost bounds how long news waits, however much there is.
-	paceMost = 10 * time.Second
+	// maxPaceDelay is the longest time that an object waits.
+	maxPaceDelay = 10 * time.Second
 )
 
-// Wait is how long the news about an object still waits at now; least is how long it does when there is no other. It is
-// time when the result is not positive.
-func (p *Pace[K]) Wait(about K, least time.Duration, now time.Time) time.Duration {
+// Wait returns how long the write of an object still waits at now. The first call starts the waiting time. least is the
+// waiting time of an object that waits alone. A result of 0 or less means that the write is due.
+func (p *Pace[K]) Wait(object K, least time.Duration, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	since, ok := p.since[about]
+	since, ok := p.since[object]
 	if !ok {
 		since = now
 		if p.since == nil {
 			p.since = map[K]time.Time{}
 		}
-		p.since[about] = now
+		p.since[object] = now
 	}
-	window := max(least, min(time.Duration(len(p.since))*time.Second/time.Duration(cmp.Or(p.Rate, paceRate)), paceMost))
+	rate := cmp.Or(p.Rate, paceRate)
+	window := max(least, min(time.Duration(len(p.since))*time.Second/time.Duration(rate), maxPaceDelay))
 	return window - now.Sub(since)
 }
 
-// Told says that there is no news about the object any more; it reports whether any was waiting.
-func (p *Pace[K]) Told(about K) bool {
+// Done ends the waiting time of an object. It reports whether the object was waiting.
+func (p *Pace[K]) Done(object K) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, waited := p.since[about]
-	delete(p.since, about)
+	_, waited := p.since[object]
+	delete(p.since, object)
 	return waited
 }

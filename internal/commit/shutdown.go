@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// QueueStuck says that a queue of controllers was shut down just as it handed out an item, and holds its workers for
-// ever: a fault of controller-runtime up to 0.24 (kubernetes-sigs/controller-runtime#3538). Its manager then ends with
-// an error though nothing is under way.
+// QueueStuck reports whether a controller's queue blocks its workers forever because it was shut down while it returned
+// an item. This is a bug of controller-runtime up to 0.24 (kubernetes-sigs/controller-runtime#3538). The manager then
+// ends with an error although no reconciliation is running.
 func QueueStuck() bool {
 	stacks := make([]byte, 1<<20)
 	for n := runtime.Stack(stacks, true); n == len(stacks); n = runtime.Stack(stacks, true) {

@@ -108,7 +108,7 @@ type Options struct {
 	// Turn is this run of the loops, as members are told of it.
 	Turn Turn
 	// Successes is of which successes users are told by events.
-	Successes commit.Successes
+	Successes commit.SuccessEvents
 }
 
 // Turn is one run of a hub's loops: where the hub serves, what the run is called, and the run before it if that is
@@ -176,7 +176,7 @@ func Run(ctx context.Context, o Options) error {
 		}
 		return err
 	}
-	if err := setup(ctx, commit.Telling(mgr, o.Successes), self, o); err != nil {
+	if err := setup(ctx, commit.WithSuccessEvents(mgr, o.Successes), self, o); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {

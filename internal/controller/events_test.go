@@ -33,10 +33,10 @@ func told(h *controllertest.Hub) map[string]int {
 
 // A ConfigMap to three members costs 9 writes and its events: those of the default are the one that makes it 10.
 func TestSuccessesAreToldAsFarAsTheHubIsAskedTo(t *testing.T) {
-	for level, want := range map[commit.Successes]map[string]int{
-		commit.SuccessesNone:    {},
-		commit.SuccessesDefault: {"ResourceBinding ScheduleBindingSucceed": 1},
-		commit.SuccessesAll: {
+	for level, want := range map[commit.SuccessEvents]map[string]int{
+		commit.SuccessEventsNone:    {},
+		commit.SuccessEventsDefault: {"ResourceBinding ScheduleBindingSucceed": 1},
+		commit.SuccessEventsAll: {
 			"ConfigMap ApplyPolicySucceed":           1,
 			"ConfigMap ScheduleBindingSucceed":       1,
 			"ConfigMap SyncWorkSucceed":              1,

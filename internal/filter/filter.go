@@ -14,13 +14,29 @@ import (
 // AfterStart passes all events except those for the objects that exist when the hub starts.
 var AfterStart = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 
-// Updates passes the updates for which changed returns true, and no creations and deletions.
-func Updates[T client.Object](changed func(before, now T) bool) predicate.Funcs {
+// Deletions passes deletions only.
+var Deletions = predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: noUpdates}
+
+// Creations passes creations only.
+var Creations = predicate.Funcs{DeleteFunc: func(event.DeleteEvent) bool { return false }, UpdateFunc: noUpdates}
+
+// CreationsAndDeletions passes no updates.
+var CreationsAndDeletions = predicate.Funcs{UpdateFunc: noUpdates}
+
+func noUpdates(event.UpdateEvent) bool { return false }
+
+// Changes passes creations, deletions, and the updates for which changed returns true.
+func Changes[T client.Object](changed func(before, now T) bool) predicate.Funcs {
 	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool { return changed(e.ObjectOld.(T), e.ObjectNew.(T)) },
 	}
+}
+
+// Updates passes the updates for which changed returns true, and no creations and deletions.
+func Updates[T client.Object](changed func(before, now T) bool) predicate.Funcs {
+	p := Changes(changed)
+	p.CreateFunc, p.DeleteFunc = Deletions.CreateFunc, Creations.DeleteFunc
+	return p
 }
 
 // Touched reports whether an update changed anything but the status: the spec, labels, annotations or finalizers.

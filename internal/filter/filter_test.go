@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
 func pod(change func(*corev1.Pod)) *corev1.Pod {
@@ -35,6 +36,31 @@ func TestUpdatesPassesMatchingUpdatesOnly(t *testing.T) {
 	}
 	if !renamed.Update(event.UpdateEvent{ObjectOld: p, ObjectNew: moved}) {
 		t.Error("a matching update does not pass")
+	}
+}
+
+func TestFiltersPassTheirKindsOfEvents(t *testing.T) {
+	changed := Changes(func(before, now *corev1.Pod) bool { return before.Spec.NodeName != now.Spec.NodeName })
+	p, moved := pod(func(*corev1.Pod) {}), pod(func(p *corev1.Pod) { p.Spec.NodeName = "n" })
+	for name, c := range map[string]struct {
+		filter                          predicate.Funcs
+		create, update, remove, matched bool
+	}{
+		"Creations":             {Creations, true, false, false, false},
+		"Deletions":             {Deletions, false, false, true, false},
+		"CreationsAndDeletions": {CreationsAndDeletions, true, false, true, false},
+		"Changes":               {changed, true, false, true, true},
+	} {
+		for what, passes := range map[string][2]bool{
+			"a creation":        {c.filter.Create(event.CreateEvent{Object: p}), c.create},
+			"a deletion":        {c.filter.Delete(event.DeleteEvent{Object: p}), c.remove},
+			"another update":    {c.filter.Update(event.UpdateEvent{ObjectOld: p, ObjectNew: p}), c.update},
+			"a matching update": {c.filter.Update(event.UpdateEvent{ObjectOld: p, ObjectNew: moved}), c.matched},
+		} {
+			if passes[0] != passes[1] {
+				t.Errorf("%s: %s passes: %t, want %t", name, what, passes[0], passes[1])
+			}
+		}
 	}
 }
 

@@ -70,7 +70,7 @@ type Interpreter struct {
 	meaning meaning
 
 	// told are the answers that change nothing, of which a template was told.
-	told commit.Told[answered]
+	told commit.Dedup[answered]
 }
 
 var log = ctrl.Log.WithName("interpreter")
@@ -187,7 +187,7 @@ func (i *Interpreter) rebuild(ctx context.Context, r client.Reader) error {
 	}
 	i.client.keep(hooks)
 	i.slow.forget(concerns)
-	i.told.ForgetAll(func(answered) bool { return true })
+	i.told.ForgetIf(func(answered) bool { return true })
 	convert := known.convert(i.options.Convert)
 	i.customizations.set(&guarded{tier: customization.New(rics,
 		customization.Options{Schema: known.schema(i.options.Schema), Convert: convert, Below: tiers.Below()}),

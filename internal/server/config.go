@@ -329,7 +329,7 @@ func DefaultConfig() Config {
 			CPUInitializationPeriod: metav1.Duration{Duration: 5 * time.Minute},
 			InitialReadinessDelay:   metav1.Duration{Duration: 30 * time.Second},
 		},
-		SuccessEvents: string(commit.SuccessesDefault),
+		SuccessEvents: string(commit.SuccessEventsDefault),
 		Log:           LogConfig{Format: "text"},
 	}
 }
@@ -429,7 +429,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 		"the period after pod start during which readiness changes are treated as initial readiness")
 	fs.StringVar(&c.SuccessEvents, "success-events", c.SuccessEvents,
 		"which successes are recorded as events, each of which is a write: default (rare ones), all (each step of each object, as Karmada does), none; without a value, all")
-	fs.Lookup("success-events").NoOptDefVal = string(commit.SuccessesAll)
+	fs.Lookup("success-events").NoOptDefVal = string(commit.SuccessEventsAll)
 	e := &c.Members.Estimator
 	fs.BoolVar(&e.Enabled, "enable-scheduler-estimator", e.Enabled,
 		"also query the members' scheduler estimators for available replicas; the lowest estimate is used")
@@ -568,7 +568,7 @@ func (c *Config) Validate() error {
 	if err := c.Failover.validate(); err != nil {
 		return err
 	}
-	if _, err := commit.ParseSuccesses(c.SuccessEvents); err != nil {
+	if _, err := commit.ParseSuccessEvents(c.SuccessEvents); err != nil {
 		return fmt.Errorf("successEvents %w: correct --success-events", err)
 	}
 	if least := int64(1 << 20); c.Members.AnswerLimit.Value() < least {

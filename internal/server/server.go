@@ -85,7 +85,7 @@ type Deps struct {
 	// Turn is this run of the loops, for the controllers.
 	Turn controller.Turn
 	// Successes is of which successes users are told.
-	Successes commit.Successes
+	Successes commit.SuccessEvents
 	// Descheduler is when replicas are moved after they were placed; nil where that component is left out.
 	Descheduler *DeschedulerConfig
 }
@@ -398,12 +398,12 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	if h.etcd != nil {
 		e.Servers = []string{h.etcd.Endpoint}
 	}
-	loopback := apiserver.NewLoopback(commit.ContextKey)
+	loopback := apiserver.NewLoopback(commit.StatusContextKey)
 	done := make(chan struct{})
 	h.deps = Deps{Config: loopback.Config(), Done: done, DataDir: h.config.DataDir, Files: h.files,
 		Members: h.config.Members, Scheduler: h.config.Scheduler,
 		Failover: h.config.Failover, Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite,
-		Taints: h.config.Taints, Successes: commit.Successes(h.config.SuccessEvents)}
+		Taints: h.config.Taints, Successes: commit.SuccessEvents(h.config.SuccessEvents)}
 	if h.config.runs("descheduler") {
 		h.deps.Descheduler = &h.config.Descheduler
 	}

@@ -35,7 +35,7 @@ func stored() (func(schema.GroupVersionKind) apiserver.Stored, error) {
 		workv1alpha1.GroupVersion.WithKind("Work"), workv1alpha2.GroupVersion.WithKind("ResourceBinding"),
 		workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"),
 	} {
-		how[ours] = apiserver.Stored{Trusted: true, Amend: commit.Amend}
+		how[ours] = apiserver.Stored{Trusted: true, Amend: commit.AddStatus}
 	}
 	return func(kind schema.GroupVersionKind) apiserver.Stored { return how[kind] }, nil
 }

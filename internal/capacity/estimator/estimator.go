@@ -50,7 +50,7 @@ type Estimators struct {
 
 	mu       sync.Mutex
 	remotes  map[string]*remote // nil when closed
-	answered commit.Told[string]
+	answered commit.Dedup[string]
 }
 
 // New connects to nobody yet. The error is that of Options.Validate, or of a file.
@@ -188,7 +188,7 @@ func (e *Estimators) heard(ctx context.Context, cluster string, err error) {
 		if e.answered.Forget(cluster) {
 			log.Info("the estimator responds again", "cluster", cluster)
 		}
-	case e.answered.News(cluster, status.Code(errors.Unwrap(err)).String()):
+	case e.answered.IsNew(cluster, status.Code(errors.Unwrap(err)).String()):
 		log.Info("the estimator does not respond; the hub's own estimate is used", "cluster", cluster, "error", err.Error())
 	}
 }

@@ -95,7 +95,7 @@ type reconciler struct {
 	// progress are the bindings whose status waits to be written.
 	progress commit.Pace[types.NamespacedName]
 	// told are the warnings that stand, by binding.
-	told commit.Told[types.NamespacedName]
+	told commit.Dedup[types.NamespacedName]
 
 	// queue is told of what changes in members and templates.
 	queue atomic.Pointer[queue]
@@ -114,7 +114,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	followed.Store(new(client.Reader(mgr.GetCache())))
 	b := ctrl.NewControllerManagedBy(mgr).Named("aggregate").WithOptions(controller.Options{
 		MaxConcurrentReconciles: o.Concurrency,
-		RateLimiter:             commit.Patience[reconcile.Request](firstRetry),
+		RateLimiter:             commit.Backoff[reconcile.Request](firstRetry),
 	})
 	for _, kind := range scope.Bindings.Kinds() {
 		b = b.Watches(kind, &handler.EnqueueRequestForObject{},
@@ -132,12 +132,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 
 // answered passes Works whose member has said something new, and those that are gone. Each binding is looked at when
 // the hub starts, with its Works in memory.
-var answered = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return !equality.Semantic.DeepEqual(e.ObjectOld.(*workv1alpha1.Work).Status, e.ObjectNew.(*workv1alpha1.Work).Status)
-	},
-}
+var answered = predicate.Or[client.Object](filter.Deletions, filter.Updates(func(was, is *workv1alpha1.Work) bool {
+	return !equality.Semantic.DeepEqual(was.Status, is.Status)
+}))
 
 // rewritten passes bindings whose Works could not be written before and can be now, or the reverse.
 var rewritten = filter.Updates(func(was, is workv1alpha2.Binding) bool {
@@ -186,16 +183,13 @@ func gathering(after time.Duration) handler.EventHandler {
 // Reconcile folds the Works of one binding.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	after, err := r.fold(ctx, req.NamespacedName)
-	if commit.Stale(err) {
-		return ctrl.Result{RequeueAfter: commit.StaleRetry}, nil
-	}
-	return ctrl.Result{RequeueAfter: after}, client.IgnoreNotFound(err)
+	return commit.Requeue(after, client.IgnoreNotFound(err))
 }
 
 func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	b, err := scope.Bindings.Get(ctx, r.client, key)
 	if err != nil || b.GetDeletionTimestamp() != nil {
-		r.progress.Told(key)
+		r.progress.Done(key)
 		r.nodes.forget(key)
 		r.told.Forget(key)
 		return 0, err
@@ -227,10 +221,10 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 		return 0, err
 	}
 	if wrote {
-		r.events.Stepped(workv1alpha2.EventAggregateStatusSucceed, "Update "+scope.Describe(b)+
+		r.events.RecordStep(workv1alpha2.EventAggregateStatusSucceed, "Update "+scope.Describe(b)+
 			" with AggregatedStatus successfully.", b)
 	}
-	r.progress.Told(key)
+	r.progress.Done(key)
 	return r.foldIntoTemplate(ctx, want, outages)
 }
 
@@ -309,7 +303,7 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 	}
 	key := client.ObjectKeyFromObject(b)
 	if err != nil || !found || read.GetDeletionTimestamp() != nil {
-		r.nodes.Told(key)
+		r.nodes.Done(key)
 		return 0, err
 	}
 	want, err := r.Interpreter.Aggregate(ctx, read, ofRun(aggregate.Items(b, outages), read))
@@ -323,14 +317,14 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 	if err == nil && !equality.Semantic.DeepEqual(statusOf(read), statusOf(want)) {
 		if wait := r.waitForNodes(b, read, want); wait > 0 {
 			after, err := r.expire(ctx, want)
-			return commit.Sooner(wait, after), err
+			return commit.ShorterDelay(wait, after), err
 		}
 		if err = r.Templates.UpdateStatus(ctx, want); apierrors.IsNotFound(err) && interpret.KeepsStatus(kind) {
 			err = r.Templates.PatchStatus(ctx, want)
 		}
 		if err == nil {
 			r.nodes.wrote(key, r.Clock.Now())
-			r.events.Stepped(workv1alpha2.EventAggregateStatusSucceed, "Update Resource with AggregatedStatus successfully.",
+			r.events.RecordStep(workv1alpha2.EventAggregateStatusSucceed, "Update Resource with AggregatedStatus successfully.",
 				read)
 			r.tellOmitted(b, read, want)
 		}
@@ -338,14 +332,14 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 	switch {
 	case err == nil:
 		r.told.Forget(key)
-		r.nodes.Told(key)
+		r.nodes.Done(key)
 		return r.expire(ctx, want)
 	// gone meanwhile, or a kind without a status subresource: its status is its users' to write
 	case apierrors.IsNotFound(err):
 		r.told.Forget(key)
-		r.nodes.Told(key)
+		r.nodes.Done(key)
 		return 0, nil
-	case !commit.Stale(err) && r.told.News(key, err.Error()):
+	case !commit.Stale(err) && r.told.IsNew(key, err.Error()):
 		for _, obj := range []runtime.Object{b, read} {
 			r.events.Event(obj, corev1.EventTypeWarning, workv1alpha2.EventAggregateStatusFailed, err.Error())
 		}

@@ -85,9 +85,9 @@ func (p *pacing) wrote(key types.NamespacedName, now time.Time) {
 	}
 }
 
-// Told says that a template has no nodes that wait.
-func (p *pacing) Told(key types.NamespacedName) {
-	p.Pace.Told(key)
+// Done records that a template has no nodes waiting to be written.
+func (p *pacing) Done(key types.NamespacedName) {
+	p.Pace.Done(key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s, ok := p.of[key]; ok {
@@ -98,7 +98,7 @@ func (p *pacing) Told(key types.NamespacedName) {
 
 // forget takes in that a template's binding is gone.
 func (p *pacing) forget(key types.NamespacedName) {
-	p.Pace.Told(key)
+	p.Pace.Done(key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.of, key)

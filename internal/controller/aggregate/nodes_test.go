@@ -263,7 +263,7 @@ func TestTheNodesOfAllWorkflowsShareOneRate(t *testing.T) {
 	// One that is forgotten, or has nothing to say any more, leaves nothing behind.
 	p, key := &pacing{}, types.NamespacedName{Name: "w"}
 	p.afford(key, 1<<20, time.Now())
-	p.Told(key)
+	p.Done(key)
 	p.forget(key)
 	if len(p.of) != 0 {
 		t.Errorf("it keeps %v", p.of)

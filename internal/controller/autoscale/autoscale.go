@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -53,8 +52,6 @@ type Options struct {
 }
 
 const (
-	// staleRetry is how soon a write over an old read is tried again.
-	staleRetry = 100 * time.Millisecond
 	// firstRetry is the delay of the first attempt after a failure; it grows.
 	firstRetry = time.Second
 	// byTarget finds the FederatedHPAs of a workload, byOwner the Works that have the autoscalers of a FederatedHPA, and
@@ -68,7 +65,7 @@ type reconciler struct {
 	// live reads past the cache, where what was done must not be done again.
 	live   client.Reader
 	events commit.Events
-	told   commit.Told[types.NamespacedName]
+	told   commit.Dedup[types.NamespacedName]
 
 	mu        sync.Mutex
 	histories map[types.NamespacedName]remembered
@@ -115,7 +112,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("index bindings by the FederatedHPAs whose autoscalers scaled them: %w", err)
 	}
 	options := controller.Options{MaxConcurrentReconciles: max(1, o.Concurrency),
-		RateLimiter: commit.Patience[reconcile.Request](firstRetry)}
+		RateLimiter: commit.Backoff[reconcile.Request](firstRetry)}
 	asked := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
 		predicate.AnnotationChangedPredicate{}))
 	err := ctrl.NewControllerManagedBy(mgr).Named("autoscale").WithOptions(options).
@@ -131,7 +128,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	c := &cron{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 		events: commit.Recorder(mgr, "cronFederatedHPA-controller"), started: o.Clock.Now()}
-	options.RateLimiter = commit.Patience[reconcile.Request](firstRetry)
+	options.RateLimiter = commit.Backoff[reconcile.Request](firstRetry)
 	return ctrl.NewControllerManagedBy(mgr).Named("autoscale-cron").WithOptions(options).
 		For(&autoscalingv1alpha1.CronFederatedHPA{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(c)
@@ -139,14 +136,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 
 // autoscalers passes Works that have the autoscaler of a member, when they come, go or tell something.
 var autoscalers = predicate.And[client.Object](predicate.NewPredicateFuncs(func(obj client.Object) bool {
-	_,
-		ok := ownerOf(obj)
+	_, ok := ownerOf(obj)
 	return ok
-}), predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
-	},
-})
+}), predicate.ResourceVersionChangedPredicate{})
 
 // targetKey is one for all names of a workload, whatever the version.
 func targetKey(f *autoscalingv1alpha1.FederatedHPA) string {

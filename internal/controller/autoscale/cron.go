@@ -54,7 +54,7 @@ func (c *cron) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	next, err := c.look(ctx, req.NamespacedName, now)
 	switch {
 	case commit.Stale(err) || apierrors.IsNotFound(err):
-		return reconcile.Result{RequeueAfter: min(staleRetry, c.Interval)}, nil
+		return reconcile.Result{RequeueAfter: min(commit.SlowRetry, c.Interval)}, nil
 	case err != nil:
 		return reconcile.Result{}, err
 	case next.IsZero():

@@ -52,7 +52,7 @@ func (r *reconciler) federated(ctx context.Context, req reconcile.Request) (reco
 	}
 	switch {
 	case commit.Stale(err) || apierrors.IsNotFound(err):
-		return reconcile.Result{RequeueAfter: min(staleRetry, r.Interval)}, nil
+		return reconcile.Result{RequeueAfter: min(commit.SlowRetry, r.Interval)}, nil
 	case err != nil:
 		return reconcile.Result{}, err
 	}
@@ -157,7 +157,7 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 		fmt.Sprintf("the workload was scaled to %d replicas", d.Desired))
 	at := metav1.NewTime(now)
 	f.Status.LastScaleTime = &at
-	r.events.Succeeded("SuccessfulRescale", fmt.Sprintf("New size: %d; reason: %s", d.Desired, d.Reason), f)
+	r.events.RecordSuccess("SuccessfulRescale", fmt.Sprintf("New size: %d; reason: %s", d.Desired, d.Reason), f)
 	ctrl.LoggerFrom(ctx).Info("rescaled", "workload", t.template.GetName(), "from", t.replicas, "to", d.Desired, "reason",
 		d.Reason)
 	return nil
@@ -254,7 +254,7 @@ func (r *reconciler) say(f *autoscalingv1alpha1.FederatedHPA, kind autoscalingv2
 
 // warn tells it as an event, once.
 func (r *reconciler) warn(f *autoscalingv1alpha1.FederatedHPA, reason, message string) {
-	if r.told.News(client.ObjectKeyFromObject(f), reason+message) {
+	if r.told.IsNew(client.ObjectKeyFromObject(f), reason+message) {
 		r.events.Event(f, corev1.EventTypeWarning, reason, message)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -27,6 +26,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/definition"
+	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -81,9 +81,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("cluster").
 		For(&clusterv1alpha1.Cluster{}).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(clusterOfSpace), builder.WithPredicates(deletions())).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(clusterOfSpace), builder.WithPredicates(filter.Deletions)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(life.leaverOfWork),
-			builder.WithPredicates(deletions())).
+			builder.WithPredicates(filter.Deletions)).
 		Watches(&policyv1alpha1.ClusterTaintPolicy{}, handler.EnqueueRequestsFromMapFunc(life.allClusters)).
 		Watches(scope.Bindings.Kinds()[0], handler.EnqueueRequestsFromMapFunc(life.leavers)).
 		Watches(scope.Bindings.Kinds()[1], handler.EnqueueRequestsFromMapFunc(life.leavers)).
@@ -104,7 +104,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	// the question.
 	err = ctrl.NewControllerManagedBy(mgr).Named("cluster-status").
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(
-			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, systemNamesChanged()))).
+			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, systemNamesChanged))).
 		Complete(status)
 	if err != nil {
 		return fmt.Errorf("set up the cluster status controller: %w", err)
@@ -112,21 +112,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// systemNamesChanged is about the names of Kubernetes' own that an administrator lets act in the member.
-func systemNamesChanged() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetAnnotations()[access.SystemNamesAnnotation] != e.ObjectNew.GetAnnotations()[access.SystemNamesAnnotation]
-		},
-	}
-}
-
-func deletions() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(event.UpdateEvent) bool { return false },
-	}
-}
+// systemNamesChanged passes changes of the system users that an administrator allows in the member.
+var systemNamesChanged = filter.Changes(func(was, is client.Object) bool {
+	return was.GetAnnotations()[access.SystemNamesAnnotation] != is.GetAnnotations()[access.SystemNamesAnnotation]
+})
 
 func clusterOfSpace(_ context.Context, obj client.Object) []reconcile.Request {
 	name, err := names.ClusterOf(obj.GetName())

@@ -72,13 +72,13 @@ func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluste
 	case err == nil:
 		c.told.Forget(cluster.Name)
 		if granted {
-			c.auth.Succeeded(workv1alpha2.EventSyncImpersonationSucceed, "Sync impersonation config succeed.", cluster)
+			c.auth.RecordSuccess(workv1alpha2.EventSyncImpersonationSucceed, "Sync impersonation config succeed.", cluster)
 		}
 		return
 	case !errors.Is(err, member.ErrHeld): // which the condition says
 		why := fmt.Sprintf("grant the hub permission to impersonate its users in cluster %q, which requests through clusters/proxy need: %v", cluster.Name, err)
 		why = text.Cut(why, textLimit) // a member says what it likes
-		if c.told.News(cluster.Name, why) {
+		if c.told.IsNew(cluster.Name, why) {
 			c.auth.Event(cluster, corev1.EventTypeWarning, workv1alpha2.EventSyncImpersonationFailed, why)
 		}
 	}

@@ -98,7 +98,7 @@ func (l *lifecycle) keep(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	case err != nil || !wrote || len(reasons) == 0:
 		return err
 	}
-	l.events.Succeeded(workv1alpha2.EventTaintClusterSucceed, "Taint cluster succeed: "+strings.Join(reasons, "; "),
+	l.events.RecordSuccess(workv1alpha2.EventTaintClusterSucceed, "Taint cluster succeed: "+strings.Join(reasons, "; "),
 		cluster)
 	return nil
 }
@@ -119,7 +119,7 @@ func (l *lifecycle) openSpace(ctx context.Context, cluster *clusterv1alpha1.Clus
 				"Create execution space(%s) failed: %v", name, err)
 			return fmt.Errorf("create execution space %s: %w", name, err)
 		}
-		l.events.Succeeded(workv1alpha2.EventCreateExecutionSpaceSucceed,
+		l.events.RecordSuccess(workv1alpha2.EventCreateExecutionSpaceSucceed,
 			fmt.Sprintf("Create execution space(%s) for cluster(%s) succeed", name, cluster.Name), cluster)
 		return nil
 	case err != nil:
@@ -234,7 +234,7 @@ func (l *lifecycle) closeSpace(ctx context.Context, cluster *clusterv1alpha1.Clu
 			"Remove execution space(%s) failed: %v", space.Name, err)
 		return err
 	}
-	l.events.Succeeded(workv1alpha2.EventRemoveExecutionSpaceSucceed,
+	l.events.RecordSuccess(workv1alpha2.EventRemoveExecutionSpaceSucceed,
 		fmt.Sprintf("Remove execution space(%s) succeed", space.Name), cluster)
 	return nil
 }

@@ -54,7 +54,7 @@ type collector struct {
 	// following is what tells that the hub lets others in.
 	following <-chan struct{}
 
-	told commit.Told[string] // whose impersonator is told to be in trouble
+	told commit.Dedup[string] // whose impersonator is told to be in trouble
 }
 
 // look is one member being looked at, again and again.

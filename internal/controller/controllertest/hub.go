@@ -166,7 +166,7 @@ func New(t *testing.T) *Hub {
 }
 
 // Embed has the controllers that are run from now on share the server's process, as those of a hub do.
-func (h *Hub) Embed() { h.Config.Transport = h.Server.Within(commit.Amend) }
+func (h *Hub) Embed() { h.Config.Transport = h.Server.Within(commit.AddStatus) }
 
 // Scheme has the kinds of Kubernetes and of Argosy. Nobody may add any.
 var Scheme = sync.OnceValue(newScheme)

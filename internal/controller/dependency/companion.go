@@ -129,7 +129,7 @@ func (r *reconciler) tellMade(leader types.NamespacedName, tpl *unstructured.Uns
 		names = append(names, obj.GetName())
 	}
 	slices.Sort(names)
-	if !r.made.News(leader, strings.Join(names, ",")) {
+	if !r.made.IsNew(leader, strings.Join(names, ",")) {
 		return
 	}
 	for _, obj := range made {

@@ -46,8 +46,6 @@ import (
 )
 
 const (
-	// staleRetry is how soon a write over an old read is tried again.
-	staleRetry = 200 * time.Millisecond
 	// firstRetry is the delay of the first attempt after a failure; it grows.
 	firstRetry = 5 * time.Millisecond
 	// unsyncedRetry is how soon a binding is looked at again whose dependencies are not all in memory yet.
@@ -85,9 +83,9 @@ type reconciler struct {
 	missing sync.Map
 
 	// told is what users were told last of a binding, made what they were told of companions that do not follow it.
-	told, made commit.Told[types.NamespacedName]
+	told, made commit.Dedup[types.NamespacedName]
 	// conflicts are those reported last of attached bindings.
-	conflicts commit.Told[types.NamespacedName]
+	conflicts commit.Dedup[types.NamespacedName]
 }
 
 // byIndependent finds the bindings attached to another, by the label that it puts on them.
@@ -106,7 +104,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}
 	}
 	c, err := controller.New("dependency", mgr, controller.Options{
-		MaxConcurrentReconciles: o.Concurrency, RateLimiter: commit.Patience[reconcile.Request](firstRetry), Reconciler: r})
+		MaxConcurrentReconciles: o.Concurrency, RateLimiter: commit.Backoff[reconcile.Request](firstRetry), Reconciler: r})
 	if err != nil {
 		return fmt.Errorf("set up the distribution of dependencies: %w", err)
 	}
@@ -131,7 +129,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	after, err := r.distribute(ctx, req.NamespacedName)
 	if commit.Stale(err) || apierrors.IsNotFound(err) {
-		return reconcile.Result{RequeueAfter: staleRetry}, nil
+		return reconcile.Result{RequeueAfter: commit.SlowRetry}, nil
 	}
 	return reconcile.Result{RequeueAfter: after}, err
 }
@@ -204,7 +202,7 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 		rights = append(rights, recorded(b)...) // what needed it before does so still
 	}
 	refs, again := r.accompanied(b, tpl, dependency.With(refs, rights))
-	if again = commit.Sooner(again, unread); !known {
+	if again = commit.ShorterDelay(again, unread); !known {
 		again = unsyncedRetry
 	}
 	refs, failures := dependency.Within(tpl.GetNamespace(), refs)
@@ -242,16 +240,16 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 		}
 	}
 	for _, after := range unclear {
-		again = commit.Sooner(again, after)
+		again = commit.ShorterDelay(again, after)
 	}
 	if !served {
-		again = commit.Sooner(again, unservedRetry)
+		again = commit.ShorterDelay(again, unservedRetry)
 	} else if err := r.detach(ctx, key, wanted, unclear); err != nil {
 		failures = append(failures, err)
 	}
 	if news && len(failures) == 0 {
-		r.events.Succeeded(workv1alpha2.EventGetDependenciesSucceed, "Get dependencies("+listed(refs)+") succeed.", tpl)
-		r.events.Succeeded(workv1alpha2.EventSyncScheduleResultSucceed, "Sync schedule results to dependencies succeed.",
+		r.events.RecordSuccess(workv1alpha2.EventGetDependenciesSucceed, "Get dependencies("+listed(refs)+") succeed.", tpl)
+		r.events.RecordSuccess(workv1alpha2.EventSyncScheduleResultSucceed, "Sync schedule results to dependencies succeed.",
 			recorded)
 	}
 	return r.verdict(recorded, tpl, again, failures)
@@ -265,7 +263,7 @@ func (r *reconciler) verdict(b workv1alpha2.Binding, tpl *unstructured.Unstructu
 	for _, err := range failures {
 		switch {
 		case commit.Stale(err) || apierrors.IsNotFound(err):
-			after = staleRetry
+			after = commit.SlowRetry
 		case errors.Is(err, propagate.ErrTerminating) || errors.Is(err, propagate.ErrOutlived):
 			// The end of the old binding is an event; whoever watches the template deletes it.
 		default:
@@ -390,7 +388,7 @@ func (r *reconciler) reportConflicts(ctx context.Context, b, attached workv1alph
 		return nil
 	}
 	what := strings.Join(conflicts, "; ")
-	if granted := attached.BindingSpec(); r.conflicts.News(about, what) {
+	if granted := attached.BindingSpec(); r.conflicts.IsNew(about, what) {
 		r.events.Eventf(attached, corev1.EventTypeWarning, workv1alpha2.EventDependencyPolicyConflict,
 			"%s: policies of templates that depend on it have different settings; conflictResolution=%s and preserveResourcesOnDeletion=%t are in effect",
 			what, granted.ConflictResolution, set(granted.PreserveResourcesOnDeletion))
@@ -661,7 +659,7 @@ func set(b *bool) bool { return b != nil && *b }
 
 // fails tells the users of a binding and of its template what keeps dependencies back: once, until that changes.
 func (r *reconciler) fails(b workv1alpha2.Binding, tpl *unstructured.Unstructured, reason string, err error) {
-	if !r.told.News(client.ObjectKeyFromObject(b), reason+": "+err.Error()) {
+	if !r.told.IsNew(client.ObjectKeyFromObject(b), reason+": "+err.Error()) {
 		return
 	}
 	r.events.Event(b, corev1.EventTypeWarning, reason, err.Error())

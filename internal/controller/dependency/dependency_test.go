@@ -155,7 +155,7 @@ func (h *hub) restart(store *template.Store) {
 			{Group: "apps", Kind: "Deployment"}:        hooks,
 			{Group: "example.io", Kind: "ClusterTool"}: hooks,
 		}, builtin.Tier())},
-		client: h.client, events: commit.Events{EventRecorder: h.recorder, Successes: commit.SuccessesNone},
+		client: h.client, events: commit.Events{EventRecorder: h.recorder, Successes: commit.SuccessEventsNone},
 	}
 }
 

@@ -181,7 +181,7 @@ func (r *reconciler) unread(ctx context.Context) (namespaces map[string]bool, ag
 		}
 		if retry > 0 {
 			namespaces[b.GetNamespace()] = true
-			again = commit.Sooner(again, retry)
+			again = commit.ShorterDelay(again, retry)
 		}
 	}
 	return namespaces, again, nil

@@ -69,7 +69,7 @@ type reconciler struct {
 	client client.Client
 	events commit.Events
 	// told are the bindings of which users know that nothing can be moved.
-	told commit.Told[types.NamespacedName]
+	told commit.Dedup[types.NamespacedName]
 }
 
 // Setup registers the controller with the manager.
@@ -148,7 +148,7 @@ func (r *reconciler) relieve(ctx context.Context) error {
 		m, ok, err := deschedule.Relieve(b, stuck, r.fleet(s), maxMoved, now)
 		switch {
 		case err != nil:
-			if r.told.News(key, err.Error()) {
+			if r.told.IsNew(key, err.Error()) {
 				r.tell(b, corev1.EventTypeWarning, workv1alpha2.EventDescheduleBindingFailed, err.Error())
 			}
 			continue
@@ -165,7 +165,7 @@ func (r *reconciler) relieve(ctx context.Context) error {
 			moved++
 		}
 	}
-	r.told.ForgetAll(func(key types.NamespacedName) bool { return !waits[key] })
+	r.told.ForgetIf(func(key types.NamespacedName) bool { return !waits[key] })
 	return errors.Join(failed...)
 }
 
@@ -319,7 +319,7 @@ func (r *reconciler) move(ctx context.Context, b workv1alpha2.Binding, m desched
 	for _, t := range m.Clusters {
 		result = append(result, fmt.Sprintf("%s:%d", t.Name, t.Replicas))
 	}
-	r.events.Succeeded(workv1alpha2.EventDescheduleBindingSucceed,
+	r.events.RecordSuccess(workv1alpha2.EventDescheduleBindingSucceed,
 		fmt.Sprintf("Replicas of %s to %s. Result: {%s}", why, deschedule.Listed(m.Took), strings.Join(result, ", ")), b,
 		scope.TemplateOf(b))
 	return true, nil

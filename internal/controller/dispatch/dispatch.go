@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -77,7 +78,8 @@ type reconciler struct {
 	// live reads past the cache, where a verdict on an old state would take something away.
 	live   client.Reader
 	events commit.Events
-	unseen unseen
+	// pending are the Works that were created, and those of a fleet that were changed, by binding.
+	pending commit.PendingWrites[*metav1.PartialObjectMetadata]
 	// heirless are the bindings that went by nobody's order, until another one has their Works.
 	heirless heirless
 	// waiting are the workloads that wait for their sidecars.
@@ -86,7 +88,7 @@ type reconciler struct {
 	// sidecarWait is waited for by nobody else, until something becomes of that SidecarSet.
 	overdue since
 	// told are the warnings that stand, by binding and cluster.
-	told commit.Told[subject]
+	told commit.Dedup[subject]
 }
 
 // subject is what a warning is about: a binding, in one cluster or as a whole, and what of it.
@@ -102,7 +104,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		o.Clock = clock.RealClock{}
 	}
 	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(),
-		events: commit.Recorder(mgr, "binding-controller"), unseen: unseen{clock: o.Clock}}
+		events: commit.Recorder(mgr, "binding-controller")}
+	r.pending.Life, r.pending.Clock = commit.PendingWriteLife, o.Clock
 	for _, kind := range scope.Bindings.Kinds() {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, byTemplate, templateIndexes); err != nil {
 			return fmt.Errorf("index bindings by template: %w", err)
@@ -113,7 +116,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("dispatch").WithOptions(controller.Options{
 		MaxConcurrentReconciles: o.Concurrency,
-		RateLimiter:             commit.Patience[reconcile.Request](firstRetry),
+		RateLimiter:             commit.Backoff[reconcile.Request](firstRetry),
 	})).Complete(r)
 }
 
@@ -123,7 +126,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if apierrors.IsNotFound(err) {
 		// Works that outlived it, because somebody took its finalizer away or nobody ordered its end, stay: so they do when a
 		// backup brings Works back first. The binding made anew takes them over.
-		r.unseen.forget(req.NamespacedName)
+		r.pending.Forget(req.NamespacedName)
 		r.waiting.forget(req.NamespacedName)
 		r.recovered(req.NamespacedName)
 		if err := r.stopPulls(ctx, req.NamespacedName, nil); err != nil {
@@ -138,11 +141,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if b.GetDeletionTimestamp() == nil {
 		r.heirless.forget(req.NamespacedName)
 	}
-	missing, err := r.unseen.missing(ctx, r.client, req.NamespacedName)
+	behind, err := r.behind(ctx, req.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if missing {
+	if behind {
 		return ctrl.Result{RequeueAfter: commit.StaleRetry}, nil
 	}
 	after, err := r.reconcile(ctx, b)
@@ -188,7 +191,7 @@ func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) (aft
 	}) {
 		after, err = r.bring(ctx, b, len(purging) > 0)
 	}
-	return commit.Sooner(after, again), err
+	return commit.ShorterDelay(after, again), err
 }
 
 // cluster reads a cluster from the cache; nil if there is none, or it cannot be read.
@@ -451,7 +454,7 @@ func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatc
 	wanted := dispatch.Onto(existing, res.Work)
 	wrote, err := commit.Update(ctx, r.client, existing, wanted)
 	if wrote && dispatch.Follows(wanted) {
-		r.unseen.add(client.ObjectKeyFromObject(b), wanted)
+		r.pending.Add(client.ObjectKeyFromObject(b), commit.VersionOf(wanted))
 	}
 	return err
 }
@@ -460,12 +463,12 @@ func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatc
 // the API server's own memory of namespaces may be behind ours.
 var errNoSpace = errors.New("the cluster has no execution space")
 
-// create makes a Work, and remembers it until the cache shows it.
+// create creates a Work and records it as a pending write.
 func (r *reconciler) create(ctx context.Context, b workv1alpha2.Binding, work *workv1alpha1.Work) error {
 	err := r.client.Create(ctx, work)
 	switch {
 	case err == nil:
-		r.unseen.add(client.ObjectKeyFromObject(b), work)
+		r.pending.Add(client.ObjectKeyFromObject(b), commit.VersionOf(work))
 		return nil
 	case commit.NamespaceMissing(err):
 		return errNoSpace
@@ -533,7 +536,7 @@ func (r *reconciler) warn(b workv1alpha2.Binding, tmpl *unstructured.Unstructure
 		r.told.Forget(about)
 		return
 	}
-	if !r.told.News(about, err.Error()) {
+	if !r.told.IsNew(about, err.Error()) {
 		return
 	}
 	r.events.Event(b, corev1.EventTypeWarning, reason, err.Error())
@@ -544,5 +547,5 @@ func (r *reconciler) warn(b workv1alpha2.Binding, tmpl *unstructured.Unstructure
 
 // recovered forgets the warnings of a binding that is gone.
 func (r *reconciler) recovered(binding types.NamespacedName) {
-	r.told.ForgetAll(func(s subject) bool { return s.binding == binding })
+	r.told.ForgetIf(func(s subject) bool { return s.binding == binding })
 }

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -97,11 +96,7 @@ func (r *reconciler) stopPulls(ctx context.Context, binding types.NamespacedName
 // pulls passes Works by which images are pulled, when they come, go or tell something.
 var pulls = predicate.And[client.Object](predicate.NewPredicateFuncs(func(work client.Object) bool {
 	return pullIndex(work) != nil
-}), filter.AfterStart, predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
-	},
-})
+}), filter.AfterStart, predicate.ResourceVersionChangedPredicate{})
 
 func pullFor(_ context.Context, work client.Object) []reconcile.Request {
 	namespace, name, _ := strings.Cut(work.GetAnnotations()[dispatch.PullAnnotation], "/")

@@ -39,11 +39,11 @@ func (r *reconciler) tellWritten(b workv1alpha2.Binding, in dispatch.Input, resu
 		}
 	}
 	if len(policies) > 0 {
-		r.events.Succeeded(workv1alpha2.EventApplyOverridePolicySucceed,
+		r.events.RecordSuccess(workv1alpha2.EventApplyOverridePolicySucceed,
 			fmt.Sprintf("Apply %s for cluster(%s) succeed.", strings.Join(policies, ", "), text.Names(clusters, 10)),
 			in.Template)
 	}
 	if written > 0 && failed == 0 {
-		r.events.Stepped(workv1alpha2.EventSyncWorkSucceed, "Sync work of "+scope.Describe(b)+" successful.", b, in.Template)
+		r.events.RecordStep(workv1alpha2.EventSyncWorkSucceed, "Sync work of "+scope.Describe(b)+" successful.", b, in.Template)
 	}
 }

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +26,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -68,7 +68,7 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 				return nil
 			}
 			return r.targeting(ctx, cluster)
-		}), builder.WithPredicates(filter.AfterStart, appears)).
+		}), builder.WithPredicates(filter.AfterStart, filter.Creations)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.in), builder.WithPredicates(overwriteForbidden)).
 		WatchesRawSource(source.Func(func(ctx context.Context,
 			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -110,17 +110,9 @@ func claimedAnew(was, is *unstructured.Unstructured) bool {
 
 // specChanged passes what changes a binding's Works: its spec, its labels and its deletion.
 var specChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{},
-	predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp())
-		},
-	})
-
-// appears passes what is new.
-var appears = predicate.Funcs{
-	UpdateFunc: func(event.UpdateEvent) bool { return false },
-	DeleteFunc: func(event.DeleteEvent) bool { return false },
-}
+	filter.Changes(func(was, is client.Object) bool {
+		return !was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp())
+	}))
 
 // workTouched passes Works that are no longer what was written, and those that are gone; not our own creations, not
 // statuses.
@@ -131,14 +123,10 @@ var workTouched = predicate.Funcs{
 
 // clusterMoved passes changes of a cluster by which an override may choose differently, or a manifest may go in another
 // version, and those that come and go.
-var clusterMoved = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster)
-		return !maps.Equal(was.Labels, is.Labels) || was.Spec.Provider != is.Spec.Provider ||
-			was.Spec.Region != is.Spec.Region || was.Spec.Zone != is.Spec.Zone || !slices.Equal(was.Spec.Zones, is.Spec.Zones) ||
-			!slices.EqualFunc(was.Status.APIEnablements, is.Status.APIEnablements, sameKinds)
-	},
-}
+var clusterMoved = filter.Changes(func(was, is *clusterv1alpha1.Cluster) bool {
+	return schedule.AffinityMayChange(was, is) ||
+		!slices.EqualFunc(was.Status.APIEnablements, is.Status.APIEnablements, sameKinds)
+})
 
 func sameKinds(was, is clusterv1alpha1.APIEnablement) bool {
 	return was.GroupVersion == is.GroupVersion && slices.Equal(was.Resources, is.Resources)
@@ -213,15 +201,9 @@ func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconc
 }
 
 // falls passes clusters that cease to respond.
-var falls = predicate.Funcs{
-	CreateFunc:  func(event.CreateEvent) bool { return false },
-	DeleteFunc:  func(event.DeleteEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster)
-		return !membership.Silent(was) && membership.Silent(is)
-	},
-}
+var falls = filter.Updates(func(was, is *clusterv1alpha1.Cluster) bool {
+	return !membership.Silent(was) && membership.Silent(is)
+})
 
 // purgedFrom are the bindings that leave a cluster directly.
 func (r *reconciler) purgedFrom(ctx context.Context, cluster client.Object) []reconcile.Request {

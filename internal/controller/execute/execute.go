@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -80,18 +81,18 @@ type reconciler struct {
 	events commit.Events
 	lanes  lanes
 
-	// written are our last writes, until the cache shows them.
-	written written
+	// pending are the Works whose status was written.
+	pending commit.PendingWrites[*workv1alpha1.Work]
 	// progress are the Works whose status waits to be written.
 	progress commit.Pace[types.NamespacedName]
 	// restless are those whose condition or health turned of late.
 	restless restless
-	// applied are the Works that were applied and whose status waits to say so.
-	applied applied
+	// applied are the Works that were applied and whose status does not show it yet.
+	applied commit.PendingWrites[*metav1.PartialObjectMetadata]
 	// waiting are the Works whose namespace is not in the member.
 	waiting waiting
 	// told are the warnings that stand.
-	told commit.Told[subject]
+	told commit.Dedup[subject]
 	// ended are the last states of what ran once, finished, and was gone before that was reported.
 	ended ended
 	// missed are the Works of what runs once whose object was there and was looked for in vain, once.
@@ -330,7 +331,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string,
 				cluster))
 	}
 	if kind == execute.Create || kind == execute.Apply {
-		r.applied.put(work)
+		r.applied.Add(client.ObjectKeyFromObject(work), commit.VersionOf(work))
 	}
 	var look time.Duration
 	if observed != nil && !execute.Owns(work, observed) {
@@ -672,7 +673,7 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 			return "", observed, err
 		}
 	}
-	action := r.Members.Hub().Plan(r.applied.told(work), desired, observed)
+	action := r.Members.Hub().Plan(r.withApplied(work), desired, observed)
 	if why := r.held(work, action, desired, observed); why != "" {
 		return action.Kind, observed, &heldError{why}
 	}

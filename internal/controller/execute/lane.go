@@ -25,7 +25,7 @@ type lanes struct {
 	reconcile, stray func(ctx context.Context, cluster string, work types.NamespacedName) outcome
 	// clock dates what waits.
 	clock clock.PassiveClock
-	// firstRetry is the delay of the first attempt after a failure; it doubles as commit.Patience says.
+	// firstRetry is the delay of the first attempt after a failure; it doubles as commit.Backoff says.
 	firstRetry time.Duration
 	// touched is when the last Work came that was not applied yet, in nanoseconds.
 	touched atomic.Int64
@@ -292,7 +292,7 @@ func (l *lanes) stop() {
 
 func newQueue[K comparable](name string, firstRetry time.Duration) workqueue.TypedRateLimitingInterface[K] {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		commit.Patience[K](firstRetry),
+		commit.Backoff[K](firstRetry),
 		workqueue.TypedRateLimitingQueueConfig[K]{Name: name})
 }
 

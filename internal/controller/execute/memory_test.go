@@ -135,8 +135,8 @@ func TestAnObjectIsNotAppliedAgainForALateCache(t *testing.T) {
 
 				// The cache catches up, and nothing is kept any more.
 				w.r.workChanged(nil, work)
-				if len(w.r.written.works) != 0 {
-					t.Errorf("%d writes are remembered that the cache shows", len(w.r.written.works))
+				if w.r.pending.Len() != 0 {
+					t.Errorf("%d writes are remembered that the cache shows", w.r.pending.Len())
 				}
 			})
 		})
@@ -155,15 +155,15 @@ func TestAWriteThatTheCacheTakesInWhileItIsAskedIsStillKnown(t *testing.T) {
 	r.client = interceptor.NewClient(nil, interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 			work("7").DeepCopyInto(obj.(*workv1alpha1.Work))
-			r.written.seen(work("8"))
+			r.pending.Seen(key, work("8"))
 			return nil
 		},
 	})
-	r.written.put(work("8"))
+	r.pending.Add(key, work("8"))
 	if got, err := r.newest(t.Context(), key); err != nil || got.ResourceVersion != "8" {
 		t.Errorf("got version %q, error %v, want what was written", got.ResourceVersion, err)
 	}
-	if len(r.written.works) != 0 {
+	if r.pending.Len() != 0 {
 		t.Error("it is remembered though the cache shows it")
 	}
 }

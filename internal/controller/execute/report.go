@@ -72,12 +72,12 @@ func (r *reconciler) report(ctx context.Context, m *member.Member, work *workv1a
 	}
 	again := r.contested(ctx, m, want, manifest)
 	if wait := r.wait(work, want, observed); wait > 0 {
-		return commit.Sooner(wait, again), nil
+		return commit.ShorterDelay(wait, again), nil
 	}
 	if unanswered(want) {
-		return commit.Sooner(interpretRetry, again), r.write(ctx, work, want)
+		return commit.ShorterDelay(interpretRetry, again), r.write(ctx, work, want)
 	}
-	return commit.Sooner(deadline, again), r.write(ctx, work, want)
+	return commit.ShorterDelay(deadline, again), r.write(ctx, work, want)
 }
 
 // hold is why the object of a Work is left alone; both are empty if it is not.
@@ -248,16 +248,16 @@ func (r *reconciler) stuck(work *workv1alpha1.Work, cause error) (time.Duration,
 // write writes the status of a Work, and tells its users what turned.
 func (r *reconciler) write(ctx context.Context, read, want *workv1alpha1.Work) error {
 	key := client.ObjectKeyFromObject(read)
-	r.progress.Told(key)
+	r.progress.Done(key)
 	wrote, err := commit.Status(ctx, r.client, read, want)
 	if err != nil {
 		return fromOld(err)
 	}
 	if wrote {
-		r.written.put(want)
+		r.pending.Add(key, want)
 		r.forgetSeen(ctx, want)
 	}
-	r.applied.forget(key) // after it is written: in between it would look as if it was not applied
+	r.applied.Forget(key) // after it is written: in between it would look as if it was not applied
 	if !wrote {
 		return nil
 	}
@@ -276,9 +276,9 @@ func (r *reconciler) tell(was, is *workv1alpha1.Work) {
 		r.events.Event(is, corev1.EventTypeWarning, workv1alpha2.EventSyncFailed, after.Message)
 		log.Info("could not apply", "work", client.ObjectKeyFromObject(is), "message", after.Message)
 	case after.Status == metav1.ConditionTrue && before != nil && before.Status == metav1.ConditionFalse:
-		r.events.Succeeded(workv1alpha2.EventSyncSucceed, after.Message, is)
+		r.events.RecordSuccess(workv1alpha2.EventSyncSucceed, after.Message, is)
 	case after.Status == metav1.ConditionTrue && (before == nil || before.ObservedGeneration != after.ObservedGeneration):
-		r.events.Stepped(workv1alpha2.EventSyncSucceed, after.Message, is)
+		r.events.RecordStep(workv1alpha2.EventSyncSucceed, after.Message, is)
 	}
 	before, after = meta.FindStatusCondition(was.Status.Conditions, workv1alpha1.WorkDispatching),
 		meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkDispatching)
@@ -286,9 +286,9 @@ func (r *reconciler) tell(was, is *workv1alpha1.Work) {
 	switch {
 	case after == nil, held(after), held(before): // the cluster says it once for all its Works
 	case before == nil && after.Status == metav1.ConditionFalse || before != nil && before.Status != after.Status:
-		r.events.Succeeded(workv1alpha2.EventWorkDispatching, after.Message, is)
+		r.events.RecordSuccess(workv1alpha2.EventWorkDispatching, after.Message, is)
 	case before == nil:
-		r.events.Stepped(workv1alpha2.EventWorkDispatching, after.Message, is)
+		r.events.RecordStep(workv1alpha2.EventWorkDispatching, after.Message, is)
 	}
 	r.tellReflected(was, is)
 }
@@ -301,9 +301,9 @@ func (r *reconciler) tellReflected(was, is *workv1alpha1.Work) {
 	}
 	status := is.Status.ManifestStatuses[0]
 	object := fmt.Sprintf("object(%s/%s/%s)", status.Identifier.Kind, status.Identifier.Namespace, status.Identifier.Name)
-	r.events.Stepped(workv1alpha2.EventReflectStatusSucceed, "Reflect status for "+object+" succeed.", is)
+	r.events.RecordStep(workv1alpha2.EventReflectStatusSucceed, "Reflect status for "+object+" succeed.", is)
 	if status.Health != "" && status.Health != workv1alpha1.ResourceUnknown && status.Health != healthOf(was) {
-		r.events.Stepped(workv1alpha2.EventInterpretHealthSucceed, "Interpret health of "+object+" as "+
+		r.events.RecordStep(workv1alpha2.EventInterpretHealthSucceed, "Interpret health of "+object+" as "+
 			strings.ToLower(string(status.Health))+".", is)
 	}
 }
@@ -313,7 +313,7 @@ func (r *reconciler) warn(work *workv1alpha1.Work, reason string, err error) {
 	about := subject{client.ObjectKeyFromObject(work), reason}
 	if err == nil {
 		r.told.Forget(about)
-	} else if r.told.News(about, err.Error()) {
+	} else if r.told.IsNew(about, err.Error()) {
 		r.events.Event(work, corev1.EventTypeWarning, reason, err.Error())
 	}
 }
@@ -339,7 +339,7 @@ func (r *reconciler) unread(work *workv1alpha1.Work, manifest *unstructured.Unst
 		r.told.Forget(about)
 		return
 	}
-	if !r.told.News(about, err.Error()) {
+	if !r.told.IsNew(about, err.Error()) {
 		return
 	}
 	r.events.Event(work, corev1.EventTypeWarning, reason, err.Error())

@@ -5,9 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/argosy-io/argosy/internal/commit"
 )
 
 // What turns at once is written at once, to the Work, its binding and its template: an object that a broken or hostile
@@ -24,7 +23,7 @@ type restless struct {
 }
 
 type turns struct {
-	commit.Burst
+	*rate.Limiter
 	last time.Time
 }
 
@@ -39,14 +38,14 @@ func (r *restless) turn(key types.NamespacedName, now time.Time) bool {
 	}
 	t := r.works[key]
 	if t == nil {
-		t = &turns{Burst: commit.Burst{Most: turnsAtOnce, Rate: turnsASecond}}
+		t = &turns{Limiter: rate.NewLimiter(turnsASecond, turnsAtOnce)}
 		if r.works == nil {
 			r.works = map[types.NamespacedName]*turns{}
 		}
 		r.works[key] = t
 	}
 	t.last = now
-	return t.Tell(now)
+	return t.AllowN(now, 1)
 }
 
 func (r *restless) forget(key types.NamespacedName) {

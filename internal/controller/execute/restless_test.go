@@ -28,7 +28,7 @@ func TestAnObjectThatTurnsAgainAndAgainIsToldOncePerWindow(t *testing.T) {
 			clock.SetTime(clock.Now().Add(10 * time.Millisecond))
 			if r.wait(was, other, nil) <= 0 {
 				written++
-				r.progress.Told(types.NamespacedName{Namespace: was.Namespace, Name: name})
+				r.progress.Done(types.NamespacedName{Namespace: was.Namespace, Name: name})
 				was, other = other, was
 			}
 		}

@@ -30,7 +30,7 @@ func (r *reconciler) workChanged(old, obj any) {
 	if err != nil {
 		return
 	}
-	r.written.seen(w)
+	r.pending.Seen(client.ObjectKeyFromObject(w), w)
 	r.others.add(w, r.Clock.Now(), old == nil)
 	if was, ok := old.(*workv1alpha1.Work); ok && was.Generation == w.Generation &&
 		was.DeletionTimestamp.Equal(w.DeletionTimestamp) &&
@@ -50,18 +50,18 @@ func (r *reconciler) workGone(obj any) {
 		return
 	}
 	key := client.ObjectKeyFromObject(w)
-	r.written.forget(key)
+	r.pending.Forget(key)
 	r.others.leave(w.UID)
-	r.progress.Told(key)
+	r.progress.Done(key)
 	r.restless.forget(key)
-	r.applied.forget(key)
+	r.applied.Forget(key)
 	r.waiting.forget(key)
 	r.ended.forget(key)
 	r.missed.Delete(key)
 	r.waitsSince.Delete(key)
 	r.restored.forget(key)
 	r.contests.forget(key)
-	r.told.ForgetAll(func(s subject) bool { return s.work == key })
+	r.told.ForgetIf(func(s subject) bool { return s.work == key })
 }
 
 // kindsChanged has those Works looked at whose kind means something else than before.

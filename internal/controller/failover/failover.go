@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,8 +53,6 @@ type Options struct {
 }
 
 const (
-	// staleRetry is how soon the plan is made again after a write over an old read.
-	staleRetry = 50 * time.Millisecond
 	// parallel is how many bindings are written at once.
 	parallel = 16
 	// eventsAtOnce and eventsPerSecond bound the events of bindings. The events of clusters count the rest.
@@ -65,17 +63,18 @@ type reconciler struct {
 	Options
 	client client.Client
 	events commit.Events
-	burst  commit.Burst
+	// limiter limits the events of bindings.
+	limiter *rate.Limiter
 	// began is when the first plan was due: the caches are filled, and this hub leads.
 	began time.Time
 	// unhealthy is since when bindings are Unhealthy in clusters. A restart begins anew, which only delays.
 	unhealthy map[types.NamespacedName]map[string]time.Time
 	// recent are the times of the evictions of the last minute.
 	recent []time.Time
-	// pending are bindings that were written and may not be in the cache yet.
-	pending map[types.NamespacedName]workv1alpha2.Binding
+	// pending are the bindings that were written.
+	pending commit.PendingWrites[workv1alpha2.Binding]
 	// reported are the warnings that stand.
-	reported commit.Told[subject]
+	reported commit.Dedup[subject]
 }
 
 // subject is what a warning is about.
@@ -88,8 +87,9 @@ type subject struct {
 func Setup(mgr ctrl.Manager, o Options) error {
 	o.SchedulerName = cmp.Or(o.SchedulerName, policyv1alpha1.DefaultSchedulerName)
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "failover-controller"),
-		unhealthy: map[types.NamespacedName]map[string]time.Time{}, pending: map[types.NamespacedName]workv1alpha2.Binding{}}
-	r.burst.Most, r.burst.Rate = eventsAtOnce, eventsPerSecond
+		unhealthy: map[types.NamespacedName]map[string]time.Time{},
+		limiter:   rate.NewLimiter(eventsPerSecond, eventsAtOnce)}
+	r.pending.Life = commit.PendingWriteLife
 	// One worker: a plan sees what the one before it did.
 	b := ctrl.NewControllerManagedBy(mgr).Named("failover").WatchesRawSource(changes{r})
 	for _, kind := range scope.Bindings.Kinds() {
@@ -117,14 +117,11 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	plan := failover.Make(in, now)
 	err = errors.Join(r.evict(ctx, plan.Evictions, now), r.finish(ctx, plan.Finishes, now), r.pause(ctx, plan.Paused, now))
 	r.report(plan)
-	if commit.Stale(err) {
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
-	}
 	var after time.Duration
 	if !plan.Next.IsZero() {
 		after = max(plan.Next.Sub(now), r.Gather, time.Millisecond)
 	}
-	return ctrl.Result{RequeueAfter: after}, err
+	return commit.Requeue(after, err)
 }
 
 // input reads what the plan is made from.
@@ -156,21 +153,13 @@ func (r *reconciler) input(ctx context.Context, now time.Time) (failover.Input, 
 	return in, nil
 }
 
-// current are the bindings with those that were written and are not in the cache yet.
+// current returns the bindings, each as the cache has it or as the last plan wrote it.
 func (r *reconciler) current(cached []workv1alpha2.Binding) []workv1alpha2.Binding {
-	pending := map[types.NamespacedName]workv1alpha2.Binding{}
 	for i, b := range cached {
 		key := client.ObjectKeyFromObject(b)
-		written := r.pending[key]
-		if written == nil || written.GetUID() != b.GetUID() {
-			continue
-		}
-		if order, err := resourceversion.CompareResourceVersion(b.GetResourceVersion(),
-			written.GetResourceVersion()); err == nil && order < 0 {
-			cached[i], pending[key] = written, written
-		}
+		cached[i] = commit.Newest(b, r.pending.Of(key))
+		r.pending.Seen(key, b)
 	}
-	r.pending = pending
 	return cached
 }
 
@@ -277,7 +266,7 @@ func (r *reconciler) evict(ctx context.Context, evictions []failover.Eviction, n
 			evicted.WithLabelValues(e.Reason(), "Failed").Inc()
 			continue
 		}
-		r.pending[client.ObjectKeyFromObject(b)] = b
+		r.pending.Add(client.ObjectKeyFromObject(b), b)
 		r.recent = append(r.recent, now)
 		evicted.WithLabelValues(e.Reason(), "Evicted").Inc()
 		leaving[e.From]++
@@ -286,13 +275,13 @@ func (r *reconciler) evict(ctx context.Context, evictions []failover.Eviction, n
 		if len(e.Warnings) > 0 {
 			r.warn(b, eventPreserveState, strings.Join(e.Warnings, "; "))
 		}
-		if r.burst.Tell(now) {
-			r.events.Succeeded(workv1alpha2.EventEvictWorkloadFromClusterSucceed, describe(e), b, scope.TemplateOf(b))
+		if r.limiter.AllowN(now, 1) {
+			r.events.RecordSuccess(workv1alpha2.EventEvictWorkloadFromClusterSucceed, describe(e), b, scope.TemplateOf(b))
 		}
 	}
 	for cluster, n := range leaving {
 		if c := r.Fleet.Snapshot().Cluster(cluster); c != nil {
-			r.events.Succeeded(workv1alpha2.EventEvictWorkloadFromClusterSucceed,
+			r.events.RecordSuccess(workv1alpha2.EventEvictWorkloadFromClusterSucceed,
 				fmt.Sprintf("Evicted %d workloads from the cluster. Their copies in it are kept until their replacements are healthy, unless purgeMode is Directly.", n), c)
 		}
 	}
@@ -337,7 +326,7 @@ func (r *reconciler) finish(ctx context.Context, finishes []failover.Finish, now
 		if b == nil {
 			continue
 		}
-		r.pending[client.ObjectKeyFromObject(b)] = b
+		r.pending.Add(client.ObjectKeyFromObject(b), b)
 		for _, ended := range finishes[i].Tasks {
 			evicted.WithLabelValues(ended.Task.Reason, string(ended.Result)).Inc()
 			text := fmt.Sprintf("The replacement is healthy. The copy in cluster %s is removed.", ended.Task.FromCluster)
@@ -354,8 +343,8 @@ func (r *reconciler) finish(ctx context.Context, finishes []failover.Finish, now
 			}
 			ctrl.LoggerFrom(ctx).Info("ended eviction", "binding", client.ObjectKeyFromObject(b), "from", ended.Task.FromCluster,
 				"result", ended.Result)
-			if r.burst.Tell(now) {
-				r.events.Succeeded(workv1alpha2.EventEvictWorkloadFromClusterSucceed, text, b, scope.TemplateOf(b))
+			if r.limiter.AllowN(now, 1) {
+				r.events.RecordSuccess(workv1alpha2.EventEvictWorkloadFromClusterSucceed, text, b, scope.TemplateOf(b))
 			}
 		}
 	}
@@ -392,7 +381,7 @@ func (r *reconciler) pause(ctx context.Context, paused map[string]string, now ti
 		case isPaused && was == nil:
 			r.events.Event(c, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionFailoverPaused, message)
 		case !isPaused:
-			r.events.Succeeded(eventResumed, "Failover is no longer paused for the cluster.", c)
+			r.events.RecordSuccess(eventResumed, "Failover is no longer paused for the cluster.", c)
 		}
 	}
 	return errors.Join(errs...)
@@ -409,7 +398,7 @@ func (r *reconciler) report(plan failover.Plan) {
 		}
 		about := subject{w.Binding, w.From}
 		stands[about] = true
-		if !r.reported.News(about, string(w.Code)) || !r.burst.Tell(time.Now()) {
+		if !r.reported.IsNew(about, string(w.Code)) || !r.limiter.Allow() {
 			continue
 		}
 		message := fmt.Sprintf("Stays in cluster %s: %s", w.From, w.Message)
@@ -420,7 +409,7 @@ func (r *reconciler) report(plan failover.Plan) {
 			r.events.Event(known, corev1.EventTypeWarning, workv1alpha2.EventEvictWorkloadFromClusterFailed, message)
 		}
 	}
-	r.reported.ForgetAll(func(s subject) bool { return !stands[s] })
+	r.reported.ForgetIf(func(s subject) bool { return !stands[s] })
 	for _, code := range failover.Codes() {
 		waiting.WithLabelValues(string(code)).Set(float64(counts[code]))
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -34,6 +33,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -80,22 +80,14 @@ func Setup(mgr ctrl.Manager, o Options) error {
 }
 
 // spaceOpens passes execution spaces that are new: only then a cluster can have Works.
-var spaceOpens = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList && isSpace(e.Object) },
-	UpdateFunc: func(event.UpdateEvent) bool { return false },
-	DeleteFunc: func(event.DeleteEvent) bool { return false },
-}
-
-func isSpace(obj client.Object) bool {
-	_, err := names.ClusterOf(obj.GetName())
-	return err == nil
-}
+var spaceOpens = predicate.And[client.Object](filter.AfterStart, filter.Creations,
+	predicate.NewPredicateFuncs(func(namespace client.Object) bool {
+		_, err := names.ClusterOf(namespace.GetName())
+		return err == nil
+	}))
 
 // clusterMoved passes changes of a cluster that overrides select by. A new cluster has no execution namespace yet.
-var clusterMoved = filter.Updates(func(was, is *clusterv1alpha1.Cluster) bool {
-	return !maps.Equal(was.Labels, is.Labels) || was.Spec.Provider != is.Spec.Provider ||
-		was.Spec.Region != is.Spec.Region || was.Spec.Zone != is.Spec.Zone || !slices.Equal(was.Spec.Zones, is.Spec.Zones)
-})
+var clusterMoved = filter.Updates(schedule.AffinityMayChange)
 
 // selectsNamespaces passes override policies that may select a namespace, or did.
 var selectsNamespaces = predicate.Funcs{

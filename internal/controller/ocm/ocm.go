@@ -74,11 +74,7 @@ const (
 
 // Reconcile makes of one ManifestWork what it should be.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	after, err := r.reconcile(ctx, req.NamespacedName)
-	if commit.Stale(err) {
-		return reconcile.Result{RequeueAfter: commit.StaleRetry}, nil
-	}
-	return reconcile.Result{RequeueAfter: after}, err
+	return commit.Requeue(r.reconcile(ctx, req.NamespacedName))
 }
 
 func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
@@ -88,7 +84,7 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 	}
 	read := &ocmv1.ManifestWork{}
 	if err := r.client.Get(ctx, key, read); apierrors.IsNotFound(err) {
-		r.moving.Told(key)
+		r.moving.Done(key)
 		return 0, r.abandoned(ctx, key, existing)
 	} else if err != nil {
 		return 0, fmt.Errorf("get ManifestWork %s: %w", key, err)
@@ -145,7 +141,7 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 	if err != nil || failed != nil {
 		return 0, errors.Join(client.IgnoreNotFound(err), failed)
 	}
-	after = commit.Sooner(after, look)
+	after = commit.ShorterDelay(after, look)
 
 	// 3. Go when it is time.
 	remaining, ends := ocm.Remaining(want, r.Clock.Now())
@@ -155,7 +151,7 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 	if remaining <= 0 {
 		return 0, commit.Delete(ctx, r.client, want)
 	}
-	return commit.Sooner(after, remaining), nil
+	return commit.ShorterDelay(after, remaining), nil
 }
 
 // carryOut makes the Works what they should be. Why one cannot be written is in the decision, too; the error is stale
@@ -260,7 +256,7 @@ func (r *reconciler) remove(ctx context.Context, in ocm.Input) error {
 		}
 	}
 	if len(in.Existing) == 0 {
-		r.moving.Told(client.ObjectKeyFromObject(read))
+		r.moving.Done(client.ObjectKeyFromObject(read))
 		return commit.RemoveFinalizer(ctx, r.client, read, ocmv1.ManifestWorkFinalizer)
 	}
 	if withdrawn := ocm.Decide(in).Withdrawn; len(withdrawn) > 0 {
@@ -380,7 +376,7 @@ func (r *reconciler) report(ctx context.Context, read, want *ocmv1.ManifestWork)
 			return wait, nil
 		}
 	}
-	r.moving.Told(key)
+	r.moving.Done(key)
 	_, err := commit.Status(ctx, r.client, read, want)
 	return 0, err
 }

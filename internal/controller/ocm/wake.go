@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,9 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -56,7 +55,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	o.Members.Handle(r.memberEvent)
 	return ctrl.NewControllerManagedBy(mgr).Named("manifestwork").
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(o.Concurrency, 1),
-			RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
+			RateLimiter: commit.Backoff[reconcile.Request](firstRetry)}).
 		For(&ocmv1.ManifestWork{}, builder.WithPredicates(asked)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context,
 			w client.Object) []reconcile.Request {
@@ -75,7 +74,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 				return r.of(ctx, cluster)
 			}
 			return nil
-		}), builder.WithPredicates(filter.AfterStart, comesOrGoes)).
+		}), builder.WithPredicates(filter.AfterStart, filter.CreationsAndDeletions)).
 		WatchesRawSource(source.Func(func(_ context.Context,
 			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.queue.Store(&q)
@@ -93,25 +92,17 @@ func manifestWorkOf(w client.Object) (types.NamespacedName, bool) {
 
 // asked passes ManifestWorks that ask for something else than before, and our own writes of their status: what was
 // looked at before the cache showed one may have seemed to be said already.
-var asked = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.(*ocmv1.ManifestWork), e.ObjectNew.(*ocmv1.ManifestWork)
-		return !equality.Semantic.DeepEqual(was.Status, is.Status) ||
-			!e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp()) ||
-			!equality.Semantic.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) ||
-			e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
-	},
+var asked = filter.Changes(func(was, is *ocmv1.ManifestWork) bool {
+	return was.Generation != is.Generation || !equality.Semantic.DeepEqual(was.Status, is.Status) ||
+		!was.DeletionTimestamp.Equal(is.DeletionTimestamp) || !slices.Equal(was.Finalizers, is.Finalizers) ||
+		was.UID != is.UID
 })
 
-// comesOrGoes passes what is new, or no more.
-var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
-
 // clusterTurned passes clusters that are new or gone, leave, answer again, or serve other kinds than before.
-var clusterTurned = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	was, is := e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster)
+var clusterTurned = filter.Changes(func(was, is *clusterv1alpha1.Cluster) bool {
 	return unready(was) != nil && unready(is) == nil || !was.DeletionTimestamp.Equal(is.DeletionTimestamp) ||
 		!equality.Semantic.DeepEqual(was.Status.APIEnablements, is.Status.APIEnablements)
-}}
+})
 
 // of are the ManifestWorks of a cluster.
 func (r *reconciler) of(ctx context.Context, cluster string) (out []reconcile.Request) {

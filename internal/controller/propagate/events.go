@@ -13,7 +13,7 @@ import (
 
 // fails tells the users of a template what keeps it back: once, until that changes.
 func (r *reconciler) fails(k key, template *unstructured.Unstructured, reason string, err error) {
-	if r.failures.News(k, reason+": "+err.Error()) {
+	if r.failures.IsNew(k, reason+": "+err.Error()) {
 		r.events.Event(template, corev1.EventTypeWarning, reason, err.Error())
 	}
 }
@@ -30,9 +30,9 @@ func describe(p policyv1alpha1.Propagation) string {
 func (r *reconciler) tellMeaning(template *unstructured.Unstructured, m propagate.Meaning) {
 	switch {
 	case len(m.Components) > 0:
-		r.events.Stepped(workv1alpha2.EventGetComponentsSucceed,
+		r.events.RecordStep(workv1alpha2.EventGetComponentsSucceed,
 			fmt.Sprintf("Get components(%d) succeed.", len(m.Components)), template)
 	case m.Requirements != nil || m.Replicas > 0:
-		r.events.Stepped(workv1alpha2.EventGetReplicasSucceed, fmt.Sprintf("Get replicas(%d) succeed.", m.Replicas), template)
+		r.events.RecordStep(workv1alpha2.EventGetReplicasSucceed, fmt.Sprintf("Get replicas(%d) succeed.", m.Replicas), template)
 	}
 }

@@ -114,9 +114,5 @@ func (r *reconciler) reconcilePolicy(ctx context.Context, req reconcile.Request)
 	if !propagate.Namespaced(p) {
 		finalizer = policyv1alpha1.ClusterPropagationPolicyFinalizer
 	}
-	err = commit.RemoveFinalizer(ctx, r.client, p, finalizer)
-	if commit.Stale(err) {
-		return reconcile.Result{RequeueAfter: staleRetry}, nil
-	}
-	return reconcile.Result{}, err
+	return commit.Requeue(0, commit.RemoveFinalizer(ctx, r.client, p, finalizer))
 }

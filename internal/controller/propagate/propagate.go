@@ -49,7 +49,7 @@ type reconciler struct {
 	live   client.Reader
 	events commit.Events
 	// failures are the messages that a user was told last, by template.
-	failures commit.Told[key]
+	failures commit.Dedup[key]
 	sidecars sidecars
 }
 
@@ -69,7 +69,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 
 	templates, err := controller.NewTyped("propagate", mgr, controller.TypedOptions[key]{
 		MaxConcurrentReconciles: o.Concurrency,
-		RateLimiter:             commit.Patience[key](firstRetry),
+		RateLimiter:             commit.Backoff[key](firstRetry),
 		Reconciler:              reconcile.TypedFunc[key](r.reconcileTemplate),
 	})
 	if err != nil {

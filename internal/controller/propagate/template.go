@@ -31,19 +31,15 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-const (
-	// staleRetry is how soon a write over an old read is tried again; the event of the newer state mostly comes first.
-	staleRetry = 200 * time.Millisecond
-	// takenRetry is how often a template looks whether a name for its binding is free, where others have all of them.
-	takenRetry = time.Minute
-)
+// takenRetry is how often a template checks for a free name for its binding while other bindings have all of its names.
+const takenRetry = time.Minute
 
 // reconcileTemplate writes the claim and the binding of one template.
 func (r *reconciler) reconcileTemplate(ctx context.Context, k key) (reconcile.Result, error) {
 	err := r.propagate(ctx, k)
 	switch {
 	case commit.Stale(err) || apierrors.IsNotFound(err) || errors.Is(err, errSidecarsUnread):
-		return reconcile.Result{RequeueAfter: staleRetry}, nil
+		return reconcile.Result{RequeueAfter: commit.SlowRetry}, nil
 	case errors.Is(err, propagate.ErrTerminating):
 		return reconcile.Result{}, nil // the end of the old binding is an event
 	case errors.Is(err, propagate.ErrTaken):
@@ -105,9 +101,9 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 	}
 	switch text := "Apply " + describe(d.Policy) + " succeed"; {
 	case d.Claimed != nil:
-		r.events.Succeeded(workv1alpha2.EventApplyPolicySucceed, text, template)
+		r.events.RecordSuccess(workv1alpha2.EventApplyPolicySucceed, text, template)
 	case bound:
-		r.events.Stepped(workv1alpha2.EventApplyPolicySucceed, text, template)
+		r.events.RecordStep(workv1alpha2.EventApplyPolicySucceed, text, template)
 	}
 	return nil
 }
@@ -150,7 +146,7 @@ func (r *reconciler) claim(
 	log.FromContext(ctx).Info("claimed", "policy", describe(d.Policy))
 	if d.Preempted != nil {
 		text := describe(d.Policy) + " preempted " + describe(d.Preempted)
-		r.events.Succeeded(workv1alpha2.EventPreemptPolicySucceed, text, template)
+		r.events.RecordSuccess(workv1alpha2.EventPreemptPolicySucceed, text, template)
 	}
 	return got, nil
 }

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -68,7 +67,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("index rebalancers by their workloads: %w", err)
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("rebalance").
-		WithOptions(controller.Options{RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
+		WithOptions(controller.Options{RateLimiter: commit.Backoff[reconcile.Request](firstRetry)}).
 		For(&appsv1alpha1.WorkloadRebalancer{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Predicate(replaced))))
 	for _, kind := range scope.Bindings.Kinds() {
@@ -83,9 +82,9 @@ var replaced = filter.Updates(func(was, is client.Object) bool { return was.GetU
 // appears passes bindings that are new, also in the place of one that was there. Those of the start are all in memory
 // before the first rebalancer is looked at.
 var appears = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
+	CreateFunc: filter.AfterStart.CreateFunc,
 	UpdateFunc: replaced.UpdateFunc,
-	DeleteFunc: func(event.DeleteEvent) bool { return false },
+	DeleteFunc: replaced.DeleteFunc,
 }
 
 // waiting are the rebalancers that wait for a binding.

@@ -9,45 +9,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// peers lets one binding with affinity groups at a time be placed, so that none is placed without having seen the
-// others: the lock is held from the look at the others until the placement is written and assumed.
+// peers serializes the scheduling of bindings with affinity groups, so that each takes the placements of the others
+// into account. The lock is locked from reading the others until the placement is recorded in pending.
 type peers struct {
 	sync.Mutex
-	// assumed are placements written that the cache may not show yet.
-	assumed map[client.ObjectKey]workv1alpha2.Binding
+	// pending are placements that the index may not show yet.
+	pending commit.PendingWrites[workv1alpha2.Binding]
 }
 
-// of are where the others of b's groups are, by what is known of them and what was written since.
-func (p *peers) of(b workv1alpha2.Binding, known []workv1alpha2.Binding) schedule.Peers {
-	for i, other := range known {
+// placements returns where the other bindings of b's groups are, with pending writes. indexed is reused.
+func (p *peers) placements(b workv1alpha2.Binding, indexed []workv1alpha2.Binding) schedule.Peers {
+	for i, other := range indexed {
 		key := client.ObjectKeyFromObject(other)
-		newer, ok := p.assumed[key]
-		switch {
-		case ok && newer.GetUID() == other.GetUID() && newer.GetGeneration() > other.GetGeneration():
-			known[i] = newer
-		case ok:
-			delete(p.assumed, key)
-		}
+		indexed[i] = commit.Newest(other, p.pending.Of(key))
+		p.pending.Seen(key, other)
 	}
-	return schedule.PeersOf(b, known)
-}
-
-// assume takes b's placement for written. The caller holds the lock.
-func (p *peers) assume(b workv1alpha2.Binding) {
-	if p.assumed == nil {
-		p.assumed = map[client.ObjectKey]workv1alpha2.Binding{}
-	}
-	p.assumed[client.ObjectKeyFromObject(b)] = b.DeepCopyObject().(workv1alpha2.Binding)
-}
-
-// forget lets go of a binding that is gone.
-func (p *peers) forget(key client.ObjectKey) {
-	p.Lock()
-	defer p.Unlock()
-	delete(p.assumed, key)
+	return schedule.PeersOf(b, indexed)
 }
 
 // waitingPeers are the bindings of obj's groups that are not scheduled: where obj is now, or no longer is, may let them

@@ -7,12 +7,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +36,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -77,15 +78,16 @@ type reconciler struct {
 
 	index *index
 	peers peers
-	burst commit.Burst
+	// limiter limits the events of success.
+	limiter *rate.Limiter
 	// depth is how many bindings are queued.
 	depth atomic.Pointer[func() int]
 
 	// placed are the bindings that came placed and wait for their confirmation.
 	placed commit.Pace[types.NamespacedName]
-	// written has for bindings whose placement was written, and is confirmed when that is seen, what is to be confirmed:
-	// before, the API server would try the status on the binding as it was, and then again.
-	written sync.Map // of types.NamespacedName to written
+	// pending are the placements that are being written, or were written and are confirmed when the cache shows them. A
+	// confirmation by an older binding would be refused as a conflict.
+	pending commit.PendingWrites[pendingPlacement]
 	// untold are the bindings that came since the start and of which nobody has been told where they went: others may
 	// write that into the status before they are looked at.
 	untold sync.Map // of types.NamespacedName to nothing
@@ -98,10 +100,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	o.AskAgain, o.RefreshAfter = cmp.Or(o.AskAgain, askAgain), cmp.Or(o.RefreshAfter, refreshAfter)
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, o.Name),
-		index: newIndex(o.Name, o.Fleet.Snapshot().Plugins())}
+		index: newIndex(o.Name, o.Fleet.Snapshot().Plugins()), limiter: rate.NewLimiter(toldRate, toldMost)}
 	told.Store(r)
 	r.placed.Rate = confirmRate
-	r.burst.Most, r.burst.Rate = toldMost, toldRate
 	b := ctrl.NewControllerManagedBy(mgr).Named("schedule").WithOptions(
 		controller.Options{MaxConcurrentReconciles: o.Concurrency})
 	for _, kind := range scope.Bindings.Kinds() {
@@ -114,13 +115,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 // record of the placement, where the autoscalers of members put the replicas, and its confirmation. Our own writes pass
 // too, so that what happened in the fleet while they were under way is seen.
 var relevant = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{},
-	predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			was, is := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-			return was[policyv1alpha1.AppliedPlacementAnnotation] != is[policyv1alpha1.AppliedPlacementAnnotation] ||
-				was[schedule.ScaledAnnotation] != is[schedule.ScaledAnnotation] || confirmed(e.ObjectOld) != confirmed(e.ObjectNew)
-		},
-	})
+	filter.Changes(func(before, now client.Object) bool {
+		was, is := before.GetAnnotations(), now.GetAnnotations()
+		return was[policyv1alpha1.AppliedPlacementAnnotation] != is[policyv1alpha1.AppliedPlacementAnnotation] ||
+			was[schedule.ScaledAnnotation] != is[schedule.ScaledAnnotation] || confirmed(before) != confirmed(now)
+	}))
 
 func confirmed(obj client.Object) bool {
 	b, ok := obj.(workv1alpha2.Binding)
@@ -143,7 +142,7 @@ func (r *reconciler) bindings() handler.EventHandler {
 			r.index.put(e.ObjectNew.(workv1alpha2.Binding))
 			if relevant.Update(e) {
 				sooner := 0
-				if _, begun := r.written.Load(client.ObjectKeyFromObject(e.ObjectNew)); begun {
+				if len(r.pending.Of(client.ObjectKeyFromObject(e.ObjectNew))) > 0 {
 					sooner = 1
 				}
 				enqueue(q, e.ObjectNew, sooner)
@@ -217,19 +216,16 @@ func Placer(fleet *capacity.Fleet, scheduler string) func(workv1alpha2.Binding) 
 // Reconcile schedules one binding if it is due, and confirms the scheduling in its status.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	after, err := r.schedule(ctx, req.NamespacedName)
-	if commit.Stale(err) {
-		return ctrl.Result{RequeueAfter: commit.StaleRetry}, nil
-	}
-	return ctrl.Result{RequeueAfter: after}, client.IgnoreNotFound(err)
+	return commit.Requeue(after, client.IgnoreNotFound(err))
 }
 
 func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after time.Duration, err error) {
 	read, err := scope.Bindings.Get(ctx, r.client, key)
 	if err != nil || !schedule.Ours(read, r.Name) || propagate.Misdirected(read) != nil {
-		r.placed.Told(key)
-		r.written.Delete(key)
+		r.placed.Done(key)
+		r.pending.Forget(key)
 		if apierrors.IsNotFound(err) {
-			r.peers.forget(key)
+			r.peers.pending.Forget(key)
 		}
 		return 0, err
 	}
@@ -237,15 +233,15 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	if schedule.Grouped(read) {
 		r.peers.Lock()
 		defer r.peers.Unlock()
-		s = s.Among(r.peers.of(read, r.index.peers(read)))
+		s = s.Among(r.peers.placements(read, r.index.peers(read)))
 	}
-	read, err = r.confirmWritten(ctx, read)
+	read, err = r.confirmPending(ctx, read)
 	if read == nil || err != nil {
 		return 0, err
 	}
 	reason, due := schedule.Due(read, s)
 	if !due {
-		if _, untold := r.untold.Load(key); (r.placed.Told(key) || untold) && confirmed(read) {
+		if _, untold := r.untold.Load(key); (r.placed.Done(key) || untold) && confirmed(read) {
 			r.scheduled(read) // its confirmation came with the members' answers
 		}
 		_, err := r.confirm(ctx, read, outcome{affinity: read.BindingStatus().SchedulerObservedAffinityName})
@@ -258,30 +254,30 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	result.Apply(b, failure)
 	moved := !equality.Semantic.DeepEqual(read.BindingSpec().Clusters, b.BindingSpec().Clusters)
 	o := outcome{affinity: result.AffinityName, failure: failure, ran: true, told: moved}
-	r.written.Store(key, written{read.GetUID(), math.MaxInt64, outcome{}})
+	r.pending.Add(key, pendingPlacement{read, outcome{confirmed: true}}) // the event may arrive before the response
 	status, news, err := r.confirmation(ctx, b, o)
 	if err != nil {
 		return 0, err
 	}
-	wrote, whole, err := commit.Whole(ctx, r.client, read, b, func(generation int64) any {
+	wrote, withStatus, err := commit.UpdateWithStatus(ctx, r.client, read, b, func(generation int64) any {
 		status.SchedulerObservedGeneration = generation
 		return status
 	})
 	observe(reason, cmp.Or(failure, err), r.Clock.Since(began))
 	if wrote {
-		o.confirmed = whole
-		r.written.Store(key, written{b.GetUID(), b.GetGeneration(), o})
+		o.confirmed = withStatus
+		r.pending.Add(key, pendingPlacement{b, o})
 	} else {
-		r.written.Delete(key)
+		r.pending.Forget(key)
 	}
 	if err != nil {
 		return 0, err
 	}
-	if whole {
+	if withStatus {
 		r.tell(b, status, o, news)
 	}
 	if wrote && schedule.Grouped(b) {
-		r.peers.assume(b)
+		r.peers.pending.Add(key, b)
 	}
 	if wrote {
 		ctrl.LoggerFrom(ctx).Info("scheduled", "clusters", clusters(b), "reason", reason)
@@ -294,7 +290,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 			return wait, nil
 		}
 	}
-	r.placed.Told(key)
+	r.placed.Done(key)
 	if wrote {
 		return 0, nil
 	}
@@ -302,24 +298,23 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	return r.again(b, failure), err
 }
 
-// confirmWritten confirms a placement that was written and is seen now. It returns the binding as it is then; nil if it
-// has not been seen yet.
-func (r *reconciler) confirmWritten(ctx context.Context, read workv1alpha2.Binding) (workv1alpha2.Binding, error) {
+// confirmPending confirms a placement that was written and that the cache shows now. It returns the binding as it is
+// then, or nil if the cache does not show the placement yet.
+func (r *reconciler) confirmPending(ctx context.Context, read workv1alpha2.Binding) (workv1alpha2.Binding, error) {
 	key := client.ObjectKeyFromObject(read)
-	known, ok := r.written.Load(key)
-	switch w, _ := known.(written); {
-	case !ok:
-		return read, nil
-	case read.GetUID() == w.uid && read.GetGeneration() < w.generation:
-		return nil, nil // it is about to come
-	case read.GetUID() == w.uid && read.GetGeneration() == w.generation && !w.confirmed:
-		now, err := r.confirm(ctx, read, w.outcome)
-		if err != nil {
-			return nil, err
+	for _, w := range r.pending.Of(key) {
+		if !commit.Shows(read, w) {
+			return nil, nil // its event comes
 		}
-		read = now
+		if read.GetUID() == w.GetUID() && read.GetGeneration() == w.GetGeneration() && !w.confirmed {
+			confirmed, err := r.confirm(ctx, read, w.outcome)
+			if err != nil {
+				return nil, err
+			}
+			read = confirmed
+		}
 	}
-	r.written.Delete(key) // somebody has changed it since, unless it is confirmed
+	r.pending.Forget(key) // confirmed, or changed by somebody else
 	return read, nil
 }
 
@@ -333,10 +328,9 @@ func (r *reconciler) awaitAnswers(b workv1alpha2.Binding) time.Duration {
 	return r.placed.Wait(client.ObjectKeyFromObject(b), r.ConfirmWindow, now)
 }
 
-// written is a placement that was written, and the generation that has it.
-type written struct {
-	uid        types.UID
-	generation int64
+// pendingPlacement is a binding as it was written, and what is to be confirmed.
+type pendingPlacement struct {
+	workv1alpha2.Binding
 	outcome
 }
 
@@ -413,7 +407,7 @@ func (r *reconciler) tell(b workv1alpha2.Binding, status *workv1alpha2.ResourceB
 // follows tells on a cluster that so many bindings are looked at again for its change that they do not each say what
 // came of it.
 func (r *reconciler) follows(c capacity.Change, bindings int) {
-	if bindings > r.burst.Most && c.New != nil {
+	if bindings > r.limiter.Burst() && c.New != nil {
 		r.events.Eventf(c.New, corev1.EventTypeNormal, eventReschedule,
 			"A change of the cluster caused %d bindings to be rescheduled; the condition Scheduled of each shows the result",
 			bindings)
@@ -423,15 +417,15 @@ func (r *reconciler) follows(c capacity.Change, bindings int) {
 // scheduled tells where a binding went, unless too much is told.
 func (r *reconciler) scheduled(b workv1alpha2.Binding) {
 	r.untold.Delete(client.ObjectKeyFromObject(b))
-	if !r.burst.Tell(r.Clock.Now()) {
+	if !r.limiter.AllowN(r.Clock.Now(), 1) {
 		return
 	}
 	text := fmt.Sprintf("%s Result: {%s}", workv1alpha2.MessageScheduled, clusters(b))
 	if copies := schedule.Copies(b); copies != "" {
 		text += " " + copies
 	}
-	r.events.Succeeded(workv1alpha2.EventScheduleBindingSucceed, text, b)
-	r.events.Stepped(workv1alpha2.EventScheduleBindingSucceed, text, scope.TemplateOf(b))
+	r.events.RecordSuccess(workv1alpha2.EventScheduleBindingSucceed, text, b)
+	r.events.RecordStep(workv1alpha2.EventScheduleBindingSucceed, text, scope.TemplateOf(b))
 }
 
 // clusters is the placement in words: "member1:2, member2:1".

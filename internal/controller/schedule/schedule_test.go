@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -201,8 +202,8 @@ func TestABindingThatWasConfirmedBeforeItsFirstLookIsTold(t *testing.T) {
 		heard := record.NewFakeRecorder(9)
 		r := &reconciler{Options: Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Clock: w.clock},
 			client: w.Client, events: commit.Events{EventRecorder: heard},
-			index: newIndex(policyv1alpha1.DefaultSchedulerName, w.fleet.Snapshot().Plugins())}
-		r.burst.Most = 9
+			index:   newIndex(policyv1alpha1.DefaultSchedulerName, w.fleet.Snapshot().Plugins()),
+			limiter: rate.NewLimiter(toldRate, 9)}
 		look := func(e event.CreateEvent, want int) {
 			w.t.Helper()
 			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -453,7 +454,7 @@ func TestABurstOfPlacementsIsNotABurstOfEvents(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
 	events := record.NewFakeRecorder(10 * toldMost)
 	r := &reconciler{Options: Options{Clock: clock}, events: commit.Events{EventRecorder: events},
-		burst: commit.Burst{Most: toldMost, Rate: toldRate}}
+		limiter: rate.NewLimiter(toldRate, toldMost)}
 	told := func(bindings int) int {
 		for range bindings {
 			r.scheduled(&workv1alpha2.ResourceBinding{})
@@ -479,7 +480,7 @@ func TestABurstOfPlacementsIsNotABurstOfEvents(t *testing.T) {
 
 func TestAClusterTellsHowManyBindingsItMovesWhereTheyDoNotTellThemselves(t *testing.T) {
 	events := record.NewFakeRecorder(10)
-	r := &reconciler{events: commit.Events{EventRecorder: events}, burst: commit.Burst{Most: toldMost, Rate: toldRate}}
+	r := &reconciler{events: commit.Events{EventRecorder: events}, limiter: rate.NewLimiter(toldRate, toldMost)}
 	is := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
 	r.follows(capacity.Change{Old: is, New: is}, toldMost)
 	r.follows(capacity.Change{Old: is}, 10_000) // it is gone: there is nothing to tell it on

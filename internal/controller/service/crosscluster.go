@@ -45,7 +45,7 @@ func setupCrossCluster(mgr ctrl.Manager, x *exchanges) error {
 	r := &crossCluster{x}
 	return ctrl.NewControllerManagedBy(mgr).Named("multi-cluster-service").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency,
-			RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
+			RateLimiter: commit.Backoff[reconcile.Request](firstRetry)}).
 		For(&networkingv1alpha1.MultiClusterService{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(managed), builder.WithPredicates(placed)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(owner(networkingv1alpha1.MultiClusterServiceKind)),
@@ -234,7 +234,7 @@ func (r *crossCluster) tellTurned(was, is *networkingv1alpha1.MultiClusterServic
 	} {
 		if c := meta.FindStatusCondition(is.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue &&
 			!meta.IsStatusConditionTrue(was.Status.Conditions, kind) {
-			r.events.Succeeded(reason, c.Message, is)
+			r.events.RecordSuccess(reason, c.Message, is)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func setupImports(mgr ctrl.Manager, x *exchanges) error {
 	r := &imports{exchanges: x}
 	return ctrl.NewControllerManagedBy(mgr).Named("service-import").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency,
-			RateLimiter: commit.Patience[reconcile.Request](firstRetry)}).
+			RateLimiter: commit.Backoff[reconcile.Request](firstRetry)}).
 		For(&multiclusterv1alpha1.ServiceImport{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(bound), builder.WithPredicates(placed)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(owner(multiclusterv1alpha1.ServiceImportKind.Kind)),
@@ -161,7 +161,7 @@ func (r *imports) exchange(ctx context.Context, key types.NamespacedName, export
 	want.Status = service.ImportStatus(d)
 	told, err := commit.Status(ctx, r.client, read, want)
 	if told && err == nil && len(trouble)+len(d.Withdrawn) == 0 && len(want.Status.Clusters) > 0 {
-		r.events.Succeeded(service.EventSyncDerivedServiceSucceed, "Sync derived service for serviceImport("+read.Name+
+		r.events.RecordSuccess(service.EventSyncDerivedServiceSucceed, "Sync derived service for serviceImport("+read.Name+
 			") succeed.", read)
 	}
 	return next, errors.Join(written, client.IgnoreNotFound(err))

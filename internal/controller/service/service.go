@@ -79,7 +79,7 @@ type exchanges struct {
 	follows *follows
 	// began returns the time of the first reconciliation.
 	began func() time.Time
-	told  commit.Told[subject]
+	told  commit.Dedup[subject]
 }
 
 // subject is what a warning is about.
@@ -191,7 +191,7 @@ func (x *exchanges) unfollow(owner service.Owner) {
 	x.follows.mu.Lock()
 	x.stop(of, x.follows.set(of, owner.Kind, nil))
 	x.follows.mu.Unlock()
-	x.told.ForgetAll(func(s subject) bool { return s.owner == owner })
+	x.told.ForgetIf(func(s subject) bool { return s.owner == owner })
 }
 
 func (x *exchanges) stop(of types.NamespacedName, clusters []string) {
@@ -321,7 +321,7 @@ func (x *exchanges) warn(owner service.Owner, obj client.Object, reason, message
 	about := subject{owner, reason}
 	if message == "" {
 		x.told.Forget(about)
-	} else if x.told.News(about, message) {
+	} else if x.told.IsNew(about, message) {
 		x.events.Event(obj, corev1.EventTypeWarning, reason, message)
 	}
 }

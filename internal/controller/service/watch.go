@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -14,19 +14,17 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/filter"
 )
 
 // placed passes bindings that are new, gone, or go to other clusters or are another's than before, or of which the
 // scheduler says something else.
-var placed = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.(*workv1alpha2.ResourceBinding), e.ObjectNew.(*workv1alpha2.ResourceBinding)
-		return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
-			!slices.EqualFunc(dispatch.Targets(was), dispatch.Targets(is),
-				func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name }) ||
-			claimed(was) != claimed(is) || scheduled(was) != scheduled(is)
-	},
-}
+var placed = filter.Changes(func(was, is *workv1alpha2.ResourceBinding) bool {
+	return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
+		!slices.EqualFunc(dispatch.Targets(was), dispatch.Targets(is),
+			func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name }) ||
+		claimed(was) != claimed(is) || scheduled(was) != scheduled(is)
+})
 
 // scheduled is what the scheduler says of a binding, and whether of the binding as it is.
 func scheduled(b *workv1alpha2.ResourceBinding) (s struct {
@@ -42,14 +40,11 @@ func scheduled(b *workv1alpha2.ResourceBinding) (s struct {
 }
 
 // worked passes Works that are new, gone, no longer what was written, or of which the cluster says something else.
-var worked = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.(*workv1alpha1.Work), e.ObjectNew.(*workv1alpha1.Work)
-		return was.UID != is.UID || was.Generation != is.Generation ||
-			(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
-			!maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations) || said(was) != said(is)
-	},
-}
+var worked = filter.Changes(func(was, is *workv1alpha1.Work) bool {
+	return was.UID != is.UID || was.Generation != is.Generation ||
+		(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
+		!maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations) || said(was) != said(is)
+})
 
 // said is what the cluster says of a Work.
 func said(w *workv1alpha1.Work) (s struct {
@@ -64,14 +59,10 @@ func said(w *workv1alpha1.Work) (s struct {
 
 // moved passes clusters that join, leave, become or cease to be ready, get or lose a loss taint, or serve other kinds
 // than before. A start reconciles everything anyway.
-var moved = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.(*clusterv1alpha1.Cluster), e.ObjectNew.(*clusterv1alpha1.Cluster)
-		return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
-			membership.IsReady(was) != membership.IsReady(is) ||
-			slices.ContainsFunc(was.Spec.Taints, membership.IsLossTaint) != slices.ContainsFunc(is.Spec.Taints,
-				membership.IsLossTaint) ||
-			len(was.Status.APIEnablements) != len(is.Status.APIEnablements)
-	},
-}
+var moved = predicate.And[client.Object](filter.AfterStart, filter.Changes(func(was, is *clusterv1alpha1.Cluster) bool {
+	return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
+		membership.IsReady(was) != membership.IsReady(is) ||
+		slices.ContainsFunc(was.Spec.Taints, membership.IsLossTaint) != slices.ContainsFunc(is.Spec.Taints,
+			membership.IsLossTaint) ||
+		len(was.Status.APIEnablements) != len(is.Status.APIEnablements)
+}))

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,12 @@ func allows(a *policyv1alpha1.ClusterAffinity, c *clusterv1alpha1.Cluster) bool 
 		(len(a.ClusterNames) == 0 || slices.Contains(a.ClusterNames, c.Name)) &&
 		selectsLabels(a.LabelSelector, c.Labels) &&
 		selectsFields(a.FieldSelector, c)
+}
+
+// AffinityMayChange reports whether an update of a cluster changed a field that affinities select by.
+func AffinityMayChange(before, now *clusterv1alpha1.Cluster) bool {
+	return !maps.Equal(before.Labels, now.Labels) || before.Spec.Provider != now.Spec.Provider ||
+		before.Spec.Region != now.Spec.Region || !slices.Equal(zones(before), zones(now))
 }
 
 // selectsLabels is the matching of metav1.LabelSelectorAsSelector without building a selector for each question.

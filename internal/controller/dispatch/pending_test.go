@@ -39,8 +39,8 @@ func TestABindingIsNotLetGoWhileTheCacheLacksAWorkOfIts(t *testing.T) {
 			},
 		})
 		clock := clocktesting.NewFakePassiveClock(time.Now())
-		r := &reconciler{Options: w.options, client: cache, events: commit.Events{EventRecorder: record.NewFakeRecorder(10)},
-			unseen: unseen{clock: clock}}
+		r := &reconciler{Options: w.options, client: cache, events: commit.Events{EventRecorder: record.NewFakeRecorder(10)}}
+		r.pending.Life, r.pending.Clock = commit.PendingWriteLife, clock
 		r.Clock = clock
 		look := func() reconcile.Result {
 			w.t.Helper()
@@ -60,12 +60,12 @@ func TestABindingIsNotLetGoWhileTheCacheLacksAWorkOfIts(t *testing.T) {
 		if look().RequeueAfter == 0 || !w.Has(b) {
 			w.t.Error("the binding went without its work")
 		}
-		clock.SetTime(clock.Now().Add(patience)) // whatever the cache lacks now is not there
+		clock.SetTime(clock.Now().Add(commit.PendingWriteLife)) // whatever the cache lacks now is not there
 		if look(); w.Has(b) {
 			w.t.Error("the binding is held for ever by a work that is not there")
 		}
-		if look(); len(r.unseen.of) != 0 {
-			w.t.Errorf("works are remembered of a binding that is gone: %v", r.unseen.of)
+		if look(); r.pending.Len() != 0 {
+			w.t.Errorf("%d pending writes of a deleted binding are kept", r.pending.Len())
 		}
 	})
 }

@@ -13,17 +13,17 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-func TestAStatusGoesWithItsUpdateToAServerThatTakesIt(t *testing.T) {
+func TestUpdateWithStatusIsOneWriteIfTheServerSupportsIt(t *testing.T) {
 	elsewhere, n := writes(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-a", Name: "w",
 		UID: "u"}})
 	var stored []*unstructured.Unstructured
 	here := interceptor.NewClient(elsewhere.(client.WithWatch), interceptor.Funcs{
 		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-			// what the server writes meanwhile for reasons of its own is left alone
+			// The server may write other objects in the same request.
 			for _, uid := range []string{"another", string(obj.GetUID())} {
 				u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"uid": uid,
 					"generation": int64(7)}}}
-				if err := Amend(ctx, u); err != nil {
+				if err := AddStatus(ctx, u); err != nil {
 					return err
 				}
 				stored = append(stored, u)
@@ -36,10 +36,10 @@ func TestAStatusGoesWithItsUpdateToAServerThatTakesIt(t *testing.T) {
 			Status: metav1.ConditionTrue, ObservedGeneration: generation}}}
 	}
 	for _, step := range []struct {
-		name         string
-		with         client.Client
-		suspended    bool
-		wrote, whole bool
+		name              string
+		with              client.Client
+		suspended         bool
+		wrote, withStatus bool
 	}{
 		{"the server takes both", here, true, true, true},
 		{"nothing changed", here, true, false, false},
@@ -49,11 +49,11 @@ func TestAStatusGoesWithItsUpdateToAServerThatTakesIt(t *testing.T) {
 		was := read(t, elsewhere, "w")
 		want := was.DeepCopy()
 		want.Spec.SuspendDispatching = &step.suspended
-		wrote, whole, err := Whole(context.Background(), step.with, was, want, status)
-		if err != nil || wrote != step.wrote || whole != step.whole || *n != map[bool]int{true: 1}[wrote] {
-			t.Errorf("%s: wrote %v, whole %v, %d writes, %v", step.name, wrote, whole, *n, err)
+		wrote, withStatus, err := UpdateWithStatus(context.Background(), step.with, was, want, status)
+		if err != nil || wrote != step.wrote || withStatus != step.withStatus || *n != map[bool]int{true: 1}[wrote] {
+			t.Errorf("%s: wrote %v, with status %v, %d writes, %v", step.name, wrote, withStatus, *n, err)
 		}
-		if !step.whole {
+		if !step.withStatus {
 			continue
 		}
 		if _, ok := stored[0].Object["status"]; ok {
