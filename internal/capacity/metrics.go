@@ -35,8 +35,8 @@ func init() {
 
 func (f *Fleet) collect(to chan<- prometheus.Metric) {
 	for _, cluster := range f.Snapshot().Names() {
-		f.state(cluster, func(m *capacity.Member) {
-			if !m.Known() {
+		f.state(cluster, func(m *capacity.ClusterState) {
+			if !m.HasNodes() {
 				return
 			}
 			free, expected := m.Spare()

@@ -29,7 +29,7 @@ const (
 )
 
 // Pending is a pod that its member's scheduler has found no node for.
-type Pending = capacity.Pending
+type Pending = capacity.UnschedulablePod
 
 // assumed is what is known of a binding's last placement until its pods are seen.
 type assumed struct {
@@ -122,8 +122,8 @@ func (f *Fleet) seen(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capac
 		if membership.Silent(s.Cluster(cluster)) {
 			return 0, false
 		}
-		f.state(cluster, func(m *capacity.Member) {
-			if known = m.Known(); known {
+		f.state(cluster, func(m *capacity.ClusterState) {
+			if known = m.HasNodes(); known {
 				replicas = m.Room(parts, sets)
 			}
 		})
@@ -135,7 +135,7 @@ func (f *Fleet) seen(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capac
 }
 
 // state has use look at a member's nodes and pods, if they are known.
-func (f *Fleet) state(cluster string, use func(*capacity.Member)) bool {
+func (f *Fleet) state(cluster string, use func(*capacity.ClusterState)) bool {
 	if f.members == nil {
 		return false
 	}
@@ -181,8 +181,8 @@ func (f *Fleet) recede(b workv1alpha2.Binding) {
 	known := f.assumed[key]
 	f.mu.Unlock()
 	for _, cluster := range known.clusters {
-		f.state(cluster, func(m *capacity.Member) {
-			m.Recede(key.String(), capacity.ReplicasIn(b.BindingSpec(), b.BindingSpec().Clusters, cluster))
+		f.state(cluster, func(m *capacity.ClusterState) {
+			m.ShrinkAssumption(key.String(), capacity.ReplicasIn(b.BindingSpec(), b.BindingSpec().Clusters, cluster))
 		})
 	}
 }
@@ -208,7 +208,7 @@ func (f *Fleet) Assume(b workv1alpha2.Binding, clusters []workv1alpha2.TargetClu
 // expect has a member keep room for a binding until then, and reports whether it does.
 func (f *Fleet) expect(cluster string, a capacity.Assumption, until time.Time) (kept bool) {
 	a.Until = until
-	f.state(cluster, func(m *capacity.Member) { kept = m.Assume(a) })
+	f.state(cluster, func(m *capacity.ClusterState) { kept = m.Assume(a) })
 	return kept
 }
 
@@ -303,7 +303,7 @@ func (f *Fleet) release(key client.ObjectKey, but []string) {
 	f.mu.Unlock()
 	for _, cluster := range known.clusters {
 		if !slices.Contains(but, cluster) {
-			f.state(cluster, func(m *capacity.Member) { m.Release(key.String()) })
+			f.state(cluster, func(m *capacity.ClusterState) { m.Release(key.String()) })
 		}
 	}
 }
@@ -340,7 +340,7 @@ func (f *Fleet) sweep() {
 	}
 	f.mu.Unlock()
 	for cluster := range clusters {
-		f.state(cluster, func(m *capacity.Member) { m.Expire(now) })
+		f.state(cluster, func(m *capacity.ClusterState) { m.Expire(now) })
 	}
 }
 
@@ -378,13 +378,13 @@ func (f *Fleet) grown(cluster string) {
 
 // Unschedulable are the pods of a member that wait for room there, by namespace and name; none where that is not known.
 func (f *Fleet) Unschedulable(cluster string) (pending []Pending) {
-	f.state(cluster, func(m *capacity.Member) { pending = m.Unschedulable() })
+	f.state(cluster, func(m *capacity.ClusterState) { pending = m.Unschedulable() })
 	return pending
 }
 
 // Utilisation is the share of what the nodes of a member that take pods have which the pods on them request, by
 // resource, such as 0.7; nil where that is not known.
 func (f *Fleet) Utilisation(cluster string) (share map[corev1.ResourceName]float64) {
-	f.state(cluster, func(m *capacity.Member) { share = m.Utilisation() })
+	f.state(cluster, func(m *capacity.ClusterState) { share = m.Utilisation() })
 	return share
 }

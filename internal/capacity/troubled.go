@@ -87,7 +87,7 @@ func (f *Fleet) Troubled(ctx context.Context, namespace string) ([]pods.Workload
 		}
 		for ref, troubles := range of {
 			total := int64(0)
-			f.state(member.cluster, func(m *capacity.Member) {
+			f.state(member.cluster, func(m *capacity.ClusterState) {
 				total = m.Pods(capacity.Workload{Namespace: ref.Namespace, Kind: ref.Kind, Name: ref.Name})
 			})
 			found = append(found, pods.Workload{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace,

@@ -21,11 +21,11 @@ import (
 
 // Stuck is how many replicas of a template have found no node in a member since before a time, given the pods of the
 // member that wait. inMember are the replicas that the member shall have.
-func Stuck(template *unstructured.Unstructured, inMember int32, pods []capacity.Pending, before time.Time) int32 {
+func Stuck(template *unstructured.Unstructured, inMember int32, pods []capacity.UnschedulablePod, before time.Time) int32 {
 	if ScaledByMembers(template) {
 		return 0
 	}
-	var stuck []capacity.Pending
+	var stuck []capacity.UnschedulablePod
 	owns := ownerOf(template)
 	for _, p := range pods {
 		if p.Since.Before(before) && owns(p) {
@@ -49,7 +49,7 @@ func ScaledByMembers(template *unstructured.Unstructured) bool {
 
 // ownerOf says of a pod whether it is the template's: the one that the template itself controls, or one that its
 // selector selects and a ReplicaSet or the like controls that is named after it.
-func ownerOf(template *unstructured.Unstructured) func(capacity.Pending) bool {
+func ownerOf(template *unstructured.Unstructured) func(capacity.UnschedulablePod) bool {
 	selector := labels.Nothing()
 	if raw, ok, _ := unstructured.NestedMap(template.Object, "spec", "selector"); ok {
 		var typed metav1.LabelSelector
@@ -60,7 +60,7 @@ func ownerOf(template *unstructured.Unstructured) func(capacity.Pending) bool {
 		}
 	}
 	kind, name, namespace := template.GetKind(), template.GetName(), template.GetNamespace()
-	return func(p capacity.Pending) bool {
+	return func(p capacity.UnschedulablePod) bool {
 		switch {
 		case p.Namespace != namespace:
 			return false
@@ -78,7 +78,7 @@ func ownerOf(template *unstructured.Unstructured) func(capacity.Pending) bool {
 
 // last is how many of the highest ordinals of a StatefulSet wait: those are the pods that fewer replicas take away.
 // Where pods are made one after the other the one that waits is the highest.
-func last(template *unstructured.Unstructured, inMember int32, stuck []capacity.Pending) int {
+func last(template *unstructured.Unstructured, inMember int32, stuck []capacity.UnschedulablePod) int {
 	policy, _, _ := unstructured.NestedString(template.Object, "spec", "podManagementPolicy")
 	if policy != "Parallel" {
 		return min(1, len(stuck))

@@ -174,49 +174,51 @@ func TestOnlyWhatRestsIsMoved(t *testing.T) {
 func TestPodsThatWaitAreCountedForTheirTemplate(t *testing.T) {
 	const selector = "spec: {selector: {matchLabels: {app: web}}}"
 	old, young := start.Add(-time.Hour), start.Add(-time.Minute)
-	pod := func(owner string, change ...func(*capacity.Pending)) capacity.Pending {
+	pod := func(owner string, change ...func(*capacity.UnschedulablePod)) capacity.UnschedulablePod {
 		kind, name, _ := strings.Cut(owner, "/")
-		p := capacity.Pending{Namespace: "shop", Name: "p", OwnerKind: kind, OwnerName: name,
+		p := capacity.UnschedulablePod{Namespace: "shop", Name: "p", OwnerKind: kind, OwnerName: name,
 			Labels: map[string]string{"app": "web", "pod-template-hash": "5d4f"}, Since: old}
 		for _, c := range change {
 			c(&p)
 		}
 		return p
 	}
-	named := func(name string) func(*capacity.Pending) { return func(p *capacity.Pending) { p.Name = name } }
+	named := func(name string) func(*capacity.UnschedulablePod) {
+		return func(p *capacity.UnschedulablePod) { p.Name = name }
+	}
 	for _, tt := range []struct {
 		name, template string
-		pods           []capacity.Pending
+		pods           []capacity.UnschedulablePod
 		want           int32
 	}{
 		{"through a ReplicaSet", "kind: Deployment\n" + selector,
-			[]capacity.Pending{pod("ReplicaSet/web-5d4f"), pod("ReplicaSet/web-5d4f")}, 2},
+			[]capacity.UnschedulablePod{pod("ReplicaSet/web-5d4f"), pod("ReplicaSet/web-5d4f")}, 2},
 		{"not of another Deployment of the same labels", "kind: Deployment\n" + selector,
-			[]capacity.Pending{pod("ReplicaSet/web-api-5d4f")}, 0},
+			[]capacity.UnschedulablePod{pod("ReplicaSet/web-api-5d4f")}, 0},
 		{"not of other labels", "kind: Deployment\n" + selector,
-			[]capacity.Pending{pod("ReplicaSet/web-5d4f", func(p *capacity.Pending) { p.Labels["app"] = "api" })}, 0},
+			[]capacity.UnschedulablePod{pod("ReplicaSet/web-5d4f", func(p *capacity.UnschedulablePod) { p.Labels["app"] = "api" })}, 0},
 		{"not of another namespace", "kind: Deployment\n" + selector,
-			[]capacity.Pending{pod("ReplicaSet/web-5d4f", func(p *capacity.Pending) { p.Namespace = "x" })}, 0},
+			[]capacity.UnschedulablePod{pod("ReplicaSet/web-5d4f", func(p *capacity.UnschedulablePod) { p.Namespace = "x" })}, 0},
 		{"not young", "kind: Deployment\n" + selector,
-			[]capacity.Pending{pod("ReplicaSet/web-5d4f", func(p *capacity.Pending) { p.Since = young })}, 0},
-		{"of an owner itself", "kind: CloneSet\n" + selector, []capacity.Pending{pod("CloneSet/web"), pod("CloneSet/web-2")},
+			[]capacity.UnschedulablePod{pod("ReplicaSet/web-5d4f", func(p *capacity.UnschedulablePod) { p.Since = young })}, 0},
+		{"of an owner itself", "kind: CloneSet\n" + selector, []capacity.UnschedulablePod{pod("CloneSet/web"), pod("CloneSet/web-2")},
 			1},
-		{"of a kind without a selector", "kind: Flock", []capacity.Pending{pod("Flock/web"), pod("ReplicaSet/web-5d4f")}, 1},
+		{"of a kind without a selector", "kind: Flock", []capacity.UnschedulablePod{pod("Flock/web"), pod("ReplicaSet/web-5d4f")}, 1},
 		{"through a controller of another kind", "kind: Flock\n" + selector,
-			[]capacity.Pending{pod("Herd/web-a", func(p *capacity.Pending) { delete(p.Labels, "pod-template-hash") })}, 1},
-		{"where members scale", "kind: Deployment\nmetadata: {labels: {resourcetemplate.karmada.io/retain-replicas: \"true\"}}\n" + selector, []capacity.Pending{pod("ReplicaSet/web-5d4f")}, 0},
+			[]capacity.UnschedulablePod{pod("Herd/web-a", func(p *capacity.UnschedulablePod) { delete(p.Labels, "pod-template-hash") })}, 1},
+		{"where members scale", "kind: Deployment\nmetadata: {labels: {resourcetemplate.karmada.io/retain-replicas: \"true\"}}\n" + selector, []capacity.UnschedulablePod{pod("ReplicaSet/web-5d4f")}, 0},
 		{"where shrinking may hit another subset", "kind: UnitedDeployment\n" + selector,
-			[]capacity.Pending{pod("CloneSet/web-a-x")}, 0},
+			[]capacity.UnschedulablePod{pod("CloneSet/web-a-x")}, 0},
 		{"one after the other, the one is the last", "kind: StatefulSet\n" + selector,
-			[]capacity.Pending{pod("StatefulSet/web", named("web-1"))}, 1},
+			[]capacity.UnschedulablePod{pod("StatefulSet/web", named("web-1"))}, 1},
 		{"in parallel, those at the end", "kind: StatefulSet\nspec: {podManagementPolicy: Parallel, ordinals: {start: 1}}",
-			[]capacity.Pending{pod("StatefulSet/web", named("web-5")), pod("StatefulSet/web", named("web-4")),
+			[]capacity.UnschedulablePod{pod("StatefulSet/web", named("web-5")), pod("StatefulSet/web", named("web-4")),
 				pod("StatefulSet/web", named("web-2"))}, 2},
 		{"in parallel, none at the end", "kind: StatefulSet\nspec: {podManagementPolicy: Parallel}",
-			[]capacity.Pending{pod("StatefulSet/web", named("web-1"))}, 0},
+			[]capacity.UnschedulablePod{pod("StatefulSet/web", named("web-1"))}, 0},
 		{"in parallel, with ordinals of the member's own",
 			"kind: StatefulSet\nmetadata: {annotations: {argosy.io/unique-ordinals: \"true\"}}\nspec: {podManagementPolicy: Parallel}",
-			[]capacity.Pending{pod("StatefulSet/web", named("web-4"))}, 0},
+			[]capacity.UnschedulablePod{pod("StatefulSet/web", named("web-4"))}, 0},
 	} {
 		template := &unstructured.Unstructured{}
 		data, err := yaml.YAMLToJSON([]byte(tt.template))

@@ -69,7 +69,7 @@ func closeness(of capacity.Workload, t workv1alpha2.ObjectReference) int {
 	switch {
 	case of == maker:
 		return itself
-	case of.Kind == "Pod" || !of.Of(maker) || isKnown && !slices.Contains(makes, of.Kind):
+	case of.Kind == "Pod" || !of.BelongsTo(maker) || isKnown && !slices.Contains(makes, of.Kind):
 		return 0
 	case of.Name == t.Name:
 		rank = same
