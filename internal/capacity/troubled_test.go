@@ -62,7 +62,7 @@ func TestPodsInTroubleAreToldOfTemplatesThatAreAppliedThere(t *testing.T) {
 				}
 				var lines []string
 				for _, of := range all {
-					lines = append(lines, of.Kind+" "+of.Name+" in "+of.Cluster+" "+strings.Join(of.Say(), ", "))
+					lines = append(lines, of.Kind+" "+of.Name+" in "+of.Cluster+" "+strings.Join(of.Lines(), ", "))
 				}
 				got = strings.Join(lines, "; ")
 				return got == want

@@ -89,7 +89,7 @@ func (m *Member) Troubles(now time.Time) (troubles []pods.Trouble, full bool) {
 	if !l.both() {
 		return nil, false
 	}
-	return l.ailing.Now(now), l.ailing.Full()
+	return l.ailing.Current(now), l.ailing.Full()
 }
 
 func (m *Member) followLoad() *load {
@@ -192,7 +192,7 @@ func (l *load) pods() *trimming[*corev1.Pod, seenPod] {
 			if !live {
 				return seenPod{}, false
 			}
-			if t, ails := pods.Of(p); ails {
+			if t, ails := pods.TroubleOf(p); ails {
 				return seenPod{kept, &t}, true
 			}
 			return seenPod{kept, nil}, true
