@@ -16,8 +16,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
-// placed passes bindings that are new, gone, or go to other clusters or are another's than before, or of which the
-// scheduler says something else.
+// placed selects bindings that were created or deleted, or whose clusters, owner or Scheduled condition changed.
 var placed = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*workv1alpha2.ResourceBinding), e.ObjectNew.(*workv1alpha2.ResourceBinding)
@@ -28,7 +27,7 @@ var placed = predicate.Funcs{
 	},
 }
 
-// scheduled is what the scheduler says of a binding, and whether of the binding as it is.
+// scheduled returns the Scheduled condition and whether it is for the current generation.
 func scheduled(b *workv1alpha2.ResourceBinding) (s struct {
 	settled bool
 	status  metav1.ConditionStatus
@@ -41,18 +40,19 @@ func scheduled(b *workv1alpha2.ResourceBinding) (s struct {
 	return s
 }
 
-// worked passes Works that are new, gone, no longer what was written, or of which the cluster says something else.
+// worked selects Works that were created or deleted, or whose content or reported status changed.
 var worked = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*workv1alpha1.Work), e.ObjectNew.(*workv1alpha1.Work)
 		return was.UID != is.UID || was.Generation != is.Generation ||
 			(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
-			!maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations) || said(was) != said(is)
+			!maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations) ||
+			reportedStatus(was) != reportedStatus(is)
 	},
 }
 
-// said is what the cluster says of a Work.
-func said(w *workv1alpha1.Work) (s struct {
+// reportedStatus returns the part of a Work's status that the cluster reports.
+func reportedStatus(w *workv1alpha1.Work) (s struct {
 	status  metav1.ConditionStatus
 	message string
 }) {
@@ -62,8 +62,8 @@ func said(w *workv1alpha1.Work) (s struct {
 	return s
 }
 
-// moved passes clusters that join, leave, become or cease to be ready, get or lose a loss taint, or serve other kinds
-// than before. A start reconciles everything anyway.
+// moved selects clusters that join or leave, or whose readiness, loss taints or served kinds change. At startup
+// everything is reconciled anyway.
 var moved = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {
