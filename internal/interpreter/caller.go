@@ -39,7 +39,7 @@ const (
 
 // caller calls webhooks over HTTPS. It keeps one client per webhook until the configuration changes.
 type caller struct {
-	// services reads the Services of the hub that webhooks are behind.
+	// services reads the hub's Services that webhooks refer to.
 	services client.Reader
 
 	mu      sync.Mutex

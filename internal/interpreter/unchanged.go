@@ -22,7 +22,6 @@ type answered struct {
 	uid       types.UID
 }
 
-// unchanged tells the template of an answer without a patch where one was due. That a member owns nothing, and that
 // unchanged records an event on the template if an empty patch leaves it wrong. An empty patch is also a valid answer:
 // a member may have no status or already the right number of replicas.
 func (i *Interpreter) unchanged(ctx context.Context, u webhook.Unchanged) {

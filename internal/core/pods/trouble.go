@@ -33,7 +33,7 @@ const backOffReset = 10 * time.Minute
 const (
 	// Pending: neither a scheduler nor a kubelet has handled the pod.
 	Pending = "Pending"
-	// ContainersNotReady is Kubernetes' reason of the pod's condition, here of a container that runs and is not ready.
+	// ContainersNotReady is Kubernetes' reason of the pod condition, used here for a running container that is not ready.
 	ContainersNotReady = "ContainersNotReady"
 )
 
