@@ -244,7 +244,7 @@ func (r *reconciler) setStage(ctx context.Context, b workv1alpha2.Binding, works
 		!slices.ContainsFunc(works, func(w workv1alpha1.Work) bool { return dispatch.Follows(&w) }) {
 		return nil
 	}
-	read, found, err := r.Templates.Of(ctx, b)
+	read, found, err := r.Templates.ForBinding(ctx, b)
 	if errors.Is(err, propagate.ErrReference) || err == nil && !found {
 		return nil
 	}
@@ -303,7 +303,7 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 	outages aggregate.Outages) (time.Duration, error) {
 	ref := b.BindingSpec().Resource
 	kind := propagate.GroupKind(ref.APIVersion, ref.Kind)
-	read, found, err := r.Templates.Of(ctx, b)
+	read, found, err := r.Templates.ForBinding(ctx, b)
 	if errors.Is(err, propagate.ErrReference) {
 		return 0, nil // dispatch reports the error
 	}

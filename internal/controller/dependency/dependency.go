@@ -167,7 +167,7 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	r.missing.Delete(key)
 
 	// 1. Find dependencies and companions of the template.
-	tpl, found, err := r.Templates.Of(ctx, b)
+	tpl, found, err := r.Templates.ForBinding(ctx, b)
 	if errors.Is(err, propagate.ErrReference) {
 		return 0, nil // dispatch reports the error
 	}

@@ -346,7 +346,7 @@ func (r *reconciler) bindings(ctx context.Context) ([]workv1alpha2.Binding, erro
 
 // template returns the template of a binding; nil if it does not exist.
 func (r *reconciler) template(ctx context.Context, b workv1alpha2.Binding) (*unstructured.Unstructured, error) {
-	obj, found, err := r.Templates.Of(ctx, b)
+	obj, found, err := r.Templates.ForBinding(ctx, b)
 	if errors.Is(err, propagate.ErrReference) {
 		return nil, nil // dispatch reports the error
 	}
