@@ -131,9 +131,9 @@ type guarded struct {
 	hooks    sync.Map // schema.GroupVersionKind → *interpret.Hooks, which may be nil
 }
 
-// By implements interpret.Namer.
-func (g *guarded) By(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
-	return g.tier.By(kind, operation)
+// SourceNames implements interpret.Namer.
+func (g *guarded) SourceNames(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
+	return g.tier.SourceNames(kind, operation)
 }
 
 // Besides implements interpret.Besider.

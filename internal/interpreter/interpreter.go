@@ -216,10 +216,10 @@ func (l *live) HooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 	return interpret.HooksOf(*l.tier.Load(), kind)
 }
 
-// By implements interpret.Namer.
-func (l *live) By(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
+// SourceNames implements interpret.Namer.
+func (l *live) SourceNames(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
 	if n, ok := (*l.tier.Load()).(interpret.Namer); ok {
-		return n.By(kind, operation)
+		return n.SourceNames(kind, operation)
 	}
 	return nil
 }

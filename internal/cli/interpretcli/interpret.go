@@ -225,7 +225,7 @@ func (o *options) execute(cmd *cobra.Command, all []customizationFile, machine b
 			strings.Join(kinds, ", "))
 	}
 	tell(cmd.Context(), cmd.ErrOrStderr(), of, q, set)
-	answer, err := q.Of(cmd.Context(), interpret.HooksOf(tierOf(of, set, nil), gvk))
+	answer, err := q.Run(cmd.Context(), interpret.HooksOf(tierOf(of, set, nil), gvk))
 	if err == ask.ErrNotAnswered {
 		return fmt.Errorf("no customization in the files defines %s for %s", q.Operation, obj.GetKind())
 	}

@@ -40,35 +40,34 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/ask"
 )
 
-// File is one file of cases.
+// File is a file with cases.
 type File struct {
-	// Customization is the path of the file with the customizations that answer, relative to this file. Without one, the
-	// tiers that need no hub answer.
+	// Customization is the path of the customizations to test, relative to this file. Without it the built-in tiers are
+	// tested.
 	Customization string `json:"customization,omitempty"`
-	// Object is what the cases are about; each changes it as it likes.
+	// Object is the object of the cases. Each case may patch it.
 	Object map[string]any `json:"object,omitempty"`
-	// Cases in the order in which they are told.
+	// Cases in display order.
 	Cases []Case `json:"cases"`
 }
 
-// Case is one question and its answer. Exactly one of Want, WantChange and WantError is set.
+// Case is one call and its result. Exactly one of Want, WantChange and WantError is set.
 type Case struct {
 	Name      string                              `json:"name"`
 	Operation configv1alpha1.InterpreterOperation `json:"operation"`
 
-	// Desired and Observed are merge patches (RFC 7386) on the file's object. Retain is asked of both; the other
-	// operations of the one that is set, or of the object as it is.
+	// Desired and Observed are merge patches (RFC 7386) on the file's object. Retain needs both. Other operations use the
+	// one that is set, or the object itself.
 	Desired  map[string]any `json:"desired,omitempty"`
 	Observed map[string]any `json:"observed,omitempty"`
-	// DesiredReplica is the number that ReviseReplica is asked for.
+	// DesiredReplica is the argument of ReviseReplica.
 	DesiredReplica *int32 `json:"desiredReplica,omitempty"`
-	// StatusItems are what AggregateStatus is asked to fold.
+	// StatusItems are the argument of AggregateStatus.
 	StatusItems []workv1alpha2.AggregatedStatusItem `json:"statusItems,omitempty"`
 
-	// Want is the whole answer: an object for Retain, ReviseReplica and AggregateStatus, a status for InterpretStatus, a
-	// list for InterpretDependency and InterpretComponent, {replica, requires} for InterpretReplica, and for
-	// InterpretHealth {healthy, health}, or just one of the two. null is an answer, too: of InterpretStatus, that there is
-	// none.
+	// Want is the whole result: an object for Retain, ReviseReplica and AggregateStatus, a status for InterpretStatus, a
+	// list for InterpretDependency and InterpretComponent, {replica, requires} for InterpretReplica, and {healthy, health}
+	// or one of both for InterpretHealth. null is valid for InterpretStatus and means no status.
 	Want json.RawMessage `json:"want,omitempty"`
 	// WantChange is the answer as a merge patch on the object that was asked about, for the operations that answer with
 	// one.
@@ -160,7 +159,7 @@ func (f *File) Run(ctx context.Context,
 		h, err := hooks(q.Object(), c.Operation)
 		var answer []ask.Part
 		if err == nil {
-			answer, err = q.Of(ctx, h)
+			answer, err = q.Run(ctx, h)
 		}
 		r.Failure = c.judge(q, answer, err)
 		results = append(results, r)

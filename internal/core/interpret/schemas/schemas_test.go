@@ -62,7 +62,8 @@ func TestADefinitionTakesThePlaceOfWhatWasKnown(t *testing.T) {
 		Group: gvk.Group, Scope: apiextensionsv1.ClusterScoped,
 		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: gvk.Kind},
 		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
-			{Name: "v9", Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}},
+			{Name: "v9", Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object"}}},
 			{Name: "v10"},
 		},
 	}})

@@ -97,7 +97,7 @@ func (t *Tier) HooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 	return h
 }
 
-// By implements interpret.Namer.
+// SourceNames implements interpret.Namer.
 func (t *Tier) By(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
 	h, ok := t.answering(kind, operation)
 	switch {
