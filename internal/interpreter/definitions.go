@@ -50,18 +50,18 @@ func (k known) schema(fallback func(schema.GroupVersionKind) *script.Schema) fun
 		if d := k[gvk.GroupKind()]; d != nil {
 			return d.schemas[gvk.Version]
 		}
-		if otherwise == nil {
+		if fallback == nil {
 			return nil
 		}
-		return otherwise(gvk)
+		return fallback(gvk)
 	}
 }
 
 // convert uses fallback if it can convert the kind, else the definition if its versions differ only by name.
 func (k known) convert(fallback interpret.Convert) interpret.Convert {
 	return func(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
-		if otherwise != nil {
-			if out, err := otherwise(obj, version); out != nil || err != nil {
+		if fallback != nil {
+			if out, err := fallback(obj, version); out != nil || err != nil {
 				return out, err
 			}
 		}

@@ -43,7 +43,7 @@ func TestDependencyInAnotherNamespaceDoesNotFollow(t *testing.T) {
 				if !alone && h.going(settings) {
 					t.Errorf("%s: what is in the template's own namespace does not follow", what)
 				}
-				var errs []string
+				var events []string
 				for len(h.recorder.Events) > 0 {
 					events = append(events, <-h.recorder.Events)
 				}

@@ -21,7 +21,7 @@ func TestPointerOf(t *testing.T) {
 		name, apiVersion, kind, spec string
 		workload                     string // default: the CloneSet
 		want                         bool
-		want                         string // "" if it refers to nothing
+		pointer                      string // "" if it refers to nothing
 	}{
 		{"a WorkloadSpread by name", apps, "WorkloadSpread",
 			"targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}", "", true, "CloneSet web"},
@@ -82,8 +82,8 @@ func TestPointerOf(t *testing.T) {
 		}
 		workload := parsed(t, tt.workload)
 		p, ok, err := PointerOf(companion)
-		if err != nil || ok != (tt.want != "") || ok && p.String() != tt.want {
-			t.Errorf("%s: PointerOf = %q, %t, %v; want %q", tt.name, p, ok, err, tt.want)
+		if err != nil || ok != (tt.pointer != "") || ok && p.String() != tt.pointer {
+			t.Errorf("%s: PointerOf = %q, %t, %v; want %q", tt.name, p, ok, err, tt.pointer)
 		}
 		follow, _ := Companions(workload, []*unstructured.Unstructured{companion, companion})
 		if got := len(follow) == 1; got != tt.want || len(follow) > 1 {

@@ -59,7 +59,7 @@ type once struct {
 
 var onces = func() map[schema.GroupKind]once {
 	text := func(status map[string]any, path ...string) string {
-		s, _ := at(status, path).(string)
+		s, _ := valueAt(status, path).(string)
 		return s
 	}
 	reached := func(path []string, phases ...string) func(map[string]any) bool {
@@ -149,7 +149,7 @@ func CleansUp(observed *unstructured.Unstructured) bool {
 	if o.standard >= 0 {
 		return true
 	}
-	return o.ttl != nil && at(observed.Object, o.ttl) != nil
+	return o.ttl != nil && valueAt(observed.Object, o.ttl) != nil
 }
 
 // Expiry returns the time at which the TTL of a finished template ends. ok is false if it has not finished, has no TTL,
@@ -166,7 +166,7 @@ func Expiry(template *unstructured.Unstructured) (when time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	seconds := o.standard
-	switch ttl := at(template.Object, o.ttl).(type) {
+	switch ttl := valueAt(template.Object, o.ttl).(type) {
 	case int64:
 		seconds = ttl
 	case float64:

@@ -164,7 +164,7 @@ func (c cascade) Revise(ctx context.Context, obj *unstructured.Unstructured,
 	if h == nil {
 		return obj, nil
 	}
-	revised, err := same(obj)(h.Revise(ctx, obj, replicas))
+	revised, err := keepIdentity(obj)(h.Revise(ctx, obj, replicas))
 	return revised, explain(configv1alpha1.InterpreterOperationReviseReplica, "revise replicas", obj, err)
 }
 
@@ -174,7 +174,7 @@ func (c cascade) Retain(ctx context.Context, desired,
 	if h == nil {
 		return desired, nil
 	}
-	retained, err := same(desired)(h.Retain(ctx, desired, observed))
+	retained, err := keepIdentity(desired)(h.Retain(ctx, desired, observed))
 	return retained, explain(configv1alpha1.InterpreterOperationRetain, "retain member values", desired, err)
 }
 
@@ -193,7 +193,7 @@ func (c cascade) Aggregate(ctx context.Context, template *unstructured.Unstructu
 	if h == nil {
 		return template, nil
 	}
-	aggregated, err := same(template)(h.Aggregate(ctx, template, items))
+	aggregated, err := keepIdentity(template)(h.Aggregate(ctx, template, items))
 	return aggregated, explain(configv1alpha1.InterpreterOperationAggregateStatus, "aggregate status", template, err)
 }
 
@@ -219,9 +219,10 @@ func (c cascade) Dependencies(ctx context.Context,
 	return deps, explain(configv1alpha1.InterpreterOperationInterpretDependency, "find dependencies", obj, err)
 }
 
-// same lets an answer pass that is still the object that was asked about: what a kind means is no way to make another
+// keepIdentity lets an answer pass that is still the object that was asked about: what a kind means is no way to make another
 // object of it.
-func same(obj *unstructured.Unstructured) func(*unstructured.Unstructured, error) (*unstructured.Unstructured, error) {
+func keepIdentity(obj *unstructured.Unstructured) func(*unstructured.Unstructured, error) (*unstructured.Unstructured,
+	error) {
 	return func(answer *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
 		if err == nil && answer != obj {
 			err = identity.Of(obj).Keeps(answer)

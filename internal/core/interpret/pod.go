@@ -18,7 +18,7 @@ import (
 
 // PodTemplate is the pod template at a path of obj, one of PodTemplates. It shares no memory with obj.
 func PodTemplate(obj *unstructured.Unstructured, path []string) (*corev1.PodTemplateSpec, error) {
-	raw, ok := at(obj.Object, path).(map[string]any)
+	raw, ok := valueAt(obj.Object, path).(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("%s is not an object", strings.Join(path, "."))
 	}
@@ -31,7 +31,7 @@ func PodTemplate(obj *unstructured.Unstructured, path []string) (*corev1.PodTemp
 
 // PodSpec is the bare pod spec at a path of obj, one of PodSpecs, as a template. It shares no memory with obj.
 func PodSpec(obj *unstructured.Unstructured, path []string) (*corev1.PodTemplateSpec, error) {
-	raw, ok := at(obj.Object, path).(map[string]any)
+	raw, ok := valueAt(obj.Object, path).(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("%s is not an object", strings.Join(path, "."))
 	}

@@ -117,7 +117,7 @@ func PodSpecs(obj *unstructured.Unstructured) [][]string {
 func present(obj *unstructured.Unstructured, paths [][]string) [][]string {
 	var found [][]string
 	for _, path := range paths {
-		if _, ok := at(obj.Object, path).(map[string]any); ok {
+		if _, ok := valueAt(obj.Object, path).(map[string]any); ok {
 			found = append(found, path)
 		}
 	}
@@ -203,8 +203,8 @@ func Images(obj *unstructured.Unstructured) [][]string {
 	return found
 }
 
-// at is the value at a path without wildcards; nil when there is none.
-func at(v any, path []string) any {
+// valueAt is the value at a path without wildcards; nil when there is none.
+func valueAt(v any, path []string) any {
 	for _, key := range path {
 		m, ok := v.(map[string]any)
 		if !ok {

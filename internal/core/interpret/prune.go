@@ -85,7 +85,7 @@ func pruneJob(job map[string]any) {
 	generated := func(key string) bool { return slices.Contains(jobLabels, key) }
 	dropKeys(job, generated, "spec", "selector", "matchLabels")
 	dropKeys(job, generated, "spec", "template", "metadata", "labels")
-	if selector, ok := at(job, []string{"spec", "selector"}).(map[string]any); ok && len(selector) == 0 {
+	if selector, ok := valueAt(job, []string{"spec", "selector"}).(map[string]any); ok && len(selector) == 0 {
 		unstructured.RemoveNestedField(job, "spec", "selector")
 	}
 }
@@ -98,7 +98,7 @@ func pruneServiceAccount(account *unstructured.Unstructured) {
 	}
 	prefix := account.GetName() + "-token-"
 	kept := slices.DeleteFunc(slices.Clone(secrets), func(ref any) bool {
-		name, _ := at(ref, []string{"name"}).(string)
+		name, _ := valueAt(ref, []string{"name"}).(string)
 		return strings.HasPrefix(name, prefix)
 	})
 	if len(kept) == 0 {
@@ -125,7 +125,7 @@ var certificates = []string{"kruise-webhook-certs", "kruise-rollout-webhook-cert
 // pruneSecret removes the hub's token from a service account's secret, and an operator's certificates; the member makes
 // its own.
 func pruneSecret(secret map[string]any) {
-	if name, _ := at(secret, []string{"metadata", "name"}).(string); slices.Contains(certificates, name) {
+	if name, _ := valueAt(secret, []string{"metadata", "name"}).(string); slices.Contains(certificates, name) {
 		delete(secret, "data")
 		delete(secret, "stringData")
 	}
@@ -154,7 +154,7 @@ func pruneWorkflow(workflow map[string]any) {
 
 // dropKeys removes the unwanted keys of the map at path, and the map itself when nothing is left in it.
 func dropKeys(object map[string]any, unwanted func(string) bool, path ...string) {
-	m, ok := at(object, path).(map[string]any)
+	m, ok := valueAt(object, path).(map[string]any)
 	if !ok {
 		return
 	}

@@ -17,7 +17,7 @@ func Requirements(obj *unstructured.Unstructured) (*workv1alpha2.ReplicaRequirem
 		return PodRequirements(t, obj.GetNamespace()), nil
 	}
 	guess := []string{"spec", "template"}
-	if _, ok := at(obj.Object, []string{"spec", "template", "spec", "containers"}).([]any); !ok {
+	if _, ok := valueAt(obj.Object, []string{"spec", "template", "spec", "containers"}).([]any); !ok {
 		return nil, nil
 	}
 	t, err := PodTemplate(obj, guess)

@@ -23,7 +23,7 @@ func NoteSuspension(manifest *unstructured.Unstructured) {
 	if !workflows[manifest.GroupVersionKind().GroupKind()] {
 		return
 	}
-	suspended, _ := at(manifest.Object, []string{"spec", "suspend"}).(bool)
+	suspended, _ := valueAt(manifest.Object, []string{"spec", "suspend"}).(bool)
 	if noted := manifest.GetAnnotations()[SuspendAnnotation] != ""; suspended == noted {
 		return
 	}

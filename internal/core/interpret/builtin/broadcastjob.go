@@ -19,7 +19,7 @@ func broadcastJob() *interpret.Hooks {
 			setPhase(status, []string{"failed", "running", "paused", "completed"}, "running", rs)
 			span(status, rs, "startTime", "completionTime")
 			var said []any
-			if every(rs, "Complete") {
+			if trueInAll(rs, "Complete") {
 				said = append(said, jobCondition("Complete", rs, latest))
 			}
 			if failed := whereTrue(rs, "Failed"); len(failed) > 0 {

@@ -114,8 +114,8 @@ func least(rs []report, path ...string) (lowest int64, of report, ok bool) {
 	return lowest, of, ok
 }
 
-// every reports whether there are clusters and the condition of a type is True in all.
-func every(rs []report, kind string) bool {
+// trueInAll reports whether there are clusters and the condition of a type is True in all.
+func trueInAll(rs []report, kind string) bool {
 	return len(rs) > 0 && !slices.ContainsFunc(rs, func(r report) bool { return !isTrue(r.status, kind) })
 }
 

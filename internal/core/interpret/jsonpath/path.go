@@ -99,8 +99,8 @@ func hint(text, rest string) string {
 // Under says whether the path is the named field of the object's root, or a field in it.
 func (p Path) Under(root string) bool { return p.steps[0].key == root }
 
-// In says whether the path is a field inside of the one that the keys lead to.
-func (p Path) In(keys ...string) bool {
+// Inside says whether the path is a field inside of the one that the keys lead to.
+func (p Path) Inside(keys ...string) bool {
 	if len(p.steps) <= len(keys) {
 		return false
 	}

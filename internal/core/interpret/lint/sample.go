@@ -142,8 +142,8 @@ func without(obj *unstructured.Unstructured, path []string) *unstructured.Unstru
 	return out
 }
 
-// with is a copy of an object that has a value at a path, if there is a way to it.
-func with(obj *unstructured.Unstructured, v any, path ...string) *unstructured.Unstructured {
+// withValue is a copy of an object that has a value at a path, if there is a way to it.
+func withValue(obj *unstructured.Unstructured, v any, path ...string) *unstructured.Unstructured {
 	out := obj.DeepCopy()
 	// a scalar in the way: the sample stays
 	_ = unstructured.SetNestedField(out.Object, runtime.DeepCopyJSONValue(v), path...)
@@ -158,7 +158,7 @@ func (c *checker) rollout(wanted, there, updated int64) *unstructured.Unstructur
 		return obj
 	}
 	if _, ok := c.kind.Schema.Properties["spec"].Properties["replicas"]; ok {
-		obj = with(obj, wanted, "spec", "replicas")
+		obj = withValue(obj, wanted, "spec", "replicas")
 	}
 	for name, p := range status.Properties {
 		lower := strings.ToLower(name)
@@ -168,14 +168,14 @@ func (c *checker) rollout(wanted, there, updated int64) *unstructured.Unstructur
 		})
 		switch {
 		case name == "observedGeneration":
-			obj = with(obj, obj.GetGeneration(), "status", name)
+			obj = withValue(obj, obj.GetGeneration(), "status", name)
 		case p.Type != "integer":
 		case bad:
-			obj = with(obj, int64(0), "status", name)
+			obj = withValue(obj, int64(0), "status", name)
 		case strings.Contains(lower, "updated"):
-			obj = with(obj, updated, "status", name)
+			obj = withValue(obj, updated, "status", name)
 		default:
-			obj = with(obj, there, "status", name)
+			obj = withValue(obj, there, "status", name)
 		}
 	}
 	return obj

@@ -145,8 +145,8 @@ func (s *Set) put(gvk schema.GroupVersionKind, k Kind) {
 	s.kinds[gvk] = k
 }
 
-// Of is what is known of a kind in a version; ok is false when nothing is.
-func (s *Set) Of(gvk schema.GroupVersionKind) (Kind, bool) {
+// Get is what is known of a kind in a version; ok is false when nothing is.
+func (s *Set) Get(gvk schema.GroupVersionKind) (Kind, bool) {
 	if s == nil {
 		return Kind{}, false
 	}

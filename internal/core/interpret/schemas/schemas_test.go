@@ -33,7 +33,7 @@ func TestAKindHasTheFieldsOfItsAPI(t *testing.T) {
 		{"argoproj.io", "v1alpha1", "Workflow", []string{"status", "phase"}, "string"},
 		{"argoproj.io", "v1alpha1", "Workflow", []string{"status", "failed"}, ""},
 	} {
-		kind, ok := set.Of(schema.GroupVersionKind{Group: c.group, Version: c.version, Kind: c.kind})
+		kind, ok := set.Get(schema.GroupVersionKind{Group: c.group, Version: c.version, Kind: c.kind})
 		if !ok {
 			t.Errorf("%s %s is not known", c.version, c.kind)
 			continue
@@ -55,7 +55,7 @@ func TestADefinitionTakesThePlaceOfWhatWasKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	gvk := schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v9", Kind: "CloneSet"}
-	if _, ok := set.Of(gvk); ok {
+	if _, ok := set.Get(gvk); ok {
 		t.Fatal("v9 is known before its definition")
 	}
 	set.Add(&apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
@@ -67,7 +67,7 @@ func TestADefinitionTakesThePlaceOfWhatWasKnown(t *testing.T) {
 			{Name: "v10"},
 		},
 	}})
-	kind, ok := set.Of(gvk)
+	kind, ok := set.Get(gvk)
 	if !ok || !kind.ClusterScoped || kind.StatusApart ||
 		kind.Schema.Properties["metadata"].Properties["name"].Type != "string" {
 		t.Errorf("v9 is %+v, known %v", kind, ok)
@@ -92,7 +92,7 @@ func TestADefinitionOfAHubTakesAwayNothingThatIsKnown(t *testing.T) {
 		}
 	}
 	fields := func(group, kind, part string) map[string]apiextensionsv1.JSONSchemaProps {
-		k, ok := set.Of(schema.GroupVersionKind{Group: group, Version: "v1alpha1", Kind: kind})
+		k, ok := set.Get(schema.GroupVersionKind{Group: group, Version: "v1alpha1", Kind: kind})
 		if !ok {
 			t.Fatalf("%s is not known", kind)
 		}

@@ -325,20 +325,20 @@ func (g *guard) assignment(s *ast.AssignStmt) ast.Stmt {
 		return s
 	}
 	set := func(target *ast.AttrGetExpr, value ast.Expr) ast.Stmt {
-		return at(&ast.FuncCallStmt{Expr: guarded(target, setGuard, target.Object, target.Key, value)}, s)
+		return setPosition(&ast.FuncCallStmt{Expr: guarded(target, setGuard, target.Object, target.Key, value)}, s)
 	}
 	if len(s.Lhs) == 1 && len(s.Rhs) == 1 {
 		return set(s.Lhs[0].(*ast.AttrGetExpr), single(s.Rhs[0]))
 	}
 
-	block := at(&ast.DoBlockStmt{}, s)
+	block := setPosition(&ast.DoBlockStmt{}, s)
 	temporary := func(exprs []ast.Expr, n int, prefix string) []ast.Expr {
-		l := at(&ast.LocalAssignStmt{Exprs: exprs}, s)
+		l := setPosition(&ast.LocalAssignStmt{Exprs: exprs}, s)
 		var names []ast.Expr
 		for i := range n {
 			name := fmt.Sprintf("(%s %d)", prefix, i)
 			l.Names = append(l.Names, name)
-			names = append(names, at(&ast.IdentExpr{Value: name}, s))
+			names = append(names, setPosition(&ast.IdentExpr{Value: name}, s))
 		}
 		block.Stmts = append(block.Stmts, l)
 		return names
@@ -359,7 +359,8 @@ func (g *guard) assignment(s *ast.AssignStmt) ast.Stmt {
 			block.Stmts = append(block.Stmts, set(t, values[i]))
 			continue
 		}
-		block.Stmts = append(block.Stmts, at(&ast.AssignStmt{Lhs: []ast.Expr{s.Lhs[i]}, Rhs: []ast.Expr{values[i]}}, s))
+		block.Stmts = append(block.Stmts, setPosition(&ast.AssignStmt{Lhs: []ast.Expr{s.Lhs[i]}, Rhs: []ast.Expr{values[i]}},
+			s))
 	}
 	return block
 }
@@ -488,12 +489,13 @@ func single(e ast.Expr) ast.Expr {
 
 // guarded is a call of a guard, in the place of where. It gives one value.
 func guarded(where ast.PositionHolder, name string, args ...ast.Expr) *ast.FuncCallExpr {
-	return at(&ast.FuncCallExpr{Func: at(&ast.IdentExpr{Value: name}, where), Args: append([]ast.Expr{}, args...),
+	return setPosition(&ast.FuncCallExpr{Func: setPosition(&ast.IdentExpr{Value: name}, where),
+		Args:      append([]ast.Expr{}, args...),
 		AdjustRet: true}, where)
 }
 
-// at gives a node the place of another.
-func at[T ast.PositionHolder](node T, where ast.PositionHolder) T {
+// setPosition gives a node the place of another.
+func setPosition[T ast.PositionHolder](node T, where ast.PositionHolder) T {
 	node.SetLine(where.Line())
 	node.SetLastLine(max(where.LastLine(), where.Line()))
 	return node

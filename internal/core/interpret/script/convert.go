@@ -36,8 +36,8 @@ type source struct {
 // little.
 const fewReads = 4
 
-// at is the table that was handed out for a field, nil if none was.
-func (s *source) at(field string) *lua.LTable {
+// tableFor is the table that was handed out for a field, nil if none was.
+func (s *source) tableFor(field string) *lua.LTable {
 	for h := s.handed; h != nil; h = h.next {
 		if h.field == field {
 			return &h.table
@@ -122,7 +122,7 @@ func (r *run) read(t *lua.LTable, key lua.LValue) (lua.LValue, error) {
 		if isObject && isName {
 			s.reads++
 			field := string(name)
-			if table := s.at(field); table != nil {
+			if table := s.tableFor(field); table != nil {
 				return table, nil
 			}
 			v, err := r.toLua(object[field])
@@ -180,7 +180,7 @@ func (r *run) fill(t *lua.LTable, s *source) error {
 		}
 		slices.Sort(names)
 		for _, name := range names {
-			if table := s.at(name); table != nil {
+			if table := s.tableFor(name); table != nil {
 				t.RawSetString(name, table)
 				continue
 			}

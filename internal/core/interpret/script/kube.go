@@ -37,7 +37,7 @@ func podTemplate(l *lua.LState, function string) *corev1.PodTemplateSpec {
 	if !ok {
 		l.RaiseError("kube.%s takes a pod template, such as obj.spec.template; it got %s", function, describe(l.Get(1)))
 	}
-	r := of(l)
+	r := runOf(l)
 	r.spend(256)
 	var raw any
 	if given, ok := r.asGiven(arg); ok {
@@ -65,7 +65,7 @@ const typedBytes = 2 << 10
 
 // pushTyped gives the script a closed table, which costs nothing more when it comes back as it is.
 func pushTyped(l *lua.LState, v any) int {
-	r := of(l)
+	r := runOf(l)
 	r.grow(typedBytes)
 	r.leaked += typedBytes // where it came from is remembered until the call ends
 	l.Push(r.closed(v))
@@ -99,7 +99,7 @@ func resourceAdd(l *lua.LState) int {
 			sum.Add(q)
 		}
 	}
-	of(l).grow(32)
+	runOf(l).grow(32)
 	return push(l, sum.String())
 }
 

@@ -102,7 +102,7 @@ func newLibrary() *libraries {
 	}
 	date := builtin("os", "date")
 	clock.RawSetString("date", function(func(l *lua.LState) int {
-		of(l).grow(32 * len(l.OptString(1, "")))
+		runOf(l).grow(32 * len(l.OptString(1, "")))
 		return date(l)
 	}))
 	base.RawSetString("os", frozen("os", clock))
@@ -115,7 +115,7 @@ func newLibrary() *libraries {
 
 	lib.globalsMeta = source.NewTable()
 	lib.globalsMeta.RawSetString("__index", function(func(l *lua.LState) int {
-		l.Push(l.GetTable(of(l).env, l.CheckAny(2)))
+		l.Push(l.GetTable(runOf(l).env, l.CheckAny(2)))
 		return 1
 	}))
 	lib.globalsMeta.RawSetString("__newindex", function(func(l *lua.LState) int {
@@ -123,13 +123,13 @@ func newLibrary() *libraries {
 		if !ok || strings.HasPrefix(string(name), "(") {
 			l.RaiseError("%s is not the name of a global", describe(l.Get(2)))
 		}
-		of(l).env.RawSetString(string(name), l.Get(3))
+		runOf(l).env.RawSetString(string(name), l.Get(3))
 		return 0
 	}))
 
 	lib.closedMeta = source.NewTable()
 	lib.closedMeta.RawSetString("__index", function(func(l *lua.LState) int {
-		v, err := of(l).read(l.CheckTable(1), l.Get(2))
+		v, err := runOf(l).read(l.CheckTable(1), l.Get(2))
 		if err != nil {
 			l.RaiseError("%s", err.Error())
 		}
@@ -154,7 +154,7 @@ func newLibrary() *libraries {
 func readable(l *lua.LState, n int) *lua.LTable {
 	t := l.CheckTable(n)
 	if t.Metatable == library.closedMeta {
-		if err := of(l).open(t); err != nil {
+		if err := runOf(l).open(t); err != nil {
 			l.RaiseError("%s", err.Error())
 		}
 	}
@@ -203,7 +203,7 @@ func concat(l *lua.LState) int {
 			l.RaiseError("cannot join %s to a string with ..", describe(v))
 		}
 	}
-	of(l).grow(size)
+	runOf(l).grow(size)
 	var b strings.Builder
 	b.Grow(size)
 	for i := 1; i <= n; i++ {
@@ -237,7 +237,7 @@ func set(l *lua.LState) int {
 		return 0
 	}
 	t = writable(l, 1)
-	r := of(l)
+	r := runOf(l)
 	switch k := key.(type) {
 	case *lua.LNilType:
 		l.RaiseError("the key is nil")
@@ -263,7 +263,7 @@ func index(l *lua.LState) int {
 }
 
 func listed(l *lua.LState) int {
-	of(l).grow(l.CheckTable(1).MaxN() * slotBytes)
+	runOf(l).grow(l.CheckTable(1).MaxN() * slotBytes)
 	l.SetTop(1)
 	return 1
 }
@@ -317,7 +317,7 @@ func print(l *lua.LState) int {
 		parts = append(parts, text(l.Get(i)))
 		size += len(parts[i-1])
 	}
-	r := of(l)
+	r := runOf(l)
 	r.grow(size)
 	r.print(strings.Join(parts, "\t"))
 	return 0
@@ -325,7 +325,7 @@ func print(l *lua.LState) int {
 
 func tostring(l *lua.LState) int {
 	v := l.CheckAny(1)
-	of(l).grow(24)
+	runOf(l).grow(24)
 	l.Push(lua.LString(text(v)))
 	return 1
 }
@@ -337,7 +337,7 @@ func require(l *lua.LState) int {
 	if name := l.CheckString(1); name != "kube" {
 		l.RaiseError("there is no module %q; the only module is \"kube\"", name)
 	}
-	l.Push(l.GetField(of(l).env, kubeModule))
+	l.Push(l.GetField(runOf(l).env, kubeModule))
 	return 1
 }
 
@@ -345,7 +345,7 @@ func unpack(builtin lua.LGFunction) lua.LGFunction {
 	return func(l *lua.LState) int {
 		t := readable(l, 1)
 		n := l.OptInt(3, t.Len()) - l.OptInt(2, 1)
-		of(l).spend(max(0, min(n, 1<<16)))
+		runOf(l).spend(max(0, min(n, 1<<16)))
 		return builtin(l)
 	}
 }
@@ -364,7 +364,7 @@ func tableMaxN(l *lua.LState) int {
 
 func tableInsert(l *lua.LState) int {
 	t := writable(l, 1)
-	r := of(l)
+	r := runOf(l)
 	switch n := l.GetTop(); n {
 	case 2:
 		t.Append(l.Get(2))
@@ -389,7 +389,7 @@ func tableRemove(l *lua.LState) int {
 		l.Push(lua.LNil)
 		return 1
 	}
-	of(l).spend(1 + (length-at)>>6)
+	runOf(l).spend(1 + (length-at)>>6)
 	l.Push(t.Remove(at))
 	return 1
 }
@@ -398,7 +398,7 @@ func tableConcat(l *lua.LState) int {
 	t := readable(l, 1)
 	separator := l.OptString(2, "")
 	from, to := l.OptInt(3, 1), l.OptInt(4, t.Len())
-	b := &buffer{run: of(l)}
+	b := &buffer{run: runOf(l)}
 	defer b.close()
 	for i := from; i <= to; i++ {
 		v := t.RawGetInt(i)
@@ -415,7 +415,7 @@ func tableConcat(l *lua.LState) int {
 }
 
 func tableSort(l *lua.LState) int {
-	s := &sorter{machine: l, run: of(l), table: writable(l, 1)}
+	s := &sorter{machine: l, run: runOf(l), table: writable(l, 1)}
 	if s.length = s.table.Len(); l.GetTop() > 1 {
 		s.less = l.CheckFunction(2)
 	}
@@ -480,12 +480,12 @@ func (d *dice) roll() float64 {
 }
 
 func randomSeed(l *lua.LState) int {
-	of(l).dice = &dice{uint64(l.CheckInt64(1))}
+	runOf(l).dice = &dice{uint64(l.CheckInt64(1))}
 	return 0
 }
 
 func random(l *lua.LState) int {
-	r := of(l)
+	r := runOf(l)
 	if r.dice == nil {
 		r.dice = &dice{}
 	}

@@ -27,8 +27,8 @@ type capture struct{ begin, length int }
 const (
 	captureOpen     = -1
 	capturePosition = -2
-	// mostCaptures and deepestMatch are Lua's own limits.
-	mostCaptures, deepestMatch = 32, 200
+	// maxCaptures and deepestMatch are Lua's own limits.
+	maxCaptures, deepestMatch = 32, 200
 )
 
 // anchored says whether the pattern holds at the beginning only, and takes the anchor off.
@@ -184,7 +184,7 @@ func (m *matcher) longest(s, p, next, least int) int {
 
 // capturing opens a capture.
 func (m *matcher) capturing(s, p, length int) int {
-	if len(m.captures) == mostCaptures {
+	if len(m.captures) == maxCaptures {
 		m.malformed("it has too many captures")
 	}
 	n := len(m.captures)

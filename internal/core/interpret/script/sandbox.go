@@ -333,8 +333,8 @@ func (r *run) print(line string) {
 	}
 }
 
-// of is the run that a function of the library was called in.
-func of(l *lua.LState) *run { return l.Context().(*run) }
+// runOf is the run that a function of the library was called in.
+func runOf(l *lua.LState) *run { return l.Context().(*run) }
 
 // execute runs the script anew and then the function that pick chooses, with the arguments that args makes; read gets
 // as many results as the function gave, in order. Only what read keeps stays of the call. The error is a *fault.
@@ -458,13 +458,13 @@ func (r *run) explain(c *compiled, err error) error {
 	case strings.Contains(f.message, "registry overflow"):
 		f.reason, f.message = TooDeep, "too many values at once; look for unpack of a large table or infinite recursion"
 	default:
-		f.message = inPlainWords(c, f.line, f.message, r.there)
+		f.message = inPlainWords(c, f.line, f.message, r.hasValue)
 	}
 	return f
 }
 
-// there says whether a field of an argument, named as the script names it, has a value now.
-func (r *run) there(name string) bool {
+// hasValue says whether a field of an argument, named as the script names it, has a value now.
+func (r *run) hasValue(name string) bool {
 	if r.function == nil || r.function.Proto == nil {
 		return false
 	}
@@ -477,8 +477,8 @@ func (r *run) there(name string) bool {
 		for _, step := range steps[1:] {
 			if t, ok := v.(*lua.LTable); ok {
 				if s := r.sources[t]; s != nil && s.closed {
-					if v = s.value; s.at(step) != nil {
-						v = s.at(step)
+					if v = s.value; s.tableFor(step) != nil {
+						v = s.tableFor(step)
 						continue
 					}
 				} else {

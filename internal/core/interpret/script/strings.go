@@ -19,7 +19,7 @@ var stringFunctions = map[string]lua.LGFunction{
 // sized wraps a function of gopher-lua that returns a string as long as its first argument, to count that memory.
 func sized(f lua.LGFunction) lua.LGFunction {
 	return func(l *lua.LState) int {
-		of(l).grow(len(l.CheckString(1)))
+		runOf(l).grow(len(l.CheckString(1)))
 		return f(l)
 	}
 }
@@ -48,7 +48,7 @@ func stringByte(l *lua.LState) int {
 	s := l.CheckString(1)
 	first := l.OptInt(2, 1)
 	from, to := between(s, first, l.OptInt(3, first))
-	of(l).spend(to - from)
+	runOf(l).spend(to - from)
 	for i := from; i < to; i++ {
 		l.Push(lua.LNumber(s[i]))
 	}
@@ -60,7 +60,7 @@ func stringRep(l *lua.LState) int {
 	if n <= 0 || s == "" {
 		return push(l, "")
 	}
-	r := of(l)
+	r := runOf(l)
 	if n > r.bounds.memory/len(s) {
 		r.stop(r.tooMuch())
 		l.RaiseError("%s", r.stopped.message)
@@ -71,7 +71,7 @@ func stringRep(l *lua.LState) int {
 
 // matching prepares a search in the first argument for the pattern that is the second.
 func matching(l *lua.LState) *matcher {
-	return &matcher{run: of(l), machine: l, source: l.CheckString(1), pattern: l.CheckString(2)}
+	return &matcher{run: runOf(l), machine: l, source: l.CheckString(1), pattern: l.CheckString(2)}
 }
 
 // start is where a search begins that was given a position, from 0; false when that is behind the end.
@@ -134,7 +134,7 @@ func stringGmatch(l *lua.LState) int {
 			return 0
 		}
 		// ^ has no meaning here, as in Lua.
-		m := &matcher{run: of(l), machine: l, source: source, pattern: pattern, floating: true}
+		m := &matcher{run: runOf(l), machine: l, source: source, pattern: pattern, floating: true}
 		begin, end, ok := m.search(at)
 		if !ok {
 			at = len(source) + 1
@@ -247,7 +247,7 @@ func (m *matcher) replaced(by lua.LValue, begin, end int) string {
 // stringFormat knows the directives of Lua, whose widths have two digits at most.
 func stringFormat(l *lua.LState) int {
 	format := l.CheckString(1)
-	b := &buffer{run: of(l)}
+	b := &buffer{run: runOf(l)}
 	defer b.close()
 	argument := 1
 	for i := 0; i < len(format); i++ {

@@ -19,7 +19,7 @@ func Schema(kind schema.GroupVersionKind) *script.Schema {
 	if err != nil {
 		return nil // what is embedded is read by the tests of schemas
 	}
-	k, ok := all.Of(kind)
+	k, ok := all.Get(kind)
 	if !ok {
 		return nil
 	}

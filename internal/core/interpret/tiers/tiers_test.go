@@ -183,7 +183,8 @@ func TestStatusesComeInTheVersionOfWhoIsAsked(t *testing.T) {
 		i := interpret.New(custom.New([]*configv1alpha1.ResourceInterpreterCustomization{customization(t, "c", script)},
 			custom.Options{Convert: tiers.Convert}))
 		hook := &configv1alpha1.ResourceInterpreterWebhookConfiguration{
-			Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "h.example.com", InterpreterContextVersions: []string{"v1alpha1"},
+			Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "h.example.com",
+				InterpreterContextVersions: []string{"v1alpha1"},
 				Rules: []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.InterpreterOperation{"AggregateStatus"},
 					Rule: configv1alpha1.Rule{APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{version},
 						Kinds: []string{kind}}}}}}}

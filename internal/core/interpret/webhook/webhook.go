@@ -98,7 +98,7 @@ func (t *Tier) HooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 }
 
 // SourceNames implements interpret.Namer.
-func (t *Tier) By(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
+func (t *Tier) SourceNames(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
 	h, ok := t.answering(kind, operation)
 	switch {
 	case !ok:
@@ -176,7 +176,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 		some = true
 		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements,
 			error) {
-			answer, err := t.ask(ctx, h, configv1alpha1.InterpreterOperationInterpretReplica, obj, nil)
+			answer, err := t.send(ctx, h, configv1alpha1.InterpreterOperationInterpretReplica, obj, nil)
 			switch {
 			case err != nil:
 				return 0, nil, err
@@ -192,7 +192,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationInterpretComponent); ok {
 		some = true
 		out.Components = func(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
-			answer, err := t.ask(ctx, h, configv1alpha1.InterpreterOperationInterpretComponent, obj, nil)
+			answer, err := t.send(ctx, h, configv1alpha1.InterpreterOperationInterpretComponent, obj, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -241,7 +241,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationInterpretStatus); ok {
 		some = true
 		out.Reflect = func(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
-			answer, err := t.ask(ctx, h, configv1alpha1.InterpreterOperationInterpretStatus, observed, nil)
+			answer, err := t.send(ctx, h, configv1alpha1.InterpreterOperationInterpretStatus, observed, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -251,7 +251,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationInterpretHealth); ok {
 		some = true
 		out.Health = func(ctx context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-			answer, err := t.ask(ctx, h, configv1alpha1.InterpreterOperationInterpretHealth, observed, nil)
+			answer, err := t.send(ctx, h, configv1alpha1.InterpreterOperationInterpretHealth, observed, nil)
 			switch {
 			case err != nil:
 				return interpret.Unknown, err
@@ -268,7 +268,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 		some = true
 		out.Dependencies = func(ctx context.Context,
 			obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
-			answer, err := t.ask(ctx, h, configv1alpha1.InterpreterOperationInterpretDependency, obj, nil)
+			answer, err := t.send(ctx, h, configv1alpha1.InterpreterOperationInterpretDependency, obj, nil)
 			if err != nil {
 				return nil, err
 			}

@@ -37,8 +37,8 @@ func (t *Tier) to(obj *unstructured.Unstructured, version string) (*unstructured
 	return out, err
 }
 
-// ask sends one question, and reads the answer. more completes the request; it may be nil.
-func (t *Tier) ask(ctx context.Context, h asked, operation configv1alpha1.InterpreterOperation,
+// send sends one question, and reads the answer. more completes the request; it may be nil.
+func (t *Tier) send(ctx context.Context, h asked, operation configv1alpha1.InterpreterOperation,
 	obj *unstructured.Unstructured,
 	more func(*configv1alpha1.ResourceInterpreterRequest) error) (*configv1alpha1.ResourceInterpreterResponse, error) {
 	failed := func(doing string, err error) error {
@@ -123,7 +123,7 @@ func (t *Tier) patched(ctx context.Context, h asked, operation configv1alpha1.In
 	obj *unstructured.Unstructured,
 	more func(*configv1alpha1.ResourceInterpreterRequest) error) (*unstructured.Unstructured, error) {
 	var request *configv1alpha1.ResourceInterpreterRequest
-	answer, err := t.ask(ctx, h, operation, obj, func(r *configv1alpha1.ResourceInterpreterRequest) error {
+	answer, err := t.send(ctx, h, operation, obj, func(r *configv1alpha1.ResourceInterpreterRequest) error {
 		request = r
 		return more(r)
 	})
