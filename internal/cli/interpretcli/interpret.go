@@ -308,7 +308,7 @@ func inVersion(in script.Inputs, apiVersion string) (script.Inputs, bool) {
 		return in, false
 	}
 	for _, obj := range []**unstructured.Unstructured{&in.Object, &in.Observed} {
-		there, err := interpret.Convert(tiers.Convert).To(*obj, gv.Version)
+		there, err := interpret.Convert(tiers.Convert).ConvertTo(*obj, gv.Version)
 		if err != nil || there == nil {
 			return in, false
 		}

@@ -376,7 +376,7 @@ func (c choices) choose(obj *unstructured.Unstructured) (asked, error) {
 
 // convertTo returns obj in a version; obj itself if it has that version.
 func (c choices) convertTo(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
-	converted, err := c.convert.To(obj, version)
+	converted, err := c.convert.ConvertTo(obj, version)
 	if err == nil && converted == nil {
 		gvk := obj.GroupVersionKind()
 		err = fmt.Errorf("the object is %s, and there is no conversion between the two versions of %s; write the customization for %s",

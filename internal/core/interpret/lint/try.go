@@ -22,15 +22,15 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/script"
 )
 
-// trial is one run of a script, and what is special about it.
+// trial is one run of a script with its description.
 type trial struct {
 	what string // reads on from "fails on an object …"
 	in   script.Inputs
 }
 
-// try runs the script on objects that lack what objects may lack, and on some whose answer is known.
+// try runs the script on objects with missing fields, and on some with a known result.
 func (c *checker) try(ctx context.Context, program *script.Program, read *reading) {
-	failed := map[int]bool{} // by line: what one missing field does, others do as well
+	failed := map[int]bool{} // by line: report one missing field per line
 	for _, t := range c.trials(read) {
 		_, err := program.Evaluate(ctx, t.in)
 		var e *script.Error
@@ -68,7 +68,7 @@ func (c *checker) try(ctx context.Context, program *script.Program, read *readin
 
 func first(name string, _ bool) string { return name }
 
-// trials are the objects that a script is run on to see it fail.
+// trials returns the objects for which a script may fail.
 func (c *checker) trials(read *reading) []trial {
 	const most = 60
 	all, bare := c.object(true, 3), c.object(false, 1)
@@ -120,7 +120,7 @@ func (c *checker) trials(read *reading) []trial {
 	return trials[:min(len(trials), most)]
 }
 
-// items are two clusters that report the object's status.
+// items returns reports of two clusters with the object's status.
 func items(obj *unstructured.Unstructured) []workv1alpha2.AggregatedStatusItem {
 	status := interpret.WholeStatus(obj)
 	if status == nil {
@@ -140,7 +140,7 @@ func items(obj *unstructured.Unstructured) []workv1alpha2.AggregatedStatusItem {
 	return all
 }
 
-// judge looks at answers that the script does give. It needs to know the kind.
+// judge checks results. It needs the schema of the kind.
 func (c *checker) judge(ctx context.Context, program *script.Program, read *reading) {
 	if c.kind == nil {
 		return
@@ -189,7 +189,7 @@ func (c *checker) judgeReflection(line int, out *script.Outputs, all *unstructur
 	}
 }
 
-// undefined reports fields of a status that the kind does not have.
+// undefined reports status fields that the kind does not have.
 func (c *checker) undefined(line int, status map[string]any, but ...string) {
 	schema := c.kind.Schema.Properties["status"]
 	for _, name := range slices.Sorted(maps.Keys(status)) {
@@ -203,7 +203,7 @@ func (c *checker) undefined(line int, status map[string]any, but ...string) {
 	}
 }
 
-// absent are the keys of want that got lacks, sorted.
+// absent returns the keys of want that got lacks, sorted.
 func absent(want, got map[string]any) []string {
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -233,7 +233,7 @@ func (c *checker) judgeAggregation(line int, out *script.Outputs, all *unstructu
 	}
 }
 
-// judgeRetention tells which fields the hub can no longer change.
+// judgeRetention reports fields that the hub can no longer change.
 func (c *checker) judgeRetention(read *reading, ask func(script.Inputs) *script.Outputs) {
 	for _, k := range read.kept {
 		path := strings.Join(k.path, ".")
@@ -276,7 +276,7 @@ func at(obj *unstructured.Unstructured, path []string) (any, bool) {
 	return v, ok && err == nil
 }
 
-// judgeHealth asks for the health of objects of which there is no doubt.
+// judgeHealth checks the health of objects with an obvious health.
 func (c *checker) judgeHealth(line int, read *reading, ask func(script.Inputs) *script.Outputs) {
 	health := func(obj *unstructured.Unstructured) interpret.Health {
 		if out := ask(script.Inputs{Observed: obj}); out != nil {
@@ -325,19 +325,19 @@ func (c *checker) judgeHealth(line int, read *reading, ask func(script.Inputs) *
 	}
 }
 
-// counted says that nothing is to be waited for: the kind has no counters that say how much there is.
+// counted reports whether the kind has no counters of replicas.
 func (c *checker) counted() bool {
 	_, matched := c.kind.Schema.Properties["status"].Properties["matchedPods"]
 	return matched
 }
 
-// immutable says that a workload's field cannot be changed anyway, so that nothing is lost by keeping it.
+// immutable reports whether a field of a workload is immutable anyway, so that retaining it does no harm.
 func immutable(path string) bool {
 	return slices.Contains([]string{"selector", "serviceName", "podManagementPolicy", "volumeClaimTemplates"},
 		path[strings.LastIndex(path, ".")+1:])
 }
 
-// checkPath reports on an operation that is told by a path.
+// checkPath checks an operation with a path.
 func checkPath(p pathText, kind *schemas.Kind, target configv1alpha1.CustomizationTarget, report func(Finding)) {
 	path, err := jsonpath.Parse(p.value)
 	if err != nil {

@@ -9,18 +9,18 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// library is what every script sees. It is one for all machines and all calls, and never changed: what a script can
-// reach of it are empty tables that read from it and cannot be written.
+// library is the library of all scripts, shared by all calls and immutable. Scripts only reach empty read-only tables
+// that read from it.
 var library *libraries
 
 func init() { library = newLibrary() }
 
 type libraries struct {
-	// base holds all there is; envMeta has the environment of a call fall back on the library.
+	// base has everything. envMeta makes the environment of a call fall back on the library.
 	base, envMeta *lua.LTable
-	// globalsMeta is of _G, closedMeta of closed tables, stringMeta of strings.
+	// Metatables: globalsMeta of _G, closedMeta of closed tables, stringMeta of strings.
 	globalsMeta, closedMeta, stringMeta *lua.LTable
-	// absent are functions of Lua that scripts do not have, and why.
+	// absent are functions of Lua that scripts do not have, with the reason.
 	absent map[string]string
 }
 
@@ -37,7 +37,7 @@ func newLibrary() *libraries {
 		"newproxy": "metatables are not available",
 	}}
 
-	// Functions of gopher-lua's own library that are bounded are used as they are.
+	// Use gopher-lua's functions if their cost is limited.
 	source := lua.NewState(lua.Options{SkipOpenLibs: true})
 	for _, open := range []lua.LGFunction{lua.OpenBase, lua.OpenMath, lua.OpenOs, lua.OpenString} {
 		open(source)
@@ -107,7 +107,7 @@ func newLibrary() *libraries {
 	}))
 	base.RawSetString("os", frozen("os", clock))
 
-	// Reached by require alone, as scripts do it.
+	// Available only through require.
 	base.RawSetString(kubeModule, frozen("kube", table(kubeFunctions)))
 
 	lib.base, lib.envMeta = base, source.NewTable()
@@ -150,7 +150,7 @@ func newLibrary() *libraries {
 	return lib
 }
 
-// readable is an argument that is a table, which is opened.
+// readable returns a table argument and opens it.
 func readable(l *lua.LState, n int) *lua.LTable {
 	t := l.CheckTable(n)
 	if t.Metatable == library.closedMeta {
@@ -161,7 +161,7 @@ func readable(l *lua.LState, n int) *lua.LTable {
 	return t
 }
 
-// writable is an argument that is a table which may be changed.
+// writable returns a table argument that may be changed.
 func writable(l *lua.LState, n int) *lua.LTable {
 	t := readable(l, n)
 	if t.Metatable != lua.LNil {
@@ -170,7 +170,7 @@ func writable(l *lua.LState, n int) *lua.LTable {
 	return t
 }
 
-// opened has a function of the machine's own library find its first argument open.
+// opened wraps a function of the machine's library to open its first argument.
 func opened(f lua.LGFunction) lua.LGFunction {
 	return func(l *lua.LState) int {
 		if _, ok := l.Get(1).(*lua.LTable); ok {
@@ -180,7 +180,7 @@ func opened(f lua.LGFunction) lua.LGFunction {
 	}
 }
 
-// text is a value as the script sees it when it is printed. Tables have no address, so that no result hangs on one.
+// text returns a value as printed. Tables have no address, so that results do not depend on it.
 func text(v lua.LValue) string {
 	switch v.(type) {
 	case *lua.LTable, *lua.LFunction:
@@ -213,10 +213,10 @@ func concat(l *lua.LState) int {
 	return 1
 }
 
-// widestGap is how many elements of a list may be left out at once.
+// widestGap limits the elements of a list that may be skipped at once.
 const widestGap = 1024
 
-// slot checks that an index leaves no wide gap behind a list, which would have to be filled.
+// slot rejects an index far beyond the end of a list, because the gap would be filled.
 func slot(l *lua.LState, t *lua.LTable, key lua.LNumber) {
 	if key <= widestGap {
 		return
@@ -248,7 +248,7 @@ func set(l *lua.LState) int {
 		slot(l, t, k)
 	}
 	if value == lua.LNil && t.RawGet(key) != lua.LNil {
-		r.leaked += fieldBytes // the machine does not forget a key
+		r.leaked += fieldBytes // the machine never frees a key
 	}
 	t.RawSet(key, value)
 	return 0
@@ -330,7 +330,7 @@ func tostring(l *lua.LState) int {
 	return 1
 }
 
-// kubeModule is where the kube library is kept; no script can name that.
+// kubeModule is the internal name of the kube library. No script can name it.
 const kubeModule = "(kube)"
 
 func require(l *lua.LState) int {
@@ -466,11 +466,11 @@ func (s *sorter) Less(i, j int) bool {
 	return false
 }
 
-// Chance is the same in each call, so that the same object means the same.
+// Random numbers are the same in each call, so that results are deterministic.
 
 type dice struct{ state uint64 }
 
-// roll is the next of splitmix64.
+// roll returns the next number of splitmix64.
 func (d *dice) roll() float64 {
 	d.state += 0x9e3779b97f4a7c15
 	z := d.state
