@@ -2,11 +2,11 @@ package capacity
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Sweep gives up what was waited for too long, without the wait between two looks.
+// Sweep drops expired reservations at once.
 func (f *Fleet) Sweep() { f.sweep() }
 
-// Collect tells the metrics of this fleet, whichever the process tells of.
+// Collect returns the metrics of this fleet.
 func (f *Fleet) Collect(to chan<- prometheus.Metric) { f.collect(to) }
 
-// Tell has the process tell of this fleet.
-func Tell(f *Fleet) { measured.Store(f) }
+// Export has the process tell of this fleet.
+func Export(f *Fleet) { measured.Store(f) }

@@ -1,6 +1,6 @@
-// Package capacity knows the member clusters as the scheduler sees them, and what room they have. It keeps the snapshot
-// that decisions are made on, and what is placed but not there yet; who decides is the schedule and propagate
-// controllers, with Fleet.Schedule.
+// Package capacity keeps the snapshot of member clusters for the scheduler, with their free capacity and the
+// reservations for placements whose pods do not exist yet. The controllers schedule and propagate place bindings with
+// Fleet.Schedule.
 package capacity
 
 import (
@@ -22,43 +22,43 @@ import (
 	"github.com/argosy-io/argosy/internal/member"
 )
 
-// Change is a cluster as it was and as it is; nil where it was not there, or is gone.
+// Change is a cluster before and after a change; nil if it did not exist before or after.
 type Change struct {
 	Old, New *clusterv1alpha1.Cluster
 }
 
-// Fleet is the member clusters, kept current by a watch.
+// Fleet is the set of member clusters, updated by a watch.
 type Fleet struct {
 	mu       sync.Mutex
 	clusters map[string]*clusterv1alpha1.Cluster
 	snapshot schedule.Snapshot
-	behind   bool // snapshot has not taken in the last changes
+	behind   bool // snapshot is older than the last change
 	tell     []func(Change)
 
-	// Clock is the time; the real one unless a test sets it before it runs.
+	// Clock is the real clock unless a test replaces it before the start.
 	Clock clock.PassiveClock
 
-	members *member.Members // nil if only summaries are known
-	// bindings reads bindings from a cache; nil if only summaries are known.
+	members *member.Members // nil if only summaries are used
+	// bindings reads bindings from a cache; nil if only summaries are used.
 	bindings client.Reader
-	// placing is held from the question for room to the assumption of what is placed there.
+	// placing is locked from the calculation of room until the placement is assumed.
 	placing    sync.Mutex
 	estimators []func(workv1alpha2.Binding, schedule.Snapshot) schedule.Capacity
 	assumed    map[types.NamespacedName]assumed
 	sweeping   bool
-	// recent are bindings that were placed shortly before the start; recalled are the members that were told.
+	// recent are bindings that were placed shortly before the start. recalled are the members that have been informed.
 	recent   map[types.NamespacedName]workv1alpha2.Binding
 	recalled map[string]bool
 
 	room []func(cluster string)
-	// toldAt is when listeners were told of room in a cluster last; telling are those of which they are about to be.
+	// toldAt is the last notification about room per cluster. telling are the clusters with a pending notification.
 	toldAt  map[string]time.Time
 	telling map[string]bool
 
 	registration cache.ResourceEventHandlerRegistration
 }
 
-// NewFleet follows the clusters of a cache.
+// NewFleet watches the clusters of a cache.
 func NewFleet(ctx context.Context, c ctrlcache.Informers) (*Fleet, error) {
 	f := &Fleet{
 		clusters: map[string]*clusterv1alpha1.Cluster{}, Clock: clock.RealClock{},
@@ -86,10 +86,10 @@ func NewFleet(ctx context.Context, c ctrlcache.Informers) (*Fleet, error) {
 	return f, nil
 }
 
-// Synced says whether every cluster that there was at the start is known. Until then nothing may be scheduled.
+// Synced reports whether all clusters that existed at the start are known. Nothing may be scheduled before.
 func (f *Fleet) Synced() bool { return f.registration.HasSynced() }
 
-// WaitForSync returns when the fleet is Synced, or with an error when ctx ends before.
+// WaitForSync waits until the fleet is Synced, or returns an error when ctx ends.
 func (f *Fleet) WaitForSync(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), f.Synced) {
 		return errors.New("the clusters were not listed in time")
@@ -97,29 +97,29 @@ func (f *Fleet) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// OnChange calls tell for each change from now on, after the snapshot has taken it in. What was there at the start is
-// no change. tell must not block.
-func (f *Fleet) OnChange(tell func(Change)) {
+// OnChange subscribes notify to later changes. It is called after the snapshot includes the change and must not block.
+// Clusters that exist at the start are no change.
+func (f *Fleet) OnChange(notify func(Change)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.tell = append(f.tell, tell)
+	f.tell = append(f.tell, notify)
 }
 
-// KeepEmpty has divided workloads go also to clusters that get none of their replicas, from now on.
+// KeepEmpty makes divided workloads go to clusters without replicas too.
 func (f *Fleet) KeepEmpty() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.snapshot = f.snapshot.KeepingEmpty()
 }
 
-// Use has the scheduler run with these plugins, from now on.
+// Use sets the plugins of the scheduler.
 func (f *Fleet) Use(p schedule.Plugins) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.snapshot = f.snapshot.With(p)
 }
 
-// Snapshot is the fleet now. It is never changed afterwards.
+// Snapshot returns the current fleet. It is immutable.
 func (f *Fleet) Snapshot() schedule.Snapshot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,11 +138,11 @@ func (f *Fleet) put(c *clusterv1alpha1.Cluster) {
 	old := f.clusters[c.Name]
 	if old != nil && old.UID == c.UID && old.ResourceVersion == c.ResourceVersion {
 		f.mu.Unlock()
-		return // a resync
+		return // resync without a change
 	}
 	f.clusters[c.Name], f.behind = c, true
 	f.mu.Unlock()
-	f.told(Change{Old: old, New: c})
+	f.notify(Change{Old: old, New: c})
 }
 
 func (f *Fleet) remove(c *clusterv1alpha1.Cluster) {
@@ -151,11 +151,11 @@ func (f *Fleet) remove(c *clusterv1alpha1.Cluster) {
 	delete(f.toldAt, c.Name)
 	f.behind = true
 	f.mu.Unlock()
-	f.told(Change{Old: c})
+	f.notify(Change{Old: c})
 }
 
-// told passes a change on. It is called without the lock: who is told may ask for the snapshot.
-func (f *Fleet) told(c Change) {
+// notify passes a change to subscribers. It must be called without the lock, because subscribers may read the snapshot.
+func (f *Fleet) notify(c Change) {
 	if !f.Synced() {
 		return
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 )
 
-func TestTheFleetTellsOfChangesAfterItTookThemIn(t *testing.T) {
+func TestSubscribersSeeChangesInSnapshot(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := controllertest.New(t)
 		h.Join("m1")
 		var fleet *capacity.Fleet
 		var mu sync.Mutex
-		var told []string
+		var changes []string
 		h.Run(func(ctx context.Context, mgr ctrl.Manager) (err error) {
 			if fleet, err = capacity.NewFleet(ctx, mgr.GetCache()); err != nil {
 				return err
@@ -30,11 +30,12 @@ func TestTheFleetTellsOfChangesAfterItTookThemIn(t *testing.T) {
 				defer mu.Unlock()
 				switch {
 				case c.New == nil:
-					told = append(told, fmt.Sprintf("%s left, %d remain", c.Old.Name, fleet.Snapshot().Len()))
+					changes = append(changes, fmt.Sprintf("%s left, %d remain", c.Old.Name, fleet.Snapshot().Len()))
 				case c.Old == nil:
-					told = append(told, fmt.Sprintf("%s came, there are %d", c.New.Name, fleet.Snapshot().Len()))
+					changes = append(changes, fmt.Sprintf("%s came, there are %d", c.New.Name, fleet.Snapshot().Len()))
 				case c.Old.Labels["stage"] != c.New.Labels["stage"]:
-					told = append(told, fmt.Sprintf("%s is %s", c.New.Name, fleet.Snapshot().Cluster(c.New.Name).Labels["stage"]))
+					changes = append(changes, fmt.Sprintf("%s is %s", c.New.Name,
+						fleet.Snapshot().Cluster(c.New.Name).Labels["stage"]))
 				}
 			})
 			return nil
@@ -49,10 +50,10 @@ func TestTheFleetTellsOfChangesAfterItTookThemIn(t *testing.T) {
 		h.Gone(m2)
 
 		want := "[m2 came, there are 2 m2 is prod m2 left, 1 remain]"
-		h.Eventually("told "+want, func() string {
+		h.Eventually("changes "+want, func() string {
 			mu.Lock()
 			defer mu.Unlock()
-			if got := fmt.Sprint(told); got != want {
+			if got := fmt.Sprint(changes); got != want {
 				return got
 			}
 			return ""
@@ -63,7 +64,7 @@ func TestTheFleetTellsOfChangesAfterItTookThemIn(t *testing.T) {
 	})
 }
 
-func TestAFleetThatIsNeverListedIsNotWaitedForForEver(t *testing.T) {
+func TestWaitForSyncEndsWithContext(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := controllertest.New(t)
 		mgr, err := ctrl.NewManager(h.Config, ctrl.Options{Scheme: h.Scheme()})

@@ -10,8 +10,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/capacity"
 )
 
-// What Karmada has a metric for, such as cluster_cpu_allocatable_number, is told by the cluster controller; these are
-// what the scheduler of this hub knows besides.
+// The cluster controller exports the metrics that Karmada has too, such as cluster_cpu_allocatable_number. These are
+// additional ones of this hub's scheduler.
 var (
 	freeDesc = prometheus.NewDesc("argosy_cluster_free",
 		"Free capacity of schedulable nodes, after their pods and the pods expected there: cores of cpu, bytes of memory, pods.",
@@ -21,11 +21,11 @@ var (
 		[]string{"member_cluster"}, nil)
 )
 
-// measured is the fleet of this process that is told of.
+// measured is the fleet whose metrics this process exports.
 var measured atomic.Pointer[Fleet]
 
 func init() {
-	// It tells of the fleet when it is asked, so that it costs nothing else.
+	// Metrics are computed on scrape.
 	metrics.Registry.MustRegister(prometheus.CollectorFunc(func(to chan<- prometheus.Metric) {
 		if f := measured.Load(); f != nil {
 			f.collect(to)
@@ -35,8 +35,8 @@ func init() {
 
 func (f *Fleet) collect(to chan<- prometheus.Metric) {
 	for _, cluster := range f.Snapshot().Names() {
-		f.state(cluster, func(m *capacity.Member) {
-			if !m.Known() {
+		f.state(cluster, func(m *capacity.ClusterState) {
+			if !m.HasNodes() {
 				return
 			}
 			free, expected := m.Spare()

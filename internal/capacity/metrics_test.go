@@ -15,8 +15,8 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 )
 
-// told are the metrics of a fleet, as "argosy_cluster_free m1 cpu 4".
-func (w *measured) told() string {
+// metrics are the metrics of a fleet, as "argosy_cluster_free m1 cpu 4".
+func (w *measured) metrics() string {
 	var out []string
 	ch := make(chan prometheus.Metric, 100)
 	w.fleet.Collect(ch)
@@ -36,7 +36,7 @@ func (w *measured) told() string {
 	return strings.Join(out, "; ")
 }
 
-func TestMetricsTellWhatIsFreeAndExpected(t *testing.T) {
+func TestMetricsOfFreeCapacityAndReservations(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := measure(t, map[string][]string{"m1": {"4", "2"}, "none": nil})
@@ -44,12 +44,12 @@ func TestMetricsTellWhatIsFreeAndExpected(t *testing.T) {
 		w.fleet.Assume(wants("api", 2, "1"), []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}})
 		const want = "argosy_cluster_expected_pods m1 2; argosy_cluster_free m1 cpu 2.5; argosy_cluster_free m1 memory 0; argosy_cluster_free m1 pods 217"
 		w.Eventually("the metrics tell of m1", func() string {
-			if got := w.told(); got != want {
+			if got := w.metrics(); got != want {
 				return fmt.Sprintf("%s, want %s", got, want)
 			}
 			return ""
 		})
-		capacity.Tell(w.fleet)
+		capacity.Export(w.fleet)
 		all, err := metrics.Registry.Gather()
 		if err != nil {
 			t.Fatal(err)

@@ -20,28 +20,27 @@ import (
 )
 
 const (
-	// patience is how long a placement keeps its room while its pods are not seen.
-	patience = 5 * time.Minute
-	// sweeps is how often those are looked for whose time is over.
-	sweeps = 10 * time.Second
-	// news is how often listeners are told of room in one cluster at most.
-	news = time.Second
+	// assumeTimeout is how long a placement keeps its reservation while its pods do not appear.
+	assumeTimeout = 5 * time.Minute
+	// sweepInterval is the interval between checks for expired reservations.
+	sweepInterval = 10 * time.Second
+	// notifyInterval is the minimum interval between notifications about room in one cluster.
+	notifyInterval = time.Second
 )
 
-// Pending is a pod that its member's scheduler has found no node for.
-type Pending = capacity.Pending
+// Pending is a pod that the member's scheduler marked Unschedulable.
+type Pending = capacity.UnschedulablePod
 
-// assumed is what is known of a binding's last placement until its pods are seen.
+// assumed is a binding's last placement until its pods appear.
 type assumed struct {
 	clusters []string
-	// generation of the binding that was placed: what is seen of it up to that is older than the placement.
+	// generation is that of the placed binding. Objects up to this generation are older than the placement.
 	generation int64
 	until      time.Time
 }
 
-// Measure has the fleet know the room of members from their nodes and pods, wherever those are followed, and what is
-// about to run there from the bindings of c. Without it, the clusters' summaries are all there is. It is called before
-// the caches start.
+// Measure makes the fleet use nodes and pods of members where these are watched, and the bindings in c for
+// reservations. Without it only the clusters' summaries are used. It must be called before the caches start.
 func (f *Fleet) Measure(ctx context.Context, c ctrlcache.Cache, members *member.Members) error {
 	f.members, f.bindings = members, c
 	measured.Store(f)
@@ -78,30 +77,30 @@ func (f *Fleet) Measure(ctx context.Context, c ctrlcache.Cache, members *member.
 	return nil
 }
 
-// Estimate has ask answered beside what the fleet knows by itself, of which the least counts; clusters that ask says
-// nothing of are unknown to it. It may block as long as a placement may. It is called before the first Schedule.
+// Estimate adds an estimator. The lower of its answer and the fleet's own counts. Clusters without an answer are
+// unknown to the estimator. ask may block as long as a placement may. Estimate must be called before the first
+// Schedule.
 func (f *Fleet) Estimate(ask func(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.estimators = append(f.estimators, ask)
 }
 
-// Estimated says whether there is anybody who is asked for room, and does not tell when it changes.
+// Estimated reports whether there is an estimator, which does not notify about changes.
 func (f *Fleet) Estimated() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.estimators) > 0
 }
 
-// Room is how many more replicas of a binding each cluster of s has room for now, beside those that are expected there:
-// by its nodes and pods, else by its summary. A cluster that does not answer, by its Ready condition, is unknown; until
-// that is decided, what was seen of it last counts.
+// Room returns how many more replicas of a binding fit in each cluster of s, after reservations: from nodes and pods,
+// or else from the summary. A cluster that is not Ready is unknown. Until its condition is known, the last data counts.
 func (f *Fleet) Room(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity {
-	return schedule.Least(f.seen(b, s), f.asked(b, s))
+	return schedule.Least(f.seen(b, s), f.estimatorAnswers(b, s))
 }
 
-// asked are the answers of other estimators; nil without any.
-func (f *Fleet) asked(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity {
+// estimatorAnswers returns the answers of the estimators; nil without any.
+func (f *Fleet) estimatorAnswers(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity {
 	f.mu.Lock()
 	estimators := f.estimators
 	f.mu.Unlock()
@@ -122,8 +121,8 @@ func (f *Fleet) seen(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capac
 		if membership.Silent(s.Cluster(cluster)) {
 			return 0, false
 		}
-		f.state(cluster, func(m *capacity.Member) {
-			if known = m.Known(); known {
+		f.state(cluster, func(m *capacity.ClusterState) {
+			if known = m.HasNodes(); known {
 				replicas = m.Room(parts, sets)
 			}
 		})
@@ -134,8 +133,8 @@ func (f *Fleet) seen(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capac
 	}
 }
 
-// state has use look at a member's nodes and pods, if they are known.
-func (f *Fleet) state(cluster string, use func(*capacity.Member)) bool {
+// state calls use with a member's state, if it is known.
+func (f *Fleet) state(cluster string, use func(*capacity.ClusterState)) bool {
 	if f.members == nil {
 		return false
 	}
@@ -143,29 +142,29 @@ func (f *Fleet) state(cluster string, use func(*capacity.Member)) bool {
 	return m != nil && m.Capacity(use)
 }
 
-// Schedule decides about a binding on the fleet of s, with the room that there is now. What it places occupies its room
-// from then on, until its pods are seen; b is not changed. All that is placed by room goes through here or Decide, one
-// at a time, so that no two bindings take the same room. b is as it was read: its clusters are where it is now.
+// Schedule places a binding on the fleet of s with the current room, and reserves the room until its pods appear. It
+// does not modify b, whose clusters must be the current ones. All placements by room use Schedule or Decide, one at a
+// time, so that no room is used twice.
 func (f *Fleet) Schedule(b workv1alpha2.Binding, s schedule.Snapshot) (schedule.Result, error) {
 	if !schedule.NeedsRoom(b) {
 		result, err := schedule.Schedule(b, s, nil)
 		f.Assume(b, result.Clusters)
 		return result, err
 	}
-	asked := f.asked(b, s) // they may take their time
+	asked := f.estimatorAnswers(b, s) // before the lock: estimators may be slow
 	f.placing.Lock()
 	defer f.placing.Unlock()
-	f.recede(b)
+	f.shrink(b)
 	result, err := schedule.Schedule(b, s, schedule.Least(f.seen(b, s), asked))
 	f.Assume(b, result.Clusters)
 	return result, err
 }
 
-// Decide is Schedule for a decision of another kind about a binding that is placed and stays so: decide chooses
-// clusters by the room that there is now, which they occupy from then on where ok is true. decide must not block.
+// Decide is Schedule for other decisions about a placed binding. decide chooses clusters by the current room; if ok is
+// true the room is reserved. decide must not block.
 func (f *Fleet) Decide(b workv1alpha2.Binding, s schedule.Snapshot,
 	decide func(room schedule.Capacity) (clusters []workv1alpha2.TargetCluster, ok bool)) {
-	asked := f.asked(b, s)
+	asked := f.estimatorAnswers(b, s)
 	f.placing.Lock()
 	defer f.placing.Unlock()
 	if clusters, ok := decide(schedule.Least(f.seen(b, s), asked)); ok {
@@ -173,29 +172,29 @@ func (f *Fleet) Decide(b workv1alpha2.Binding, s schedule.Snapshot,
 	}
 }
 
-// recede gives up what a binding was to have beyond what it has: if its last placement was not written, that room is
-// its own.
-func (f *Fleet) recede(b workv1alpha2.Binding) {
+// shrink drops the reservation of a binding beyond its current replicas. A placement that was not written can use that
+// room again.
+func (f *Fleet) shrink(b workv1alpha2.Binding) {
 	key := keyOf(b)
 	f.mu.Lock()
 	known := f.assumed[key]
 	f.mu.Unlock()
 	for _, cluster := range known.clusters {
-		f.state(cluster, func(m *capacity.Member) {
-			m.Recede(key.String(), capacity.ReplicasIn(b.BindingSpec(), b.BindingSpec().Clusters, cluster))
+		f.state(cluster, func(m *capacity.ClusterState) {
+			m.ShrinkAssumption(key.String(), capacity.ReplicasIn(b.BindingSpec(), b.BindingSpec().Clusters, cluster))
 		})
 	}
 }
 
-// Assume keeps room for what a binding is to have in clusters, beyond what it has there now, until its pods are seen,
-// for five minutes at most, or it goes or is placed elsewhere.
+// Assume reserves room for the replicas that a binding gets in addition, until its pods appear, at most for five
+// minutes, or until it is deleted or placed elsewhere.
 func (f *Fleet) Assume(b workv1alpha2.Binding, clusters []workv1alpha2.TargetCluster) {
 	spec := b.BindingSpec()
 	if f.members == nil || spec.Replicas == 0 && len(spec.Components) == 0 {
 		return
 	}
 	key, parts := keyOf(b), capacity.PartsOf(b)
-	placed := assumed{generation: b.GetGeneration(), until: f.Clock.Now().Add(patience)}
+	placed := assumed{generation: b.GetGeneration(), until: f.Clock.Now().Add(assumeTimeout)}
 	for _, t := range clusters {
 		if f.expect(t.Name, capacity.AssumptionOf(b, parts, t.Name, spec.Clusters, clusters), placed.until) {
 			placed.clusters = append(placed.clusters, t.Name)
@@ -205,14 +204,14 @@ func (f *Fleet) Assume(b workv1alpha2.Binding, clusters []workv1alpha2.TargetClu
 	f.note(key, placed)
 }
 
-// expect has a member keep room for a binding until then, and reports whether it does.
+// expect reserves room in a member for a binding, and reports whether pods are missing.
 func (f *Fleet) expect(cluster string, a capacity.Assumption, until time.Time) (kept bool) {
 	a.Until = until
-	f.state(cluster, func(m *capacity.Member) { kept = m.Assume(a) })
+	f.state(cluster, func(m *capacity.ClusterState) { kept = m.Assume(a) })
 	return kept
 }
 
-// note remembers what is waited for.
+// note remembers the reservation.
 func (f *Fleet) note(key client.ObjectKey, a assumed) {
 	if len(a.clusters) == 0 {
 		return
@@ -223,11 +222,11 @@ func (f *Fleet) note(key client.ObjectKey, a assumed) {
 	f.sweepLater()
 }
 
-// remember keeps a binding in mind that was placed a moment before the hub started: its pods may not be there yet.
+// remember records a binding that was placed shortly before the hub started. Its pods may not exist yet.
 func (f *Fleet) remember(b workv1alpha2.Binding) {
 	spec, last := b.BindingSpec(), b.BindingStatus().LastScheduledTime
 	if last == nil || len(spec.Clusters) == 0 || spec.Replicas == 0 && len(spec.Components) == 0 ||
-		!f.Clock.Now().Before(last.Add(patience)) {
+		!f.Clock.Now().Before(last.Add(assumeTimeout)) {
 		return
 	}
 	f.mu.Lock()
@@ -236,7 +235,7 @@ func (f *Fleet) remember(b workv1alpha2.Binding) {
 	f.sweepLater()
 }
 
-// recall keeps room in a member, once its pods are known, for what is remembered to go there.
+// recall reserves room for the recorded bindings in a member once its pods are known.
 func (f *Fleet) recall(cluster string) {
 	now := f.Clock.Now()
 	f.mu.Lock()
@@ -247,14 +246,14 @@ func (f *Fleet) recall(cluster string) {
 	f.recalled[cluster] = true
 	var there []workv1alpha2.Binding
 	for _, b := range f.recent {
-		if now.Before(b.BindingStatus().LastScheduledTime.Add(patience)) &&
+		if now.Before(b.BindingStatus().LastScheduledTime.Add(assumeTimeout)) &&
 			capacity.ReplicasIn(b.BindingSpec(), b.BindingSpec().Clusters, cluster) > 0 {
 			there = append(there, b)
 		}
 	}
 	f.mu.Unlock()
 	for _, b := range there {
-		spec, until := b.BindingSpec(), b.BindingStatus().LastScheduledTime.Add(patience)
+		spec, until := b.BindingSpec(), b.BindingStatus().LastScheduledTime.Add(assumeTimeout)
 		if f.expect(cluster, capacity.AssumptionOf(b, capacity.PartsOf(b), cluster, nil, spec.Clusters), until) {
 			key := keyOf(b)
 			f.mu.Lock()
@@ -269,7 +268,7 @@ func (f *Fleet) recall(cluster string) {
 	}
 }
 
-// rewritten gives up what a binding was to have in clusters that it is in no more.
+// rewritten drops reservations of a binding in clusters that it left.
 func (f *Fleet) rewritten(b workv1alpha2.Binding) {
 	key := keyOf(b)
 	f.mu.Lock()
@@ -290,7 +289,7 @@ func (f *Fleet) rewritten(b workv1alpha2.Binding) {
 	}
 }
 
-// release gives up what a binding was to have in clusters, but for some.
+// release drops the reservations of a binding, except in some clusters.
 func (f *Fleet) release(key client.ObjectKey, but []string) {
 	f.mu.Lock()
 	known, ok := f.assumed[key]
@@ -303,20 +302,20 @@ func (f *Fleet) release(key client.ObjectKey, but []string) {
 	f.mu.Unlock()
 	for _, cluster := range known.clusters {
 		if !slices.Contains(but, cluster) {
-			f.state(cluster, func(m *capacity.Member) { m.Release(key.String()) })
+			f.state(cluster, func(m *capacity.ClusterState) { m.Release(key.String()) })
 		}
 	}
 }
 
-// sweepLater is called with the lock held.
+// sweepLater schedules a sweep. The caller must hold the lock.
 func (f *Fleet) sweepLater() {
 	if !f.sweeping {
 		f.sweeping = true
-		time.AfterFunc(sweeps, f.sweep)
+		time.AfterFunc(sweepInterval, f.sweep)
 	}
 }
 
-// sweep gives up what was waited for too long, and looks again while anything is waited for.
+// sweep drops expired reservations, and continues while there are any.
 func (f *Fleet) sweep() {
 	now := f.Clock.Now()
 	f.mu.Lock()
@@ -330,7 +329,7 @@ func (f *Fleet) sweep() {
 		}
 	}
 	for key, b := range f.recent {
-		if !now.Before(b.BindingStatus().LastScheduledTime.Add(patience)) {
+		if !now.Before(b.BindingStatus().LastScheduledTime.Add(assumeTimeout)) {
 			delete(f.recent, key)
 		}
 	}
@@ -340,21 +339,21 @@ func (f *Fleet) sweep() {
 	}
 	f.mu.Unlock()
 	for cluster := range clusters {
-		f.state(cluster, func(m *capacity.Member) { m.Expire(now) })
+		f.state(cluster, func(m *capacity.ClusterState) { m.Expire(now) })
 	}
 }
 
 func keyOf(b client.Object) client.ObjectKey { return client.ObjectKeyFromObject(b) }
 
-// OnRoom calls tell when room appears in a member: pods gone, a node or quota grown. It is called once a second per
-// cluster at most, and must not block.
-func (f *Fleet) OnRoom(tell func(cluster string)) {
+// OnRoom subscribes notify to room that appears in a member: deleted pods, grown nodes or quotas. It is called at most
+// once per second and cluster, and must not block.
+func (f *Fleet) OnRoom(notify func(cluster string)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.room = append(f.room, tell)
+	f.room = append(f.room, notify)
 }
 
-// grown tells of room at once, unless it just did; then when the second is over.
+// grown notifies immediately, or when the interval since the last notification is over.
 func (f *Fleet) grown(cluster string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -363,7 +362,7 @@ func (f *Fleet) grown(cluster string) {
 	}
 	f.telling[cluster] = true
 	now := f.Clock.Now()
-	wait := f.toldAt[cluster].Add(news).Sub(now)
+	wait := f.toldAt[cluster].Add(notifyInterval).Sub(now)
 	time.AfterFunc(max(0, wait), func() {
 		f.mu.Lock()
 		delete(f.telling, cluster)
@@ -376,15 +375,15 @@ func (f *Fleet) grown(cluster string) {
 	})
 }
 
-// Unschedulable are the pods of a member that wait for room there, by namespace and name; none where that is not known.
+// Unschedulable returns the unschedulable pods of a member by namespace and name; none if unknown.
 func (f *Fleet) Unschedulable(cluster string) (pending []Pending) {
-	f.state(cluster, func(m *capacity.Member) { pending = m.Unschedulable() })
+	f.state(cluster, func(m *capacity.ClusterState) { pending = m.Unschedulable() })
 	return pending
 }
 
-// Utilisation is the share of what the nodes of a member that take pods have which the pods on them request, by
-// resource, such as 0.7; nil where that is not known.
+// Utilisation returns the requested share of the schedulable nodes of a member by resource, such as 0.7; nil if
+// unknown.
 func (f *Fleet) Utilisation(cluster string) (share map[corev1.ResourceName]float64) {
-	f.state(cluster, func(m *capacity.Member) { share = m.Utilisation() })
+	f.state(cluster, func(m *capacity.ClusterState) { share = m.Utilisation() })
 	return share
 }

@@ -27,9 +27,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// Nobody knows by heart what was placed before a hub was restarted: what its members do not run yet is expected all the
-// same.
-func TestWhatWasPlacedJustBeforeARestartKeepsItsRoom(t *testing.T) {
+// After a restart room is reserved for recent placements whose pods do not run yet.
+func TestRecentPlacementKeepsRoomAfterRestart(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		now := time.Unix(1_800_000_000, 0)
@@ -41,17 +40,17 @@ func TestWhatWasPlacedJustBeforeARestartKeepsItsRoom(t *testing.T) {
 		}
 		w := measure(t, map[string][]string{"m1": {"8"}}, placed("new", time.Minute), placed("old", time.Hour))
 		one := wants("one", 1, "1")
-		w.has("two are on their way", one, map[string]string{"m1": "6"})
+		w.expectRoom("two are on their way", one, map[string]string{"m1": "6"})
 		w.pod("m1", "new", "new-x-1", "n0", "1")
 		w.pod("m1", "other", "other-x-1", "n0", "1")
-		w.has("one of them comes, and another pod", one, map[string]string{"m1": "5"})
+		w.expectRoom("one of them comes, and another pod", one, map[string]string{"m1": "5"})
 		w.clock.SetTime(now.Add(4 * time.Minute))
 		w.fleet.Sweep()
-		w.has("the other is not waited for longer than without the restart", one, map[string]string{"m1": "6"})
+		w.expectRoom("the other is not waited for longer than without the restart", one, map[string]string{"m1": "6"})
 	})
 }
 
-// measured is a hub whose fleet is measured by nodes and pods.
+// measured is a hub that knows nodes and pods of its members.
 type measured struct {
 	*controllertest.Hub
 	t       *testing.T
@@ -61,7 +60,7 @@ type measured struct {
 	room    chan string // clusters in which room appeared
 }
 
-// measure has members with these nodes, as {"m1": {"2", "4"}} with their CPUs.
+// measure creates members with these CPUs per node, as {"m1": {"2", "4"}}.
 func measure(t *testing.T, nodes map[string][]string, bindings ...*workv1alpha2.ResourceBinding) *measured {
 	t.Helper()
 	w := &measured{Hub: controllertest.New(t), t: t, servers: map[string]*membertest.Server{},
@@ -118,7 +117,7 @@ func (w *measured) node(cluster, name, cpu string) {
 	w.servers[cluster].Put(n)
 }
 
-// pod of a Deployment, on a node.
+// pod returns a pod of a Deployment on a node.
 func (w *measured) pod(cluster, deployment, name, node, cpu string) {
 	yes := true
 	p := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -127,27 +126,30 @@ func (w *measured) pod(cluster, deployment, name, node, cpu string) {
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: deployment + "-x",
 				Controller: &yes}}}}
 	p.Spec.NodeName = node
-	p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
+	p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu)}}}}
 	w.servers[cluster].Put(p)
 }
 
-// wants is the binding of a Deployment whose replicas are divided by room.
+// wants returns the binding of a Deployment whose replicas are divided by available replicas.
 func wants(name string, replicas int32, cpu string) *workv1alpha2.ResourceBinding {
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-deployment",
 		Generation: 1}}
 	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default",
 		Name: name}
 	b.Spec.Replicas = replicas
-	b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+	b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu)}}
 	b.Spec.Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
 		ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
 		ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
-		WeightPreference:          &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}}
+		WeightPreference: &policyv1alpha1.ClusterPreferences{
+			DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}}
 	return b
 }
 
-// has waits until the fleet's room for a replica is that, as {"m1": "3", "m2": "unknown"}.
-func (w *measured) has(what string, b workv1alpha2.Binding, want map[string]string) {
+// expectRoom waits until the fleet's room for a replica is that, as {"m1": "3", "m2": "unknown"}.
+func (w *measured) expectRoom(what string, b workv1alpha2.Binding, want map[string]string) {
 	w.t.Helper()
 	w.Eventually(what, func() string {
 		room, got := w.fleet.Room(b, w.fleet.Snapshot()), map[string]string{}
@@ -164,44 +166,45 @@ func (w *measured) has(what string, b workv1alpha2.Binding, want map[string]stri
 	})
 }
 
-func TestRoomIsThatOfNodesAndOnlyASilentMemberIsUnknown(t *testing.T) {
+func TestOnlyUnreachableMemberHasUnknownRoom(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := measure(t, map[string][]string{"m1": {"2", "2"}, "m2": {"4"}, "none": nil, "summed": nil})
 		w.ClusterStatus("summed", func(s *clusterv1alpha1.ClusterStatus) {
-			s.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("9")}}
+			s.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("9")}}
 		})
 		three := wants("web", 1, "3")
-		w.has("by node, else by the summary, else unknown", three,
+		w.expectRoom("by node, else by the summary, else unknown", three,
 			map[string]string{"m1": "0", "m2": "1", "none": "unknown", "summed": "3"})
 
 		w.servers["m2"].Down(true)
-		w.has("what was seen last counts until it is decided that the member is silent", three,
+		w.expectRoom("what was seen last counts until it is decided that the member is silent", three,
 			map[string]string{"m1": "0", "m2": "1"})
 		w.Ready("m2", metav1.ConditionFalse, "ClusterNotReachable")
-		w.has("then it is unknown, and only it", three, map[string]string{"m1": "0", "m2": "unknown", "summed": "3"})
+		w.expectRoom("then it is unknown, and only it", three, map[string]string{"m1": "0", "m2": "unknown", "summed": "3"})
 		w.servers["m2"].Down(false)
 		w.Ready("m2", metav1.ConditionTrue, "ClusterReady")
-		w.has("it answers again", three, map[string]string{"m1": "0", "m2": "1"})
+		w.expectRoom("it answers again", three, map[string]string{"m1": "0", "m2": "1"})
 
 		w.fleet.Estimate(func(workv1alpha2.Binding, schedule.Snapshot) schedule.Capacity {
 			return schedule.Answers(map[string]int32{"m2": 7, "summed": 2, "none": 5})
 		})
-		w.has("the least of what is known", three, map[string]string{"m1": "0", "m2": "1", "none": "5", "summed": "2"})
+		w.expectRoom("the least of what is known", three, map[string]string{"m1": "0", "m2": "1", "none": "5", "summed": "2"})
 	})
 }
 
-// A binding says how its pods keep apart, and both its pods and those that are about to come count.
-func TestPodsThatKeepApartArePlacedOnePerNode(t *testing.T) {
+// Spread rules of a binding apply to its pods and to the expected ones.
+func TestAntiAffinityPlacesOnePodPerNode(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := measure(t, map[string][]string{"m1": {"4", "4", "4"}, "m2": {"4"}})
 		web := wants("web", 2, "1")
-		w.has("eight fit by what they request", web, map[string]string{"m1": "12", "m2": "4"})
+		w.expectRoom("eight fit by what they request", web, map[string]string{"m1": "12", "m2": "4"})
 		web.Annotations = map[string]string{corecapacity.SpreadAnnotation: `{"apart":["kubernetes.io/hostname"]}`}
-		w.has("each node takes one", web, map[string]string{"m1": "3", "m2": "1"})
+		w.expectRoom("each node takes one", web, map[string]string{"m1": "3", "m2": "1"})
 		w.pod("m1", "web", "web-x-1", "n1", "1")
-		w.has("one is there", web, map[string]string{"m1": "2", "m2": "1"})
+		w.expectRoom("one is there", web, map[string]string{"m1": "2", "m2": "1"})
 		web.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 1}}
 		result, err := w.fleet.Schedule(web, w.fleet.Snapshot())
 		if err != nil {
@@ -214,7 +217,7 @@ func TestPodsThatKeepApartArePlacedOnePerNode(t *testing.T) {
 		if given["m1"]+given["m2"] != 2 {
 			t.Errorf("two replicas went to %v", given)
 		}
-		w.has("and one more is about to be", web,
+		w.expectRoom("and one more is about to be", web,
 			map[string]string{"m1": fmt.Sprint(3 - given["m1"]), "m2": fmt.Sprint(1 - given["m2"])})
 		web.Spec.Replicas = 5
 		if _, err := w.fleet.Schedule(web, w.fleet.Snapshot()); err == nil {
@@ -223,8 +226,8 @@ func TestPodsThatKeepApartArePlacedOnePerNode(t *testing.T) {
 	})
 }
 
-// Many bindings are placed at once: no member is ever given more than it has, and none of its room is left over.
-func TestBindingsPlacedAtOnceNeverTakeTheSameRoom(t *testing.T) {
+// Many bindings are placed at once: no member gets more than fits, and no room is left over.
+func TestConcurrentPlacementsNeverShareRoom(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := measure(t, map[string][]string{"m1": {"4", "4"}, "m2": {"3"}})
@@ -264,13 +267,13 @@ func TestBindingsPlacedAtOnceNeverTakeTheSameRoom(t *testing.T) {
 	})
 }
 
-// Replicas that move take no room that a new binding is given at the same time, nor it theirs.
-func TestMovesAndPlacementsAtOnceNeverTakeTheSameRoom(t *testing.T) {
+// Moved replicas and new bindings never get the same room.
+func TestConcurrentMovesAndPlacementsNeverShareRoom(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := measure(t, map[string][]string{"m1": {"4", "4"}, "m2": {"3"}, "old": {"1"}})
 		w.pod("old", "other", "other-x-1", "n0", "1")
-		w.has("old is full", wants("one", 1, "1"), map[string]string{"m1": "8", "m2": "3", "old": "0"})
+		w.expectRoom("old is full", wants("one", 1, "1"), map[string]string{"m1": "8", "m2": "3", "old": "0"})
 		s := w.fleet.Snapshot()
 		fleet := deschedule.Fleet{Snapshot: s,
 			Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
@@ -327,8 +330,8 @@ func TestMovesAndPlacementsAtOnceNeverTakeTheSameRoom(t *testing.T) {
 	})
 }
 
-// Somebody else's write comes between: the binding is placed again, and what it was about to have is its own.
-func TestAPlacementThatWasNotWrittenIsMadeAgainAlike(t *testing.T) {
+// After a write conflict the binding is placed again and may use its own reservation.
+func TestUnwrittenPlacementIsRepeated(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := measure(t, map[string][]string{"m1": {"9"}, "m2": {"9"}})
@@ -353,7 +356,7 @@ func TestAPlacementThatWasNotWrittenIsMadeAgainAlike(t *testing.T) {
 	})
 }
 
-func TestAPlacementThatComesToNothingGivesItsRoomBack(t *testing.T) {
+func TestFailedPlacementReleasesRoom(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := measure(t, map[string][]string{"m1": {"4"}, "m2": {"4"}})
@@ -362,40 +365,40 @@ func TestAPlacementThatComesToNothingGivesItsRoomBack(t *testing.T) {
 			w.fleet.Assume(b, clusters)
 		}
 		full := map[string]string{"m1": "4", "m2": "4"}
-		w.has("at first", one, full)
+		w.expectRoom("at first", one, full)
 
 		web := wants("web", 3, "1")
 		web.Generation = 0
 		place(web, workv1alpha2.TargetCluster{Name: "m1", Replicas: 3})
-		w.has("placed", one, map[string]string{"m1": "1", "m2": "4"})
+		w.expectRoom("placed", one, map[string]string{"m1": "1", "m2": "4"})
 		place(web, workv1alpha2.TargetCluster{Name: "m2", Replicas: 2})
-		w.has("placed elsewhere", one, map[string]string{"m1": "4", "m2": "2"})
+		w.expectRoom("placed elsewhere", one, map[string]string{"m1": "4", "m2": "2"})
 
 		web.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 2}}
 		w.Make(web)
 		controllertest.Change(w.Hub, web, func(b *workv1alpha2.ResourceBinding) { b.Labels = map[string]string{"a": "b"} })
-		w.has("written as placed", one, map[string]string{"m1": "4", "m2": "2"})
+		w.expectRoom("written as placed", one, map[string]string{"m1": "4", "m2": "2"})
 		controllertest.Change(w.Hub, web, func(b *workv1alpha2.ResourceBinding) {
 			b.Generation++ // as the server counts
 			b.Spec.Clusters = nil
 		})
-		w.has("taken away by somebody else", one, full)
+		w.expectRoom("taken away by somebody else", one, full)
 
 		api := wants("api", 2, "1")
 		w.Make(api)
 		place(api, workv1alpha2.TargetCluster{Name: "m1", Replicas: 2})
-		w.has("placed", one, map[string]string{"m1": "2", "m2": "4"})
+		w.expectRoom("placed", one, map[string]string{"m1": "2", "m2": "4"})
 		w.Gone(api)
-		w.has("the binding goes", one, full)
+		w.expectRoom("the binding goes", one, full)
 
 		place(wants("lost", 2, "1"), workv1alpha2.TargetCluster{Name: "m1", Replicas: 2})
-		w.has("placed", one, map[string]string{"m1": "2", "m2": "4"})
+		w.expectRoom("placed", one, map[string]string{"m1": "2", "m2": "4"})
 		w.clock.SetTime(w.clock.Now().Add(5*time.Minute - time.Second))
 		w.fleet.Sweep()
-		w.has("its pods are late", one, map[string]string{"m1": "2", "m2": "4"})
+		w.expectRoom("its pods are late", one, map[string]string{"m1": "2", "m2": "4"})
 		w.clock.SetTime(w.clock.Now().Add(time.Second))
 		w.fleet.Sweep()
-		w.has("its pods never come", one, full)
+		w.expectRoom("its pods never come", one, full)
 
 		place(wants("good", 2, "1"), workv1alpha2.TargetCluster{Name: "m1", Replicas: 2})
 		w.pod("m1", "good", "good-x-1", "n0", "1")
@@ -406,24 +409,24 @@ func TestAPlacementThatComesToNothingGivesItsRoomBack(t *testing.T) {
 			}
 			return ""
 		})
-		w.has("its pods are there", one, map[string]string{"m1": "2", "m2": "4"})
+		w.expectRoom("its pods are there", one, map[string]string{"m1": "2", "m2": "4"})
 		w.servers["m1"].Remove(membertest.Pod, "default", "good-x-1")
-		w.has("and go", one, map[string]string{"m1": "3", "m2": "4"})
+		w.expectRoom("and go", one, map[string]string{"m1": "3", "m2": "4"})
 	})
 }
 
-func TestRoomInAMemberIsToldOf(t *testing.T) {
+func TestSubscribersAreNotifiedOfRoom(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := measure(t, map[string][]string{"m1": {"4"}, "m2": {"4"}})
 		w.pod("m1", "web", "web-x-1", "n0", "4")
 		one := wants("one", 1, "1")
-		w.has("full", one, map[string]string{"m1": "0", "m2": "4"})
+		w.expectRoom("full", one, map[string]string{"m1": "0", "m2": "4"})
 		for len(w.room) > 0 {
 			<-w.room
 		}
 		w.servers["m1"].Remove(membertest.Pod, "default", "web-x-1")
-		// Who is told finds the room.
+		// The room exists when the subscriber is notified.
 		for {
 			select {
 			case cluster := <-w.room:
@@ -431,13 +434,13 @@ func TestRoomInAMemberIsToldOf(t *testing.T) {
 					return
 				}
 			case <-time.After(controllertest.Patience):
-				t.Fatal("nobody was told that a pod is gone")
+				t.Fatal("no notification after the deletion of a pod")
 			}
 		}
 	})
 }
 
-func TestWhatWaitsAndHowFullAMemberIs(t *testing.T) {
+func TestUnschedulablePodsAndUtilisation(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := measure(t, map[string][]string{"m1": {"4"}})

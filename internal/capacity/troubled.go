@@ -16,14 +16,13 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// Troubled are the templates of a namespace, or of all of them for "", with pods in trouble, by namespace, name, kind
-// and cluster. What is not in a cluster by the hub's doing has no pods there, so that a member's own are not told of. A
-// cluster that is not Ready is left out.
+// Troubled returns the templates with pod troubles in a namespace (all if empty), sorted by namespace, name, kind and
+// cluster. It omits a member's own objects and clusters that are not Ready.
 func (f *Fleet) Troubled(ctx context.Context, namespace string) ([]pods.Workload, error) {
 	if f.members == nil {
 		return nil, nil
 	}
-	// 1. What members say, by cluster.
+	// 1. Collect the troubles from members.
 	type seen struct {
 		cluster  string
 		troubles []pods.Trouble
@@ -48,7 +47,7 @@ func (f *Fleet) Troubled(ctx context.Context, namespace string) ([]pods.Workload
 		return nil, nil
 	}
 
-	// 2. Whose they are, by what is placed there.
+	// 2. Find the templates by the bindings.
 	var in []client.ListOption
 	if namespace != "" {
 		in = append(in, client.InNamespace(namespace))
@@ -65,12 +64,12 @@ func (f *Fleet) Troubled(ctx context.Context, namespace string) ([]pods.Workload
 		}
 		applied := map[string]bool{}
 		for _, item := range b.BindingStatus().AggregatedStatus {
-			// An update that is refused leaves what was applied before, with a status; what was refused from the start has none.
+			// A rejected update leaves the old object and its status. An object that was never applied has no status.
 			applied[item.ClusterName] = item.Applied || item.Status != nil
 		}
 		for _, t := range dispatch.Targets(b) {
 			if !applied[t.Name] {
-				continue // what is there of that name may be the member's own
+				continue // an object with this name may be the member's own
 			}
 			at := place{t.Name, b.GetNamespace()}
 			templates[at] = append(templates[at], b.BindingSpec().Resource)
@@ -87,7 +86,7 @@ func (f *Fleet) Troubled(ctx context.Context, namespace string) ([]pods.Workload
 		}
 		for ref, troubles := range of {
 			total := int64(0)
-			f.state(member.cluster, func(m *capacity.Member) {
+			f.state(member.cluster, func(m *capacity.ClusterState) {
 				total = m.Pods(capacity.Workload{Namespace: ref.Namespace, Kind: ref.Kind, Name: ref.Name})
 			})
 			found = append(found, pods.Workload{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace,

@@ -14,7 +14,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-func TestPodsInTroubleAreToldOfTemplatesThatAreAppliedThere(t *testing.T) {
+func TestTroubledReportsAppliedTemplates(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		placed := func(name string, applied ...string) *workv1alpha2.ResourceBinding {
@@ -52,7 +52,7 @@ func TestPodsInTroubleAreToldOfTemplatesThatAreAppliedThere(t *testing.T) {
 		well := func(s *corev1.PodStatus) {
 			s.ContainerStatuses[0].Ready, s.ContainerStatuses[0].State.Running = true, &corev1.ContainerStateRunning{}
 		}
-		told := func(what, namespace, want string) {
+		expect := func(what, namespace, want string) {
 			t.Helper()
 			got := ""
 			if !membertest.Becomes(func() bool {
@@ -62,12 +62,12 @@ func TestPodsInTroubleAreToldOfTemplatesThatAreAppliedThere(t *testing.T) {
 				}
 				var lines []string
 				for _, of := range all {
-					lines = append(lines, of.Kind+" "+of.Name+" in "+of.Cluster+" "+strings.Join(of.Say(), ", "))
+					lines = append(lines, of.Kind+" "+of.Name+" in "+of.Cluster+" "+strings.Join(of.Lines(), ", "))
 				}
 				got = strings.Join(lines, "; ")
 				return got == want
 			}) {
-				t.Fatalf("%s: it says %q, want %q", what, got, want)
+				t.Fatalf("%s: got %q, want %q", what, got, want)
 			}
 		}
 		ailing("m1", "web", "web-1", waiting("ImagePullBackOff"))
@@ -76,14 +76,15 @@ func TestPodsInTroubleAreToldOfTemplatesThatAreAppliedThere(t *testing.T) {
 		ailing("m2", "refused", "refused-1", waiting("ImagePullBackOff"))
 		ailing("m1", "theirs", "theirs-1", waiting("ImagePullBackOff"))
 		both := "Deployment web in m1 1 of 2 pods: ImagePullBackOff (container c); Deployment web in m2 1 of 1 pod: ErrImagePull (container c)"
-		told("of what is applied", "", both)
-		told("in its namespace", "default", both)
-		told("in another", "bank", "")
+		expect("all applied templates", "", both)
+		expect("the namespace", "default", both)
+		expect("another namespace", "bank", "")
 		ailing("m2", "outdated", "outdated-1", waiting("ImagePullBackOff"))
-		told("of what an update was refused of", "", "Deployment outdated in m2 1 of 1 pod: ImagePullBackOff (container c); "+
-			both)
+		expect("a template with a rejected update", "",
+			"Deployment outdated in m2 1 of 1 pod: ImagePullBackOff (container c); "+
+				both)
 		ailing("m2", "outdated", "outdated-1", well)
 		ailing("m2", "web", "web-1", well)
-		told("once it runs", "", "Deployment web in m1 1 of 2 pods: ImagePullBackOff (container c)")
+		expect("after the start", "", "Deployment web in m1 1 of 2 pods: ImagePullBackOff (container c)")
 	})
 }

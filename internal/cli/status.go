@@ -575,7 +575,7 @@ func (h health) printWorkloads(out io.Writer) error {
 	fmt.Fprintf(w, "NAMESPACE\tWORKLOAD\tCLUSTER\tREASON\n")
 	all := h.Workloads[:min(len(h.Workloads), shownWorkloads)]
 	for _, of := range all {
-		for _, said := range of.Say() {
+		for _, said := range of.Lines() {
 			fmt.Fprintf(w, "%s\t%s %s\t%s\t%s\n", of.Namespace, of.Kind, of.Name, of.Cluster, said)
 		}
 	}

@@ -14,12 +14,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/script"
 )
 
-// breaker keeps a question that takes its time and gets no answer from being asked again and again, by every worker for
-// every object: the hub has other things to do. After some failures in a row it is asked by one at a time, with growing
-// pauses, and whoever else asks gets the last failure at once.
+// breaker is a circuit breaker for slow calls that fail. After threshold failures in a row it lets one call through at
+// a time, with growing backoff. All other callers get the last error at once.
 type breaker struct {
-	// patience is how many failures in a row open it.
-	patience int
+	// threshold is the number of consecutive failures that opens the breaker.
+	threshold int
 
 	mu      sync.Mutex
 	failed  int
@@ -34,10 +33,10 @@ const (
 	lastPause  = time.Minute
 )
 
-// ask asks, unless it is known that there is no answer. slow says whether an error is one of those that count.
-func (b *breaker) ask(now func() time.Time, slow func(error) bool, question func() error) error {
+// call runs fn unless the breaker is open. slow reports whether an error counts as a failure.
+func (b *breaker) call(now func() time.Time, slow func(error) bool, question func() error) error {
 	b.mu.Lock()
-	open := b.failed >= b.patience
+	open := b.failed >= b.threshold
 	if open && (b.probing || now().Before(b.until)) {
 		defer b.mu.Unlock()
 		return b.last
@@ -48,7 +47,7 @@ func (b *breaker) ask(now func() time.Time, slow func(error) bool, question func
 	var err error
 	answered := false
 	defer func() {
-		if !answered { // it panicked, which is somebody else's to report
+		if !answered { // fn panicked; the caller reports it
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.probing = false
@@ -66,42 +65,42 @@ func (b *breaker) ask(now func() time.Time, slow func(error) bool, question func
 	}
 	b.failed++
 	b.last = err
-	if b.failed >= b.patience {
+	if b.failed >= b.threshold {
 		b.pause = min(max(2*b.pause, firstPause), lastPause)
 		b.until = now().Add(b.pause)
 	}
 	return err
 }
 
-// scriptPatience is how many calls in a row may use up their time: one odd object shall not silence a script for the
+// scriptThreshold tolerates single objects that exhaust a script's limits, so that they do not stop the script for all
 // others.
-const scriptPatience = 3
+const scriptThreshold = 3
 
-type question struct {
+type scriptKey struct {
 	schema.GroupKind
 	operation configv1alpha1.InterpreterOperation
 }
 
-// breakers are those of scripts.
+// breakers has one breaker per kind and operation, for scripts.
 type breakers struct {
 	mu  sync.Mutex
-	all map[question]*breaker
+	all map[scriptKey]*breaker
 }
 
-func (b *breakers) of(q question) *breaker {
+func (b *breakers) get(q scriptKey) *breaker {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.all == nil {
-		b.all = map[question]*breaker{}
+		b.all = map[scriptKey]*breaker{}
 	}
 	if b.all[q] == nil {
-		b.all[q] = &breaker{patience: scriptPatience}
+		b.all[q] = &breaker{threshold: scriptThreshold}
 	}
 	return b.all[q]
 }
 
-// forget gives the scripts of kinds a new chance.
-func (b *breakers) forget(concerns Concerns) {
+// reset closes the breakers of the kinds.
+func (b *breakers) reset(concerns Concerns) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for q := range b.all {
@@ -111,7 +110,7 @@ func (b *breakers) forget(concerns Concerns) {
 	}
 }
 
-// exhausting says whether a script ran into its bounds, which takes time, in contrast to any other of its faults.
+// exhausting reports whether a script exceeded its time or memory limit.
 func exhausting(err error) bool {
 	for _, e := range script.Errors(err) {
 		if e.Reason == script.DeadlineExceeded || e.Reason == script.MemoryExceeded {
@@ -121,7 +120,7 @@ func exhausting(err error) bool {
 	return false
 }
 
-// guarded is the tier of customizations whose scripts are not run over and over when they run into their bounds.
+// guarded wraps the tier of customizations with a breaker per script.
 type guarded struct {
 	tier interface {
 		interpret.Versioned
@@ -132,9 +131,9 @@ type guarded struct {
 	hooks    sync.Map // schema.GroupVersionKind → *interpret.Hooks, which may be nil
 }
 
-// By implements interpret.Namer.
-func (g *guarded) By(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
-	return g.tier.By(kind, operation)
+// SourceNames implements interpret.Namer.
+func (g *guarded) SourceNames(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
+	return g.tier.SourceNames(kind, operation)
 }
 
 // Besides implements interpret.Besider.
@@ -151,7 +150,7 @@ func (g *guarded) Hooks(kind schema.GroupKind) *interpret.Hooks {
 // HooksOf implements interpret.Versioned.
 func (g *guarded) HooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 	if g.tier.Hooks(kind.GroupKind()) == nil {
-		return nil // of most kinds nobody says anything
+		return nil // most kinds have no customization
 	}
 	if known, ok := g.hooks.Load(kind); ok {
 		return known.(*interpret.Hooks)
@@ -166,7 +165,7 @@ func (g *guarded) HooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 
 func (g *guarded) guard(kind schema.GroupKind, h *interpret.Hooks) *interpret.Hooks {
 	ask := func(operation configv1alpha1.InterpreterOperation, call func() error) error {
-		return g.breakers.of(question{kind, operation}).ask(time.Now, exhausting, call)
+		return g.breakers.get(scriptKey{kind, operation}).call(time.Now, exhausting, call)
 	}
 	out := *h
 	if h.Replicas != nil {

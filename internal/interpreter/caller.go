@@ -27,38 +27,38 @@ import (
 )
 
 const (
-	// callTimeout is how long a webhook may take that does not say.
+	// callTimeout is the default timeout of a webhook call.
 	callTimeout = 10 * time.Second
-	// answerLimit is how long an answer may be, in bytes: an object, and a patch of all of it.
+	// answerLimit is the maximum size of a response in bytes. It must fit an object and a patch of all of it.
 	answerLimit = 8 << 20
-	// headerLimit is how long its headers may be, in bytes.
+	// headerLimit is the maximum size of the response headers in bytes.
 	headerLimit = 1 << 20
-	// idleConnections of one webhook are kept open.
+	// idleConnections is the number of idle connections kept per webhook.
 	idleConnections = 8
 )
 
-// caller reaches webhooks over HTTPS. A webhook keeps its connections as long as its configuration stays.
+// caller calls webhooks over HTTPS. It keeps one client per webhook until the configuration changes.
 type caller struct {
-	// services reads the Services of the hub that webhooks are behind.
+	// services reads the hub's Services that webhooks refer to.
 	services client.Reader
 
 	mu      sync.Mutex
-	clients map[string]*reached // by name of the configuration and of the webhook
+	clients map[string]*webhookClient // by name of the configuration and of the webhook
 }
 
-// reached is how one webhook is called.
-type reached struct {
+// webhookClient is the HTTP client of one webhook.
+type webhookClient struct {
 	said   digest
 	http   *http.Client
 	broken breaker
 }
 
 func newCaller(services client.Reader) *caller {
-	return &caller{services: services, clients: map[string]*reached{}}
+	return &caller{services: services, clients: map[string]*webhookClient{}}
 }
 
-// keep drops the connections of webhooks that are not as configured any more.
-func (c *caller) keep(configurations []*configv1alpha1.ResourceInterpreterWebhookConfiguration) {
+// prune drops the clients of webhooks whose configuration changed or was deleted.
+func (c *caller) prune(configurations []*configv1alpha1.ResourceInterpreterWebhookConfiguration) {
 	stay := map[string]digest{}
 	for _, conf := range configurations {
 		for i := range conf.Webhooks {
@@ -76,16 +76,16 @@ func (c *caller) keep(configurations []*configv1alpha1.ResourceInterpreterWebhoo
 	}
 }
 
-func (c *caller) close() { c.keep(nil) }
+func (c *caller) close() { c.prune(nil) }
 
-// noAnswerError marks failures to get any answer in time.
+// noAnswerError wraps failures to get a response in time. Only these count for the breaker.
 type noAnswerError struct{ error }
 
 func (e noAnswerError) Unwrap() error { return e.error }
 
 // call implements webhook.Call.
 func (c *caller) call(ctx context.Context, h webhook.Hook, body []byte) (answer []byte, err error) {
-	r, err := c.reach(h)
+	r, err := c.clientFor(h)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (c *caller) call(ctx context.Context, h webhook.Hook, body []byte) (answer 
 		timeout = time.Duration(*h.TimeoutSeconds) * time.Second
 	}
 	silent := func(err error) bool { return errors.As(err, new(noAnswerError)) && ctx.Err() == nil }
-	err = r.broken.ask(time.Now, silent, func() (err error) {
+	err = r.broken.call(time.Now, silent, func() (err error) {
 		asked, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		answer, err = c.post(asked, r.http, h, body)
@@ -106,8 +106,8 @@ func (c *caller) call(ctx context.Context, h webhook.Hook, body []byte) (answer 
 	return answer, err
 }
 
-// reach is the client of a webhook.
-func (c *caller) reach(h webhook.Hook) (*reached, error) {
+// clientFor returns the client of a webhook.
+func (c *caller) clientFor(h webhook.Hook) (*webhookClient, error) {
 	said := digestOf(h.ResourceInterpreterWebhook)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +125,7 @@ func (c *caller) reach(h webhook.Hook) (*reached, error) {
 		config.ServerName = s.Name + "." + s.Namespace + ".svc"
 	}
 	dialer := &net.Dialer{Timeout: callTimeout}
-	r := &reached{said: said, broken: breaker{patience: 1}, http: &http.Client{
+	r := &webhookClient{said: said, broken: breaker{threshold: 1}, http: &http.Client{
 		Transport: &http.Transport{
 			TLSClientConfig: config, MaxIdleConnsPerHost: idleConnections, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
 			Proxy: http.ProxyFromEnvironment, MaxResponseHeaderBytes: headerLimit,
@@ -139,7 +139,7 @@ func (c *caller) reach(h webhook.Hook) (*reached, error) {
 				return dialer.DialContext(ctx, network, address)
 			},
 		},
-		// An answer from elsewhere is none: the configuration says where the webhook is.
+		// Do not follow redirects: only the configured address is trusted.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	if h.ClientConfig.Service != nil {
@@ -149,7 +149,7 @@ func (c *caller) reach(h webhook.Hook) (*reached, error) {
 	return r, nil
 }
 
-// address is where a webhook is said to be.
+// address returns the configured URL of a webhook, for messages.
 func address(h webhook.Hook) string {
 	s := h.ClientConfig.Service
 	if s == nil {
@@ -195,8 +195,7 @@ func (c *caller) post(ctx context.Context, to *http.Client, h webhook.Hook, body
 	return answer, nil
 }
 
-// plain is an error of the network without our own port, which is another one each time: what is told twice in the same
-// words is told once.
+// plain removes our own port from a network error. The port differs each time, and equal errors must have equal texts.
 func plain(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -209,8 +208,8 @@ func plain(err error) error {
 	return err
 }
 
-// endpoint is where a Service of the hub leads, as host:port; as the hub runs no pods, that is another name, or an
-// address that somebody wrote into an EndpointSlice. Without either it is its name in DNS.
+// endpoint returns host:port of a Service of the hub. The hub runs no pods, so that is its externalName or an address
+// from a manual EndpointSlice. Without either it is the DNS name.
 func (c *caller) endpoint(ctx context.Context, namespace, name, named string) (string, error) {
 	_, port, err := net.SplitHostPort(named)
 	if err != nil {
@@ -242,7 +241,7 @@ func (c *caller) endpoint(ctx context.Context, namespace, name, named string) (s
 	return named, nil
 }
 
-// targetPort is the port of endpoints that stands for a port of the Service; the same where nothing says otherwise.
+// targetPort returns the endpoint port for a port of the Service, or the same port if none is set.
 func targetPort(service *corev1.Service, slice *discoveryv1.EndpointSlice, port string) string {
 	for _, p := range service.Spec.Ports {
 		if strconv.Itoa(int(p.Port)) != port {

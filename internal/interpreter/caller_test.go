@@ -36,7 +36,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
 )
 
-// serving is a webhook over TLS that answers for names, and its CA as caBundle takes it.
+// serving starts a TLS webhook for the names and returns its CA in the form of caBundle.
 func serving(t *testing.T, names []string, answer http.HandlerFunc) (server *httptest.Server, ca []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -60,7 +60,7 @@ func serving(t *testing.T, names []string, answer http.HandlerFunc) (server *htt
 	return server, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// healthy answers every question with: healthy.
+// healthy answers each call with "healthy".
 func healthy(w http.ResponseWriter, r *http.Request) {
 	var c configv1alpha1.ResourceInterpreterContext
 	if err := json.NewDecoder(r.Body).Decode(&c); err != nil || r.Method != http.MethodPost ||
@@ -78,7 +78,7 @@ func services(objs ...client.Object) client.Reader {
 	return fake.NewClientBuilder().WithObjects(objs...).Build()
 }
 
-// asking is an interpreter whose only webhook is called like that.
+// asking returns an interpreter with one webhook that is called this way.
 func asking(t *testing.T, c *caller, config admissionregistrationv1.WebhookClientConfig,
 	timeout int32) interpret.Interpreter {
 	t.Helper()
@@ -95,7 +95,7 @@ func asking(t *testing.T, c *caller, config admissionregistrationv1.WebhookClien
 var pod = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod",
 	"metadata": map[string]any{"name": "p", "namespace": "shop"}}}
 
-func TestAWebhookIsAskedOverTLS(t *testing.T) {
+func TestWebhookIsCalledOverTLS(t *testing.T) {
 	server, ca := serving(t, nil, healthy)
 	url := server.URL + "/path"
 	h, err := asking(t, newCaller(services()), admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: ca},
@@ -105,7 +105,7 @@ func TestAWebhookIsAskedOverTLS(t *testing.T) {
 	}
 }
 
-func TestAWebhookBehindAServiceIsFoundAndKnownByItsName(t *testing.T) {
+func TestWebhookBehindServiceIsResolvedAndVerified(t *testing.T) {
 	server, ca := serving(t, []string{"hooks.team.svc"}, healthy)
 	_, text, err := net.SplitHostPort(server.Listener.Addr().String())
 	if err != nil {
@@ -145,7 +145,7 @@ func TestAWebhookBehindAServiceIsFoundAndKnownByItsName(t *testing.T) {
 	}
 }
 
-func TestAWebhookThatDoesNotAnswerIsToldInWords(t *testing.T) {
+func TestWebhookFailureHasClearMessage(t *testing.T) {
 	over := make(chan struct{})
 	good, ca := serving(t, nil, healthy)
 	_, otherCA := serving(t, nil, healthy)
@@ -221,13 +221,13 @@ func TestAWebhookThatDoesNotAnswerIsToldInWords(t *testing.T) {
 				patience).Health(t.Context(), pod)
 			if err == nil || h != interpret.Unknown || !strings.Contains(err.Error(), c.want) ||
 				!strings.Contains(err.Error(), "interpret health of Pod shop/p: interpreter webhook conf/a.b.c") {
-				t.Errorf("%s, %v; want it to say %q", h, err, c.want)
+				t.Errorf("%s, %v; want the error %q", h, err, c.want)
 			}
 		})
 	}
 }
 
-func TestASilentWebhookKeepsNobodyWaiting(t *testing.T) {
+func TestUnresponsiveWebhookOpensBreaker(t *testing.T) {
 	var silent atomic.Bool
 	var asked atomic.Int32
 	server, ca := serving(t, nil, func(w http.ResponseWriter, r *http.Request) {
@@ -250,23 +250,23 @@ func TestASilentWebhookKeepsNobodyWaiting(t *testing.T) {
 		}
 	}
 	if n := asked.Load(); n != 1 {
-		t.Errorf("it was asked %d times, want once", n)
+		t.Errorf("%d calls, want 1", n)
 	}
-	r, err := c.reach(webhook.Hook{Configuration: "conf",
+	r, err := c.clientFor(webhook.Hook{Configuration: "conf",
 		ResourceInterpreterWebhook: &configv1alpha1.ResourceInterpreterWebhook{Name: "other"}})
 	if err != nil || r.broken.failed != 0 {
-		t.Errorf("another webhook is not asked either: %d failures, %v", r.broken.failed, err)
+		t.Errorf("another webhook is affected: %d failures, %v", r.broken.failed, err)
 	}
 }
 
-func TestABreakerAsksOneAtATimeAndLessAndLess(t *testing.T) {
+func TestOpenBreakerProbesWithBackoff(t *testing.T) {
 	now := time.Unix(0, 0)
 	clock := func() time.Time { return now }
 	slow := errors.New("slow")
-	b := breaker{patience: 2}
+	b := breaker{threshold: 2}
 	asked := 0
 	ask := func(answer error) error {
-		return b.ask(clock, func(err error) bool { return errors.Is(err, slow) }, func() error { asked++; return answer })
+		return b.call(clock, func(err error) bool { return errors.Is(err, slow) }, func() error { asked++; return answer })
 	}
 	expect := func(what string, err, want error, n int) {
 		t.Helper()
@@ -286,18 +286,18 @@ func TestABreakerAsksOneAtATimeAndLessAndLess(t *testing.T) {
 	now = now.Add(firstPause)
 	expect("the next pause is longer", ask(nil), slow, 6)
 	now = now.Add(firstPause)
-	_ = b.ask(clock, func(error) bool { return true }, func() error {
+	_ = b.call(clock, func(error) bool { return true }, func() error {
 		expect("while one asks, others do not", ask(nil), slow, 6)
 		return nil
 	})
 	expect("an answer closes it", ask(nil), nil, 7)
 
-	b = breaker{patience: 1}
-	_ = b.ask(clock, func(error) bool { return true }, func() error { return slow })
+	b = breaker{threshold: 1}
+	_ = b.call(clock, func(error) bool { return true }, func() error { return slow })
 	now = now.Add(lastPause)
 	func() {
 		defer func() { _ = recover() }()
-		_ = b.ask(clock, func(error) bool { return true }, func() error { panic("broken") })
+		_ = b.call(clock, func(error) bool { return true }, func() error { panic("broken") })
 	}()
-	expect("one who panicked while he asked does not ask for ever", ask(nil), nil, 8)
+	expect("a panic ends the probe", ask(nil), nil, 8)
 }

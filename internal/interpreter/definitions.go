@@ -23,19 +23,18 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
 )
 
-// definition is what is known of a kind from its definition. It is never changed.
+// definition has the properties of a CustomResourceDefinition that matter here. It is immutable.
 type definition struct {
 	resourceVersion string
 	schemas         map[string]*script.Schema // by version
-	// relabelled says that objects are the same in all versions but for apiVersion.
+	// relabelled is true if versions differ only in apiVersion.
 	relabelled bool
 }
 
-// known are the definitions of the kinds that customizations and webhooks are about; those without one are absent.
+// known maps the kinds that customizations and webhooks name to their definitions. Kinds without one are absent.
 type known map[schema.GroupKind]*definition
 
-// Known is what a hub with these definitions knows of the fields of kinds and of how their versions differ, beside what
-// Argosy knows by itself, which o says.
+// Known adds schemas and conversions from the definitions to the built-in ones in o.
 func Known(crds []*apiextensionsv1.CustomResourceDefinition, o customization.Options) customization.Options {
 	k := known{}
 	for _, crd := range crds {
@@ -45,24 +44,24 @@ func Known(crds []*apiextensionsv1.CustomResourceDefinition, o customization.Opt
 	return o
 }
 
-// schema asks the definitions first.
-func (k known) schema(otherwise func(schema.GroupVersionKind) *script.Schema) func(schema.GroupVersionKind) *script.Schema {
+// schema returns schemas from the definitions first, then from fallback.
+func (k known) schema(fallback func(schema.GroupVersionKind) *script.Schema) func(schema.GroupVersionKind) *script.Schema {
 	return func(gvk schema.GroupVersionKind) *script.Schema {
 		if d := k[gvk.GroupKind()]; d != nil {
 			return d.schemas[gvk.Version]
 		}
-		if otherwise == nil {
+		if fallback == nil {
 			return nil
 		}
-		return otherwise(gvk)
+		return fallback(gvk)
 	}
 }
 
-// convert goes by otherwise where that knows how, else by a definition whose versions differ by name alone.
-func (k known) convert(otherwise interpret.Convert) interpret.Convert {
+// convert uses fallback if it can convert the kind, else the definition if its versions differ only by name.
+func (k known) convert(fallback interpret.Convert) interpret.Convert {
 	return func(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
-		if otherwise != nil {
-			if out, err := otherwise(obj, version); out != nil || err != nil {
+		if fallback != nil {
+			if out, err := fallback(obj, version); out != nil || err != nil {
 				return out, err
 			}
 		}
@@ -77,21 +76,20 @@ func (k known) convert(otherwise interpret.Convert) interpret.Convert {
 	}
 }
 
-// definitions reads the definitions of the kinds that customizations and webhooks name, and follows those once there
-// are any.
+// definitions reads the definitions of the kinds that customizations and webhooks name. It starts a watch when the
+// first kind is named.
 type definitions struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
 
 	mu    sync.Mutex
-	run   context.Context // nil until it is started
+	run   context.Context // nil before start
 	touch func()
 	watch bool
-	// wanted are the kinds that somebody names; read are those whose definition is known as it is now, nil if there is
-	// none.
+	// wanted are the named kinds. read has the definitions that are up to date; the value is nil if there is none.
 	wanted map[schema.GroupKind]bool
 	read   known
-	// names of definitions, of those that were seen.
+	// names maps the kinds of watched definitions to the names of these.
 	names map[schema.GroupKind]string
 }
 
@@ -103,7 +101,7 @@ func newDefinitions(o Options) *definitions {
 var definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
 	Resource: "customresourcedefinitions"}
 
-// start has touch called when a definition changes that somebody wants.
+// start begins to watch and calls touch when the definition of a wanted kind changes.
 func (d *definitions) start(ctx context.Context, touch func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,7 +109,7 @@ func (d *definitions) start(ctx context.Context, touch func()) {
 	d.follow()
 }
 
-// follow wants the lock held. Hubs without customizations and webhooks watch nothing.
+// follow starts the watch if any kind is wanted. The caller must hold mu.
 func (d *definitions) follow() {
 	if d.watch || d.run == nil || len(d.wanted) == 0 {
 		return
@@ -119,7 +117,7 @@ func (d *definitions) follow() {
 	d.watch = true
 	informer := dynamicinformer.NewFilteredDynamicInformer(d.client, definitionResource, metav1.NamespaceAll, 0,
 		cache.Indexers{}, nil).Informer()
-	// A new informer takes both.
+	// A new informer accepts both calls.
 	_ = informer.SetTransform(onlyKind)
 	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    d.changed,
@@ -134,7 +132,7 @@ func (d *definitions) follow() {
 	go informer.RunWithContext(d.run)
 }
 
-// onlyKind leaves of a definition what tells its kind: schemas are large.
+// onlyKind reduces a definition to its kind before it is cached, because schemas are large.
 func onlyKind(obj any) (any, error) {
 	crd, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -157,7 +155,7 @@ func kindDefined(crd *unstructured.Unstructured) schema.GroupKind {
 	return schema.GroupKind{Group: group, Kind: name}
 }
 
-// changed forgets what was read of a definition that is another one now.
+// changed drops what was read from a definition that has changed.
 func (d *definitions) changed(obj any) {
 	crd, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -177,12 +175,12 @@ func (d *definitions) changed(obj any) {
 	d.touch()
 }
 
-// versionOf moves with the spec of a definition, and not with its status.
+// versionOf returns a value that changes with the spec of a definition, not with its status.
 func versionOf(crd *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s/%d", crd.GetName(), crd.GetGeneration())
 }
 
-// kindsOf are the kinds that customizations and webhooks name, with repetitions; what a * stands for is not among them.
+// kindsOf returns the kinds that customizations and webhooks name, with duplicates and without wildcards.
 func kindsOf(customizations []configv1alpha1.ResourceInterpreterCustomization,
 	configurations []configv1alpha1.ResourceInterpreterWebhookConfiguration) []schema.GroupKind {
 	var all []schema.GroupKind
@@ -195,8 +193,8 @@ func kindsOf(customizations []configv1alpha1.ResourceInterpreterCustomization,
 	return all
 }
 
-// of are the definitions of kinds.
-func (d *definitions) of(ctx context.Context, kinds []schema.GroupKind) (known, error) {
+// lookUp returns the definitions of the kinds.
+func (d *definitions) lookUp(ctx context.Context, kinds []schema.GroupKind) (known, error) {
 	d.mu.Lock()
 	d.wanted = map[schema.GroupKind]bool{}
 	out, missing := known{}, []schema.GroupKind{}
@@ -211,7 +209,7 @@ func (d *definitions) of(ctx context.Context, kinds []schema.GroupKind) (known, 
 		}
 		missing = append(missing, kind)
 	}
-	// From here on a change of what is being read is an event.
+	// Start to watch before reading, so that no change is missed.
 	d.follow()
 	d.mu.Unlock()
 
@@ -235,7 +233,7 @@ func (d *definitions) of(ctx context.Context, kinds []schema.GroupKind) (known, 
 	return out, nil
 }
 
-// get reads the definition of a kind; nil if there is none, or none yet.
+// get reads the definition of a kind. It returns nil if there is none yet.
 func (d *definitions) get(ctx context.Context, kind schema.GroupKind) (*definition, error) {
 	d.mu.Lock()
 	name := d.names[kind]

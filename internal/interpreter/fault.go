@@ -13,8 +13,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// Report says in the status of a binding, as it was read, which of the operations err comes from, and that the others
-// were answered. It writes only where that changes something, and gives back the binding as it is now; nil stays nil.
+// Report sets the condition for failing interpreter operations in the status of a binding. Operations not in err count
+// as successful. It writes only changes and returns the current binding. A nil binding stays nil.
 func Report(ctx context.Context, c client.Client, b workv1alpha2.Binding, err error,
 	operations ...configv1alpha1.InterpreterOperation) (workv1alpha2.Binding, error) {
 	if b == nil {

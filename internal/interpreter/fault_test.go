@@ -21,7 +21,7 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-func TestABindingSaysWhichOperationIsNotAnsweredUntilItIs(t *testing.T) {
+func TestFailingOperationIsInStatusUntilItSucceeds(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := workv1alpha2.AddToScheme(s); err != nil {
 		t.Fatal(err)
@@ -75,6 +75,6 @@ func TestABindingSaysWhichOperationIsNotAnsweredUntilItIs(t *testing.T) {
 		step("mended", nil, "", 2)
 	}
 	if none, err := Report(t.Context(), nil, nil, cause, revise); none != nil || err != nil {
-		t.Errorf("a binding that is not there is %v, %v", none, err)
+		t.Errorf("a missing binding gives %v, %v", none, err)
 	}
 }

@@ -1,7 +1,6 @@
-// Package interpreter is the hub's interpreter: its tiers follow the ResourceInterpreterCustomizations and
-// ResourceInterpreterWebhookConfigurations as they change. What tiers answer is decided in core/interpret; here they
-// are made anew and swapped, webhooks are reached, and whoever asked to be told learns which kinds mean something else
-// now.
+// Package interpreter runs the hub's interpreter. It rebuilds the tiers when ResourceInterpreterCustomizations and
+// ResourceInterpreterWebhookConfigurations change, calls the webhooks, and notifies subscribers about the affected
+// kinds. core/interpret decides what the tiers answer.
 package interpreter
 
 import (
@@ -33,26 +32,26 @@ import (
 
 // Options of the interpreter.
 type Options struct {
-	// Informers tell of customizations and webhook configurations.
+	// Informers watch customizations and webhook configurations.
 	Informers ctrlcache.Informers
-	// Cached reads what the informers know, Live reads the hub itself.
+	// Cached reads from the informers' cache. Live reads from the API server.
 	Cached, Live client.Reader
-	// Definitions reads and watches the definitions of the kinds that customizations are about; Mapper finds them.
+	// Definitions reads and watches the definitions of kinds with customizations. Mapper finds them.
 	Definitions dynamic.Interface
 	Mapper      meta.RESTMapper
-	// Schema is what is known of a kind that has no definition on the hub; nil where nothing is.
+	// Schema returns the built-in schema of a kind without a definition on the hub, or nil.
 	Schema func(schema.GroupVersionKind) *script.Schema
-	// Convert brings an object to another version of its kind.
+	// Convert converts an object to another version of its kind.
 	Convert interpret.Convert
-	// Events tells templates of answers that are hardly meant; nil for nobody.
+	// Events records events on templates for webhook answers that change nothing. nil disables them.
 	Events record.EventRecorder
 }
 
-// Concerns says whether objects of a kind may mean something else than before.
+// Concerns reports whether a change may affect objects of a kind.
 type Concerns func(schema.GroupKind) bool
 
-// Interpreter is an interpret.Interpreter whose tiers follow what users say. Asking it never waits for a change to be
-// taken in.
+// Interpreter is an interpret.Interpreter whose tiers follow the user's configuration. Calls never wait for a change to
+// take effect.
 type Interpreter struct {
 	interpret.Interpreter
 	options Options
@@ -61,22 +60,22 @@ type Interpreter struct {
 
 	customizations, webhooks live
 	definitions              *definitions
-	// dirty holds at most one token: something changed.
+	// dirty has a token if the configuration changed since the last rebuild.
 	dirty chan struct{}
 
-	mu   sync.Mutex
-	tell []func(Concerns)
-	// meaning is what the current tiers were made of.
+	mu          sync.Mutex
+	subscribers []func(Concerns)
+	// meaning is the configuration that the current tiers were built from.
 	meaning meaning
 
-	// told are the answers that change nothing, of which a template was told.
+	// told remembers the events about answers that changed nothing, so that each is recorded once.
 	told commit.Dedup[answered]
 }
 
 var log = ctrl.Log.WithName("interpreter")
 
-// New reads what there is, so that nothing is interpreted by less than all tiers, and follows changes once it is
-// started.
+// New builds the tiers from the current configuration, so that no object is interpreted with tiers missing. Start
+// watches for changes.
 func New(ctx context.Context, o Options) (*Interpreter, error) {
 	i := &Interpreter{options: o, client: newCaller(o.Live), definitions: newDefinitions(o), dirty: make(chan struct{}, 1)}
 	if err := i.rebuild(ctx, o.Live); err != nil {
@@ -108,10 +107,10 @@ func tiersOf(sources []interpret.Source) []interpret.Tier {
 	return all
 }
 
-// settle is how long changes are gathered: a folder of customizations that is applied comes one by one.
-const settle = 20 * time.Millisecond
+// debounce is how long changes are collected, because many customizations may be applied at once.
+const debounce = 20 * time.Millisecond
 
-// Start implements manager.Runnable: it takes changes in, until ctx ends.
+// Start implements manager.Runnable. It rebuilds the tiers after changes until ctx ends.
 func (i *Interpreter) Start(ctx context.Context) error {
 	defer i.client.close()
 	i.definitions.start(ctx, i.touch)
@@ -125,25 +124,25 @@ func (i *Interpreter) Start(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-time.After(settle):
+			case <-time.After(debounce):
 			}
 		case <-retry.C:
 		}
 		if err := i.rebuild(ctx, i.options.Cached); err != nil && ctx.Err() == nil {
-			log.Error(err, "read the customizations; the previous ones stay in effect")
+			log.Error(err, "Could not read the interpreter configuration. The previous one stays in effect.")
 			retry.Reset(time.Second)
 		}
 	}
 }
 
-// NeedLeaderElection lets a replica that stands by know what kinds mean.
+// NeedLeaderElection returns false: standby replicas interpret objects too.
 func (i *Interpreter) NeedLeaderElection() bool { return false }
 
-// OnChange calls tell for each change from now on, when it has taken effect. tell must not wait for anything.
-func (i *Interpreter) OnChange(tell func(Concerns)) {
+// OnChange subscribes notify to changes. It is called after a change took effect and must not block.
+func (i *Interpreter) OnChange(notify func(Concerns)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.tell = append(i.tell, tell)
+	i.subscribers = append(i.subscribers, notify)
 }
 
 func (i *Interpreter) touch() {
@@ -153,7 +152,7 @@ func (i *Interpreter) touch() {
 	}
 }
 
-// rebuild makes the tiers of what the reader knows now, and tells of the kinds that this changes.
+// rebuild builds the tiers from the configuration that r reads, and notifies subscribers about the affected kinds.
 func (i *Interpreter) rebuild(ctx context.Context, r client.Reader) error {
 	var customizations configv1alpha1.ResourceInterpreterCustomizationList
 	if err := r.List(ctx, &customizations, client.UnsafeDisableDeepCopy); err != nil {
@@ -163,7 +162,7 @@ func (i *Interpreter) rebuild(ctx context.Context, r client.Reader) error {
 	if err := r.List(ctx, &configurations, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list webhook configurations: %w", err)
 	}
-	known, err := i.definitions.of(ctx, kindsOf(customizations.Items, configurations.Items))
+	known, err := i.definitions.lookUp(ctx, kindsOf(customizations.Items, configurations.Items))
 	if err != nil {
 		return err
 	}
@@ -172,7 +171,7 @@ func (i *Interpreter) rebuild(ctx context.Context, r client.Reader) error {
 	i.mu.Lock()
 	concerns, changed := i.meaning.changed(next)
 	i.meaning = next
-	tell := i.tell
+	subscribers := i.subscribers
 	i.mu.Unlock()
 	if !changed {
 		return nil
@@ -185,8 +184,8 @@ func (i *Interpreter) rebuild(ctx context.Context, r client.Reader) error {
 	for n := range configurations.Items {
 		hooks[n] = &configurations.Items[n]
 	}
-	i.client.keep(hooks)
-	i.slow.forget(concerns)
+	i.client.prune(hooks)
+	i.slow.reset(concerns)
 	i.told.ForgetIf(func(answered) bool { return true })
 	convert := known.convert(i.options.Convert)
 	i.customizations.set(&guarded{tier: customization.New(rics,
@@ -195,14 +194,14 @@ func (i *Interpreter) rebuild(ctx context.Context, r client.Reader) error {
 	i.webhooks.set(webhook.New(hooks, webhook.Options{Call: i.client.call, NewID: func() types.UID {
 		return types.UID(uuid.NewString())
 	}, Convert: convert, Unchanged: i.unchanged}))
-	log.Info("follows what users say of kinds", "customizations", len(rics), "webhookConfigurations", len(hooks))
-	for _, t := range tell {
-		t(concerns)
+	log.Info("Interpreter configuration changed", "customizations", len(rics), "webhookConfigurations", len(hooks))
+	for _, notify := range subscribers {
+		notify(concerns)
 	}
 	return nil
 }
 
-// live is a tier that is another one from time to time.
+// live is a tier that can be replaced.
 type live struct {
 	tier atomic.Pointer[interpret.Tier]
 }
@@ -217,10 +216,10 @@ func (l *live) HooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 	return interpret.HooksOf(*l.tier.Load(), kind)
 }
 
-// By implements interpret.Namer.
-func (l *live) By(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
+// SourceNames implements interpret.Namer.
+func (l *live) SourceNames(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
 	if n, ok := (*l.tier.Load()).(interpret.Namer); ok {
-		return n.By(kind, operation)
+		return n.SourceNames(kind, operation)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/argosy-io/argosy/internal/interpreter"
 )
 
-// hub is a hub with an interpreter that follows it, and the kinds that it was told of.
+// hub has an interpreter, and the kinds that it notified about.
 type hub struct {
 	*controllertest.Hub
 	t *testing.T
@@ -57,7 +57,7 @@ func start(t *testing.T, objects ...client.Object) *hub {
 	return h
 }
 
-// concerned says whether anybody was told of the kind, and forgets.
+// concerned reports whether a notification included the kind, and resets.
 func (h *hub) concerned(kind schema.GroupKind) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,7 +86,7 @@ func shop(version, phase string) *unstructured.Unstructured {
 		"metadata": map[string]any{"name": "s", "namespace": "shop"}, "status": map[string]any{"phase": phase}}}
 }
 
-// expect waits until the health of the object is the one wanted, or an error says the text.
+// expect waits until the object has the health, or the error contains the text.
 func (h *hub) expect(what string, obj *unstructured.Unstructured, want interpret.Health, text string) {
 	h.t.Helper()
 	h.Eventually(what, func() string {
@@ -110,15 +110,15 @@ var (
 
 const openIsHealthy = `{healthInterpretation: {jsonPath: .status.phase, expected: Open}}`
 
-func TestWhatUsersSayCountsFromTheStartAndAsItChanges(t *testing.T) {
+func TestConfigurationAppliesAtStartAndAfterChanges(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		c := ric(t, "shops", "v1", openIsHealthy)
 		h := start(t, c)
 		if health, err := h.Health(t.Context(), shop("v1", "Closed")); err != nil || health != interpret.Degraded {
-			t.Fatalf("before anything is followed, a closed shop is %s, %v", health, err)
+			t.Fatalf("before Start a closed shop is %s, %v", health, err)
 		}
 		if h.concerned(shops) {
-			t.Error("what was there at the start is told as a change")
+			t.Error("the initial configuration was reported as a change")
 		}
 
 		c.Spec.Customizations.HealthInterpretation.Expected = "Closed"
@@ -146,7 +146,7 @@ func TestWhatUsersSayCountsFromTheStartAndAsItChanges(t *testing.T) {
 	})
 }
 
-func TestAWebhookConfigurationConcernsTheKindsOfItsRules(t *testing.T) {
+func TestWebhookConfigurationAffectsKindsOfItsRules(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := start(t)
 		url := "https://127.0.0.1:1"
@@ -178,7 +178,7 @@ func TestAWebhookConfigurationConcernsTheKindsOfItsRules(t *testing.T) {
 	})
 }
 
-func TestAWebhookIsAskedInItsOwnVersionOnceTheDefinitionSaysHow(t *testing.T) {
+func TestWebhookGetsItsVersionOnceDefinitionExists(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := start(t)
 		url := "https://127.0.0.1:1"
@@ -203,7 +203,7 @@ func TestAWebhookIsAskedInItsOwnVersionOnceTheDefinitionSaysHow(t *testing.T) {
 	})
 }
 
-func TestACustomizationWorksOnceItsKindIsDefined(t *testing.T) {
+func TestCustomizationWorksOnceKindIsDefined(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := start(t, ric(t, "shops", "v1", openIsHealthy))
 		h.expect("another version than the customization's cannot be judged", shop("v2", "Open"), "",

@@ -10,10 +10,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
 )
 
-// meaning is what users say, by what it is about: two that are equal make equal tiers.
+// meaning summarizes the configuration. Equal meanings build equal tiers.
 type meaning struct {
 	made bool
-	// kinds are digests of the customizations of a kind, and of its definition, by name of the customization.
+	// kinds has, per kind and customization name, a digest of the customization and the definition.
 	kinds map[schema.GroupKind]map[string]digest
 	// hooks are the webhook configurations by name.
 	hooks map[string]hooks
@@ -27,7 +27,7 @@ type hooks struct {
 type digest [sha256.Size]byte
 
 func digestOf(v ...any) digest {
-	// Types of the API, which always can be written.
+	// API types can always be marshalled.
 	text, _ := json.Marshal(v)
 	return sha256.Sum256(text)
 }
@@ -64,12 +64,12 @@ func kindOf(c *configv1alpha1.ResourceInterpreterCustomization) schema.GroupKind
 	return schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind).GroupKind()
 }
 
-// changed says for which kinds next is something else than m; not ok if for none.
+// changed returns the kinds affected by the change from m to next. ok is false if there are none.
 func (m meaning) changed(next meaning) (concerns Concerns, ok bool) {
 	kinds := map[schema.GroupKind]bool{}
 	for _, all := range []map[schema.GroupKind]map[string]digest{m.kinds, next.kinds} {
 		for kind := range all {
-			if !same(m.kinds[kind], next.kinds[kind]) {
+			if !equalDigests(m.kinds[kind], next.kinds[kind]) {
 				kinds[kind] = true
 			}
 		}
@@ -98,7 +98,7 @@ func (m meaning) changed(next meaning) (concerns Concerns, ok bool) {
 	}, !m.made || len(kinds)+len(configurations) > 0
 }
 
-func same(a, b map[string]digest) bool {
+func equalDigests(a, b map[string]digest) bool {
 	if len(a) != len(b) {
 		return false
 	}

@@ -11,19 +11,19 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
 )
 
-// EventChangedNothing is the reason of events on templates of which a webhook left unchanged what it was asked to
-// change.
+// EventChangedNothing is the reason of the event on a template when a webhook returned no patch although one was
+// needed.
 const EventChangedNothing = "InterpreterChangedNothing"
 
-// answered is a question that was answered without a change.
+// answered identifies a call that returned no patch.
 type answered struct {
 	hook      string
 	operation configv1alpha1.InterpreterOperation
 	uid       types.UID
 }
 
-// unchanged tells the template of an answer without a patch where one was due. That a member owns nothing, and that
-// replicas and status are what they should be, is said without one, too.
+// unchanged records an event on the template if an empty patch leaves it wrong. An empty patch is also a valid answer:
+// a member may have no status or already the right number of replicas.
 func (i *Interpreter) unchanged(ctx context.Context, u webhook.Unchanged) {
 	if i.options.Events == nil {
 		return
@@ -32,7 +32,7 @@ func (i *Interpreter) unchanged(ctx context.Context, u webhook.Unchanged) {
 	switch u.Operation {
 	case configv1alpha1.InterpreterOperationReviseReplica:
 		if n, _, workload, err := i.Replicas(ctx, u.Object); err == nil && workload && n != u.Replicas {
-			// Without the share, which is another one in each cluster: what is told twice in the same words is told once.
+			// The text omits the share, which differs per cluster, so that the event is recorded once.
 			text = fmt.Sprintf("every cluster gets all %d replicas instead of its share: set the replicas of the object to request.replicas in the patch", n)
 		}
 	case configv1alpha1.InterpreterOperationAggregateStatus:

@@ -16,7 +16,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
 )
 
-func TestATemplateIsToldOfAnAnswerThatChangesNothingWhereSomethingIsDue(t *testing.T) {
+func TestEmptyPatchIsReportedWhenAPatchIsNeeded(t *testing.T) {
 	shop := func(status map[string]any) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Shop",
 			"metadata": map[string]any{"name": "s", "uid": "1"}}}
@@ -60,7 +60,7 @@ func TestATemplateIsToldOfAnAnswerThatChangesNothingWhereSomethingIsDue(t *testi
 			told = append(told, text)
 		}
 		if c.want == "" && len(told) > 0 || c.want != "" && (len(told) != 1 || !strings.Contains(told[0], c.want)) {
-			t.Errorf("%s: told %q, want %q", name, told, c.want)
+			t.Errorf("%s: event %q, want %q", name, told, c.want)
 		}
 	}
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// OnChange has tell called for each change of what kinds mean, when it has taken effect; never for an interpreter that
-// does not change. tell must not wait for anything.
-func OnChange(i interpret.Interpreter, tell func(Concerns)) {
+// OnChange subscribes notify to changes of the interpreter, if it can change. notify is called after a change took
+// effect and must not block.
+func OnChange(i interpret.Interpreter, notify func(Concerns)) {
 	if changing, ok := i.(interface{ OnChange(func(Concerns)) }); ok {
-		changing.OnChange(tell)
+		changing.OnChange(notify)
 	}
 }
 
-// Bindings are those whose templates are of the kinds, from what is in memory. They are shared: read only.
+// Bindings returns the bindings whose templates are of the kinds, from the cache. They are shared: do not modify them.
 func Bindings(r client.Reader, concerns Concerns) []workv1alpha2.Binding {
 	all, err := scope.Bindings.List(context.Background(), r, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		// The cache is in memory; it fails when the hub ends.
+		// The cache is in memory. It fails only during shutdown.
 		log.Error(err, "list the bindings of kinds whose interpretation changed")
 	}
 	var out []workv1alpha2.Binding
@@ -39,7 +39,7 @@ func Bindings(r client.Reader, concerns Concerns) []workv1alpha2.Binding {
 	return out
 }
 
-// Changes is a source of the bindings whose templates mean something else than before.
+// Changes is a source of the bindings whose templates are affected by a change.
 func Changes(i interpret.Interpreter, r client.Reader) source.Source {
 	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		OnChange(i, func(concerns Concerns) {

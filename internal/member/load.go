@@ -24,7 +24,7 @@ type load struct {
 	grown func() // called when room may have appeared, without the lock
 
 	mu     sync.Mutex
-	state  *capacity.Member
+	state  *capacity.ClusterState
 	ailing *pods.Ledger
 	listed struct{ nodes, pods bool }
 	synced chan struct{} // closed when nodes and pods were listed
@@ -43,7 +43,7 @@ func (m *Member) Load() (nodes []membership.Node, sums membership.Load, synced b
 		return nil, nil, false, l.synced
 	}
 	sums = membership.Load{}
-	if waiting := l.state.Waiting().List(); len(waiting) > 0 {
+	if waiting := l.state.PendingRequests().List(); len(waiting) > 0 {
 		sums[""] = waiting
 	}
 	l.state.Nodes(func(n *capacity.Node, requested capacity.Amounts) {
@@ -58,7 +58,7 @@ func (m *Member) Load() (nodes []membership.Node, sums membership.Load, synced b
 
 // Capacity has use look at what is known of the member's room, or change what is expected there; use must not block. It
 // is not called, and the answer is false, while nodes and pods are not followed or were not listed yet.
-func (m *Member) Capacity(use func(*capacity.Member)) bool {
+func (m *Member) Capacity(use func(*capacity.ClusterState)) bool {
 	l := m.load.Load()
 	if l == nil {
 		return false
@@ -69,7 +69,7 @@ func (m *Member) Capacity(use func(*capacity.Member)) bool {
 		return false
 	}
 	use(l.state)
-	grown := l.state.Grown()
+	grown := l.state.TakeGrown()
 	l.mu.Unlock()
 	if grown {
 		l.grown()
@@ -89,7 +89,7 @@ func (m *Member) Troubles(now time.Time) (troubles []pods.Trouble, full bool) {
 	if !l.both() {
 		return nil, false
 	}
-	return l.ailing.Now(now), l.ailing.Full()
+	return l.ailing.Current(now), l.ailing.Full()
 }
 
 func (m *Member) followLoad() *load {
@@ -98,7 +98,7 @@ func (m *Member) followLoad() *load {
 	if l := m.load.Load(); l != nil {
 		return l
 	}
-	l := &load{state: capacity.NewMember(), ailing: pods.NewLedger(), synced: make(chan struct{}), grown: func() {
+	l := &load{state: capacity.NewClusterState(), ailing: pods.NewLedger(), synced: make(chan struct{}), grown: func() {
 		for _, tell := range m.room {
 			tell(m.Name)
 		}
@@ -146,11 +146,11 @@ func (m *Member) followLoad() *load {
 func (l *load) both() bool { return l.listed.nodes && l.listed.pods }
 
 // change takes in what a watch saw, and tells if that made room.
-func (l *load) change(change func(*capacity.Member)) {
+func (l *load) change(change func(*capacity.ClusterState)) {
 	l.mu.Lock()
 	was := l.both()
 	change(l.state)
-	now, grown := l.both(), l.state.Grown()
+	now, grown := l.both(), l.state.TakeGrown()
 	if now && !was {
 		close(l.synced)
 	}
@@ -163,9 +163,9 @@ func (l *load) change(change func(*capacity.Member)) {
 func (l *load) nodes() *trimming[*corev1.Node, capacity.Node] {
 	return &trimming[*corev1.Node, capacity.Node]{load: l,
 		trim: func(n *corev1.Node) (capacity.Node, bool) { return capacity.NodeOf(n), true },
-		set:  (*capacity.Member).SetNode,
-		drop: func(m *capacity.Member, _, name string) { m.RemoveNode(name) },
-		replace: func(m *capacity.Member, all []capacity.Node) {
+		set:  (*capacity.ClusterState).SetNode,
+		drop: func(m *capacity.ClusterState, _, name string) { m.RemoveNode(name) },
+		replace: func(m *capacity.ClusterState, all []capacity.Node) {
 			m.ReplaceNodes(all)
 			l.listed.nodes = true
 		},
@@ -192,20 +192,20 @@ func (l *load) pods() *trimming[*corev1.Pod, seenPod] {
 			if !live {
 				return seenPod{}, false
 			}
-			if t, ails := pods.Of(p); ails {
+			if t, ails := pods.TroubleOf(p); ails {
 				return seenPod{kept, &t}, true
 			}
 			return seenPod{kept, nil}, true
 		},
-		set: func(m *capacity.Member, p seenPod) {
+		set: func(m *capacity.ClusterState, p seenPod) {
 			m.SetPod(p.Pod)
 			set(p)
 		},
-		drop: func(m *capacity.Member, namespace, name string) {
+		drop: func(m *capacity.ClusterState, namespace, name string) {
 			m.RemovePod(namespace, name)
 			l.ailing.Remove(namespace, name)
 		},
-		replace: func(m *capacity.Member, all []seenPod) {
+		replace: func(m *capacity.ClusterState, all []seenPod) {
 			kept := make([]capacity.Pod, len(all))
 			l.ailing = pods.NewLedger()
 			for i, p := range all {
@@ -221,9 +221,9 @@ func (l *load) pods() *trimming[*corev1.Pod, seenPod] {
 func (l *load) quotas() *trimming[*corev1.ResourceQuota, capacity.Quota] {
 	return &trimming[*corev1.ResourceQuota, capacity.Quota]{load: l,
 		trim:    func(q *corev1.ResourceQuota) (capacity.Quota, bool) { return capacity.QuotaOf(q), true },
-		set:     (*capacity.Member).SetQuota,
-		drop:    (*capacity.Member).RemoveQuota,
-		replace: (*capacity.Member).ReplaceQuotas,
+		set:     (*capacity.ClusterState).SetQuota,
+		drop:    (*capacity.ClusterState).RemoveQuota,
+		replace: (*capacity.ClusterState).ReplaceQuotas,
 	}
 }
 
@@ -231,9 +231,9 @@ func (l *load) quotas() *trimming[*corev1.ResourceQuota, capacity.Quota] {
 type trimming[T metav1.Object, K any] struct {
 	load    *load
 	trim    func(T) (kept K, counts bool)
-	set     func(*capacity.Member, K)
-	drop    func(m *capacity.Member, namespace, name string)
-	replace func(*capacity.Member, []K)
+	set     func(*capacity.ClusterState, K)
+	drop    func(m *capacity.ClusterState, namespace, name string)
+	replace func(*capacity.ClusterState, []K)
 }
 
 var _ cache.TransformingStore = (*trimming[*corev1.Pod, seenPod])(nil)
@@ -276,7 +276,7 @@ func (s *trimming[T, K]) Update(obj any) error {
 	if err != nil {
 		return err
 	}
-	s.load.change(func(m *capacity.Member) {
+	s.load.change(func(m *capacity.ClusterState) {
 		if t.counts {
 			s.set(m, t.kept)
 		} else {
@@ -291,7 +291,7 @@ func (s *trimming[T, K]) Delete(obj any) error {
 	if !ok {
 		return fmt.Errorf("unexpected %T", obj)
 	}
-	s.load.change(func(m *capacity.Member) { s.drop(m, o.GetNamespace(), o.GetName()) })
+	s.load.change(func(m *capacity.ClusterState) { s.drop(m, o.GetNamespace(), o.GetName()) })
 	return nil
 }
 
@@ -306,6 +306,6 @@ func (s *trimming[T, K]) Replace(list []any, _ string) error {
 			all = append(all, t.kept)
 		}
 	}
-	s.load.change(func(m *capacity.Member) { s.replace(m, all) })
+	s.load.change(func(m *capacity.ClusterState) { s.replace(m, all) })
 	return nil
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dependency"
 )
 
-// byReach finds companions by what they point at.
+// byReach indexes companions by the keys of what they refer to.
 const byReach = "reach"
 
-// PointingAt are the objects in memory that may point at the workload, by an index, and some that do not:
-// dependency.Companions tells them apart. Kinds that nobody wants have none.
+// PointingAt returns the cached objects that may refer to the workload. dependency.Companions selects the ones that do.
+// Kinds that are not wanted have none.
 func (s *Store) PointingAt(workload *unstructured.Unstructured) []*unstructured.Unstructured {
 	keys := dependency.ReachedBy(workload)
 	s.mu.RLock()

@@ -13,7 +13,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dependency"
 )
 
-// sidecars is each SidecarSet as it was read last, so that it is read once for all workloads.
+// sidecars caches each parsed SidecarSet for all workloads.
 type sidecars struct {
 	mu   sync.Mutex
 	read map[types.UID]readSidecars
@@ -25,8 +25,8 @@ type readSidecars struct {
 	counts bool
 }
 
-// SidecarSets are those of the hub that are injected anywhere, in no order; none while nobody wants SidecarSets, which
-// this does not change. One that cannot be read is not among them: members refuse it, and its status says so.
+// SidecarSets returns the SidecarSets of the hub that inject containers, in no order. It does not start a watch:
+// without one it returns none. It omits invalid ones, which members reject and whose status reports the error.
 func (s *Store) SidecarSets() []dependency.Sidecars {
 	if !s.Wanted(dependency.SidecarSetKind) {
 		return nil
@@ -51,8 +51,8 @@ func (s *Store) SidecarSets() []dependency.Sidecars {
 	return out
 }
 
-// Injecting are the SidecarSets of the hub that inject into pods of a workload, sorted by name. The labels of its
-// namespace are read from namespaces, a cache.
+// Injecting returns the SidecarSets that inject into pods of a workload, sorted by name. namespaces is a cache for the
+// labels of the namespace.
 func (s *Store) Injecting(ctx context.Context, namespaces client.Reader,
 	workload *unstructured.Unstructured) ([]dependency.Sidecars, error) {
 	sets := s.SidecarSets()
@@ -66,8 +66,7 @@ func (s *Store) Injecting(ctx context.Context, namespaces client.Reader,
 	return dependency.Injecting(sets, workload, labels), nil
 }
 
-// NamespaceLabels are the labels of a namespace, by which SidecarSets select it; found is false while there is none of
-// that name.
+// NamespaceLabels returns the labels of a namespace. found is false if it does not exist.
 func NamespaceLabels(ctx context.Context, namespaces client.Reader,
 	name string) (labels map[string]string, found bool, err error) {
 	ns := &corev1.Namespace{}

@@ -16,7 +16,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-func TestWhichSidecarSetsInjectIntoAWorkload(t *testing.T) {
+func TestInjecting(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		h.served.set(core, &metav1.APIResourceList{GroupVersion: kruise.String(),
@@ -25,7 +25,8 @@ func TestWhichSidecarSetsInjectIntoAWorkload(t *testing.T) {
 		namespaces := fake.NewClientBuilder().WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
 			Labels: map[string]string{"team": "x"}}}).Build()
 		workload := object("apps/v1", "Deployment", "shop", "web")
-		workload.Object["spec"] = map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}}}
+		workload.Object["spec"] = map[string]any{"template": map[string]any{"metadata": map[string]any{
+			"labels": map[string]any{"app": "web"}}}}
 		injecting := func(when string, want ...string) {
 			t.Helper()
 			h.eventually(when, func() bool {
@@ -40,7 +41,7 @@ func TestWhichSidecarSetsInjectIntoAWorkload(t *testing.T) {
 				return slices.Equal(got, want)
 			})
 		}
-		injecting("none while nobody wants any")
+		injecting("none while the kind is not wanted")
 		if h.store.Wanted(dependency.SidecarSetKind) {
 			t.Error("to ask for them has them watched")
 		}

@@ -1,5 +1,4 @@
-// Package template holds what the hub knows of templates: one informer for each kind that somebody asked for, and none
-// for the rest. Which kinds matter, and what follows from a template, is decided by the controllers that ask.
+// Package template caches templates with one informer per wanted kind. Controllers decide which kinds they want.
 package template
 
 import (
@@ -30,28 +29,27 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// Handler is told of every change of an object of a watched kind: was is nil when it appears, is when it is gone.
-// Both are shared and never to be changed. It must not block.
+// Handler receives each change of an object of a watched kind. was is nil for a new object, is is nil for a deleted
+// one. Both are shared and read-only. It must not block.
 type Handler func(was, is *unstructured.Unstructured)
 
-// Store reads templates of any kind, from memory where the kind is watched. What it returns is shared: copy before
-// changing. A kind is named by group and kind; the objects come in the version that the hub prefers.
+// Store reads templates of any kind, from the cache if the kind is watched. Results are shared: copy before modifying.
+// Kinds are named by group and kind, and objects have the version that the hub prefers.
 //
-// A kind that somebody wanted once is watched until the hub stops or stops serving it. Policies come and go more
-// often than kinds, and a kind without templates costs one idle watch.
+// A wanted kind is watched until the hub stops or no longer serves it. Policies change more often than kinds, and a
+// watch without objects is cheap.
 type Store struct {
 	client dynamic.Interface
 	mapper meta.ResettableRESTMapper
-	// wake holds at most one token: there may be a kind to open, or to look at again.
+	// wake has a token if there may be a kind to open or to check again.
 	wake chan struct{}
 
 	mu       sync.RWMutex
 	kinds    map[schema.GroupKind]*kind
 	handlers []Handler
-	// changed are the kinds whose definition moved since they were opened.
+	// changed are the kinds whose CRD changed since they were opened.
 	changed map[schema.GroupKind]bool
-	// deletions are the kinds whose definition was seen to be deleted as the API server does that: after all objects of
-	// it.
+	// deletions are the kinds whose CRD was deleted in the regular way, after all its objects.
 	deletions map[schema.GroupKind]bool
 	// definitions is nil before Start.
 	definitions cache.SharedIndexInformer
@@ -59,16 +57,16 @@ type Store struct {
 	sidecars sidecars
 }
 
-// kind is a kind that somebody wants.
+// kind is a wanted kind.
 type kind struct {
 	resource schema.GroupVersionResource
-	// informer is nil until the kind was found; unserved says that it was looked for and is not there.
+	// informer is nil until the kind is found. unserved is true if the hub does not serve it.
 	informer cache.SharedIndexInformer
 	unserved bool
 	stop     context.CancelFunc
 }
 
-// New reads through the two clients. Nothing is watched before Start.
+// New returns a store with the two clients. It watches nothing before Start.
 func New(client dynamic.Interface, d discovery.DiscoveryInterface) *Store {
 	return newStore(client, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d)))
 }
@@ -85,29 +83,29 @@ func newStore(client dynamic.Interface, mapper meta.ResettableRESTMapper) *Store
 	}
 }
 
-// Want has the kinds watched from now on. It is cheap for a kind that is watched already; one that is not served yet
-// is picked up when its definition appears. Kinds that never hold templates are passed over.
+// Want starts to watch the kinds, if necessary. A kind that is not served yet is watched as soon as its CRD appears.
+// Kinds that never have templates are ignored.
 func (s *Store) Want(kinds ...schema.GroupKind) {
 	for _, gk := range kinds {
 		s.wanted(gk)
 	}
 }
 
-// Kinds are those that somebody wanted, in no order.
+// Kinds returns the wanted kinds in no order.
 func (s *Store) Kinds() []schema.GroupKind {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return slices.Collect(maps.Keys(s.kinds))
 }
 
-// Wanted says whether somebody wanted the kind, without wanting it.
+// Wanted reports whether the kind is wanted.
 func (s *Store) Wanted(gk schema.GroupKind) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.kinds[gk] != nil
 }
 
-// Served says whether a kind that was wanted is one that the hub serves, as far as is known.
+// Served reports whether the hub is known to serve a wanted kind.
 func (s *Store) Served(gk schema.GroupKind) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -115,15 +113,14 @@ func (s *Store) Served(gk schema.GroupKind) bool {
 	return k != nil && k.informer != nil
 }
 
-// Synced says whether the kind is known wholly: each of its objects is in memory. So it is when the hub does not serve
-// it.
+// Synced reports whether all objects of the kind are cached. It is true if the hub does not serve the kind.
 func (s *Store) Synced(gk schema.GroupKind) bool {
 	k := s.wanted(gk)
 	return k == nil || k.unserved || (k.informer != nil && k.informer.HasSynced())
 }
 
-// Get reads one object, false if there is none; the kind is watched from now on. Until that is in sync the hub is
-// asked, with errors as of Live.
+// Get returns one object and whether it exists, and starts to watch the kind. Until the cache is synced it reads from
+// the API server, with the errors of Live.
 func (s *Store) Get(ctx context.Context, gk schema.GroupKind, namespace,
 	name string) (*unstructured.Unstructured, bool, error) {
 	if k := s.wanted(gk); k != nil && k.informer != nil && k.informer.HasSynced() {
@@ -136,10 +133,10 @@ func (s *Store) Get(ctx context.Context, gk schema.GroupKind, namespace,
 	return s.Live(ctx, gk, namespace, name)
 }
 
-// Of reads the template of a binding, false if there is none, if another has its name by now, or if its kind is not
-// served: nothing may be deleted for that. The error is propagate.ErrReference for a binding that may not be about what
-// it names.
-func (s *Store) Of(ctx context.Context, b workv1alpha2.Binding) (*unstructured.Unstructured, bool, error) {
+// ForBinding returns the template of a binding. It returns false if the template does not exist, if another object has
+// its name, or if the kind is not served: nothing may be deleted because of that. The error is propagate.ErrReference
+// if the binding may not refer to this object.
+func (s *Store) ForBinding(ctx context.Context, b workv1alpha2.Binding) (*unstructured.Unstructured, bool, error) {
 	if err := propagate.Misdirected(b); err != nil {
 		return nil, false, err
 	}
@@ -154,11 +151,11 @@ func (s *Store) Of(ctx context.Context, b workv1alpha2.Binding) (*unstructured.U
 	return obj, true, nil
 }
 
-// Live asks the hub for one object, false if there is none. A kind that the hub does not serve is a NoMatch error:
-// nothing is known of its objects then, unless somebody deleted its definition, and they went with it.
+// Live reads one object from the API server and reports whether it exists. For a kind that is not served it returns a
+// NoMatch error, because the objects are unknown, unless the CRD was deleted together with them.
 func (s *Store) Live(ctx context.Context, gk schema.GroupKind, namespace,
 	name string) (*unstructured.Unstructured, bool, error) {
-	obj, found, err := s.ask(ctx, gk, namespace, name)
+	obj, found, err := s.readLive(ctx, gk, namespace, name)
 	if !meta.IsNoMatchError(err) {
 		return obj, found, err
 	}
@@ -169,13 +166,13 @@ func (s *Store) Live(ctx context.Context, gk schema.GroupKind, namespace,
 	return nil, false, err
 }
 
-// Unknown says whether nothing is known of the objects of a kind that was wanted, as the hub does not serve it.
+// Unknown reports whether the objects of a wanted kind are unknown because the hub does not serve it.
 func (s *Store) Unknown(gk schema.GroupKind) bool {
 	k := s.wanted(gk)
 	return k != nil && k.unserved && !s.deleted(gk)
 }
 
-func (s *Store) ask(ctx context.Context, gk schema.GroupKind, namespace,
+func (s *Store) readLive(ctx context.Context, gk schema.GroupKind, namespace,
 	name string) (*unstructured.Unstructured, bool, error) {
 	m, err := s.mapper.RESTMapping(gk)
 	if err != nil {
@@ -186,7 +183,7 @@ func (s *Store) ask(ctx context.Context, gk schema.GroupKind, namespace,
 		return nil, false, nil
 	}
 	if apierrors.IsNotFound(err) {
-		// The kind, or this version of it, has gone since the mapper looked.
+		// The kind or version has disappeared since the last discovery.
 		s.mapper.Reset()
 		return nil, false, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: []string{m.Resource.Version}}
 	}
@@ -194,13 +191,13 @@ func (s *Store) ask(ctx context.Context, gk schema.GroupKind, namespace,
 		return nil, false, fmt.Errorf("get %s %s: %w", gk, cache.NewObjectName(namespace, name), err)
 	}
 	if obj.GetNamespace() != namespace {
-		return nil, false, nil // who names an object of his namespace does not name one that is in none
+		return nil, false, nil // a namespaced reference does not match a cluster-scoped object
 	}
 	return obj, true, nil
 }
 
-// List is what is in memory of a kind, in no order: of one namespace, or of all if it is empty. A nil selector selects
-// all.
+// List returns the cached objects of a kind in no order, of one namespace or of all if it is empty. A nil selector
+// selects all.
 func (s *Store) List(gk schema.GroupKind, namespace string, selector labels.Selector) []*unstructured.Unstructured {
 	k := s.wanted(gk)
 	if k == nil || k.informer == nil {
@@ -222,7 +219,7 @@ func (s *Store) List(gk schema.GroupKind, namespace string, selector labels.Sele
 	return out
 }
 
-// HeldBy are the objects in memory, of all kinds, whose claim has the permanent id of a policy.
+// HeldBy returns the cached objects of all kinds that the policy with the permanent id claims.
 func (s *Store) HeldBy(policyID string) []*unstructured.Unstructured {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -239,7 +236,7 @@ func (s *Store) HeldBy(policyID string) []*unstructured.Unstructured {
 	return out
 }
 
-// Subscribe has h told of every object that is there, and of every change.
+// Subscribe calls h for each existing object and for each change.
 func (s *Store) Subscribe(h Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,7 +248,7 @@ func (s *Store) Subscribe(h Handler) {
 	}
 }
 
-// Update writes obj as a whole, if it is still what was read; the answer is what is stored now.
+// Update replaces obj if it has not changed since it was read, and returns the stored object.
 func (s *Store) Update(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	c, err := s.resource(obj)
 	if err != nil {
@@ -264,7 +261,7 @@ func (s *Store) Update(ctx context.Context, obj *unstructured.Unstructured) (*un
 	return out, nil
 }
 
-// UpdateStatus writes the status of obj, if obj is still what was read.
+// UpdateStatus writes the status of obj if obj has not changed since it was read.
 func (s *Store) UpdateStatus(ctx context.Context, obj *unstructured.Unstructured) error {
 	c, err := s.resource(obj)
 	if err != nil {
@@ -276,7 +273,7 @@ func (s *Store) UpdateStatus(ctx context.Context, obj *unstructured.Unstructured
 	return nil
 }
 
-// PatchStatus writes the status of obj, of a kind without a status subresource, and nothing else, whatever it is now.
+// PatchStatus writes only the status of obj, for a kind without a status subresource, whatever its current version.
 func (s *Store) PatchStatus(ctx context.Context, obj *unstructured.Unstructured) error {
 	c, err := s.resource(obj)
 	if err != nil {
@@ -295,7 +292,7 @@ func (s *Store) PatchStatus(ctx context.Context, obj *unstructured.Unstructured)
 	return nil
 }
 
-// Delete deletes obj, and what belongs to it after it. One that is gone or was made anew is no error.
+// Delete deletes obj with its dependents in the background. An object that is gone or was recreated is no error.
 func (s *Store) Delete(ctx context.Context, obj *unstructured.Unstructured) error {
 	c, err := s.resource(obj)
 	if err != nil {
@@ -319,7 +316,7 @@ func (s *Store) resource(obj *unstructured.Unstructured) (dynamic.ResourceInterf
 	return s.client.Resource(m.Resource).Namespace(obj.GetNamespace()), nil
 }
 
-// wanted is the kind as it is now, nil if it never holds templates; a kind that nobody asked for before is opened soon.
+// wanted returns the kind; nil if it never has templates. A new kind is opened soon.
 func (s *Store) wanted(gk schema.GroupKind) *kind {
 	if !propagate.Propagable(gk) {
 		return nil
@@ -337,14 +334,14 @@ func (s *Store) wanted(gk schema.GroupKind) *kind {
 	defer s.mu.Unlock()
 	if _, known := s.kinds[gk]; !known {
 		s.kinds[gk] = &kind{}
-		s.again()
+		s.wakeUp()
 	}
 	now := *s.kinds[gk]
 	return &now
 }
 
-// again has the loop look once more.
-func (s *Store) again() {
+// wakeUp triggers another pass of the loop.
+func (s *Store) wakeUp() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -365,7 +362,7 @@ var indexers = cache.Indexers{
 }
 
 func listen(informer cache.SharedIndexInformer, h Handler) {
-	// An informer refuses handlers only after it stopped.
+	// An informer rejects handlers only after it has stopped.
 	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { h(nil, obj.(*unstructured.Unstructured)) },
 		UpdateFunc: func(was, is any) { h(was.(*unstructured.Unstructured), is.(*unstructured.Unstructured)) },

@@ -35,7 +35,7 @@ var (
 		Resource: "customresourcedefinitions"}
 )
 
-// hub is an API server with the kinds that a test serves.
+// hub is a fake API server with the kinds of a test.
 type hub struct {
 	t       *testing.T
 	dynamic *fakedynamic.FakeDynamicClient
@@ -44,7 +44,7 @@ type hub struct {
 	watches *templatetest.Watches
 }
 
-// served is discovery whose answer a test changes.
+// served is a discovery client whose result a test changes.
 type served struct {
 	discovery.DiscoveryInterface
 	mu    sync.Mutex
@@ -86,7 +86,7 @@ func newHub(t *testing.T, objs ...runtime.Object) *hub {
 			{Group: kruise.Group, Version: "v1beta1", Resource: "clonesets"}: "CloneSetList",
 			crds: "CustomResourceDefinitionList",
 		}, objs...)
-	h.watches = templatetest.Of(h.dynamic, crds)
+	h.watches = templatetest.NewWatches(h.dynamic, crds)
 	h.store = template.New(h.dynamic, h.served)
 	return h
 }
@@ -123,15 +123,15 @@ func resources(version string) *metav1.APIResourceList {
 		APIResources: []metav1.APIResource{{Name: "clonesets", Kind: "CloneSet", Namespaced: true}}}
 }
 
-// eventually waits until that holds, and all that was listed is watched.
+// eventually waits for the condition, and until everything that was listed is watched.
 func (h *hub) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	if !membertest.Becomes(func() bool { return holds() && h.watches.All() }) {
+	if !membertest.Becomes(func() bool { return holds() && h.watches.AllWatched() }) {
 		h.t.Fatalf("never: %s", what)
 	}
 }
 
-func TestAWantedKindIsKeptInMemory(t *testing.T) {
+func TestWantedKindIsCached(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		held := object("v1", "ConfigMap", "shop", "held")
 		held.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id", "app": "web"})
@@ -196,7 +196,7 @@ func TestAWantedKindIsKeptInMemory(t *testing.T) {
 	})
 }
 
-func TestAnObjectIsFoundBeforeItsKindIsInMemory(t *testing.T) {
+func TestObjectIsFoundBeforeKindIsCached(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t, object("v1", "ConfigMap", "shop", "a"))
 		if _, found, err := h.store.Get(context.Background(), configMaps, "shop", "a"); !found || err != nil {
@@ -205,7 +205,7 @@ func TestAnObjectIsFoundBeforeItsKindIsInMemory(t *testing.T) {
 	})
 }
 
-func TestNothingIsKnownOfAKindThatIsNotServedUnlessSomebodyDeletedItsDefinition(t *testing.T) {
+func TestUnservedKindIsUnknownUnlessDefinitionWasDeleted(t *testing.T) {
 	ctx := context.Background()
 	var h *hub
 	look := func() string {
@@ -252,7 +252,7 @@ func TestNothingIsKnownOfAKindThatIsNotServedUnlessSomebodyDeletedItsDefinition(
 			_, err := definitions().Update(ctx, definition("v1alpha1"), metav1.UpdateOptions{})
 			must(err)
 		}, "unknown"},
-		{"its definition was lost, by nobody's deletion", func() {
+		{"its definition was lost without a deletion", func() {
 			must(definitions().Delete(ctx, going.GetName(), metav1.DeleteOptions{}))
 		}, "unknown"},
 		{"its definition is being deleted", func() {
@@ -296,8 +296,8 @@ func TestNothingIsKnownOfAKindThatIsNotServedUnlessSomebodyDeletedItsDefinition(
 	}
 }
 
-// An API server refuses such a path; the store does not stand on that.
-func TestWhoNamesAnObjectOfANamespaceGetsNoneThatIsElsewhere(t *testing.T) {
+// An API server rejects such a path, but the store does not rely on it.
+func TestNamespacedReferenceFindsNoClusterScopedObject(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		h.served.set(core)
@@ -313,7 +313,7 @@ func TestWhoNamesAnObjectOfANamespaceGetsNoneThatIsElsewhere(t *testing.T) {
 	})
 }
 
-func TestAKindThatComesLaterIsPickedUp(t *testing.T) {
+func TestLaterKindIsWatched(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		h.store.Want(cloneSets)
@@ -334,7 +334,7 @@ func TestAKindThatComesLaterIsPickedUp(t *testing.T) {
 	})
 }
 
-func TestAKindFollowsItsPreferredVersion(t *testing.T) {
+func TestKindFollowsPreferredVersion(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		ctx := context.Background()
 		h := newHub(t, definition("v1alpha1"), object("apps.kruise.io/v1alpha1", "CloneSet", "shop", "web"))
@@ -370,7 +370,7 @@ func TestAKindFollowsItsPreferredVersion(t *testing.T) {
 	})
 }
 
-func TestWhatSteersTheHubIsNeverWatched(t *testing.T) {
+func TestHubConfigurationIsNeverWatched(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		works := schema.GroupKind{Group: "work.karmada.io", Kind: "Work"}

@@ -17,8 +17,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// While a kind is wanted and not served, its definition is looked for at these distances: definitions announce
-// themselves, but discovery follows a moment later, and an aggregated API comes without a definition at all.
+// Retry intervals for a kind that is wanted but not served. A CRD causes an event, but discovery follows later, and an
+// aggregated API has no CRD.
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 30 * time.Second
@@ -27,11 +27,9 @@ const (
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
 	Resource: "customresourcedefinitions"}
 
-// Start watches what is wanted, until ctx ends.
-//
-//	want a kind ──▶ look it up ──found──▶ informer ◀──┐ its preferred version moved: another informer
-//	                  ▲   └─not served─▶ wait         │
-//	                  └──── a definition changed ─────┴─▶ no longer served: the informer stops, the kind stays wanted
+// Start runs the watches until ctx ends. For each wanted kind it looks up the resource and starts an informer. It looks
+// again when the CRD changes, and restarts the informer if the preferred version changed. If the kind is no longer
+// served it stops the informer and retries.
 func (s *Store) Start(ctx context.Context) error {
 	crds := dynamicinformer.NewFilteredDynamicInformer(s.client, definitions, metav1.NamespaceAll, 0, cache.Indexers{},
 		nil).Informer()
@@ -63,16 +61,16 @@ func (s *Store) Start(ctx context.Context) error {
 		case <-s.wake:
 			retry = firstRetry
 		case <-wait:
-			// Discovery is asked anew, for all kinds that are missing together.
+			// Refresh discovery once for all missing kinds.
 			s.mapper.Reset()
 		}
 	}
 }
 
-// NeedLeaderElection lets every replica have its templates at hand.
+// NeedLeaderElection returns false: every replica caches templates.
 func (s *Store) NeedLeaderElection() bool { return false }
 
-// open starts an informer for each kind that lacks one or whose definition changed, and says whether any is not served.
+// open starts an informer for each new or changed kind, and reports whether any is not served.
 func (s *Store) open(ctx context.Context) (missing bool) {
 	s.mu.Lock()
 	changed := s.changed
@@ -101,14 +99,14 @@ func (s *Store) open(ctx context.Context) (missing bool) {
 	return missing
 }
 
-// reopen makes the informer of a kind follow its mapping, nil if it has none.
+// reopen updates the informer of a kind to its mapping; nil stops it.
 func (s *Store) reopen(ctx context.Context, gk schema.GroupKind, m *meta.RESTMapping, unserved bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.kinds[gk]
 	k.unserved = unserved
 	if m == nil && !unserved {
-		return // the lookup failed: what runs goes on
+		return // the lookup failed; keep the current informer
 	}
 	if k.informer != nil && (m == nil || m.Resource != k.resource) {
 		k.stop()
@@ -119,7 +117,7 @@ func (s *Store) reopen(ctx context.Context, gk schema.GroupKind, m *meta.RESTMap
 	}
 	informer := dynamicinformer.NewFilteredDynamicInformer(s.client, m.Resource, metav1.NamespaceAll, 0, indexers,
 		nil).Informer()
-	// A new informer takes a transform.
+	// A new informer accepts a transform.
 	_ = informer.SetTransform(withoutManagedFields)
 	for _, h := range s.handlers {
 		listen(informer, h)
@@ -130,8 +128,8 @@ func (s *Store) reopen(ctx context.Context, gk schema.GroupKind, m *meta.RESTMap
 	go informer.RunWithContext(run)
 }
 
-// deleted says whether somebody deleted the definition of a kind while this process looked: its objects were deleted
-// then, one by one. One that is merely not there may be back with all of them.
+// deleted reports whether this process saw the deletion of the kind's CRD, which includes all objects. A CRD that is
+// only missing may return with its objects.
 func (s *Store) deleted(gk schema.GroupKind) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -141,7 +139,7 @@ func (s *Store) deleted(gk schema.GroupKind) bool {
 	})
 }
 
-// definitionChanged has a kind looked at again if somebody wants it, and takes note of a definition that is gone.
+// definitionChanged triggers another look at a wanted kind, and records the deletion of a CRD.
 func (s *Store) definitionChanged(obj any, gone bool) {
 	if last, unknown := obj.(cache.DeletedFinalStateUnknown); unknown {
 		obj = last.Obj
@@ -160,29 +158,28 @@ func (s *Store) definitionChanged(obj any, gone bool) {
 	}
 	if _, wanted := s.kinds[gk]; wanted {
 		s.changed[gk] = true
-		s.again()
+		s.wakeUp()
 	}
 }
 
-// missed has a kind looked for until it is back that is watched and was not served just now: an aggregated API that
-// goes and comes has no definition that would change.
+// missed retries a watched kind that is not served now. An aggregated API has no CRD whose change would trigger it.
 func (s *Store) missed(gk schema.GroupKind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k := s.kinds[gk]; k != nil && k.informer != nil {
 		s.changed[gk] = true
-		s.again()
+		s.wakeUp()
 	}
 }
 
-// defines is the kind of a definition.
+// defines returns the kind of a CRD.
 func defines(crd *unstructured.Unstructured) schema.GroupKind {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	name, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
 	return schema.GroupKind{Group: group, Kind: name}
 }
 
-// onlyNames leaves of a definition what tells its kind, and whether it is going: schemas are large.
+// onlyNames reduces a CRD to its kind and deletion timestamp before it is cached, because schemas are large.
 func onlyNames(obj any) (any, error) {
 	crd, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -199,9 +196,9 @@ func onlyNames(obj any) (any, error) {
 	return small, nil
 }
 
-// withoutManagedFields drops the managed fields of kinds for which nobody reads them.
+// withoutManagedFields drops managed fields unless the kind needs them.
 func withoutManagedFields(obj any) (any, error) {
-	// Not touched without need: a fake server in tests gives the same object to several.
+	// Modify only if necessary: a fake server in tests returns the same object to several readers.
 	if u, ok := obj.(*unstructured.Unstructured); ok && u.GetManagedFields() != nil &&
 		!interpret.KeepsManagedFields(u.GroupVersionKind().GroupKind()) {
 		u.SetManagedFields(nil)

@@ -121,7 +121,7 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 		}
 		for _, w := range says.Workloads {
 			if w.Namespace == ns {
-				all = append(all, row{w.Cluster, w.Kind + " " + w.Name, strings.Join(w.Say(), "; ")})
+				all = append(all, row{w.Cluster, w.Kind + " " + w.Name, strings.Join(w.Lines(), "; ")})
 			}
 		}
 		return all

@@ -1,6 +1,5 @@
-// Package estimator asks the karmada-scheduler-estimators of member clusters, by gRPC, what room there is. Each is
-// asked by itself: one that is silent or fails makes its own cluster unknown, and no other. What the answers count for
-// is decided by core/schedule.
+// Package estimator queries the karmada-scheduler-estimators of member clusters by gRPC. Each is queried separately: an
+// estimator that fails makes only its own cluster unknown. core/schedule decides how the answers are used.
 package estimator
 
 import (
@@ -20,29 +19,27 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 )
 
-// One that did not answer in time is left alone for a while, so that it does not hold up every placement: for
-// firstPause, then twice as long each time up to lastPause. Then one caller asks it again, and the others do not wait
-// for that.
+// An estimator that timed out is paused with backoff, from firstPause doubled up to lastPause, so that it does not
+// delay every placement. Then one caller probes it while the others do not wait.
 const (
 	firstPause = 5 * time.Second
 	lastPause  = time.Minute
 )
 
 const (
-	// answerLimit is the most bytes of an answer, which is one number.
+	// answerLimit is the maximum size of a response in bytes. It contains one number.
 	answerLimit = 64 << 10
-	// headerLimit is the most bytes of its headers, in which an error is told.
+	// headerLimit is the maximum size of the response headers in bytes. They contain error messages.
 	headerLimit = 16 << 10
 )
 
-// errGone: the estimator is not to be asked any more.
+// errGone is returned for an estimator that must not be called anymore.
 var errGone = errors.New("its cluster left the fleet, or the hub is stopping")
 
-// ErrPaused says that an estimator was silent lately and is not asked now.
+// ErrPaused is returned without a call if the estimator timed out recently.
 var ErrPaused = errors.New("it has not responded recently, and is retried later")
 
-// Estimators are those of all member clusters, connected to when they are asked first. They are safe for concurrent
-// use.
+// Estimators has the estimators of all member clusters. It connects on the first call. It is safe for concurrent use.
 type Estimators struct {
 	options   Options
 	addresses map[string]string
@@ -53,7 +50,7 @@ type Estimators struct {
 	answered commit.Dedup[string]
 }
 
-// New connects to nobody yet. The error is that of Options.Validate, or of a file.
+// New does not connect yet. Its error is that of Options.Validate or of reading a file.
 func New(o Options) (*Estimators, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -75,28 +72,29 @@ func New(o Options) (*Estimators, error) {
 			grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{}), grpc.MaxCallRecvMsgSize(answerLimit))}}, nil
 }
 
-// MaxAvailableReplicas is how many more replicas with these requirements, nil for none, a cluster has room for.
+// MaxAvailableReplicas returns how many more replicas with these requirements fit in a cluster. nil means no
+// requirements.
 func (e *Estimators) MaxAvailableReplicas(ctx context.Context, cluster string,
 	r *workv1alpha2.ReplicaRequirements) (int32, error) {
 	request, err := replicasRequest(cluster, r)
 	if err != nil {
 		return 0, err
 	}
-	return e.ask(ctx, cluster, maxAvailableReplicas, request)
+	return e.query(ctx, cluster, maxAvailableReplicas, request)
 }
 
-// MaxAvailableComponentSets is how many more sets of all components, of a template in a namespace, a cluster has room
-// for. Older estimators do not know the question, which makes the cluster unknown.
+// MaxAvailableComponentSets returns how many more sets of all components fit in a cluster. Older estimators do not have
+// this method; then the cluster is unknown.
 func (e *Estimators) MaxAvailableComponentSets(ctx context.Context, cluster, namespace string,
 	components []workv1alpha2.Component) (int32, error) {
 	request, err := setsRequest(cluster, namespace, components)
 	if err != nil {
 		return 0, err
 	}
-	return e.ask(ctx, cluster, maxAvailableSets, request)
+	return e.query(ctx, cluster, maxAvailableSets, request)
 }
 
-// GetUnschedulableReplicas is how many replicas of an object in a cluster have been unschedulable for longer than
+// GetUnschedulableReplicas returns how many replicas of an object in a cluster have been unschedulable for longer than
 // threshold.
 func (e *Estimators) GetUnschedulableReplicas(ctx context.Context, cluster string, ref workv1alpha2.ObjectReference,
 	threshold time.Duration) (int32, error) {
@@ -104,11 +102,11 @@ func (e *Estimators) GetUnschedulableReplicas(ctx context.Context, cluster strin
 	if err != nil {
 		return 0, err
 	}
-	return e.ask(ctx, cluster, unschedulableReplicas, request)
+	return e.query(ctx, cluster, unschedulableReplicas, request)
 }
 
-// ask has one estimator answer within the timeout. A number below 0 is how estimators say that they do not know.
-func (e *Estimators) ask(ctx context.Context, cluster, method string, request []byte) (int32, error) {
+// query calls one estimator with the timeout. Estimators return a negative number for unknown.
+func (e *Estimators) query(ctx context.Context, cluster, method string, request []byte) (int32, error) {
 	n, err := e.call(ctx, cluster, method, request)
 	if err == nil && n < 0 {
 		err = fmt.Errorf("it returned %d, which means unknown", n)
@@ -133,7 +131,7 @@ func (e *Estimators) call(ctx context.Context, cluster, method string, request [
 	defer cancel()
 	in, out := frame(request), frame(nil)
 	err = conn.Invoke(limited, method, &in, &out)
-	// A caller that gave up says nothing of the estimator.
+	// A caller that gave up is no failure of the estimator.
 	r.done(conn, e.options.Clock.Now(), status.Code(err) == codes.DeadlineExceeded && ctx.Err() == nil)
 	if err != nil {
 		return 0, err
@@ -141,7 +139,7 @@ func (e *Estimators) call(ctx context.Context, cluster, method string, request [
 	return answer(out)
 }
 
-// remote is the estimator of a cluster.
+// remote returns the estimator of a cluster.
 func (e *Estimators) remote(cluster string) (*remote, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -157,7 +155,7 @@ func (e *Estimators) remote(cluster string) (*remote, error) {
 	return r, nil
 }
 
-// Forget ends the connection to the estimator of a cluster that is gone.
+// Forget closes the connection to the estimator of a removed cluster.
 func (e *Estimators) Forget(cluster string) {
 	e.mu.Lock()
 	r := e.remotes[cluster]
@@ -169,7 +167,7 @@ func (e *Estimators) Forget(cluster string) {
 	e.answered.Forget(cluster)
 }
 
-// Close ends all connections, and all that is asked.
+// Close closes all connections and aborts calls.
 func (e *Estimators) Close() {
 	e.mu.Lock()
 	remotes := e.remotes
@@ -180,8 +178,8 @@ func (e *Estimators) Close() {
 	}
 }
 
-// heard logs when an estimator ceases to answer, in another way than before, and when it answers again.
-func (e *Estimators) heard(ctx context.Context, cluster string, err error) {
+// logOutcome logs when an estimator stops responding, when its error changes, and when it responds again.
+func (e *Estimators) logOutcome(ctx context.Context, cluster string, err error) {
 	switch log := klog.FromContext(ctx).WithName("estimator"); {
 	case errors.Is(err, ErrPaused), errors.Is(err, errGone), errors.Is(ctx.Err(), context.Canceled):
 	case err == nil:
@@ -193,21 +191,20 @@ func (e *Estimators) heard(ctx context.Context, cluster string, err error) {
 	}
 }
 
-// remote is one estimator: a connection, and whether it is worth waiting for.
+// remote is the connection to one estimator, with its backoff.
 type remote struct {
 	connect func() (*grpc.ClientConn, error)
 
 	mu     sync.Mutex
-	conn   *grpc.ClientConn // nil until somebody asks
+	conn   *grpc.ClientConn // nil before the first call
 	closed bool
-	// pause is how long it was left alone last, 0 if it answers; until is when that ends. asking says that somebody finds
-	// out.
+	// pause is the last backoff, 0 if the estimator responds. until is its end. asking is true while a caller probes.
 	pause  time.Duration
 	until  time.Time
 	asking bool
 }
 
-// start is the connection to ask by; ErrPaused if it is not to be asked now. done must follow.
+// start returns the connection for a call, or ErrPaused. The caller must call done afterwards.
 func (r *remote) start(now time.Time) (*grpc.ClientConn, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -228,12 +225,12 @@ func (r *remote) start(now time.Time) (*grpc.ClientConn, error) {
 	return r.conn, nil
 }
 
-// done says how asking by conn went. Silence may be that of a connection that broke without a word, so it is made anew.
+// done records the result of a call. After a timeout the connection is closed, because it may be broken.
 func (r *remote) done(conn *grpc.ClientConn, now time.Time, silent bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if conn != r.conn {
-		return // of a connection that was given up
+		return // the connection was replaced meanwhile
 	}
 	switch {
 	case !silent:

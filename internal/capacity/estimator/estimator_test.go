@@ -21,7 +21,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// options are those of peers by cluster.
+// options returns options for the peers by cluster.
 func options(peers map[string]*peer) Options {
 	o := Options{Timeout: 10 * time.Second, ServicePrefix: "karmada-scheduler-estimator",
 		ServiceNamespace: "karmada-system", Port: 10352}
@@ -41,7 +41,7 @@ func connect(t *testing.T, o Options) *Estimators {
 	return e
 }
 
-// binding is of a Deployment that needs something, or of a template with components.
+// binding returns the binding of a Deployment with requirements, or of a template with components.
 func binding(components ...workv1alpha2.Component) workv1alpha2.Binding {
 	b := &workv1alpha2.ResourceBinding{}
 	b.Spec.Resource = web
@@ -52,7 +52,7 @@ func binding(components ...workv1alpha2.Component) workv1alpha2.Binding {
 	return b
 }
 
-// show is a Capacity as "a=7 b=?".
+// show writes a Capacity as "a=7 b=?".
 func show(room schedule.Capacity, clusters ...string) string {
 	var out []string
 	for _, c := range clusters {
@@ -66,7 +66,7 @@ func show(room schedule.Capacity, clusters ...string) string {
 	return strings.Join(out, " ")
 }
 
-func TestEveryReleaseReadsWhatIsAsked(t *testing.T) {
+func TestAllReleasesReadRequests(t *testing.T) {
 	const (
 		selector = `nodeSelector:{ key:"arch" value:"arm64" } nodeSelector:{ key:"disk" value:"ssd" }`
 		typed    = `nodeClaim:{ nodeAffinity:{ nodeSelectorTerms:{ matchExpressions:{ key:"zone" operator:"In" values:"a" values:"b" } } } ` + selector +
@@ -102,36 +102,36 @@ func TestEveryReleaseReadsWhatIsAsked(t *testing.T) {
 				`GetUnschedulableReplicas cluster:"m1" resource:{ apiVersion:"apps/v1" kind:"Deployment" namespace:"shop" name:"web" } unschedulableThreshold:300000000000`,
 			}
 			squeeze := func(s string) string { return strings.NewReplacer(" ", "").Replace(s) }
-			for i, got := range p.heard() {
+			for i, got := range p.requests() {
 				if i >= len(want) || squeeze(got) != squeeze(want[i]) {
 					t.Errorf("it read\n%s\nwant\n%s", got, want[min(i, len(want)-1)])
 				}
 			}
-			if len(p.heard()) != len(want) {
-				t.Errorf("it read %d requests", len(p.heard()))
+			if len(p.requests()) != len(want) {
+				t.Errorf("it read %d requests", len(p.requests()))
 			}
 		})
 	}
 }
 
-func TestOneEstimatorThatGivesNoAnswerMakesOnlyItsClusterUnknown(t *testing.T) {
+func TestFailedEstimatorMakesOnlyItsClusterUnknown(t *testing.T) {
 	peers := map[string]*peer{}
 	for _, c := range []string{"good", "none", "silent", "failing", "unsure", "old"} {
 		peers[c] = newPeer(t, later)
 	}
-	peers["none"].says(always(0))
+	peers["none"].setAnswer(always(0))
 	// As one whose time ran out, once another has answered: they are asked at the same time.
 	answered := make(chan struct{})
 	var once sync.Once
-	peers["good"].says(func(context.Context) (int32, error) { once.Do(func() { close(answered) }); return 12, nil })
-	peers["silent"].says(func(ctx context.Context) (int32,
+	peers["good"].setAnswer(func(context.Context) (int32, error) { once.Do(func() { close(answered) }); return 12, nil })
+	peers["silent"].setAnswer(func(ctx context.Context) (int32,
 		error) {
 		<-answered
 		return fails(codes.DeadlineExceeded)(ctx)
 	})
-	peers["failing"].says(fails(codes.Internal))
-	peers["unsure"].says(always(-1))
-	peers["old"].says(fails(codes.Unimplemented))
+	peers["failing"].setAnswer(fails(codes.Internal))
+	peers["unsure"].setAnswer(always(-1))
+	peers["old"].setAnswer(fails(codes.Unimplemented))
 	o := options(peers)
 	o.Addresses = append(o.Addresses, "down=127.0.0.1:1")
 	clusters := []string{"silent", "good", "none", "failing", "unsure", "old", "down"}
@@ -144,7 +144,7 @@ func TestOneEstimatorThatGivesNoAnswerMakesOnlyItsClusterUnknown(t *testing.T) {
 		})
 	}
 	var methods []string
-	for _, asked := range peers["good"].heard() {
+	for _, asked := range peers["good"].requests() {
 		methods = append(methods, strings.Fields(asked)[0])
 	}
 	if slices.Sort(methods); !slices.Equal(methods, []string{"MaxAvailableComponentSets", "MaxAvailableReplicas"}) {
@@ -157,7 +157,7 @@ func TestOneEstimatorThatGivesNoAnswerMakesOnlyItsClusterUnknown(t *testing.T) {
 	}
 }
 
-func TestOneThatIsSilentIsLeftAloneForAWhileAndAskedByOneCaller(t *testing.T) {
+func TestUnresponsiveEstimatorIsPausedAndProbedOnce(t *testing.T) {
 	p := newPeer(t, later)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	o := options(map[string]*peer{"m1": p})
@@ -165,13 +165,13 @@ func TestOneThatIsSilentIsLeftAloneForAWhileAndAskedByOneCaller(t *testing.T) {
 	e := connect(t, o)
 	ask := func() string { return show(e.Room(context.Background(), binding(), []string{"m1"}), "m1") }
 
-	p.says(fails(codes.DeadlineExceeded))
+	p.setAnswer(fails(codes.DeadlineExceeded))
 	for range 3 {
 		if got := ask(); got != "m1=?" {
-			t.Fatalf("a silent one says %s", got)
+			t.Fatalf("an unresponsive one gives %s", got)
 		}
 	}
-	if n := len(p.heard()); n != 1 {
+	if n := len(p.requests()); n != 1 {
 		t.Fatalf("it was waited for %d times, want once", n)
 	}
 	if _, err := e.MaxAvailableReplicas(t.Context(), "m1", nil); err == nil ||
@@ -184,31 +184,31 @@ func TestOneThatIsSilentIsLeftAloneForAWhileAndAskedByOneCaller(t *testing.T) {
 	ask()
 	clock.SetTime(clock.Now().Add(firstPause))
 	ask()
-	if n := len(p.heard()); n != 2 {
+	if n := len(p.requests()); n != 2 {
 		t.Fatalf("it was waited for %d times, want twice", n)
 	}
 
 	// One finds out; who comes meanwhile does not wait.
 	clock.SetTime(clock.Now().Add(firstPause))
 	asked, release := make(chan struct{}), make(chan struct{})
-	p.says(func(context.Context) (int32, error) { close(asked); <-release; return 9, nil })
+	p.setAnswer(func(context.Context) (int32, error) { close(asked); <-release; return 9, nil })
 	found := make(chan string)
 	go func() { found <- ask() }()
 	<-asked
 	if got := ask(); got != "m1=?" {
-		t.Errorf("while somebody finds out, it says %s", got)
+		t.Errorf("during the probe got %s", got)
 	}
 	close(release)
 	if got := <-found; got != "m1=9" {
-		t.Errorf("when it answers again it says %s", got)
+		t.Errorf("after the probe got %s", got)
 	}
-	p.says(always(4))
+	p.setAnswer(always(4))
 	if got := ask(); got != "m1=4" {
-		t.Errorf("then it says %s", got)
+		t.Errorf("then got %s", got)
 	}
 }
 
-func TestOneThatNeverSpeaksIsWaitedForNoLongerThanTheTimeout(t *testing.T) {
+func TestCallEndsAfterTimeout(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -225,38 +225,38 @@ func TestOneThatNeverSpeaksIsWaitedForNoLongerThanTheTimeout(t *testing.T) {
 	}
 }
 
-func TestACallerThatGivesUpSaysNothingOfTheEstimator(t *testing.T) {
+func TestCanceledCallDoesNotPauseEstimator(t *testing.T) {
 	p := newPeer(t, later)
 	e := connect(t, options(map[string]*peer{"m1": p}))
 	ctx, cancel := context.WithCancel(t.Context())
-	p.says(func(ctx context.Context) (int32, error) { cancel(); return silent(ctx) })
+	p.setAnswer(func(ctx context.Context) (int32, error) { cancel(); return silent(ctx) })
 	if got := show(e.Room(ctx, binding(), []string{"m1"}), "m1"); got != "m1=?" {
-		t.Errorf("given up, it says %s", got)
+		t.Errorf("after cancellation got %s", got)
 	}
-	p.says(always(3))
+	p.setAnswer(always(3))
 	if got := show(e.Room(t.Context(), binding(), []string{"m1"}), "m1"); got != "m1=3" {
 		t.Errorf("the next caller hears %s", got)
 	}
 }
 
-func TestOneThatComesBackUnderItsAddressIsFound(t *testing.T) {
+func TestRestartedEstimatorIsFound(t *testing.T) {
 	p := newPeer(t, later)
 	e := connect(t, options(map[string]*peer{"m1": p}))
 	if got := show(e.Room(t.Context(), binding(), []string{"m1"}), "m1"); got != "m1=7" {
-		t.Fatalf("it says %s", got)
+		t.Fatalf("got %s", got)
 	}
 	e.Forget("m1") // its cluster left, and joins again
-	p.says(always(5))
+	p.setAnswer(always(5))
 	if got := show(e.Room(t.Context(), binding(), []string{"m1"}), "m1"); got != "m1=5" {
-		t.Errorf("joined again, it says %s", got)
+		t.Errorf("after joining again got %s", got)
 	}
 	e.Close()
 	if got := show(e.Room(t.Context(), binding(), []string{"m1"}), "m1"); got != "m1=?" {
-		t.Errorf("after the end it says %s", got)
+		t.Errorf("after Close got %s", got)
 	}
 }
 
-func TestManyAskWhileClustersComeAndGo(t *testing.T) {
+func TestConcurrentCallsWhileClustersChange(t *testing.T) {
 	a, b := newPeer(t, later), newPeer(t, earlier)
 	e := connect(t, options(map[string]*peer{"a": a, "b": b}))
 	var all sync.WaitGroup
@@ -265,7 +265,7 @@ func TestManyAskWhileClustersComeAndGo(t *testing.T) {
 			for range 20 {
 				if got := show(e.Room(context.Background(), binding(), []string{"a", "b"}), "a",
 					"b"); !slices.Contains([]string{"a=7 b=7", "a=? b=7"}, got) {
-					t.Errorf("it says %s", got)
+					t.Errorf("got %s", got)
 				}
 			}
 		})
@@ -277,27 +277,27 @@ func TestManyAskWhileClustersComeAndGo(t *testing.T) {
 	})
 	all.Wait()
 	if got := show(e.Room(t.Context(), binding(), []string{"a", "b"}), "a", "b"); got != "a=7 b=7" {
-		t.Errorf("in the end it says %s", got)
+		t.Errorf("in the end got %s", got)
 	}
 }
 
-func TestAHostileEstimatorIsReadNoFurtherThanOneNumberTakes(t *testing.T) {
+func TestHostileEstimatorResponseIsLimited(t *testing.T) {
 	p := newPeer(t, later)
 	e := connect(t, options(map[string]*peer{"m1": p}))
-	p.says(func(context.Context) (int32, error) {
+	p.setAnswer(func(context.Context) (int32, error) {
 		return 0, status.Error(codes.Internal, strings.Repeat("x", 1<<20))
 	})
 	if _, err := e.MaxAvailableReplicas(t.Context(), "m1", nil); err == nil || len(err.Error()) > 32<<10 {
-		t.Errorf("an error without end is told with %d bytes", len(fmt.Sprint(err)))
+		t.Errorf("the message of an endless error has %d bytes", len(fmt.Sprint(err)))
 	}
-	p.says(func(ctx context.Context) (int32, error) {
+	p.setAnswer(func(ctx context.Context) (int32, error) {
 		_ = grpc.SetHeader(ctx, metadata.Pairs("x", strings.Repeat("x", 1<<20)))
 		return 7, nil
 	})
 	if got := show(e.Room(t.Context(), binding(), []string{"m1"}), "m1"); got != "m1=?" {
 		t.Errorf("with a giant header the room is %s", got)
 	}
-	p.says(always(3))
+	p.setAnswer(always(3))
 	if got := show(e.Room(t.Context(), binding(), []string{"m1"}), "m1"); got != "m1=3" {
 		t.Errorf("when it behaves again the room is %s", got)
 	}

@@ -16,27 +16,27 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Options say where the estimators are and how they are asked.
+// Options configures the estimators.
 type Options struct {
-	// Timeout is how long an answer is waited for.
+	// Timeout limits one call.
 	Timeout time.Duration
-	// ServicePrefix, ServiceNamespace and Port make the address of a cluster's estimator, that of a Service of the cluster
-	// which the hub runs in: PREFIX-CLUSTER.NAMESPACE.svc.cluster.local:PORT.
+	// ServicePrefix, ServiceNamespace and Port form the address of a cluster's estimator, which is a Service in the hub's
+	// cluster: PREFIX-CLUSTER.NAMESPACE.svc.cluster.local:PORT.
 	ServicePrefix    string
 	ServiceNamespace string
 	Port             int
-	// Addresses are those of estimators elsewhere, each as CLUSTER=HOST:PORT. The cluster * is every other one, and
-	// {cluster} stands for its name in the address.
+	// Addresses are the addresses of other estimators as CLUSTER=HOST:PORT. The cluster * means all others, and {cluster}
+	// in the address is replaced by the name.
 	Addresses []string
-	// SkipPull leaves out clusters whose agent pulls their work: their networks are often not to be reached from the hub.
+	// SkipPull skips clusters in pull mode, whose networks are often unreachable from the hub.
 	SkipPull bool
-	// CAFile has the authorities of the estimators' certificates. Without it connections are not encrypted, unless
-	// InsecureSkipVerify is set, which encrypts them and trusts anybody.
+	// CAFile has the CA certificates of the estimators. Without it connections are not encrypted, unless
+	// InsecureSkipVerify is set: then they are encrypted but not verified.
 	CAFile             string
 	InsecureSkipVerify bool
-	// CertFile and KeyFile are the client certificate of encrypted connections, read anew for each.
+	// CertFile and KeyFile are the client certificate. They are read for each connection.
 	CertFile, KeyFile string
-	// Clock says when one that was silent is asked again; default the real one.
+	// Clock is used for the backoff. The default is the real clock.
 	Clock clock.PassiveClock
 }
 
@@ -45,7 +45,7 @@ const (
 	clusterName = "{cluster}"
 )
 
-// Validate says the first thing that is wrong, by the names of the flags.
+// Validate returns the first error, with the names of the flags.
 func (o Options) Validate() error {
 	switch {
 	case o.Timeout <= 0:
@@ -63,7 +63,7 @@ func (o Options) Validate() error {
 	return err
 }
 
-// addresses are Addresses by cluster.
+// addresses parses Addresses, by cluster.
 func (o Options) addresses() (map[string]string, error) {
 	all := map[string]string{}
 	for _, text := range o.Addresses {
@@ -87,7 +87,7 @@ func (o Options) addresses() (map[string]string, error) {
 	return all, nil
 }
 
-// address is where the estimator of a cluster is, as HOST:PORT.
+// address returns HOST:PORT of a cluster's estimator.
 func (o Options) address(known map[string]string, cluster string) string {
 	if address, ok := known[cluster]; ok {
 		return address
@@ -99,7 +99,7 @@ func (o Options) address(known map[string]string, cluster string) string {
 		strconv.Itoa(o.Port))
 }
 
-// credentials of connections. What cannot be read is said now, not when somebody waits for an answer.
+// credentials returns the transport credentials. It reads the files once now to report errors early.
 func (o Options) credentials() (credentials.TransportCredentials, error) {
 	if o.CAFile == "" && !o.InsecureSkipVerify {
 		return insecure.NewCredentials(), nil

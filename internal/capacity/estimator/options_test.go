@@ -39,7 +39,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-func TestBadOptionsSayWhatToDo(t *testing.T) {
+func TestInvalidOptionsHaveHelpfulErrors(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		"--scheduler-estimator-timeout 0s: give more than 0": func(o *Options) { o.Timeout = 0 },
 		"--scheduler-estimator-port 70000 is not between":    func(o *Options) { o.Port = 70000 },
@@ -49,12 +49,30 @@ func TestBadOptionsSayWhatToDo(t *testing.T) {
 			o.CertFile,
 				o.KeyFile = "cert", "key"
 		},
-		`"berlin" is not CLUSTER=HOST:PORT, such as berlin=10.0.0.1:10352`:     func(o *Options) { o.Addresses = []string{"berlin"} },
-		`"berlin=10.0.0.1" is not CLUSTER=HOST:PORT`:                           func(o *Options) { o.Addresses = []string{"berlin=10.0.0.1"} },
-		`"berlin=:10352" is not CLUSTER=HOST:PORT`:                             func(o *Options) { o.Addresses = []string{"berlin=:10352"} },
-		`port "0" is not between 1 and 65535`:                                  func(o *Options) { o.Addresses = []string{"berlin=a:0"} },
-		"put {cluster} into the host":                                          func(o *Options) { o.Addresses = []string{"*=a:1"} },
-		`gives cluster "a" two addresses, b:1 and c:1`:                         func(o *Options) { o.Addresses = []string{"a=b:1", "a=c:1"} },
+		`"berlin" is not CLUSTER=HOST:PORT, such as berlin=10.0.0.1:10352`: func(o *Options) {
+			o.Addresses = []string{
+				"berlin"}
+		},
+		`"berlin=10.0.0.1" is not CLUSTER=HOST:PORT`: func(o *Options) {
+			o.Addresses = []string{
+				"berlin=10.0.0.1"}
+		},
+		`"berlin=:10352" is not CLUSTER=HOST:PORT`: func(o *Options) {
+			o.Addresses = []string{
+				"berlin=:10352"}
+		},
+		`port "0" is not between 1 and 65535`: func(o *Options) {
+			o.Addresses = []string{
+				"berlin=a:0"}
+		},
+		"put {cluster} into the host": func(o *Options) {
+			o.Addresses = []string{
+				"*=a:1"}
+		},
+		`gives cluster "a" two addresses, b:1 and c:1`: func(o *Options) {
+			o.Addresses = []string{
+				"a=b:1", "a=c:1"}
+		},
 		"read the authority of estimators: open /nowhere":                      func(o *Options) { o.CAFile = "/nowhere" },
 		"read the authority of estimators: /dev/null holds no PEM certificate": func(o *Options) { o.CAFile = "/dev/null" },
 		"read the client certificate for estimators: open /nowhere: no such file": func(o *Options) {
@@ -94,7 +112,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// sign makes a certificate of the authority, or its own.
+// sign returns a certificate signed by the authority, or its own.
 func (a *authority) sign(template *x509.Certificate) (*ecdsa.PrivateKey, []byte) {
 	a.t.Helper()
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
@@ -113,7 +131,7 @@ func (a *authority) sign(template *x509.Certificate) (*ecdsa.PrivateKey, []byte)
 	return key, der
 }
 
-// pair is a certificate for 127.0.0.1, or a client, with its key, as files.
+// pair writes the files of a certificate and key for 127.0.0.1 or a client.
 func (a *authority) pair(name string) (cert, key string) {
 	a.t.Helper()
 	private, der := a.sign(&x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name},
@@ -137,7 +155,7 @@ func (a *authority) write(file, kind string, der []byte) {
 	}
 }
 
-func TestEncryptedConnectionsAreVerifiedFromBothSides(t *testing.T) {
+func TestBothSidesAreVerified(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
 	serverCert, serverKey := ours.pair("estimator")
 	pair, err := tls.LoadX509KeyPair(serverCert, serverKey)

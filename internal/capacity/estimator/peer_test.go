@@ -18,9 +18,8 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// The messages as estimators know them, one per line with fields "NUMBER name type": in earlier releases with
-// Kubernetes' types as messages, in later ones as bytes. A type ends with * if it is repeated; map<T> is from strings
-// to T.
+// The messages of the estimator, one per line with fields "NUMBER name type": earlier releases have Kubernetes' types
+// as messages, later ones as bytes. A type ends with * if it is repeated; map<T> has string keys.
 const (
 	common = `
 MaxAvailableReplicasRequest: 1 cluster string, 2 replicaRequirements ReplicaRequirements
@@ -46,7 +45,7 @@ ReplicaRequirements: 1 nodeClaim NodeClaim, 3 namespace string, 4 priorityClassN
 ComponentReplicaRequirements: 1 nodeClaim NodeClaim, 3 priorityClassName string, 4 resourceRequestBytes map<bytes>`
 )
 
-// describe makes descriptors of the messages of a text like the ones above.
+// describe builds message descriptors from a text in this form.
 func describe(t *testing.T, text string) protoreflect.FileDescriptor {
 	t.Helper()
 	file := &descriptorpb.FileDescriptorProto{Name: proto.String("estimator.proto"), Syntax: proto.String("proto3"),
@@ -94,8 +93,7 @@ func describe(t *testing.T, text string) protoreflect.FileDescriptor {
 	return d
 }
 
-// peer is an estimator as Karmada's: a gRPC server with the codec of protocol buffers, and messages made from their
-// descriptors.
+// peer is an estimator like Karmada's: a gRPC server with dynamic protocol buffer messages.
 type peer struct {
 	address string
 	files   protoreflect.FileDescriptor
@@ -107,7 +105,7 @@ type peer struct {
 	answer func(ctx context.Context) (int32, error)
 }
 
-// newPeer serves the messages that text describes until the test ends.
+// newPeer starts a server for the messages in text until the test ends.
 func newPeer(t *testing.T, text string, opts ...grpc.ServerOption) *peer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -155,7 +153,7 @@ func (p *peer) message(name string) *dynamicpb.Message {
 }
 
 func (p *peer) hear(ctx context.Context, method string, in *dynamicpb.Message) (int32, error) {
-	// Space is added at random, so that nobody relies on the text; nor do we.
+	// The library adds random spaces to the text; remove them.
 	text := strings.ReplaceAll(strings.Join(strings.Fields(prototext.MarshalOptions{AllowPartial: true}.Format(known(in))),
 		" "), ": ", ":")
 	p.mu.Lock()
@@ -169,7 +167,7 @@ func (p *peer) hear(ctx context.Context, method string, in *dynamicpb.Message) (
 	return answer(ctx)
 }
 
-// known is a message without the fields that its descriptor lacks, in all of its parts.
+// known returns a message without unknown fields, recursively.
 func known(m *dynamicpb.Message) *dynamicpb.Message {
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
@@ -182,20 +180,20 @@ func known(m *dynamicpb.Message) *dynamicpb.Message {
 	return out
 }
 
-// says has the peer answer so from now on.
-func (p *peer) says(answer func(ctx context.Context) (int32, error)) {
+// setAnswer has the peer answer so from now on.
+func (p *peer) setAnswer(answer func(ctx context.Context) (int32, error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answer = answer
 }
 
-func (p *peer) heard() []string {
+func (p *peer) requests() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.asked...)
 }
 
-// silent answers when whoever asks has given up.
+// silent does not answer before the caller gives up.
 func silent(ctx context.Context) (int32, error) {
 	<-ctx.Done()
 	return 0, status.FromContextError(ctx.Err()).Err()

@@ -10,8 +10,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// Room asks the estimators of the clusters, all at once, for the room that there is for a binding's replicas, or sets
-// of its components. It returns within the timeout; clusters that gave no answer are unknown.
+// Room queries the estimators of the clusters in parallel. It returns within the timeout. Clusters without an answer
+// are unknown.
 func (e *Estimators) Room(ctx context.Context, b workv1alpha2.Binding, clusters []string) schedule.Capacity {
 	spec := b.BindingSpec()
 	one := func(cluster string) (int32, error) {
@@ -28,7 +28,7 @@ func (e *Estimators) Room(ctx context.Context, b workv1alpha2.Binding, clusters 
 	for _, cluster := range clusters {
 		asking.Go(func() {
 			n, err := one(cluster)
-			e.heard(ctx, cluster, err)
+			e.logOutcome(ctx, cluster, err)
 			if err == nil {
 				mu.Lock()
 				answers[cluster] = n
@@ -40,9 +40,8 @@ func (e *Estimators) Room(ctx context.Context, b workv1alpha2.Binding, clusters 
 	return schedule.Answers(answers)
 }
 
-// Join has the estimators asked by a fleet whenever it places by room, about the clusters that the binding may go to,
-// until ctx ends. The least of what they and the fleet say counts, as among Karmada's estimators: they do not know what
-// was placed a moment ago, and the fleet does.
+// Join makes the fleet use the estimators for placements until ctx ends. As with several estimators in Karmada the
+// lowest number counts: estimators do not know recent placements, the fleet does.
 func (e *Estimators) Join(ctx context.Context, fleet *capacity.Fleet) {
 	context.AfterFunc(ctx, e.Close)
 	fleet.OnChange(func(c capacity.Change) {
@@ -55,7 +54,7 @@ func (e *Estimators) Join(ctx context.Context, fleet *capacity.Fleet) {
 	})
 }
 
-// candidates are the clusters of s that a placement of b may ask about, by any of its affinity terms.
+// candidates returns the clusters of s that b may use with any of its affinity terms.
 func (e *Estimators) candidates(b workv1alpha2.Binding, s schedule.Snapshot) []string {
 	placement := b.BindingSpec().Placement
 	if placement == nil {
@@ -77,7 +76,7 @@ func (e *Estimators) candidates(b workv1alpha2.Binding, s schedule.Snapshot) []s
 		add(b)
 		return out
 	}
-	// Feasible is about the term in use: each is taken for that in turn.
+	// Feasible checks the current term, so set each term in turn.
 	each := b.DeepCopyObject().(workv1alpha2.Binding)
 	each.BindingSpec().RescheduleTriggeredAt = nil
 	for _, term := range placement.ClusterAffinities {

@@ -28,7 +28,7 @@ func cluster(name string, mode clusterv1alpha1.ClusterSyncMode) *clusterv1alpha1
 	return c
 }
 
-func TestThoseAreAskedThatTheBindingMayGoTo(t *testing.T) {
+func TestOnlyCandidateClustersAreQueried(t *testing.T) {
 	s := schedule.NewSnapshot([]*clusterv1alpha1.Cluster{
 		cluster("a", clusterv1alpha1.Push), cluster("b", clusterv1alpha1.Pull), cluster("c", clusterv1alpha1.Push), {}})
 	only := func(names ...string) policyv1alpha1.ClusterAffinity {
@@ -42,7 +42,8 @@ func TestThoseAreAskedThatTheBindingMayGoTo(t *testing.T) {
 		"no placement yet":        {nil, false, ""},
 		"all that serve the kind": {&policyv1alpha1.Placement{}, false, "a b c"},
 		"but those that pull":     {&policyv1alpha1.Placement{}, true, "a c"},
-		"by the affinity":         {&policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"b", "c"}}}, false, "b c"},
+		"by the affinity": {&policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{
+			ClusterNames: []string{"b", "c"}}}, false, "b c"},
 		"by any of the terms, each once": {&policyv1alpha1.Placement{ClusterAffinities: []policyv1alpha1.ClusterAffinityTerm{
 			{AffinityName: "first", ClusterAffinity: only("c", "b")},
 			{AffinityName: "second", ClusterAffinity: only("a", "b")}}}, false, "a b c"},
@@ -63,7 +64,7 @@ func TestThoseAreAskedThatTheBindingMayGoTo(t *testing.T) {
 	}
 }
 
-func TestAFleetPlacesByWhatEstimatorsSay(t *testing.T) {
+func TestFleetUsesEstimators(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		peers := map[string]*peer{
 			"m1": newPeerAt(t, membertest.Listen("192.0.2.1:10352"), later),
@@ -93,7 +94,8 @@ func TestAFleetPlacesByWhatEstimatorsSay(t *testing.T) {
 			b.BindingSpec().Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
 				ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
 				ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
-				WeightPreference:          &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}}
+				WeightPreference: &policyv1alpha1.ClusterPreferences{
+					DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}}
 			result, err := fleet.Schedule(b, fleet.Snapshot())
 			if err != nil {
 				return err.Error()
@@ -104,18 +106,18 @@ func TestAFleetPlacesByWhatEstimatorsSay(t *testing.T) {
 			}
 			return strings.Join(out, " ")
 		}
-		peers["m1"].says(always(30))
-		peers["m2"].says(always(10))
+		peers["m1"].setAnswer(always(30))
+		peers["m2"].setAnswer(always(10))
 		if got := placed(); got != "m1:6 m2:2" {
 			t.Errorf("by room for 30 and 10, 8 go to %s", got)
 		}
-		peers["m2"].says(always(0))
+		peers["m2"].setAnswer(always(0))
 		if got := placed(); got != "m1:8" {
 			t.Errorf("by room for 30 and none, 8 go to %s", got)
 		}
 		// Without an answer, what the fleet knows of m2 counts, which is that it has all the room that is asked for.
-		peers["m1"].says(always(24))
-		peers["m2"].says(fails(codes.Unavailable))
+		peers["m1"].setAnswer(always(24))
+		peers["m2"].setAnswer(fails(codes.Unavailable))
 		if got := placed(); got != "m1:6 m2:2" {
 			t.Errorf("by room for 24 and an unknown, 8 go to %s", got)
 		}

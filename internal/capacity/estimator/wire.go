@@ -13,7 +13,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// The methods of karmada-scheduler-estimator's service, by their full names.
+// Full names of the methods of karmada-scheduler-estimator.
 const (
 	service               = "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/"
 	maxAvailableReplicas  = service + "MaxAvailableReplicas"
@@ -21,13 +21,13 @@ const (
 	unschedulableReplicas = service + "GetUnschedulableReplicas"
 )
 
-// Kubernetes' own types travel as their own encoding: as messages up to release 1.18, and as bytes in fields of their
-// own from 1.18 on. Both have the same wire type, so both are written, and every release reads its own.
+// Kubernetes types are encoded as messages up to release 1.18 and as bytes in separate fields from 1.18 on. The wire
+// types are the same, so requests contain both, and each release reads its own.
 
-// frame is an encoded message; codec carries it as it is.
+// frame is an encoded message. codec passes it through.
 type frame []byte
 
-// codec is that of protocol buffers, by its name on the wire.
+// codec registers under the name of the protocol buffers codec.
 type codec struct{}
 
 func (codec) Name() string { return "proto" }
@@ -49,8 +49,8 @@ func (codec) Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// message is one being written. What is empty is left out, as it reads the same. Maps are written in the order of their
-// keys, so that the same request has the same bytes.
+// message builds an encoded message. Empty fields are omitted. Maps are sorted by key, so that equal requests have
+// equal bytes.
 type message struct {
 	bytes []byte
 	err   error
@@ -68,7 +68,7 @@ func (m *message) number(n protowire.Number, v int64) {
 	}
 }
 
-// raw writes bytes, and by that a text or a message, also when they are empty.
+// raw writes a field of bytes, text or message, even if it is empty.
 func (m *message) raw(n protowire.Number, data []byte) {
 	m.bytes = protowire.AppendBytes(protowire.AppendTag(m.bytes, n, protowire.BytesType), data)
 }
@@ -80,7 +80,7 @@ func (m *message) nested(n protowire.Number, of message) {
 	}
 }
 
-// entry is one of a map.
+// entry writes a map entry.
 func (m *message) entry(n protowire.Number, key string, value []byte) {
 	var e message
 	e.raw(1, []byte(key))
@@ -88,7 +88,7 @@ func (m *message) entry(n protowire.Number, key string, value []byte) {
 	m.nested(n, e)
 }
 
-// kubernetes is the encoding of one of Kubernetes' types.
+// kubernetes encodes a Kubernetes type.
 func (m *message) kubernetes(of interface{ Marshal() ([]byte, error) }) []byte {
 	data, err := of.Marshal()
 	if err != nil && m.err == nil {
@@ -126,7 +126,7 @@ func nodeClaim(claim *workv1alpha2.NodeClaim) (m message) {
 	return m
 }
 
-// requirements of nil are those of a pod that asks for nothing.
+// requirements encodes requirements. nil means a pod without requests.
 func requirements(r *workv1alpha2.ReplicaRequirements) (m message) {
 	if r == nil {
 		return m
@@ -182,11 +182,11 @@ func unschedulableRequest(cluster string, ref workv1alpha2.ObjectReference, thre
 	resource.text(4, ref.Name)
 	m.text(1, cluster)
 	m.nested(2, resource)
-	m.number(3, int64(threshold)) // nanoseconds
+	m.number(3, int64(threshold)) // in nanoseconds
 	return m.bytes, m.err
 }
 
-// answer is field 1 of a response, which each of them has alone: 0 if it is left out.
+// answer returns field 1 of a response, the only one; 0 if omitted.
 func answer(data []byte) (n int32, err error) {
 	for len(data) > 0 {
 		field, kind, length := protowire.ConsumeTag(data)

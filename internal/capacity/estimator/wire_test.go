@@ -32,9 +32,8 @@ var (
 	web = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
 )
 
-// The bytes were put together by hand, from the numbers of the fields: a length-delimited field N begins with N<<3|2, a
-// varint with N<<3.
-func TestRequestsHaveTheBytesOfTheProtocol(t *testing.T) {
+// The bytes were written by hand: a length-delimited field N begins with N<<3|2, a varint with N<<3.
+func TestRequestEncoding(t *testing.T) {
 	small := &workv1alpha2.ReplicaRequirements{
 		NodeClaim: &workv1alpha2.NodeClaim{
 			HardNodeAffinity: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
@@ -89,7 +88,7 @@ func TestRequestsHaveTheBytesOfTheProtocol(t *testing.T) {
 	}
 }
 
-func TestAnswersAreReadFromBytes(t *testing.T) {
+func TestAnswerDecoding(t *testing.T) {
 	for data, want := range map[string]int32{
 		"":                                       0,
 		"\x08\x07":                               7,

@@ -210,7 +210,7 @@ func tierOf(all []customizationFile, set *schemas.Set, below []interpret.Tier) i
 // schemaOf is what scripts want to know of kinds.
 func schemaOf(set *schemas.Set) func(schema.GroupVersionKind) *script.Schema {
 	return func(gvk schema.GroupVersionKind) *script.Schema {
-		kind, ok := set.Of(gvk)
+		kind, ok := set.Get(gvk)
 		if !ok {
 			return nil
 		}

@@ -225,7 +225,7 @@ func (o *options) execute(cmd *cobra.Command, all []customizationFile, machine b
 			strings.Join(kinds, ", "))
 	}
 	tell(cmd.Context(), cmd.ErrOrStderr(), of, q, set)
-	answer, err := q.Of(cmd.Context(), interpret.HooksOf(tierOf(of, set, nil), gvk))
+	answer, err := q.Run(cmd.Context(), interpret.HooksOf(tierOf(of, set, nil), gvk))
 	if err == ask.ErrNotAnswered {
 		return fmt.Errorf("no customization in the files defines %s for %s", q.Operation, obj.GetKind())
 	}
@@ -308,7 +308,7 @@ func inVersion(in script.Inputs, apiVersion string) (script.Inputs, bool) {
 		return in, false
 	}
 	for _, obj := range []**unstructured.Unstructured{&in.Object, &in.Observed} {
-		there, err := interpret.Convert(tiers.Convert).To(*obj, gv.Version)
+		there, err := interpret.Convert(tiers.Convert).ConvertTo(*obj, gv.Version)
 		if err != nil || there == nil {
 			return in, false
 		}

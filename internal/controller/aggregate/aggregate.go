@@ -1,5 +1,5 @@
-// Package aggregate folds what the members answered into the binding, and from there into the template's own status.
-// How statuses fold is decided by core/aggregate and core/interpret; when they are worth a write is decided here.
+// Package aggregate combines the statuses from members in the binding's status and in the template's. core/aggregate
+// and core/interpret decide how. The controller decides when to write.
 package aggregate
 
 import (
@@ -58,32 +58,33 @@ import (
 type Options struct {
 	Templates   *template.Store
 	Interpreter interpret.Interpreter
-	// LastReported counts what clusters that are not ready last reported as if it were so now, as Karmada does.
+	// LastReported uses the last reported status of clusters that are not ready without changes, as Karmada does.
 	LastReported bool
-	// SchedulerName is whose bindings have their placement confirmed with the members' first answers; default
+	// SchedulerName selects the bindings whose placement is confirmed together with the first statuses. The default is
 	// default-scheduler.
 	SchedulerName string
-	// Concurrency is the number of bindings under way at once.
+	// Concurrency is the number of bindings that are reconciled at once.
 	Concurrency int
-	// Gather is how long the answers of several members are waited for, so that they fold into one write.
+	// Gather is how long to wait for statuses of several members, to combine them in one write.
 	Gather time.Duration
-	// StatusWindow is how long a change that neither completes the picture nor is a failure may wait for further ones. In
-	// a burst it waits longer, see commit.Pace.
+	// StatusWindow delays changes that are neither a failure nor the completion of the status. In a burst the delay grows,
+	// see commit.Pace.
 	StatusWindow time.Duration
-	// FirstWindow is the same for the first picture of a binding, while some members have not answered at all.
+	// FirstWindow is the delay while some members have not reported at all.
 	FirstWindow time.Duration
 	// Members have the nodes of Workflows.
 	Members *member.Members
-	// NodesWindow is how long news of nodes may wait for more; large ones wait longer, see nodesRate.
+	// NodesWindow delays changes of nodes. Large ones are delayed more, see nodesRate.
 	NodesWindow time.Duration
-	// Clock is the time; default the real one.
+	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
 }
 
 const (
-	// firstRetry is the delay of the first attempt after other failures; it grows.
+	// firstRetry is the first delay of the backoff after an error.
 	firstRetry = 100 * time.Millisecond
-	// progressRate is how many bindings a second tell of progress in a burst; each is a write of the template too.
+	// progressRate limits the bindings with progress that are written per second in a burst. Each is also a write of the
+	// template.
 	progressRate = 20
 )
 
@@ -92,14 +93,14 @@ type reconciler struct {
 	client client.Client
 	events commit.Events
 
-	// progress are the bindings whose status waits to be written.
+	// progress are the bindings with delayed status writes.
 	progress commit.Pace[types.NamespacedName]
-	// told are the warnings that stand, by binding.
+	// told has the current warnings by binding.
 	told commit.Dedup[types.NamespacedName]
 
-	// queue is told of what changes in members and templates.
+	// queue receives changes in members and templates.
 	queue atomic.Pointer[queue]
-	// nodes are the bindings whose template's nodes wait to be written.
+	// nodes are the templates with delayed writes of nodes.
 	nodes pacing
 }
 
@@ -130,25 +131,25 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(interpreter.Changes(o.Interpreter, r.client)).Complete(r)
 }
 
-// answered passes Works whose member has said something new, and those that are gone. Each binding is looked at when
-// the hub starts, with its Works in memory.
+// answered selects Works with a new status and deleted Works. At startup each binding is reconciled with its Works in
+// the cache.
 var answered = predicate.Or[client.Object](filter.Deletions, filter.Updates(func(was, is *workv1alpha1.Work) bool {
 	return !equality.Semantic.DeepEqual(was.Status, is.Status)
 }))
 
-// rewritten passes bindings whose Works could not be written before and can be now, or the reverse.
+// rewritten selects bindings for which the writing of Works began to fail or to succeed.
 var rewritten = filter.Updates(func(was, is workv1alpha2.Binding) bool {
 	before, now := aggregate.Unwritten(was.BindingStatus().Conditions), aggregate.Unwritten(is.BindingStatus().Conditions)
 	return !slices.Equal(before, now)
 })
 
-// outage passes clusters whose outage begins, ends or has another reason. Each binding is reconciled when the hub
-// starts, with the clusters in the cache.
+// outage selects clusters whose outage begins, ends or changes its reason. At startup each binding is reconciled with
+// the clusters in the cache.
 var outage = filter.Updates(func(was, is *clusterv1alpha1.Cluster) bool {
 	return !equality.Semantic.DeepEqual(membership.OutageOf(was), membership.OutageOf(is))
 })
 
-// placedIn are the bindings that have a Work in a cluster.
+// placedIn maps a cluster to the bindings with a Work in it.
 func (r *reconciler) placedIn(ctx context.Context, cluster client.Object) (requests []reconcile.Request) {
 	var works workv1alpha1.WorkList
 	if err := r.client.List(ctx, &works, client.InNamespace(names.ExecutionSpace(cluster.GetName())),
@@ -166,7 +167,7 @@ func (r *reconciler) placedIn(ctx context.Context, cluster client.Object) (reque
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// gathering queues the binding of a Work after a while, so that answers that come together are folded together.
+// gathering enqueues the binding of a Work with a delay, so that statuses that arrive together are combined.
 func gathering(after time.Duration) handler.EventHandler {
 	add := func(obj client.Object, q queue) {
 		if key, ok := scope.BindingOf(obj); ok {
@@ -180,7 +181,7 @@ func gathering(after time.Duration) handler.EventHandler {
 	}
 }
 
-// Reconcile folds the Works of one binding.
+// Reconcile aggregates the Works of one binding.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	after, err := r.fold(ctx, req.NamespacedName)
 	return commit.Requeue(after, client.IgnoreNotFound(err))
@@ -213,7 +214,7 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 		return wait, nil
 	}
 	if schedule.Ours(b, r.SchedulerName) && !equality.Semantic.DeepEqual(b.BindingStatus(), want.BindingStatus()) {
-		// What another scheduler did is its own to say.
+		// Another scheduler confirms its own placements.
 		schedule.Confirm(want, metav1.NewTime(r.Clock.Now()))
 	}
 	wrote, err := commit.Status(ctx, r.client, b, want)
@@ -228,7 +229,7 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 	return r.foldIntoTemplate(ctx, want, outages)
 }
 
-// setStage sets the condition StagesCompleted of a binding. It changes with the statuses of Works, and is written with
+// setStage sets the condition StagesCompleted of a binding. It depends on the statuses of Works and is written with
 // them.
 func (r *reconciler) setStage(ctx context.Context, b workv1alpha2.Binding, works []workv1alpha1.Work,
 	outages aggregate.Outages) error {
@@ -237,7 +238,7 @@ func (r *reconciler) setStage(ctx context.Context, b workv1alpha2.Binding, works
 		!slices.ContainsFunc(works, func(w workv1alpha1.Work) bool { return dispatch.Follows(&w) }) {
 		return nil
 	}
-	read, found, err := r.Templates.Of(ctx, b)
+	read, found, err := r.Templates.ForBinding(ctx, b)
 	if errors.Is(err, propagate.ErrReference) || err == nil && !found {
 		return nil
 	}
@@ -255,8 +256,8 @@ func (r *reconciler) setStage(ctx context.Context, b workv1alpha2.Binding, works
 	return nil
 }
 
-// wait is how long the answers may still be gathered: not at all when nothing changes, when all clusters are applied
-// and healthy now, or when anything failed; while the picture is only getting fuller, until the window has passed.
+// wait returns the delay of a write: none without changes, when all clusters become applied and healthy, or after a
+// failure; otherwise the rest of the window.
 func (r *reconciler) wait(key types.NamespacedName, was, want *workv1alpha2.ResourceBindingStatus) time.Duration {
 	if r.StatusWindow == 0 || equality.Semantic.DeepEqual(was, want) || settled(want) && !settled(was) ||
 		failures(want) > failures(was) ||
@@ -271,7 +272,7 @@ func (r *reconciler) wait(key types.NamespacedName, was, want *workv1alpha2.Reso
 	return r.progress.Wait(key, window, r.Clock.Now())
 }
 
-// settled says whether all is applied and healthy.
+// settled reports whether everything is applied and healthy.
 func settled(s *workv1alpha2.ResourceBindingStatus) bool {
 	for _, item := range s.AggregatedStatus {
 		if !item.Applied || item.Health != workv1alpha1.ResourceHealthy {
@@ -290,16 +291,15 @@ func failures(s *workv1alpha2.ResourceBindingStatus) (n int) {
 	return n
 }
 
-// foldIntoTemplate writes the template's status where its kind has one that can be folded, and deletes what has
-// finished and lived its time: members are not asked to, as it would run again. It is looked at again after the time
-// returned.
+// foldIntoTemplate writes the template's status if its kind has an aggregated one, and deletes a finished template
+// after its TTL. Members must not delete it, because it would run again. It returns the delay until the next look.
 func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Binding,
 	outages aggregate.Outages) (time.Duration, error) {
 	ref := b.BindingSpec().Resource
 	kind := propagate.GroupKind(ref.APIVersion, ref.Kind)
-	read, found, err := r.Templates.Of(ctx, b)
+	read, found, err := r.Templates.ForBinding(ctx, b)
 	if errors.Is(err, propagate.ErrReference) {
-		return 0, nil // dispatch says so
+		return 0, nil // dispatch reports the error
 	}
 	key := client.ObjectKeyFromObject(b)
 	if err != nil || !found || read.GetDeletionTimestamp() != nil {
@@ -309,7 +309,7 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 	want, err := r.Interpreter.Aggregate(ctx, read, ofRun(aggregate.Items(b, outages), read))
 	if _, reported := interpreter.Report(ctx, r.client, b, err,
 		configv1alpha1.InterpreterOperationAggregateStatus); err == nil {
-		err = reported // else what went wrong is worse
+		err = reported // report it only without a worse error
 	}
 	if err == nil {
 		want = r.withNodes(b, read, want)
@@ -326,7 +326,7 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 			r.nodes.wrote(key, r.Clock.Now())
 			r.events.RecordStep(workv1alpha2.EventAggregateStatusSucceed, "Update Resource with AggregatedStatus successfully.",
 				read)
-			r.tellOmitted(b, read, want)
+			r.emitOmitted(b, read, want)
 		}
 	}
 	switch {
@@ -334,7 +334,7 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 		r.told.Forget(key)
 		r.nodes.Done(key)
 		return r.expire(ctx, want)
-	// gone meanwhile, or a kind without a status subresource: its status is its users' to write
+	// deleted meanwhile, or a kind without a status subresource
 	case apierrors.IsNotFound(err):
 		r.told.Forget(key)
 		r.nodes.Done(key)
@@ -347,8 +347,7 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 	return 0, fmt.Errorf("aggregate the status of %s: %w", commit.Name(read), err)
 }
 
-// ofRun are the items without the statuses of what ran once for an earlier template of that name: this one is to run
-// yet.
+// ofRun returns the items without statuses of an earlier template with the same name, for kinds that run once.
 func ofRun(items []workv1alpha2.AggregatedStatusItem,
 	template *unstructured.Unstructured) []workv1alpha2.AggregatedStatusItem {
 	out := slices.Clone(items)
@@ -362,7 +361,7 @@ func ofRun(items []workv1alpha2.AggregatedStatusItem,
 	return out
 }
 
-// expire deletes a template that has finished and lived its ttl, or says how long it still has.
+// expire deletes a finished template after its TTL, or returns the remaining time.
 func (r *reconciler) expire(ctx context.Context, template *unstructured.Unstructured) (time.Duration, error) {
 	when, ok := interpret.Expiry(template)
 	if !ok {

@@ -32,7 +32,7 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// world is a hub that folds statuses, with a binding to the clusters m1, m2 and m3, their Works, and no answers yet.
+// world is a hub with a binding to clusters m1, m2 and m3 and their Works, without statuses yet.
 type world struct {
 	*controllertest.Hub
 	t        *testing.T
@@ -128,7 +128,7 @@ func forBothScopes(t *testing.T, o Options, test func(*world)) {
 	}
 }
 
-// answer is what the member of a Work answers: an error, or health with a status.
+// answer sets the status of a Work: an error, or health with a status.
 func (w *world) answer(at int, failure string, health workv1alpha1.ResourceHealth, status string) {
 	w.t.Helper()
 	work := w.works[at]
@@ -138,7 +138,8 @@ func (w *world) answer(at int, failure string, health workv1alpha1.ResourceHealt
 	if failure != "" {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1alpha1.ReasonAppliedFailed, failure
 	} else {
-		work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Identifier: workv1alpha1.ResourceIdentifier{Version: "v1", Kind: "K", Name: "c"}, Health: health}}
+		work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Identifier: workv1alpha1.ResourceIdentifier{
+			Version: "v1", Kind: "K", Name: "c"}, Health: health}}
 		if status != "" {
 			work.Status.ManifestStatuses[0].Status = &runtime.RawExtension{Raw: []byte(status)}
 		}
@@ -149,7 +150,7 @@ func (w *world) answer(at int, failure string, health workv1alpha1.ResourceHealt
 	}
 }
 
-// folded waits until FullyApplied has the status and so many clusters are in the aggregated status.
+// folded waits until FullyApplied has the status and this many clusters are in the aggregated status.
 func (w *world) folded(status metav1.ConditionStatus, items int) {
 	w.t.Helper()
 	w.Eventually(fmt.Sprintf("FullyApplied is %s with %d clusters", status, items), func() string {
@@ -163,7 +164,7 @@ func (w *world) folded(status metav1.ConditionStatus, items int) {
 	})
 }
 
-// statusWrites are the writes of statuses of the binding and the template since the last call.
+// statusWrites returns the status writes of binding and template since the last call.
 func (w *world) statusWrites() []string {
 	w.t.Helper()
 	return slices.DeleteFunc(w.Quiet(), func(s string) bool {
@@ -171,7 +172,7 @@ func (w *world) statusWrites() []string {
 	})
 }
 
-func TestAnswersThatComeTogetherAreOneWrite(t *testing.T) {
+func TestStatusesThatArriveTogetherAreOneWrite(t *testing.T) {
 	forBothScopes(t, Options{Gather: 20 * time.Millisecond, StatusWindow: 5 * time.Second}, func(w *world) {
 		if got := w.statusWrites(); len(got) != 0 {
 			w.t.Errorf("before any member answered, %v was written", got)
@@ -192,33 +193,33 @@ func TestAnswersThatComeTogetherAreOneWrite(t *testing.T) {
 	})
 }
 
-// All members answer that all is well, and say nothing anew when a Work cannot be made any more, or can again.
-func TestABindingWhoseWorksCannotBeMadeIsNotFullyApplied(t *testing.T) {
+// All members report success, and report nothing new when the writing of a Work begins to fail or succeed.
+func TestUnwritableWorksMeanNotFullyApplied(t *testing.T) {
 	forBothScopes(t, Options{Gather: 20 * time.Millisecond, StatusWindow: time.Hour}, func(w *world) {
 		for i := range clusters {
 			w.answer(i, "", workv1alpha1.ResourceHealthy, "")
 		}
 		w.folded(metav1.ConditionTrue, 3)
-		say := func(c metav1.Condition) {
+		setCondition := func(c metav1.Condition) {
 			w.Has(w.binding)
 			meta.SetStatusCondition(&w.binding.BindingStatus().Conditions, c)
 			if err := w.Status().Update(w.t.Context(), w.binding); err != nil {
 				w.t.Fatal(err)
 			}
 		}
-		say(metav1.Condition{Type: "ReviseReplica", Status: metav1.ConditionFalse, Reason: "InterpreterFailed",
+		setCondition(metav1.Condition{Type: "ReviseReplica", Status: metav1.ConditionFalse, Reason: "InterpreterFailed",
 			Message: `cluster "m2": line 3`})
 		w.folded(metav1.ConditionFalse, 3)
 		if c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions,
 			workv1alpha2.FullyApplied); !strings.Contains(c.Message, `ReviseReplica: cluster "m2": line 3`) {
-			w.t.Errorf("it does not say where and why: %q", c.Message)
+			w.t.Errorf("cluster and reason are missing: %q", c.Message)
 		}
-		say(metav1.Condition{Type: "ReviseReplica", Status: metav1.ConditionTrue, Reason: "R"})
+		setCondition(metav1.Condition{Type: "ReviseReplica", Status: metav1.ConditionTrue, Reason: "R"})
 		w.folded(metav1.ConditionTrue, 3)
 	})
 }
 
-func TestAFailureIsWrittenAtOnce(t *testing.T) {
+func TestFailureIsWrittenAtOnce(t *testing.T) {
 	forBothScopes(t, Options{Gather: 10 * time.Millisecond, StatusWindow: time.Minute}, func(w *world) {
 		w.answer(1, "Failed to apply all manifests (0/1): no", "", "")
 		w.folded(metav1.ConditionFalse, 3)
@@ -230,7 +231,7 @@ func TestAFailureIsWrittenAtOnce(t *testing.T) {
 	})
 }
 
-func TestTheFirstAnswersConfirmAPlacementOfOurSchedulerOnly(t *testing.T) {
+func TestFirstStatusesConfirmPlacementOfOwnScheduler(t *testing.T) {
 	forBothScopes(t, Options{Gather: 10 * time.Millisecond}, func(w *world) {
 		for scheduler, want := range map[string]bool{policyv1alpha1.DefaultSchedulerName: true, "another": false} {
 			controllertest.Change(w.Hub, w.binding, func(b workv1alpha2.Binding) {
@@ -254,7 +255,7 @@ func TestTheFirstAnswersConfirmAPlacementOfOurSchedulerOnly(t *testing.T) {
 	})
 }
 
-// targets are the clusters without a share of replicas.
+// targets returns the clusters without replicas.
 func targets() (out []workv1alpha2.TargetCluster) {
 	for _, c := range clusters {
 		out = append(out, workv1alpha2.TargetCluster{Name: c})
@@ -262,9 +263,9 @@ func targets() (out []workv1alpha2.TargetCluster) {
 	return out
 }
 
-func TestAPictureThatOnlyGetsFullerWaitsForTheWindow(t *testing.T) {
+func TestProgressWaitsForTheWindow(t *testing.T) {
 	forBothScopes(t, Options{Gather: 10 * time.Millisecond, StatusWindow: 400 * time.Millisecond}, func(w *world) {
-		w.folded(metav1.ConditionFalse, 3) // nobody answered in the first window
+		w.folded(metav1.ConditionFalse, 3) // no member reported in the first window
 		w.statusWrites()
 		w.answer(0, "", workv1alpha1.ResourceHealthy, "")
 		w.Advance(100 * time.Millisecond)
@@ -286,7 +287,7 @@ func TestAPictureThatOnlyGetsFullerWaitsForTheWindow(t *testing.T) {
 	})
 }
 
-func TestAWorkThatIsDeletedIsNotCounted(t *testing.T) {
+func TestDeletedWorkIsNotCounted(t *testing.T) {
 	forBothScopes(t, Options{Gather: 10 * time.Millisecond}, func(w *world) {
 		for i := range clusters {
 			w.answer(i, "", workv1alpha1.ResourceHealthy, "")
@@ -301,7 +302,7 @@ func TestAWorkThatIsDeletedIsNotCounted(t *testing.T) {
 	})
 }
 
-func TestTheTemplateIsAsReadyAsItsMembers(t *testing.T) {
+func TestTemplateIsAsReadyAsItsMembers(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment, "shop", Options{Gather: 10 * time.Millisecond})
@@ -323,7 +324,7 @@ func TestTheTemplateIsAsReadyAsItsMembers(t *testing.T) {
 		w.Gone(w.works[2])
 		w.answer(0, "", workv1alpha1.ResourceHealthy, ready(2))
 		w.answer(1, "", workv1alpha1.ResourceHealthy, ready(2))
-		template(4, 0) // m3 has no work yet: nobody may call this generation ready
+		template(4, 0) // m3 has no Work yet: this generation must not be ready
 		w.works[2].ObjectMeta = metav1.ObjectMeta{Namespace: w.works[2].Namespace, Name: "w",
 			Annotations: w.works[2].Annotations}
 		w.Make(w.works[2])
@@ -348,7 +349,7 @@ func TestTheTemplateIsAsReadyAsItsMembers(t *testing.T) {
 	})
 }
 
-func TestAFoldThatFailsIsToldOnceAndTriedAgain(t *testing.T) {
+func TestFailedAggregationIsReportedOnceAndRetried(t *testing.T) {
 	broken := interpret.Kinds{membertest.ConfigMap.GroupKind(): &interpret.Hooks{
 		Aggregate: func(context.Context, *unstructured.Unstructured,
 			[]workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
@@ -361,10 +362,10 @@ func TestAFoldThatFailsIsToldOnceAndTriedAgain(t *testing.T) {
 			Options{Gather: 10 * time.Millisecond, Interpreter: interpret.New(broken)})
 		w.answer(0, "", workv1alpha1.ResourceHealthy, "")
 		w.Advance(time.Second) // several attempts
-		w.Eventually("it is told", func() string {
+		w.Eventually("an event is recorded", func() string {
 			if got := w.Events(); len(got) != 2 || !strings.Contains(got[0], workv1alpha2.EventAggregateStatusFailed) ||
 				!strings.Contains(got[0], "no such field") {
-				return fmt.Sprintf("told %v, want it once on the binding and once on the template", got)
+				return fmt.Sprintf("events %v, want one on the binding and one on the template", got)
 			}
 			w.Has(w.binding)
 			c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, "AggregateStatus")
@@ -376,8 +377,8 @@ func TestAFoldThatFailsIsToldOnceAndTriedAgain(t *testing.T) {
 	})
 }
 
-// A cluster that is not ready is not heard any more: what it said last is told as that, and comes back with it.
-func TestWhatAClusterSaidBeforeItsOutageIsNotToldAsThePresent(t *testing.T) {
+// The last report of a cluster that is not ready is marked stale until the cluster recovers.
+func TestReportBeforeAnOutageIsStale(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]struct {
 		lastReported bool
@@ -397,7 +398,7 @@ func TestWhatAClusterSaidBeforeItsOutageIsNotToldAsThePresent(t *testing.T) {
 					w.answer(i, "", workv1alpha1.ResourceHealthy,
 						`{"replicas":2,"updatedReplicas":2,"readyReplicas":2,"availableReplicas":2,"observedGeneration":1,"generation":1,"resourceTemplateGeneration":1}`)
 				}
-				told := func(ready int64, health workv1alpha1.ResourceHealth) {
+				expect := func(ready int64, health workv1alpha1.ResourceHealth) {
 					t.Helper()
 					w.Eventually(fmt.Sprintf("6 replicas, %d ready, m2 is %s", ready, health), func() string {
 						w.Has(w.template)
@@ -412,21 +413,21 @@ func TestWhatAClusterSaidBeforeItsOutageIsNotToldAsThePresent(t *testing.T) {
 						return ""
 					})
 				}
-				told(6, workv1alpha1.ResourceHealthy)
+				expect(6, workv1alpha1.ResourceHealthy)
 				w.statusWrites()
-				say := func(status metav1.ConditionStatus, reason, message string) {
+				setReady := func(status metav1.ConditionStatus, reason, message string) {
 					w.ClusterStatus("m2", func(s *clusterv1alpha1.ClusterStatus) {
 						meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady,
 							Status: status, Reason: reason, Message: message})
 					})
 				}
 
-				say(metav1.ConditionFalse, "ClusterNotReachable", "connection refused")
-				told(want.ready, want.health)
+				setReady(metav1.ConditionFalse, "ClusterNotReachable", "connection refused")
+				expect(want.ready, want.health)
 				if got, most := len(w.statusWrites()), 2; got > most || want.lastReported && got > 0 {
 					t.Errorf("an outage costs %d writes", got)
 				}
-				say(metav1.ConditionFalse, "ClusterNotReachable", "connection timed out")
+				setReady(metav1.ConditionFalse, "ClusterNotReachable", "connection timed out")
 				if got := w.statusWrites(); len(got) != 0 {
 					t.Errorf("other words of the same outage cost %v", got)
 				}
@@ -435,10 +436,10 @@ func TestWhatAClusterSaidBeforeItsOutageIsNotToldAsThePresent(t *testing.T) {
 				if got := w.statusWrites(); len(got) != 0 {
 					t.Errorf("a restart during an outage wrote %v", got)
 				}
-				told(want.ready, want.health)
+				expect(want.ready, want.health)
 
-				say(metav1.ConditionTrue, "ClusterReady", "")
-				told(6, workv1alpha1.ResourceHealthy)
+				setReady(metav1.ConditionTrue, "ClusterReady", "")
+				expect(6, workv1alpha1.ResourceHealthy)
 				if got, most := len(w.statusWrites()), 2; got > most || want.lastReported && got > 0 {
 					t.Errorf("the end of an outage costs %d writes", got)
 				}

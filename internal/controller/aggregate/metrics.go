@@ -23,12 +23,12 @@ var (
 		[]string{"member_cluster"}, nil)
 )
 
-// followed are the bindings of this process, in memory, that the metrics are about.
+// followed is the reader of the bindings for the metrics of this process.
 var followed atomic.Pointer[client.Reader]
 
 func init() { metrics.Registry.MustRegister(prometheus.CollectorFunc(countTemplates)) }
 
-// countTemplates counts when somebody asks.
+// countTemplates computes the metrics on scrape.
 func countTemplates(to chan<- prometheus.Metric) {
 	from := followed.Load()
 	if from == nil {
@@ -36,7 +36,7 @@ func countTemplates(to chan<- prometheus.Metric) {
 	}
 	all, err := scope.Bindings.List(context.Background(), *from, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		// As while the hub starts or stops: there is nothing to tell then.
+		// This happens during startup and shutdown. There is nothing to report then.
 		ctrl.Log.WithName("aggregate").V(2).Info("cannot count the health of templates", "error", err.Error())
 		return
 	}
@@ -53,7 +53,7 @@ type healthIn struct {
 	health  workv1alpha1.ResourceHealth
 }
 
-// healths are how many bindings are so in a cluster. What has been heard nothing of is Unknown.
+// healths counts bindings by cluster and health. A missing report counts as Unknown.
 func healths(all []workv1alpha2.Binding) map[healthIn]int {
 	out := map[healthIn]int{}
 	for _, b := range all {
@@ -72,8 +72,8 @@ func healths(all []workv1alpha2.Binding) map[healthIn]int {
 	return out
 }
 
-// notApplied is how many bindings have something in a cluster that could not be applied there: 0 is told as well, so
-// that an alert ends.
+// notApplied counts bindings with an object that could not be applied, by cluster. It includes zeros, so that alerts
+// end.
 func notApplied(all []workv1alpha2.Binding) map[string]int {
 	out := map[string]int{}
 	for _, b := range all {

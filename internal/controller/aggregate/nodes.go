@@ -25,37 +25,36 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// The nodes of a Workflow come past Works and bindings: from the object of its only cluster, as the watch there saw it
-// last, into the one write of the template's status.
+// The nodes of a Workflow bypass Works and bindings. They are read from the watched object in its only cluster and
+// written with the template's status.
 
-// How many bytes of nodes are written a second: each such write is one of the whole template.
+// Rates in bytes per second for the writing of nodes. Each write contains the whole template.
 const (
-	nodesRate    = 64 << 10 // to one template
-	hubNodesRate = 1 << 20  // to all of them
+	nodesRate    = 64 << 10 // per template
+	hubNodesRate = 1 << 20  // in total
 )
 
-// pacing is how long nodes wait to be written: for more of the same, and until what was written before them is paid for
-// at the two rates.
+// pacing delays writes of nodes: to collect more changes, and to stay within the two rates.
 type pacing struct {
 	commit.Pace[types.NamespacedName]
 
 	mu sync.Mutex
-	// paid is when all is paid for that was written or waits to be.
+	// paid is when the rate allows the next bytes after all writes so far, including delayed ones.
 	paid time.Time
 	of   map[types.NamespacedName]spent
 }
 
-// spent is what one template has had of the bytes.
+// spent is the budget of one template.
 type spent struct {
-	// wrote is when its nodes were written last.
+	// wrote is when its nodes were last written.
 	wrote time.Time
-	// waiting says that bytes are set aside for its next write, which may take place from turn on.
+	// waiting is true if its next write is included in the budget. It may take place from turn on.
 	waiting bool
 	bytes   int
 	turn    time.Time
 }
 
-// afford is how long a write of so many bytes has to wait at now.
+// afford returns how long a write of this size must be delayed.
 func (p *pacing) afford(key types.NamespacedName, bytes int, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +74,7 @@ func (p *pacing) afford(key types.NamespacedName, bytes int, now time.Time) time
 	return max(s.turn.Sub(now), s.wrote.Add(lasts(bytes, nodesRate)).Sub(now))
 }
 
-// wrote notes a write of a template's nodes.
+// wrote records a write of a template's nodes.
 func (p *pacing) wrote(key types.NamespacedName, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +84,7 @@ func (p *pacing) wrote(key types.NamespacedName, now time.Time) {
 	}
 }
 
-// Done records that a template has no nodes waiting to be written.
+// Done records that a template has no delayed nodes.
 func (p *pacing) Done(key types.NamespacedName) {
 	p.Pace.Done(key)
 	p.mu.Lock()
@@ -96,7 +95,7 @@ func (p *pacing) Done(key types.NamespacedName) {
 	}
 }
 
-// forget takes in that a template's binding is gone.
+// forget removes a template whose binding was deleted.
 func (p *pacing) forget(key types.NamespacedName) {
 	p.Pace.Done(key)
 	p.mu.Lock()
@@ -108,19 +107,19 @@ func lasts(bytes, rate int) time.Duration {
 	return time.Duration(bytes) * time.Second / time.Duration(rate)
 }
 
-// follow has the queue told of members' objects and of templates.
+// follow subscribes the queue to members' objects and to templates.
 func (r *reconciler) follow(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	r.queue.Store(&q)
 	r.Templates.Subscribe(r.templateChanged)
 	return nil
 }
 
-// memberEvent has a binding looked at whose object in a member has other nodes than before. The member says which
-// binding that is, which is looked at and no more: whose nodes count is decided by what the binding says.
+// memberEvent enqueues the binding of an object whose nodes changed in a member. The member names the binding, but the
+// binding's placement decides whose nodes count.
 func (r *reconciler) memberEvent(cluster string, _ schema.GroupVersionResource, old,
 	object *unstructured.Unstructured) {
 	if object == nil {
-		return // its last nodes stay
+		return // the object was deleted; its last nodes stay
 	}
 	if _, has := aggregate.Nodes(object.GroupVersionKind().GroupKind()); !has || old != nil &&
 		aggregate.SameNodes(old, object) {
@@ -132,11 +131,11 @@ func (r *reconciler) memberEvent(cluster string, _ schema.GroupVersionResource, 
 	}
 }
 
-// templateChanged has a template looked at whose nodes on the hub somebody has changed, such as Argo's CLI: they are
-// the member's.
+// templateChanged enqueues a template whose nodes were changed on the hub, for example by Argo's CLI. The member's
+// nodes are restored.
 func (r *reconciler) templateChanged(was, is *unstructured.Unstructured) {
 	if was == nil || is == nil || was.GetUID() != is.GetUID() {
-		return // at the start, and when it is placed, its binding is looked at
+		return // its binding is reconciled at startup and when it is placed
 	}
 	if _, has := aggregate.Nodes(is.GroupVersionKind().GroupKind()); has &&
 		!equality.Semantic.DeepEqual(statusOf(was), statusOf(is)) {
@@ -150,15 +149,15 @@ func (r *reconciler) templateChanged(was, is *unstructured.Unstructured) {
 	}
 }
 
-// later queues a binding for when its nodes have waited long enough, unless it is looked at before.
+// later enqueues a binding for the end of its delay.
 func (r *reconciler) later(key types.NamespacedName) {
-	if q := r.queue.Load(); q != nil { // else all bindings are looked at soon
+	if q := r.queue.Load(); q != nil { // before the start: all bindings will be reconciled
 		wait := max(0, r.nodes.Wait(key, r.NodesWindow, r.Clock.Now()))
 		(*q).AddAfter(reconcile.Request{NamespacedName: key}, max(wait, r.Gather))
 	}
 }
 
-// withNodes is the template with its folded status and the nodes of the only cluster that runs it.
+// withNodes returns the template with its aggregated status and the nodes of its only cluster.
 func (r *reconciler) withNodes(b workv1alpha2.Binding, read,
 	folded *unstructured.Unstructured) *unstructured.Unstructured {
 	cluster := runsIn(b)
@@ -173,7 +172,7 @@ func (r *reconciler) withNodes(b workv1alpha2.Binding, read,
 	return aggregate.WithNodes(read, folded, seen, cluster)
 }
 
-// runsIn is the cluster whose nodes a template has; empty for a kind without nodes, and where several run it.
+// runsIn returns the cluster with a template's nodes; empty for kinds without nodes and with several clusters.
 func runsIn(b workv1alpha2.Binding) string {
 	ref := b.BindingSpec().Resource
 	if _, has := aggregate.Nodes(propagate.GroupKind(ref.APIVersion, ref.Kind)); !has {
@@ -182,8 +181,8 @@ func runsIn(b workv1alpha2.Binding) string {
 	return aggregate.Sole(b)
 }
 
-// waitForNodes is how long a status with nodes may still wait. One that says that the Workflow began or ended waits for
-// no more nodes, and for what was written before to be paid for.
+// waitForNodes returns the delay of a status with nodes. The start or end of a Workflow does not wait for more nodes,
+// only for the rates.
 func (r *reconciler) waitForNodes(b workv1alpha2.Binding, was, want *unstructured.Unstructured) time.Duration {
 	if r.NodesWindow == 0 || runsIn(b) == "" {
 		return 0
@@ -196,8 +195,8 @@ func (r *reconciler) waitForNodes(b workv1alpha2.Binding, was, want *unstructure
 	return wait
 }
 
-// tellOmitted tells users of a template that not all of its nodes are on the hub, when that is news.
-func (r *reconciler) tellOmitted(b workv1alpha2.Binding, was, is *unstructured.Unstructured) {
+// emitOmitted records an event if the omitted nodes of a template changed.
+func (r *reconciler) emitOmitted(b workv1alpha2.Binding, was, is *unstructured.Unstructured) {
 	omitted := aggregate.Omitted(is)
 	if omitted == "" || omitted == aggregate.Omitted(was) {
 		return

@@ -20,24 +20,24 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// ranIn is a member that runs the Workflow of a world, and has done for a while: with what its watch shows.
+// ranIn is a member that runs the Workflow of a world and is watched.
 type ranIn struct {
 	*world
 	server *membertest.Server
 }
 
-// newRanIn is a hub where a Workflow is placed in m1, which has it, and the hub watches that.
+// newRanIn returns a hub with a Workflow in m1 that the hub watches.
 func newRanIn(t *testing.T, window time.Duration) *ranIn {
 	t.Helper()
 	w := &ranIn{world: newRunOf(t, workflows, map[string]any{"entrypoint": "main"}, Options{NodesWindow: window})}
 	w.server = w.joined
 	w.server.Serve(workflows)
-	w.has(`{}`)
+	w.setStatus(`{}`)
 	w.watch()
 	return w
 }
 
-// watch has the hub watch Workflows in m1, as the first Work there has it do.
+// watch makes the hub watch Workflows in m1, as the first Work does.
 func (w *ranIn) watch() {
 	w.t.Helper()
 	m, err := w.members.Get("m1")
@@ -48,8 +48,8 @@ func (w *ranIn) watch() {
 	m.Watch(resource)
 }
 
-// has is what the member's controller writes into the status of the Workflow.
-func (w *ranIn) has(status string) {
+// setStatus is what the member's controller writes into the status of the Workflow.
+func (w *ranIn) setStatus(status string) {
 	w.t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"entrypoint": "main"}}}
 	u.SetGroupVersionKind(workflows.GroupVersionKind)
@@ -66,10 +66,10 @@ func (w *ranIn) has(status string) {
 	w.server.Put(u)
 }
 
-// hears waits until the hub's watch of the member shows this status.
+// hears waits until the hub's watch has this status.
 func (w *ranIn) hears(status string) {
 	w.t.Helper()
-	w.has(status)
+	w.setStatus(status)
 	want := parsed(w.t, status)
 	resource, _ := aggregate.Nodes(workflows.GroupVersionKind.GroupKind())
 	w.Eventually("the hub hears "+status, func() string {
@@ -90,7 +90,7 @@ func parsed(t *testing.T, status string) map[string]any {
 	return out
 }
 
-// shows waits until the template's status on the hub is this one.
+// shows waits until the template has this status.
 func (w *ranIn) shows(status string) {
 	w.t.Helper()
 	want := parsed(w.t, status)
@@ -102,17 +102,17 @@ func (w *ranIn) shows(status string) {
 	})
 }
 
-func TestTheNodesOfAWorkflowAreShownOnTheHub(t *testing.T) {
+func TestWorkflowNodesAreShownOnTheHub(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newRanIn(t, 0)
-		w.has(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
+		w.setStatus(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
 		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a"}`)
 		w.shows(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
 		w.Quiet()
 
-		// A step more is nothing that its Work or binding says.
-		w.has(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"},"c-1":{"phase":"Pending"}}}`)
+		// Work and binding do not change for one more step.
+		w.setStatus(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"},"c-1":{"phase":"Pending"}}}`)
 		w.shows(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"},"c-1":{"phase":"Pending"}}}`)
 		if wrote := w.Quiet(); !slices.Equal(wrote, []string{"patch workflows shop/c"}) {
 			t.Errorf("it wrote %v, want the template alone", wrote)
@@ -134,7 +134,7 @@ func TestTheNodesOfAWorkflowAreShownOnTheHub(t *testing.T) {
 		w.shows(`{"phase":"Running","startedAt":"a","progress":"0/1","nodes":{"c":{"phase":"Running"},"c-1":{"phase":"Pending"}}}`)
 
 		// It has gone on meanwhile.
-		w.has(`{"phase":"Succeeded","startedAt":"a","finishedAt":"b","compressedNodes":"H4sI"}`)
+		w.setStatus(`{"phase":"Succeeded","startedAt":"a","finishedAt":"b","compressedNodes":"H4sI"}`)
 		w.server.Down(false)
 		w.answer(0, "", workv1alpha1.ResourceHealthy, `{"phase":"Succeeded","startedAt":"a","finishedAt":"b"}`)
 		w.shows(`{"phase":"Succeeded","startedAt":"a","finishedAt":"b","compressedNodes":"H4sI"}`)
@@ -146,27 +146,27 @@ func TestTheNodesOfAWorkflowAreShownOnTheHub(t *testing.T) {
 	})
 }
 
-func TestNodesThatAreNotOnTheHubAreToldOnce(t *testing.T) {
+func TestOmittedNodesAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newRanIn(t, 0)
-		w.has(`{"phase":"Running","startedAt":"a","offloadNodeStatusVersion":"fnv:1"}`)
+		w.setStatus(`{"phase":"Running","startedAt":"a","offloadNodeStatusVersion":"fnv:1"}`)
 		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a"}`)
-		omitted := func() (told int) {
+		omitted := func() (events int) {
 			for _, e := range w.Events() {
 				if strings.Contains(e, "Workflow NodesOmitted") && strings.Contains(e, `"m1" stores the nodes in its database`) {
-					told++
+					events++
 				}
 			}
-			return told
+			return events
 		}
-		w.Eventually("it is told", func() string {
+		w.Eventually("an event is recorded", func() string {
 			if n := omitted(); n != 1 {
 				return fmt.Sprintf("%d times: %v", n, w.Events())
 			}
 			return ""
 		})
-		w.has(`{"phase":"Running","startedAt":"a","offloadNodeStatusVersion":"fnv:2"}`)
+		w.setStatus(`{"phase":"Running","startedAt":"a","offloadNodeStatusVersion":"fnv:2"}`)
 		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a","progress":"1/2"}`)
 		w.Eventually("its progress is shown", func() string {
 			got := w.Server.Object(workflows, "shop", "c")
@@ -178,13 +178,13 @@ func TestNodesThatAreNotOnTheHubAreToldOnce(t *testing.T) {
 		})
 		w.Quiet()
 		if n := omitted(); n != 1 {
-			t.Errorf("told %d times", n)
+			t.Errorf("%d events", n)
 		}
 	})
 }
 
-// What a Workflow says while it gets on waits for more; that it has ended does not, with the nodes that it ended with.
-func TestTheEndOfAWorkflowDoesNotWaitForItsNodes(t *testing.T) {
+// Progress of a Workflow waits for more changes. Its end is written at once with the last nodes.
+func TestWorkflowEndIsWrittenAtOnce(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newRanIn(t, time.Hour)
@@ -203,11 +203,11 @@ func TestTheEndOfAWorkflowDoesNotWaitForItsNodes(t *testing.T) {
 	})
 }
 
-func TestNoNodesAreShownWhereSeveralClustersRunAWorkflow(t *testing.T) {
+func TestNodesAreNotShownForSeveralClusters(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newRanIn(t, 0)
-		w.has(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
+		w.setStatus(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
 		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a"}`)
 		w.shows(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
 		w.Has(w.binding)
@@ -227,8 +227,7 @@ func TestNoNodesAreShownWhereSeveralClustersRunAWorkflow(t *testing.T) {
 	})
 }
 
-// turning writes a Workflow's nodes of so many bytes as soon as it may, again and again, for a time; it is how many
-// bytes it wrote.
+// turning writes nodes of this size as often as allowed for some time, and returns the bytes written.
 func turning(p *pacing, workflows, bytes int, lasting time.Duration) (wrote int) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for now := begin; now.Before(begin.Add(lasting)); now = now.Add(100 * time.Millisecond) {
@@ -243,7 +242,7 @@ func turning(p *pacing, workflows, bytes int, lasting time.Duration) (wrote int)
 	return wrote
 }
 
-func TestAWorkflowThatTurnsAgainAndAgainIsWrittenAtTheRateOfItsNodes(t *testing.T) {
+func TestFrequentChangesAreWrittenAtTheRate(t *testing.T) {
 	t.Parallel()
 	for _, bytes := range []int{1 << 10, 1 << 20} {
 		if wrote := turning(&pacing{}, 1, bytes, time.Minute); wrote > 60*nodesRate+bytes {
@@ -252,7 +251,7 @@ func TestAWorkflowThatTurnsAgainAndAgainIsWrittenAtTheRateOfItsNodes(t *testing.
 	}
 }
 
-func TestTheNodesOfAllWorkflowsShareOneRate(t *testing.T) {
+func TestNodesOfAllWorkflowsShareOneRate(t *testing.T) {
 	t.Parallel()
 	for workflows, bytes := range map[int]int{100: 1 << 20, 500: 10 << 10} {
 		wrote := turning(&pacing{}, workflows, bytes, time.Minute)
@@ -260,7 +259,7 @@ func TestTheNodesOfAllWorkflowsShareOneRate(t *testing.T) {
 			t.Errorf("%d Workflows of %d bytes wrote %d in a minute, want %d to %d", workflows, bytes, wrote, least, most)
 		}
 	}
-	// One that is forgotten, or has nothing to say any more, leaves nothing behind.
+	// A forgotten template, and one without delayed nodes, leave no state behind.
 	p, key := &pacing{}, types.NamespacedName{Name: "w"}
 	p.afford(key, 1<<20, time.Now())
 	p.Done(key)
@@ -270,8 +269,8 @@ func TestTheNodesOfAllWorkflowsShareOneRate(t *testing.T) {
 	}
 }
 
-// Each flip of a phase takes the whole of the nodes with it.
-func TestAFlipOfThePhaseWaitsForTheRateOfLargeNodes(t *testing.T) {
+// Each change of the phase writes all nodes.
+func TestPhaseChangeWaitsForRateOfLargeNodes(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newRanIn(t, time.Hour)

@@ -22,7 +22,7 @@ func served(group, version, kind string) membertest.Kind {
 		Plural: strings.ToLower(kind) + "s", Namespaced: true}
 }
 
-// newRun is a hub where a template of a kind that runs once is placed in m1.
+// newRun returns a hub with a template that runs once in m1.
 func newRun(t *testing.T, kind membertest.Kind, spec map[string]any) *world {
 	return newRunOf(t, kind, spec, Options{})
 }
@@ -55,31 +55,31 @@ func newRunOf(t *testing.T, kind membertest.Kind, spec map[string]any, o Options
 
 var workflows = served("argoproj.io", "v1alpha1", "Workflow")
 
-// says waits until the template's status says so.
-func (w *world) says(kind membertest.Kind, phase string) *unstructured.Unstructured {
+// expectPhase waits until the template's status says so.
+func (w *world) expectPhase(kind membertest.Kind, phase string) *unstructured.Unstructured {
 	w.t.Helper()
 	var found *unstructured.Unstructured
-	w.Eventually("the template says "+phase, func() string {
+	w.Eventually("the template has phase "+phase, func() string {
 		found = w.Server.Object(kind, "shop", "c")
 		if found == nil {
 			return "it is gone"
 		}
 		if got, _, _ := unstructured.NestedString(found.Object, "status", "phase"); got != phase {
-			return fmt.Sprintf("it says %v", found.Object["status"])
+			return fmt.Sprintf("got %v", found.Object["status"])
 		}
 		return ""
 	})
 	return found
 }
 
-func TestTheStatusOfAWorkflowIsWrittenThoughItHasNoSubresource(t *testing.T) {
+func TestWorkflowStatusIsWrittenWithoutSubresource(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newRun(t, workflows, map[string]any{"entrypoint": "main"})
 		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","progress":"1/2"}`)
-		w.says(workflows, "Running")
+		w.expectPhase(workflows, "Running")
 		w.answer(0, "", workv1alpha1.ResourceHealthy, `{"phase":"Succeeded","progress":"2/2"}`)
-		got := w.says(workflows, "Succeeded")
+		got := w.expectPhase(workflows, "Succeeded")
 		if entry, _, _ := unstructured.NestedString(got.Object, "spec", "entrypoint"); entry != "main" {
 			t.Errorf("the spec is %v", got.Object["spec"])
 		}
@@ -92,7 +92,7 @@ func TestTheStatusOfAWorkflowIsWrittenThoughItHasNoSubresource(t *testing.T) {
 	})
 }
 
-func TestWhatHasFinishedAndLivedItsTimeIsDeletedOnTheHub(t *testing.T) {
+func TestFinishedTemplateIsDeletedAfterTTL(t *testing.T) {
 	t.Parallel()
 	pull := served("apps.kruise.io", "v1beta1", "ImagePullJob")
 	for _, c := range []struct {

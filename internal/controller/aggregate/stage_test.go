@@ -19,7 +19,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fleet"
 )
 
-// rollsOut gives the Works of a CloneSet of two pods in each cluster, of which one may be new in m1.
+// rollsOut creates the Works of a CloneSet with two pods per cluster, of which one may be updated in m1.
 func (w *world) rollsOut() {
 	w.t.Helper()
 	controllertest.Change(w.Hub, w.template, func(u *unstructured.Unstructured) {
@@ -55,7 +55,7 @@ func (w *world) rollsOut() {
 	w.Quiet()
 }
 
-// updated is the report of a cluster that so many of its two pods are new.
+// updated sets the number of updated pods, of two, that a cluster reports.
 func (w *world) updated(at int, n int) {
 	w.t.Helper()
 	work := w.works[at]
@@ -83,7 +83,7 @@ func (w *world) stage(want string) {
 	})
 }
 
-func TestStageIsWrittenTogetherWithTheReportOfTheMember(t *testing.T) {
+func TestStageIsWrittenWithTheReport(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.CloneSet, "shop", Options{Gather: 20 * time.Millisecond, StatusWindow: time.Second})

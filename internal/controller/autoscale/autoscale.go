@@ -1,7 +1,6 @@
-// Package autoscale scales templates by the load of their pods in all clusters, as FederatedHPAs ask, has the
-// autoscalers of members do so where the mode is Distributed, and carries out the rules of CronFederatedHPAs. How many
-// replicas there shall be, and which rules are due, is decided by core/autoscale; where the replicas go is the
-// scheduler's to say.
+// Package autoscale implements FederatedHPAs and CronFederatedHPAs. It scales templates by the load of their pods in
+// all clusters or, in mode Distributed, creates a HorizontalPodAutoscaler in each cluster. core/autoscale decides the
+// number of replicas and which rules are due; the scheduler decides where replicas go.
 package autoscale
 
 import (
@@ -9,7 +8,7 @@ import (
 	"fmt"
 	"sync"
 	"time"
-	_ "time/tzdata" // a machine or an image may know no time zones
+	_ "time/tzdata" // the image may have no time zone database
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,7 +33,7 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// DefaultInterval is how often the load is looked at.
+// DefaultInterval is the default interval between evaluations of the load.
 const DefaultInterval = 15 * time.Second
 
 // Options of the controllers.
@@ -42,27 +41,27 @@ type Options struct {
 	Members     *member.Members
 	Templates   *template.Store
 	Interpreter interpret.Interpreter
-	// Interval is how often the load, and the time, are looked at; default DefaultInterval.
+	// Interval is the time between evaluations of load and schedules. The default is DefaultInterval.
 	Interval time.Duration
 	Settings autoscale.Settings
-	// Concurrency is how many FederatedHPAs are worked on at once.
+	// Concurrency is the number of FederatedHPAs that are reconciled at once.
 	Concurrency int
-	// Clock is the time; default the real one.
+	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
 }
 
 const (
-	// firstRetry is the delay of the first attempt after a failure; it grows.
+	// firstRetry is the first delay of the backoff after an error.
 	firstRetry = time.Second
-	// byTarget finds the FederatedHPAs of a workload, byOwner the Works that have the autoscalers of a FederatedHPA, and
-	// byScaler the bindings of what these have scaled.
+	// byTarget indexes FederatedHPAs by workload, byOwner indexes Works by the FederatedHPA whose autoscaler they contain,
+	// byScaler indexes bindings by the FederatedHPA whose autoscalers scaled them.
 	byTarget, byOwner, byScaler = "autoscale.target", "autoscale.owner", "autoscale.scaler"
 )
 
 type reconciler struct {
 	Options
 	client client.Client
-	// live reads past the cache, where what was done must not be done again.
+	// live reads from the API server, to avoid repeating an action because of a stale cache.
 	live   client.Reader
 	events commit.Events
 	told   commit.Dedup[types.NamespacedName]
@@ -71,7 +70,7 @@ type reconciler struct {
 	histories map[types.NamespacedName]remembered
 }
 
-// remembered is what is kept of a FederatedHPA in memory; another one of its name has nothing of it.
+// remembered is the in-memory state of a FederatedHPA. It is dropped when the UID changes.
 type remembered struct {
 	uid     types.UID
 	history autoscale.History
@@ -134,20 +133,20 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Complete(c)
 }
 
-// autoscalers passes Works that have the autoscaler of a member, when they come, go or tell something.
+// autoscalers selects Works with the autoscaler of a member, when they are created, deleted or their status changes.
 var autoscalers = predicate.And[client.Object](predicate.NewPredicateFuncs(func(obj client.Object) bool {
 	_, ok := ownerOf(obj)
 	return ok
 }), predicate.ResourceVersionChangedPredicate{})
 
-// targetKey is one for all names of a workload, whatever the version.
+// targetKey identifies a workload regardless of the API version.
 func targetKey(f *autoscalingv1alpha1.FederatedHPA) string {
 	ref := f.Spec.ScaleTargetRef
 	return fmt.Sprintf("%s/%s/%s", schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), f.Namespace,
 		ref.Name)
 }
 
-// scale gives a workload that many replicas, in one write or none, and says how many it had.
+// scale sets the replicas of a workload, unless it has them already, and returns the previous number.
 func (o Options) scale(ctx context.Context, gk schema.GroupKind, template *unstructured.Unstructured,
 	replicas int32) (from int32, err error) {
 	from, _, scales, err := o.Interpreter.Replicas(ctx, template)
@@ -167,7 +166,7 @@ func (o Options) scale(ctx context.Context, gk schema.GroupKind, template *unstr
 	if revised == template {
 		return from, finalError{fmt.Errorf("no interpreter can set the replicas of a %s", gk)}
 	}
-	// Some kinds have fewer than they are given: a Job, as many as it shall complete.
+	// Some kinds use fewer replicas than requested: a Job at most its completions.
 	switch to, _, _, err := o.Interpreter.Replicas(ctx, revised); {
 	case err != nil:
 		return from, err

@@ -34,8 +34,8 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// world is a hub that autoscales, with a workload of four replicas called web, two in each of the members a and b.
-// Members say what their pods use.
+// world is a hub with autoscaling and the workload web, which has two replicas in each of the members a and b. The
+// members serve metrics.
 type world struct {
 	*controllertest.Hub
 	t       *testing.T
@@ -45,7 +45,7 @@ type world struct {
 	stop    func()
 }
 
-// cluster is a member with metrics.
+// cluster is a member that serves metrics.
 type cluster struct {
 	*membertest.Server
 	clock *clocktesting.FakePassiveClock
@@ -90,7 +90,8 @@ func newWorld(t *testing.T, kind membertest.Kind) *world {
 		Name: names.Binding(name, "web")},
 		Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: apiVersion, Kind: name,
 			Namespace: "shop", Name: "web", UID: u.GetUID()},
-			Replicas: 4, Clusters: targets, Placement: &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+			Replicas: 4, Clusters: targets,
+			Placement: &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
 				ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided}}}})
 	w.run()
 	return w
@@ -112,7 +113,7 @@ func (w *world) run() {
 	})
 }
 
-// metrics serves metrics.k8s.io, and of custom.metrics.k8s.io what the test says.
+// metrics serves metrics.k8s.io and the test's values for custom.metrics.k8s.io.
 func (c *cluster) metrics(rw http.ResponseWriter, r *http.Request) bool {
 	if value := c.customValue(r.URL.Path); value != "" {
 		rw.Header().Set("Content-Type", "application/json")
@@ -141,7 +142,7 @@ func (c *cluster) metrics(rw http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// use has a cluster have as many pods that use that much CPU each, of 100m that they request.
+// use sets the number of pods in a cluster and the CPU usage of each. Each requests 100m.
 func (w *world) use(name string, cpu ...string) {
 	c := w.members[name]
 	c.mu.Lock()
@@ -169,7 +170,7 @@ func (w *world) use(name string, cpu ...string) {
 	}
 }
 
-// looks waits until a cluster has been asked again, so often that what was to be done by then is done.
+// looks waits for enough evaluations of a cluster that pending actions are done.
 func (w *world) looks(name string) {
 	w.t.Helper()
 	c := w.members[name]
@@ -187,7 +188,7 @@ func (w *world) looks(name string) {
 	})
 }
 
-// scaler is a FederatedHPA that keeps web at half of its CPU.
+// scaler returns a FederatedHPA for web with a target of 50% CPU.
 func (w *world) scaler(name string) *autoscalingv1alpha1.FederatedHPA {
 	half, two := int32(50), int32(2)
 	apiVersion, kind := w.kind.ToAPIVersionAndKind()
@@ -222,7 +223,7 @@ func (w *world) becomes(want int64) {
 	})
 }
 
-// conditions are those of a FederatedHPA, as "Type=Status/Reason: message" in lines.
+// conditions returns the conditions of a FederatedHPA as lines of "Type=Status/Reason: message".
 func (w *world) conditions(name string) string {
 	f := w.scaler(name)
 	if !w.Has(f) {
@@ -235,30 +236,30 @@ func (w *world) conditions(name string) string {
 	return strings.Join(out, "\n")
 }
 
-func (w *world) says(name string, want ...string) {
+func (w *world) expectConditions(name string, want ...string) {
 	w.t.Helper()
-	w.Eventually(fmt.Sprintf("FederatedHPA %s says %q", name, want), func() string {
+	w.Eventually(fmt.Sprintf("FederatedHPA %s has the conditions %q", name, want), func() string {
 		got := w.conditions(name)
 		for _, text := range want {
 			if !strings.Contains(got, text) {
-				return "it says " + got
+				return "got " + got
 			}
 		}
 		return ""
 	})
 }
 
-func (w *world) tells(want string) {
+func (w *world) expectEvent(want string) {
 	w.t.Helper()
-	w.Eventually("users are told "+want, func() string {
+	w.Eventually("event "+want, func() string {
 		if all := w.Events(); !slices.ContainsFunc(all, func(e string) bool { return strings.HasPrefix(e, want) }) {
-			return fmt.Sprintf("they are told %q", all)
+			return fmt.Sprintf("events are %q", all)
 		}
 		return ""
 	})
 }
 
-func TestReplicasFollowTheLoadOfAllClusters(t *testing.T) {
+func TestReplicasFollowLoadOfAllClusters(t *testing.T) {
 	for _, kind := range []membertest.Kind{controllertest.Deployment, controllertest.CloneSet,
 		controllertest.StatefulSet} {
 		t.Run(kind.Group+" "+kind.Kind, func(t *testing.T) {
@@ -266,7 +267,7 @@ func TestReplicasFollowTheLoadOfAllClusters(t *testing.T) {
 			controllertest.Run(t, func(t *testing.T) {
 				w := newWorld(t, kind)
 				w.Make(w.scaler("web"))
-				w.says("web", "AbleToScale=True/ReadyForNewScale", "ScalingActive=True/ValidMetricFound",
+				w.expectConditions("web", "AbleToScale=True/ReadyForNewScale", "ScalingActive=True/ValidMetricFound",
 					"ScalingLimited=False/DesiredWithinRange")
 				w.looks("a")
 				if n := w.replicas(); n != 4 {
@@ -280,9 +281,9 @@ func TestReplicasFollowTheLoadOfAllClusters(t *testing.T) {
 
 				w.use("a", "100m", "100m")
 				w.becomes(6)
-				w.tells("FederatedHPA SuccessfulRescale: New size: 6; reason: cpu of pods above target")
+				w.expectEvent("FederatedHPA SuccessfulRescale: New size: 6; reason: cpu of pods above target")
 				f := w.scaler("web")
-				w.Eventually("the status says so", func() string {
+				w.Eventually("status is updated", func() string {
 					if w.Has(f); f.Status.LastScaleTime == nil || f.Status.CurrentReplicas != 6 || f.Status.DesiredReplicas != 6 ||
 						len(f.Status.CurrentMetrics) != 1 {
 						return fmt.Sprintf("%+v", f.Status)
@@ -297,7 +298,7 @@ func TestReplicasFollowTheLoadOfAllClusters(t *testing.T) {
 				// Down it goes when five minutes have been idle.
 				w.use("a", "10m", "10m", "10m")
 				w.use("b", "10m", "10m", "10m")
-				w.says("web", "AbleToScale=True/ScaleDownStabilized")
+				w.expectConditions("web", "AbleToScale=True/ScaleDownStabilized")
 				w.clock.SetTime(w.clock.Now().Add(4 * time.Minute))
 				w.looks("a")
 				if n := w.replicas(); n != 6 {
@@ -305,13 +306,13 @@ func TestReplicasFollowTheLoadOfAllClusters(t *testing.T) {
 				}
 				w.clock.SetTime(w.clock.Now().Add(61 * time.Second))
 				w.becomes(2)
-				w.tells("FederatedHPA SuccessfulRescale: New size: 2; reason: All metrics below target")
+				w.expectEvent("FederatedHPA SuccessfulRescale: New size: 2; reason: All metrics below target")
 			})
 		})
 	}
 }
 
-func TestMetricsOfAdaptersCountToo(t *testing.T) {
+func TestCustomMetricsCount(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -337,31 +338,32 @@ func TestMetricsOfAdaptersCountToo(t *testing.T) {
 					DescribedObject: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
 					Target:          autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &ten}}}}
 		w.Make(f)
-		w.says("web", "ScalingActive=True/ValidMetricFound", "ScalingLimited=False/DesiredWithinRange")
+		w.expectConditions("web", "ScalingActive=True/ValidMetricFound", "ScalingLimited=False/DesiredWithinRange")
 		if n := w.replicas(); n != 4 {
 			t.Fatalf("on target it has %d replicas", n)
 		}
 		custom("/requests", "15")
 		w.becomes(6)
-		w.tells("FederatedHPA SuccessfulRescale: New size: 6; reason: metric requests of pods above target")
+		w.expectEvent("FederatedHPA SuccessfulRescale: New size: 6; reason: metric requests of pods above target")
 		// The hits of both clusters count together.
 		custom("/deployments.apps/web/hits", "35")
 		w.becomes(7)
-		w.tells("FederatedHPA SuccessfulRescale: New size: 7; reason: metric hits of Deployment web above target")
+		w.expectEvent("FederatedHPA SuccessfulRescale: New size: 7; reason: metric hits of Deployment web above target")
 	})
 }
 
-func TestASilentClusterTakesNothingAwayAndIsNamed(t *testing.T) {
+func TestClusterWithoutAnswerIsReportedAndRemovesNothing(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
 		f := w.scaler("web")
 		zero := int32(0)
-		f.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: &zero}}
+		f.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{
+			StabilizationWindowSeconds: &zero}}
 		w.Make(f)
-		w.says("web", "ScalingActive=True")
+		w.expectConditions("web", "ScalingActive=True")
 		w.members["b"].Down(true)
-		w.says("web", "MetricsComplete=False/ClustersUnknown", "cluster b: ")
+		w.expectConditions("web", "MetricsComplete=False/ClustersUnknown", "cluster b: ")
 		w.use("a", "20m", "20m")
 		w.looks("a")
 		if n := w.replicas(); n != 4 {
@@ -375,14 +377,14 @@ func TestASilentClusterTakesNothingAwayAndIsNamed(t *testing.T) {
 		w.becomes(2)
 		w.Eventually("all answer, and nothing is said of that", func() string {
 			if got := w.conditions("web"); strings.Contains(got, "MetricsComplete") {
-				return "it says " + got
+				return "got " + got
 			}
 			return ""
 		})
 	})
 }
 
-// moves has a workload leave b for a, where all four replicas are placed; kept is suppressDeletion of the task.
+// moves moves all four replicas from b to a. kept is suppressDeletion of the eviction task.
 func (w *world) moves(kept *bool) {
 	controllertest.Change(w.Hub, w.binding(), func(b *workv1alpha2.ResourceBinding) {
 		b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "a", Replicas: 4}}
@@ -390,20 +392,21 @@ func (w *world) moves(kept *bool) {
 	})
 }
 
-func TestWorkloadThatLeavesASilentClusterIsNotScaledDown(t *testing.T) {
+func TestNoScaleDownWhileLeavingClusterWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
 		f := w.scaler("web")
 		zero := int32(0)
-		f.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: &zero}}
+		f.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{
+			StabilizationWindowSeconds: &zero}}
 		w.Make(f)
-		w.says("web", "ScalingActive=True")
+		w.expectConditions("web", "ScalingActive=True")
 		w.members["b"].Down(true)
 		w.moves(nil)
 		w.use("a", "20m", "20m", "20m", "20m")
 		w.looks("a")
-		w.says("web", "MetricsComplete=False/ClustersUnknown", "cluster b: ")
+		w.expectConditions("web", "MetricsComplete=False/ClustersUnknown", "cluster b: ")
 		if n := w.replicas(); n != 4 {
 			t.Errorf("a is idle, b is silent and may still serve, and the workload has %d replicas", n)
 		}
@@ -413,7 +416,7 @@ func TestWorkloadThatLeavesASilentClusterIsNotScaledDown(t *testing.T) {
 	})
 }
 
-func TestPodsOfTheOldCopyCountWhileTheyServe(t *testing.T) {
+func TestPodsInFormerClusterCountWhileTheyRun(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -425,7 +428,7 @@ func TestPodsOfTheOldCopyCountWhileTheyServe(t *testing.T) {
 	})
 }
 
-func TestAClusterWithoutMetricsIsNamed(t *testing.T) {
+func TestClusterWithoutMetricsIsReported(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -436,12 +439,12 @@ func TestAClusterWithoutMetricsIsNamed(t *testing.T) {
 		}
 		set(w.members["b"])
 		w.Make(w.scaler("web"))
-		w.says("web", "MetricsComplete=False/ClustersUnknown",
+		w.expectConditions("web", "MetricsComplete=False/ClustersUnknown",
 			"cluster b: metrics.k8s.io: the API is not served: install metrics-server there", "ScalingActive=True")
 		set(w.members["a"])
-		w.says("web", "ScalingActive=False/FailedGetResourceMetric",
+		w.expectConditions("web", "ScalingActive=False/FailedGetResourceMetric",
 			"no cluster reports this metric: cluster a: metrics.k8s.io")
-		w.tells("FederatedHPA FailedComputeMetricsReplicas")
+		w.expectEvent("FederatedHPA FailedComputeMetricsReplicas")
 		if n := w.replicas(); n != 4 {
 			t.Errorf("without metrics it has %d replicas", n)
 		}
@@ -453,21 +456,21 @@ func TestAClusterWithoutMetricsIsNamed(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeScaledSaysWhy(t *testing.T) {
+func TestUnscalableTargetHasReason(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
 		none := w.scaler("none")
 		none.Spec.ScaleTargetRef.Name = "missing"
 		w.Make(none)
-		w.says("none", "AbleToScale=False/FailedGetScaleTargetRef: there is no Deployment.apps missing in namespace shop on the hub")
+		w.expectConditions("none", "AbleToScale=False/FailedGetScaleTargetRef: there is no Deployment.apps missing in namespace shop on the hub")
 
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(1)}}}
 		u.SetGroupVersionKind(controllertest.Deployment.GroupVersionKind)
 		u.SetNamespace("shop")
 		u.SetName("missing")
 		w.Make(u)
-		w.says("none", "AbleToScale=False/FailedGetBinding: no policy propagates Deployment missing")
+		w.expectConditions("none", "AbleToScale=False/FailedGetBinding: no policy propagates Deployment missing")
 
 		spread := w.scaler("spread")
 		spread.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "policy/v1",
@@ -478,11 +481,11 @@ func TestWhatCannotBeScaledSaysWhy(t *testing.T) {
 		b.SetName("budget")
 		w.Make(b)
 		w.Make(spread)
-		w.says("spread", "AbleToScale=False/FailedGetScale: a PodDisruptionBudget.policy has no replicas to scale")
+		w.expectConditions("spread", "AbleToScale=False/FailedGetScale: a PodDisruptionBudget.policy has no replicas to scale")
 	})
 }
 
-func TestReplicasThatCannotBeHadAreAskedForOnce(t *testing.T) {
+func TestImpossibleReplicasAreTriedOnce(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -503,7 +506,7 @@ func TestReplicasThatCannotBeHadAreAskedForOnce(t *testing.T) {
 		f.Spec.ScaleTargetRef, f.Spec.MinReplicas = autoscalingv2.CrossVersionObjectReference{APIVersion: "batch/v1",
 			Kind: "Job", Name: "sums"}, &three
 		w.Make(f)
-		w.says("sums", "AbleToScale=False/FailedUpdateScale: the replicas of the workload cannot be set: the replicas cannot be set to 3: they are still 2")
+		w.expectConditions("sums", "AbleToScale=False/FailedUpdateScale: the replicas of the workload cannot be set: the replicas cannot be set to 3: they are still 2")
 		w.Quiet()
 		w.clock.SetTime(w.clock.Now().Add(time.Minute))
 		w.looks("a")
@@ -513,7 +516,7 @@ func TestReplicasThatCannotBeHadAreAskedForOnce(t *testing.T) {
 	})
 }
 
-func TestOfTwoOnTheSameWorkloadOneScales(t *testing.T) {
+func TestOldestOfTwoAutoscalersScales(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -521,9 +524,9 @@ func TestOfTwoOnTheSameWorkloadOneScales(t *testing.T) {
 		second := w.scaler("zweb")
 		second.Spec.MaxReplicas = 100
 		w.Make(second)
-		w.says("zweb", "ScalingActive=False/AmbiguousSelector: FederatedHPA web, which is older, also scales Deployment web: delete one of them")
-		w.says("web", "ScalingActive=True")
+		w.expectConditions("zweb", "ScalingActive=False/AmbiguousSelector: FederatedHPA web, which is older, also scales Deployment web: delete one of them")
+		w.expectConditions("web", "ScalingActive=True")
 		w.Gone(w.scaler("web"))
-		w.says("zweb", "ScalingActive=True")
+		w.expectConditions("zweb", "ScalingActive=True")
 	})
 }

@@ -21,37 +21,37 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// cron carries out the rules of CronFederatedHPAs.
+// cron reconciles CronFederatedHPAs.
 type cron struct {
 	Options
 	client client.Client
 	live   client.Reader
 	events commit.Events
-	// started is when the hub did: what it was away for is tried from then on.
+	// started is when this process started. Rules missed before that are retried from then on.
 	started time.Time
 }
 
-// patience is how long after its time a rule is tried again that failed for what may pass, such as a webhook that does
-// not answer.
-const patience = 5 * time.Minute
+// retryFor is how long after its time a rule is retried after a temporary failure, such as a webhook that does not
+// answer.
+const retryFor = 5 * time.Minute
 
-// finalError is what a rule fails for, whenever it is tried.
+// finalError wraps errors that a retry cannot fix.
 type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
 
-// final says whether trying again would come to the same.
+// final reports whether a retry would fail the same way.
 func final(err error) bool {
 	var e finalError
 	return errors.As(err, &e) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) &&
 		!apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// Reconcile executes what is due of one CronFederatedHPA, and looks again when the next rule is due, or after the
-// interval: the clock of the machine may be set.
+// Reconcile executes the due rules of one CronFederatedHPA. It requeues after the interval at the latest, because the
+// clock may be changed.
 func (c *cron) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	now := c.Clock.Now()
-	next, err := c.look(ctx, req.NamespacedName, now)
+	next, err := c.evaluate(ctx, req.NamespacedName, now)
 	switch {
 	case commit.Stale(err) || apierrors.IsNotFound(err):
 		return reconcile.Result{RequeueAfter: min(commit.SlowRetry, c.Interval)}, nil
@@ -63,14 +63,14 @@ func (c *cron) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	return reconcile.Result{RequeueAfter: min(max(next.Sub(now), time.Millisecond), c.Interval)}, nil
 }
 
-func (c *cron) look(ctx context.Context, key types.NamespacedName, now time.Time) (next time.Time, err error) {
+func (c *cron) evaluate(ctx context.Context, key types.NamespacedName, now time.Time) (next time.Time, err error) {
 	read := &autoscalingv1alpha1.CronFederatedHPA{}
 	if err := c.client.Get(ctx, key, read); err != nil {
 		return next, client.IgnoreNotFound(err)
 	}
 	due, status, next := autoscale.Due(read, now)
 	if len(due) > 0 && read.DeletionTimestamp == nil {
-		// The cache may not know yet that it was done.
+		// The cache may be older than the last execution.
 		if err := c.live.Get(ctx, key, read); err != nil {
 			return next, client.IgnoreNotFound(err)
 		}
@@ -86,7 +86,7 @@ func (c *cron) look(ctx context.Context, key types.NamespacedName, now time.Time
 		if since.Before(c.started) {
 			since = c.started
 		}
-		if failure != nil && !final(failure) && now.Before(since.Add(patience)) {
+		if failure != nil && !final(failure) && now.Before(since.Add(retryFor)) {
 			autoscale.Postpone(&status, e)
 			again = append(again, fmt.Errorf("rule %s of %s of CronFederatedHPA %s: %w", e.Rule.Name,
 				e.At.UTC().Format(time.RFC3339), key, failure))
@@ -107,10 +107,10 @@ func (c *cron) look(ctx context.Context, key types.NamespacedName, now time.Time
 	return next, errors.Join(again...)
 }
 
-// attempts are how often a target is read and written anew because somebody else wrote it.
+// attempts limits how often a conflicting write to a target is repeated.
 const attempts = 5
 
-// execute does what a rule says; the error is for its history.
+// execute executes a rule. Its error is recorded in the history.
 func (c *cron) execute(ctx context.Context, of *autoscalingv1alpha1.CronFederatedHPA,
 	rule autoscalingv1alpha1.CronFederatedHPARule) (err error) {
 	ref := of.Spec.ScaleTargetRef
@@ -135,7 +135,7 @@ func (c *cron) scaleWorkload(ctx context.Context, gk schema.GroupKind, namespace
 	if rule.TargetReplicas == nil {
 		return finalError{errors.New("the rule has no targetReplicas")}
 	}
-	// Live goes by what the hub was last seen to serve, and a kind that is wanted is looked for.
+	// Live serves only kinds that were discovered before. Want triggers the discovery of this one.
 	c.Templates.Want(gk)
 	obj, found, err := c.Templates.Live(ctx, gk, namespace, name)
 	if meta.IsNoMatchError(err) {

@@ -20,7 +20,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// schedule is a CronFederatedHPA of the workload.
+// schedule returns a CronFederatedHPA for the workload.
 func (w *world) schedule(rules ...autoscalingv1alpha1.CronFederatedHPARule) *autoscalingv1alpha1.CronFederatedHPA {
 	return &autoscalingv1alpha1.CronFederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "hours"},
 		Spec: autoscalingv1alpha1.CronFederatedHPASpec{ScaleTargetRef: w.scaler("web").Spec.ScaleTargetRef, Rules: rules}}
@@ -32,10 +32,10 @@ func rule(name, schedule string, replicas int32) autoscalingv1alpha1.CronFederat
 		TimeZone: &zone}
 }
 
-// executed waits until each rule has been so often, as "morning 1+0 next 08:00", the second number of failures.
+// executed waits for the history, as "morning 1+0 next 08:00": successes and failures.
 func (w *world) executed(want string) {
 	w.t.Helper()
-	w.Eventually("the status says "+want, func() string {
+	w.Eventually("status is "+want, func() string {
 		c := w.schedule()
 		if !w.Has(c) {
 			return "it is gone"
@@ -50,13 +50,13 @@ func (w *world) executed(want string) {
 				next))
 		}
 		if got := strings.Join(all, ", "); got != want {
-			return "it says " + got
+			return "got " + got
 		}
 		return ""
 	})
 }
 
-func (w *world) at(clock string) {
+func (w *world) setClock(clock string) {
 	t, err := time.ParseInLocation("2006-01-02 15:04", "2027-01-11 "+clock, time.UTC)
 	if err != nil {
 		w.t.Fatal(err)
@@ -64,7 +64,7 @@ func (w *world) at(clock string) {
 	w.clock.SetTime(t)
 }
 
-func TestARuleScalesOnceAtItsTime(t *testing.T) {
+func TestRuleScalesOnceAtItsTime(t *testing.T) {
 	for _, kind := range []string{"Deployment", "CloneSet"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -79,20 +79,20 @@ func TestARuleScalesOnceAtItsTime(t *testing.T) {
 				if n := w.replicas(); n != 4 {
 					t.Fatalf("before its time it has %d replicas", n)
 				}
-				w.at("08:00")
+				w.setClock("08:00")
 				w.becomes(9)
 				w.executed("morning 1+0 next 08:00, evening 0+0 next 18:00")
 				// What somebody sets afterwards stays.
 				w.Quiet()
 				w.stop()
-				w.at("08:30")
+				w.setClock("08:30")
 				w.run()
 				if wrote := w.Quiet(); len(wrote) > 0 {
 					t.Errorf("it has been executed, and after a restart it writes %v", wrote)
 				}
 				// The hub is down at six.
 				w.stop()
-				w.at("19:00")
+				w.setClock("19:00")
 				w.run()
 				w.becomes(3)
 				w.executed("morning 1+0 next 08:00, evening 1+0 next 18:00")
@@ -101,7 +101,7 @@ func TestARuleScalesOnceAtItsTime(t *testing.T) {
 	}
 }
 
-func TestASuspendedRuleDoesNothing(t *testing.T) {
+func TestSuspendedRuleDoesNothing(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -110,14 +110,14 @@ func TestASuspendedRuleDoesNothing(t *testing.T) {
 		off.Suspend = &yes
 		w.Make(w.schedule(off, rule("on", "1 8 * * *", 5)))
 		w.executed("off 0+0 next never, on 0+0 next 08:01")
-		w.at("08:00")
-		w.at("08:01")
+		w.setClock("08:00")
+		w.setClock("08:01")
 		w.becomes(5)
 		w.executed("off 0+0 next never, on 1+0 next 08:01")
 	})
 }
 
-func TestARuleThatFailsSaysWhyAndIsNotTriedAgain(t *testing.T) {
+func TestFailedRuleIsReportedAndNotRetried(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -125,23 +125,23 @@ func TestARuleThatFailsSaysWhyAndIsNotTriedAgain(t *testing.T) {
 		c.Spec.ScaleTargetRef.Name = "missing"
 		w.Make(c)
 		w.executed("morning 0+0 next 08:00")
-		w.at("08:00")
+		w.setClock("08:00")
 		w.executed("morning 0+1 next 08:00")
 		w.Has(c)
 		const why = "there is no Deployment.apps missing in namespace shop on the hub"
 		if got := c.Status.ExecutionHistories[0].FailedExecutions[0].Message; got != why {
 			t.Errorf("the message is %q, want %q", got, why)
 		}
-		w.tells("CronFederatedHPA ScaleFailed: Rule morning of 2027-01-11T08:00:00Z: " + why)
+		w.expectEvent("CronFederatedHPA ScaleFailed: Rule morning of 2027-01-11T08:00:00Z: " + why)
 		w.Quiet()
-		w.at("08:05")
+		w.setClock("08:05")
 		if wrote := w.Quiet(); len(wrote) > 0 {
 			t.Errorf("it writes %v", wrote)
 		}
 	})
 }
 
-func TestARuleThatFailsForWhatPassesIsTriedAgainForAWhile(t *testing.T) {
+func TestTemporaryFailureIsRetriedForAWhile(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -160,7 +160,7 @@ func TestARuleThatFailsForWhatPassesIsTriedAgainForAWhile(t *testing.T) {
 		})
 		w.Make(w.schedule(rule("morning", "0 8 * * *", 9), rule("noon", "0 12 * * *", 7)))
 		w.executed("morning 0+0 next 08:00, noon 0+0 next 12:00")
-		w.at("08:00")
+		w.setClock("08:00")
 		<-tried
 		<-tried
 		w.executed("morning 0+0 next 08:00, noon 0+0 next 12:00")
@@ -171,26 +171,26 @@ func TestARuleThatFailsForWhatPassesIsTriedAgainForAWhile(t *testing.T) {
 		// Not for ever; after a start from then on.
 		broken.Store(true)
 		w.stop()
-		w.at("13:00")
+		w.setClock("13:00")
 		w.run()
 		<-tried
 		<-tried
 		w.executed("morning 1+0 next 08:00, noon 0+0 next 12:00")
-		w.at("13:06")
+		w.setClock("13:06")
 		w.executed("morning 1+0 next 08:00, noon 0+1 next 12:00")
-		w.tells("CronFederatedHPA ScaleFailed: Rule noon of 2027-01-11T12:00:00Z: ")
+		w.expectEvent("CronFederatedHPA ScaleFailed: Rule noon of 2027-01-11T12:00:00Z: ")
 		if n := w.replicas(); n != 9 {
 			t.Errorf("it has %d replicas", n)
 		}
 	})
 }
 
-func TestARuleSetsTheBoundsOfAFederatedHPA(t *testing.T) {
+func TestRuleSetsBoundsOfFederatedHPA(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
 		w.Make(w.scaler("web"))
-		w.says("web", "ScalingActive=True")
+		w.expectConditions("web", "ScalingActive=True")
 		c := w.schedule(rule("morning", "0 8 * * *", 0))
 		lowest, highest := int32(6), int32(30)
 		c.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "autoscaling.karmada.io/v1alpha1",
@@ -199,18 +199,18 @@ func TestARuleSetsTheBoundsOfAFederatedHPA(t *testing.T) {
 			&highest
 		w.Make(c)
 		w.executed("morning 0+0 next 08:00")
-		w.at("08:00")
+		w.setClock("08:00")
 		w.becomes(6)
 		w.executed("morning 1+0 next 08:00")
 		f := w.scaler("web")
 		if w.Has(f); *f.Spec.MinReplicas != 6 || f.Spec.MaxReplicas != 30 {
 			t.Errorf("the bounds are %d and %d", *f.Spec.MinReplicas, f.Spec.MaxReplicas)
 		}
-		w.tells("FederatedHPA SuccessfulRescale: New size: 6; reason: there are fewer replicas than minReplicas")
+		w.expectEvent("FederatedHPA SuccessfulRescale: New size: 6; reason: there are fewer replicas than minReplicas")
 	})
 }
 
-func TestRulesAreExecutedWhileAClusterIsLost(t *testing.T) {
+func TestRulesRunWhileClusterIsLost(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -227,21 +227,21 @@ func TestRulesAreExecutedWhileAClusterIsLost(t *testing.T) {
 
 		w.members["b"].Down(true)
 		w.Ready("b", metav1.ConditionFalse, "ClusterNotReachable")
-		w.at("08:00")
+		w.setClock("08:00")
 		w.becomes(9)
 		w.executed("morning 1+0 next 08:00")
 
 		// The workload leaves it, and a FederatedHPA gets other bounds.
 		w.moves(nil)
 		w.Make(w.scaler("web"))
-		w.says("web", "MetricsComplete=False/ClustersUnknown")
-		w.at("12:00")
+		w.expectConditions("web", "MetricsComplete=False/ClustersUnknown")
+		w.setClock("12:00")
 		w.becomes(10)
 	})
 }
 
-// Whom it scales is named by its author, who may write it in his namespace alone.
-func TestATargetIsNeverOutsideTheNamespace(t *testing.T) {
+// The author of a FederatedHPA chooses the target but may have rights only in this namespace.
+func TestTargetIsAlwaysInTheSameNamespace(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -272,7 +272,7 @@ func TestATargetIsNeverOutsideTheNamespace(t *testing.T) {
 			f := w.scaler(fmt.Sprintf("f%d", len(ref.Name)))
 			f.Spec.ScaleTargetRef = ref
 			w.Make(f)
-			w.says(f.Name, fmt.Sprintf("AbleToScale=False/FailedGetScaleTargetRef: there is no %s %s in namespace shop on the hub", propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Name))
+			w.expectConditions(f.Name, fmt.Sprintf("AbleToScale=False/FailedGetScaleTargetRef: there is no %s %s in namespace shop on the hub", propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Name))
 		}
 		each := func(what string, holds func(autoscalingv1alpha1.ExecutionHistory) bool) {
 			t.Helper()
@@ -288,7 +288,7 @@ func TestATargetIsNeverOutsideTheNamespace(t *testing.T) {
 			}
 		}
 		each("knows its time", func(h autoscalingv1alpha1.ExecutionHistory) bool { return h.NextExecutionTime != nil })
-		w.at("09:00") // what may pass is tried again no more
+		w.setClock("09:00") // what may pass is tried again no more
 		each("has failed", func(h autoscalingv1alpha1.ExecutionHistory) bool {
 			return len(h.FailedExecutions) == 1 && len(h.SuccessfulExecutions) == 0
 		})

@@ -27,21 +27,20 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// ownerOf is the FederatedHPA whose autoscaler a Work has.
+// ownerOf returns the FederatedHPA whose autoscaler a Work contains.
 func ownerOf(work client.Object) (types.NamespacedName, bool) {
 	namespace, name, ok := strings.Cut(work.GetAnnotations()[autoscale.OwnerAnnotation], "/")
 	return types.NamespacedName{Namespace: namespace, Name: name}, ok
 }
 
-// distribute has each cluster scale by itself within its share of the bounds, and the template follow what they make of
-// it.
+// distribute lets each cluster scale within its share of the bounds and sets the template to the sum.
 func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, t target) error {
 	key, now, spec := client.ObjectKeyFromObject(f), r.Clock.Now(), t.binding.BindingSpec()
-	r.say(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededGetScale",
+	r.setCondition(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededGetScale",
 		"the replicas of the workload are known and can be set")
 	f.Status.Conditions = without(without(f.Status.Conditions, autoscalingv1alpha1.MetricsComplete),
 		autoscalingv2.ScalingLimited)
-	f.Status.CurrentMetrics = nil // each cluster has its own
+	f.Status.CurrentMetrics = nil // metrics are per cluster
 	if t.replicas == 0 {
 		f.Status.Conditions = autoscale.SetCondition(without(f.Status.Conditions, autoscalingv1alpha1.BoundsSplit),
 			autoscale.Disabled(), now)
@@ -49,12 +48,12 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 		return r.end(ctx, key)
 	}
 	if !spec.Placement.DividesReplicas() {
-		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "ReplicasDuplicated",
+		r.setCondition(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "ReplicasDuplicated",
 			"the policy runs all replicas in every cluster, so there is nothing to divide: set replicaSchedulingType: Divided, or remove the annotation "+autoscalingv1alpha1.ModeAnnotation)
 		return r.end(ctx, key)
 	}
 
-	// 1. The shares, which stay until the bounds or the clusters change.
+	// 1. Compute the shares. They stay until the bounds or the clusters change.
 	replicas := map[string]int32{}
 	for _, c := range spec.Clusters {
 		if c.Replicas > 0 {
@@ -62,17 +61,18 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 		}
 	}
 	if len(replicas) == 0 {
-		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, autoscalingv1alpha1.ReasonFailedGetTargetClusters,
+		r.setCondition(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse,
+			autoscalingv1alpha1.ReasonFailedGetTargetClusters,
 			"the workload has no replicas in any cluster yet")
 		return r.end(ctx, key)
 	}
-	standing, err := r.standing(ctx, key)
+	standing, err := r.worksOf(ctx, key)
 	if err != nil {
 		return err
 	}
 	shares, many := autoscale.Shares(&f.Spec, replicas, standing)
 
-	// 2. An autoscaler for each. A cluster that has no execution space yet, or none any more, holds nothing up.
+	// 2. Write one autoscaler per cluster. A cluster without an execution namespace does not block the others.
 	failed := []error{r.release(ctx, key, t.binding.GetName())}
 	for _, cluster := range slices.Sorted(maps.Keys(shares)) {
 		if err := r.place(ctx, f, cluster, shares[cluster], standing[cluster]); !apierrors.IsNotFound(err) &&
@@ -80,7 +80,7 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 			failed = append(failed, err)
 		}
 	}
-	// The autoscaler leaves a cluster after the workload.
+	// Remove the autoscaler from a cluster only after the workload has left it.
 	stay := maps.Clone(shares)
 	for _, t := range spec.GracefulEvictionTasks {
 		stay[t.FromCluster] = autoscale.Share{}
@@ -89,9 +89,9 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
-	r.split(f, shares, standing, many)
+	r.setBoundsSplit(f, shares, standing, many)
 
-	// 3. The template follows: each cluster keeps what its autoscaler makes of it.
+	// 3. Set the template to the sum. Each cluster keeps the replicas that its autoscaler chose.
 	current, desired, scaling := autoscale.Sum(shares, replicas, standing)
 	f.Status.Conditions = autoscale.SetCondition(f.Status.Conditions, scaling, now)
 	f.Status.CurrentReplicas, f.Status.DesiredReplicas = autoscale.Total(current), autoscale.Total(desired)
@@ -111,7 +111,7 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	if n > 0 && n != t.replicas {
 		if _, err := r.scale(ctx, t.kind, t.template, n); err != nil {
 			if !commit.Stale(err) && !apierrors.IsNotFound(err) {
-				r.say(f, autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedUpdateScale",
+				r.setCondition(f, autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedUpdateScale",
 					"the replicas of the workload cannot be set: "+err.Error())
 				r.warn(f, "FailedRescale", err.Error())
 				return nil
@@ -124,9 +124,9 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	return nil
 }
 
-// split says whether the clusters have taken their autoscalers, and with which bounds; many is why these are not those
-// of the spec.
-func (r *reconciler) split(f *autoscalingv1alpha1.FederatedHPA, shares map[string]autoscale.Share,
+// setBoundsSplit sets the condition BoundsSplit: whether the clusters have applied their autoscalers, and with which
+// bounds. many explains why these differ from the spec.
+func (r *reconciler) setBoundsSplit(f *autoscalingv1alpha1.FederatedHPA, shares map[string]autoscale.Share,
 	works map[string]*workv1alpha1.Work, many error) {
 	var taken, not, waiting []string
 	for _, cluster := range slices.Sorted(maps.Keys(shares)) {
@@ -145,24 +145,24 @@ func (r *reconciler) split(f *autoscalingv1alpha1.FederatedHPA, shares map[strin
 	bounds := strings.Join(taken, ", ")
 	switch {
 	case many != nil:
-		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "MoreClustersThanReplicas", many.Error()+
+		r.setCondition(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "MoreClustersThanReplicas", many.Error()+
 			"; until then each has one replica")
 		r.warn(f, "MoreClustersThanReplicas", many.Error())
 	case len(not) > 0:
 		message := "some clusters do not have their autoscaler: " + strings.Join(not, "; ")
-		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "AutoscalerNotApplied", message)
+		r.setCondition(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "AutoscalerNotApplied", message)
 		r.warn(f, "AutoscalerNotApplied", message)
 	case len(waiting) > 0:
-		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionUnknown, "AutoscalersPending",
+		r.setCondition(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionUnknown, "AutoscalersPending",
 			fmt.Sprintf("the desired bounds of the autoscalers are: %s; not applied yet in these clusters: %s", bounds,
 				strings.Join(waiting, ", ")))
 	default:
-		r.say(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionTrue, "BoundsSplit",
+		r.setCondition(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionTrue, "BoundsSplit",
 			"the autoscalers of the clusters have these bounds: "+bounds)
 	}
 }
 
-// place makes the Work of a cluster's autoscaler what it shall be; is may be nil.
+// place creates or updates the Work with a cluster's autoscaler. is may be nil.
 func (r *reconciler) place(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, cluster string, s autoscale.Share,
 	is *workv1alpha1.Work) error {
 	id := uuid.NewString()
@@ -180,7 +180,7 @@ func (r *reconciler) place(ctx context.Context, f *autoscalingv1alpha1.Federated
 		return nil
 	}
 	if is.DeletionTimestamp != nil {
-		return nil // it is made anew when it is gone
+		return nil // recreate it after its deletion
 	}
 	want := is.DeepCopy()
 	if !equality.Semantic.DeepEqual(is.Spec.Workload, w.Spec.Workload) {
@@ -192,8 +192,8 @@ func (r *reconciler) place(ctx context.Context, f *autoscalingv1alpha1.Federated
 	return err
 }
 
-// standing are the Works that have autoscalers of a FederatedHPA, by cluster.
-func (r *reconciler) standing(ctx context.Context, key types.NamespacedName) (map[string]*workv1alpha1.Work, error) {
+// worksOf returns the Works with autoscalers of a FederatedHPA, by cluster.
+func (r *reconciler) worksOf(ctx context.Context, key types.NamespacedName) (map[string]*workv1alpha1.Work, error) {
 	var works workv1alpha1.WorkList
 	if err := r.client.List(ctx, &works, client.MatchingFields{byOwner: key.String()},
 		client.UnsafeDisableDeepCopy); err != nil {
@@ -208,9 +208,9 @@ func (r *reconciler) standing(ctx context.Context, key types.NamespacedName) (ma
 	return in, nil
 }
 
-// withdraw deletes the autoscalers of a FederatedHPA but for those of the clusters wanted.
+// withdraw deletes the autoscalers of a FederatedHPA in clusters that are not wanted.
 func (r *reconciler) withdraw(ctx context.Context, key types.NamespacedName, wanted map[string]autoscale.Share) error {
-	standing, err := r.standing(ctx, key)
+	standing, err := r.worksOf(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -223,8 +223,7 @@ func (r *reconciler) withdraw(ctx context.Context, key types.NamespacedName, wan
 	return errors.Join(failed...)
 }
 
-// end has the hub scale again, or nobody: the autoscalers of a FederatedHPA go, and its workload's replicas are divided
-// as any.
+// end deletes the autoscalers of a FederatedHPA and lets the scheduler divide the replicas again.
 func (r *reconciler) end(ctx context.Context, key types.NamespacedName) error {
 	if err := r.release(ctx, key, ""); err != nil {
 		return err
@@ -232,8 +231,8 @@ func (r *reconciler) end(ctx context.Context, key types.NamespacedName) error {
 	return r.withdraw(ctx, key, nil)
 }
 
-// release has the scheduler divide the replicas again of what a FederatedHPA's autoscalers scaled, but for the binding
-// of a name.
+// release lets the scheduler divide the replicas of bindings that the autoscalers of a FederatedHPA scaled, except for
+// the named binding.
 func (r *reconciler) release(ctx context.Context, key types.NamespacedName, except string) error {
 	var bindings workv1alpha2.ResourceBindingList
 	if err := r.client.List(ctx, &bindings, client.InNamespace(key.Namespace), client.MatchingFields{byScaler: key.Name},

@@ -23,14 +23,14 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// autoscaler is the Work that has the autoscaler of a cluster.
+// autoscaler returns the Work with the autoscaler of a cluster.
 func autoscaler(cluster string) *workv1alpha1.Work {
 	w := &workv1alpha1.Work{}
 	w.Namespace, w.Name = names.ExecutionSpace(cluster), names.WorkOfAutoscaler("web", "shop")
 	return w
 }
 
-// bounds waits until the autoscalers have them, as "a 2-6, b 2-6"; none is empty.
+// bounds waits until the autoscalers have these bounds, as "a 2-6, b 2-6". Empty means no autoscalers.
 func (w *world) bounds(want string) {
 	w.t.Helper()
 	w.Eventually("the autoscalers have the bounds "+want, func() string {
@@ -60,7 +60,7 @@ func (w *world) binding() *workv1alpha2.ResourceBinding {
 	return b
 }
 
-// placed has the scheduler say that it placed the workload.
+// placed sets the binding's schedule, as the scheduler does.
 func (w *world) placed() {
 	w.t.Helper()
 	b := w.binding()
@@ -73,7 +73,7 @@ func (w *world) placed() {
 	}
 }
 
-// made has the autoscaler of a cluster say what it made of the replicas.
+// made sets the status of a cluster's autoscaler.
 func (w *world) made(cluster string, current, desired int32) {
 	w.t.Helper()
 	raw, err := json.Marshal(autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: current,
@@ -88,7 +88,8 @@ func (w *world) made(cluster string, current, desired int32) {
 		if !w.Has(work) {
 			return "there is none"
 		}
-		work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Identifier: workv1alpha1.ResourceIdentifier{Kind: "HorizontalPodAutoscaler", Version: "v2", Name: "web"}, Status: &runtime.RawExtension{Raw: raw}}}
+		work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Identifier: workv1alpha1.ResourceIdentifier{
+			Kind: "HorizontalPodAutoscaler", Version: "v2", Name: "web"}, Status: &runtime.RawExtension{Raw: raw}}}
 		if err := w.Status().Update(w.t.Context(), work); err != nil {
 			return err.Error()
 		}
@@ -96,7 +97,7 @@ func (w *world) made(cluster string, current, desired int32) {
 	})
 }
 
-// applied has a cluster say whether it has its autoscaler.
+// applied sets the condition Applied of a cluster's autoscaler.
 func (w *world) applied(cluster string, status metav1.ConditionStatus, message string) {
 	w.t.Helper()
 	work := autoscaler(cluster)
@@ -113,11 +114,11 @@ func (w *world) applied(cluster string, status metav1.ConditionStatus, message s
 	})
 }
 
-// scheduler waits until the scheduler is told where the autoscalers have put the replicas; empty is nothing.
+// scheduler waits until the binding passes the autoscalers' replicas to the scheduler. Empty means none.
 func (w *world) scheduler(want string) {
 	w.t.Helper()
 	b := w.binding()
-	w.Eventually("the scheduler is told "+want, func() string {
+	w.Eventually("the binding has the replicas "+want, func() string {
 		if w.Has(b); b.Annotations[schedule.ScaledAnnotation] != want {
 			return fmt.Sprint(b.Annotations)
 		}
@@ -125,7 +126,7 @@ func (w *world) scheduler(want string) {
 	})
 }
 
-// distributed is a FederatedHPA of the workload by which each cluster scales.
+// distributed returns a FederatedHPA in mode Distributed.
 func (w *world) distributed() *autoscalingv1alpha1.FederatedHPA {
 	f := w.scaler("web")
 	f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
@@ -140,7 +141,7 @@ func (w *world) workload() *unstructured.Unstructured {
 	return u
 }
 
-func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
+func TestBoundsAreSplitBetweenMembers(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.CloneSet)
@@ -148,11 +149,11 @@ func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
 		f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
 		w.Make(f)
 		w.bounds("a 1-6, b 1-6")
-		w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "not applied yet in these clusters: a, b")
+		w.expectConditions("web", "BoundsSplit=Unknown/AutoscalersPending", "not applied yet in these clusters: a, b")
 		w.applied("a", metav1.ConditionTrue, "")
-		w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "not applied yet in these clusters: b")
+		w.expectConditions("web", "BoundsSplit=Unknown/AutoscalersPending", "not applied yet in these clusters: b")
 		w.applied("b", metav1.ConditionTrue, "")
-		w.says("web", "BoundsSplit=True/BoundsSplit", "a 1 to 6, b 1 to 6")
+		w.expectConditions("web", "BoundsSplit=True/BoundsSplit", "a 1 to 6, b 1 to 6")
 		w.Eventually("rollouts know that members scale, before they do", func() string {
 			b := w.binding()
 			if w.Has(b); b.Annotations[schedule.ScaledByAnnotation] != "web" || b.Annotations[schedule.ScaledAnnotation] != "" {
@@ -161,7 +162,7 @@ func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
 			return ""
 		})
 
-		// The template follows what the autoscalers make, and the scheduler is told where that is.
+		// The template follows the autoscalers, and the binding passes their replicas to the scheduler.
 		w.made("a", 2, 5)
 		w.made("b", 2, 2)
 		w.becomes(7)
@@ -202,7 +203,7 @@ func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
 			f.Spec.MinReplicas,
 				f.Spec.MaxReplicas = &one, 1
 		})
-		w.says("web", "BoundsSplit=False/MoreClustersThanReplicas: maxReplicas is 1, but the workload is in 2 clusters")
+		w.expectConditions("web", "BoundsSplit=False/MoreClustersThanReplicas: maxReplicas is 1, but the workload is in 2 clusters")
 		w.bounds("a 1-1, b 1-1")
 		w.becomes(2)
 		w.scheduler(`{"a":1,"b":1}`)
@@ -216,15 +217,15 @@ func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
 			f.Annotations, f.Spec.MaxReplicas = nil, 12
 		})
 		w.bounds("")
-		w.says("web", "ScalingActive=True/ValidMetricFound: the desired replica count is calculated from")
+		w.expectConditions("web", "ScalingActive=True/ValidMetricFound: the desired replica count is calculated from")
 		if got := w.conditions("web"); strings.Contains(got, "BoundsSplit") {
-			t.Errorf("it still says %s", got)
+			t.Errorf("it still has %s", got)
 		}
 		w.scheduler("")
 	})
 }
 
-func TestAutoscalersGoWithTheirFederatedHPAAlsoWhileTheHubIsDown(t *testing.T) {
+func TestAutoscalersAreDeletedAfterHubRestart(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -239,7 +240,7 @@ func TestAutoscalersGoWithTheirFederatedHPAAlsoWhileTheHubIsDown(t *testing.T) {
 	})
 }
 
-func TestAutoscalerLeavesAClusterAfterTheWorkload(t *testing.T) {
+func TestAutoscalerLeavesClusterAfterWorkload(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -253,7 +254,7 @@ func TestAutoscalerLeavesAClusterAfterTheWorkload(t *testing.T) {
 	})
 }
 
-func TestAutoscalersGoWithTheirWorkload(t *testing.T) {
+func TestAutoscalersAreDeletedWithWorkload(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -262,7 +263,7 @@ func TestAutoscalersGoWithTheirWorkload(t *testing.T) {
 		w.Make(f)
 		w.bounds("a 1-6, b 1-6")
 		w.Gone(w.workload())
-		w.says("web", "AbleToScale=False/FailedGetScaleTargetRef")
+		w.expectConditions("web", "AbleToScale=False/FailedGetScaleTargetRef")
 		w.Quiet()
 		w.bounds("a 1-6, b 1-6") // while it has a binding, the template may only be unknown
 		w.Gone(w.binding())
@@ -270,7 +271,7 @@ func TestAutoscalersGoWithTheirWorkload(t *testing.T) {
 	})
 }
 
-func TestReplicasThatAreNotDividedCannotBeSplit(t *testing.T) {
+func TestDuplicatedReplicasCannotBeSplit(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -280,12 +281,12 @@ func TestReplicasThatAreNotDividedCannotBeSplit(t *testing.T) {
 		f := w.scaler("web")
 		f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
 		w.Make(f)
-		w.says("web", "BoundsSplit=False/ReplicasDuplicated")
+		w.expectConditions("web", "BoundsSplit=False/ReplicasDuplicated")
 		w.bounds("")
 	})
 }
 
-func TestAnAutoscalerOfTheUsersOwnIsLeftAlone(t *testing.T) {
+func TestUsersOwnAutoscalerIsKept(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -297,10 +298,10 @@ func TestAnAutoscalerOfTheUsersOwnIsLeftAlone(t *testing.T) {
 		w.Make(own)
 		w.Make(w.distributed())
 		w.bounds("a 1-6, b 1-6")
-		w.says("web", "BoundsSplit=Unknown/AutoscalersPending")
+		w.expectConditions("web", "BoundsSplit=Unknown/AutoscalersPending")
 		w.applied("b", metav1.ConditionTrue, "")
 		w.applied("a", metav1.ConditionFalse, "it belongs to another Work")
-		w.says("web", "BoundsSplit=False/AutoscalerNotApplied: some clusters do not have their autoscaler: cluster a: it belongs to another Work")
+		w.expectConditions("web", "BoundsSplit=False/AutoscalerNotApplied: some clusters do not have their autoscaler: cluster a: it belongs to another Work")
 		version := own.ResourceVersion
 		if !w.Has(own) || own.ResourceVersion != version {
 			t.Errorf("the user's own has been written: %+v", own)
@@ -308,7 +309,7 @@ func TestAnAutoscalerOfTheUsersOwnIsLeftAlone(t *testing.T) {
 	})
 }
 
-func TestAWorkloadWithoutReplicasIsNotScaledByMembersEither(t *testing.T) {
+func TestZeroReplicasDisableDistributedScaling(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -332,7 +333,7 @@ func TestAWorkloadWithoutReplicasIsNotScaledByMembersEither(t *testing.T) {
 		set(0)
 		w.bounds("")
 		w.scheduler("")
-		w.says("web", "ScalingActive=False/ScalingDisabled: autoscaling is disabled because the workload has zero replicas")
+		w.expectConditions("web", "ScalingActive=False/ScalingDisabled: autoscaling is disabled because the workload has zero replicas")
 		w.Quiet()
 		if n := w.replicas(); n != 0 {
 			t.Errorf("it has been switched off, and has %d replicas", n)
@@ -345,7 +346,7 @@ func TestAWorkloadWithoutReplicasIsNotScaledByMembersEither(t *testing.T) {
 	})
 }
 
-func TestTheBindingOfAFormerTargetIsLetGo(t *testing.T) {
+func TestBindingOfFormerTargetIsReleased(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -375,7 +376,7 @@ func TestTheBindingOfAFormerTargetIsLetGo(t *testing.T) {
 	})
 }
 
-func TestAClusterWithoutExecutionSpaceHoldsNothingUp(t *testing.T) {
+func TestClusterWithoutExecutionNamespaceBlocksNothing(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -385,13 +386,13 @@ func TestAClusterWithoutExecutionSpaceHoldsNothingUp(t *testing.T) {
 		w.made("a", 2, 5)
 		w.becomes(7)
 		w.applied("a", metav1.ConditionTrue, "")
-		w.says("web", "BoundsSplit=Unknown/AutoscalersPending", "not applied yet in these clusters: b")
+		w.expectConditions("web", "BoundsSplit=Unknown/AutoscalersPending", "not applied yet in these clusters: b")
 		w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace("b")}})
 		w.bounds("a 1-6, b 1-6")
 	})
 }
 
-func TestAutoscalersGoWithTheirPolicy(t *testing.T) {
+func TestAutoscalersAreDeletedWithPolicy(t *testing.T) {
 	for what, change := range map[string]func(*world){
 		"the binding is gone": func(w *world) { w.Gone(w.binding()) },
 		"it is in no cluster any more": func(w *world) {
@@ -407,18 +408,17 @@ func TestAutoscalersGoWithTheirPolicy(t *testing.T) {
 				w.bounds("a 1-6, b 1-6")
 				change(w)
 				w.bounds("")
-				w.says("web", "AbleToScale=False")
+				w.expectConditions("web", "AbleToScale=False")
 				if got := w.conditions("web"); strings.Contains(got, "BoundsSplit") {
-					t.Errorf("it still says %s", got)
+					t.Errorf("it still has %s", got)
 				}
 			})
 		})
 	}
 }
 
-// Somebody deletes the binding of a workload that a policy holds: it is made again, and the autoscalers stay until it
-// says that they go.
-func TestAutoscalersStayWhileTheBindingIsMadeAgain(t *testing.T) {
+// A user deletes the binding of a claimed workload. It is recreated, and the autoscalers stay meanwhile.
+func TestAutoscalersStayWhileBindingIsRecreated(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
@@ -445,18 +445,18 @@ func TestAutoscalersStayWhileTheBindingIsMadeAgain(t *testing.T) {
 		old := w.binding()
 		w.Has(old)
 		w.Gone(w.binding())
-		w.says("web", "AbleToScale=False/FailedGetBinding")
+		w.expectConditions("web", "AbleToScale=False/FailedGetBinding")
 		stays("while there is no binding")
 
 		anew := old.DeepCopy()
 		anew.UID, anew.ResourceVersion, anew.Spec.Clusters = "", "", nil
 		w.Make(anew)
-		w.says("web", "AbleToScale=False/FailedGetTargetClusters")
+		w.expectConditions("web", "AbleToScale=False/FailedGetTargetClusters")
 		stays("while it is not placed")
 
 		controllertest.Change(w.Hub, w.binding(),
 			func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters = old.Spec.Clusters })
-		w.says("web", "AbleToScale=True")
+		w.expectConditions("web", "AbleToScale=True")
 		stays("when it is placed")
 	})
 }

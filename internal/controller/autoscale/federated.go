@@ -28,7 +28,7 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// federated looks at the load of one FederatedHPA's workload, and again after the interval.
+// federated evaluates one FederatedHPA and requeues after the interval.
 func (r *reconciler) federated(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	f := &autoscalingv1alpha1.FederatedHPA{}
 	err := r.client.Get(ctx, req.NamespacedName, f)
@@ -42,12 +42,12 @@ func (r *reconciler) federated(ctx context.Context, req reconcile.Request) (reco
 	}
 	want := f.DeepCopy()
 	validate.DefaultFederatedHPA(want)
-	err = r.look(ctx, want)
+	err = r.evaluate(ctx, want)
 	if err == nil {
 		want.Spec = f.Spec
 		generation := f.Generation
 		want.Status.ObservedGeneration = &generation
-		want.Status.Conditions = autoscale.Since(want.Status.Conditions, f.Status.Conditions)
+		want.Status.Conditions = autoscale.KeepTransitionTimes(want.Status.Conditions, f.Status.Conditions)
 		_, err = commit.Status(ctx, r.client, f, want)
 	}
 	switch {
@@ -59,15 +59,15 @@ func (r *reconciler) federated(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: r.Interval}, nil
 }
 
-// trouble is why a workload cannot be scaled, for the condition of a type.
+// trouble is the reason why a workload cannot be scaled, for a condition.
 type trouble struct {
 	kind            autoscalingv2.HorizontalPodAutoscalerConditionType
 	reason, message string
-	// gone says that there is nothing left that the members' autoscalers could scale.
+	// gone is true if the workload does not exist, so that the members' autoscalers can be deleted.
 	gone bool
 }
 
-// target is what a FederatedHPA scales, and where it is.
+// target is the workload that a FederatedHPA scales, with its clusters.
 type target struct {
 	kind     schema.GroupKind
 	template *unstructured.Unstructured
@@ -75,16 +75,15 @@ type target struct {
 	replicas int32
 }
 
-// look does for f what is due, and puts into its status how that stands. An error says that the hub itself did not
-// answer.
-func (r *reconciler) look(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA) error {
+// evaluate does what is due for f and sets its status. It returns only errors of the hub itself.
+func (r *reconciler) evaluate(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA) error {
 	key := client.ObjectKeyFromObject(f)
 	t, problem, err := r.target(ctx, f)
 	if err != nil {
 		return err
 	}
 	if problem != nil {
-		r.say(f, problem.kind, corev1.ConditionFalse, problem.reason, problem.message)
+		r.setCondition(f, problem.kind, corev1.ConditionFalse, problem.reason, problem.message)
 		r.warn(f, problem.reason, problem.message)
 		if problem.gone {
 			f.Status.Conditions = without(f.Status.Conditions, autoscalingv1alpha1.BoundsSplit)
@@ -103,17 +102,17 @@ func (r *reconciler) look(ctx context.Context, f *autoscalingv1alpha1.FederatedH
 	return r.central(ctx, f, t)
 }
 
-// central scales the template by what its pods in all clusters use.
+// central scales the template by the load of its pods in all clusters.
 func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, t target) error {
 	key, now := client.ObjectKeyFromObject(f), r.Clock.Now()
 	selector, err := autoscale.Selector(t.template)
 	if err != nil {
-		r.say(f, autoscalingv2.ScalingActive, corev1.ConditionFalse, "InvalidSelector", err.Error())
+		r.setCondition(f, autoscalingv2.ScalingActive, corev1.ConditionFalse, "InvalidSelector", err.Error())
 		r.warn(f, "InvalidSelector", err.Error())
 		return nil
 	}
 
-	// 1. What is known, and what follows.
+	// 1. Read the metrics and decide.
 	in := autoscale.Input{Spec: &f.Spec, Current: t.replicas, Each: !t.binding.BindingSpec().Placement.DividesReplicas(),
 		History: r.history(f), Settings: r.Settings, Now: now}
 	if t.replicas > 0 {
@@ -121,8 +120,8 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 	}
 	d := autoscale.Decide(in)
 
-	// 2. Say it, and do it.
-	r.say(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededGetScale",
+	// 2. Set the conditions and scale.
+	r.setCondition(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededGetScale",
 		"the replicas of the workload are known and can be set")
 	f.Status.Conditions = without(f.Status.Conditions, autoscalingv1alpha1.MetricsComplete)
 	for _, c := range d.Conditions {
@@ -145,7 +144,7 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 		if commit.Stale(err) || apierrors.IsNotFound(err) {
 			return err
 		}
-		r.say(f, autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedUpdateScale",
+		r.setCondition(f, autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedUpdateScale",
 			"the replicas of the workload cannot be set: "+err.Error())
 		r.warn(f, "FailedRescale", fmt.Sprintf("New size: %d; reason: %s; error: %v", d.Desired, d.Reason, err))
 		f.Status.DesiredReplicas = t.replicas
@@ -153,7 +152,7 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 	}
 	r.remember(f, d.History.Scaled(t.replicas, d.Desired, now))
 	r.told.Forget(key)
-	r.say(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededRescale",
+	r.setCondition(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededRescale",
 		fmt.Sprintf("the workload was scaled to %d replicas", d.Desired))
 	at := metav1.NewTime(now)
 	f.Status.LastScaleTime = &at
@@ -163,7 +162,7 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 	return nil
 }
 
-// target finds what f scales; problem says why it cannot be scaled.
+// target finds the workload that f scales. problem is set if it cannot be scaled.
 func (r *reconciler) target(ctx context.Context,
 	f *autoscalingv1alpha1.FederatedHPA) (t target, problem *trouble, err error) {
 	unable := func(reason, format string, args ...any) *trouble {
@@ -188,8 +187,7 @@ func (r *reconciler) target(ctx context.Context,
 	if !found || t.template.GetDeletionTimestamp() != nil {
 		problem = unable(autoscalingv1alpha1.ReasonFailedGetScaleTargetRef, "there is no %s %s in namespace %s on the hub",
 			t.kind, ref.Name, f.Namespace)
-		// A kind that the hub does not serve yet, as at a start, has no objects either; but the binding goes with its
-		// template.
+		// During startup the hub may not serve the kind yet. The workload is gone only if its binding is gone too.
 		b, _, err := scope.BindingFor(ctx, r.client, t.kind, f.Namespace, ref.Name, client.UnsafeDisableDeepCopy)
 		problem.gone = err == nil && b == nil
 		return t, problem, nil
@@ -224,7 +222,7 @@ func (r *reconciler) target(ctx context.Context,
 	return t, nil, nil
 }
 
-// first is another FederatedHPA of the same workload that comes before f; empty if f is the one.
+// first returns the name of an older FederatedHPA of the same workload, or empty.
 func (r *reconciler) first(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA) (string, error) {
 	var list autoscalingv1alpha1.FederatedHPAList
 	if err := r.client.List(ctx, &list, client.InNamespace(f.Namespace), client.MatchingFields{byTarget: targetKey(f)},
@@ -244,15 +242,16 @@ func (r *reconciler) first(ctx context.Context, f *autoscalingv1alpha1.Federated
 	return name, nil
 }
 
-// say puts a condition into the status of f.
-func (r *reconciler) say(f *autoscalingv1alpha1.FederatedHPA, kind autoscalingv2.HorizontalPodAutoscalerConditionType,
+// setCondition sets a condition in the status of f.
+func (r *reconciler) setCondition(f *autoscalingv1alpha1.FederatedHPA,
+	kind autoscalingv2.HorizontalPodAutoscalerConditionType,
 	status corev1.ConditionStatus, reason, message string) {
 	f.Status.Conditions = autoscale.SetCondition(f.Status.Conditions,
 		autoscalingv2.HorizontalPodAutoscalerCondition{Type: kind, Status: status, Reason: reason, Message: message},
 		r.Clock.Now())
 }
 
-// warn tells it as an event, once.
+// warn records a warning event once.
 func (r *reconciler) warn(f *autoscalingv1alpha1.FederatedHPA, reason, message string) {
 	if r.told.IsNew(client.ObjectKeyFromObject(f), reason+message) {
 		r.events.Event(f, corev1.EventTypeWarning, reason, message)

@@ -13,8 +13,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/autoscale"
 )
 
-// read asks all clusters of a workload in parallel for its pods and what they use. A cluster that does not answer is in
-// the result.
+// read reads pods and metrics of a workload from all its clusters in parallel. The result includes clusters that do not
+// answer.
 func (r *reconciler) read(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA,
 	spec *workv1alpha2.ResourceBindingSpec, selector string) []autoscale.Cluster {
 	left := leaving(spec)
@@ -36,7 +36,7 @@ func (r *reconciler) read(ctx context.Context, f *autoscalingv1alpha1.FederatedH
 	return out
 }
 
-// leaving returns the clusters that a workload is leaving. Those where a user keeps its old copy do not count.
+// leaving returns the clusters that the workload is leaving, except those where the user keeps it (suppressDeletion).
 func leaving(spec *workv1alpha2.ResourceBindingSpec) (clusters []string) {
 	for _, t := range spec.GracefulEvictionTasks {
 		if t.SuppressDeletion == nil || !*t.SuppressDeletion {
@@ -46,7 +46,7 @@ func leaving(spec *workv1alpha2.ResourceBindingSpec) (clusters []string) {
 	return clusters
 }
 
-// metricsTimeout is how long a cluster may take for all of its metrics together: others wait for it.
+// metricsTimeout limits the time for all metrics of one cluster, because the others wait for it.
 const metricsTimeout = 10 * time.Second
 
 func (r *reconciler) readCluster(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, t workv1alpha2.TargetCluster,
@@ -63,10 +63,10 @@ func (r *reconciler) readCluster(ctx context.Context, f *autoscalingv1alpha1.Fed
 	}
 	ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
 	defer cancel()
-	// Of all containers at once, however many metrics ask for some.
+	// Read the usage once for all metrics that need it.
 	usage := sync.OnceValues(func() ([]autoscale.Usage, error) { return m.Usage(ctx, f.Namespace, selector) })
 	for i, metric := range f.Spec.Metrics {
-		switch { // a metric without the source of its type is no metric, and Decide says so
+		switch { // Decide reports a metric without the source of its type
 		case metric.Type == autoscalingv2.ResourceMetricSourceType,
 			metric.Type == autoscalingv2.ContainerResourceMetricSourceType:
 			var all []autoscale.Usage

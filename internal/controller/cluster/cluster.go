@@ -1,5 +1,5 @@
-// Package cluster takes member clusters into the fleet, keeps their status true, and lets them go.
-// What a status means is decided by core/membership; how a member is reached is left to package member.
+// Package cluster runs the life cycle of member clusters and keeps their status up to date. core/membership decides
+// what a status means. Package member connects to the member.
 package cluster
 
 import (
@@ -32,20 +32,21 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// Options of the controllers; the zero value of a field means its default.
+// Options of the controllers. Zero values mean the defaults.
 type Options struct {
 	Members *member.Members
-	// Definitions are the hub's own.
+	// Definitions are the CRDs of the hub.
 	Definitions *definition.Watch
-	// Thresholds are how long a member must answer, or not answer, before its condition Ready follows; default 30 s each.
+	// Thresholds are how long a member must respond, or not respond, before the condition Ready changes. The default is
+	// 30s each.
 	Thresholds membership.Thresholds
-	// StatusUpdateFrequency is how often each member is looked at; default 10 s.
+	// StatusUpdateFrequency is the interval between status updates of a member. The default is 10s.
 	StatusUpdateFrequency time.Duration
-	// Grants are who acts as himself in members; by default nobody.
+	// Grants lists the users that may be impersonated in members. The default is none.
 	Grants acting.Source
 	// NoExecuteTaintPolicies permits ClusterTaintPolicies to add NoExecute taints.
 	NoExecuteTaintPolicies bool
-	// Clock is the time; default the real one.
+	// Clock defaults to the real clock.
 	Clock clock.WithTicker
 }
 
@@ -68,7 +69,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Setup registers the controllers with the manager: the life of a Cluster, and its status.
+// Setup registers the controllers for the life cycle and the status of Clusters with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults()
 	life := &lifecycle{
@@ -100,8 +101,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(status); err != nil {
 		return fmt.Errorf("set up the cluster status controller: %w", err)
 	}
-	// Only what tells how a member is reached, and as whom, makes it looked at again; its own status is the answer, not
-	// the question.
+	// Only changes of the connection or the credentials trigger a new probe. The status is written by the probe itself.
 	err = ctrl.NewControllerManagedBy(mgr).Named("cluster-status").
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(
 			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, systemNamesChanged))).
@@ -112,7 +112,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// systemNamesChanged passes changes of the system users that an administrator allows in the member.
+// systemNamesChanged selects changes of the system names that an administrator permits to impersonate.
 var systemNamesChanged = filter.Changes(func(was, is client.Object) bool {
 	return was.GetAnnotations()[access.SystemNamesAnnotation] != is.GetAnnotations()[access.SystemNamesAnnotation]
 })
@@ -125,7 +125,7 @@ func clusterOfSpace(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
 
-// allClusters wakes every cluster for a change of a policy.
+// allClusters maps a policy to all clusters.
 func (l *lifecycle) allClusters(ctx context.Context, _ client.Object) []reconcile.Request {
 	var list clusterv1alpha1.ClusterList
 	if err := l.client.List(ctx, &list); err != nil {

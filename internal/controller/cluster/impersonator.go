@@ -22,25 +22,26 @@ import (
 )
 
 const (
-	// grantCheck is how often the right of the impersonator is looked at where nothing is known to have changed: somebody
-	// in the member may have deleted it, or a replica have written by what it knew a moment before.
+	// grantCheck is how often the impersonator's permissions are checked without a known change, because the member's
+	// objects may have been changed or overwritten with old data.
 	grantCheck = time.Minute
-	// textLimit is the most bytes of an event.
+	// textLimit is the maximum size of an event in bytes.
 	textLimit = 1000
 )
 
-// grantLook is the last look at the right of a member's impersonator: what it was for, and when to look again.
+// grantLook is the last check of the impersonator's permissions in a member: its input and the time of the next one.
 type grantLook struct {
 	of   string
 	next time.Time
 }
 
-// letImpersonate has the member let the account of spec.impersonatorSecretRef act as those whom the hub's roles let
-// into the proxy of the cluster. It looks when these change, and seldom otherwise. What somebody in the member wrote or
-// changed stays as it is. A failure is an event: it stops nobody who does not use the proxy.
+// letImpersonate grants the account of spec.impersonatorSecretRef in the member the permission to impersonate the users
+// that the hub's roles admit to the proxy of the cluster. It checks after changes of these users, and rarely otherwise.
+// It keeps objects that users of the member wrote or changed. A failure only causes an event, because it concerns only
+// users of the proxy.
 func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluster *clusterv1alpha1.Cluster) {
 	ref := cluster.Spec.ImpersonatorSecretRef
-	if ref == nil || cluster.DeletionTimestamp != nil { // what a cluster has that leaves is taken off at the end
+	if ref == nil || cluster.DeletionTimestamp != nil { // permissions in a leaving cluster are removed at the end
 		return
 	}
 	grants, changed, err := c.Grants(ctx)
@@ -75,7 +76,7 @@ func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluste
 			c.auth.RecordSuccess(workv1alpha2.EventSyncImpersonationSucceed, "Sync impersonation config succeed.", cluster)
 		}
 		return
-	case !errors.Is(err, member.ErrHeld): // which the condition says
+	case !errors.Is(err, member.ErrHeld): // the condition Ready reports it
 		why := fmt.Sprintf("grant the hub permission to impersonate its users in cluster %q, which requests through clusters/proxy need: %v", cluster.Name, err)
 		why = text.Cut(why, textLimit) // a member says what it likes
 		if c.told.IsNew(cluster.Name, why) {
@@ -89,7 +90,7 @@ func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluste
 	}
 }
 
-// followGrants has all members looked at when those whom the hub lets in change.
+// followGrants triggers a check of all members when the admitted users change.
 func (c *collector) followGrants(changed <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,22 +107,22 @@ func (c *collector) followGrants(changed <-chan struct{}) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, look := range c.looks {
-			look.ask()
+			look.trigger()
 		}
 	}()
 }
 
-// grant has the member let the hub act as those allowed, and says whether that was a write.
+// grant writes the permissions for the allowed users in the member, and reports whether that changed anything.
 func (c *collector) grant(ctx context.Context, m *member.Member, ref *clusterv1alpha1.LocalSecretReference,
 	allowed access.Allowed) (wrote bool, err error) {
 	secret := &corev1.Secret{}
 	if err := c.client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
-		return false, client.IgnoreNotFound(err) // the proxy says so to who uses it
+		return false, client.IgnoreNotFound(err) // the proxy reports it to its users
 	}
 	token := string(secret.Data[member.TokenKey])
 	of, ok := credential.Read(token)
 	if !ok {
-		return false, nil // whoever made another kind of user gave it its rights
+		return false, nil // other kinds of users have their own permissions
 	}
 	hub := string(c.Members.Hub())
 	kept, err := acting.Keep(ctx, m.Client(), hub, allowed, access.Identity{})

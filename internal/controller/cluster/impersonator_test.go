@@ -34,7 +34,7 @@ var (
 		".x"
 )
 
-// letting lets the users into the proxy of eu.
+// letting returns roles that admit the users to the proxy of eu.
 func letting(users ...string) acting.Source {
 	b := rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "see"}}
 	for _, u := range users {
@@ -46,7 +46,7 @@ func letting(users ...string) acting.Source {
 				ResourceNames: []string{"eu"}}}}}, []rbacv1.ClusterRoleBinding{b}))
 }
 
-// acted is a fleet of the cluster eu, whose impersonator has a token.
+// acted returns a fleet with the cluster eu, whose impersonator has a token.
 func acted(t *testing.T, m *membertest.Server, token string) *fleet {
 	cluster := m.Cluster("eu")
 	cluster.Spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster",
@@ -56,7 +56,7 @@ func acted(t *testing.T, m *membertest.Server, token string) *fleet {
 		Data:       map[string][]byte{"token": []byte(token)}})
 }
 
-// reviewing has a member answer what is asked of tokens: good is whether it takes them.
+// reviewing makes a member answer TokenReviews; good is whether tokens are valid.
 func reviewing(m *membertest.Server, good bool) {
 	m.Behave(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path != "/apis/authentication.k8s.io/v1/tokenreviews" {
@@ -72,8 +72,8 @@ func reviewing(m *membertest.Server, good bool) {
 	})
 }
 
-// said are the events about the impersonator.
-func said(events *record.FakeRecorder) (out []string) {
+// eventsOf are the events about the impersonator.
+func eventsOf(events *record.FakeRecorder) (out []string) {
 	for len(events.Events) > 0 {
 		if e := <-events.Events; strings.Contains(e, "SyncImpersonationConfig") {
 			out = append(out, e)
@@ -82,7 +82,7 @@ func said(events *record.FakeRecorder) (out []string) {
 	return out
 }
 
-func TestAMemberLetsTheHubActAsThoseWhoMayUseItsProxyAndKeepsWhatItHas(t *testing.T) {
+func TestImpersonationIsGrantedForProxyUsers(t *testing.T) {
 	anybody := []rbacv1.PolicyRule{{Verbs: []string{"impersonate"}, APIGroups: []string{""},
 		Resources: []string{"users", "groups", "serviceaccounts"}}}
 	for name, c := range map[string]struct {
@@ -128,18 +128,18 @@ func TestAMemberLetsTheHubActAsThoseWhoMayUseItsProxyAndKeepsWhatItHas(t *testin
 					t.Errorf("the hub may act as %s, want %s", got, c.want)
 				}
 				const succeeded = "Normal SyncImpersonationConfigSucceed Sync impersonation config succeed."
-				told := said(events)
-				if len(told) != 1 || (told[0] == succeeded) == c.event {
-					t.Errorf("said: %q", told)
+				recorded := eventsOf(events)
+				if len(recorded) != 1 || (recorded[0] == succeeded) == c.event {
+					t.Errorf("events: %q", recorded)
 				}
-				for _, e := range told {
+				for _, e := range recorded {
 					if e == succeeded {
 						continue
 					}
 					for _, part := range []string{"Warning SyncImpersonationConfigFailed", `cluster "eu"`,
 						"ClusterRole karmada-impersonator", "delete it, and the hub recreates it"} {
 						if !strings.Contains(e, part) {
-							t.Errorf("the event %s does not say %q", e, part)
+							t.Errorf("the event %s does not contain %q", e, part)
 						}
 					}
 				}
@@ -158,7 +158,7 @@ func TestAMemberLetsTheHubActAsThoseWhoMayUseItsProxyAndKeepsWhatItHas(t *testin
 				if got := inRole(m.Object(roleKind, "", access.Impersonator)); got != want {
 					t.Errorf("then the hub may act as %s, want %s", got, want)
 				}
-				// Somebody in the member deletes both, which does not stay so for long; until then nobody asks.
+				// A user of the member deletes both. They are restored at the next check.
 				m.Remove(roleKind, "", access.Impersonator)
 				m.Remove(bindingKind, "", access.Impersonator)
 				f.look("eu")
@@ -171,21 +171,21 @@ func TestAMemberLetsTheHubActAsThoseWhoMayUseItsProxyAndKeepsWhatItHas(t *testin
 					m.Object(bindingKind, "", access.Impersonator) == nil {
 					t.Errorf("after some minutes the hub may act as %s", got)
 				}
-				// A write is a success that is told; what is as it was, or in trouble as before, is not.
+				// Only a write records a success; no change and a repeated failure record nothing.
 				wrotes := []string{succeeded, succeeded}
 				if c.event {
 					wrotes = wrotes[1:]
 				}
-				if told := said(events); !slices.Equal(told, wrotes) {
-					t.Errorf("then said: %q", told)
+				if recorded := eventsOf(events); !slices.Equal(recorded, wrotes) {
+					t.Errorf("then events: %q", recorded)
 				}
 			})
 		})
 	}
 }
 
-// Who may name the Secret of an impersonator might make a token up, of an account of his own in the member.
-func TestTheRightToActAsUsersGoesToNoAccountThatATokenOnlyNames(t *testing.T) {
+// A user who may set impersonatorSecretRef could use a forged token that names another account of the member.
+func TestForgedTokenGetsNoImpersonation(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		m := membertest.NewInMemory(t, roleKind, bindingKind)
 		reviewing(m, false)
@@ -197,7 +197,7 @@ func TestTheRightToActAsUsersGoesToNoAccountThatATokenOnlyNames(t *testing.T) {
 		if binding := m.Object(bindingKind, "", access.Impersonator); binding != nil {
 			t.Errorf("it is given by %v", binding)
 		}
-		if warned := said(events); len(warned) != 1 ||
+		if warned := eventsOf(events); len(warned) != 1 ||
 			!strings.Contains(warned[0], "the cluster does not authenticate it as that") {
 			t.Errorf("said: %q", warned)
 		}
@@ -209,8 +209,8 @@ func TestTheRightToActAsUsersGoesToNoAccountThatATokenOnlyNames(t *testing.T) {
 	})
 }
 
-// A cluster is joined again with another account: what the old one had goes to the new one alone.
-func TestTheRightToActAsUsersFollowsTheAccountOfTheHub(t *testing.T) {
+// After a join with another account only the new account has the permissions.
+func TestImpersonationFollowsTheAccountOfTheHub(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		m := membertest.NewInMemory(t, roleKind, bindingKind)
 		reviewing(m, true)
@@ -256,14 +256,14 @@ func TestTheRightToActAsUsersFollowsTheAccountOfTheHub(t *testing.T) {
 	})
 }
 
-// inRole are the users of a role.
+// inRole returns the users of a role.
 func inRole(role *unstructured.Unstructured) string {
 	if role == nil {
-		return "nobody, for want of a role"
+		return "no role"
 	}
 	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
 	if len(rules) == 0 {
-		return "nobody"
+		return "no user"
 	}
 	return fmt.Sprint(rules[0].(map[string]any)["resourceNames"])
 }

@@ -33,20 +33,21 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// lifecycle gives a Cluster its execution space and taints, and lets it go when nothing is left of it:
+// lifecycle creates the execution namespace and the taints of a Cluster, and removes the finalizer when nothing is
+// left:
 //
 //	deleted → no binding targets it → its Works are gone → its execution space is gone → finalizer removed
 type lifecycle struct {
 	client  client.Client
 	members *member.Members
 	events  commit.Events
-	// definitions are the hub's own.
+	// definitions are the CRDs of the hub.
 	definitions *definition.Watch
 	clock       clock.PassiveClock
 	// noExecute permits ClusterTaintPolicies to add NoExecute taints.
 	noExecute bool
 
-	// leaving are the clusters under deletion, by name; what they wait for wakes them.
+	// leaving are the names of clusters that are being deleted. Changes of what they wait for trigger them.
 	leaving sync.Map
 }
 
@@ -69,8 +70,7 @@ func (l *lifecycle) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	return reconcile.Result{}, l.openSpace(ctx, cluster)
 }
 
-// keep writes the finalizer and the taints in one write: those that follow from the condition Ready, then those of
-// ClusterTaintPolicies.
+// keep writes finalizer and taints at once: taints for the condition Ready, then those of ClusterTaintPolicies.
 func (l *lifecycle) keep(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	var policies policyv1alpha1.ClusterTaintPolicyList
 	if err := l.client.List(ctx, &policies); err != nil {
@@ -103,7 +103,7 @@ func (l *lifecycle) keep(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	return nil
 }
 
-// openSpace makes the namespace that holds the cluster's Works.
+// openSpace creates the namespace for the cluster's Works.
 func (l *lifecycle) openSpace(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	name := names.ExecutionSpace(cluster.Name)
 	space := &corev1.Namespace{}
@@ -125,7 +125,7 @@ func (l *lifecycle) openSpace(ctx context.Context, cluster *clusterv1alpha1.Clus
 	case err != nil:
 		return fmt.Errorf("read execution space %s: %w", name, err)
 	case space.DeletionTimestamp != nil:
-		return nil // of a cluster that had the name before; when it is gone, we are called again
+		return nil // of a former cluster with this name; its deletion triggers a retry
 	}
 	want := space.DeepCopy()
 	metav1.SetMetaDataLabel(&want.ObjectMeta, workv1alpha2.SystemLabel, "true")
@@ -133,26 +133,26 @@ func (l *lifecycle) openSpace(ctx context.Context, cluster *clusterv1alpha1.Clus
 	return err
 }
 
-// brokenRetry is how soon a cluster is looked at again that leaves while a definition of the hub is missing.
+// brokenRetry is the retry interval of a deletion while a CRD of the hub is missing.
 const brokenRetry = time.Second
 
-// leave goes as far as it can; what it then waits for calls it again, or the time that it returns has passed.
+// leave proceeds as far as possible. It continues after a change of what it waits for, or after the returned time.
 func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(cluster, workv1alpha2.ClusterFinalizer) {
 		return 0, nil
 	}
 	if l.definitions.Going(definition.Clusters) {
-		// It goes with its definition, which is nobody's order: what was sent there stays, in the hub and in the member.
+		// The Cluster is deleted with its CRD, not on request, so objects in the hub and in the member stay.
 		l.members.Forget(cluster.Name)
 		return 0, commit.RemoveFinalizer(ctx, l.client, cluster, workv1alpha2.ClusterFinalizer)
 	}
 	if broken := l.definitions.Broken(); len(broken) > 0 {
-		return brokenRetry, nil // what targets it, or was sent there, may not be seen
+		return brokenRetry, nil // bindings or Works may be invisible
 	}
 	l.leaving.Store(cluster.Name, true)
 	log := ctrl.LoggerFrom(ctx)
 
-	// 1. The scheduler takes the cluster out of the bindings.
+	// 1. Wait until the scheduler has removed the cluster from all bindings.
 	bindings, err := scope.Bindings.List(ctx, l.client)
 	if err != nil {
 		return 0, fmt.Errorf("list bindings: %w", err)
@@ -164,7 +164,7 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 		}
 	}
 
-	// 2. Its Works go, and with them their objects in the member; a member that cannot be asked keeps its objects.
+	// 2. Delete the Works and their objects in the member. An unreachable member keeps the objects.
 	name := names.ExecutionSpace(cluster.Name)
 	var works workv1alpha1.WorkList
 	if err := l.client.List(ctx, &works, client.InNamespace(name)); err != nil {
@@ -187,7 +187,7 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 		return 0, nil
 	}
 
-	// 3. Its execution space goes.
+	// 3. Delete the execution namespace.
 	space := &corev1.Namespace{}
 	switch err := l.client.Get(ctx, types.NamespacedName{Name: name}, space); {
 	case apierrors.IsNotFound(err):
@@ -197,7 +197,7 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 		return 0, l.closeSpace(ctx, cluster, space)
 	}
 
-	// 4. Nothing is left; the member may join another hub.
+	// 4. Release the member, which may join another hub.
 	if reachable {
 		if err := l.release(ctx, cluster.Name); err != nil {
 			return 0, err
@@ -207,8 +207,8 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	return 0, commit.RemoveFinalizer(ctx, l.client, cluster, workv1alpha2.ClusterFinalizer)
 }
 
-// release takes the hub's right to act as its users off a member, and its stamp. One that does not answer any more
-// keeps it: without signs of life it stops nobody.
+// release removes the hub's impersonation permissions and its ownership from a member. In an unreachable member the
+// ownership stays. It expires without renewal, so it does not block another hub.
 func (l *lifecycle) release(ctx context.Context, cluster string) error {
 	m := l.members.Known(cluster)
 	if m == nil {
@@ -239,7 +239,7 @@ func (l *lifecycle) closeSpace(ctx context.Context, cluster *clusterv1alpha1.Clu
 	return nil
 }
 
-// abandon lets a Work go without its object in the member.
+// abandon releases a Work without deleting its object in the member.
 func (l *lifecycle) abandon(ctx context.Context, key types.NamespacedName) error {
 	work := &workv1alpha1.Work{}
 	if err := l.client.Get(ctx, key, work); err != nil {
@@ -248,7 +248,7 @@ func (l *lifecycle) abandon(ctx context.Context, key types.NamespacedName) error
 	return commit.RemoveFinalizer(ctx, l.client, work, workv1alpha2.ExecutionFinalizer, execute.OrderedFinalizer)
 }
 
-// leavers are woken by any change of a binding: there are none, as a rule.
+// leavers maps a binding to all clusters that are being deleted. Usually there are none.
 func (l *lifecycle) leavers(context.Context, client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	l.leaving.Range(func(name, _ any) bool {

@@ -21,7 +21,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member"
 )
 
-// life is a lifecycle over a hub, with the events it said.
+// life is a lifecycle with its hub and its events.
 type life struct {
 	*lifecycle
 	t    *testing.T
@@ -82,7 +82,7 @@ func cluster(status metav1.ConditionStatus) *clusterv1alpha1.Cluster {
 	return c
 }
 
-func TestANewClusterGetsFinalizerAndSpaceOnce(t *testing.T) {
+func TestNewClusterGetsFinalizerAndNamespaceOnce(t *testing.T) {
 	l := newLife(t, cluster(""))
 	l.reconcile()
 	c, space := &clusterv1alpha1.Cluster{}, &corev1.Namespace{}
@@ -111,7 +111,7 @@ func TestANewClusterGetsFinalizerAndSpaceOnce(t *testing.T) {
 	}
 }
 
-func TestTaintsAreWrittenOnceAndTold(t *testing.T) {
+func TestTaintsAreWrittenOnceWithEvent(t *testing.T) {
 	l := newLife(t, cluster(metav1.ConditionFalse),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m1",
 			Labels: map[string]string{"karmada.io/system": "true"}}})
@@ -125,7 +125,7 @@ func TestTaintsAreWrittenOnceAndTold(t *testing.T) {
 	l.wantSilence()
 }
 
-func TestAClusterLeavesInOrder(t *testing.T) {
+func TestClusterLeavesInOrder(t *testing.T) {
 	for _, tc := range []struct {
 		story string
 		ready metav1.ConditionStatus

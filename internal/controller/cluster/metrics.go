@@ -54,7 +54,7 @@ func init() {
 	metrics.Registry.MustRegister(syncDuration, tokenEnds)
 }
 
-// observe shows a status in the metrics.
+// observe exports a status as metrics.
 func observe(cluster string, status *clusterv1alpha1.ClusterStatus, took time.Duration) {
 	ready := 0.0
 	if meta.IsStatusConditionTrue(status.Conditions, clusterv1alpha1.ClusterConditionReady) {
@@ -76,7 +76,7 @@ func observe(cluster string, status *clusterv1alpha1.ClusterStatus, took time.Du
 	}
 }
 
-// observeToken shows until when a token of the hub is good.
+// observeToken exports the expiry of a token.
 func observeToken(cluster string, t credential.Token) {
 	if !t.Endless() {
 		tokenEnds.WithLabelValues(cluster, t.Account).Set(float64(t.Expires.Unix()))

@@ -24,40 +24,39 @@ import (
 )
 
 const (
-	// probeTimeout is how long a member may take to say how it is.
+	// probeTimeout is the timeout of a probe.
 	probeTimeout = 5 * time.Second
-	// failingFrequency is how often a member is looked at that was not well, so that its recovery counts soon.
+	// failingFrequency is the interval between probes of an unhealthy member, to notice recovery soon.
 	failingFrequency = 2 * time.Second
-	// retryPeriod is how soon a status is tried again that was decided on old state.
+	// retryPeriod is the delay after a status conflict.
 	retryPeriod = 100 * time.Millisecond
-	// firstLoad is how long the first status waits for the member's nodes and pods, to save a second write.
+	// firstLoad is how long the first status waits for nodes and pods, to save a second write.
 	firstLoad = time.Second
 )
 
-// collector looks at each member from a goroutine of its own, so that a slow one delays only itself.
+// collector probes each member in its own goroutine, so that a slow member delays only itself.
 type collector struct {
 	Options
 	client client.Client
 	events commit.Events
-	auth   commit.Events // of the right to act as users alone, in the name of the controller that Karmada has for it
-	// started is closed when ctx is set; it bounds the looks.
+	auth   commit.Events // only for impersonation, with the source name that Karmada uses
+	// started is closed when ctx is set. ctx ends all probes.
 	started chan struct{}
 	ctx     context.Context
 
 	mu    sync.Mutex
 	looks map[string]look
-	// impersonators are the accounts that each member lets act as users, and as whom, as far as is known; see
-	// letImpersonate.
+	// impersonators has the last check of permissions per member; see letImpersonate.
 	impersonators map[string]grantLook
-	// tokens is when the tokens of each member are looked at next; see rotateTokens.
+	// tokens has the next check of tokens per member; see rotateTokens.
 	tokens map[string]tokenLook
-	// following is what tells that the hub lets others in.
+	// following signals changes of the admitted users.
 	following <-chan struct{}
 
 	told commit.Dedup[string] // whose impersonator is told to be in trouble
 }
 
-// look is one member being looked at, again and again.
+// look is the loop that probes one member.
 type look struct {
 	again chan struct{}
 	stop  context.CancelFunc
@@ -76,7 +75,7 @@ func (c *collector) Start(ctx context.Context) error {
 	return nil
 }
 
-// Reconcile starts to look at a member, looks again at one that changed, and stops with one that left.
+// Reconcile starts the loop of a new member, triggers a probe after a change, and ends the loop of a removed one.
 func (c *collector) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	select {
 	case <-c.started:
@@ -100,7 +99,7 @@ func (c *collector) enter(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known, ok := c.looks[name]; ok {
-		known.ask()
+		known.trigger()
 		return
 	}
 	ctx, stop := context.WithCancel(c.ctx)
@@ -122,19 +121,19 @@ func (c *collector) leave(name string) {
 	}
 }
 
-// kick has a member looked at now.
+// kick triggers a probe of a member.
 func (c *collector) kick(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known, ok := c.looks[name]; ok {
-		known.ask()
+		known.trigger()
 	}
 }
 
-func (l look) ask() {
+func (l look) trigger() {
 	select {
 	case l.again <- struct{}{}:
-	default: // somebody asked already
+	default: // already triggered
 	}
 }
 
@@ -161,7 +160,7 @@ func (c *collector) keepLooking(ctx context.Context, name string, again <-chan s
 	}
 }
 
-// lookAt asks the member once and writes what follows. It returns when to look again: after wait, or when more is
+// lookAt probes the member once and writes the result. It returns when to probe again: after wait, or when more is
 // closed.
 func (c *collector) lookAt(ctx context.Context, name string,
 	streak *membership.Streak) (wait time.Duration, more <-chan struct{}, err error) {
@@ -180,7 +179,7 @@ func (c *collector) lookAt(ctx context.Context, name string,
 	current := membership.Readiness(cluster)
 	ready, recheck := membership.Ready(current, seen.ready, *streak, c.Thresholds, now)
 	set(&want.Status, ready)
-	if recheck == 0 { // else Ready stays as it is, and so does what belongs to it
+	if recheck == 0 { // otherwise Ready and the fields that belong to it stay
 		membership.SetUntrusted(&want.Status.Conditions, seen.untrusted, now)
 	}
 	observe(name, &want.Status, now.Sub(began))
@@ -190,7 +189,7 @@ func (c *collector) lookAt(ctx context.Context, name string,
 		return 0, nil, err
 	}
 	if wrote {
-		c.tellHeld(cluster, current, ready)
+		c.emitHeld(cluster, current, ready)
 	}
 	if wrote && (current == nil || current.Status != ready.Status) {
 		ctrl.Log.WithName("cluster-status").Info("cluster changed", "cluster", name, "ready", ready.Status, "reason",
@@ -207,19 +206,18 @@ func (c *collector) lookAt(ctx context.Context, name string,
 	return wait, seen.more, nil
 }
 
-// sight is what one look at a member finds, beside the rest of its status.
+// sight is the result of one probe, in addition to the status.
 type sight struct {
 	// ready is the condition Ready that this look alone would give.
 	ready metav1.Condition
-	// untrusted says that the hub does not trust the member's certificate.
+	// untrusted is true if the hub does not trust the member's certificate.
 	untrusted bool
 	// more is closed when the member has more to report; nil for never.
 	more <-chan struct{}
 }
 
-// collect asks the member for its health and its resources, and changes the status accordingly. Fields for which there
-// is no answer stay. It does not set the condition Ready, but returns it. An error comes from the hub, not from the
-// member.
+// collect probes health and resources of the member and updates the status. Fields without an answer stay. It returns
+// the condition Ready without setting it. Errors are those of the hub, not of the member.
 func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 	status *clusterv1alpha1.ClusterStatus) (sight, error) {
 	m, err := c.Members.Refresh(ctx, cluster.Name)
@@ -250,14 +248,14 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 	case err != nil:
 		return sight{ready: membership.Uncollected(err.Error())}, nil
 	case held.Verdict == tenure.Yield:
-		seen = membership.Held(held.Message) // what follows only reads
+		seen = membership.Held(held.Message) // the rest only reads
 	default:
 		c.letImpersonate(ctx, m, cluster)
 		c.rotateTokens(ctx, m, cluster)
 	}
 	current := meta.FindStatusCondition(status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements)
 	if apis, err := m.Discover(ctx); err != nil {
-		// The kinds known before stay: losing them would unschedule what runs.
+		// Keep the known kinds: without them running workloads would be unscheduled.
 		set(status, membership.CompleteAPIEnablements(current, status.APIEnablements,
 			map[string]string{"all groups": err.Error()}, c.Clock.Now()))
 	} else {
@@ -275,8 +273,8 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 	return sight{ready: seen, more: more}, nil
 }
 
-// tellHeld tells users of a cluster that another hub holds it, and that it does no more.
-func (c *collector) tellHeld(cluster *clusterv1alpha1.Cluster, was *metav1.Condition, is metav1.Condition) {
+// emitHeld tells users of a cluster that another hub holds it, and that it does no more.
+func (c *collector) emitHeld(cluster *clusterv1alpha1.Cluster, was *metav1.Condition, is metav1.Condition) {
 	const reason = clusterv1alpha1.ReasonHeldByAnotherHub
 	before, after := was != nil && was.Reason == reason, is.Reason == reason
 	switch {
@@ -287,7 +285,7 @@ func (c *collector) tellHeld(cluster *clusterv1alpha1.Cluster, was *metav1.Condi
 	}
 }
 
-// compareVersions sets the condition about the versions of OpenKruise, or takes it away with OpenKruise.
+// compareVersions sets the condition for OpenKruise versions, or removes it if the cluster has no OpenKruise.
 func (c *collector) compareVersions(status *clusterv1alpha1.ClusterStatus) {
 	current := meta.FindStatusCondition(status.Conditions, clusterv1alpha1.ClusterConditionCurrentOpenKruise)
 	if condition := membership.CurrentOpenKruise(current, membership.OpenKruise(status.APIEnablements),
@@ -298,8 +296,8 @@ func (c *collector) compareVersions(status *clusterv1alpha1.ClusterStatus) {
 	meta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ClusterConditionCurrentOpenKruise)
 }
 
-// collectLoad sums nodes and pods. Until they are listed it leaves the sums as they are and returns what tells when to
-// ask again; so it does with sums that no status takes, and says why.
+// collectLoad sums up nodes and pods. Until they are listed it keeps the old sums and returns a channel that signals
+// the list. It also keeps them, with a reason, if the new sums are too large for a status.
 func (c *collector) collectLoad(ctx context.Context, m *member.Member, models []clusterv1alpha1.ResourceModel,
 	status *clusterv1alpha1.ClusterStatus) (more <-chan struct{}, why string) {
 	nodes, load, synced, listed := m.Load()
@@ -321,7 +319,7 @@ func (c *collector) collectLoad(ctx context.Context, m *member.Member, models []
 	return nil, why
 }
 
-// set replaces the condition of that type; its times are already right.
+// set replaces the condition of its type. It keeps the transition time of the argument.
 func set(status *clusterv1alpha1.ClusterStatus, condition metav1.Condition) {
 	if known := meta.FindStatusCondition(status.Conditions, condition.Type); known != nil {
 		*known = condition

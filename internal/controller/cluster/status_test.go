@@ -53,7 +53,7 @@ func hub(objs ...client.Object) client.WithWatch {
 		WithStatusSubresource(&clusterv1alpha1.Cluster{}, &workv1alpha1.Work{}).Build()
 }
 
-// fleet is a collector over a hub and a clock that the test moves.
+// fleet is a collector with its hub and a fake clock.
 type fleet struct {
 	*collector
 	t      *testing.T
@@ -76,7 +76,7 @@ func newFleet(t *testing.T, objs ...client.Object) *fleet {
 		commit.Events{EventRecorder: record.NewFakeRecorder(100)}, o), t, c, clock, map[string]*membership.Streak{}}
 }
 
-// look looks at a member once and returns its Cluster and when the next look is due.
+// look probes a member once and returns its Cluster and the delay until the next probe.
 func (f *fleet) look(name string) (*clusterv1alpha1.Cluster, time.Duration) {
 	f.t.Helper()
 	if f.streak[name] == nil {
@@ -98,8 +98,8 @@ func (f *fleet) cluster(name string) *clusterv1alpha1.Cluster {
 	return c
 }
 
-// expect checks the condition Ready: its status, its reason and what its message says.
-func expect(t *testing.T, c *clusterv1alpha1.Cluster, status metav1.ConditionStatus, reason string, says ...string) {
+// expect checks status, reason and parts of the message of the condition Ready.
+func expect(t *testing.T, c *clusterv1alpha1.Cluster, status metav1.ConditionStatus, reason string, texts ...string) {
 	t.Helper()
 	ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 	if ready == nil {
@@ -109,9 +109,9 @@ func expect(t *testing.T, c *clusterv1alpha1.Cluster, status metav1.ConditionSta
 		t.Fatalf("cluster %s is Ready=%s (%s: %s), want %s (%s)", c.Name, ready.Status, ready.Reason, ready.Message, status,
 			reason)
 	}
-	for _, text := range says {
+	for _, text := range texts {
 		if !strings.Contains(ready.Message, text) {
-			t.Errorf("message %q does not say %q", ready.Message, text)
+			t.Errorf("message %q does not contain %q", ready.Message, text)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func healthyMember(t *testing.T) *membertest.Server {
 	return s
 }
 
-func TestTheFirstLookSaysAllAndTheSecondWritesNothing(t *testing.T) {
+func TestFirstProbeSetsStatusAndSecondWritesNothing(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		s := healthyMember(t)
 		f := newFleet(t, s.Cluster("m1"), s.Secret("m1"))
@@ -166,7 +166,7 @@ func TestTheFirstLookSaysAllAndTheSecondWritesNothing(t *testing.T) {
 	})
 }
 
-func TestAMemberThatDiesIsNotReadyAfterTheThresholdAndReadyAgainAfterTheOther(t *testing.T) {
+func TestReadyChangesAfterThresholds(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		s := healthyMember(t)
 		f := newFleet(t, s.Cluster("m1"), s.Secret("m1"))
@@ -206,11 +206,11 @@ func TestAMemberThatDiesIsNotReadyAfterTheThresholdAndReadyAgainAfterTheOther(t 
 	})
 }
 
-func TestTroubleIsNamedAndSaysWhatToDo(t *testing.T) {
+func TestReadyMessageExplainsTheProblem(t *testing.T) {
 	for name, tc := range map[string]struct {
 		trouble func(s *membertest.Server, cluster *clusterv1alpha1.Cluster, secret *corev1.Secret)
 		reason  string
-		says    []string
+		texts   []string
 	}{
 		"refused credentials": {
 			func(s *membertest.Server, _ *clusterv1alpha1.Cluster, _ *corev1.Secret) { s.Take("another") },
@@ -230,7 +230,7 @@ func TestTroubleIsNamedAndSaysWhatToDo(t *testing.T) {
 			func(_ *membertest.Server, c *clusterv1alpha1.Cluster, _ *corev1.Secret) { c.Spec.SecretRef = nil },
 			"StatusCollectionFailed", []string{"spec.secretRef is empty"},
 		},
-		"nobody listens": {
+		"connection refused": {
 			func(_ *membertest.Server, c *clusterv1alpha1.Cluster, _ *corev1.Secret) {
 				c.Spec.APIEndpoint = "http://127.0.0.1:1"
 			},
@@ -311,7 +311,7 @@ func TestTroubleIsNamedAndSaysWhatToDo(t *testing.T) {
 				tc.trouble(s, cluster, secret)
 				f := newFleet(t, cluster, secret)
 				c, _ := f.look("m1")
-				expect(t, c, metav1.ConditionFalse, tc.reason, tc.says...)
+				expect(t, c, metav1.ConditionFalse, tc.reason, tc.texts...)
 			})
 		})
 	}
@@ -353,9 +353,9 @@ func TestUntrustedCertificateIsRecordedOnTheCluster(t *testing.T) {
 	}
 }
 
-// A member that sends slowly takes no memory, and may be overloaded: it stays Ready, as with an API of its own that is
-// down, and what it served before stays known.
-func TestAnAnswerThatDoesNotEndInTimeIsNoDiscovery(t *testing.T) {
+// A member that sends slowly is cut off and may be overloaded. It stays Ready, and its known kinds stay, as with an
+// unavailable APIService.
+func TestSlowDiscoveryKeepsKnownKinds(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		s := healthyMember(t)
 		f := newFleet(t, s.Cluster("m1"), s.Secret("m1"))
@@ -383,7 +383,7 @@ func TestAnAnswerThatDoesNotEndInTimeIsNoDiscovery(t *testing.T) {
 	})
 }
 
-func TestAMemberWithoutReadyzIsAskedForHealthz(t *testing.T) {
+func TestHealthzIsUsedWithoutReadyz(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		s := healthyMember(t)
 		s.Behave(func(w http.ResponseWriter, r *http.Request) bool {
@@ -398,7 +398,7 @@ func TestAMemberWithoutReadyzIsAskedForHealthz(t *testing.T) {
 	})
 }
 
-func TestCredentialsThatChangeAreUsedAtTheNextLook(t *testing.T) {
+func TestNewCredentialsAreUsedAtTheNextProbe(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		s := healthyMember(t)
 		f := newFleet(t, s.Cluster("m1"), s.Secret("m1"))
@@ -415,8 +415,8 @@ func TestCredentialsThatChangeAreUsedAtTheNextLook(t *testing.T) {
 	})
 }
 
-// TestASlowMemberDelaysOnlyItself runs the real loops: one member hangs while another must become ready.
-func TestASlowMemberDelaysOnlyItself(t *testing.T) {
+// TestSlowMemberDelaysOnlyItself runs the real loops: one member hangs while another must become ready.
+func TestSlowMemberDelaysOnlyItself(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		good, slow := healthyMember(t), healthyMember(t)
 		release := make(chan struct{})

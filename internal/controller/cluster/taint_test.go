@@ -14,7 +14,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// taints are those of the cluster m1 as kubectl prints them, and the version of the object.
+// taints returns the taints of cluster m1 as kubectl prints them, and its resource version.
 func (l *life) taints() (out []string, version string) {
 	l.t.Helper()
 	c := &clusterv1alpha1.Cluster{}
@@ -46,14 +46,14 @@ func (l *life) becomes(status metav1.ConditionStatus) {
 	}
 }
 
-// spaced is a cluster whose execution space is there, so that the only events are about taints.
+// spaced returns a cluster with an execution namespace, so that all events are about taints.
 func spaced(t *testing.T, status metav1.ConditionStatus) *life {
 	return newLife(t, cluster(status),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m1",
 			Labels: map[string]string{"karmada.io/system": "true"}}})
 }
 
-func TestOutageTaintsKeepTheirTimeOverARestart(t *testing.T) {
+func TestOutageTaintsKeepTheirTimeAcrossRestart(t *testing.T) {
 	l := spaced(t, metav1.ConditionFalse)
 	lost := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	l.lifecycle.clock = clocktesting.NewFakePassiveClock(lost)
@@ -104,7 +104,7 @@ func TestPolicyAddsNoExecuteOnlyWithTheFlag(t *testing.T) {
 	l.wantTaints("disk:NoExecute")
 }
 
-func TestPolicyTaintsAClusterInOneWrite(t *testing.T) {
+func TestPolicyTaintsClusterInOneWrite(t *testing.T) {
 	l := spaced(t, metav1.ConditionTrue)
 	p := &policyv1alpha1.ClusterTaintPolicy{ObjectMeta: metav1.ObjectMeta{Name: "outage"},
 		Spec: policyv1alpha1.ClusterTaintPolicySpec{

@@ -18,28 +18,28 @@ import (
 )
 
 const (
-	// tokenCheck is how often the tokens of a member are looked at, by the process's own clock: also the most often that
-	// one is rotated, whatever the clocks say.
+	// tokenCheck is how often the tokens of a member are checked, by the monotonic clock. It also limits how often a token
+	// is rotated, whatever the clocks of hub and member say.
 	tokenCheck = time.Hour
-	// tokenRetry is how soon a failed rotation is tried again.
+	// tokenRetry is the delay after a failed rotation.
 	tokenRetry = time.Minute
-	// reasons of events.
+	// Event reasons.
 	reasonTokenRotated   = "MemberTokenRotated"
 	reasonTokenUnrotated = "MemberTokenNotRotated"
-	// replacesAnnotation is on the hub's Secret while the Secret in the member of that name, with a token that never ends,
-	// is to be revoked.
+	// replacesAnnotation on the hub's Secret names a Secret in the member with a token without expiry that must be
+	// revoked.
 	replacesAnnotation = "argosy.io/replaces-token-of"
 )
 
-// tokenLook is the last look at the tokens of a member: the one that the hub had then, and when to look again at that.
-// Another is looked at at once.
+// tokenLook is the last check of a member's tokens: the token and the time of the next check. A new token is checked at
+// once.
 type tokenLook struct {
 	token [sha256.Size]byte
 	next  time.Time
 }
 
-// rotateTokens gives the hub another token for each account of a member whose token is due, and revokes the old one. A
-// token that is no service account's is its giver's to renew.
+// rotateTokens replaces the tokens of a member that are due for renewal, and revokes the old ones. It ignores tokens
+// that do not belong to a service account; the user must renew them.
 func (c *collector) rotateTokens(ctx context.Context, m *member.Member, cluster *clusterv1alpha1.Cluster) {
 	c.mu.Lock()
 	last := c.tokens[cluster.Name]
@@ -79,7 +79,7 @@ func (c *collector) rotateToken(ctx context.Context, m *member.Member, cluster *
 	ref clusterv1alpha1.LocalSecretReference) error {
 	secret := &corev1.Secret{}
 	if err := c.client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
-		return client.IgnoreNotFound(err) // the condition Ready says so
+		return client.IgnoreNotFound(err) // the condition Ready reports it
 	}
 	was, ok := credential.Read(string(secret.Data[member.TokenKey]))
 	if !ok {
@@ -92,7 +92,7 @@ func (c *collector) rotateToken(ctx context.Context, m *member.Member, cluster *
 	}
 	hub := string(c.Members.Hub())
 	if !was.Due(c.Clock.Now()) {
-		return c.revoke(ctx, accounts, was, secret) // what an earlier time could not
+		return c.revoke(ctx, accounts, was, secret) // retry an earlier revocation
 	}
 	if err := member.VerifyToken(ctx, accounts, string(secret.Data[member.TokenKey]), was.Namespace,
 		was.Account); err != nil {
@@ -107,11 +107,10 @@ func (c *collector) rotateToken(ctx context.Context, m *member.Member, cluster *
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, replacesAnnotation, was.Secret)
 	}
 	if err := c.client.Update(ctx, secret); err != nil {
-		// Somebody else renewed it meanwhile. The one that nobody has goes with the next.
+		// A user renewed it meanwhile. The unused new token is revoked with the next rotation.
 		return fmt.Errorf("write Secret %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
-	// From here on requests carry the new token: by it the old one is revoked, which therefore happens only if the new one
-	// is good.
+	// Use the new token from here on. It revokes the old one, so that this happens only if the new one works.
 	if _, err := c.Members.Refresh(ctx, cluster.Name); err != nil {
 		return err
 	}
@@ -131,12 +130,12 @@ func (c *collector) rotateToken(ctx context.Context, m *member.Member, cluster *
 	return nil
 }
 
-// revoke has a member refuse the hub's tokens of an account but the one that it has. That a token that never ends is
-// among them is noted on the hub's Secret until it is done.
+// revoke invalidates all of the hub's tokens of an account except the current one. A token without expiry is noted on
+// the hub's Secret until it is revoked.
 func (c *collector) revoke(ctx context.Context, accounts client.Client, is credential.Token,
 	secret *corev1.Secret) error {
 	if is.Endless() || is.Secret == "" {
-		return nil // given by somebody who keeps it
+		return nil // created by a user, who still uses it
 	}
 	endless := secret.Annotations[replacesAnnotation]
 	if err := member.RevokeTokens(ctx, accounts, is.Namespace, is.Account, string(c.Members.Hub()), is.Secret,

@@ -25,7 +25,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// issuer is a member that issues tokens bound to Secrets, and takes them as long as their Secrets are there.
+// issuer is a member that issues tokens bound to Secrets. They are valid while their Secrets exist.
 type issuer struct {
 	*httptest.Server
 	now func() time.Time
@@ -50,7 +50,7 @@ func (i *issuer) token(account, secret string, life time.Duration) string {
 	return "h." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".s"
 }
 
-// endless is a token of the kind that other tools hand the hub.
+// endless is a token without expiry, as other tools create it.
 func (i *issuer) endless(account string) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -133,7 +133,7 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tokens is a collector with one member, whose tokens are rotated as a look at it does.
+// tokens is a collector with one member, whose tokens it rotates.
 func tokens(t *testing.T, first func(i *issuer) string) (f *fleet, i *issuer, rotate func(), has func() string,
 	events func() []string) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "m1"}}
@@ -149,7 +149,7 @@ func tokens(t *testing.T, first func(i *issuer) string) (f *fleet, i *issuer, ro
 	secret.Data = map[string][]byte{"token": []byte(first(i))}
 	f = newFleet(t, cluster, secret)
 	at = f.clock.Now
-	told := f.events.EventRecorder.(*record.FakeRecorder)
+	recorder := f.events.EventRecorder.(*record.FakeRecorder)
 	rotate = func() {
 		t.Helper()
 		m, err := f.Members.Refresh(t.Context(), "m1")
@@ -166,8 +166,8 @@ func tokens(t *testing.T, first func(i *issuer) string) (f *fleet, i *issuer, ro
 		return string(s.Data["token"])
 	}
 	events = func() (all []string) {
-		for len(told.Events) > 0 {
-			all = append(all, <-told.Events)
+		for len(recorder.Events) > 0 {
+			all = append(all, <-recorder.Events)
 		}
 		return all
 	}
@@ -180,7 +180,7 @@ func bound(i *issuer) string {
 	return i.token("karmada-m1", "first", credential.Life)
 }
 
-func TestATokenIsRotatedBeforeHalfOfItsLifeAndTheOldOneRevoked(t *testing.T) {
+func TestTokenIsRotatedEarlyAndOldOneRevoked(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		f, i, rotate, has, events := tokens(t, bound)
 		was := has()
@@ -196,9 +196,9 @@ func TestATokenIsRotatedBeforeHalfOfItsLifeAndTheOldOneRevoked(t *testing.T) {
 		if is == was || !i.takes(is) || i.takes(was) {
 			t.Errorf("replaced %t; the member takes the new one %t, the old one %t", is != was, i.takes(is), i.takes(was))
 		}
-		if told := events(); len(told) != 1 || !strings.Contains(told[0], "MemberTokenRotated") ||
-			strings.Contains(told[0], is) {
-			t.Errorf("users are told %q", told)
+		if recorded := events(); len(recorded) != 1 || !strings.Contains(recorded[0], "MemberTokenRotated") ||
+			strings.Contains(recorded[0], is) {
+			t.Errorf("events are %q", recorded)
 		}
 		m, err := f.Members.Refresh(t.Context(), "m1")
 		if err != nil {
@@ -219,7 +219,7 @@ func TestATokenIsRotatedBeforeHalfOfItsLifeAndTheOldOneRevoked(t *testing.T) {
 	})
 }
 
-func TestATokenThatNeverEndsIsReplacedAndRevoked(t *testing.T) {
+func TestTokenWithoutExpiryIsReplacedAndRevoked(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		f, i, rotate, has, events := tokens(t, func(i *issuer) string { return i.endless("karmada-m1") })
 		was := has()
@@ -228,8 +228,8 @@ func TestATokenThatNeverEndsIsReplacedAndRevoked(t *testing.T) {
 		if is, _ := credential.Read(has()); is.Endless() || !i.takes(was) {
 			t.Fatalf("the hub has %+v; the old one was revoked: %t", is, !i.takes(was))
 		}
-		if told := events(); len(told) != 1 || !strings.Contains(told[0], "MemberTokenNotRotated") {
-			t.Errorf("of the old one that could not be revoked users are told %q", told)
+		if recorded := events(); len(recorded) != 1 || !strings.Contains(recorded[0], "MemberTokenNotRotated") {
+			t.Errorf("for the failed revocation the events are %q", recorded)
 		}
 		i.keeps = false
 		f.clock.Step(time.Minute)
@@ -240,7 +240,7 @@ func TestATokenThatNeverEndsIsReplacedAndRevoked(t *testing.T) {
 	})
 }
 
-func TestAMemberThatIssuesNoTokenIsToldAndTheOldOneStaysGood(t *testing.T) {
+func TestFailedRotationIsReportedAndKeepsOldToken(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		f, i, rotate, has, events := tokens(t, func(i *issuer) string { return i.endless("karmada-m1") })
 		was := has()
@@ -252,8 +252,8 @@ func TestAMemberThatIssuesNoTokenIsToldAndTheOldOneStaysGood(t *testing.T) {
 			t.Errorf("the token was replaced: %t, is good: %t, after %d attempts, want one a minute", has() != was, i.takes(was),
 				i.made)
 		}
-		if told := events(); len(told) != 1 || !strings.Contains(told[0], "argosy join m1 --cluster-kubeconfig") {
-			t.Errorf("users are told %q", told)
+		if recorded := events(); len(recorded) != 1 || !strings.Contains(recorded[0], "argosy join m1 --cluster-kubeconfig") {
+			t.Errorf("events are %q", recorded)
 		}
 		i.refuses = false
 		f.clock.Step(time.Minute)
@@ -273,9 +273,9 @@ func TestAMemberThatIssuesNoTokenIsToldAndTheOldOneStaysGood(t *testing.T) {
 	})
 }
 
-// Who may write a Cluster may name a Secret of his own for its impersonator: with a token made up, the hub would hand
-// him a real one of any account in the member.
-func TestATokenThatSomebodyMadeUpIsNotReplacedByARealOne(t *testing.T) {
+// A user who may write a Cluster may set impersonatorSecretRef to their own Secret. For a forged token the hub must not
+// create a real token of that account.
+func TestForgedTokenIsNotReplaced(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		f, i, _, _, events := tokens(t, bound)
 		made := "h." + base64.RawURLEncoding.EncodeToString(
@@ -300,16 +300,16 @@ func TestATokenThatSomebodyMadeUpIsNotReplacedByARealOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(got.Data["token"]) != made || i.made != 0 {
-			t.Errorf("he has %q, and %d tokens were made", got.Data["token"], i.made)
+			t.Errorf("the Secret has %q, and %d tokens were created", got.Data["token"], i.made)
 		}
-		if told := events(); len(told) != 1 || !strings.Contains(told[0], "does not authenticate it as that") {
-			t.Errorf("users are told %q", told)
+		if recorded := events(); len(recorded) != 1 || !strings.Contains(recorded[0], "does not authenticate it as that") {
+			t.Errorf("events are %q", recorded)
 		}
 	})
 }
 
-// The story of a hub that was down for longer than its tokens live.
-func TestAfterATokenHasEndedTheClusterSaysHowToGetANewOne(t *testing.T) {
+// The hub was down for longer than the lifetime of its tokens.
+func TestExpiredTokenIsExplainedInReady(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		f, _, _, _, _ := tokens(t, bound)
 		f.clock.Step(2 * credential.Life)

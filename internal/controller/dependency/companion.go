@@ -19,17 +19,17 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// eventMadeByMembers tells that a companion does not follow, since members make one like it by themselves.
+// eventMadeByMembers reports a companion that is not propagated because the members create their own.
 const eventMadeByMembers = "MadeByMembers"
 
-// leaders are the bindings that take along what points at their templates, by the keys by which that is found.
+// leaders indexes the bindings that may have companions, by the keys under which companions are found.
 type leaders struct {
 	mu   sync.RWMutex
 	keys map[types.NamespacedName][]string
 	by   map[string]map[types.NamespacedName]bool
 }
 
-// set replaces the keys of a binding; none takes it out.
+// set replaces the keys of a binding. Without keys it removes the binding.
 func (l *leaders) set(binding types.NamespacedName, keys []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,8 +53,8 @@ func (l *leaders) set(binding types.NamespacedName, keys []string) {
 	}
 }
 
-// at are the bindings that obj may follow, in no order, each once; none mostly.
-func (l *leaders) at(obj *unstructured.Unstructured) []types.NamespacedName {
+// followedBy returns the bindings that obj may follow, without duplicates and in no order. Usually there are none.
+func (l *leaders) followedBy(obj *unstructured.Unstructured) []types.NamespacedName {
 	if !dependency.IsCompanion(obj.GroupVersionKind().GroupKind()) {
 		return nil
 	}
@@ -68,14 +68,14 @@ func (l *leaders) at(obj *unstructured.Unstructured) []types.NamespacedName {
 	return slices.Collect(maps.Keys(all))
 }
 
-// alone forgets a binding that nothing follows.
-func (r *reconciler) alone(key types.NamespacedName) {
+// forgetLeader removes a binding without companions.
+func (r *reconciler) forgetLeader(key types.NamespacedName) {
 	r.leaders.set(key, nil)
 	r.made.Forget(key)
 }
 
-// accompanied are refs, what a template depends on, and what points at it. What pointed at it before does so still
-// where that is not known, as at a start; again is when to look then, 0 for never.
+// accompanied adds the companions of a template to refs. After a restart, while they are unknown, the recorded ones
+// stay. again is the delay until the next look; 0 means never.
 func (r *reconciler) accompanied(b workv1alpha2.Binding, tpl *unstructured.Unstructured,
 	refs []configv1alpha1.DependentObjectReference) (all []configv1alpha1.DependentObjectReference, again time.Duration) {
 	reached := dependency.ReachedBy(tpl)
@@ -84,7 +84,7 @@ func (r *reconciler) accompanied(b workv1alpha2.Binding, tpl *unstructured.Unstr
 	}
 	kinds := dependency.CompanionKinds()
 	r.Templates.Want(kinds...)
-	// Before anything is looked up: what appears from here on wakes this binding.
+	// Index the keys before the lookup, so that no change is missed.
 	r.leaders.set(client.ObjectKeyFromObject(b), reached)
 
 	unknown := slices.DeleteFunc(kinds, func(gk schema.GroupKind) bool {
@@ -102,13 +102,12 @@ func (r *reconciler) accompanied(b workv1alpha2.Binding, tpl *unstructured.Unstr
 			}
 		}
 	}
-	r.tellMade(client.ObjectKeyFromObject(b), tpl, made)
-	return dependency.With(refs, follow), again
+	r.emitMadeByMembers(client.ObjectKeyFromObject(b), tpl, made)
+	return dependency.Merge(refs, follow), again
 }
 
-// recorded are the dependencies in a binding's annotation that are of its own namespace: what points at a template, or
-// reports for it, is nowhere else, and whoever may write the annotation could name anything. What nobody can read says
-// nothing; it is written anew.
+// recorded returns the recorded dependencies in the binding's own namespace. Companions and rights exist only there,
+// and users can write anything into the annotation. An invalid annotation is ignored and rewritten.
 func recorded(b workv1alpha2.Binding) []configv1alpha1.DependentObjectReference {
 	refs, _ := dependency.Recorded(b)
 	return slices.DeleteFunc(refs, func(ref configv1alpha1.DependentObjectReference) bool {
@@ -116,9 +115,8 @@ func recorded(b workv1alpha2.Binding) []configv1alpha1.DependentObjectReference 
 	})
 }
 
-// tellMade tells of companions that do not follow, since members make such ones by themselves: once, until they are
-// others.
-func (r *reconciler) tellMade(leader types.NamespacedName, tpl *unstructured.Unstructured,
+// emitMadeByMembers records an event about companions that members create themselves, once until the list changes.
+func (r *reconciler) emitMadeByMembers(leader types.NamespacedName, tpl *unstructured.Unstructured,
 	made []*unstructured.Unstructured) {
 	if len(made) == 0 {
 		r.made.Forget(leader)

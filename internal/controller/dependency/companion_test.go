@@ -17,7 +17,7 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// about is an object that points at a Deployment.
+// about returns an object that refers to a Deployment.
 func about(kind, name, target string) *unstructured.Unstructured {
 	u := object(kind, "shop", name)
 	u.Object["spec"] = map[string]any{"targetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
@@ -25,17 +25,17 @@ func about(kind, name, target string) *unstructured.Unstructured {
 	return u
 }
 
-// rewrite writes a template anew.
+// rewrite updates a template.
 func (h *hub) rewrite(u *unstructured.Unstructured) {
 	h.t.Helper()
 	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Update(context.Background(), u,
 		metav1.UpdateOptions{})
-	h.must(err)
+	h.mustSucceed(err)
 }
 
 var spread = types.NamespacedName{Namespace: "shop", Name: "spread-workloadspread"}
 
-func TestACompanionFollowsWhatItPointsAt(t *testing.T) {
+func TestCompanionFollowsWorkload(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		web, db := h.workload("Deployment", "shop", "web", "eu", "us"), h.workload("Deployment", "shop", "db", "asia")
@@ -56,23 +56,23 @@ func TestACompanionFollowsWhatItPointsAt(t *testing.T) {
 		if !woken[web] || !woken[db] || len(woken) != 2 {
 			t.Errorf("it moves from the one to the other, and %v look", woken)
 		}
-		if at := h.r.leaders.at(object("ConfigMap", "shop", "web")); len(at) > 0 {
+		if at := h.r.leaders.followedBy(object("ConfigMap", "shop", "web")); len(at) > 0 {
 			t.Errorf("a ConfigMap points at %v", at)
 		}
 
-		h.must(h.client.Delete(context.Background(), h.get(web)))
+		h.mustSucceed(h.client.Delete(context.Background(), h.get(web)))
 		h.settle()
 		if !h.going(spread) {
 			t.Error("the workload is gone, and it stays")
 		}
-		if at := h.r.leaders.at(was); len(at) > 0 {
+		if at := h.r.leaders.followedBy(was); len(at) > 0 {
 			t.Errorf("the workload is gone, and %v lead", at)
 		}
 	})
 }
 
-// What is not in memory yet is not gone: at a start, what followed before still does.
-func TestAtAStartCompanionsStay(t *testing.T) {
+// After a restart companions stay although the cache does not have them yet.
+func TestCompanionsStayAfterRestart(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		web := h.workload("Deployment", "shop", "web", "eu")
@@ -85,12 +85,12 @@ func TestAtAStartCompanionsStay(t *testing.T) {
 			t.Errorf("it wrote %v: %v", h.writes, err)
 		}
 		if res.RequeueAfter == 0 {
-			t.Error("nobody looks again when all is known")
+			t.Error("the binding is not requeued until the cache is complete")
 		}
 	})
 }
 
-func TestAStateThatMembersMakeIsToldOnce(t *testing.T) {
+func TestCompanionThatMembersCreateIsReportedOnce(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		h.workload("Deployment", "shop", "web", "eu")
@@ -113,7 +113,7 @@ func TestAStateThatMembersMakeIsToldOnce(t *testing.T) {
 		}
 		if e := <-h.recorder.Events; !strings.Contains(e, "MadeByMembers") || !strings.Contains(e, "Deployment web") ||
 			!strings.Contains(e, dependency.AutoGenerateAnnotation) {
-			t.Errorf("users were told %q", e)
+			t.Errorf("events are %q", e)
 		}
 		if b := h.get(types.NamespacedName{Namespace: "shop",
 			Name: "web-deployment"}); b.GetAnnotations()[workv1alpha2.DependenciesAnnotation] != "" {

@@ -1,5 +1,5 @@
-// Package dependency has what templates depend on follow them to their clusters, by bindings attached to theirs.
-// What an attached binding says is decided by core/dependency, what a template depends on by core/interpret.
+// Package dependency propagates the dependencies of templates to the clusters of these, through attached bindings.
+// core/dependency decides the content of an attached binding. core/interpret finds the dependencies of a template.
 package dependency
 
 import (
@@ -46,27 +46,26 @@ import (
 )
 
 const (
-	// firstRetry is the delay of the first attempt after a failure; it grows.
+	// firstRetry is the first delay of the backoff after an error.
 	firstRetry = 5 * time.Millisecond
-	// unsyncedRetry is how soon a binding is looked at again whose dependencies are not all in memory yet.
+	// unsyncedRetry is the delay while the cache does not contain all dependencies yet.
 	unsyncedRetry = time.Second
-	// unservedRetry is how soon a binding is looked at again that may depend on more, of a kind that is not served;
-	// objects that appear come first.
+	// unservedRetry is the delay while a kind that may contain dependencies is not served. Objects that appear trigger
+	// earlier.
 	unservedRetry = time.Minute
-	// endRetry is how often it is looked at whether a binding that is being deleted goes by somebody's order, while nobody
-	// can tell.
+	// endRetry is the delay while it is unknown whether the deletion of a binding was requested.
 	endRetry = 2 * time.Second
-	// takenRetry is how often a dependency whose binding's name is taken is tried again.
+	// takenRetry is the delay while another binding has the name of a dependency's binding.
 	takenRetry = time.Minute
-	// missingPatience is how long it may take until a binding is made again that went by nobody's order.
-	missingPatience = time.Minute
+	// recreateTimeout is how long to wait until a binding that was deleted without a request is recreated.
+	recreateTimeout = time.Minute
 )
 
 // Options of the controller.
 type Options struct {
 	Templates   *template.Store
 	Interpreter interpret.Interpreter
-	// Concurrency is the number of bindings under way at once.
+	// Concurrency is the number of bindings that are reconciled at once.
 	Concurrency int
 }
 
@@ -75,20 +74,20 @@ type reconciler struct {
 	client client.Client
 	events commit.Events
 	index  index
-	// injections are of SidecarSets, whose containers need things where pods of others are.
+	// injections are the SidecarSets, whose containers need dependencies where the pods of others run.
 	injections injections
-	// leaders are the bindings that companions may follow.
+	// leaders are the bindings that may have companions.
 	leaders leaders
-	// missing is since when bindings are gone to which others are attached: key → time.Time.
+	// missing has, per deleted binding with attached bindings, the time since when it is missing: key → time.Time.
 	missing sync.Map
 
-	// told is what users were told last of a binding, made what they were told of companions that do not follow it.
+	// told has the last failure event of each binding, made the last event about companions that members create.
 	told, made commit.Dedup[types.NamespacedName]
 	// conflicts are those reported last of attached bindings.
 	conflicts commit.Dedup[types.NamespacedName]
 }
 
-// byIndependent finds the bindings attached to another, by the label that it puts on them.
+// byIndependent indexes attached bindings by the label of the independent binding.
 const byIndependent = "dependency.independent"
 
 // Setup registers the controller with the manager.
@@ -125,7 +124,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// Reconcile has the dependencies of one binding follow it, and lets those go that need not any more.
+// Reconcile attaches the dependencies of one binding and detaches those that it no longer needs.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	after, err := r.distribute(ctx, req.NamespacedName)
 	if commit.Stale(err) || apierrors.IsNotFound(err) {
@@ -138,24 +137,24 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	b, err := scope.Bindings.Get(ctx, r.client, key)
 	if apierrors.IsNotFound(err) {
 		r.injections.drop(key)
-		r.alone(key)
-		return r.outlive(ctx, key)
+		r.forgetLeader(key)
+		return r.awaitRecreation(ctx, key)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("get binding %s: %w", key, err)
 	}
 	if !dependency.Distributes(b) {
 		r.injections.drop(key)
-		r.alone(key)
+		r.forgetLeader(key)
 		if dependency.Holds(b) {
-			return 0, nil // that it is gone, or placed, is an event
+			return 0, nil // its deletion or its placement causes an event
 		}
-		again, known, err := r.madeAgain(ctx, b)
+		again, known, err := r.willBeRecreated(ctx, b)
 		if err != nil {
 			return 0, err
 		}
 		if !known {
-			return endRetry, nil // dispatch says so
+			return endRetry, nil // dispatch reports the error
 		}
 		if again {
 			return 0, commit.RemoveFinalizer(ctx, r.client, b, workv1alpha2.DependenciesDistributorFinalizer)
@@ -165,16 +164,16 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	}
 	r.missing.Delete(key)
 
-	// 1. What does the template depend on, and what points at it?
-	tpl, found, err := r.Templates.Of(ctx, b)
+	// 1. Find dependencies and companions of the template.
+	tpl, found, err := r.Templates.ForBinding(ctx, b)
 	if errors.Is(err, propagate.ErrReference) {
-		return 0, nil // dispatch says so
+		return 0, nil // dispatch reports the error
 	}
 	if err != nil {
 		return 0, err
 	}
 	if !found || tpl.GetUID() != b.BindingSpec().Resource.UID {
-		return 0, nil // the binding goes soon, or is made anew
+		return 0, nil // the binding will be deleted or recreated
 	}
 	asked, where, unread, err := r.sidecars(ctx, key, tpl)
 	if err != nil {
@@ -199,9 +198,9 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 		return 0, err
 	}
 	if !served {
-		rights = append(rights, recorded(b)...) // what needed it before does so still
+		rights = append(rights, recorded(b)...) // the recorded ones stay
 	}
-	refs, again := r.accompanied(b, tpl, dependency.With(refs, rights))
+	refs, again := r.accompanied(b, tpl, dependency.Merge(refs, rights))
 	if again = commit.ShorterDelay(again, unread); !known {
 		again = unsyncedRetry
 	}
@@ -209,10 +208,10 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	if len(refs)+len(failures) == 0 && served {
 		return again, r.release(ctx, key, b, watched...)
 	}
-	// Before anything is looked up: what appears from here on wakes this binding.
+	// Index them before the lookup, so that no change is missed.
 	r.index.set(key, slices.Concat(refs, watched))
 
-	// 2. It is recorded first: with the finalizer, no end of the binding leaves anything attached.
+	// 2. Record the dependencies first. With the finalizer nothing stays attached when the binding is deleted.
 	recorded, err := dependency.Record(b, refs)
 	if err != nil {
 		return 0, err
@@ -222,7 +221,7 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 		return 0, err
 	}
 
-	// 3. What of it is there follows; what is wanted no more is let go.
+	// 3. Attach the existing dependencies and detach the others.
 	objs, wanted, unclear, err := r.lookUp(ctx, tpl.GetNamespace(), refs)
 	if err != nil {
 		r.fails(recorded, tpl, workv1alpha2.EventGetDependenciesFailed, err)
@@ -231,7 +230,7 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	for _, obj := range objs {
 		of := recorded
 		if clusters := where[obj.GetNamespace()]; clusters != nil {
-			of = dependency.In(recorded, clusters)
+			of = dependency.RestrictTo(recorded, clusters)
 		}
 		wrote, err := r.attach(ctx, of, obj)
 		news = news || wrote
@@ -255,8 +254,8 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	return r.verdict(recorded, tpl, again, failures)
 }
 
-// verdict says when to look again, at the latest after what is given, 0 for never, and tells users of failures that
-// another look will not mend.
+// verdict returns the delay until the next look, at most after, 0 for never. It records events for failures that a
+// retry will not fix.
 func (r *reconciler) verdict(b workv1alpha2.Binding, tpl *unstructured.Unstructured, after time.Duration,
 	failures []error) (time.Duration, error) {
 	var lasting []error
@@ -265,7 +264,7 @@ func (r *reconciler) verdict(b workv1alpha2.Binding, tpl *unstructured.Unstructu
 		case commit.Stale(err) || apierrors.IsNotFound(err):
 			after = commit.SlowRetry
 		case errors.Is(err, propagate.ErrTerminating) || errors.Is(err, propagate.ErrOutlived):
-			// The end of the old binding is an event; whoever watches the template deletes it.
+			// The old binding is being deleted, which causes an event.
 		default:
 			lasting = append(lasting, err)
 		}
@@ -282,16 +281,16 @@ func (r *reconciler) verdict(b workv1alpha2.Binding, tpl *unstructured.Unstructu
 		})
 	}; {
 	case is(dependency.ErrElsewhere):
-		return after, nil // the template has to say something else, which is an event
+		return after, nil // only a change of the template helps, which causes an event
 	case is(propagate.ErrTaken):
 		return takenRetry, nil
 	}
 	return 0, err
 }
 
-// lookUp finds the objects that the references of a template in a namespace name and that exist, each once, and all
-// objects whose bindings are wanted: also one with a name that does not exist, whose binding goes with the object.
-// unclear are the kinds of objects that a label selects and that cannot be seen now, with when to look again.
+// lookUp returns the existing objects for the references of a template in a namespace, and all objects whose bindings
+// are wanted. The latter include missing named objects, whose bindings are deleted with the object. unclear are the
+// selected kinds that cannot be read now, with the delay until the next look.
 func (r *reconciler) lookUp(ctx context.Context, namespace string,
 	refs []configv1alpha1.DependentObjectReference) (objs []*unstructured.Unstructured, wanted []identity.Object,
 	unclear map[schema.GroupKind]time.Duration, err error) {
@@ -337,7 +336,7 @@ func (r *reconciler) lookUp(ctx context.Context, namespace string,
 	return objs, wanted, unclear, nil
 }
 
-// attach has the binding of one dependency follow b, and says whether it did not before.
+// attach attaches the binding of one dependency to b, and reports whether that is new.
 func (r *reconciler) attach(ctx context.Context, b workv1alpha2.Binding,
 	obj *unstructured.Unstructured) (wrote bool, err error) {
 	gk := obj.GroupVersionKind().GroupKind()
@@ -362,8 +361,8 @@ func (r *reconciler) attach(ctx context.Context, b workv1alpha2.Binding,
 	return commit.Update(ctx, r.client, existing, want)
 }
 
-// reportConflicts records an event on an attached binding when those who require it have policies with different
-// settings, b among them: once, until the conflict changes.
+// reportConflicts records an event on an attached binding if b and others require it with different policy settings,
+// once until the conflict changes.
 func (r *reconciler) reportConflicts(ctx context.Context, b, attached workv1alpha2.Binding) error {
 	var conflicts []string
 	if dependency.MayConflict(b, attached) {
@@ -396,7 +395,7 @@ func (r *reconciler) reportConflicts(ctx context.Context, b, attached workv1alph
 	return nil
 }
 
-// listed names the first dependencies, with their kinds.
+// listed names the first dependencies with their kinds, for events.
 func listed(refs []configv1alpha1.DependentObjectReference) string {
 	var out []string
 	for _, ref := range refs {
@@ -409,9 +408,9 @@ func listed(refs []configv1alpha1.DependentObjectReference) string {
 	return text.Names(out, 10)
 }
 
-// madeAgain says whether a binding is being deleted by nobody's order: what depends on it stays then, until it is made
-// again. known is false while nobody can tell.
-func (r *reconciler) madeAgain(ctx context.Context, b workv1alpha2.Binding) (again, known bool, err error) {
+// willBeRecreated reports whether a binding is being deleted without a request. Then its dependencies stay until it is
+// recreated. known is false while this cannot be decided.
+func (r *reconciler) willBeRecreated(ctx context.Context, b workv1alpha2.Binding) (again, known bool, err error) {
 	if b.GetDeletionTimestamp() == nil ||
 		!controllerutil.ContainsFinalizer(b, workv1alpha2.DependenciesDistributorFinalizer) {
 		return false, true, nil
@@ -437,16 +436,16 @@ func (r *reconciler) madeAgain(ctx context.Context, b workv1alpha2.Binding) (aga
 	return !ordered, known, nil
 }
 
-// outlive waits for a binding that is gone, and still has dependencies, to be made again, and then has them go: one
-// that went by somebody's order took them along before.
-func (r *reconciler) outlive(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+// awaitRecreation waits until a deleted binding that still has dependencies is recreated, and detaches them after a
+// timeout. A requested deletion detaches them before.
+func (r *reconciler) awaitRecreation(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	attached, err := r.attached(ctx, key)
 	if err != nil {
 		return 0, err
 	}
 	if len(attached) > 0 {
 		since, _ := r.missing.LoadOrStore(key, time.Now())
-		if left := missingPatience - time.Since(since.(time.Time)); left > 0 {
+		if left := recreateTimeout - time.Since(since.(time.Time)); left > 0 {
 			return left, nil
 		}
 	}
@@ -454,8 +453,8 @@ func (r *reconciler) outlive(ctx context.Context, key types.NamespacedName) (tim
 	return 0, r.release(ctx, key, nil)
 }
 
-// release lets all dependencies of a binding go, and then the binding itself, nil if it is gone. What is watched for it
-// may become one.
+// release detaches all dependencies of a binding and then removes its finalizer. b is nil if it does not exist. The
+// keys to watch for it stay in the index.
 func (r *reconciler) release(ctx context.Context, key types.NamespacedName, b workv1alpha2.Binding,
 	watched ...configv1alpha1.DependentObjectReference) error {
 	r.index.set(key, watched)
@@ -472,7 +471,7 @@ func (r *reconciler) release(ctx context.Context, key types.NamespacedName, b wo
 	return err
 }
 
-// attached are the bindings that carry a mark of that of the key, which are not to be changed.
+// attached returns the bindings that are attached to the one with the key. They are read-only.
 func (r *reconciler) attached(ctx context.Context, key types.NamespacedName) ([]workv1alpha2.Binding, error) {
 	all, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byIndependent: mark(key)},
 		client.UnsafeDisableDeepCopy)
@@ -482,8 +481,7 @@ func (r *reconciler) attached(ctx context.Context, key types.NamespacedName) ([]
 	return all, nil
 }
 
-// detach frees every binding that is attached to that of the key and not wanted, but those of kinds of which that is
-// unclear.
+// detach detaches the bindings that are not wanted, except those of kinds for which that is unclear.
 func (r *reconciler) detach(ctx context.Context, key types.NamespacedName, wanted []identity.Object,
 	unclear map[schema.GroupKind]time.Duration) error {
 	attached, err := r.attached(ctx, key)
@@ -506,10 +504,9 @@ func (r *reconciler) detach(ctx context.Context, key types.NamespacedName, wante
 	return errors.Join(failures...)
 }
 
-// remove deletes a binding exactly as it was read: should another have come to require it since, a write meets a
-// conflict. First it says on it that nothing requires it any more, since a binding that somebody else deletes takes
-// nothing along while others need it. Its labels stay as they are, by which it is found again if only the first of the
-// writes succeeds.
+// remove deletes an attached binding, unless it changed since it was read: another one may require it now. First it
+// writes that nothing requires it, because a binding that is deleted while others need it is recreated. The labels
+// stay, so that it is found again if only the first write succeeds.
 func (r *reconciler) remove(ctx context.Context, b, want workv1alpha2.Binding) error {
 	if b.GetDeletionTimestamp() != nil && len(b.BindingSpec().RequiredBy) == 0 {
 		return nil
@@ -529,7 +526,7 @@ func (r *reconciler) remove(ctx context.Context, b, want workv1alpha2.Binding) e
 	return nil
 }
 
-// objectChanged adds the bindings that depend on what appeared, changed or went.
+// objectChanged enqueues the bindings that depend on an object that was created, changed or deleted.
 func (r *reconciler) objectChanged(add func(reconcile.Request)) template.Handler {
 	return func(was, is *unstructured.Unstructured) {
 		for _, key := range r.injections.moved(was, is) {
@@ -539,7 +536,7 @@ func (r *reconciler) objectChanged(add func(reconcile.Request)) template.Handler
 			return
 		}
 		if is != nil {
-			for _, key := range r.leaders.at(is) {
+			for _, key := range r.leaders.followedBy(is) {
 				add(reconcile.Request{NamespacedName: key})
 			}
 		}
@@ -554,8 +551,7 @@ func (r *reconciler) objectChanged(add func(reconcile.Request)) template.Handler
 	}
 }
 
-// bindingChanged adds a binding whose dependencies may have to follow, and those whose marks somebody took off an
-// attached one, or changed there.
+// bindingChanged enqueues a changed binding, and the requirers of an attached binding whose marks were changed.
 func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, reconcile.Request] {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.TypedFuncs[workv1alpha2.Binding, reconcile.Request]{
@@ -581,7 +577,7 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 			if changed && (concerned(was) || concerned(is)) {
 				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(is)})
 			}
-			// Not all that require it: each of them writes it once, and would wake all others.
+			// Enqueue only the affected requirers. Each writes the binding once and would trigger all others.
 			for _, key := range requirers(was) {
 				if !dependency.SameMarks(was, is, key) || !dependency.SameClaim(was, is) {
 					q.Add(reconcile.Request{NamespacedName: key})
@@ -604,8 +600,7 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 	}
 }
 
-// heirs are the bindings that depend on the template of one that is gone: who came to do so while it went waits for
-// that.
+// heirs returns the bindings that depend on the template of a deleted one. They may have waited for this deletion.
 func (r *reconciler) heirs(ctx context.Context, gone workv1alpha2.Binding) []types.NamespacedName {
 	ref := gone.BindingSpec().Resource
 	obj := &unstructured.Unstructured{}
@@ -613,21 +608,21 @@ func (r *reconciler) heirs(ctx context.Context, gone workv1alpha2.Binding) []typ
 	obj.SetKind(ref.Kind)
 	obj.SetNamespace(ref.Namespace)
 	obj.SetName(ref.Name)
-	if gk := obj.GroupVersionKind().GroupKind(); r.Templates.Synced(gk) { // so that it is in memory
+	if gk := obj.GroupVersionKind().GroupKind(); r.Templates.Synced(gk) { // synced, so the cache has it
 		if there, found, err := r.Templates.Get(ctx, gk, ref.Namespace, ref.Name); err == nil && found {
-			obj = there // with its labels
+			obj = there // the object with its labels
 		}
 	}
 	return r.index.dependents(obj)
 }
 
-// concerned says whether a binding takes dependencies along, or did and has marks of it.
+// concerned reports whether a binding has dependencies, or had some and still has marks of it.
 func concerned(b workv1alpha2.Binding) bool {
 	return b.BindingSpec().PropagateDeps || b.GetAnnotations()[workv1alpha2.DependenciesAnnotation] != "" ||
 		controllerutil.ContainsFinalizer(b, workv1alpha2.DependenciesDistributorFinalizer)
 }
 
-// requirers are the bindings that b says it is attached to.
+// requirers returns the bindings to which b is attached.
 func requirers(b workv1alpha2.Binding) []types.NamespacedName {
 	var keys []types.NamespacedName
 	for _, s := range b.BindingSpec().RequiredBy {
@@ -636,7 +631,7 @@ func requirers(b workv1alpha2.Binding) []types.NamespacedName {
 	return keys
 }
 
-// independents are the values of the index byIndependent: the marks of all bindings that obj is attached to.
+// independents returns the values of the index byIndependent.
 func independents(obj client.Object) []string {
 	var marks []string
 	for label := range obj.GetLabels() {
@@ -657,7 +652,7 @@ func mark(key types.NamespacedName) string {
 
 func set(b *bool) bool { return b != nil && *b }
 
-// fails tells the users of a binding and of its template what keeps dependencies back: once, until that changes.
+// fails records an event on a binding and its template about a failure, once until the message changes.
 func (r *reconciler) fails(b workv1alpha2.Binding, tpl *unstructured.Unstructured, reason string, err error) {
 	if !r.told.IsNew(client.ObjectKeyFromObject(b), reason+": "+err.Error()) {
 		return
@@ -666,5 +661,5 @@ func (r *reconciler) fails(b workv1alpha2.Binding, tpl *unstructured.Unstructure
 	r.events.Event(tpl, corev1.EventTypeWarning, reason, err.Error())
 }
 
-// recovers forgets what users were told.
+// recovers forgets the last failure event.
 func (r *reconciler) recovers(key types.NamespacedName) { r.told.Forget(key) }

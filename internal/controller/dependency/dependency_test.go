@@ -42,7 +42,7 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// hub is a hub in memory: templates behind a real store, bindings behind a fake client with the real index.
+// hub has a real template store, and bindings in a fake client with the real index.
 type hub struct {
 	t         *testing.T
 	r         *reconciler
@@ -73,11 +73,10 @@ var resources = map[string]schema.GroupVersionResource{
 	"PersistentPodState":      {Group: "apps.kruise.io", Version: "v1beta1", Resource: "persistentpodstates"},
 }
 
-// clusterScoped are those of them that are in no namespace.
+// clusterScoped are the cluster-scoped kinds among them.
 var clusterScoped = []string{"ClusterTool", "SidecarSet", "ClusterWorkflowTemplate", "ClusterRole"}
 
-// served is an API server's word on resources, but for those of some kinds: one list for each version of a group, as
-// any has.
+// served is a discovery client without some kinds. It has one list per group version.
 func served(without ...string) *fakediscovery.FakeDiscovery {
 	var served []*metav1.APIResourceList
 	for kind, resource := range resources {
@@ -144,7 +143,7 @@ func newHub(t *testing.T) *hub {
 	return h
 }
 
-// restart makes the reconciler one that remembers nothing.
+// restart replaces the reconciler by a new one without memory.
 func (h *hub) restart(store *template.Store) {
 	hooks := &interpret.Hooks{Dependencies: func(context.Context,
 		*unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
@@ -159,7 +158,7 @@ func (h *hub) restart(store *template.Store) {
 	}
 }
 
-// unserve makes the reconciler one of a hub that does not serve a kind.
+// unserve replaces the reconciler by one of a hub that does not serve a kind.
 func (h *hub) unserve(kind string) {
 	h.t.Helper()
 	store := template.New(h.templates, served(kind))
@@ -173,14 +172,14 @@ func (h *hub) unserve(kind string) {
 	h.restart(store)
 }
 
-func (h *hub) must(err error) {
+func (h *hub) mustSucceed(err error) {
 	h.t.Helper()
 	if err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// settle reconciles every binding, also those that were there, until nothing is written any more; it returns what was.
+// settle reconciles all bindings, including deleted ones, until nothing changes, and returns the writes.
 func (h *hub) settle() []string {
 	h.t.Helper()
 	h.writes = nil
@@ -207,7 +206,7 @@ func (h *hub) catchUp() { synctest.Wait() }
 func (h *hub) bindings() []workv1alpha2.Binding {
 	h.t.Helper()
 	all, err := scope.Bindings.List(context.Background(), h.client)
-	h.must(err)
+	h.mustSucceed(err)
 	return all
 }
 
@@ -225,18 +224,18 @@ func (h *hub) update(u *unstructured.Unstructured) {
 	h.t.Helper()
 	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Update(context.Background(), u,
 		metav1.UpdateOptions{})
-	h.must(err)
+	h.mustSucceed(err)
 }
 
 func (h *hub) create(u *unstructured.Unstructured) *unstructured.Unstructured {
 	h.t.Helper()
 	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Create(context.Background(), u,
 		metav1.CreateOptions{})
-	h.must(err)
+	h.mustSucceed(err)
 	return u
 }
 
-// workload creates a template and its binding, as it is scheduled to the clusters.
+// workload creates a template and its binding, scheduled to the clusters.
 func (h *hub) workload(kind, namespace, name string, clusters ...string) types.NamespacedName {
 	h.t.Helper()
 	u := h.create(object(kind, namespace, name))
@@ -244,20 +243,20 @@ func (h *hub) workload(kind, namespace, name string, clusters ...string) types.N
 		Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
 	p.Spec.PropagateDeps = true
 	b, err := propagate.Binding(u, p, propagate.Meaning{ID: "id of " + name}, nil)
-	h.must(err)
-	h.must(h.client.Create(context.Background(), b))
+	h.mustSucceed(err)
+	h.mustSucceed(h.client.Create(context.Background(), b))
 	key := client.ObjectKeyFromObject(b)
 	h.place(key, clusters...)
 	return key
 }
 
-// place has the scheduler give a binding its clusters.
+// place sets the clusters of a binding.
 func (h *hub) place(key types.NamespacedName, clusters ...string) {
 	h.t.Helper()
 	h.change(key, func(s *workv1alpha2.ResourceBindingSpec) { s.Clusters = targets(clusters...) })
 	b := h.get(key)
 	b.BindingStatus().LastScheduledTime = new(metav1.Now())
-	h.must(h.client.Status().Update(context.Background(), b))
+	h.mustSucceed(h.client.Status().Update(context.Background(), b))
 }
 
 func targets(clusters ...string) []workv1alpha2.TargetCluster {
@@ -271,7 +270,7 @@ func targets(clusters ...string) []workv1alpha2.TargetCluster {
 func (h *hub) get(key types.NamespacedName) workv1alpha2.Binding {
 	h.t.Helper()
 	b, err := scope.Bindings.Get(context.Background(), h.client, key)
-	h.must(err)
+	h.mustSucceed(err)
 	return b
 }
 
@@ -279,10 +278,10 @@ func (h *hub) change(key types.NamespacedName, change func(*workv1alpha2.Resourc
 	h.t.Helper()
 	b := h.get(key)
 	change(b.BindingSpec())
-	h.must(h.client.Update(context.Background(), b))
+	h.mustSucceed(h.client.Update(context.Background(), b))
 }
 
-// going says whether the attached binding is on its way out; its own finalizer is another controller's.
+// going reports whether the attached binding is being deleted. Another controller removes its finalizer.
 func (h *hub) going(key types.NamespacedName) bool {
 	h.t.Helper()
 	b, err := scope.Bindings.Get(context.Background(), h.client, key)
@@ -319,7 +318,7 @@ func TestDependenciesFollow(t *testing.T) {
 		b := h.get(settings)
 		if s := b.BindingSpec(); s.Placement != nil || len(s.Clusters) != 0 || len(s.RequiredBy) != 1 ||
 			s.RequiredBy[0].Name != independent.Name || len(s.RequiredBy[0].Clusters) != 2 {
-			t.Errorf("the attached binding says %+v", s)
+			t.Errorf("the attached binding has %+v", s)
 		}
 		if !slices.Contains(slices.Collect(maps.Values(b.GetLabels())), "id of web") {
 			t.Errorf("labels %v lack the independent binding's id", b.GetLabels())
@@ -342,7 +341,7 @@ func TestDependenciesFollow(t *testing.T) {
 	})
 }
 
-func TestDependenciesAreLetGo(t *testing.T) {
+func TestDependenciesAreDetached(t *testing.T) {
 	for name, leave := range map[string]func(h *hub, independent types.NamespacedName){
 		"when the template needs them no more": func(h *hub, _ types.NamespacedName) { h.needs = nil },
 		"when the policy drops propagateDeps": func(h *hub, independent types.NamespacedName) {
@@ -352,7 +351,7 @@ func TestDependenciesAreLetGo(t *testing.T) {
 			h.place(independent)
 		},
 		"when the binding is deleted": func(h *hub, independent types.NamespacedName) {
-			h.must(h.client.Delete(context.Background(), h.get(independent)))
+			h.mustSucceed(h.client.Delete(context.Background(), h.get(independent)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -373,7 +372,7 @@ func TestDependenciesAreLetGo(t *testing.T) {
 	}
 }
 
-func TestOneDependencyReplacesAnother(t *testing.T) {
+func TestDependencyIsReplaced(t *testing.T) {
 	eachScope(t, func(t *testing.T, h *hub, independent types.NamespacedName) {
 		h.create(object("ConfigMap", "shop", "settings"))
 		h.create(object("ConfigMap", "shop", "other"))
@@ -392,7 +391,7 @@ func TestOneDependencyReplacesAnother(t *testing.T) {
 	})
 }
 
-func TestADependencyOfTwoStaysForTheOther(t *testing.T) {
+func TestSharedDependencyStaysForTheOther(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		h.needs = []configv1alpha1.DependentObjectReference{settingsRef}
@@ -402,7 +401,7 @@ func TestADependencyOfTwoStaysForTheOther(t *testing.T) {
 		if n := len(h.get(settings).BindingSpec().RequiredBy); n != 2 {
 			t.Fatalf("required by %d, want 2", n)
 		}
-		h.must(h.client.Delete(context.Background(), h.get(web)))
+		h.mustSucceed(h.client.Delete(context.Background(), h.get(web)))
 		h.settle()
 		if r := h.get(settings).BindingSpec().RequiredBy; len(r) != 1 || r[0].Name != db.Name || h.going(settings) {
 			t.Errorf("required by %v, want the one that is left", r)
@@ -410,7 +409,7 @@ func TestADependencyOfTwoStaysForTheOther(t *testing.T) {
 	})
 }
 
-func TestADependencyWithAPolicyOfItsOwnStays(t *testing.T) {
+func TestDependencyWithOwnPolicyStays(t *testing.T) {
 	eachScope(t, func(t *testing.T, h *hub, independent types.NamespacedName) {
 		h.create(object("ConfigMap", "shop", "settings"))
 		h.settle()
@@ -420,7 +419,7 @@ func TestADependencyWithAPolicyOfItsOwnStays(t *testing.T) {
 		if w := h.settle(); len(w) != 0 {
 			t.Errorf("the two undo each other: %v", w)
 		}
-		h.must(h.client.Delete(context.Background(), h.get(independent)))
+		h.mustSucceed(h.client.Delete(context.Background(), h.get(independent)))
 		h.settle()
 		if s := h.get(settings).BindingSpec(); h.going(settings) || len(s.RequiredBy) != 0 || len(s.Clusters) != 1 {
 			t.Errorf("what its own policy said is lost: %+v", s)
@@ -428,7 +427,7 @@ func TestADependencyWithAPolicyOfItsOwnStays(t *testing.T) {
 	})
 }
 
-func TestADependencyThatComesLaterWakesItsDependents(t *testing.T) {
+func TestNewDependencyTriggersDependents(t *testing.T) {
 	selecting := configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop",
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"of": "web"}}}
 	for name, ref := range map[string]configv1alpha1.DependentObjectReference{"by name": settingsRef,
@@ -475,7 +474,7 @@ func TestADependencyThatComesLaterWakesItsDependents(t *testing.T) {
 	}
 }
 
-func TestAChangeOfADependencyGoesOut(t *testing.T) {
+func TestDependencyChangeIsPropagated(t *testing.T) {
 	eachScope(t, func(t *testing.T, h *hub, _ types.NamespacedName) {
 		u := h.create(object("ConfigMap", "shop", "settings"))
 		h.settle()
@@ -483,14 +482,14 @@ func TestAChangeOfADependencyGoesOut(t *testing.T) {
 		u.SetResourceVersion("2")
 		_, err := h.templates.Resource(resources["ConfigMap"]).Namespace("shop").Update(context.Background(), u,
 			metav1.UpdateOptions{})
-		h.must(err)
+		h.mustSucceed(err)
 		if w := h.settle(); len(w) != 1 || h.get(settings).BindingSpec().Resource.ResourceVersion != "2" {
 			t.Errorf("it wrote %v, want the attached binding alone", w)
 		}
 	})
 }
 
-func TestFailuresAreToldOnce(t *testing.T) {
+func TestFailuresAreReportedOnce(t *testing.T) {
 	eachScope(t, func(t *testing.T, h *hub, independent types.NamespacedName) {
 		h.create(object("ConfigMap", "shop", "settings"))
 		h.settle()
@@ -505,7 +504,7 @@ func TestFailuresAreToldOnce(t *testing.T) {
 			t.Errorf("%d events, want one on the binding and one on the template", n)
 		}
 		if e := <-h.recorder.Events; !strings.Contains(e, "GetDependenciesFailed") || !strings.Contains(e, "line 7") {
-			t.Errorf("users were told %q", e)
+			t.Errorf("events are %q", e)
 		}
 		if h.going(settings) {
 			t.Error("a failure took a dependency away")
@@ -524,14 +523,14 @@ func TestFailuresAreToldOnce(t *testing.T) {
 	})
 }
 
-func TestATakenNameHoldsUpNoOther(t *testing.T) {
+func TestTakenNameBlocksNoOther(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		other := settingsRef
 		other.Name = "other"
 		h.needs = []configv1alpha1.DependentObjectReference{settingsRef, other}
 		for _, name := range names.Bindings(schema.GroupKind{Kind: "ConfigMap"}, "settings") {
-			h.must(h.client.Create(context.Background(), &workv1alpha2.ResourceBinding{
+			h.mustSucceed(h.client.Create(context.Background(), &workv1alpha2.ResourceBinding{
 				ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: name},
 				Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "example.io/v1",
 					Kind: "ConfigMap", Namespace: "shop", Name: "settings"}},
@@ -554,7 +553,7 @@ func TestATakenNameHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-func TestDependentsThatDisagreeAreTold(t *testing.T) {
+func TestDisagreeingDependentsAreReported(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		h.needs = []configv1alpha1.DependentObjectReference{settingsRef}
@@ -571,12 +570,12 @@ func TestDependentsThatDisagreeAreTold(t *testing.T) {
 		}
 		if e := <-h.recorder.Events; !strings.Contains(e, "DependencyPolicyConflict") ||
 			!strings.Contains(e, "conflictResolution=Overwrite") {
-			t.Errorf("users were told %q", e)
+			t.Errorf("events are %q", e)
 		}
 	})
 }
 
-func TestATornOffDependencyIsAttachedAgain(t *testing.T) {
+func TestDetachedDependencyIsAttachedAgain(t *testing.T) {
 	shop := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "shop", Name: name} }
 	was := &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{RequiredBy: []workv1alpha2.BindingSnapshot{
 		{Namespace: "shop", Name: "web", Clusters: targets("eu")}, {Namespace: "shop", Name: "db", Clusters: targets("eu")}}}}

@@ -13,10 +13,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// further are the refs of a template in a namespace, and those of the dependencies that lead on, as far as they are
-// there. What is cluster-scoped and leads on needs its dependencies in the namespace of the template. Each is looked at
-// once, so that those that refer to one another end. complete is false if there may be more: the kind of one that leads
-// on is not served now.
+// further adds the dependencies of dependencies, such as of a Workflow's templates, to refs. Those of cluster-scoped
+// objects are looked up in the namespace of the template. Each object is visited once, so cycles end. complete is false
+// if a kind is not served and more may exist.
 func (r *reconciler) further(ctx context.Context, key types.NamespacedName, namespace string,
 	refs []configv1alpha1.DependentObjectReference) (all []configv1alpha1.DependentObjectReference, complete bool,
 	err error) {
@@ -29,7 +28,7 @@ func (r *reconciler) further(ctx context.Context, key types.NamespacedName, name
 			if !dependency.LeadsOn(ref) || seen[referenceOf(ref)] {
 				continue
 			}
-			// Before it is looked up: what appears from here on wakes this binding.
+			// Index it before the lookup, so that no change is missed.
 			r.index.add(key, []configv1alpha1.DependentObjectReference{ref})
 			seen[referenceOf(ref)] = true
 			obj, there, err := r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)

@@ -12,15 +12,15 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 )
 
-// A Workflow is made of the templates that it refers to, and these of others: what any of them needs follows it. Two
-// that refer to one another end.
-func TestWhatTheTemplatesOfAWorkflowNeedFollowsItToo(t *testing.T) {
+// A Workflow needs the dependencies of all templates that it refers to, directly or not. Cycles end.
+func TestDependenciesOfWorkflowTemplatesFollow(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		template := func(kind, namespace, name, refers string, clusterScope bool, settings string) {
 			u := object(kind, namespace, name)
 			u.Object["spec"] = map[string]any{"templates": []any{
-				map[string]any{"container": map[string]any{"envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": settings}}}}},
+				map[string]any{"container": map[string]any{"envFrom": []any{map[string]any{"configMapRef": map[string]any{
+					"name": settings}}}}},
 				map[string]any{"steps": []any{[]any{map[string]any{"templateRef": map[string]any{"name": refers,
 					"clusterScope": clusterScope}}}}},
 			}}

@@ -14,13 +14,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// index answers which bindings depend on an object, also on one that does not exist yet. A start of the hub fills it
-// anew, as each binding is looked at.
+// index finds the bindings that depend on an object, which need not exist yet. It is rebuilt after a restart as
+// bindings are reconciled.
 type index struct {
 	mu sync.RWMutex
 	// of is what each binding depends on; the maps below are the same, turned round.
 	of map[types.NamespacedName][]configv1alpha1.DependentObjectReference
-	// byName has the references with a name, bySelector those with a label selector.
+	// byName indexes references with a name, bySelector those with a label selector.
 	byName     map[reference]map[types.NamespacedName]bool
 	bySelector map[place]map[types.NamespacedName]bool
 }
@@ -30,22 +30,22 @@ type reference struct {
 	types.NamespacedName
 }
 
-// place is where a label selector looks.
+// place is the kind and namespace in which a label selector selects.
 type place struct {
 	schema.GroupKind
 	namespace string
 }
 
-// add has the binding depend on these, too, until it is set what it depends on.
+// add adds dependencies of a binding, until set replaces them.
 func (x *index) add(binding types.NamespacedName, refs []configv1alpha1.DependentObjectReference) {
 	x.mu.RLock()
 	had := x.of[binding]
 	x.mu.RUnlock()
-	// One binding is looked at once at a time, so that nobody else sets it in between.
+	// A binding is reconciled by one worker at a time, so nothing else changes its entry.
 	x.set(binding, interpret.SortDependencies(slices.Concat(had, refs)))
 }
 
-// set replaces what the binding depends on; nothing takes it out.
+// set replaces the dependencies of a binding. Without any it removes the binding.
 func (x *index) set(binding types.NamespacedName, refs []configv1alpha1.DependentObjectReference) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -75,7 +75,7 @@ func (x *index) set(binding types.NamespacedName, refs []configv1alpha1.Dependen
 	}
 }
 
-// dependents are the bindings that depend on obj as it is.
+// dependents returns the bindings that depend on obj.
 func (x *index) dependents(obj *unstructured.Unstructured) []types.NamespacedName {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -87,7 +87,7 @@ func (x *index) dependents(obj *unstructured.Unstructured) []types.NamespacedNam
 	}
 	for binding := range x.bySelector[place{gk, obj.GetNamespace()}] {
 		for _, ref := range x.of[binding] {
-			// An invalid selector selects nothing; the binding's own look at it says so.
+			// An invalid selector selects nothing. The reconciliation of the binding reports it.
 			if ok, err := dependency.Selects(ref, obj); ref.LabelSelector != nil && err == nil && ok {
 				out = append(out, binding)
 				break

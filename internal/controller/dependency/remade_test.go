@@ -11,10 +11,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// Somebody deletes the binding of a template that a policy holds. It is made again, perhaps without clusters at first,
-// and what follows it stays all the while: however often it is looked at while another controller still holds the old
-// one.
-func TestWhatFollowsATemplateStaysWhileItsBindingIsMadeAgain(t *testing.T) {
+// A user deletes the binding of a claimed template. It is recreated, perhaps without clusters at first, and its
+// dependencies stay, however often it is reconciled meanwhile.
+func TestDependenciesStayWhileBindingIsRecreated(t *testing.T) {
 	eachScope(t, func(t *testing.T, h *hub, web types.NamespacedName) {
 		h.create(object("ConfigMap", "shop", "settings"))
 		h.settle()
@@ -33,21 +32,21 @@ func TestWhatFollowsATemplateStaysWhileItsBindingIsMadeAgain(t *testing.T) {
 		p.Name, p.Labels = "p", map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}
 		propagate.Claim(tpl, p)
 		h.update(tpl)
-		h.must(h.client.Delete(t.Context(), old))
+		h.mustSucceed(h.client.Delete(t.Context(), old))
 		stays("while the old binding goes")
 		gone := h.get(web)
 		if slices.Contains(gone.GetFinalizers(), workv1alpha2.DependenciesDistributorFinalizer) {
 			t.Errorf("the old binding keeps the finalizers %v", gone.GetFinalizers())
 		}
 		gone.SetFinalizers(nil)
-		h.must(h.client.Update(t.Context(), gone))
+		h.mustSucceed(h.client.Update(t.Context(), gone))
 		stays("while there is none")
 
 		p.Spec.PropagateDeps = true
 		b, err := propagate.Binding(tpl, p, propagate.Meaning{ID: "another id"}, nil)
-		h.must(err)
-		h.must(h.client.Create(t.Context(), b))
-		stays("while nobody has said where the new one goes")
+		h.mustSucceed(err)
+		h.mustSucceed(h.client.Create(t.Context(), b))
+		stays("while the new one is not scheduled")
 
 		h.place(web, "asia")
 		stays("when the new one is placed")

@@ -16,12 +16,12 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// rightsKinds are those that no template names, and that Workflows need to report.
+// rightsKinds are the kinds that Workflows need to report results, although templates do not name them.
 var rightsKinds = []schema.GroupKind{dependency.RoleBindingKind, dependency.RoleKind}
 
-// authorized are the RoleBindings and Roles by which the accounts of a Workflow report, which depends on refs, and what
-// is to be watched for others; nothing for other kinds. What was recorded stays while that is not known, as at a start;
-// known is false then.
+// authorized returns the RoleBindings and Roles that let the service accounts of a Workflow report results, and what to
+// watch for more. It returns nothing for other kinds. After a restart, while they are unknown, the recorded ones stay
+// and known is false.
 func (r *reconciler) authorized(ctx context.Context, b workv1alpha2.Binding, tpl *unstructured.Unstructured,
 	refs []configv1alpha1.DependentObjectReference) (rights, watched []configv1alpha1.DependentObjectReference, known bool,
 	err error) {
@@ -37,7 +37,7 @@ func (r *reconciler) authorized(ctx context.Context, b workv1alpha2.Binding, tpl
 		watched = append(watched, configv1alpha1.DependentObjectReference{APIVersion: gk.Group + "/v1", Kind: gk.Kind,
 			Namespace: namespace, LabelSelector: &metav1.LabelSelector{}})
 	}
-	// Before anything is looked up: what appears from here on wakes this binding.
+	// Index them before the lookup, so that no change is missed.
 	r.index.add(client.ObjectKeyFromObject(b), watched)
 	r.Templates.Want(rightsKinds...)
 	if !r.Templates.Synced(dependency.RoleBindingKind) || !r.Templates.Synced(dependency.RoleKind) {
@@ -66,7 +66,7 @@ func (r *reconciler) authorized(ctx context.Context, b workv1alpha2.Binding, tpl
 	return interpret.SortDependencies(rights), watched, true, nil
 }
 
-// inNamespace is where a role of a kind is that is bound in a namespace.
+// inNamespace returns the namespace of a role that is bound in the given namespace.
 func inNamespace(kind schema.GroupKind, namespace string) string {
 	if kind == dependency.RoleKind {
 		return namespace

@@ -11,9 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The steps of a Workflow report by the rights of its account: the roles that give them follow it, as they come and go,
-// and no others.
-func TestTheRightsByWhichAWorkflowReportsFollowIt(t *testing.T) {
+// The roles that let a Workflow's service account report results follow the Workflow, and no others.
+func TestReportingRolesFollowWorkflow(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		h.workload("Workflow", "shop", "web", "eu")
@@ -68,7 +67,7 @@ func TestTheRightsByWhichAWorkflowReportsFollowIt(t *testing.T) {
 		if wrote := h.settle(); len(wrote) != 0 {
 			t.Errorf("after a restart it wrote %v", wrote)
 		}
-		h.must(h.templates.Resource(resources["RoleBinding"]).Namespace("shop").Delete(t.Context(), "reports",
+		h.mustSucceed(h.templates.Resource(resources["RoleBinding"]).Namespace("shop").Delete(t.Context(), "reports",
 			metav1.DeleteOptions{}))
 		follow("without the binding of the role", "shop/by-cluster-rolebinding")
 

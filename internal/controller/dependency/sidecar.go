@@ -29,8 +29,8 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// injections are the SidecarSets that take dependencies along, by the keys of their bindings, with the workloads that
-// each was seen to inject into.
+// injections are the SidecarSets with dependencies, by the keys of their bindings, with the workloads that each injects
+// into.
 type injections struct {
 	mu  sync.RWMutex
 	all map[types.NamespacedName]injection
@@ -56,7 +56,7 @@ func (x *injections) drop(key types.NamespacedName) {
 	delete(x.all, key)
 }
 
-// moved are the SidecarSets for which it is news what a workload is, or that it goes.
+// moved returns the SidecarSets that are affected by a change or deletion of a workload.
 func (x *injections) moved(was, is *unstructured.Unstructured) (keys []types.NamespacedName) {
 	obj := is
 	if obj == nil {
@@ -76,7 +76,7 @@ func (x *injections) moved(was, is *unstructured.Unstructured) (keys []types.Nam
 	return keys
 }
 
-// placed are the SidecarSets that inject into the workload of a binding.
+// placed returns the SidecarSets that inject into the workload of a binding.
 func (x *injections) placed(b workv1alpha2.Binding) (keys []types.NamespacedName) {
 	workload := propagate.TemplateOfBinding(b)
 	x.mu.RLock()
@@ -95,15 +95,15 @@ func (x *injections) keys() []types.NamespacedName {
 	return slices.Collect(maps.Keys(x.all))
 }
 
-// injected says whether a workload is sent to members and its pods are injected into.
+// injected reports whether the workload is propagated and its pods are injected into.
 func injected(i dependency.Injection, workload *unstructured.Unstructured) bool {
 	_, held := propagate.Claimed(workload)
 	return held && workload.GetDeletionTimestamp() == nil && i.Selects(workload)
 }
 
-// sidecars are a SidecarSet as it is asked for its dependencies, and the clusters in which it has some, by namespace:
-// where workloads are that it injects into. Other templates are themselves, and their clusters nil: all of theirs.
-// again is when to look again, since not all workloads are in memory; 0 for never.
+// sidecars returns the SidecarSet to use for the lookup of dependencies, and the clusters that need them, by namespace:
+// those of the workloads that it injects into. For other templates it returns the template itself and nil for all
+// clusters. again is the delay until the next look while not all workloads are cached; 0 means never.
 func (r *reconciler) sidecars(ctx context.Context, key types.NamespacedName,
 	tpl *unstructured.Unstructured) (asked *unstructured.Unstructured, where map[string]map[string]bool,
 	again time.Duration, err error) {
@@ -113,7 +113,7 @@ func (r *reconciler) sidecars(ctx context.Context, key types.NamespacedName,
 		return tpl, nil, 0, err
 	}
 	seen := injection{i, map[identity.Object]bool{}}
-	// Before anything is looked up: what comes from here on wakes this binding.
+	// Index it before the lookup, so that no change is missed.
 	r.injections.set(key, seen)
 	into := map[identity.Object]bool{}
 	unsure, again, err := r.unread(ctx)
@@ -140,7 +140,7 @@ func (r *reconciler) sidecars(ctx context.Context, key types.NamespacedName,
 				return nil, nil, 0, err
 			}
 			if b == nil || schedule.NeverPlaced(b) {
-				unsure[at.Namespace] = true // it is new, or made again: that it is placed wakes this one
+				unsure[at.Namespace] = true // new or recreated; its placement triggers this binding again
 				continue
 			}
 			add(where, at.Namespace, b.BindingSpec().Clusters)
@@ -157,8 +157,8 @@ func (r *reconciler) sidecars(ctx context.Context, key types.NamespacedName,
 	return asked, where, again, err
 }
 
-// unread are the namespaces with bindings whose templates are not in memory, as at a start, and when to look again; 0
-// for never.
+// unread returns the namespaces with bindings whose templates are not cached yet, and the delay until the next look; 0
+// means never.
 func (r *reconciler) unread(ctx context.Context) (namespaces map[string]bool, again time.Duration, err error) {
 	all, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -187,8 +187,7 @@ func (r *reconciler) unread(ctx context.Context) (namespaces map[string]bool, ag
 	return namespaces, again, nil
 }
 
-// stays adds to where the clusters in which something follows the binding of that key in namespaces of which it is
-// unsure whether it is still needed there.
+// stays adds the clusters of attached bindings in namespaces for which it is unknown whether they are still needed.
 func (r *reconciler) stays(ctx context.Context, key types.NamespacedName, unsure map[string]bool,
 	where map[string]map[string]bool) error {
 	if len(unsure) == 0 {
@@ -218,7 +217,7 @@ func add(where map[string]map[string]bool, namespace string, clusters []workv1al
 	}
 }
 
-// namespaceChanged wakes the SidecarSets when a namespace is another by its labels.
+// namespaceChanged triggers the SidecarSets when the labels of a namespace change.
 func (r *reconciler) namespaceChanged() handler.TypedFuncs[*corev1.Namespace, reconcile.Request] {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.TypedFuncs[*corev1.Namespace, reconcile.Request]{
@@ -233,7 +232,7 @@ func (r *reconciler) namespaceChanged() handler.TypedFuncs[*corev1.Namespace, re
 	}
 }
 
-// sameClusters says whether two bindings are in the same clusters.
+// sameClusters reports whether two bindings have the same clusters.
 func sameClusters(was, is workv1alpha2.Binding) bool {
 	return slices.EqualFunc(was.BindingSpec().Clusters, is.BindingSpec().Clusters,
 		func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name })

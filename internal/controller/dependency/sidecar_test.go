@@ -19,13 +19,12 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// What the containers of a SidecarSet need is needed in the namespaces of the pods that they are injected into, and in
-// the clusters where these are: who they are is not said in the SidecarSet.
-func TestWhatSidecarsNeedFollowsThemToTheWorkloadsTheyAreInjectedInto(t *testing.T) {
+// The dependencies of a SidecarSet are needed in the namespaces and clusters of the pods that it injects into.
+func TestSidecarDependenciesFollowInjectedWorkloads(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		namespace := func(name, team string) {
-			h.must(h.client.Create(context.Background(),
+			h.mustSucceed(h.client.Create(context.Background(),
 				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": team}}}))
 		}
 		namespace("shop", "a")
@@ -47,9 +46,9 @@ func TestWhatSidecarsNeedFollowsThemToTheWorkloadsTheyAreInjectedInto(t *testing
 			clusters ...string) types.NamespacedName {
 			h.create(u)
 			b, err := propagate.Binding(u, p, propagate.Meaning{ID: "id of " + u.GetName()}, nil)
-			h.must(err)
+			h.mustSucceed(err)
 			b.BindingSpec().Clusters = targets(clusters...)
-			h.must(h.client.Create(context.Background(), b))
+			h.mustSucceed(h.client.Create(context.Background(), b))
 			return types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}
 		}
 		logs := bind(sidecars, p, "eu", "us")
@@ -83,7 +82,8 @@ func TestWhatSidecarsNeedFollowsThemToTheWorkloadsTheyAreInjectedInto(t *testing
 
 		workload := func(ns string) *unstructured.Unstructured {
 			u := object("Deployment", ns, "web-"+ns)
-			u.Object["spec"] = map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"logs": "yes"}}}}
+			u.Object["spec"] = map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{
+				"logs": "yes"}}}}
 			return u
 		}
 		web := workload("shop")
@@ -125,12 +125,12 @@ func TestWhatSidecarsNeedFollowsThemToTheWorkloadsTheyAreInjectedInto(t *testing
 
 		gone := h.get(placed)
 		gone.SetFinalizers(nil)
-		h.must(h.client.Update(t.Context(), gone))
-		h.must(h.client.Delete(t.Context(), gone))
+		h.mustSucceed(h.client.Update(t.Context(), gone))
+		h.mustSucceed(h.client.Delete(t.Context(), gone))
 		follows("when somebody has deleted the binding of the workload", "logs-sidecarset in eu us")
 		anew, err := propagate.Binding(web, alone, propagate.Meaning{ID: "another id"}, nil)
-		h.must(err)
-		h.must(h.client.Create(t.Context(), anew))
+		h.mustSucceed(err)
+		h.mustSucceed(h.client.Create(t.Context(), anew))
 		follows("when that is made again, and not placed", "logs-sidecarset in eu us")
 		h.place(placed, "us")
 		follows("when it is placed", "logs-sidecarset in us")
@@ -140,7 +140,7 @@ func TestWhatSidecarsNeedFollowsThemToTheWorkloadsTheyAreInjectedInto(t *testing
 		wakes("when it is another", h.r.injections.moved(web, other), true)
 		_, err = h.templates.Resource(resources["Deployment"]).Namespace("shop").Update(context.Background(), other,
 			metav1.UpdateOptions{})
-		h.must(err)
+		h.mustSucceed(err)
 		follows("when it is no longer injected into", "none")
 	})
 }

@@ -13,8 +13,8 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 )
 
-// What nobody can see, since the hub does not serve its kind for a while, is not gone.
-func TestWhatFollowsATemplateStaysWhileAKindIsNotServed(t *testing.T) {
+// Objects stay attached while the hub temporarily does not serve their kind.
+func TestDependenciesStayWhileKindIsNotServed(t *testing.T) {
 	web := types.NamespacedName{Namespace: "shop", Name: "web-deployment"}
 	for _, tc := range []struct {
 		story, kind string
@@ -38,7 +38,8 @@ func TestWhatFollowsATemplateStaysWhileAKindIsNotServed(t *testing.T) {
 				h := newHub(t)
 				first := object("WorkflowTemplate", "shop", "first")
 				first.Object["spec"] = map[string]any{"templates": []any{
-					map[string]any{"container": map[string]any{"envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "one"}}}}},
+					map[string]any{"container": map[string]any{"envFrom": []any{map[string]any{"configMapRef": map[string]any{
+						"name": "one"}}}}},
 				}}
 				h.create(first)
 				h.create(object("ConfigMap", "shop", "one"))
@@ -52,7 +53,7 @@ func TestWhatFollowsATemplateStaysWhileAKindIsNotServed(t *testing.T) {
 
 				h.unserve(tc.kind)
 				if tc.deletes {
-					h.must(h.client.Delete(t.Context(), h.get(web)))
+					h.mustSucceed(h.client.Delete(t.Context(), h.get(web)))
 				}
 				h.writes = nil
 				for range 2 {
@@ -70,8 +71,8 @@ func TestWhatFollowsATemplateStaysWhileAKindIsNotServed(t *testing.T) {
 	}
 }
 
-// A kind that is misspelt, or comes with an operator that is not there, holds up what is of that kind alone.
-func TestWhatATemplateNeedsNoMoreIsLetGoThoughAnotherKindIsNotServed(t *testing.T) {
+// An unknown kind blocks only dependencies of that kind.
+func TestUnservedKindDoesNotBlockDetachment(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		web := types.NamespacedName{Namespace: "shop", Name: "web-deployment"}
 		h := newHub(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// A script reads out of templates what they depend on, so that whoever writes the template names it.
-func TestATemplateBringsAlongNothingOfAnotherNamespace(t *testing.T) {
+// The author of a template chooses the dependencies that a script reads from it.
+func TestDependencyInAnotherNamespaceDoesNotFollow(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		of := func(namespace, name string) configv1alpha1.DependentObjectReference {
 			return configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}
@@ -43,15 +43,15 @@ func TestATemplateBringsAlongNothingOfAnotherNamespace(t *testing.T) {
 				if !alone && h.going(settings) {
 					t.Errorf("%s: what is in the template's own namespace does not follow", what)
 				}
-				var told []string
+				var events []string
 				for len(h.recorder.Events) > 0 {
-					told = append(told, <-h.recorder.Events)
+					events = append(events, <-h.recorder.Events)
 				}
-				says := slices.ContainsFunc(told, func(e string) bool {
+				found := slices.ContainsFunc(events, func(e string) bool {
 					return strings.Contains(e, "Secret treasury/") && strings.Contains(e, "another namespace")
 				})
-				if named := ref.Namespace != ""; says != named || named && len(told) != 2 {
-					t.Errorf("%s: users were told %q", what, told)
+				if named := ref.Namespace != ""; found != named || named && len(events) != 2 {
+					t.Errorf("%s: events are %q", what, events)
 				}
 				if w := h.settle(); len(w) > 0 || len(h.recorder.Events) > 0 {
 					t.Errorf("%s: a second look wrote %v", what, w)
@@ -61,7 +61,7 @@ func TestATemplateBringsAlongNothingOfAnotherNamespace(t *testing.T) {
 	})
 }
 
-func TestATemplateInNoNamespaceBringsAlongWhatIsInOne(t *testing.T) {
+func TestClusterScopedTemplateHasNamespacedDependencies(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		h.needs = []configv1alpha1.DependentObjectReference{settingsRef}

@@ -1,6 +1,6 @@
-// Package deschedule moves replicas that find no node in their cluster for long, and, where a ReplicaSchedulingPolicy
-// says so, those of clusters that are used too much. Which go, and where to, is decided by core/deschedule; here it is
-// asked from time to time, and a move is one write of the binding.
+// Package deschedule moves replicas that are unschedulable for long and, for ReplicaSchedulingPolicies, replicas of
+// overutilized clusters. core/deschedule decides what moves where. The controller asks it periodically and writes each
+// move into the binding at once.
 package deschedule
 
 import (
@@ -46,29 +46,30 @@ import (
 type Options struct {
 	Fleet     *capacity.Fleet
 	Templates *template.Store
-	// SchedulerName is whose bindings are moved.
+	// SchedulerName selects the bindings of this scheduler.
 	SchedulerName string
-	// Interval is how often pods without a node are looked for; Unschedulable how long they have none before they move.
+	// Interval is the time between checks for unschedulable pods. Unschedulable is how long pods must be unschedulable
+	// before they move.
 	Interval, Unschedulable time.Duration
-	// Waiting are the pods of a cluster that have no node, and Used the share of its nodes that pods request; the Fleet's
-	// by default.
+	// Waiting returns the unschedulable pods of a cluster. Used returns the requested share of its nodes. The default is
+	// the Fleet.
 	Waiting func(cluster string) []capacity.Pending
 	Used    func(cluster string) map[corev1.ResourceName]float64
-	// Clock is the time; default the real one.
+	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
 }
 
-// maxBindings are the workloads that move in one round at most: what was moved by mistake is then no more than that.
+// maxBindings limits the workloads that move in one round, to limit the damage of a mistake.
 const maxBindings = 100
 
-// maxMoved are the replicas of a workload that leave for want of a node at a time at most.
+// maxMoved limits the replicas of a workload that leave at once because they are unschedulable.
 var maxMoved = intstr.FromString("25%")
 
 type reconciler struct {
 	Options
 	client client.Client
 	events commit.Events
-	// told are the bindings of which users know that nothing can be moved.
+	// told are the bindings with a recorded event that nothing can move.
 	told commit.Dedup[types.NamespacedName]
 }
 
@@ -84,17 +85,17 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		o.Used = o.Fleet.Utilisation
 	}
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "karmada-descheduler")}
-	// One worker: a round sees what the one before it moved.
+	// One worker: each round must see the moves of the previous one.
 	return ctrl.NewControllerManagedBy(mgr).Named("deschedule").
 		Watches(&configv1alpha1.ReplicaSchedulingPolicy{}, &handler.EnqueueRequestForObject{},
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(rounds{r}).Complete(r)
 }
 
-// round is the request to look for pods without a node; no policy has an empty name.
+// round is the request to check for unschedulable pods. No policy has an empty name.
 var round = reconcile.Request{}
 
-// rounds queues the first of them, and holds everything up until the fleet is known.
+// rounds enqueues the first round and delays the controller until the capacity of clusters is known.
 type rounds struct{ r *reconciler }
 
 var _ source.SyncingSource = rounds{}
@@ -108,7 +109,7 @@ func (s rounds) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[
 // WaitForSync implements source.SyncingSource.
 func (s rounds) WaitForSync(ctx context.Context) error { return s.r.Fleet.WaitForSync(ctx) }
 
-// Reconcile runs a round, or looks at the clusters for a policy, and says when to do so again.
+// Reconcile runs a round, or evaluates a policy, and requeues.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if req == round {
 		return ctrl.Result{RequeueAfter: r.Interval}, r.relieve(ctx)
@@ -117,7 +118,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: after}, client.IgnoreNotFound(err)
 }
 
-// relieve moves replicas that find no node.
+// relieve moves unschedulable replicas.
 func (r *reconciler) relieve(ctx context.Context) error {
 	s, now := r.Fleet.Snapshot(), r.Clock.Now()
 	waiting := map[string]map[string][]capacity.Pending{} // cluster, namespace
@@ -149,7 +150,7 @@ func (r *reconciler) relieve(ctx context.Context) error {
 		switch {
 		case err != nil:
 			if r.told.IsNew(key, err.Error()) {
-				r.tell(b, corev1.EventTypeWarning, workv1alpha2.EventDescheduleBindingFailed, err.Error())
+				r.emit(b, corev1.EventTypeWarning, workv1alpha2.EventDescheduleBindingFailed, err.Error())
 			}
 			continue
 		case !ok:
@@ -169,7 +170,7 @@ func (r *reconciler) relieve(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// stuck are the replicas of b that find no node, by cluster; none if it is not to be moved.
+// stuck returns the unschedulable replicas of b by cluster; none if b must not move.
 func (r *reconciler) stuck(ctx context.Context, b workv1alpha2.Binding, s schedule.Snapshot,
 	waiting map[string]map[string][]capacity.Pending, before time.Time) (map[string]int32, error) {
 	spec := b.BindingSpec()
@@ -192,7 +193,7 @@ func (r *reconciler) stuck(ctx context.Context, b workv1alpha2.Binding, s schedu
 	return stuck, nil
 }
 
-// rebalance has clusters over a policy's threshold give replicas away, and says in its status how that stands.
+// rebalance moves replicas out of clusters over the threshold of a policy and sets its status.
 func (r *reconciler) rebalance(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	policy := &configv1alpha1.ReplicaSchedulingPolicy{}
 	if err := r.client.Get(ctx, key, policy); err != nil || policy.DeletionTimestamp != nil {
@@ -213,7 +214,7 @@ func (r *reconciler) rebalance(ctx context.Context, key types.NamespacedName) (t
 	}
 	s, now := r.Fleet.Snapshot(), r.Clock.Now()
 	clusters := ready(s)
-	if !deschedule.LoadOf(s, clusters, r.Used, nil).Over(threshold) { // mostly so, and known without a look at any binding
+	if !deschedule.LoadOf(s, clusters, r.Used, nil).Over(threshold) { // the usual case; needs no bindings
 		return rule.Interval.Duration, r.report(ctx, policy, balanced(deschedule.Rebalanced{}))
 	}
 	all, err := r.bindings(ctx)
@@ -244,7 +245,7 @@ func (r *reconciler) rebalance(ctx context.Context, key types.NamespacedName) (t
 	return rule.Interval.Duration, errors.Join(failed...)
 }
 
-// targets says whether replicas of b may be moved for the policy.
+// targets reports whether the policy allows to move replicas of b.
 func (r *reconciler) targets(ctx context.Context, policy *configv1alpha1.ReplicaSchedulingPolicy,
 	b workv1alpha2.Binding, s schedule.Snapshot) (bool, error) {
 	if !deschedule.Rests(b, s, r.SchedulerName) {
@@ -258,7 +259,7 @@ func (r *reconciler) targets(ctx context.Context, policy *configv1alpha1.Replica
 	return len(selectors) == 0 || propagate.SelectedBy("", selectors, propagate.TemplateOf(obj)) != propagate.NoMatch, nil
 }
 
-// balanced is the condition of a policy after a look at the clusters.
+// balanced returns the condition of a policy.
 func balanced(out deschedule.Rebalanced) metav1.Condition {
 	var moving, held []string
 	waits := false
@@ -295,8 +296,7 @@ func (r *reconciler) report(ctx context.Context, policy *configv1alpha1.ReplicaS
 	return err
 }
 
-// move writes a move that was decided, and tells of it. Who wrote the binding since it was read comes first: the next
-// round sees what it is then.
+// move writes a move and records events. A conflict wins: the next round uses the new binding.
 func (r *reconciler) move(ctx context.Context, b workv1alpha2.Binding, m deschedule.Move, reason,
 	why string) (bool, error) {
 	want := b.DeepCopyObject().(workv1alpha2.Binding)
@@ -307,7 +307,7 @@ func (r *reconciler) move(ctx context.Context, b workv1alpha2.Binding, m desched
 			return false, nil
 		}
 		err = fmt.Errorf("move replicas (%s left): %w", deschedule.Listed(m.Left), err)
-		r.tell(b, corev1.EventTypeWarning, workv1alpha2.EventDescheduleBindingFailed, err.Error())
+		r.emit(b, corev1.EventTypeWarning, workv1alpha2.EventDescheduleBindingFailed, err.Error())
 		return false, err
 	}
 	for cluster, replicas := range m.Left {
@@ -325,8 +325,8 @@ func (r *reconciler) move(ctx context.Context, b workv1alpha2.Binding, m desched
 	return true, nil
 }
 
-// tell says it of the binding and of its template, where users look.
-func (r *reconciler) tell(b workv1alpha2.Binding, kind, reason, message string) {
+// emit records an event on the binding and on its template.
+func (r *reconciler) emit(b workv1alpha2.Binding, kind, reason, message string) {
 	ref := b.BindingSpec().Resource
 	for _, obj := range []runtime.Object{b, &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind,
 		Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}} {
@@ -334,7 +334,7 @@ func (r *reconciler) tell(b workv1alpha2.Binding, kind, reason, message string) 
 	}
 }
 
-// bindings are all of them as they are in memory, and not to be changed; those come first that matter most.
+// bindings returns all bindings, highest priority first. They are read-only.
 func (r *reconciler) bindings(ctx context.Context) ([]workv1alpha2.Binding, error) {
 	all, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -344,11 +344,11 @@ func (r *reconciler) bindings(ctx context.Context) ([]workv1alpha2.Binding, erro
 	return all, nil
 }
 
-// template is that of a binding; nil if it is gone.
+// template returns the template of a binding; nil if it does not exist.
 func (r *reconciler) template(ctx context.Context, b workv1alpha2.Binding) (*unstructured.Unstructured, error) {
-	obj, found, err := r.Templates.Of(ctx, b)
+	obj, found, err := r.Templates.ForBinding(ctx, b)
 	if errors.Is(err, propagate.ErrReference) {
-		return nil, nil // dispatch says so
+		return nil, nil // dispatch reports the error
 	}
 	if err != nil || !found || obj.GetDeletionTimestamp() != nil {
 		return nil, err
@@ -356,7 +356,7 @@ func (r *reconciler) template(ctx context.Context, b workv1alpha2.Binding) (*uns
 	return obj, nil
 }
 
-// fleet is the fleet as core/deschedule asks about it.
+// fleet returns the fleet for core/deschedule.
 func (r *reconciler) fleet(s schedule.Snapshot) deschedule.Fleet {
 	return deschedule.Fleet{Snapshot: s,
 		Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
@@ -364,7 +364,7 @@ func (r *reconciler) fleet(s schedule.Snapshot) deschedule.Fleet {
 		}}
 }
 
-// ready are the clusters that answer, by name: what was seen of others may be long gone.
+// ready returns the names of Ready clusters. Data of other clusters may be outdated.
 func ready(s schedule.Snapshot) []string {
 	var names []string
 	for _, name := range s.Names() {

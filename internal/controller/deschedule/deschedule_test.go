@@ -31,8 +31,8 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// world is a hub that schedules and deschedules, with a Deployment of four replicas in m1. Members say what the test
-// has them say.
+// world is a hub that schedules and deschedules, with a Deployment of four replicas in m1. The test sets the statuses
+// of the members.
 type world struct {
 	*controllertest.Hub
 	t       *testing.T
@@ -72,7 +72,8 @@ func newWorld(t *testing.T) *world {
 			Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web",
 				UID: u.GetUID()},
 			Replicas: 4, Placement: &placement, Clusters: []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 4}},
-			ReplicaRequirements: &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
+			ReplicaRequirements: &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("1")}},
 		},
 	}
 	w.Make(w.binding)
@@ -108,7 +109,7 @@ func (w *world) pods(cluster string) []capacity.Pending {
 	return w.waiting[cluster]
 }
 
-// waits has so many pods of the Deployment wait in a cluster, since now.
+// waits makes this many pods of the Deployment unschedulable in a cluster from now on.
 func (w *world) waits(cluster string, pods int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +121,7 @@ func (w *world) waits(cluster string, pods int) {
 	}
 }
 
-// looks waits until the members have been asked again, twice, so that what was to be done by then is done.
+// looks waits for two more rounds, so that pending actions are done.
 func (w *world) looks() {
 	w.t.Helper()
 	w.mu.Lock()
@@ -136,7 +137,7 @@ func (w *world) looks() {
 	})
 }
 
-// uses has a cluster say how many CPUs it has, and how many of those its pods request.
+// uses sets the CPUs of a cluster and the requests of its pods.
 func (w *world) uses(cluster string, has, requested int64) {
 	list := func(n int64) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(n, resource.DecimalSI)}
@@ -146,8 +147,8 @@ func (w *world) uses(cluster string, has, requested int64) {
 	})
 }
 
-// says has the members tell of their pods, as "m1=4/2": there, and ready.
-func (w *world) says(text string) {
+// setPods has the members tell of their pods, as "m1=4/2": there, and ready.
+func (w *world) setPods(text string) {
 	w.t.Helper()
 	for {
 		w.Has(w.binding)
@@ -169,7 +170,7 @@ func (w *world) says(text string) {
 	}
 }
 
-func (w *world) at() string {
+func (w *world) setTime() string {
 	w.Has(w.binding)
 	var out []string
 	for _, c := range w.binding.Spec.Clusters {
@@ -178,11 +179,11 @@ func (w *world) at() string {
 	return strings.Join(out, " ")
 }
 
-// placed waits until the binding is so, and the scheduler has confirmed it.
+// placed waits until the binding has this placement and the scheduler has confirmed it.
 func (w *world) placed(want string) {
 	w.t.Helper()
 	w.Eventually("the binding is at "+want, func() string {
-		if got := w.at(); got != want || w.binding.Status.SchedulerObservedGeneration != w.binding.Generation ||
+		if got := w.setTime(); got != want || w.binding.Status.SchedulerObservedGeneration != w.binding.Generation ||
 			!meta.IsStatusConditionTrue(w.binding.Status.Conditions, workv1alpha2.Scheduled) {
 			return fmt.Sprintf("it is at %s, generation %d of %d", got, w.binding.Status.SchedulerObservedGeneration,
 				w.binding.Generation)
@@ -194,13 +195,13 @@ func (w *world) placed(want string) {
 func (w *world) stays(want string) {
 	w.t.Helper()
 	w.looks()
-	if got := w.at(); got != want {
+	if got := w.setTime(); got != want {
 		w.t.Fatalf("the binding is at %s, want it to stay at %s", got, want)
 	}
 }
 
-// told are the events with a reason.
-func (w *world) told(reason string) (out []string) {
+// events are the events with a reason.
+func (w *world) events(reason string) (out []string) {
 	for _, e := range w.Events() {
 		if strings.Contains(e, " "+reason+": ") {
 			out = append(out, e)
@@ -211,20 +212,20 @@ func (w *world) told(reason string) (out []string) {
 
 func (w *world) hears(reason, text string, times int) {
 	w.t.Helper()
-	w.Eventually("users are told of "+reason, func() string {
-		told := w.told(reason)
-		if len(told) != times || times > 0 && !strings.Contains(told[0], text) {
-			return fmt.Sprintf("%d times, want %d with %q: %q", len(told), times, text, told)
+	w.Eventually("events with reason "+reason, func() string {
+		events := w.events(reason)
+		if len(events) != times || times > 0 && !strings.Contains(events[0], text) {
+			return fmt.Sprintf("%d times, want %d with %q: %q", len(events), times, text, events)
 		}
 		return ""
 	})
 }
 
-func TestReplicasThatFindNoNodeMoveInOneWriteAndDoNotComeBack(t *testing.T) {
+func TestUnschedulableReplicasMoveInOneWrite(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.says("m1=4/3")
+		w.setPods("m1=4/3")
 		stop := w.run()
 		w.placed("m1:4")
 		w.waits("m1", 1)
@@ -241,13 +242,13 @@ func TestReplicasThatFindNoNodeMoveInOneWriteAndDoNotComeBack(t *testing.T) {
 		if n := testutil.ToFloat64(descheduled.WithLabelValues("m1", noNode)); n < 1 {
 			t.Errorf("the metrics tell of %v replicas that left m1", n)
 		}
-		if n := len(w.told("ScheduleBindingFailed")); n > 0 {
+		if n := len(w.events("ScheduleBindingFailed")); n > 0 {
 			t.Errorf("the scheduler failed %d times", n)
 		}
 
 		// The member takes a while to do it; a pod that is about to go is not moved twice.
 		w.stays("m1:3 m2:1")
-		w.says("m1=3/3 m2=1/0")
+		w.setPods("m1=3/3 m2=1/0")
 		w.waits("m1", 0)
 		// The one that moved finds no node either: it stays for the cool-down, and never goes back to where it found none.
 		w.waits("m2", 1)
@@ -263,11 +264,11 @@ func TestReplicasThatFindNoNodeMoveInOneWriteAndDoNotComeBack(t *testing.T) {
 	})
 }
 
-func TestWhereNobodyHasRoomNothingMovesAndUsersAreToldOnce(t *testing.T) {
+func TestNoRoomIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.says("m1=4/2")
+		w.setPods("m1=4/2")
 		w.uses("m2", 10, 10)
 		w.run()
 		w.placed("m1:4")
@@ -285,25 +286,25 @@ func TestWhereNobodyHasRoomNothingMovesAndUsersAreToldOnce(t *testing.T) {
 	})
 }
 
-func TestOfAMemberThatDoesNotAnswerNothingIsMoved(t *testing.T) {
+func TestNothingMovesOutOfUnreachableMember(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.says("m1=4/3")
+		w.setPods("m1=4/3")
 		w.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
 		w.waits("m1", 1)
 		w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
 		w.run()
 		w.placed("m1:4")
-		if w.Quiet(); w.at() != "m1:4" {
-			t.Fatalf("it is at %s", w.at())
+		if w.Quiet(); w.setTime() != "m1:4" {
+			t.Fatalf("it is at %s", w.setTime())
 		}
 		w.Ready("m1", metav1.ConditionTrue, "ClusterReady")
 		w.placed("m1:3 m2:1")
 	})
 }
 
-// policy is one of 80 percent, looking ever so often.
+// policy returns a policy with a threshold of 80 percent and a short interval.
 func policy(change ...func(*configv1alpha1.ReplicaSchedulingPolicySpec)) *configv1alpha1.ReplicaSchedulingPolicy {
 	percent := int32(80)
 	p := &configv1alpha1.ReplicaSchedulingPolicy{ObjectMeta: metav1.ObjectMeta{Name: "even"},
@@ -316,11 +317,11 @@ func policy(change ...func(*configv1alpha1.ReplicaSchedulingPolicySpec)) *config
 	return p
 }
 
-// balances waits until the policy's condition is so, with that text.
+// balances waits for the policy's condition with this text.
 func (w *world) balances(p *configv1alpha1.ReplicaSchedulingPolicy, status metav1.ConditionStatus, reason,
 	text string) {
 	w.t.Helper()
-	w.Eventually(fmt.Sprintf("the policy says %s", reason), func() string {
+	w.Eventually(fmt.Sprintf("the policy has the reason %s", reason), func() string {
 		w.Has(p)
 		c := meta.FindStatusCondition(p.Status.Conditions, configv1alpha1.Balanced)
 		if c == nil || c.Status != status || c.Reason != reason || !strings.Contains(c.Message, text) ||
@@ -331,11 +332,11 @@ func (w *world) balances(p *configv1alpha1.ReplicaSchedulingPolicy, status metav
 	})
 }
 
-func TestAClusterOverItsThresholdGivesReplicasUntilItIsNot(t *testing.T) {
+func TestClusterOverThresholdGivesReplicas(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.says("m1=4/4")
+		w.setPods("m1=4/4")
 		w.uses("m1", 10, 8)
 		w.run()
 		p := policy()
@@ -349,14 +350,14 @@ func TestAClusterOverItsThresholdGivesReplicasUntilItIsNot(t *testing.T) {
 			"Replicas of m1: 1 removed, because the cluster is over the cpu threshold of ReplicaSchedulingPolicy even, to m2: 1. Result: {m1:3, m2:1}", 2)
 		// Until the pod is gone the cluster seems to be over; what is on its way counts.
 		w.balances(p, metav1.ConditionTrue, "BelowThreshold", "")
-		w.says("m1=3/3 m2=1/0")
+		w.setPods("m1=3/3 m2=1/0")
 		w.uses("m1", 10, 10)
 		w.balances(p, metav1.ConditionFalse, "Moving",
 			"cluster m1 is over the threshold of cpu, but no replicas move: the workloads in it have replicas that are not ready")
-		w.says("m1=3/3 m2=1/1")
+		w.setPods("m1=3/3 m2=1/1")
 		w.placed("m1:2 m2:2")
 		w.uses("m1", 10, 8)
-		w.says("m1=2/2 m2=2/2")
+		w.setPods("m1=2/2 m2=2/2")
 		w.balances(p, metav1.ConditionTrue, "BelowThreshold", "")
 
 		// Now the other one is over it: nothing goes back.
@@ -366,17 +367,17 @@ func TestAClusterOverItsThresholdGivesReplicasUntilItIsNot(t *testing.T) {
 			"cluster m2 is over the threshold of cpu, but no replicas move: the workloads in it have replicas that are not ready, or that moved")
 		w.clock.SetTime(w.clock.Now().Add(11 * time.Minute))
 		w.balances(p, metav1.ConditionFalse, "NothingToMove", "no other cluster can run more replicas")
-		if w.at() != "m1:2 m2:2" {
-			t.Errorf("it is at %s", w.at())
+		if w.setTime() != "m1:2 m2:2" {
+			t.Errorf("it is at %s", w.setTime())
 		}
 	})
 }
 
-func TestAPolicyMovesWhatItSelectsWhileItIsEnabled(t *testing.T) {
+func TestPolicyMovesSelectedWorkloadsWhileEnabled(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.says("m1=4/4")
+		w.setPods("m1=4/4")
 		w.uses("m1", 10, 9)
 		w.run()
 		w.placed("m1:4")
@@ -392,12 +393,14 @@ func TestAPolicyMovesWhatItSelectsWhileItIsEnabled(t *testing.T) {
 
 		off := false
 		controllertest.Change(w.Hub, p, func(p *configv1alpha1.ReplicaSchedulingPolicy) {
-			selects(policyv1alpha1.ResourceSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "front"}}})(&p.Spec)
+			selects(policyv1alpha1.ResourceSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{
+				"tier": "front"}}})(&p.Spec)
 			p.Spec.ReschedulePolicy.Enabled = &off
 		})
 		w.balances(p, metav1.ConditionUnknown, "Disabled", "enabled: false")
 		w.stays("m1:4")
-		controllertest.Change(w.Hub, p, func(p *configv1alpha1.ReplicaSchedulingPolicy) { p.Spec.ReschedulePolicy.Enabled = nil })
+		controllertest.Change(w.Hub, p,
+			func(p *configv1alpha1.ReplicaSchedulingPolicy) { p.Spec.ReschedulePolicy.Enabled = nil })
 		w.placed("m1:3 m2:1")
 	})
 }

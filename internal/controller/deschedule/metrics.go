@@ -5,7 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Why replicas left a cluster.
+// Reasons for moves, as label values of the metric.
 const (
 	noNode        = "NoNode"
 	overThreshold = "OverThreshold"

@@ -205,7 +205,7 @@ func (r *reconciler) cluster(ctx context.Context, name string) *clusterv1alpha1.
 
 // bring makes the Works of a binding; purging is Input.Purging. It also returns when to reconcile again; 0 is never.
 func (r *reconciler) bring(ctx context.Context, b workv1alpha2.Binding, purging bool) (after time.Duration, err error) {
-	template, found, err := r.Templates.Of(ctx, b)
+	template, found, err := r.Templates.ForBinding(ctx, b)
 	if errors.Is(err, propagate.ErrReference) {
 		r.warn(b, nil, "", workv1alpha2.EventSyncWorkFailed, err)
 		return 0, r.tellRefused(ctx, b, err) // Works that stand stay until the binding is deleted

@@ -198,7 +198,7 @@ func failsOver(b workv1alpha2.Binding) bool {
 
 // facts reads the template and the policy of a binding.
 func (r *reconciler) facts(ctx context.Context, b workv1alpha2.Binding) (failover.Facts, error) {
-	obj, found, err := r.Templates.Of(ctx, b)
+	obj, found, err := r.Templates.ForBinding(ctx, b)
 	if err != nil && !errors.Is(err, propagate.ErrReference) {
 		return failover.Facts{}, err
 	}

@@ -1,6 +1,5 @@
-// Package ocm carries ManifestWorks of Open Cluster Management out: it makes the Works of their objects, and reports in
-// their status what became of these. What the Works are and what the status says is decided by core/ocm; Works are
-// carried out by controller/execute.
+// Package ocm implements ManifestWorks of Open Cluster Management. It creates Works for their objects and writes their
+// status. core/ocm decides both. controller/execute applies the Works.
 package ocm
 
 import (
@@ -39,40 +38,40 @@ import (
 // Options of the controller.
 type Options struct {
 	Members *member.Members
-	// Concurrency is how many ManifestWorks are worked on at once.
+	// Concurrency is the number of ManifestWorks that are reconciled at once.
 	Concurrency int
-	// StatusWindow is how long values that move while the conditions stay wait for more of them. In a burst they wait
-	// longer, see commit.Pace.
+	// StatusWindow delays status writes if only feedback values changed. In a burst of changes the delay grows, see
+	// commit.Pace.
 	StatusWindow time.Duration
-	// FirstWindow is how long a generation waits for all objects to be applied before it is said of some; a failure, or
-	// the last answer, ends it.
+	// FirstWindow is how long a new generation waits until all objects are applied before the first status write. A
+	// failure or the last result ends it.
 	FirstWindow time.Duration
-	// Look is how often objects are looked at that nobody tells of; default 30 s.
+	// Look is the interval at which unwatched objects are read. The default is 30s.
 	Look time.Duration
-	// Clock is the time; default the real one.
+	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
 }
 
 type reconciler struct {
 	Options
 	client client.Client
-	// live reads past the cache, where a verdict on an old state would take something away.
+	// live reads from the API server where a stale cache would cause a wrong deletion.
 	live client.Reader
-	// queue is told of what changes in members.
+	// queue receives changes of objects in members.
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]]
-	// moving are the ManifestWorks whose values wait to be written.
+	// moving are the ManifestWorks with delayed status writes.
 	moving commit.Pace[types.NamespacedName]
-	// programs are the expressions of condition rules.
+	// programs are the compiled expressions of condition rules.
 	programs ocm.Programs
 }
 
 const (
-	// firstRetry is the delay of the first attempt after a failure; it grows.
+	// firstRetry is the first delay of the backoff after an error.
 	firstRetry  = 100 * time.Millisecond
 	defaultLook = 30 * time.Second
 )
 
-// Reconcile makes of one ManifestWork what it should be.
+// Reconcile reconciles one ManifestWork.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	return commit.Requeue(r.reconcile(ctx, req.NamespacedName))
 }
@@ -102,13 +101,13 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 		return 0, r.wait(ctx, read)
 	}
 	if open, err := r.open(ctx, cluster); err != nil || !open {
-		return 0, err // that it opens is an event
+		return 0, err // its creation causes an event
 	}
 	if len(cluster.Status.APIEnablements) == 0 {
-		return 0, nil // options name kinds as the cluster does; that it is known which it has is an event
+		return 0, nil // options use the plural names of the cluster; the discovery of its kinds causes an event
 	}
 
-	// 1. Hold the ManifestWork, before there is anything that its deletion has to take back.
+	// 1. Add the finalizer before there is anything to clean up.
 	if !controllerutil.ContainsFinalizer(read, ocmv1.ManifestWorkFinalizer) {
 		want := read.DeepCopy()
 		controllerutil.AddFinalizer(want, ocmv1.ManifestWorkFinalizer)
@@ -118,7 +117,7 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 		read, in.ManifestWork = want, want
 	}
 
-	// 2. The Works, and what became of them. One that cannot be written holds up no other.
+	// 2. Write the Works and read the results. An error for one object does not block the others.
 	in.Items = ocm.Items(read, cluster)
 	want := read.DeepCopy()
 	var failed error
@@ -135,7 +134,7 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 		if !in.Reopened(want) {
 			break
 		}
-		in.ManifestWork = want // what was complete is not any more, and what was held back goes now
+		in.ManifestWork = want // an object is no longer complete; write its delayed change now
 	}
 	after, err := r.report(ctx, read, want)
 	if err != nil || failed != nil {
@@ -143,7 +142,7 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 	}
 	after = commit.ShorterDelay(after, look)
 
-	// 3. Go when it is time.
+	// 3. Delete the ManifestWork after its TTL.
 	remaining, ends := ocm.Remaining(want, r.Clock.Now())
 	if !ends {
 		return after, nil
@@ -154,12 +153,12 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (t
 	return commit.ShorterDelay(after, remaining), nil
 }
 
-// carryOut makes the Works what they should be. Why one cannot be written is in the decision, too; the error is stale
-// if nothing failed but for an old cache.
+// carryOut writes the Works. The decision contains the errors per object too. The error is a conflict if the only
+// problem was a stale cache.
 func (r *reconciler) carryOut(ctx context.Context, in *ocm.Input) (ocm.Decision, error) {
 	decision := ocm.Decide(*in)
 	if len(decision.Withdrawn) > 0 {
-		if err := r.others(ctx, in, decision.Withdrawn); err != nil {
+		if err := r.readOthers(ctx, in, decision.Withdrawn); err != nil {
 			return decision, err
 		}
 		decision = ocm.Decide(*in)
@@ -200,7 +199,7 @@ func (r *reconciler) carryOut(ctx context.Context, in *ocm.Input) (ocm.Decision,
 	return decision, nil
 }
 
-// create makes a Work. One that stands is no news to come if it has lost its mark: the cache will never show it as
+// create creates a Work. A Work that exists without its annotation is an error, because the cache will never show it as
 // ours.
 func (r *reconciler) create(ctx context.Context, w *workv1alpha1.Work) error {
 	err := r.client.Create(ctx, w)
@@ -219,7 +218,7 @@ func (r *reconciler) create(ctx context.Context, w *workv1alpha1.Work) error {
 	return err
 }
 
-// behind is err, or a conflict if nothing failed but for an old cache.
+// behind returns err, or a conflict if the only problem was a stale cache.
 func behind(failures []error, err error) error {
 	for _, f := range failures {
 		if f != nil && !commit.Stale(f) {
@@ -229,7 +228,7 @@ func behind(failures []error, err error) error {
 	return apierrors.NewConflict(workv1alpha1.Resource("works"), "", errors.New("the cache is behind"))
 }
 
-// wait says of a ManifestWork that no cluster of that name has joined.
+// wait reports in the status that the cluster has not joined.
 func (r *reconciler) wait(ctx context.Context, read *ocmv1.ManifestWork) error {
 	want := read.DeepCopy()
 	want.Status = ocm.Waits(read, r.Clock.Now())
@@ -237,14 +236,14 @@ func (r *reconciler) wait(ctx context.Context, read *ocmv1.ManifestWork) error {
 	return client.IgnoreNotFound(err)
 }
 
-// remove takes back what was made of a ManifestWork that is being deleted, and lets it go when that is done.
+// remove deletes the Works of a ManifestWork that is being deleted, and then removes the finalizer.
 func (r *reconciler) remove(ctx context.Context, in ocm.Input) error {
 	read := in.ManifestWork
 	if !controllerutil.ContainsFinalizer(read, ocmv1.ManifestWorkFinalizer) {
 		return nil
 	}
 	if len(in.Existing) == 0 {
-		// The cache may not show yet what was just made.
+		// The cache may not contain the newest Works yet.
 		for _, item := range ocm.Items(read, in.Cluster) {
 			w := &workv1alpha1.Work{}
 			key := client.ObjectKey{Namespace: names.ExecutionSpace(read.Namespace), Name: item.WorkName(read.Name)}
@@ -260,7 +259,7 @@ func (r *reconciler) remove(ctx context.Context, in ocm.Input) error {
 		return commit.RemoveFinalizer(ctx, r.client, read, ocmv1.ManifestWorkFinalizer)
 	}
 	if withdrawn := ocm.Decide(in).Withdrawn; len(withdrawn) > 0 {
-		if err := r.others(ctx, &in, withdrawn); err != nil {
+		if err := r.readOthers(ctx, &in, withdrawn); err != nil {
 			return err
 		}
 		if err := r.withdraw(ctx, in.Existing, ocm.Decide(in).Withdrawn); err != nil {
@@ -277,14 +276,14 @@ func (r *reconciler) remove(ctx context.Context, in ocm.Input) error {
 	return client.IgnoreNotFound(err)
 }
 
-// abandoned has the Works go of a ManifestWork that is gone, though its finalizer should have held it.
+// abandoned deletes the Works of a ManifestWork that was deleted although it had a finalizer.
 func (r *reconciler) abandoned(ctx context.Context, key types.NamespacedName,
 	existing map[string]*workv1alpha1.Work) error {
 	if len(existing) == 0 {
 		return nil
 	}
 	if err := r.live.Get(ctx, key, &ocmv1.ManifestWork{}); !commit.Absent(err) {
-		return err // it is there, made anew: the cache shows it soon, which is an event; or the kind is not served
+		return err // it was recreated, which causes an event soon, or the kind is not served
 	}
 	var failures []error
 	for _, w := range existing {
@@ -293,7 +292,7 @@ func (r *reconciler) abandoned(ctx context.Context, key types.NamespacedName,
 	return errors.Join(failures...)
 }
 
-// withdraw deletes Works, after they say what is to become of their objects.
+// withdraw deletes Works. First it writes on them what to do with their objects.
 func (r *reconciler) withdraw(ctx context.Context, existing map[string]*workv1alpha1.Work,
 	withdrawn []*workv1alpha1.Work) error {
 	var failures []error
@@ -310,7 +309,8 @@ func (r *reconciler) withdraw(ctx context.Context, existing map[string]*workv1al
 	return errors.Join(failures...)
 }
 
-// see looks at the objects of a ManifestWork. It says when to look again at those that nobody tells of; 0 for never.
+// see reads the objects of a ManifestWork in the member. It returns the delay until unwatched ones must be read again;
+// 0 means never.
 func (r *reconciler) see(ctx context.Context, in ocm.Input,
 	decision ocm.Decision) (seen []ocm.Seen, look time.Duration) {
 	away := unready(in.Cluster)
@@ -320,10 +320,10 @@ func (r *reconciler) see(ctx context.Context, in ocm.Input,
 		s.Work, s.Err = in.Existing[item.WorkName(in.ManifestWork.Name)], decision.Errs[i]
 		if item.Object == nil || s.Err == nil && item.Writes() &&
 			(s.Work == nil || meta.FindStatusCondition(s.Work.Status.Conditions, workv1alpha1.WorkApplied) == nil) {
-			continue // there is nothing to look at, or nobody has answered
+			continue // there is no object, or the member has not answered
 		}
 		if s.Unread = away; away != nil {
-			continue // that it answers again is an event
+			continue // a recovered cluster causes an event
 		}
 		s.Object, s.Unread = r.look(ctx, in.Cluster.Name, item.Object)
 		if s.Unread != nil || s.Foreign() || !item.Writes() {
@@ -333,7 +333,7 @@ func (r *reconciler) see(ctx context.Context, in ocm.Input,
 	return seen, look
 }
 
-// look is an object as a member has it, from memory if it is watched; nil if it is absent.
+// look returns an object from the member, from the cache if it is watched; nil if it does not exist.
 func (r *reconciler) look(ctx context.Context, cluster string,
 	manifest *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	m, err := r.Members.Get(cluster)
@@ -354,12 +354,12 @@ func (r *reconciler) look(ctx context.Context, cluster string,
 	if object, _ := m.Cached(mapping.Resource, namespace, manifest.GetName()); object != nil {
 		return object, nil
 	}
-	// It may be somebody else's, which is not watched, or the watch may not have shown yet what was made.
+	// It may belong to someone else and be unwatched, or the watch may be behind.
 	return m.Get(ctx, manifest.GroupVersionKind(), namespace, manifest.GetName())
 }
 
-// report writes the status of a ManifestWork, unless it waits: for objects that have not answered, and when nothing but
-// values has changed. Then it says how long.
+// report writes the status of a ManifestWork, unless it delays the write: for objects without a result, and if only
+// values changed. Then it returns the delay.
 func (r *reconciler) report(ctx context.Context, read, want *ocmv1.ManifestWork) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(read)
 	var window time.Duration
@@ -381,7 +381,7 @@ func (r *reconciler) report(ctx context.Context, read, want *ocmv1.ManifestWork)
 	return 0, err
 }
 
-// verdicts are what of a status does not wait: how its conditions stand, but for their words.
+// verdicts returns the part of a status that is written without delay: the conditions without messages.
 func verdicts(mw *ocmv1.ManifestWork) (all []metav1.Condition) {
 	add := func(conditions []metav1.Condition) {
 		for _, c := range conditions {
@@ -397,7 +397,7 @@ func verdicts(mw *ocmv1.ManifestWork) (all []metav1.Condition) {
 	return all
 }
 
-// cluster is the one of that name; nil if it has not joined, or leaves.
+// cluster returns the cluster with this name; nil if it has not joined or is leaving.
 func (r *reconciler) cluster(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
 	c := &clusterv1alpha1.Cluster{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: name}, c, client.UnsafeDisableDeepCopy)
@@ -410,7 +410,7 @@ func (r *reconciler) cluster(ctx context.Context, name string) (*clusterv1alpha1
 	return c, nil
 }
 
-// unready is why a cluster is not asked; nil if it is, and for one that is gone.
+// unready returns why a cluster cannot be read; nil if it can, and for a missing cluster.
 func unready(c *clusterv1alpha1.Cluster) error {
 	if c == nil || membership.IsReady(c) {
 		return nil
@@ -422,7 +422,7 @@ func unready(c *clusterv1alpha1.Cluster) error {
 	return fmt.Errorf("cluster %q is not ready (%s)", c.Name, why)
 }
 
-// open says whether a cluster can have Works: its execution space is there, and is not going.
+// open reports whether the execution namespace of a cluster exists and is not being deleted.
 func (r *reconciler) open(ctx context.Context, cluster *clusterv1alpha1.Cluster) (bool, error) {
 	space := &corev1.Namespace{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: names.ExecutionSpace(cluster.Name)}, space,
@@ -433,9 +433,9 @@ func (r *reconciler) open(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	return err == nil && space.DeletionTimestamp == nil, nil
 }
 
-// others are the other ManifestWorks of the namespace, and the Works of policies and of the hub, which may have an
-// object, too, that this one lets go.
-func (r *reconciler) others(ctx context.Context, in *ocm.Input, withdrawn []*workv1alpha1.Work) error {
+// readOthers reads the other ManifestWorks of the namespace and the ordinary Works that may contain the withdrawn
+// objects too.
+func (r *reconciler) readOthers(ctx context.Context, in *ocm.Input, withdrawn []*workv1alpha1.Work) error {
 	var list ocmv1.ManifestWorkList
 	if err := r.client.List(ctx, &list, client.InNamespace(in.ManifestWork.Namespace),
 		client.UnsafeDisableDeepCopy); err != nil {
@@ -456,7 +456,7 @@ func (r *reconciler) others(ctx context.Context, in *ocm.Input, withdrawn []*wor
 	return nil
 }
 
-// worksOf are the Works of a ManifestWork by name. They are the cache's own: not to be changed.
+// worksOf returns the Works of a ManifestWork by name. They are read-only.
 func (r *reconciler) worksOf(ctx context.Context, key types.NamespacedName) (map[string]*workv1alpha1.Work, error) {
 	var list workv1alpha1.WorkList
 	if err := r.client.List(ctx, &list, client.MatchingFields{byManifestWork: key.String()},

@@ -37,7 +37,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// world is a hub that carries out ManifestWorks and Works, with a member m1.
+// world is a hub with the controllers of ManifestWorks and Works, and a member m1.
 type world struct {
 	*controllertest.Hub
 	t  *testing.T
@@ -62,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// join makes a member with the namespace shop in it.
+// join creates a member with the namespace shop.
 func (w *world) join(name string) *membertest.Server {
 	m := w.Join(name, controllertest.CloneSet)
 	m.SeparateStatus(controllertest.CloneSet)
@@ -75,7 +75,7 @@ func namespace(name string) *corev1.Namespace {
 		ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// make creates a ManifestWork for m1 of objects in YAML; the first line of options may be more of its spec.
+// make creates a ManifestWork for m1 from YAML. The first line of options may have more of the spec.
 func (w *world) make(name, spec string, objects ...string) *ocmv1.ManifestWork {
 	w.t.Helper()
 	mw := &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "m1", Name: name}}
@@ -106,7 +106,7 @@ func configMap(name, value string) string {
 
 const cloneSet = `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: web, namespace: shop}, spec: {replicas: 3}}`
 
-// holds waits until m1 holds a ConfigMap with a value; empty is none.
+// holds waits until m1 has a ConfigMap with the value, or none if it is empty.
 func (w *world) holds(name, value string) {
 	w.t.Helper()
 	w.Eventually("m1 holds "+name, func() string {
@@ -121,11 +121,11 @@ func (w *world) holds(name, value string) {
 	})
 }
 
-// says waits until a condition of a ManifestWork is as wanted, such as "True AppliedManifestWorkComplete", of its
+// expectCondition waits until a condition of a ManifestWork is as wanted, such as "True AppliedManifestWorkComplete", of its
 // generation.
-func (w *world) says(mw *ocmv1.ManifestWork, kind, want string) {
+func (w *world) expectCondition(mw *ocmv1.ManifestWork, kind, want string) {
 	w.t.Helper()
-	w.Eventually(mw.Name+" says "+kind+" "+want, func() string {
+	w.Eventually(mw.Name+" has "+kind+" "+want, func() string {
 		if !w.Has(mw) {
 			return "it is gone"
 		}
@@ -138,12 +138,12 @@ func (w *world) says(mw *ocmv1.ManifestWork, kind, want string) {
 	})
 }
 
-// told waits until a condition of a manifest is as wanted.
-func (w *world) told(mw *ocmv1.ManifestWork, ordinal int, kind, want string) {
+// expectManifestCondition waits until a condition of a manifest is as wanted.
+func (w *world) expectManifestCondition(mw *ocmv1.ManifestWork, ordinal int, kind, want string) {
 	w.t.Helper()
-	w.Eventually(fmt.Sprintf("manifest %d of %s says %s %s", ordinal, mw.Name, kind, want), func() string {
+	w.Eventually(fmt.Sprintf("manifest %d of %s has %s %s", ordinal, mw.Name, kind, want), func() string {
 		if !w.Has(mw) || len(mw.Status.ResourceStatus.Manifests) <= ordinal {
-			return "it says nothing"
+			return "no status"
 		}
 		c := meta.FindStatusCondition(mw.Status.ResourceStatus.Manifests[ordinal].Conditions, kind)
 		if c == nil || !strings.Contains(fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message), want) {
@@ -163,7 +163,7 @@ func (w *world) gone(mw *ocmv1.ManifestWork) {
 	})
 }
 
-// works are the Works of m1, as the names of their objects.
+// works returns the Works of m1 as the names of their objects.
 func (w *world) works() (all []string) {
 	var list workv1alpha1.WorkList
 	if err := w.List(w.t.Context(), &list, client.InNamespace(names.ExecutionSpace("m1"))); err != nil {
@@ -176,15 +176,15 @@ func (w *world) works() (all []string) {
 	return all
 }
 
-func TestAManifestWorkIsAppliedInTheClusterThatItsNamespaceNames(t *testing.T) {
+func TestManifestWorkIsAppliedInItsCluster(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		mw := w.make("settings", "", configMap("a", "1"), configMap("b", "1"))
 		w.holds("a", "1")
 		w.holds("b", "1")
-		w.says(mw, "Applied", "True AppliedManifestWorkComplete Apply manifest work complete")
-		w.says(mw, "Available", "True ResourcesAvailable")
-		w.told(mw, 1, "Applied", "True AppliedManifestComplete Apply manifest complete")
+		w.expectCondition(mw, "Applied", "True AppliedManifestWorkComplete Apply manifest work complete")
+		w.expectCondition(mw, "Available", "True ResourcesAvailable")
+		w.expectManifestCondition(mw, 1, "Applied", "True AppliedManifestComplete Apply manifest complete")
 		if got, want := mw.Status.ResourceStatus.Manifests[1].ResourceMeta,
 			(ocmv1.ManifestResourceMeta{Ordinal: 1, Version: "v1", Kind: "ConfigMap",
 				Resource: "configmaps", Namespace: "shop", Name: "b"}); got != want {
@@ -214,7 +214,7 @@ func TestAManifestWorkIsAppliedInTheClusterThatItsNamespaceNames(t *testing.T) {
 			mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2"), configMap("b", "1"))
 		})
 		w.holds("a", "2")
-		w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+		w.expectCondition(mw, "Applied", "True AppliedManifestWorkComplete")
 		if got := strings.Join(w.Quiet(), "\n"); strings.Count(got, "update works m1") > 1 ||
 			strings.Count(got, "manifestworks/status") > 1 {
 			t.Errorf("one manifest changed, and this was written:\n%s", got)
@@ -226,7 +226,7 @@ func TestAManifestWorkIsAppliedInTheClusterThatItsNamespaceNames(t *testing.T) {
 				configMap("a", "2"))
 		})
 		w.holds("b", "")
-		w.says(mw, "Available", "True ResourcesAvailable")
+		w.expectCondition(mw, "Available", "True ResourcesAvailable")
 		if len(mw.Status.ResourceStatus.Manifests) != 1 {
 			t.Errorf("its status is %+v", mw.Status.ResourceStatus)
 		}
@@ -236,12 +236,12 @@ func TestAManifestWorkIsAppliedInTheClusterThatItsNamespaceNames(t *testing.T) {
 	})
 }
 
-func TestANamespaceOfTheManifestWorkIsThereBeforeWhatIsInIt(t *testing.T) {
+func TestNamespaceIsAppliedFirst(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		mw := w.make("all", "", strings.ReplaceAll(configMap("a", "1"), "shop", "other"),
 			"{apiVersion: v1, kind: Namespace, metadata: {name: other}}")
-		w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+		w.expectCondition(mw, "Applied", "True AppliedManifestWorkComplete")
 		if w.m1.Object(membertest.ConfigMap, "other", "a") == nil {
 			t.Error("it is not there")
 		}
@@ -249,29 +249,29 @@ func TestANamespaceOfTheManifestWorkIsThereBeforeWhatIsInIt(t *testing.T) {
 		if err := w.List(t.Context(), &list, client.InNamespace(names.ExecutionSpace("m1"))); err != nil {
 			t.Fatal(err)
 		}
-		if told := w.Events(); len(told) > 0 {
-			t.Errorf("users were told of %v", told)
+		if events := w.Events(); len(events) > 0 {
+			t.Errorf("events %v", events)
 		}
 	})
 }
 
-func TestWhatTheMemberRefusesIsTold(t *testing.T) {
+func TestRejectedObjectIsReported(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		mw := w.make("bad", "", strings.ReplaceAll(configMap("a", "1"), "shop", "nowhere"), configMap("b", "1"))
-		w.says(mw, "Applied", "False AppliedManifestWorkFailed Failed to apply manifest work")
-		w.told(mw, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: create ConfigMap nowhere/a in cluster \"m1\"")
+		w.expectCondition(mw, "Applied", "False AppliedManifestWorkFailed Failed to apply manifest work")
+		w.expectManifestCondition(mw, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: create ConfigMap nowhere/a in cluster \"m1\"")
 		w.holds("b", "1")
-		w.told(mw, 1, "Applied", "True AppliedManifestComplete")
-		w.says(mw, "Available", "False ResourcesNotAvailable 1 of 2")
+		w.expectManifestCondition(mw, 1, "Applied", "True AppliedManifestComplete")
+		w.expectCondition(mw, "Available", "False ResourcesNotAvailable 1 of 2")
 		w.m1.Put(namespace("nowhere"))
-		w.says(mw, "Applied", "True AppliedManifestWorkComplete")
-		w.says(mw, "Available", "True ResourcesAvailable")
+		w.expectCondition(mw, "Applied", "True AppliedManifestWorkComplete")
+		w.expectCondition(mw, "Available", "True ResourcesAvailable")
 	})
 }
 
-// One Work that can never be written hides nothing of the others.
-func TestAWorkThatCannotBeWrittenIsTold(t *testing.T) {
+// One Work that can never be written does not hide the status of the others.
+func TestUnwritableWorkIsReported(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.Server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
@@ -289,17 +289,18 @@ func TestAWorkThatCannotBeWrittenIsTold(t *testing.T) {
 			return true
 		})
 		mw := w.make("it", "", configMap("bad", "1"), configMap("a", "1"))
-		w.told(mw, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: write the work bad-")
-		w.told(mw, 0, "Applied", "it is too large")
-		w.told(mw, 1, "Applied", "True AppliedManifestComplete")
-		w.says(mw, "Applied", "False AppliedManifestWorkFailed")
+		w.expectManifestCondition(mw, 0, "Applied",
+			"False AppliedManifestFailed Failed to apply manifest: write the work bad-")
+		w.expectManifestCondition(mw, 0, "Applied", "it is too large")
+		w.expectManifestCondition(mw, 1, "Applied", "True AppliedManifestComplete")
+		w.expectCondition(mw, "Applied", "False AppliedManifestWorkFailed")
 		w.holds("a", "1")
 		w.Server.Behave(nil)
-		w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+		w.expectCondition(mw, "Applied", "True AppliedManifestWorkComplete")
 	})
 }
 
-func TestAWorkThatHasLostItsMarkIsTold(t *testing.T) {
+func TestWorkWithoutAnnotationIsReported(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		name := names.WorkOfManifestWork("it", "", "ConfigMap", "a", "shop")
@@ -309,17 +310,17 @@ func TestAWorkThatHasLostItsMarkIsTold(t *testing.T) {
 			configMap("a", "0"))[0].RawExtension}}
 		w.Make(work)
 		mw := w.make("it", "", configMap("a", "1"))
-		w.told(mw, 0, "Applied", "write the work "+name+
+		w.expectManifestCondition(mw, 0, "Applied", "write the work "+name+
 			`: it exists already with "" as its annotation argosy.io/manifest-work, not "it"`)
 		controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
 			work.Annotations = map[string]string{ocmv1.ManifestWorkAnnotation: "it"}
 		})
-		w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+		w.expectCondition(mw, "Applied", "True AppliedManifestWorkComplete")
 		w.holds("a", "1")
 	})
 }
 
-func TestFeedbackComesBack(t *testing.T) {
+func TestFeedbackIsReported(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		mw := w.make("web", `manifestConfigs:
@@ -330,14 +331,14 @@ func TestFeedbackComesBack(t *testing.T) {
   conditionRules:
   - {condition: Progressing, type: CEL, celExpressions: ["object.?status.readyReplicas.orValue(0) < object.spec.replicas"], messageExpression: "string(object.?status.readyReplicas.orValue(0)) + ' ready'"}
 `, cloneSet)
-		w.says(mw, "Available", "True")
-		w.says(mw, "Progressing", "True ConditionRulesAggregated 0 ready")
+		w.expectCondition(mw, "Available", "True")
+		w.expectCondition(mw, "Progressing", "True ConditionRulesAggregated 0 ready")
 		u := w.m1.Object(controllertest.CloneSet, "shop", "web")
 		u.Object["status"] = map[string]any{"replicas": int64(3), "readyReplicas": int64(3), "availableReplicas": int64(2),
 			"updateRevision": "web-1"}
 		w.m1.Put(u)
-		w.says(mw, "Progressing", "False ConditionRulesAggregated 3 ready")
-		w.told(mw, 0, "StatusFeedbackSynced", "True StatusFeedbackSynced")
+		w.expectCondition(mw, "Progressing", "False ConditionRulesAggregated 3 ready")
+		w.expectManifestCondition(mw, 0, "StatusFeedbackSynced", "True StatusFeedbackSynced")
 		var got []string
 		for _, v := range mw.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values {
 			text, err := json.Marshal(v.Value)
@@ -355,7 +356,7 @@ func TestFeedbackComesBack(t *testing.T) {
 	})
 }
 
-func TestEachDeleteOptionLeavesWhatItSays(t *testing.T) {
+func TestDeleteOptions(t *testing.T) {
 	for name, c := range map[string]struct {
 		option string
 		stays  string
@@ -370,7 +371,7 @@ func TestEachDeleteOptionLeavesWhatItSays(t *testing.T) {
 			controllertest.Run(t, func(t *testing.T) {
 				w := newWorld(t)
 				mw := w.make("it", c.option, configMap("a", "1"), configMap("b", "1"))
-				w.says(mw, "Applied", "True")
+				w.expectCondition(mw, "Applied", "True")
 				w.Gone(mw)
 				w.gone(mw)
 				var stay []string
@@ -393,14 +394,14 @@ func TestEachDeleteOptionLeavesWhatItSays(t *testing.T) {
 	}
 }
 
-func TestAManifestWorkOfNoClusterWaitsAndSaysSo(t *testing.T) {
+func TestManifestWorkWaitsForCluster(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "m9"}})
 		mw := &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "m9", Name: "early"}}
 		mw.Spec.Workload.Manifests = manifests(t, configMap("a", "1"))
 		w.Make(mw)
-		w.says(mw, "Applied", `False AppliedManifestWorkFailed there is no cluster "m9", which the namespace refers to; the objects are applied when it joins`)
+		w.expectCondition(mw, "Applied", `False AppliedManifestWorkFailed there is no cluster "m9", which the namespace refers to; the objects are applied when it joins`)
 		w.Quiet()
 		w.join("m8")
 		for _, line := range w.Quiet() {
@@ -409,23 +410,23 @@ func TestAManifestWorkOfNoClusterWaitsAndSaysSo(t *testing.T) {
 			}
 		}
 		m9 := w.join("m9")
-		w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+		w.expectCondition(mw, "Applied", "True AppliedManifestWorkComplete")
 		if m9.Object(membertest.ConfigMap, "shop", "a") == nil {
 			t.Error("the cluster that joined has not got it")
 		}
 
 		// When it leaves, nothing is known any more.
 		w.Gone(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m9"}})
-		w.says(mw, "Applied", `False AppliedManifestWorkFailed there is no cluster "m9"`)
+		w.expectCondition(mw, "Applied", `False AppliedManifestWorkFailed there is no cluster "m9"`)
 		if meta.FindStatusCondition(mw.Status.Conditions, "Available") != nil || len(mw.Status.ResourceStatus.Manifests) > 0 {
-			t.Errorf("it says %+v of a cluster that has left", mw.Status)
+			t.Errorf("the status is %+v after the cluster has left", mw.Status)
 		}
 		w.Gone(mw)
 		w.gone(mw)
 	})
 }
 
-// policyWork makes the Work that a policy would have of the ConfigMap a.
+// policyWork creates the Work that a policy would have for ConfigMap a.
 func (w *world) policyWork(value string) *workv1alpha1.Work {
 	w.t.Helper()
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"),
@@ -438,7 +439,7 @@ func (w *world) policyWork(value string) *workv1alpha1.Work {
 	return work
 }
 
-// stays waits until the ConfigMap a is of a Work, and fails if it goes meanwhile; uid is what it is known by.
+// stays waits until the Work owns ConfigMap a, and fails if the object with the uid is deleted.
 func (w *world) stays(uid types.UID, work string) {
 	w.t.Helper()
 	w.Eventually("it is of the work "+work, func() string {
@@ -453,11 +454,11 @@ func (w *world) stays(uid types.UID, work string) {
 	})
 }
 
-func TestAnObjectOfAPolicyOutlivesAManifestWorkThatHasIt(t *testing.T) {
+func TestObjectOfPolicySurvivesManifestWork(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		mw := w.make("it", "", configMap("a", "1"))
-		w.says(mw, "Applied", "True")
+		w.expectCondition(mw, "Applied", "True")
 		uid := w.m1.Object(membertest.ConfigMap, "shop", "a").GetUID()
 		work := w.policyWork("1")
 		w.Eventually("the policy's work is refused", func() string {
@@ -472,14 +473,14 @@ func TestAnObjectOfAPolicyOutlivesAManifestWorkThatHasIt(t *testing.T) {
 	})
 }
 
-func TestAnObjectOfAManifestWorkOutlivesThePolicyThatKeptIt(t *testing.T) {
+func TestObjectOfManifestWorkSurvivesPolicy(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		work := w.policyWork("1")
 		w.holds("a", "1")
 		uid := w.m1.Object(membertest.ConfigMap, "shop", "a").GetUID()
 		mw := w.make("it", "", configMap("a", "1"))
-		w.told(mw, 0, "Applied", "True AppliedManifestComplete Apply manifest complete: the object matches the manifest, and is managed by the work "+work.Name)
+		w.expectManifestCondition(mw, 0, "Applied", "True AppliedManifestComplete Apply manifest complete: the object matches the manifest, and is managed by the work "+work.Name)
 		w.Gone(work)
 		w.stays(uid, w.workOf(mw).Name)
 		w.Gone(mw)
@@ -488,7 +489,7 @@ func TestAnObjectOfAManifestWorkOutlivesThePolicyThatKeptIt(t *testing.T) {
 	})
 }
 
-// workOf is the one Work of a ManifestWork.
+// workOf returns the only Work of a ManifestWork.
 func (w *world) workOf(mw *ocmv1.ManifestWork) *workv1alpha1.Work {
 	w.t.Helper()
 	var list workv1alpha1.WorkList
@@ -504,17 +505,17 @@ func (w *world) workOf(mw *ocmv1.ManifestWork) *workv1alpha1.Work {
 	return nil
 }
 
-func TestAnObjectOfAPolicyIsAConflictThatIsTold(t *testing.T) {
+func TestConflictWithPolicyIsReported(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		work := w.policyWork("of the policy")
 		w.holds("a", "of the policy")
 
 		other := w.make("other", "", configMap("a", "of the work"))
-		w.told(other, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: resource(kind=ConfigMap, shop/a) in the cluster m1 belongs to the work karmada-es-m1/"+work.Name)
-		// One that says the same has what it asks for.
+		w.expectManifestCondition(other, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: resource(kind=ConfigMap, shop/a) in the cluster m1 belongs to the work karmada-es-m1/"+work.Name)
+		// A ManifestWork with an equal manifest counts as applied.
 		same := w.make("same", "", configMap("a", "of the policy"))
-		w.told(same, 0, "Applied", "True AppliedManifestComplete Apply manifest complete: the object matches the manifest, and is managed by the work "+work.Name)
+		w.expectManifestCondition(same, 0, "Applied", "True AppliedManifestComplete Apply manifest complete: the object matches the manifest, and is managed by the work "+work.Name)
 		for _, mw := range []*ocmv1.ManifestWork{other, same} {
 			w.Gone(mw)
 			w.gone(mw)
@@ -523,13 +524,13 @@ func TestAnObjectOfAPolicyIsAConflictThatIsTold(t *testing.T) {
 	})
 }
 
-func TestAnObjectOfTwoManifestWorksOutlivesOneOfThem(t *testing.T) {
+func TestObjectOfTwoManifestWorksSurvivesOne(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		first := w.make("first", "", configMap("a", "1"))
-		w.says(first, "Applied", "True")
+		w.expectCondition(first, "Applied", "True")
 		second := w.make("second", "", configMap("a", "1"))
-		w.told(second, 0, "Applied", "True AppliedManifestComplete")
+		w.expectManifestCondition(second, 0, "Applied", "True AppliedManifestComplete")
 		w.Gone(first)
 		w.gone(first)
 		w.Eventually("the second has it", func() string {
@@ -565,17 +566,17 @@ func TestUpdateStrategies(t *testing.T) {
 			there(w)
 			mw := w.make("it", "", configMap("a", "1"))
 			w.holds("a", "1")
-			w.says(mw, "Applied", "True")
+			w.expectCondition(mw, "Applied", "True")
 		})
 	})
 	t.Run("CreateOnly makes what is absent, and changes nothing later", func(t *testing.T) {
 		controllertest.Run(t, func(t *testing.T) {
 			w := newWorld(t)
 			mw := w.make("it", config("{type: CreateOnly}"), configMap("a", "1"))
-			w.says(mw, "Applied", "True")
+			w.expectCondition(mw, "Applied", "True")
 			controllertest.Change(w.Hub, mw,
 				func(mw *ocmv1.ManifestWork) { mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2")) })
-			w.says(mw, "Applied", "True")
+			w.expectCondition(mw, "Applied", "True")
 			w.holds("a", "1")
 			w.Gone(mw)
 			w.gone(mw)
@@ -587,23 +588,23 @@ func TestUpdateStrategies(t *testing.T) {
 			w := newWorld(t)
 			there(w)
 			mw := w.make("it", config("{type: CreateOnly}"), configMap("a", "1"))
-			w.says(mw, "Applied", "True")
-			w.says(mw, "Available", "True")
+			w.expectCondition(mw, "Applied", "True")
+			w.expectCondition(mw, "Available", "True")
 			w.Gone(mw)
 			w.gone(mw)
 			w.holds("a", "there")
 		})
 	})
-	t.Run("ReadOnly writes nothing, and says what is there", func(t *testing.T) {
+	t.Run("ReadOnly writes nothing and reports the object", func(t *testing.T) {
 		controllertest.Run(t, func(t *testing.T) {
 			w := newWorld(t)
 			mw := w.make("it", strings.TrimSuffix(config("{type: ReadOnly}"), "}]")+
 				", feedbackRules: [{type: JSONPaths, jsonPaths: [{name: value, path: .data.value}]}]}]", configMap("a", "1"))
-			w.told(mw, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: there is no ConfigMap shop/a in the cluster, and its update strategy is ReadOnly")
+			w.expectManifestCondition(mw, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: there is no ConfigMap shop/a in the cluster, and its update strategy is ReadOnly")
 			w.holds("a", "")
 			there(w)
-			w.says(mw, "Applied", "True")
-			w.says(mw, "Available", "True")
+			w.expectCondition(mw, "Applied", "True")
+			w.expectCondition(mw, "Available", "True")
 			if v := mw.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values; len(v) != 1 || *v[0].Value.String != "there" {
 				t.Errorf("fed back: %+v", v)
 			}
@@ -614,32 +615,33 @@ func TestUpdateStrategies(t *testing.T) {
 	})
 }
 
-func TestNothingIsTakenAwayThatIsOnlyReadFromNowOn(t *testing.T) {
+func TestReadOnlyKeepsObject(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		mw := w.make("it", "", configMap("a", "1"))
-		w.says(mw, "Applied", "True")
+		w.expectCondition(mw, "Applied", "True")
 		controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) {
-			mw.Spec.ManifestConfigs = []ocmv1.ManifestConfigOption{{ResourceIdentifier: ocmv1.ResourceIdentifier{Resource: "configmaps", Name: "a", Namespace: "shop"},
+			mw.Spec.ManifestConfigs = []ocmv1.ManifestConfigOption{{ResourceIdentifier: ocmv1.ResourceIdentifier{
+				Resource: "configmaps", Name: "a", Namespace: "shop"},
 				UpdateStrategy: &ocmv1.UpdateStrategy{Type: ocmv1.UpdateStrategyReadOnly}}}
 		})
 		w.Eventually("its work is gone", func() string { return strings.Join(w.works(), " ") })
-		w.says(mw, "Available", "True")
+		w.expectCondition(mw, "Available", "True")
 		w.holds("a", "1")
 
 		// Nor what an executor asks for that the hub does not know: somebody may have written it past admission.
 		kept := w.make("kept", "", configMap("b", "1"))
-		w.says(kept, "Applied", "True")
+		w.expectCondition(kept, "Applied", "True")
 		controllertest.Change(w.Hub, kept, func(mw *ocmv1.ManifestWork) {
 			mw.Spec.Executor = &ocmv1.ManifestWorkExecutor{Subject: ocmv1.ManifestWorkExecutorSubject{Type: "ServiceAccount"}}
 		})
-		w.told(kept, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: spec.executor is not supported")
-		w.told(kept, 0, "Available", "True")
+		w.expectManifestCondition(kept, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: spec.executor is not supported")
+		w.expectManifestCondition(kept, 0, "Available", "True")
 		w.holds("b", "1")
 	})
 }
 
-func TestACompleteManifestWorkGoesAfterItsTime(t *testing.T) {
+func TestCompleteManifestWorkIsDeletedAfterTTL(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		mw := w.make("job", `deleteOption: {propagationPolicy: Foreground, ttlSecondsAfterFinished: 0}
@@ -650,7 +652,7 @@ manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace
 	})
 }
 
-func TestAChangeThatEndsCompleteIsCarriedOut(t *testing.T) {
+func TestChangeThatEndsCompleteIsApplied(t *testing.T) {
 	rule := func(expression string) []ocmv1.ManifestConfigOption {
 		return []ocmv1.ManifestConfigOption{{ResourceIdentifier: ocmv1.ResourceIdentifier{Resource: "configmaps", Name: "a",
 			Namespace: "shop"},
@@ -658,7 +660,7 @@ func TestAChangeThatEndsCompleteIsCarriedOut(t *testing.T) {
 				CelExpressions: []string{expression}}}}}
 	}
 	for name, next := range map[string][]ocmv1.ManifestConfigOption{"the rule goes": nil,
-		"the rule says otherwise": rule("object.data.value == 'over'")} {
+		"the rule changed": rule("object.data.value == 'over'")} {
 		t.Run(name, func(t *testing.T) {
 			controllertest.Run(t, func(t *testing.T) {
 				w := newWorld(t)
@@ -666,20 +668,20 @@ func TestAChangeThatEndsCompleteIsCarriedOut(t *testing.T) {
 				mw.Spec.Workload.Manifests, mw.Spec.ManifestConfigs = manifests(t, configMap("a", "1")),
 					rule("object.data.value == '1'")
 				w.Make(mw)
-				w.says(mw, "Complete", "True")
+				w.expectCondition(mw, "Complete", "True")
 				controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) {
 					mw.Spec.Workload.Manifests, mw.Spec.ManifestConfigs = manifests(t, configMap("a", "2")), next
 				})
-				w.says(mw, "Applied", "True AppliedManifestWorkComplete")
+				w.expectCondition(mw, "Applied", "True AppliedManifestWorkComplete")
 				if u := w.m1.Object(membertest.ConfigMap, "shop", "a"); u.Object["data"].(map[string]any)["value"] != "2" {
-					t.Errorf("it says that it is applied, and the member has %v", u.Object["data"])
+					t.Errorf("it is reported as applied, but the member has %v", u.Object["data"])
 				}
 			})
 		})
 	}
 }
 
-// How a cluster names a kind is known when it is known which it has.
+// The plural names of a cluster are known after its discovery.
 func TestOptionsWaitForTheKindsOfTheCluster(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -703,19 +705,19 @@ func TestOptionsWaitForTheKindsOfTheCluster(t *testing.T) {
 			t.Errorf("there are works of %v", works)
 		}
 		set(serves)
-		w.says(mw, "Applied", "True")
+		w.expectCondition(mw, "Applied", "True")
 	})
 }
 
-func TestAClusterThatIsAwayHoldsUpADeletionAndItIsToldWhy(t *testing.T) {
+func TestUnreachableClusterBlocksDeletionWithReason(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		mw := w.make("it", "", configMap("a", "1"))
-		w.says(mw, "Applied", "True")
+		w.expectCondition(mw, "Applied", "True")
 		w.Ready("m1", metav1.ConditionFalse, clusterv1alpha1.ReasonClusterNotReachable)
 		w.Quiet() // who takes the objects away sees it too
 		w.Gone(mw)
-		w.says(mw, "Deleting", `True WorkDeleting The objects in the cluster are deleted or released before the ManifestWork is deleted: cluster "m1" is not ready`)
+		w.expectCondition(mw, "Deleting", `True WorkDeleting The objects in the cluster are deleted or released before the ManifestWork is deleted: cluster "m1" is not ready`)
 		w.holds("a", "1")
 		w.Ready("m1", metav1.ConditionTrue, "ClusterReady")
 		w.gone(mw)

@@ -31,12 +31,12 @@ import (
 	"github.com/argosy-io/argosy/internal/filter"
 )
 
-// What makes a ManifestWork be looked at: itself, its Works, their objects in the member, and its cluster.
+// A ManifestWork is triggered by changes of itself, its Works, their objects in the member, and its cluster.
 
-// byManifestWork finds the Works of a ManifestWork.
+// byManifestWork indexes Works by ManifestWork.
 const byManifestWork = "ocm.manifestWork"
 
-// Setup registers the controller with the manager; with the members it is told of their objects.
+// Setup registers the controller with the manager and its watches with the members.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -66,12 +66,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		})).
 		Watches(&clusterv1alpha1.Cluster{},
 			handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, c client.Object) []reconcile.Request {
-				return r.of(ctx, c.GetName())
+				return r.manifestWorksIn(ctx, c.GetName())
 			}), builder.WithPredicates(filter.AfterStart, clusterTurned)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context,
 			space client.Object) []reconcile.Request {
 			if cluster, err := names.ClusterOf(space.GetName()); err == nil {
-				return r.of(ctx, cluster)
+				return r.manifestWorksIn(ctx, cluster)
 			}
 			return nil
 		}), builder.WithPredicates(filter.AfterStart, filter.CreationsAndDeletions)).
@@ -83,15 +83,15 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Complete(r)
 }
 
-// manifestWorkOf is the ManifestWork that a Work is of.
+// manifestWorkOf returns the ManifestWork of a Work.
 func manifestWorkOf(w client.Object) (types.NamespacedName, bool) {
 	name := w.GetAnnotations()[ocmv1.ManifestWorkAnnotation]
 	cluster, err := names.ClusterOf(w.GetNamespace())
 	return types.NamespacedName{Namespace: cluster, Name: name}, name != "" && err == nil
 }
 
-// asked passes ManifestWorks that ask for something else than before, and our own writes of their status: what was
-// looked at before the cache showed one may have seemed to be said already.
+// asked selects ManifestWorks with a changed spec, and our own status writes: a reconciliation before the cache showed
+// them may have used old data.
 var asked = filter.Changes(func(was, is *ocmv1.ManifestWork) bool {
 	return was.Generation != is.Generation || !equality.Semantic.DeepEqual(was.Status, is.Status) ||
 		!was.DeletionTimestamp.Equal(is.DeletionTimestamp) || !slices.Equal(was.Finalizers, is.Finalizers) ||
@@ -104,8 +104,8 @@ var clusterTurned = filter.Changes(func(was, is *clusterv1alpha1.Cluster) bool {
 		!equality.Semantic.DeepEqual(was.Status.APIEnablements, is.Status.APIEnablements)
 })
 
-// of are the ManifestWorks of a cluster.
-func (r *reconciler) of(ctx context.Context, cluster string) (out []reconcile.Request) {
+// manifestWorksIn returns the ManifestWorks of a cluster.
+func (r *reconciler) manifestWorksIn(ctx context.Context, cluster string) (out []reconcile.Request) {
 	var list ocmv1.ManifestWorkList
 	if err := r.client.List(ctx, &list, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list manifest works")
@@ -116,12 +116,12 @@ func (r *reconciler) of(ctx context.Context, cluster string) (out []reconcile.Re
 	return out
 }
 
-// memberEvent tells of an object of ours that changed in a member; nil is absent.
+// memberEvent handles a change of our objects in a member; nil means absent.
 func (r *reconciler) memberEvent(cluster string, _ schema.GroupVersionResource, old,
 	object *unstructured.Unstructured) {
 	queue := r.queue.Load()
 	if queue == nil {
-		return // at the start each ManifestWork is looked at
+		return // at startup every ManifestWork is reconciled
 	}
 	for _, o := range []*unstructured.Unstructured{old, object} {
 		if o == nil {

@@ -266,7 +266,7 @@ func (r *reconciler) complete(ctx context.Context, template *unstructured.Unstru
 		return b, nil // whoever distributes them says so
 	}
 	companions, _ := dependency.Companions(template, r.Templates.PointingAt(template))
-	return dependency.Record(b, dependency.With(dependencies, companions))
+	return dependency.Record(b, dependency.Merge(dependencies, companions))
 }
 
 // meaning is what the template means under the policy. With an error of the interpreter it is the rest of it.

@@ -38,7 +38,7 @@ import (
 
 var serviceKind = schema.GroupKind{Kind: "Service"}
 
-// crossCluster carries MultiClusterServices out.
+// crossCluster reconciles MultiClusterServices.
 type crossCluster struct{ *exchanges }
 
 func setupCrossCluster(mgr ctrl.Manager, x *exchanges) error {
@@ -51,7 +51,7 @@ func setupCrossCluster(mgr ctrl.Manager, x *exchanges) error {
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(owner(networkingv1alpha1.MultiClusterServiceKind)),
 			builder.WithPredicates(worked)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.sent), builder.WithPredicates(worked)).
-		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(moved)).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.allServices), builder.WithPredicates(moved)).
 		WatchesRawSource(x.endpoints(networkingv1alpha1.MultiClusterServiceKind)).
 		WatchesRawSource(source.Func(func(_ context.Context,
 			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -69,7 +69,7 @@ func setupCrossCluster(mgr ctrl.Manager, x *exchanges) error {
 		Complete(r)
 }
 
-// managed is the MultiClusterService that a binding was made for.
+// managed maps a binding to the MultiClusterService that it was created for.
 func managed(_ context.Context, b client.Object) []reconcile.Request {
 	notes := b.GetAnnotations()
 	if b.GetLabels()[workv1alpha2.BindingManagedByLabel] != networkingv1alpha1.MultiClusterServiceKind {
@@ -80,7 +80,7 @@ func managed(_ context.Context, b client.Object) []reconcile.Request {
 		Name:      notes[networkingv1alpha1.MultiClusterServiceNameKey]}}}
 }
 
-// sent is the MultiClusterService of the Service that a Work brings to a cluster.
+// sent maps a Work to the MultiClusterService of the Service in it.
 func (r *crossCluster) sent(ctx context.Context, w client.Object) []reconcile.Request {
 	binding, ok := scope.BindingOf(w)
 	if !ok || !strings.HasSuffix(binding.Name, names.Binding(serviceKind.Kind, "")) {
@@ -97,8 +97,8 @@ func (r *crossCluster) sent(ctx context.Context, w client.Object) []reconcile.Re
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// all are those that a change of a cluster may concern.
-func (r *crossCluster) all(ctx context.Context, cluster client.Object) []reconcile.Request {
+// allServices maps a cluster to the MultiClusterServices that its change may affect.
+func (r *crossCluster) allServices(ctx context.Context, cluster client.Object) []reconcile.Request {
 	var list networkingv1alpha1.MultiClusterServiceList
 	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list the multi-cluster services of a cluster", "cluster", cluster.GetName())
@@ -111,13 +111,13 @@ func (r *crossCluster) all(ctx context.Context, cluster client.Object) []reconci
 	return out
 }
 
-// sameTemplate says whether nothing changed that is sent to members, or says who holds the template.
+// sameTemplate reports whether neither the content for members nor the claim changed.
 func sameTemplate(was, is *unstructured.Unstructured) bool {
 	return was != nil && is != nil && was.GetUID() == is.GetUID() && propagate.Digest(was) == propagate.Digest(is) &&
 		claimed(was) == claimed(is)
 }
 
-// claim is what says on a Service, or on its binding, which MultiClusterService holds it.
+// claim identifies the MultiClusterService that claims a Service or its binding.
 type claim struct{ by, id, namespace, name string }
 
 func claimed(obj metav1.Object) claim {
@@ -130,12 +130,12 @@ func claimed(obj metav1.Object) claim {
 		notes[networkingv1alpha1.MultiClusterServiceNamespaceKey], notes[networkingv1alpha1.MultiClusterServiceNameKey]}
 }
 
-// Reconcile has the consumers of a Service know the endpoints of its providers, and all of them the Service.
+// Reconcile sends the Service to providers and consumers, and the endpoints of the providers to the consumers.
 func (r *crossCluster) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	return r.result(r.reconcile(ctx, req.NamespacedName))
 }
 
-// reconcile also returns when it is due again without an event; zero is never.
+// reconcile also returns the time at which it must run again without an event; zero means never.
 func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) (next time.Time, err error) {
 	me := service.Owner{Kind: networkingv1alpha1.MultiClusterServiceKind, Namespace: key.Namespace, Name: key.Name}
 	read := &networkingv1alpha1.MultiClusterService{}
@@ -150,7 +150,7 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 		return next, r.end(ctx, me)
 	}
 
-	// 1. Which clusters.
+	// 1. Select the clusters.
 	fleet, err := r.fleet(ctx)
 	if err != nil {
 		return next, err
@@ -162,9 +162,9 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 	}
 	r.warn(me, read, service.EventClusterNotFound, missing)
 
-	// 2. The Service goes to all of them.
-	if len(clusters.All()) == 0 && len(clusters.Missing) == 0 {
-		return next, nil // a fleet without clusters: that one joins is an event
+	// 2. Send the Service to all of them.
+	if len(clusters.Union()) == 0 && len(clusters.Missing) == 0 {
+		return next, nil // there are no clusters; a cluster that joins causes an event
 	}
 	trouble, sending, binding := "", error(nil), workv1alpha2.Binding(nil)
 	template, found, err := r.Templates.Get(ctx, serviceKind, key.Namespace, key.Name)
@@ -181,18 +181,18 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 	}
 	r.warn(me, read, service.EventSyncServiceFailed, trouble)
 
-	// 3. And the providers' endpoints to the consumers.
+	// 3. Send the endpoints of the providers to the consumers.
 	if err := r.follow(ctx, &e); err != nil {
 		return next, err
 	}
 	if next, err = r.lost(ctx, &e); err != nil {
 		return next, err
 	}
-	standing, err := r.standing(ctx, me)
+	standing, err := r.worksOf(ctx, me)
 	if err != nil {
 		return next, err
 	}
-	services, err := r.services(ctx, e, clusters.All())
+	services, err := r.services(ctx, e, clusters.Union())
 	if err != nil {
 		return next, err
 	}
@@ -202,13 +202,13 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 	}
 	written := r.write(ctx, d, standing)
 
-	// 4. What came of it. Without the Service there is nothing more to say of its endpoints.
+	// 4. Set the conditions. Without the Service there is nothing to report about endpoints.
 	unwritten := cmp.Or(trouble, obstacle(written))
 	was := meta.FindStatusCondition(read.Status.Conditions, networkingv1alpha1.EndpointSliceDispatched)
 	if was != nil && was.ObservedGeneration != read.Generation {
 		was = nil
 	}
-	applied, dispatched := service.ServiceApplied(clusters.All(), binding, services, trouble),
+	applied, dispatched := service.ServiceApplied(clusters.Union(), binding, services, trouble),
 		service.Dispatched(d, standing, unwritten, was)
 	refusal := ""
 	if trouble == "" && dispatched.Status == metav1.ConditionFalse {
@@ -221,13 +221,13 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 		applied, dispatched)
 	told, err := commit.Status(ctx, r.client, read, want)
 	if told && err == nil {
-		r.tellTurned(read, want)
+		r.emitTurned(read, want)
 	}
 	return next, errors.Join(sending, written, client.IgnoreNotFound(err))
 }
 
-// tellTurned tells which conditions are true that were not.
-func (r *crossCluster) tellTurned(was, is *networkingv1alpha1.MultiClusterService) {
+// emitTurned records an event for each condition that became true.
+func (r *crossCluster) emitTurned(was, is *networkingv1alpha1.MultiClusterService) {
 	for kind, reason := range map[string]string{
 		networkingv1alpha1.ServiceApplied:          service.EventSyncServiceSucceed,
 		networkingv1alpha1.EndpointSliceDispatched: service.EventDispatchEndpointSliceSucceed,
@@ -239,7 +239,7 @@ func (r *crossCluster) tellTurned(was, is *networkingv1alpha1.MultiClusterServic
 	}
 }
 
-// fleet are the clusters that are there to stay.
+// fleet returns the clusters that are not being deleted.
 func (r *crossCluster) fleet(ctx context.Context) ([]string, error) {
 	var list clusterv1alpha1.ClusterList
 	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -254,8 +254,8 @@ func (r *crossCluster) fleet(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// send claims the Service, so that policies leave it alone, and has its binding place it. The binding is as it was
-// written, or as it stands if it was not.
+// send claims the Service, so that policies ignore it, and creates or updates the binding. It returns the written
+// binding, or the existing one if the write was not possible.
 func (r *crossCluster) send(ctx context.Context, s *networkingv1alpha1.MultiClusterService,
 	template *unstructured.Unstructured, clusters service.Clusters) (workv1alpha2.Binding, error) {
 	existing, name, err := scope.BindingFor(ctx, r.client, serviceKind, s.Namespace, s.Name)
@@ -290,13 +290,14 @@ func (r *crossCluster) send(ctx context.Context, s *networkingv1alpha1.MultiClus
 	return want, nil
 }
 
-// gone ends what a MultiClusterService asked for that is no more, unless it was made anew and the cache is behind.
+// gone cleans up after a deleted MultiClusterService. It does nothing if the cache is stale and the object was
+// recreated.
 func (r *crossCluster) gone(ctx context.Context, me service.Owner) error {
-	standing, err := r.standing(ctx, me)
+	standing, err := r.worksOf(ctx, me)
 	if err != nil {
 		return err
 	}
-	held, err := r.held(ctx, me)
+	held, err := r.claimedBy(ctx, me)
 	if err != nil {
 		return err
 	}
@@ -310,9 +311,9 @@ func (r *crossCluster) gone(ctx context.Context, me service.Owner) error {
 	return r.end(ctx, me)
 }
 
-// held says whether the Service or its binding is the owner's. Services are not watched only for this: where nobody has
-// asked for them since the hub runs, the binding tells.
-func (r *crossCluster) held(ctx context.Context, me service.Owner) (bool, error) {
+// claimedBy reports whether the owner claims the Service or its binding. Services are not watched just for this, so
+// without a watch only the binding is checked.
+func (r *crossCluster) claimedBy(ctx context.Context, me service.Owner) (bool, error) {
 	if r.Templates.Wanted(serviceKind) {
 		template, found, err := r.Templates.Get(ctx, serviceKind, me.Namespace, me.Name)
 		if err != nil || found && service.Holds(me, template) {
@@ -323,13 +324,13 @@ func (r *crossCluster) held(ctx context.Context, me service.Owner) (bool, error)
 	return err == nil && b != nil && service.Holds(me, b), err
 }
 
-// end withdraws the endpoints from the consumers. The Service stays where it is, as it does when a policy goes: the
-// next policy that selects it says where it is to be.
+// end withdraws the endpoints from the consumers. The Service stays in the clusters, as after the deletion of a policy,
+// until another policy selects it.
 func (r *crossCluster) end(ctx context.Context, me service.Owner) error {
 	if err := r.withdraw(ctx, me); err != nil {
 		return err
 	}
-	held, err := r.held(ctx, me)
+	held, err := r.claimedBy(ctx, me)
 	if err != nil || !held {
 		return err
 	}
@@ -337,7 +338,7 @@ func (r *crossCluster) end(ctx context.Context, me service.Owner) error {
 	if err != nil {
 		return err
 	}
-	// The binding last: it is how a hub that stops in between knows that there is something to end.
+	// Release the binding last: after a restart it shows that there is still work to do.
 	if found && service.Holds(me, template) {
 		want := template.DeepCopy()
 		service.Release(want)

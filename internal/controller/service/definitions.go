@@ -21,7 +21,7 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// definitions are those of the kinds that a member may lack.
+// definitions has the CRDs of the kinds that a member may lack.
 type definitions struct {
 	once sync.Once
 	of   map[schema.GroupKind]*unstructured.Unstructured
@@ -54,9 +54,8 @@ func (d *definitions) get(kind schema.GroupKind) (*unstructured.Unstructured, er
 	return d.of[kind], d.err
 }
 
-// define sends the definition of a kind to a cluster that does not serve it. What is there already, from whomever,
-// stays as it is, and what was sent once stays with the cluster: objects of other hubs and of the member itself may be
-// of the kind by now.
+// define sends the CRD of a kind to a cluster that does not serve it. It never changes an existing CRD and never
+// deletes one, because other objects of the kind may exist by then.
 func (r *imports) define(ctx context.Context, kind schema.GroupKind, cluster string) error {
 	c := &clusterv1alpha1.Cluster{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, c, client.UnsafeDisableDeepCopy); err != nil {
@@ -73,10 +72,10 @@ func (r *imports) define(ctx context.Context, kind schema.GroupKind, cluster str
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("get the work of definition %s for cluster %q: %w", crd.GetName(), cluster, err)
 	case err == nil && bound:
-		return nil // a policy propagates it there: what it says goes
+		return nil // a policy propagates the CRD there
 	case apierrors.IsNotFound(err):
 		if len(c.Status.APIEnablements) == 0 || c.Status.Serves(multiclusterv1alpha1.GroupVersion.String(), kind.Kind) {
-			return nil // it has the kind; or it is not known yet what it serves, which is an event
+			return nil // the cluster serves the kind, or its API list is not known yet, which causes an event later
 		}
 		standing = nil
 	}

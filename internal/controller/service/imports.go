@@ -27,8 +27,8 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// imports carries ServiceImports out. Its requests are the name that a ServiceExport and a ServiceImport share: that of
-// the Service.
+// imports reconciles ServiceImports. The key of a request is the common name of Service, ServiceExport and
+// ServiceImport.
 type imports struct {
 	*exchanges
 	definitions definitions
@@ -43,12 +43,12 @@ func setupImports(mgr ctrl.Manager, x *exchanges) error {
 		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(bound), builder.WithPredicates(placed)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(owner(multiclusterv1alpha1.ServiceImportKind.Kind)),
 			builder.WithPredicates(worked)).
-		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(moved)).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.allImports), builder.WithPredicates(moved)).
 		WatchesRawSource(x.endpoints(multiclusterv1alpha1.ServiceImportKind.Kind)).
 		Complete(r)
 }
 
-// bound is the Service that a binding exports or imports.
+// bound maps the binding of a ServiceExport or ServiceImport to the Service.
 func bound(_ context.Context, b client.Object) []reconcile.Request {
 	ref := b.(*workv1alpha2.ResourceBinding).Spec.Resource
 	switch propagate.GroupKind(ref.APIVersion, ref.Kind) {
@@ -58,7 +58,7 @@ func bound(_ context.Context, b client.Object) []reconcile.Request {
 	return nil
 }
 
-// owner is the object of the kind that a Work is for.
+// owner maps a Work to its owner of the given kind.
 func owner(kind string) handler.MapFunc {
 	return func(_ context.Context, w client.Object) []reconcile.Request {
 		if owner, ok := service.OwnerOf(w); ok && owner.Kind == kind {
@@ -68,8 +68,8 @@ func owner(kind string) handler.MapFunc {
 	}
 }
 
-// all are those that a change of a cluster may concern: of what one exports or imports.
-func (r *imports) all(ctx context.Context, cluster client.Object) []reconcile.Request {
+// allImports maps a cluster to the Services that it may export or import.
+func (r *imports) allImports(ctx context.Context, cluster client.Object) []reconcile.Request {
 	var list workv1alpha2.ResourceBindingList
 	if err := r.client.List(ctx, &list, client.MatchingFields{byKind: multiclusterv1alpha1.GroupVersion.Group},
 		client.UnsafeDisableDeepCopy); err != nil {
@@ -83,14 +83,14 @@ func (r *imports) all(ctx context.Context, cluster client.Object) []reconcile.Re
 	return out
 }
 
-// Reconcile has the clusters that import a Service know the endpoints of those that export it.
+// Reconcile sends the endpoints of the exporting clusters to the importing ones.
 func (r *imports) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	return r.result(r.reconcile(ctx, req.NamespacedName))
 }
 
-// reconcile also returns when it is due again without an event; zero is never.
+// reconcile also returns the time at which it must run again without an event; zero means never.
 func (r *imports) reconcile(ctx context.Context, key types.NamespacedName) (next time.Time, err error) {
-	// Members need the kinds of what they export and import. What goes wrong there keeps no endpoints from anybody.
+	// Members need the CRDs. An error here must not block the endpoints.
 	exporters, err := r.placed(ctx, multiclusterv1alpha1.ServiceExportKind, key)
 	if err != nil {
 		return next, err
@@ -105,11 +105,11 @@ func (r *imports) reconcile(ctx context.Context, key types.NamespacedName) (next
 	return next, errors.Join(defined, err)
 }
 
-// exchange sends the endpoints of the exporters to the importers, or withdraws them if there is no import. It reports
-// defined, the error of the steps before. next is when it is due again without an event; zero is never.
+// exchange sends the endpoints to the importers, or withdraws them if there is no import. It reports defined, the error
+// of the steps before. next is the time at which it must run again without an event; zero means never.
 func (r *imports) exchange(ctx context.Context, key types.NamespacedName, exporters, importers []string,
 	defined error) (next time.Time, err error) {
-	// 1. Without an import nothing is sent.
+	// 1. Without an import withdraw everything.
 	read := &multiclusterv1alpha1.ServiceImport{}
 	err = r.client.Get(ctx, key, read)
 	if client.IgnoreNotFound(err) != nil {
@@ -123,7 +123,7 @@ func (r *imports) exchange(ctx context.Context, key types.NamespacedName, export
 		return next, r.withdraw(ctx, me)
 	}
 
-	// 2. The Works.
+	// 2. Write the Works.
 	e := service.Import(read, exporters, importers)
 	if err := r.follow(ctx, &e); err != nil {
 		return next, err
@@ -131,7 +131,7 @@ func (r *imports) exchange(ctx context.Context, key types.NamespacedName, export
 	if next, err = r.lost(ctx, &e); err != nil {
 		return next, err
 	}
-	standing, err := r.standing(ctx, me)
+	standing, err := r.worksOf(ctx, me)
 	if err != nil {
 		return next, err
 	}
@@ -145,7 +145,7 @@ func (r *imports) exchange(ctx context.Context, key types.NamespacedName, export
 	}
 	written := r.write(ctx, d, standing)
 
-	// 3. What came of it.
+	// 3. Set the conditions.
 	trouble := service.Refused(d, standing)
 	if len(d.Portless) > 0 {
 		trouble = append(trouble, fmt.Sprintf(
@@ -167,7 +167,7 @@ func (r *imports) exchange(ctx context.Context, key types.NamespacedName, export
 	return next, errors.Join(written, client.IgnoreNotFound(err))
 }
 
-// placed are the clusters in which a policy places the kind's object of that name.
+// placed returns the clusters in which a policy places the object.
 func (r *imports) placed(ctx context.Context, kind schema.GroupKind, key types.NamespacedName) ([]string, error) {
 	b, _, err := scope.BindingFor(ctx, r.client, kind, key.Namespace, key.Name, client.UnsafeDisableDeepCopy)
 	if err != nil || b == nil {
@@ -176,7 +176,7 @@ func (r *imports) placed(ctx context.Context, kind schema.GroupKind, key types.N
 	return r.targets(ctx, b)
 }
 
-// defineIn has the clusters know the kind, as far as that works.
+// defineIn sends the CRD to the clusters and joins the errors.
 func (r *imports) defineIn(ctx context.Context, kind schema.GroupKind, clusters []string) error {
 	var errs []error
 	for _, cluster := range clusters {
@@ -185,9 +185,10 @@ func (r *imports) defineIn(ctx context.Context, kind schema.GroupKind, clusters 
 	return errors.Join(errs...)
 }
 
-// gone withdraws what a ServiceImport brought that is no more, unless it was made anew and the cache is behind.
+// gone withdraws everything of a deleted ServiceImport. It does nothing if the cache is stale and the object was
+// recreated.
 func (r *imports) gone(ctx context.Context, me service.Owner) error {
-	standing, err := r.standing(ctx, me)
+	standing, err := r.worksOf(ctx, me)
 	if err != nil {
 		return err
 	}

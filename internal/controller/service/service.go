@@ -1,6 +1,5 @@
-// Package service has clusters reach Services of each other: it follows the endpoints of Services that are exported or
-// provided, in the members that have them, and writes the Works by which other members learn of these. Who learns what
-// is decided by core/service.
+// Package service connects Services across clusters. It watches the endpoints of exported or provided Services in the
+// members and writes the Works that bring them to other members. core/service decides which cluster gets what.
 package service
 
 import (
@@ -41,30 +40,30 @@ import (
 // Options of the controllers.
 type Options struct {
 	Members *member.Members
-	// Templates are read for the Services of MultiClusterServices.
+	// Templates reads the Services of MultiClusterServices.
 	Templates *template.Store
-	// Place gives a binding that is about to be created its clusters; nil leaves that to the scheduler.
+	// Place sets the clusters of a new binding. nil leaves that to the scheduler.
 	Place func(b workv1alpha2.Binding) (placed bool)
 	// Failover decides which clusters are lost, so that their endpoints are withdrawn.
 	Failover failover.Options
-	// Settle is how long nothing is withdrawn after the first reconciliation: until the conditions of the clusters are up
-	// to date.
+	// Settle is the time after the first reconciliation in which nothing is withdrawn, because cluster conditions may be
+	// out of date.
 	Settle time.Duration
-	// Clock dates conditions; default the real one.
+	// Clock sets the times of conditions. The default is the real clock.
 	Clock clock.PassiveClock
 }
 
 const (
-	// firstRetry is the delay of the first attempt after a failure; it grows.
+	// firstRetry is the first delay of the backoff after an error.
 	firstRetry = 100 * time.Millisecond
-	// spaceRetry is how soon a Work is tried again whose execution space is not there.
+	// spaceRetry is the delay before a Work is written again if its execution namespace does not exist.
 	spaceRetry = time.Second
 	// endingRetry is how often it is looked whether the binding of a Service that was is gone: that one of ours is, is an
 	// event.
 	endingRetry = 2 * time.Second
 	// concurrency is the number of Services under way at once.
 	concurrency = 4
-	// byOwner finds the Works of an exchange, and byKind the bindings of what is exported and imported.
+	// byOwner indexes the Works of an exchange. byKind indexes the bindings of exports and imports.
 	byOwner = "service.owner"
 	byKind  = "service.kind"
 )
@@ -73,7 +72,7 @@ const (
 type exchanges struct {
 	Options
 	client client.Client
-	// live reads past the cache, where a verdict on an old state would take something away.
+	// live reads from the API server where a stale cache would cause a wrong deletion.
 	live    client.Reader
 	events  commit.Events
 	follows *follows
@@ -82,13 +81,13 @@ type exchanges struct {
 	told  commit.Dedup[subject]
 }
 
-// subject is what a warning is about.
+// subject identifies a warning.
 type subject struct {
 	owner  service.Owner
 	reason string
 }
 
-// Setup registers the controllers with the manager, and with the members what they want to be told.
+// Setup registers the controllers and their watches in members.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -121,20 +120,19 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// recording is x with events of its own.
+// recording returns a copy of x with its own event recorder.
 func (x *exchanges) recording(events commit.Events) *exchanges {
 	return &exchanges{Options: x.Options, client: x.client, live: x.live, events: events, follows: x.follows,
 		began: x.began}
 }
 
-// endpoints wakes the object of a Service's name when endpoints of that Service change in a member, and what follows
-// any in a member that answers again: if that had no usable credentials meanwhile, it is another Member, of which
-// nobody follows anything yet.
+// endpoints triggers the owner of a Service when the endpoints change in a member, and all owners when a member answers
+// again: it may be a new Member without watches.
 func (x *exchanges) endpoints(kind string) source.Source {
 	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		x.Members.OnEndpoints(func(_ string, of types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: of}) })
 		x.Members.OnAnswer(func(cluster string) {
-			for _, of := range x.follows.in(cluster, kind) {
+			for _, of := range x.follows.servicesIn(cluster, kind) {
 				q.Add(reconcile.Request{NamespacedName: of})
 			}
 		})
@@ -142,7 +140,7 @@ func (x *exchanges) endpoints(kind string) source.Source {
 	})
 }
 
-// follow fills in what is known of the providers' endpoints; those that provided before are followed no more.
+// follow watches the endpoints of the providers and fills in what is known. It stops watching former providers.
 func (x *exchanges) follow(ctx context.Context, e *service.Exchange) error {
 	of := types.NamespacedName{Namespace: e.Owner.Namespace, Name: e.Owner.Name}
 	clusters, members, ready := make([]string, 0, len(e.Providers)), map[string]*member.Member{}, map[string]bool{}
@@ -154,7 +152,7 @@ func (x *exchanges) follow(ctx context.Context, e *service.Exchange) error {
 			return fmt.Errorf("get cluster %q: %w", cluster, err)
 		}
 		ready[cluster] = membership.IsReady(c)
-		if m, err := x.Members.Get(cluster); err == nil { // else it has no usable credentials, and is silent
+		if m, err := x.Members.Get(cluster); err == nil { // otherwise there are no valid credentials and no data
 			members[cluster] = m
 		}
 	}
@@ -168,7 +166,7 @@ func (x *exchanges) follow(ctx context.Context, e *service.Exchange) error {
 	return nil
 }
 
-// lost sets the clusters that are lost or may be, and returns when that changes without an event; zero is never.
+// lost sets the clusters that are lost or undecided, and returns when that changes without an event; zero means never.
 func (x *exchanges) lost(ctx context.Context, e *service.Exchange) (next time.Time, err error) {
 	var list clusterv1alpha1.ClusterList
 	if err := x.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -185,7 +183,7 @@ func (x *exchanges) lost(ctx context.Context, e *service.Exchange) (next time.Ti
 	return l.Next, nil
 }
 
-// unfollow ends what follow began for an owner.
+// unfollow stops all watches of an owner.
 func (x *exchanges) unfollow(owner service.Owner) {
 	of := types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}
 	x.follows.mu.Lock()
@@ -202,8 +200,8 @@ func (x *exchanges) stop(of types.NamespacedName, clusters []string) {
 	}
 }
 
-// standing are the Works of an owner, read only.
-func (x *exchanges) standing(ctx context.Context, owner service.Owner) ([]*workv1alpha1.Work, error) {
+// worksOf returns the Works of an owner. They are read-only.
+func (x *exchanges) worksOf(ctx context.Context, owner service.Owner) ([]*workv1alpha1.Work, error) {
 	var list workv1alpha1.WorkList
 	if err := x.client.List(ctx, &list, client.MatchingFields{byOwner: owner.String()},
 		client.UnsafeDisableDeepCopy); err != nil {
@@ -216,7 +214,7 @@ func (x *exchanges) standing(ctx context.Context, owner service.Owner) ([]*workv
 	return works, nil
 }
 
-// services are the Works of an exchange's Service in its consumers, those that there are.
+// services returns the existing Works with the exchange's Service, by consumer.
 func (x *exchanges) services(ctx context.Context, e service.Exchange,
 	clusters []string) (map[string]*workv1alpha1.Work, error) {
 	out := map[string]*workv1alpha1.Work{}
@@ -232,7 +230,7 @@ func (x *exchanges) services(ctx context.Context, e service.Exchange,
 			if err != nil || !e.Brings(w) {
 				continue
 			}
-			// One that belongs to somebody else brings another Service.
+			// A Work of another owner contains a different Service.
 			if owner, ours := service.OwnerOf(w); w.DeletionTimestamp == nil && (e.Derived == nil || ours && owner == e.Owner) {
 				out[cluster] = w
 			}
@@ -242,7 +240,7 @@ func (x *exchanges) services(ctx context.Context, e service.Exchange,
 	return out, nil
 }
 
-// write makes the Works what the decision says. One cluster's failure leaves the others' as they should be.
+// write applies the decision. An error in one cluster does not block the others.
 func (x *exchanges) write(ctx context.Context, d service.Decision, standing []*workv1alpha1.Work) error {
 	have := map[types.NamespacedName]*workv1alpha1.Work{}
 	for _, w := range standing {
@@ -258,8 +256,8 @@ func (x *exchanges) write(ctx context.Context, d service.Decision, standing []*w
 	return errors.Join(errs...)
 }
 
-// put writes one Work, if it is not as wanted; have is nil if it does not stand. One that is being deleted is made anew
-// when it is gone, which is an event.
+// put writes one Work if it differs. have is nil if there is none. A Work that is being deleted is recreated after the
+// deletion event.
 func (x *exchanges) put(ctx context.Context, have, want *workv1alpha1.Work) error {
 	switch {
 	case have != nil && (have.DeletionTimestamp != nil || !dispatch.Differs(have, want)):
@@ -275,7 +273,7 @@ func (x *exchanges) put(ctx context.Context, have, want *workv1alpha1.Work) erro
 		}
 		return nil
 	}
-	// Ours, which the cache does not show yet, or somebody else's.
+	// The Work exists: it is ours and missing in the cache, or it belongs to another owner.
 	other := &workv1alpha1.Work{}
 	if getErr := x.live.Get(ctx, client.ObjectKeyFromObject(want), other); getErr != nil {
 		return err
@@ -288,7 +286,7 @@ func (x *exchanges) put(ctx context.Context, have, want *workv1alpha1.Work) erro
 	return err
 }
 
-// holder is whose a Work is, in words.
+// holder describes the owner of a Work, for messages.
 func holder(w *workv1alpha1.Work) string {
 	if owner, ok := service.OwnerOf(w); ok {
 		return owner.String()
@@ -299,24 +297,24 @@ func holder(w *workv1alpha1.Work) string {
 	return "another owner"
 }
 
-// takenError says that a Work's name is another's.
+// takenError reports that a Work with this name belongs to another owner.
 type takenError struct{ work, holder string }
 
 func (e *takenError) Error() string {
 	return fmt.Sprintf("%s belongs to %s, which dispatches an object of that name to the cluster; delete or rename it there", e.work, e.holder)
 }
 
-// withdraw has the Works of an owner go that asks for none any more.
+// withdraw deletes all Works of an owner.
 func (x *exchanges) withdraw(ctx context.Context, owner service.Owner) error {
 	x.unfollow(owner)
-	standing, err := x.standing(ctx, owner)
+	standing, err := x.worksOf(ctx, owner)
 	if err != nil {
 		return err
 	}
 	return x.write(ctx, service.Decision{Gone: standing}, nil)
 }
 
-// warn puts an event on the object unless the same was said before; an empty message ends the warning.
+// warn records a warning event once per message. An empty message ends the warning.
 func (x *exchanges) warn(owner service.Owner, obj client.Object, reason, message string) {
 	about := subject{owner, reason}
 	if message == "" {
@@ -326,8 +324,7 @@ func (x *exchanges) warn(owner service.Owner, obj client.Object, reason, message
 	}
 }
 
-// targets are the clusters that a binding places its template in, of those that are in the fleet to stay; none without
-// a binding.
+// targets returns the clusters of a binding that are not being deleted; none without a binding.
 func (x *exchanges) targets(ctx context.Context, b workv1alpha2.Binding) ([]string, error) {
 	if b.GetDeletionTimestamp() != nil {
 		return nil, nil
@@ -345,7 +342,7 @@ func (x *exchanges) targets(ctx context.Context, b workv1alpha2.Binding) ([]stri
 	return out, nil
 }
 
-// stays says whether a cluster is in the fleet, and not about to leave.
+// stays reports whether a cluster exists and is not being deleted.
 func (x *exchanges) stays(ctx context.Context, cluster string) (bool, error) {
 	c := &clusterv1alpha1.Cluster{}
 	err := x.client.Get(ctx, client.ObjectKey{Name: cluster}, c, client.UnsafeDisableDeepCopy)
@@ -355,7 +352,7 @@ func (x *exchanges) stays(ctx context.Context, cluster string) (bool, error) {
 	return err == nil && c.DeletionTimestamp == nil, nil
 }
 
-// result is the outcome of a reconciliation that is due again at a time; zero is never.
+// result requeues at the time next; zero means never.
 func (x *exchanges) result(next time.Time, err error) (reconcile.Result, error) {
 	result, err := outcome(err)
 	if err != nil || next.IsZero() {
@@ -367,7 +364,7 @@ func (x *exchanges) result(next time.Time, err error) (reconcile.Result, error) 
 	return result, nil
 }
 
-// outcome is what a look at an object comes to.
+// outcome chooses the delay before the next reconciliation by the kind of error.
 func outcome(err error) (reconcile.Result, error) {
 	var taken *takenError
 	switch {
@@ -376,16 +373,16 @@ func outcome(err error) (reconcile.Result, error) {
 	case commit.Stale(err):
 		return reconcile.Result{RequeueAfter: commit.StaleRetry}, nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return reconcile.Result{RequeueAfter: spaceRetry}, nil // a cluster has just joined, or leaves
+		return reconcile.Result{RequeueAfter: spaceRetry}, nil // a cluster has just joined or is leaving
 	case errors.Is(err, propagate.ErrTerminating), errors.Is(err, propagate.ErrOutlived):
 		return reconcile.Result{RequeueAfter: endingRetry}, nil
 	case errors.As(err, &taken):
-		return reconcile.Result{RequeueAfter: takenRetry}, nil // it was told
+		return reconcile.Result{RequeueAfter: takenRetry}, nil // the user was informed
 	}
 	return reconcile.Result{}, err
 }
 
-// obstacle is what is told of what went wrong with Works; empty for what another look mends.
+// obstacle returns the message for the user about failed writes. It is empty if a retry will fix the problem.
 func obstacle(err error) string {
 	var taken *takenError
 	if errors.As(err, &taken) {
@@ -397,20 +394,20 @@ func obstacle(err error) string {
 	return ""
 }
 
-// takenRetry is how often a Work's name that is another's is tried again: that it is free is nobody's event.
+// takenRetry is the retry interval while another owner has the Work's name. The release of a name causes no event.
 const takenRetry = time.Minute
 
 func newID() string { return uuid.NewString() }
 
-// follows are the clusters in which somebody follows a Service, by its name and by who it is: a ServiceImport and a
-// MultiClusterService may share one.
+// follows records the clusters in which each owner watches a Service. A ServiceImport and a MultiClusterService may
+// have the same name.
 type follows struct {
-	mu sync.Mutex // held until what is decided by it is done
+	mu sync.Mutex // locked until the action that depends on it is done
 	by map[types.NamespacedName]map[string]map[string]bool
 }
 
-// set has who follow the Service in these clusters and no others, and returns those where now nobody does who did. It
-// is called with the lock held.
+// set sets the clusters in which an owner watches the Service, and returns those that nobody watches anymore. The
+// caller must hold mu.
 func (f *follows) set(of types.NamespacedName, who string, clusters []string) (ended []string) {
 	if f.by == nil {
 		f.by = map[types.NamespacedName]map[string]map[string]bool{}
@@ -441,8 +438,8 @@ func (f *follows) set(of types.NamespacedName, who string, clusters []string) (e
 	return ended
 }
 
-// in are the Services that who of a kind follow in a cluster.
-func (f *follows) in(cluster, who string) (of []types.NamespacedName) {
+// servicesIn returns the Services that owners of a kind watch in a cluster.
+func (f *follows) servicesIn(cluster, who string) (of []types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, by := range f.by {

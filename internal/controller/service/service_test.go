@@ -39,13 +39,13 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// run runs the controllers, as a hub does that starts.
+// run starts the controllers.
 func run(h *controllertest.Hub) (stop func()) {
 	_, stop = runWith(h)
 	return stop
 }
 
-// runWith is run, with the members as the controllers know them.
+// runWith is run with the given members.
 func runWith(h *controllertest.Hub) (members *member.Members, stop func()) {
 	stop = h.Run(func(ctx context.Context, mgr ctrl.Manager) error {
 		dyn, err := dynamic.NewForConfig(h.Config)
@@ -69,7 +69,7 @@ func runWith(h *controllertest.Hub) (members *member.Members, stop func()) {
 	return members, stop
 }
 
-// bind places the object of a kind called web in clusters, as the scheduler does.
+// bind places the object web of a kind in clusters, as the scheduler does.
 func bind(h *controllertest.Hub, kind string, clusters ...string) *workv1alpha2.ResourceBinding {
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: names.Binding(kind, "web")}}
 	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: multiclusterv1alpha1.GroupVersion.String(), Kind: kind,
@@ -81,8 +81,8 @@ func bind(h *controllertest.Hub, kind string, clusters ...string) *workv1alpha2.
 	return b
 }
 
-// sent are the objects that Works bring to a cluster, definitions left out; taken has the cluster say that it has all
-// of them, and that those of deleted Works are gone.
+// sent returns the objects in a cluster's Works, without CRDs. taken makes the cluster report them as applied, and
+// those of deleted Works as gone.
 func sent(t *testing.T, h *controllertest.Hub, cluster string, taken bool) (all []string) {
 	t.Helper()
 	var list workv1alpha1.WorkList
@@ -115,7 +115,7 @@ func sent(t *testing.T, h *controllertest.Hub, cluster string, taken bool) (all 
 	return all
 }
 
-// provide gives a member a slice of the Service web.
+// provide creates a slice of Service web in a member.
 func provide(m *membertest.Server, name string) {
 	m.Put(&discoveryv1.EndpointSlice{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name,
@@ -129,7 +129,7 @@ func serviceImport() *multiclusterv1alpha1.ServiceImport {
 			Type: multiclusterv1alpha1.ClusterSetIP, Ports: []multiclusterv1alpha1.ServicePort{{Port: 80}}}}
 }
 
-// gets waits until a cluster is sent these objects, and no others; it says that it has them.
+// gets waits until a cluster's Works contain exactly these objects, and reports them as applied.
 func gets(t *testing.T, h *controllertest.Hub, cluster string, want ...string) {
 	t.Helper()
 	h.Eventually(cluster+" gets the endpoints", func() string {
@@ -140,7 +140,7 @@ func gets(t *testing.T, h *controllertest.Hub, cluster string, want ...string) {
 	})
 }
 
-func TestAStartForgetsNoEndpointsOfAMemberThatIsSilent(t *testing.T) {
+func TestRestartKeepsEndpointsOfSilentMember(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		h := controllertest.New(t)
@@ -168,7 +168,7 @@ func TestAStartForgetsNoEndpointsOfAMemberThatIsSilent(t *testing.T) {
 		})
 		gets(t, h, "m3", both...)
 
-		// An import that goes while nobody looks is withdrawn by the next start.
+		// An import that is deleted while the hub is down is withdrawn after the start.
 		h.Quiet()
 		stop()
 		h.Gone(&multiclusterv1alpha1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
@@ -188,7 +188,7 @@ func TestAStartForgetsNoEndpointsOfAMemberThatIsSilent(t *testing.T) {
 	})
 }
 
-func TestEndpointsGoOnWhenCredentialsAreMendedBeforeAnybodyMissesTheMember(t *testing.T) {
+func TestEndpointsContinueAfterCredentialsAreFixed(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		h := controllertest.New(t)
@@ -215,7 +215,7 @@ func TestEndpointsGoOnWhenCredentialsAreMendedBeforeAnybodyMissesTheMember(t *te
 	})
 }
 
-func TestAClusterThatCannotBeSentTheDefinitionKeepsNoEndpointsFromOthers(t *testing.T) {
+func TestFailedDefinitionBlocksNoEndpoints(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		h := controllertest.New(t)
@@ -236,7 +236,7 @@ func TestAClusterThatCannotBeSentTheDefinitionKeepsNoEndpointsFromOthers(t *test
 		bind(h, "ServiceImport", "m2")
 		h.Make(serviceImport())
 		gets(t, h, "m2", "EndpointSlice imported-m1-web-a", "Service derived-web")
-		h.Eventually("its user is told", func() string {
+		h.Eventually("a warning is recorded", func() string {
 			if slices.ContainsFunc(h.Events(), func(e string) bool {
 				return strings.HasPrefix(e, "ServiceImport SyncDerivedServiceFailed: ") &&
 					strings.Contains(e, "a quota is exceeded")
@@ -248,13 +248,13 @@ func TestAClusterThatCannotBeSentTheDefinitionKeepsNoEndpointsFromOthers(t *test
 	})
 }
 
-func TestWhatIsNobodysFaultIsTriedAgainAtItsOwnPaceAndNotTold(t *testing.T) {
+func TestTemporaryErrorsAreRetriedWithoutWarning(t *testing.T) {
 	resource := schema.GroupResource{Resource: "works"}
 	for _, c := range []struct {
 		name  string
 		err   error
 		after time.Duration
-		told  string
+		want  string
 	}{
 		{"the cache is behind", apierrors.NewConflict(resource, "w", errors.New("modified")), commit.StaleRetry, ""},
 		{"the execution space comes or goes", apierrors.NewNotFound(resource, "w"), spaceRetry, ""},
@@ -268,8 +268,8 @@ func TestWhatIsNobodysFaultIsTriedAgainAtItsOwnPaceAndNotTold(t *testing.T) {
 		if result.RequeueAfter != c.after || (err != nil) != (c.after == 0) {
 			t.Errorf("%s: again after %s, with %v; want %s", c.name, result.RequeueAfter, err, c.after)
 		}
-		if got := obstacle(c.err); !strings.HasPrefix(got, c.told) || (got == "") != (c.told == "") {
-			t.Errorf("%s: told %q, want %q", c.name, got, c.told)
+		if got := obstacle(c.err); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: message %q, want %q", c.name, got, c.want)
 		}
 	}
 	if endingRetry < time.Second {
@@ -277,7 +277,7 @@ func TestWhatIsNobodysFaultIsTriedAgainAtItsOwnPaceAndNotTold(t *testing.T) {
 	}
 }
 
-func TestAStartSaysNothingOfAMultiClusterServiceThatItWillTakeBack(t *testing.T) {
+func TestRestartKeepsConditionsUntilDataArrives(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		h := controllertest.New(t)
@@ -300,7 +300,7 @@ func TestAStartSaysNothingOfAMultiClusterServiceThatItWillTakeBack(t *testing.T)
 				ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}},
 				ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}}}}
 		h.Make(s)
-		says := func(status metav1.ConditionStatus) {
+		expectStatus := func(status metav1.ConditionStatus) {
 			t.Helper()
 			h.Eventually("the endpoints are dispatched: "+string(status), func() string {
 				sent(t, h, "m1", true)
@@ -314,7 +314,7 @@ func TestAStartSaysNothingOfAMultiClusterServiceThatItWillTakeBack(t *testing.T)
 			})
 		}
 		stop := run(h)
-		says(metav1.ConditionTrue)
+		expectStatus(metav1.ConditionTrue)
 		h.Quiet()
 
 		stop()
@@ -327,13 +327,13 @@ func TestAStartSaysNothingOfAMultiClusterServiceThatItWillTakeBack(t *testing.T)
 		m1.Down(true)
 		run(h)
 		h.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
-		says(metav1.ConditionUnknown)
+		expectStatus(metav1.ConditionUnknown)
 		m1.Down(false)
-		says(metav1.ConditionTrue)
+		expectStatus(metav1.ConditionTrue)
 	})
 }
 
-func TestADefinitionIsSentToWhoLacksItAndLeftToWhoHasIt(t *testing.T) {
+func TestDefinitionIsSentOnlyToClustersWithoutIt(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		h := controllertest.New(t)
@@ -381,7 +381,7 @@ func apiEnablement(plural, kind string) clusterv1alpha1.APIEnablement {
 		Resources: []clusterv1alpha1.APIResource{{Name: plural, Kind: kind}}}
 }
 
-// taints gives a cluster the taints that follow from its condition Ready, as the cluster controller does.
+// taints sets the taints for the condition Ready, as the cluster controller does.
 func taints(h *controllertest.Hub, cluster string) {
 	controllertest.Change(h, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}},
 		func(c *clusterv1alpha1.Cluster) {
@@ -389,7 +389,7 @@ func taints(h *controllertest.Hub, cluster string) {
 		})
 }
 
-func TestEndpointsOfALostProviderLeaveAndReturn(t *testing.T) {
+func TestEndpointsOfLostProviderAreWithdrawnAndReturn(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		h := controllertest.New(t)
@@ -417,7 +417,7 @@ func TestEndpointsOfALostProviderLeaveAndReturn(t *testing.T) {
 		}
 		h.Advance(30 * time.Second) // without another event
 		gets(t, h, "m3", all[1:]...)
-		h.Eventually("a warning says so", func() string {
+		h.Eventually("a warning is recorded", func() string {
 			if slices.ContainsFunc(h.Events(), func(e string) bool {
 				return strings.HasPrefix(e, "ServiceImport ProviderLost: The endpoints of m1 are withdrawn")
 			}) {

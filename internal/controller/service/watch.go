@@ -17,8 +17,7 @@ import (
 	"github.com/argosy-io/argosy/internal/filter"
 )
 
-// placed passes bindings that are new, gone, or go to other clusters or are another's than before, or of which the
-// scheduler says something else.
+// placed selects bindings that were created or deleted, or whose clusters, owner or Scheduled condition changed.
 var placed = filter.Changes(func(was, is *workv1alpha2.ResourceBinding) bool {
 	return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
 		!slices.EqualFunc(dispatch.Targets(was), dispatch.Targets(is),
@@ -26,7 +25,7 @@ var placed = filter.Changes(func(was, is *workv1alpha2.ResourceBinding) bool {
 		claimed(was) != claimed(is) || scheduled(was) != scheduled(is)
 })
 
-// scheduled is what the scheduler says of a binding, and whether of the binding as it is.
+// scheduled returns the Scheduled condition and whether it is for the current generation.
 func scheduled(b *workv1alpha2.ResourceBinding) (s struct {
 	settled bool
 	status  metav1.ConditionStatus
@@ -39,15 +38,15 @@ func scheduled(b *workv1alpha2.ResourceBinding) (s struct {
 	return s
 }
 
-// worked passes Works that are new, gone, no longer what was written, or of which the cluster says something else.
+// worked selects Works that were created or deleted, or whose content or reported status changed.
 var worked = filter.Changes(func(was, is *workv1alpha1.Work) bool {
 	return was.UID != is.UID || was.Generation != is.Generation ||
 		(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
-		!maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations) || said(was) != said(is)
+		!maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations) || reportedStatus(was) != reportedStatus(is)
 })
 
-// said is what the cluster says of a Work.
-func said(w *workv1alpha1.Work) (s struct {
+// reportedStatus returns the part of a Work's status that the cluster reports.
+func reportedStatus(w *workv1alpha1.Work) (s struct {
 	status  metav1.ConditionStatus
 	message string
 }) {
@@ -57,8 +56,8 @@ func said(w *workv1alpha1.Work) (s struct {
 	return s
 }
 
-// moved passes clusters that join, leave, become or cease to be ready, get or lose a loss taint, or serve other kinds
-// than before. A start reconciles everything anyway.
+// moved selects clusters that join or leave, or whose readiness, loss taints or served kinds change. At startup
+// everything is reconciled anyway.
 var moved = predicate.And[client.Object](filter.AfterStart, filter.Changes(func(was, is *clusterv1alpha1.Cluster) bool {
 	return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
 		membership.IsReady(was) != membership.IsReady(is) ||

@@ -1,5 +1,5 @@
-// Package aggregate folds what the Works of a binding report into the binding's status. What the statuses mean for the
-// template is decided by core/interpret, when to write is decided by the controller.
+// Package aggregate computes the status of a binding from its Works. core/interpret computes the template's status. The
+// controller decides when to write.
 package aggregate
 
 import (
@@ -26,10 +26,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// Binding is the status of b that follows from works: aggregatedStatus, the condition FullyApplied, what no interpreter
-// could answer in a member, and which statuses are stale; all else is kept. The order of works does not matter, and
-// what they say again changes nothing, not even a byte: now dates the condition only when its status changes. Works in
-// clusters that b has left do not count.
+// Binding returns the status of b computed from works: aggregatedStatus, FullyApplied, failed interpreter operations
+// and stale statuses. All else is kept. The order of works does not matter, equal input gives equal bytes, and now is
+// used only if a condition changes. Works in clusters that b has left are ignored.
 func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, outages Outages,
 	now metav1.Time) workv1alpha2.ResourceBindingStatus {
 	status := *b.BindingStatus().DeepCopy()
@@ -92,8 +91,8 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, outages Outages,
 	return status
 }
 
-// Unwritten says which conditions of a binding tell that the Works of some cluster are not what they should be, and
-// what they say. Then what is applied there is of an earlier template, however well that went.
+// Unwritten returns the messages of conditions for Works that could not be written. Then the members have applied an
+// earlier template.
 func Unwritten(conditions []metav1.Condition) (lines []string) {
 	for _, kind := range []string{string(configv1alpha1.InterpreterOperationReviseReplica), workv1alpha2.WorksWritten,
 		workv1alpha2.VersionServed} {
@@ -104,26 +103,26 @@ func Unwritten(conditions []metav1.Condition) (lines []string) {
 	return lines
 }
 
-// shortened is as much of a message as another one repeats of it; all of it stands in its own condition.
+// shortened returns the part of a message to repeat in another one.
 func shortened(message string) string { return text.Cut(message, 1<<10) }
 
-// reported are the operations of which Works say that they were not answered.
+// reported are the operations whose failures Works report.
 var reported = []configv1alpha1.InterpreterOperation{
 	configv1alpha1.InterpreterOperationRetain, configv1alpha1.InterpreterOperationInterpretStatus,
 	configv1alpha1.InterpreterOperationInterpretHealth,
 }
 
-// statusesLimit is the most bytes of statuses and messages that a binding has of all clusters: etcd takes 1.5 MiB as
-// one object. Of 1000 clusters that is 1 KiB each.
+// statusesLimit is the maximum size of all statuses and messages of a binding in bytes. etcd accepts 1.5 MiB per
+// object; for 1000 clusters this leaves 1 KiB each.
 const statusesLimit = 1 << 20
 
-// messageLimit is the most of a message that is left where all of them do not fit.
+// messageLimit is the size to which messages are cut if they do not fit.
 const messageLimit = 256
 
 // fit shortens messages, which are whole in the Works, and leaves out the largest statuses until the others fit, so
 // that no cluster keeps what the others say from being written. It says which statuses are left out.
 func fit(items []workv1alpha2.AggregatedStatusItem) (left []string) {
-	const fields = 128 // names and punctuation
+	const fields = 128 // size of field names and punctuation
 	total := 0
 	for i := range items {
 		total += fields + statusSize(&items[i]) + len(items[i].AppliedMessage)
@@ -178,7 +177,7 @@ func faults(works []workv1alpha1.Work, expected []string,
 	return lines
 }
 
-// joined returns the first of these lines as one error, nil for none.
+// joined returns the first lines as one error, or nil.
 func joined(lines []string) error {
 	if len(lines) == 0 {
 		return nil
@@ -187,10 +186,9 @@ func joined(lines []string) error {
 	return errors.New(text.Lines(lines, 3))
 }
 
-// Items are what the template's status is folded from: one item for every cluster that b wants the template in, an
-// empty one where nothing is known yet. A cluster that is missing in aggregatedStatus is behind, not absent. Of a
-// cluster that is not ready is left what may still be so, see lastKnown; of one that is being left, what its
-// replacement lacks, see capLeaving.
+// Items returns the input for the template's status: one item per cluster of b, an empty one without a report. A
+// cluster that is missing in aggregatedStatus is behind, not absent. The status of a cluster that is not ready is
+// reduced by lastKnown, that of a cluster that is being left by capLeaving.
 func Items(b workv1alpha2.Binding, outages Outages) []workv1alpha2.AggregatedStatusItem {
 	kind := propagate.GroupKind(b.BindingSpec().Resource.APIVersion, b.BindingSpec().Resource.Kind)
 	items := slices.Clone(b.BindingStatus().AggregatedStatus)
@@ -235,8 +233,8 @@ func clusters(b workv1alpha2.Binding) []string {
 	return slices.Compact(all)
 }
 
-// itemOf is what one Work reports. What a member says of an object that could not be applied is of an older one, so its
-// health is unknown; the status is kept for people to see.
+// itemOf returns the item of one Work. If the object was not applied, the member's report is for an older one. Then the
+// health is Unknown, and the status is kept for users.
 func itemOf(cluster string, w *workv1alpha1.Work) workv1alpha2.AggregatedStatusItem {
 	item := workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Health: workv1alpha1.ResourceUnknown}
 	if len(w.Status.ManifestStatuses) > 0 {
@@ -257,7 +255,7 @@ func itemOf(cluster string, w *workv1alpha1.Work) workv1alpha2.AggregatedStatusI
 	return item
 }
 
-// fullyApplied says whether exactly the expected clusters have reported, all of them success. No cluster is no success.
+// fullyApplied reports whether exactly the expected clusters have applied the template. It is false without clusters.
 func fullyApplied(items []workv1alpha2.AggregatedStatusItem, expected []string) bool {
 	if len(expected) == 0 || len(items) != len(expected) {
 		return false
@@ -270,7 +268,7 @@ func fullyApplied(items []workv1alpha2.AggregatedStatusItem, expected []string) 
 	return true
 }
 
-// sameStatus says whether two statuses mean the same, whatever their spelling.
+// sameStatus reports whether two statuses are equal as JSON values.
 func sameStatus(a, b *runtime.RawExtension) bool {
 	if a == nil || b == nil {
 		return a == b

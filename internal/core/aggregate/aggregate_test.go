@@ -24,7 +24,7 @@ var (
 	later = metav1.NewTime(noon.Add(time.Hour))
 )
 
-// binding is scheduled to these clusters.
+// binding returns a binding scheduled to these clusters.
 func binding(clusters ...string) *workv1alpha2.ResourceBinding {
 	b := &workv1alpha2.ResourceBinding{}
 	for _, c := range clusters {
@@ -33,7 +33,7 @@ func binding(clusters ...string) *workv1alpha2.ResourceBinding {
 	return b
 }
 
-// work is the Work in a cluster, with the state of Applied ("" for none yet) and the status of its object.
+// work returns the Work in a cluster with the status of Applied ("" for none) and of its object.
 func work(cluster string, applied metav1.ConditionStatus, message, status string) workv1alpha1.Work {
 	w := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: "w", Namespace: names.ExecutionSpace(cluster)}}
 	if applied != "" {
@@ -50,8 +50,8 @@ func applied(cluster string) workv1alpha1.Work {
 	return work(cluster, metav1.ConditionTrue, "", `{"replicas":1}`)
 }
 
-// say is an item in one line.
-func say(items []workv1alpha2.AggregatedStatusItem) string {
+// describe is an item in one line.
+func describe(items []workv1alpha2.AggregatedStatusItem) string {
 	var out []string
 	for _, i := range items {
 		s := i.ClusterName
@@ -69,7 +69,7 @@ func say(items []workv1alpha2.AggregatedStatusItem) string {
 	return strings.Join(out, "; ")
 }
 
-func TestWhatWorksReport(t *testing.T) {
+func TestBindingStatusFromWorks(t *testing.T) {
 	required := binding("m1")
 	required.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Name: "x",
 		Clusters: []workv1alpha2.TargetCluster{{Name: "m2"}, {Name: "m1"}}}}
@@ -102,14 +102,14 @@ func TestWhatWorksReport(t *testing.T) {
 		{"a cluster left in good order counts, one left at once does not", leaving,
 			[]workv1alpha1.Work{applied("m1"), applied("m2"), applied("m3")},
 			`m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Healthy`, "True"},
-		{"a Work that is in no execution space is nobody's", binding("m1"),
+		{"a Work outside of an execution namespace is ignored", binding("m1"),
 			[]workv1alpha1.Work{applied("m1"), {ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}},
 			`m1 applied {"replicas":1} Healthy`, "True"},
 		{"nothing is scheduled yet, so nothing is said", binding(), nil, ``, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := Binding(c.b, c.works, nil, noon)
-			if s := say(got.AggregatedStatus); s != c.want {
+			if s := describe(got.AggregatedStatus); s != c.want {
 				t.Errorf("got  %s\nwant %s", s, c.want)
 			}
 			condition := meta.FindStatusCondition(got.Conditions, workv1alpha2.FullyApplied)
@@ -130,7 +130,7 @@ func TestWhatWorksReport(t *testing.T) {
 	}
 }
 
-func TestABindingThatLeavesAllClustersIsNotFullyApplied(t *testing.T) {
+func TestBindingWithoutClustersIsNotFullyApplied(t *testing.T) {
 	b := binding("m1")
 	b.Status = Binding(b, []workv1alpha1.Work{applied("m1")}, nil, noon)
 	b.Spec.Clusters = nil
@@ -141,7 +141,7 @@ func TestABindingThatLeavesAllClustersIsNotFullyApplied(t *testing.T) {
 	}
 }
 
-func TestABindingIsNotFullyAppliedWhileAClusterHasAnEarlierTemplate(t *testing.T) {
+func TestEarlierTemplateMeansNotFullyApplied(t *testing.T) {
 	works := []workv1alpha1.Work{applied("m1"), applied("m2")}
 	for _, kind := range []string{"ReviseReplica", "WorksWritten", "VersionServed"} {
 		b := binding("m1", "m2")
@@ -166,19 +166,19 @@ func TestABindingIsNotFullyAppliedWhileAClusterHasAnEarlierTemplate(t *testing.T
 	}
 }
 
-func TestOnlyTheClustersThatATemplateIsRoutedToCount(t *testing.T) {
+func TestOnlyRoutedClustersCount(t *testing.T) {
 	b := binding("m1", "m2", "m3")
 	b.Annotations = map[string]string{"argosy.io/routed-to": "m2"}
 	b.Status = Binding(b, []workv1alpha1.Work{applied("m2")}, nil, noon)
 	if !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied) {
 		t.Errorf("got %+v", b.Status.Conditions)
 	}
-	if got := say(Items(b, nil)); got != `m2 applied {"replicas":1} Healthy` {
+	if got := describe(Items(b, nil)); got != `m2 applied {"replicas":1} Healthy` {
 		t.Errorf("folded are %s", got)
 	}
 }
 
-func TestWhatOthersWroteIntoTheStatusIsKept(t *testing.T) {
+func TestForeignStatusFieldsAreKept(t *testing.T) {
 	b := binding("m1")
 	b.Status = workv1alpha2.ResourceBindingStatus{
 		SchedulerObservedGeneration: 3, SchedulerObservedAffinityName: "a", LastScheduledTime: &noon,
@@ -196,19 +196,20 @@ func TestWhatOthersWroteIntoTheStatusIsKept(t *testing.T) {
 	}
 }
 
-func TestTheSameReportsInAnotherSpellingChangeNothing(t *testing.T) {
+func TestEqualStatusInOtherEncodingChangesNothing(t *testing.T) {
 	b := binding("m1", "m2")
 	b.Status = Binding(b, []workv1alpha1.Work{work("m1", "True", "", `{"a":1,"b":{"c":[2]}}`),
 		work("m2", "False", "no", "")}, nil, noon)
 	got := Binding(b, []workv1alpha1.Work{work("m2", "False", "no", ""),
 		work("m1", "True", "", `{ "b": {"c": [2]}, "a": 1 }`)}, nil, later)
 	if !reflect.DeepEqual(got, b.Status) {
-		t.Errorf("got\n%s\n%+v\nwant\n%s\n%+v", say(got.AggregatedStatus), got.Conditions, say(b.Status.AggregatedStatus),
+		t.Errorf("got\n%s\n%+v\nwant\n%s\n%+v", describe(got.AggregatedStatus), got.Conditions,
+			describe(b.Status.AggregatedStatus),
 			b.Status.Conditions)
 	}
 }
 
-func TestTheOrderOfWorksDoesNotMatter(t *testing.T) {
+func TestOrderOfWorksDoesNotMatter(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		b := binding()
@@ -230,7 +231,7 @@ func TestTheOrderOfWorksDoesNotMatter(t *testing.T) {
 				b.Spec.Clusters[i], b.Spec.Clusters[j] = b.Spec.Clusters[j], b.Spec.Clusters[i]
 			})
 			if got := Binding(b, works, nil, noon); !reflect.DeepEqual(got, want) {
-				t.Fatalf("seed %d: got\n%s\nwant\n%s", seed, say(got.AggregatedStatus), say(want.AggregatedStatus))
+				t.Fatalf("seed %d: got\n%s\nwant\n%s", seed, describe(got.AggregatedStatus), describe(want.AggregatedStatus))
 			}
 		}
 		b.Status = want
@@ -240,18 +241,18 @@ func TestTheOrderOfWorksDoesNotMatter(t *testing.T) {
 	}
 }
 
-func TestAClusterThatHasNotReportedIsBehindNotAbsent(t *testing.T) {
+func TestClusterWithoutReportIsBehindNotAbsent(t *testing.T) {
 	b := binding("m2", "m1", "m3")
 	b.Status = Binding(b, []workv1alpha1.Work{applied("m2")}, nil, noon)
-	if got, want := say(Items(b, nil)), `m1 Unknown; m2 applied {"replicas":1} Healthy; m3 Unknown`; got != want {
+	if got, want := describe(Items(b, nil)), `m1 Unknown; m2 applied {"replicas":1} Healthy; m3 Unknown`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got := say(b.Status.AggregatedStatus); got != `m2 applied {"replicas":1} Healthy` {
+	if got := describe(b.Status.AggregatedStatus); got != `m2 applied {"replicas":1} Healthy` {
 		t.Errorf("the binding's own status became %s", got)
 	}
 }
 
-func TestWhatNoInterpreterCouldAnswerIsSaidByClusterUntilItCan(t *testing.T) {
+func TestFailedOperationsAreReportedPerCluster(t *testing.T) {
 	mute := func(cluster string) workv1alpha1.Work {
 		w := applied(cluster)
 		w.Status.Conditions = append(w.Status.Conditions,
@@ -283,8 +284,8 @@ func TestWhatNoInterpreterCouldAnswerIsSaidByClusterUntilItCan(t *testing.T) {
 	}
 }
 
-// etcd takes 1.5 MiB as one object: a few clusters with large statuses would keep all others' from being written.
-func TestLargeStatusesOfSomeClustersDoNotKeepTheOthersFromBeingWritten(t *testing.T) {
+// etcd accepts 1.5 MiB per object: large statuses of a few clusters must not block the others.
+func TestLargeStatusesDoNotBlockOthers(t *testing.T) {
 	var names []string
 	var works []workv1alpha1.Work
 	for i := range 500 {
@@ -315,7 +316,7 @@ func TestLargeStatusesOfSomeClustersDoNotKeepTheOthersFromBeingWritten(t *testin
 		small := i%2 == 0 && i%10 != 0
 		if small && (item.Status == nil || string(item.Status.Raw) != `{"replicas":1}`) || i%2 == 0 && !item.Applied ||
 			i%2 == 1 && !strings.HasPrefix(item.AppliedMessage, "yyy") {
-			t.Fatalf("of %s is told %.200v", item.ClusterName, item)
+			t.Fatalf("%s has %.200v", item.ClusterName, item)
 		}
 	}
 	c := meta.FindStatusCondition(got.Conditions, "InterpretStatus")

@@ -9,14 +9,14 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// podCounters count the pods of a workload with replicas.
+// podCounters are the status fields that count pods of a workload.
 var podCounters = []string{
 	"replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedReadyReplicas",
 	"updatedAvailableReplicas", "expectedUpdatedReplicas",
 }
 
-// capLeaving has clusters that are being left count only for what the other clusters lack, so that no pod counts beside
-// its replacement. It replaces statuses and changes none in place.
+// capLeaving reduces the counters of clusters that are being left to what the other clusters lack, so that a pod and
+// its replacement count once. It does not modify statuses in place.
 func capLeaving(spec *workv1alpha2.ResourceBindingSpec, items []workv1alpha2.AggregatedStatusItem) {
 	left := spec.LeftGracefully()
 	if len(left) == 0 || spec.Replicas == 0 {

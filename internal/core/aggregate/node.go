@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// argoNode has the fields of a node of a Workflow as Argo's clients read them. They fail at one of another type, and at
-// the list of all Workflows that it is in; a field that they do not know they pass over.
+// argoNode has the fields of a Workflow node with the types of Argo's clients. A field of another type makes them fail,
+// also for the whole list of Workflows. They ignore unknown fields.
 type argoNode struct {
 	ID, Name, DisplayName, Type, TemplateName, TemplateScope, Phase, BoundaryID, Message, Progress string
 	PodIP, HostNodeName, RestartingPodUID                                                          string
@@ -39,7 +39,7 @@ type argoMemoization struct {
 	Key, CacheName string
 }
 
-// argoParameter has values, which may be of any type.
+// argoParameter has values of any type.
 type argoParameter struct {
 	Name, GlobalName string
 	Enum             []any
@@ -74,7 +74,7 @@ type argoArtifact struct {
 	}
 }
 
-// argoLocation has the fields of all kinds of places that an artifact is at. Those of one name have one type.
+// argoLocation has the fields of all kinds of artifact locations. Fields with the same name have the same type.
 type argoLocation struct {
 	Key, Bucket, Endpoint, Region, RoleARN, Container, Blob, Path, URL, Data, HDFSUser, Repo, Revision, Branch,
 	SecurityToken string

@@ -14,37 +14,36 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// The nodes of a Workflow are its steps, by which Argo's CLI and UI show what runs. They grow with the Workflow, so
-// that Works and bindings do not have them: the template takes them from the member's object itself.
+// The nodes of a Workflow are its steps, which Argo's CLI and UI show. They can be large, so Works and bindings omit
+// them. The template gets them directly from the member's object.
 
-// NodesOmitted is the type of the condition in a Workflow's status that says what of its nodes is not on the hub, and
-// why.
+// NodesOmitted is the condition type in a Workflow's status that tells which nodes are not on the hub, and why.
 const NodesOmitted = "NodesOmitted"
 
 const (
-	// nodesLimit is the most bytes of nodes, as JSON, that a template has.
+	// nodesLimit is the maximum size of a template's nodes as JSON.
 	nodesLimit = 1 << 20
-	// templateLimit is the most bytes of a template with them: etcd takes 1.5 MiB as one object.
+	// templateLimit is the maximum size of a template with nodes. etcd accepts 1.5 MiB per object.
 	templateLimit = 1400 << 10
 )
 
-// nodeFields are the fields of a status that have the nodes: as they are, or compressed.
+// nodeFields are the status fields with nodes, plain or compressed.
 var nodeFields = []string{"nodes", "compressedNodes"}
 
-// Nodes says whether the status of the kind has nodes, and the resource that they are read from in a member.
+// Nodes reports whether the kind has nodes, and the resource to read them from in a member.
 func Nodes(kind schema.GroupKind) (schema.GroupVersionResource, bool) {
 	resource := schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "workflows"}
 	return resource, kind == schema.GroupKind{Group: resource.Group, Kind: "Workflow"}
 }
 
-// SameNodes says whether two objects of a kind with nodes have the same ones.
+// SameNodes reports whether two objects have the same nodes.
 func SameNodes(a, b *unstructured.Unstructured) bool {
 	was, is := fields.Object(a.Object, "status"), fields.Object(b.Object, "status")
 	return equality.Semantic.DeepEqual(picked(was), picked(is)) &&
 		fields.Text(was, offloaded) == fields.Text(is, offloaded)
 }
 
-// Sole is the only cluster that holds a Work of b when all is done; empty if there is none, or several.
+// Sole returns the only final cluster of b; empty if there is none or several.
 func Sole(b workv1alpha2.Binding) string {
 	if all := clusters(b); len(all) == 1 {
 		return all[0]
@@ -52,13 +51,13 @@ func Sole(b workv1alpha2.Binding) string {
 	return ""
 }
 
-// WithNodes is folded, the template with what a fold made of its status, with the nodes that it has in the only cluster
-// that runs it. seen is the object there; nil while it is not known, and then the nodes stay that read, the template as
-// it is, has of the same run. Nothing given is changed, and some of it is shared.
+// WithNodes returns folded, the template with its aggregated status, plus the nodes from its only cluster. seen is the
+// member's object. If it is nil, nodes in read (the current template) of the same run stay. The arguments are not
+// modified, but may share memory with the result.
 func WithNodes(read, folded, seen *unstructured.Unstructured, cluster string) *unstructured.Unstructured {
 	status, was := fields.Object(folded.Object, "status"), fields.Object(read.Object, "status")
 	if len(status) == 0 {
-		return folded // nobody has answered for this template
+		return folded // no report for this template yet
 	}
 	nodes, omitted := map[string]any{}, ""
 	switch now := statusOfRun(seen, read, status); {
@@ -72,12 +71,12 @@ func WithNodes(read, folded, seen *unstructured.Unstructured, cluster string) *u
 	return want
 }
 
-// NodesSize is how many bytes of JSON the nodes of a template have.
+// NodesSize returns the size of a template's nodes as JSON.
 func NodesSize(template *unstructured.Unstructured) int {
 	return bytesOf(picked(fields.Object(template.Object, "status")))
 }
 
-// Omitted is what a template's status says of the nodes that it lacks; empty if it lacks none.
+// Omitted returns the message about omitted nodes in a template's status; empty if none are omitted.
 func Omitted(template *unstructured.Unstructured) string {
 	for _, c := range fields.Objects(template.Object, "status", "conditions") {
 		if fields.Text(c, "type") == NodesOmitted {
@@ -87,15 +86,14 @@ func Omitted(template *unstructured.Unstructured) string {
 	return ""
 }
 
-// Turned says whether the status of a Workflow says more than that it gets on: that it began, ended, or why.
+// Turned reports whether a Workflow began or ended, or its message changed, in contrast to mere progress.
 func Turned(was, is *unstructured.Unstructured) bool {
 	return slices.ContainsFunc([]string{"phase", "startedAt", "finishedAt", "message"}, func(field string) bool {
 		return !equality.Semantic.DeepEqual(fields.At(was.Object, "status", field), fields.At(is.Object, "status", field))
 	})
 }
 
-// statusOfRun is the status of the member's object, if it was made from this template and is of the run that status
-// tells of.
+// statusOfRun returns the status of the member's object if it was created from this template and is of the same run.
 func statusOfRun(seen, template *unstructured.Unstructured, status map[string]any) map[string]any {
 	if seen == nil || fields.Text(seen.Object, "metadata", "annotations",
 		workv1alpha2.TemplateUIDAnnotation) != string(template.GetUID()) {
@@ -104,16 +102,16 @@ func statusOfRun(seen, template *unstructured.Unstructured, status map[string]an
 	now := fields.Object(seen.Object, "status")
 	started := fields.Text(status, "startedAt")
 	if started != "" && fields.Text(now, "startedAt") != started {
-		return nil // what the member says now comes by its Work
+		return nil // the current report arrives through the Work
 	}
 	return now
 }
 
-// offloaded is the field that names the version of nodes that Argo's controller keeps in its database.
+// offloaded is the field with the version of nodes in the database of Argo's controller.
 const offloaded = "offloadNodeStatusVersion"
 
-// carried are the nodes of the member's status as they fit into the template, and what is left out. was is the
-// template's status as it is.
+// carried returns the nodes of the member's status that fit into the template, and the message about omitted ones. was
+// is the current status of the template.
 func carried(now, was map[string]any, folded *unstructured.Unstructured,
 	cluster string) (nodes map[string]any, omitted string) {
 	nodes = picked(now)
@@ -140,7 +138,7 @@ func carried(now, was map[string]any, folded *unstructured.Unstructured,
 	return nil, fmt.Sprintf(much+"they are omitted; view the Workflow in that cluster", cluster)
 }
 
-// picked are the fields of a status that have nodes.
+// picked returns the fields with nodes.
 func picked(status map[string]any) map[string]any {
 	nodes := map[string]any{}
 	for _, field := range nodeFields {
@@ -151,8 +149,8 @@ func picked(status map[string]any) map[string]any {
 	return nodes
 }
 
-// readable says whether Argo's clients can read the nodes: one Workflow that they cannot read hides all others from
-// them. What is compressed they unpack when they show that one Workflow.
+// readable reports whether Argo's clients can read the nodes. One unreadable Workflow would hide all others in lists.
+// Compressed nodes are unpacked only when a single Workflow is shown.
 func readable(nodes map[string]any) bool {
 	return fields.Reads[struct {
 		Nodes           map[string]argoNode
@@ -160,8 +158,8 @@ func readable(nodes map[string]any) bool {
 	}](nodes)
 }
 
-// lean are the nodes without what their steps were given and gave, which is most of a large Workflow. What was
-// compressed stays whole: without a part it could not be read.
+// lean returns the nodes without inputs and outputs, which are most of a large Workflow. Compressed nodes cannot be
+// reduced.
 func lean(nodes map[string]any) map[string]any {
 	all, ok := nodes["nodes"].(map[string]any)
 	if !ok {
@@ -182,7 +180,7 @@ func lean(nodes map[string]any) map[string]any {
 	return nodes
 }
 
-// withNodes is a status with these nodes and no others, and with a condition for those that are left out.
+// withNodes returns a status with exactly these nodes, and with a condition if some are omitted.
 func withNodes(status, nodes map[string]any, omitted string) map[string]any {
 	out := maps.Clone(status)
 	for _, field := range nodeFields {
@@ -205,7 +203,7 @@ func withNodes(status, nodes map[string]any, omitted string) map[string]any {
 func bytesOf(v any) int {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return templateLimit // it cannot be sent either
+		return templateLimit // it cannot be stored
 	}
 	return len(raw)
 }

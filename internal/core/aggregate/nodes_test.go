@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// workflow is one with this status; made is the UID of the template that a member's was made from.
+// workflow returns a Workflow with the status. made is the UID of the template from which a member's was created.
 func workflow(t *testing.T, made, status string) *unstructured.Unstructured {
 	t.Helper()
 	if status == "" {
@@ -24,7 +24,7 @@ func workflow(t *testing.T, made, status string) *unstructured.Unstructured {
 		annotations: {%s: %q}}, spec: {entrypoint: main}, status: %s}`, workv1alpha2.TemplateUIDAnnotation, made, status))
 }
 
-func TestATemplateHasTheNodesOfItsOnlyCluster(t *testing.T) {
+func TestTemplateHasNodesOfItsOnlyCluster(t *testing.T) {
 	const (
 		nine, ten = `startedAt: "2026-01-01T09:00:00Z"`, `startedAt: "2026-01-01T10:00:00Z"`
 		a         = `nodes: {w: {id: w, type: Steps, phase: Running, children: [w-1]}, w-1: {id: w-1, type: Pod, phase: Running}}`
@@ -96,7 +96,7 @@ func TestATemplateHasTheNodesOfItsOnlyCluster(t *testing.T) {
 	}
 }
 
-// many are n nodes with a parameter of so many bytes each.
+// many returns n nodes with a parameter of the given size.
 func many(n, bytes int) map[string]any {
 	nodes := map[string]any{"w": map[string]any{"id": "w", "type": "Steps", "phase": "Running"}}
 	var children []any
@@ -110,7 +110,7 @@ func many(n, bytes int) map[string]any {
 	return nodes
 }
 
-func TestNodesThatAreTooLargeAreLeftOutInPartOrWholly(t *testing.T) {
+func TestLargeNodesAreOmittedPartlyOrCompletely(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		// spec is how many bytes the template has besides.
@@ -119,7 +119,7 @@ func TestNodesThatAreTooLargeAreLeftOutInPartOrWholly(t *testing.T) {
 		// nodes is how many are left, with their outputs.
 		nodes   int
 		outputs bool
-		says    string
+		want    string
 	}{
 		{"one mebibyte has room", 0, map[string]any{"nodes": many(100, 10000)}, 101, true, ""},
 		{"more loses what steps gave", 0, map[string]any{"nodes": many(100, 11000)}, 101, false,
@@ -152,8 +152,8 @@ func TestNodesThatAreTooLargeAreLeftOutInPartOrWholly(t *testing.T) {
 					t.Fatalf("node %s is %.200v", id, n)
 				}
 			}
-			if said := Omitted(got); (said == "") != (c.says == "") || !strings.Contains(said, c.says) {
-				t.Errorf("it says %q, want %q", said, c.says)
+			if message := Omitted(got); (message == "") != (c.want == "") || !strings.Contains(message, c.want) {
+				t.Errorf("got %q, want %q", message, c.want)
 			}
 			if again := WithNodes(got, folded, seen, "m1"); !reflect.DeepEqual(again.Object, got.Object) {
 				t.Error("looked at again it is another")
@@ -162,7 +162,7 @@ func TestNodesThatAreTooLargeAreLeftOutInPartOrWholly(t *testing.T) {
 	}
 }
 
-func TestThatAWorkflowBeginsOrEndsIsMoreThanProgress(t *testing.T) {
+func TestTurned(t *testing.T) {
 	const was = `{phase: Running, startedAt: a, progress: 1/2, nodes: {w: {phase: Running}}, conditions: [{type: PodRunning, status: "True"}]}`
 	for is, want := range map[string]bool{
 		`{phase: Running, startedAt: a, progress: 2/2, nodes: {w: {phase: Succeeded}}, resourcesDuration: {cpu: 1}}`: false,
@@ -177,7 +177,7 @@ func TestThatAWorkflowBeginsOrEndsIsMoreThanProgress(t *testing.T) {
 	}
 }
 
-func TestNodesAreOfTheOneClusterThatRunsTheWorkflow(t *testing.T) {
+func TestSole(t *testing.T) {
 	moving := binding("m1")
 	moving.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m2",
 		PurgeMode: policyv1alpha1.PurgeModeGracefully}}
@@ -194,8 +194,8 @@ func TestNodesAreOfTheOneClusterThatRunsTheWorkflow(t *testing.T) {
 	}
 }
 
-// One node that they cannot read hides all Workflows from Argo's clients.
-func TestNodesAreShownAsFarAsArgosClientsReadThem(t *testing.T) {
+// One unreadable node hides all Workflows from Argo's clients.
+func TestUnreadableNodesAreOmitted(t *testing.T) {
 	for node, want := range map[string]bool{
 		`{id: w, name: w, type: Pod, phase: Succeeded, startedAt: "2026-01-01T09:00:00Z", finishedAt: null, children: [a], outboundNodes: [b], progress: 1/1, estimatedDuration: 3,
 			resourcesDuration: {cpu: 3}, hostNodeName: n1, templateRef: {name: t, template: main, clusterScope: true}, nodeFlag: {hooked: true}, daemoned: false,

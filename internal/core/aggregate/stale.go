@@ -20,7 +20,7 @@ import (
 // Outages are the clusters that are not ready now, by name.
 type Outages map[string]*membership.Outage
 
-// OutagesOf are those among the clusters of b. get gives a cluster by name, nil if there is none.
+// OutagesOf returns the outages among the clusters of b. get returns a cluster by name or nil.
 func OutagesOf(b workv1alpha2.Binding, get func(name string) *clusterv1alpha1.Cluster) Outages {
 	var outages Outages
 	for _, cluster := range clusters(b) {
@@ -34,8 +34,7 @@ func OutagesOf(b workv1alpha2.Binding, get func(name string) *clusterv1alpha1.Cl
 	return outages
 }
 
-// setStale sets the condition that names the clusters whose statuses are stale, and since when. It removes it if
-// there are none.
+// setStale sets or removes the condition that lists the clusters with stale statuses and the start of each outage.
 func setStale(conditions *[]metav1.Condition, clusters []string, outages Outages, now metav1.Time) {
 	slices.Sort(clusters)
 	var stale []string
@@ -51,8 +50,8 @@ func setStale(conditions *[]metav1.Condition, clusters []string, outages Outages
 		Message: text.Lines(stale, 10) + ": the last reported status is used, and its pods are not counted as ready"})
 }
 
-// Counters and conditions that hold only of what is seen now. Kubernetes does the same for the pods of a node that does
-// not respond: they are there until somebody deletes them, and are not ready.
+// Counters and conditions that are valid only in the present. Kubernetes handles pods on unreachable nodes in the same
+// way: they exist but are not ready.
 var (
 	liveCounters = []string{
 		"readyReplicas", "availableReplicas", "updatedReadyReplicas", "updatedAvailableReplicas", // workloads with replicas
@@ -61,14 +60,13 @@ var (
 		"readyPods", "updatedReadyPods", // SidecarSets
 		"currentHealthy", "disruptionsAllowed", "currentAvailable", "unavailableAllowed", // budgets
 	}
-	// opposites count what the counter does not.
+	// opposites are counters of the complement.
 	opposites = map[string]string{"availableReplicas": "unavailableReplicas", "numberAvailable": "numberUnavailable"}
-	// liveConditions are of workloads and of pods.
+	// liveConditions are conditions of workloads and pods.
 	liveConditions = []string{"Available", "Ready", "ContainersReady"}
 )
 
-// Final says whether a status is of something that runs once and has ended: that is so for ever, whatever becomes of
-// the cluster.
+// Final reports whether a status is of a finished run, so that an outage does not make it stale.
 func Final(kind schema.GroupKind, status *runtime.RawExtension) bool {
 	if status == nil || !interpret.RunsOnce(kind) {
 		return false
@@ -77,9 +75,8 @@ func Final(kind schema.GroupKind, status *runtime.RawExtension) bool {
 	return json.Unmarshal(status.Raw, &reported) == nil && interpret.Finished(kind, reported)
 }
 
-// lastKnown is the last reported status of an object as far as it may still be so: the object and its pods are there,
-// what has ended has ended, addresses are served; what is ready is not known, and does not count. What is no object of
-// JSON is left as it is.
+// lastKnown returns the part of the last reported status that may still be valid: objects and pods exist, finished work
+// stays finished, addresses are served, but nothing counts as ready. Invalid JSON is returned unchanged.
 func lastKnown(status *runtime.RawExtension, outage *membership.Outage) *runtime.RawExtension {
 	if status == nil {
 		return nil
@@ -96,8 +93,7 @@ func lastKnown(status *runtime.RawExtension, outage *membership.Outage) *runtime
 	return &runtime.RawExtension{Raw: raw}
 }
 
-// forget takes what is live out of a status, and out of the statuses of its parts, such as the subsets of a
-// UnitedDeployment.
+// forget resets the present-only fields of a status and of its parts, such as the subsets of a UnitedDeployment.
 func forget(status map[string]any, outage *membership.Outage) {
 	for _, counter := range liveCounters {
 		n, is := status[counter].(int64)

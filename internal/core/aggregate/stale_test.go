@@ -14,14 +14,14 @@ import (
 	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
-// down is the cluster of the name with a condition Ready that says so since noon.
+// down returns a cluster that has not been ready since noon.
 func down(name string, status metav1.ConditionStatus, reason string) *clusterv1alpha1.Cluster {
 	return &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{
 			{Type: clusterv1alpha1.ClusterConditionReady, Status: status, Reason: reason, LastTransitionTime: noon}}}}
 }
 
-func TestTheClustersThatAreNotReadyHaveAnOutage(t *testing.T) {
+func TestOutagesOf(t *testing.T) {
 	fleet := map[string]*clusterv1alpha1.Cluster{
 		"ready":    down("ready", metav1.ConditionTrue, "ClusterReady"),
 		"dead":     down("dead", metav1.ConditionFalse, "ClusterNotReachable"),
@@ -40,17 +40,17 @@ func TestTheClustersThatAreNotReadyHaveAnOutage(t *testing.T) {
 	}
 }
 
-func TestWhatAClusterReportedBeforeItsOutageIsStale(t *testing.T) {
+func TestReportBeforeOutageIsStale(t *testing.T) {
 	works := []workv1alpha1.Work{applied("m1"), applied("m2")}
 	b := binding("m1", "m2")
 	b.Status = Binding(b, works, nil, noon)
 	if meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.StatusCurrent) != nil {
-		t.Error("while all clusters are ready, there is a condition that says so")
+		t.Error("the condition exists although all clusters are ready")
 	}
 
 	outages := Outages{"m2": {Since: noon, Reason: "ClusterNotReachable"}}
 	b.Status = Binding(b, works, outages, later)
-	if got, want := say(b.Status.AggregatedStatus),
+	if got, want := describe(b.Status.AggregatedStatus),
 		`m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Unknown`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -68,7 +68,7 @@ func TestWhatAClusterReportedBeforeItsOutageIsStale(t *testing.T) {
 	}
 
 	b.Status = Binding(b, works, nil, later)
-	if got, want := say(b.Status.AggregatedStatus),
+	if got, want := describe(b.Status.AggregatedStatus),
 		`m1 applied {"replicas":1} Healthy; m2 applied {"replicas":1} Healthy`; got != want {
 		t.Errorf("after the outage got  %s\nwant %s", got, want)
 	}
@@ -77,27 +77,27 @@ func TestWhatAClusterReportedBeforeItsOutageIsStale(t *testing.T) {
 	}
 }
 
-func TestWhatHasEndedIsNotStale(t *testing.T) {
+func TestFinishedRunIsNotStale(t *testing.T) {
 	const complete = `{"succeeded":1,"completionTime":"2026-01-01T00:00:00Z","conditions":[{"type":"Complete","status":"True"}]}`
 	b := binding("m1", "m2")
 	b.Spec.Resource.APIVersion, b.Spec.Resource.Kind = "batch/v1", "Job"
 	outages := Outages{"m1": {Since: noon, Reason: "R"}, "m2": {Since: noon, Reason: "R"}}
-	told := func(works ...workv1alpha1.Work) string {
+	stale := func(works ...workv1alpha1.Work) string {
 		if c := meta.FindStatusCondition(Binding(b, works, outages, noon).Conditions, workv1alpha2.StatusCurrent); c != nil {
 			return c.Message
 		}
 		return ""
 	}
 	done, runs := work("m1", metav1.ConditionTrue, "", complete), work("m2", metav1.ConditionTrue, "", `{"active":1}`)
-	if got := told(done, runs); strings.Contains(got, `"m1"`) || !strings.Contains(got, `"m2"`) {
-		t.Errorf("of a Job that has ended in m1 it says %q", got)
+	if got := stale(done, runs); strings.Contains(got, `"m1"`) || !strings.Contains(got, `"m2"`) {
+		t.Errorf("for a Job that has finished in m1: %q", got)
 	}
-	if got := told(done); got != "" {
-		t.Errorf("of a Job that has ended it says %q", got)
+	if got := stale(done); got != "" {
+		t.Errorf("for a finished Job: %q", got)
 	}
 }
 
-func TestManyOutagesAreSaidInShort(t *testing.T) {
+func TestMessageAboutManyOutagesIsShort(t *testing.T) {
 	b, outages := binding(), Outages{}
 	var works []workv1alpha1.Work
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"} {
@@ -112,8 +112,8 @@ func TestManyOutagesAreSaidInShort(t *testing.T) {
 	}
 }
 
-// The object and its pods are there as far as anybody knows; that they are ready is not known.
-func TestOfAnOutageTheTemplateKeepsWhatMayStillBeSo(t *testing.T) {
+// The object and its pods probably exist, but it is unknown whether they are ready.
+func TestTemplateKeepsLastKnownStatusInOutage(t *testing.T) {
 	outage := &membership.Outage{Since: noon, Reason: "ClusterNotReachable"}
 	const unknown = `"message":"the cluster has not been ready since 2026-01-01T12:00:00Z (ClusterNotReachable)","reason":"ClusterNotReady","status":"Unknown"`
 	for name, c := range map[string]struct{ of, reported, want string }{

@@ -12,14 +12,14 @@ import (
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 )
 
-// Schedule is the times of a rule.
+// Schedule is a parsed cron schedule.
 type Schedule struct {
 	times cron.Schedule
 	zone  *time.Location
 }
 
-// ParseSchedule reads a schedule of five fields, or one such as @daily, in a time zone; empty is the one of the times
-// that are asked about.
+// ParseSchedule parses a cron schedule with five fields or a macro such as @daily. An empty zone means the zone of the
+// times passed to the methods.
 func ParseSchedule(schedule, zone string) (Schedule, error) {
 	var s Schedule
 	if strings.Contains(schedule, "TZ") {
@@ -40,7 +40,7 @@ func ParseSchedule(schedule, zone string) (Schedule, error) {
 	return s, nil
 }
 
-// ParseZone finds a time zone by name.
+// ParseZone returns the time zone with this name.
 func ParseZone(name string) (*time.Location, error) {
 	if name == "Local" {
 		return nil, fmt.Errorf("the zone Local depends on where the hub runs: give a time zone such as Europe/Berlin")
@@ -52,7 +52,7 @@ func ParseZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// Next is the first time after t; zero if there is none, as of the 31st of February.
+// Next returns the first time after t, or zero if there is none, for example for February 31.
 func (s Schedule) Next(t time.Time) time.Time {
 	if s.zone != nil {
 		t = t.In(s.zone)
@@ -60,10 +60,10 @@ func (s Schedule) Next(t time.Time) time.Time {
 	return s.times.Next(t)
 }
 
-// has says whether t is one of the times.
-func (s Schedule) has(t time.Time) bool { return s.Next(t.Add(-time.Second)).Equal(t) }
+// includes reports whether t matches the schedule.
+func (s Schedule) includes(t time.Time) bool { return s.Next(t.Add(-time.Second)).Equal(t) }
 
-// last is the last time from first, which is one of them, until now. Long gaps are searched from their end.
+// last returns the last match until now, given a match first. Long gaps are searched from the end.
 func (s Schedule) last(first, now time.Time) time.Time {
 	for _, back := range []time.Duration{time.Hour, 25 * time.Hour, 32 * 24 * time.Hour, 370 * 24 * time.Hour} {
 		if from := now.Add(-back); from.After(first) {
@@ -82,16 +82,17 @@ func (s Schedule) last(first, now time.Time) time.Time {
 	}
 }
 
-// Execution is a rule that is due, with the time that it is due for.
+// Execution is a due rule and the time for which it is due.
 type Execution struct {
 	Rule autoscalingv1alpha1.CronFederatedHPARule
 	At   time.Time
 }
 
-// Due are the rules to execute now, in the order of their times, the status with when each is next, and the first of
-// these times; zero if there is none. Of the times that passed while nobody looked, such as while the hub was down, the
-// last one counts, once. A rule that is new, was changed or was suspended has missed nothing. A rule that cannot be
-// read is left out: admission refuses it.
+// Due returns the rules to execute now in order of their times, the status with the next execution times, and the
+// earliest of these (zero if none).
+//
+// Of several missed times only the last one is due. New, changed and resumed rules have missed nothing. Invalid rules
+// are skipped, because admission rejects them.
 func Due(c *autoscalingv1alpha1.CronFederatedHPA,
 	now time.Time) (due []Execution, status autoscalingv1alpha1.CronFederatedHPAStatus, next time.Time) {
 	for _, rule := range c.Spec.Rules {
@@ -109,7 +110,7 @@ func Due(c *autoscalingv1alpha1.CronFederatedHPA,
 		}
 		s, err := ParseSchedule(rule.Schedule, zone)
 		if err == nil && (rule.Suspend == nil || !*rule.Suspend) {
-			if planned != nil && !planned.After(now) && s.has(planned.In(now.Location())) {
+			if planned != nil && !planned.After(now) && s.includes(planned.In(now.Location())) {
 				due = append(due, Execution{rule, s.last(planned.In(now.Location()), now)})
 			}
 			if t := s.Next(now); !t.IsZero() {
@@ -135,7 +136,7 @@ func limit(n *int32) int {
 	return int(*n)
 }
 
-// Postpone has an execution be due as it was.
+// Postpone makes an execution due again.
 func Postpone(status *autoscalingv1alpha1.CronFederatedHPAStatus, e Execution) {
 	for i := range status.ExecutionHistories {
 		if h := &status.ExecutionHistories[i]; h.RuleName == e.Rule.Name {
@@ -145,7 +146,7 @@ func Postpone(status *autoscalingv1alpha1.CronFederatedHPAStatus, e Execution) {
 	}
 }
 
-// Record puts what became of an execution into the status, as far as the rule keeps a history.
+// Record adds the result of an execution to the history in the status, within the limits of the rule.
 func Record(status *autoscalingv1alpha1.CronFederatedHPAStatus, e Execution, failure error, now time.Time) {
 	i := slices.IndexFunc(status.ExecutionHistories, func(h autoscalingv1alpha1.ExecutionHistory) bool {
 		return h.RuleName == e.Rule.Name

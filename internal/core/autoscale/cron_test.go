@@ -20,7 +20,7 @@ func day(text string) time.Time {
 	return t
 }
 
-// rule is one of a name, a schedule, replicas and, after @, a zone.
+// rule returns a rule. The schedule may end with @ and a time zone.
 func rule(name, schedule string, replicas int32) autoscalingv1alpha1.CronFederatedHPARule {
 	r := autoscalingv1alpha1.CronFederatedHPARule{Name: name, TargetReplicas: &replicas}
 	var zone string
@@ -30,8 +30,8 @@ func rule(name, schedule string, replicas int32) autoscalingv1alpha1.CronFederat
 	return r
 }
 
-// told is what is due, as "up 08:00", then when the next is.
-func told(due []Execution, next time.Time) string {
+// describe is what is due, as "up 08:00", then when the next is.
+func describe(due []Execution, next time.Time) string {
 	out := ""
 	for _, e := range due {
 		out += fmt.Sprintf("%s %s, ", e.Rule.Name, e.At.UTC().Format("02 15:04"))
@@ -42,13 +42,14 @@ func told(due []Execution, next time.Time) string {
 	return out + "next " + next.UTC().Format("02 15:04")
 }
 
-func TestARuleIsDueOnceAtItsTime(t *testing.T) {
-	c := &autoscalingv1alpha1.CronFederatedHPA{Spec: autoscalingv1alpha1.CronFederatedHPASpec{Rules: []autoscalingv1alpha1.CronFederatedHPARule{
-		rule("up", "0 8 * * *", 9), rule("down", "0 18 * * *", 2)}}}
+func TestRuleIsDueOnceAtItsTime(t *testing.T) {
+	c := &autoscalingv1alpha1.CronFederatedHPA{Spec: autoscalingv1alpha1.CronFederatedHPASpec{
+		Rules: []autoscalingv1alpha1.CronFederatedHPARule{
+			rule("up", "0 8 * * *", 9), rule("down", "0 18 * * *", 2)}}}
 	look := func(when, want string) {
 		t.Helper()
 		due, status, next := Due(c, day(when))
-		if got := told(due, next); got != want {
+		if got := describe(due, next); got != want {
 			t.Errorf("at %s: %s, want %s", when, got, want)
 		}
 		for _, e := range due {
@@ -94,10 +95,11 @@ func TestARuleIsDueOnceAtItsTime(t *testing.T) {
 	look("2027-01-15 08:32", "never")
 }
 
-func TestTheLastOfManyMissedTimesCounts(t *testing.T) {
+func TestOnlyTheLastMissedTimeIsDue(t *testing.T) {
 	for schedule, want := range map[string]string{"* * * * *": "11 12:00", "0 * * * *": "11 12:00",
 		"30 11 * * *": "11 11:30", "0 9 * * 1": "11 09:00", "0 9 1 * *": "01 09:00", "0 9 24 12 *": "24 09:00"} {
-		c := &autoscalingv1alpha1.CronFederatedHPA{Spec: autoscalingv1alpha1.CronFederatedHPASpec{Rules: []autoscalingv1alpha1.CronFederatedHPARule{rule("r", schedule, 1)}}}
+		c := &autoscalingv1alpha1.CronFederatedHPA{Spec: autoscalingv1alpha1.CronFederatedHPASpec{
+			Rules: []autoscalingv1alpha1.CronFederatedHPARule{rule("r", schedule, 1)}}}
 		_, c.Status, _ = Due(c, day("2024-01-01 00:00"))
 		due, _, _ := Due(c, day("2027-01-11 12:00"))
 		if len(due) != 1 || due[0].At.UTC().Format("02 15:04") != want {
@@ -106,29 +108,31 @@ func TestTheLastOfManyMissedTimesCounts(t *testing.T) {
 	}
 }
 
-func TestATimeZoneCounts(t *testing.T) {
-	c := &autoscalingv1alpha1.CronFederatedHPA{Spec: autoscalingv1alpha1.CronFederatedHPASpec{Rules: []autoscalingv1alpha1.CronFederatedHPARule{
-		rule("berlin", "0 8 * * *@Europe/Berlin", 1), rule("shanghai", "0 8 * * *@Asia/Shanghai", 1)}}}
+func TestScheduleUsesTimeZone(t *testing.T) {
+	c := &autoscalingv1alpha1.CronFederatedHPA{Spec: autoscalingv1alpha1.CronFederatedHPASpec{
+		Rules: []autoscalingv1alpha1.CronFederatedHPARule{
+			rule("berlin", "0 8 * * *@Europe/Berlin", 1), rule("shanghai", "0 8 * * *@Asia/Shanghai", 1)}}}
 	_, c.Status, _ = Due(c, day("2027-07-01 01:00"))
-	if got := told(nil, c.Status.ExecutionHistories[0].NextExecutionTime.Time); got != "next 01 06:00" {
+	if got := describe(nil, c.Status.ExecutionHistories[0].NextExecutionTime.Time); got != "next 01 06:00" {
 		t.Errorf("eight in a summer of Berlin: %s", got)
 	}
 	due, _, next := Due(c, day("2027-07-02 00:00"))
-	if got := told(due, next); got != "shanghai 02 00:00, next 02 06:00" &&
+	if got := describe(due, next); got != "shanghai 02 00:00, next 02 06:00" &&
 		got != "berlin 01 06:00, shanghai 02 00:00, next 02 06:00" {
 		t.Errorf("eight in Shanghai: %s", got)
 	}
 	_, c.Status, _ = Due(c, day("2027-01-01 12:00"))
-	if got := told(nil, c.Status.ExecutionHistories[0].NextExecutionTime.Time); got != "next 02 07:00" {
+	if got := describe(nil, c.Status.ExecutionHistories[0].NextExecutionTime.Time); got != "next 02 07:00" {
 		t.Errorf("eight in a winter of Berlin: %s", got)
 	}
 }
 
-func TestHistoriesAreAsLongAsTheirLimits(t *testing.T) {
+func TestHistoryLimits(t *testing.T) {
 	r := rule("r", "* * * * *", 3)
 	two, none := int32(2), int32(0)
 	r.SuccessfulHistoryLimit = &two
-	c := &autoscalingv1alpha1.CronFederatedHPA{Spec: autoscalingv1alpha1.CronFederatedHPASpec{Rules: []autoscalingv1alpha1.CronFederatedHPARule{r}}}
+	c := &autoscalingv1alpha1.CronFederatedHPA{Spec: autoscalingv1alpha1.CronFederatedHPASpec{
+		Rules: []autoscalingv1alpha1.CronFederatedHPARule{r}}}
 	begin := day("2027-01-11 08:00")
 	_, c.Status, _ = Due(c, begin)
 	for i := range 10 {
@@ -157,7 +161,7 @@ func TestHistoriesAreAsLongAsTheirLimits(t *testing.T) {
 	}
 }
 
-func TestSchedulesThatAreNone(t *testing.T) {
+func TestInvalidSchedulesAreRejected(t *testing.T) {
 	for _, c := range []struct{ schedule, zone, want string }{
 		{"0 8 * *", "", "five fields as in crontab"},
 		{"0 25 * * *", "", "five fields"},
@@ -176,7 +180,7 @@ func TestSchedulesThatAreNone(t *testing.T) {
 	}
 }
 
-func TestWhereClocksAreChangedAnHourIsMissingAndOneComesTwice(t *testing.T) {
+func TestScheduleAcrossDaylightSavingChanges(t *testing.T) {
 	s, err := ParseSchedule("30 2 * * *", "Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)

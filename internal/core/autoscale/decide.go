@@ -1,6 +1,6 @@
-// Package autoscale decides how many replicas the load of a workload asks for in all clusters together, as a
-// HorizontalPodAutoscaler decides in one; how its bounds are split between the autoscalers of members; and which rules
-// of a schedule are due. Reading metrics and writing replicas is left to controllers.
+// Package autoscale decides how many replicas a workload needs across clusters, like a HorizontalPodAutoscaler does in
+// one cluster; how to split the bounds between the autoscalers of members; and which cron rules are due. It does no
+// I/O.
 package autoscale
 
 import (
@@ -17,18 +17,19 @@ import (
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 )
 
-// Settings are the hub's, for all FederatedHPAs. A zero value means what a HorizontalPodAutoscaler has.
+// Settings apply to all FederatedHPAs. Zero values mean the defaults of the HorizontalPodAutoscaler.
 type Settings struct {
-	// Tolerance is how far the load may be from its target, as a share of it, without a change; default 0.1.
+	// Tolerance is the relative deviation from the target that causes no change. The default is 0.1.
 	Tolerance float64
-	// DownscaleStabilization is how long a higher recommendation counts where a behavior does not say; default 5 minutes.
+	// DownscaleStabilization is the stabilization window for scaling down if the behavior has none. The default is 5
+	// minutes.
 	DownscaleStabilization time.Duration
-	// CPUInitialization is the period after pod start when CPU samples might be skipped; InitialReadiness for how long it
-	// may not have been ready yet. Defaults 5 minutes and 30 seconds.
+	// CPUInitialization is the period after pod start when CPU samples might be skipped. InitialReadiness is the period in
+	// which readiness changes count as initial readiness. The defaults are 5 minutes and 30 seconds.
 	CPUInitialization, InitialReadiness time.Duration
 }
 
-// WithDefaults fills in what is not set.
+// WithDefaults sets the defaults.
 func (s Settings) WithDefaults() Settings {
 	if s.Tolerance == 0 {
 		s.Tolerance = 0.1
@@ -45,42 +46,42 @@ func (s Settings) WithDefaults() Settings {
 	return s
 }
 
-// Cluster is what is known of a workload's pods in one cluster.
+// Cluster is the input from one cluster.
 type Cluster struct {
 	Name string
-	// Replicas are those that it shall have.
+	// Replicas is the desired number of replicas in the cluster.
 	Replicas int32
-	// Left says that the workload is leaving the cluster. Its pods there count as long as they run.
+	// Left is true if the workload is leaving the cluster. Its pods count as long as they run.
 	Left bool
-	// Pods are those that it has. Unknown says why nothing is known of them, and is empty otherwise.
+	// Pods are the pods of the workload. Unknown is the reason if they could not be read.
 	Pods    []corev1.Pod
 	Unknown string
-	// Readings are of each metric of the spec, in that order.
+	// Readings has one entry per metric of the spec, in the same order.
 	Readings []Reading
 }
 
-// Reading is one metric in one cluster.
+// Reading is the value of one metric in one cluster.
 type Reading struct {
-	// Unknown says why there is none; it is empty otherwise.
+	// Unknown is the reason if the metric could not be read.
 	Unknown string
-	// Pods are the values by pod; Object is that of an object. Both are in thousandths.
+	// Pods has the values per pod. Object is the value of an object metric. Both are in thousandths.
 	Pods   map[string]Value
 	Object int64
-	// Absent says that the cluster does not have the object, which adds nothing to what others say of theirs.
+	// Absent is the reason if the cluster does not have the object. The values of other clusters still count.
 	Absent string
 }
 
-// Value is a metric of one pod, in thousandths, over a window that ended at a time.
+// Value is a metric of one pod in thousandths, over a window that ended at a time.
 type Value struct {
 	Milli  int64
 	At     time.Time
 	Window time.Duration
 }
 
-// Input of a decision.
+// Input is the input of Decide.
 type Input struct {
 	Spec *autoscalingv1alpha1.FederatedHPASpec
-	// Current are the replicas of the template; Each says that every cluster has that many, where they are not divided.
+	// Current is the number of replicas in the template. Each is true if every cluster runs that many instead of a share.
 	Current  int32
 	Each     bool
 	Clusters []Cluster
@@ -89,28 +90,27 @@ type Input struct {
 	Now      time.Time
 }
 
-// Decision is how many replicas the template shall have, and what is to be said of that.
+// Decision is the desired number of replicas, with conditions and metrics for the status.
 type Decision struct {
-	// Desired equals Current where nothing is to be done, or nothing can be said.
+	// Desired equals Current if no change is needed or the metrics are unknown.
 	Desired int32
-	// Reason is why, for the event of a change.
+	// Reason explains a change, for the event.
 	Reason string
-	// Failure is why the metrics do not say how many; then nothing changes unless the bounds ask for it.
+	// Failure is why the metrics gave no result. Then only the bounds can cause a change.
 	Failure error
-	// Metrics are those that were read.
+	// Metrics are the metrics that were read.
 	Metrics    []autoscalingv2.MetricStatus
 	Conditions []autoscalingv2.HorizontalPodAutoscalerCondition
-	// History is to be given to the next decision.
+	// History is input of the next decision.
 	History History
 }
 
-// Decide works out the replicas of a template. The order of the clusters does not matter, and the result is within the
-// bounds.
+// Decide computes the replicas of a template. The result is within the bounds and does not depend on the order of
+// clusters.
 //
-// A cluster of which nothing is known holds nothing up: its replicas count as idle where the rest asks for more, and as
-// busy where the rest asks for fewer, so that silence alone never takes replicas away. While the workload is leaving a
-// cluster of which nothing is known, it does not scale down: its pods there may still serve, and their load is not
-// known.
+// Replicas of a cluster without data count as idle when scaling up and as busy when scaling down, so missing data alone
+// never removes replicas. There is no scale-down while the workload leaves a cluster without data, because its pods
+// there may still serve.
 func Decide(in Input) Decision {
 	in.Settings = in.Settings.WithDefaults()
 	lowest, highest := int32(1), in.Spec.MaxReplicas
@@ -119,7 +119,7 @@ func Decide(in Input) Decision {
 	}
 	d := Decision{Desired: in.Current, History: in.History}
 
-	// 1. Bounds come first, and need no metrics.
+	// 1. Enforce the bounds, which need no metrics.
 	switch {
 	case in.Current == 0:
 		d.Conditions = append(d.Conditions, Disabled())
@@ -132,8 +132,8 @@ func Decide(in Input) Decision {
 		return d
 	}
 
-	// 2. Each metric proposes a number; the highest counts. With a metric missing, nothing goes down.
-	d.unknown(in)
+	// 2. Take the highest proposal of all metrics. Do not scale down if a metric is missing.
+	d.setMetricsComplete(in)
 	proposal, valid := int32(0), 0
 	var failures []*failure
 	var by string
@@ -154,25 +154,25 @@ func Decide(in Input) Decision {
 	}
 	if len(failures) > 0 && (valid == 0 || proposal < in.Current) {
 		d.Failure = failures[0].error
-		d.say(autoscalingv2.ScalingActive, corev1.ConditionFalse, failures[0].reason,
+		d.setCondition(autoscalingv2.ScalingActive, corev1.ConditionFalse, failures[0].reason,
 			"the desired replica count is unknown: "+failures[0].Error())
 		return d
 	}
-	d.say(autoscalingv2.ScalingActive, corev1.ConditionTrue, "ValidMetricFound",
+	d.setCondition(autoscalingv2.ScalingActive, corev1.ConditionTrue, "ValidMetricFound",
 		"the desired replica count is calculated from "+by)
 	if in.leavesSilent() {
 		proposal = max(proposal, in.Current)
 	}
 
-	// 3. Not too fast, not too early, and within the bounds.
+	// 3. Apply stabilization, scaling policies and bounds.
 	steady, reason, message := in.stabilised(proposal, &d.History)
-	d.say(autoscalingv2.AbleToScale, corev1.ConditionTrue, reason, message)
+	d.setCondition(autoscalingv2.AbleToScale, corev1.ConditionTrue, reason, message)
 	desired, limit, message := in.limited(steady, lowest, highest)
 	limited := corev1.ConditionTrue
 	if limit == "DesiredWithinRange" {
 		limited = corev1.ConditionFalse
 	}
-	d.say(autoscalingv2.ScalingLimited, limited, limit, message)
+	d.setCondition(autoscalingv2.ScalingLimited, limited, limit, message)
 	d.Desired = desired
 	switch {
 	case desired > in.Current:
@@ -183,14 +183,14 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// Disabled is what is said of a workload without replicas, in whatever mode.
+// Disabled returns the condition of a workload with zero replicas.
 func Disabled() autoscalingv2.HorizontalPodAutoscalerCondition {
 	return autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionFalse,
 		Reason:  "ScalingDisabled",
 		Message: "autoscaling is disabled because the workload has zero replicas; scale it to one or more to enable autoscaling"}
 }
 
-// Silent are the clusters of which something is not known, sorted, with why.
+// Silent returns the clusters with missing data, sorted, with the reasons.
 func Silent(clusters []Cluster) []string {
 	var out []string
 	for _, c := range clusters {
@@ -208,21 +208,21 @@ func Silent(clusters []Cluster) []string {
 	return out
 }
 
-func (d *Decision) unknown(in Input) {
+func (d *Decision) setMetricsComplete(in Input) {
 	if silent := Silent(in.Clusters); len(silent) > 0 {
-		d.say(autoscalingv1alpha1.MetricsComplete, corev1.ConditionFalse, autoscalingv1alpha1.ReasonClustersUnknown,
+		d.setCondition(autoscalingv1alpha1.MetricsComplete, corev1.ConditionFalse, autoscalingv1alpha1.ReasonClustersUnknown,
 			"some metrics are missing; the pods without metrics are counted as idle when scaling up and as busy when scaling down: "+strings.Join(silent, "; "))
 	}
 }
 
-func (d *Decision) say(kind autoscalingv2.HorizontalPodAutoscalerConditionType, status corev1.ConditionStatus, reason,
+func (d *Decision) setCondition(kind autoscalingv2.HorizontalPodAutoscalerConditionType, status corev1.ConditionStatus,
+	reason,
 	message string) {
 	d.Conditions = append(d.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{Type: kind, Status: status,
 		Reason: reason, Message: message})
 }
 
-// SetCondition puts a condition among the others, in the place of one of its type; its time is that of the last change
-// of its status.
+// SetCondition adds or replaces a condition. The transition time changes only with the status.
 func SetCondition(all []autoscalingv2.HorizontalPodAutoscalerCondition,
 	c autoscalingv2.HorizontalPodAutoscalerCondition, now time.Time) []autoscalingv2.HorizontalPodAutoscalerCondition {
 	all = slices.Clone(all)
@@ -238,9 +238,9 @@ func SetCondition(all []autoscalingv2.HorizontalPodAutoscalerCondition,
 	return all
 }
 
-// Since are the conditions with the times of those that stood, where the status is the same: some are said twice on the
-// way.
-func Since(all, stood []autoscalingv2.HorizontalPodAutoscalerCondition) []autoscalingv2.HorizontalPodAutoscalerCondition {
+// KeepTransitionTimes returns the conditions with the old transition times where the status is the same. A condition
+// may have been set twice in between.
+func KeepTransitionTimes(all, stood []autoscalingv2.HorizontalPodAutoscalerCondition) []autoscalingv2.HorizontalPodAutoscalerCondition {
 	all = slices.Clone(all)
 	for i := range all {
 		for _, was := range stood {
@@ -252,12 +252,12 @@ func Since(all, stood []autoscalingv2.HorizontalPodAutoscalerCondition) []autosc
 	return all
 }
 
-// leavesSilent reports whether the workload is leaving a cluster of which nothing is known.
+// leavesSilent reports whether the workload is leaving a cluster without data.
 func (in Input) leavesSilent() bool {
 	return slices.ContainsFunc(in.Clusters, func(c Cluster) bool { return c.Left && c.Unknown != "" })
 }
 
-// copies is how many pods there shall be for each replica of the template.
+// copies returns the number of pods per replica of the template.
 func (in Input) copies() int32 {
 	if !in.Each {
 		return 1
@@ -271,10 +271,10 @@ func (in Input) copies() int32 {
 	return max(1, n)
 }
 
-// total are the pods that there shall be.
+// total returns the desired number of pods.
 func (in Input) total() int32 { return clamp(int64(in.Current) * int64(in.copies())) }
 
-// ofTemplate are the replicas of the template that make so many pods or more.
+// ofTemplate returns the smallest number of template replicas that gives at least this many pods.
 func (in Input) ofTemplate(pods int32) int32 {
 	n := int64(in.copies())
 	return clamp((int64(pods) + n - 1) / n)
@@ -282,7 +282,7 @@ func (in Input) ofTemplate(pods int32) int32 {
 
 func clamp(n int64) int32 { return int32(min(max(n, 0), math.MaxInt32)) }
 
-// ceil is the next whole number of replicas; what is no number, or too large, is as many as there can be.
+// ceil rounds up to a number of replicas. NaN and too large values become the maximum.
 func ceil(f float64) int32 {
 	if f = math.Ceil(f); f < math.MaxInt32 {
 		return int32(max(f, 0))

@@ -20,9 +20,9 @@ import (
 
 var now = time.Unix(1_800_000_000, 0)
 
-// cluster has pods that request 100m of CPU each and use what is given, "100 50 ? new -": ? has no metrics, new is not
-// ready yet, - is going. "silent:3" is a cluster with three replicas of which nothing is known. After "left" the
-// workload is leaving it.
+// cluster parses the CPU usage of pods that request 100m each, "100 50 ? new -": ? has no metrics, new is not ready,
+// - is terminating. "silent:3" is a cluster without data that has three replicas. "left" means that the workload is
+// leaving the cluster.
 func cluster(name, pods string) Cluster {
 	c := Cluster{Name: name, Readings: []Reading{{Pods: map[string]Value{}}}}
 	pods, c.Left = strings.CutPrefix(pods, "left ")
@@ -68,7 +68,7 @@ func clusters(all map[string]string) []Cluster {
 	return out
 }
 
-// spec scales to half of the CPU that is requested, from 1 to 20 replicas.
+// spec has a target of 50% CPU utilization and 1 to 20 replicas.
 func spec() *autoscalingv1alpha1.FederatedHPASpec {
 	half, one := int32(50), int32(1)
 	return &autoscalingv1alpha1.FederatedHPASpec{MinReplicas: &one, MaxReplicas: 20,
@@ -77,10 +77,11 @@ func spec() *autoscalingv1alpha1.FederatedHPASpec {
 				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &half}}}}}
 }
 
-// atOnce has nothing wait on its way down.
+// atOnce disables the downscale stabilization window.
 func atOnce(s *autoscalingv1alpha1.FederatedHPASpec) *autoscalingv1alpha1.FederatedHPASpec {
 	zero := int32(0)
-	s.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: &zero}}
+	s.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{
+		StabilizationWindowSeconds: &zero}}
 	return s
 }
 
@@ -93,7 +94,7 @@ func condition(d Decision, kind autoscalingv2.HorizontalPodAutoscalerConditionTy
 	return ""
 }
 
-func TestTheLoadOfAllClustersTogetherDecides(t *testing.T) {
+func TestLoadOfAllClustersDecides(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		current  int32
@@ -139,7 +140,7 @@ func TestTheLoadOfAllClustersTogetherDecides(t *testing.T) {
 	}
 }
 
-func TestNumbersOfMembersHaveNoBounds(t *testing.T) {
+func TestHugeMetricValuesDoNotOverflow(t *testing.T) {
 	fleet := func(value int64, request string) []Cluster {
 		all := clusters(map[string]string{"a": "0 0", "b": "0 0"})
 		for i := range all {
@@ -195,7 +196,7 @@ func TestNumbersOfMembersHaveNoBounds(t *testing.T) {
 	}
 }
 
-func TestReplicasOfWhichNothingIsKnownTakeNoMemory(t *testing.T) {
+func TestReplicasWithoutDataUseConstantMemory(t *testing.T) {
 	const silent = 3_000_000
 	s := atOnce(spec())
 	s.MaxReplicas = silent + 20
@@ -213,7 +214,7 @@ func TestReplicasOfWhichNothingIsKnownTakeNoMemory(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownIsSaidByCluster(t *testing.T) {
+func TestMissingMetricsAreReportedPerCluster(t *testing.T) {
 	all := clusters(map[string]string{"a": "50 50", "b": "silent:2", "c": "?"})
 	all[2].Readings[0] = Reading{Unknown: "metrics.k8s.io: the API is not served: install metrics-server there"}
 	d := Decide(Input{Spec: spec(), Current: 5, Clusters: all, Now: now})
@@ -221,15 +222,15 @@ func TestWhatIsNotKnownIsSaidByCluster(t *testing.T) {
 	for _, want := range []string{"False ClustersUnknown", "cluster b: no answer in time",
 		"cluster c: metrics.k8s.io: the API is not served"} {
 		if !strings.Contains(got, want) {
-			t.Errorf("the condition says %q, want %q in it", got, want)
+			t.Errorf("the condition is %q, want it to contain %q", got, want)
 		}
 	}
 	if strings.Contains(got, "cluster a") {
-		t.Errorf("a answered, and the condition says %q", got)
+		t.Errorf("a has data, but the condition is %q", got)
 	}
 }
 
-func TestWithoutAnyMetricNothingChanges(t *testing.T) {
+func TestNoMetricsMeansNoChange(t *testing.T) {
 	noRequest := clusters(map[string]string{"a": "50"})
 	noRequest[0].Pods[0].Spec.Containers[0].Resources.Requests = nil
 	for name, c := range map[string]struct {
@@ -254,7 +255,7 @@ func TestWithoutAnyMetricNothingChanges(t *testing.T) {
 	}
 }
 
-func TestTheHighestMetricCountsAndAMissingOneLetsNothingGo(t *testing.T) {
+func TestHighestMetricWinsAndMissingBlocksScaleDown(t *testing.T) {
 	s := atOnce(spec())
 	value := resource.MustParse("10")
 	s.Metrics = append(s.Metrics, autoscalingv2.MetricSpec{Type: autoscalingv2.PodsMetricSourceType,
@@ -302,7 +303,7 @@ func TestTheHighestMetricCountsAndAMissingOneLetsNothingGo(t *testing.T) {
 	}
 }
 
-func TestAContainerCountsAlone(t *testing.T) {
+func TestContainerResourceCountsOneContainer(t *testing.T) {
 	percent := int32(50)
 	m := autoscalingv2.MetricSpec{Type: autoscalingv2.ContainerResourceMetricSourceType,
 		ContainerResource: &autoscalingv2.ContainerResourceMetricSource{Name: corev1.ResourceCPU,
@@ -331,7 +332,7 @@ func TestAContainerCountsAlone(t *testing.T) {
 	}
 }
 
-func TestAScaleDownWaitsForTheStabilizationWindow(t *testing.T) {
+func TestScaleDownWaitsForStabilizationWindow(t *testing.T) {
 	in := Input{Spec: spec(), Current: 8, Now: now}
 	step := func(after time.Duration, pods string) Decision {
 		in.Now = in.Now.Add(after)
@@ -367,7 +368,7 @@ func TestAScaleDownWaitsForTheStabilizationWindow(t *testing.T) {
 	}
 }
 
-func TestPoliciesBoundHowFastItGoes(t *testing.T) {
+func TestScalingPoliciesLimitTheRate(t *testing.T) {
 	busy, idle := strings.Repeat("500 ", 10), strings.Repeat("1 ", 10)
 	least := autoscalingv2.MinChangePolicySelect
 	off := autoscalingv2.DisabledPolicySelect
@@ -432,7 +433,7 @@ func TestPoliciesBoundHowFastItGoes(t *testing.T) {
 	}
 }
 
-// fleets are random ones, the same at each run.
+// fleets returns random clusters from a fixed seed.
 func fleets(t *testing.T, each func(in Input, r *rand.Rand)) {
 	t.Helper()
 	for seed := range int64(3000) {
@@ -459,7 +460,7 @@ func fleets(t *testing.T, each func(in Input, r *rand.Rand)) {
 	}
 }
 
-func TestADecisionIsWithinTheBoundsWhateverTheOrderOfTheClusters(t *testing.T) {
+func TestDecisionIsInBoundsAndIndependentOfOrder(t *testing.T) {
 	fleets(t, func(in Input, r *rand.Rand) {
 		d := Decide(in)
 		if d.Failure == nil && (d.Desired < *in.Spec.MinReplicas || d.Desired > in.Spec.MaxReplicas) {
@@ -477,7 +478,7 @@ func TestADecisionIsWithinTheBoundsWhateverTheOrderOfTheClusters(t *testing.T) {
 	})
 }
 
-func TestMoreLoadNeverMakesFewerReplicas(t *testing.T) {
+func TestMoreLoadNeverRemovesReplicas(t *testing.T) {
 	fleets(t, func(in Input, r *rand.Rand) {
 		before := Decide(in)
 		in.Clusters = slices.Clone(in.Clusters)
@@ -497,7 +498,7 @@ func TestMoreLoadNeverMakesFewerReplicas(t *testing.T) {
 	})
 }
 
-func TestAClusterThatFallsSilentNeverTakesReplicasAway(t *testing.T) {
+func TestClusterWithoutDataNeverRemovesReplicas(t *testing.T) {
 	fleets(t, func(in Input, r *rand.Rand) {
 		lowest := int32(1)
 		in.Spec.MinReplicas, in.Spec.MaxReplicas = &lowest, 1000

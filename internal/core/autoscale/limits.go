@@ -7,10 +7,10 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 )
 
-// History is what later decisions have to know of earlier ones. It is kept in memory: after a restart a workload is
-// first taken to be as large as it should be.
+// History is what decisions remember. It is kept in memory. After a restart the current size counts as the recommended
+// one.
 type History struct {
-	// proposals are how many replicas the load asked for; ups and downs how many came and went.
+	// proposals are the recommendations. ups and downs are the numbers of replicas added and removed.
 	proposals, ups, downs []at
 }
 
@@ -19,10 +19,10 @@ type at struct {
 	replicas int32
 }
 
-// longest is the longest that a policy or a stabilization window looks back.
+// longest is the longest period of a policy or stabilization window.
 const longest = time.Hour
 
-// Scaled is the history after a change of the replicas.
+// Scaled returns the history after a change of the replicas.
 func (h History) Scaled(from, to int32, now time.Time) History {
 	if to > from {
 		h.ups = append(slices.Clone(h.ups), at{now, to - from})
@@ -45,7 +45,7 @@ func sum(all []at, since time.Time) (n int64) {
 	return n
 }
 
-// rules are those of one direction.
+// rules returns the scaling rules of one direction.
 func (in Input) rules(up bool) *autoscalingv2.HPAScalingRules {
 	d := Behavior(in.Spec.Behavior)
 	if up {
@@ -54,8 +54,8 @@ func (in Input) rules(up bool) *autoscalingv2.HPAScalingRules {
 	return d.ScaleDown
 }
 
-// Behavior is b with what it leaves out as a HorizontalPodAutoscaler has it; how long a scale down waits is left to the
-// hub's settings.
+// Behavior returns b with the defaults of the HorizontalPodAutoscaler. The downscale stabilization window comes from
+// the hub's settings.
 func Behavior(b *autoscalingv2.HorizontalPodAutoscalerBehavior) *autoscalingv2.HorizontalPodAutoscalerBehavior {
 	out := &autoscalingv2.HorizontalPodAutoscalerBehavior{}
 	if b != nil {
@@ -83,7 +83,7 @@ func Behavior(b *autoscalingv2.HorizontalPodAutoscalerBehavior) *autoscalingv2.H
 	return out
 }
 
-// stabilised is the proposal unless a recent one was more careful, and records it.
+// stabilised applies the stabilization window to the proposal and records it.
 func (in Input) stabilised(proposal int32, h *History) (replicas int32, reason, message string) {
 	window := func(r *autoscalingv2.HPAScalingRules, otherwise time.Duration) time.Duration {
 		if r.StabilizationWindowSeconds == nil {
@@ -117,7 +117,7 @@ func (in Input) stabilised(proposal int32, h *History) (replicas int32, reason, 
 		"recent recommendations were higher than current one, applying the highest recent recommendation"
 }
 
-// limited is how many replicas may be had now, with the reason why not all that are asked for.
+// limited applies bounds and scaling policies, with the reason if that changes the result.
 func (in Input) limited(asked, lowest, highest int32) (replicas int32, reason, message string) {
 	switch {
 	case asked > in.Current:
@@ -141,7 +141,7 @@ func (in Input) limited(asked, lowest, highest int32) (replicas int32, reason, m
 		"the desired replica count is within the acceptable range"
 }
 
-// fastest is how far the policies of a direction let the replicas go now.
+// fastest returns the number of replicas that the policies of a direction allow now.
 func (in Input) fastest(up bool) int32 {
 	rules := in.rules(up)
 	if *rules.SelectPolicy == autoscalingv2.DisabledPolicySelect {

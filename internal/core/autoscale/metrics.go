@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// proposal is how many pods one metric asks for, and what it is now.
+// proposal is the number of pods that one metric asks for, with its current value.
 type proposal struct {
 	replicas int32
 	name     string
 	status   autoscalingv2.MetricStatus
 }
 
-// failure is why a metric proposes nothing, with the reason of the condition.
+// failure is the reason why a metric gives no proposal, with the reason of the condition.
 type failure struct {
 	reason string
 	error
@@ -76,25 +76,25 @@ func (in Input) propose(i int, m autoscalingv2.MetricSpec) (p proposal, failed *
 
 func milli(n int64) *resource.Quantity { return resource.NewMilliQuantity(n, resource.DecimalSI) }
 
-// group are the pods of all clusters, as far as a metric counts them.
+// group classifies the pods of all clusters for one metric.
 type group struct {
-	// known are the values, and missing and unready those that have none or one that misleads, each with what the pod
-	// requests.
+	// known have a value. missing have none. unready have a value that must be ignored. Each includes the request of the
+	// pod.
 	known            []measured
 	missing, unready []measured
-	clusters         []string // why some values are missing
+	clusters         []string // reasons for missing values
 }
 
 type measured struct {
-	// pod is nil for the replicas of a cluster of which nothing is known; replicas says how many these are, and is 1 for a
-	// pod. How many there shall be is for users to say, so that nothing grows with it.
+	// pod is nil for the replicas of a cluster without data. Then replicas is their number, otherwise 1. One entry for all
+	// keeps memory bounded, because users choose the number.
 	pod      *corev1.Pod
 	replicas int64
-	// value and request are those of each.
+	// value and request are per pod.
 	value, request int64
 }
 
-// count is how many pods these are.
+// count returns the number of pods.
 func count(all []measured) (n int64) {
 	for _, m := range all {
 		n += m.replicas
@@ -102,8 +102,7 @@ func count(all []measured) (n int64) {
 	return n
 }
 
-// group sorts the pods by what is known of the metric. CPU of pods that start misleads; other metrics of those that do
-// not run yet.
+// group classifies the pods. CPU values of starting pods and other values of pods that do not run yet are ignored.
 func (in Input) group(i int, resource corev1.ResourceName) group {
 	var g group
 	for _, c := range in.Clusters {
@@ -143,8 +142,8 @@ func (in Input) group(i int, resource corev1.ResourceName) group {
 	return g
 }
 
-// misleads says whether the CPU of a pod is that of its start: it is not ready early in its life, the value is from
-// before it was, or it has never been.
+// misleads reports whether a CPU value must be ignored: the pod was never ready, is not ready early in its life, or the
+// value is from before it was ready.
 func (in Input) misleads(pod *corev1.Pod, v Value) bool {
 	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
 	if i < 0 || pod.Status.StartTime == nil {
@@ -158,8 +157,8 @@ func (in Input) misleads(pod *corev1.Pod, v Value) bool {
 		start.Add(in.Settings.InitialReadiness).After(ready.LastTransitionTime.Time)
 }
 
-// none is why no value is known.
-func (g group) none() error {
+// noneError explains why no value is known.
+func (g group) noneError() error {
 	switch {
 	case len(g.clusters) > 0:
 		return fmt.Errorf("no cluster reports this metric: %s", g.clusters[0])
@@ -192,7 +191,7 @@ func (in Input) byResource(i int, name corev1.ResourceName, container string,
 	}
 	wanted := int64(*target.AverageUtilization)
 	if len(g.known) == 0 {
-		return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("%s: %w", what, g.none())
+		return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("%s: %w", what, g.noneError())
 	}
 	used, requested := g.sums(g.known)
 	if requested <= 0 || wanted <= 0 {
@@ -211,7 +210,7 @@ func (in Input) byResource(i int, name corev1.ResourceName, container string,
 		AverageValue: milli(used / int64(len(g.known)))}, nil
 }
 
-// percent is what part of what is requested, which is above 0, is used; of memory that is many digits.
+// percent returns used as a percentage of requested, which is above 0. For memory this needs more than 64 bits.
 func percent(used, requested int64) int32 {
 	if used > math.MaxInt64/100 && requested >= 100 {
 		return clamp(used / (requested / 100))
@@ -219,7 +218,7 @@ func percent(used, requested int64) int32 {
 	return clamp(times(used, 100) / requested)
 }
 
-// plus and times are of numbers that are 0 or more, and stop at the largest: what members and users say has no bounds.
+// plus and times saturate at the maximum. Arguments are 0 or more. Values from members and users are not bounded.
 func plus(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -234,7 +233,7 @@ func times(a, b int64) int64 {
 	return a * b
 }
 
-// Milli is a quantity in thousandths, 0 if it is below that, and the largest number if that is too small for it.
+// Milli returns a quantity in thousandths: 0 if negative, the maximum on overflow.
 func Milli(q resource.Quantity) int64 {
 	if q.CmpInt64(math.MaxInt64/1000) > 0 {
 		return math.MaxInt64
@@ -242,13 +241,13 @@ func Milli(q resource.Quantity) int64 {
 	return max(q.MilliValue(), 0)
 }
 
-// byAverage compares the average of the values with target, both in thousandths.
+// byAverage computes the replicas for a target average. Values and target are in thousandths.
 func (in Input) byAverage(g group, target int64) (replicas int32, average int64, err error) {
 	if target <= 0 {
 		return 0, 0, fmt.Errorf("its target must be greater than 0")
 	}
 	if len(g.known) == 0 {
-		return 0, 0, g.none()
+		return 0, 0, g.noneError()
 	}
 	used, _ := g.sums(g.known)
 	average = used / int64(len(g.known))
@@ -259,9 +258,9 @@ func (in Input) byAverage(g group, target int64) (replicas int32, average int64,
 	return in.scale(g, ratio(g.known), func(measured) int64 { return target }, ratio), average, nil
 }
 
-// scale is how many pods a ratio of load to target asks for. Pods without a value count as idle where more are asked
-// for, and as busy where fewer are; if that turns the direction round, nothing changes. So it is while there are not as
-// many pods as there shall be: a load above target never takes replicas away because some are still on their way.
+// scale returns the number of pods for a ratio of load to target. Pods without a value count as idle when scaling up
+// and busy when scaling down. If that reverses the direction, nothing changes. Nothing changes either if the load is
+// above target but fewer pods exist than desired.
 func (in Input) scale(g group, ratio float64, busy func(measured) int64, of func([]measured) float64) int32 {
 	current := in.total()
 	up := ratio > 1 && len(g.unready) > 0
@@ -290,8 +289,8 @@ func (in Input) scale(g group, ratio float64, busy func(measured) int64, of func
 	return in.along(is, ceil(is*float64(count(all))))
 }
 
-// along is replicas if they are on the side of the current ones that the ratio of load to target is on, beyond the
-// tolerance.
+// along returns replicas if they change the current number in the direction of the ratio and the ratio is outside the
+// tolerance. Otherwise it returns the current number.
 func (in Input) along(ratio float64, replicas int32) int32 {
 	current := in.total()
 	if in.tolerates(ratio) || ratio < 1 && replicas > current || ratio > 1 && replicas < current {
@@ -346,7 +345,7 @@ func (in Input) byObject(i int, target autoscalingv2.MetricTarget) (int32, autos
 		return 0, status, fmt.Errorf("the target must have a value or an averageValue greater than 0")
 	}
 	if silent != "" && replicas < current {
-		replicas = current // what is not known may be the load
+		replicas = current // the missing values may be high
 	}
 	return replicas, status, nil
 }
@@ -358,7 +357,7 @@ func isReady(pod *corev1.Pod) bool {
 		})
 }
 
-// tolerates says whether a ratio of load to target is near enough to 1.
+// tolerates reports whether the ratio is within the tolerance.
 func (in Input) tolerates(ratio float64) bool {
 	down, up := in.Settings.Tolerance, in.Settings.Tolerance
 	if b := in.Spec.Behavior; b != nil {
@@ -379,7 +378,7 @@ func (g group) sums(all []measured) (used, requested int64) {
 	return used, requested
 }
 
-// request fills in what each pod requests; replicas that nobody has seen request what the others do on average.
+// request fills in the requests of the pods. Replicas without data get the average of the others.
 func (g group) request(name corev1.ResourceName, container string) error {
 	var sum, seen int64
 	for _, list := range [][]measured{g.known, g.missing, g.unready} {
@@ -404,8 +403,8 @@ func (g group) request(name corev1.ResourceName, container string) error {
 	return nil
 }
 
-// requestOf is what a pod, or one of its containers, requests, in thousandths; a container that does not say is an
-// error, since there is no percentage then.
+// requestOf returns the request of a pod or container in thousandths. A container without a request is an error,
+// because then there is no utilization.
 func requestOf(pod *corev1.Pod, name corev1.ResourceName, container string) (int64, error) {
 	if container == "" && pod.Spec.Resources != nil {
 		if q, ok := pod.Spec.Resources.Requests[name]; ok {
@@ -431,7 +430,7 @@ func requestOf(pod *corev1.Pod, name corev1.ResourceName, container string) (int
 		}
 	}
 	for _, c := range pod.Spec.InitContainers {
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways { // a sidecar
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways { // sidecars count
 			if err := add(c); err != nil {
 				return 0, err
 			}
@@ -443,7 +442,7 @@ func requestOf(pod *corev1.Pod, name corev1.ResourceName, container string) (int
 	return sum, nil
 }
 
-// Usage is what one pod uses, by container, over a window that ended at a time.
+// Usage is the usage of one pod by container, over a window that ended at a time.
 type Usage struct {
 	Pod        string
 	At         time.Time
@@ -451,7 +450,7 @@ type Usage struct {
 	Containers map[string]corev1.ResourceList
 }
 
-// Read is the reading of a metric of type Resource or ContainerResource from what the pods of a cluster use.
+// Read computes a Resource or ContainerResource metric from the usage of the pods of a cluster.
 func Read(m autoscalingv2.MetricSpec, all []Usage) Reading {
 	r := Reading{Pods: map[string]Value{}}
 	var name corev1.ResourceName

@@ -11,8 +11,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// Selector selects the pods of a workload: by its spec.selector, or where it has none by what its status says, as its
-// scale subresource would.
+// Selector returns the label selector for the pods of a workload: spec.selector, or else status.selector as in the
+// scale subresource.
 func Selector(workload *unstructured.Unstructured) (string, error) {
 	name := fmt.Sprintf("%s %s", workload.GetKind(), workload.GetName())
 	var s labels.Selector

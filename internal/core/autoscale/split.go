@@ -21,19 +21,18 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// OwnerAnnotation on a Work says for which FederatedHPA, "namespace/name", it has the autoscaler of a cluster.
+// OwnerAnnotation on a Work is the FederatedHPA ("namespace/name") whose autoscaler it contains.
 const OwnerAnnotation = "argosy.io/autoscaler-of"
 
-// Bounds are those of one cluster's autoscaler.
+// Bounds are minReplicas and maxReplicas of one cluster's autoscaler.
 type Bounds struct {
 	Min int32 `json:"min"`
 	Max int32 `json:"max"`
 }
 
-// Split divides the bounds of a fleet between the autoscalers of its clusters in proportion to the replicas that each
-// has, given by name. The maxima add up to highest, and the minima to lowest or, as each is at least 1, to the number
-// of clusters; no minimum is above its maximum. More clusters than highest are an error: one of them would have to have
-// no pods.
+// Split divides the bounds between clusters in proportion to their replicas. The maxima add up to highest. The minima
+// add up to lowest, or to the number of clusters if that is higher, since each is at least 1. It returns an error for
+// more clusters than highest.
 func Split(lowest, highest int32, replicas map[string]int32) (map[string]Bounds, error) {
 	clusters := make([]string, 0, len(replicas))
 	for name := range replicas {
@@ -59,25 +58,25 @@ func Split(lowest, highest int32, replicas map[string]int32) (map[string]Bounds,
 	return out, nil
 }
 
-// Share is what one cluster's autoscaler was made from; it stays until the bounds or the clusters change.
+// Share is the input of one cluster's autoscaler. It stays until the bounds or the clusters change.
 type Share struct {
 	Bounds
-	// Of are the fleet's bounds, and Clusters those between which they are split.
+	// Of are the total bounds. Clusters are the clusters between which they are split.
 	Of       Bounds   `json:"of"`
 	Clusters []string `json:"clusters"`
 }
 
-// ShareAnnotation on a Work is its Share, as JSON.
+// ShareAnnotation on a Work is its Share as JSON.
 const ShareAnnotation = "argosy.io/autoscaling-share"
 
-// ShareOf is what a Work's autoscaler was made from; ok is false if it does not say.
+// ShareOf returns the share that a Work was made from. ok is false without a valid annotation.
 func ShareOf(w *workv1alpha1.Work) (s Share, ok bool) {
 	return s, json.Unmarshal([]byte(w.Annotations[ShareAnnotation]), &s) == nil
 }
 
-// Shares are those of the clusters, by name. While the bounds and the clusters are what they were, so are the shares,
-// whatever the autoscalers have made of the replicas since; standing are the Works that there are. With an error, which
-// is for the user, each cluster has its one replica: nothing is nearer to the bounds.
+// Shares returns the share of each cluster. With unchanged bounds and clusters it returns the shares of the existing
+// Works, regardless of the current replicas. On error, which is for the user, each cluster gets one replica, the
+// closest to the bounds.
 func Shares(spec *autoscalingv1alpha1.FederatedHPASpec, replicas map[string]int32,
 	standing map[string]*workv1alpha1.Work) (map[string]Share, error) {
 	of := Bounds{Min: 1, Max: spec.MaxReplicas}
@@ -121,8 +120,8 @@ func Shares(spec *autoscalingv1alpha1.FederatedHPASpec, replicas map[string]int3
 	return out, nil
 }
 
-// Work is the Work by which a cluster gets its autoscaler; id is for a new one. target is the workload in the version
-// that the hub has it in.
+// Work returns the Work with a cluster's autoscaler. id is used for a new Work. The target has the API version of the
+// hub.
 func Work(f *autoscalingv1alpha1.FederatedHPA, cluster string, s Share, id string) (*workv1alpha1.Work, error) {
 	hpa := &autoscalingv2.HorizontalPodAutoscaler{
 		TypeMeta:   metav1.TypeMeta{APIVersion: autoscalingv2.SchemeGroupVersion.String(), Kind: "HorizontalPodAutoscaler"},
@@ -158,8 +157,8 @@ func Work(f *autoscalingv1alpha1.FederatedHPA, cluster string, s Share, id strin
 	return w, nil
 }
 
-// Observed is what the autoscaler of a cluster says of itself; known is false until it has said something, and when it
-// goes.
+// Observed returns the status of a cluster's autoscaler. known is false before it reports a status and while it is
+// being deleted.
 func Observed(w *workv1alpha1.Work) (status autoscalingv2.HorizontalPodAutoscalerStatus, known bool) {
 	if w == nil || w.DeletionTimestamp != nil || len(w.Status.ManifestStatuses) == 0 ||
 		w.Status.ManifestStatuses[0].Status == nil {
@@ -171,7 +170,7 @@ func Observed(w *workv1alpha1.Work) (status autoscalingv2.HorizontalPodAutoscale
 	return status, status.CurrentReplicas > 0 || status.DesiredReplicas > 0
 }
 
-// Total are the replicas of all clusters.
+// Total returns the sum of the replicas.
 func Total(of map[string]int32) int32 {
 	var n int64
 	for _, replicas := range of {
@@ -180,8 +179,8 @@ func Total(of map[string]int32) int32 {
 	return clamp(n)
 }
 
-// Sum is what the autoscalers of all clusters make together: the replicas that each wants, or, while it has said
-// nothing, those that its cluster has, and none more than its share; and what is to be said of it.
+// Sum adds up the replicas that the autoscalers want, with the conditions to set. A cluster without a status counts
+// with its current replicas, within its share.
 func Sum(shares map[string]Share, replicas map[string]int32,
 	works map[string]*workv1alpha1.Work) (current, desired map[string]int32,
 	scaling autoscalingv2.HorizontalPodAutoscalerCondition) {

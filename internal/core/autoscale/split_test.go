@@ -15,7 +15,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-func TestBoundsAreSplitInProportionToTheReplicas(t *testing.T) {
+func TestBoundsAreSplitInProportionToReplicas(t *testing.T) {
 	for _, c := range []struct {
 		name            string
 		lowest, highest int32
@@ -45,7 +45,7 @@ func TestBoundsAreSplitInProportionToTheReplicas(t *testing.T) {
 	}
 }
 
-func TestSharesAddUpAndAreInOrder(t *testing.T) {
+func TestSharesAddUp(t *testing.T) {
 	for seed := range int64(5000) {
 		r := rand.New(rand.NewSource(seed))
 		replicas := map[string]int32{}
@@ -71,7 +71,7 @@ func TestSharesAddUpAndAreInOrder(t *testing.T) {
 	}
 }
 
-func TestSharesStayUntilTheBoundsOrTheClustersChange(t *testing.T) {
+func TestSharesStayUntilBoundsOrClustersChange(t *testing.T) {
 	f := &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	f.Spec = *spec()
 	f.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment",
@@ -113,7 +113,7 @@ func TestSharesStayUntilTheBoundsOrTheClustersChange(t *testing.T) {
 
 	// What the autoscalers make of it.
 	made := shares(map[string]int32{"a": 2, "b": 4, "c": 6})
-	say := func(cluster string, s autoscalingv2.HorizontalPodAutoscalerStatus) {
+	report := func(cluster string, s autoscalingv2.HorizontalPodAutoscalerStatus) {
 		raw, err := json.Marshal(s)
 		if err != nil {
 			t.Fatal(err)
@@ -121,8 +121,8 @@ func TestSharesStayUntilTheBoundsOrTheClustersChange(t *testing.T) {
 		works[cluster].Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: raw}}}
 	}
 	active := []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.ScalingActive, Status: "True"}}
-	say("a", autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: 2, DesiredReplicas: 4, Conditions: active})
-	say("b", autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: 4,
+	report("a", autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: 2, DesiredReplicas: 4, Conditions: active})
+	report("b", autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: 4,
 		Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.ScalingActive, Status: "False",
 			Message: "no metrics"}}})
 	current, desired, scaling := Sum(made, map[string]int32{"a": 2, "b": 4, "c": 6},
@@ -130,10 +130,10 @@ func TestSharesStayUntilTheBoundsOrTheClustersChange(t *testing.T) {
 	if current["a"] != 2 || desired["a"] != 4 || desired["b"] != 4 || desired["c"] != 6 {
 		t.Errorf("current %v, desired %v", current, desired)
 	}
-	say("a", autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: math.MaxInt32, DesiredReplicas: math.MaxInt32,
+	report("a", autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: math.MaxInt32, DesiredReplicas: math.MaxInt32,
 		Conditions: active})
 	if _, desired, _ := Sum(made, map[string]int32{"a": 2, "b": 4, "c": 6}, works); desired["a"] != made["a"].Max {
-		t.Errorf("a says that it wants %d, and its share ends at %d", desired["a"], made["a"].Max)
+		t.Errorf("a wants %d, but its share ends at %d", desired["a"], made["a"].Max)
 	}
 	if got := Total(map[string]int32{"a": math.MaxInt32, "b": math.MaxInt32}); got != math.MaxInt32 {
 		t.Errorf("all together are %d", got)

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Amounts are of CPU in thousandths, of other resources in units; as Kubernetes' scheduler counts, parts of a unit are
-// one.
+// Amounts maps resources to amounts: CPU in millicores, other resources in whole units, rounded up as in the Kubernetes
+// scheduler.
 type Amounts map[corev1.ResourceName]int64
 
-// AmountsOf counts a list.
+// AmountsOf converts a resource list.
 func AmountsOf(list corev1.ResourceList) Amounts {
 	a := make(Amounts, len(list))
 	for name, q := range list {
@@ -30,7 +30,7 @@ func amount(name corev1.ResourceName, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// List is the amounts as quantities, without zeros and ports.
+// List returns the amounts as quantities. It omits zeros and host ports.
 func (a Amounts) List() corev1.ResourceList {
 	list := make(corev1.ResourceList, len(a))
 	for name, n := range a {
@@ -48,14 +48,14 @@ func (a Amounts) List() corev1.ResourceList {
 	return list
 }
 
-// add adds each request that many times, which may be negative.
+// add adds the requests of the given number of pods. The number may be negative.
 func (a Amounts) add(requests []request, times int64) {
 	for _, r := range requests {
 		a[r.name] += r.amount * times
 	}
 }
 
-// addUpTo is add of many; what does not fit into a number is the largest.
+// addUpTo is add with saturation: a sum that overflows becomes math.MaxInt64.
 func (a Amounts) addUpTo(requests []request, times int64) {
 	for _, r := range requests {
 		if times > 0 && r.amount > (math.MaxInt64-a[r.name])/times {
@@ -66,7 +66,7 @@ func (a Amounts) addUpTo(requests []request, times int64) {
 	}
 }
 
-// canonical shares the memory of the names that every pod has.
+// canonical returns a shared string for the names that every pod has, which saves memory.
 func canonical(name corev1.ResourceName) corev1.ResourceName {
 	switch name {
 	case corev1.ResourceCPU:
@@ -87,11 +87,11 @@ type request struct {
 	amount int64
 }
 
-// requestsOf are what a pod requests, sorted, one slot for a pod included.
+// requestsOf returns what a pod requests, sorted by name, and one pod slot.
 func requestsOf(list corev1.ResourceList) []request {
 	requests := make([]request, 0, len(list)+1)
 	for name, q := range list {
-		// What a pod requests is bounded, so that sums of many cannot overflow.
+		// The bound keeps sums over many pods from overflowing.
 		if n := min(amount(name, q), math.MaxInt64>>10); n > 0 && name != corev1.ResourcePods {
 			requests = append(requests, request{canonical(name), n})
 		}

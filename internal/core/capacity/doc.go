@@ -1,4 +1,4 @@
-// Package capacity answers how many replicas a member cluster has room for: node by node, as its own scheduler would
-// place their pods, within its quotas. Who follows nodes and pods, and who asks, is internal/member and
-// internal/capacity.
+// Package capacity computes how many replicas fit in a member cluster: per node, as the member's scheduler would place
+// the pods, and within the quotas. It does no I/O: internal/member watches nodes and pods, internal/capacity serves the
+// callers.
 package capacity

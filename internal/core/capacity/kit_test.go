@@ -11,7 +11,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// list reads "cpu 2, memory 4Gi".
+// list parses "cpu 2, memory 4Gi".
 func list(text string) corev1.ResourceList {
 	l := corev1.ResourceList{}
 	for entry := range strings.SplitSeq(text, ",") {
@@ -22,7 +22,7 @@ func list(text string) corev1.ResourceList {
 	return l
 }
 
-// a node that is ready, and how it differs from that.
+// aNode returns a ready node with the given changes.
 func aNode(name, allocatable string, differs ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	n.Status.Allocatable = list(allocatable)
@@ -50,7 +50,7 @@ func cordon(n *corev1.Node) { n.Spec.Unschedulable = true }
 
 func notReady(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
 
-// aPod is in the namespace shop; on no node if that is empty.
+// aPod returns a pod in namespace shop. It has no node if node is empty.
 func aPod(name, node, requests string, differs ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 	p.Spec.NodeName = node
@@ -68,7 +68,7 @@ func ownedBy(kind, name string) func(*corev1.Pod) {
 	}
 }
 
-// madeBy is of a ReplicaSet that a Deployment made.
+// madeBy sets a ReplicaSet of the Deployment as the owner.
 func madeBy(deployment string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		ownedBy("ReplicaSet", deployment+"-5d4f")(p)
@@ -76,8 +76,8 @@ func madeBy(deployment string) func(*corev1.Pod) {
 	}
 }
 
-// set takes in objects.
-func (m *Member) set(objects ...any) *Member {
+// set adds objects to the state.
+func (m *ClusterState) set(objects ...any) *ClusterState {
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *corev1.Node:
@@ -97,20 +97,20 @@ func (m *Member) set(objects ...any) *Member {
 	return m
 }
 
-// needs is a replica in the namespace shop that requests that of a node claimed so.
+// needs returns the requirement of a replica in namespace shop.
 func needs(requests string, claim *workv1alpha2.NodeClaim) *Requirement {
 	return newRequirement(list(requests), claim, "shop", "")
 }
 
-// assume is a placement of a Deployment that had before replicas and is to have that many.
-func (m *Member) assume(deployment, requests string, before, replicas int64) bool {
+// assume adds a placement of a Deployment that had before replicas and will have replicas.
+func (m *ClusterState) assume(deployment, requests string, before, replicas int64) bool {
 	return m.Assume(Assumption{Key: deployment, Workload: Workload{"shop", "Deployment", deployment},
 		Parts:  []Part{{needs(requests, nil), 1}},
 		Before: before, Replicas: replicas})
 }
 
-// Assumes says whether a placement is waited for.
-func (m *Member) Assumes(key string) bool {
+// Assumes reports whether an assumption exists.
+func (m *ClusterState) Assumes(key string) bool {
 	m.settle()
 	return m.assumptions[key] != nil
 }

@@ -9,17 +9,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Node is what counts of a node.
+// Node has the properties of a node that affect scheduling.
 type Node struct {
 	Name          string
 	Labels        map[string]string
-	Taints        []corev1.Taint // those that keep pods away
+	Taints        []corev1.Taint // only NoSchedule and NoExecute
 	Unschedulable bool
 	Ready         bool
 	Allocatable   Amounts
 }
 
-// NodeOf keeps what counts of a node.
+// NodeOf converts a node.
 func NodeOf(n *corev1.Node) Node {
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
@@ -34,36 +34,36 @@ func NodeOf(n *corev1.Node) Node {
 	return kept
 }
 
-// equal says whether both are the same to whoever asks for room; a heartbeat makes no difference.
+// equal reports whether the nodes are equal for scheduling. Heartbeats make no difference.
 func (n *Node) equal(o *Node) bool {
 	return n.Unschedulable == o.Unschedulable && n.Ready == o.Ready && maps.Equal(n.Allocatable, o.Allocatable) &&
 		maps.Equal(n.Labels, o.Labels) && slices.Equal(n.Taints, o.Taints)
 }
 
-// node is a node and what is on it.
+// node is a node with its pods and reservations.
 type node struct {
 	Node
-	// seen is false for one that pods are said to be on but that is not there, or not yet.
+	// seen is false for a node that does not exist but is named by a pod.
 	seen bool
-	// requested is what the pods on it request; free is what is left after them and the holds.
+	// requested is the sum of the requests of its pods. free is what remains after pods and reservations.
 	requested, free Amounts
-	// holds are replicas that are expected here.
-	holds map[*hold]int64
+	// reservations counts the replicas with room reserved here.
+	reservations map[*reservation]int64
 }
 
-// cordoned is the taint that stands for an unschedulable node.
+// cordoned is the taint that Kubernetes sets on an unschedulable node.
 var cordoned = corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 
-// open says whether the node takes pods, if their tolerations do not matter.
+// open reports whether the node accepts pods, apart from its taints.
 func (n *node) open() bool { return n.seen && n.Ready && !n.Unschedulable }
 
-// admits says whether the node is for such a replica, whatever room it has.
+// admits reports whether the replica may run on the node, regardless of free resources.
 func (n *node) admits(r *Requirement) bool {
-	return n.seen && n.Ready && r.bears(n) && r.selects(n)
+	return n.seen && n.Ready && r.toleratesTaints(n) && r.selects(n)
 }
 
-// bears says whether no taint of the node keeps the replica away.
-func (r *Requirement) bears(n *node) bool {
+// toleratesTaints reports whether the replica tolerates all taints of the node.
+func (r *Requirement) toleratesTaints(n *node) bool {
 	if n.Unschedulable && !Tolerates(r.tolerations, cordoned) {
 		return false
 	}
@@ -75,7 +75,7 @@ func (r *Requirement) bears(n *node) bool {
 	return true
 }
 
-// selects says whether the replica's selector and affinity are for the node.
+// selects reports whether the replica's node selector and affinity match the node.
 func (r *Requirement) selects(n *node) bool {
 	if r.impossible {
 		return false
@@ -93,8 +93,8 @@ func (r *Requirement) selects(n *node) bool {
 	return r.affinity.Match(&probe)
 }
 
-// takes is how many more such replicas the node has room for.
-func (n *node) takes(r *Requirement) int64 {
+// fitCount returns how many more of these replicas fit on the node.
+func (n *node) fitCount(r *Requirement) int64 {
 	if !n.admits(r) {
 		return 0
 	}
@@ -105,7 +105,7 @@ func (n *node) takes(r *Requirement) int64 {
 	return max(0, k)
 }
 
-// left is what is free of a resource, or of a port.
+// left returns the free amount of a resource or host port.
 func (n *node) left(name corev1.ResourceName) int64 {
 	if strings.HasPrefix(string(name), portPrefix) {
 		return n.free[name] + 1

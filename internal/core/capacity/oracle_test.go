@@ -14,14 +14,14 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// fleet is a member as objects, from which the oracle counts anew each time.
-type fleet struct {
+// objects is a cluster as a list of objects, from which the oracle recomputes each answer.
+type objects struct {
 	nodes map[string]*corev1.Node
 	pods  map[string]*corev1.Pod
 }
 
-// fits says whether a pod fits on a node beside others, by Kubernetes' own functions and a sum over all pods.
-func (f fleet) fits(n *corev1.Node, p *corev1.Pod, beside []*corev1.Pod) bool {
+// fits reports whether a pod fits on a node, by Kubernetes' own functions and a sum over all pods.
+func (f objects) fits(n *corev1.Node, p *corev1.Pod, beside []*corev1.Pod) bool {
 	if n.Status.Conditions[0].Status != corev1.ConditionTrue {
 		return false
 	}
@@ -56,7 +56,7 @@ func (f fleet) fits(n *corev1.Node, p *corev1.Pod, beside []*corev1.Pod) bool {
 	return used["pods"] <= n.Status.Allocatable.Pods().Value()
 }
 
-func (f fleet) on(node string) (pods []*corev1.Pod) {
+func (f objects) podsOn(node string) (pods []*corev1.Pod) {
 	for _, p := range f.pods {
 		if p.Spec.NodeName == node {
 			pods = append(pods, p)
@@ -65,10 +65,10 @@ func (f fleet) on(node string) (pods []*corev1.Pod) {
 	return pods
 }
 
-// replicas puts one after another wherever one fits: as all are equal, the order does not matter.
-func (f fleet) replicas(p *corev1.Pod) (n int32) {
+// replicas places equal replicas one after another. The order does not matter.
+func (f objects) replicas(p *corev1.Pod) (n int32) {
 	for name, node := range f.nodes {
-		beside := f.on(name)
+		beside := f.podsOn(name)
 		for ; f.fits(node, p, beside); n++ {
 			beside = append(beside, p)
 		}
@@ -76,8 +76,8 @@ func (f fleet) replicas(p *corev1.Pod) (n int32) {
 	return n
 }
 
-// all tries every way to put the pods onto nodes beside those that are there.
-func (f fleet) all(pods []*corev1.Pod) bool {
+// fitsAll tries all ways to place the pods beside the existing ones.
+func (f objects) fitsAll(pods []*corev1.Pod) bool {
 	names := slices.Sorted(func(yield func(string) bool) {
 		for name := range f.nodes {
 			if !yield(name) {
@@ -87,7 +87,7 @@ func (f fleet) all(pods []*corev1.Pod) bool {
 	})
 	beside := map[string][]*corev1.Pod{}
 	for _, name := range names {
-		beside[name] = f.on(name)
+		beside[name] = f.podsOn(name)
 	}
 	var try func(i, from int) bool
 	try = func(i, from int) bool {
@@ -113,7 +113,7 @@ func (f fleet) all(pods []*corev1.Pod) bool {
 	return try(0, 0)
 }
 
-// anyNode and anyPod are drawn from few values, so that they meet.
+// anyNode and anyPod draw from few values, so that they often match.
 func anyNode(r *rand.Rand, name string) *corev1.Node {
 	n := aNode(name, fmt.Sprintf("cpu %dm, memory %dMi, pods %d", 500*(1+r.IntN(6)), 512*r.IntN(8), 1+r.IntN(5)),
 		labelled("zone", fmt.Sprint(r.IntN(3))))
@@ -159,23 +159,24 @@ func anyPod(r *rand.Rand, name string) *corev1.Pod {
 	}
 	if len(term.MatchExpressions)+len(term.MatchFields) > 0 {
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}}}
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}}}
 	}
 	return p
 }
 
-// asked is what a replica with that pod asks for.
-func asked(p *corev1.Pod) *Requirement {
+// requirementOf returns the requirement of a replica with this pod.
+func requirementOf(p *corev1.Pod) *Requirement {
 	claim := &workv1alpha2.NodeClaim{HardNodeAffinity: requiredAffinity(p), NodeSelector: p.Spec.NodeSelector,
 		Tolerations: p.Spec.Tolerations}
 	return newRequirement(p.Spec.Containers[0].Resources.Requests, claim, "shop", "")
 }
 
-// Whatever came and went, in whatever order, the answer is what counting all objects anew gives.
+// After any sequence of changes the answer equals that of the oracle.
 func TestReplicasAreExactlyWhatFits(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		m, f := NewMember(), fleet{map[string]*corev1.Node{}, map[string]*corev1.Pod{}}
+		m, f := NewClusterState(), objects{map[string]*corev1.Node{}, map[string]*corev1.Pod{}}
 		for range 40 {
 			node, pod := fmt.Sprintf("n%d", r.IntN(4)), fmt.Sprintf("p%d", r.IntN(8))
 			switch r.IntN(8) {
@@ -208,11 +209,11 @@ func TestReplicasAreExactlyWhatFits(t *testing.T) {
 				m.set(p)
 			}
 			one := anyPod(r, "one")
-			if got, want := m.Replicas(asked(one)), f.replicas(one); got != want {
+			if got, want := m.Replicas(requirementOf(one)), f.replicas(one); got != want {
 				t.Fatalf("seed %d: there is room for %d, want %d", seed, got, want)
 			}
 		}
-		anew := NewMember()
+		anew := NewClusterState()
 		for _, n := range f.nodes {
 			anew.set(n)
 		}
@@ -220,17 +221,17 @@ func TestReplicasAreExactlyWhatFits(t *testing.T) {
 			anew.set(p)
 		}
 		if got, want := sums(m), sums(anew); got != want {
-			t.Fatalf("seed %d: nodes and what is requested are %s, counted anew %s", seed, got, want)
+			t.Fatalf("seed %d: the sums are %s, the oracle has %s", seed, got, want)
 		}
 	}
 }
 
-func sums(m *Member) (text string) {
+func sums(m *ClusterState) (text string) {
 	m.Nodes(func(n *Node, requested Amounts) {
 		text += fmt.Sprintf("%s has %s and requested are %s; ", n.Name, quantities(n.Allocatable.List()),
 			quantities(requested.List()))
 	})
-	return text + quantities(m.Waiting().List())
+	return text + quantities(m.PendingRequests().List())
 }
 
 func quantities(l corev1.ResourceList) (text string) {
@@ -241,12 +242,11 @@ func quantities(l corev1.ResourceList) (text string) {
 	return text
 }
 
-// What is said to fit, and what is expected already, can all be put onto the nodes together: so no two take the same
-// room.
-func TestPlacementsThatFollowOnAnotherFitTogether(t *testing.T) {
+// Everything that is reported to fit can be placed together with everything that is expected: no room is counted twice.
+func TestSuccessivePlacementsFitTogether(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		m, f := NewMember(), fleet{map[string]*corev1.Node{}, map[string]*corev1.Pod{}}
+		m, f := NewClusterState(), objects{map[string]*corev1.Node{}, map[string]*corev1.Pod{}}
 		for i := range 1 + r.IntN(3) {
 			n := anyNode(r, fmt.Sprintf("n%d", i))
 			f.nodes[n.Name] = n
@@ -275,12 +275,12 @@ func TestPlacementsThatFollowOnAnotherFitTogether(t *testing.T) {
 							}
 							others = append(others, w...)
 						}
-						if !f.fits(f.nodes[n], pod, f.on(n)) {
+						if !f.fits(f.nodes[n], pod, f.podsOn(n)) {
 							continue
 						}
 						pod.Spec.NodeName = n
 						f.pods[pod.Name] = pod
-						if f.all(others) {
+						if f.fitsAll(others) {
 							break
 						}
 						delete(f.pods, pod.Name) // its scheduler was clumsy, and the others fit no more
@@ -293,29 +293,29 @@ func TestPlacementsThatFollowOnAnotherFitTogether(t *testing.T) {
 				m.set(pod)
 				placed[at] = placed[at][1:]
 			} else {
-				replicas := int64(m.Replicas(asked(p)))
+				replicas := int64(m.Replicas(requirementOf(p)))
 				replicas = min(replicas, int64(r.IntN(4)))
-				m.Assume(Assumption{Key: name, Workload: Workload{"shop", "CloneSet", name}, Parts: []Part{{asked(p), 1}},
+				m.Assume(Assumption{Key: name, Workload: Workload{"shop", "CloneSet", name}, Parts: []Part{{requirementOf(p), 1}},
 					Replicas: replicas})
 				placed = append(placed, slices.Repeat([]*corev1.Pod{p}, int(replicas)))
 			}
-			if !f.all(slices.Concat(placed...)) {
+			if !f.fitsAll(slices.Concat(placed...)) {
 				t.Fatalf("seed %d, step %d: what was placed does not fit together", seed, step)
 			}
 			next := anyPod(r, "next")
-			k := m.Replicas(asked(next))
-			if !f.all(append(slices.Concat(placed...), slices.Repeat([]*corev1.Pod{next}, int(min(k, 4)))...)) {
-				t.Fatalf("seed %d, step %d: room for %d more was said, which do not fit beside what was placed", seed, step, k)
+			k := m.Replicas(requirementOf(next))
+			if !f.fitsAll(append(slices.Concat(placed...), slices.Repeat([]*corev1.Pod{next}, int(min(k, 4)))...)) {
+				t.Fatalf("seed %d, step %d: %d more are reported to fit but do not", seed, step, k)
 			}
 		}
 	}
 }
 
-func TestSetsOfComponentsAreNeverMoreThanFit(t *testing.T) {
+func TestSetsNeverExceedTheRoom(t *testing.T) {
 	some := 0
 	for seed := range uint64(700) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		m, f := NewMember(), fleet{map[string]*corev1.Node{}, map[string]*corev1.Pod{}}
+		m, f := NewClusterState(), objects{map[string]*corev1.Node{}, map[string]*corev1.Pod{}}
 		for i := range 1 + r.IntN(3) {
 			n := anyNode(r, fmt.Sprintf("n%d", i))
 			f.nodes[n.Name] = n
@@ -329,7 +329,7 @@ func TestSetsOfComponentsAreNeverMoreThanFit(t *testing.T) {
 		var set []*corev1.Pod
 		for range 1 + r.IntN(3) {
 			c, replicas := anyPod(r, "c"), r.IntN(3)
-			parts = append(parts, Part{asked(c), int64(replicas)})
+			parts = append(parts, Part{requirementOf(c), int64(replicas)})
 			set = append(set, slices.Repeat([]*corev1.Pod{c}, replicas)...)
 		}
 		sets := int(m.Sets(parts))
@@ -340,24 +340,24 @@ func TestSetsOfComponentsAreNeverMoreThanFit(t *testing.T) {
 		for _, c := range set {
 			pods = append(pods, slices.Repeat([]*corev1.Pod{c}, sets)...)
 		}
-		if !f.all(pods) {
+		if !f.fitsAll(pods) {
 			t.Fatalf("seed %d: %d sets do not fit", seed, sets)
 		}
 		if sets > 0 {
 			some++
 		}
 		one := anyPod(r, "one")
-		if got, want := m.Replicas(asked(one)), f.replicas(one); got != want {
-			t.Fatalf("seed %d: asking for sets changed the room from %d to %d", seed, want, got)
+		if got, want := m.Replicas(requirementOf(one)), f.replicas(one); got != want {
+			t.Fatalf("seed %d: Sets changed the room from %d to %d", seed, want, got)
 		}
 	}
 	if some < 80 {
-		t.Errorf("only %d fleets had room for a set: the test shows little", some)
+		t.Errorf("only %d clusters had room for a set: too few for the test", some)
 	}
 }
 
 func BenchmarkReplicas(b *testing.B) {
-	m := NewMember()
+	m := NewClusterState()
 	for i := range 100 {
 		m.set(aNode(fmt.Sprint(i), "cpu 32, memory 128Gi, ephemeral-storage 100Gi, pods 110"))
 	}
@@ -368,7 +368,7 @@ func BenchmarkReplicas(b *testing.B) {
 }
 
 func BenchmarkAPodComesAndGoes(b *testing.B) {
-	m := NewMember().set(aNode("a", "cpu 32, memory 128Gi, ephemeral-storage 100Gi, pods 110"))
+	m := NewClusterState().set(aNode("a", "cpu 32, memory 128Gi, ephemeral-storage 100Gi, pods 110"))
 	m.assume("other", "cpu 1", 0, 5)
 	waiting, there := aPod("p", "", "cpu 500m, memory 1Gi", madeBy("web")),
 		aPod("p", "a", "cpu 500m, memory 1Gi", madeBy("web"))
@@ -381,11 +381,11 @@ func BenchmarkAPodComesAndGoes(b *testing.B) {
 	}
 }
 
-// Nodes change and go under what is expected on them: what is kept is still kept where it fits, or nowhere.
-func TestWhatIsExpectedMovesOnWithTheNodes(t *testing.T) {
+// Reservations stay valid while nodes change and disappear.
+func TestReservationsMoveWhenNodesChange(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 4))
-		m := NewMember()
+		m := NewClusterState()
 		for range 60 {
 			name, pod, workload := fmt.Sprintf("n%d", r.IntN(4)), fmt.Sprintf("p%d", r.IntN(8)), fmt.Sprintf("w%d", r.IntN(5))
 			switch r.IntN(8) {
@@ -400,7 +400,7 @@ func TestWhatIsExpectedMovesOnWithTheNodes(t *testing.T) {
 			case 5:
 				p := anyPod(r, "x")
 				m.Assume(Assumption{Key: workload, Workload: Workload{"shop", "CloneSet", workload},
-					Parts:  []Part{{asked(p), 1}, {asked(anyPod(r, "y")), 2}},
+					Parts:  []Part{{requirementOf(p), 1}, {requirementOf(anyPod(r, "y")), 2}},
 					Before: int64(r.IntN(2)), Replicas: int64(r.IntN(4))})
 			default:
 				p := anyPod(r, pod)
@@ -410,7 +410,7 @@ func TestWhatIsExpectedMovesOnWithTheNodes(t *testing.T) {
 				m.set(p)
 			}
 			if r.IntN(3) == 0 {
-				m.Sets([]Part{{asked(anyPod(r, "z")), 1}, {asked(anyPod(r, "z")), 1}})
+				m.Sets([]Part{{requirementOf(anyPod(r, "z")), 1}, {requirementOf(anyPod(r, "z")), 1}})
 			}
 			if r.IntN(2) == 0 {
 				continue // answers may be far apart
@@ -424,29 +424,29 @@ func TestWhatIsExpectedMovesOnWithTheNodes(t *testing.T) {
 				for name, amount := range n.requested {
 					free[name] -= amount
 				}
-				for h, k := range n.holds {
+				for h, k := range n.reservations {
 					free.add(h.need.requests, -k)
 					if !n.admits(h.need) || h.at[n] != k {
-						t.Fatalf("seed %d: %d replicas are kept on %s, which does not take them, or the hold has %d there", seed, k,
+						t.Fatalf("seed %d: %d replicas are reserved on %s, which does not admit them, or the reservation has %d", seed, k,
 							n.Name, h.at[n])
 					}
 				}
 				for name, left := range n.free {
 					if left != free[name] {
-						t.Fatalf("seed %d: %s has %d of %s free, and counted anew %d", seed, n.Name, left, name, free[name])
+						t.Fatalf("seed %d: %s has %d of %s free, the oracle has %d", seed, n.Name, left, name, free[name])
 					}
 				}
-				for h := range n.holds {
+				for h := range n.reservations {
 					for _, q := range h.need.requests {
 						if n.free[q.name] < 0 {
-							t.Fatalf("seed %d: more %s is kept on %s than it has", seed, q.name, n.Name)
+							t.Fatalf("seed %d: more %s is reserved on %s than it has", seed, q.name, n.Name)
 						}
 					}
 				}
 			}
 			all := slices.Collect(maps.Values(m.queued))
 			for _, a := range m.assumptions {
-				all = append(all, a.holds...)
+				all = append(all, a.reservations...)
 			}
 			for _, h := range all {
 				placed := int64(0)
@@ -454,15 +454,15 @@ func TestWhatIsExpectedMovesOnWithTheNodes(t *testing.T) {
 					placed += k
 				}
 				if _, unplaced := m.unplaced[h]; placed != h.placed || placed > h.replicas || unplaced != (placed < h.replicas) {
-					t.Fatalf("seed %d: of %d replicas %d are kept, %d by count, unplaced: %t", seed, h.replicas, placed, h.placed,
+					t.Fatalf("seed %d: of %d replicas %d are reserved, %d by count, unplaced: %t", seed, h.replicas, placed, h.placed,
 						unplaced)
 				}
-				if h.placed < h.replicas && slices.ContainsFunc(m.nodes, func(n *node) bool { return n.takes(h.need) > 0 }) {
-					t.Fatalf("seed %d: there is room for what is expected, and it is not kept", seed)
+				if h.placed < h.replicas && slices.ContainsFunc(m.nodes, func(n *node) bool { return n.fitCount(h.need) > 0 }) {
+					t.Fatalf("seed %d: an expected replica fits but is not placed", seed)
 				}
 			}
 			if len(m.unplaced) > len(all) {
-				t.Fatalf("seed %d: %d holds are looked after, and there are %d", seed, len(m.unplaced), len(all))
+				t.Fatalf("seed %d: %d reservations are unplaced, of %d", seed, len(m.unplaced), len(all))
 			}
 		}
 	}

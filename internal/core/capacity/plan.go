@@ -5,46 +5,46 @@ import (
 	"slices"
 )
 
-// mostSpread bounds how many replicas are counted one after another, where several rules that spread them meet.
-const mostSpread = 1000
+// maxSpread limits the replicas that are placed one after another when several spread rules apply.
+const maxSpread = 1000
 
-// plan is where replicas of one kind may go that keep away from each other.
+// plan places replicas that have spread rules on nodes.
 type plan struct {
 	nodes []*node
-	// left is how many more each node has resources for.
+	// left is the number of replicas that still fit on each node by resources.
 	left  []int64
 	rules []rule
 }
 
-// rule keeps pods on nodes of the same domain apart or even.
+// rule is one anti-affinity term or topology spread constraint.
 type rule struct {
 	apart     bool
 	skew      int64
-	tooFew    bool // domains, so that one more without pods counts
+	tooFew    bool // fewer domains than minDomains: the minimum counts as zero
 	domain    []int
 	pods      []int64 // by domain
-	each, out int64   // the most nodes of a domain, and nodes outside of all
+	each, out int64   // the largest number of nodes in a domain; the nodes in no domain
 }
 
-// plan looks at the nodes for replicas of a workload, beside those of it that are there or expected.
-func (m *Member) plan(need *Requirement) *plan {
-	there := m.whereabouts(need.of)
+// newPlan builds a plan for a workload from the current nodes, pods and reservations.
+func (m *ClusterState) newPlan(need *Requirement) *plan {
+	there := m.podsPerNode(need.of)
 	p := &plan{nodes: m.nodes, left: make([]int64, len(m.nodes))}
 	keyed := func(n *node) bool {
 		return !slices.ContainsFunc(need.spread.Even, func(e Even) bool { _, has := n.Labels[e.Key]; return !has })
 	}
 	for i, n := range m.nodes {
 		if keyed(n) {
-			p.left[i] = min(n.takes(need), math.MaxInt32)
+			p.left[i] = min(n.fitCount(need), math.MaxInt32)
 		}
 	}
 	for _, key := range need.spread.Apart {
-		p.rules = append(p.rules, p.rule(key, there, func(*node) bool { return true }))
+		p.rules = append(p.rules, p.newRule(key, there, func(*node) bool { return true }))
 		p.rules[len(p.rules)-1].apart = true
 	}
 	for _, e := range need.spread.Even {
-		r := p.rule(e.Key, there, func(n *node) bool {
-			return keyed(n) && (e.AnyNode || need.selects(n)) && (!e.Tolerated || need.bears(n))
+		r := p.newRule(e.Key, there, func(n *node) bool {
+			return keyed(n) && (e.AnyNode || need.selects(n)) && (!e.Tolerated || need.toleratesTaints(n))
 		})
 		r.skew, r.tooFew = int64(e.MaxSkew), len(r.pods) < int(e.MinDomains)
 		p.rules = append(p.rules, r)
@@ -52,8 +52,8 @@ func (m *Member) plan(need *Requirement) *plan {
 	return p
 }
 
-// rule has the domains of a label, of the nodes that count.
-func (p *plan) rule(key string, there map[*node]int64, counts func(*node) bool) rule {
+// newRule groups the nodes that count by the value of the label.
+func (p *plan) newRule(key string, there map[*node]int64, counts func(*node) bool) rule {
 	r := rule{domain: make([]int, len(p.nodes))}
 	known := map[string]int{}
 	var size []int64
@@ -77,7 +77,7 @@ func (p *plan) rule(key string, there map[*node]int64, counts func(*node) bool) 
 	return r
 }
 
-// least is the fewest pods of a domain, as the rule counts.
+// least returns the smallest number of pods in a domain, or 0 with fewer domains than minDomains.
 func (r *rule) least() int64 {
 	if r.tooFew || len(r.pods) == 0 {
 		return 0
@@ -85,8 +85,8 @@ func (r *rule) least() int64 {
 	return slices.Min(r.pods)
 }
 
-// room is how many more replicas fit, one after another: exactly, unless several rules meet about domains of several
-// nodes, or about evenness; then some order of which is tried, and 1000 at most.
+// room returns how many more replicas fit. The result is exact if at most one rule has domains of several nodes.
+// Otherwise it is the result of one order of placement, at most 1000.
 func (p *plan) room() (total int64) {
 	var meet []*rule
 	for i := range p.rules {
@@ -95,7 +95,7 @@ func (p *plan) room() (total int64) {
 			meet = append(meet, r)
 			continue
 		}
-		for i, d := range r.domain { // a domain is a node
+		for i, d := range r.domain { // each domain is one node
 			if d >= 0 {
 				p.left[i] = min(p.left[i], max(0, 1-r.pods[d]))
 			}
@@ -108,9 +108,9 @@ func (p *plan) room() (total int64) {
 		}
 		return total
 	case 1:
-		return p.within(meet[0])
+		return p.roomByRule(meet[0])
 	}
-	for ; total < mostSpread; total++ {
+	for ; total < maxSpread; total++ {
 		at := p.next()
 		if at < 0 {
 			break
@@ -120,18 +120,18 @@ func (p *plan) room() (total int64) {
 	return total
 }
 
-// within is how many fit by one rule.
-func (p *plan) within(r *rule) (total int64) {
+// roomByRule returns how many more replicas fit under one rule.
+func (p *plan) roomByRule(r *rule) (total int64) {
 	room := make([]int64, len(r.pods))
 	for i, d := range r.domain {
 		switch {
 		case d >= 0:
 			room[d] += p.left[i]
 		case r.apart:
-			total += p.left[i] // a node without the label is apart from all
+			total += p.left[i] // a node without the label is not restricted
 		}
 	}
-	// The emptiest domain can be filled up to a number that no other choice makes higher; all others may have skew more.
+	// level is what the emptiest domain can be filled up to. All other domains may have skew more.
 	level := int64(0)
 	if !r.tooFew && len(room) > 0 {
 		level = math.MaxInt64
@@ -149,7 +149,7 @@ func (p *plan) within(r *rule) (total int64) {
 	return total
 }
 
-// next is the node for one more, in the emptiest domains; -1 if there is none.
+// next returns the node for the next replica, in the domains with the fewest pods; -1 if there is none.
 func (p *plan) next() int {
 	best, crowd := -1, int64(0)
 	least := make([]int64, len(p.rules))
@@ -182,7 +182,7 @@ func (p *plan) next() int {
 	return best
 }
 
-// take puts one onto a node.
+// take places one replica on a node.
 func (p *plan) take(at int) {
 	p.left[at]--
 	for i := range p.rules {
@@ -192,26 +192,26 @@ func (p *plan) take(at int) {
 	}
 }
 
-// spread is place for replicas that keep away from each other.
-func (m *Member) spread(h *hold, k int64) (placed int64) {
+// placeSpread is place for replicas with spread rules.
+func (m *ClusterState) placeSpread(h *reservation, k int64) (placed int64) {
 	m.spreading[h] = true
-	p := m.plan(h.need)
+	p := m.newPlan(h.need)
 	for ; placed < k; placed++ {
 		at := p.next()
 		if at < 0 {
 			break
 		}
 		p.take(at)
-		m.keep(h, p.nodes[at], 1)
+		m.reserve(h, p.nodes[at], 1)
 	}
 	return placed
 }
 
-// regroup has all that keeps away from each other look for nodes anew: pods that came may be where it is expected.
-func (m *Member) regroup() {
+// regroup frees all reservations with spread rules, because pods may have appeared on nodes that they reserve.
+func (m *ClusterState) regroup() {
 	for h := range m.spreading {
 		for n, k := range h.at {
-			m.lift(h, n, k)
+			m.unreserve(h, n, k)
 		}
 		delete(m.spreading, h)
 		if h.replicas > 0 {
@@ -220,8 +220,8 @@ func (m *Member) regroup() {
 	}
 }
 
-// whereabouts is how many pods of a workload are on each node, or are expected there.
-func (m *Member) whereabouts(of Workload) map[*node]int64 {
+// podsPerNode returns the pods of a workload per node, including expected pods.
+func (m *ClusterState) podsPerNode(of Workload) map[*node]int64 {
 	if !m.tracking {
 		m.tracking = true
 		for _, p := range m.pods {
@@ -229,13 +229,13 @@ func (m *Member) whereabouts(of Workload) map[*node]int64 {
 		}
 	}
 	at := map[*node]int64{}
-	m.each(of, func(w *workload) {
+	m.eachCreated(of, func(w *workload) {
 		for n, k := range w.at {
 			at[n] += k
 		}
 	})
-	expected := func(h *hold) {
-		if h.need.of.Name != "" && (h.need.of.Of(of) || of.Of(h.need.of)) {
+	expected := func(h *reservation) {
+		if h.need.of.Name != "" && (h.need.of.BelongsTo(of) || of.BelongsTo(h.need.of)) {
 			for n, k := range h.at {
 				at[n] += k
 			}
@@ -245,14 +245,14 @@ func (m *Member) whereabouts(of Workload) map[*node]int64 {
 		expected(h)
 	}
 	for _, a := range m.assumptions {
-		for _, h := range a.holds {
+		for _, h := range a.reservations {
 			expected(h)
 		}
 	}
 	return at
 }
 
-// track counts pods that come to a node, or go.
+// track adds to the number of pods on a node.
 func (w *workload) track(n *node, pods int64) {
 	if n == nil {
 		return
@@ -265,14 +265,15 @@ func (w *workload) track(n *node, pods int64) {
 	}
 }
 
-// Of says whether pods of w are those of maker: its own, or of what it made.
-func (w Workload) Of(maker Workload) bool {
-	if w.Namespace != maker.Namespace {
+// BelongsTo reports whether pods of w are pods of creator, directly or through a workload that creator made.
+func (w Workload) BelongsTo(creator Workload) bool {
+	if w.Namespace != creator.Namespace {
 		return false
 	}
-	if w == maker || owns[maker.Kind] {
-		return w == maker
+	if w == creator || ownsPods[creator.Kind] {
+		return w == creator
 	}
-	return w == Workload{maker.Namespace, replicaSet, maker.Name} || !makes[maker.Kind] && w.Kind != maker.Kind &&
-		w.made(maker)
+	return w == Workload{creator.Namespace, replicaSet, creator.Name} || !ownsReplicaSets[creator.Kind] &&
+		w.Kind != creator.Kind &&
+		w.createdBy(creator)
 }

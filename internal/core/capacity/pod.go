@@ -11,34 +11,34 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Pod is what counts of a pod that has not ended.
+// Pod has the properties of a running or pending pod that affect scheduling.
 type Pod struct {
 	Namespace, Name string
-	node            string // empty while it has none
+	node            string // empty for a pod without a node
 	requests        []request
 	workload        Workload
-	waits           *waits // nil for one that has a node
+	waits           *waits // nil for a pod with a node
 }
 
-// waits is what is kept of a pod only until it has a node.
+// waits is stored only for a pod without a node.
 type waits struct {
 	need          *Requirement
 	likeness      string
-	unschedulable *Pending // nil until its scheduler says so
+	unschedulable *UnschedulablePod // nil unless the scheduler marked the pod Unschedulable
 }
 
-// Workload is what a pod is of: its controller, or of a ReplicaSet that a Deployment or Rollout made, a ReplicaSet of
-// their name.
+// Workload identifies the controller of a pod. A ReplicaSet of a Deployment or Rollout has the name of that Deployment
+// or Rollout.
 type Workload struct {
 	Namespace, Kind, Name string
 }
 
-// templateHashes are the labels by which pods of a ReplicaSet tell that something made it, which it is named after.
+// templateHashes are the labels whose value is the suffix of the ReplicaSet's name.
 var templateHashes = []string{"pod-template-hash", "rollouts-pod-template-hash"}
 
 const replicaSet = "ReplicaSet"
 
-// WorkloadOfPod is what a pod is of; without a name for a pod that has no controller.
+// WorkloadOfPod returns the workload of a pod. The name is empty for a pod without a controller.
 func WorkloadOfPod(p *corev1.Pod) Workload {
 	of := Workload{Namespace: p.Namespace}
 	owner := metav1.GetControllerOfNoCopy(p)
@@ -55,8 +55,8 @@ func WorkloadOfPod(p *corev1.Pod) Workload {
 	return of
 }
 
-// PodOf keeps what counts of a pod; one that has ended counts for nothing. Init containers, sidecars and overhead count
-// as the scheduler counts them.
+// PodOf converts a pod. live is false for a pod that has ended. Init containers, sidecars and overhead count as in the
+// scheduler.
 func PodOf(p *corev1.Pod) (kept Pod, live bool) {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return Pod{}, false
@@ -73,7 +73,7 @@ func PodOf(p *corev1.Pod) (kept Pod, live bool) {
 	need := newRequirement(nil, claim, p.Namespace, p.Spec.PriorityClassName)
 	need.requests = kept.requests
 	of := ""
-	if need.keepApart(spread, kept.workload); need.spread != nil {
+	if need.setSpread(spread, kept.workload); need.spread != nil {
 		of = fmt.Sprint(kept.workload, spread.Text())
 	}
 	kept.waits = &waits{need: need, likeness: likeness(p, kept.requests) + of}
@@ -81,7 +81,7 @@ func PodOf(p *corev1.Pod) (kept Pod, live bool) {
 		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
 			continue
 		}
-		kept.waits.unschedulable = &Pending{Namespace: p.Namespace, Name: p.Name, Labels: p.Labels,
+		kept.waits.unschedulable = &UnschedulablePod{Namespace: p.Namespace, Name: p.Name, Labels: p.Labels,
 			Since: c.LastTransitionTime.Time}
 		if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
 			kept.waits.unschedulable.OwnerKind, kept.waits.unschedulable.OwnerName = owner.Kind, owner.Name

@@ -7,15 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Quota is what counts of a ResourceQuota: of what pods request, how much may be and is used.
+// Quota has the remaining requests of a ResourceQuota.
 type Quota struct {
 	Namespace, Name string
-	// left is what may still be requested; of limits nothing is said, which bindings do not know.
+	// left is what may still be requested. It omits limits, because bindings do not have them.
 	left     Amounts
 	selector []corev1.ScopedResourceSelectorRequirement
 }
 
-// QuotaOf keeps what counts of a quota. Before it was enforced first, its spec says what will be.
+// QuotaOf converts a quota. It uses the spec until the quota controller has written the status.
 func QuotaOf(q *corev1.ResourceQuota) Quota {
 	kept := Quota{Namespace: q.Namespace, Name: q.Name, left: Amounts{}}
 	hard := q.Status.Hard
@@ -23,7 +23,7 @@ func QuotaOf(q *corev1.ResourceQuota) Quota {
 		hard = q.Spec.Hard
 	}
 	for name, most := range hard {
-		counted, ok := counts(name)
+		counted, ok := countedResource(name)
 		if !ok {
 			continue
 		}
@@ -47,8 +47,8 @@ func QuotaOf(q *corev1.ResourceQuota) Quota {
 	return kept
 }
 
-// counts is the resource of pods that an entry of a quota is about.
-func counts(entry corev1.ResourceName) (corev1.ResourceName, bool) {
+// countedResource returns the pod resource that an entry of a quota limits.
+func countedResource(entry corev1.ResourceName) (corev1.ResourceName, bool) {
 	switch entry {
 	case corev1.ResourcePods, "count/pods":
 		return corev1.ResourcePods, true
@@ -60,14 +60,14 @@ func counts(entry corev1.ResourceName) (corev1.ResourceName, bool) {
 	}
 	name, requests := strings.CutPrefix(string(entry), corev1.DefaultResourceRequestsPrefix)
 	if name == string(corev1.ResourceStorage) {
-		return "", false // of claims, not of pods
+		return "", false // storage counts PersistentVolumeClaims
 	}
 	return canonical(corev1.ResourceName(name)), requests
 }
 
-// about says whether the quota is about such replicas. Of what a requirement does not tell, it takes what pods mostly
-// are: without a deadline, and without affinity to pods of other namespaces.
-func (q *Quota) about(r *Requirement) bool {
+// appliesTo reports whether the scopes of the quota select the replicas. For what a requirement does not contain, it
+// assumes pods without a deadline and without cross-namespace affinity.
+func (q *Quota) appliesTo(r *Requirement) bool {
 	bestEffort := !slices.ContainsFunc(r.requests, func(q request) bool {
 		return q.name == corev1.ResourceCPU || q.name == corev1.ResourceMemory
 	})
@@ -99,7 +99,7 @@ func (q *Quota) about(r *Requirement) bool {
 	return true
 }
 
-// grew says whether the quota leaves more of anything than it did, or is about other replicas.
+// grew reports whether the quota allows more than before or has other scopes.
 func (q *Quota) grew(was *Quota) bool {
 	if len(was.left) > len(q.left) || !slices.EqualFunc(q.selector, was.selector,
 		func(a, b corev1.ScopedResourceSelectorRequirement) bool {

@@ -15,55 +15,55 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Record is what a Member knows, to be written down; it can be made up by hand too. A Member that is made of its record
-// says of every requirement what the recorded one says.
+// Record is a serialized ClusterState, recorded or written by hand. A ClusterState built from it gives the same answers
+// as the recorded one.
 type Record struct {
 	Nodes []NodeRecord `json:"nodes"`
-	// Pods are those with a node, by what they are of. What a node's pods that are not among them request is its
-	// Requested. Without the field nobody has told.
+	// Pods are pods with a node, grouped by workload. The requests of a node's other pods are in the node's Requested. A
+	// record without this field has no pod data.
 	Pods []PodsRecord `json:"pods,omitzero"`
-	// Expected are the replicas that room is kept for, the first to be placed first.
+	// Expected are the reservations, in the order of placement.
 	Expected []ExpectedRecord `json:"expected,omitempty"`
 	Quotas   []QuotaRecord    `json:"quotas,omitempty"`
 }
 
-// NodeRecord is a node, or Count equal ones.
+// NodeRecord is one node, or Count equal nodes.
 type NodeRecord struct {
-	// Name of the node; of several, NAME-1 to NAME-20.
+	// Name of the node. With a count, the nodes are NAME-1 to NAME-20.
 	Name  string `json:"name"`
 	Count int    `json:"count,omitempty"`
-	// Allocatable is such as cpu: 16, memory: 64Gi, pods: 110; without pods that is what kubelets take by default, 110.
+	// Allocatable, for example cpu: 16, memory: 64Gi, pods: 110. The default for pods is the kubelet's, 110.
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
-	// Requested is what pods request that are not told apart, their number as "pods": on each of the nodes.
+	// Requested is the sum of the requests of pods that are not listed, per node. "pods" is their number.
 	Requested corev1.ResourceList `json:"requested,omitempty"`
-	// Ports are those taken by such pods, such as TCP/80.
+	// Ports are the host ports of these pods, such as TCP/80.
 	Ports         []string          `json:"ports,omitempty"`
 	Labels        map[string]string `json:"labels,omitempty"`
 	Taints        []corev1.Taint    `json:"taints,omitempty"`
 	Unschedulable bool              `json:"unschedulable,omitempty"`
 	NotReady      bool              `json:"notReady,omitempty"`
-	// Gone is a node that is not there, and pods are said to be on.
+	// Gone marks a node that does not exist but is named by pods.
 	Gone bool `json:"gone,omitempty"`
 }
 
-// PodsRecord are equal pods of one workload.
+// PodsRecord is a group of equal pods of one workload.
 type PodsRecord struct {
-	// Namespace, Kind and Name are of what the pods are of, as a Workload.
+	// Namespace, Kind and Name identify the workload.
 	Namespace string `json:"namespace"`
 	Kind      string `json:"kind,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// Requests of each, and the ports of its node that it takes, such as TCP/80.
+	// Requests are per pod. Ports are host ports, such as TCP/80.
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 	Ports    []string            `json:"ports,omitempty"`
-	// Nodes is how many there are on each node.
+	// Nodes is the number of pods per node.
 	Nodes map[string]int64 `json:"nodes"`
 }
 
-// ExpectedRecord are pods without a node, or replicas of a placement that are not there yet.
+// ExpectedRecord describes pods without a node, or the missing replicas of a placement.
 type ExpectedRecord struct {
-	// Waiting is how many pods without a node there are of each workload; none for a placement.
+	// Waiting counts pods without a node per workload. It is empty for a placement.
 	Waiting []WaitingRecord `json:"waiting,omitempty"`
-	// Placement is the key of a placement of the workload Namespace, Kind and Name, which had Before pods and is to have
+	// Placement is the key of a placement of the workload Namespace, Kind and Name, which had Before pods and will have
 	// Replicas.
 	Placement string `json:"placement,omitempty"`
 	Namespace string `json:"namespace"`
@@ -71,19 +71,19 @@ type ExpectedRecord struct {
 	Name      string `json:"name,omitempty"`
 	Before    int64  `json:"before,omitempty"`
 	Replicas  int64  `json:"replicas,omitempty"`
-	// Parts are what is asked for; of pods without a node it is one.
+	// Parts are the requirements. Pods without a node have exactly one part.
 	Parts []PartRecord `json:"parts"`
 }
 
-// WaitingRecord are pods without a node of one workload.
+// WaitingRecord counts the pods of one workload that have no node.
 type WaitingRecord struct {
 	Kind string `json:"kind,omitempty"`
 	Name string `json:"name,omitempty"`
 	Pods int64  `json:"pods"`
 }
 
-// PartRecord is what a replica asks for, how many there are of it in a placement, how many of these are expected, and
-// on which nodes room is kept.
+// PartRecord has the requirements of a replica, the number of such replicas in a placement, how many of them are
+// expected, and the nodes with reserved room.
 type PartRecord struct {
 	Requests          corev1.ResourceList  `json:"requests,omitempty"`
 	NodeSelector      map[string]string    `json:"nodeSelector,omitempty"`
@@ -91,8 +91,7 @@ type PartRecord struct {
 	Tolerations       []corev1.Toleration  `json:"tolerations,omitempty"`
 	Namespace         string               `json:"namespace"`
 	PriorityClassName string               `json:"priorityClassName,omitempty"`
-	// Spread is how pods of the workload keep away from each other; OfWorkload says that these replicas count as its pods
-	// there.
+	// Spread has the spread rules. OfWorkload is true if the replicas count as pods of the workload for these rules.
 	Spread     *Spread          `json:"spread,omitempty"`
 	OfWorkload bool             `json:"ofWorkload,omitempty"`
 	Replicas   int64            `json:"replicas"`
@@ -104,13 +103,13 @@ type PartRecord struct {
 type QuotaRecord struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Left is what may still be requested, such as cpu: 10, pods: 20.
+	// Left is what may still be requested, for example cpu: 10, pods: 20.
 	Left   corev1.ResourceList                        `json:"left"`
 	Scopes []corev1.ScopedResourceSelectorRequirement `json:"scopes,omitempty"`
 }
 
-// Record is what is known now.
-func (m *Member) Record() Record {
+// Record returns the current state.
+func (m *ClusterState) Record() Record {
 	m.settle()
 	r := Record{Nodes: []NodeRecord{}, Pods: []PodsRecord{}}
 	for _, n := range m.nodes {
@@ -126,13 +125,13 @@ func (m *Member) Record() Record {
 		r.Nodes = append(r.Nodes, kept)
 	}
 
-	// Pods that ask for the same share their requests mostly, but need not.
+	// Pods with equal requirements usually share their requests, but not always.
 	type group struct {
 		Workload
 		requests string
 	}
 	groups := map[group]*PodsRecord{}
-	waiting := map[*hold]map[WaitingRecord]int64{}
+	waiting := map[*reservation]map[WaitingRecord]int64{}
 	for _, p := range m.pods {
 		w := p.workload.Workload
 		if p.node == nil {
@@ -145,7 +144,7 @@ func (m *Member) Record() Record {
 		}
 		key := group{w, fmt.Sprint(p.requests)}
 		if groups[key] == nil {
-			groups[key] = &PodsRecord{Namespace: w.Namespace, Kind: w.Kind, Name: w.Name, Requests: listed(p.requests),
+			groups[key] = &PodsRecord{Namespace: w.Namespace, Kind: w.Kind, Name: w.Name, Requests: listOf(p.requests),
 				Ports: portsOf(p.requests), Nodes: map[string]int64{}}
 		}
 		groups[key].Nodes[p.node.Name]++
@@ -176,10 +175,10 @@ func (m *Member) Record() Record {
 	for _, a := range m.assumptions {
 		e := ExpectedRecord{Placement: a.key, Namespace: a.workload.Namespace, Kind: a.workload.Kind, Name: a.workload.Name,
 			Before: a.before, Replicas: a.replicas}
-		for i, h := range a.holds {
+		for i, h := range a.reservations {
 			e.Parts = append(e.Parts, partOf(h, a.parts[i].Replicas))
 		}
-		all = append(all, expected{e, a.holds[0].sequence})
+		all = append(all, expected{e, a.reservations[0].sequence})
 	}
 	slices.SortFunc(all, func(a, b expected) int { return cmp.Compare(a.sequence, b.sequence) })
 	for _, e := range all {
@@ -203,12 +202,12 @@ func (m *Member) Record() Record {
 	return r
 }
 
-// Summed is the record in which pods of workloads that need not be told apart are only in the sums of their nodes.
-func (r Record) Summed(apart func(Workload) bool) Record {
+// Summed returns the record with the pods of workloads for which keep is false added to the Requested of their nodes.
+func (r Record) Summed(keep func(Workload) bool) Record {
 	sums := map[string]Amounts{}
 	kept := []PodsRecord{}
 	for _, p := range r.Pods {
-		if apart(Workload{p.Namespace, p.Kind, p.Name}) {
+		if keep(Workload{p.Namespace, p.Kind, p.Name}) {
 			kept = append(kept, p)
 			continue
 		}
@@ -230,30 +229,30 @@ func (r Record) Summed(apart func(Workload) bool) Record {
 	return r
 }
 
-// PodsOf says of which workloads pods are that some of these makers have, or made.
-func PodsOf(makers []Workload) func(Workload) bool {
+// PodsOf returns a filter for the workloads that belong to one of the creators.
+func PodsOf(creators []Workload) func(Workload) bool {
 	known, others := map[Workload]bool{}, map[string][]Workload{}
-	for _, of := range makers {
+	for _, of := range creators {
 		known[of] = true
-		if owns[of.Kind] {
+		if ownsPods[of.Kind] {
 			continue
 		}
 		known[Workload{of.Namespace, replicaSet, of.Name}] = true
-		if !makes[of.Kind] {
+		if !ownsReplicaSets[of.Kind] {
 			others[of.Namespace] = append(others[of.Namespace], of)
 		}
 	}
 	return func(w Workload) bool {
-		return known[w] || slices.ContainsFunc(others[w.Namespace], func(of Workload) bool { return w.Of(of) })
+		return known[w] || slices.ContainsFunc(others[w.Namespace], func(of Workload) bool { return w.BelongsTo(of) })
 	}
 }
 
-// MemberOf is the Member of a record. The error joins all that cannot be.
-func MemberOf(r Record) (*Member, error) {
-	m := NewMember()
+// ClusterStateOf builds the state of a record. The error joins all invalid entries.
+func ClusterStateOf(r Record) (*ClusterState, error) {
+	m := NewClusterState()
 	var errs []error
 	for i, n := range r.Nodes {
-		nodes, err := n.each()
+		nodes, err := n.expand()
 		if err != nil {
 			errs = append(errs, fmt.Errorf("nodes[%d]: %w", i, err))
 			continue
@@ -274,7 +273,7 @@ func MemberOf(r Record) (*Member, error) {
 		}
 	}
 	for i, p := range r.Pods {
-		err := counted(p.Requests)
+		err := checkAmounts(p.Requests)
 		for node, pods := range p.Nodes {
 			if m.byName[node] == nil || pods < 0 {
 				err = errors.Join(err, fmt.Errorf("%d pods are on node %q, which does not exist in nodes", pods, node))
@@ -293,7 +292,7 @@ func MemberOf(r Record) (*Member, error) {
 		}
 	}
 	for i, q := range r.Quotas {
-		if err := errors.Join(counted(q.Left), named("namespace", q.Namespace)); err != nil {
+		if err := errors.Join(checkAmounts(q.Left), checkSet("namespace", q.Namespace)); err != nil {
 			errs = append(errs, fmt.Errorf("quotas[%d]: %w", i, err))
 			continue
 		}
@@ -304,18 +303,18 @@ func MemberOf(r Record) (*Member, error) {
 			errs = append(errs, fmt.Errorf("expected[%d]: %w", i, err))
 		}
 	}
-	m.freed, m.shifted = false, false // all was settled when it was recorded
+	m.freed, m.shifted = false, false // Record settled the state
 	return m, errors.Join(errs...)
 }
 
-// expect takes in what is expected, with the room that is kept for it.
-func (m *Member) expect(e ExpectedRecord) error {
+// expect adds reservations with their recorded room.
+func (m *ClusterState) expect(e ExpectedRecord) error {
 	for _, p := range e.Parts {
-		if err := counted(p.Requests); err != nil {
+		if err := checkAmounts(p.Requests); err != nil {
 			return err
 		}
 	}
-	var holds []*hold
+	var reservations []*reservation
 	switch {
 	case e.Placement != "":
 		if len(e.Parts) == 0 {
@@ -326,9 +325,9 @@ func (m *Member) expect(e ExpectedRecord) error {
 		for _, p := range e.Parts {
 			part := Part{p.requirement(a.workload), p.Replicas}
 			m.sequence++
-			h := newHold(part.Need)
+			h := newReservation(part.Need)
 			h.sequence, h.replicas = m.sequence, p.Expected
-			a.parts, a.holds, holds = append(a.parts, part), append(a.holds, h), append(holds, h)
+			a.parts, a.reservations, reservations = append(a.parts, part), append(a.reservations, h), append(reservations, h)
 		}
 		m.assumptions[a.key] = a
 		name := podKey{a.workload.Namespace, a.workload.Name}
@@ -339,7 +338,7 @@ func (m *Member) expect(e ExpectedRecord) error {
 		if len(e.Waiting) == 0 {
 			return errors.New("set waiting, or placement")
 		}
-		// As long as pods ask for the same, it does not matter what; nothing else will ask for this.
+		// All that matters is that these pods share a key that no other pod has.
 		asks := &waits{need: e.Parts[0].requirement(Workload{e.Namespace, e.Waiting[0].Kind, e.Waiting[0].Name}),
 			likeness: m.unusedName()}
 		for _, w := range e.Waiting {
@@ -348,15 +347,15 @@ func (m *Member) expect(e ExpectedRecord) error {
 					workload: Workload{e.Namespace, w.Kind, w.Name}, waits: asks})
 			}
 		}
-		holds = append(holds, m.queued[queueKey{e.Namespace, asks.likeness}])
+		reservations = append(reservations, m.queued[queueKey{e.Namespace, asks.likeness}])
 	}
-	for i, h := range holds {
+	for i, h := range reservations {
 		for _, name := range slices.Sorted(maps.Keys(e.Parts[i].Nodes)) {
 			n := m.byName[name]
 			if n == nil {
 				return fmt.Errorf("capacity is reserved on node %q, which does not exist in nodes", name)
 			}
-			m.keep(h, n, e.Parts[i].Nodes[name])
+			m.reserve(h, n, e.Parts[i].Nodes[name])
 		}
 		if h.need.spread != nil {
 			m.spreading[h] = true
@@ -368,15 +367,15 @@ func (m *Member) expect(e ExpectedRecord) error {
 	return nil
 }
 
-// unusedName is one for a pod of a record, which has none: no name of Kubernetes.
-func (m *Member) unusedName() string {
+// unusedName returns a unique name for a pod of a record. It is not a valid Kubernetes name.
+func (m *ClusterState) unusedName() string {
 	m.sequence++
 	return fmt.Sprintf("#%d", m.sequence)
 }
 
-// each are the nodes that a record stands for.
-func (n NodeRecord) each() ([]Node, error) {
-	err := errors.Join(named("name", n.Name), counted(n.Allocatable), counted(n.Requested))
+// expand returns the nodes that a record describes.
+func (n NodeRecord) expand() ([]Node, error) {
+	err := errors.Join(checkSet("name", n.Name), checkAmounts(n.Allocatable), checkAmounts(n.Requested))
 	for _, t := range n.Taints {
 		switch t.Effect {
 		case corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule:
@@ -407,7 +406,7 @@ func (n NodeRecord) each() ([]Node, error) {
 	if n.Count == 0 {
 		return []Node{NodeOf(&one)}, nil
 	}
-	width := len(fmt.Sprint(n.Count)) // so that they are in order by name
+	width := len(fmt.Sprint(n.Count)) // zero-padded, so that the names sort in order
 	nodes := make([]Node, n.Count)
 	for i := range nodes {
 		one.Name = fmt.Sprintf("%s-%0*d", n.Name, width, i+1)
@@ -416,7 +415,7 @@ func (n NodeRecord) each() ([]Node, error) {
 	return nodes, nil
 }
 
-// requirement is what a replica of a workload asks for.
+// requirement returns the requirement of a replica of a workload.
 func (p PartRecord) requirement(of Workload) *Requirement {
 	claim := &workv1alpha2.NodeClaim{HardNodeAffinity: p.NodeAffinity, NodeSelector: p.NodeSelector,
 		Tolerations: p.Tolerations}
@@ -426,15 +425,15 @@ func (p PartRecord) requirement(of Workload) *Requirement {
 	}
 	if p.Spread != nil {
 		need.requests = withPorts(need.requests, p.Spread.Ports)
-		need.keepApart(*p.Spread, of)
+		need.setSpread(*p.Spread, of)
 	}
 	return need
 }
 
-// partOf is what a hold is of.
-func partOf(h *hold, replicas int64) PartRecord {
+// partOf returns the record of a reservation.
+func partOf(h *reservation, replicas int64) PartRecord {
 	need := h.need
-	p := PartRecord{Requests: listed(need.requests), NodeSelector: need.selector, NodeAffinity: need.hard,
+	p := PartRecord{Requests: listOf(need.requests), NodeSelector: need.selector, NodeAffinity: need.hard,
 		Tolerations: need.tolerations,
 		Namespace:   need.namespace, PriorityClassName: need.priorityClass, OfWorkload: need.of.Name != "",
 		Replicas: replicas,
@@ -455,22 +454,22 @@ func partOf(h *hold, replicas int64) PartRecord {
 	return p
 }
 
-// listed is what requestsOf was made of.
-func listed(requests []request) corev1.ResourceList {
+// listOf is the inverse of requestsOf.
+func listOf(requests []request) corev1.ResourceList {
 	sum := Amounts{}
 	sum.add(requests, 1)
 	delete(sum, corev1.ResourcePods)
 	return sum.List()
 }
 
-// portsOf are the ports among requests.
+// portsOf returns the host ports among the requests.
 func portsOf(requests []request) []string {
 	sum := Amounts{}
 	sum.add(requests, 1)
 	return sum.ports()
 }
 
-// ports are those that are taken, sorted.
+// ports returns the host ports in use, sorted.
 func (a Amounts) ports() (ports []string) {
 	for name, n := range a {
 		if port, is := strings.CutPrefix(string(name), portPrefix); is && n > 0 {
@@ -481,7 +480,7 @@ func (a Amounts) ports() (ports []string) {
 	return ports
 }
 
-// requested are the requests of several pods at once: their slots are in the list.
+// requested returns the summed requests of several pods. The pod slots come from the list.
 func (n *NodeRecord) requested() []request {
 	requests := slices.DeleteFunc(requestsOf(n.Requested), func(r request) bool { return r.name == corev1.ResourcePods })
 	if slots := n.Requested.Pods().Value(); slots > 0 {
@@ -490,13 +489,13 @@ func (n *NodeRecord) requested() []request {
 	return withPorts(requests, n.Ports)
 }
 
-// usualPods is how many pods a kubelet takes by default.
+// usualPods is the kubelet's default for maxPods.
 var usualPods = *resource.NewQuantity(110, resource.DecimalSI)
 
-// zero is said of what there is none of, where to say nothing means something else.
+// zero is written explicitly where a missing value has another meaning.
 var zero = *resource.NewQuantity(0, resource.DecimalSI)
 
-func counted(list corev1.ResourceList) error {
+func checkAmounts(list corev1.ResourceList) error {
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		if q := list[name]; q.Sign() < 0 {
 			return fmt.Errorf("%s is %s: must be 0 or more", name, q.String())
@@ -505,7 +504,7 @@ func counted(list corev1.ResourceList) error {
 	return nil
 }
 
-func named(field, value string) error {
+func checkSet(field, value string) error {
 	if value == "" {
 		return fmt.Errorf("set the %s", field)
 	}

@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// anyMember has pods, some of which wait, placements that are expected, and quotas, after many changes.
-func anyMember(r *rand.Rand) *Member {
-	m := NewMember()
+// anyState returns a state after many random changes, with pending pods, assumptions and quotas.
+func anyState(r *rand.Rand) *ClusterState {
+	m := NewClusterState()
 	for range 10 + r.IntN(50) {
 		node, name, workload := fmt.Sprintf("n%d", r.IntN(4)), fmt.Sprintf("p%d", r.IntN(3)), fmt.Sprintf("w%d", r.IntN(5))
 		name += workload // whose a pod is does not change
@@ -40,10 +40,10 @@ func anyMember(r *rand.Rand) *Member {
 			m.RemovePod("shop", name)
 		case 3:
 			m.Assume(Assumption{Key: "shop/" + workload, Workload: Workload{"shop", "CloneSet", workload},
-				Parts:  []Part{{asked(anyPod(r, "x")), 1}, {asked(anyPod(r, "y")), 2}},
+				Parts:  []Part{{requirementOf(anyPod(r, "x")), 1}, {requirementOf(anyPod(r, "y")), 2}},
 				Before: int64(r.IntN(2)), Replicas: int64(r.IntN(4))})
 		case 4:
-			m.Replicas(asked(anyPod(r, "z"))) // so that holds are placed in between
+			m.Replicas(requirementOf(anyPod(r, "z"))) // so that holds are placed in between
 		case 5:
 			if r.IntN(3) == 0 {
 				q := &corev1.ResourceQuota{}
@@ -63,17 +63,17 @@ func anyMember(r *rand.Rand) *Member {
 	return m
 }
 
-// anyNeed is what a replica may ask for, and sets of several.
+// anyNeed returns random requirements of a replica, or of a set.
 func anyNeed(r *rand.Rand) []Part {
 	p := anyPod(r, "c")
 	p.Labels = map[string]string{"app": "web"}
 	apart("zone")(p)
 	port(80)(p)
-	return []Part{{asked(anyPod(r, "a")), 1 + int64(r.IntN(2))},
-		{[]*Requirement{asked(anyPod(r, "b")), replica(p)}[r.IntN(2)], 1}}
+	return []Part{{requirementOf(anyPod(r, "a")), 1 + int64(r.IntN(2))},
+		{[]*Requirement{requirementOf(anyPod(r, "b")), replica(p)}[r.IntN(2)], 1}}
 }
 
-func written(t *testing.T, m *Member) (r Record, text string) {
+func marshalled(t *testing.T, m *ClusterState) (r Record, text string) {
 	t.Helper()
 	raw, err := json.Marshal(m.Record())
 	if err != nil {
@@ -85,23 +85,23 @@ func written(t *testing.T, m *Member) (r Record, text string) {
 	return r, string(raw)
 }
 
-func TestAMemberOfARecordSaysWhatTheRecordedOneSays(t *testing.T) {
+func TestRecordPreservesAnswers(t *testing.T) {
 	rounds, expected, waiting, quotas := uint64(400), 0, 0, 0
 	if testing.Short() {
 		rounds /= 5
 	}
 	for seed := range rounds {
 		r := rand.New(rand.NewPCG(seed, 11))
-		m := anyMember(r)
-		record, text := written(t, m)
-		again, err := MemberOf(record)
+		m := anyState(r)
+		record, text := marshalled(t, m)
+		again, err := ClusterStateOf(record)
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, text)
 		}
-		if _, twice := written(t, again); twice != text {
-			t.Fatalf("seed %d: recorded again it differs:\n%s", seed, cmp.Diff(text, twice))
+		if _, twice := marshalled(t, again); twice != text {
+			t.Fatalf("seed %d: the record of the restored state differs:\n%s", seed, cmp.Diff(text, twice))
 		}
-		summed, err := MemberOf(record.Summed(func(w Workload) bool { return w.Name == "w1" }))
+		summed, err := ClusterStateOf(record.Summed(func(w Workload) bool { return w.Name == "w1" }))
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -113,20 +113,20 @@ func TestAMemberOfARecordSaysWhatTheRecordedOneSays(t *testing.T) {
 				}
 				want := m.Room(parts, sets)
 				if got := again.Room(parts, sets); got != want {
-					t.Fatalf("seed %d: there is room for %d, and by the record %d\n%s", seed, want, got, text)
+					t.Fatalf("seed %d: there is room for %d, in the restored state for %d\n%s", seed, want, got, text)
 				}
 				if round > 0 {
 					continue // it knows less of the pods that come and go
 				}
 				if got := summed.Room(parts, sets); got != want {
-					t.Fatalf("seed %d: there is room for %d, and by sums %d\n%s", seed, want, got, text)
+					t.Fatalf("seed %d: there is room for %d, with summed pods for %d\n%s", seed, want, got, text)
 				}
 			}
 			// Both go on alike.
 			w := Workload{"shop", "CloneSet", fmt.Sprintf("w%d", r.IntN(5))}
 			a := Assumption{Key: "shop/" + w.Name, Workload: w, Parts: parts, Before: 0, Replicas: int64(r.IntN(3))}
 			n := NodeOf(anyNode(r, "n1"))
-			for _, m := range []*Member{m, again} {
+			for _, m := range []*ClusterState{m, again} {
 				m.Assume(a)
 				m.SetNode(n)
 			}
@@ -141,16 +141,16 @@ func TestAMemberOfARecordSaysWhatTheRecordedOneSays(t *testing.T) {
 		quotas += len(record.Quotas)
 	}
 	if least := int(rounds) / 8; expected < least || waiting < least || quotas < least {
-		t.Errorf("%d placements were expected, %d kinds of pods waited, there were %d quotas: this shows little", expected,
+		t.Errorf("%d assumptions, %d kinds of pending pods and %d quotas are too few for the test", expected,
 			waiting, quotas)
 	}
 }
 
-func TestPodsAreOfAWorkloadByOneRule(t *testing.T) {
+func TestPodOwnershipRulesAgree(t *testing.T) {
 	kinds := []string{"Deployment", "ReplicaSet", "CloneSet", "Workflow", "Node", "Rollout"}
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 12))
-		m := NewMember()
+		m := NewClusterState()
 		any := func() Workload {
 			return Workload{"shop", kinds[r.IntN(len(kinds))], []string{"web", "web-1", "web-1-a", "api"}[r.IntN(4)]}
 		}
@@ -162,40 +162,40 @@ func TestPodsAreOfAWorkloadByOneRule(t *testing.T) {
 		}
 		of, want := any(), int64(0)
 		for _, w := range all {
-			if w.Of(of) {
+			if w.BelongsTo(of) {
 				want++
 			}
 		}
 		mine := PodsOf([]Workload{of})
 		for _, w := range all {
-			if mine(w) != w.Of(of) {
-				t.Fatalf("seed %d: %v is of %v: %v, by PodsOf %v", seed, w, of, w.Of(of), mine(w))
+			if mine(w) != w.BelongsTo(of) {
+				t.Fatalf("seed %d: %v is of %v: %v, by PodsOf %v", seed, w, of, w.BelongsTo(of), mine(w))
 			}
 		}
-		if got := m.there(of); got != want {
-			t.Fatalf("seed %d: %d of %v are counted as those of %v, and %d are by Of", seed, got, all, of, want)
+		if got := m.podsOf(of); got != want {
+			t.Fatalf("seed %d: %d of %v are counted for %v, but %d belong to it", seed, got, all, of, want)
 		}
 	}
 }
 
-// What is placed and taken away leaves the sums as they were, and room is kept for what does not fit until it does.
-func TestInARehearsalPodsFollowPlacements(t *testing.T) {
+// Adding and removing placements restores the sums. What does not fit is placed when room appears.
+func TestRehearsalPodsFollowPlacements(t *testing.T) {
 	rounds, short := uint64(300), 0
 	if testing.Short() {
 		rounds /= 5
 	}
 	for seed := range rounds {
 		r := rand.New(rand.NewPCG(seed, 13))
-		record, text := written(t, anyMember(r))
+		record, text := marshalled(t, anyState(r))
 		record.Expected = slices.DeleteFunc(record.Expected, func(e ExpectedRecord) bool { return e.Placement != "" })
 		re, err := Rehearse(record)
 		if err != nil {
 			t.Fatal(err)
 		}
-		before, _ := written(t, re.member)
+		before, _ := marshalled(t, re.member)
 		asks := [4][]Part{}
 		for i := range asks {
-			asks[i] = []Part{{asked(anyPod(r, "x")), 1}}
+			asks[i] = []Part{{requirementOf(anyPod(r, "x")), 1}}
 		}
 		was := map[int]Assumption{}
 		total := map[int]int64{}
@@ -204,7 +204,7 @@ func TestInARehearsalPodsFollowPlacements(t *testing.T) {
 			a, known := was[i]
 			if !known {
 				a = Assumption{Key: fmt.Sprint("new/", i), Workload: Workload{"shop", "CloneSet", fmt.Sprint("new", i)},
-					Parts: []Part{{asked(anyPod(r, "x")), 1}}}
+					Parts: []Part{{requirementOf(anyPod(r, "x")), 1}}}
 			}
 			a.Before, a.Replicas = a.Replicas, int64(r.IntN(5))
 			fits := int64(re.Room(a.Parts, false, ""))
@@ -212,15 +212,15 @@ func TestInARehearsalPodsFollowPlacements(t *testing.T) {
 			was[i], total[i] = a, a.Replicas
 			for j := range 4 {
 				if got, want := re.Room(asks[j], false, fmt.Sprint(j)), re.member.Room(asks[j], false); got != want {
-					t.Fatalf("seed %d: asked again there is room for %d, counted anew %d", seed, got, want)
+					t.Fatalf("seed %d: the cached room is %d, recomputed %d", seed, got, want)
 				}
 			}
-			there := re.member.there(a.Workload)
+			there := re.member.podsOf(a.Workload)
 			if there > a.Replicas {
-				t.Fatalf("seed %d: %d pods of a placement of %d", seed, there, a.Replicas)
+				t.Fatalf("seed %d: %d pods for a placement of %d", seed, there, a.Replicas)
 			}
 			if grow := a.Replicas - a.Before; grow > 0 && grow <= fits && a.Before == 0 && there != a.Replicas {
-				t.Fatalf("seed %d: there was room for %d, and of %d replicas %d are there", seed, fits, a.Replicas, there)
+				t.Fatalf("seed %d: there was room for %d, but of %d replicas %d exist", seed, fits, a.Replicas, there)
 			}
 			if there < a.Replicas {
 				short++
@@ -230,19 +230,19 @@ func TestInARehearsalPodsFollowPlacements(t *testing.T) {
 			a.Before, a.Replicas = a.Replicas, 0
 			re.Place(a)
 		}
-		after, _ := written(t, re.member)
+		after, _ := marshalled(t, re.member)
 		// What waits may have found another node meanwhile.
 		before.Expected, after.Expected = nil, nil
 		if diff := cmp.Diff(before, after); diff != "" {
-			t.Fatalf("seed %d: when all is taken away again, the member differs:\n%s\n%s", seed, diff, text)
+			t.Fatalf("seed %d: after removing all placements the state differs:\n%s\n%s", seed, diff, text)
 		}
 	}
 	if short < int(rounds)/4 {
-		t.Errorf("only %d placements did not fit: this shows little", short)
+		t.Errorf("only %d placements did not fit: too few for the test", short)
 	}
 }
 
-func TestTheQuotaIsUsedByWhatIsPlaced(t *testing.T) {
+func TestRehearsalUsesQuota(t *testing.T) {
 	re, err := Rehearse(Record{
 		Nodes:  []NodeRecord{{Name: "n", Count: 20, Allocatable: list("cpu 4")}},
 		Quotas: []QuotaRecord{{Namespace: "shop", Name: "q", Left: list("cpu 10")}},
@@ -254,19 +254,19 @@ func TestTheQuotaIsUsedByWhatIsPlaced(t *testing.T) {
 	for _, c := range []struct{ replicas, left int64 }{{4, 6}, {7, 3}, {2, 8}, {0, 10}} {
 		web.Before, web.Replicas = web.Replicas, c.replicas
 		if re.Place(web); int64(re.Room(web.Parts, false, "")) != c.left {
-			t.Errorf("beside %d there is room for %d, want %d", c.replicas, re.Room(web.Parts, false, ""), c.left)
+			t.Errorf("with %d replicas there is room for %d, want %d", c.replicas, re.Room(web.Parts, false, ""), c.left)
 		}
 	}
 	web.Replicas = 4
 	re.Place(web)
 	web.Parts = []Part{{needs("cpu 2", nil), 1}}
-	if re.Renew(web); re.Room(web.Parts, false, "") != 1 {
-		t.Errorf("four that ask for two of ten leave room for one, not %d", re.Room(web.Parts, false, ""))
+	if re.Recreate(web); re.Room(web.Parts, false, "") != 1 {
+		t.Errorf("four replicas of 2 in a quota of 10 leave room for 1, not %d", re.Room(web.Parts, false, ""))
 	}
 }
 
-func TestNodesAreMadeUpInShort(t *testing.T) {
-	m, err := MemberOf(Record{Nodes: []NodeRecord{
+func TestNodeRecordWithCountExpands(t *testing.T) {
+	m, err := ClusterStateOf(Record{Nodes: []NodeRecord{
 		{Name: "big", Count: 12, Allocatable: list("cpu 16, memory 64Gi"), Labels: map[string]string{"disk": "ssd"}},
 		{Name: "small", Allocatable: list("cpu 2"), Requested: list("cpu 1, pods 109"),
 			Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}},
@@ -291,7 +291,7 @@ func TestNodesAreMadeUpInShort(t *testing.T) {
 			Pods: []PodsRecord{{Name: "w", Nodes: map[string]int64{"b": 1}}}},
 		"quotas[0]: set the namespace": {Quotas: []QuotaRecord{{Name: "q"}}},
 	} {
-		if _, err := MemberOf(r); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ClusterStateOf(r); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

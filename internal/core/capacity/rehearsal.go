@@ -11,84 +11,83 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Rehearsal is a member in which the pods of a placement are there as soon as room is kept for them, and those that it
-// has no more are gone: what a simulation goes by. Room for what is placed without fitting is looked for again when
-// some appears.
+// Rehearsal simulates placements: the pods of a placement exist as soon as it has room, and surplus pods are gone. A
+// placement without room is tried again when room appears.
 type Rehearsal struct {
-	member *Member
-	// pods are by namespace and what they are of.
-	pods map[string]map[Workload][]standing
-	// counted are answers of before by what was asked, with the room of each node; touched are the nodes that pods came to
-	// or left since, in that order. Both are of a time in which nothing was expected.
+	member *ClusterState
+	// pods are by namespace and workload.
+	pods map[string]map[Workload][]simulatedPod
+	// counted caches the answers of Room by likeness. It is valid only while nothing is expected.
 	counted map[string]*count
+	// touched lists the nodes whose pods changed since the cache was cleared, in order.
 	touched []*node
 }
 
-// count is how many replicas nodes have room for, when that many of the nodes touched were looked at.
+// count is a cached answer. seen is the number of entries of touched that it includes.
 type count struct {
 	room  map[*node]int64
 	total int64
 	seen  int
 }
 
-// mostCounts bounds the answers that are kept.
-const mostCounts = 32
+// maxCounts limits the cached answers.
+const maxCounts = 32
 
-// standing is a pod and its node; empty for one that has none.
-type standing struct{ node, name string }
+// simulatedPod is a pod and its node. node is empty for a pod without one.
+type simulatedPod struct{ node, name string }
 
-// Rehearse begins with what a record says. The error is MemberOf's.
+// Rehearse starts a simulation from a record. The error is that of ClusterStateOf.
 func Rehearse(r Record) (*Rehearsal, error) {
-	m, err := MemberOf(r)
+	m, err := ClusterStateOf(r)
 	if err != nil {
 		return nil, err
 	}
-	re := &Rehearsal{member: m, pods: map[string]map[Workload][]standing{}, counted: map[string]*count{}}
+	re := &Rehearsal{member: m, pods: map[string]map[Workload][]simulatedPod{}, counted: map[string]*count{}}
 	for key, p := range m.pods {
 		switch {
-		case p.workload.Name == "": // nobody's
+		case p.workload.Name == "": // without a controller
 		case p.node == nil:
-			re.stand(p.workload.Workload, standing{"", key.name})
+			re.addPod(p.workload.Workload, simulatedPod{"", key.name})
 		default:
-			re.stand(p.workload.Workload, standing{p.node.Name, key.name})
+			re.addPod(p.workload.Workload, simulatedPod{p.node.Name, key.name})
 		}
 	}
 	return re, nil
 }
 
-// Known says whether there are nodes to go by.
-func (r *Rehearsal) Known() bool { return r.member.Known() }
+// HasNodes reports whether the cluster has visible nodes.
+func (r *Rehearsal) HasNodes() bool { return r.member.HasNodes() }
 
-// Record is what is known now.
+// Record returns the current state.
 func (r *Rehearsal) Record() Record { return r.member.Record() }
 
-// Room is Member's. Who asks for the same again, by likeness, has only those nodes looked at which changed; an empty
-// one is like no other.
+// Room returns how many more replicas or sets fit. Calls with the same likeness recount only the nodes that changed. An
+// empty likeness disables the cache.
 func (r *Rehearsal) Room(parts []Part, sets bool, likeness string) int32 {
 	m := r.member
 	if sets || likeness == "" || parts[0].Need.spread != nil {
 		return m.Room(parts, sets)
 	}
 	m.settle()
-	if len(m.assumptions)+len(m.queued) > 0 { // what is expected moves on by itself
+	if len(m.assumptions)+len(m.queued) > 0 { // reservations move without a touch
 		r.uncount()
 		return m.Room(parts, sets)
 	}
 	need := parts[0].Need
 	c := r.counted[likeness]
 	if c == nil || len(r.touched)-c.seen > len(m.nodes) {
-		if len(r.counted) >= mostCounts {
+		if len(r.counted) >= maxCounts {
 			r.uncount()
 		}
 		c = &count{room: make(map[*node]int64, len(m.nodes)), seen: len(r.touched)}
 		for _, n := range m.nodes {
-			c.room[n] = min(n.takes(need), math.MaxInt32)
+			c.room[n] = min(n.fitCount(need), math.MaxInt32)
 			c.total += c.room[n]
 		}
 		r.counted[likeness] = c
 	}
 	for _, n := range r.touched[c.seen:] {
-		now := min(n.takes(need), math.MaxInt32)
+		now := min(n.fitCount(need), math.MaxInt32)
 		c.total += now - c.room[n]
 		c.room[n] = now
 	}
@@ -96,22 +95,22 @@ func (r *Rehearsal) Room(parts []Part, sets bool, likeness string) int32 {
 	return int32(min(c.total, m.allowed(parts)))
 }
 
-// uncount forgets all answers.
+// uncount clears the cache.
 func (r *Rehearsal) uncount() {
 	clear(r.counted)
 	r.touched = nil
 }
 
-// Likeness is equal for bindings that ask for the same of a node.
+// Likeness is equal for bindings with equal requirements.
 func Likeness(need *workv1alpha2.ReplicaRequirements, ports []string) string {
 	text, err := json.Marshal([]any{need, ports})
 	if err != nil {
-		panic(err) // it holds nothing that JSON cannot
+		panic(err) // all fields can be marshalled
 	}
 	return string(text)
 }
 
-// Place has the workload have a.Replicas, none if that is zero, with their pods, as far as they fit.
+// Place changes the workload to a.Replicas, with as many pods as fit.
 func (r *Rehearsal) Place(a Assumption) {
 	m, each := r.member, podsIn(a.Parts)
 	if a.Replicas > 0 {
@@ -120,19 +119,18 @@ func (r *Rehearsal) Place(a Assumption) {
 		m.Release(a.Key)
 	}
 	m.settle()
-	if surplus := m.there(a.Workload) - a.Replicas*each; surplus > 0 {
+	if surplus := m.podsOf(a.Workload) - a.Replicas*each; surplus > 0 {
 		r.dismiss(a, surplus)
 	}
-	// What does not fit, or what a quota refuses, stays expected.
-	if made := m.assumptions[a.Key]; made != nil && m.permits(made.holds) &&
-		!slices.ContainsFunc(made.holds, func(h *hold) bool { return h.placed < h.replicas }) {
+	// What does not fit, or exceeds a quota, stays expected.
+	if made := m.assumptions[a.Key]; made != nil && m.permits(made.reservations) &&
+		!slices.ContainsFunc(made.reservations, func(h *reservation) bool { return h.placed < h.replicas }) {
 		r.arrive(made)
 	}
 }
 
-// Renew has all pods of a workload, and its placement, be gone, and then be placed as a says: it was made anew, and
-// asks for something else.
-func (r *Rehearsal) Renew(a Assumption) {
+// Recreate removes all pods and the placement of a workload and places it again, because its requirements changed.
+func (r *Rehearsal) Recreate(a Assumption) {
 	gone := a
 	gone.Replicas = 0
 	r.Place(gone)
@@ -140,9 +138,9 @@ func (r *Rehearsal) Renew(a Assumption) {
 	r.Place(a)
 }
 
-// Amend takes in nodes and quotas that are new, or are another now, by name.
+// Amend adds or replaces nodes and quotas by name.
 func (r *Rehearsal) Amend(change Record) error {
-	now, err := MemberOf(Record{Nodes: change.Nodes, Quotas: change.Quotas})
+	now, err := ClusterStateOf(Record{Nodes: change.Nodes, Quotas: change.Quotas})
 	if err != nil {
 		return err
 	}
@@ -150,7 +148,7 @@ func (r *Rehearsal) Amend(change Record) error {
 	for _, n := range now.nodes {
 		r.member.SetNode(n.Node)
 	}
-	for key, p := range now.pods { // what their nodes have requested
+	for key, p := range now.pods { // the summed pods of the nodes
 		r.member.SetPod(Pod{Name: key.name, node: p.node.Name, requests: p.requests})
 	}
 	for _, quotas := range now.quotas {
@@ -161,8 +159,8 @@ func (r *Rehearsal) Amend(change Record) error {
 	return nil
 }
 
-// Sums are what the nodes that take pods have, and what is left of that beside pods and what is expected: also of what
-// found no room, so that it is negative where more is placed than there is.
+// Sums returns the allocatable resources of schedulable nodes and what is left after pods and expected replicas.
+// Replicas without room count too, so free may be negative.
 func (r *Rehearsal) Sums() (allocatable, free Amounts) {
 	m := r.member
 	m.settle()
@@ -186,8 +184,8 @@ func (r *Rehearsal) Sums() (allocatable, free Amounts) {
 	return allocatable, free
 }
 
-// Homeless is how many replicas are expected that no node has room for.
-func (r *Rehearsal) Homeless() (replicas int64) {
+// Unplaced returns the number of expected replicas that fit on no node.
+func (r *Rehearsal) Unplaced() (replicas int64) {
 	r.member.settle()
 	for h := range r.member.unplaced {
 		replicas += h.replicas - h.placed
@@ -195,7 +193,7 @@ func (r *Rehearsal) Homeless() (replicas int64) {
 	return replicas
 }
 
-// arrive has the pods of a placement be there, on the nodes that have room kept for them.
+// arrive creates the pods of a placement on the nodes with reserved room.
 func (r *Rehearsal) arrive(a *assumption) {
 	m := r.member
 	type arrival struct {
@@ -204,7 +202,7 @@ func (r *Rehearsal) arrive(a *assumption) {
 		pods int64
 	}
 	var all []arrival
-	for _, h := range a.holds {
+	for _, h := range a.reservations {
 		for _, n := range slices.SortedFunc(maps.Keys(h.at), func(a, b *node) int {
 			return strings.Compare(a.Name, b.Name)
 		}) {
@@ -217,27 +215,27 @@ func (r *Rehearsal) arrive(a *assumption) {
 			name := m.unusedName()
 			m.SetPod(Pod{Namespace: a.workload.Namespace, Name: name, node: at.on.Name, requests: at.need.requests,
 				workload: a.workload})
-			r.stand(a.workload, standing{at.on.Name, name})
+			r.addPod(a.workload, simulatedPod{at.on.Name, name})
 		}
-		m.use(at.need, at.pods)
+		m.useQuota(at.need, at.pods)
 		r.touched = append(r.touched, at.on)
 	}
 }
 
-// dismiss has pods of a workload be gone: those without a node first, then from the last node on.
+// dismiss removes pods of a workload: pods without a node first, then those of the last nodes.
 func (r *Rehearsal) dismiss(a Assumption, surplus int64) {
 	m := r.member
 	var of []Workload
-	if kind := a.Workload.Kind; owns[kind] || makes[kind] {
+	if kind := a.Workload.Kind; ownsPods[kind] || ownsReplicaSets[kind] {
 		of = []Workload{a.Workload, {a.Workload.Namespace, replicaSet, a.Workload.Name}}
 	} else {
 		of = slices.Collect(maps.Keys(r.pods[a.Workload.Namespace]))
 	}
-	of = slices.DeleteFunc(of, func(w Workload) bool { return !w.Of(a.Workload) })
+	of = slices.DeleteFunc(of, func(w Workload) bool { return !w.BelongsTo(a.Workload) })
 	slices.SortFunc(of, compareWorkloads)
 	for _, w := range slices.Compact(of) {
 		pods := r.pods[w.Namespace][w]
-		slices.SortFunc(pods, compareStanding)
+		slices.SortFunc(pods, compareRemoval)
 		for ; surplus > 0 && len(pods) > 0; surplus-- {
 			last := pods[len(pods)-1]
 			pods = pods[:len(pods)-1]
@@ -246,7 +244,7 @@ func (r *Rehearsal) dismiss(a Assumption, surplus int64) {
 			if gone.node != nil {
 				r.touched = append(r.touched, gone.node)
 			}
-			m.use(&Requirement{requests: gone.requests, namespace: a.Parts[0].Need.namespace,
+			m.useQuota(&Requirement{requests: gone.requests, namespace: a.Parts[0].Need.namespace,
 				priorityClass: a.Parts[0].Need.priorityClass}, -1)
 		}
 		if len(pods) > 0 {
@@ -257,19 +255,19 @@ func (r *Rehearsal) dismiss(a Assumption, surplus int64) {
 	}
 }
 
-func (r *Rehearsal) stand(w Workload, s standing) {
+func (r *Rehearsal) addPod(w Workload, s simulatedPod) {
 	if r.pods[w.Namespace] == nil {
-		r.pods[w.Namespace] = map[Workload][]standing{}
+		r.pods[w.Namespace] = map[Workload][]simulatedPod{}
 	}
 	r.pods[w.Namespace][w] = append(r.pods[w.Namespace][w], s)
 }
 
-// permits says whether the quotas let the pods of holds be made.
-func (m *Member) permits(holds []*hold) bool {
-	for _, q := range m.quotas[holds[0].need.namespace] {
+// permits reports whether the quotas allow the pods of the reservations.
+func (m *ClusterState) permits(reservations []*reservation) bool {
+	for _, q := range m.quotas[reservations[0].need.namespace] {
 		asked := Amounts{}
-		for _, h := range holds {
-			if q.about(h.need) {
+		for _, h := range reservations {
+			if q.appliesTo(h.need) {
 				asked.addUpTo(h.need.requests, h.replicas)
 			}
 		}
@@ -282,10 +280,10 @@ func (m *Member) permits(holds []*hold) bool {
 	return true
 }
 
-// use takes from the quotas what pods request, as the member's own admission does when they are made.
-func (m *Member) use(need *Requirement, pods int64) {
+// useQuota subtracts pods from the quotas, as the member's admission does.
+func (m *ClusterState) useQuota(need *Requirement, pods int64) {
 	for _, q := range m.quotas[need.namespace] {
-		if !q.about(need) {
+		if !q.appliesTo(need) {
 			continue
 		}
 		for _, asked := range need.requests {
@@ -296,16 +294,15 @@ func (m *Member) use(need *Requirement, pods int64) {
 	}
 }
 
-// Room is for how many more replicas, or sets of all parts, there is room.
-func (m *Member) Room(parts []Part, sets bool) int32 {
+// Room returns how many more replicas, or sets of all parts, fit.
+func (m *ClusterState) Room(parts []Part, sets bool) int32 {
 	if sets {
 		return m.Sets(parts)
 	}
 	return m.Replicas(parts[0].Need)
 }
 
-// AssumptionOf is the placement of a binding's replicas, or sets of components, in a cluster, by the clusters it had
-// and is to have.
+// AssumptionOf returns the placement of a binding in a cluster, given its clusters before and after.
 func AssumptionOf(b workv1alpha2.Binding, parts []Part, cluster string, had,
 	has []workv1alpha2.TargetCluster) Assumption {
 	spec := b.BindingSpec()
@@ -313,7 +310,7 @@ func AssumptionOf(b workv1alpha2.Binding, parts []Part, cluster string, had,
 		Before: ReplicasIn(spec, had, cluster), Replicas: ReplicasIn(spec, has, cluster)}
 }
 
-// ReplicasIn is how many of a binding's replicas, or sets of its components, go to a cluster.
+// ReplicasIn returns how many replicas of a binding, or sets of its components, are in a cluster.
 func ReplicasIn(spec *workv1alpha2.ResourceBindingSpec, targets []workv1alpha2.TargetCluster, cluster string) int64 {
 	at := slices.IndexFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
 	switch {
@@ -325,8 +322,8 @@ func ReplicasIn(spec *workv1alpha2.ResourceBindingSpec, targets []workv1alpha2.T
 	return int64(targets[at].Replicas)
 }
 
-// compareStanding has those go last that are to go first.
-func compareStanding(a, b standing) int {
+// compareRemoval sorts the pods to be removed first to the end.
+func compareRemoval(a, b simulatedPod) int {
 	if (a.node == "") != (b.node == "") {
 		return strings.Compare(b.node, a.node)
 	}

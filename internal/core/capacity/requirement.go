@@ -11,19 +11,19 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Requirement is what one replica asks of a node, and of the quotas of its namespace. It does not change.
+// Requirement is what one replica requires from nodes and from the quotas of its namespace. It is immutable.
 type Requirement struct {
 	requests    []request
 	selector    map[string]string
 	affinity    *nodeaffinity.NodeSelector
-	hard        *corev1.NodeSelector // what affinity was made of
-	impossible  bool                 // the affinity cannot be read: no node matches it
+	hard        *corev1.NodeSelector // the source of affinity
+	impossible  bool                 // the affinity is invalid: no node matches
 	tolerations []corev1.Toleration
 
 	namespace, priorityClass string
 
-	// of is the workload; empty where that does not matter. spread is how its pods keep away from each other, but for
-	// ports; nil where they do not.
+	// of is the workload, or empty if it does not matter. spread has the spread rules other than host ports; nil without
+	// any.
 	of     Workload
 	spread *Spread
 }
@@ -34,7 +34,7 @@ type Part struct {
 	Replicas int64
 }
 
-// podsIn is how many pods all parts have once.
+// podsIn returns the number of pods in one set of all parts.
 func podsIn(parts []Part) (pods int64) {
 	for _, p := range parts {
 		pods += p.Replicas
@@ -58,16 +58,15 @@ func newRequirement(requests corev1.ResourceList, claim *workv1alpha2.NodeClaim,
 	return r
 }
 
-// keepApart makes it a replica of a workload whose pods keep away from each other. What is of no workload cannot be
-// told from others.
-func (r *Requirement) keepApart(s Spread, of Workload) {
+// setSpread sets the spread rules. Without a workload the rules have no pods to refer to and are ignored.
+func (r *Requirement) setSpread(s Spread, of Workload) {
 	if len(s.Apart)+len(s.Even) > 0 && of.Name != "" {
 		r.of, r.spread = of, &s
 	}
 }
 
-// Parts are what a binding asks of each of its clusters: one replica, or of several components all. sets says that it
-// is components, of which there is room only for all together.
+// Parts returns what a binding requires in each cluster: one replica, or all its components. sets is true for
+// components, which must fit together.
 func Parts(b workv1alpha2.Binding) (parts []Part, sets bool) {
 	spec := b.BindingSpec()
 	if len(spec.Components) == 0 {
@@ -76,10 +75,10 @@ func Parts(b workv1alpha2.Binding) (parts []Part, sets bool) {
 			need = newRequirement(r.ResourceRequest, r.NodeClaim, cmp.Or(r.Namespace, spec.Resource.Namespace),
 				r.PriorityClassName)
 		}
-		spread := SpreadNoted(b)
+		spread := SpreadOfBinding(b)
 		need.requests = withPorts(need.requests, spread.Ports)
 		need.of = WorkloadOf(b)
-		need.keepApart(spread, need.of)
+		need.setSpread(spread, need.of)
 		return []Part{{need, 1}}, false
 	}
 	for i := range spec.Components {
@@ -95,20 +94,20 @@ func Parts(b workv1alpha2.Binding) (parts []Part, sets bool) {
 	return parts, true
 }
 
-// PartsOf is Parts for who need not tell sets from replicas.
+// PartsOf returns only the parts of Parts.
 func PartsOf(b workv1alpha2.Binding) []Part {
 	parts, _ := Parts(b)
 	return parts
 }
 
-// WorkloadOf is what the pods of a binding are of.
+// WorkloadOf returns the workload of a binding.
 func WorkloadOf(b workv1alpha2.Binding) Workload {
 	of := b.BindingSpec().Resource
 	return Workload{Namespace: of.Namespace, Kind: of.Kind, Name: of.Name}
 }
 
-// Tolerates says whether one of the tolerations is for the taint, by core/v1's rule without its numeric operators:
-// clusters may have turned these off, and admission refuses them in policies.
+// Tolerates reports whether a toleration matches the taint. It ignores the numeric operators, which clusters may
+// disable and admission refuses in policies.
 func Tolerates(tolerations []corev1.Toleration, taint corev1.Taint) bool {
 	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
 		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
@@ -124,7 +123,7 @@ func Tolerates(tolerations []corev1.Toleration, taint corev1.Taint) bool {
 	})
 }
 
-// likeness is equal for pods that ask for the same.
+// likeness is equal for pods with equal requirements.
 func likeness(p *corev1.Pod, requests []request) string {
 	type asked struct {
 		Requests    []string             `json:"r"`
@@ -141,7 +140,7 @@ func likeness(p *corev1.Pod, requests []request) string {
 	}
 	text, err := json.Marshal(a)
 	if err != nil {
-		panic(err) // it holds nothing that JSON cannot
+		panic(err) // all fields can be marshalled
 	}
 	return string(text)
 }

@@ -14,15 +14,13 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// SpreadAnnotation on a binding says how the pods of its workload keep away from each other in a member, as JSON of
-// Spread; it is there only where they do. The scheduler does not see the template, and the requirements of a replica
-// have no field for it.
+// SpreadAnnotation on a binding has the spread rules of the workload's pods as JSON of Spread. It is set only if there
+// are any. The scheduler does not see the template, and ReplicaRequirements has no such field.
 const SpreadAnnotation = "argosy.io/pod-spread"
 
-// Spread is what a pod template asks about pods with its own labels, and of the ports of nodes.
+// Spread has the spread rules of a pod template that refer to its own pods, and its host ports.
 type Spread struct {
-	// Apart are labels of nodes, sorted: no two of the pods may be on nodes with the same value, by required
-	// podAntiAffinity.
+	// Apart are the topology keys of required podAntiAffinity, sorted.
 	Apart []string `json:"apart,omitempty"`
 	// Even are the topologySpreadConstraints with DoNotSchedule.
 	Even []Even `json:"even,omitempty"`
@@ -30,21 +28,19 @@ type Spread struct {
 	Ports []string `json:"ports,omitempty"`
 }
 
-// Even keeps the numbers of pods on nodes with the same value of a label alike.
+// Even is a topology spread constraint.
 type Even struct {
-	// Key is the label. MaxSkew is by how many pods a value may have more than the one with the fewest; while there are
-	// fewer values than MinDomains, that counts as one without pods.
+	// Key is the topologyKey. MaxSkew and MinDomains are those of the constraint.
 	Key        string `json:"key"`
 	MaxSkew    int32  `json:"maxSkew"`
 	MinDomains int32  `json:"minDomains,omitempty"`
-	// AnyNode has nodes count that the pod does not select, by nodeAffinityPolicy Ignore; Tolerated leaves out those whose
-	// taints it does not tolerate, by nodeTaintsPolicy Honor.
+	// AnyNode is nodeAffinityPolicy Ignore. Tolerated is nodeTaintsPolicy Honor.
 	AnyNode   bool `json:"anyNode,omitempty"`
 	Tolerated bool `json:"tolerated,omitempty"`
 }
 
-// SpreadOf is what pods with these labels and this spec ask for in their namespace. Anti-affinity to pods of others,
-// and what has a selector that does not select the pods themselves, is not part of it.
+// SpreadOf returns the spread rules of a pod with these labels and this spec. It ignores rules whose selector does not
+// match the pod itself.
 func SpreadOf(namespace string, own map[string]string, spec *corev1.PodSpec) (s Spread) {
 	selects := func(selector *metav1.LabelSelector) bool {
 		l, err := metav1.LabelSelectorAsSelector(selector)
@@ -86,7 +82,7 @@ func SpreadOf(namespace string, own map[string]string, spec *corev1.PodSpec) (s 
 	return s
 }
 
-// hostPorts adds the ports of its node that a container takes.
+// hostPorts appends the host ports of a container.
 func hostPorts(ports []string, spec *corev1.PodSpec, c *corev1.Container) []string {
 	for i := range c.Ports {
 		p := &c.Ports[i]
@@ -101,38 +97,38 @@ func hostPorts(ports []string, spec *corev1.PodSpec, c *corev1.Container) []stri
 	return ports
 }
 
-// Empty says whether nothing is asked for.
+// Empty reports whether there are no rules and ports.
 func (s Spread) Empty() bool { return len(s.Apart)+len(s.Even)+len(s.Ports) == 0 }
 
-// Text is the value of SpreadAnnotation; empty for none.
+// Text returns the value of SpreadAnnotation; empty without rules.
 func (s Spread) Text() string {
 	if s.Empty() {
 		return ""
 	}
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // it holds nothing that JSON cannot
+		panic(err) // all fields can be marshalled
 	}
 	return string(text)
 }
 
-// SpreadNoted is what a binding says in its annotation. What cannot be read, which somebody else wrote, is nothing.
-func SpreadNoted(b workv1alpha2.Binding) (s Spread) {
+// SpreadOfBinding returns the spread rules in a binding's annotation. An invalid value counts as none.
+func SpreadOfBinding(b workv1alpha2.Binding) (s Spread) {
 	if text := b.GetAnnotations()[SpreadAnnotation]; text != "" && json.Unmarshal([]byte(text), &s) != nil {
 		return Spread{}
 	}
 	return s
 }
 
-// String is what limits a member's room, in words: "one per node by podAntiAffinity".
+// String describes the rules for users: "one per node by podAntiAffinity".
 func (s Spread) String() string {
 	var texts []string
 	for _, key := range s.Apart {
-		texts = append(texts, fmt.Sprintf("one per %s by podAntiAffinity", place(key)))
+		texts = append(texts, fmt.Sprintf("one per %s by podAntiAffinity", domainName(key)))
 	}
 	for _, e := range s.Even {
 		texts = append(texts, fmt.Sprintf("a skew of at most %d per %s by topologySpreadConstraints", e.MaxSkew,
-			place(e.Key)))
+			domainName(e.Key)))
 	}
 	if len(s.Ports) > 0 {
 		texts = append(texts, "one per node by host port "+strings.Join(s.Ports, ", "))
@@ -140,8 +136,8 @@ func (s Spread) String() string {
 	return strings.Join(texts, "; ")
 }
 
-// place is what a label of nodes tells apart, in words.
-func place(key string) string {
+// domainName returns what users call the domains of a label.
+func domainName(key string) string {
 	switch key {
 	case corev1.LabelHostname:
 		return "node"
@@ -153,10 +149,10 @@ func place(key string) string {
 	return "value of node label " + key
 }
 
-// portPrefix marks a port of nodes among the resources: each has one of it. No resource can be named so.
+// portPrefix marks a host port among the resources. Each node has one of each. No real resource has this prefix.
 const portPrefix = "port:"
 
-// withPorts are the requests with ports of the node beside them, sorted.
+// withPorts returns the requests and the host ports, sorted.
 func withPorts(requests []request, ports []string) []request {
 	if len(ports) == 0 {
 		return requests

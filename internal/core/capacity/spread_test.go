@@ -16,7 +16,7 @@ import (
 
 const zone, hostname = corev1.LabelTopologyZone, corev1.LabelHostname
 
-// web is a pod of the Deployment web, whose pods have the label app.
+// web returns a pod of the Deployment web. Its pods have the label app.
 func web(name, node string, differs ...func(*corev1.Pod)) *corev1.Pod {
 	p := aPod(name, node, "cpu 1", madeBy("web"))
 	p.Labels["app"] = "web"
@@ -75,19 +75,21 @@ func port(n int32) func(*corev1.Pod) {
 	}
 }
 
-// replica is what the binding of the Deployment web says of a pod.
+// replica returns the requirement that the binding of Deployment web has for a pod.
 func replica(p *corev1.Pod) *Requirement {
-	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{SpreadAnnotation: SpreadOf("shop", p.Labels, &p.Spec).Text()}}}
+	b := &workv1alpha2.ResourceBinding{}
+	b.Annotations = map[string]string{SpreadAnnotation: SpreadOf("shop", p.Labels, &p.Spec).Text()}
 	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
 		Name: "web"}
-	b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: p.Spec.Containers[0].Resources.Requests,
+	b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{
+		ResourceRequest: p.Spec.Containers[0].Resources.Requests,
 		NodeClaim: &workv1alpha2.NodeClaim{HardNodeAffinity: requiredAffinity(p), NodeSelector: p.Spec.NodeSelector,
 			Tolerations: p.Spec.Tolerations}}
 	return PartsOf(b)[0].Need
 }
 
-// in is a node with its hostname, in a zone; in none if that is empty.
-func in(z, name, allocatable string, differs ...func(*corev1.Node)) *corev1.Node {
+// inZone returns a node with a hostname label and, unless z is empty, a zone label.
+func inZone(z, name, allocatable string, differs ...func(*corev1.Node)) *corev1.Node {
 	n := aNode(name, allocatable, append(differs, labelled(hostname, name))...)
 	if z != "" {
 		n.Labels[zone] = z
@@ -95,13 +97,13 @@ func in(z, name, allocatable string, differs ...func(*corev1.Node)) *corev1.Node
 	return n
 }
 
-func TestPodsThatKeepApartTakeWhatTheirRulesAllow(t *testing.T) {
-	three := func(more ...any) *Member {
-		return NewMember().set(append([]any{in("a", "n1", "cpu 8, pods 9"), in("a", "n2", "cpu 8, pods 9"),
-			in("b", "n3", "cpu 8, pods 9")}, more...)...)
+func TestSpreadRulesLimitRoom(t *testing.T) {
+	three := func(more ...any) *ClusterState {
+		return NewClusterState().set(append([]any{inZone("a", "n1", "cpu 8, pods 9"), inZone("a", "n2", "cpu 8, pods 9"),
+			inZone("b", "n3", "cpu 8, pods 9")}, more...)...)
 	}
 	for name, test := range map[string]struct {
-		member *Member
+		member *ClusterState
 		pod    *corev1.Pod
 		want   int32
 	}{
@@ -114,32 +116,35 @@ func TestPodsThatKeepApartTakeWhatTheirRulesAllow(t *testing.T) {
 			web("p", "", apart(hostname)), 2},
 		"one per zone":                   {three(), web("p", "", apart(zone)), 2},
 		"one per zone, and one is there": {three(web("w1", "n2")), web("p", "", apart(zone)), 1},
-		"a node without the label is apart from all": {three(in("", "n4", "cpu 2, pods 9")), web("p", "", apart(zone)),
+		"a node without the label is apart from all": {three(inZone("", "n4", "cpu 2, pods 9")), web("p", "", apart(zone)),
 			4},
 		"one per node and zone":                       {three(), web("p", "", apart(hostname), apart(zone)), 2},
 		"zones alike: the small one bounds the other": {three(), web("p", "", even(zone, 1)), 17},
 		"zones alike, and one has more": {three(web("w1", "n1"), web("w2", "n1")),
 			web("p", "", even(zone, 1)), 15},
-		"nodes alike": {three(in("b", "n4", "cpu 2, pods 9")),
+		"nodes alike": {three(inZone("b", "n4", "cpu 2, pods 9")),
 			web("p", "", even(hostname, 1)), 11},
-		"a full node bounds the others": {three(in("b", "n4", "cpu 0, pods 9")),
+		"a full node bounds the others": {three(inZone("b", "n4", "cpu 0, pods 9")),
 			web("p", "", even(hostname, 2)), 6},
-		"one that pods do not tolerate counts": {three(in("b", "n4", "cpu 8, pods 9",
+		"one that pods do not tolerate counts": {three(inZone("b", "n4", "cpu 8, pods 9",
 			tainted("gpu", corev1.TaintEffectNoSchedule))), web("p", "", even(hostname, 2)), 6},
-		"unless taints are honoured": {three(in("b", "n4", "cpu 8, pods 9",
+		"unless taints are honoured": {three(inZone("b", "n4", "cpu 8, pods 9",
 			tainted("gpu", corev1.TaintEffectNoSchedule))), web("p", "", even(hostname, 2, honour)), 24},
-		"one that pods do not select does not count": {three(in("c", "n4", "cpu 0, pods 9")),
+		"one that pods do not select does not count": {three(inZone("c", "n4", "cpu 0, pods 9")),
 			web("p", "", even(zone, 1), func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{zone: "a"} }), 16},
-		"unless affinity is ignored": {three(in("c", "n4", "cpu 0, pods 9")),
+		"unless affinity is ignored": {three(inZone("c", "n4", "cpu 0, pods 9")),
 			web("p", "", even(zone, 1, anywhere), func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{zone: "a"} }),
 			1},
 		"too few zones: as many as the skew in each": {three(), web("p", "", even(zone, 2, minDomains(3))), 4},
-		"a node without the label takes none": {three(in("", "n4", "cpu 8, pods 9")),
+		"a node without the label takes none": {three(inZone("", "n4", "cpu 8, pods 9")),
 			web("p", "", even(zone, 1)), 17},
-		"one per node, zones alike": {three(in("b", "n4", "cpu 8, pods 9"),
-			in("a", "n5", "cpu 8, pods 9"), in("a", "n6", "cpu 8, pods 9")), web("p", "", apart(hostname), even(zone, 1)), 5},
+		"one per node, zones alike": {three(inZone("b", "n4", "cpu 8, pods 9"),
+			inZone("a", "n5", "cpu 8, pods 9"), inZone("a", "n6", "cpu 8, pods 9")),
+			web("p", "", apart(hostname), even(zone, 1)), 5},
 		"what should be even, and need not, does not count": {three(),
-			web("p", "", even(zone, 1, func(c *corev1.TopologySpreadConstraint) { c.WhenUnsatisfiable = corev1.ScheduleAnyway })), 24},
+			web("p", "", even(zone, 1, func(c *corev1.TopologySpreadConstraint) {
+				c.WhenUnsatisfiable = corev1.ScheduleAnyway
+			})), 24},
 		"away from others does not count": {three(),
 			web("p", "", apart(hostname), func(p *corev1.Pod) { p.Labels["app"] = "other" }), 24},
 		"a port of each node": {three(), web("p", "", port(80)), 3},
@@ -163,11 +168,11 @@ func TestPodsThatKeepApartTakeWhatTheirRulesAllow(t *testing.T) {
 	}
 }
 
-// The pods of a placement come to other nodes than were kept for them, or go again: what is expected still has a node
-// of its own.
-func TestWhatIsExpectedKeepsApartFromWhatCame(t *testing.T) {
-	m := NewMember().set(in("a", "n1", "cpu 8, pods 9"), in("a", "n2", "cpu 8, pods 9"), in("b", "n3", "cpu 8, pods 9"),
-		in("b", "n4", "cpu 8, pods 9"))
+// Pods of a placement appear on other nodes than reserved, or disappear: expected replicas still get their own node.
+func TestExpectedReplicasStayApartFromPods(t *testing.T) {
+	m := NewClusterState().set(inZone("a", "n1", "cpu 8, pods 9"), inZone("a", "n2", "cpu 8, pods 9"),
+		inZone("b", "n3", "cpu 8, pods 9"),
+		inZone("b", "n4", "cpu 8, pods 9"))
 	need := replica(web("p", "", apart(hostname)))
 	has := func(what string, want int32) {
 		t.Helper()
@@ -192,8 +197,8 @@ func TestWhatIsExpectedKeepsApartFromWhatCame(t *testing.T) {
 	has("the last node that was free is gone", 0)
 }
 
-// spreads says whether a pod may be placed onto a node beside all others, as Kubernetes' rules are written.
-func (f fleet) spreads(n *corev1.Node, p *corev1.Pod, beside map[string][]*corev1.Pod) bool {
+// spreads reports whether Kubernetes' spread rules allow a pod on a node.
+func (f objects) spreads(n *corev1.Node, p *corev1.Pod, beside map[string][]*corev1.Pod) bool {
 	matches := func(selector *metav1.LabelSelector, o *corev1.Pod) bool {
 		s, _ := metav1.LabelSelectorAsSelector(selector)
 		return s.Matches(labels.Set(o.Labels))
@@ -242,12 +247,12 @@ func (f fleet) spreads(n *corev1.Node, p *corev1.Pod, beside map[string][]*corev
 	return true
 }
 
-// most tries every order, and every node, in which equal pods may be placed.
-func (f fleet) most(p *corev1.Pod) int {
+// most tries all orders and nodes for equal pods and returns the largest number placed.
+func (f objects) most(p *corev1.Pod) int {
 	names := slices.Sorted(maps.Keys(f.nodes))
 	beside := map[string][]*corev1.Pod{}
 	for _, name := range names {
-		beside[name] = f.on(name)
+		beside[name] = f.podsOn(name)
 	}
 	seen := map[string]int{}
 	var from func() int
@@ -273,12 +278,12 @@ func (f fleet) most(p *corev1.Pod) int {
 	return from()
 }
 
-// anyWeb is a pod of web with rules, and a fleet of few nodes in which some of its pods run.
-func anyWeb(r *rand.Rand) (fleet, *corev1.Pod, int) {
-	f := fleet{map[string]*corev1.Node{}, map[string]*corev1.Pod{}}
+// anyWeb returns a pod of web with spread rules, and a small cluster that runs some of its pods.
+func anyWeb(r *rand.Rand) (objects, *corev1.Pod, int) {
+	f := objects{map[string]*corev1.Node{}, map[string]*corev1.Pod{}}
 	for i := range 1 + r.IntN(4) {
 		z := []string{"a", "b", "c", ""}[min(r.IntN(6), 3)]
-		n := in(z, fmt.Sprintf("n%d", i), fmt.Sprintf("cpu %d, pods 5", r.IntN(4)))
+		n := inZone(z, fmt.Sprintf("n%d", i), fmt.Sprintf("cpu %d, pods 5", r.IntN(4)))
 		switch r.IntN(8) {
 		case 0:
 			cordon(n)
@@ -312,14 +317,13 @@ func anyWeb(r *rand.Rand) (fleet, *corev1.Pod, int) {
 	return f, p, rules
 }
 
-// Pods that keep apart are placed one after another in every way there is: what is said to fit does, and by a single
-// rule no more does.
-func TestRoomByRulesIsWhatTheBestOrderFinds(t *testing.T) {
+// The reported room never exceeds the best order of placement, and equals it under a single rule.
+func TestSpreadRoomMatchesBestOrder(t *testing.T) {
 	several, short := 0, 0
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		f, p, rules := anyWeb(r)
-		m := NewMember()
+		m := NewClusterState()
 		for _, n := range f.nodes {
 			m.set(n)
 		}
@@ -338,13 +342,12 @@ func TestRoomByRulesIsWhatTheBestOrderFinds(t *testing.T) {
 		}
 	}
 	if several < 300 || short > several/20 {
-		t.Errorf("of %d cases with several rules and room, %d were counted short", several, short)
+		t.Errorf("of %d cases with several rules, %d found less than the best order", several, short)
 	}
 }
 
-// Placements of a workload that keeps apart follow on another while its pods come and go: what is expected and what is
-// said to fit beside can be placed together.
-func TestPlacementsByRulesFitTogether(t *testing.T) {
+// With changing pods and successive placements, expected replicas and reported room fit together.
+func TestSpreadPlacementsFitTogether(t *testing.T) {
 	some := 0
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 6))
@@ -352,7 +355,7 @@ func TestPlacementsByRulesFitTogether(t *testing.T) {
 		p.Spec.TopologySpreadConstraints = nil
 		apart([]string{zone, hostname}[r.IntN(2)])(p)
 		f.pods = map[string]*corev1.Pod{}
-		m := NewMember()
+		m := NewClusterState()
 		for _, n := range f.nodes {
 			m.set(n)
 		}
@@ -370,9 +373,9 @@ func TestPlacementsByRulesFitTogether(t *testing.T) {
 				o := web(fmt.Sprintf("w%d", step), name)
 				beside := map[string][]*corev1.Pod{}
 				for n := range f.nodes {
-					beside[n] = f.on(n)
+					beside[n] = f.podsOn(n)
 				}
-				if !f.fits(f.nodes[name], p, f.on(name)) || !f.spreads(f.nodes[name], p, beside) {
+				if !f.fits(f.nodes[name], p, f.podsOn(name)) || !f.spreads(f.nodes[name], p, beside) {
 					continue
 				}
 				if f.pods[o.Name] = o; f.most(p) < expected-1 {
@@ -384,13 +387,13 @@ func TestPlacementsByRulesFitTogether(t *testing.T) {
 			}
 			k := int(m.Replicas(need))
 			if most := f.most(p); expected+k > most {
-				t.Fatalf("seed %d, step %d: %d are expected and room for %d more was said, and %d fit", seed, step, expected, k,
+				t.Fatalf("seed %d, step %d: %d are expected and %d more are reported to fit, but only %d fit", seed, step, expected, k,
 					most)
 			}
 			some += min(1, expected)
 		}
 	}
 	if some < 200 {
-		t.Errorf("only %d steps had something expected", some)
+		t.Errorf("only %d steps had an assumption: too few for the test", some)
 	}
 }

@@ -9,11 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Unit is the unit in which people compare amounts of one resource: cores of CPU, Mi or Gi of memory, a count of
-// others.
+// Unit is the unit in which to show amounts of a resource: cores of CPU, Mi or Gi of memory, a count of others.
 type Unit struct {
 	name string
-	// size is how many of the resource's base units it is. CPU is read in thousandths of a core.
+	// size is the number of base units in one unit. CPU is read in millicores.
 	size     float64
 	milli    bool
 	decimals int
@@ -21,7 +20,7 @@ type Unit struct {
 
 var binaryUnits = []string{"", "Ki", "Mi", "Gi", "Ti", "Pi"}
 
-// UnitOf returns the unit for amounts of a resource that are about as large as this one.
+// UnitOf returns the unit for amounts of a resource of about this size.
 func UnitOf(name corev1.ResourceName, about resource.Quantity) Unit {
 	switch {
 	case name == corev1.ResourceCPU:
@@ -37,14 +36,14 @@ func UnitOf(name corev1.ResourceName, about resource.Quantity) Unit {
 	return Unit{size: 1}
 }
 
-// Rounded returns the unit with one decimal at most.
+// Rounded returns the unit with at most one decimal.
 func (u Unit) Rounded() Unit {
 	u.decimals = min(u.decimals, 1)
 	return u
 }
 
-// Write returns the amount in this unit, such as "7.5" or "62.91Gi". Less than the last decimal is written as such, and
-// never as zero.
+// Write returns the amount in this unit, such as "7.5" or "62.91Gi". An amount below the last decimal is "<0.001",
+// never zero.
 func (u Unit) Write(q resource.Quantity) string {
 	n := float64(q.Value())
 	if u.milli {

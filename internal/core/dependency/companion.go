@@ -18,16 +18,16 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// Companions are the reverse of dependencies: objects that point at a workload of their namespace, and are of use only
-// where that is. A HorizontalPodAutoscaler is none: it would set in members the replicas that the hub divides.
+// Companions are the reverse of dependencies: objects that refer to a workload in their namespace and are useful only
+// next to it. HorizontalPodAutoscalers are excluded, because they would change the replicas that the hub divides.
 
-// points is how objects of a kind say which workloads they are about.
+// points describes how objects of a kind refer to workloads.
 type points struct {
-	// references are paths to an apiVersion, kind and name, in any version of the kind. Where there is one, no selector
-	// counts.
+	// references are paths to an apiVersion, kind and name, in any version of the kind. If one is set, the selector is
+	// ignored.
 	references [][]string
 	// selects says that spec.selector selects pods by their labels; everything is one of those whose empty selector
-	// selects all.
+	// selects is true if spec.selector selects pods. everything is true if an empty selector selects all pods.
 	selects, everything bool
 }
 
@@ -44,31 +44,30 @@ var companions = map[schema.GroupKind]points{
 
 var persistentPodState = schema.GroupKind{Group: "apps.kruise.io", Kind: "PersistentPodState"}
 
-// AutoGenerateAnnotation = "true" on a workload has a member's OpenKruise make a PersistentPodState for it.
+// AutoGenerateAnnotation = "true" on a workload makes OpenKruise in a member create a PersistentPodState for it.
 const AutoGenerateAnnotation = "kruise.io/auto-generate-persistent-pod-state"
 
-// CompanionKinds are the kinds whose objects may be companions, sorted.
+// CompanionKinds returns the kinds of companions, sorted.
 func CompanionKinds() []schema.GroupKind {
 	return slices.SortedFunc(maps.Keys(companions), func(a, b schema.GroupKind) int {
 		return strings.Compare(a.String(), b.String())
 	})
 }
 
-// IsCompanion says whether objects of the kind may be companions.
+// IsCompanion reports whether objects of the kind may be companions.
 func IsCompanion(gk schema.GroupKind) bool {
 	_, ok := companions[gk]
 	return ok
 }
 
-// References are where objects of a kind name the workload that they are about, in any version; none for kinds that are
-// no companions.
+// References returns the paths at which objects of a kind name their workload, in any version; none for other kinds.
 func References(gk schema.GroupKind) [][]string { return companions[gk].references }
 
-// Pointer is what a companion points at, in its namespace.
+// Pointer is what a companion refers to in its namespace.
 type Pointer struct {
 	namespace string
 	named     []target
-	pods      labels.Selector // nil for none
+	pods      labels.Selector // nil without a selector
 }
 
 type target struct {
@@ -78,7 +77,7 @@ type target struct {
 
 func (t target) String() string { return t.Kind + " " + t.name }
 
-// PointerOf reads what obj points at; ok is false for what is no companion, or points at nothing.
+// PointerOf reads what obj refers to. ok is false for other kinds and for objects that refer to nothing.
 func PointerOf(obj *unstructured.Unstructured) (p Pointer, ok bool, err error) {
 	how, ok := companions[obj.GroupVersionKind().GroupKind()]
 	if !ok || obj.GetNamespace() == "" {
@@ -108,8 +107,8 @@ func PointerOf(obj *unstructured.Unstructured) (p Pointer, ok bool, err error) {
 	return p, true, nil
 }
 
-// At says whether it points at the workload.
-func (p Pointer) At(workload *unstructured.Unstructured) bool {
+// Matches reports whether the companion refers to the workload.
+func (p Pointer) Matches(workload *unstructured.Unstructured) bool {
 	if workload.GetNamespace() != p.namespace {
 		return false
 	}
@@ -119,7 +118,7 @@ func (p Pointer) At(workload *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(podLabels(workload), func(of labels.Set) bool { return p.pods.Matches(of) })
 }
 
-// String is "CloneSet web", or "pods with app=web".
+// String returns "CloneSet web" or "pods with app=web".
 func (p Pointer) String() string {
 	switch {
 	case p.pods == nil:
@@ -134,8 +133,7 @@ func (p Pointer) String() string {
 	return "pods with " + p.pods.String()
 }
 
-// Reaches are the keys of an index by which companions are found: who points at a workload has one of the keys that it
-// is ReachedBy. None for what points at nothing.
+// Reaches returns the index keys of a companion. A workload that it refers to has at least one of them in ReachedBy.
 func Reaches(obj *unstructured.Unstructured) []string {
 	p, ok, err := PointerOf(obj)
 	if err != nil || !ok {
@@ -148,7 +146,7 @@ func Reaches(obj *unstructured.Unstructured) []string {
 		}
 		return keys
 	}
-	// One label that each of the pods has is enough to find it by. The requirements are sorted by their labels.
+	// One label that all its pods have is enough as a key. Requirements are sorted by label.
 	required, _ := p.pods.Requirements()
 	for _, r := range required {
 		if op := r.Operator(); op != selection.In && op != selection.Equals && op != selection.DoubleEquals {
@@ -163,8 +161,7 @@ func Reaches(obj *unstructured.Unstructured) []string {
 	return []string{podsKey(p.namespace)}
 }
 
-// ReachedBy are the keys under which the companions of a workload are to be found, and some that point elsewhere; none
-// for what nothing can point at.
+// ReachedBy returns the index keys that find the companions of a workload, and possibly others.
 func ReachedBy(workload *unstructured.Unstructured) []string {
 	ns := workload.GetNamespace()
 	if ns == "" || IsCompanion(workload.GroupVersionKind().GroupKind()) {
@@ -181,14 +178,14 @@ func ReachedBy(workload *unstructured.Unstructured) []string {
 	return slices.Compact(keys)
 }
 
-// No namespace has a slash or a question mark in its name.
+// A namespace name contains neither a slash nor a question mark.
 func nameKey(namespace string, t target) string {
 	return namespace + "/" + t.GroupKind.String() + "/" + t.name
 }
 func podsKey(namespace string) string              { return namespace + "?" }
 func labelKey(namespace, key, value string) string { return namespace + "?" + key + "=" + value }
 
-// podLabels are the labels of the pods that a workload makes, by template.
+// podLabels returns the labels of each pod template of a workload.
 func podLabels(workload *unstructured.Unstructured) []labels.Set {
 	var all []labels.Set
 	for _, path := range interpret.PodTemplates(workload) {
@@ -198,14 +195,14 @@ func podLabels(workload *unstructured.Unstructured) []labels.Set {
 	return all
 }
 
-// Companions are those of the objects that point at the workload and are to follow it, each once, sorted. made are
-// those that are not, since members make such ones by themselves.
+// Companions returns the companions of the workload to propagate, without duplicates and sorted. made are those that
+// members create themselves.
 func Companions(workload *unstructured.Unstructured,
 	objs []*unstructured.Unstructured) (follow []configv1alpha1.DependentObjectReference,
 	made []*unstructured.Unstructured) {
 	for _, obj := range objs {
 		p, ok, err := PointerOf(obj)
-		if err != nil || !ok || !p.At(workload) {
+		if err != nil || !ok || !p.Matches(workload) {
 			continue
 		}
 		if obj.GroupVersionKind().GroupKind() == persistentPodState &&
@@ -220,15 +217,15 @@ func Companions(workload *unstructured.Unstructured,
 		return cmp.Or(strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.Kind, b.Kind),
 			strings.Compare(a.Name, b.Name))
 	})
-	return slices.CompactFunc(follow, same), made
+	return slices.CompactFunc(follow, sameObject), made
 }
 
-// With are refs, and those of the named references of more that are not among them.
-func With(refs, more []configv1alpha1.DependentObjectReference) []configv1alpha1.DependentObjectReference {
+// Merge adds to refs the named references of more that are missing.
+func Merge(refs, more []configv1alpha1.DependentObjectReference) []configv1alpha1.DependentObjectReference {
 	all := slices.Clip(refs)
 	for _, ref := range more {
 		if !slices.ContainsFunc(all, func(have configv1alpha1.DependentObjectReference) bool {
-			return have.LabelSelector == nil && same(have, ref)
+			return have.LabelSelector == nil && sameObject(have, ref)
 		}) {
 			all = append(all, ref)
 		}
@@ -236,8 +233,8 @@ func With(refs, more []configv1alpha1.DependentObjectReference) []configv1alpha1
 	return all
 }
 
-// same says whether two references name the same object, in whatever version.
-func same(a, b configv1alpha1.DependentObjectReference) bool {
+// sameObject reports whether two references name the same object, in any version.
+func sameObject(a, b configv1alpha1.DependentObjectReference) bool {
 	return propagate.GroupKind(a.APIVersion, a.Kind) == propagate.GroupKind(b.APIVersion, b.Kind) &&
 		a.Namespace == b.Namespace && a.Name == b.Name
 }

@@ -15,13 +15,13 @@ const (
 	statefulSet = "{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: web, namespace: shop, annotations: {kruise.io/auto-generate-persistent-pod-state: '%s'}}}"
 )
 
-func TestWhatPointsAtAWorkload(t *testing.T) {
+func TestPointerOf(t *testing.T) {
 	const apps, policy, rollouts = "apps.kruise.io/v1alpha1", "policy.kruise.io/v1alpha1", "rollouts.kruise.io/v1beta1"
 	for _, tt := range []struct {
 		name, apiVersion, kind, spec string
 		workload                     string // default: the CloneSet
 		want                         bool
-		says                         string // "" for what points at nothing
+		pointer                      string // "" if it refers to nothing
 	}{
 		{"a WorkloadSpread by name", apps, "WorkloadSpread",
 			"targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}", "", true, "CloneSet web"},
@@ -82,8 +82,8 @@ func TestWhatPointsAtAWorkload(t *testing.T) {
 		}
 		workload := parsed(t, tt.workload)
 		p, ok, err := PointerOf(companion)
-		if err != nil || ok != (tt.says != "") || ok && p.String() != tt.says {
-			t.Errorf("%s: it points at %q, %t, %v; want %q", tt.name, p, ok, err, tt.says)
+		if err != nil || ok != (tt.pointer != "") || ok && p.String() != tt.pointer {
+			t.Errorf("%s: PointerOf = %q, %t, %v; want %q", tt.name, p, ok, err, tt.pointer)
 		}
 		follow, _ := Companions(workload, []*unstructured.Unstructured{companion, companion})
 		if got := len(follow) == 1; got != tt.want || len(follow) > 1 {
@@ -101,17 +101,17 @@ func TestWhatPointsAtAWorkload(t *testing.T) {
 	}
 }
 
-// meet says whether an index finds the companion for the workload.
+// meet reports whether an index finds the companion for the workload.
 func meet(companion, workload *unstructured.Unstructured) bool {
 	of := ReachedBy(workload)
 	return slices.ContainsFunc(Reaches(companion), func(key string) bool { return slices.Contains(of, key) })
 }
 
-func TestNonsenseIsPointedAtByNobody(t *testing.T) {
+func TestInvalidWorkloadHasNoCompanions(t *testing.T) {
 	bad := parsed(t, "{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: c, namespace: shop}, spec: {selector: {matchExpressions: [{key: app, operator: Like}]}}}")
 	if _, _, err := PointerOf(bad); err == nil ||
 		!strings.HasPrefix(err.Error(), "read spec.selector of PodUnavailableBudget c: ") {
-		t.Errorf("it says %v", err)
+		t.Errorf("error %v", err)
 	}
 	if follow, made := Companions(parsed(t, cloneSet), []*unstructured.Unstructured{bad}); len(follow)+len(made)+
 		len(Reaches(bad)) > 0 {
@@ -119,7 +119,7 @@ func TestNonsenseIsPointedAtByNobody(t *testing.T) {
 	}
 }
 
-func TestAStateThatMembersMakeDoesNotFollow(t *testing.T) {
+func TestCompanionThatMembersCreateDoesNotFollow(t *testing.T) {
 	state := parsed(t, "{apiVersion: apps.kruise.io/v1beta1, kind: PersistentPodState, metadata: {name: s, namespace: shop}, spec: {targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, name: web}}}")
 	spread := parsed(t, "{apiVersion: apps.kruise.io/v1beta1, kind: WorkloadSpread, metadata: {name: s, namespace: shop}, spec: {targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, name: web}}}")
 	for annotation, want := range map[string]int{"true": 1, "false": 0, "": 0} {
@@ -131,8 +131,8 @@ func TestAStateThatMembersMakeDoesNotFollow(t *testing.T) {
 	}
 }
 
-// Whoever points at a workload is found by its keys, whatever the selector.
-func TestKeysFindAllWhoPointAtAWorkload(t *testing.T) {
+// Each companion of a workload is found by the workload's keys, for any selector.
+func TestKeysFindAllCompanions(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
 	found, pointed := 0, 0
@@ -164,7 +164,7 @@ func TestKeysFindAllWhoPointAtAWorkload(t *testing.T) {
 		if meet(companion, workload) {
 			found++
 		}
-		if p.At(workload) {
+		if p.Matches(workload) {
 			pointed++
 			if !meet(companion, workload) {
 				t.Fatalf("%s points at pods with %v: %v and %v", p, of, Reaches(companion), ReachedBy(workload))

@@ -8,7 +8,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-func TestOnlySettingsThatDifferAreConflicts(t *testing.T) {
+func TestOnlyDifferentSettingsConflict(t *testing.T) {
 	const (
 		resolution = "ConflictResolution conflicted (Overwrite vs Abort)"
 		preserve   = "PreserveResourcesOnDeletion conflicted (true vs false)"

@@ -1,8 +1,8 @@
-// Package dependency decides which bindings follow another one: what a template needs goes to the clusters that the
-// template goes to. What a template needs is decided by core/interpret; who writes the bindings, by the controller.
+// Package dependency decides which bindings are attached to others, so that dependencies follow a template to its
+// clusters. core/interpret finds the dependencies; the controller writes the bindings.
 //
-// The binding of the template is independent; those of its dependencies are attached to it. An attached binding is not
-// scheduled: its Works go to the clusters of all that require it, and to its own if a policy claims it too.
+// The binding of the template is independent; the bindings of its dependencies are attached to it. An attached binding
+// is not scheduled. It goes to the clusters of all bindings that require it, and to its own if a policy claims it too.
 package dependency
 
 import (
@@ -27,14 +27,14 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// Distributes says whether b takes its dependencies along now. When it does not, it is detached from all of them.
+// Distributes reports whether b currently has its dependencies attached. If not, they are detached.
 func Distributes(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
 	return spec.PropagateDeps && len(spec.Clusters) > 0 && b.GetDeletionTimestamp() == nil
 }
 
-// Holds says whether what is attached to b, which does not distribute, stays as it is: b is on its way out and has let
-// go already or is made again, or it was made again and nobody has said yet where it goes.
+// Holds reports whether the bindings attached to b stay unchanged although b does not distribute: b is being deleted
+// and was released already or will be recreated, or it was recreated and is not scheduled yet.
 func Holds(b workv1alpha2.Binding) bool {
 	if b.GetDeletionTimestamp() != nil {
 		return !slices.Contains(b.GetFinalizers(), workv1alpha2.DependenciesDistributorFinalizer)
@@ -42,7 +42,7 @@ func Holds(b workv1alpha2.Binding) bool {
 	return b.BindingSpec().PropagateDeps && schedule.NeverPlaced(b)
 }
 
-// Selects says whether obj is, or is one of, what ref names: by group and kind, namespace, and name or labels.
+// Selects reports whether ref refers to obj, by group and kind, namespace, and name or labels.
 func Selects(ref configv1alpha1.DependentObjectReference, obj *unstructured.Unstructured) (bool, error) {
 	if propagate.GroupKind(ref.APIVersion, ref.Kind) != obj.GroupVersionKind().GroupKind() ||
 		ref.Namespace != obj.GetNamespace() {
@@ -58,9 +58,8 @@ func Selects(ref configv1alpha1.DependentObjectReference, obj *unstructured.Unst
 	return s.Matches(labels.Set(obj.GetLabels())), nil
 }
 
-// Record is independent with its dependencies in its annotation, where others look them up. It holds the distributor's
-// finalizer while it has any, so that they are let go before it is. Without anything to do the result equals
-// independent.
+// Record returns independent with its dependencies in the annotation, where others look them up, and with the finalizer
+// while it has any. The result equals independent if nothing changes.
 func Record(independent workv1alpha2.Binding,
 	deps []configv1alpha1.DependentObjectReference) (workv1alpha2.Binding, error) {
 	b := independent.DeepCopyObject().(workv1alpha2.Binding)
@@ -85,7 +84,7 @@ func Record(independent workv1alpha2.Binding,
 	return b, nil
 }
 
-// Recorded are the dependencies that a binding's annotation names.
+// Recorded returns the dependencies in a binding's annotation.
 func Recorded(b workv1alpha2.Binding) ([]configv1alpha1.DependentObjectReference, error) {
 	raw := b.GetAnnotations()[workv1alpha2.DependenciesAnnotation]
 	if raw == "" {
@@ -98,12 +97,12 @@ func Recorded(b workv1alpha2.Binding) ([]configv1alpha1.DependentObjectReference
 	return deps, nil
 }
 
-// Attach is the binding of dep, required by independent. existing is the one that has its name now, nil for none; it is
-// not changed, and without anything to do the result equals it. id is the permanent id for a new binding.
+// Attach returns the binding of dep, required by independent. existing is the current binding with its name or nil; it
+// is not modified. id is used for a new binding.
 //
-// What any of those who require it asks for is granted: Overwrite, and preserving on deletion. It stays granted when
-// they leave: taking back ownership or deleting by surprise would be the worse mistake. Where a policy claims the
-// dependency the policy says; see Conflicts. The error is one of those of propagate.For.
+// Overwrite and preserving on deletion are set if any requirer asks for them, and stay set, because taking them back
+// could delete or lose objects. If a policy claims the dependency, its settings apply; see Conflicts. The error is one
+// of propagate.For.
 func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, existing workv1alpha2.Binding,
 	id string) (workv1alpha2.Binding, error) {
 	b, err := propagate.For(dep, existing)
@@ -148,8 +147,8 @@ func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, ex
 	return b, nil
 }
 
-// occupied returns the clusters where the workload is, then those that it is leaving, sorted by name. With purgeMode
-// Directly, too, pods run there until the old copy is deleted.
+// occupied returns the clusters of the workload and those that it is leaving, sorted by name. Pods run in the latter
+// until the object is deleted, with purgeMode Directly too.
 func occupied(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
 	clusters := spec.DeepCopy().Clusters
 	var left []string
@@ -165,8 +164,8 @@ func occupied(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetClust
 	return clusters
 }
 
-// Conflicts says which settings the policies of those who require attached set differently, in Karmada's words; none
-// mostly. requiring are their bindings. A policy that claims attached is one of those who ask.
+// Conflicts lists the settings that differ between the policies of the requirers, in Karmada's words. requiring are
+// their bindings. A policy that claims attached counts too.
 func Conflicts(attached workv1alpha2.Binding, requiring []workv1alpha2.Binding) []string {
 	if claimed(attached) {
 		requiring = append(slices.Clip(requiring), attached)
@@ -188,8 +187,7 @@ func Conflicts(attached workv1alpha2.Binding, requiring []workv1alpha2.Binding) 
 	return out
 }
 
-// MayConflict says whether the settings of others who require attached matter to b: nobody asks for more than what is
-// granted.
+// MayConflict reports whether the settings of b and attached differ.
 func MayConflict(b, attached workv1alpha2.Binding) bool {
 	plain := func(b workv1alpha2.Binding) bool {
 		return b.BindingSpec().ConflictResolution != policyv1alpha1.ConflictOverwrite && !preserves(b.BindingSpec())
@@ -197,7 +195,7 @@ func MayConflict(b, attached workv1alpha2.Binding) bool {
 	return claimed(attached) || !plain(b) || !plain(attached)
 }
 
-// SameClaim says whether was and is have the same settings by a policy that claims them, if any does.
+// SameClaim reports whether both have the same settings from a claiming policy, or no such policy.
 func SameClaim(was, is workv1alpha2.Binding) bool {
 	a, b := was.BindingSpec(), is.BindingSpec()
 	return claimed(was) == claimed(is) && (!claimed(is) || a.ConflictResolution == b.ConflictResolution &&
@@ -208,8 +206,8 @@ func preserves(spec *workv1alpha2.ResourceBindingSpec) bool {
 	return spec.PreserveResourcesOnDeletion != nil && *spec.PreserveResourcesOnDeletion
 }
 
-// Detach is attached without what the independent binding of that key put on it. remove says that nobody wants it any
-// more, neither another binding nor a policy, so it is to be deleted.
+// Detach returns attached without the marks of the independent binding. remove is true if neither another binding nor a
+// policy wants it, so that it must be deleted.
 func Detach(independent types.NamespacedName, attached workv1alpha2.Binding) (b workv1alpha2.Binding, remove bool) {
 	b = attached.DeepCopyObject().(workv1alpha2.Binding)
 	marks := maps.Clone(b.GetLabels())
@@ -225,8 +223,7 @@ func Detach(independent types.NamespacedName, attached workv1alpha2.Binding) (b 
 	return b, len(spec.RequiredBy) == 0 && !claimed(b)
 }
 
-// Leaving are those of the bindings that carry a mark of the independent binding of that key, and are of no object that
-// it wants.
+// Leaving returns the bindings with a mark of the independent binding whose objects are not wanted.
 func Leaving(independent types.NamespacedName, wanted []identity.Object,
 	bindings []workv1alpha2.Binding) []workv1alpha2.Binding {
 	return slices.DeleteFunc(slices.Clone(bindings), func(b workv1alpha2.Binding) bool {
@@ -234,13 +231,13 @@ func Leaving(independent types.NamespacedName, wanted []identity.Object,
 	})
 }
 
-// RequiredBy says whether b carries a mark of the independent binding of that key.
+// RequiredBy reports whether b has a mark of the independent binding.
 func RequiredBy(b workv1alpha2.Binding, independent types.NamespacedName) bool {
 	_, marked := b.GetLabels()[label(independent)]
 	return marked || len(without(b.BindingSpec().RequiredBy, independent)) != len(b.BindingSpec().RequiredBy)
 }
 
-// SameMarks says whether was and is carry the same marks of the independent binding of that key.
+// SameMarks reports whether both have the same marks of the independent binding.
 func SameMarks(was, is workv1alpha2.Binding, independent types.NamespacedName) bool {
 	own := func(b workv1alpha2.Binding) []workv1alpha2.BindingSnapshot {
 		return slices.DeleteFunc(slices.Clone(b.BindingSpec().RequiredBy), func(s workv1alpha2.BindingSnapshot) bool {
@@ -251,7 +248,7 @@ func SameMarks(was, is workv1alpha2.Binding, independent types.NamespacedName) b
 		equality.Semantic.DeepEqual(own(was), own(is))
 }
 
-// claimed says whether the binding stands without being required: a policy or another component made it.
+// claimed reports whether a policy or another component created the binding, so that it exists without being required.
 func claimed(b workv1alpha2.Binding) bool {
 	marks := b.GetLabels()
 	return b.BindingSpec().Placement != nil ||
@@ -260,7 +257,7 @@ func claimed(b workv1alpha2.Binding) bool {
 		marks[workv1alpha2.BindingManagedByLabel] != ""
 }
 
-// without is a copy of the snapshots without that of the key.
+// without returns the snapshots without the one with the key.
 func without(required []workv1alpha2.BindingSnapshot, key types.NamespacedName) []workv1alpha2.BindingSnapshot {
 	return slices.DeleteFunc(slices.Clone(required), func(s workv1alpha2.BindingSnapshot) bool {
 		return s.Namespace == key.Namespace && s.Name == key.Name
@@ -271,7 +268,7 @@ func label(independent types.NamespacedName) string {
 	return names.DependedByLabel(workv1alpha2.DependedByLabelPrefix, independent.Namespace, independent.Name)
 }
 
-// formerLabel is what label was before store format 2. Requirers are found by spec.requiredBy where it still stands.
+// formerLabel is the label of store format 1. Requirers are found by spec.requiredBy where it still exists.
 func formerLabel(independent types.NamespacedName) string {
 	return names.FormerDependedByLabel(workv1alpha2.DependedByLabelPrefix, independent.Namespace, independent.Name)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// independent is a binding with dependencies, scheduled to these clusters.
+// independent returns a binding with dependencies, scheduled to these clusters.
 func independent(name string, clusters ...string) *workv1alpha2.ResourceBinding {
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name,
@@ -55,7 +55,7 @@ func attach(t *testing.T, to *workv1alpha2.ResourceBinding, existing workv1alpha
 	return b
 }
 
-// claimable is the binding of the ConfigMap as its policy would make it, but for the claim.
+// claimable returns the binding of the ConfigMap as from a policy, but without the claim.
 func claimable(t *testing.T) workv1alpha2.Binding {
 	t.Helper()
 	template := object("v1", "ConfigMap", "conf")
@@ -67,7 +67,7 @@ func claimable(t *testing.T) workv1alpha2.Binding {
 	return b
 }
 
-// wanted is who requires the binding, where.
+// wanted lists the requirers of the binding with their clusters.
 func wanted(b workv1alpha2.Binding) string {
 	var out []string
 	for _, s := range b.BindingSpec().RequiredBy {
@@ -80,7 +80,7 @@ func wanted(b workv1alpha2.Binding) string {
 	return strings.Join(out, ", ")
 }
 
-func TestADependencyGetsABindingThatFollowsAndIsNotScheduled(t *testing.T) {
+func TestDependencyGetsAttachedBinding(t *testing.T) {
 	web := independent("web-deployment", "m1", "m2")
 	b := attach(t, web, nil)
 
@@ -110,7 +110,7 @@ func TestADependencyGetsABindingThatFollowsAndIsNotScheduled(t *testing.T) {
 	}
 }
 
-func TestThoseWhoRequireADependencyAddUpInAnyOrder(t *testing.T) {
+func TestRequirersAddUpInAnyOrder(t *testing.T) {
 	a, z := independent("a", "m1"), independent("z", "m2", "m3")
 	one := attach(t, z, attach(t, a, nil))
 	other := attach(t, a, attach(t, z, nil))
@@ -128,7 +128,7 @@ func TestThoseWhoRequireADependencyAddUpInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestADependencyThatNobodyWantsIsRemoved(t *testing.T) {
+func TestDependencyWithoutRequirersIsRemoved(t *testing.T) {
 	b := attach(t, independent("z", "m2"), attach(t, independent("a", "m1"), nil))
 	without, remove := Detach(types.NamespacedName{Namespace: "ns", Name: "a"}, b)
 	if remove || wanted(without) != "ns/z in m2" || RequiredBy(without, types.NamespacedName{Namespace: "ns", Name: "a"}) {
@@ -143,7 +143,7 @@ func TestADependencyThatNobodyWantsIsRemoved(t *testing.T) {
 	}
 }
 
-func TestADependencyThatAPolicyClaimsStays(t *testing.T) {
+func TestClaimedDependencyStays(t *testing.T) {
 	for name, claim := range map[string]func(workv1alpha2.Binding){
 		"a policy's label": func(b workv1alpha2.Binding) {
 			b.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "p"})
@@ -167,7 +167,7 @@ func TestADependencyThatAPolicyClaimsStays(t *testing.T) {
 	}
 }
 
-func TestWhatAnyOfThoseWhoRequireItAsksForIsGranted(t *testing.T) {
+func TestSettingsOfAnyRequirerApply(t *testing.T) {
 	yes, no := true, false
 	meek, bold := independent("meek", "m1"), independent("bold", "m1")
 	meek.Spec.ConflictResolution, meek.Spec.PreserveResourcesOnDeletion = policyv1alpha1.ConflictAbort, &no
@@ -184,7 +184,7 @@ func TestWhatAnyOfThoseWhoRequireItAsksForIsGranted(t *testing.T) {
 	}
 }
 
-func TestThePolicyThatClaimsADependencyHasTheSay(t *testing.T) {
+func TestClaimingPolicyDecidesSettings(t *testing.T) {
 	yes := true
 	bold := independent("bold", "m1")
 	bold.Spec.ConflictResolution, bold.Spec.PreserveResourcesOnDeletion = policyv1alpha1.ConflictOverwrite, &yes
@@ -205,7 +205,7 @@ func TestThePolicyThatClaimsADependencyHasTheSay(t *testing.T) {
 	}
 }
 
-func TestABindingOfAnotherObjectIsNotTaken(t *testing.T) {
+func TestBindingOfAnotherObjectIsNotTaken(t *testing.T) {
 	existing := attach(t, independent("a", "m1"), nil)
 	if _, err := Attach(independent("b", "m1"), object("example.io/v1", "ConfigMap", "conf"), existing,
 		"id"); !errors.Is(err, propagate.ErrTaken) {
@@ -213,7 +213,7 @@ func TestABindingOfAnotherObjectIsNotTaken(t *testing.T) {
 	}
 }
 
-func TestOnlyAScheduledLivingBindingThatWantsToDistributes(t *testing.T) {
+func TestDistributes(t *testing.T) {
 	at := metav1.NewTime(time.Unix(1, 0))
 	deleting := independent("a", "m1")
 	deleting.DeletionTimestamp = &at
@@ -232,7 +232,7 @@ func TestOnlyAScheduledLivingBindingThatWantsToDistributes(t *testing.T) {
 	}
 }
 
-func TestADependencyIsNamedOrSelected(t *testing.T) {
+func TestReferenceNamesOrSelects(t *testing.T) {
 	labelled := func(labels map[string]string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: labels}
 	}
@@ -267,7 +267,7 @@ func TestADependencyIsNamedOrSelected(t *testing.T) {
 	}
 }
 
-func TestLeavingAreThoseMarkedAndNotWanted(t *testing.T) {
+func TestLeavingBindingsAreMarkedAndNotWanted(t *testing.T) {
 	a := types.NamespacedName{Namespace: "ns", Name: "a"}
 	marked := attach(t, independent("a", "m1"), nil)
 	onlyLabel := marked.DeepCopyObject().(workv1alpha2.Binding)
@@ -289,7 +289,7 @@ func TestLeavingAreThoseMarkedAndNotWanted(t *testing.T) {
 	}
 }
 
-func TestDependenciesAreRecordedAndReadBack(t *testing.T) {
+func TestRecordedDependenciesRoundTrip(t *testing.T) {
 	deps := []configv1alpha1.DependentObjectReference{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "conf"}}
 	a := independent("a", "m1")
 	b, err := Record(a, deps)
@@ -321,14 +321,14 @@ func TestDependenciesAreRecordedAndReadBack(t *testing.T) {
 	}
 }
 
-func TestDependencyStaysWhereItsWorkloadIsLeft(t *testing.T) {
+func TestDependencyStaysWhileWorkloadLeavesCluster(t *testing.T) {
 	web := independent("web", "m1")
 	web.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m2"},
 		{FromCluster: "m3", PurgeMode: policyv1alpha1.PurgeModeDirectly}, {FromCluster: "m1"}}
 	if got, want := wanted(attach(t, web, nil)), "ns/web in m1+m2+m3"; got != want {
 		t.Errorf("it is wanted by %s, want %s", got, want)
 	}
-	if got, want := wanted(attach(t, In(web, map[string]bool{"m1": true}).(*workv1alpha2.ResourceBinding), nil)),
+	if got, want := wanted(attach(t, RestrictTo(web, map[string]bool{"m1": true}).(*workv1alpha2.ResourceBinding), nil)),
 		"ns/web in m1"; got != want {
 		t.Errorf("in one cluster alone it is wanted by %s, want %s", got, want)
 	}

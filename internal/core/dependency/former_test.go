@@ -7,7 +7,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-func TestAFormerLabelGivesWayToThePresentOne(t *testing.T) {
+func TestFormerLabelIsReplaced(t *testing.T) {
 	former := names.FormerDependedByLabel(workv1alpha2.DependedByLabelPrefix, "ns", "web-deployment")
 	present := names.DependedByLabel(workv1alpha2.DependedByLabelPrefix, "ns", "web-deployment")
 	web := independent("web-deployment", "m1")

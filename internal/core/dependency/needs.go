@@ -16,23 +16,23 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// Sidecars are what a SidecarSet puts into pods, as far as it counts when room for these is looked for.
+// Sidecars are the containers that a SidecarSet injects, reduced to what affects resource requests.
 type Sidecars struct {
 	Name string
 	Injection
-	// init and containers have their names, restart policies and resources alone, so that a new image is no change.
+	// init and containers have only names, restart policies and resources, so that a new image is no change.
 	init, containers []sidecar
 }
 
 type sidecar struct {
 	corev1.Container
-	// Policy is nil for one that takes the same in every pod.
+	// Policy is nil for a container with fixed resources.
 	Policy *resourcesPolicy
 }
 
-// SidecarsOf reads a SidecarSet. ok is false when none of it counts: for another kind, and for one that no policy sends
-// to members, that goes, or that leaves new pods as they are. What it injects is what it says now, also when it names a
-// revision.
+// SidecarsOf reads a SidecarSet. ok is false if it adds no requests: for other kinds, for one that no policy propagates
+// or that is being deleted, and for one that does not inject into new pods. It uses the current spec, even if the
+// SidecarSet names a revision.
 func SidecarsOf(obj *unstructured.Unstructured) (s Sidecars, ok bool, err error) {
 	if _, held := propagate.Claimed(obj); !held || obj.GetDeletionTimestamp() != nil {
 		return s, false, nil
@@ -51,7 +51,7 @@ func SidecarsOf(obj *unstructured.Unstructured) (s Sidecars, ok bool, err error)
 	return s, err == nil, err
 }
 
-// containers are those of one list of a SidecarSet.
+// containers reads one container list of a SidecarSet.
 func containers(obj *unstructured.Unstructured, list string) ([]sidecar, error) {
 	raw, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", list)
 	items, _ := raw.([]any)
@@ -73,7 +73,7 @@ func containers(obj *unstructured.Unstructured, list string) ([]sidecar, error) 
 	return out, nil
 }
 
-// Alike says whether it makes no difference to any workload which of the two counts.
+// Alike reports whether both add the same to every workload.
 func (s Sidecars) Alike(o Sidecars) bool {
 	text := func(l labels.Selector) string {
 		if l == nil {
@@ -85,8 +85,8 @@ func (s Sidecars) Alike(o Sidecars) bool {
 		equality.Semantic.DeepEqual(s.init, o.init) && equality.Semantic.DeepEqual(s.containers, o.containers)
 }
 
-// Injecting are those of the SidecarSets that inject into pods of the workload, sorted by name. namespace has the
-// labels of the workload's.
+// Injecting returns the SidecarSets that inject into pods of the workload, sorted by name. namespace has the labels of
+// its namespace.
 func Injecting(sets []Sidecars, workload *unstructured.Unstructured, namespace map[string]string) []Sidecars {
 	out := slices.DeleteFunc(slices.Clone(sets), func(s Sidecars) bool {
 		return !s.Selects(workload) || !s.SelectsNamespace(workload.GetNamespace(), namespace)
@@ -95,16 +95,16 @@ func Injecting(sets []Sidecars, workload *unstructured.Unstructured, namespace m
 	return out
 }
 
-// Count adds to what a replica of the workload needs what its pods request more with the containers of the SidecarSets
-// that inject into them, as Injecting has these, and names them in m if it is anything. A container that the pod, or a
-// SidecarSet that comes first, has already is not there twice. What m means without them is not changed in place.
+// Count adds the requests of injected containers to the requirements of a replica in m, and records the names of the
+// SidecarSets. Containers that exist already count once. It does not modify values that m shares.
 //
-// It counts in all clusters, since a replica needs the same in each: also in one that does not get the SidecarSet.
+// The result applies to all clusters, also to those without the SidecarSet, because requirements are the same
+// everywhere.
 func Count(m *propagate.Meaning, workload *unstructured.Unstructured, sets []Sidecars) error {
 	if len(sets) == 0 {
 		return nil
 	}
-	more := corev1.ResourceList{} // the most, where there are several templates
+	more := corev1.ResourceList{} // the maximum over all pod templates
 	for _, path := range interpret.PodTemplates(workload) {
 		t, err := interpret.PodTemplate(workload, path)
 		if err != nil {
@@ -154,8 +154,7 @@ func requests(t *corev1.PodTemplateSpec) corev1.ResourceList {
 	return interpret.PodRequirements(t, "").ResourceRequest
 }
 
-// joined are the containers of a pod with those injected behind them, each name once. own are those of the pod itself
-// that stay.
+// joined appends the injected containers, each name once. own are the pod's own containers, which take precedence.
 func joined(have []corev1.Container, injected []sidecar, own []corev1.Container) []corev1.Container {
 	for _, s := range injected {
 		if slices.ContainsFunc(have, func(h corev1.Container) bool { return h.Name == s.Name }) {

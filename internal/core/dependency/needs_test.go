@@ -18,7 +18,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// sent is a SidecarSet for pods with a: b, that a policy holds.
+// sent returns a claimed SidecarSet for pods with a: b.
 func sent(t *testing.T, name, spec string) *unstructured.Unstructured {
 	t.Helper()
 	u := parsed(t, "{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: "+name+
@@ -29,7 +29,7 @@ func sent(t *testing.T, name, spec string) *unstructured.Unstructured {
 	return u
 }
 
-func TestWhatSidecarsAddToTheNeedsOfAReplica(t *testing.T) {
+func TestSidecarsAddToRequirements(t *testing.T) {
 	const main = "containers: [{name: main, resources: {requests: {cpu: 500m, memory: 1Gi}}}]"
 	const two = "containers: [{name: main, resources: {requests: {cpu: 400m, memory: 1536Mi}}}, {name: more, resources: {requests: {cpu: 100m, memory: 512Mi}}}]"
 	half := func(policy string) string {
@@ -81,7 +81,7 @@ func TestWhatSidecarsAddToTheNeedsOfAReplica(t *testing.T) {
 		{name: "of what is limited where nothing is requested",
 			pod:  "containers: [{name: main, resources: {limits: {cpu: 1, memory: 1Gi}}}]",
 			sets: map[string]string{"logs": half("targetContainersMode: sum, resourcesExpr")}, want: "1500m 1536Mi logs"},
-		{name: "limits where it says no requests",
+		{name: "limits without requests",
 			pod:  "containers: [{name: main, resources: {limits: {cpu: 1}, requests: {cpu: 500m, memory: 1Gi}}}]",
 			sets: map[string]string{"logs": "containers: [{name: logs, resourcesPolicy: {targetContainersMode: sum, resourcesExpr: {limits: {cpu: 0.2*cpu, memory: memory}}}}]"}, want: "700m 1Gi logs"},
 		{name: "of containers that start before the others and stay, and not of those that end", pod: main +
@@ -147,8 +147,8 @@ func TestWhatSidecarsAddToTheNeedsOfAReplica(t *testing.T) {
 	}
 }
 
-// A customization may say anything of what a replica needs; the sidecars come on top.
-func TestSidecarsCountOnTopOfWhatACustomizationSays(t *testing.T) {
+// Sidecars add to requirements that a customization returns.
+func TestSidecarsAddToCustomizedRequirements(t *testing.T) {
 	w := parsed(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: w, namespace: shop}, spec: {template: {metadata: {labels: {a: b}}, spec: {containers: [{name: m}]}}}}")
 	s, _, err := SidecarsOf(sent(t, "logs", "containers: [{name: logs, resources: {requests: {cpu: 100m}}}]"))
 	if err != nil {
@@ -168,7 +168,7 @@ func TestSidecarsCountOnTopOfWhatACustomizationSays(t *testing.T) {
 	}
 }
 
-func TestWhichSidecarSetsCount(t *testing.T) {
+func TestSidecarsOf(t *testing.T) {
 	const spec = "containers: [{name: logs, image: '1', resources: {requests: {cpu: 100m}}}]"
 	free := sent(t, "logs", spec)
 	free.SetLabels(nil)
@@ -208,8 +208,8 @@ func TestWhichSidecarSetsCount(t *testing.T) {
 	}
 }
 
-// Whatever is injected, and in whatever order it comes, a replica needs no less than without, and always the same.
-func TestSidecarsNeverTakeAwayAndOrderIsNothing(t *testing.T) {
+// Sidecars never reduce the requirements, and their order does not matter.
+func TestSidecarsNeverReduceRequirements(t *testing.T) {
 	var sets []Sidecars
 	for i := range 4 {
 		s, ok, err := SidecarsOf(sent(t, fmt.Sprintf("s%d", i),

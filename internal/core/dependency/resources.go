@@ -13,17 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// resourcesPolicy is what a sidecar takes by what the containers of the pod take that it goes into, as OpenKruise 1.9
-// has it.
+// resourcesPolicy makes the resources of a sidecar depend on those of the pod's containers, as in OpenKruise 1.9.
 type resourcesPolicy struct {
-	// Names is a regular expression of the names of the containers that it goes by, which are the pod's own and not
-	// sidecars of OpenKruise; Mode says whether it goes by their sum or by the largest of them.
+	// Names is a regular expression for the pod's own containers that count, without OpenKruise sidecars. Mode selects
+	// their sum or maximum.
 	Names, Mode string
-	// Limits and Requests are expressions by resource. In them the resource stands for what those containers have of it.
+	// Limits and Requests are expressions by resource. The resource name is the variable: the value of those containers.
 	Limits, Requests map[corev1.ResourceName]string
 }
 
-// policyOf is the resourcesPolicy of a container, nil without one. Its fields are spelled otherwise in v1alpha1.
+// policyOf returns the resourcesPolicy of a container or nil. v1alpha1 spells its fields differently.
 func policyOf(container map[string]any) *resourcesPolicy {
 	raw, _ := container["resourcesPolicy"].(map[string]any)
 	if raw == nil {
@@ -59,8 +58,8 @@ func expressions(raw any) map[corev1.ResourceName]string {
 	return out
 }
 
-// apply is c with what its policy says in a pod of these containers. Where an expression has no value, as one that
-// divides by nothing or is less than nothing, for which OpenKruise refuses the pod, what c has itself stands.
+// apply returns c with the policy applied in a pod with these containers. If an expression has no valid value, such as
+// a division by zero or a negative result, OpenKruise rejects the pod; then the container's own value counts.
 func (p *resourcesPolicy) apply(c corev1.Container, pod []corev1.Container) corev1.Container {
 	names, err := regexp.Compile(p.Names)
 	if err != nil {
@@ -79,7 +78,7 @@ func (p *resourcesPolicy) apply(c corev1.Container, pod []corev1.Container) core
 				continue
 			}
 			value := e(p.total(pod, name, amount))
-			if math.IsNaN(value) || math.IsInf(value, 0) || value < 0 { // infinite is what is not limited
+			if math.IsNaN(value) || math.IsInf(value, 0) || value < 0 { // infinity means no limit
 				continue
 			}
 			if *to == nil {
@@ -97,14 +96,14 @@ func (p *resourcesPolicy) apply(c corev1.Container, pod []corev1.Container) core
 	set(&c.Resources.Requests, p.Requests, func(c corev1.Container, name corev1.ResourceName) float64 {
 		q, ok := c.Resources.Requests[name]
 		if !ok {
-			q = c.Resources.Limits[name] // as the API server has it when a pod is made
+			q = c.Resources.Limits[name] // the API server defaults requests to limits
 		}
 		return q.AsApproximateFloat64()
 	})
 	return c
 }
 
-// total is what the expressions of a resource go by.
+// total returns the value of the variable of a resource's expressions.
 func (p *resourcesPolicy) total(pod []corev1.Container, name corev1.ResourceName,
 	amount func(corev1.Container, corev1.ResourceName) float64) float64 {
 	var total float64
@@ -118,17 +117,16 @@ func (p *resourcesPolicy) total(pod []corev1.Container, name corev1.ResourceName
 	return total
 }
 
-// quantity is that much of a resource, rounded up: CPUs to thousands, others to one.
+// quantity rounds up: CPU to millicores, other resources to whole units.
 func quantity(name corev1.ResourceName, value float64) resource.Quantity {
-	const noise = 1e-6 // of numbers that are not exact
+	const noise = 1e-6 // tolerates floating-point errors
 	if name == corev1.ResourceCPU {
 		return *resource.NewMilliQuantity(int64(math.Ceil(value*1000-noise)), resource.DecimalSI)
 	}
 	return *resource.NewQuantity(int64(math.Ceil(value-noise)), resource.BinarySI)
 }
 
-// SidecarAdvice says which expressions of a SidecarSet cannot be read, so that they do not count in what a replica
-// needs.
+// SidecarAdvice lists the expressions of a SidecarSet that are invalid and therefore ignored in requirements.
 func SidecarAdvice(obj *unstructured.Unstructured) (advice []string) {
 	if obj.GroupVersionKind().GroupKind() != SidecarSetKind {
 		return nil
@@ -162,18 +160,18 @@ func SidecarAdvice(obj *unstructured.Unstructured) (advice []string) {
 	return advice
 }
 
-// expression is a value that follows from that of its variable.
+// expression computes a value from its variable.
 type expression func(variable float64) float64
 
-// maxDepth bounds how deep an expression nests.
+// maxDepth limits the nesting of expressions.
 const maxDepth = 100
 
-// number is a literal: a number, a percentage, or a quantity of Kubernetes.
+// number matches a literal: a number, a percentage, or a quantity of Kubernetes.
 var number = regexp.MustCompile(`^(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:%|[KMGTPE]i|[eE][-+]?[0-9]+|[numkMGTPE])?`)
 
 var word = regexp.MustCompile(`^[A-Za-z_]+`)
 
-// parseExpression reads numbers, the variable, + - * /, parentheses, and max and min of some values.
+// parseExpression parses numbers, the variable, + - * /, parentheses, max and min.
 func parseExpression(text, variable string) (expression, error) {
 	p := &parser{rest: text, variable: variable}
 	e, err := p.sum(0)
@@ -190,7 +188,7 @@ type parser struct{ rest, variable string }
 
 func (p *parser) skip() { p.rest = strings.TrimLeft(p.rest, " \t\n") }
 
-// took says whether token comes next, and goes on behind it.
+// took consumes token if it comes next.
 func (p *parser) took(token string) bool {
 	p.skip()
 	rest, ok := strings.CutPrefix(p.rest, token)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWhatAnExpressionOfASidecarIsWorth(t *testing.T) {
+func TestSidecarExpressions(t *testing.T) {
 	const piecewise = "min(max(max(max(0.5,0.5*cpu),cpu-1.0),cpu-1.0),3.0)"
 	for _, c := range []struct {
 		text string
@@ -45,7 +45,7 @@ func TestWhatAnExpressionOfASidecarIsWorth(t *testing.T) {
 	}
 }
 
-func TestExpressionsThatCannotBeReadAreToldWhenTheyAreWritten(t *testing.T) {
+func TestInvalidExpressionsAreReported(t *testing.T) {
 	u := sent(t, "logs", "containers: [{name: logs}, {name: a, resourcesPolicy: {targetContainersNameRegex: '(', resourcesExpr: {limits: {cpu: 'avg(cpu)'}, requests: {cpu: cpu, memory: cpu}}}}], initContainers: [{name: i, resourcesPolicy: {resourceExpr: {requests: {memory: '1+'}}}}]")
 	const counts = "; placements use the requests of the container itself"
 	want := []string{

@@ -12,20 +12,20 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// The kinds that give rights in a namespace.
+// Kinds of RBAC in a namespace.
 var (
 	RoleKind        = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "Role"}
 	RoleBindingKind = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}
 )
 
-// RunsWorkflows says whether the pods of a kind are those of Argo's Workflows, which report as the account that they
-// run under.
+// RunsWorkflows reports whether pods of the kind are steps of Argo Workflows, which report results with their service
+// account.
 func RunsWorkflows(kind schema.GroupKind) bool {
 	return kind.Group == "argoproj.io" && (kind.Kind == "Workflow" || kind.Kind == "CronWorkflow")
 }
 
-// Reporter is the account by which the steps of a Workflow, or of those of a CronWorkflow, report what came of them;
-// empty for other kinds, and where a template that it refers to may say, or a parameter.
+// Reporter returns the service account with which the steps of a Workflow or CronWorkflow report results. It is empty
+// for other kinds, and if a referenced template or a parameter may set it.
 func Reporter(obj *unstructured.Unstructured) string {
 	if !RunsWorkflows(obj.GroupVersionKind().GroupKind()) {
 		return ""
@@ -49,8 +49,7 @@ func Reporter(obj *unstructured.Unstructured) string {
 	return "default"
 }
 
-// Accounts are those of a namespace that something which depends on refs runs under, each once: its own if it says
-// none.
+// Accounts returns the service accounts in refs, without duplicates, or own if there is none.
 func Accounts(namespace string, refs []configv1alpha1.DependentObjectReference, own string) (names []string) {
 	for _, ref := range refs {
 		if ref.LabelSelector == nil && ref.Namespace == namespace &&
@@ -64,8 +63,7 @@ func Accounts(namespace string, refs []configv1alpha1.DependentObjectReference, 
 	return names
 }
 
-// Binds says whether a RoleBinding or a ClusterRoleBinding gives its role to an account, by its name or by a group that
-// it is in.
+// Binds reports whether a RoleBinding or ClusterRoleBinding gives its role to the account, by name or group.
 func Binds(binding *unstructured.Unstructured, namespace, account string) bool {
 	return slices.ContainsFunc(fields.Objects(binding.Object, "subjects"), func(s map[string]any) bool {
 		name := fields.Text(s, "name")
@@ -83,13 +81,13 @@ func Binds(binding *unstructured.Unstructured, namespace, account string) bool {
 	})
 }
 
-// RoleOf is the role that a binding gives, a Role of its namespace or a ClusterRole.
+// RoleOf returns the Role or ClusterRole of a binding.
 func RoleOf(binding *unstructured.Unstructured) (kind schema.GroupKind, name string) {
 	return schema.GroupKind{Group: RoleKind.Group, Kind: fields.Text(binding.Object, "roleRef", "kind")},
 		fields.Text(binding.Object, "roleRef", "name")
 }
 
-// Reports says whether a role lets the steps of Workflows report what came of them.
+// Reports reports whether a role allows the steps of Workflows to report results.
 func Reports(role *unstructured.Unstructured) bool {
 	may := func(verb string) bool {
 		return slices.ContainsFunc(fields.Objects(role.Object, "rules"), func(rule map[string]any) bool {
@@ -103,8 +101,8 @@ func Reports(role *unstructured.Unstructured) bool {
 	return may("create") && may("patch")
 }
 
-// Rights are a RoleBinding and the Role that it gives, as dependencies. A ClusterRole is not one: it is not the
-// namespace's to bring.
+// Rights returns a RoleBinding and its Role as dependencies. A ClusterRole is omitted, because a namespace must not
+// propagate it.
 func Rights(binding *unstructured.Unstructured) []configv1alpha1.DependentObjectReference {
 	const version = "rbac.authorization.k8s.io/v1"
 	refs := []configv1alpha1.DependentObjectReference{{APIVersion: version, Kind: RoleBindingKind.Kind,

@@ -15,17 +15,17 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// SidecarSetKind is the kind whose containers run in pods of others, and need what they need where those are.
+// SidecarSetKind is the kind whose containers run in other pods and need their dependencies there.
 var SidecarSetKind = schema.GroupKind{Group: "apps.kruise.io", Kind: "SidecarSet"}
 
-// Injection says into which pods a SidecarSet injects its containers.
+// Injection selects the pods into which a SidecarSet injects its containers.
 type Injection struct {
 	pods       labels.Selector
-	namespaces labels.Selector // nil for all
+	namespaces labels.Selector // nil selects all namespaces
 }
 
-// InjectionOf reads the selectors of a SidecarSet. ok is false for other kinds, and for one that names its namespaces
-// itself, so that what it needs there does not depend on anybody else.
+// InjectionOf reads the selectors of a SidecarSet. ok is false for other kinds, and for one that names its namespace,
+// because its dependencies do not depend on workloads.
 func InjectionOf(obj *unstructured.Unstructured) (i Injection, ok bool, err error) {
 	if ns, _, _ := unstructured.NestedString(obj.Object, "spec", "namespace"); ns != "" {
 		return i, false, nil
@@ -33,7 +33,7 @@ func InjectionOf(obj *unstructured.Unstructured) (i Injection, ok bool, err erro
 	return injectionOf(obj)
 }
 
-// injectionOf is InjectionOf also for a SidecarSet that names its namespace, which is what v1alpha1 can say.
+// injectionOf is InjectionOf, but includes a SidecarSet that names its namespace, as v1alpha1 allows.
 func injectionOf(obj *unstructured.Unstructured) (i Injection, ok bool, err error) {
 	if obj.GroupVersionKind().GroupKind() != SidecarSetKind {
 		return i, false, nil
@@ -41,7 +41,7 @@ func injectionOf(obj *unstructured.Unstructured) (i Injection, ok bool, err erro
 	spec, _ := obj.Object["spec"].(map[string]any)
 	pods, _ := spec["selector"].(map[string]any)
 	if len(pods) == 0 {
-		return i, false, nil // it injects nowhere
+		return i, false, nil // no selector: it injects nowhere
 	}
 	if i.pods, err = selector(pods); err != nil {
 		return i, false, fmt.Errorf("read spec.selector of SidecarSet %s: %w", obj.GetName(), err)
@@ -68,7 +68,7 @@ func selector(raw map[string]any) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(&s)
 }
 
-// Selects says whether pods of the workload are injected into, if its namespace is one of those.
+// Selects reports whether it injects into pods of the workload, if it selects the namespace.
 func (i Injection) Selects(workload *unstructured.Unstructured) bool {
 	return workload.GetNamespace() != "" &&
 		slices.ContainsFunc(interpret.PodTemplates(workload), func(path []string) bool {
@@ -76,25 +76,25 @@ func (i Injection) Selects(workload *unstructured.Unstructured) bool {
 		})
 }
 
-// selects says whether pods of the template at a path of the workload are injected into.
+// selects reports whether it injects into pods of the template at a path of the workload.
 func (i Injection) selects(workload *unstructured.Unstructured, path []string) bool {
 	of, _, _ := unstructured.NestedStringMap(workload.Object, slices.Concat(path, []string{"metadata", "labels"})...)
 	return of != nil && i.pods.Matches(labels.Set(of))
 }
 
-// SelectsNamespace says whether pods of a namespace with these labels are injected into, where any are.
+// SelectsNamespace reports whether it injects into pods of a namespace with these labels.
 func (i Injection) SelectsNamespace(name string, of map[string]string) bool {
 	if i.namespaces == nil {
 		return true
 	}
-	set := labels.Set{corev1.LabelMetadataName: name} // which every API server sets
+	set := labels.Set{corev1.LabelMetadataName: name} // set by every API server
 	for k, v := range of {
 		set[k] = v
 	}
 	return i.namespaces.Matches(set)
 }
 
-// ByLabel says whether it takes more than the name of a namespace to know whether pods there are injected into.
+// ByLabel reports whether the labels of a namespace, not only its name, decide.
 func (i Injection) ByLabel() bool {
 	if i.namespaces == nil {
 		return false
@@ -103,8 +103,7 @@ func (i Injection) ByLabel() bool {
 	return slices.ContainsFunc(required, func(r labels.Requirement) bool { return r.Key() != corev1.LabelMetadataName })
 }
 
-// Narrowed is a SidecarSet as if it injected into these namespaces alone, so that it can be asked what it depends on
-// there.
+// Narrowed returns the SidecarSet as if it named these namespaces, to look up its dependencies there.
 func Narrowed(sidecars *unstructured.Unstructured, namespaces []string) (*unstructured.Unstructured, error) {
 	values := make([]any, len(namespaces))
 	for i, ns := range namespaces {
@@ -116,8 +115,8 @@ func Narrowed(sidecars *unstructured.Unstructured, namespaces []string) (*unstru
 	return out, err
 }
 
-// In is independent as if it were in those of its clusters alone that are given; itself when all are.
-func In(independent workv1alpha2.Binding, clusters map[string]bool) workv1alpha2.Binding {
+// RestrictTo returns independent with only the given clusters; unchanged if these are all.
+func RestrictTo(independent workv1alpha2.Binding, clusters map[string]bool) workv1alpha2.Binding {
 	leaves := func(c workv1alpha2.TargetCluster) bool { return !clusters[c.Name] }
 	left := func(t workv1alpha2.GracefulEvictionTask) bool { return !clusters[t.FromCluster] }
 	if spec := independent.BindingSpec(); !slices.ContainsFunc(spec.Clusters, leaves) &&

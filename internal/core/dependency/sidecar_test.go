@@ -19,7 +19,7 @@ func parsed(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-func TestIntoWhichPodsASidecarSetInjects(t *testing.T) {
+func TestInjectionSelectsPods(t *testing.T) {
 	workload := func(kind, labels string) *unstructured.Unstructured {
 		return parsed(t, "{apiVersion: apps/v1, kind: "+kind+
 			", metadata: {name: w, namespace: shop}, spec: {template: {metadata: {labels: {"+labels+"}}}}}")
@@ -41,7 +41,7 @@ func TestIntoWhichPodsASidecarSetInjects(t *testing.T) {
 		{name: "in a namespace by the label that all have",
 			spec:     "selector: {matchLabels: {a: b}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}",
 			workload: workload("Deployment", "a: b"), ok: true, into: true, selected: true},
-		{name: "in the one that it names, which needs nobody", spec: "namespace: shop, selector: {matchLabels: {a: b}}",
+		{name: "in its own namespace", spec: "namespace: shop, selector: {matchLabels: {a: b}}",
 			workload: workload("Deployment", "a: b")},
 		{name: "nowhere without a selector", spec: "containers: []", workload: workload("Deployment", "a: b")},
 		{name: "not by nonsense", spec: "selector: {matchExpressions: [{key: a, operator: Like}]}",
@@ -82,13 +82,13 @@ func TestIntoWhichPodsASidecarSetInjects(t *testing.T) {
 	}
 }
 
-func TestABindingInSomeOfItsClusters(t *testing.T) {
+func TestRestrictTo(t *testing.T) {
 	b := &workv1alpha2.ResourceBinding{}
 	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "eu"}, {Name: "us"}}
-	if In(b, map[string]bool{"eu": true, "us": true, "asia": true}) != workv1alpha2.Binding(b) {
+	if RestrictTo(b, map[string]bool{"eu": true, "us": true, "asia": true}) != workv1alpha2.Binding(b) {
 		t.Error("in all of them it is another one")
 	}
-	if got := In(b, map[string]bool{"us": true}).BindingSpec().Clusters; len(got) != 1 || got[0].Name != "us" ||
+	if got := RestrictTo(b, map[string]bool{"us": true}).BindingSpec().Clusters; len(got) != 1 || got[0].Name != "us" ||
 		len(b.Spec.Clusters) != 2 {
 		t.Errorf("in us it is in %v, itself in %v", got, b.Spec.Clusters)
 	}

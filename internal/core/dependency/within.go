@@ -11,13 +11,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// ErrElsewhere says that a template depends on what is in another namespace.
+// ErrElsewhere reports a dependency in another namespace.
 var ErrElsewhere = errors.New("is in another namespace; only dependencies in the namespace of the template are propagated with it")
 
-// Within are those of the dependencies of a template in a namespace, empty for none, that may follow it: of its own
-// namespace, and in none. Scripts and webhooks read out of templates what these depend on, so that their users say it:
-// a template must not bring along the Secrets of others. What is in no namespace is written by who may name those of
-// any. elsewhere is an ErrElsewhere for each of the rest.
+// Within returns the dependencies that may follow a template in a namespace (empty for cluster-scoped): those in the
+// same namespace or in none. Dependencies come from the content of templates, so users choose them, and a template must
+// not propagate Secrets of other namespaces. Authors of cluster-scoped templates may name any namespace. elsewhere has
+// an ErrElsewhere for each of the rest.
 func Within(namespace string, refs []configv1alpha1.DependentObjectReference) (within []configv1alpha1.DependentObjectReference, elsewhere []error) {
 	if !slices.ContainsFunc(refs, func(ref configv1alpha1.DependentObjectReference) bool {
 		return !reaches(namespace, ref.Namespace)
@@ -39,8 +39,8 @@ func Within(namespace string, refs []configv1alpha1.DependentObjectReference) (w
 	return within, elsewhere
 }
 
-// MayFollow says whether an object that a reference selects may follow a template in a namespace, empty for none: a
-// reference without a namespace selects in all of them.
+// MayFollow reports whether an object may follow a template in a namespace. It is needed for references without a
+// namespace, which select in all namespaces.
 func MayFollow(namespace string, dep *unstructured.Unstructured) bool {
 	return reaches(namespace, dep.GetNamespace())
 }

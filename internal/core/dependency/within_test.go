@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dependency"
 )
 
-func TestWhatATemplateDependsOnIsOfItsNamespace(t *testing.T) {
+func TestDependenciesAreInTheNamespaceOfTheTemplate(t *testing.T) {
 	secret := func(namespace string) configv1alpha1.DependentObjectReference {
 		return configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "tls"}
 	}
@@ -27,17 +27,17 @@ func TestWhatATemplateDependsOnIsOfItsNamespace(t *testing.T) {
 	if diff := cmp.Diff([]configv1alpha1.DependentObjectReference{secret("shop"), class}, within); diff != "" {
 		t.Errorf("what follows (-want +got):\n%s", diff)
 	}
-	var told []string
+	var errs []string
 	for _, err := range elsewhere {
 		if !errors.Is(err, dependency.ErrElsewhere) {
 			t.Errorf("%v is none that callers know", err)
 		}
-		told = append(told, err.Error())
+		errs = append(errs, err.Error())
 	}
 	const why = " is in another namespace; only dependencies in the namespace of the template are propagated with it"
 	if diff := cmp.Diff([]string{"Secret treasury/tls" + why, "Secret karmada-cluster/tls" + why,
-		"Secret treasury/(selected by labels)" + why}, told); diff != "" {
-		t.Errorf("what is told (-want +got):\n%s", diff)
+		"Secret treasury/(selected by labels)" + why}, errs); diff != "" {
+		t.Errorf("errors (-want +got):\n%s", diff)
 	}
 	if within, elsewhere := dependency.Within("", all); len(within) != len(all) || elsewhere != nil {
 		t.Errorf("a template in no namespace may depend on what is in any: %v, %v", within, elsewhere)

@@ -22,7 +22,7 @@ import (
 
 var start = time.Unix(1_800_000_000, 0)
 
-// counts reads "m1=2 m2=1".
+// counts parses "m1=2 m2=1".
 func counts(text string) map[string]int32 {
 	out := map[string]int32{}
 	for _, f := range strings.Fields(text) {
@@ -36,7 +36,7 @@ func counts(text string) map[string]int32 {
 	return out
 }
 
-// placed writes the same of a binding's clusters.
+// placed writes a binding's clusters in that form.
 func placed(clusters []workv1alpha2.TargetCluster) string {
 	var out []string
 	for _, t := range clusters {
@@ -50,7 +50,8 @@ func dynamic() policyv1alpha1.Placement {
 	return policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
 		ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
 		ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
-		WeightPreference:          &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
+		WeightPreference: &policyv1alpha1.ClusterPreferences{
+			DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
 	}}
 }
 
@@ -61,7 +62,7 @@ func aggregated() policyv1alpha1.Placement {
 	}}
 }
 
-// binding is that of a Deployment placed as "m1=2 m2=1", at rest, each replica of which asks for so much CPU.
+// binding returns the binding of a Deployment at rest, placed as "m1=2 m2=1", with the CPU request per replica.
 func binding(name, clusters string, cpu int64, p policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
 	b := &workv1alpha2.ResourceBinding{
 		ObjectMeta: metav1.ObjectMeta{
@@ -72,8 +73,9 @@ func binding(name, clusters string, cpu int64, p policyv1alpha1.Placement) *work
 		Spec: workv1alpha2.ResourceBindingSpec{
 			Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
 				Name: name, UID: "u"},
-			Placement:           &p,
-			ReplicaRequirements: &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(cpu, resource.DecimalSI)}},
+			Placement: &p,
+			ReplicaRequirements: &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{
+				corev1.ResourceCPU: *resource.NewQuantity(cpu, resource.DecimalSI)}},
 		},
 		Status: workv1alpha2.ResourceBindingStatus{Conditions: []metav1.Condition{{Type: workv1alpha2.Scheduled,
 			Status: metav1.ConditionTrue}}},
@@ -87,16 +89,16 @@ func binding(name, clusters string, cpu int64, p policyv1alpha1.Placement) *work
 	return b
 }
 
-// report has each of b's clusters tell that all of its pods are there, and so many of them not ready.
+// report sets the statuses of b's clusters: all pods exist, some of them not ready.
 func report(b *workv1alpha2.ResourceBinding, unready map[string]int32) {
 	b.Status.AggregatedStatus = nil
 	for _, t := range b.Spec.Clusters {
-		say(b, t.Name, fmt.Sprintf(`{"replicas":%d,"readyReplicas":%d}`, t.Replicas, t.Replicas-unready[t.Name]))
+		setStatus(b, t.Name, fmt.Sprintf(`{"replicas":%d,"readyReplicas":%d}`, t.Replicas, t.Replicas-unready[t.Name]))
 	}
 }
 
-// say replaces what a cluster tells; nothing, if empty.
-func say(b *workv1alpha2.ResourceBinding, cluster, status string) {
+// setStatus replaces what a cluster tells; nothing, if empty.
+func setStatus(b *workv1alpha2.ResourceBinding, cluster, status string) {
 	items := slices.DeleteFunc(b.Status.AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool {
 		return i.ClusterName == cluster
 	})
@@ -107,7 +109,7 @@ func say(b *workv1alpha2.ResourceBinding, cluster, status string) {
 	b.Status.AggregatedStatus = items
 }
 
-// cluster has so many CPUs, of which pods on nodes request some, and pods without one wait for some.
+// cluster has this many CPUs, and CPU requests of running and of pending pods.
 func cluster(name string, cpu, allocated, allocating int64) *clusterv1alpha1.Cluster {
 	list := func(n int64) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(n, resource.DecimalSI)}
@@ -123,7 +125,7 @@ func cluster(name string, cpu, allocated, allocating int64) *clusterv1alpha1.Clu
 	}
 }
 
-// clusters are what decisions are made on; room is the clusters' own unless given.
+// clusters returns the clusters for a decision. The room is computed unless it is given.
 func clusters(room schedule.Capacity, clusters ...*clusterv1alpha1.Cluster) Fleet {
 	s := schedule.NewSnapshot(clusters)
 	return Fleet{Snapshot: s, Decide: func(b workv1alpha2.Binding,
@@ -138,14 +140,14 @@ func clusters(room schedule.Capacity, clusters ...*clusterv1alpha1.Cluster) Flee
 
 func unknown(string) map[corev1.ResourceName]float64 { return nil }
 
-func must(t *testing.T, ok bool, format string, args ...any) {
+func mustSucceed(t *testing.T, ok bool, format string, args ...any) {
 	t.Helper()
 	if !ok {
 		t.Fatalf(format, args...)
 	}
 }
 
-// fleetOf are clusters with room.
+// fleetOf returns a fleet with the given room.
 func fleetOf(names ...string) []*clusterv1alpha1.Cluster {
 	var out []*clusterv1alpha1.Cluster
 	for _, name := range names {

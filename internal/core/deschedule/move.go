@@ -14,28 +14,27 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// Fleet is what a decision asks about the clusters.
+// Fleet is the interface to the clusters.
 type Fleet struct {
 	Snapshot schedule.Snapshot
-	// Decide has decide choose clusters for a binding, by how many more of its replicas each has room for, and keeps that
-	// room for it from then on where ok is true. Nothing else is given room meanwhile.
+	// Decide calls decide with the room for more replicas of the binding in each cluster. If ok is true it reserves the
+	// room that the result uses. No other reservation happens in between.
 	Decide func(b workv1alpha2.Binding, decide func(room schedule.Capacity) (clusters []workv1alpha2.TargetCluster,
 		ok bool))
 }
 
-// Move is a new placement for a binding whose replicas stay as many as they were.
+// Move is a new placement of a binding with the same total of replicas.
 type Move struct {
-	// Clusters is what the binding shall hold, sorted by name.
+	// Clusters is the new placement, sorted by name.
 	Clusters []workv1alpha2.TargetCluster
-	// Left and Took are the replicas that each cluster loses and gains: both sum to the same, and no cluster is in both.
+	// Left and Took are the replicas that clusters lose and gain. The sums are equal and no cluster is in both.
 	Left, Took map[string]int32
 }
 
-// errUnmoved comes from spread constraints that would be met otherwise, or targets that may no longer be used.
+// errUnmoved occurs if spread constraints or unusable clusters would move other replicas too.
 var errUnmoved = errors.New("the scheduler would have to move other replicas as well")
 
-// Rests says whether the scheduler has placed b and is done with it, and its replicas may be moved: they are shared by
-// room.
+// Rests reports whether b is scheduled, up to date, and divided by available replicas, so that replicas may move.
 func Rests(b workv1alpha2.Binding, s schedule.Snapshot, schedulerName string) bool {
 	spec := b.BindingSpec()
 	if !schedule.Ours(b, schedulerName) || !schedule.SharedByRoom(spec) || len(spec.GracefulEvictionTasks) > 0 {
@@ -43,15 +42,15 @@ func Rests(b workv1alpha2.Binding, s schedule.Snapshot, schedulerName string) bo
 	}
 	if halt := spec.Suspension; halt != nil &&
 		(halt.Dispatching != nil && *halt.Dispatching || halt.DispatchingOnClusters != nil) {
-		return false // what is not dispatched would not move
+		return false // dispatching is suspended
 	}
 	_, due := schedule.Due(b, s)
 	return !due
 }
 
-// elsewhere has as many replicas as there is room for leave their clusters; leave holds how many shall at most, by
-// cluster. It is an error, and no move, when none can go. limit, if not nil, bounds what a cluster takes; a cluster
-// whose room is not known takes none: a replica that may find no node is better off where it is.
+// elsewhere moves as many replicas as have room elsewhere. leave is the maximum by cluster. It returns an error if none
+// can move. limit, if not nil, bounds what a cluster takes. A cluster with unknown room takes none, because a replica
+// may be unschedulable there too.
 func elsewhere(b workv1alpha2.Binding, leave map[string]int32, f Fleet, limit schedule.Capacity) (m Move, err error) {
 	f.Decide(b, func(room schedule.Capacity) ([]workv1alpha2.TargetCluster, bool) {
 		m, err = within(b, leave, f.Snapshot, room, limit)
@@ -60,7 +59,7 @@ func elsewhere(b workv1alpha2.Binding, leave map[string]int32, f Fleet, limit sc
 	return m, err
 }
 
-// within is elsewhere with the room there is.
+// within is elsewhere for the given room.
 func within(b workv1alpha2.Binding, leave map[string]int32, s schedule.Snapshot, room,
 	limit schedule.Capacity) (Move, error) {
 	takes := func(cluster string) (int32, bool) {
@@ -69,7 +68,7 @@ func within(b workv1alpha2.Binding, leave map[string]int32, s schedule.Snapshot,
 			return 0, true
 		}
 		if schedule.Grouped(b) && assigned(b, cluster) == 0 {
-			return 0, true // where the others of its groups are is the scheduler's to see
+			return 0, true // the scheduler handles workload groups
 		}
 		if limit != nil {
 			if most, ok := limit(cluster); ok {
@@ -98,7 +97,7 @@ func within(b workv1alpha2.Binding, leave map[string]int32, s schedule.Snapshot,
 	return Move{}, failure
 }
 
-// lowered is b without the replicas that leave, as the scheduler is to see it: in the affinity term that it is in.
+// lowered returns b without the replicas that leave, in its current affinity term, as input for the scheduler.
 func lowered(b workv1alpha2.Binding, leave map[string]int32) workv1alpha2.Binding {
 	b = b.DeepCopyObject().(workv1alpha2.Binding)
 	spec := b.BindingSpec()
@@ -115,7 +114,7 @@ func lowered(b workv1alpha2.Binding, leave map[string]int32) workv1alpha2.Bindin
 	return b
 }
 
-// moved is the way from b's placement to another; ok is false where other replicas than those would move.
+// moved returns the move from b's placement to another. ok is false if other replicas would move too.
 func moved(b workv1alpha2.Binding, to []workv1alpha2.TargetCluster, leave map[string]int32) (m Move, ok bool) {
 	change := map[string]int32{}
 	for _, t := range b.BindingSpec().Clusters {
@@ -138,7 +137,7 @@ func moved(b workv1alpha2.Binding, to []workv1alpha2.TargetCluster, leave map[st
 	return m, total == 0
 }
 
-// trim leaves total of the replicas that shall leave, those of the first clusters by name.
+// trim reduces the replicas that leave to total, in order of cluster name.
 func trim(leave map[string]int32, total int32) map[string]int32 {
 	out := map[string]int32{}
 	for _, cluster := range slices.Sorted(maps.Keys(leave)) {
@@ -157,7 +156,7 @@ func sum(replicas map[string]int32) (n int32) {
 	return n
 }
 
-// assigned are the replicas that b has in a cluster.
+// assigned returns the replicas of b in a cluster.
 func assigned(b workv1alpha2.Binding, cluster string) int32 {
 	for _, t := range b.BindingSpec().Clusters {
 		if t.Name == cluster {
@@ -167,16 +166,16 @@ func assigned(b workv1alpha2.Binding, cluster string) int32 {
 	return 0
 }
 
-// Allowance is how many of so many replicas may move at a time: a number, or a percentage rounded up; at least one.
+// Allowance returns how many of the replicas may move at once: a number, or a percentage rounded up, but at least one.
 func Allowance(share intstr.IntOrString, replicas int32) int32 {
 	n, err := intstr.GetScaledValueFromIntOrPercent(&share, int(replicas), true)
 	if err != nil {
-		n = 1 // admission refuses it
+		n = 1 // admission rejects invalid values
 	}
 	return int32(max(1, min(n, int(replicas))))
 }
 
-// Listed is replicas by cluster, in words: "m1: 2, m2: 1".
+// Listed writes replicas by cluster for users: "m1: 2, m2: 1".
 func Listed(replicas map[string]int32) string {
 	var out []string
 	for _, cluster := range slices.Sorted(maps.Keys(replicas)) {

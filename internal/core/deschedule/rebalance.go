@@ -16,15 +16,15 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// Threshold is how much of each resource the pods of a cluster may request, in percent of what its nodes can allocate.
+// Threshold is the maximum requested percentage of a cluster's allocatable resources.
 type Threshold map[corev1.ResourceName]int32
 
-// ceiling is the part of a threshold, in tenths, up to which a cluster takes replicas that others give: what takes
-// never has to give then, and what gave a replica too much does not get it back.
+// ceiling is the part of the threshold, in tenths, up to which a cluster takes replicas. The distance to the threshold
+// prevents that replicas move back and forth.
 const ceiling = 9
 
-// amounts are of CPU in thousandths, of others in units.
-type amounts map[corev1.ResourceName]int64
+// loadAmounts are CPU in millicores and other resources in units.
+type loadAmounts map[corev1.ResourceName]int64
 
 func amount(name corev1.ResourceName, q resource.Quantity) int64 {
 	if name == corev1.ResourceCPU {
@@ -33,20 +33,18 @@ func amount(name corev1.ResourceName, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// Load is what the pods of each cluster request, counted with what is on its way.
+// Load has the requests of the pods in each cluster, including pending changes.
 type Load map[string]*use
 
 type use struct {
-	has amounts
-	// gives is requested by the pods on nodes, without those about to go; takes with those that wait and those about to
-	// come. A cluster gives by the one and takes by the other, so that no move is made for what an earlier one will have
-	// done.
-	gives, takes amounts
+	has loadAmounts
+	// gives are the requests of pods on nodes, without pods about to leave. takes also has pending pods and pods about to
+	// come. A cluster gives by the first and takes by the second, so that pending moves are not repeated.
+	gives, takes loadAmounts
 }
 
-// LoadOf is the load of these clusters, as far as they tell of it. used is the share of each resource that the pods on
-// nodes request by now, nil where that is not known: the summary in a cluster's status is some seconds old. all are the
-// bindings of the fleet.
+// LoadOf returns the load of the clusters that report it. used is the current requested share of a cluster's nodes, or
+// nil if unknown; the cluster's status may be some seconds old. all are all bindings.
 func LoadOf(s schedule.Snapshot, clusters []string, used func(cluster string) map[corev1.ResourceName]float64,
 	all []workv1alpha2.Binding) Load {
 	l := Load{}
@@ -55,7 +53,7 @@ func LoadOf(s schedule.Snapshot, clusters []string, used func(cluster string) ma
 		if c == nil || c.Status.ResourceSummary == nil || len(c.Status.ResourceSummary.Allocatable) == 0 {
 			continue
 		}
-		u := &use{amounts{}, amounts{}, amounts{}}
+		u := &use{loadAmounts{}, loadAmounts{}, loadAmounts{}}
 		summary, now := c.Status.ResourceSummary, used(name)
 		for resource, q := range summary.Allocatable {
 			u.has[resource] = amount(resource, q)
@@ -86,7 +84,7 @@ func LoadOf(s schedule.Snapshot, clusters []string, used func(cluster string) ma
 	return l
 }
 
-// Over says whether a cluster may be over the threshold. Counted with nothing on its way it is at most that.
+// Over reports whether a cluster may be over the threshold. Without bindings in LoadOf the answer is an upper bound.
 func (l Load) Over(t Threshold) bool {
 	for _, u := range l {
 		if _, _, over := u.worst(t); over {
@@ -96,7 +94,7 @@ func (l Load) Over(t Threshold) bool {
 	return false
 }
 
-// move counts replicas that leave a cluster, a negative number, and that come to it.
+// move adds replicas that leave (negative) and come to a cluster.
 func (l Load) move(b workv1alpha2.Binding, cluster string, leave, come int32) {
 	u := l[cluster]
 	if u == nil || b.BindingSpec().ReplicaRequirements == nil {
@@ -108,15 +106,15 @@ func (l Load) move(b workv1alpha2.Binding, cluster string, leave, come int32) {
 	}
 }
 
-// excess is by how much of a resource the cluster is over the threshold; 0 or less if it is not.
+// excess returns the amount over the threshold; 0 or less if not over.
 func (u *use) excess(t Threshold, name corev1.ResourceName) int64 {
 	return u.gives[name] - part(u.has[name], int64(t[name]), 100)
 }
 
-// part is all*of/whole; the product need not fit.
+// part returns all*of/whole without overflow of the product.
 func part(all, of, whole int64) int64 { return all/whole*of + all%whole*of/whole }
 
-// worst is the resource that the cluster is most over the threshold in, by share; ok is false where it is in none.
+// worst returns the resource that exceeds the threshold by the largest share. ok is false if none does.
 func (u *use) worst(t Threshold) (name corev1.ResourceName, over float64, ok bool) {
 	for _, r := range slices.Sorted(maps.Keys(t)) {
 		if share := float64(u.excess(t, r)) / float64(max(1, u.has[r])); u.excess(t, r) > 0 && share > over {
@@ -126,7 +124,7 @@ func (u *use) worst(t Threshold) (name corev1.ResourceName, over float64, ok boo
 	return name, over, ok
 }
 
-// room is how many replicas a cluster takes before it is near the threshold.
+// room returns how many replicas the cluster takes before it reaches the ceiling.
 func (u *use) room(t Threshold, b workv1alpha2.Binding) int32 {
 	if _, _, over := u.worst(t); over {
 		return 0
@@ -140,7 +138,7 @@ func (u *use) room(t Threshold, b workv1alpha2.Binding) int32 {
 	return int32(max(0, n))
 }
 
-// request is what one replica of b asks of a resource.
+// request returns the request of one replica of b.
 func request(b workv1alpha2.Binding, name corev1.ResourceName) int64 {
 	if r := b.BindingSpec().ReplicaRequirements; r != nil {
 		if q, ok := r.ResourceRequest[name]; ok {
@@ -150,8 +148,8 @@ func request(b workv1alpha2.Binding, name corev1.ResourceName) int64 {
 	return 0
 }
 
-// relief is how many replicas of b must go for the cluster to be over the threshold in nothing that they ask for; 0 if
-// they ask for nothing of it.
+// relief returns how many replicas of b must leave to bring the resources that they request below the threshold; 0 if
+// they request none of these.
 func (u *use) relief(t Threshold, b workv1alpha2.Binding) int32 {
 	var n int64
 	for name := range t {
@@ -162,33 +160,33 @@ func (u *use) relief(t Threshold, b workv1alpha2.Binding) int32 {
 	return int32(min(n, math.MaxInt32))
 }
 
-// Decision is a move of one binding, out of one cluster.
+// Decision is a move of one binding out of one cluster.
 type Decision struct {
 	Binding workv1alpha2.Binding
 	From    string
 	Move    Move
 }
 
-// Rebalanced is what a look at the clusters came to.
+// Rebalanced is the result of Rebalance.
 type Rebalanced struct {
 	Decisions []Decision
-	// Over are the clusters that were over the threshold, sorted by name, with the resource that they were most over in.
+	// Over are the clusters over the threshold, sorted by name, with the resource that exceeds it most.
 	Over map[string]corev1.ResourceName
-	// Held says of those that give nothing now, why.
+	// Held are the clusters over the threshold from which nothing moves now.
 	Held map[string]Held
 }
 
-// Held is why a cluster over the threshold gives nothing.
+// Held explains why nothing moves out of a cluster over the threshold.
 type Held struct {
 	Why string
-	// Waits says that it will by itself.
+	// Waits is true if the state will change by itself.
 	Waits bool
 }
 
-// Rebalance has clusters over the threshold give replicas to clusters that are well under it, the largest first, until
-// they are at it. targets are the bindings at rest (see Rests) that may give; allowed is how many replicas of each at a
-// time, most how many bindings. A workload gives while all of its replicas are ready, and never its last: so no more
-// than is allowed are out at a time. load is changed as if the moves had been made.
+// Rebalance moves replicas from clusters over the threshold to clusters well under it, largest replicas first, until
+// they are at the threshold. targets are the bindings at rest (see Rests) that may move, allowed the replicas of each
+// at once, most the number of bindings. A workload moves replicas only while all are ready, and never its last one.
+// Rebalance updates load with the moves.
 func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, allowed intstr.IntOrString, most int,
 	now time.Time) Rebalanced {
 	out := Rebalanced{Over: map[string]corev1.ResourceName{}, Held: map[string]Held{}}
@@ -204,7 +202,7 @@ func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, 
 	gone := map[workv1alpha2.Binding]bool{}
 	for _, from := range order {
 		if len(out.Decisions) >= most {
-			break // the others have their turn later
+			break // the others follow in later rounds
 		}
 		held := Held{Why: "no replicas that this policy may move request any of its " + string(out.Over[from])}
 		before := len(out.Decisions)
@@ -251,7 +249,7 @@ func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, 
 	return out
 }
 
-// largest are the bindings with replicas in a cluster, those first whose replica asks for most.
+// largest returns the bindings with replicas in a cluster, sorted by request, largest first.
 func largest(targets []workv1alpha2.Binding, cluster string, name corev1.ResourceName) []workv1alpha2.Binding {
 	var there []workv1alpha2.Binding
 	for _, b := range targets {
@@ -266,8 +264,8 @@ func largest(targets []workv1alpha2.Binding, cluster string, name corev1.Resourc
 	return there
 }
 
-// spare says whether b can do with fewer ready replicas for a while: all are ready, where they shall be, and did not
-// just come.
+// spare reports whether b can have fewer ready replicas for a while: all are ready, in place, and did not move
+// recently.
 func spare(b workv1alpha2.Binding, from string, now time.Time) bool {
 	for _, t := range b.BindingSpec().Clusters {
 		if s, known := seenIn(b, t.Name); !known || s.Ready != t.Replicas || s.Replicas != t.Replicas {

@@ -15,7 +15,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-func TestClustersOverTheThresholdGiveReplicasToThoseUnderIt(t *testing.T) {
+func TestRebalanceMovesReplicasToClustersUnderThreshold(t *testing.T) {
 	ready := func(name, at string, cpu int64,
 		change ...func(*workv1alpha2.ResourceBinding)) *workv1alpha2.ResourceBinding {
 		b := binding(name, at, cpu, dynamic())
@@ -47,11 +47,11 @@ func TestClustersOverTheThresholdGiveReplicasToThoseUnderIt(t *testing.T) {
 		{name: "of so many workloads at a time", clusters: "m1=100/95/0 m2=100/0/0", allowed: "1", most: 1,
 			bindings: []*workv1alpha2.ResourceBinding{ready("small", "m1=10", 6), ready("large", "m1=4", 10)},
 			want:     "large: m1=3 m2=1"},
-		{name: "nobody is over", clusters: "m1=100/80/0 m2=100/0/0",
+		{name: "no cluster is over", clusters: "m1=100/80/0 m2=100/0/0",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}},
 		{name: "who takes stays well under", clusters: "m1=100/90/0 m2=100/70/0 m3=100/60/9",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}, allowed: "100%", want: "web: m1=29 m3=1"},
-		{name: "nobody is well under", clusters: "m1=100/90/0 m2=100/75/0",
+		{name: "no cluster is well under", clusters: "m1=100/90/0 m2=100/75/0",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)},
 			held:     "m1: no other cluster can run more replicas"},
 		{name: "the last that is ready stays", clusters: "m1=100/90/0 m2=100/0/0",
@@ -77,13 +77,13 @@ func TestClustersOverTheThresholdGiveReplicasToThoseUnderIt(t *testing.T) {
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 0)}},
 		{name: "what is about to go is not given again", clusters: "m1=100/90/0 m2=100/0/0", allowed: "100%",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=20 m2=10", 3, func(b *workv1alpha2.ResourceBinding) {
-				say(b, "m1", `{"replicas":30,"readyReplicas":30}`)
-				say(b, "m2", `{"replicas":0}`)
+				setStatus(b, "m1", `{"replicas":30,"readyReplicas":30}`)
+				setStatus(b, "m2", `{"replicas":0}`)
 			}), ready("other", "m1=5", 1)}},
 		{name: "what is about to come takes its room", clusters: "m1=100/90/0 m2=100/0/0", allowed: "100%",
 			held: "m1: no other cluster can run more replicas",
 			bindings: []*workv1alpha2.ResourceBinding{ready("other", "m2=7", 10,
-				func(b *workv1alpha2.ResourceBinding) { say(b, "m2", `{"replicas":0}`) }), ready("web", "m1=30", 3)}},
+				func(b *workv1alpha2.ResourceBinding) { setStatus(b, "m2", `{"replicas":0}`) }), ready("web", "m1=30", 3)}},
 		{name: "what the pods ask for by now counts", clusters: "m1=100/90/0 m2=100/0/0", used: map[string]float64{"m1": 0.8},
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}},
 		{name: "the worst first", clusters: "m1=100/84/0 m2=100/96/0 m3=100/60/0", allowed: "100%", most: 1,
@@ -125,16 +125,16 @@ func TestClustersOverTheThresholdGiveReplicasToThoseUnderIt(t *testing.T) {
 			for c, why := range out.Held {
 				held = append(held, c+": "+why.Why)
 			}
-			must(t, strings.Join(got, ", ") == tt.want, "moves %q, want %q; held %q", got, tt.want, held)
-			must(t, strings.HasPrefix(strings.Join(held, ", "), tt.held) && (tt.held != "" || len(held) == 0),
+			mustSucceed(t, strings.Join(got, ", ") == tt.want, "moves %q, want %q; held %q", got, tt.want, held)
+			mustSucceed(t, strings.HasPrefix(strings.Join(held, ", "), tt.held) && (tt.held != "" || len(held) == 0),
 				"held %q, want %q", held, tt.held)
 		})
 	}
 }
 
-// However a fleet is used at first: it comes to rest, on the way nobody gives who is not over the threshold, and nobody
-// who takes ever gives. Time passes between two looks, so that no cool-down keeps anything from going back.
-func TestAFleetComesToRestAndNothingMovesBack(t *testing.T) {
+// From any initial load rebalancing ends. Only clusters over the threshold give, and none that takes ever gives. Time
+// passes between rounds, so that no cool-down hides a move back.
+func TestRebalancingEndsAndNothingMovesBack(t *testing.T) {
 	moves := 0
 	for seed := range uint64(200) {
 		dice := rand.New(rand.NewPCG(seed, 2))
@@ -168,7 +168,7 @@ func TestAFleetComesToRestAndNothingMovesBack(t *testing.T) {
 		over := func(name string) bool { return used(name)*100 > caps[name]*int64(percent) }
 		took := map[string]bool{}
 		for now := start; ; now = now.Add(2 * memory) {
-			must(t, now.Sub(start) < 500*memory, "seed %d: it never comes to rest", seed)
+			mustSucceed(t, now.Sub(start) < 500*memory, "seed %d: it never comes to rest", seed)
 			var joined []*clusterv1alpha1.Cluster
 			for _, name := range names {
 				joined = append(joined, cluster(name, caps[name], used(name), 0))
@@ -182,17 +182,18 @@ func TestAFleetComesToRestAndNothingMovesBack(t *testing.T) {
 				allowed, 100, now)
 			for _, d := range out.Decisions {
 				moves++
-				must(t, was[d.From] && !took[d.From], "seed %d: %s gives, over %v, took %v", seed, d.From, was[d.From],
+				mustSucceed(t, was[d.From] && !took[d.From], "seed %d: %s gives, over %v, took %v", seed, d.From, was[d.From],
 					took[d.From])
-				must(t, sum(d.Move.Left) <= Allowance(allowed, d.Binding.BindingSpec().Replicas), "seed %d: %v leave", seed,
+				mustSucceed(t, sum(d.Move.Left) <= Allowance(allowed, d.Binding.BindingSpec().Replicas), "seed %d: %v leave", seed,
 					d.Move.Left)
-				must(t, sum(d.Move.Left) == sum(d.Move.Took) &&
+				mustSucceed(t, sum(d.Move.Left) == sum(d.Move.Took) &&
 					schedule.Placed(d.Binding.BindingSpec()) == d.Binding.BindingSpec().Replicas, "seed %d: replicas are lost: %+v",
 					seed, d.Move)
 				d.Move.Apply(d.Binding, now)
 				for name := range d.Move.Took {
 					took[name] = true
-					must(t, used(name)*100*10 <= caps[name]*int64(percent)*ceiling, "seed %d: %s takes %d of %d CPUs", seed, name,
+					mustSucceed(t, used(name)*100*10 <= caps[name]*int64(percent)*ceiling, "seed %d: %s takes %d of %d CPUs", seed,
+						name,
 						used(name), caps[name])
 				}
 				report(d.Binding.(*workv1alpha2.ResourceBinding), nil)
@@ -202,7 +203,7 @@ func TestAFleetComesToRestAndNothingMovesBack(t *testing.T) {
 			}
 			// The twin: whoever is over has nothing that anybody could take.
 			for _, from := range names {
-				must(t, over(from) == (out.Held[from].Why != ""), "seed %d: %s over %v, held %+v", seed, from, over(from),
+				mustSucceed(t, over(from) == (out.Held[from].Why != ""), "seed %d: %s over %v, held %+v", seed, from, over(from),
 					out.Held[from])
 				for _, b := range all {
 					one := request(b, "cpu") / 1000
@@ -224,12 +225,13 @@ func TestAFleetComesToRestAndNothingMovesBack(t *testing.T) {
 	}
 }
 
-func TestWhatIsRecordedIsForgottenInTime(t *testing.T) {
+func TestRecordExpires(t *testing.T) {
 	b := binding("web", "m1=4", 1, dynamic())
 	Move{Clusters: b.Spec.Clusters, Left: counts("m1=1"), Took: counts("m2=1")}.Apply(b, start)
 	r := RecordOf(b)
-	must(t, r.shut("m1", start.Add(memory-1)) && !r.shut("m1", start.Add(memory)) && !r.shut("m2", start), "%+v", r)
-	must(t, r.settling("m2", start.Add(CoolDown-1)) && !r.settling("m2", start.Add(CoolDown)) && !r.settling("m1", start),
+	mustSucceed(t, r.shut("m1", start.Add(memory-1)) && !r.shut("m1", start.Add(memory)) && !r.shut("m2", start), "%+v", r)
+	mustSucceed(t, r.settling("m2", start.Add(CoolDown-1)) && !r.settling("m2", start.Add(CoolDown)) &&
+		!r.settling("m1", start),
 		"%+v", r)
 	Move{Clusters: b.Spec.Clusters, Left: counts("m3=1"), Took: counts("m4=1")}.Apply(b, start.Add(2*memory))
 	if r := RecordOf(b); len(r.Gave) != 1 || len(r.Took) != 1 {

@@ -8,23 +8,23 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// RecordAnnotation on a binding is a Record, as JSON. It is written together with the replicas that move.
+// RecordAnnotation on a binding is a Record as JSON. It is written together with the move.
 const RecordAnnotation = "argosy.io/descheduled"
 
-// CoolDown is how long replicas stay where they were moved to.
+// CoolDown is how long replicas stay in a cluster before they may move again.
 const CoolDown = 10 * time.Minute
 
-// memory is how long a cluster that gave replicas gets none of the same binding from us. It is longer than CoolDown:
-// what found no node in either of two clusters would go to and fro else.
+// memory is how long a cluster that lost replicas gets none of the same binding. It exceeds CoolDown: otherwise
+// replicas that are unschedulable in two clusters would move back and forth.
 const memory = 6 * CoolDown
 
-// Record is when clusters last gave and took replicas of a binding. A hub that starts anew reads it.
+// Record is when clusters last lost and gained replicas of a binding. It survives restarts of the hub.
 type Record struct {
 	Gave map[string]time.Time `json:"gave,omitempty"`
 	Took map[string]time.Time `json:"took,omitempty"`
 }
 
-// RecordOf is what b says; nothing where somebody else wrote what cannot be read.
+// RecordOf reads the record of b. An invalid one counts as empty.
 func RecordOf(b workv1alpha2.Binding) Record {
 	var r Record
 	if text, ok := b.GetAnnotations()[RecordAnnotation]; ok && json.Unmarshal([]byte(text), &r) != nil {
@@ -33,19 +33,19 @@ func RecordOf(b workv1alpha2.Binding) Record {
 	return r
 }
 
-// settling says whether a cluster took replicas a short while ago, and so gives none.
+// settling reports whether a cluster gained replicas within CoolDown, so that none leave.
 func (r Record) settling(cluster string, now time.Time) bool {
 	at, ok := r.Took[cluster]
 	return ok && now.Sub(at) < CoolDown
 }
 
-// shut says whether a cluster gave replicas, and so takes none.
+// shut reports whether a cluster lost replicas within memory, so that it takes none.
 func (r Record) shut(cluster string, now time.Time) bool {
 	at, ok := r.Gave[cluster]
 	return ok && now.Sub(at) < memory
 }
 
-// Apply moves replicas of b, and records when. What no longer counts of earlier moves is forgotten.
+// Apply moves replicas of b and updates the record. Expired entries are removed.
 func (m Move) Apply(b workv1alpha2.Binding, now time.Time) {
 	r := RecordOf(b)
 	for _, of := range []struct {
@@ -66,7 +66,7 @@ func (m Move) Apply(b workv1alpha2.Binding, now time.Time) {
 	}
 	text, err := json.Marshal(r)
 	if err != nil {
-		panic(err) // names and times
+		panic(err) // all fields can be marshalled
 	}
 	annotations := maps.Clone(b.GetAnnotations())
 	if annotations == nil {

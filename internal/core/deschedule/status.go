@@ -6,16 +6,16 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// seen is what a member says of a workload's pods.
+// seen is what a member reports about a workload's pods.
 type seen struct {
-	// Replicas are the pods that there are, surge and those that are on their way out included.
+	// Replicas is the number of pods, including surge and terminating pods.
 	Replicas int32
-	// Ready are those that serve.
+	// Ready is the number of ready pods.
 	Ready int32
 }
 
-// seenIn is what the cluster says of b's pods. ok is false where it has not answered, or the kind does not tell how
-// many pods there are and are ready, as a Job does not: then nothing can be said about what may leave.
+// seenIn returns what the cluster reports about b's pods. ok is false without a report, or for kinds like Job that do
+// not report total and ready pods. Then nothing may leave.
 func seenIn(b workv1alpha2.Binding, cluster string) (s seen, ok bool) {
 	for _, item := range b.BindingStatus().AggregatedStatus {
 		if item.ClusterName != cluster || !item.Applied || item.Status == nil {
@@ -28,7 +28,7 @@ func seenIn(b workv1alpha2.Binding, cluster string) (s seen, ok bool) {
 		if json.Unmarshal(item.Status.Raw, &said) != nil || said.Replicas == nil && said.ReadyReplicas == nil {
 			return seen{}, false
 		}
-		if said.ReadyReplicas != nil { // a zero is often left out
+		if said.ReadyReplicas != nil { // zero is often omitted
 			s.Ready = *said.ReadyReplicas
 		}
 		s.Replicas = s.Ready
@@ -40,7 +40,7 @@ func seenIn(b workv1alpha2.Binding, cluster string) (s seen, ok bool) {
 	return seen{}, false
 }
 
-// ReadyIn is how many replicas of b are ready in a cluster; known is false where the cluster does not report that.
+// ReadyIn returns the ready replicas of b in a cluster. known is false if the cluster does not report them.
 func ReadyIn(b workv1alpha2.Binding, cluster string) (ready int32, known bool) {
 	s, known := seenIn(b, cluster)
 	return s.Ready, known

@@ -19,13 +19,14 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fleet"
 )
 
-// Stuck is how many replicas of a template have found no node in a member since before a time, given the pods of the
-// member that wait. inMember are the replicas that the member shall have.
-func Stuck(template *unstructured.Unstructured, inMember int32, pods []capacity.Pending, before time.Time) int32 {
+// Stuck returns how many replicas of a template have been unschedulable since before the given time. pods are the
+// member's unschedulable pods. inMember is the member's number of replicas.
+func Stuck(template *unstructured.Unstructured, inMember int32, pods []capacity.UnschedulablePod,
+	before time.Time) int32 {
 	if ScaledByMembers(template) {
 		return 0
 	}
-	var stuck []capacity.Pending
+	var stuck []capacity.UnschedulablePod
 	owns := ownerOf(template)
 	for _, p := range pods {
 		if p.Since.Before(before) && owns(p) {
@@ -36,20 +37,19 @@ func Stuck(template *unstructured.Unstructured, inMember int32, pods []capacity.
 	case "StatefulSet":
 		return int32(last(template, inMember, stuck))
 	case "UnitedDeployment":
-		return 0 // which subset shrinks with it is its own to say, and may have none that waits
+		return 0 // it chooses itself which subset shrinks, maybe one without pending pods
 	}
 	return int32(len(stuck))
 }
 
-// ScaledByMembers says whether each member decides by itself how many replicas it has: to move some would change
-// nothing.
+// ScaledByMembers reports whether each member chooses its number of replicas, so that a move has no effect.
 func ScaledByMembers(template *unstructured.Unstructured) bool {
 	return template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true"
 }
 
-// ownerOf says of a pod whether it is the template's: the one that the template itself controls, or one that its
-// selector selects and a ReplicaSet or the like controls that is named after it.
-func ownerOf(template *unstructured.Unstructured) func(capacity.Pending) bool {
+// ownerOf returns a filter for the template's pods: those that it controls, and those that match its selector and are
+// controlled by a ReplicaSet or similar with its name as prefix.
+func ownerOf(template *unstructured.Unstructured) func(capacity.UnschedulablePod) bool {
 	selector := labels.Nothing()
 	if raw, ok, _ := unstructured.NestedMap(template.Object, "spec", "selector"); ok {
 		var typed metav1.LabelSelector
@@ -60,7 +60,7 @@ func ownerOf(template *unstructured.Unstructured) func(capacity.Pending) bool {
 		}
 	}
 	kind, name, namespace := template.GetKind(), template.GetName(), template.GetNamespace()
-	return func(p capacity.Pending) bool {
+	return func(p capacity.UnschedulablePod) bool {
 		switch {
 		case p.Namespace != namespace:
 			return false
@@ -76,16 +76,16 @@ func ownerOf(template *unstructured.Unstructured) func(capacity.Pending) bool {
 	}
 }
 
-// last is how many of the highest ordinals of a StatefulSet wait: those are the pods that fewer replicas take away.
-// Where pods are made one after the other the one that waits is the highest.
-func last(template *unstructured.Unstructured, inMember int32, stuck []capacity.Pending) int {
+// last returns how many of the highest ordinals of a StatefulSet are stuck, because scaling down removes these. With
+// ordered creation the pending pod is the highest one.
+func last(template *unstructured.Unstructured, inMember int32, stuck []capacity.UnschedulablePod) int {
 	policy, _, _ := unstructured.NestedString(template.Object, "spec", "podManagementPolicy")
 	if policy != "Parallel" {
 		return min(1, len(stuck))
 	}
 	if reserved, ok, _ := unstructured.NestedSlice(template.Object, "spec", "reserveOrdinals"); ok && len(reserved) > 0 ||
 		template.GetAnnotations()[fleet.UniqueOrdinalsAnnotation] == "true" {
-		return 0 // the ordinals of a member are not those of the template
+		return 0 // ordinals in members differ from the template
 	}
 	start, _, _ := unstructured.NestedInt64(template.Object, "spec", "ordinals", "start")
 	var waiting []int64
@@ -101,9 +101,9 @@ func last(template *unstructured.Unstructured, inMember int32, stuck []capacity.
 	return n
 }
 
-// Stay says why replicas that find no node stay all the same.
+// Stay explains why unschedulable replicas do not move.
 type Stay struct {
-	// Stuck are the replicas that wait for a node, by cluster.
+	// Stuck are the unschedulable replicas by cluster.
 	Stuck map[string]int32
 	// Cause is why they do not move.
 	Cause error
@@ -114,12 +114,12 @@ func (s *Stay) Error() string {
 		Listed(s.Stuck), strings.TrimSuffix(s.Cause.Error(), ".")+".")
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (s *Stay) Unwrap() error { return s.Cause }
 
-// Relieve moves replicas of b that are stuck, by cluster, to where there is room: never more than is allowed at a time,
-// none that are ready, and none that came a short while ago. ok is false when nothing is to be done; an error, a *Stay,
-// says why nothing can be. b rests (see Rests).
+// Relieve moves stuck replicas of b to clusters with room: at most the allowed number at once, no ready ones, and none
+// that moved recently. ok is false if nothing must move. A *Stay error explains why nothing can move. b must be at rest
+// (see Rests).
 func Relieve(b workv1alpha2.Binding, stuck map[string]int32, f Fleet, allowed intstr.IntOrString,
 	now time.Time) (m Move, ok bool, err error) {
 	record := RecordOf(b)
@@ -130,7 +130,7 @@ func Relieve(b workv1alpha2.Binding, stuck map[string]int32, f Fleet, allowed in
 		if !known || record.settling(cluster, now) {
 			continue
 		}
-		// Pods beyond those wanted are on their way out, or stand in for others in a rollout.
+		// Surplus pods are terminating or surge pods of a rollout.
 		n -= max(0, s.Replicas-has)
 		if n = min(n, has-s.Ready); n > 0 {
 			leave[cluster] = n

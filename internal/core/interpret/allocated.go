@@ -14,19 +14,18 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// serviceKind is the kind whose fields an API server allocates from ranges of its own.
+// serviceKind is the kind with fields that an API server allocates from its own ranges.
 var serviceKind = schema.GroupKind{Kind: "Service"}
 
-// allocated are the fields of a Service's spec that an API server allocates unless the user sets them. It also
-// allocates clusterIP and clusterIPs, which are never sent, and the nodePort of each port.
+// allocated are the fields of a Service's spec that an API server allocates unless they are set. It also allocates
+// clusterIP and clusterIPs, which are never sent, and the nodePort of each port.
 var allocated = []string{"healthCheckNodePort", "ipFamilies", "ipFamilyPolicy"}
 
-// KeepsManagedFields says whether DropAllocated needs the managed fields of objects of this kind.
+// KeepsManagedFields reports whether DropAllocated needs the managed fields of objects of this kind.
 func KeepsManagedFields(kind schema.GroupKind) bool { return kind == serviceKind }
 
-// DropAllocated removes from a Service, in place, what the API server that stores it allocated. A field is the user's
-// if somebody owns it in metadata.managedFields, or if the last applied configuration has it. If neither is there, all
-// fields are taken for the user's.
+// DropAllocated removes, in place, what the hub's API server allocated in a Service. A field belongs to the user if
+// metadata.managedFields or the last applied configuration contains it. Without both, all fields belong to the user.
 func DropAllocated(obj *unstructured.Unstructured) {
 	if obj.GroupVersionKind().GroupKind() != serviceKind {
 		return
@@ -53,16 +52,16 @@ func DropAllocated(obj *unstructured.Unstructured) {
 	}
 }
 
-// userFields tells which fields of an object users wrote.
+// userFields knows which fields of an object users set.
 type userFields struct {
-	// owned are the specs of all sets of managed fields, applied is the spec of the last applied configuration; both may
-	// be missing.
+	// owned are the specs of all managed fields. applied is the spec of the last applied configuration. Both may be
+	// missing.
 	owned   []map[string]any
 	applied map[string]any
 }
 
 func userFieldsOf(obj *unstructured.Unstructured) (u userFields) {
-	// Not by GetManagedFields, which decodes and encodes all.
+	// GetManagedFields is slow: it decodes and encodes all entries.
 	entries, _ := fields.At(obj.Object, "metadata", "managedFields").([]any)
 	for _, e := range entries {
 		entry, _ := e.(map[string]any)
@@ -82,10 +81,10 @@ func userFieldsOf(obj *unstructured.Unstructured) (u userFields) {
 	return u
 }
 
-// known says whether there is any record of what users wrote.
+// known reports whether there is any record of the fields that users set.
 func (u userFields) known() bool { return len(u.owned) > 0 || u.applied != nil }
 
-// set says whether a user wrote a field of the spec.
+// set reports whether a user set a field of the spec.
 func (u userFields) set(name string) bool {
 	if u.applied[name] != nil {
 		return true
@@ -93,7 +92,7 @@ func (u userFields) set(name string) bool {
 	return slices.ContainsFunc(u.owned, func(spec map[string]any) bool { return spec["f:"+name] != nil })
 }
 
-// setNodePort says whether a user wrote the node port of a port.
+// setNodePort reports whether a user set the node port of a port.
 func (u userFields) setNodePort(port map[string]any) bool {
 	applied, _ := u.applied["ports"].([]any)
 	for _, p := range applied {
@@ -104,7 +103,7 @@ func (u userFields) setNodePort(port map[string]any) bool {
 	for _, spec := range u.owned {
 		ports := fields.Object(spec, "f:ports")
 		if ports != nil && len(ports) == 0 {
-			return true // the list as a whole
+			return true // the user owns the whole list
 		}
 		for key, below := range ports {
 			text, isKey := strings.CutPrefix(key, "k:")
@@ -120,7 +119,7 @@ func (u userFields) setNodePort(port map[string]any) bool {
 	return false
 }
 
-// samePort says whether two ports of a Service have the same key.
+// samePort reports whether two ports of a Service have the same key.
 func samePort(a, b map[string]any) bool {
 	key := func(p map[string]any) (number int64, protocol string) {
 		return fields.Number(p, "port"), cmp.Or(fields.Text(p, "protocol"), string(corev1.ProtocolTCP))

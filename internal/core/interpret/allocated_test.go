@@ -44,7 +44,7 @@ func TestAllocatedFieldsOfAServiceAreNotSent(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			obj := read(t, stored(c.metadata, ports+families))
 			Prune(obj)
-			says(t, obj, stored(c.left, c.spec))
+			expectObject(t, obj, stored(c.left, c.spec))
 		})
 	}
 }

@@ -6,42 +6,41 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 )
 
-// Source is a tier under the name that people know it by.
+// Source is a tier with the name that users see.
 type Source struct {
 	Name string
 	Tier Tier
 }
 
-// Namer is a Tier that knows whose its answers are.
+// Namer is a Tier that knows the sources of its answers.
 type Namer interface {
-	// By are the names of the objects that answer the operation for the kind, as a user finds them; nil if none does.
-	By(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string
+	// SourceNames returns the names of the objects that implement the operation for the kind; nil if there are none.
+	SourceNames(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string
 }
 
-// Besider is a Tier that knows who would answer for objects in another version, or if others did not answer first.
+// Besider is a Tier that knows which objects would answer for another version, or without the first one.
 type Besider interface {
 	Besides(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []Besides
 }
 
-// Besides is an object that says something of an operation as well, for a version of the kind.
+// Besides is another object that implements an operation, for a version of the kind.
 type Besides struct {
 	Version, By string
 }
 
-// Answer says who answers an operation for a kind.
+// Answer tells what implements an operation for a kind.
 type Answer struct {
 	Operation configv1alpha1.InterpreterOperation
-	// Tier is the name of the source, empty when none knows the kind: then Default is what holds for every such kind.
+	// Tier is the name of the source. It is empty if no source knows the kind; then Default describes the default.
 	Tier    string
 	Default string
-	// By are the objects that answer, where the tier has such.
+	// By are the objects that implement the operation, if the tier has objects.
 	By []string
-	// Besides are the objects that say something of it, too, and are not asked about objects in the version, in the order
-	// in which they would be.
+	// Besides are further objects that implement the operation but are not used for this version, in order of precedence.
 	Besides []Besides
 }
 
-// operations are all that a kind is asked, in the order of an object's way.
+// operations lists all operations in the order in which an object passes through them.
 var operations = []struct {
 	operation configv1alpha1.InterpreterOperation
 	answers   func(*Hooks) bool
@@ -65,7 +64,7 @@ var operations = []struct {
 		"no dependencies"},
 }
 
-// Explain says who answers each operation for a kind when the sources are asked in the order given, as New's are.
+// Explain returns what implements each operation for a kind, with sources in order of precedence, as in New.
 func Explain(kind schema.GroupVersionKind, sources []Source) []Answer {
 	all := make([]Answer, 0, len(operations))
 	for _, o := range operations {
@@ -80,7 +79,7 @@ func Explain(kind schema.GroupVersionKind, sources []Source) []Answer {
 			}
 			a.Tier, a.Default = s.Name, ""
 			if n, ok := s.Tier.(Namer); ok {
-				a.By = n.By(kind, o.operation)
+				a.By = n.SourceNames(kind, o.operation)
 			}
 			break
 		}

@@ -17,31 +17,29 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// ProgressDeadline is how long an object may be on its way without progress if it does not say itself, as Kubernetes
-// has it.
+// ProgressDeadline is the default progress deadline, as in Kubernetes.
 const ProgressDeadline = 600 * time.Second
 
-// ReasonDeadlineExceeded is why an object that is on its way for too long is not healthy, in Kubernetes' words.
+// ReasonDeadlineExceeded is the reason of an exceeded progress deadline, as in Kubernetes.
 const ReasonDeadlineExceeded = "ProgressDeadlineExceeded"
 
-// pace is whether waiting says anything about an object.
+// pace tells whether lack of progress of an object matters.
 type pace int
 
 const (
-	watched pace = iota // it is to get on
-	// a part of it is held back on purpose: nothing starts to count, and what was overdue before stays so
+	watched pace = iota // progress is expected
+	// paused on purpose in part: no deadline starts, but an exceeded one stays
 	held
-	free // it may take as long as it likes
+	free // no deadline
 )
 
-// Overdue judges an object that is on its way by the time that it has been without progress: Degraded once its deadline
-// is over, until it goes on, and FailureSettle after its controller has begun to say that it fails. Other healths stay
-// as they are.
+// Overdue makes a Progressing object Degraded if it has had no progress within its deadline, until it continues, and
+// FailureSettle after its controller has begun to report a failure. Other healths stay.
 //
-// was is the condition that it returned last, nil for none, and progressed says that the object has moved since; only a
-// new status can say that, so that the condition costs no write of its own. It is dated when the object moved last; nil
-// when there is no deadline. repeated is Repeated of the reports; what it does not know is judged by the member's
-// clock. again is when to look again though nothing happens; 0 for never.
+// was is the last returned condition or nil. progressed is true if the object has moved since; only a new status can
+// tell that, so the condition causes no write of its own. The returned condition has the time of the last progress; it
+// is nil without a deadline. repeated is the result of Repeated; for other conditions the member's clock counts. again
+// is the delay until the next look; 0 means never.
 func Overdue(health Health, observed *unstructured.Unstructured, was *metav1.Condition, progressed bool,
 	repeated map[string]bool, now time.Time) (_ Health, condition *metav1.Condition, again time.Duration) {
 	if health != Progressing {
@@ -66,7 +64,7 @@ func Overdue(health Health, observed *unstructured.Unstructured, was *metav1.Con
 		if !known {
 			return !f.at.Before(since.Add(-failureSkew))
 		}
-		return !again || !progressed && was != nil && was.Reason == f.kind // it was fresh then
+		return !again || !progressed && was != nil && was.Reason == f.kind // the failure counted then
 	}
 	if f := failureOf(observed, fresh); f != nil {
 		if settled := f.countsFrom(since.Time, now).Add(FailureSettle); p != watched || settled.Before(end) {
@@ -75,7 +73,7 @@ func Overdue(health Health, observed *unstructured.Unstructured, was *metav1.Con
 				text.Cut(f.message, failureShown))
 		}
 	} else if p == held && fails(observed) {
-		p = watched // an error that may be over, and may not be: nobody waits for it without end
+		p = watched // the error may be over; apply the deadline anyway
 	}
 	if p != watched {
 		return health, nil, 0
@@ -87,9 +85,9 @@ func Overdue(health Health, observed *unstructured.Unstructured, was *metav1.Con
 	return Degraded, &over, 0
 }
 
-// Progressed says whether a reported status tells of progress since another: a counter of it, its phase, or the
-// template that it is of has changed. The generation of the object itself says nothing, as the hub steers rollouts by
-// its spec, and nor do counters deeper down, as those of restarts.
+// Progressed reports whether a status shows progress over another: a changed counter, phase or template generation. The
+// object's own generation does not count, because the hub controls rollouts through its spec, and nested counters such
+// as restarts do not count either.
 func Progressed(was, is *runtime.RawExtension) bool {
 	if was == nil || is == nil {
 		return (was == nil) != (is == nil)
@@ -104,13 +102,12 @@ func Progressed(was, is *runtime.RawExtension) bool {
 	return moved(before, after) || moved(after, before)
 }
 
-// moved says whether a field of one status that tells of progress is otherwise in the other. API servers leave out what
-// is zero.
+// moved reports whether a progress field differs between two statuses. API servers omit zeros.
 func moved(a, b map[string]any) bool {
 	for name, v := range a {
 		switch v := v.(type) {
 		case float64:
-			// What is expected is said by the spec, too.
+			// Expected counts change with the spec.
 			if other, _ := b[name].(float64); name != "generation" && name != "observedGeneration" &&
 				!strings.HasPrefix(name, "expected") && v != other {
 				return true
@@ -124,13 +121,13 @@ func moved(a, b map[string]any) bool {
 	return false
 }
 
-// paceOf is the deadline of an object, and whether it counts.
+// paceOf returns the deadline of an object and whether it applies.
 func paceOf(observed *unstructured.Unstructured) (time.Duration, pace) {
 	spec, status := fields.Object(observed.Object, "spec"), fields.Object(observed.Object, "status")
 	switch kind := observed.GroupVersionKind().GroupKind(); {
-	case RunsOnce(kind) && len(status) > 0, // it runs as long as its work takes
-		kind.Group == "rollouts.kruise.io", // its steps wait for people
-		// and so do these; its controller keeps the deadline
+	case RunsOnce(kind) && len(status) > 0, // runs have no deadline
+		kind.Group == "rollouts.kruise.io", // steps may wait for approval
+		// steps may wait here too; its controller applies the deadline
 		kind.Group == "argoproj.io" && kind.Kind == "Rollout" && fields.Text(status, "phase") != "":
 		return 0, free
 	}
@@ -148,18 +145,17 @@ func paceOf(observed *unstructured.Unstructured) (time.Duration, pace) {
 	}
 	if n, ok := fields.Whole(spec["progressDeadlineSeconds"]); ok && n > 0 {
 		if n >= math.MaxInt32 {
-			return 0, free // Kubernetes' word for none
+			return 0, free // Kubernetes uses MaxInt32 for no deadline
 		}
 		return time.Duration(n) * time.Second, p
 	}
-	// No pod is available sooner.
+	// No pod becomes available before minReadySeconds.
 	ready := max(fields.Number(spec, "minReadySeconds"),
 		fields.Number(spec, "updateStrategy", "rollingUpdate", "minReadySeconds"), 0)
 	return ProgressDeadline + time.Duration(min(ready, math.MaxInt32))*time.Second, p
 }
 
-// workloads are the specs by which something is rolled out: that of the object, and the one that a UnitedDeployment
-// makes.
+// workloads returns the specs that are rolled out: the object's own, and the workload template of a UnitedDeployment.
 func workloads(spec map[string]any) []map[string]any {
 	all := []map[string]any{spec}
 	for name := range fields.Object(spec, "template") {
@@ -170,7 +166,7 @@ func workloads(spec map[string]any) []map[string]any {
 	return all
 }
 
-// paused says whether the owner of a workload has stopped it.
+// paused reports whether the user has paused a workload.
 func paused(spec map[string]any) bool {
 	for _, s := range workloads(spec) {
 		if fields.Yes(s, "paused") || fields.Yes(s, "suspend") || fields.Yes(s, "updateStrategy", "paused") ||
@@ -181,7 +177,7 @@ func paused(spec map[string]any) bool {
 	return false
 }
 
-// partial says whether a workload is to be updated in part only.
+// partial reports whether only a part of a workload is to be updated.
 func partial(spec map[string]any) bool {
 	for _, s := range workloads(spec) {
 		for _, strategy := range []map[string]any{fields.Object(s, "updateStrategy"),
@@ -199,7 +195,7 @@ func partial(spec map[string]any) bool {
 	return false
 }
 
-// some says whether a number or a percentage is more than nothing.
+// some reports whether a number or percentage is above zero.
 func some(v any) bool {
 	if n, ok := fields.Whole(v); ok {
 		return n > 0
@@ -208,7 +204,7 @@ func some(v any) bool {
 	return strings.Trim(s, "0.%") != ""
 }
 
-// canary says whether some pods of a workload are new, and others are not.
+// canary reports whether some pods of a workload are updated and others are not.
 func canary(status map[string]any) bool {
 	for _, c := range [][2]string{{"updatedReplicas", "replicas"}, {"updatedNumberScheduled", "desiredNumberScheduled"},
 		{"updatedPods", "matchedPods"}} {

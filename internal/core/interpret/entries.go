@@ -9,17 +9,17 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// SentEntriesAnnotation on a member's object is the names of the entries that the hub sent, by list, as JSON. It is on
-// objects with a list that members' controllers extend: an entry that is not in it was added by the member and stays.
+// SentEntriesAnnotation on a member's object has the names of the list entries that the hub sent, by list, as JSON. It
+// is set for lists that members' controllers extend. Entries that are not in it belong to the member and stay.
 const SentEntriesAnnotation = "argosy.io/sent-entries"
 
-// extended are the lists of named entries that members' controllers are known to extend, by kind. OpenShift adds the
-// pull secret of its registry to every ServiceAccount.
+// extended are the lists that members' controllers extend, by kind. OpenShift adds a pull secret to every
+// ServiceAccount.
 var extended = map[schema.GroupKind][]string{
 	{Kind: "ServiceAccount"}: {"imagePullSecrets", "secrets"},
 }
 
-// NoteEntries writes the annotation onto what goes to a member, in place.
+// NoteEntries sets the annotation on a manifest in place.
 func NoteEntries(manifest *unstructured.Unstructured) {
 	lists, ok := extended[manifest.GroupVersionKind().GroupKind()]
 	if !ok {
@@ -34,11 +34,11 @@ func NoteEntries(manifest *unstructured.Unstructured) {
 		}
 	}
 	notes := manifest.GetAnnotations()
-	delete(notes, SentEntriesAnnotation) // the template does not say what was sent
+	delete(notes, SentEntriesAnnotation) // the template's annotation does not count
 	if len(sent) > 0 {
 		text, err := json.Marshal(sent)
 		if err != nil {
-			panic(err) // names
+			panic(err) // strings can be marshalled
 		}
 		if notes == nil {
 			notes = map[string]string{}
@@ -52,22 +52,22 @@ func NoteEntries(manifest *unstructured.Unstructured) {
 	manifest.SetAnnotations(notes)
 }
 
-// sentEntries reads the annotation; recorded is false if it is not there, or not readable.
+// sentEntries reads the annotation. recorded is false if it is missing or invalid.
 func sentEntries(observed *unstructured.Unstructured) (sent map[string][]string, recorded bool) {
 	text := observed.GetAnnotations()[SentEntriesAnnotation]
 	return sent, text != "" && json.Unmarshal([]byte(text), &sent) == nil
 }
 
-// RetainEntries keeps the entries of observed that the hub never sent. If the hub sends a list no more and the member
-// has entries of its own, the annotation stays: the list belongs to the hub, which has to send these. An object without
-// the annotation is of an older hub: all of its entries that desired does not have are taken for the member's.
+// RetainEntries keeps the entries of observed that the hub never sent. If the hub no longer sends the list but the
+// member has own entries, the annotation stays, because the hub owns the list and must send these. Without the
+// annotation (older hub) all entries missing in desired belong to the member.
 func RetainEntries(desired, observed *unstructured.Unstructured) *unstructured.Unstructured {
 	sent, recorded := sentEntries(observed)
 	retained := desired
 	for _, list := range extended[desired.GroupVersionKind().GroupKind()] {
 		wanted, sends := desired.Object[list].([]any)
 		if !sends && !recorded {
-			continue // left open, so that all of it is the member's
+			continue // not set, so the member owns the list
 		}
 		known := map[string]bool{}
 		for _, name := range sent[list] {

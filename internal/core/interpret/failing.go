@@ -13,34 +13,33 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// FailureSettle is how long an object may be without progress while its controller says that it fails. OpenKruise says
-// so after every error: of an ordinary conflict that it retries at once as well as of a quota that stays.
+// FailureSettle is how long an object may be without progress while its controller reports a failure. OpenKruise
+// reports every error: retried conflicts as well as an exceeded quota.
 const FailureSettle = 30 * time.Second
 
 const (
-	// failureSkew is how much a member's clock and the hub's may differ.
+	// failureSkew is the tolerated difference between the clocks of member and hub.
 	failureSkew = 5 * time.Second
-	// failureShown is how many characters of a controller's message are repeated.
+	// failureShown limits the controller's message in characters.
 	failureShown = 300
-	// conflict is in the message of an API server that refuses a write which was made from an object that has changed
-	// since.
+	// conflict is part of the API server's message for a write with an outdated resourceVersion.
 	conflict = "the object has been modified"
 )
 
-// failureKinds are the conditions by which a controller says that it fails, by kind.
+// failureKinds are the condition types with which controllers report failures, by kind.
 var failureKinds = map[schema.GroupKind][]string{
 	{Group: "apps.kruise.io", Kind: "CloneSet"}:         {"FailedScale", "FailedUpdate"},
 	{Group: "apps.kruise.io", Kind: "StatefulSet"}:      {"FailedCreatePod", "FailedUpdatePod"},
 	{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: {"SubsetFailure"},
 }
 
-// failure is a condition by which a controller says that it fails.
+// failure is a condition with which a controller reports a failure.
 type failure struct {
 	kind, message string
 	at            time.Time // when it was set
 }
 
-// failureNamed is the condition of that type, if it says that the controller of the object fails; nil otherwise.
+// failureNamed returns the condition of the type if it reports a failure; otherwise nil.
 func failureNamed(observed *unstructured.Unstructured, kind string) *failure {
 	all, _ := fields.At(observed.Object, "status", "conditions").([]any)
 	for _, c := range all {
@@ -53,13 +52,12 @@ func failureNamed(observed *unstructured.Unstructured, kind string) *failure {
 	return nil
 }
 
-// failureOf is what the controller of an object says of its failing; nil if it says nothing that counts. fresh says
-// whether the failure began after the object moved last.
+// failureOf returns the failure that the controller of an object reports; nil if there is none that counts. fresh
+// reports whether a failure began after the last progress.
 //
-// OpenKruise leaves such a condition True after the error is over, until another part of the status changes, and
-// neither dates it anew nor replaces its message by that of the next error. So a failure to make pods counts while some
-// are missing that wait for nothing else. Any other counts only if it is fresh, is no conflict, and somebody waits for
-// the update.
+// OpenKruise keeps such a condition True after the error until another part of the status changes, and does not update
+// its time or message for the next error. So a failure to create pods counts while pods are missing that wait for
+// nothing else. Any other failure counts only if it is fresh, is no conflict, and an update is pending.
 func failureOf(observed *unstructured.Unstructured, fresh func(*failure) bool) *failure {
 	lacks, waiting := lacksPods(observed), paused(fields.Object(observed.Object, "spec"))
 	for _, kind := range failureKinds[observed.GroupVersionKind().GroupKind()] {
@@ -71,17 +69,17 @@ func failureOf(observed *unstructured.Unstructured, fresh func(*failure) bool) *
 	return nil
 }
 
-// updating are those of failureKinds that say nothing of pods that are missing.
+// updating are the failureKinds that are not about missing pods.
 var updating = map[string]bool{"FailedUpdate": true, "FailedUpdatePod": true}
 
-// fails says whether the controller of an object says that it fails, be it of an error that is over.
+// fails reports whether a controller reports a failure, even if the error may be over.
 func fails(observed *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(failureKinds[observed.GroupVersionKind().GroupKind()], func(kind string) bool {
 		return failureNamed(observed, kind) != nil
 	})
 }
 
-// lacksPods says whether an object has fewer pods than it shall have, though it does not wait for those that it has.
+// lacksPods reports whether an object has too few pods and does not wait for existing ones to become ready.
 func lacksPods(observed *unstructured.Unstructured) bool {
 	spec, status := fields.Object(observed.Object, "spec"), fields.Object(observed.Object, "status")
 	pods := fields.Number(status, "replicas")
@@ -91,7 +89,7 @@ func lacksPods(observed *unstructured.Unstructured) bool {
 	return fields.Number(status, "readyReplicas") >= pods || !inTurn(observed.GetKind(), spec)
 }
 
-// inTurn says whether a workload makes pods only while enough of the others are ready, as a StatefulSet does.
+// inTurn reports whether a workload creates pods only while enough others are ready, like a StatefulSet.
 func inTurn(kind string, spec map[string]any) bool {
 	if strings.EqualFold(kind, "StatefulSet") && fields.Text(spec, "podManagementPolicy") != "Parallel" ||
 		fields.At(spec, "scaleStrategy", "maxUnavailable") != nil {
@@ -106,7 +104,7 @@ func inTurn(kind string, spec map[string]any) bool {
 	return false
 }
 
-// wantedPods are spec.replicas; of a UnitedDeployment without, what its subsets ask for together.
+// wantedPods returns spec.replicas, or the sum over the subsets of a UnitedDeployment.
 func wantedPods(spec map[string]any) int64 {
 	if n, ok := fields.Whole(spec["replicas"]); ok {
 		return n
@@ -125,7 +123,7 @@ func wantedPods(spec map[string]any) int64 {
 	return all
 }
 
-// countsFrom is the time from which a failure of an object counts that has moved last at since. Clocks of members may
+// countsFrom returns the time from which a failure of an object counts, given its last progress. Clocks of members may
 // be ahead.
 func (f *failure) countsFrom(since, now time.Time) time.Time {
 	if f.at.After(since) && !f.at.After(now) {
@@ -134,8 +132,8 @@ func (f *failure) countsFrom(since, now time.Time) time.Time {
 	return since
 }
 
-// Repeated says of each condition that is True in a reported status whether the report before had it already, dated the
-// same: what is left over of an error is told from a new one by that, whatever the clocks of members say.
+// Repeated reports, for each True condition of a status, whether the previous status had it with the same time. This
+// distinguishes old failures from new ones independently of the member's clock.
 func Repeated(was, is *runtime.RawExtension) map[string]bool {
 	dated := func(raw *runtime.RawExtension) map[string]string {
 		var status struct {

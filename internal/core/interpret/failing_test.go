@@ -23,8 +23,8 @@ type failingSet struct {
 	told *runtime.RawExtension
 }
 
-// tells has the set's looks go by what was reported before; so far nothing was.
-func (s *failingSet) tells() { s.told = &runtime.RawExtension{} }
+// markReported has the set's looks go by what was reported before; so far nothing was.
+func (s *failingSet) markReported() { s.told = &runtime.RawExtension{} }
 
 func newFailingSet(t *testing.T, start time.Time) *failingSet {
 	s := &failingSet{t: t, now: start, u: &unstructured.Unstructured{Object: map[string]any{
@@ -33,7 +33,7 @@ func newFailingSet(t *testing.T, start time.Time) *failingSet {
 	return s
 }
 
-func (s *failingSet) says(kind, message string, at time.Time) {
+func (s *failingSet) setFailure(kind, message string, at time.Time) {
 	s.set([]any{map[string]any{"type": kind, "status": "True", "message": message,
 		"lastTransitionTime": at.Format(time.RFC3339)}}, "status", "conditions")
 }
@@ -70,25 +70,25 @@ func TestAFailureCountsOnlyIfItStays(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for story, tell := range map[string]func(*failingSet){
 		"a conflict that OpenKruise retries says nothing": func(s *failingSet) {
-			s.says("FailedUpdate", conflict, start)
+			s.setFailure("FailedUpdate", conflict, start)
 			s.look(0, false, interpret.Progressing, deadline)
 			s.look(2*settle, false, interpret.Progressing, deadline-2*settle)
 		},
 		"an error that is over when its condition goes": func(s *failingSet) {
-			s.says("FailedUpdate", "the webhook times out", start)
+			s.setFailure("FailedUpdate", "the webhook times out", start)
 			s.look(0, false, interpret.Progressing, settle)
 			s.set([]any{}, "status", "conditions")
 			s.look(second, false, interpret.Progressing, deadline-second)
 		},
 		"an error after which pods are updated": func(s *failingSet) {
-			s.says("FailedUpdate", "the webhook times out", start)
+			s.setFailure("FailedUpdate", "the webhook times out", start)
 			s.look(0, false, interpret.Progressing, settle)
 			s.look(20*second, true, interpret.Progressing, deadline) // its condition was left over
 			s.look(settle, false, interpret.Progressing, deadline-settle)
 		},
 		"an update that is refused": func(s *failingSet) {
 			s.look(0, false, interpret.Progressing, deadline)
-			s.says("FailedUpdate", "denied by policy", start.Add(60*second))
+			s.setFailure("FailedUpdate", "denied by policy", start.Add(60*second))
 			s.look(61*second, false, interpret.Progressing, settle-second)
 			s.look(settle-second, false, interpret.Degraded, 0)
 			if s.was.Reason != "FailedUpdate" || s.was.Message != "FailedUpdate for 30s without progress: denied by policy" {
@@ -102,13 +102,13 @@ func TestAFailureCountsOnlyIfItStays(t *testing.T) {
 			s.set(map[string]any{"rollingUpdate": map[string]any{"partition": int64(2)}}, "spec", "updateStrategy")
 			s.set(int64(1), "status", "updatedReplicas")
 			s.look(0, false, interpret.Progressing, 0)
-			s.says("FailedUpdate", "denied by policy", start)
+			s.setFailure("FailedUpdate", "denied by policy", start)
 			s.look(0, false, interpret.Progressing, settle)
 			s.look(settle, false, interpret.Degraded, 0)
 		},
 		"pods that a quota forbids, though some of them were made": func(s *failingSet) {
 			s.set(int64(2), "status", "replicas")
-			s.says("FailedScale", "exceeded quota", start)
+			s.setFailure("FailedScale", "exceeded quota", start)
 			s.look(0, false, interpret.Progressing, settle)
 			s.set(int64(3), "status", "replicas")
 			s.look(10*second, true, interpret.Progressing, settle)
@@ -118,26 +118,26 @@ func TestAFailureCountsOnlyIfItStays(t *testing.T) {
 		},
 		"an update that is refused while its owner has paused it": func(s *failingSet) {
 			s.set(map[string]any{"rollingUpdate": map[string]any{"paused": true}}, "spec", "updateStrategy")
-			s.says("FailedUpdate", "denied by policy", start)
+			s.setFailure("FailedUpdate", "denied by policy", start)
 			s.look(0, false, interpret.Progressing, 0)
 		},
 		"pods that a quota forbids to one that is paused": func(s *failingSet) {
 			s.set(map[string]any{"rollingUpdate": map[string]any{"paused": true}}, "spec", "updateStrategy")
 			s.set(int64(2), "status", "replicas")
-			s.says("FailedScale", "exceeded quota", start)
+			s.setFailure("FailedScale", "exceeded quota", start)
 			s.look(0, false, interpret.Progressing, settle)
 			s.look(settle, false, interpret.Degraded, 0)
 		},
 		"a conflict of an update, while pods are missing": func(s *failingSet) {
 			s.set(int64(3), "status", "replicas")
-			s.says("FailedUpdate", conflict, start)
+			s.setFailure("FailedUpdate", conflict, start)
 			s.look(0, false, interpret.Progressing, deadline)
 			s.look(2*settle, false, interpret.Progressing, deadline-2*settle)
 		},
 		"a conflict of a set that waits for its first pod to be ready": func(s *failingSet) {
 			s.set("StatefulSet", "kind")
 			s.set(int64(1), "status", "replicas")
-			s.says("FailedCreatePod", conflict, start)
+			s.setFailure("FailedCreatePod", conflict, start)
 			s.look(0, false, interpret.Progressing, deadline)
 			s.look(2*settle, false, interpret.Progressing, deadline-2*settle)
 			s.set(int64(1), "status", "readyReplicas") // so that nothing but its controller is waited for
@@ -149,43 +149,43 @@ func TestAFailureCountsOnlyIfItStays(t *testing.T) {
 			s.set(map[string]any{"topology": map[string]any{"subsets": []any{map[string]any{"replicas": int64(2)},
 				map[string]any{"replicas": int64(2)}}}}, "spec")
 			s.set(int64(3), "status", "replicas")
-			s.says("SubsetFailure", "exceeded quota", start.Add(-time.Hour))
+			s.setFailure("SubsetFailure", "exceeded quota", start.Add(-time.Hour))
 			s.look(0, false, interpret.Progressing, settle)
 			s.look(settle, false, interpret.Degraded, 0)
 		},
 		"an update that is refused where the clock is an hour behind, or the news come late": func(s *failingSet) {
-			s.tells()
+			s.markReported()
 			s.look(0, false, interpret.Progressing, deadline)
-			s.says("FailedUpdate", "denied by policy", start.Add(-time.Hour))
+			s.setFailure("FailedUpdate", "denied by policy", start.Add(-time.Hour))
 			s.look(second, true, interpret.Progressing, settle)
 			s.look(settle-second, false, interpret.Progressing, second)
 			s.look(second, false, interpret.Degraded, 0)
 		},
 		"an update that is refused where the clock is an hour ahead": func(s *failingSet) {
-			s.tells()
-			s.says("FailedUpdate", "denied by policy", start.Add(time.Hour))
+			s.markReported()
+			s.setFailure("FailedUpdate", "denied by policy", start.Add(time.Hour))
 			s.look(0, false, interpret.Progressing, settle)
 			s.look(settle, false, interpret.Degraded, 0)
 		},
 		"an error that is over, where the clock is an hour ahead": func(s *failingSet) {
-			s.tells()
-			s.says("FailedUpdate", "the webhook times out", start.Add(time.Hour))
+			s.markReported()
+			s.setFailure("FailedUpdate", "the webhook times out", start.Add(time.Hour))
 			s.look(0, false, interpret.Progressing, settle)
 			s.look(second, true, interpret.Progressing, deadline)
 			s.look(2*settle, false, interpret.Progressing, deadline-2*settle)
 		},
 		"a canary beside an error that may be over, which has a deadline then": func(s *failingSet) {
-			s.tells()
+			s.markReported()
 			s.set(map[string]any{"rollingUpdate": map[string]any{"partition": int64(2)}}, "spec", "updateStrategy")
 			s.set(int64(1), "status", "updatedReplicas")
-			s.says("FailedUpdate", "denied by policy", start)
+			s.setFailure("FailedUpdate", "denied by policy", start)
 			s.look(0, false, interpret.Progressing, settle)
 			s.look(second, true, interpret.Progressing, deadline)
 			s.look(deadline, false, interpret.Degraded, 0)
 		},
 		"a condition of a deadline that comes sooner": func(s *failingSet) {
 			s.set(int64(10), "spec", "progressDeadlineSeconds")
-			s.says("FailedUpdate", "denied by policy", start)
+			s.setFailure("FailedUpdate", "denied by policy", start)
 			s.look(0, false, interpret.Progressing, 10*second)
 			s.look(10*second, false, interpret.Degraded, 0)
 			if s.was.Reason != interpret.ReasonDeadlineExceeded {
@@ -201,7 +201,7 @@ func TestAFailureCountsOnlyIfItStays(t *testing.T) {
 			s.set(kind, "kind")
 			s.set(int64(3), "status", "replicas")
 			s.set(int64(3), "status", "readyReplicas")
-			s.says(condition, "exceeded quota", start)
+			s.setFailure(condition, "exceeded quota", start)
 			s.look(0, false, interpret.Progressing, settle)
 			s.look(settle, false, interpret.Degraded, 0)
 		})

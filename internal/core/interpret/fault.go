@@ -11,23 +11,23 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// ReasonFault is the reason of the condition of an operation that could not be answered.
+// ReasonFault is the reason of the condition for a failed operation.
 const ReasonFault = "InterpreterFailed"
 
-// Error says which operation could not be answered, for which object, and why.
+// Error is a failed operation on an object.
 type Error struct {
 	Operation configv1alpha1.InterpreterOperation
-	// About is what was being done to which object.
+	// About is the action and the object.
 	About string
 	Cause error
 }
 
 func (e *Error) Error() string { return e.About + ": " + e.Cause.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// FaultOf is the fault that err comes from, if it comes from one of these operations; nil if not.
+// FaultOf returns the Error in err if it is of one of these operations; otherwise nil.
 func FaultOf(err error, of ...configv1alpha1.InterpreterOperation) *Error {
 	var e *Error
 	if errors.As(err, &e) && slices.Contains(of, e.Operation) {
@@ -36,9 +36,8 @@ func FaultOf(err error, of ...configv1alpha1.InterpreterOperation) *Error {
 	return nil
 }
 
-// SetFault says in conditions that an operation is not answered, under the operation's own name: False while that is
-// so, and nothing when all is well. fault is nil when the operation was answered, or not asked; now dates the condition
-// when it is new.
+// SetFault sets or removes the condition of a failed operation, whose type is the name of the operation and whose
+// status is False. fault is nil if the operation succeeded or was not called. now is the time of a new condition.
 func SetFault(conditions *[]metav1.Condition, operation configv1alpha1.InterpreterOperation, fault error,
 	now metav1.Time) (changed bool) {
 	if fault == nil {
@@ -49,5 +48,5 @@ func SetFault(conditions *[]metav1.Condition, operation configv1alpha1.Interpret
 		Message: text.Cut(fault.Error(), messageLimit), LastTransitionTime: now})
 }
 
-// messageLimit is the most bytes of an error that a condition says.
+// messageLimit is the maximum size of an error in a condition in bytes.
 const messageLimit = 4 << 10

@@ -10,17 +10,16 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// CleansUpField in a reported status is true if the member deletes the object by itself when it has finished, though
-// the hub did not ask for it: by a default of its own, as EphemeralJob has one, or of its Workflow controller.
+// CleansUpField in a reported status is true if the member deletes the finished object by its own default, although the
+// hub did not request it, as for EphemeralJobs or by a setting of the Workflow controller.
 const CleansUpField = "deletedWhenFinished"
 
-// RunOfField in the reported status of what runs once is the UID of the template that the object was made from: a
-// template of the same name that comes later wants a run of its own.
+// RunOfField in the reported status of a kind that runs once is the UID of the template from which the object was
+// created. A later template of the same name needs its own run.
 const RunOfField = "runOf"
 
-// WithRun is the status that is reported of a member's object, with these fields if it is one that runs once; it may
-// change the one given. One that its member cleans up has a status though it says nothing yet: it may finish before
-// anybody looks again.
+// WithRun adds these fields to the reported status of a kind that runs once. It may modify its argument. An object that
+// its member deletes gets a status even if it has none yet, because it may finish before the next look.
 func WithRun(status map[string]any, observed *unstructured.Unstructured) map[string]any {
 	_, ok := onces[observed.GroupVersionKind().GroupKind()]
 	if !ok || status == nil && !CleansUp(observed) {
@@ -38,29 +37,29 @@ func WithRun(status map[string]any, observed *unstructured.Unstructured) map[str
 	return status
 }
 
-// OfRun says whether a reported status is of an object of that template, as far as it says.
+// OfRun reports whether a status is of an object from that template, as far as the status tells.
 func OfRun(status map[string]any, template string) bool {
 	of, _ := status[RunOfField].(string)
 	return of == "" || template == "" || of == template
 }
 
-// once is a kind that runs once: whoever makes its object anew runs it again.
+// once describes a kind that runs once: recreating an object runs it again.
 type once struct {
-	// over says whether it has finished, by its status as it is or as it was reported.
+	// over reports whether it has finished, by its current or reported status.
 	over func(status map[string]any) bool
-	// ttl is where the seconds stand for which it is kept afterwards; of a Workflow they depend on how it ended.
+	// ttl are the paths of the TTL seconds. For a Workflow they depend on its result.
 	ttl []string
-	// standard is the ttl in force when none is set; negative is for ever.
+	// standard is the TTL if none is set; negative means never.
 	standard int64
-	// ended is the field of the status with the time of its end.
+	// ended is the status field with the end time.
 	ended string
-	// swept says that the hub's own API server cleans up templates of the kind.
+	// swept is true if the hub's API server deletes finished templates of the kind.
 	swept bool
 }
 
 var onces = func() map[schema.GroupKind]once {
 	text := func(status map[string]any, path ...string) string {
-		s, _ := at(status, path).(string)
+		s, _ := valueAt(status, path).(string)
 		return s
 	}
 	reached := func(path []string, phases ...string) func(map[string]any) bool {
@@ -108,7 +107,7 @@ var onces = func() map[schema.GroupKind]once {
 			ttl:  []string{"spec", "ttlStrategy"}, standard: -1, ended: "finishedAt",
 		},
 
-		// Of these the member's own deadlines stay in force, as in Karmada; they are not run again either.
+		// For these kinds the member's deadlines apply, as in Karmada. They are not run again either.
 		{Group: "batch.volcano.sh", Kind: "Job"}: {over: reached([]string{"state", "phase"}, "Completed",
 			"Failed", "Terminated"), standard: -1},
 		{Group: "kubeflow.org", Kind: "PyTorchJob"}: training,
@@ -121,25 +120,24 @@ var onces = func() map[schema.GroupKind]once {
 	}
 }()
 
-// KeepsStatus says whether objects of the kind have their status among their own fields, with no subresource for it,
-// and a controller writes it: then the hub may write it on a template as well. Of other such kinds it is what users
-// write.
+// KeepsStatus reports whether the kind has no status subresource and a controller writes its status, so that the hub
+// may write the status of a template. For other kinds without a subresource users write it.
 func KeepsStatus(kind schema.GroupKind) bool { return workflows[kind] }
 
-// Finished says whether an object of the kind runs once and is over, by its status, as it is or as it was reported. It
-// runs no more; made anew it would run again.
+// Finished reports whether an object of a kind that runs once has finished, by its current or reported status.
+// Recreating it would run it again.
 func Finished(kind schema.GroupKind, status map[string]any) bool {
 	o, ok := onces[kind]
 	return ok && o.over(status)
 }
 
-// RunsOnce says whether objects of the kind run once, so that one made anew runs again.
+// RunsOnce reports whether objects of the kind run once, so that recreating one runs it again.
 func RunsOnce(kind schema.GroupKind) bool {
 	_, ok := onces[kind]
 	return ok
 }
 
-// CleansUp says whether a member's object will be deleted there when it has finished.
+// CleansUp reports whether the member deletes the object after it has finished.
 func CleansUp(observed *unstructured.Unstructured) bool {
 	if observed == nil {
 		return false
@@ -151,11 +149,11 @@ func CleansUp(observed *unstructured.Unstructured) bool {
 	if o.standard >= 0 {
 		return true
 	}
-	return o.ttl != nil && at(observed.Object, o.ttl) != nil
+	return o.ttl != nil && valueAt(observed.Object, o.ttl) != nil
 }
 
-// Expiry is when a template that has finished has lived its ttl; ok is false while it has not finished, if it has none,
-// or if the hub's API server sees to it.
+// Expiry returns the time at which the TTL of a finished template ends. ok is false if it has not finished, has no TTL,
+// or if the API server deletes it.
 func Expiry(template *unstructured.Unstructured) (when time.Time, ok bool) {
 	o, ok := onces[template.GroupVersionKind().GroupKind()]
 	status, _ := template.Object["status"].(map[string]any)
@@ -168,7 +166,7 @@ func Expiry(template *unstructured.Unstructured) (when time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	seconds := o.standard
-	switch ttl := at(template.Object, o.ttl).(type) {
+	switch ttl := valueAt(template.Object, o.ttl).(type) {
 	case int64:
 		seconds = ttl
 	case float64:

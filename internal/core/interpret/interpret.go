@@ -1,6 +1,6 @@
-// Package interpret says what an object means: how many replicas it has and what one needs, how healthy it is, which of
-// its status matters, what it depends on. It asks tiers in order, per operation; what a kind means is decided in them
-// (customization, webhook, shipped and builtin), and when to ask is decided by controllers.
+// Package interpret interprets objects: replicas and their requirements, health, relevant status, dependencies. It asks
+// tiers in order, per operation. The tiers (customization, webhook, shipped, builtin) implement the kinds; controllers
+// decide when to ask.
 package interpret
 
 import (
@@ -17,54 +17,52 @@ import (
 	"github.com/argosy-io/argosy/internal/core/identity"
 )
 
-// Interpreter answers what an object means. Arguments are never changed; a result shares no memory with them, except
-// that the argument itself is returned where the comment says so.
+// Interpreter interprets objects. It never modifies its arguments. Results share no memory with them, except where a
+// method returns the argument itself.
 type Interpreter interface {
-	// Replicas is how many replicas obj asks for and what one of them needs; nil requirements are unknown ones.
-	// workload is false when the kind has no replicas to divide.
+	// Replicas returns the number of replicas of obj and the requirements of one; nil means unknown. workload is false if
+	// the kind has no replicas to divide.
 	Replicas(ctx context.Context, obj *unstructured.Unstructured) (replicas int32, req *workv1alpha2.ReplicaRequirements,
 		workload bool, err error)
 
-	// Components are what obj runs, each with its own number of replicas and needs, sorted by name; nil when the kind does
-	// not say. Where Replicas answers as well, the components are the same replicas in more detail.
+	// Components returns the parts of obj, each with its own replicas and requirements, sorted by name; nil if the kind
+	// has none. If Replicas is implemented too, the components describe the same replicas in detail.
 	Components(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error)
 
-	// Revise gives obj another number of replicas; obj itself when the kind has none.
+	// Revise sets the replicas of obj; it returns obj itself if the kind has none.
 	Revise(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error)
 
-	// Retain gives desired those values of observed that belong to the member; desired itself when nothing does.
+	// Retain returns desired with the values of observed that belong to the member; desired itself if there are none.
 	Retain(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error)
 
-	// Reflect is the status to report for a member's object: the whole of .status unless the kind says otherwise,
-	// nil when there is none.
+	// Reflect returns the status to report for a member's object. The default is the whole .status; nil if there is none.
 	Reflect(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error)
 
-	// Aggregate is template with the status that follows from its members, one item per cluster that shall hold it.
-	// template itself when the kind's status is not aggregated.
+	// Aggregate returns the template with the status computed from its members, one item per cluster; the template itself
+	// if its kind is not aggregated.
 	Aggregate(ctx context.Context, template *unstructured.Unstructured,
 		items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error)
 
-	// Health of a member's object: Healthy unless the kind says otherwise, Unknown with an error.
+	// Health returns the health of a member's object. The default is Healthy; with an error it is Unknown.
 	Health(ctx context.Context, observed *unstructured.Unstructured) (Health, error)
 
-	// Dependencies are the objects that obj needs beside it, sorted, each once.
+	// Dependencies returns the objects that obj needs, sorted and unique.
 	Dependencies(ctx context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error)
 }
 
-// Health is how an object does, in finer words than the API has: a workload held on purpose is no failure.
+// Health is more detailed than the API's: a paused workload is not a failure.
 type Health string
 
-// The healths.
+// The values of Health.
 const (
 	Healthy     Health = "Healthy"
-	Progressing Health = "Progressing" // on its way; its own deadline, if it has one, is not over
-	Suspended   Health = "Suspended"   // held by its owner: paused, or a canary held by partition
-	Degraded    Health = "Degraded"    // will not get well by waiting
+	Progressing Health = "Progressing" // in progress within its deadline
+	Suspended   Health = "Suspended"   // paused by the user, or a canary held by its partition
+	Degraded    Health = "Degraded"    // will not recover by waiting
 	Unknown     Health = "Unknown"
 )
 
-// Karmada is the health as the API shows it. Failover acts on Unhealthy alone, so neither a rollout nor a canary
-// evicts.
+// Karmada returns the health of the API. Failover acts only on Unhealthy, so rollouts and canaries are not evicted.
 func (h Health) Karmada() workv1alpha1.ResourceHealth {
 	switch h {
 	case Healthy, Suspended:
@@ -76,8 +74,8 @@ func (h Health) Karmada() workv1alpha1.ResourceHealth {
 	}
 }
 
-// Hooks are what a tier knows about one kind, an operation each; a nil hook leaves the operation to the next tier.
-// They have the contracts of the Interpreter's methods of the same names.
+// Hooks are a tier's implementation of one kind, one hook per operation. A nil hook leaves the operation to the next
+// tier. Hooks have the contracts of the Interpreter's methods.
 type Hooks struct {
 	Replicas func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements,
 		error)
@@ -94,20 +92,20 @@ type Hooks struct {
 		error)
 }
 
-// Tier is one source of meaning. A kind is a group and a kind: every version of it means the same.
+// Tier is one source of interpretation. All versions of a kind mean the same.
 type Tier interface {
-	// Hooks for the kind; nil when the tier does not know it.
+	// Hooks returns the hooks of the kind; nil if the tier does not know it.
 	Hooks(kind schema.GroupKind) *Hooks
 }
 
-// Versioned is a Tier that answers differently, or not at all, for some versions of a kind.
+// Versioned is a Tier whose hooks depend on the version of a kind.
 type Versioned interface {
 	Tier
-	// HooksOf is as Hooks, for one version.
+	// HooksOf is Hooks for one version.
 	HooksOf(kind schema.GroupVersionKind) *Hooks
 }
 
-// HooksOf are the hooks that a tier has for a version of a kind; nil when it does not know it.
+// HooksOf returns a tier's hooks for a version of a kind; nil if it does not know it.
 func HooksOf(t Tier, kind schema.GroupVersionKind) *Hooks {
 	if v, ok := t.(Versioned); ok {
 		return v.HooksOf(kind)
@@ -115,20 +113,20 @@ func HooksOf(t Tier, kind schema.GroupVersionKind) *Hooks {
 	return t.Hooks(kind.GroupKind())
 }
 
-// Kinds is a tier that never changes.
+// Kinds is an immutable tier.
 type Kinds map[schema.GroupKind]*Hooks
 
 // Hooks implements Tier.
 func (k Kinds) Hooks(kind schema.GroupKind) *Hooks { return k[kind] }
 
-// New asks the tiers in the order given; per operation the first one with a hook for the kind answers, alone.
-// The hub's interpreter is New(…, builtin.Tier()).
+// New returns an interpreter that uses, per operation, the first tier with a hook for the kind. The hub uses New(…,
+// builtin.Tier()).
 func New(tiers ...Tier) Interpreter { return cascade(tiers) }
 
-// cascade is never changed, so it needs no lock; its tiers see to their own.
+// cascade is immutable and needs no lock.
 type cascade []Tier
 
-// first are the hooks of the first tier that answers the operation for the kind of obj; nil if none does.
+// first returns the hooks of the first tier that implements the operation for the kind of obj; nil if none does.
 func (c cascade) first(obj *unstructured.Unstructured, answers func(*Hooks) bool) *Hooks {
 	kind := obj.GroupVersionKind()
 	for _, t := range c {
@@ -164,7 +162,7 @@ func (c cascade) Revise(ctx context.Context, obj *unstructured.Unstructured,
 	if h == nil {
 		return obj, nil
 	}
-	revised, err := same(obj)(h.Revise(ctx, obj, replicas))
+	revised, err := keepIdentity(obj)(h.Revise(ctx, obj, replicas))
 	return revised, explain(configv1alpha1.InterpreterOperationReviseReplica, "revise replicas", obj, err)
 }
 
@@ -174,7 +172,7 @@ func (c cascade) Retain(ctx context.Context, desired,
 	if h == nil {
 		return desired, nil
 	}
-	retained, err := same(desired)(h.Retain(ctx, desired, observed))
+	retained, err := keepIdentity(desired)(h.Retain(ctx, desired, observed))
 	return retained, explain(configv1alpha1.InterpreterOperationRetain, "retain member values", desired, err)
 }
 
@@ -193,7 +191,7 @@ func (c cascade) Aggregate(ctx context.Context, template *unstructured.Unstructu
 	if h == nil {
 		return template, nil
 	}
-	aggregated, err := same(template)(h.Aggregate(ctx, template, items))
+	aggregated, err := keepIdentity(template)(h.Aggregate(ctx, template, items))
 	return aggregated, explain(configv1alpha1.InterpreterOperationAggregateStatus, "aggregate status", template, err)
 }
 
@@ -219,9 +217,9 @@ func (c cascade) Dependencies(ctx context.Context,
 	return deps, explain(configv1alpha1.InterpreterOperationInterpretDependency, "find dependencies", obj, err)
 }
 
-// same lets an answer pass that is still the object that was asked about: what a kind means is no way to make another
-// object of it.
-func same(obj *unstructured.Unstructured) func(*unstructured.Unstructured, error) (*unstructured.Unstructured, error) {
+// keepIdentity returns an error if the result is not the same object: an interpreter must not change the identity.
+func keepIdentity(obj *unstructured.Unstructured) func(*unstructured.Unstructured, error) (*unstructured.Unstructured,
+	error) {
 	return func(answer *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
 		if err == nil && answer != obj {
 			err = identity.Of(obj).Keeps(answer)
@@ -233,7 +231,7 @@ func same(obj *unstructured.Unstructured) func(*unstructured.Unstructured, error
 	}
 }
 
-// WholeStatus is a copy of .status; nil when there is none or it is no object.
+// WholeStatus returns a copy of .status; nil if there is none or it is not an object.
 func WholeStatus(observed *unstructured.Unstructured) map[string]any {
 	status, ok := observed.Object["status"].(map[string]any)
 	if !ok {
@@ -242,7 +240,7 @@ func WholeStatus(observed *unstructured.Unstructured) map[string]any {
 	return runtime.DeepCopyJSON(status)
 }
 
-// WithStatus is a copy of template with another status, which it takes over.
+// WithStatus returns a copy of template with another status, which it takes over.
 func WithStatus(template *unstructured.Unstructured, status map[string]any) *unstructured.Unstructured {
 	object := make(map[string]any, len(template.Object)+1)
 	for key, value := range template.Object {
@@ -254,7 +252,7 @@ func WithStatus(template *unstructured.Unstructured, status map[string]any) *uns
 	return &unstructured.Unstructured{Object: object}
 }
 
-// explain says what was being done to which object; nil stays nil.
+// explain adds the action and the object to an error; nil stays nil.
 func explain(operation configv1alpha1.InterpreterOperation, doing string, obj *unstructured.Unstructured,
 	err error) error {
 	if err == nil {

@@ -35,8 +35,8 @@ func decode(raw []byte) (map[string]any, error) {
 	return u.Object, err
 }
 
-// says compares an object with a YAML text.
-func says(t *testing.T, got *unstructured.Unstructured, want string) {
+// expectObject compares an object with a YAML text.
+func expectObject(t *testing.T, got *unstructured.Unstructured, want string) {
 	t.Helper()
 	if w := read(t, want); !reflect.DeepEqual(got.Object, w.Object) {
 		g, _ := yaml.Marshal(got.Object)
@@ -126,6 +126,6 @@ func TestWithStatusSharesNothingWithTheTemplate(t *testing.T) {
 	template := read(t, widget)
 	got := WithStatus(template, map[string]any{"phase": "New"})
 	got.SetName("other")
-	says(t, template, widget)
-	says(t, got, `{apiVersion: example.io/v2, kind: Widget, metadata: {namespace: a, name: other}, status: {phase: New}}`)
+	expectObject(t, template, widget)
+	expectObject(t, got, `{apiVersion: example.io/v2, kind: Widget, metadata: {namespace: a, name: other}, status: {phase: New}}`)
 }

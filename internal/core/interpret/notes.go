@@ -6,18 +6,17 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// The conditions that the hub adds to a status that it reports, for what its readers would ask next.
+// Conditions that the hub adds to a reported status.
 const (
-	// ImmutableFieldConflict: the member keeps a field that cannot change, against the template.
+	// ImmutableFieldConflict: the member keeps an immutable field that differs from the template.
 	ImmutableFieldConflict = "ImmutableFieldConflict"
-	// NoMatchedPods: a SidecarSet is in no pod. It is well if none was made since it came, and not if its webhook does not
-	// work.
+	// NoMatchedPods: a SidecarSet has no pods. Either no pod was created since, or its webhook does not work.
 	NoMatchedPods = "NoMatchedPods"
-	// PodsReserved: pods of a UnitedDeployment wait in a subset that has no node for them.
+	// PodsReserved: pods of a UnitedDeployment are unschedulable in their subset.
 	PodsReserved = "PodsReserved"
 )
 
-// Notes are the messages of these conditions in a reported status.
+// Notes returns the messages of these conditions in a reported status.
 func Notes(status map[string]any) (messages []string) {
 	for _, c := range fields.Objects(status, "conditions") {
 		if fields.Text(c, "status") == "True" &&

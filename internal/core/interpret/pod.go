@@ -16,9 +16,9 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// PodTemplate is the pod template at a path of obj, one of PodTemplates. It shares no memory with obj.
+// PodTemplate returns the pod template at a path from PodTemplates. It shares no memory with obj.
 func PodTemplate(obj *unstructured.Unstructured, path []string) (*corev1.PodTemplateSpec, error) {
-	raw, ok := at(obj.Object, path).(map[string]any)
+	raw, ok := valueAt(obj.Object, path).(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("%s is not an object", strings.Join(path, "."))
 	}
@@ -29,13 +29,13 @@ func PodTemplate(obj *unstructured.Unstructured, path []string) (*corev1.PodTemp
 	return t, nil
 }
 
-// PodSpec is the bare pod spec at a path of obj, one of PodSpecs, as a template. It shares no memory with obj.
+// PodSpec returns the pod spec at a path from PodSpecs as a template. It shares no memory with obj.
 func PodSpec(obj *unstructured.Unstructured, path []string) (*corev1.PodTemplateSpec, error) {
-	raw, ok := at(obj.Object, path).(map[string]any)
+	raw, ok := valueAt(obj.Object, path).(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("%s is not an object", strings.Join(path, "."))
 	}
-	// What pods have and the kind has as well, under the same names and with another meaning, stays out.
+	// Omit fields that have the same name but another meaning than in pods.
 	spec := map[string]any{}
 	for _, key := range []string{"containers", "initContainers", "ephemeralContainers", "volumes", "imagePullSecrets"} {
 		if v := raw[key]; v != nil {
@@ -49,8 +49,8 @@ func PodSpec(obj *unstructured.Unstructured, path []string) (*corev1.PodTemplate
 	return t, nil
 }
 
-// PodRequirements is what one pod of the template needs, counted as a member's scheduler counts it; namespace is where
-// it will run. Never nil: a workload is known by having requirements, however small.
+// PodRequirements returns the requirements of one pod of the template, computed as by the scheduler. It is never nil,
+// because requirements mark a workload.
 func PodRequirements(t *corev1.PodTemplateSpec, namespace string) *workv1alpha2.ReplicaRequirements {
 	req := &workv1alpha2.ReplicaRequirements{
 		Namespace:         namespace,
@@ -73,8 +73,7 @@ func PodRequirements(t *corev1.PodTemplateSpec, namespace string) *workv1alpha2.
 	return req
 }
 
-// requestLimits gives containers the requests that the API server will: what is limited and not requested is requested
-// in full. It does so for pods, not for templates, so a template does not show it.
+// requestLimits sets missing requests to the limits, as the API server does for pods, but not for templates.
 func requestLimits(containers []corev1.Container) []corev1.Container {
 	out := slices.Clone(containers)
 	for i := range out {
@@ -91,8 +90,8 @@ func requestLimits(containers []corev1.Container) []corev1.Container {
 	return out
 }
 
-// PodDependencies are the objects in namespace that a pod of the template needs to start, sorted, each once.
-// The default ServiceAccount is none: every namespace has it.
+// PodDependencies returns the objects that a pod of the template needs to start, sorted and unique. It omits the
+// default ServiceAccount, which every namespace has.
 func PodDependencies(t *corev1.PodTemplateSpec, namespace string) []configv1alpha1.DependentObjectReference {
 	var deps []configv1alpha1.DependentObjectReference
 	need := func(kind, name string) {
@@ -184,7 +183,7 @@ func PodDependencies(t *corev1.PodTemplateSpec, namespace string) []configv1alph
 	return SortDependencies(deps)
 }
 
-// SortDependencies sorts deps in place and drops those said twice.
+// SortDependencies sorts deps in place and removes duplicates.
 func SortDependencies(deps []configv1alpha1.DependentObjectReference) []configv1alpha1.DependentObjectReference {
 	compare := func(a, b configv1alpha1.DependentObjectReference) int {
 		return cmp.Or(
@@ -199,7 +198,7 @@ func SortDependencies(deps []configv1alpha1.DependentObjectReference) []configv1
 	return slices.CompactFunc(deps, func(a, b configv1alpha1.DependentObjectReference) bool { return compare(a, b) == 0 })
 }
 
-// selector tells selectors apart; unlike FormatLabelSelector it is empty for none.
+// selector is a text that is unique per selector. Unlike FormatLabelSelector it is empty for nil.
 func selector(s *metav1.LabelSelector) string {
 	if s == nil {
 		return ""

@@ -11,20 +11,20 @@ import (
 // each in a path stands for every element of a list.
 const each = "*"
 
-// pods says where a kind keeps pods and containers.
+// pods describes where a kind has pods and containers.
 type pods struct {
-	// templates are the paths of pod templates (metadata and spec); an empty path is the object itself.
+	// templates are the paths of pod templates (metadata and spec). An empty path is the object itself.
 	templates [][]string
-	// specs are the paths of what looks like the spec of a pod and has no template around it: parts for pods of others.
+	// specs are the paths of pod specs without a template, which are added to pods of others.
 	specs [][]string
-	// containers and initContainers are the paths of containers outside of any of these; initContainers start first.
+	// containers and initContainers are the paths of other containers. initContainers start first.
 	containers, initContainers [][]string
-	// images are the paths of the names of images outside of any container.
+	// images are the paths of image names outside of containers.
 	images [][]string
 }
 
-// podsOf is the one table of where kinds keep their pods; image, command and args overriders, requirements and
-// dependencies all go by it. A new workload kind is one line here.
+// podsOf is the only table of where kinds have pods. Overriders, requirements and dependencies use it. A new workload
+// kind is one line here.
 var podsOf = func() map[schema.GroupKind]pods {
 	template := []string{"spec", "template"}
 	one := func(path ...string) pods { return pods{templates: [][]string{path}} }
@@ -87,7 +87,7 @@ var podsOf = func() map[schema.GroupKind]pods {
 	}
 }()
 
-// PodKinds are the kinds that keep pod templates or bare pod specs, in no order.
+// PodKinds returns the kinds with pod templates or pod specs, in no order.
 func PodKinds() []schema.GroupKind {
 	var kinds []schema.GroupKind
 	for kind, p := range podsOf {
@@ -98,44 +98,43 @@ func PodKinds() []schema.GroupKind {
 	return kinds
 }
 
-// PodTemplates are the paths of the pod templates (objects with metadata and spec) that obj has. A Pod is its own
-// template, at the empty path. Kinds that keep containers otherwise have none; see PodSpecs and Containers.
+// PodTemplates returns the paths of the existing pod templates of obj. A Pod is its own template at the empty path. For
+// other containers see PodSpecs and Containers.
 func PodTemplates(obj *unstructured.Unstructured) [][]string {
 	return present(obj, podsOf[obj.GroupVersionKind().GroupKind()].templates)
 }
 
-// PodTemplatePaths are the paths at which objects of a kind may have pod templates. They are not to be changed.
+// PodTemplatePaths returns the paths at which objects of a kind may have pod templates. They are read-only.
 func PodTemplatePaths(kind schema.GroupKind) [][]string { return podsOf[kind].templates }
 
-// PodSpecs are the paths of the bare pod specs of obj, which are no templates of pods of its own: a SidecarSet's spec
-// and an EphemeralJob's template are parts for the pods of others.
+// PodSpecs returns the paths of pod specs in obj that are added to pods of others, as in SidecarSet and EphemeralJob.
 func PodSpecs(obj *unstructured.Unstructured) [][]string {
 	return present(obj, podsOf[obj.GroupVersionKind().GroupKind()].specs)
 }
 
-// present are the paths at which obj has an object.
+// present returns the paths at which obj has an object.
 func present(obj *unstructured.Unstructured, paths [][]string) [][]string {
 	var found [][]string
 	for _, path := range paths {
-		if _, ok := at(obj.Object, path).(map[string]any); ok {
+		if _, ok := valueAt(obj.Object, path).(map[string]any); ok {
 			found = append(found, path)
 		}
 	}
 	return found
 }
 
-// Container is where one container stands in an object.
+// Container is the position of a container in an object.
 type Container struct {
-	// Path to the container; list indexes are decimal, as in a JSON pointer.
+	// Path of the container. List indexes are decimal, as in a JSON pointer.
 	Path []string
-	// Name of the container; empty if it has none.
+	// Name of the container; may be empty.
 	Name string
 	// Init containers run before the others.
 	Init bool
 }
 
-// Containers are all containers of obj, of its pod templates and of kinds that keep them elsewhere (SidecarSet,
-// Workflow): those that run first, then the others, in the order of the lists.
+// Containers returns all containers of obj, of its pod templates and elsewhere (SidecarSet, Workflow): init containers
+// first, each in order of the lists.
 func Containers(obj *unstructured.Unstructured) []Container {
 	p := podsOf[obj.GroupVersionKind().GroupKind()]
 	var found []Container
@@ -172,7 +171,7 @@ func Containers(obj *unstructured.Unstructured) []Container {
 	return found
 }
 
-// ImageVolumes are the paths of the names of images that the pods of obj mount as volumes.
+// ImageVolumes returns the paths of the image names that pods of obj mount as volumes.
 func ImageVolumes(obj *unstructured.Unstructured) [][]string {
 	p := podsOf[obj.GroupVersionKind().GroupKind()]
 	specs := slices.Clone(p.specs)
@@ -190,7 +189,7 @@ func ImageVolumes(obj *unstructured.Unstructured) [][]string {
 	return found
 }
 
-// Images are the paths of the names of images that obj has outside of containers: those that an ImagePullJob pulls.
+// Images returns the paths of image names outside of containers, such as those of an ImagePullJob.
 func Images(obj *unstructured.Unstructured) [][]string {
 	var found [][]string
 	for _, path := range podsOf[obj.GroupVersionKind().GroupKind()].images {
@@ -203,8 +202,8 @@ func Images(obj *unstructured.Unstructured) [][]string {
 	return found
 }
 
-// at is the value at a path without wildcards; nil when there is none.
-func at(v any, path []string) any {
+// valueAt returns the value at a path without wildcards; nil if there is none.
+func valueAt(v any, path []string) any {
 	for _, key := range path {
 		m, ok := v.(map[string]any)
 		if !ok {
@@ -215,7 +214,7 @@ func at(v any, path []string) any {
 	return v
 }
 
-// walk visits everything at rest, seen from v, which stands at prefix.
+// walk visits all values that match rest below v, whose path is prefix.
 func walk(v any, prefix, rest []string, visit func(at []string, v any)) {
 	step := func(key string) []string { return append(prefix[:len(prefix):len(prefix)], key) }
 	if len(rest) == 0 {

@@ -9,23 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// serverSet is the metadata that an API server or the hub's own controllers set.
+// serverSet are the metadata fields that API servers or controllers of the hub set.
 var serverSet = []string{
 	"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields",
 	"resourceVersion", "selfLink", "uid", "ownerReferences", "finalizers",
 }
 
-// SetByServer says whether a field of the metadata is one that an API server or the hub's own controllers set, so that
-// it is never sent.
+// SetByServer reports whether an API server or a controller of the hub sets a metadata field, so that it is never sent.
 func SetByServer(field string) bool { return slices.Contains(serverSet, field) }
 
-// jobLabels are what the API server generates into a Job; its UID there is the hub's.
+// jobLabels are labels that the API server generates in a Job. They contain the Job's UID on the hub.
 var jobLabels = []string{
 	"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name",
 }
 
-// deadlines are the fields that would make a member delete a finished object, which we would then create, and so run,
-// again: the hub alone cleans up.
+// deadlines are the fields that make a member delete a finished object. The hub would create it again, and it would run
+// again, so only the hub cleans up.
 var deadlines = map[schema.GroupKind][]string{
 	{Group: "batch", Kind: "Job"}:                               {"spec", "ttlSecondsAfterFinished"},
 	{Group: "apps.kruise.io", Kind: "BroadcastJob"}:             {"spec", "completionPolicy", "ttlSecondsAfterFinished"},
@@ -36,9 +35,9 @@ var deadlines = map[schema.GroupKind][]string{
 	{Group: "argoproj.io", Kind: "Workflow"}:                    {"spec", "ttlStrategy"},
 }
 
-// Prune removes from manifest, in place, what the hub's API server set and a member must set for itself: before a Work.
+// Prune removes from manifest, in place, what the hub's API server set and a member must set itself.
 func Prune(manifest *unstructured.Unstructured) {
-	DropAllocated(manifest) // by the managed fields, which are dropped next
+	DropAllocated(manifest) // uses the managed fields, which are removed next
 	if metadata, ok := manifest.Object["metadata"].(map[string]any); ok {
 		for _, key := range serverSet {
 			delete(metadata, key)
@@ -63,7 +62,7 @@ func Prune(manifest *unstructured.Unstructured) {
 		pruneService(manifest.Object)
 	case schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:
 		if manifest.Object["aggregationRule"] != nil {
-			delete(manifest.Object, "rules") // each cluster's controller collects its own
+			delete(manifest.Object, "rules") // each cluster's controller fills them in
 		}
 	case schema.GroupKind{Kind: "Secret"}:
 		pruneSecret(manifest.Object)
@@ -77,7 +76,7 @@ func Prune(manifest *unstructured.Unstructured) {
 	}
 }
 
-// pruneJob removes the generated selector; with manualSelector it is the user's own.
+// pruneJob removes the generated selector. With manualSelector it belongs to the user.
 func pruneJob(job map[string]any) {
 	if manual, _, _ := unstructured.NestedBool(job, "spec", "manualSelector"); manual {
 		return
@@ -85,12 +84,12 @@ func pruneJob(job map[string]any) {
 	generated := func(key string) bool { return slices.Contains(jobLabels, key) }
 	dropKeys(job, generated, "spec", "selector", "matchLabels")
 	dropKeys(job, generated, "spec", "template", "metadata", "labels")
-	if selector, ok := at(job, []string{"spec", "selector"}).(map[string]any); ok && len(selector) == 0 {
+	if selector, ok := valueAt(job, []string{"spec", "selector"}).(map[string]any); ok && len(selector) == 0 {
 		unstructured.RemoveNestedField(job, "spec", "selector")
 	}
 }
 
-// pruneServiceAccount removes the token secrets that were made for the account on the hub.
+// pruneServiceAccount removes the token secrets that were created on the hub.
 func pruneServiceAccount(account *unstructured.Unstructured) {
 	secrets, ok := account.Object["secrets"].([]any)
 	if !ok {
@@ -98,7 +97,7 @@ func pruneServiceAccount(account *unstructured.Unstructured) {
 	}
 	prefix := account.GetName() + "-token-"
 	kept := slices.DeleteFunc(slices.Clone(secrets), func(ref any) bool {
-		name, _ := at(ref, []string{"name"}).(string)
+		name, _ := valueAt(ref, []string{"name"}).(string)
 		return strings.HasPrefix(name, prefix)
 	})
 	if len(kept) == 0 {
@@ -108,7 +107,7 @@ func pruneServiceAccount(account *unstructured.Unstructured) {
 	account.Object["secrets"] = kept
 }
 
-// pruneService removes the addresses that the hub gave; a headless Service stays headless.
+// pruneService removes the addresses that the hub allocated. A headless Service stays headless.
 func pruneService(service map[string]any) {
 	spec, ok := service["spec"].(map[string]any)
 	if !ok || spec["clusterIP"] == corev1.ClusterIPNone {
@@ -118,14 +117,13 @@ func pruneService(service map[string]any) {
 	delete(spec, "clusterIPs")
 }
 
-// certificates are the Secrets in which operators keep what they sign for themselves: rendered or copied, another
-// cluster's would be taken for its own.
+// certificates are the Secrets with certificates that operators create for their own cluster. Those of another cluster
+// would be accepted by mistake.
 var certificates = []string{"kruise-webhook-certs", "kruise-rollout-webhook-certs"}
 
-// pruneSecret removes the hub's token from a service account's secret, and an operator's certificates; the member makes
-// its own.
+// pruneSecret removes the hub's token of a service account, and an operator's certificates. The member creates its own.
 func pruneSecret(secret map[string]any) {
-	if name, _ := at(secret, []string{"metadata", "name"}).(string); slices.Contains(certificates, name) {
+	if name, _ := valueAt(secret, []string{"metadata", "name"}).(string); slices.Contains(certificates, name) {
 		delete(secret, "data")
 		delete(secret, "stringData")
 	}
@@ -136,8 +134,7 @@ func pruneSecret(secret map[string]any) {
 	dropKeys(secret, func(key string) bool { return key == corev1.ServiceAccountUIDKey }, "metadata", "annotations")
 }
 
-// pruneWorkflow removes the marks by which Argo's controller knows what it has done with: it would not look at the
-// object at all.
+// pruneWorkflow removes the labels with which Argo's controller marks completed Workflows. It would ignore the object.
 func pruneWorkflow(workflow map[string]any) {
 	done := func(key string) bool {
 		switch key {
@@ -152,9 +149,9 @@ func pruneWorkflow(workflow map[string]any) {
 	dropKeys(workflow, done, "metadata", "annotations")
 }
 
-// dropKeys removes the unwanted keys of the map at path, and the map itself when nothing is left in it.
+// dropKeys removes the unwanted keys of the map at path, and the map itself if it becomes empty.
 func dropKeys(object map[string]any, unwanted func(string) bool, path ...string) {
-	m, ok := at(object, path).(map[string]any)
+	m, ok := valueAt(object, path).(map[string]any)
 	if !ok {
 		return
 	}

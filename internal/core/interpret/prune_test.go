@@ -97,9 +97,9 @@ func TestPruneLeavesToAMemberWhatItSetsItself(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			obj := read(t, c.object)
 			Prune(obj)
-			says(t, obj, c.want)
+			expectObject(t, obj, c.want)
 			Prune(obj)
-			says(t, obj, c.want)
+			expectObject(t, obj, c.want)
 		})
 	}
 }

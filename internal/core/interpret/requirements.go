@@ -6,8 +6,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Requirements are what one pod of obj's first pod template needs; nil when it has none. A kind that nobody told us of
-// has one if there are containers at .spec.template, where workloads keep theirs; nothing is an error there.
+// Requirements returns the requirements of a pod of obj's first pod template; nil if there is none. An unknown kind has
+// one if there are containers at .spec.template; then nothing is an error.
 func Requirements(obj *unstructured.Unstructured) (*workv1alpha2.ReplicaRequirements, error) {
 	if paths := PodTemplates(obj); len(paths) > 0 {
 		t, err := PodTemplate(obj, paths[0])
@@ -17,7 +17,7 @@ func Requirements(obj *unstructured.Unstructured) (*workv1alpha2.ReplicaRequirem
 		return PodRequirements(t, obj.GetNamespace()), nil
 	}
 	guess := []string{"spec", "template"}
-	if _, ok := at(obj.Object, []string{"spec", "template", "spec", "containers"}).([]any); !ok {
+	if _, ok := valueAt(obj.Object, []string{"spec", "template", "spec", "containers"}).([]any); !ok {
 		return nil, nil
 	}
 	t, err := PodTemplate(obj, guess)

@@ -5,25 +5,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// SuspendAnnotation on a member's object says that the template it was made from suspends it.
-//
-// Users of the member suspend and resume as users of the hub do, in the same field. Beside the field, the annotation
-// tells who moved last: the template, if it says otherwise now than it did then; else the member, whose word stands.
+// SuspendAnnotation on a member's object records that the template suspends it. Users of member and hub change the same
+// field. The annotation tells which changed last: the template, if its value differs from the annotation; otherwise the
+// member, whose value is kept.
 const SuspendAnnotation = "argosy.io/template-suspends"
 
-// workflows are the kinds of Argo whose objects are one piece: a spec.suspend that both sides write, and a status
-// without a subresource.
+// workflows are Argo's kinds with a spec.suspend that both sides write, and a status without a subresource.
 var workflows = map[schema.GroupKind]bool{
 	{Group: "argoproj.io", Kind: "Workflow"}:     true,
 	{Group: "argoproj.io", Kind: "CronWorkflow"}: true,
 }
 
-// NoteSuspension writes the annotation onto what goes to a member, in place; one that is not suspended needs none.
+// NoteSuspension sets the annotation on a manifest in place, if it is suspended.
 func NoteSuspension(manifest *unstructured.Unstructured) {
 	if !workflows[manifest.GroupVersionKind().GroupKind()] {
 		return
 	}
-	suspended, _ := at(manifest.Object, []string{"spec", "suspend"}).(bool)
+	suspended, _ := valueAt(manifest.Object, []string{"spec", "suspend"}).(bool)
 	if noted := manifest.GetAnnotations()[SuspendAnnotation] != ""; suspended == noted {
 		return
 	}

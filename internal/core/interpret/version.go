@@ -12,13 +12,12 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Convert brings an object to another version of its kind, and answers nil where nobody knows how; it may be nil
-// itself, and then knows nothing. The object given is not changed. One of no version has a status alone, of which
-// nobody knows whose it is.
+// Convert converts an object to another version of its kind, or returns nil if it cannot. A nil Convert converts
+// nothing. It does not modify its argument. An object without a version has only a status.
 type Convert func(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error)
 
-// To is obj in a version of its kind: obj itself if it is in it, nil if nobody knows how to bring it there.
-func (c Convert) To(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
+// ConvertTo returns obj in a version of its kind: obj itself if it has the version, nil if it cannot be converted.
+func (c Convert) ConvertTo(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
 	if obj.GroupVersionKind().Version == version {
 		return obj, nil
 	}
@@ -28,20 +27,19 @@ func (c Convert) To(obj *unstructured.Unstructured, version string) (*unstructur
 	return c(obj, version)
 }
 
-// Knows says whether objects of a kind can be brought to a version of it and back.
+// Knows reports whether objects of a kind can be converted to a version and back.
 func (c Convert) Knows(kind schema.GroupVersionKind, version string) bool {
 	there := func(from schema.GroupVersionKind, to string) bool {
 		probe := &unstructured.Unstructured{Object: map[string]any{}}
 		probe.SetGroupVersionKind(from)
-		out, err := c.To(probe, to)
+		out, err := c.ConvertTo(probe, to)
 		return out != nil && err == nil
 	}
 	return there(kind, version) && there(kind.GroupKind().WithVersion(version), kind.Version)
 }
 
-// Statuses are the items with their statuses in the version of kind. Members report them in the version that they have,
-// and what reflects them in that which it is written for. The items given are not changed, and are the answer where
-// nobody knows how.
+// Statuses returns the items with statuses in the version of kind. Members report statuses in their own version or in
+// that of the customization. The argument is not modified, and is returned if there is no conversion.
 func (c Convert) Statuses(kind schema.GroupVersionKind,
 	items []workv1alpha2.AggregatedStatusItem) ([]workv1alpha2.AggregatedStatusItem, error) {
 	to := func(status map[string]any) (map[string]any, error) {
@@ -65,7 +63,7 @@ func (c Convert) Statuses(kind schema.GroupVersionKind,
 		out[i] = item
 		var status map[string]any
 		if item.Status == nil || utiljson.Unmarshal(item.Status.Raw, &status) != nil || status == nil {
-			continue // whoever is given it says what is wrong with it
+			continue // the interpreter reports the error
 		}
 		made, err := to(status)
 		if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// APIEnablements are the kinds that discovery listed, sorted by group and version and then by name, without
-// subresources.
+// APIEnablements returns the discovered kinds without subresources, sorted by group, version and name.
 func APIEnablements(discovered []*metav1.APIResourceList) []clusterv1alpha1.APIEnablement {
 	var apis []clusterv1alpha1.APIEnablement
 	for _, list := range discovered {
@@ -36,8 +35,8 @@ func APIEnablements(discovered []*metav1.APIResourceList) []clusterv1alpha1.APIE
 	return apis
 }
 
-// CompleteAPIEnablements is the condition of that name: whether the kinds are all that the member serves.
-// failed maps the group versions that discovery could not list to why.
+// CompleteAPIEnablements returns the condition that reports whether the kinds are complete. failed has the errors by
+// group version.
 func CompleteAPIEnablements(current *metav1.Condition, apis []clusterv1alpha1.APIEnablement, failed map[string]string,
 	now time.Time) metav1.Condition {
 	c := metav1.Condition{
@@ -49,18 +48,18 @@ func CompleteAPIEnablements(current *metav1.Condition, apis []clusterv1alpha1.AP
 	switch {
 	case len(apis) == 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, clusterv1alpha1.ReasonEmpty, "collected empty APIEnablements"+
-			because(failed)
+			joinCauses(failed)
 	case len(failed) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, clusterv1alpha1.ReasonPartial,
-			"might collect partial APIEnablements"+because(failed)
+			"might collect partial APIEnablements"+joinCauses(failed)
 	}
-	return since(current, c, now)
+	return withTransitionTime(current, c, now)
 }
 
-// mostCauses and causeLimit bound what a condition repeats of a member's words: the API takes 32768 characters.
-const mostCauses, causeLimit = 20, 1 << 10
+// maxCauses and causeLimit limit the texts from a member in a condition. The API accepts 32768 characters.
+const maxCauses, causeLimit = 20, 1 << 10
 
-func because(failed map[string]string) string {
+func joinCauses(failed map[string]string) string {
 	if len(failed) == 0 {
 		return ""
 	}
@@ -68,5 +67,5 @@ func because(failed map[string]string) string {
 	for _, gv := range slices.Sorted(maps.Keys(failed)) {
 		causes = append(causes, text.Cut(fmt.Sprintf("%s: %s", gv, failed[gv]), causeLimit))
 	}
-	return ": " + text.Lines(causes, mostCauses)
+	return ": " + text.Lines(causes, maxCauses)
 }

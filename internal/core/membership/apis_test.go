@@ -58,8 +58,8 @@ func TestCompleteAPIEnablementsNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// The API refuses a condition whose message has more than 32768 characters, and with it that the member is not Ready.
-func TestWhatAMemberFailsToListIsToldInBrief(t *testing.T) {
+// The API rejects a status with a message above 32768 characters, and then the member would never become NotReady.
+func TestFailedDiscoveryMessageIsLimited(t *testing.T) {
 	failed := map[string]string{}
 	for i := range 1000 {
 		failed[fmt.Sprintf("g%04d.io/v1", i)] = strings.Repeat("x", 1000*(i%3+1))

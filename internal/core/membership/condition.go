@@ -1,5 +1,5 @@
-// Package membership judges a member cluster: its conditions and taints, what it serves, what it has and what is taken
-// of it. What was seen and when are arguments; asking the member, waiting and writing are left to the controller.
+// Package membership decides conditions, taints, kinds and resources of a member cluster. It does no I/O: observations
+// and times are arguments.
 package membership
 
 import (
@@ -14,34 +14,33 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
 
-// KeepWorkloadsAnnotation on a Cluster, with the value "true", has what the hub sent there stay when the cluster
-// leaves: it is released instead of deleted. Only who may delete Clusters may write it.
+// KeepWorkloadsAnnotation = "true" on a Cluster keeps the hub's objects in the member when the cluster leaves: they are
+// released instead of deleted. Only users who may delete Clusters may set it.
 const KeepWorkloadsAnnotation = "argosy.io/keep-workloads"
 
-// KeepsWorkloads says whether what the hub sent to a cluster stays there when the cluster leaves.
+// KeepsWorkloads reports whether the hub's objects stay in the member when the cluster leaves.
 func KeepsWorkloads(c *clusterv1alpha1.Cluster) bool {
 	return c.Annotations[KeepWorkloadsAnnotation] == "true"
 }
 
-// Thresholds are how long new answers of a member must last before the condition Ready follows them.
+// Thresholds are how long a changed result must last before the condition Ready changes.
 type Thresholds struct {
-	// Success is for a member that answers well again, Failure for one that ceased to.
+	// Success is for recovery, Failure for the loss of a member.
 	Success, Failure time.Duration
 }
 
-// Probe is the result of a request to a member's health endpoint. Either Err says why there was no answer, or Code and
-// Body are the answer.
+// Probe is the result of a request to the health endpoint: either Err, or Code and Body.
 type Probe struct {
 	Err string
-	// Slow says that the member did not answer in time. It may be overloaded, or suspended.
+	// Slow is true if the member did not answer in time. It may be overloaded or suspended.
 	Slow bool
-	// Untrusted says that the hub does not trust the certificate of the member's API server.
+	// Untrusted is true if the hub does not trust the certificate of the member's API server.
 	Untrusted bool
 	Code      int
 	Body      string
 }
 
-// SetUntrusted sets the condition CertificateUntrusted, or removes it from a cluster whose certificate is trusted.
+// SetUntrusted sets the condition CertificateUntrusted, or removes it from a cluster with a trusted certificate.
 func SetUntrusted(conditions *[]metav1.Condition, untrusted bool, now time.Time) {
 	if !untrusted {
 		meta.RemoveStatusCondition(conditions, clusterv1alpha1.ClusterConditionCertificateUntrusted)
@@ -57,14 +56,14 @@ func SetUntrusted(conditions *[]metav1.Condition, untrusted bool, now time.Time)
 	})
 }
 
-// Untrusted returns whether a cluster is not ready because the hub does not trust its certificate.
+// Untrusted reports whether a cluster is not ready because the hub does not trust its certificate.
 func Untrusted(c *clusterv1alpha1.Cluster) bool {
 	return c != nil &&
 		meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionCertificateUntrusted)
 }
 
-// Seen is the condition Ready that the probe alone would give. Its text tells what happened and what to do,
-// and is the same for the same trouble, so that a member that stays down costs no writes.
+// Seen returns the condition Ready from this probe alone. The message tells what happened and what to do. It is the
+// same for the same cause, so that a lasting outage causes no writes.
 func Seen(p Probe) metav1.Condition {
 	switch {
 	case p.Slow:
@@ -95,19 +94,19 @@ func Seen(p Probe) metav1.Condition {
 	}
 }
 
-// Uncollected is the condition Ready of a member about which nothing can be learned: its credentials are unusable,
-// or it is healthy but does not tell its version.
+// Uncollected returns the condition Ready of a member without data: its credentials are unusable, or it is healthy but
+// does not report its version.
 func Uncollected(why string) metav1.Condition {
 	return notReady(clusterv1alpha1.ReasonStatusCollectionFailed, why)
 }
 
-// Held is the condition Ready of a member that another hub holds, or another process of this one; why says which and
-// what to do.
+// Held returns the condition Ready of a member that another hub or another process of this hub owns. why names the
+// owner and what to do.
 func Held(why string) metav1.Condition {
 	return notReady(clusterv1alpha1.ReasonHeldByAnotherHub, why)
 }
 
-// HeldByAnother says whether a cluster is known to be another hub's, so that this one writes nothing there.
+// HeldByAnother reports whether another hub is known to own the cluster, so that this hub must not write there.
 func HeldByAnother(c *clusterv1alpha1.Cluster) bool {
 	ready := Readiness(c)
 	return ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == clusterv1alpha1.ReasonHeldByAnotherHub
@@ -122,7 +121,7 @@ func notReady(reason, message string) metav1.Condition {
 	}
 }
 
-// failedChecks are the lines of a health answer that name what is wrong, joined.
+// failedChecks returns the failed checks of a health response, joined.
 func failedChecks(body string) string {
 	var failed []string
 	for line := range strings.Lines(body) {
@@ -133,13 +132,13 @@ func failedChecks(body string) string {
 	return strings.Join(failed, "; ")
 }
 
-// Streak is since when a member's answers have been of one status. The zero value has seen none.
+// Streak is the time since when results have had the same status. The zero value has no result.
 type Streak struct {
 	Status metav1.ConditionStatus
 	Since  time.Time
 }
 
-// Next is the streak after one more answer.
+// Next returns the streak after one more result.
 func (s Streak) Next(status metav1.ConditionStatus, now time.Time) Streak {
 	if s.Status == status {
 		return s
@@ -147,12 +146,12 @@ func (s Streak) Next(status metav1.ConditionStatus, now time.Time) Streak {
 	return Streak{Status: status, Since: now}
 }
 
-// Ready is the condition after the answer seen, whose status streak has counted already. The first answer holds at
-// once, another status only when it lasted for its threshold, but for whose the member is: recheck is then how long
-// that still takes, zero when nothing is pending.
+// Ready returns the new condition after the result seen, which streak includes. The first result counts at once. A
+// different status counts only after its threshold; recheck is the remaining time, or zero. A change of ownership
+// counts at once.
 func Ready(current *metav1.Condition, seen metav1.Condition, streak Streak, t Thresholds,
 	now time.Time) (ready metav1.Condition, recheck time.Duration) {
-	// Whose a member is does not waver: it counts at once, both ways.
+	// Ownership has no threshold.
 	held := seen.Reason == clusterv1alpha1.ReasonHeldByAnotherHub || current != nil &&
 		current.Reason == clusterv1alpha1.ReasonHeldByAnotherHub
 	if current != nil && current.Status != seen.Status && current.Status != metav1.ConditionUnknown && !held {
@@ -164,11 +163,10 @@ func Ready(current *metav1.Condition, seen metav1.Condition, streak Streak, t Th
 			return *current, left
 		}
 	}
-	return since(current, seen, now), 0
+	return withTransitionTime(current, seen, now), 0
 }
 
-// Readiness is the condition of a cluster that says whether it answers; nil while nobody has asked it, and for one that
-// is not there.
+// Readiness returns the condition Ready; nil before the first probe and for a nil cluster.
 func Readiness(c *clusterv1alpha1.Cluster) *metav1.Condition {
 	if c == nil {
 		return nil
@@ -176,18 +174,18 @@ func Readiness(c *clusterv1alpha1.Cluster) *metav1.Condition {
 	return meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 }
 
-// IsReady says whether a cluster is known to answer.
+// IsReady reports whether the condition Ready is true.
 func IsReady(c *clusterv1alpha1.Cluster) bool {
 	ready := Readiness(c)
 	return ready != nil && ready.Status == metav1.ConditionTrue
 }
 
-// Silent says whether a cluster was decided not to answer, so that nothing is known of it now: its condition Ready says
-// so, or it is not there. One that nobody has asked yet is neither silent nor ready.
+// Silent reports whether the cluster is known to be not ready or does not exist, so that current data is missing. A
+// cluster before its first probe is neither silent nor ready.
 func Silent(c *clusterv1alpha1.Cluster) bool { return c == nil || Readiness(c) != nil && !IsReady(c) }
 
-// since is the condition with the time at which its status began.
-func since(current *metav1.Condition, c metav1.Condition, now time.Time) metav1.Condition {
+// withTransitionTime returns the condition with the time of the last status change.
+func withTransitionTime(current *metav1.Condition, c metav1.Condition, now time.Time) metav1.Condition {
 	c.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
 	if current != nil {
 		c.ObservedGeneration = current.ObservedGeneration

@@ -8,12 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestSeenTellsWhatHappenedAndWhatToDo(t *testing.T) {
+func TestSeenExplainsTheProblem(t *testing.T) {
 	for name, tc := range map[string]struct {
 		probe  Probe
 		status metav1.ConditionStatus
 		reason string
-		says   []string
+		texts  []string
 	}{
 		"a healthy member": {Probe{Code: 200, Body: "ok"}, metav1.ConditionTrue, "ClusterReady",
 			[]string{"ready to accept workloads"}},
@@ -34,9 +34,9 @@ func TestSeenTellsWhatHappenedAndWhatToDo(t *testing.T) {
 			if got.Type != "Ready" || got.Status != tc.status || got.Reason != tc.reason {
 				t.Errorf("got %s=%s (%s), want Ready=%s (%s)", got.Type, got.Status, got.Reason, tc.status, tc.reason)
 			}
-			for _, text := range tc.says {
+			for _, text := range tc.texts {
 				if !strings.Contains(got.Message, text) {
-					t.Errorf("message %q does not say %q", got.Message, text)
+					t.Errorf("message %q does not contain %q", got.Message, text)
 				}
 			}
 			if strings.Contains(got.Message, "ping") {

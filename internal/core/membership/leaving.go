@@ -17,33 +17,32 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
-// Answers says whether a cluster is asked to delete when it leaves: what was sent to one that does not answer stays
-// there.
+// Answers reports whether objects in the cluster are deleted when it leaves. An unreachable cluster keeps them.
 func Answers(c *clusterv1alpha1.Cluster) bool {
 	return IsReady(c)
 }
 
-// Leaving is what becomes of what the hub sent to a cluster when the cluster leaves.
+// Leaving describes what happens to the hub's objects in a cluster when it leaves.
 type Leaving struct {
-	// Deleted and Kept count the objects by kind.
+	// Deleted and Kept count objects by kind.
 	Deleted, Kept map[schema.GroupKind]int
 	// Volumes are the PersistentVolumeClaims that are deleted, as "namespace/name", sorted.
 	Volumes []string
-	// Namespaces are those that are deleted if nothing is left in them, sorted.
+	// Namespaces are deleted if they become empty, sorted.
 	Namespaces []string
-	// Definitions are those that are deleted if no object of theirs is left, sorted.
+	// Definitions are the CRDs that are deleted if they have no objects left, sorted.
 	Definitions []string
 }
 
-// Leave says what becomes of the objects of a cluster's Works when it leaves. What a Work says is counted, though a
-// member may have another's object of that name, which stays.
+// Leave returns what happens to the objects of a cluster's Works when it leaves. It counts the objects in Works,
+// although an object of that name in the member may belong to someone else and stay.
 func Leave(c *clusterv1alpha1.Cluster, works []workv1alpha1.Work) Leaving {
 	l := Leaving{Deleted: map[schema.GroupKind]int{}, Kept: map[schema.GroupKind]int{}}
 	stay := KeepsWorkloads(c) || !Answers(c)
 	for i := range works {
 		m, err := execute.Manifest(&works[i])
 		if err != nil {
-			continue // what cannot be read was never applied
+			continue // an invalid manifest was never applied
 		}
 		gk := m.GroupVersionKind().GroupKind()
 		switch {
@@ -64,8 +63,8 @@ func Leave(c *clusterv1alpha1.Cluster, works []workv1alpha1.Work) Leaving {
 	return l
 }
 
-// Elsewhere is how many replicas of how many workloads are placed in other clusters when a cluster leaves: all that it
-// has of what clusters divide. In a cluster that does not answer they go on running besides.
+// Elsewhere returns how many replicas of how many divided workloads move to other clusters when the cluster leaves. In
+// an unreachable cluster they keep running too.
 func Elsewhere(cluster string, bindings []workv1alpha2.Binding) (replicas int64, workloads int) {
 	for _, b := range bindings {
 		spec := b.BindingSpec()
@@ -83,8 +82,8 @@ func Elsewhere(cluster string, bindings []workv1alpha2.Binding) (replicas int64,
 	return replicas, workloads
 }
 
-// volumesOf are the PersistentVolumeClaims that go with an object: itself, or those that a StatefulSet makes and takes
-// along.
+// volumesOf returns the PersistentVolumeClaims that are deleted with an object: itself, or those of a StatefulSet with
+// that retention policy.
 func volumesOf(m *unstructured.Unstructured) []string {
 	switch m.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
@@ -108,20 +107,20 @@ func volumesOf(m *unstructured.Unstructured) []string {
 	for _, t := range templates {
 		fields, _ := t.(map[string]any)
 		name, _, _ := unstructured.NestedString(fields, "metadata", "name")
-		for i := first; i < first+min(replicas, mostVolumes); i++ {
+		for i := first; i < first+min(replicas, maxVolumes); i++ {
 			volumes = append(volumes, fmt.Sprintf("%s/%s-%s-%d", m.GetNamespace(), name, m.GetName(), i))
 		}
 	}
 	return volumes
 }
 
-// mostVolumes are the most PersistentVolumeClaims of a template that are named.
-const mostVolumes = 1000
+// maxVolumes limits the PersistentVolumeClaims that are listed per template.
+const maxVolumes = 1000
 
-// Deletes says whether anything goes at all.
+// Deletes reports whether anything is deleted.
 func (l Leaving) Deletes() bool { return len(l.Deleted)+len(l.Namespaces)+len(l.Definitions) > 0 }
 
-// Objects is how many are deleted or kept.
+// Objects returns the number of deleted and kept objects.
 func (l Leaving) Objects() int {
 	n := len(l.Namespaces) + len(l.Definitions)
 	for _, by := range []map[schema.GroupKind]int{l.Deleted, l.Kept} {
@@ -132,7 +131,7 @@ func (l Leaving) Objects() int {
 	return n
 }
 
-// Lines tell that to people.
+// Lines describes it for users.
 func (l Leaving) Lines(cluster string) []string {
 	var lines []string
 	if len(l.Deleted) > 0 {
@@ -156,7 +155,7 @@ func (l Leaving) Lines(cluster string) []string {
 	return lines
 }
 
-// perKind are the kinds with the most objects first.
+// perKind lists the kinds, most objects first.
 func perKind(by map[schema.GroupKind]int) string {
 	kinds := slices.SortedFunc(maps.Keys(by), func(a, b schema.GroupKind) int {
 		return cmp.Or(cmp.Compare(by[b], by[a]), cmp.Compare(a.String(), b.String()))

@@ -13,7 +13,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-func TestWhatGoesWithACluster(t *testing.T) {
+func TestLeave(t *testing.T) {
 	work := func(manifest string, preserved bool) workv1alpha1.Work {
 		w := workv1alpha1.Work{}
 		w.Spec.Workload.Manifests = make([]workv1alpha1.Manifest, 1)
@@ -68,7 +68,7 @@ func TestWhatGoesWithACluster(t *testing.T) {
 		}
 		l := Leave(c, tc.works)
 		if got := l.Lines("m1"); !slices.Equal(got, tc.want) || l.Deletes() != tc.deletes {
-			t.Errorf("%s: deletes %v, and says\n%s\nwant\n%s", tc.story, l.Deletes(), strings.Join(got, "\n"),
+			t.Errorf("%s: deletes %v, lines\n%s\nwant\n%s", tc.story, l.Deletes(), strings.Join(got, "\n"),
 				strings.Join(tc.want, "\n"))
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Targets says whether a binding still sends its template, or a dependency of another's, to the cluster.
-// A cluster leaves the fleet only when no binding does.
+// Targets reports whether a binding still sends its template, or a dependency, to the cluster. Then the cluster cannot
+// leave yet.
 func Targets(b workv1alpha2.Binding, cluster string) bool {
 	spec := b.BindingSpec()
 	names := func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster }

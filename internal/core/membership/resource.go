@@ -12,7 +12,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
 
-// Node is what counts of a node.
+// Node has the properties of a node that affect the summary.
 type Node struct {
 	Name        string
 	Ready       bool
@@ -20,11 +20,11 @@ type Node struct {
 	Allocatable corev1.ResourceList
 }
 
-// Load sums what pods ask for, one slot for a pod included, per node; the empty node stands for the pods that have
-// none. It never holds a zero.
+// Load is the sum of pod requests per node, including one pod slot per pod. The empty key is for pods without a node.
+// It contains no zeros.
 type Load map[string]corev1.ResourceList
 
-// add never stores a zero, nor a quantity that shares memory with the addend.
+// add stores neither zeros nor quantities that share memory with the argument.
 func add(sum, more corev1.ResourceList) {
 	for name, q := range more {
 		if q.IsZero() {
@@ -36,7 +36,7 @@ func add(sum, more corev1.ResourceList) {
 	}
 }
 
-// Nodes counts nodes.
+// Nodes counts nodes and ready nodes.
 func Nodes(nodes []Node) *clusterv1alpha1.NodeSummary {
 	s := &clusterv1alpha1.NodeSummary{TotalNum: int32(len(nodes))}
 	for _, n := range nodes {
@@ -47,8 +47,8 @@ func Nodes(nodes []Node) *clusterv1alpha1.NodeSummary {
 	return s
 }
 
-// Resources sums what the nodes that take pods have, what the pods on them have taken, and what pods without a node
-// wait for. What sits on other nodes is in neither sum, so that allocatable less allocated is what is free.
+// Resources sums up allocatable resources of schedulable nodes, requests of pods on them, and requests of pods without
+// a node. Other nodes count in neither sum, so allocatable minus allocated is free.
 func Resources(nodes []Node, load Load, models []clusterv1alpha1.ResourceModel) *clusterv1alpha1.ResourceSummary {
 	s := &clusterv1alpha1.ResourceSummary{
 		Allocatable: corev1.ResourceList{},
@@ -69,7 +69,7 @@ func Resources(nodes []Node, load Load, models []clusterv1alpha1.ResourceModel) 
 		add(s.Allocatable, n.Allocatable)
 		add(s.Allocated, load[n.Name])
 		free := less(n.Allocatable, load[n.Name])
-		// A node without a slot takes no pod; it must not hide the nodes after it.
+		// A node without a free pod slot takes no pod. Continue with the other nodes.
 		if len(grades) == 0 || !positive(free[corev1.ResourcePods]) {
 			continue
 		}
@@ -78,29 +78,28 @@ func Resources(nodes []Node, load Load, models []clusterv1alpha1.ResourceModel) 
 	return s
 }
 
-// resourceNames and resourceNameBytes are the most names of resources that a summary takes, and what they have in all:
-// it is part of a status, which a store must take.
-const resourceNames, resourceNameBytes = 1000, 64 << 10
+// maxResourceNames and maxResourceNameBytes limit the resource names in a summary, because it is part of a status.
+const maxResourceNames, maxResourceNameBytes = 1000, 64 << 10
 
-// Crowded says why the resources of a cluster are more than a summary takes; empty if they are not.
+// Crowded returns why the resources exceed these limits, or empty.
 func Crowded(s *clusterv1alpha1.ResourceSummary) string {
-	if n := max(len(s.Allocatable), len(s.Allocated), len(s.Allocating)); n > resourceNames {
+	if n := max(len(s.Allocatable), len(s.Allocated), len(s.Allocating)); n > maxResourceNames {
 		return fmt.Sprintf("its nodes and pods have %d resource names, but the limit is %d; check what adds so many there", n,
-			resourceNames)
+			maxResourceNames)
 	}
 	for _, list := range []corev1.ResourceList{s.Allocatable, s.Allocated, s.Allocating} {
 		n := 0
 		for name := range list {
 			n += Written(string(name))
 		}
-		if n > resourceNameBytes {
-			return fmt.Sprintf("the resource names of its nodes and pods have %d bytes, but the limit is %d; check what adds them there", n, resourceNameBytes)
+		if n > maxResourceNameBytes {
+			return fmt.Sprintf("the resource names of its nodes and pods have %d bytes, but the limit is %d; check what adds them there", n, maxResourceNameBytes)
 		}
 	}
 	return ""
 }
 
-// Written is how many bytes a text takes in JSON at most: what is no plain letter may take six.
+// Written returns the maximum size of a text in JSON. A special character may take six bytes.
 func Written(text string) int {
 	const escaped = len(`\u0000`)
 	n := len(text)
@@ -112,7 +111,7 @@ func Written(text string) int {
 	return n
 }
 
-// less is what is left of have after taken; it may be negative where a node is overcommitted.
+// less returns have minus taken. It may be negative on an overcommitted node.
 func less(have, taken corev1.ResourceList) corev1.ResourceList {
 	free := have.DeepCopy()
 	for name, q := range taken {
@@ -125,8 +124,8 @@ func less(have, taken corev1.ResourceList) corev1.ResourceList {
 
 func positive(q resource.Quantity) bool { return q.Sign() > 0 }
 
-// grade is the index of the highest grade that the free resources reach in each resource of the model.
-// grades is not empty and ascends.
+// grade returns the index of the highest grade that the free resources reach for all resources of the model. grades is
+// sorted and not empty.
 func grade(grades []clusterv1alpha1.ResourceModel, free corev1.ResourceList) int {
 	lowest := len(grades) - 1
 	for _, first := range grades[0].Ranges {

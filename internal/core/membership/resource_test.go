@@ -28,7 +28,7 @@ func node(name string, allocatable corev1.ResourceList) Node {
 	return Node{Name: name, Ready: true, Schedulable: true, Allocatable: allocatable}
 }
 
-// models are grades of 0–2, 2–4 and 4 or more CPUs with 0–8, 8–16 and 16 or more Gi.
+// models has grades of 0–2, 2–4 and 4 or more CPUs with 0–8, 8–16 and 16 or more Gi.
 func models() []clusterv1alpha1.ResourceModel {
 	grade := func(g uint, cpu, cpuMax, memory, memoryMax string) clusterv1alpha1.ResourceModel {
 		return clusterv1alpha1.ResourceModel{Grade: g, Ranges: []clusterv1alpha1.ResourceModelRange{
@@ -49,7 +49,7 @@ func counts(s *clusterv1alpha1.ResourceSummary) map[uint]int {
 	return m
 }
 
-func TestResourcesCountOnlyNodesThatTakePods(t *testing.T) {
+func TestResourcesCountOnlySchedulableNodes(t *testing.T) {
 	cordoned := node("cordoned", list("8", "32Gi", "110"))
 	cordoned.Schedulable = false
 	broken := node("broken", list("8", "32Gi", "110"))
@@ -70,7 +70,7 @@ func TestResourcesCountOnlyNodesThatTakePods(t *testing.T) {
 	}
 }
 
-func TestModelingsCountEveryNodeByItsScarcestResource(t *testing.T) {
+func TestModelingsCountNodesByScarcestResource(t *testing.T) {
 	load := Load{"full": list("", "", "110"), "busy": list("7", "1Gi", "1")}
 	nodes := []Node{
 		node("full", list("8", "32Gi", "110")),   // no slot for a pod: counted nowhere, and does not hide the rest
@@ -87,7 +87,7 @@ func TestModelingsCountEveryNodeByItsScarcestResource(t *testing.T) {
 	}
 }
 
-func TestResourcesOfMoreNamesThanASummaryTakesAreSaid(t *testing.T) {
+func TestTooManyResourceNamesAreReported(t *testing.T) {
 	named := func(n, length int, letter string) corev1.ResourceList {
 		list := corev1.ResourceList{}
 		for i := range n {
@@ -97,7 +97,7 @@ func TestResourcesOfMoreNamesThanASummaryTakesAreSaid(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		list corev1.ResourceList
-		says string
+		want string
 	}{
 		"an honest one":             {named(500, 60, "x"), ""},
 		"many":                      {named(1001, 1, "x"), "have 1001 resource names, but the limit is 1000"},
@@ -106,14 +106,14 @@ func TestResourcesOfMoreNamesThanASummaryTakesAreSaid(t *testing.T) {
 	} {
 		for _, s := range []clusterv1alpha1.ResourceSummary{{Allocatable: c.list}, {Allocated: c.list},
 			{Allocating: c.list}} {
-			if why := Crowded(&s); (why == "") != (c.says == "") || !strings.Contains(why, c.says) {
-				t.Errorf("%s: said is %q, want %q", name, why, c.says)
+			if why := Crowded(&s); (why == "") != (c.want == "") || !strings.Contains(why, c.want) {
+				t.Errorf("%s: got %q, want %q", name, why, c.want)
 			}
 		}
 	}
 }
 
-func TestATextIsWrittenInNoMoreThanItIsSaidToBe(t *testing.T) {
+func TestWrittenIsAnUpperBound(t *testing.T) {
 	for _, text := range []string{"", "plain-text.io/v1", "\x00\x1f\n\"\\<>&", "é日本\u2028", "\xff\xfe"} {
 		raw, err := json.Marshal(text)
 		if err != nil || len(raw)-2 > Written(text) {

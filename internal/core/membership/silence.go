@@ -8,23 +8,22 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
 
-// The texts that errors and conditions use for a member that does not answer. Code that needs the reason reads the
-// condition Failure of the Work.
+// Texts for a member that does not respond. Code that needs the reason reads the condition Failure of the Work.
 const (
 	Unreachable = "cluster is not reachable"
-	// NoAnswer is the cause where a request was sent and nothing came back.
+	// NoAnswer is the cause if a request got no response.
 	NoAnswer = "no answer in time"
 )
 
-// Outage is a time in which a cluster is not ready, so that what it reported before is stale.
+// Outage is a period in which a cluster is not ready, so that its last report is outdated.
 type Outage struct {
 	Since metav1.Time
-	// Reason is that of the condition Ready.
+	// Reason is the reason of the condition Ready.
 	Reason string
 }
 
-// OutageOf is the outage of a cluster now; nil while there is none. A cluster that is not there has none: that it is
-// missing says nothing of what runs in it.
+// OutageOf returns the current outage of a cluster, or nil. A missing cluster has none, because its workloads may still
+// run.
 func OutageOf(c *clusterv1alpha1.Cluster) *Outage {
 	if c == nil || !Silent(c) {
 		return nil
@@ -33,8 +32,8 @@ func OutageOf(c *clusterv1alpha1.Cluster) *Outage {
 	return &Outage{Since: ready.LastTransitionTime, Reason: ready.Reason}
 }
 
-// String is "has not been ready since 2026-01-01T12:00:00Z (ClusterNotReachable)", the same for as long as the outage
-// lasts, so that saying it costs one write.
+// String is constant during an outage, "has not been ready since 2026-01-01T12:00:00Z (ClusterNotReachable)", so that
+// the message is written once.
 func (o *Outage) String() string {
 	return "has not been ready since " + o.Since.UTC().Format(time.RFC3339) + " (" + o.Reason + ")"
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/membership"
 )
 
-func TestWhetherAClusterIsReady(t *testing.T) {
+func TestReadiness(t *testing.T) {
 	of := func(status metav1.ConditionStatus) *clusterv1alpha1.Cluster {
-		return &clusterv1alpha1.Cluster{Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: status, Reason: "R"}}}}
+		return &clusterv1alpha1.Cluster{Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{
+			Type: clusterv1alpha1.ClusterConditionReady, Status: status, Reason: "R"}}}}
 	}
 	for name, c := range map[string]struct {
 		cluster               *clusterv1alpha1.Cluster
@@ -20,7 +21,7 @@ func TestWhetherAClusterIsReady(t *testing.T) {
 		"one that answers":               {of(metav1.ConditionTrue), true, false, false},
 		"one that does not":              {of(metav1.ConditionFalse), false, true, true},
 		"one of which that is not known": {of(metav1.ConditionUnknown), false, true, true},
-		"one that nobody has asked yet":  {&clusterv1alpha1.Cluster{}, false, false, false},
+		"before the first probe":         {&clusterv1alpha1.Cluster{}, false, false, false},
 		"one that is not in the fleet":   {nil, false, true, false},
 	} {
 		if membership.IsReady(c.cluster) != c.ready || membership.Silent(c.cluster) != c.silent ||

@@ -9,8 +9,8 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
 
-// IsReadinessTaint reports whether the hub sets and removes the taint by the condition Ready, so that nobody else has a
-// say in it.
+// IsReadinessTaint reports whether the hub manages the taint according to the condition Ready, so that users cannot
+// change it.
 func IsReadinessTaint(t corev1.Taint) bool {
 	return (t.Key == clusterv1alpha1.TaintNotReady || t.Key == clusterv1alpha1.TaintUnreachable) &&
 		(t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute)
@@ -22,10 +22,9 @@ func IsLossTaint(t corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoExecute && IsReadinessTaint(t)
 }
 
-// Taints returns the cluster's taints with those that follow from the condition Ready, and whether they differ from the
-// given ones. False means not-ready and Unknown means unreachable, each with NoSchedule and NoExecute. The time of the
-// NoExecute taint is when the cluster ceased to be ready: it stays when unreachable becomes not-ready. Taints that
-// others set are left alone.
+// Taints returns the cluster's taints updated for the condition Ready, and whether they changed. False means not-ready
+// and Unknown means unreachable, each with NoSchedule and NoExecute. The time of the NoExecute taint is the start of
+// the outage; it stays when unreachable becomes not-ready. Other taints are not changed.
 func Taints(taints []corev1.Taint, ready *metav1.Condition, now time.Time) ([]corev1.Taint, bool) {
 	if ready == nil {
 		return taints, false

@@ -10,18 +10,17 @@ import (
 	"github.com/argosy-io/argosy/internal/core/capacity"
 )
 
-// TolerationDefaults are the seconds for which a policy tolerates a cluster that is not ready, or unreachable, unless
-// it says so itself.
+// TolerationDefaults are the default toleration seconds of a policy for clusters that are not ready or unreachable.
 type TolerationDefaults struct {
 	NotReady    int64 `json:"notReadySeconds"`
 	Unreachable int64 `json:"unreachableSeconds"`
 }
 
-// DefaultTolerations are those of a hub whose configuration does not say otherwise.
+// DefaultTolerations are the built-in defaults.
 var DefaultTolerations = TolerationDefaults{NotReady: 300, Unreachable: 300}
 
-// WithDefaults returns tolerations that also tolerate the NoExecute taints not-ready and unreachable, each for its
-// default time. A taint that is tolerated already, for whatever time, gets no default. The given slice is not changed.
+// WithDefaults adds tolerations for the NoExecute taints not-ready and unreachable, unless they are tolerated already.
+// It does not modify its argument.
 func (d TolerationDefaults) WithDefaults(tolerations []corev1.Toleration) []corev1.Toleration {
 	all := slices.Clip(tolerations)
 	for _, of := range []struct {
@@ -36,18 +35,16 @@ func (d TolerationDefaults) WithDefaults(tolerations []corev1.Toleration) []core
 	return all
 }
 
-// OnlyDelaysFailover reports whether a toleration is for a NoExecute taint that follows from the condition Ready. The
-// NoSchedule taint beside it decides on placements, so such a toleration never changes one.
+// OnlyDelaysFailover reports whether a toleration is for a NoExecute readiness taint. It never changes a placement,
+// because the NoSchedule taint decides that.
 func OnlyDelaysFailover(t corev1.Toleration) bool {
 	return t.Effect == corev1.TaintEffectNoExecute &&
 		(t.Key == clusterv1alpha1.TaintNotReady || t.Key == clusterv1alpha1.TaintUnreachable)
 }
 
-// ToleratedUntil returns the NoExecute taint that is tolerated for the shortest time, and when that time ends:
-// tolerationSeconds after the taint's timeAdded, and at timeAdded itself if nothing tolerates it. limited is false if
-// there is no NoExecute taint, or each is tolerated for ever. Of several tolerations for one taint the longest counts.
-// A taint without timeAdded counts from now, until the cluster controller sets it. Add the defaults to the tolerations
-// before.
+// ToleratedUntil returns the NoExecute taint whose toleration ends first, and that time: timeAdded plus
+// tolerationSeconds, or timeAdded without a toleration. limited is false if no NoExecute taint has an end. The longest
+// toleration of a taint counts. Without timeAdded the time starts now. Call WithDefaults on the tolerations before.
 func ToleratedUntil(taints []corev1.Taint, tolerations []corev1.Toleration,
 	now time.Time) (first corev1.Taint, until time.Time, limited bool) {
 	for _, t := range taints {
@@ -69,10 +66,10 @@ func ToleratedUntil(taints []corev1.Taint, tolerations []corev1.Toleration,
 	return first, until, limited
 }
 
-// maxTolerationSeconds keeps a time.Duration from overflowing.
+// maxTolerationSeconds prevents an overflow of time.Duration.
 const maxTolerationSeconds = int64(1 << 33)
 
-// longestToleration returns how long one of the tolerations tolerates the taint; ever means without end.
+// longestToleration returns how long the tolerations tolerate the taint. ever is true if there is no end.
 func longestToleration(t corev1.Taint, tolerations []corev1.Toleration) (longest time.Duration, ever bool) {
 	for i := range tolerations {
 		if !capacity.Tolerates(tolerations[i:i+1], t) {

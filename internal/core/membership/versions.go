@@ -13,17 +13,17 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
 
-// Served is which versions of OpenKruise a cluster serves, compared with those that the hub stores. The zero value is
-// for a cluster without OpenKruise.
+// Served compares the OpenKruise versions of a cluster with those that the hub stores. The zero value means no
+// OpenKruise.
 type Served struct {
-	// Newest are the kinds that are served in the hub's own version, Older those that are served in another only, as
-	// "CloneSet v1alpha1". Kinds of one version count for neither.
+	// Newest are the kinds served in the hub's version, Older those served only in another one, as "CloneSet v1alpha1".
+	// Kinds with a single version are in neither.
 	Newest, Older []string
-	// Any says whether there is any kind of OpenKruise at all.
+	// Any is true if there is any kind of OpenKruise.
 	Any bool
 }
 
-// OpenKruise reads what is served from a cluster's kinds.
+// OpenKruise reads the served versions from a cluster's kinds.
 func OpenKruise(apis []clusterv1alpha1.APIEnablement) Served {
 	versions := map[string][]string{} // by group and kind
 	for _, api := range apis {
@@ -41,7 +41,7 @@ func OpenKruise(apis []clusterv1alpha1.APIEnablement) Served {
 	}
 	kinds, err := kruise.Kinds()
 	if err != nil {
-		panic(err) // the files are part of the program, and its tests read them
+		panic(err) // the files are embedded and tested
 	}
 	for _, k := range kinds {
 		served := versions[k.Group+"/"+k.Kind]
@@ -56,8 +56,8 @@ func OpenKruise(apis []clusterv1alpha1.APIEnablement) Served {
 	return s
 }
 
-// String is one word for a column: the version that all kinds are served in, both if they differ, nothing without
-// OpenKruise. StatefulSet alone had v1beta1 in every release, and makes no difference.
+// String returns the version for a table column; both versions if they differ between kinds, empty without OpenKruise.
+// It ignores StatefulSet, which has v1beta1 in every release.
 func (s Served) String() string {
 	newer := slices.ContainsFunc(s.Newest, func(kind string) bool {
 		return kind != "StatefulSet" && kind != "Rollout" && kind != "BatchRelease"
@@ -74,8 +74,8 @@ func (s Served) String() string {
 	}
 }
 
-// CurrentOpenKruise is the condition of that name: whether the cluster serves OpenKruise in the versions that the hub
-// stores. There is none for a cluster without OpenKruise.
+// CurrentOpenKruise returns the condition that reports whether the cluster serves the OpenKruise versions of the hub;
+// nil without OpenKruise.
 func CurrentOpenKruise(current *metav1.Condition, s Served, now time.Time) *metav1.Condition {
 	if !s.Any {
 		return nil
@@ -91,6 +91,6 @@ func CurrentOpenKruise(current *metav1.Condition, s Served, now time.Time) *meta
 		c.Message = fmt.Sprintf("served only in an older version: %s; templates are converted, but cannot be applied here if they use fields that exist only in v1beta1; upgrade OpenKruise in this cluster to apply them",
 			strings.Join(s.Older, ", "))
 	}
-	out := since(current, c, now)
+	out := withTransitionTime(current, c, now)
 	return &out
 }

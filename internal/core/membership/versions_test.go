@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/api/kruise"
 )
 
-// release is what discovery lists of a member with a release of OpenKruise, both versions where it serves both.
+// release returns the discovery result of a member with a release of OpenKruise.
 func release(t *testing.T, name string) []clusterv1alpha1.APIEnablement {
 	t.Helper()
 	kinds, err := kruise.Kinds()
@@ -35,14 +35,14 @@ func release(t *testing.T, name string) []clusterv1alpha1.APIEnablement {
 	return apis
 }
 
-func TestAClusterTellsWhichOpenKruiseItServes(t *testing.T) {
+func TestServedOpenKruiseVersions(t *testing.T) {
 	now := time.Now()
 	for _, tc := range []struct {
 		name   string
 		apis   []clusterv1alpha1.APIEnablement
 		column string
 		status metav1.ConditionStatus
-		says   string
+		want   string
 	}{
 		{"1.8", release(t, kruise.Release1_8), "v1alpha1", metav1.ConditionFalse, "CloneSet v1alpha1"},
 		{"1.9", release(t, kruise.Release1_9), "v1alpha1,v1beta1", metav1.ConditionFalse, "UnitedDeployment v1alpha1"},
@@ -59,8 +59,8 @@ func TestAClusterTellsWhichOpenKruiseItServes(t *testing.T) {
 		switch {
 		case c == nil && tc.status != "":
 			t.Errorf("%s: no condition", tc.name)
-		case c != nil && (c.Status != tc.status || !strings.Contains(c.Message, tc.says) || c.LastTransitionTime.IsZero()):
-			t.Errorf("%s: condition %+v, want %s with %q", tc.name, *c, tc.status, tc.says)
+		case c != nil && (c.Status != tc.status || !strings.Contains(c.Message, tc.want) || c.LastTransitionTime.IsZero()):
+			t.Errorf("%s: condition %+v, want %s with %q", tc.name, *c, tc.status, tc.want)
 		}
 	}
 	if got := OpenKruise(release(t, kruise.Release1_9)); strings.Contains(strings.Join(got.Older, " "), "SidecarSet") {

@@ -15,8 +15,8 @@ import (
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 )
 
-// wellKnown are the values that WellKnownStatus reports. Those of Kubernetes' own kinds are Open Cluster Management's,
-// and StatefulSets and the kinds of OpenKruise and Argo, of which that knows nothing, are named alike.
+// wellKnown are the values of WellKnownStatus. Those of Kubernetes kinds are the same as in Open Cluster Management.
+// StatefulSet and the kinds of OpenKruise and Argo are additions with similar names.
 var wellKnown = map[schema.GroupKind][]ocmv1.JsonPath{
 	{Group: "apps", Kind: "Deployment"}: counters("ReadyReplicas", "Replicas", "AvailableReplicas"),
 	{Group: "apps", Kind: "DaemonSet"}:  counters("NumberReady", "DesiredNumberScheduled", "NumberAvailable"),
@@ -43,7 +43,7 @@ var wellKnown = map[schema.GroupKind][]ocmv1.JsonPath{
 		"AvailableReplicas", "UpdatedReplicas"),
 }
 
-// counters are fields of the status under their own names, in upper case, or as NAME=FIELD.
+// counters returns status fields under their capitalized names, or as NAME=FIELD.
 func counters(fields ...string) []ocmv1.JsonPath {
 	paths := make([]ocmv1.JsonPath, len(fields))
 	for i, f := range fields {
@@ -56,10 +56,10 @@ func counters(fields ...string) []ocmv1.JsonPath {
 	return paths
 }
 
-// WellKnown says whether WellKnownStatus knows a kind.
+// WellKnown reports whether WellKnownStatus supports the kind.
 func WellKnown(kind schema.GroupKind) bool { return wellKnown[kind] != nil }
 
-// WellKnownKinds are the kinds that WellKnownStatus knows, sorted.
+// WellKnownKinds returns the kinds that WellKnownStatus supports, sorted.
 func WellKnownKinds() []string {
 	var all []string
 	for kind := range maps.Keys(wellKnown) {
@@ -69,8 +69,7 @@ func WellKnownKinds() []string {
 	return all
 }
 
-// Feedback are the values of an object that rules ask for. What cannot be read is told in the error, and hides no
-// other.
+// Feedback returns the values that the rules request. Errors for single values do not hide the others.
 func Feedback(rules []ocmv1.FeedbackRule, object *unstructured.Unstructured) ([]ocmv1.FeedbackValue, error) {
 	var values []ocmv1.FeedbackValue
 	var errs []error
@@ -85,7 +84,7 @@ func Feedback(rules []ocmv1.FeedbackRule, object *unstructured.Unstructured) ([]
 		}
 		for _, path := range paths {
 			if named[path.Name] {
-				continue // the first one stands: the list is one by name
+				continue // names are unique in the list; the first wins
 			}
 			if path.Version != "" && path.Version != object.GroupVersionKind().Version {
 				errs = append(errs, fmt.Errorf("version set in the path %s is not matched for the related resource", path.Name))
@@ -105,16 +104,15 @@ func Feedback(rules []ocmv1.FeedbackRule, object *unstructured.Unstructured) ([]
 }
 
 const (
-	// pathLimit is how many bytes the path of a value may have: its parser calls itself for each of them.
+	// pathLimit is the maximum size of a path in bytes, because the parser is recursive.
 	pathLimit = 1024
-	// unionLimit is how many commas it may have: each list of indexes multiplies what is found.
+	// unionLimit is the maximum number of commas in a path. Each index list multiplies the results.
 	unionLimit = 8
-	// textLimit is how many bytes a value may have, as Open Cluster Management has it of raw JSON: a status is no place
-	// for more.
+	// textLimit is the maximum size of a value in bytes, equal to the limit of Open Cluster Management for raw JSON.
 	textLimit = 1024
 )
 
-// ParsePath says what is wrong with the path of a value.
+// ParsePath parses and validates the path of a value.
 func ParsePath(path ocmv1.JsonPath) (*jsonpath.JSONPath, error) {
 	switch {
 	case len(path.Path) > pathLimit:
@@ -133,7 +131,7 @@ func ParsePath(path ocmv1.JsonPath) (*jsonpath.JSONPath, error) {
 	return j, nil
 }
 
-// valueAt is the first value at a path; nil if there is none.
+// valueAt returns the first value at a path; nil if there is none.
 func valueAt(path ocmv1.JsonPath, object *unstructured.Unstructured) (*ocmv1.FeedbackValue, error) {
 	j, err := ParsePath(path)
 	if err != nil {
@@ -171,7 +169,7 @@ func valueAt(path ocmv1.JsonPath, object *unstructured.Unstructured) (*ocmv1.Fee
 	return &ocmv1.FeedbackValue{Name: path.Name, Value: value}, nil
 }
 
-// find evaluates a path, which some make panic that can be parsed.
+// find evaluates a path. Some valid paths make the library panic.
 func find(j *jsonpath.JSONPath, object *unstructured.Unstructured) (found [][]reflect.Value, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// Whatever a ManifestWork says, each of its Works is in its own cluster's execution space, and what reaches the member
-// is the object that it says, marked as the Work's; what the member has does not make it another one.
+// For any ManifestWork each Work is in the execution namespace of its cluster, and contains exactly the named object
+// with the Work's labels, whatever the member has.
 func FuzzManifestWorks(f *testing.F) {
 	const webhook = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"kube-system","annotations":{"work.karmada.io/name":"other","argosy.io/manifest-work":"x"},"labels":{"karmada.io/managed":"false"}}}`
 	f.Add([]byte(`{"workload":{"manifests":[`+webhook+

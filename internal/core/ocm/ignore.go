@@ -21,7 +21,7 @@ func ignoredFields(s ocmv1.UpdateStrategy) []ocmv1.IgnoreField {
 	return s.ServerSideApply.IgnoreFields
 }
 
-// Ignored are the fields that are named; err is why one of them cannot be ignored.
+// Ignored returns the named fields, or an error if one of them cannot be ignored.
 func Ignored(f ocmv1.IgnoreField) (paths []jsonpath.Path, err error) {
 	texts := slices.Concat(f.JSONPaths, f.JQPathExpressions)
 	for _, pointer := range f.JSONPointers {
@@ -41,7 +41,7 @@ func Ignored(f ocmv1.IgnoreField) (paths []jsonpath.Path, err error) {
 	return paths, nil
 }
 
-// fromPointer is a JSON pointer as a path: /spec/containers/0 is ['spec']['containers'][0].
+// fromPointer converts a JSON pointer to a path: /spec/containers/0 becomes ['spec']['containers'][0].
 func fromPointer(pointer string) (string, error) {
 	rest, ok := strings.CutPrefix(pointer, "/")
 	if !ok || rest == "" {
@@ -58,8 +58,8 @@ func fromPointer(pointer string) (string, error) {
 	return path.String(), nil
 }
 
-// Leave is desired with the fields that w leaves to the member as observed has them. Neither is changed. Which fields
-// they are is written on w by Decide.
+// Leave returns desired with the fields that w leaves to the member as in observed. It does not modify its arguments.
+// Decide stores the names of these fields on w.
 func Leave(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	text := w.Annotations[ocmv1.IgnoredFieldsAnnotation]
 	if text == "" {

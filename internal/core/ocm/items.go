@@ -18,20 +18,20 @@ import (
 
 // Item is one object of a ManifestWork.
 type Item struct {
-	// Object is the manifest; nil if it cannot be read.
+	// Object is the manifest; nil if it is invalid.
 	Object *unstructured.Unstructured
-	// Meta says which object it is; its ordinal is the index in the spec.
+	// Meta identifies the object. Its ordinal is the index in the spec.
 	Meta ocmv1.ManifestResourceMeta
-	// strategy, feedback and rules are the first that an option says of the object.
+	// strategy, feedback and rules are from the first option for the object that sets them.
 	strategy *ocmv1.UpdateStrategy
 	feedback []ocmv1.FeedbackRule
 	rules    []ocmv1.ConditionRule
-	// Err is why it cannot be carried out.
+	// Err is why the object cannot be applied.
 	Err error
 }
 
-// Items are the objects of a ManifestWork in their order. The plural names of kinds are those that the cluster serves;
-// c may be nil.
+// Items returns the objects of a ManifestWork in order. The plural names of kinds are those of the cluster c, which may
+// be nil.
 func Items(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster) []Item {
 	items := make([]Item, len(mw.Spec.Workload.Manifests))
 	for i := range items {
@@ -58,7 +58,7 @@ func Items(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster) []Item {
 	return items
 }
 
-// take takes what options say of the object: of each thing the first.
+// take takes over the options for the object. The first value of each option wins.
 func (i *Item) take(options []ocmv1.ManifestConfigOption) {
 	for j := range options {
 		option := &options[j]
@@ -82,7 +82,7 @@ func (i *Item) take(options []ocmv1.ManifestConfigOption) {
 	}
 }
 
-// ConditionType says why a rule may not give a condition of that type; nil if it may.
+// ConditionType returns an error if a rule may not set a condition of this type.
 func ConditionType(kind string) error {
 	switch kind {
 	case ocmv1.Applied, ocmv1.Deleting, ocmv1.StatusFeedbackSynced:
@@ -97,10 +97,10 @@ func ConditionType(kind string) error {
 var conditionType = regexp.MustCompile(
 	`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`)
 
-// unusable are rules that give no condition that could be stored, which came past admission.
+// unusable reports whether a rule, which passed admission anyway, sets an invalid condition.
 func unusable(rule ocmv1.ConditionRule) bool { return ConditionType(rule.Condition) != nil }
 
-// completes says whether a rule says when the object is complete.
+// completes reports whether a rule decides when the object is complete.
 func (i Item) completes() bool {
 	kind := schema.GroupKind{Group: i.Meta.Group, Kind: i.Meta.Kind}
 	return slices.ContainsFunc(i.rules, func(r ocmv1.ConditionRule) bool {
@@ -108,19 +108,19 @@ func (i Item) completes() bool {
 	})
 }
 
-// Named says whether the identifier of an option names the object.
+// Named reports whether the identifier of an option names the object.
 func (i Item) Named(by ocmv1.ResourceIdentifier) bool {
 	return by.Group == i.Meta.Group && by.Resource == i.Meta.Resource && matches(by.Namespace, i.Meta.Namespace) &&
 		matches(by.Name, i.Meta.Name)
 }
 
-// identityOf is what options and rules know an object by.
+// identityOf returns the identifier of an object as used by options and rules.
 func identityOf(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster) ocmv1.OrphaningRule {
 	gvk := m.GroupVersionKind()
 	return ocmv1.OrphaningRule{Group: gvk.Group, Resource: plural(gvk, c), Namespace: m.GetNamespace(), Name: m.GetName()}
 }
 
-// plural is the resource of a kind: as the cluster serves it, else as it is by the rules of English.
+// plural returns the resource of a kind as served by the cluster, or else a guess by English rules.
 func plural(gvk schema.GroupVersionKind, c *clusterv1alpha1.Cluster) string {
 	if c != nil {
 		for _, e := range c.Status.APIEnablements {
@@ -142,7 +142,7 @@ func plural(gvk schema.GroupVersionKind, c *clusterv1alpha1.Cluster) string {
 	return guess.Resource
 }
 
-// matches says whether text is as the pattern has it, where * stands for any text.
+// matches reports whether text matches the pattern, in which * matches any text.
 func matches(pattern, text string) bool {
 	if !strings.Contains(pattern, "*") {
 		return pattern == text
@@ -162,7 +162,7 @@ func matches(pattern, text string) bool {
 	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
-// WorkName is the name of the object's Work.
+// WorkName returns the name of the object's Work.
 func (i Item) WorkName(manifestWork string) string {
 	return names.WorkOfManifestWork(manifestWork, i.Meta.Group, i.Meta.Kind, i.Meta.Name, i.Meta.Namespace)
 }
@@ -172,7 +172,7 @@ func (i Item) identity() ocmv1.OrphaningRule {
 		Name: i.Meta.Name}
 }
 
-// updates is how the object is kept: the first strategy that is said.
+// updates returns the update strategy.
 func (i Item) updates() ocmv1.UpdateStrategy {
 	if i.strategy != nil {
 		return *i.strategy
@@ -180,10 +180,10 @@ func (i Item) updates() ocmv1.UpdateStrategy {
 	return ocmv1.UpdateStrategy{Type: ocmv1.UpdateStrategyUpdate}
 }
 
-// Writes says whether the hub writes the object at all.
+// Writes reports whether the hub writes the object, that is, unless it is ReadOnly.
 func (i Item) Writes() bool { return i.updates().Type != ocmv1.UpdateStrategyReadOnly }
 
-// order is what others need to be there first, by rank; any other kind is last.
+// order lists kinds that others need first, by rank. All other kinds are last.
 var order = [][]string{
 	{"Namespace", "CustomResourceDefinition", "PriorityClass", "StorageClass", "PersistentVolume"},
 	{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
@@ -196,17 +196,17 @@ var order = [][]string{
 		"ValidatingAdmissionPolicyBinding"},
 }
 
-// rank is the object's place in the order of applying. Those of rank 0 are awaited by the rest.
+// rank returns the position of the object in the order of application. The others wait for objects of rank 0.
 func (i Item) rank() int {
 	rank := slices.IndexFunc(order, func(kinds []string) bool { return slices.Contains(kinds, i.Meta.Kind) })
-	if rank < 0 || strings.HasSuffix(i.Meta.Group, ".kruise.io") { // which has a DaemonSet and a StatefulSet of its own
+	if rank < 0 || strings.HasSuffix(i.Meta.Group, ".kruise.io") { // it has its own DaemonSet and StatefulSet
 		return len(order)
 	}
 	return rank
 }
 
-// same says whether two entries of a status are of the same object.
-func same(a, b ocmv1.ManifestResourceMeta) bool {
+// sameResource reports whether two status entries are for the same object.
+func sameResource(a, b ocmv1.ManifestResourceMeta) bool {
 	a.Ordinal, b.Ordinal = 0, 0
 	return a == b
 }

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// costLimit bounds an expression as the API server bounds the rules of a schema, which is a tenth of a second.
+	// costLimit is the limit of the API server for schema rules, about a tenth of a second.
 	costLimit = 1_000_000
-	// budget bounds all expressions of a ManifestWork at one look.
+	// budget limits all expressions of a ManifestWork in one reconciliation.
 	budget = 10 * costLimit
 )
 
-// environment has the variables of expressions, and the libraries that those of Open Cluster Management have.
+// environment has the variables and libraries of expressions, as in Open Cluster Management.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("object", cel.DynType), cel.Variable("result", cel.BoolType),
@@ -42,7 +42,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// Compile reads an expression that is to be of a type.
+// Compile compiles an expression with the given result type.
 func Compile(expression string, of *cel.Type) (cel.Program, error) {
 	env, err := environment()
 	if err != nil {
@@ -59,14 +59,14 @@ func Compile(expression string, of *cel.Type) (cel.Program, error) {
 		cel.CostTracking(&library.CostEstimator{}))
 }
 
-// Programs keeps expressions compiled, which takes many times as long as to evaluate them. The zero value has none, and
-// nil keeps none.
+// Programs caches compiled expressions, because compiling takes much longer than evaluating. The zero value is empty;
+// nil does not cache.
 type Programs struct {
 	mu   sync.Mutex
-	kept map[string]cel.Program // by the type that it gives, and the expression
+	kept map[string]cel.Program // by result type and expression
 }
 
-// programsKept bounds how many are kept: of so many most are of ManifestWorks that are gone.
+// programsKept limits the cache. Beyond it most entries are probably of deleted ManifestWorks.
 const programsKept = 2000
 
 func (p *Programs) compile(expression string, of *cel.Type) (cel.Program, error) {
@@ -90,7 +90,7 @@ func (p *Programs) compile(expression string, of *cel.Type) (cel.Program, error)
 	return program, nil
 }
 
-// evaluate is what a program gives. What it costs is added to spent.
+// evaluate runs a program and adds its cost to spent.
 func evaluate(program cel.Program, variables map[string]any, spent *uint64) (ref.Val, error) {
 	if *spent > budget {
 		return nil, fmt.Errorf("the total cost of the expressions of the ManifestWork exceeds %d", budget)
@@ -99,13 +99,13 @@ func evaluate(program cel.Program, variables map[string]any, spent *uint64) (ref
 	if details != nil && details.ActualCost() != nil {
 		*spent += *details.ActualCost()
 	} else {
-		*spent += costLimit // it was ended
+		*spent += costLimit // it was aborted at the limit
 	}
 	return out, err
 }
 
-// Evaluate is the condition that a rule gives an object, without its times; nil if it gives none. spent is what the
-// expressions of its ManifestWork have cost; it grows.
+// Evaluate returns the condition of a rule for an object, without times; nil if there is none. It adds the cost to
+// spent.
 func (p *Programs) Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstructured,
 	spent *uint64) *metav1.Condition {
 	c := &metav1.Condition{Type: rule.Condition, Reason: ocmv1.ReasonRuleEvaluated}
@@ -167,7 +167,7 @@ var (
 	pod = schema.GroupKind{Kind: "Pod"}
 )
 
-// wellKnownCondition completes the condition Complete of Jobs and Pods; nil for any other.
+// wellKnownCondition returns the condition Complete of Jobs and Pods; nil for other kinds.
 func wellKnownCondition(c *metav1.Condition, object *unstructured.Unstructured) *metav1.Condition {
 	if c.Type != ocmv1.Complete {
 		return nil

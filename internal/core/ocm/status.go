@@ -18,24 +18,24 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// Seen is what is known of an object of a ManifestWork.
+// Seen is what is known about an object of a ManifestWork.
 type Seen struct {
-	// Work is that of the object; nil for none.
+	// Work is the Work of the object; nil if there is none.
 	Work *workv1alpha1.Work
-	// Err is why there is none.
+	// Err is why there is no Work.
 	Err error
-	// Object is the one in the cluster; nil if it is absent, or could not be read, for which Unread is the reason.
+	// Object is the object in the cluster; nil if it does not exist or could not be read. Unread is the error of reading.
 	Object *unstructured.Unstructured
 	Unread error
 }
 
-// Foreign says whether the object is there and not the Work's, so that nobody tells when it changes.
+// Foreign reports whether the object exists but is not the Work's, so that it is not watched.
 func (s Seen) Foreign() bool {
 	return s.Object != nil && (s.Work == nil || !execute.Owns(s.Work, s.Object))
 }
 
-// Status is what became of a ManifestWork, of whose items that was seen, in their order. Of what has not answered yet
-// it says what was said before. p may be nil.
+// Status returns the status of a ManifestWork. seen has one entry per item, in order. Objects without a result keep
+// their previous status. p may be nil.
 func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, p *Programs, now time.Time) ocmv1.ManifestWorkStatus {
 	status := *mw.Status.DeepCopy()
 	at := stamp{mw.Generation, metav1.NewTime(now)}
@@ -46,7 +46,7 @@ func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, p *Programs, now 
 	}
 	manifests := status.ResourceStatus.Manifests
 
-	// 1. Whether all is applied, as far as all have answered.
+	// 1. Applied, from all objects with a result.
 	switch all := conditions(manifests, ocmv1.Applied, mw.Generation); {
 	case contains(all, metav1.ConditionFalse):
 		at.set(&status.Conditions, ocmv1.Applied, metav1.ConditionFalse, ocmv1.ReasonWorkApplyFailed,
@@ -55,7 +55,7 @@ func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, p *Programs, now 
 		at.set(&status.Conditions, ocmv1.Applied, metav1.ConditionTrue, ocmv1.ReasonWorkApplied, ocmv1.MessageWorkApplied)
 	}
 
-	// 2. Whether all is there, unless rules say when it is.
+	// 2. Available, unless rules decide it.
 	ruled := map[string]bool{}
 	for _, item := range items {
 		for _, rule := range item.rules {
@@ -78,7 +78,7 @@ func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, p *Programs, now 
 		}
 	}
 
-	// 3. What rules say.
+	// 3. The conditions of rules.
 	for _, kind := range slices.Sorted(maps.Keys(ruled)) {
 		all := conditions(manifests, kind, mw.Generation)
 		if len(all) == 0 {
@@ -99,7 +99,7 @@ func Status(mw *ocmv1.ManifestWork, items []Item, seen []Seen, p *Programs, now 
 	return status
 }
 
-// incomplete are how many objects have a rule that says when they are complete, and have not been judged by it.
+// incomplete returns the number of objects with a rule for Complete that has no result yet.
 func incomplete(items []Item, manifests []ocmv1.ManifestCondition, generation int64) (n int) {
 	for i, item := range items {
 		judged := meta.FindStatusCondition(manifests[i].Conditions, ocmv1.Complete)
@@ -110,23 +110,23 @@ func incomplete(items []Item, manifests []ocmv1.ManifestCondition, generation in
 	return n
 }
 
-// Unanswered says whether some objects have not answered yet, of this generation, and none has failed.
+// Unanswered reports whether some objects have no result for this generation, and none has failed.
 func Unanswered(mw *ocmv1.ManifestWork) bool {
 	all := conditions(mw.Status.ResourceStatus.Manifests, ocmv1.Applied, mw.Generation)
 	return len(all) < len(mw.Status.ResourceStatus.Manifests) && !contains(all, metav1.ConditionFalse)
 }
 
-// before is what was said of the item last.
+// before returns the previous status of the item.
 func before(mw *ocmv1.ManifestWork, item Item) ocmv1.ManifestCondition {
 	for _, m := range mw.Status.ResourceStatus.Manifests {
-		if same(m.ResourceMeta, item.Meta) {
+		if sameResource(m.ResourceMeta, item.Meta) {
 			return *m.DeepCopy()
 		}
 	}
 	return ocmv1.ManifestCondition{}
 }
 
-// manifest is what became of one object.
+// manifest returns the status of one object.
 func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, spent *uint64,
 	at stamp) ocmv1.ManifestCondition {
 	m.ResourceMeta = item.Meta
@@ -167,7 +167,7 @@ func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, spen
 			ruled = append(ruled, *c)
 		}
 	}
-	if meta.FindStatusCondition(ruled, ocmv1.Available) == nil { // a condition that is set twice turns twice
+	if meta.FindStatusCondition(ruled, ocmv1.Available) == nil { // setting it twice would change its transition time
 		at.set(&m.Conditions, ocmv1.Available, metav1.ConditionTrue, ocmv1.ReasonResourceAvailable, "Resource is available")
 	}
 	for _, c := range ruled {
@@ -188,14 +188,14 @@ func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, spen
 	return m
 }
 
-// reason is why an object is not applied by its Work; held says that another Work has it, and that it is as it should
-// be.
+// reason is why an object is not applied by its Work. held is true if another Work owns the object and it matches the
+// manifest.
 type reason struct {
 	text string
 	held bool
 }
 
-// applied returns whether the result of applying an object is known, and the reason if it was not applied.
+// applied reports whether the result of applying the object is known, with the reason if it was not applied.
 func applied(item Item, seen Seen) (answered bool, why *reason) {
 	switch {
 	case item.Err != nil:
@@ -221,7 +221,7 @@ func applied(item Item, seen Seen) (answered bool, why *reason) {
 		if other := holder(seen); other != "" && asWanted(item, seen) {
 			return true, &reason{text: "the object matches the manifest, and is managed by the work " + other, held: true}
 		}
-		// What is held after a restore keeps the advice that the message of Applied has.
+		// After a restore keep the message of Applied, which contains advice.
 		if failure := execute.FailureOf(seen.Work); failure != nil && failure.Reason != workv1alpha1.ReasonRestored {
 			return true, &reason{text: failure.Message}
 		}
@@ -229,7 +229,7 @@ func applied(item Item, seen Seen) (answered bool, why *reason) {
 	}
 }
 
-// holder is another Work of the same cluster that the object is marked as of; empty for none.
+// holder returns another Work of the same cluster that owns the object; empty if none.
 func holder(s Seen) string {
 	if s.Object == nil || s.Object.GetLabels()[workv1alpha2.ManagedLabel] != "true" {
 		return ""
@@ -241,7 +241,7 @@ func holder(s Seen) string {
 	return work.Name
 }
 
-// asWanted says whether the object is what the manifest says, whoever keeps it so.
+// asWanted reports whether the object matches the manifest, whoever owns it.
 func asWanted(item Item, seen Seen) bool {
 	m, err := execute.Manifest(seen.Work)
 	if err != nil {
@@ -252,8 +252,8 @@ func asWanted(item Item, seen Seen) bool {
 	return len(execute.Differences(m, seen.Object)) == 0
 }
 
-// Waits is the status of a ManifestWork whose namespace names no cluster that has joined. Which have is not said: each
-// that joins would have it written anew. What a cluster said that has left is of no use.
+// Waits returns the status of a ManifestWork whose cluster has not joined. It does not list the joined clusters, which
+// would change the message with each join, and drops the status from a cluster that has left.
 func Waits(mw *ocmv1.ManifestWork, now time.Time) ocmv1.ManifestWorkStatus {
 	status := ocmv1.ManifestWorkStatus{Conditions: slices.DeleteFunc(mw.Status.DeepCopy().Conditions,
 		func(c metav1.Condition) bool {
@@ -266,8 +266,7 @@ func Waits(mw *ocmv1.ManifestWork, now time.Time) ocmv1.ManifestWorkStatus {
 	return status
 }
 
-// Leaves is the status of a ManifestWork that is being deleted, while its objects go; why says what holds them up,
-// empty for nothing.
+// Leaves returns the status of a ManifestWork that is being deleted. why is what blocks the deletion, or empty.
 func Leaves(mw *ocmv1.ManifestWork, why string, now time.Time) ocmv1.ManifestWorkStatus {
 	status := *mw.Status.DeepCopy()
 	message := "The objects in the cluster are deleted or released before the ManifestWork is deleted"
@@ -279,7 +278,7 @@ func Leaves(mw *ocmv1.ManifestWork, why string, now time.Time) ocmv1.ManifestWor
 	return status
 }
 
-// Remaining is how long a ManifestWork that is complete is kept; false if it is kept for good.
+// Remaining returns how long a complete ManifestWork is kept; false if it has no TTL.
 func Remaining(mw *ocmv1.ManifestWork, now time.Time) (time.Duration, bool) {
 	option := mw.Spec.DeleteOption
 	complete := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Complete)
@@ -292,7 +291,7 @@ func Remaining(mw *ocmv1.ManifestWork, now time.Time) (time.Duration, bool) {
 	return complete.LastTransitionTime.Add(time.Duration(seconds) * time.Second).Sub(now), true
 }
 
-// stamp is the generation that conditions are about, and when they turned if they did.
+// stamp sets conditions with a generation and the time of changes.
 type stamp struct {
 	generation int64
 	now        metav1.Time
@@ -304,7 +303,7 @@ func (s stamp) set(all *[]metav1.Condition, kind string, status metav1.Condition
 		ObservedGeneration: s.generation, LastTransitionTime: s.now})
 }
 
-// conditions are those of a type that the manifests have, as far as they are about the generation.
+// conditions returns the conditions of a type in the manifests for the generation.
 func conditions(manifests []ocmv1.ManifestCondition, kind string, generation int64) []metav1.Condition {
 	var all []metav1.Condition
 	for _, m := range manifests {
@@ -328,7 +327,7 @@ func contains(all []metav1.Condition, status metav1.ConditionStatus) bool {
 	return count(all, status) > 0
 }
 
-// aggregate is what a condition of several manifests is of all: the worst, and of Progressing any that is True.
+// aggregate combines the conditions of manifests: the worst status, but True for Progressing if any is True.
 func aggregate(kind string, all []metav1.Condition) metav1.Condition {
 	order := []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown, metav1.ConditionTrue}
 	if kind == ocmv1.Progressing {
@@ -346,7 +345,7 @@ func aggregate(kind string, all []metav1.Condition) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionUnknown, Message: message}
 }
 
-// called is how messages call an object.
+// called returns how messages name an object.
 func called(m ocmv1.ManifestResourceMeta) string {
 	if m.Namespace == "" {
 		return m.Kind + " " + m.Name

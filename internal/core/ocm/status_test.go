@@ -21,8 +21,7 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// answered returns w after its member has answered. A failure has the reason and the words around it that the
-// controller adds.
+// answered returns w with a result of its member. A failure has the reason and the text that the controller adds.
 func answered(w *workv1alpha1.Work, status metav1.ConditionStatus, message string) *workv1alpha1.Work {
 	if status == metav1.ConditionFalse {
 		w = answeredBefore(w, "Failed to apply all manifests (0/1): "+message)
@@ -51,7 +50,7 @@ func show(c *metav1.Condition) string {
 	return strings.TrimSpace(string(c.Status) + " " + c.Reason + ": " + c.Message)
 }
 
-func TestWhatBecameOfObjectsIsSaidInTheWordsThatToolsKnow(t *testing.T) {
+func TestStatusMatchesOpenClusterManagement(t *testing.T) {
 	there := object(t, config)
 	held := there.DeepCopy()
 	held.SetLabels(map[string]string{"karmada.io/managed": "true"})
@@ -131,12 +130,12 @@ func TestWhatBecameOfObjectsIsSaidInTheWordsThatToolsKnow(t *testing.T) {
 			status := Status(mw, Items(mw, eu()), []Seen{c.seen(work)}, nil, now)
 			m := status.ResourceStatus.Manifests[0]
 			for _, is := range []struct {
-				of        []metav1.Condition
-				kind, say string
+				of         []metav1.Condition
+				kind, want string
 			}{{m.Conditions, "Applied", c.applied}, {m.Conditions, "Available", c.available},
 				{status.Conditions, "Applied", c.all}, {status.Conditions, "Available", c.allAvailable}} {
-				if got := show(meta.FindStatusCondition(is.of, is.kind)); got != is.say {
-					t.Errorf("%s is %q, want %q", is.kind, got, is.say)
+				if got := show(meta.FindStatusCondition(is.of, is.kind)); got != is.want {
+					t.Errorf("%s is %q, want %q", is.kind, got, is.want)
 				}
 			}
 			for _, cond := range slices.Concat(status.Conditions, m.Conditions) {
@@ -157,12 +156,12 @@ func TestWhatBecameOfObjectsIsSaidInTheWordsThatToolsKnow(t *testing.T) {
 	}
 }
 
-// paths is a rule for the value a at a path.
+// paths returns a rule for the value a at a path.
 func paths(path string) []ocmv1.FeedbackRule {
 	return []ocmv1.FeedbackRule{{Type: "JSONPaths", JsonPaths: []ocmv1.JsonPath{{Name: "a", Path: path}}}}
 }
 
-func TestFeedbackIsWhatRulesAskFor(t *testing.T) {
+func TestFeedback(t *testing.T) {
 	u := object(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: w}, spec: {paused: true, template: {spec: {containers: [{name: a, image: i}]}}},
 		status: {replicas: 3, readyReplicas: 2, availableReplicas: 2, updatedReplicas: 1, updatedReadyReplicas: 1, load: 0.5,
 			conditions: [{type: Failed, status: "False"}, {type: Ready, status: "True"}]}}`)
@@ -173,7 +172,7 @@ func TestFeedbackIsWhatRulesAskFor(t *testing.T) {
 	}{
 		"of a kind of OpenKruise": {rules: []ocmv1.FeedbackRule{{Type: "WellKnownStatus"}},
 			want: "ReadyReplicas=2 Replicas=3 AvailableReplicas=2 UpdatedReplicas=1 UpdatedReadyReplicas=1"},
-		"of a kind of nobody": {rules: []ocmv1.FeedbackRule{{Type: "WellKnownStatus"}}, kind: "Goose",
+		"an unknown kind": {rules: []ocmv1.FeedbackRule{{Type: "WellKnownStatus"}}, kind: "Goose",
 			err: "cannot find the wellknown statuses for resource with gvk apps.kruise.io/v1alpha1, Kind=Goose"},
 		"by paths": {rules: []ocmv1.FeedbackRule{{Type: "JSONPaths",
 			JsonPaths: []ocmv1.JsonPath{{Name: "paused", Path: ".spec.paused"},
@@ -219,13 +218,13 @@ func TestFeedbackIsWhatRulesAskFor(t *testing.T) {
 				t.Errorf("fed back: %v, want %s", got, c.want)
 			}
 			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
-				t.Errorf("told: %v, want %q", err, c.err)
+				t.Errorf("error %v, want %q", err, c.err)
 			}
 		})
 	}
 }
 
-func TestWellKnownStatusOfKubernetesKindsIsAsInOpenClusterManagement(t *testing.T) {
+func TestWellKnownStatusMatchesOpenClusterManagement(t *testing.T) {
 	all := []ocmv1.FeedbackRule{{Type: "WellKnownStatus"}}
 	for text, want := range map[string]string{
 		`{apiVersion: apps/v1, kind: Deployment, status: {readyReplicas: 1, replicas: 2, availableReplicas: 3}}`:                              "ReadyReplicas Replicas AvailableReplicas",
@@ -306,7 +305,7 @@ func TestConditionRules(t *testing.T) {
 	}
 }
 
-func TestTheExpressionsOfAManifestWorkHaveOneBudget(t *testing.T) {
+func TestExpressionsOfManifestWorkShareBudget(t *testing.T) {
 	long := "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5].all(e, a+b+c+d+e > 0)))))"
 	rule, p := ocmv1.ConditionRule{Condition: "Fine", Type: ocmv1.RuleCEL, CelExpressions: []string{long}}, &Programs{}
 	var spent uint64
@@ -338,7 +337,7 @@ func TestTheExpressionsOfAManifestWorkHaveOneBudget(t *testing.T) {
 	}
 }
 
-func TestConditionsOfManifestsAreOneOfAll(t *testing.T) {
+func TestConditionsAreAggregated(t *testing.T) {
 	const rule = `[{condition: %, type: CEL, celExpressions: ["object.data.k == 'v'"]}]`
 	for name, c := range map[string]struct {
 		condition, first, second string
@@ -384,7 +383,7 @@ func TestConditionsOfManifestsAreOneOfAll(t *testing.T) {
 	}
 }
 
-func TestACompleteManifestWorkIsKeptForItsTime(t *testing.T) {
+func TestCompleteManifestWorkIsKeptForTTL(t *testing.T) {
 	mw := manifestWork(t, `{workload: {manifests: [`+config+
 		`]}, deleteOption: {propagationPolicy: Foreground, ttlSecondsAfterFinished: 60}}`)
 	if _, ends := Remaining(mw, now); ends {
@@ -407,11 +406,11 @@ func TestACompleteManifestWorkIsKeptForItsTime(t *testing.T) {
 	mw.Generation--
 	mw.Spec.DeleteOption.TTLSecondsAfterFinished = nil
 	if _, ends := Remaining(mw, now); ends {
-		t.Error("it goes though nobody said so")
+		t.Error("it is deleted without a TTL")
 	}
 }
 
-func TestAManifestWorkIsCompleteWhenAllAreThatCanBe(t *testing.T) {
+func TestManifestWorkIsCompleteWhenAllObjectsAre(t *testing.T) {
 	const a, b = "{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: shop}}",
 		"{apiVersion: batch/v1, kind: Job, metadata: {name: b, namespace: shop}}"
 	mw := manifestWork(t, `{workload: {manifests: [`+a+`, `+b+`, `+config+`]}, manifestConfigs: [
@@ -430,16 +429,16 @@ func TestAManifestWorkIsCompleteWhenAllAreThatCanBe(t *testing.T) {
 	status := Status(mw, items, seen, nil, now)
 	if got := show(meta.FindStatusCondition(status.Conditions,
 		"Complete")); got != "False ConditionRulesAggregated: 1 of 2 manifests are complete, the status of the others is unknown" {
-		t.Errorf("with one that is refused it says %q", got)
+		t.Errorf("with a rejected object got %q", got)
 	}
 	seen[1].Object, seen[1].Work = over, seen[0].Work
 	if got := show(meta.FindStatusCondition(Status(mw, items, seen, nil, now).Conditions, "Complete")); !strings.HasPrefix(
 		got, "True") {
-		t.Errorf("with all it says %q", got)
+		t.Errorf("with all objects got %q", got)
 	}
 }
 
-func TestARuleSaysWhenAnObjectIsAvailable(t *testing.T) {
+func TestRuleDecidesAvailable(t *testing.T) {
 	mw := manifestWork(t, `{workload: {manifests: [`+config+`, `+other+`]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, conditionRules: [
 		{condition: Available, type: CEL, celExpressions: ["object.data.k == 'w'"]}, {condition: Applied, type: CEL, celExpressions: ["false"]}, {condition: is no type, type: CEL, celExpressions: ["false"]}]}]}`)
 	works := decide(mw).Works
@@ -450,18 +449,18 @@ func TestARuleSaysWhenAnObjectIsAvailable(t *testing.T) {
 	if got := show(meta.FindStatusCondition(m.Conditions, "Available")) + ", " +
 		show(meta.FindStatusCondition(mw.Status.Conditions, "Available")); got !=
 		"False ConditionRuleEvaluated: Manifest is not Available, False ConditionRulesAggregated: Aggregated from 2 manifest conditions" {
-		t.Errorf("it says %q", got)
+		t.Errorf("got %q", got)
 	}
 	if !meta.IsStatusConditionTrue(m.Conditions, "Applied") ||
 		meta.FindStatusCondition(m.Conditions, "is no type") != nil {
-		t.Errorf("it says %v", m.Conditions)
+		t.Errorf("got %v", m.Conditions)
 	}
 	if again := Status(mw, Items(mw, eu()), seen, nil, now.Add(time.Hour)); !reflect.DeepEqual(again, mw.Status) {
-		t.Errorf("looked at again it says %+v, want %+v", again, mw.Status)
+		t.Errorf("the second time got %+v, want %+v", again, mw.Status)
 	}
 }
 
-func TestWhatIsTooLongForAStatusIsCut(t *testing.T) {
+func TestLongMessagesAreCut(t *testing.T) {
 	mw := manifestWork(t, `workload: {manifests: [`+config+`]}`)
 	status := Status(mw, Items(mw, eu()), []Seen{{Err: errors.New(strings.Repeat("ä", 20_000))}}, nil, now)
 	if got := meta.FindStatusCondition(status.ResourceStatus.Manifests[0].Conditions,
@@ -470,7 +469,7 @@ func TestWhatIsTooLongForAStatusIsCut(t *testing.T) {
 	}
 }
 
-func TestAGenerationIsUnansweredUntilAllAreAppliedOrOneFailed(t *testing.T) {
+func TestUnanswered(t *testing.T) {
 	mw := manifestWork(t, `workload: {manifests: [`+config+`, `+other+`]}`)
 	works := decide(mw).Works
 	for want, seen := range map[bool][][]Seen{

@@ -1,6 +1,5 @@
-// Package ocm decides what becomes of a ManifestWork of Open Cluster Management: the Works of its objects, one each,
-// and the status that its users know. That a ManifestWork is well formed is core/validate's, and what a member makes of
-// a Work core/execute's.
+// Package ocm decides the Works of a ManifestWork of Open Cluster Management, one per object, and its status.
+// core/validate validates ManifestWorks. core/execute applies Works.
 package ocm
 
 import (
@@ -26,38 +25,38 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// Input is what the Works of a ManifestWork follow from. All of it is read-only.
+// Input is the input of Decide. It is read-only.
 type Input struct {
 	ManifestWork *ocmv1.ManifestWork
-	// Items are Items of it for the cluster.
+	// Items are the objects for the cluster.
 	Items []Item
-	// Cluster is the one that the namespace names.
+	// Cluster is the cluster that the namespace names.
 	Cluster *clusterv1alpha1.Cluster
-	// Existing are the Works that stand of the ManifestWork, by name.
+	// Existing are the Works of the ManifestWork, by name.
 	Existing map[string]*workv1alpha1.Work
 	// Others are the other ManifestWorks of the namespace.
 	Others []ocmv1.ManifestWork
-	// Standing are the Works of a policy or of the hub that are named like one of an object of Existing would be, by name:
-	// they may be in conflict, and wait for the object.
+	// Standing are ordinary Works (of a policy or the hub) that may contain the objects in Existing, by name. They may
+	// have a conflict and wait for the object.
 	Standing map[string]*workv1alpha1.Work
-	// NewID makes the permanent id of a Work that does not exist yet.
+	// NewID returns the permanent id for a new Work.
 	NewID func() string
-	// Convert is dispatch.Input's.
+	// Convert is as in dispatch.Input.
 	Convert dispatch.Convert
 }
 
-// Decision is what becomes of the Works of a ManifestWork.
+// Decision is the result of Decide.
 type Decision struct {
-	// Works are those to be made or kept, in the order in which they are to be applied.
+	// Works are the Works to create or update, in the order of application.
 	Works []*workv1alpha1.Work
-	// Withdrawn are those that stand and are wanted no more, as they are to be when they are deleted.
+	// Withdrawn are the Works to delete, with the content to write before the deletion.
 	Withdrawn []*workv1alpha1.Work
-	// Errs says why there is no Work of an object, by its index.
+	// Errs has the errors of objects without a Work, by index.
 	Errs map[int]error
 }
 
-// Decide makes the Works of a ManifestWork. What others need to be there at all, such as a namespace, is awaited: the
-// Works of the rest come when the member has answered.
+// Decide returns the Works of a ManifestWork. The other Works wait until the objects that they need, such as
+// namespaces, are applied.
 func Decide(in Input) Decision {
 	d := Decision{Errs: map[int]error{}}
 	if in.ManifestWork.DeletionTimestamp != nil {
@@ -71,7 +70,7 @@ func Decide(in Input) Decision {
 		name := item.WorkName(in.ManifestWork.Name)
 		if item.Err != nil {
 			d.Errs[int(item.Meta.Ordinal)] = item.Err
-			wanted[name], unread = true, unread || item.Object == nil // what was made stays as it is
+			wanted[name], unread = true, unread || item.Object == nil // keep the existing Works
 			continue
 		}
 		if !item.Writes() {
@@ -101,8 +100,8 @@ func Decide(in Input) Decision {
 	return in.withdraw(d, func(name string) bool { return !wanted[name] && !unread })
 }
 
-// withdraw adds the Works that go, but for those that do already. Whom else their objects are of is looked for once for
-// all of them.
+// withdraw adds the Works to delete, unless they are being deleted already. It looks up other owners of the objects
+// once for all.
 func (in Input) withdraw(d Decision, goes func(name string) bool) Decision {
 	var others map[ocmv1.OrphaningRule]bool
 	for _, name := range slices.Sorted(maps.Keys(in.Existing)) {
@@ -116,11 +115,11 @@ func (in Input) withdraw(d Decision, goes func(name string) bool) Decision {
 	return d
 }
 
-// work is the Work of an object.
+// work returns the Work of an object.
 func (in Input) work(item Item, existing *workv1alpha1.Work) (*workv1alpha1.Work, error) {
 	mw := in.ManifestWork
 	if existing != nil && in.complete(item) {
-		return existing, nil // it is over, and is not changed any more
+		return existing, nil // complete objects do not change anymore
 	}
 	m, err := in.Convert.For(item.Object.DeepCopy(), in.Cluster)
 	if err != nil {
@@ -138,7 +137,7 @@ func (in Input) work(item Item, existing *workv1alpha1.Work) (*workv1alpha1.Work
 		Labels:     map[string]string{},
 		Annotations: map[string]string{
 			ocmv1.ManifestWorkAnnotation: mw.Name,
-			// What is there already is taken over, as agents of Open Cluster Management do.
+			// Adopt existing objects, as agents of Open Cluster Management do.
 			workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite,
 		},
 	}}
@@ -178,22 +177,22 @@ func (in Input) work(item Item, existing *workv1alpha1.Work) (*workv1alpha1.Work
 	return w, nil
 }
 
-// complete says whether the status of the ManifestWork says that an object is over, or that all of it is.
+// complete reports whether an object is complete, or the whole ManifestWork.
 func (in Input) complete(item Item) bool {
 	status := in.ManifestWork.Status
 	if meta.IsStatusConditionTrue(status.Conditions, ocmv1.Complete) {
 		return true
 	}
 	for _, m := range status.ResourceStatus.Manifests {
-		if same(m.ResourceMeta, item.Meta) {
+		if sameResource(m.ResourceMeta, item.Meta) {
 			return meta.IsStatusConditionTrue(m.Conditions, ocmv1.Complete)
 		}
 	}
 	return false
 }
 
-// Reopened says whether an object that the status said was over, so that its Work was held back, is not by the status
-// that is to come.
+// Reopened reports whether the new status makes an object incomplete whose Work was not updated because it was
+// complete.
 func (in Input) Reopened(want *ocmv1.ManifestWork) bool {
 	next := in
 	next.ManifestWork = want
@@ -202,7 +201,7 @@ func (in Input) Reopened(want *ocmv1.ManifestWork) bool {
 	})
 }
 
-// stays says whether an object is left in the cluster when the ManifestWork wants it no more.
+// stays reports whether an object stays in the cluster when the ManifestWork no longer contains it.
 func (in Input) stays(id ocmv1.OrphaningRule) bool {
 	option := in.ManifestWork.Spec.DeleteOption
 	if option == nil {
@@ -217,7 +216,7 @@ func (in Input) stays(id ocmv1.OrphaningRule) bool {
 	return false
 }
 
-// wantedByOthers are the objects that other ManifestWorks of the cluster have.
+// wantedByOthers returns the objects in other ManifestWorks of the cluster.
 func (in Input) wantedByOthers() map[ocmv1.OrphaningRule]bool {
 	wanted := map[ocmv1.OrphaningRule]bool{}
 	for i := range in.Others {
@@ -234,8 +233,7 @@ func (in Input) wantedByOthers() map[ocmv1.OrphaningRule]bool {
 	return wanted
 }
 
-// Ordinary are the names that the Work of the same object may have if it is of a policy or of the hub; none if w cannot
-// be read.
+// Ordinary returns the possible names of a policy's or the hub's Work for the same object; none if w is invalid.
 func Ordinary(w *workv1alpha1.Work) []string {
 	m, err := execute.Manifest(w)
 	if err != nil {
@@ -244,7 +242,7 @@ func Ordinary(w *workv1alpha1.Work) []string {
 	return names.Works(m.GroupVersionKind().GroupKind(), m.GetName(), m.GetNamespace())
 }
 
-// standing says whether a Work of a policy or of the hub is there for the object. Kinds of two groups share its name.
+// standing reports whether an ordinary Work exists for the object. Kinds of two groups may share the name.
 func (in Input) standing(m *unstructured.Unstructured) bool {
 	for _, name := range names.Works(m.GroupVersionKind().GroupKind(), m.GetName(), m.GetNamespace()) {
 		w := in.Standing[name]
@@ -258,12 +256,12 @@ func (in Input) standing(m *unstructured.Unstructured) bool {
 	return false
 }
 
-// leaving is a Work that is about to be deleted. Its object stays where the delete option says so, where it is only
-// read from now on, and where another Work or ManifestWork of the cluster has it, too, which takes it over.
+// leaving returns the content of a Work before its deletion. Its object stays if the delete option says so, if it
+// became ReadOnly, or if another Work or ManifestWork of the cluster contains it too and takes it over.
 func (in Input) leaving(w *workv1alpha1.Work, others map[ocmv1.OrphaningRule]bool) *workv1alpha1.Work {
 	m, err := execute.Manifest(w)
 	if err != nil {
-		return w // what cannot be read was never applied
+		return w // an invalid manifest was never applied
 	}
 	id := identityOf(m, in.Cluster)
 	stays := in.stays(id) || others[id] || in.standing(m)
@@ -278,7 +276,7 @@ func (in Input) leaving(w *workv1alpha1.Work, others map[ocmv1.OrphaningRule]boo
 	return w
 }
 
-// errExecutor is why a ManifestWork with an executor is not carried out.
+// errExecutor is why a ManifestWork with an executor is not applied.
 var errExecutor = errors.New("spec.executor is not supported: the hub applies with its own service account, which may have more permissions; remove it")
 
 func forced(s ocmv1.UpdateStrategy) bool { return s.ServerSideApply != nil && s.ServerSideApply.Force }

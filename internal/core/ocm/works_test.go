@@ -21,7 +21,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
-// manifestWork reads the spec of a ManifestWork for the cluster eu.
+// manifestWork returns a ManifestWork for cluster eu with the spec.
 func manifestWork(t *testing.T, spec string) *ocmv1.ManifestWork {
 	t.Helper()
 	mw := &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "eu", Name: "it", Generation: 2, UID: "mw-uid"}}
@@ -33,7 +33,7 @@ func manifestWork(t *testing.T, spec string) *ocmv1.ManifestWork {
 
 var object = coretest.Object
 
-// eu serves CloneSets in one version, and a kind whose plural is irregular.
+// eu serves CloneSets in one version, and a kind with an irregular plural.
 func eu() *clusterv1alpha1.Cluster {
 	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
 	c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{
@@ -58,7 +58,7 @@ func input(mw *ocmv1.ManifestWork, existing ...*workv1alpha1.Work) Input {
 	return in
 }
 
-func TestAWorkThatGoesIsNotWithdrawnAgain(t *testing.T) {
+func TestDeletedWorkIsNotWithdrawnAgain(t *testing.T) {
 	mw := manifestWork(t, `workload: {manifests: [`+config+`, `+other+`]}`)
 	works := decide(mw).Works
 	works[0].DeletionTimestamp = &metav1.Time{}
@@ -85,7 +85,7 @@ func kinds(works []*workv1alpha1.Work) string {
 	return strings.Join(all, " ")
 }
 
-func TestEachObjectHasAWorkOfTheCluster(t *testing.T) {
+func TestEachObjectHasAWork(t *testing.T) {
 	d := decide(manifestWork(t, `workload: {manifests: [`+config+`, `+other+`]}`))
 	if len(d.Works) != 2 || len(d.Errs) > 0 {
 		t.Fatalf("%+v", d)
@@ -107,7 +107,7 @@ func TestEachObjectHasAWorkOfTheCluster(t *testing.T) {
 	}
 }
 
-func TestWorksOfTwoManifestWorksNeverHaveOneName(t *testing.T) {
+func TestWorkNamesOfManifestWorksAreDistinct(t *testing.T) {
 	seen := map[string]string{}
 	for _, mw := range []string{"a", "b", "a-b"} {
 		for _, m := range []ocmv1.ManifestResourceMeta{{Kind: "ConfigMap", Name: "a", Namespace: "shop"},
@@ -123,7 +123,7 @@ func TestWorksOfTwoManifestWorksNeverHaveOneName(t *testing.T) {
 	}
 }
 
-func TestOfTwoObjectsWithOneWorkTheSecondIsRefused(t *testing.T) {
+func TestSecondObjectWithSameWorkNameIsRejected(t *testing.T) {
 	d := decide(manifestWork(t, `workload: {manifests: [`+config+`, `+strings.Replace(config, "v1", "v2", 1)+`]}`))
 	if len(d.Works) != 1 || d.Errs[0] != nil || d.Errs[1] == nil ||
 		!strings.Contains(d.Errs[1].Error(), "spec.workload.manifests[0]") {
@@ -131,7 +131,7 @@ func TestOfTwoObjectsWithOneWorkTheSecondIsRefused(t *testing.T) {
 	}
 }
 
-func TestObjectsGoInTheirOrder(t *testing.T) {
+func TestObjectsAreAppliedInOrder(t *testing.T) {
 	mw := manifestWork(t, `workload: {manifests: [
 		{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: w, namespace: shop}},
 		{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: shop}},
@@ -156,7 +156,7 @@ func TestObjectsGoInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestAClusterGetsAVersionThatItServes(t *testing.T) {
+func TestObjectIsConvertedToServedVersion(t *testing.T) {
 	d := decide(manifestWork(t, `workload: {manifests: [{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: w, namespace: shop}, spec: {replicas: 2}}]}`))
 	m, err := execute.Manifest(d.Works[0])
 	if err != nil || m.GetAPIVersion() != "apps.kruise.io/v1beta1" {
@@ -164,20 +164,20 @@ func TestAClusterGetsAVersionThatItServes(t *testing.T) {
 	}
 }
 
-func TestAnExecutorIsNotPassedOver(t *testing.T) {
+func TestExecutorIsRejected(t *testing.T) {
 	d := decide(manifestWork(t, `{workload: {manifests: [`+config+`]}, executor: {subject: {type: ServiceAccount}}}`))
 	if len(d.Works) > 0 || d.Errs[0] == nil || !strings.Contains(d.Errs[0].Error(), "spec.executor is not supported") {
 		t.Errorf("%+v", d)
 	}
 }
 
-func TestWhatIsTakenOutIsWithdrawn(t *testing.T) {
+func TestRemovedObjectIsWithdrawn(t *testing.T) {
 	both := `workload: {manifests: [` + config + `, ` + other + `]}`
 	for name, c := range map[string]struct {
 		spec string
 		// others are objects of another ManifestWork of the cluster.
 		others string
-		// standing is the object of the Work of a policy, named like one of a; gone says that this Work is being deleted.
+		// standing is the object of a policy's Work with the name for a. gone means that this Work is being deleted.
 		standing string
 		gone     bool
 		end      bool
@@ -253,7 +253,7 @@ func TestWhatIsTakenOutIsWithdrawn(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatIsCompleteIsNotChanged(t *testing.T) {
+func TestCompleteObjectIsNotChanged(t *testing.T) {
 	mw := manifestWork(t, `workload: {manifests: [`+config+`]}`)
 	first := decide(mw).Works[0]
 	mw.Spec.Workload.Manifests[0].Raw = []byte(strings.ReplaceAll(string(mw.Spec.Workload.Manifests[0].Raw), `"v"`, `"w"`))
@@ -268,7 +268,7 @@ func TestAnObjectThatIsCompleteIsNotChanged(t *testing.T) {
 	}
 }
 
-func TestUpdateStrategiesAreOnTheWork(t *testing.T) {
+func TestUpdateStrategiesAreStoredOnWork(t *testing.T) {
 	for strategy, want := range map[string]map[string]string{
 		"{type: Update}":          {},
 		"{type: CreateOnly}":      {"argosy.io/update-strategy": "CreateOnly"},
@@ -295,7 +295,7 @@ func TestUpdateStrategiesAreOnTheWork(t *testing.T) {
 	}
 }
 
-func TestTheFirstOptionThatSaysSomethingCounts(t *testing.T) {
+func TestFirstOptionWins(t *testing.T) {
 	mw := manifestWork(t, `{workload: {manifests: [{apiVersion: example.com/v1, kind: Goose, metadata: {name: grey}}]}, manifestConfigs: [
 		{resourceIdentifier: {group: example.com, resource: gooses, name: grey}, updateStrategy: {type: ReadOnly}},
 		{resourceIdentifier: {group: example.com, resource: geese, name: g*y}, feedbackRules: [{type: WellKnownStatus}]},
@@ -313,7 +313,7 @@ func TestTheFirstOptionThatSaysSomethingCounts(t *testing.T) {
 	}
 }
 
-func TestPluralsAreGuessedWhereTheClusterIsSilent(t *testing.T) {
+func TestPluralsAreGuessedWithoutDiscovery(t *testing.T) {
 	for kind, want := range map[string]string{"Gateway": "gateways", "NetworkPolicy": "networkpolicies",
 		"Ingress": "ingresses", "Job": "jobs"} {
 		if got := plural(schema.GroupVersionKind{Group: "example.com", Kind: kind}, nil); got != want {
@@ -322,7 +322,7 @@ func TestPluralsAreGuessedWhereTheClusterIsSilent(t *testing.T) {
 	}
 }
 
-func TestAStarStandsForAnyText(t *testing.T) {
+func TestPatternStarMatchesAnyText(t *testing.T) {
 	for pattern, texts := range map[string][2][]string{
 		"a":     {{"a"}, {"", "ab", "ba"}},
 		"*":     {{"", "a"}, nil},
@@ -340,7 +340,7 @@ func TestAStarStandsForAnyText(t *testing.T) {
 	}
 }
 
-func TestIgnoredFieldsAreTheMembers(t *testing.T) {
+func TestIgnoredFieldsKeepMemberValues(t *testing.T) {
 	for name, c := range map[string]struct {
 		ignore   string
 		observed string // .spec of the member's

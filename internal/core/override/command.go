@@ -10,7 +10,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// overrideWords changes the command or args, as field says, of every container of the name.
+// overrideWords changes the command or args (see field) of every container with the name.
 func overrideWords(m *unstructured.Unstructured, field string, o *policyv1alpha1.CommandArgsOverrider) error {
 	found, err := containersNamed(m, o.ContainerName)
 	if err != nil {
@@ -27,7 +27,7 @@ func overrideWords(m *unstructured.Unstructured, field string, o *policyv1alpha1
 				words = append(words, w)
 			}
 		case policyv1alpha1.OverriderOpRemove:
-			// A word that is to go and is not there is as it should be.
+			// Removing a word that does not exist is no error.
 			words = slices.DeleteFunc(words, func(w any) bool {
 				s, ok := w.(string)
 				return ok && slices.Contains(o.Value, s)
@@ -44,7 +44,7 @@ func overrideWords(m *unstructured.Unstructured, field string, o *policyv1alpha1
 	return nil
 }
 
-// container is a container of a manifest, to be changed in place.
+// container is a container of a manifest, changed in place.
 type container struct {
 	path   pointer
 	name   string
@@ -52,8 +52,8 @@ type container struct {
 	object map[string]any
 }
 
-// containers are those that overriders without a path apply to: all but the init containers of pods, as in Karmada, and
-// all of an Argo template.
+// containers returns the containers for overriders without a path: as in Karmada all except init containers of pods,
+// and all of an Argo template.
 func containers(m *unstructured.Unstructured) []container {
 	argoTemplate := argoTemplate(m)
 	return slices.DeleteFunc(allContainers(m), func(c container) bool { return c.init && !argoTemplate })
@@ -63,7 +63,7 @@ func argoTemplate(m *unstructured.Unstructured) bool {
 	return m.GroupVersionKind().Group == "argoproj.io" && m.GetKind() != "Rollout"
 }
 
-// allContainers are containers with the init containers of pods.
+// allContainers also returns the init containers of pods.
 func allContainers(m *unstructured.Unstructured) []container {
 	argoTemplate := argoTemplate(m)
 	var out []container
@@ -75,14 +75,14 @@ func allContainers(m *unstructured.Unstructured) []container {
 		}
 		name := c.Name
 		if name == "" && argoTemplate {
-			name = "main" // how Argo calls it
+			name = "main" // Argo's name for it
 		}
 		out = append(out, container{path: c.Path, name: name, init: c.Init, object: object})
 	}
 	return out
 }
 
-// containersNamed are the containers of the name, at least one; an error of type nothing says why there is none.
+// containersNamed returns the containers with the name. An error of type nothing explains why there are none.
 func containersNamed(m *unstructured.Unstructured, name string) ([]container, error) {
 	all := containers(m)
 	if len(all) == 0 {

@@ -16,8 +16,8 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// overrideField changes the JSON or YAML document that stands in a string field. Comments and the order of keys are
-// not kept; numbers are, to the last digit in JSON.
+// overrideField changes the JSON or YAML document in a string field. It does not keep comments and the order of keys.
+// It keeps numbers; in JSON exactly.
 func overrideField(m *unstructured.Unstructured, o *policyv1alpha1.FieldOverrider) error {
 	path, err := parsePointer(o.FieldPath)
 	if err != nil {
@@ -79,7 +79,7 @@ func editJSON(text []byte, operations []policyv1alpha1.FieldPatchOperation) (str
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// exact decodes one JSON value and leaves its numbers as they are written.
+// exact decodes one JSON value and keeps its numbers unchanged.
 func exact(text []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
@@ -112,7 +112,7 @@ func editYAML(text string, operations []policyv1alpha1.FieldPatchOperation) (str
 	return string(out), nil
 }
 
-// several says whether text is a stream of YAML documents, of which all but the first would be lost.
+// several reports whether text has more than one YAML document. All but the first would be lost.
 func several(text string) bool {
 	stream := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
 	documents := 0

@@ -12,9 +12,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// Reaches says what of an object's identity a JSON pointer names, itself, by a parent or by what would be below it;
-// empty if nothing. An override changes what an object says in a cluster, and never which object it is. What is no
-// pointer reaches nothing.
+// Reaches returns which part of an object's identity a JSON pointer changes, directly or through a parent or child
+// path; empty if none. An override changes the content of an object, never its identity. An invalid pointer reaches
+// nothing.
 func Reaches(path string) string {
 	p, err := parsePointer(path)
 	if err != nil {
@@ -37,8 +37,8 @@ func Reaches(path string) string {
 	return ""
 }
 
-// KeepsGroup says whether an operation does no more than send the templates that are selected in another version of
-// their group. What is selected has to be known for that.
+// KeepsGroup reports whether an operation only changes apiVersion to another version of the group of all selected
+// templates.
 func KeepsGroup(o policyv1alpha1.PlaintextOverrider, selectors []policyv1alpha1.ResourceSelector) bool {
 	if o.Path != "/apiVersion" || len(selectors) == 0 || o.Operator != policyv1alpha1.OverriderOpAdd &&
 		o.Operator != policyv1alpha1.OverriderOpReplace {
@@ -56,7 +56,7 @@ func KeepsGroup(o policyv1alpha1.PlaintextOverrider, selectors []policyv1alpha1.
 	})
 }
 
-// NeverSent says what a JSON pointer names that members are never sent; empty if they are.
+// NeverSent returns the field that a JSON pointer names if it is never sent to members; otherwise empty.
 func NeverSent(path string) string {
 	p, err := parsePointer(path)
 	switch {
@@ -70,8 +70,7 @@ func NeverSent(path string) string {
 	return ""
 }
 
-// Key is the label or annotation that a JSON pointer names, itself or by what would be below it; empty if it names
-// none.
+// Key returns the label or annotation that a JSON pointer names, directly or through a child path; empty if none.
 func Key(path string) string {
 	if p, err := parsePointer(path); err == nil && len(p) > 2 && p[0] == "metadata" &&
 		(p[1] == "labels" || p[1] == "annotations") {
@@ -80,7 +79,7 @@ func Key(path string) string {
 	return ""
 }
 
-// Overwrites says whether a policy sets the annotation by which a template asks to take over what stands in members.
+// Overwrites reports whether a policy sets the annotation that takes over existing objects in members.
 func Overwrites(p policyv1alpha1.Override) bool {
 	asks := func(o *policyv1alpha1.Overriders) bool {
 		const key, value = workv1alpha2.ConflictResolutionAnnotation, workv1alpha2.ConflictResolutionOverwrite
@@ -99,12 +98,11 @@ func Overwrites(p policyv1alpha1.Override) bool {
 	})
 }
 
-// rights are the fields of roles and of their bindings that say who may do what.
+// rights are the fields of roles and bindings that define permissions.
 var rights = []string{"rules", "aggregationRule", "roleRef", "subjects"}
 
-// Rights is the first path by which a policy changes who may do what, in roles and bindings of roles; empty if it
-// selects none, or leaves that alone. The API server of the hub holds whoever writes these to his own rights, and none
-// does where an override changes them.
+// Rights returns the first path at which a policy changes permissions in roles or role bindings; empty if none. The
+// hub's API server prevents that authors grant more than their own permissions, but not for changes by an override.
 func Rights(p policyv1alpha1.Override) string {
 	spec := p.OverrideSpec()
 	if len(spec.ResourceSelectors) > 0 &&
@@ -162,7 +160,7 @@ func Rights(p policyv1alpha1.Override) string {
 	return ""
 }
 
-// aggregates says whether a label adds a role to others.
+// aggregates reports whether a label aggregates a role into others.
 func aggregates(label string) bool {
 	return strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-")
 }

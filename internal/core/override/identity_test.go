@@ -20,7 +20,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/validate"
 )
 
-func TestAnOverrideNeverMakesAnotherObjectOfATemplate(t *testing.T) {
+func TestOverrideNeverChangesIdentity(t *testing.T) {
 	const grant = `{path: /apiVersion, operator: replace, value: rbac.authorization.k8s.io/v1}, {path: /kind, operator: replace, value: ClusterRoleBinding}`
 	for _, c := range []struct{ what, overriders, want string }{
 		{"another group", "plaintext: [" + grant + "]",
@@ -58,7 +58,7 @@ func TestAnOverrideNeverMakesAnotherObjectOfATemplate(t *testing.T) {
 	}
 }
 
-func TestPathsThatReachWhichObjectItIs(t *testing.T) {
+func TestReaches(t *testing.T) {
 	for path, reaches := range map[string]bool{
 		"": true, "/apiVersion": true, "/apiVersion/": true, "/kind": true, "/kind/x": true, "/metadata": true,
 		"/metadata/": true, "/metadata/name": true,
@@ -81,8 +81,8 @@ var templates = []string{
 	`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: web, namespace: shop}, spec: {template: {spec: {containers: [{name: main, image: "a:1"}]}}}}`,
 }
 
-// which is what makes an object this one, read apart from the code that is tested.
-func which(u *unstructured.Unstructured) string {
+// identityOf is what makes an object this one, read apart from the code that is tested.
+func identityOf(u *unstructured.Unstructured) string {
 	group, _, grouped := strings.Cut(fmt.Sprint(u.Object["apiVersion"]), "/")
 	if !grouped {
 		group = ""
@@ -95,8 +95,8 @@ func which(u *unstructured.Unstructured) string {
 	return fmt.Sprintf("%q %q %#v %#v", group, u.Object["kind"], namespace, metadata["name"])
 }
 
-// Each kind of overrider has a number below, or it is not tried.
-func TestEveryKindOfOverriderIsTried(t *testing.T) {
+// Each kind of overrider must have a number below, or it is not tested.
+func TestEveryKindOfOverriderIsTested(t *testing.T) {
 	tried := map[string]bool{"OverridersDialect": true} // other spellings of these
 	for kind := range uint8(11) {
 		o := reflect.ValueOf(overrider(kind, policyv1alpha1.OverriderOpAdd, "/a", "b", "c"))
@@ -113,7 +113,7 @@ func TestEveryKindOfOverriderIsTried(t *testing.T) {
 	}
 }
 
-// overrider is one of each kind, by number, with what a user may put into it.
+// overrider returns an overrider of the kind with the number, with possible user input.
 func overrider(kind uint8, operator policyv1alpha1.OverriderOperator, path, key,
 	value string) policyv1alpha1.Overriders {
 	raw := apiextensionsv1.JSON{Raw: []byte(value)}
@@ -125,7 +125,8 @@ func overrider(kind uint8, operator policyv1alpha1.OverriderOperator, path, key,
 	patch := []policyv1alpha1.FieldPatchOperation{{SubPath: key, Operator: operator, Value: raw}}
 	switch kind % 11 {
 	case 0:
-		return policyv1alpha1.Overriders{ImageOverrider: []policyv1alpha1.ImageOverrider{{Predicate: &policyv1alpha1.ImagePredicate{Path: path}, Component: policyv1alpha1.Repository, Operator: operator, Value: value}}}
+		return policyv1alpha1.Overriders{ImageOverrider: []policyv1alpha1.ImageOverrider{{
+			Predicate: &policyv1alpha1.ImagePredicate{Path: path}, Component: policyv1alpha1.Repository, Operator: operator, Value: value}}}
 	case 1:
 		return policyv1alpha1.Overriders{ImageOverrider: []policyv1alpha1.ImageOverrider{{Component: policyv1alpha1.Tag,
 			Operator: operator, Value: value}}}
@@ -150,8 +151,7 @@ func overrider(kind uint8, operator policyv1alpha1.OverriderOperator, path, key,
 		Value: raw}}}
 }
 
-// keepsTheObject holds what is promised of an override: what comes out is the object that went in, and what admission
-// lets pass is never refused for that later.
+// keepsTheObject checks that an override keeps the identity, and that Apply never rejects what admission accepted.
 func keepsTheObject(t testing.TB, template string, policies ...policyv1alpha1.Override) {
 	t.Helper()
 	m := object(t, template)
@@ -163,8 +163,8 @@ func keepsTheObject(t testing.TB, template string, policies ...policyv1alpha1.Ov
 	if after, _ := json.Marshal(m.Object); string(after) != string(before) {
 		t.Fatalf("the template was changed to %s", after)
 	}
-	if err == nil && which(got) != which(m) {
-		t.Fatalf("%s became %s", which(m), which(got))
+	if err == nil && identityOf(got) != identityOf(m) {
+		t.Fatalf("%s became %s", identityOf(m), identityOf(got))
 	}
 	admitted := true
 	for _, p := range policies {
@@ -175,7 +175,7 @@ func keepsTheObject(t testing.TB, template string, policies ...policyv1alpha1.Ov
 	}
 }
 
-// paths and values are what an attacker would try.
+// paths and values that an attacker would try.
 var (
 	paths = []string{"", "/", "/apiVersion", "/kind", "/kind/", "/metadata", "/metadata/", "/metadata/name",
 		"/metadata/namespace", "/metadata/labels", "/metadata/annotations",

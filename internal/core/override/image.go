@@ -12,9 +12,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// overrideImage changes the image at the predicate's path; without one, those of all containers, and those that a kind
-// names without a container. A registry is changed in all images of a pod, those of init containers and volumes too: a
-// cluster that cannot reach the registry cannot start the pod. Tags and repositories of init containers are their own,
+// overrideImage changes the image at the predicate's path or, without a predicate, the images of all containers and
+// images outside of containers. A registry is changed in all images of a pod, including init containers and volumes,
+// because a cluster that cannot pull one of them cannot start the pod. Tags and repositories of init containers stay,
 // as in Karmada.
 func overrideImage(m *unstructured.Unstructured, o *policyv1alpha1.ImageOverrider) error {
 	if o.Predicate != nil {
@@ -28,7 +28,7 @@ func overrideImage(m *unstructured.Unstructured, o *policyv1alpha1.ImageOverride
 	var paths []pointer
 	for _, c := range all {
 		paths = append(paths, append(slices.Clone(c.path), "image"))
-		// The empty image of a sidecar that is upgraded hot is pulled from where the others are; its tag is its own.
+		// The empty image for hot upgrades of a sidecar moves to the same registry but keeps its tag.
 		if registry {
 			paths = append(paths, append(slices.Clone(c.path), "upgradeStrategy", "hotUpgradeEmptyImage"))
 		}
@@ -47,7 +47,7 @@ func overrideImage(m *unstructured.Unstructured, o *policyv1alpha1.ImageOverride
 	found, changed := false, false
 	for _, path := range paths {
 		v, _ := path.get(m.Object)
-		// A container may leave its image to someone else: Argo has defaults for templates.
+		// A container may have no image: Argo has defaults for templates.
 		if v == nil || v == "" {
 			continue
 		}
@@ -93,7 +93,7 @@ func overrideImageAt(m *unstructured.Unstructured, o *policyv1alpha1.ImageOverri
 	return removedNothing(o, after != before)
 }
 
-// removedNothing tells of a removal without effect. Setting what is already so is no mistake.
+// removedNothing returns an error for a removal without effect. Setting an existing value is no error.
 func removedNothing(o *policyv1alpha1.ImageOverrider, changed bool) error {
 	if o.Operator == policyv1alpha1.OverriderOpRemove && !changed {
 		return nothing(fmt.Sprintf("no image has a %s", strings.ToLower(string(o.Component))))
@@ -101,7 +101,7 @@ func removedNothing(o *policyv1alpha1.ImageOverrider, changed bool) error {
 	return nil
 }
 
-// image is a name in parts: [registry/]repository[:tag][@digest]. Any string has parts, so reading never fails.
+// image is a parsed image name: [registry/]repository[:tag][@digest]. Parsing never fails.
 type image struct{ registry, repository, tag, digest string }
 
 func parseImage(s string) image {
@@ -110,7 +110,7 @@ func parseImage(s string) image {
 	if colon := strings.LastIndexByte(s, ':'); colon > strings.LastIndexByte(s, '/') {
 		s, i.tag = s[:colon], s[colon+1:]
 	}
-	// The first part is a registry if it can be nothing but a host; else it is the user of a repository.
+	// The first part is a registry only if it must be a host. Otherwise it belongs to the repository.
 	if host, rest, ok := strings.Cut(s, "/"); ok && (strings.ContainsAny(host, ".:") || host == "localhost") {
 		i.registry, s = host, rest
 	}
@@ -132,7 +132,7 @@ func (i image) String() string {
 	return s
 }
 
-// setTag takes a tag, a digest or both; a digest is known by its colon, which no tag can have.
+// setTag sets a tag, a digest or both. A digest contains a colon, a tag does not.
 func (i *image) setTag(s string) {
 	if tag, digest, ok := strings.Cut(s, "@"); ok {
 		i.tag, i.digest = tag, digest
@@ -144,7 +144,8 @@ func (i *image) setTag(s string) {
 	}
 }
 
-// changeImage is the image with one part changed. Add appends to the part, as in Karmada; a digest counts as the tag.
+// changeImage changes one part of the image. Add appends to the part, as in Karmada. A digest counts as part of the
+// tag.
 func changeImage(s string, o *policyv1alpha1.ImageOverrider) (string, error) {
 	i := parseImage(s)
 	change := func(part string) (string, error) {

@@ -8,8 +8,8 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// overrideKeys changes the manifest's labels or annotations. Add overwrites, remove and replace act on keys that are
-// there, addIfAbsent on those that are not.
+// overrideKeys changes labels or annotations. Add overwrites, remove and replace change existing keys, addIfAbsent adds
+// missing ones.
 func overrideKeys(m *unstructured.Unstructured, field string, o *policyv1alpha1.LabelAnnotationOverrider) error {
 	metadata, ok := m.Object["metadata"].(map[string]any)
 	if !ok {
@@ -50,7 +50,7 @@ func overrideKeys(m *unstructured.Unstructured, field string, o *policyv1alpha1.
 			}
 			delete(keys, key)
 		}
-		// keys that are to go and are not there are as they should be
+		// Removing keys that do not exist is no error.
 		if !found && o.Operator == policyv1alpha1.OverriderOpReplace {
 			return nothing(fmt.Sprintf("metadata.%s has none of its keys", field))
 		}

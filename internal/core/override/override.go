@@ -1,5 +1,5 @@
-// Package override decides what a manifest looks like in one cluster, by the override policies that select it.
-// Which policies exist, and what becomes of the manifest, is decided by its callers.
+// Package override applies the override policies that select a manifest in one cluster. Callers supply the policies and
+// use the result.
 package override
 
 import (
@@ -18,20 +18,20 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// Applied is what was done to a manifest: the rules in the order they were applied, and what came to nothing.
+// Applied records the applied rules in order, and the overriders without effect.
 type Applied struct {
 	Rules     []Rule
 	Untouched []Untouched
 }
 
-// Rule is one rule of a policy that targeted the cluster. The overriders are shared with the policy.
+// Rule is one rule that targets the cluster. It shares the overriders with the policy.
 type Rule struct {
 	Namespaced bool
 	Policy     string
 	Overriders *policyv1alpha1.Overriders
 }
 
-// Untouched is an overrider that found nothing to change: allowed, but hardly what its author wanted.
+// Untouched is an overrider without effect, which is allowed but probably a mistake.
 type Untouched struct {
 	Policy    string // "OverridePolicy ns/name" or "ClusterOverridePolicy name"
 	Overrider string // path in the policy, such as spec.overrideRules[0].overriders.imageOverrider[1]
@@ -42,15 +42,15 @@ func (u Untouched) String() string {
 	return fmt.Sprintf("%s, %s changed nothing: %s", u.Policy, u.Overrider, u.Reason)
 }
 
-// Apply is m as cluster c shall have it. m is never changed; it is returned itself when no rule applies.
+// Apply returns m for cluster c. It never modifies m; without rules it returns m itself.
 //
-//	ClusterOverridePolicies, then OverridePolicies of m's namespace; of any, if m has none and they select it
-//	  in each: those that select all of the kind, by label, by name; equals by policy name
-//	    rules as listed, those that target c
-//	      image → command → args → resources → labels → annotations → field → plaintext
+// ClusterOverridePolicies apply first, then OverridePolicies of m's namespace. A cluster-scoped m gets OverridePolicies
+// of all namespaces that select it. Within each group the order is: policies that select the kind, by label, by name;
+// ties by policy name. Rules apply as listed. Overriders apply in the order image, command, args, resources, labels,
+// annotations, field, plaintext.
 //
-// Paths are those of the version that the policy's selectors name. The order of policies does not matter. The first
-// failure ends it: half of an override is worse than none. It is a failure to make another object of m; see Reaches.
+// Paths are those of the version in the policy's selectors. The order of the argument does not matter. Apply returns
+// the first error, because half an override is worse than none. Changing the identity of m is an error; see Reaches.
 func Apply(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster,
 	policies []policyv1alpha1.Override) (*unstructured.Unstructured, Applied, error) {
 	var applied Applied
@@ -68,7 +68,7 @@ func Apply(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster,
 				return nil, Applied{}, err
 			}
 			run := run{manifest: in, object: object, policy: describe(p), at: r.at, applied: &applied}
-			if err := run.all(r.overriders); err != nil {
+			if err := run.applyAll(r.overriders); err != nil {
 				return nil, Applied{}, err
 			}
 			if in != out {
@@ -83,7 +83,7 @@ func Apply(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster,
 	return out, applied, nil
 }
 
-// Annotations are those of a Work that record what was applied; nil if nothing was.
+// Annotations returns the annotations of a Work that record what was applied; nil if nothing was.
 func (a Applied) Annotations() (map[string]string, error) {
 	type item struct {
 		PolicyName string                     `json:"policyName"`
@@ -119,7 +119,7 @@ func (a Applied) Annotations() (map[string]string, error) {
 	return annotations, nil
 }
 
-// ordered are the policies that select t, in the order of application.
+// ordered returns the policies that select t in order of application.
 func ordered(t propagate.Template, policies []policyv1alpha1.Override) []policyv1alpha1.Override {
 	type ranked struct {
 		policy   policyv1alpha1.Override
@@ -132,7 +132,7 @@ func ordered(t propagate.Template, policies []policyv1alpha1.Override) []policyv
 		}
 	}
 	slices.SortFunc(selecting, func(a, b ranked) int {
-		// Names are unique in a namespace: the order is total.
+		// Names are unique in a namespace, so the order is total.
 		return cmp.Or(
 			cmp.Compare(scopeOf(a.policy), scopeOf(b.policy)),
 			cmp.Compare(a.priority, b.priority),
@@ -147,18 +147,18 @@ func ordered(t propagate.Template, policies []policyv1alpha1.Override) []policyv
 	return out
 }
 
-// scopeOf is 0 for policies of the whole hub, which come first, and 1 for those of a namespace.
+// scopeOf returns 0 for cluster-wide policies, which come first, and 1 for namespaced ones.
 func scopeOf(p policyv1alpha1.Override) int { return min(len(p.GetNamespace()), 1) }
 
-// SelectsClusterScoped says whether a policy may select templates that are in no namespace. One of a namespace does by
-// a selector without a namespace, which admission leaves to authors who may write a ClusterOverridePolicy; see
+// SelectsClusterScoped reports whether a policy may select cluster-scoped templates. A namespaced policy does so with a
+// selector without a namespace. Admission permits that only to authors who may write a ClusterOverridePolicy; see
 // propagate.SelectedBy.
 func SelectsClusterScoped(p policyv1alpha1.Override) bool {
 	return p.GetNamespace() == "" || slices.ContainsFunc(p.OverrideSpec().ResourceSelectors,
 		func(s policyv1alpha1.ResourceSelector) bool { return s.Namespace == "" })
 }
 
-// selects is how closely the policy describes t. Without selectors it selects all that its scope allows.
+// selects returns how specifically the policy selects t. Without selectors it selects everything in its scope.
 func selects(p policyv1alpha1.Override, t propagate.Template) propagate.ImplicitPriority {
 	if ns := p.GetNamespace(); ns != "" && ns != t.Namespace && (t.Namespace != "" || !SelectsClusterScoped(p)) {
 		return propagate.NoMatch
@@ -170,13 +170,13 @@ func selects(p policyv1alpha1.Override, t propagate.Template) propagate.Implicit
 	return propagate.SelectedBy(p.GetNamespace(), selectors, t)
 }
 
-// rule is a rule of a policy and the path at which its overriders stand there.
+// rule is a rule of a policy with the path of its overriders.
 type rule struct {
 	at         string
 	overriders *policyv1alpha1.Overriders
 }
 
-// targeting are the rules of p for cluster c, as listed. The deprecated pair of fields counts when there are no rules.
+// targeting returns the rules of p for cluster c in order. The deprecated fields count if there are no rules.
 func targeting(c *clusterv1alpha1.Cluster, p policyv1alpha1.Override) []rule {
 	spec := p.OverrideSpec()
 	matches := func(a *policyv1alpha1.ClusterAffinity) bool { return a == nil || schedule.MatchesAffinity(c, *a) }
@@ -202,67 +202,68 @@ func describe(p policyv1alpha1.Override) string {
 	return "OverridePolicy " + p.GetNamespace() + "/" + p.GetName()
 }
 
-// run applies the overriders of one rule to one manifest, in place.
+// run applies the overriders of one rule to one manifest in place.
 type run struct {
 	manifest *unstructured.Unstructured
-	object   identity.Object // what the manifest is, and has to stay
+	object   identity.Object // the identity, which must not change
 	policy   string
 	at       string
 	applied  *Applied
 }
 
-// all applies the overriders in their fixed order.
-func (r run) all(o *policyv1alpha1.Overriders) error {
+// applyAll applies the overriders in their fixed order.
+func (r run) applyAll(o *policyv1alpha1.Overriders) error {
 	for i := range o.ImageOverrider {
-		if err := r.one("imageOverrider", i, overrideImage(r.manifest, &o.ImageOverrider[i])); err != nil {
+		if err := r.record("imageOverrider", i, overrideImage(r.manifest, &o.ImageOverrider[i])); err != nil {
 			return err
 		}
 	}
 	for i := range o.CommandOverrider {
-		if err := r.one("commandOverrider", i, overrideWords(r.manifest, "command", &o.CommandOverrider[i])); err != nil {
+		if err := r.record("commandOverrider", i, overrideWords(r.manifest, "command", &o.CommandOverrider[i])); err != nil {
 			return err
 		}
 	}
 	for i := range o.ArgsOverrider {
-		if err := r.one("argsOverrider", i, overrideWords(r.manifest, "args", &o.ArgsOverrider[i])); err != nil {
+		if err := r.record("argsOverrider", i, overrideWords(r.manifest, "args", &o.ArgsOverrider[i])); err != nil {
 			return err
 		}
 	}
 	for i := range o.ResourcesOverrider {
-		if err := r.one("resourcesOverrider", i, overrideResources(r.manifest, &o.ResourcesOverrider[i])); err != nil {
+		if err := r.record("resourcesOverrider", i, overrideResources(r.manifest, &o.ResourcesOverrider[i])); err != nil {
 			return err
 		}
 	}
 	for i := range o.LabelsOverrider {
-		if err := r.one("labelsOverrider", i, overrideKeys(r.manifest, "labels", &o.LabelsOverrider[i])); err != nil {
+		if err := r.record("labelsOverrider", i, overrideKeys(r.manifest, "labels", &o.LabelsOverrider[i])); err != nil {
 			return err
 		}
 	}
 	for i := range o.AnnotationsOverrider {
-		if err := r.one("annotationsOverrider", i,
+		if err := r.record("annotationsOverrider", i,
 			overrideKeys(r.manifest, "annotations", &o.AnnotationsOverrider[i])); err != nil {
 			return err
 		}
 	}
 	for i := range o.FieldOverrider {
-		if err := r.one("fieldOverrider", i, overrideField(r.manifest, &o.FieldOverrider[i])); err != nil {
+		if err := r.record("fieldOverrider", i, overrideField(r.manifest, &o.FieldOverrider[i])); err != nil {
 			return err
 		}
 	}
 	for i := range o.ReplicasOverrider {
-		_ = r.one("replicasOverrider", i, nothing("the policy was stored before this spelling was supported; apply it again"))
+		_ = r.record("replicasOverrider", i,
+			nothing("the policy was stored before this spelling was supported; apply it again"))
 	}
 	if len(o.Plaintext) == 0 {
 		return nil
 	}
 	if i, err := overridePlaintext(r.manifest, r.object, o.Plaintext); err != nil {
-		return r.one("plaintext", i, err)
+		return r.record("plaintext", i, err)
 	}
 	return nil
 }
 
-// one takes note of what became of an overrider: nothing found is remembered, a failure is told with its place.
-func (r run) one(overrider string, index int, err error) error {
+// record records an overrider without effect and returns other errors with the place.
+func (r run) record(overrider string, index int, err error) error {
 	if err == nil {
 		err = r.object.Keeps(r.manifest)
 	}
@@ -277,7 +278,7 @@ func (r run) one(overrider string, index int, err error) error {
 	return fmt.Errorf("apply %s, %s: %w", r.policy, at, err)
 }
 
-// nothing is why an overrider found nothing to change.
+// nothing is the reason why an overrider had no effect.
 type nothing string
 
 func (n nothing) Error() string { return string(n) }

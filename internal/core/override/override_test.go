@@ -36,7 +36,7 @@ spec:
 
 var object = coretest.Object
 
-// op is an OverridePolicy of namespace shop, or with an empty namespace a ClusterOverridePolicy, of a spec in YAML.
+// op returns an OverridePolicy in namespace shop, or a ClusterOverridePolicy without a namespace, from a spec in YAML.
 func op(t testing.TB, namespace, name, spec string) policyv1alpha1.Override {
 	t.Helper()
 	var s policyv1alpha1.OverrideSpec
@@ -53,7 +53,7 @@ func op(t testing.TB, namespace, name, spec string) policyv1alpha1.Override {
 	return p
 }
 
-// rule is the spec of a policy with one rule for all clusters.
+// rule returns the spec of a policy with one rule for all clusters.
 func rule(overriders string) string {
 	return "overrideRules:\n- overriders: {" + overriders + "}"
 }
@@ -65,7 +65,7 @@ func cluster(name string) *clusterv1alpha1.Cluster {
 	return c
 }
 
-func at(t testing.TB, u *unstructured.Unstructured, path ...string) any {
+func inCluster(t testing.TB, u *unstructured.Unstructured, path ...string) any {
 	t.Helper()
 	var v any = u.Object
 	for _, key := range path {
@@ -84,7 +84,7 @@ func at(t testing.TB, u *unstructured.Unstructured, path ...string) any {
 	return v
 }
 
-func TestPoliciesAreAppliedInOneOrder(t *testing.T) {
+func TestPoliciesAreAppliedInOrder(t *testing.T) {
 	// Each policy appends a letter, so the result spells the order.
 	add := func(letter string) string {
 		return rule("imageOverrider: [{predicate: {path: /spec/template/spec/containers/0/image}, component: Tag, operator: add, value: " + letter + "}]")
@@ -113,7 +113,7 @@ func TestPoliciesAreAppliedInOneOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if image := at(t, got, "spec", "template", "spec", "containers", "0", "image"); image != "nginx:1.25ABCDEFGH" {
+		if image := inCluster(t, got, "spec", "template", "spec", "containers", "0", "image"); image != "nginx:1.25ABCDEFGH" {
 			t.Fatalf("policies were applied as %v (seed %d); the order of the input must not matter", image, seed)
 		}
 		if len(applied.Rules) != 8 || applied.Rules[0].Policy != "a-anything" || applied.Rules[0].Namespaced ||
@@ -123,7 +123,7 @@ func TestPoliciesAreAppliedInOneOrder(t *testing.T) {
 	}
 }
 
-func TestPoliciesOfNamespacesOverrideWhatIsInNoneWhereAdmissionLetThem(t *testing.T) {
+func TestNamespacedPolicyOverridesClusterScopedTemplate(t *testing.T) {
 	sidecars := object(t, `{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: logs}, spec: {customVersion: ""}}`)
 	adds := func(selector, letter string) string {
 		return "resourceSelectors: [{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet" + selector + "}]\n" +
@@ -279,7 +279,7 @@ func TestOverriders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, at(t, got, tt.path...)); diff != "" {
+			if diff := cmp.Diff(tt.want, inCluster(t, got, tt.path...)); diff != "" {
 				t.Error(diff)
 			}
 			if len(applied.Untouched) > 0 {
@@ -292,8 +292,8 @@ func TestOverriders(t *testing.T) {
 	}
 }
 
-// The kinds that Karmada leaves alone without a word, and those it knows.
-func TestEveryKindWithContainersHasItsImagesChanged(t *testing.T) {
+// Kinds that Karmada supports, and kinds that it silently ignores.
+func TestImagesOfAllKindsWithContainersChange(t *testing.T) {
 	pods := func(at string) string {
 		return strings.ReplaceAll(at, "POD",
 			`{spec: {containers: [{name: main, image: "app:1", args: [a]}, {name: two, image: "app:1"}], initContainers: [{name: init, image: "init:1"}]}}`)
@@ -372,7 +372,7 @@ func TestEveryKindWithContainersHasItsImagesChanged(t *testing.T) {
 	}
 }
 
-func TestImagesThatAreOnlyPulledAreChangedToo(t *testing.T) {
+func TestPulledImagesChange(t *testing.T) {
 	for _, tt := range []struct{ kind, spec, want string }{
 		{"v1beta1, kind: ImagePullJob", `{image: "docker.io/app:1"}`, `{"image":"mirror.eu/app:1"}`},
 		{"v1alpha1, kind: ImagePullJob", `{image: "app:1"}`, `{"image":"mirror.eu/app:1"}`},
@@ -400,21 +400,22 @@ func TestImagesThatAreOnlyPulledAreChangedToo(t *testing.T) {
 	}
 }
 
-func TestASidecarsEmptyImageMovesToTheRegistryAndKeepsItsTag(t *testing.T) {
+func TestHotUpgradeEmptyImageKeepsTag(t *testing.T) {
 	m := object(t, `{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: x}, spec: {containers: [{name: s, image: "mesh:1", upgradeStrategy: {upgradeType: HotUpgrade, hotUpgradeEmptyImage: "docker.io/empty:7"}}]}}`)
 	got, _, err := override.Apply(m, cluster("eu"), []policyv1alpha1.Override{op(t, "", "p",
 		rule("imageOverrider: [{component: Registry, operator: replace, value: mirror.eu}, {component: Tag, operator: replace, value: '2'}]"))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if image, empty := at(t, got, "spec", "containers", "0", "image"),
-		at(t, got, "spec", "containers", "0", "upgradeStrategy", "hotUpgradeEmptyImage"); image != "mirror.eu/mesh:2" ||
+	if image, empty := inCluster(t, got, "spec", "containers", "0", "image"),
+		inCluster(t, got, "spec", "containers", "0", "upgradeStrategy",
+			"hotUpgradeEmptyImage"); image != "mirror.eu/mesh:2" ||
 		empty != "mirror.eu/empty:7" {
 		t.Errorf("got %v and %v", image, empty)
 	}
 }
 
-func TestAnImageThatIsNoTextNamesItsPlace(t *testing.T) {
+func TestInvalidImageErrorHasPath(t *testing.T) {
 	m := object(t, "{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, metadata: {name: x, namespace: shop}, spec: {images: [7]}}")
 	_, _, err := override.Apply(m, cluster("eu"),
 		[]policyv1alpha1.Override{op(t, "shop", "p",
@@ -424,7 +425,7 @@ func TestAnImageThatIsNoTextNamesItsPlace(t *testing.T) {
 	}
 }
 
-func TestFieldsThatHoldDocuments(t *testing.T) {
+func TestFieldOverrider(t *testing.T) {
 	const config = `
 apiVersion: v1
 kind: ConfigMap
@@ -452,12 +453,12 @@ data:
 		{"a stream of documents is not cut to its first",
 			`fieldOverrider: [{fieldPath: /data/two.yaml, yaml: [{subPath: /a, operator: replace, value: 2}]}]`,
 			"", "", "OverridePolicy shop/p, spec.overrideRules[0].overriders.fieldOverrider[0]: /data/two.yaml: the field holds several YAML documents"},
-		{"a document that is none is told",
+		{"an invalid document is an error",
 			`fieldOverrider: [{fieldPath: /data/app.yaml, json: [{subPath: /a, operator: add, value: 2}]}]`, "", "",
 			"read JSON"},
-		{"a field that is no string is told",
+		{"a field that is no string is an error",
 			`fieldOverrider: [{fieldPath: /data, json: [{subPath: /a, operator: add, value: 2}]}]`, "", "", "is not a string"},
-		{"a field that is not there is told",
+		{"a missing field is an error",
 			`fieldOverrider: [{fieldPath: /data/x, json: [{subPath: /a, operator: add, value: 2}]}]`, "", "",
 			"/data/x does not exist"},
 	}
@@ -474,14 +475,14 @@ data:
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, at(t, got, "data", tt.key)); diff != "" {
+			if diff := cmp.Diff(tt.want, inCluster(t, got, "data", tt.key)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-func TestFailuresNameThePlace(t *testing.T) {
+func TestErrorsHavePaths(t *testing.T) {
 	tests := []struct{ name, namespace, spec, want string }{
 		{"a path that is not there", "shop",
 			rule("plaintext: [{path: /spec/replicas, operator: replace, value: 1}, {path: /spec/nope/x, operator: add, value: 1}]"),
@@ -524,7 +525,7 @@ func TestFailuresNameThePlace(t *testing.T) {
 	}
 }
 
-func TestOverridersThatTouchNothingAreTold(t *testing.T) {
+func TestOverridersWithoutEffectAreReported(t *testing.T) {
 	tests := []struct{ name, overriders, want string }{
 		{"no such container", "commandOverrider: [{containerName: mian, operator: add, value: [x]}]",
 			`commandOverrider[0] changed nothing: no container is named "mian"`},
@@ -533,7 +534,7 @@ func TestOverridersThatTouchNothingAreTold(t *testing.T) {
 		{"annotations of an object without any", "annotationsOverrider: [{operator: replace, value: {zzz: a}}]",
 			"metadata.annotations has none of its keys"},
 		{"a field override without operations", "fieldOverrider: [{fieldPath: /spec}]", "it must have json or yaml"},
-		{"resources for nobody", "resourcesOverrider: [{containerName: zzz, value: {limits: {cpu: 1}}}]",
+		{"resources of a missing container", "resourcesOverrider: [{containerName: zzz, value: {limits: {cpu: 1}}}]",
 			`no container is named "zzz"`},
 	}
 	for _, tt := range tests {
@@ -547,7 +548,7 @@ func TestOverridersThatTouchNothingAreTold(t *testing.T) {
 				t.Fatalf("untouched = %v, want %q", applied.Untouched, tt.want)
 			}
 			if len(applied.Rules) != 1 {
-				t.Error("the rule was applied all the same, and the Work's annotation says so")
+				t.Error("the rule was applied anyway and is in the Work's annotation")
 			}
 		})
 	}
@@ -557,7 +558,7 @@ func TestOverridersThatTouchNothingAreTold(t *testing.T) {
 		"annotationsOverrider: [{operator: remove, value: {zzz: a}}]",
 		"argsOverrider: [{containerName: main, operator: remove, value: [zzz]}]",
 		"commandOverrider: [{containerName: main, operator: remove, value: [zzz]}]"} {
-		t.Run("nothing is to be told of "+overriders, func(t *testing.T) {
+		t.Run("no report for "+overriders, func(t *testing.T) {
 			_, applied, err := override.Apply(object(t, deployment), cluster("eu"),
 				[]policyv1alpha1.Override{op(t, "shop", "p", rule(overriders))})
 			if err != nil || len(applied.Untouched) > 0 || len(applied.Rules) != 1 {
@@ -603,7 +604,7 @@ func TestAnnotationsRecordWhatWasApplied(t *testing.T) {
 	}
 }
 
-// FuzzApply: whatever a policy holds, there is a manifest that can be sent or an error, and the template is as it was.
+// FuzzApply: for any policy the result is a valid manifest or an error, and the template is unchanged.
 func FuzzApply(f *testing.F) {
 	for _, seed := range []string{
 		`{"overrideRules":[{"overriders":{"plaintext":[{"path":"","operator":"replace","value":{"apiVersion":"v1"}}]}}]}`,

@@ -11,8 +11,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/identity"
 )
 
-// overridePlaintext applies the operations as one RFC 6902 patch, of which none may make another object of m. With an
-// error comes the operation at fault.
+// overridePlaintext applies the operations as one RFC 6902 patch. None may change the identity of m. With an error it
+// returns the index of the operation.
 func overridePlaintext(m *unstructured.Unstructured, object identity.Object,
 	operations []policyv1alpha1.PlaintextOverrider) (int, error) {
 	var doc any = m.Object
@@ -40,7 +40,7 @@ func overridePlaintext(m *unstructured.Unstructured, object identity.Object,
 	return 0, nil
 }
 
-// decode reads a value of a policy; none is null. It is decoded anew at each use, so no two manifests share it.
+// decode decodes a value of a policy; empty is null. It decodes at each use, so that manifests do not share it.
 func decode(raw []byte) (any, error) {
 	if len(raw) == 0 {
 		return nil, nil

@@ -9,7 +9,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// pointer is a parsed JSON pointer (RFC 6901); the empty one is the whole document.
+// pointer is a parsed JSON pointer (RFC 6901). The empty pointer is the whole document.
 type pointer []string
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
@@ -41,7 +41,7 @@ func (p pointer) String() string {
 	return b.String()
 }
 
-// get is the value at p in doc; false if there is none.
+// get returns the value at p in doc, and whether it exists.
 func (p pointer) get(doc any) (any, bool) {
 	for _, key := range p {
 		switch node := doc.(type) {
@@ -64,8 +64,8 @@ func (p pointer) get(doc any) (any, bool) {
 	return doc, true
 }
 
-// edit does one RFC 6902 operation at path in doc, in place where it can, and returns the document.
-// It works on decoded JSON, so that a large manifest is not written out and read back for one field.
+// edit applies one RFC 6902 operation, in place where possible, and returns the document. It works on decoded JSON to
+// avoid encoding a large manifest for one field.
 func edit(doc any, path pointer, op policyv1alpha1.OverriderOperator, value any) (any, error) {
 	switch op {
 	case policyv1alpha1.OverriderOpAdd, policyv1alpha1.OverriderOpRemove, policyv1alpha1.OverriderOpReplace:
@@ -75,7 +75,7 @@ func edit(doc any, path pointer, op policyv1alpha1.OverriderOperator, value any)
 	return editAt(doc, path, 0, op, value)
 }
 
-// editAt edits what stands below the first depth keys of path.
+// editAt edits the value below the first depth keys of path.
 func editAt(doc any, path pointer, depth int, op policyv1alpha1.OverriderOperator, value any) (any, error) {
 	if depth == len(path) {
 		if op == policyv1alpha1.OverriderOpRemove {
@@ -110,7 +110,7 @@ func editAt(doc any, path pointer, depth int, op policyv1alpha1.OverriderOperato
 			at := len(node)
 			if key != "-" {
 				var err error
-				// An element may be added behind the last one.
+				// An element may be added after the last one.
 				if at, err = index(key, len(node)+1); err != nil {
 					return nil, fmt.Errorf("%s: %w", path[:depth+1], err)
 				}
@@ -140,7 +140,7 @@ func editAt(doc any, path pointer, depth int, op policyv1alpha1.OverriderOperato
 	}
 }
 
-// index reads a position in a list of n elements; negative ones count from the end, as Karmada's patches do.
+// index parses a position in a list of n elements. Negative ones count from the end, as in Karmada.
 func index(key string, n int) (int, error) {
 	i, err := strconv.Atoi(key)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// TestEditAgreesWithAPatchLibrary runs random patches through the library that Karmada's users know and through edit.
-func TestEditAgreesWithAPatchLibrary(t *testing.T) {
+// TestEditMatchesPatchLibrary runs random patches through the library that Karmada uses and through edit.
+func TestEditMatchesPatchLibrary(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	pick := func(from ...string) string { return from[r.Intn(len(from))] }
 	paths := func() string {
@@ -48,7 +48,7 @@ func TestEditAgreesWithAPatchLibrary(t *testing.T) {
 		got, gotErr := edit(before, p, op, v)
 
 		if (gotErr == nil) != (wantErr == nil) {
-			t.Fatalf("%d: %s %s %s: %v, the library says %v", n, op, path, value, gotErr, wantErr)
+			t.Fatalf("%d: %s %s %s: %v, the library returns %v", n, op, path, value, gotErr, wantErr)
 		}
 		if gotErr != nil {
 			continue
@@ -65,7 +65,7 @@ func TestEditAgreesWithAPatchLibrary(t *testing.T) {
 	}
 }
 
-func TestImagesAreReadInParts(t *testing.T) {
+func TestParseImage(t *testing.T) {
 	for name, want := range map[string]image{
 		"nginx":                                {repository: "nginx"},
 		"nginx:1":                              {repository: "nginx", tag: "1"},

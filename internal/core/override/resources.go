@@ -9,8 +9,8 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// overrideResources merges the value into the resources of every container of the name: a resource named there is
-// set, any other is left as it is.
+// overrideResources merges the value into the resources of every container with the name. Resources that are not named
+// stay.
 func overrideResources(m *unstructured.Unstructured, o *policyv1alpha1.ResourcesOverrider) error {
 	if len(o.Value.Limits)+len(o.Value.Requests)+len(o.Value.Claims) == 0 {
 		return nothing("it has no value")
@@ -43,7 +43,7 @@ func overrideResources(m *unstructured.Unstructured, o *policyv1alpha1.Resources
 	return nil
 }
 
-// object is the object at key of parent, made if there is none.
+// object returns the object at key of parent and creates it if necessary.
 func object(parent map[string]any, key string) (map[string]any, error) {
 	if parent[key] == nil {
 		made := map[string]any{}
@@ -57,7 +57,7 @@ func object(parent map[string]any, key string) (map[string]any, error) {
 	return there, nil
 }
 
-// mergeClaims puts each claim in the place of the one of its name, or behind the others.
+// mergeClaims replaces claims with the same name and appends the others.
 func mergeClaims(resources map[string]any, claims []corev1.ResourceClaim) error {
 	if len(claims) == 0 {
 		return nil

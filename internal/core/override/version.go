@@ -10,9 +10,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// spoken is m in the version of its kind that p speaks of, whose paths are meant in that version: the one that its
-// selectors name. It is m itself where they name m's own, several or none, or where nothing is known of converting the
-// kind.
+// spoken converts m to the version whose paths p uses, which is the version in its selectors. It returns m itself if
+// they name m's version, several versions or none, or if the kind cannot be converted.
 func spoken(m *unstructured.Unstructured, p policyv1alpha1.Override) (*unstructured.Unstructured, error) {
 	kind := propagate.GroupKind(m.GetAPIVersion(), m.GetKind())
 	if !kruise.Converts(kind) {

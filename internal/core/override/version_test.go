@@ -12,8 +12,8 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// The hub has the template as v1beta1, whatever its author wrote and his policies speak of.
-func TestPathsAreThoseOfTheVersionThatThePolicyNames(t *testing.T) {
+// The hub has the template in v1beta1, whatever version its author and the policies use.
+func TestPathsAreOfTheVersionInSelectors(t *testing.T) {
 	const stored = `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: c, namespace: shop}, spec: {updateStrategy: {type: OnDelete, rollingUpdate: {podUpdatePolicy: InPlaceOnly, partition: 1}}}}`
 	const both = `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}, {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet}`
 	for _, tc := range []struct{ name, selectors, path, err string }{
@@ -21,7 +21,7 @@ func TestPathsAreThoseOfTheVersionThatThePolicyNames(t *testing.T) {
 		{"v1beta1", `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet}`, "/spec/updateStrategy/rollingUpdate/partition",
 			""},
 		{"both, which is the template's", both, "/spec/updateStrategy/rollingUpdate/partition", ""},
-		{"a version that nobody knows", `{apiVersion: apps.kruise.io/v7, kind: CloneSet}`, "/spec/x",
+		{"an unknown version", `{apiVersion: apps.kruise.io/v7, kind: CloneSet}`, "/spec/x",
 			"OverridePolicy shop/o speaks of apps.kruise.io/v7: cannot convert CloneSet"},
 	} {
 		p := &policyv1alpha1.OverridePolicy{}

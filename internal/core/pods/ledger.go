@@ -7,25 +7,27 @@ import (
 	"time"
 )
 
-// Most is how many pods in trouble are kept of one member. Those beyond are not told of until others are well.
-const Most = 1000
+// MaxTroubles limits the pods with troubles that are stored per member. More pods are reported only after some of these
+// recover.
+const MaxTroubles = 1000
 
 type key struct{ namespace, name string }
 
-// Ledger are the pods of one member that are in trouble, or may be soon. It is not safe for concurrent use.
+// Ledger stores the pods of one member with troubles, or with delays that may become troubles. It is not safe for
+// concurrent use.
 type Ledger struct {
 	troubles map[key]Trouble
-	// dropped says that some were not kept, which are not heard of again until all pods are listed anew.
+	// dropped is true if some pods were not stored. They are reported again only after a new list of all pods.
 	dropped bool
 }
 
-// NewLedger knows of none.
+// NewLedger returns an empty ledger.
 func NewLedger() *Ledger { return &Ledger{troubles: map[key]Trouble{}} }
 
-// Set takes in what ails a pod. A full ledger has what is slow make way for what is trouble at once.
+// Set adds or updates the trouble of a pod. In a full ledger an immediate trouble replaces a slow one.
 func (l *Ledger) Set(t Trouble) {
 	k := key{t.Namespace, t.Name}
-	if _, known := l.troubles[k]; !known && len(l.troubles) >= Most {
+	if _, known := l.troubles[k]; !known && len(l.troubles) >= MaxTroubles {
 		l.dropped = true
 		if t.Slow || !l.dropSlow() {
 			return
@@ -44,17 +46,17 @@ func (l *Ledger) dropSlow() bool {
 	return false
 }
 
-// Remove takes in that a pod is well, or gone.
+// Remove removes a pod that is well or was deleted.
 func (l *Ledger) Remove(namespace, name string) { delete(l.troubles, key{namespace, name}) }
 
-// Full says that there may be more.
-func (l *Ledger) Full() bool { return l.dropped || len(l.troubles) >= Most }
+// Full reports whether there may be more troubles than are stored.
+func (l *Ledger) Full() bool { return l.dropped || len(l.troubles) >= MaxTroubles }
 
-// Now are those in trouble at a time, by namespace and name.
-func (l *Ledger) Now(now time.Time) []Trouble {
+// Current returns the troubles at the given time, sorted by namespace and name.
+func (l *Ledger) Current(now time.Time) []Trouble {
 	var all []Trouble
 	for _, t := range l.troubles {
-		if t = t.at(now); t.lasts(now) {
+		if t = t.current(now); t.lasts(now) {
 			all = append(all, t)
 		}
 	}
@@ -64,4 +66,4 @@ func (l *Ledger) Now(now time.Time) []Trouble {
 	return all
 }
 
-func (t Trouble) lasts(now time.Time) bool { return !t.Slow || !now.Before(t.Since.Add(Patience)) }
+func (t Trouble) lasts(now time.Time) bool { return !t.Slow || !now.Before(t.Since.Add(SlowAfter)) }

@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/capacity"
 )
 
-// Workload is a template with pods in trouble in a cluster.
+// Workload is a template with pods that have troubles in a cluster.
 type Workload struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -20,9 +20,9 @@ type Workload struct {
 	Report     `json:",inline"`
 }
 
-// makers are the kinds whose pods are known by how these are named: whose pods name the object itself, without a value,
-// and those whose pods name something that the object made, with the kinds of that.
-var makers = map[string][]string{
+// createdKinds maps the kinds with well-known pod owners to the kinds of the owners that an object creates. The value
+// is nil for kinds that own their pods directly.
+var createdKinds = map[string][]string{
 	"Pod": nil, "ReplicationController": nil, "ReplicaSet.apps": nil, "StatefulSet.apps": nil, "DaemonSet.apps": nil,
 	"Job.batch":               nil,
 	"CloneSet.apps.kruise.io": nil, "StatefulSet.apps.kruise.io": nil, "DaemonSet.apps.kruise.io": nil,
@@ -34,42 +34,43 @@ var makers = map[string][]string{
 	"UnitedDeployment.apps.kruise.io": {"ReplicaSet", "StatefulSet", "CloneSet"},
 }
 
-// HasPods says whether the template of a binding may have pods: one of a kind that is known to, or that was interpreted
-// to. Anything else may be named like a workload and has nothing to do with it.
+// HasPods reports whether the template of a binding may have pods: its kind is known or its interpreter reports
+// replicas. Other templates may share the name of a workload by coincidence.
 func HasPods(b *workv1alpha2.ResourceBindingSpec) bool {
-	_, known := makers[groupKind(b.Resource)]
+	_, known := createdKinds[groupKind(b.Resource)]
 	return known || b.Replicas > 0 || b.ReplicaRequirements != nil || len(b.Components) > 0
 }
 
-// Owner is the index of the template that a workload is, or that made it; -1 for none. Templates are of the namespace
-// of the workload, and have pods. Pods name their controller and no more, so that what a template made is told by its
-// name: of kinds that are known, and then of others, the template whose name is the longest beginning of it has it. The
-// order of templates does not matter.
+// Owner returns the index of the template that is the workload or created it; -1 for none. All templates must be in the
+// workload's namespace and have pods.
+//
+// A pod names only its controller, so Owner infers the template from the name: known kinds first, then the longest
+// prefix. The order of the templates does not matter.
 func Owner(of capacity.Workload, templates []workv1alpha2.ObjectReference) int {
 	best, owner := 0, -1
 	for i, t := range templates {
 		r := closeness(of, t)
-		if r > best || r > 0 && r == best && before(t, templates[owner]) {
+		if r > best || r > 0 && r == best && comesBefore(t, templates[owner]) {
 			best, owner = r, i
 		}
 	}
 	return owner
 }
 
-func before(a, b workv1alpha2.ObjectReference) bool {
+func comesBefore(a, b workv1alpha2.ObjectReference) bool {
 	return cmp.Or(strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.Kind, b.Kind)) < 0
 }
 
-// closeness is higher for a template that a workload is likelier of; 0 for one that it is not of.
+// closeness ranks how likely the workload belongs to the template; 0 means that it does not.
 func closeness(of capacity.Workload, t workv1alpha2.ObjectReference) int {
 	const itself, known, same = 1 << 20, 1 << 19, 1 << 18
 	maker := capacity.Workload{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name}
-	makes, isKnown := makers[groupKind(t)]
+	makes, isKnown := createdKinds[groupKind(t)]
 	rank := 0
 	switch {
 	case of == maker:
 		return itself
-	case of.Kind == "Pod" || !of.Of(maker) || isKnown && !slices.Contains(makes, of.Kind):
+	case of.Kind == "Pod" || !of.BelongsTo(maker) || isKnown && !slices.Contains(makes, of.Kind):
 		return 0
 	case of.Name == t.Name:
 		rank = same

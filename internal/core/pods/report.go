@@ -9,37 +9,37 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// ShownGroups is how many different troubles are told of one template in one cluster.
+// ShownGroups is the maximum number of different troubles reported per template and cluster.
 const ShownGroups = 5
 
-// Report is how the pods of one template fare in one cluster.
+// Report describes the pods of one template in one cluster.
 type Report struct {
 	Cluster string `json:"cluster"`
-	// Pods is how many there are, in trouble or not.
+	// Pods is the total number of pods, including healthy ones.
 	Pods int64 `json:"pods"`
-	// Troubles are those that most pods have first; Others is how many pods have others.
+	// Troubles are sorted by number of pods, highest first. Others is the number of pods with further troubles.
 	Troubles []Group `json:"troubles,omitempty"`
 	Others   int     `json:"others,omitempty"`
-	// AtLeast says that the cluster has more pods in trouble than are kept, so that there may be more of these.
+	// AtLeast is true if the cluster has more pods with troubles than are stored, so the numbers may be too low.
 	AtLeast bool `json:"atLeast,omitempty"`
 }
 
-// Group are pods with the same trouble.
+// Group is a number of pods with the same trouble.
 type Group struct {
 	Pods int `json:"pods"`
-	// Pod is one of them, whose words these are.
+	// Pod is the pod from which Reason and Message are taken.
 	Pod       string `json:"pod"`
 	Reason    string `json:"reason"`
 	Message   string `json:"message,omitempty"`
 	Container string `json:"container,omitempty"`
-	// Restarts are the most that one of the pods has, Last is how the container of Pod ended last.
+	// Restarts is the maximum over the pods. Last is the last termination of the container in Pod.
 	Restarts int32 `json:"restarts,omitempty"`
 	Last     *End  `json:"last,omitempty"`
 }
 
-// alike is equal for troubles that are told as one: an image is now being pulled, now waited for, and a container that
-// crashes now runs, now waits.
-func (t Trouble) alike() string {
+// groupKey is equal for troubles that alternate and are reported as one: pulling an image and backing off, a crashing
+// container that runs and waits.
+func (t Trouble) groupKey() string {
 	reason := t.Reason
 	switch {
 	case reason == imageError:
@@ -50,18 +50,18 @@ func (t Trouble) alike() string {
 	return reason + "\n" + t.Container
 }
 
-// Summarize says how the pods of one template fare in a cluster, of which there are total. The same troubles give the
-// same report, in whatever order they come.
+// Summarize returns the report of one template with total pods in a cluster. It does not depend on the order of
+// troubles.
 func Summarize(cluster string, total int64, troubles []Trouble, full bool) Report {
 	r := Report{Cluster: cluster, Pods: max(total, int64(len(troubles))), AtLeast: full}
 	troubles = slices.Clone(troubles)
 	slices.SortFunc(troubles, func(a, b Trouble) int { return strings.Compare(a.Name, b.Name) })
 	groups := map[string]*Group{}
 	for _, t := range troubles {
-		g := groups[t.alike()]
+		g := groups[t.groupKey()]
 		if g == nil {
 			g = &Group{Pod: t.Name, Reason: t.Reason, Message: t.Message, Container: t.Container, Last: t.Last}
-			groups[t.alike()] = g
+			groups[t.groupKey()] = g
 		}
 		if g.Reason != crashLoop && t.Reason == crashLoop {
 			g.Pod, g.Reason, g.Message, g.Last = t.Name, t.Reason, t.Message, t.Last
@@ -83,19 +83,20 @@ func Summarize(cluster string, total int64, troubles []Trouble, full bool) Repor
 	return r
 }
 
-// Say is each of the troubles in a line, such as
+// Lines returns one line per trouble, such as
+//
 // 2 of 3 pods: ImagePullBackOff: Back-off pulling image "nope:1" (container web).
-func (r Report) Say() (lines []string) {
+func (r Report) Lines() (lines []string) {
 	for _, g := range r.Troubles {
-		lines = append(lines, r.say(g.Pods)+": "+g.Words())
+		lines = append(lines, r.countOf(g.Pods)+": "+g.Summary())
 	}
 	if r.Others > 0 {
-		lines = append(lines, r.say(r.Others)+": other reasons")
+		lines = append(lines, r.countOf(r.Others)+": other reasons")
 	}
 	return lines
 }
 
-func (r Report) say(n int) string {
+func (r Report) countOf(n int) string {
 	least := ""
 	if r.AtLeast {
 		least = "at least "
@@ -103,8 +104,8 @@ func (r Report) say(n int) string {
 	return fmt.Sprintf("%s%d of %s", least, n, text.Count(r.Pods, "pod"))
 }
 
-// Words are what a pod of the group says.
-func (g Group) Words() string {
+// Summary returns the reason, message and last termination of the group.
+func (g Group) Summary() string {
 	parts := []string{g.Reason}
 	if g.Message != "" {
 		parts = append(parts, g.Message)

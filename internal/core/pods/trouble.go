@@ -1,5 +1,5 @@
-// Package pods says what keeps pods of a member from running, in their own words, and which template they belong to.
-// Who follows pods, and who may ask, is left to internal/member, internal/capacity and internal/why.
+// Package pods finds out why pods of a member do not run, quotes the member's reasons and messages, and finds the
+// template that each pod belongs to. It does no I/O.
 package pods
 
 import (
@@ -15,30 +15,29 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// What a member says is repeated up to these lengths, in bytes.
+// Limits in bytes for texts from a member.
 const (
 	messageMost = 256
 	reasonMost  = 64
 	nameMost    = 253
 )
 
-// Patience is how long a pod may be on its way, such as ContainerCreating, before that is trouble: a kubelet waits so
-// long for volumes.
-const Patience = 2 * time.Minute
+// SlowAfter is how long a pod may be in a state such as ContainerCreating before it counts as a trouble. The kubelet
+// waits equally long for volumes.
+const SlowAfter = 2 * time.Minute
 
-// forgets is how long a kubelet remembers that a container crashed: one that runs for longer is restarted without a
-// back-off.
-const forgets = 10 * time.Minute
+// backOffReset is how long a container must run until the kubelet resets its crash back-off.
+const backOffReset = 10 * time.Minute
 
-// Reasons of ours, where the pod has none.
+// Reasons for troubles without a reason from the member.
 const (
 	// Pending: neither a scheduler nor a kubelet has handled the pod.
 	Pending = "Pending"
-	// ContainersNotReady is Kubernetes' reason of the pod's condition, here of a container that runs and is not ready.
+	// ContainersNotReady is Kubernetes' reason of the pod condition, used here for a running container that is not ready.
 	ContainersNotReady = "ContainersNotReady"
 )
 
-// Kubelet's reasons that something is decided by.
+// Reasons from the kubelet that code depends on.
 const (
 	crashLoop     = "CrashLoopBackOff"
 	imageBackOff  = "ImagePullBackOff"
@@ -48,37 +47,35 @@ const (
 	unschedulable = corev1.PodReasonUnschedulable
 )
 
-// Trouble is what keeps one pod from running as it should, in the words of its member.
+// Trouble is the reason why one pod does not run as it should, as reported by its member.
 type Trouble struct {
 	Namespace, Name string
-	// Workload is what the pod is of; of a pod without a controller it is the pod.
+	// Workload is the workload of the pod. For a pod without a controller it is the pod itself.
 	Workload capacity.Workload
-	// Reason is such as ImagePullBackOff or Unschedulable, Container the one that it is about; empty for the pod as a
-	// whole.
+	// Reason is for example ImagePullBackOff or Unschedulable. Container is empty if the whole pod is concerned.
 	Reason, Message, Container string
-	// Restarts of the container, and how it ended last; nil if it has not.
+	// Restarts and Last are those of the container. Last is nil if it has not terminated before.
 	Restarts int32
 	Last     *End
-	// Forgotten is when a crash before the container started is no reason any more; zero if none is given as one.
+	// Forgotten is when the last crash stops being the reason. It is zero if no crash is the reason.
 	Forgotten time.Time
-	// Slow is what is trouble only if it lasts: longer than Patience after Since.
+	// Slow troubles count only if they last longer than SlowAfter.
 	Slow  bool
 	Since time.Time
 }
 
-// End is how a container ended. Its termination message is the application's own, and left out.
+// End is the termination of a container. It omits the termination message, which the application writes.
 type End struct {
 	Reason   string `json:"reason,omitempty"`
 	ExitCode int32  `json:"exitCode"`
 }
 
-// Of is what ails a pod; false for one that is well, is being deleted, or has ended: its workload makes another, or
-// counts it.
-func Of(p *corev1.Pod) (Trouble, bool) {
+// TroubleOf returns the trouble of a pod. ok is false for a pod that is well, terminating or ended.
+func TroubleOf(p *corev1.Pod) (Trouble, bool) {
 	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return Trouble{}, false
 	}
-	t, ails := ailment(p)
+	t, ails := findTrouble(p)
 	if !ails {
 		return Trouble{}, false
 	}
@@ -92,18 +89,19 @@ func Of(p *corev1.Pod) (Trouble, bool) {
 	return t, true
 }
 
-// plain is one line of printable characters, of most bytes at most: it ends on terminals.
+// plain returns one line of printable characters with at most the given number of bytes, because it is shown on
+// terminals.
 func plain(s string, most int) string {
 	s = text.Cut(s, 4*most)
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
 	return text.Cut(s, most)
 }
 
-func ailment(p *corev1.Pod) (Trouble, bool) {
+func findTrouble(p *corev1.Pod) (Trouble, bool) {
 	if p.Spec.NodeName == "" {
-		return unplaced(p)
+		return schedulingTrouble(p)
 	}
-	// 1. The containers, in the order in which they start; what is trouble at once comes before what may only be slow.
+	// 1. The containers, in start order. An immediate trouble takes precedence over a slow one.
 	var slow *Trouble
 	for _, of := range []struct {
 		statuses []corev1.ContainerStatus
@@ -112,7 +110,7 @@ func ailment(p *corev1.Pod) (Trouble, bool) {
 	}{{p.Status.InitContainerStatuses, p.Spec.InitContainers, true},
 		{p.Status.ContainerStatuses, p.Spec.Containers, false}} {
 		for i := range of.statuses {
-			t, ails := ofContainer(p, &of.statuses[i], of.init, sidecar(of.specs, of.statuses[i].Name))
+			t, ails := containerTrouble(p, &of.statuses[i], of.init, sidecar(of.specs, of.statuses[i].Name))
 			if ails && !t.Slow {
 				return t, true
 			}
@@ -137,7 +135,7 @@ func ailment(p *corev1.Pod) (Trouble, bool) {
 	return Trouble{}, false
 }
 
-// onlyDone says whether the containers that are not ready have all done their work.
+// onlyDone reports whether all containers that are not ready have completed successfully.
 func onlyDone(p *corev1.Pod) bool {
 	done := false
 	for _, s := range p.Status.ContainerStatuses {
@@ -152,8 +150,9 @@ func onlyDone(p *corev1.Pod) bool {
 	return done
 }
 
-// unplaced is a pod without a node. One with a gate is to wait, such as for its turn in a queue of Kueue.
-func unplaced(p *corev1.Pod) (t Trouble, ails bool) {
+// schedulingTrouble returns the trouble of a pod without a node. A scheduling gate is not a trouble: the pod waits on
+// purpose, for example in a Kueue queue.
+func schedulingTrouble(p *corev1.Pod) (t Trouble, ails bool) {
 	c := condition(p, corev1.PodScheduled)
 	if c == nil || c.Status != corev1.ConditionFalse {
 		return Trouble{Reason: Pending, Message: fmt.Sprintf("no scheduler has handled it; its schedulerName is %q",
@@ -166,8 +165,8 @@ func unplaced(p *corev1.Pod) (t Trouble, ails bool) {
 		Since: c.LastTransitionTime.Time}, true
 }
 
-// ofContainer is what ails one container of a pod that has a node.
-func ofContainer(p *corev1.Pod, s *corev1.ContainerStatus, init, sidecar bool) (Trouble, bool) {
+// containerTrouble returns the trouble of one container of a pod with a node.
+func containerTrouble(p *corev1.Pod, s *corev1.ContainerStatus, init, sidecar bool) (Trouble, bool) {
 	t := Trouble{Container: s.Name, Restarts: s.RestartCount, Last: endOf(s.LastTerminationState.Terminated)}
 	crashed := t.Last != nil && t.Last.ExitCode != 0
 	switch state := s.State; {
@@ -175,7 +174,7 @@ func ofContainer(p *corev1.Pod, s *corev1.ContainerStatus, init, sidecar bool) (
 		t.Reason, t.Message = state.Waiting.Reason, state.Waiting.Message
 		switch t.Reason {
 		case crashLoop:
-			t.Message = "" // that it is restarted, and this pod's names
+			t.Message = "" // only repeats the back-off and the pod's name
 		case "", creating, initializing:
 			t.Reason, t.Slow, t.Since = cmp.Or(t.Reason, creating), true, scheduledAt(p)
 		}
@@ -184,23 +183,23 @@ func ofContainer(p *corev1.Pod, s *corev1.ContainerStatus, init, sidecar bool) (
 		t.Reason, t.Last = cmp.Or(state.Terminated.Reason, "Error"), endOf(state.Terminated)
 		return t, true
 	case state.Running != nil && !s.Ready && (!init || sidecar):
-		// Between two crashes a container runs for a while.
+		// The container crashed before and runs until it crashes again.
 		if t.Since = state.Running.StartedAt.Time; crashed && s.RestartCount > 0 {
-			t.Reason, t.Forgotten = cmp.Or(t.Last.Reason, "Error"), t.Since.Add(forgets)
+			t.Reason, t.Forgotten = cmp.Or(t.Last.Reason, "Error"), t.Since.Add(backOffReset)
 			return t, true
 		}
 		t.Reason, t.Message, t.Slow = ContainersNotReady, notReady, true
 		return t, true
 	case state.Running != nil && init && !sidecar && crashed && s.RestartCount > 0:
 		t.Since = state.Running.StartedAt.Time
-		t.Reason, t.Forgotten = cmp.Or(t.Last.Reason, "Error"), t.Since.Add(forgets)
+		t.Reason, t.Forgotten = cmp.Or(t.Last.Reason, "Error"), t.Since.Add(backOffReset)
 		return t, true
 	}
 	return Trouble{}, false
 }
 
-// at is the trouble as it is at a time: a container that has run for long after a crash is only not ready.
-func (t Trouble) at(now time.Time) Trouble {
+// current returns the trouble at the given time. After backOffReset without a crash the container is only not ready.
+func (t Trouble) current(now time.Time) Trouble {
 	if t.Forgotten.IsZero() || now.Before(t.Forgotten) {
 		return t
 	}
@@ -217,7 +216,7 @@ func endOf(t *corev1.ContainerStateTerminated) *End {
 	return &End{Reason: plain(t.Reason, reasonMost), ExitCode: t.ExitCode}
 }
 
-// sidecar says whether an init container runs beside the others.
+// sidecar reports whether an init container is a sidecar (restartPolicy: Always).
 func sidecar(specs []corev1.Container, name string) bool {
 	for _, c := range specs {
 		if c.Name == name {
@@ -236,7 +235,7 @@ func condition(p *corev1.Pod, of corev1.PodConditionType) *corev1.PodCondition {
 	return nil
 }
 
-// scheduledAt is when the pod got its node, as far as it tells.
+// scheduledAt returns when the pod got its node, or else its creation time.
 func scheduledAt(p *corev1.Pod) time.Time {
 	if c := condition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue {
 		return c.LastTransitionTime.Time

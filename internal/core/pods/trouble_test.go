@@ -19,7 +19,7 @@ import (
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// pod is one of the ReplicaSet web-5d4f of a Deployment; text has its spec and status.
+// pod returns a pod of ReplicaSet web-5d4f. text has its spec and status.
 func pod(t *testing.T, name, text string) *corev1.Pod {
 	t.Helper()
 	p := &corev1.Pod{}
@@ -34,24 +34,24 @@ func pod(t *testing.T, name, text string) *corev1.Pod {
 	return p
 }
 
-// status is a pod on a node with these statuses of containers.
+// status returns the YAML of a pod on a node with these container statuses.
 func status(containers string) string {
 	return "{spec: {nodeName: n1, containers: [{name: web}]}, status: {phase: Running, containerStatuses: [" + containers +
 		"]}}"
 }
 
-// summary is what is said of pods at a time.
+// summary returns the reported lines at a time.
 func summary(at time.Time, all ...*corev1.Pod) string {
 	l := pods.NewLedger()
 	for _, p := range all {
-		if t, ails := pods.Of(p); ails {
+		if t, ails := pods.TroubleOf(p); ails {
 			l.Set(t)
 		}
 	}
-	return strings.Join(pods.Summarize("m1", int64(len(all)), l.Now(at), l.Full()).Say(), "; ")
+	return strings.Join(pods.Summarize("m1", int64(len(all)), l.Current(at), l.Full()).Lines(), "; ")
 }
 
-func TestAPodIsQuotedAsItsMemberSaysIt(t *testing.T) {
+func TestTroubleQuotesTheMember(t *testing.T) {
 	for _, tt := range []struct{ name, pod, want string }{
 		{"one that runs", status("{name: web, ready: true, state: {running: {}}}"), ""},
 		{"an image that cannot be pulled",
@@ -112,28 +112,28 @@ func TestAPodIsQuotedAsItsMemberSaysIt(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := pod(t, "web-5d4f-a", tt.pod)
 			if got := summary(now, p); got != tt.want {
-				t.Errorf("it says\n%s\nwant\n%s", got, tt.want)
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
 			}
 			p.DeletionTimestamp = &metav1.Time{Time: now}
 			if got := summary(now, p); got != "" {
-				t.Errorf("while it is being deleted it says %s", got)
+				t.Errorf("a terminating pod has the trouble %s", got)
 			}
 		})
 	}
 }
 
-func TestWhatIsOnItsWayIsTroubleOnceItLasts(t *testing.T) {
+func TestSlowPodBecomesTrouble(t *testing.T) {
 	p := pod(t, "web-5d4f-a", `{spec: {nodeName: n1}, status: {phase: Pending, conditions: [{type: PodScheduled, status: "True", lastTransitionTime: "2026-01-01T12:00:00Z"}],
 		containerStatuses: [{name: web, state: {waiting: {reason: ContainerCreating}}}]}}`)
-	for after, want := range map[time.Duration]string{0: "", pods.Patience - time.Second: "",
-		pods.Patience: "1 of 1 pod: ContainerCreating (container web)"} {
+	for after, want := range map[time.Duration]string{0: "", pods.SlowAfter - time.Second: "",
+		pods.SlowAfter: "1 of 1 pod: ContainerCreating (container web)"} {
 		if got := summary(now.Add(after), p); got != want {
-			t.Errorf("after %v it says %q, want %q", after, got, want)
+			t.Errorf("after %v: got %q, want %q", after, got, want)
 		}
 	}
 }
 
-func TestPodsWithTheSameTroubleAreToldAsOne(t *testing.T) {
+func TestEqualTroublesAreGrouped(t *testing.T) {
 	pulls, refused := status("{name: web, state: {waiting: {reason: ImagePullBackOff, message: back-off}}}"),
 		status("{name: web, state: {waiting: {reason: ErrImagePull, message: refused}}}")
 	crashes := status("{name: web, restartCount: 3, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1, reason: Error}}}")
@@ -143,17 +143,17 @@ func TestPodsWithTheSameTroubleAreToldAsOne(t *testing.T) {
 		pod(t, "e", pulls), pod(t, "f", pulls)}
 	want := "3 of 6 pods: ErrImagePull: refused (container web); 2 of 6 pods: CrashLoopBackOff: 9 restarts, last terminated: Error, exit code 1 (container web)"
 	if got := summary(now, all...); got != want {
-		t.Errorf("it says\n%s\nwant\n%s", got, want)
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
-// A member chooses these words, and how many pods there are.
-func TestWhatAMemberSaysOfItsPodsIsKeptInBounds(t *testing.T) {
+// Texts and the number of pods come from the member and are limited.
+func TestTextsFromMemberAreLimited(t *testing.T) {
 	long := strings.Repeat("☸", 1<<20)
 	p := pod(t, "web", status("{name: "+long+", state: {waiting: {reason: "+long+", message: "+long+
 		"}}, lastState: {terminated: {exitCode: 1, reason: "+long+"}}}"))
 	p.Name, p.Namespace = long, long
-	got, _ := pods.Of(p)
+	got, _ := pods.TroubleOf(p)
 	for what, s := range map[string]string{"reason": got.Reason, "message": got.Message, "container": got.Container,
 		"name": got.Name, "namespace": got.Namespace, "end": got.Last.Reason} {
 		if len(s) > 256 || s == "" || !utf8.ValidString(s) {
@@ -161,43 +161,43 @@ func TestWhatAMemberSaysOfItsPodsIsKeptInBounds(t *testing.T) {
 		}
 	}
 	l := pods.NewLedger()
-	for i := range 2 * pods.Most {
+	for i := range 2 * pods.MaxTroubles {
 		l.Set(pods.Trouble{Namespace: "shop", Name: fmt.Sprint("slow-", i), Reason: "ContainerCreating", Slow: true})
 	}
 	for i := range 3 {
 		l.Set(pods.Trouble{Namespace: "shop", Name: fmt.Sprint("web-", i), Reason: fmt.Sprint("Reason", i)})
 	}
-	kept := l.Now(now)
-	if len(kept) != pods.Most || !l.Full() {
-		t.Errorf("%d are kept", len(kept))
+	kept := l.Current(now)
+	if len(kept) != pods.MaxTroubles || !l.Full() {
+		t.Errorf("%d troubles are stored", len(kept))
 	}
 	if at := kept[len(kept)-1].Name; at != "web-2" {
-		t.Errorf("what is slow keeps out what is trouble at once: the last is %s", at)
+		t.Errorf("a slow trouble was not replaced by an immediate one: the last is %s", at)
 	}
 	r := pods.Summarize("m1", 0, kept[len(kept)-3:], l.Full())
-	if got := r.Say()[0]; got != "at least 1 of 3 pods: Reason0" {
-		t.Errorf("it says %q", got)
+	if got := r.Lines()[0]; got != "at least 1 of 3 pods: Reason0" {
+		t.Errorf("got %q", got)
 	}
 	var many []pods.Trouble
 	for i := range 4 * pods.ShownGroups {
 		many = append(many, pods.Trouble{Name: fmt.Sprintf("web-%02d", i), Reason: fmt.Sprintf("Reason%02d", i)})
 	}
-	if r = pods.Summarize("m1", 100, many, false); len(r.Say()) != pods.ShownGroups+1 ||
-		r.Say()[pods.ShownGroups] != "15 of 100 pods: other reasons" {
-		t.Errorf("it says %q", r.Say())
+	if r = pods.Summarize("m1", 100, many, false); len(r.Lines()) != pods.ShownGroups+1 ||
+		r.Lines()[pods.ShownGroups] != "15 of 100 pods: other reasons" {
+		t.Errorf("got %q", r.Lines())
 	}
 	for _, t := range kept {
 		l.Remove(t.Namespace, t.Name)
 	}
-	if len(l.Now(now)) != 0 || !l.Full() {
-		t.Error("those that were not kept are forgotten, as if nothing else were in trouble")
+	if len(l.Current(now)) != 0 || !l.Full() {
+		t.Error("Full is false although troubles were dropped")
 	}
 	if pods.NewLedger().Full() {
-		t.Error("one that is made anew, as when all pods are listed, says that there are more")
+		t.Error("Full is true for a new ledger")
 	}
 }
 
-func TestAPodIsOfTheTemplateThatMadeIt(t *testing.T) {
+func TestPodBelongsToTheTemplateThatCreatedIt(t *testing.T) {
 	asked := &workv1alpha2.ReplicaRequirements{}
 	binding := func(apiVersion, kind, name string) workv1alpha2.ResourceBindingSpec {
 		return workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: apiVersion, Kind: kind,
@@ -257,12 +257,12 @@ func TestAPodIsOfTheTemplateThatMadeIt(t *testing.T) {
 			{"DaemonSet", "members-own", ""},
 		} {
 			if got := owner(capacity.Workload{Namespace: "shop", Kind: tt.kind, Name: tt.name}); got != tt.want {
-				t.Errorf("%s %s is of %q, want %q", tt.kind, tt.name, got, tt.want)
+				t.Errorf("%s %s belongs to %q, want %q", tt.kind, tt.name, got, tt.want)
 			}
 		}
 		slices.Reverse(bindings) // a cache lists them in any order
 	}
 	if of := owner(capacity.Workload{Namespace: "bank", Kind: "ReplicaSet", Name: "web"}); of != "" {
-		t.Errorf("pods of another namespace are of %v", of)
+		t.Errorf("a pod of another namespace belongs to %v", of)
 	}
 }

@@ -119,7 +119,7 @@ func attempt(b workv1alpha2.Binding, s Snapshot, room Capacity, t int) (Result, 
 	}
 	var short *UnschedulableError
 	if errors.As(err, &short) {
-		short.Apart = capacity.SpreadNoted(b).String()
+		short.Apart = capacity.SpreadOfBinding(b).String()
 	}
 	if err == nil {
 		r.Scaled = joined(b, chosen, r.Clusters)

@@ -12,7 +12,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// Claim is the Service as the MultiClusterService holds it: policies leave it alone then. Nil if it is so already.
+// Claim returns the Service claimed by the MultiClusterService, so that policies ignore it; nil if it is claimed
+// already.
 func Claim(template *unstructured.Unstructured, s *networkingv1alpha1.MultiClusterService) *unstructured.Unstructured {
 	want := template.DeepCopy()
 	changed := propagate.Unclaim(want)
@@ -22,7 +23,7 @@ func Claim(template *unstructured.Unstructured, s *networkingv1alpha1.MultiClust
 	return want
 }
 
-// mark says on obj that s holds it, the kind under the key given, and whether that is new.
+// mark sets the claim of s on obj, with the kind under the given key, and reports whether it changed.
 func mark(obj metav1.Object, key string, s *networkingv1alpha1.MultiClusterService) bool {
 	labels, notes := maps.Clone(obj.GetLabels()), maps.Clone(obj.GetAnnotations())
 	if labels == nil {
@@ -45,7 +46,7 @@ func mark(obj metav1.Object, key string, s *networkingv1alpha1.MultiClusterServi
 	return true
 }
 
-// Holds says whether obj, a Service or its binding, is marked as the owner's.
+// Holds reports whether the owner claims obj, a Service or its binding.
 func Holds(me Owner, obj metav1.Object) bool {
 	labels, notes := obj.GetLabels(), obj.GetAnnotations()
 	return (labels[policyv1alpha1.ClaimedByLabel] == me.Kind || labels[workv1alpha2.BindingManagedByLabel] == me.Kind) &&
@@ -53,7 +54,7 @@ func Holds(me Owner, obj metav1.Object) bool {
 		notes[networkingv1alpha1.MultiClusterServiceNameKey] == me.Name
 }
 
-// Release takes the marks off obj, in place.
+// Release removes the claim from obj in place.
 func Release(obj metav1.Object) {
 	labels, notes := maps.Clone(obj.GetLabels()), maps.Clone(obj.GetAnnotations())
 	for _, key := range []string{policyv1alpha1.ClaimedByLabel, workv1alpha2.BindingManagedByLabel,
@@ -68,18 +69,17 @@ func Release(obj metav1.Object) {
 	obj.SetAnnotations(notes)
 }
 
-// Binding is the binding that places a claimed Service in the clusters. existing is the one that has its name, nil for
-// none; id is for one that has none. The error is one of propagate's.
+// Binding returns the binding that places a claimed Service. existing is the binding with its name, or nil. id is for a
+// new binding. Errors are those of propagate.
 //
-// A Service of that name that a member has from somebody else stays as it is, unless the Service on the hub is
-// annotated to overwrite it.
+// A Service of the same name in a member stays as it is, unless the Service on the hub is annotated to overwrite it.
 func Binding(template *unstructured.Unstructured, s *networkingv1alpha1.MultiClusterService, clusters Clusters,
 	existing workv1alpha2.Binding, id string) (workv1alpha2.Binding, error) {
-	// What a policy would say that places it so.
+	// Use a policy with the same placement.
 	policy := &policyv1alpha1.PropagationPolicy{}
 	policy.Namespace = s.Namespace
-	// Those that are missing too: a list of none would be all.
-	policy.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: append(clusters.All(),
+	// Include missing clusters: an empty list would select all clusters.
+	policy.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: append(clusters.Union(),
 		clusters.Missing...)}
 	b, err := propagate.Binding(template, policy, propagate.Meaning{ID: id}, existing)
 	if err != nil {

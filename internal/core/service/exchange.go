@@ -14,17 +14,17 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// OwnerAnnotation on a Work says what asks for it: see Owner.
+// OwnerAnnotation on a Work is its Owner.
 const OwnerAnnotation = "argosy.io/service-of"
 
-// Owner is what asks for an exchange.
+// Owner identifies the object that requests an exchange.
 type Owner struct{ Kind, Namespace, Name string }
 
-// String is how Works name it, "ServiceImport/shop/web".
+// String returns the form that Works use, "ServiceImport/shop/web".
 func (o Owner) String() string { return o.Kind + "/" + o.Namespace + "/" + o.Name }
 
-// OwnerOf is what asks for a Work that carries the annotation; not ok for any other, nor for one that a binding has as
-// its own: it is a template's, whatever it was before.
+// OwnerOf returns the owner in the annotation of a Work. ok is false without one, and for a Work that belongs to a
+// binding.
 func OwnerOf(work metav1.Object) (Owner, bool) {
 	notes := work.GetAnnotations()
 	parts := strings.Split(notes[OwnerAnnotation], "/")
@@ -35,31 +35,31 @@ func OwnerOf(work metav1.Object) (Owner, bool) {
 	return Owner{parts[0], parts[1], parts[2]}, true
 }
 
-// Exchange is a Service that clusters reach in each other.
+// Exchange is a Service that is shared between clusters.
 type Exchange struct {
 	Owner Owner
-	// Service is its name in the consumers, whatever it is called in the providers.
+	// Service is the name in the consumers. It may differ in the providers.
 	Service string
-	// Derived is the Service that consumers get for it; nil if it comes to them on its own.
+	// Derived is the Service to create in consumers; nil if the Service itself is placed there.
 	Derived *corev1.Service
-	// Providers are the clusters whose endpoints count, and what is known of these.
+	// Providers are the clusters with the endpoints, and what is known about them.
 	Providers map[string]Known
-	// Consumers are the clusters that are to know the endpoints, sorted.
+	// Consumers are the clusters that get the endpoints, sorted.
 	Consumers []string
-	// Lost are the clusters that traffic should leave.
+	// Lost are the clusters whose endpoints should be withdrawn.
 	Lost map[string]bool
-	// Undecided are the clusters whose traffic should stay as it is for now.
+	// Undecided are the clusters whose endpoints should stay unchanged for now.
 	Undecided map[string]bool
 
-	// labels are on each Work.
+	// labels are set on each Work.
 	labels map[string]string
-	// prefix begins the names of the slices, before that of the cluster that they are from.
+	// prefix is the prefix of slice names, before the name of the provider.
 	prefix, managedBy string
-	// ownToo: a consumer that provides is told of its own endpoints as well, which it has under another Service.
+	// ownToo is true if a consumer that is also a provider gets its own endpoints, which it has under another Service.
 	ownToo bool
 }
 
-// Import is the exchange that a ServiceImport asks for, placed in some clusters, of a Service exported in others.
+// Import returns the exchange for a ServiceImport with the given exporting and importing clusters.
 func Import(i *multiclusterv1alpha1.ServiceImport, exporters, importers []string) Exchange {
 	return Exchange{
 		Owner:     Owner{multiclusterv1alpha1.ServiceImportKind.Kind, i.Namespace, i.Name},
@@ -73,8 +73,7 @@ func Import(i *multiclusterv1alpha1.ServiceImport, exporters, importers []string
 	}
 }
 
-// derived is the Service that stands for an imported one: without a selector, so that the member's own controllers
-// leave its endpoints alone.
+// derived returns the Service for an import. It has no selector, so that the member's controllers ignore its endpoints.
 func derived(i *multiclusterv1alpha1.ServiceImport) *corev1.Service {
 	s := &corev1.Service{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
@@ -97,7 +96,7 @@ func derived(i *multiclusterv1alpha1.ServiceImport) *corev1.Service {
 	return s
 }
 
-// CrossCluster is the exchange that a MultiClusterService asks for, in a fleet of these clusters.
+// CrossCluster returns the exchange for a MultiClusterService in these clusters.
 func CrossCluster(s *networkingv1alpha1.MultiClusterService, fleet []string) Exchange {
 	c := ClustersOf(s, fleet)
 	return Exchange{
@@ -123,27 +122,27 @@ func unknown(clusters []string) map[string]Known {
 	return out
 }
 
-// Exposes says whether the hub itself is to carry a MultiClusterService out.
+// Exposes reports whether the hub handles the MultiClusterService.
 func Exposes(s *networkingv1alpha1.MultiClusterService) bool {
 	return s.DeletionTimestamp == nil && slices.Contains(s.Spec.Types, networkingv1alpha1.ExposureTypeCrossCluster)
 }
 
-// Clusters are those of a MultiClusterService, each list sorted.
+// Clusters are the clusters of a MultiClusterService. Each list is sorted.
 type Clusters struct {
 	Providers, Consumers []string
-	// Missing are named, and not in the fleet.
+	// Missing are the named clusters that do not exist.
 	Missing []string
 }
 
-// All are the providers and consumers, each once, sorted.
-func (c Clusters) All() []string {
+// Union returns providers and consumers without duplicates, sorted.
+func (c Clusters) Union() []string {
 	all := slices.Concat(c.Providers, c.Consumers)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// ClustersOf are the clusters of a MultiClusterService: those that it names, by the later fields if they name any, else
-// by the earlier ones; and the whole fleet where it names none.
+// ClustersOf returns the clusters that a MultiClusterService names. The newer fields take precedence over the older
+// ones. Without names it uses all clusters.
 func ClustersOf(s *networkingv1alpha1.MultiClusterService, fleet []string) Clusters {
 	there, missing := map[string]bool{}, map[string]bool{}
 	for _, c := range fleet {
@@ -176,7 +175,7 @@ func ClustersOf(s *networkingv1alpha1.MultiClusterService, fleet []string) Clust
 	return c
 }
 
-// sliceName is how a provider's slice is called in consumers.
+// sliceName returns the name of a provider's slice in consumers.
 func (x Exchange) sliceName(provider, slice string) string {
 	return names.Object(x.prefix + provider + "-" + slice)
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// world is a Service on its way: the Works that stand, with what the clusters say of them.
+// world has the Works of an exchange, with the statuses that the clusters report.
 type world struct {
 	t        *testing.T
 	standing map[string]*workv1alpha1.Work
@@ -59,7 +59,7 @@ func (w *world) decide(x Exchange) Decision {
 	return d
 }
 
-// settle does what is decided until nothing is, and says what was written; every cluster takes what it gets.
+// settle applies decisions until nothing changes, and returns what was written. All clusters apply their Works.
 func (w *world) settle(x Exchange) (writes []string) {
 	w.t.Helper()
 	for range 5 {
@@ -78,7 +78,7 @@ func (w *world) settle(x Exchange) (writes []string) {
 			if was != nil {
 				verb, work = "update ", dispatch.Onto(was, work)
 			}
-			say(work, metav1.ConditionTrue, "")
+			answer(work, metav1.ConditionTrue, "")
 			w.standing[key] = work
 			writes, busy = append(writes, verb+brief(work)), true
 		}
@@ -91,15 +91,15 @@ func (w *world) settle(x Exchange) (writes []string) {
 	return nil
 }
 
-// say has the cluster answer: that it has the object, or what is in its way. What was there before stays.
-func say(w *workv1alpha1.Work, status metav1.ConditionStatus, message string) {
+// answer has the cluster answer: that it has the object, or what is in its way. What was there before stays.
+func answer(w *workv1alpha1.Work, status metav1.ConditionStatus, message string) {
 	if status == metav1.ConditionTrue {
 		w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{}}
 	}
 	w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: status, Message: message}}
 }
 
-// brief is a Work as "cluster: kind name".
+// brief writes a Work as "cluster: kind name".
 func brief(w *workv1alpha1.Work) string {
 	cluster, _ := names.ClusterOf(w.Namespace)
 	u := &unstructured.Unstructured{}
@@ -143,7 +143,7 @@ func known(x Exchange, cluster string, slices ...Slice) {
 
 const clusterSetIP = `{type: ClusterSetIP, ports: [{name: http, port: 80}]}`
 
-func TestAnImportBringsADerivedServiceWithTheEndpointsOfAllThatExport(t *testing.T) {
+func TestImportCreatesDerivedServiceWithAllEndpoints(t *testing.T) {
 	w := newWorld(t)
 	x := Import(imported(t, clusterSetIP), []string{"m1", "m2"}, []string{"m3", "m2"})
 	known(x, "m1", sliceIn("web-abc", "10.0.0.2", "10.0.0.1"))
@@ -175,7 +175,7 @@ func TestAnImportBringsADerivedServiceWithTheEndpointsOfAllThatExport(t *testing
 	var got discoveryv1.EndpointSlice
 	work := w.standing["karmada-es-m3/"+names.Work("EndpointSlice", "imported-m1-web-abc", "shop")]
 	if work == nil {
-		t.Fatal("the Work is not called as its manifest says")
+		t.Fatal("the name of the Work does not match its manifest")
 	}
 	if err := json.Unmarshal(work.Spec.Workload.Manifests[0].Raw, &got); err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func TestAnImportBringsADerivedServiceWithTheEndpointsOfAllThatExport(t *testing
 	}
 }
 
-func TestAChangeOfEndpointsIsOneWriteForEachThatImports(t *testing.T) {
+func TestEndpointChangeIsOneWritePerImporter(t *testing.T) {
 	w := newWorld(t)
 	x := Import(imported(t, clusterSetIP), []string{"m1"}, []string{"m2", "m3"})
 	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
@@ -217,14 +217,14 @@ func TestAChangeOfEndpointsIsOneWriteForEachThatImports(t *testing.T) {
 	}
 }
 
-func TestOfAProviderThatHasNotAnsweredCountsWhatItSaidBefore(t *testing.T) {
+func TestSilentProviderKeepsItsLastEndpoints(t *testing.T) {
 	w := newWorld(t)
 	x := Import(imported(t, clusterSetIP), []string{"m1", "m2"}, []string{"m3"})
 	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
 	known(x, "m2", sliceIn("web-xyz", "10.1.0.1"))
 	w.settle(x)
 
-	// The hub starts again, and m1 is silent. One that imports from now on is told of it as well.
+	// The hub restarts and m1 is silent. A new importer gets its endpoints too.
 	again := Import(imported(t, clusterSetIP), []string{"m1", "m2"}, []string{"m3", "m4"})
 	known(again, "m2", sliceIn("web-xyz", "10.1.0.1"))
 	if diff := cmp.Diff([]string{
@@ -247,7 +247,7 @@ func TestOfAProviderThatHasNotAnsweredCountsWhatItSaidBefore(t *testing.T) {
 	}
 }
 
-func TestWhatASilentProviderSaidOutlivesTheLastThatWasTold(t *testing.T) {
+func TestLastEndpointsOfSilentProviderSurviveImporterChange(t *testing.T) {
 	w := newWorld(t)
 	x := Import(imported(t, clusterSetIP), []string{"m1"}, []string{"m2"})
 	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
@@ -260,20 +260,20 @@ func TestWhatASilentProviderSaidOutlivesTheLastThatWasTold(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// Where nobody imports any more there is nobody to keep it for.
+	// Without importers nothing is kept.
 	if diff := cmp.Diff([]string{"delete m3: EndpointSlice imported-m1-web-abc", "delete m3: Service derived-web"},
 		w.settle(Import(imported(t, clusterSetIP), []string{"m1"}, nil))); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestAClusterThatRefusesTheServiceGetsNoEndpointsForIt(t *testing.T) {
+func TestClusterThatRefusesServiceGetsNoEndpoints(t *testing.T) {
 	w := newWorld(t)
 	x := Import(imported(t, clusterSetIP), []string{"m1"}, []string{"m2"})
 	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
 	d := w.decide(x)
 	work := d.Works[0]
-	say(work, metav1.ConditionFalse, "resource(kind=Service, shop/derived-web) already exists")
+	answer(work, metav1.ConditionFalse, "resource(kind=Service, shop/derived-web) already exists")
 	w.standing[work.Namespace+"/"+work.Name] = work
 
 	if d = w.decide(x); len(d.Works) != 1 {
@@ -284,10 +284,10 @@ func TestAClusterThatRefusesTheServiceGetsNoEndpointsForIt(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// Once told, a cluster that fails for a while keeps what it has.
-	say(work, metav1.ConditionTrue, "")
+	// A temporary failure does not withdraw endpoints.
+	answer(work, metav1.ConditionTrue, "")
 	w.settle(x)
-	say(w.standing[work.Namespace+"/"+work.Name], metav1.ConditionFalse, `cluster "m2" is not ready`)
+	answer(w.standing[work.Namespace+"/"+work.Name], metav1.ConditionFalse, `cluster "m2" is not ready`)
 	if got := w.settle(x); len(got) > 0 {
 		t.Errorf("a cluster that is away for a while: %v", got)
 	}
@@ -303,16 +303,16 @@ func TestAClusterThatRefusesTheServiceGetsNoEndpointsForIt(t *testing.T) {
 	}
 }
 
-func TestAProviderThatDoesNotHaveTheServiceOffersNoEndpoints(t *testing.T) {
+func TestProviderWithoutServiceOffersNoEndpoints(t *testing.T) {
 	work := func(status metav1.ConditionStatus, message string) *workv1alpha1.Work {
 		w := &workv1alpha1.Work{}
 		if status != "" {
-			say(w, status, message)
+			answer(w, status, message)
 		}
 		return w
 	}
 	silent := work("True", "")
-	say(silent, "False", "cluster is not reachable")
+	answer(silent, "False", "cluster is not reachable")
 	for _, c := range []struct {
 		name          string
 		work          *workv1alpha1.Work
@@ -350,7 +350,7 @@ func TestAProviderThatDoesNotHaveTheServiceOffersNoEndpoints(t *testing.T) {
 	}
 }
 
-func TestTheDerivedServiceIsAsTheImportSays(t *testing.T) {
+func TestDerivedServiceMatchesImport(t *testing.T) {
 	s := derived(imported(t, `{type: Headless, ports: [{port: 53, protocol: UDP, appProtocol: dns}], sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 5}}}`))
 	if s.Name != "derived-web" || s.Spec.ClusterIP != "None" || s.Spec.SessionAffinity != "ClientIP" ||
 		*s.Spec.SessionAffinityConfig.ClientIP.TimeoutSeconds != 5 || len(s.Spec.Selector) > 0 {
@@ -365,7 +365,7 @@ func TestTheDerivedServiceIsAsTheImportSays(t *testing.T) {
 	}
 }
 
-func TestAPortThatNoClusterHasIsTold(t *testing.T) {
+func TestMissingPortIsReported(t *testing.T) {
 	dns := Slice{Name: "a", Ports: []discoveryv1.EndpointPort{{Name: new("dns"), Protocol: new(corev1.ProtocolUDP),
 		Port: new(int32(53))}}}
 	for _, c := range []struct {
@@ -390,7 +390,7 @@ func TestAPortThatNoClusterHasIsTold(t *testing.T) {
 	}
 }
 
-func TestAMultiClusterServiceTellsConsumersOfTheOthersEndpoints(t *testing.T) {
+func TestConsumersGetEndpointsOfOtherProviders(t *testing.T) {
 	w := newWorld(t)
 	s := crossCluster(t, `{types: [CrossCluster], providerClusters: [{name: m1}, {name: m2}], consumerClusters: [{name: m2}, {name: m3}]}`)
 	x := CrossCluster(s, []string{"m1", "m2", "m3", "m4"})
@@ -400,7 +400,7 @@ func TestAMultiClusterServiceTellsConsumersOfTheOthersEndpoints(t *testing.T) {
 	for _, c := range []string{"m1", "m2", "m3"} {
 		service := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(c),
 			Name: names.Work("Service", "web", "shop")}}
-		say(service, metav1.ConditionTrue, "")
+		answer(service, metav1.ConditionTrue, "")
 		w.standing[service.Namespace+"/"+service.Name] = service
 	}
 	services := map[string]*workv1alpha1.Work{}
@@ -427,7 +427,7 @@ func TestAMultiClusterServiceTellsConsumersOfTheOthersEndpoints(t *testing.T) {
 	}
 }
 
-func TestAWorkThatABindingHasIsNoExchanges(t *testing.T) {
+func TestWorkOfBindingHasNoOwner(t *testing.T) {
 	w := &workv1alpha1.Work{}
 	for _, c := range []struct {
 		name  string
@@ -435,7 +435,7 @@ func TestAWorkThatABindingHasIsNoExchanges(t *testing.T) {
 		want  bool
 	}{
 		{"an exchange's", map[string]string{OwnerAnnotation: "ServiceImport/shop/web"}, true},
-		{"nobody's", nil, false},
+		{"no owner", nil, false},
 		{"a template's that took it", map[string]string{OwnerAnnotation: "ServiceImport/shop/web",
 			workv1alpha2.ResourceBindingNameAnnotation: "derived-web-service"}, false},
 		{"a cluster-scoped template's", map[string]string{OwnerAnnotation: "ServiceImport/shop/web",
@@ -448,7 +448,7 @@ func TestAWorkThatABindingHasIsNoExchanges(t *testing.T) {
 	}
 }
 
-func TestTheClustersOfAMultiClusterService(t *testing.T) {
+func TestClustersOfMultiClusterService(t *testing.T) {
 	for _, c := range []struct{ name, spec, providers, consumers, missing string }{
 		{"all by default", `{types: [CrossCluster]}`, "a b c", "a b c", ""},
 		{"as named", `{types: [CrossCluster], providerClusters: [{name: b}, {name: a}, {name: b}], consumerClusters: [{name: c}]}`, "a b", "c", ""},
@@ -466,7 +466,7 @@ func TestTheClustersOfAMultiClusterService(t *testing.T) {
 	}
 }
 
-func TestWhatCountsOfASliceIsWhatMeansTheSameInAnotherCluster(t *testing.T) {
+func TestSliceOmitsClusterSpecificFields(t *testing.T) {
 	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "web-abc"}, AddressType: "IPv4",
 		Endpoints: []discoveryv1.Endpoint{
 			{Addresses: []string{"10.0.0.2"}, NodeName: new("node-1"), Zone: new("z"), Hostname: new("h"),
@@ -481,7 +481,7 @@ func TestWhatCountsOfASliceIsWhatMeansTheSameInAnotherCluster(t *testing.T) {
 	}
 	s.Annotations = map[string]string{ProvisionClusterAnnotation: "m1", workv1alpha2.WorkNameAnnotation: "w"}
 	if _, ok := SliceOf(s); ok {
-		t.Error("a slice of another cluster counts as the cluster's own: what it was told would go round")
+		t.Error("a slice from another cluster counts as the cluster's own and would circulate")
 	}
 	s.Annotations = map[string]string{workv1alpha2.WorkNameAnnotation: "w"}
 	if _, ok := SliceOf(s); !ok {
@@ -489,11 +489,11 @@ func TestWhatCountsOfASliceIsWhatMeansTheSameInAnotherCluster(t *testing.T) {
 	}
 }
 
-func TestConditionsSayWhichClusterRefusedAndWhy(t *testing.T) {
+func TestConditionsNameClusterAndReasonOfRefusal(t *testing.T) {
 	work := func(cluster string, status metav1.ConditionStatus, message string) *workv1alpha1.Work {
 		w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster), Name: "w"}}
 		if status != "" {
-			say(w, status, message)
+			answer(w, status, message)
 		}
 		return w
 	}
@@ -567,14 +567,14 @@ func TestConditionsSayWhichClusterRefusedAndWhy(t *testing.T) {
 	}
 }
 
-func TestBeforeAnythingIsKnownOfAProviderThatIsSaid(t *testing.T) {
+func TestProviderWithoutDataIsReported(t *testing.T) {
 	if got := Dispatched(Decision{Soon: []string{"m5"}}, nil, "", nil); got.Status != metav1.ConditionUnknown ||
 		!strings.Contains(got.Message, "m5") {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestAServiceIsClaimedFromItsPolicyAndReleased(t *testing.T) {
+func TestServiceIsClaimedFromPolicyAndReleased(t *testing.T) {
 	template := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service"}}
 	template.SetNamespace("shop")
 	template.SetName("web")
@@ -615,9 +615,8 @@ func TestAServiceIsClaimedFromItsPolicyAndReleased(t *testing.T) {
 	}
 }
 
-// Whatever comes and goes, in the end each consumer has the providers' endpoints and no others, and nothing is written
-// twice.
-func TestEachConsumerEndsUpWithTheProvidersEndpointsWhateverHappenedBefore(t *testing.T) {
+// After any history each consumer has exactly the providers' endpoints, and nothing is written twice.
+func TestAnyHistoryConverges(t *testing.T) {
 	all := []string{"m1", "m2", "m3", "m4"}
 	seeds := uint64(200)
 	if testing.Short() {
@@ -665,7 +664,7 @@ func TestEachConsumerEndsUpWithTheProvidersEndpointsWhateverHappenedBefore(t *te
 		for _, work := range w.standing {
 			b := brief(work)
 			if !want[b] && !silent(b) {
-				t.Fatalf("seed %d: %s stands, and nobody asks for it", seed, b)
+				t.Fatalf("seed %d: %s exists but has no owner", seed, b)
 			}
 			delete(want, b)
 		}
@@ -675,9 +674,8 @@ func TestEachConsumerEndsUpWithTheProvidersEndpointsWhateverHappenedBefore(t *te
 	}
 }
 
-// A hostile or broken cluster with a slice for each byte that it has would fill the hub's store: each is a Work for
-// each consumer.
-func TestAClusterWithVeryManyEndpointSlicesHasOthersToldOfSome(t *testing.T) {
+// A broken cluster with very many slices must not fill the hub's store: each slice is a Work per consumer.
+func TestNumberOfSharedSlicesIsLimited(t *testing.T) {
 	var many, large []Slice
 	for i := range 5000 {
 		many = append(many, sliceIn(fmt.Sprintf("web-%04d", i), "10.0.0.1"))
@@ -712,7 +710,7 @@ func TestAClusterWithVeryManyEndpointSlicesHasOthersToldOfSome(t *testing.T) {
 				t.Errorf("made are %v, want %d of m1 at most, the other provider's and the Service", from, c.most)
 			}
 			if says := Refused(d, w.works()); len(says) != 1 || !strings.Contains(says[0], c.says) {
-				t.Errorf("it is said that %q, want %q", says, c.says)
+				t.Errorf("got %q, want %q", says, c.says)
 			}
 			if got := w.settle(x); len(got) > 0 {
 				t.Errorf("a second time it writes %.200v", got)
@@ -720,13 +718,13 @@ func TestAClusterWithVeryManyEndpointSlicesHasOthersToldOfSome(t *testing.T) {
 			known(x, "m1", c.slices[0])
 			w.settle(x)
 			if says := Refused(w.decide(x), w.works()); len(says) > 0 && name == "many" {
-				t.Errorf("with one slice it is said that %q", says)
+				t.Errorf("with one slice: got %q", says)
 			}
 		})
 	}
 }
 
-// endpointsIn are the EndpointSlices that stand, as "consumer: name".
+// endpointsIn returns the EndpointSlices as "consumer: name".
 func (w *world) endpointsIn() (all []string) {
 	for _, work := range w.standing {
 		if work.Annotations[ProvisionClusterAnnotation] != "" {
@@ -861,9 +859,9 @@ func TestLostProviderOfAMultiClusterServiceReturns(t *testing.T) {
 	services := map[string]*workv1alpha1.Work{}
 	for _, c := range []string{"m1", "m2", "m3"} {
 		services[c] = &workv1alpha1.Work{}
-		say(services[c], metav1.ConditionTrue, "")
+		answer(services[c], metav1.ConditionTrue, "")
 	}
-	say(services["m1"], metav1.ConditionFalse, "cluster is not reachable")
+	answer(services["m1"], metav1.ConditionFalse, "cluster is not reachable")
 	decide := func() Decision {
 		d, err := Decide(x, nil, services, func() string { return "id" })
 		if err != nil {

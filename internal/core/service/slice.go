@@ -1,5 +1,5 @@
-// Package service decides how clusters reach Services of each other: which endpoints each is told of, in which Works,
-// and what is said of that. Following the members' endpoints, and writing, are left to controllers.
+// Package service decides how Services are shared between clusters: which endpoints each cluster gets, in which Works,
+// and which conditions to set. It does no I/O.
 package service
 
 import (
@@ -11,9 +11,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Labels and annotations of the slices that the hub brings, as Karmada and the multi-cluster services API have them.
+// Labels and annotations of slices from the hub, as in Karmada and the multi-cluster services API.
 const (
-	// ProvisionClusterAnnotation on a slice, and on its Work, is the cluster that its endpoints are in.
+	// ProvisionClusterAnnotation on a slice, and on its Work, is the cluster of its endpoints.
 	ProvisionClusterAnnotation = "endpointslice.karmada.io/provision-cluster"
 
 	managedByImport   = "endpointslice-controller.karmada.io"
@@ -27,7 +27,7 @@ const (
 	sourceClusterLabel   = "multicluster.kubernetes.io/source-cluster"
 )
 
-// Slice is what counts of an EndpointSlice of a member.
+// Slice is the part of a member's EndpointSlice that is shared.
 type Slice struct {
 	Name        string
 	AddressType discoveryv1.AddressType
@@ -36,15 +36,14 @@ type Slice struct {
 	Ports     []discoveryv1.EndpointPort
 }
 
-// Equal says whether the two say the same.
+// Equal reports whether the slices are equal.
 func (s Slice) Equal(other Slice) bool { return reflect.DeepEqual(s, other) }
 
-// SliceOf is what counts of s; not ok for one that tells of another cluster's: what a cluster was told would go round.
-// What a policy sent there counts, as does what the cluster's own controllers make of such a thing and copy its marks
-// to.
+// SliceOf returns the shared part of s. ok is false for a slice that came from another cluster, which would otherwise
+// circulate. Slices from a policy count, and so do copies that the cluster's own controllers make.
 //
-// What names a node, a pod or the zones that a cluster would rather use means something in that cluster alone:
-// kube-proxy would take an endpoint for its own node's, if that has the same name.
+// It omits nodes, pods and zone hints. They are valid only in their cluster: kube-proxy would match a node with the
+// same name.
 func SliceOf(s *discoveryv1.EndpointSlice) (Slice, bool) {
 	if s.Annotations[ProvisionClusterAnnotation] != "" {
 		return Slice{}, false
@@ -68,40 +67,39 @@ func sliceOf(name string, s *discoveryv1.EndpointSlice) Slice {
 	return out
 }
 
-// ready reports whether the slice has an endpoint that takes traffic.
+// ready reports whether the slice has a ready endpoint.
 func (s Slice) ready() bool {
 	return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
 		return ptr.Deref(e.Conditions.Ready, true)
 	})
 }
 
-// Known is what is known of a cluster's slices of a Service.
+// Known is what is known about a Service's slices in one cluster.
 type Known struct {
-	// Slices in any order.
+	// Slices are in any order.
 	Slices []Slice
-	// Listed says that these are all: the member has answered since the hub looks.
+	// Listed is true if Slices is complete: the member has answered since the hub started.
 	Listed bool
-	// Ready is whether the cluster is Ready: it serves, and if it is not Listed it will be.
+	// Ready is true if the cluster is Ready. Then it will be Listed soon.
 	Ready bool
 }
 
-// mostSlices and mostSliceBytes bound what one cluster has others told of one Service: each slice is a Work for each
-// consumer, and a broken cluster would fill the hub's store. Kubernetes puts 100 endpoints into a slice, so that 10000
-// fit.
-const mostSlices, mostSliceBytes = 100, 2 << 20
+// maxSlices and maxSliceBytes limit what one cluster shares of one Service, because each slice becomes a Work per
+// consumer. With 100 endpoints per slice, as Kubernetes does, 10000 endpoints fit.
+const maxSlices, maxSliceBytes = 100, 2 << 20
 
-// bounded are the first slices, up to the bounds.
+// bounded returns the first slices within the limits.
 func bounded(list []Slice) []Slice {
 	total := 0
 	for i := range list {
-		if total += list[i].size(); i == mostSlices || total > mostSliceBytes {
+		if total += list[i].size(); i == maxSlices || total > maxSliceBytes {
 			return list[:i]
 		}
 	}
 	return list
 }
 
-// size is about how many bytes the slice has as JSON.
+// size returns the approximate size as JSON in bytes.
 func (s Slice) size() int {
 	const field = 64
 	n := field + len(s.Name)

@@ -17,7 +17,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// Event reasons, as the contract has them.
+// Event reasons. They are part of the API.
 const (
 	EventSyncDerivedServiceFailed     = "SyncDerivedServiceFailed"
 	EventSyncDerivedServiceSucceed    = "SyncDerivedServiceSucceed"
@@ -26,17 +26,17 @@ const (
 	EventDispatchEndpointSliceFailed  = "DispatchEndpointSliceFailed"
 	EventDispatchEndpointSliceSucceed = "DispatchEndpointSliceSucceed"
 	EventClusterNotFound              = "ClusterNotFound"
-	// EventProviderLost warns that the endpoints of a lost cluster are withdrawn. It is also the reason of the condition.
+	// EventProviderLost warns that the endpoints of a lost cluster are withdrawn. The condition has the same reason.
 	EventProviderLost = "ProviderLost"
 )
 
-// The reasons and messages of success, as Karmada's users know them.
+// Reasons and messages of success, as in Karmada.
 const (
 	messageServiceApplied = "Service is propagated to target clusters."
 	messageDispatched     = "EndpointSlice are dispatched successfully"
 )
 
-// ImportStatus is the status of a ServiceImport.
+// ImportStatus returns the status of a ServiceImport.
 func ImportStatus(d Decision) multiclusterv1alpha1.ServiceImportStatus {
 	var status multiclusterv1alpha1.ServiceImportStatus
 	for _, c := range d.From {
@@ -45,8 +45,8 @@ func ImportStatus(d Decision) multiclusterv1alpha1.ServiceImportStatus {
 	return status
 }
 
-// ServiceApplied is the condition that says whether the clusters have the Service. b is the binding that places it
-// there, nil for none, and trouble is why it is not even sent, empty if it is.
+// ServiceApplied returns the condition that reports whether the clusters have the Service. b is its binding or nil.
+// trouble is the reason why it is not sent, or empty.
 func ServiceApplied(clusters []string, b workv1alpha2.Binding, services map[string]*workv1alpha1.Work,
 	trouble string) metav1.Condition {
 	var refused, waiting []string
@@ -78,7 +78,8 @@ func ServiceApplied(clusters []string, b workv1alpha2.Binding, services map[stri
 		Message: messageServiceApplied}
 }
 
-// unplaced are the clusters that a binding leaves out, once it was scheduled as it is, and why.
+// unplaced returns the clusters that the scheduler left out, and the reason. It returns none until the binding is
+// scheduled.
 func unplaced(clusters []string, b workv1alpha2.Binding) (out []string, why string) {
 	if b == nil || b.BindingStatus().SchedulerObservedGeneration < b.GetGeneration() {
 		return nil, ""
@@ -100,9 +101,8 @@ func unplaced(clusters []string, b workv1alpha2.Binding) (out []string, why stri
 	return out, fmt.Sprintf("it may be cordoned or tainted; see argosy why service/%s -n %s", ref.Name, ref.Namespace)
 }
 
-// Dispatched is the condition that says whether the consumers know the providers' endpoints. standing are the Works as
-// they are. was is what it said before of the same wishes, nil for nothing: that stands while all that is unknown is
-// about to be known.
+// Dispatched returns the condition that reports whether the consumers have the endpoints. was is the previous condition
+// for the same generation, or nil. It stays while all missing data is expected soon.
 func Dispatched(d Decision, standing []*workv1alpha1.Work, trouble string, was *metav1.Condition) metav1.Condition {
 	const kind = networkingv1alpha1.EndpointSliceDispatched
 	if trouble == "" {
@@ -129,7 +129,7 @@ func Dispatched(d Decision, standing []*workv1alpha1.Work, trouble string, was *
 	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind + "Succeed", Message: messageDispatched}
 }
 
-// WithdrawnMessage says for people which providers are withdrawn; empty if none is.
+// WithdrawnMessage describes the withdrawn providers; empty if there are none.
 func WithdrawnMessage(d Decision) string {
 	if len(d.Withdrawn) == 0 {
 		return ""
@@ -138,8 +138,7 @@ func WithdrawnMessage(d Decision) string {
 		" are withdrawn from the other clusters, because the hub does not reach these clusters; they return when it does."
 }
 
-// Refused are the Works of the decision that their clusters refused, and the providers of which not all is told, a line
-// for each cluster, sorted.
+// Refused returns one line per cluster that refused Works of the decision or exceeds the limits, sorted.
 func Refused(d Decision, standing []*workv1alpha1.Work) []string {
 	wanted := map[string]bool{}
 	for _, w := range d.Works {
@@ -161,10 +160,10 @@ func Refused(d Decision, standing []*workv1alpha1.Work) []string {
 	return out
 }
 
-// shortened joins the first lines, so that a message stays readable however many clusters there are.
+// shortened joins the first lines, to keep the message readable with many clusters.
 func shortened(lines []string) string { return text.Lines(lines, 3) }
 
-// SetConditions puts the conditions into a status, dated when they change.
+// SetConditions sets the conditions in a status. The transition time changes with the status.
 func SetConditions(all []metav1.Condition, generation int64, now metav1.Time,
 	set ...metav1.Condition) []metav1.Condition {
 	all = slices.Clone(all)

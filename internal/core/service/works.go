@@ -22,43 +22,42 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// sliceAnnotation on a Work is what its slice is called in the cluster that it is from.
+// sliceAnnotation on a Work is the name of the slice in its own cluster.
 const sliceAnnotation = "argosy.io/endpoint-slice"
 
-// Decision is what becomes of an exchange.
+// Decision is the result of Decide.
 type Decision struct {
-	// Works are all that it wants, sorted by cluster and name.
+	// Works are all wanted Works, sorted by cluster and name.
 	Works []*workv1alpha1.Work
-	// Gone are those that stand and are wanted no more.
+	// Gone are the existing Works to delete.
 	Gone []*workv1alpha1.Work
-	// From are the providers whose endpoints the consumers get, sorted.
+	// From are the providers whose endpoints consumers get, sorted.
 	From []string
-	// Withdrawn are the lost providers whose endpoints the consumers do not get, sorted.
+	// Withdrawn are the lost providers whose endpoints are withdrawn, sorted.
 	Withdrawn []string
-	// Silent are the providers that have not answered since the hub looks, sorted: of them counts what they said before.
-	// Soon are those of which the same is true, and that are about to.
+	// Silent are the providers that have not answered since the hub started, sorted. Their last known endpoints are used.
+	// Soon are the Silent providers that are Ready and will answer soon.
 	Silent, Soon []string
-	// Cut says of which providers not all slices are told, a line for each.
+	// Cut has one line per provider that exceeds the limits.
 	Cut []string
-	// Portless are the ports of the derived Service that no slice has, by name and protocol: nothing is behind them.
+	// Portless are the ports of the derived Service that no slice has, by name and protocol.
 	Portless []string
 }
 
-// Decide makes the Works of an exchange. standing are those that carry its owner, and services the Works of its Service
-// in the clusters that have one, by cluster. The same input gives the same Works, byte for byte, but for new ids.
+// Decide returns the Works of an exchange. standing are the existing Works of its owner, services the Works with its
+// Service, by cluster. Equal input gives equal Works except for new ids.
 //
-// A consumer is told of endpoints once it has the Service: a Service of that name which is somebody else's must not get
-// them. Nor must the endpoints of such a one be taken for those of a provider, where the Service is not derived and
-// comes to providers too. Of a provider that has not answered yet, as after a start of the hub, what the standing Works
-// say goes on to hold. A provider that is lost is withdrawn as long as another one has ready endpoints. Endpoints of an
-// undecided provider stay where they are then: consumers neither lose nor get them.
+// A consumer gets endpoints only once it has the Service, because a Service of the same name may belong to someone
+// else. For the same reason a provider counts only if it has our Service, unless the Service is derived. A provider
+// that has not answered keeps the endpoints in the existing Works. A lost provider is withdrawn if another one has
+// ready endpoints. Endpoints of an undecided provider do not change.
 func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*workv1alpha1.Work,
 	newID func() string) (Decision, error) {
 	var d Decision
 	byKey := map[string]*workv1alpha1.Work{}
 	told, offered := map[string]bool{}, map[string]bool{}
 	type pair struct{ provider, consumer string }
-	has := map[pair]bool{} // the endpoints of the provider
+	has := map[pair]bool{} // a consumer has endpoints of the provider
 	for _, w := range standing {
 		byKey[w.Namespace+"/"+w.Name] = w
 		provider := w.Annotations[ProvisionClusterAnnotation]
@@ -75,13 +74,13 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 		return err
 	}
 
-	// 1. What the providers have.
+	// 1. Collect the slices of the providers.
 	from := map[string][]Slice{}
-	var absent []string // withdrawn if another provider replaces them
+	var absent []string // lost providers, withdrawn if another one has ready endpoints
 	for _, provider := range slices.Sorted(maps.Keys(x.Providers)) {
-		// If it was withdrawn, no Work of its endpoints shows that it had the Service.
+		// A withdrawn provider has no Works with endpoints that would show that it had the Service.
 		before := offered[provider] || hadManifest(services[provider])
-		if x.Derived == nil && !holds(services[provider], before) {
+		if x.Derived == nil && !hasService(services[provider], before) {
 			continue
 		}
 		known := x.Providers[provider]
@@ -93,7 +92,7 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 			}
 			known.Slices = recall(standing, provider)
 		}
-		// After a start, no Work may be left of a provider that was withdrawn before.
+		// After a restart, no Work may be left of a withdrawn provider.
 		unknown := !known.Listed && len(known.Slices) == 0
 		if x.Lost[provider] && (unknown || len(known.Slices) > 0) || x.Undecided[provider] && unknown {
 			absent = append(absent, provider)
@@ -103,7 +102,7 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 			if from[provider] = taken; len(taken) < len(known.Slices) {
 				d.Cut = append(d.Cut, fmt.Sprintf(
 					"cluster %q: only %d of its %d EndpointSlices of the Service are shared with other clusters; the limit is %d slices and %s per cluster: check what creates so many there",
-					provider, len(taken), len(known.Slices), mostSlices, resource.NewQuantity(mostSliceBytes, resource.BinarySI)))
+					provider, len(taken), len(known.Slices), maxSlices, resource.NewQuantity(maxSliceBytes, resource.BinarySI)))
 			}
 		}
 	}
@@ -116,14 +115,14 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 			withdrawn[provider] = true
 		}
 	}
-	// 2. What each consumer gets.
+	// 2. Decide what each consumer gets.
 	for _, consumer := range x.Consumers {
 		if x.Derived != nil {
 			if err := add(consumer, x.Derived, nil); err != nil {
 				return d, err
 			}
 		}
-		if !holds(services[consumer], told[consumer]) {
+		if !hasService(services[consumer], told[consumer]) {
 			continue
 		}
 		for _, provider := range providers {
@@ -133,7 +132,7 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 			switch {
 			case !replaced:
 			case x.Lost[provider] && !x.Lost[consumer]:
-				continue // The hub does not reach a lost consumer, which may reach the lost provider.
+				continue // The hub cannot reach a lost consumer, which may still reach the lost provider.
 			case x.Undecided[provider] && !has[pair{provider, consumer}]:
 				withdrawn[provider] = true
 				continue
@@ -152,12 +151,12 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 		}
 	}
 	d.Withdrawn = slices.Sorted(maps.Keys(withdrawn))
-	// 3. What is left. The last that says what a silent provider has goes when somebody else has been told.
+	// 3. Delete the rest. Keep the last Work with the slice of a silent provider until another Work has it.
 	type source struct{ provider, slice string }
 	sourceOf := func(w *workv1alpha1.Work) source {
 		return source{w.Annotations[ProvisionClusterAnnotation], w.Annotations[sliceAnnotation]}
 	}
-	unsaid := map[source]bool{} // by any Work that stays
+	unsaid := map[source]bool{} // slices that no remaining Work has
 	for provider, all := range from {
 		if !x.Providers[provider].Listed && !withdrawn[provider] &&
 			slices.ContainsFunc(x.Consumers, func(c string) bool { return x.ownToo || c != provider }) {
@@ -181,9 +180,9 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 	return d, nil
 }
 
-// replaced reports whether a provider that is not lost has ready endpoints, so that lost ones can be withdrawn: else a
-// cluster that does not answer the hub may still serve. Before a Ready cluster is Listed, its last known endpoints
-// count.
+// replaced reports whether a provider that is not lost has ready endpoints. Only then may lost ones be withdrawn,
+// because a cluster that the hub cannot reach may still serve. The last known endpoints of a Ready cluster count until
+// it is Listed.
 func (x Exchange) replaced(from map[string][]Slice) bool {
 	for provider, all := range from {
 		if !x.Lost[provider] && x.Providers[provider].Ready && slices.ContainsFunc(all, Slice.ready) {
@@ -193,7 +192,7 @@ func (x Exchange) replaced(from map[string][]Slice) bool {
 	return false
 }
 
-// portless are the ports of the derived Service that none of the slices has. While no slice has any, nothing is known.
+// portless returns the ports of the derived Service that no slice has. It returns none while no slice has any ports.
 func portless(derived *corev1.Service, from map[string][]Slice) (ports []string) {
 	if derived == nil {
 		return nil
@@ -218,7 +217,7 @@ func portless(derived *corev1.Service, from map[string][]Slice) (ports []string)
 	return ports
 }
 
-// slice is a provider's slice as consumers get it.
+// slice returns the EndpointSlice for consumers.
 func (x Exchange) slice(provider string, s Slice) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{
 		TypeMeta: metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},
@@ -239,7 +238,7 @@ func (x Exchange) slice(provider string, s Slice) *discoveryv1.EndpointSlice {
 	}
 }
 
-// work is the Work of a manifest for one cluster.
+// work returns the Work with an object for one cluster.
 func (x Exchange) work(cluster string, obj runtime.Object, notes map[string]string,
 	standing map[string]*workv1alpha1.Work, newID func() string) (*workv1alpha1.Work, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
@@ -257,7 +256,7 @@ func (x Exchange) work(cluster string, obj runtime.Object, notes map[string]stri
 	return w, seal(w, manifest)
 }
 
-// newWork is a Work for the manifest, without it yet, under the id of the one that stands.
+// newWork returns a Work without the manifest. It reuses the id of the existing Work.
 func newWork(cluster string, manifest *unstructured.Unstructured, standing map[string]*workv1alpha1.Work,
 	newID func() string) *workv1alpha1.Work {
 	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
@@ -278,7 +277,7 @@ func newWork(cluster string, manifest *unstructured.Unstructured, standing map[s
 	return w
 }
 
-// seal marks the manifest as the Work's, and puts it in.
+// seal labels the manifest with the Work's id and stores it in the Work.
 func seal(w *workv1alpha1.Work, manifest *unstructured.Unstructured) error {
 	execute.Mark(manifest, w)
 	raw, err := json.Marshal(manifest.Object)
@@ -289,7 +288,7 @@ func seal(w *workv1alpha1.Work, manifest *unstructured.Unstructured) error {
 	return nil
 }
 
-// recall is what the standing Works say of a provider's slices, by the consumer that comes first of those told of each.
+// recall restores a provider's slices from the existing Works, each from the first consumer that has it.
 func recall(standing []*workv1alpha1.Work, provider string) []Slice {
 	first := map[string]*workv1alpha1.Work{}
 	for _, w := range standing {
@@ -305,14 +304,14 @@ func recall(standing []*workv1alpha1.Work, provider string) []Slice {
 	for name, w := range first {
 		s := &discoveryv1.EndpointSlice{}
 		if len(w.Spec.Workload.Manifests) != 1 || json.Unmarshal(w.Spec.Workload.Manifests[0].Raw, s) != nil {
-			continue // somebody wrote into it; it is made anew when the provider answers
+			continue // invalid content; it is rewritten when the provider answers
 		}
 		out = append(out, sliceOf(name, s))
 	}
 	return sorted(out)
 }
 
-// Applied says whether a cluster has what a Work says, and if it was refused, why. Nil is neither.
+// Applied reports whether a cluster has applied the Work, and the reason if it refused. Both are empty for nil.
 func Applied(w *workv1alpha1.Work) (applied bool, refused string) {
 	if w == nil {
 		return false, ""
@@ -328,10 +327,9 @@ func Applied(w *workv1alpha1.Work) (applied bool, refused string) {
 	return false, ""
 }
 
-// holds says whether a cluster has the Service that a Work brings, nil for none; before says whether it was taken for
-// one that has. Then silence, or a change that it refuses, takes nothing away, but that ours is not there any more
-// does.
-func holds(w *workv1alpha1.Work, before bool) bool {
+// hasService reports whether a cluster has the Service of a Work, which may be nil. before is the previous answer: it
+// stays if the cluster is silent or refuses a change, but not if the Service is gone.
+func hasService(w *workv1alpha1.Work, before bool) bool {
 	if w == nil {
 		return false
 	}
@@ -339,25 +337,25 @@ func holds(w *workv1alpha1.Work, before bool) bool {
 	return applied || before && (refused == "" || hadManifest(w))
 }
 
-// hadManifest reports whether a cluster has had what a Work brings; nil is no Work.
+// hadManifest reports whether a cluster has ever applied the Work; false for nil.
 func hadManifest(w *workv1alpha1.Work) bool {
 	return w != nil && len(w.Status.ManifestStatuses) > 0
 }
 
-// ServiceWorkNames are what the Work of a Service may be called in each execution space: kinds of other groups share
-// its first name.
+// ServiceWorkNames returns the possible names of the Service's Work in each execution namespace. Kinds of other groups
+// may use the first name.
 func (x Exchange) ServiceWorkNames() []string {
 	return names.Works(schema.GroupKind{Kind: "Service"}, x.Service, x.Owner.Namespace)
 }
 
-// Brings says whether w, which has one of the ServiceWorkNames, has the Service, as far as it can be read.
+// Brings reports whether w, which has one of the ServiceWorkNames, contains the Service.
 func (x Exchange) Brings(w *workv1alpha1.Work) bool {
 	m, err := execute.Manifest(w)
 	return err != nil || m.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Service"}
 }
 
-// Definition is the Work that brings the definition of a kind to a cluster; standing is the one that is there, nil for
-// none. What it defines outlives it, with all objects of the kind.
+// Definition returns the Work that brings a CRD to a cluster. standing is the existing Work or nil. The CRD stays in
+// the cluster when the Work is deleted, with all its objects.
 func Definition(cluster string, crd *unstructured.Unstructured, standing *workv1alpha1.Work,
 	newID func() string) (*workv1alpha1.Work, error) {
 	manifest := crd.DeepCopy()

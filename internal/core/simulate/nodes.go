@@ -103,7 +103,7 @@ func membersOf(u *unstructured.Unstructured) ([]Member, *Scheduler, error) {
 			err = errors.New("set the name")
 		}
 		if err == nil {
-			_, err = capacity.MemberOf(capacity.Record{Nodes: m.Nodes, Quotas: m.Quotas})
+			_, err = capacity.ClusterStateOf(capacity.Record{Nodes: m.Nodes, Quotas: m.Quotas})
 		}
 		if err == nil {
 			_, err = m.enablements()

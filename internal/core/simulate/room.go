@@ -117,10 +117,10 @@ func (r rooms) of(b workv1alpha2.Binding) schedule.Capacity {
 		requests = capacity.AmountsOf(need.ResourceRequest)
 	}
 	return func(cluster string) (int32, bool) {
-		if m := r.members[cluster]; m != nil && m.Known() {
+		if m := r.members[cluster]; m != nil && m.HasNodes() {
 			if parts == nil {
 				parts, sets = capacity.Parts(b)
-				likeness = capacity.Likeness(spec.ReplicaRequirements, capacity.SpreadNoted(b).Ports)
+				likeness = capacity.Likeness(spec.ReplicaRequirements, capacity.SpreadOfBinding(b).Ports)
 			}
 			return m.Room(parts, sets, likeness), true
 		}
@@ -169,7 +169,7 @@ func (r rooms) move(was, is workv1alpha2.Binding) {
 		}
 		switch a := capacity.AssumptionOf(is, parts, cluster, had, spec.Clusters); {
 		case renewed:
-			m.Renew(a)
+			m.Recreate(a)
 		case a.Before != a.Replicas:
 			m.Place(a)
 		}
@@ -289,7 +289,7 @@ func (r rooms) balances(clusters map[string]*clusterv1alpha1.Cluster) map[string
 	all := map[string]balance{}
 	for name, c := range clusters {
 		if m := r.members[name]; m != nil {
-			b := balance{homeless: m.Homeless()}
+			b := balance{homeless: m.Unplaced()}
 			b.allocatable, b.free = m.Sums()
 			all[name] = b
 		} else if free, known := r.free[name]; known {

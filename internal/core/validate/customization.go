@@ -107,7 +107,7 @@ func keepable(p jsonpath.Path) string {
 		return "the status is never sent to members, so it is always retained; remove this path"
 	case p.Under("apiVersion") || p.Under("kind") || p.Root():
 		return "cannot be retained as a whole; use a field of the spec, such as .spec.replicas"
-	case p.Under("metadata") && !p.In("metadata", "annotations") && !p.In("metadata", "labels"):
+	case p.Under("metadata") && !p.Inside("metadata", "annotations") && !p.Inside("metadata", "labels"):
 		return "only labels and annotations can be retained in the metadata, such as .metadata.labels['team']"
 	}
 	return ""

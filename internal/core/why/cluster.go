@@ -338,7 +338,7 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 			brief(row.Work.Status), ": ")
 	case ails:
 		// What its status says besides is in the notes; its counters say less than the pods.
-		said := append(ailing.Say(), strings.Trim(overdue(w), ", "))
+		said := append(ailing.Lines(), strings.Trim(overdue(w), ", "))
 		said = append(said, notes(row.Work.Status)...)
 		row.State, row.Why = Unhealthy, strings.Join(slices.DeleteFunc(said, func(s string) bool { return s == "" }), "; ")
 		severity := Problem

@@ -415,7 +415,7 @@ func (e *explanation) byRoom(b workv1alpha2.Binding, result schedule.Result) []s
 		how = "to as few clusters as possible, those with the most capacity first"
 	}
 	steps := []string{"divide: " + strings.Join(names, "; ")}
-	if apart := capacity.SpreadNoted(b); !apart.Empty() {
+	if apart := capacity.SpreadOfBinding(b); !apart.Empty() {
 		steps = append(steps, "divide: the capacity of each is "+apart.String())
 	}
 	switch {

@@ -161,7 +161,7 @@ func writeDetail(b *bytes.Buffer, c Cluster) {
 		return
 	}
 	if c.Pods != nil {
-		for i, said := range c.Pods.Say() {
+		for i, said := range c.Pods.Lines() {
 			if i < len(c.Pods.Troubles) {
 				said += ", such as pod " + c.Pods.Troubles[i].Pod
 			}

@@ -1,4 +1,4 @@
-// Package templatetest helps tests of what reads templates.
+// Package templatetest helps tests that read templates.
 package templatetest
 
 import (
@@ -11,16 +11,16 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// Watches knows what a fake client watches. The fake forgets what happens between a list and the watch that goes on
-// from it, which an API server does not: a test writes when there is nothing in between.
+// Watches tracks the watches of a fake client. Unlike an API server the fake loses changes between a list and its
+// watch, so a test must wait until everything is watched before it writes.
 type Watches struct {
 	mu sync.Mutex
 	// open are the resources that were listed, and are not watched since.
 	open map[schema.GroupVersionResource]bool
 }
 
-// Of follows a client that nobody has used yet. The resources are those that will be listed in any case.
-func Of(client *fake.FakeDynamicClient, resources ...schema.GroupVersionResource) *Watches {
+// NewWatches follows a client that nobody has used yet. The resources are those that will be listed in any case.
+func NewWatches(client *fake.FakeDynamicClient, resources ...schema.GroupVersionResource) *Watches {
 	w := &Watches{open: map[schema.GroupVersionResource]bool{}}
 	for _, r := range resources {
 		w.open[r] = true
@@ -41,8 +41,8 @@ func Of(client *fake.FakeDynamicClient, resources ...schema.GroupVersionResource
 	return w
 }
 
-// All says whether everything that was listed, or was to be, is watched.
-func (w *Watches) All() bool {
+// AllWatched says whether everything that was listed, or was to be, is watched.
+func (w *Watches) AllWatched() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.open) == 0

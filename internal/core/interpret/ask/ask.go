@@ -1,5 +1,5 @@
-// Package ask puts one question to an interpreter in the terms of JSON, for those who have objects in files: what is
-// asked, of which objects, and the answer as it would be written down. What the answer is, the interpreter decides.
+// Package ask runs one operation of an interpreter on objects from files, with arguments and results as JSON. The
+// interpreter decides the result.
 package ask
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// Operations are those that may be asked for, in the order in which people are told of them.
+// Operations are the supported operations in display order.
 var Operations = []configv1alpha1.InterpreterOperation{
 	configv1alpha1.InterpreterOperationRetain,
 	configv1alpha1.InterpreterOperationInterpretReplica,
@@ -30,7 +30,7 @@ var Operations = []configv1alpha1.InterpreterOperation{
 	configv1alpha1.InterpreterOperationInterpretDependency,
 }
 
-// Names are the operations in one line.
+// Names lists the operations in one line.
 func Names() string {
 	names := make([]string, len(Operations))
 	for i, o := range Operations {
@@ -39,24 +39,24 @@ func Names() string {
 	return strings.Join(names, ", ")
 }
 
-// Question is an operation and what it is asked of. Which objects it takes depends on the operation, see Check.
+// Question is an operation with its arguments. Check tells which arguments an operation needs.
 type Question struct {
 	Operation configv1alpha1.InterpreterOperation
-	// Desired is the template, or a manifest; Observed is the object as a member has it.
+	// Desired is the template or a manifest. Observed is the object in a member.
 	Desired, Observed *unstructured.Unstructured
-	// Replicas is the number to revise to.
+	// Replicas is the number for ReviseReplica.
 	Replicas *int32
 	// Items are the statuses to aggregate.
 	Items []workv1alpha2.AggregatedStatusItem
 }
 
-// Part is one thing that an answer consists of, as JSON values.
+// Part is one named part of a result, as a JSON value.
 type Part struct {
 	Name  string
 	Value any
 }
 
-// Object is what the question is about; nil when neither object is given.
+// Object returns the object that the question is about; nil without objects.
 func (q Question) Object() *unstructured.Unstructured {
 	if q.Desired != nil {
 		return q.Desired
@@ -64,8 +64,8 @@ func (q Question) Object() *unstructured.Unstructured {
 	return q.Observed
 }
 
-// Check says what is missing, or given in vain. names are what the caller calls the desired object, the observed one
-// and the number of replicas, such as --desired-file.
+// Check returns an error for missing or unused arguments. The parameters are the caller's names for them, such as
+// --desired-file.
 func (q Question) Check(desired, observed, replicas string) error {
 	if !slices.Contains(Operations, q.Operation) {
 		return fmt.Errorf("operation %q is not known; there is %s", q.Operation, Names())
@@ -89,10 +89,10 @@ func (q Question) Check(desired, observed, replicas string) error {
 	return nil
 }
 
-// ErrNotAnswered is the error of Of when no tier answers the operation for the kind.
+// ErrNotAnswered is the error of Run if no tier implements the operation for the kind.
 var ErrNotAnswered = errors.New("no interpreter implements this operation for the kind")
 
-// Answers says whether the hooks have one for the operation.
+// Answers reports whether the hooks implement the operation.
 func Answers(h *interpret.Hooks, operation configv1alpha1.InterpreterOperation) bool {
 	if h == nil {
 		return false
@@ -118,8 +118,8 @@ func Answers(h *interpret.Hooks, operation configv1alpha1.InterpreterOperation) 
 	return false
 }
 
-// Of asks the hooks. The question has passed Check; the answer shares nothing with it.
-func (q Question) Of(ctx context.Context, h *interpret.Hooks) ([]Part, error) {
+// Run runs the operation. The question must have passed Check. The result shares no memory with it.
+func (q Question) Run(ctx context.Context, h *interpret.Hooks) ([]Part, error) {
 	if !Answers(h, q.Operation) {
 		return nil, ErrNotAnswered
 	}
@@ -180,7 +180,7 @@ func object(name string, out *unstructured.Unstructured, err error) ([]Part, err
 	return parts(name, out.Object)
 }
 
-// parts are pairs of name and value, the values as JSON reads them.
+// parts converts pairs of name and value to JSON values.
 func parts(pairs ...any) ([]Part, error) {
 	var out []Part
 	for i := 0; i < len(pairs); i += 2 {

@@ -9,8 +9,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// advancedCronJob is OpenKruise's AdvancedCronJob, v1alpha1 and v1beta1. It fires in every cluster that has it. What is
-// active is listed without its cluster, as the schema has no place for one; the binding has it by cluster.
+// advancedCronJob is OpenKruise's AdvancedCronJob, v1alpha1 and v1beta1. It runs in every cluster that has it. The
+// template's status lists active jobs without clusters, because the schema has no field for them; the binding has them
+// per cluster.
 func advancedCronJob() *interpret.Hooks {
 	return &interpret.Hooks{
 		Health: pausedOrHealthy("paused"),
@@ -33,8 +34,8 @@ func advancedCronJob() *interpret.Hooks {
 	}
 }
 
-// pausedOrHealthy is the health of what has no failures of its own: held by its owner by the field of the spec, or
-// well.
+// pausedOrHealthy returns the health of kinds without failures: Suspended if the spec's field pauses it, otherwise
+// Healthy.
 func pausedOrHealthy(held string) func(context.Context, *unstructured.Unstructured) (interpret.Health, error) {
 	return func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 		if yes(observed.Object, "spec", held) {
@@ -44,7 +45,7 @@ func pausedOrHealthy(held string) func(context.Context, *unstructured.Unstructur
 	}
 }
 
-// pullSecrets are the Secrets named, in the namespace of obj.
+// pullSecrets returns the named Secrets in the namespace of obj.
 func pullSecrets(obj *unstructured.Unstructured, secrets []any) []configv1alpha1.DependentObjectReference {
 	var deps []configv1alpha1.DependentObjectReference
 	for _, s := range secrets {

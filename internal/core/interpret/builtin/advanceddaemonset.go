@@ -10,8 +10,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// advancedDaemonSet is OpenKruise's DaemonSet, v1alpha1 and v1beta1, which differ in how the status calls the new
-// revision. It has no replicas to divide: every member has as many as nodes match.
+// advancedDaemonSet is OpenKruise's DaemonSet, v1alpha1 and v1beta1, which differ in the status field of the new
+// revision. It has no replicas to divide: nodes decide the number.
 func advancedDaemonSet() *interpret.Hooks {
 	counters := []string{
 		"currentNumberScheduled", "desiredNumberScheduled", "numberAvailable", "numberMisscheduled",
@@ -29,7 +29,7 @@ func advancedDaemonSet() *interpret.Hooks {
 	}
 }
 
-// addDaemonSetRevision adds the revision that the clusters agree on, empty when they do not: the field is required.
+// addDaemonSetRevision adds the common revision of the clusters, or an empty one, because the field is required.
 func addDaemonSetRevision(status map[string]any, template *unstructured.Unstructured, rs []report) error {
 	either := make([]report, len(rs))
 	for i, r := range rs {
@@ -50,12 +50,12 @@ func addDaemonSetRevision(status map[string]any, template *unstructured.Unstruct
 func advancedDaemonSetHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 	spec, status := object(observed.Object, "spec"), object(observed.Object, "status")
 	desired := number(status, "desiredNumberScheduled")
-	// A percentage of nodes rounds down here, unlike anywhere else.
+	// Only here a percentage of nodes rounds down.
 	held, err := share(strategy(spec, "partition"), desired, false, int64(0))
 	if err != nil {
 		return interpret.Unknown, fmt.Errorf("partition: %w", err)
 	}
-	// A selector of the strategy lets only some nodes be updated; the status does not say how many.
+	// A selector in the strategy limits the update to some nodes. The status does not contain their number.
 	if strategy(spec, "selector") != nil {
 		held = desired
 	}
@@ -78,8 +78,8 @@ func advancedDaemonSetHealth(_ context.Context, observed *unstructured.Unstructu
 	return health, nil
 }
 
-// daemonSetSpare is on how many of the nodes the pod may be unavailable during an update: one unless said otherwise,
-// none when new pods come up beside the old ones.
+// daemonSetSpare returns on how many nodes the pod may be unavailable during an update: one by default, none with
+// surge.
 func daemonSetSpare(spec map[string]any, nodes int64) (int64, error) {
 	surge, err := share(strategy(spec, "maxSurge"), nodes, true, int64(0))
 	if err != nil {

@@ -10,10 +10,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// advancedStatefulSet is OpenKruise's StatefulSet, v1alpha1 and v1beta1, which agree in what is read here.
+// advancedStatefulSet is OpenKruise's StatefulSet, v1alpha1 and v1beta1, with equal fields here.
 //
-// Revise sets the replicas alone: what else is a share of the whole, its ordinals too, is divided where all clusters
-// are known.
+// Revise sets only the replicas. Other shares, including ordinals, are divided where all clusters are known.
 func advancedStatefulSet() *interpret.Hooks {
 	counters := []string{
 		"replicas", "readyReplicas", "availableReplicas", "currentReplicas", "updatedReplicas", "updatedReadyReplicas",
@@ -47,14 +46,14 @@ func advancedStatefulSetHealth(_ context.Context, observed *unstructured.Unstruc
 	spec, status := object(observed.Object, "spec"), object(observed.Object, "status")
 	return rolling{
 		wanted: wanted,
-		held:   min(max(partition, 0), wanted), // unlike that of Kubernetes, this partition counts pods
+		held:   min(max(partition, 0), wanted), // this partition counts pods, unlike that of Kubernetes
 		there:  number(status, "replicas"), available: number(status, "availableReplicas"),
 		updated: number(status, "updatedReplicas"), updatedAvailable: updatedAvailable(status),
 		paused: paused(spec), onDelete: onDelete(spec),
 	}.health(), nil
 }
 
-// addVolumeClaims adds up what the clusters say of the claims made from each claim template, by its name.
+// addVolumeClaims adds up the claims per claim template over the clusters.
 func addVolumeClaims(status map[string]any, _ *unstructured.Unstructured, rs []report) error {
 	var claims []any
 	byName := map[string]map[string]any{}

@@ -12,8 +12,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// argoRollout is the Rollout of Argo Rollouts: a Deployment of its own, with steps whose weights are shares already and
-// stay as they are. Its status has the generation as text.
+// argoRollout is the Rollout of Argo Rollouts, which is like a Deployment. The weights of its steps are relative and
+// need no division. Its status has the generation as a string.
 func argoRollout() *interpret.Hooks {
 	counters := []string{"replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "HPAReplicas"}
 	return &interpret.Hooks{
@@ -59,7 +59,7 @@ func argoRollout() *interpret.Hooks {
 	}
 }
 
-// generationOf is the generation that a status speaks of; 0 if it says none, or, as old versions do, a hash.
+// generationOf returns the observed generation of a status; 0 if there is none, or a hash as in old versions.
 func generationOf(status map[string]any) int64 {
 	n, err := strconv.ParseInt(text(status, "observedGeneration"), 10, 64)
 	if err != nil {
@@ -87,8 +87,8 @@ func argoRolloutHealth(_ context.Context, observed *unstructured.Unstructured) (
 	return interpret.Progressing, nil
 }
 
-// argoRolloutDependencies are what its pods need, the workload whose template it borrows, and the Services and analyses
-// of its strategy: without those it is refused as invalid.
+// argoRolloutDependencies returns the dependencies of its pods, the referenced workload, and the Services and analyses
+// of its strategy. Without these Argo rejects it as invalid.
 func argoRolloutDependencies(ctx context.Context,
 	obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	deps, err := podDependencies(ctx, obj)

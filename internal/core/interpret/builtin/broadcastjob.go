@@ -9,8 +9,8 @@ import (
 	words "github.com/argosy-io/argosy/internal/core/text"
 )
 
-// broadcastJob is OpenKruise's BroadcastJob, v1alpha1 and v1beta1, which agree in what is read here: a pod on every
-// node that matches, so there is nothing to divide, and parallelism is each cluster's own.
+// broadcastJob is OpenKruise's BroadcastJob, v1alpha1 and v1beta1, with equal fields here. It runs a pod on every
+// matching node, so there is nothing to divide. Parallelism is per cluster.
 func broadcastJob() *interpret.Hooks {
 	return &interpret.Hooks{
 		Health: broadcastJobHealth,
@@ -19,10 +19,10 @@ func broadcastJob() *interpret.Hooks {
 			setPhase(status, []string{"failed", "running", "paused", "completed"}, "running", rs)
 			span(status, rs, "startTime", "completionTime")
 			var said []any
-			if every(rs, "Complete") {
+			if trueInAll(rs, "Complete") {
 				said = append(said, jobCondition("Complete", rs, latest))
 			}
-			if failed := whoAre(rs, "Failed"); len(failed) > 0 {
+			if failed := whereTrue(rs, "Failed"); len(failed) > 0 {
 				said = append(said, jobCondition("Failed", failed, earliest))
 			}
 			if said != nil {
@@ -33,7 +33,7 @@ func broadcastJob() *interpret.Hooks {
 	}
 }
 
-// jobCondition says that a condition is True in the clusters named, dated by one of theirs.
+// jobCondition returns a condition that is True in the named clusters, with a time from them.
 func jobCondition(kind string, rs []report, when func(times ...string) string) map[string]any {
 	clusters, reason := make([]string, len(rs)), ""
 	for i, r := range rs {
@@ -42,7 +42,7 @@ func jobCondition(kind string, rs []report, when func(times ...string) string) m
 			reason = conditionText(r.status, kind, "reason")
 		}
 	}
-	c := map[string]any{"type": kind, "status": "True", "message": kind + " in " + words.Names(clusters, mostMessages)}
+	c := map[string]any{"type": kind, "status": "True", "message": kind + " in " + words.Names(clusters, maxMessages)}
 	setText(c, "reason", reason)
 	for _, t := range []string{"lastProbeTime", "lastTransitionTime"} {
 		var times []string
@@ -54,8 +54,8 @@ func jobCondition(kind string, rs []report, when func(times ...string) string) m
 	return c
 }
 
-// broadcastJobHealth goes by the phase, which follows from the failure policy: a pod that failed under Continue is
-// counted and nothing more. A job that never completes keeps every new node served and is well while no pod failed.
+// broadcastJobHealth uses the phase, which depends on the failure policy: with Continue a failed pod is only counted. A
+// job that never completes is healthy while no pod has failed.
 func broadcastJobHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 	spec, status := object(observed.Object, "spec"), object(observed.Object, "status")
 	phase := text(status, "phase")
@@ -67,7 +67,7 @@ func broadcastJobHealth(_ context.Context, observed *unstructured.Unstructured) 
 	case phase == "completed", isTrue(status, "Complete"):
 		return interpret.Healthy, nil
 	case text(spec, "failurePolicy", "type") == "Pause" && phase == "paused" && number(status, "failed") > 0:
-		return interpret.Degraded, nil // its controller paused it for that
+		return interpret.Degraded, nil // the controller paused it because of the failure
 	case yes(spec, "paused"), phase == "paused":
 		return interpret.Suspended, nil
 	case status == nil:
@@ -75,7 +75,7 @@ func broadcastJobHealth(_ context.Context, observed *unstructured.Unstructured) 
 	case lasting && (tolerant || number(status, "failed") == 0):
 		return interpret.Healthy, nil
 	case text(status, "startTime") != "" && number(status, "desired") == 0:
-		return interpret.Healthy, nil // on no node
+		return interpret.Healthy, nil // no node matches
 	}
 	return interpret.Progressing, nil
 }

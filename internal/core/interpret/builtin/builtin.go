@@ -1,15 +1,15 @@
-// Package builtin says what the kinds of Kubernetes and of OpenKruise mean, in Go: one file per kind. It is the last
-// tier of core/interpret, so what a user says of a kind outranks it.
+// Package builtin implements the kinds of Kubernetes, OpenKruise and Argo, with one file per kind. It is the last tier
+// of core/interpret, so customizations take precedence.
 //
-// Statuses are read and written as maps: they are folded for every report of every cluster, and a few fields of each
-// count. What is absent or malformed in a status counts as zero; what is malformed in a spec is an error.
+// Statuses are maps, because they are aggregated for each report and only a few fields matter. Missing or malformed
+// status fields count as zero. Malformed spec fields are errors.
 package builtin
 
 import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// Tier is what this package knows. Besides the kinds listed, every kind that keeps pods has their dependencies.
+// Tier returns the tier of this package. For unlisted kinds with pods it implements only dependencies.
 func Tier() interpret.Tier {
 	kinds := interpret.Kinds{
 		{Group: "apps", Kind: "Deployment"}:                     deployment(),

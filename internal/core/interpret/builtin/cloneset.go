@@ -13,9 +13,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// cloneSet is OpenKruise's CloneSet, v1alpha1 (its strategy flat in updateStrategy) and v1beta1 (in rollingUpdate).
+// cloneSet is OpenKruise's CloneSet, v1alpha1 (strategy directly in updateStrategy) and v1beta1 (in rollingUpdate).
 //
-// Revise sets the replicas alone: what else is a share of the whole is divided where all clusters are known.
+// Revise sets only the replicas. Other shares are divided where all clusters are known.
 func cloneSet() *interpret.Hooks {
 	counters := []string{
 		"replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedReadyReplicas",
@@ -43,7 +43,7 @@ func cloneSetHealth(_ context.Context, observed *unstructured.Unstructured) (int
 	if err != nil {
 		return interpret.Unknown, err
 	}
-	// How a percentage rounds has changed with the versions of OpenKruise; the member's knows best.
+	// OpenKruise versions round percentages differently, so prefer the member's number.
 	if expected := number(status, "expectedUpdatedReplicas"); expected > 0 {
 		held = max(held, wanted-expected)
 	}
@@ -62,7 +62,7 @@ func cloneSetHealth(_ context.Context, observed *unstructured.Unstructured) (int
 	}.health(), nil
 }
 
-// budget is how many of total pods may be unavailable while a CloneSet updates.
+// budget returns how many of total pods may be unavailable during an update.
 func budget(spec map[string]any, total int64) (int64, error) {
 	surge, err := share(strategy(spec, "maxSurge"), total, true, int64(0))
 	if err != nil {
@@ -78,9 +78,9 @@ func budget(spec map[string]any, total int64) (int64, error) {
 	return n, nil
 }
 
-// retainPodsToDelete drops the names that the member's controller has removed from its list because the pods are gone;
-// giving them back would be refused, or never end. A name that the hub has not sent yet was not removed. A template of
-// another generation may name again what it likes.
+// retainPodsToDelete drops the names that the member's controller removed from its list because the pods are gone.
+// Sending them again would be rejected or repeat forever. A name that the hub has not sent yet is new, not removed. A
+// new generation of the template may use names again.
 func retainPodsToDelete(_ context.Context, desired,
 	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	path := []string{"spec", "scaleStrategy", "podsToDelete"}
@@ -91,7 +91,7 @@ func retainPodsToDelete(_ context.Context, desired,
 	if len(names) == 0 || made(desired) != made(observed) {
 		return desired, nil
 	}
-	// An object that an older hub wrote does not say what was sent: all of it was.
+	// An object from an older hub has no record. Then all names count as sent.
 	sent, recorded := observed.GetAnnotations()[fleet.SentPodsAnnotation]
 	gone := func(name any) bool {
 		if text, ok := name.(string); ok && recorded && !slices.Contains(strings.Split(sent, ","), text) {

@@ -10,7 +10,7 @@ import (
 	words "github.com/argosy-io/argosy/internal/core/text"
 )
 
-// nativeCondition is how a condition of a kind of Kubernetes itself is folded over clusters.
+// nativeCondition describes how to aggregate a condition of a Kubernetes kind.
 type nativeCondition struct {
 	kind string
 	// good is the status when all is well.
@@ -81,9 +81,9 @@ func addNativeConditions(status map[string]any, template *unstructured.Unstructu
 	}
 }
 
-// fold is the condition of the whole, nil if no cluster has it.
+// fold returns the aggregated condition; nil if no cluster has it.
 func (k nativeCondition) fold(rs []report) map[string]any {
-	// The lower, the worse; of equal severity, what is not done is.
+	// Lower is worse. With equal severity, unfinished is worse.
 	type state struct{ severity, done int }
 	worst, reported := state{severity: 3}, false
 	var status, reason, since, lately string
@@ -114,14 +114,14 @@ func (k nativeCondition) fold(rs []report) map[string]any {
 			worst, status, reason, since, messages = s, is, why, "", nil
 		}
 		since = latest(since, at)
-		messages = append(messages, said(r.cluster, cmp.Or(message, why)))
+		messages = append(messages, withCluster(r.cluster, cmp.Or(message, why)))
 	}
 	if !reported {
 		return nil
 	}
 	c := map[string]any{"type": k.kind, "status": status}
 	setText(c, "reason", reason)
-	setText(c, "message", words.Lines(messages, mostMessages))
+	setText(c, "message", words.Lines(messages, maxMessages))
 	if worst.done == 1 && k.fine != "" {
 		c["message"] = k.fine
 	}

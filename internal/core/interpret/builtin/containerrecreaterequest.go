@@ -11,8 +11,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// containerRecreateRequest is OpenKruise's ContainerRecreateRequest, v1alpha1 and v1beta1. A pod is in one cluster, to
-// which it goes alone (core/fleet); where pods of the same name are in several, each cluster restarts its own.
+// containerRecreateRequest is OpenKruise's ContainerRecreateRequest, v1alpha1 and v1beta1. It goes only to the cluster
+// of the pod (core/fleet). If several clusters have a pod with the name, each restarts its own.
 func containerRecreateRequest() *interpret.Hooks {
 	return &interpret.Hooks{
 		Retain: retainRecreateRequest,
@@ -44,8 +44,8 @@ func containerRecreateRequest() *interpret.Hooks {
 	}
 }
 
-// retainRecreateRequest leaves the whole spec to the member, whose webhook filled in what it knows of the pod and
-// refuses any change, and the labels by which its agents find the request.
+// retainRecreateRequest keeps the member's spec, which its webhook completes and makes immutable, and the labels that
+// its agents use to find the request.
 func retainRecreateRequest(_ context.Context, desired,
 	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	retained := desired
@@ -58,8 +58,8 @@ func retainRecreateRequest(_ context.Context, desired,
 	}), nil
 }
 
-// retainKeys gives desired the observed values of those labels or annotations that are the member's, and none that the
-// member does not have. desired itself when nothing changes.
+// retainKeys sets the labels or annotations that belong to the member to the observed values. It returns desired itself
+// if nothing changes.
 func retainKeys(desired, observed *unstructured.Unstructured, in string,
 	theirs func(key string) bool) *unstructured.Unstructured {
 	have, want := object(observed.Object, "metadata", in), object(desired.Object, "metadata", in)

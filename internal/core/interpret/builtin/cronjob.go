@@ -10,7 +10,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// cronJob lists the active Jobs of all clusters, by cluster, and the last times of any.
+// cronJob lists the active Jobs of all clusters by cluster, and the latest times.
 func cronJob() *interpret.Hooks {
 	return &interpret.Hooks{
 		Health: cronJobHealth,
@@ -36,8 +36,8 @@ func cronJob() *interpret.Hooks {
 	}
 }
 
-// cronJobHealth says that the last run failed if none is active and the last success is older. Times are of RFC 3339 in
-// UTC, to be compared as texts.
+// cronJobHealth reports a failed last run: no active Job, and the last success is older than the last schedule. RFC
+// 3339 times in UTC compare as strings.
 func cronJobHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 	status := object(observed.Object, "status")
 	last := text(status, "lastScheduleTime")

@@ -8,8 +8,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// cronWorkflow is Argo's CronWorkflow. Like a Workflow it has no status subresource and goes to one cluster, or it
-// would fire in each.
+// cronWorkflow is Argo's CronWorkflow. Like a Workflow it has no status subresource, and it goes to one cluster,
+// because otherwise each cluster would run it.
 func cronWorkflow() *interpret.Hooks {
 	return &interpret.Hooks{
 		Components: workflowComponents("spec", "workflowSpec"),

@@ -9,7 +9,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// daemonSet has no replicas to divide: every member has as many as nodes match.
+// daemonSet has no replicas to divide: nodes decide the number.
 func daemonSet() *interpret.Hooks {
 	counters := []string{
 		"currentNumberScheduled", "desiredNumberScheduled", "numberAvailable", "numberMisscheduled",

@@ -9,7 +9,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// deploymentConditions are what kubectl wait and kubectl rollout status go by.
+// deploymentConditions are used by kubectl wait and kubectl rollout status.
 var deploymentConditions = []nativeCondition{
 	{kind: "Available", good: "True", final: "MinimumReplicasAvailable", expected: true,
 		fine: "Deployment has minimum availability."},
@@ -18,7 +18,7 @@ var deploymentConditions = []nativeCondition{
 	{kind: "ReplicaFailure", good: "False"},
 }
 
-// deployment folds conditions, too, which Karmada does not.
+// deployment also aggregates conditions, unlike Karmada.
 func deployment() *interpret.Hooks {
 	counters := []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"}
 	return &interpret.Hooks{
@@ -59,7 +59,7 @@ func deploymentHealth(_ context.Context, observed *unstructured.Unstructured) (i
 	case yes(observed.Object, "spec", "paused"):
 		return interpret.Suspended, nil
 	case updated < wanted,
-		number(status, "replicas") > updated, // old replicas are still there
+		number(status, "replicas") > updated, // old replicas still exist
 		number(status, "availableReplicas") < updated:
 		return interpret.Progressing, nil
 	}

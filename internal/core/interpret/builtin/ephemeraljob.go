@@ -8,8 +8,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// ephemeralJob is OpenKruise's EphemeralJob. Each cluster counts the pods that its selector matches there. A cluster
-// deletes its copy half an hour after it finished even if nobody asked for that.
+// ephemeralJob is OpenKruise's EphemeralJob. Each cluster counts the pods that its selector matches. A cluster deletes
+// the object half an hour after it finished, also without a TTL.
 func ephemeralJob() *interpret.Hooks {
 	return &interpret.Hooks{
 		Health: ephemeralJobHealth,

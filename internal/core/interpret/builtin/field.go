@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// The short names by which this package reads objects.
+// Short names of functions that read objects.
 var (
 	field   = fields.At
 	whole   = fields.Whole
@@ -23,7 +23,7 @@ var (
 	objects = fields.Objects
 )
 
-// specNumber is the integer of the spec at path, otherwise when it is not set. What is no integer is an error.
+// specNumber returns the integer at path in the spec, or otherwise if it is not set. Other types are an error.
 func specNumber(obj *unstructured.Unstructured, otherwise int64, path ...string) (int64, error) {
 	v := field(object(obj.Object, "spec"), path...)
 	if v == nil {
@@ -36,7 +36,8 @@ func specNumber(obj *unstructured.Unstructured, otherwise int64, path ...string)
 	return n, nil
 }
 
-// share is v, an integer or a percentage like "0.5%", of total; up says how a percentage rounds. otherwise when unset.
+// share returns v, an integer or a percentage like "0.5%", of total. up rounds percentages up. otherwise is the
+// default.
 func share(v any, total int64, up bool, otherwise any) (int64, error) {
 	if v == nil {
 		v = otherwise
@@ -54,7 +55,7 @@ func share(v any, total int64, up bool, otherwise any) (int64, error) {
 	return part.Quo(part, of).Int64(), nil
 }
 
-// nearest is v, an integer or a percentage, of total, half a one rounded up.
+// nearest returns v, an integer or a percentage, of total, rounded half up.
 func nearest(v any, total int64) (int64, error) {
 	if n, ok := whole(v); ok {
 		return n, nil
@@ -67,11 +68,10 @@ func nearest(v any, total int64) (int64, error) {
 	return part.Quo(part, of.Lsh(of, 1)).Int64(), nil
 }
 
-// percentDigits bounds the digits of a percentage; nobody needs as many.
+// percentDigits limits the digits of a percentage.
 const percentDigits = 12
 
-// percentage is v per cent of total as the fraction part/of, so that no digit of the percentage is lost: 16.1% of 1000
-// is 161.
+// percentage returns v percent of total as the exact fraction part/of: 16.1% of 1000 is 161.
 func percentage(v any, total int64) (part, of *big.Int, err error) {
 	s, _ := v.(string)
 	digits, ok := strings.CutSuffix(s, "%")
@@ -80,7 +80,7 @@ func percentage(v any, total int64) (part, of *big.Int, err error) {
 	if !ok || !isNumber || len(digits) > percentDigits || before == "" || point && after == "" ||
 		strings.ContainsAny(digits, "+-_") {
 		if s != "" {
-			v = strconv.Quote(s) // a number that is a text is told from one that is none
+			v = strconv.Quote(s) // quoted, so that the message distinguishes a string from a number
 		}
 		return nil, nil, fmt.Errorf("%v is neither an integer nor a percentage", v)
 	}
@@ -88,7 +88,7 @@ func percentage(v any, total int64) (part, of *big.Int, err error) {
 	return n.Mul(n, big.NewInt(total)), of, nil
 }
 
-// conditionText is a text field of the condition of a type; empty when there is none.
+// conditionText returns a string field of the condition of a type; empty if there is none.
 func conditionText(status map[string]any, kind, name string) string {
 	for _, c := range objects(status, "conditions") {
 		if text(c, "type") == kind {
@@ -98,12 +98,12 @@ func conditionText(status map[string]any, kind, name string) string {
 	return ""
 }
 
-// isTrue says whether the condition of a type is True.
+// isTrue reports whether the condition of a type is True.
 func isTrue(status map[string]any, kind string) bool {
 	return conditionText(status, kind, "status") == "True"
 }
 
-// overdue says whether the object's own progress deadline is over.
+// overdue reports whether the object's own progress deadline has expired.
 func overdue(status map[string]any) bool {
 	return conditionText(status, "Progressing", "status") == "False" &&
 		conditionText(status, "Progressing", "reason") == "ProgressDeadlineExceeded"

@@ -16,7 +16,7 @@ import (
 type aggregator func(context.Context, *unstructured.Unstructured,
 	[]workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error)
 
-// folding is the Aggregate of a kind whose whole status follows from the reports, which come sorted by cluster.
+// folding returns the Aggregate of a kind whose status depends only on the reports, which are sorted by cluster.
 func folding(fold func(template *unstructured.Unstructured, rs []report) map[string]any) aggregator {
 	return func(_ context.Context, template *unstructured.Unstructured,
 		items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
@@ -28,32 +28,31 @@ func folding(fold func(template *unstructured.Unstructured, rs []report) map[str
 	}
 }
 
-// span dates what runs once: when the first cluster began, and when the last was done, if every one is.
+// span sets the times of a run: the earliest start, and the latest end if all clusters have ended.
 func span(status map[string]any, rs []report, began, done string) {
 	setText(status, began, earliest(textsOf(rs, began)...))
 	setEnd(status, rs, done)
 }
 
-// setEnd sets when the last cluster was done, if every one is.
+// setEnd sets the latest end, if all clusters have ended.
 func setEnd(status map[string]any, rs []report, done string) {
 	if ends := textsOf(rs, done); !slices.Contains(ends, "") {
 		setText(status, done, latest(ends...))
 	}
 }
 
-// setPhase sets the first of the phases, ordered by how much they need a look, that any cluster is in. A cluster that
-// has not answered is in the initial one; a template in no cluster has no phase.
+// setPhase sets the first of the phases, ordered by urgency, that any cluster is in. A cluster without a report is in
+// the initial phase. A template without clusters has no phase.
 func setPhase(status map[string]any, phases []string, initial string, rs []report) {
 	if len(rs) > 0 {
 		status["phase"] = firstOf(phases, initial, rs)
 	}
 }
 
-// listed bounds how much of a list is gathered from all clusters.
+// listed limits the items of a list that are gathered from all clusters.
 const listed = 100
 
-// gather sets a list to the items of every cluster's, cluster by cluster, as tell puts them; the first of them, of
-// many.
+// gather sets a list to the items of all clusters, in order of clusters, converted by tell and up to the limit.
 func gather(status map[string]any, rs []report, name string, tell func(cluster string, item any) any) {
 	var all []any
 	for _, r := range rs {
@@ -69,7 +68,7 @@ func gather(status map[string]any, rs []report, name string, tell func(cluster s
 	}
 }
 
-// copied is the status of the only cluster that has one, without what is added for the hub.
+// copied returns the status of the only cluster, without the fields added for the hub.
 func copied(r report) map[string]any {
 	status := runtime.DeepCopyJSON(r.status)
 	delete(status, interpret.RunOfField)
@@ -77,34 +76,35 @@ func copied(r report) map[string]any {
 	return status
 }
 
-// asIs tells an item without its cluster.
+// asIs returns an item without its cluster.
 func asIs(_ string, item any) any { return item }
 
-// attributed tells an object with its cluster in one of its texts.
+// attributed returns a function that adds the cluster to a string field of an object.
 func attributed(name string) func(string, any) any {
 	return func(cluster string, item any) any {
 		if o, ok := item.(map[string]any); ok {
-			o[name] = said(cluster, text(o, name))
+			o[name] = withCluster(cluster, text(o, name))
 		}
 		return item
 	}
 }
 
-// setMessages joins the clusters' messages in a field of the status, each after the name of its cluster.
+// setMessages joins the clusters' messages in a field, each with the name of its cluster.
 func setMessages(status map[string]any, rs []report, name string) {
 	var messages []string
 	for _, r := range rs {
 		if m := text(r.status, name); m != "" {
-			messages = append(messages, said(r.cluster, m))
+			messages = append(messages, withCluster(r.cluster, m))
 		}
 	}
-	setText(status, name, words.Lines(messages, mostMessages))
+	setText(status, name, words.Lines(messages, maxMessages))
 }
 
-func said(cluster, message string) string { return strings.TrimSuffix(cluster+": "+message, ": ") }
+func withCluster(cluster, message string) string {
+	return strings.TrimSuffix(cluster+": "+message, ": ")
+}
 
-// least is the lowest number of a field and the report that has it, the first of equals; ok says whether any cluster
-// has it.
+// least returns the lowest number of a field and the first report with it. ok is false if no cluster has the field.
 func least(rs []report, path ...string) (lowest int64, of report, ok bool) {
 	for _, r := range rs {
 		if n, is := whole(field(r.status, path...)); is && (!ok || n < lowest) {
@@ -114,12 +114,12 @@ func least(rs []report, path ...string) (lowest int64, of report, ok bool) {
 	return lowest, of, ok
 }
 
-// every says whether there is a cluster and the condition of a type is True in all.
-func every(rs []report, kind string) bool {
+// trueInAll reports whether there are clusters and the condition of a type is True in all.
+func trueInAll(rs []report, kind string) bool {
 	return len(rs) > 0 && !slices.ContainsFunc(rs, func(r report) bool { return !isTrue(r.status, kind) })
 }
 
-// whoAre are the clusters where the condition of a type is True.
-func whoAre(rs []report, kind string) []report {
+// whereTrue returns the clusters where the condition of a type is True.
+func whereTrue(rs []report, kind string) []report {
 	return slices.DeleteFunc(slices.Clone(rs), func(r report) bool { return !isTrue(r.status, kind) })
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// horizontalPodAutoscaler leaves out currentMetrics: they change at every look, and an average of averages is none.
+// horizontalPodAutoscaler omits currentMetrics: they change constantly, and averages cannot be averaged.
 func horizontalPodAutoscaler() *interpret.Hooks {
 	counters := []string{"currentReplicas", "desiredReplicas"}
 	return &interpret.Hooks{
@@ -35,8 +35,8 @@ func horizontalPodAutoscaler() *interpret.Hooks {
 	}
 }
 
-// autoscalerHealth says that what an autoscaler asks for cannot be, or that it waits for its target or metrics. One
-// that has said nothing yet is healthy, because clusters may have no controller for it.
+// autoscalerHealth reports an autoscaler that cannot scale or waits for its target or metrics. One without a status is
+// healthy, because clusters may have no controller for it.
 func autoscalerHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 	status := object(observed.Object, "status")
 	reason := func(kind string) string {
@@ -47,7 +47,7 @@ func autoscalerHealth(_ context.Context, observed *unstructured.Unstructured) (i
 	}
 	able, active := reason("AbleToScale"), reason("ScalingActive")
 	switch {
-	case active == "ScalingDisabled": // the target has no replicas
+	case active == "ScalingDisabled": // the target has zero replicas
 		return interpret.Suspended, nil
 	case strings.HasPrefix(active, "Invalid"), active == "AmbiguousSelector":
 		return interpret.Degraded, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// imagePullJob is OpenKruise's ImagePullJob, v1alpha1 and v1beta1. The nodes that failed are told as cluster/node.
+// imagePullJob is OpenKruise's ImagePullJob, v1alpha1 and v1beta1. Failed nodes are listed as cluster/node.
 func imagePullJob() *interpret.Hooks {
 	h := pulling(func(status map[string]any) bool { return number(status, "failed") > 0 })
 	h.Aggregate = folding(func(_ *unstructured.Unstructured, rs []report) map[string]any {
@@ -26,8 +26,7 @@ func imagePullJob() *interpret.Hooks {
 	return h
 }
 
-// imageListPullJob is OpenKruise's ImageListPullJob, which makes an ImagePullJob for each image; its counters count
-// those.
+// imageListPullJob is OpenKruise's ImageListPullJob, which creates an ImagePullJob per image. Its counters count these.
 func imageListPullJob() *interpret.Hooks {
 	h := pulling(func(status map[string]any) bool { return len(list(status, "failedImageStatuses")) > 0 })
 	h.Aggregate = folding(func(_ *unstructured.Unstructured, rs []report) map[string]any {
@@ -39,7 +38,7 @@ func imageListPullJob() *interpret.Hooks {
 	return h
 }
 
-// immutablePullSecrets are those that the member's copy was made with; the rest of a template still arrives.
+// immutablePullSecrets keeps the pullSecrets with which the member's object was created, so that other changes arrive.
 func immutablePullSecrets(desired, observed map[string]any) []clash {
 	path := []string{"spec", "pullSecrets"}
 	want, have := list(desired, path...), field(observed, path...)
@@ -49,8 +48,7 @@ func immutablePullSecrets(desired, observed map[string]any) []clash {
 	return []clash{{path, have, "pullSecrets are unchanged, but the template has others"}}
 }
 
-// pulling is what both have in common. Their pullSecrets are immutable, and failed says whether something could not be
-// pulled.
+// pulling has the hooks that both kinds share. Their pullSecrets are immutable. failed reports whether a pull failed.
 func pulling(failed func(status map[string]any) bool) *interpret.Hooks {
 	return &interpret.Hooks{
 		Retain: retainImmutable(immutablePullSecrets),

@@ -25,7 +25,7 @@ func ingress() *interpret.Hooks {
 			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			return aggregateLoadBalancer(template, items)
 		},
-		// The certificates that it serves with.
+		// The TLS Secrets.
 		Dependencies: func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference,
 			error) {
 			var deps []configv1alpha1.DependentObjectReference

@@ -22,8 +22,8 @@ func job() *interpret.Hooks {
 	}
 }
 
-// jobHealth goes by the conditions, and by whether a pod is ready while it runs: failed pods count only when the Job
-// gives up.
+// jobHealth uses the conditions, and whether a pod is ready while the Job runs. Failed pods count only after the Job
+// has failed.
 func jobHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 	status := object(observed.Object, "status")
 	ready, told := whole(field(status, "ready"))
@@ -40,7 +40,7 @@ func jobHealth(_ context.Context, observed *unstructured.Unstructured) (interpre
 	return interpret.Progressing, nil
 }
 
-// jobReplicas are the pods that run at a time: spec.parallelism, and never more than are to complete.
+// jobReplicas returns the pods that run in parallel: spec.parallelism, but at most the completions.
 func jobReplicas(_ context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
 	parallelism, err := specNumber(obj, 1, "parallelism")
 	if err != nil {
@@ -54,12 +54,12 @@ func jobReplicas(_ context.Context, obj *unstructured.Unstructured) (int32, *wor
 	return int32(min(parallelism, completions)), req, err
 }
 
-// reviseJob sets spec.parallelism; completions are divided where all clusters are known, in core/dispatch.
+// reviseJob sets spec.parallelism. core/dispatch divides completions, where all clusters are known.
 func reviseJob(_ context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
 	return withField(obj, int64(replicas), "spec", "parallelism")
 }
 
-// retainJob keeps the selector and the pod labels that the member's API server generated: both are immutable.
+// retainJob keeps the selector and pod labels that the member's API server generated. Both are immutable.
 func retainJob(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	retained := desired.DeepCopy()
 	for _, path := range [][]string{{"spec", "selector"}, {"spec", "template", "metadata", "labels"}} {
@@ -72,10 +72,11 @@ func retainJob(_ context.Context, desired, observed *unstructured.Unstructured) 
 	return retained, nil
 }
 
-// aggregateJob adds up the pods and says Complete when every cluster is, Failed when all have finished and one failed;
-// FailureTarget announces the latter while others still run. The API server guards a Job's status and the order follows
-// from it: a finished Job has no active pods and never changes, its counters never fall, its startTime stays, Complete
-// needs SuccessCriteriaMet and completionTime, Failed needs FailureTarget.
+// aggregateJob adds up the pods. The Job is Complete if all clusters are, and Failed if all have finished and one
+// failed; FailureTarget announces that while others run.
+//
+// The API server validates a Job's status: a finished Job has no active pods and never changes, counters never fall,
+// startTime stays, Complete needs SuccessCriteriaMet and completionTime, Failed needs FailureTarget.
 func aggregateJob(_ context.Context, template *unstructured.Unstructured,
 	items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 	rs, err := reports(items)
@@ -131,7 +132,7 @@ func aggregateJob(_ context.Context, template *unstructured.Unstructured,
 	switch {
 	case doomed:
 		message := "Job executed failed in member clusters " + strings.Join(failed, ",")
-		if len(failed) == 0 { // it failed in a cluster that it has left
+		if len(failed) == 0 { // the failed cluster is no longer assigned
 			message = conditionText(was, "FailureTarget", "message")
 		}
 		say("FailureTarget", "JobFailed", message, earliest(failedAt...))
@@ -141,7 +142,7 @@ func aggregateJob(_ context.Context, template *unstructured.Unstructured,
 	case over:
 		at := latest(append(completedAt, start)...)
 		if at == "" {
-			break // a finished Job has times; one without is no report of a finished Job
+			break // a finished Job has these times; wait for a complete report
 		}
 		if start == "" {
 			status["startTime"] = at

@@ -9,11 +9,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// rolloutStates are where a Kruise Rollout shows its progress: on top, and in the part of its strategy.
+// rolloutStates are the fields with the progress of a Kruise Rollout: at the top level, and per strategy.
 var rolloutStates = [][]string{{}, {"canaryStatus"}, {"blueGreenStatus"}}
 
-// kruiseRollout is the Rollout of Kruise Rollouts, v1alpha1 and v1beta1. Each cluster rolls its own copy of the
-// workload; the template tells of the one that is furthest behind.
+// kruiseRollout is the Rollout of Kruise Rollouts, v1alpha1 and v1beta1. Each cluster rolls out its own workload. The
+// template shows the cluster that is furthest behind.
 func kruiseRollout() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: reflectWhole,
@@ -29,7 +29,7 @@ func kruiseRollout() *interpret.Hooks {
 					status[part] = folded
 				}
 			}
-			// That a rollout is under way or ends anywhere is so for the whole; that it succeeded has to be so everywhere.
+			// A rollout counts as running or ended if that is so in any cluster, and as succeeded only if it is so in all.
 			bad := func(kind string) bool { return kind != "Succeeded" }
 			if c := conditions(rs, bad, "lastUpdateTime", "lastTransitionTime"); c != nil {
 				status["conditions"] = c
@@ -39,7 +39,7 @@ func kruiseRollout() *interpret.Hooks {
 	}
 }
 
-// step sets in status where the cluster stands that is at the lowest step.
+// step sets the state of the cluster with the lowest step.
 func step(status map[string]any, rs []report) {
 	lowest, of, ok := least(rs, "currentStepIndex")
 	if !ok {
@@ -49,7 +49,7 @@ func step(status map[string]any, rs []report) {
 	setText(status, "currentStepState", text(of.status, "currentStepState"))
 }
 
-// rolloutPart folds what the clusters say of their strategy; nil if none says anything.
+// rolloutPart aggregates the strategy part of the clusters' statuses; nil if none has it.
 func rolloutPart(rs []report, part string) map[string]any {
 	var parts []report
 	for _, r := range rs {
@@ -106,7 +106,7 @@ func kruiseRolloutHealth(_ context.Context, observed *unstructured.Unstructured)
 	return interpret.Progressing, nil
 }
 
-// batchRelease is made by Kruise Rollouts in the member, for a Rollout there. It is no template.
+// batchRelease is created by Kruise Rollouts in the member. It is no template.
 func batchRelease() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: reflectWhole,
@@ -131,7 +131,7 @@ func trafficRouting() *interpret.Hooks {
 		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 			if phase := text(observed.Object, "status", "phase"); fresh(observed) &&
 				(phase == "Healthy" || phase == "Progressing") {
-				return interpret.Healthy, nil // it routes: Progressing is what it is for
+				return interpret.Healthy, nil // Progressing is its normal state while it routes
 			}
 			return interpret.Progressing, nil
 		},

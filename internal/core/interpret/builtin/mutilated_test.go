@@ -285,7 +285,7 @@ func TestMutilatedObjectsOfEveryKind(t *testing.T) {
 				h.Write([]byte(kind.String() + version))
 				for i := range uint64(6) {
 					r := surgeon{rand.New(rand.NewPCG(h.Sum64(), i))}
-					ask(t, r, r.object(whole, kind, version), r.object(whole, kind, version), r.reports(t, whole))
+					callAll(t, r, r.object(whole, kind, version), r.object(whole, kind, version), r.reports(t, whole))
 				}
 			})
 		}
@@ -301,12 +301,12 @@ func FuzzEveryKind(f *testing.F) {
 		kind := kinds[which%uint64(len(kinds))]
 		versions := versionsOf(kind)
 		version := versions[r.IntN(len(versions))]
-		ask(t, r, r.object(whole, kind, version), r.object(whole, kind, version), r.reports(t, whole))
+		callAll(t, r, r.object(whole, kind, version), r.object(whole, kind, version), r.reports(t, whole))
 	})
 }
 
-// ask has every operation answer for obj, with another as the other side's.
-func ask(t *testing.T, r surgeon, obj, another *unstructured.Unstructured,
+// callAll has every operation answer for obj, with another as the other side's.
+func callAll(t *testing.T, r surgeon, obj, another *unstructured.Unstructured,
 	reports []workv1alpha2.AggregatedStatusItem) {
 	was, wasAnother := obj.DeepCopy(), another.DeepCopy()
 	at := "nothing"

@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// reflectNoting is reflectWhole with a condition more, if note has one to add.
+// reflectNoting is reflectWhole with an additional condition from note, if any.
 func reflectNoting(note func(observed *unstructured.Unstructured) map[string]any) reflector {
 	return func(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
 		status, err := reflectWhole(ctx, observed)
@@ -26,7 +26,7 @@ func reflectNoting(note func(observed *unstructured.Unstructured) map[string]any
 	}
 }
 
-// noMatchedPods tells that a SidecarSet is in no pod, which looks like health and may be none.
+// noMatchedPods reports a SidecarSet without pods, which looks healthy but may be a problem.
 func noMatchedPods(observed *unstructured.Unstructured) map[string]any {
 	if !fresh(observed) || number(observed.Object, "status", "matchedPods") > 0 {
 		return nil
@@ -37,7 +37,7 @@ func noMatchedPods(observed *unstructured.Unstructured) map[string]any {
 	}
 }
 
-// podsReserved tells which subsets have no node for some of their pods.
+// podsReserved reports subsets with unschedulable pods.
 func podsReserved(observed *unstructured.Unstructured) map[string]any {
 	total := number(observed.Object, "status", "reservedPods")
 	if total <= 0 {

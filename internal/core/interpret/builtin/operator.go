@@ -11,8 +11,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// customResourceDefinition leaves how its webhook is reached to the member once the operator there has said it: that
-// has made its own certificate, and without it no object of the kind could be read.
+// customResourceDefinition keeps the member's webhook client configuration once the operator in the member has set it.
+// The operator creates its own certificate, without which objects of the kind could not be read.
 func customResourceDefinition() *interpret.Hooks {
 	keep := retainFields([]string{"spec", "conversion", "webhook", "clientConfig"})
 	return &interpret.Hooks{
@@ -35,9 +35,9 @@ func customResourceDefinition() *interpret.Hooks {
 	}
 }
 
-// webhookConfiguration leaves how each webhook is reached to the member once the operator there has given it a
-// certificate. Webhooks are the same by name. OpenKruise takes out those whose gate is off, and has what it was given
-// in an annotation: what is there and not among the webhooks stays out.
+// webhookConfiguration keeps the member's client configuration of each webhook, matched by name, once the operator has
+// set a certificate. OpenKruise removes webhooks of disabled feature gates and stores the original list in an
+// annotation. Webhooks that it removed stay removed.
 func webhookConfiguration() *interpret.Hooks {
 	return &interpret.Hooks{
 		Retain: func(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {

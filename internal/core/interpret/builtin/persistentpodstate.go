@@ -8,9 +8,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// persistentPodState is OpenKruise's PersistentPodState, v1alpha1 and v1beta1. Which pod stood on which node is each
-// cluster's own, where pods of the same names may stand elsewhere: the template's list stays empty, and the binding has
-// it by cluster.
+// persistentPodState is OpenKruise's PersistentPodState, v1alpha1 and v1beta1. The nodes of pods are specific to each
+// cluster, and pod names may repeat, so the template's list stays empty. The binding has the lists per cluster.
 func persistentPodState() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: reflectWhole,

@@ -8,7 +8,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// volumePhases, the one that needs a look most first.
+// volumePhases are sorted by urgency, most urgent first.
 var volumePhases = []string{"Failed", "Pending", "Available", "Bound", "Released"}
 
 func persistentVolume() *interpret.Hooks {

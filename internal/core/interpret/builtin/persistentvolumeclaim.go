@@ -9,7 +9,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// claimPhases, the worst first: a claim is bound when it is bound everywhere.
+// claimPhases are sorted worst first: a claim is bound if it is bound in all clusters.
 var claimPhases = []string{"Lost", "Pending", "Bound"}
 
 func persistentVolumeClaim() *interpret.Hooks {
@@ -29,8 +29,7 @@ func persistentVolumeClaim() *interpret.Hooks {
 	}
 }
 
-// aggregatePhase sets status.phase to the first of the phases that any cluster is in, the initial one where there is
-// none yet.
+// aggregatePhase sets status.phase to the first of the phases that any cluster is in, or to the initial one.
 func aggregatePhase(phases []string,
 	initial string) func(context.Context, *unstructured.Unstructured,
 	[]workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {

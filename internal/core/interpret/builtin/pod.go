@@ -25,8 +25,8 @@ func pod() *interpret.Hooks {
 	}
 }
 
-// retainPod takes the member's spec, most of which is immutable once its API server, scheduler and webhooks have filled
-// it in, and of the desired one only what may change in a running pod: images, the deadline, added tolerations.
+// retainPod keeps the member's spec, which is mostly immutable after defaulting and scheduling. From desired it takes
+// only the mutable fields: images, the deadline, added tolerations.
 func retainPod(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	have := object(observed.Object, "spec")
 	if have == nil {
@@ -37,7 +37,7 @@ func retainPod(_ context.Context, desired, observed *unstructured.Unstructured) 
 	for _, containers := range []string{"containers", "initContainers"} {
 		images := map[string]string{}
 		for _, c := range objects(want, containers) {
-			if name := text(c, "name"); name != "" { // what has no name is no one's counterpart
+			if name := text(c, "name"); name != "" { // without a name there is no counterpart
 				images[name] = text(c, "image")
 			}
 		}
@@ -88,11 +88,11 @@ func podHealth(_ context.Context, observed *unstructured.Unstructured) (interpre
 	return interpret.Progressing, nil
 }
 
-// podPhases, from the one that needs a look to the one that needs none.
+// podPhases are sorted by urgency, most urgent first.
 var podPhases = []string{"Failed", "Pending", "Unknown", "Running", "Succeeded"}
 
-// aggregatePod gives the phase that needs a look most, and the containers of all clusters; the rest of the status is
-// the hub's own. Pending when a cluster has no pod yet.
+// aggregatePod returns the most urgent phase (Pending if a cluster has no pod yet) and the containers of all clusters.
+// The rest of the status belongs to the hub.
 func aggregatePod(_ context.Context, template *unstructured.Unstructured,
 	items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 	rs, err := reports(items)
@@ -117,8 +117,8 @@ func aggregatePod(_ context.Context, template *unstructured.Unstructured,
 				all = append(all, told)
 			}
 		}
-		// The API server holds that a container of a pod that does not restart stays terminated, and looks at the first
-		// of a name, so that is a terminated one.
+		// The API server requires that a container of a pod that does not restart stays terminated. It checks the first one
+		// of a name, so put a terminated one first.
 		slices.SortStableFunc(all, func(a, b any) int {
 			x, y := a.(map[string]any), b.(map[string]any)
 			return cmp.Or(cmp.Compare(text(x, "name"), text(y, "name")), cmp.Compare(running(x), running(y)))
@@ -138,8 +138,8 @@ func running(container map[string]any) int {
 	return 1
 }
 
-// firstOf is the first of the phases that any cluster is in. A cluster without a status, or in a phase not listed, is
-// in the initial one, and so is a template in no cluster.
+// firstOf returns the first of the phases that any cluster is in. A cluster without a status or with an unknown phase
+// is in the initial phase, and so is a template without clusters.
 func firstOf(phases []string, initial string, rs []report) string {
 	best := len(phases)
 	seen := func(phase string) {

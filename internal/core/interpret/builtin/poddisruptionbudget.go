@@ -9,7 +9,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// podDisruptionBudget leaves out disruptedPods: pod names mean something in one cluster only.
+// podDisruptionBudget omits disruptedPods, because pod names are valid only in one cluster.
 func podDisruptionBudget() *interpret.Hooks {
 	counters := []string{"currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"}
 	return &interpret.Hooks{
@@ -28,7 +28,7 @@ func podDisruptionBudget() *interpret.Hooks {
 	}
 }
 
-// kept is the health of a budget: Degraded while fewer pods are well than it keeps, by the counters of that name.
+// kept returns the health of a budget: Degraded while fewer pods are healthy than required.
 func kept(current, desired string) func(context.Context, *unstructured.Unstructured) (interpret.Health, error) {
 	return func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 		status := object(observed.Object, "status")

@@ -6,8 +6,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// podUnavailableBudget is OpenKruise's PodUnavailableBudget, v1alpha1 and v1beta1. The pods that it names are each
-// cluster's own: they come and go with every eviction and are neither reported nor folded.
+// podUnavailableBudget is OpenKruise's PodUnavailableBudget, v1alpha1 and v1beta1. It omits the pods in its status,
+// which are specific to a cluster and change with every eviction.
 func podUnavailableBudget() *interpret.Hooks {
 	counters := []string{"unavailableAllowed", "currentAvailable", "desiredAvailable", "totalReplicas"}
 	return &interpret.Hooks{

@@ -15,7 +15,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// replicas reads spec.replicas, one when unset, and what a pod of the template needs.
+// replicas returns spec.replicas (default 1) and the requirements of a pod.
 func replicas(_ context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
 	n, err := specNumber(obj, 1, "replicas")
 	if err != nil {
@@ -28,7 +28,7 @@ func replicas(_ context.Context, obj *unstructured.Unstructured) (int32, *workv1
 	return int32(n), req, err
 }
 
-// countable is an error for what cannot be a number of replicas.
+// countable returns an error for an invalid number of replicas.
 func countable(n int64) error {
 	if n < 0 || n > math.MaxInt32 {
 		return fmt.Errorf("%d is not a number of replicas", n)
@@ -36,7 +36,7 @@ func countable(n int64) error {
 	return nil
 }
 
-// mainComponent is the only component of a kind that has one pod template.
+// mainComponent returns the only component of a kind with one pod template.
 func mainComponent(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
 	n, req, err := replicas(ctx, obj)
 	if err != nil {
@@ -45,7 +45,7 @@ func mainComponent(ctx context.Context, obj *unstructured.Unstructured) ([]workv
 	return []workv1alpha2.Component{component("main", n, req)}, nil
 }
 
-// component puts what one replica needs, nil when unknown, into a component.
+// component returns a component with the requirements of one replica; nil means unknown.
 func component(name string, replicas int32, req *workv1alpha2.ReplicaRequirements) workv1alpha2.Component {
 	c := workv1alpha2.Component{Name: name, Replicas: replicas}
 	if req != nil {
@@ -61,7 +61,7 @@ func revise(_ context.Context, obj *unstructured.Unstructured, replicas int32) (
 	return withField(obj, int64(replicas), "spec", "replicas")
 }
 
-// withField is a copy of obj with another value at path.
+// withField returns a copy of obj with a new value at path.
 func withField(obj *unstructured.Unstructured, value any, path ...string) (*unstructured.Unstructured, error) {
 	out := obj.DeepCopy()
 	if err := unstructured.SetNestedField(out.Object, value, path...); err != nil {
@@ -70,8 +70,8 @@ func withField(obj *unstructured.Unstructured, value any, path ...string) (*unst
 	return out, nil
 }
 
-// podDependencies are what the pods of all templates of obj need, and the Service that names them. Claims made from
-// claim templates are not among them: each member's controller makes its own.
+// podDependencies returns the dependencies of all pod templates of obj, and the governing Service. It omits claims from
+// claim templates, which each member's controller creates.
 func podDependencies(_ context.Context,
 	obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	var deps []configv1alpha1.DependentObjectReference
@@ -102,8 +102,8 @@ func podDependencies(_ context.Context,
 	return interpret.SortDependencies(deps), nil
 }
 
-// madeFrom says whether a volume is, or stands for, a claim made from one of the claim templates for the set: by the
-// volume's name, which the controller fills in, by the template's name, or by a pod's claim <template>-<set>-<pod>.
+// madeFrom reports whether a volume refers to a claim from one of the claim templates of the set: by the volume's name,
+// the template's name, or a claim <template>-<set>-<pod>.
 func madeFrom(templates []map[string]any, set string) func(corev1.Volume) bool {
 	return func(v corev1.Volume) bool {
 		for _, t := range templates {

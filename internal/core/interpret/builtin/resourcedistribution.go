@@ -9,8 +9,7 @@ import (
 )
 
 // resourceDistribution is OpenKruise's ResourceDistribution, v1alpha1 and v1beta1, which spell the list of failed
-// namespaces differently. It distributes inside of a cluster, so the namespaces that failed are told as
-// cluster/namespace.
+// namespaces differently. It distributes within a cluster, so failed namespaces are listed as cluster/namespace.
 func resourceDistribution() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: reflectWhole,
@@ -26,7 +25,7 @@ func resourceDistribution() *interpret.Hooks {
 		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
 			status := sums(rs, "desired", "succeeded", "failed")
 			status["observedGeneration"] = observedGeneration(template, rs, false)
-			always := func(string) bool { return true } // all its conditions are of failures
+			always := func(string) bool { return true } // all conditions report failures
 			folded := conditions(rs, always, "lastTransitionTime")
 			for _, c := range folded {
 				failedNamespaces(c.(map[string]any), template, rs)
@@ -39,7 +38,7 @@ func resourceDistribution() *interpret.Hooks {
 	}
 }
 
-// failedNamespaces lists in a folded condition the namespaces of the clusters that are in its state.
+// failedNamespaces lists in an aggregated condition the namespaces of the clusters in its state.
 func failedNamespaces(condition map[string]any, template *unstructured.Unstructured, rs []report) {
 	const old, present = "failedNamespace", "failedNamespaces"
 	var names []any

@@ -17,15 +17,14 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// What a template leaves open is the member's without anybody's help: an apply sets only what the template sets. So
-// what is retained here is what a template does set, or may, and somebody in the member has set otherwise with good
-// reason.
+// Fields that a template does not set belong to the member anyway, because apply sets only the template's fields. The
+// rules here keep fields that a template does set, but that controllers in the member change for a good reason.
 
-// retainer is a rule of what belongs to the member, with the contract of interpret.Interpreter's Retain.
+// retainer is a rule with the contract of interpret.Interpreter's Retain.
 type retainer = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured,
 	error)
 
-// retainAll follows the rules one after the other.
+// retainAll applies the rules in order.
 func retainAll(rules ...retainer) retainer {
 	return func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		for _, rule := range rules {
@@ -38,7 +37,7 @@ func retainAll(rules ...retainer) retainer {
 	}
 }
 
-// retainFields keeps the observed values of the fields at these paths: controllers in the member set them, once.
+// retainFields keeps the observed values at these paths, which controllers in the member set.
 func retainFields(paths ...[]string) retainer {
 	return func(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		retained := desired
@@ -58,8 +57,7 @@ func retainFields(paths ...[]string) retainer {
 	}
 }
 
-// retainReplicas leaves spec.replicas to the member, an autoscaler there perhaps, when the template's label asks for
-// it.
+// retainReplicas leaves spec.replicas to the member, for example to an autoscaler, if the template's label requests it.
 func retainReplicas(ctx context.Context, desired,
 	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if desired.GetLabels()[policyv1alpha1.RetainReplicasLabel] != "true" {
@@ -72,10 +70,10 @@ func retainReplicas(ctx context.Context, desired,
 	return revise(ctx, desired, int32(n))
 }
 
-// rolloutAnnotations are on a workload that Kruise Rollouts is rolling out.
+// rolloutAnnotations are on a workload during a rollout by Kruise Rollouts.
 var rolloutAnnotations = []string{"rollouts.kruise.io/in-progressing", "batchrelease.rollouts.kruise.io/control-info"}
 
-// rolloutFields are what Kruise Rollouts steers a workload with, in either version's place.
+// rolloutFields are the fields with which Kruise Rollouts controls a workload, in both versions.
 var rolloutFields = func() [][]string {
 	paths := [][]string{{"spec", "minReadySeconds"}}
 	for _, f := range []string{"partition", "paused", "maxSurge", "maxUnavailable", "minReadySeconds"} {
@@ -88,15 +86,15 @@ var rolloutFields = func() [][]string {
 var deploymentRolloutFields = [][]string{{"spec", "paused"}, {"spec", "strategy"}, {"spec", "minReadySeconds"},
 	{"spec", "progressDeadlineSeconds"}}
 
-// retainRollout leaves a workload that Kruise Rollouts drives in the member to it: the template's partition, most of
-// all, would release in one go what is being released step by step. A field that is gone there stays gone: API servers
-// leave out what is false or zero, and a pause that was lifted must not come back.
+// retainRollout keeps the fields of a workload that Kruise Rollouts controls in the member. The template's partition
+// would release everything at once. A field that the member removed stays removed: API servers omit false and zero, and
+// a lifted pause must not return.
 func retainRollout(ctx context.Context, desired,
 	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return retainDriven(ctx, desired, observed, rolloutFields)
 }
 
-// retainDeploymentRollout is retainRollout of a Deployment, which is held by a pause and by another strategy.
+// retainDeploymentRollout is retainRollout for a Deployment, which is paused and has another strategy during a rollout.
 func retainDeploymentRollout(ctx context.Context, desired,
 	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return retainDriven(ctx, desired, observed, deploymentRolloutFields)
@@ -126,18 +124,18 @@ func retainDriven(ctx context.Context, desired, observed *unstructured.Unstructu
 	return retainFields(paths...)(ctx, retained, observed)
 }
 
-// What the member's admission would refuse to change is kept as the member has it, so that the rest of a template
-// arrives, and the object is marked with what was kept; the mark comes back to the hub as a condition of the status.
+// Fields that the member's admission does not allow to change keep their observed values, so that other changes arrive.
+// An annotation lists them, and the status reports them as a condition.
 const keptAnnotation = "argosy.io/immutable-fields"
 
-// clash is a field that cannot change in the member and that the template wants otherwise.
+// clash is an immutable field of the member's object that differs from the template.
 type clash struct {
 	path []string
-	keep any    // what to set at path instead; nil for nothing
-	why  string // which value is wanted, and which one stays
+	keep any    // the value to keep; nil to remove the field
+	why  string // the wanted and the kept value, for users
 }
 
-// retainImmutable keeps the fields that clash.
+// retainImmutable keeps the clashing fields.
 func retainImmutable(rules ...func(desired, observed map[string]any) []clash) retainer {
 	return func(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		var clashes []clash
@@ -162,7 +160,7 @@ func retainImmutable(rules ...func(desired, observed map[string]any) []clash) re
 	}
 }
 
-// immutableText is a text that cannot change once it is set.
+// immutableText returns a rule for a string that is immutable once set.
 func immutableText(path ...string) func(desired, observed map[string]any) []clash {
 	return func(desired, observed map[string]any) []clash {
 		want, have := text(desired, path...), text(observed, path...)
@@ -174,8 +172,8 @@ func immutableText(path ...string) func(desired, observed map[string]any) []clas
 	}
 }
 
-// immutableSelector is the selector of a workload. It is kept only if the template's pods still match it: if they do
-// not, nothing can be done but to make the workload anew, and the member's own refusal says so.
+// immutableSelector keeps the selector of a workload if the template's pods still match it. If not, the workload must
+// be recreated, and the member's error explains that.
 func immutableSelector(desired, observed map[string]any) []clash {
 	path := []string{"spec", "selector"}
 	want, have := object(desired, path...), object(observed, path...)
@@ -197,7 +195,7 @@ func immutableSelector(desired, observed map[string]any) []clash {
 	return []clash{{path, have, fmt.Sprintf("spec.selector is still %q, but the template has %q", h, w)}}
 }
 
-// selectorOf reads a label selector.
+// selectorOf parses a label selector.
 func selectorOf(raw map[string]any) (labels.Selector, error) {
 	var s metav1.LabelSelector
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &s); err != nil {
@@ -206,7 +204,7 @@ func selectorOf(raw map[string]any) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(&s)
 }
 
-// immutableStorage are the sizes of claims made from claim templates, which only grow.
+// immutableStorage keeps the sizes of claim templates that would shrink.
 func immutableStorage(desired, observed map[string]any) []clash {
 	path := []string{"spec", "volumeClaimTemplates"}
 	size := []string{"spec", "resources", "requests", "storage"}
@@ -240,7 +238,7 @@ func immutableStorage(desired, observed map[string]any) []clash {
 	return []clash{{path, wanted, strings.Join(why, "; ")}}
 }
 
-// quantity reads a quantity, a text or a number.
+// quantity parses a quantity from a string or number.
 func quantity(v any) (resource.Quantity, error) {
 	switch v.(type) {
 	case string, int64, float64:
@@ -249,7 +247,7 @@ func quantity(v any) (resource.Quantity, error) {
 	return resource.Quantity{}, fmt.Errorf("%v is not a quantity", v)
 }
 
-// withName is the first object with the name, at path in it; nil when there is none.
+// withName returns the first object with the name at path; nil if there is none.
 func withName(objects []map[string]any, name string, path ...string) map[string]any {
 	for _, o := range objects {
 		if text(o, path...) == name {
@@ -259,8 +257,7 @@ func withName(objects []map[string]any, name string, path ...string) map[string]
 	return nil
 }
 
-// sameDecoded says whether two values are one T, whatever they leave out; values that are no T are compared as they
-// are.
+// sameDecoded reports whether two values decode to equal Ts. Values that do not decode are compared as they are.
 func sameDecoded[T any](a, b any) bool {
 	type box struct {
 		Value T `json:"value,omitempty"`
@@ -277,7 +274,7 @@ func sameDecoded[T any](a, b any) bool {
 	return err == nil && equality.Semantic.DeepEqual(x, y)
 }
 
-// keptCondition tells what the member keeps against the template, nil for nothing.
+// keptCondition returns the condition about kept immutable fields; nil if there are none.
 func keptCondition(observed *unstructured.Unstructured) map[string]any {
 	kept := observed.GetAnnotations()[keptAnnotation]
 	if kept == "" {

@@ -6,22 +6,22 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// rolling is how far a workload has come that replaces its pods bit by bit, counted in pods.
+// rolling is the state of a rolling update, in numbers of pods.
 type rolling struct {
-	wanted           int64 // that there shall be
-	held             int64 // of wanted, those that a partition keeps on the old revision
-	spare            int64 // of wanted, those that may be unavailable
+	wanted           int64 // desired pods
+	held             int64 // desired pods that a partition keeps on the old revision
+	spare            int64 // desired pods that may be unavailable
 	there, available int64
-	// updated are those of the new revision; updatedAvailable those of them that are available.
+	// updated are pods of the new revision. updatedAvailable are the available ones among them.
 	updated, updatedAvailable int64
 
-	paused   bool // by its owner
-	onDelete bool // pods are replaced when somebody deletes them
-	overdue  bool // its own deadline is over
+	paused   bool // paused by the user
+	onDelete bool // pods are replaced only after their deletion
+	overdue  bool // its own progress deadline has expired
 }
 
-// health of a workload, by its numbers. That its controller says that it fails counts once that stays, by
-// interpret.Overdue.
+// health returns the health of a workload by its numbers. interpret.Overdue handles a failure that the controller
+// reports, if it lasts.
 func (r rolling) health() interpret.Health {
 	short := r.there != r.wanted || r.available < r.wanted-r.spare
 	if !r.paused && !r.onDelete {
@@ -39,7 +39,7 @@ func (r rolling) health() interpret.Health {
 	return interpret.Healthy
 }
 
-// strategy is a field of the update strategy in a workload's spec, of either version; nil when neither has it.
+// strategy returns a field of the update strategy in either version; nil if it is not set.
 func strategy(spec map[string]any, name string) any {
 	s := object(spec, "updateStrategy")
 	if v := field(s, "rollingUpdate", name); v != nil {
@@ -48,13 +48,13 @@ func strategy(spec map[string]any, name string) any {
 	return s[name]
 }
 
-// paused and onDelete read the update strategy in a workload's spec.
+// paused and onDelete read the update strategy of a workload's spec.
 func paused(spec map[string]any) bool { return strategy(spec, "paused") == true }
 
 func onDelete(spec map[string]any) bool { return text(spec, "updateStrategy", "type") == "OnDelete" }
 
-// partitionOf is how many of total pods a CloneSet or a SidecarSet keeps on the old revision. A percentage rounds up,
-// but only 100% keeps all.
+// partitionOf returns how many of total pods a CloneSet or SidecarSet keeps on the old revision. A percentage rounds
+// up, but only 100% keeps all.
 func partitionOf(v any, total int64) (int64, error) {
 	n, err := share(v, total, true, int64(0))
 	if err != nil {
@@ -66,8 +66,8 @@ func partitionOf(v any, total int64) (int64, error) {
 	return min(max(n, 0), total), nil
 }
 
-// updatedAvailable are the pods of the new revision that are available. OpenKruise leaves the field out at zero, and
-// its older versions do not have it: then at most as many as are ready of the new revision, and available of any.
+// updatedAvailable returns the available pods of the new revision. OpenKruise omits zero, and older versions do not
+// have the field. Then it is at most the ready pods of the new revision and the available pods of any.
 func updatedAvailable(status map[string]any) int64 {
 	if n, ok := whole(status["updatedAvailableReplicas"]); ok {
 		return n

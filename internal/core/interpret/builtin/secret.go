@@ -9,7 +9,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// secret keeps the token that the member made for a service account; the hub's would not be one there.
+// secret keeps a service account token that the member created. The hub's would be invalid there.
 func secret() *interpret.Hooks {
 	keep := retainFields([]string{"data"}, []string{"metadata", "annotations", corev1.ServiceAccountUIDKey})
 	return &interpret.Hooks{

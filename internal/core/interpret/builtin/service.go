@@ -16,7 +16,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// service has a status worth telling only as a load balancer.
+// service reports a status only for load balancers.
 func service() *interpret.Hooks {
 	return &interpret.Hooks{
 		Retain: retainService,
@@ -46,7 +46,7 @@ func balances(service *unstructured.Unstructured) bool {
 	return text(service.Object, "spec", "type") == string(corev1.ServiceTypeLoadBalancer)
 }
 
-// hasAddress says whether a load balancer answers for a Service or an Ingress.
+// hasAddress reports whether a Service or Ingress has a load balancer address.
 func hasAddress(obj *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(objects(obj.Object, "status", "loadBalancer", "ingress"), func(i map[string]any) bool {
 		return text(i, "ip") != "" || text(i, "hostname") != ""
@@ -61,7 +61,7 @@ func reflectLoadBalancer(observed *unstructured.Unstructured) map[string]any {
 	return map[string]any{"loadBalancer": runtime.DeepCopyJSON(lb)}
 }
 
-// aggregateLoadBalancer lists the addresses of all clusters, each once, sorted. Other fields of the status stay.
+// aggregateLoadBalancer lists the addresses of all clusters, unique and sorted. Other status fields stay.
 func aggregateLoadBalancer(template *unstructured.Unstructured,
 	items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 	rs, err := reports(items)
@@ -108,12 +108,12 @@ func aggregateLoadBalancer(template *unstructured.Unstructured,
 	return settledNative(template, status), nil
 }
 
-// rolloutSelectors are the keys by which a rollout in the member points a Service at the pods of one revision: those of
-// Argo Rollouts and of Kruise Rollouts. The selector is an atomic map, so that an apply without them would erase them.
+// rolloutSelectors are the keys that Argo Rollouts and Kruise Rollouts add to a Service's selector in the member. The
+// selector is an atomic map, so an apply without them would remove them.
 var rolloutSelectors = []string{"rollouts-pod-template-hash", "pod-template-hash", "controller-revision-hash"}
 
-// retainService keeps what the member allocated and a Service cannot change or would have to allocate anew: addresses,
-// and ports where the template names none; and what a rollout adds to its selector.
+// retainService keeps the addresses and ports that the member allocated, which are immutable or would be reallocated,
+// and the keys that a rollout adds to the selector.
 func retainService(_ context.Context, desired,
 	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	want, have := object(desired.Object, "spec"), object(observed.Object, "spec")

@@ -10,9 +10,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// serviceAccount keeps the secrets that the member added to the account, its tokens and pull secrets among them. It
-// depends on those that it pulls images with and on those that its pods may mount, but for the tokens, which every
-// cluster makes by itself.
+// serviceAccount keeps the secrets that the member added to the account, such as tokens and pull secrets. It depends on
+// its pull secrets and mountable secrets, except tokens, which each cluster creates itself.
 func serviceAccount() *interpret.Hooks {
 	return &interpret.Hooks{
 		Retain: func(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// serviceImport takes along the Service derived from it and the EndpointSlices of that.
+// serviceImport depends on the derived Service and its EndpointSlices.
 func serviceImport() *interpret.Hooks {
 	return &interpret.Hooks{
 		Dependencies: func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference,

@@ -12,8 +12,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// sidecarSet is OpenKruise's SidecarSet, v1alpha1 and v1beta1: containers that pods of others get when they are made.
-// It has no replicas; its status counts the pods that have got them.
+// sidecarSet is OpenKruise's SidecarSet, v1alpha1 and v1beta1: containers that are injected into pods of others at
+// creation. It has no replicas. Its status counts the injected pods.
 func sidecarSet() *interpret.Hooks {
 	counters := []string{"matchedPods", "updatedPods", "readyPods", "updatedReadyPods"}
 	done := func(_ *unstructured.Unstructured, status map[string]any) bool {
@@ -28,14 +28,14 @@ func sidecarSet() *interpret.Hooks {
 	}
 }
 
-// addLatestRevision adds the revision that the clusters agree on.
+// addLatestRevision adds the common revision of the clusters.
 func addLatestRevision(status map[string]any, _ *unstructured.Unstructured, rs []report) error {
 	setText(status, "latestRevision", common(rs, "latestRevision"))
 	return nil
 }
 
-// retainSidecarHashes keeps the hashes that the member's webhook computes. A template that was exported from a cluster
-// has those of that cluster.
+// retainSidecarHashes keeps the hashes that the member's webhook computes. An exported template has those of its
+// cluster.
 func retainSidecarHashes(ctx context.Context, desired,
 	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var paths [][]string
@@ -47,7 +47,8 @@ func retainSidecarHashes(ctx context.Context, desired,
 	return retainFields(paths...)(ctx, desired, observed)
 }
 
-// sidecarSetHealth: a SidecarSet that matches no pod is healthy, for it may come before them.
+// sidecarSetHealth returns the health. A SidecarSet without matching pods is healthy, because it may be created before
+// them.
 func sidecarSetHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 	spec, status := object(observed.Object, "spec"), object(observed.Object, "status")
 	matched, updated := number(status, "matchedPods"), number(status, "updatedPods")
@@ -55,7 +56,7 @@ func sidecarSetHealth(_ context.Context, observed *unstructured.Unstructured) (i
 	if err != nil {
 		return interpret.Unknown, err
 	}
-	// A selector of the strategy lets only some pods be updated; the status does not say how many.
+	// A selector in the strategy limits the update to some pods. The status does not contain their number.
 	if field(spec, "updateStrategy", "selector") != nil {
 		held = matched
 	}
@@ -75,9 +76,9 @@ func sidecarSetHealth(_ context.Context, observed *unstructured.Unstructured) (i
 	return interpret.Healthy, nil
 }
 
-// sidecarDependencies are what the containers and volumes need in the namespaces of the pods, as far as the SidecarSet
-// names these: by spec.namespace, which v1alpha1 has, or by the label that every namespace has its name in. One that
-// selects namespaces otherwise, or none, reaches pods of anybody, and what it needs there has to be sent by a policy.
+// sidecarDependencies returns the dependencies of containers and volumes in the namespaces that the SidecarSet names:
+// by spec.namespace in v1alpha1, or by the name label of namespaces. With another or no namespace selector a policy
+// must propagate the dependencies.
 func sidecarDependencies(_ context.Context,
 	obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	var deps []configv1alpha1.DependentObjectReference
@@ -93,7 +94,7 @@ func sidecarDependencies(_ context.Context,
 	return interpret.SortDependencies(deps), nil
 }
 
-// injectedNamespaces are the namespaces that a SidecarSet names, in no order; none when it may inject anywhere.
+// injectedNamespaces returns the namespaces that a SidecarSet names, in no order; none if it may inject anywhere.
 func injectedNamespaces(obj *unstructured.Unstructured) []string {
 	if ns := text(obj.Object, "spec", "namespace"); ns != "" {
 		return []string{ns}

@@ -48,7 +48,7 @@ func statefulSetHealth(_ context.Context, observed *unstructured.Unstructured) (
 	if text(observed.Object, "spec", "updateStrategy", "type") == "OnDelete" {
 		return interpret.Healthy, nil
 	}
-	// A partition is an ordinal: the pods from it on are updated.
+	// A partition is an ordinal: pods from it on are updated.
 	first := number(observed.Object, "spec", "ordinals", "start")
 	held := min(max(partition-first, 0), wanted)
 	switch {

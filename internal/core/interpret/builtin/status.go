@@ -20,8 +20,8 @@ import (
 	words "github.com/argosy-io/argosy/internal/core/text"
 )
 
-// What a reflected status says beyond the member's own: which generation the member's object is at, and which one of
-// the template it was made from. observedGeneration means something on the hub only beside them.
+// Additional fields of a reflected status: the generation of the member's object, and the generation of the template
+// from which it was created. On the hub observedGeneration is meaningful only with these.
 const (
 	generationField         = "generation"
 	templateGenerationField = "resourceTemplateGeneration"
@@ -29,7 +29,7 @@ const (
 
 type reflector func(context.Context, *unstructured.Unstructured) (map[string]any, error)
 
-// reflectFields reports these fields of the status, and the generations.
+// reflectFields reports the given status fields and the generations.
 func reflectFields(fields ...string) reflector {
 	return func(_ context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
 		status, ok := observed.Object["status"].(map[string]any)
@@ -46,7 +46,7 @@ func reflectFields(fields ...string) reflector {
 	}
 }
 
-// reflectWhole reports all of the status, and the generations, and what the member keeps against the template.
+// reflectWhole reports the whole status, the generations and the kept immutable fields.
 func reflectWhole(_ context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
 	status := interpret.WholeStatus(observed)
 	if status == nil {
@@ -60,7 +60,7 @@ func reflectWhole(_ context.Context, observed *unstructured.Unstructured) (map[s
 
 func withGenerations(status map[string]any, observed *unstructured.Unstructured) map[string]any {
 	status[generationField] = observed.GetGeneration()
-	// Without the annotation, or with a broken one, nobody can say that the member is up to date, so nothing does.
+	// Without a valid annotation it is unknown whether the member is up to date.
 	if n, err := strconv.ParseInt(observed.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation], 10,
 		64); err == nil {
 		status[templateGenerationField] = n
@@ -68,19 +68,19 @@ func withGenerations(status map[string]any, observed *unstructured.Unstructured)
 	return status
 }
 
-// fresh says whether the controller of obj has seen its present generation.
+// fresh reports whether the controller has observed the current generation of obj.
 func fresh(obj *unstructured.Unstructured) bool {
 	return number(obj.Object, "status", "observedGeneration") >= obj.GetGeneration()
 }
 
-// report is what one cluster says of its copy.
+// report is the status from one cluster.
 type report struct {
 	cluster string
-	status  map[string]any // nil: nothing yet
+	status  map[string]any // nil before the first report
 	health  workv1alpha1.ResourceHealth
 }
 
-// reports are the items, decoded and sorted by cluster.
+// reports decodes the items and sorts them by cluster.
 func reports(items []workv1alpha2.AggregatedStatusItem) ([]report, error) {
 	rs := make([]report, len(items))
 	for i, item := range items {
@@ -96,7 +96,7 @@ func reports(items []workv1alpha2.AggregatedStatusItem) ([]report, error) {
 	return rs, nil
 }
 
-// sums adds up the counters over all clusters; each is set, be it to zero.
+// sums adds up the counters over all clusters. All counters are set, including zeros.
 func sums(rs []report, counters ...string) map[string]any {
 	status := make(map[string]any, len(counters)+2)
 	for _, c := range counters {
@@ -109,8 +109,7 @@ func sums(rs []report, counters ...string) map[string]any {
 	return status
 }
 
-// sumsOf returns the sums for a template. Replicas that a cluster reports as updated to an older generation are not
-// counted.
+// sumsOf returns the sums for a template. It does not count replicas updated to an older generation.
 func sumsOf(template *unstructured.Unstructured, rs []report, counters ...string) map[string]any {
 	status := sums(rs, counters...)
 	for _, c := range counters {
@@ -128,8 +127,8 @@ func sumsOf(template *unstructured.Unstructured, rs []report, counters ...string
 	return status
 }
 
-// CountsUpdated says whether the replicas that a cluster reports as updated are of this generation of the template.
-// They are not while the cluster has an older generation, or while its controller has not observed the present one.
+// CountsUpdated reports whether the updated replicas of a cluster are of this generation of the template. They are not
+// if the cluster has an older generation, or if its controller has not observed the current one.
 func CountsUpdated(status map[string]any, generation int64) bool {
 	of := number(status, templateGenerationField)
 	if of == 0 {
@@ -139,11 +138,11 @@ func CountsUpdated(status map[string]any, generation int64) bool {
 	return of >= generation && !(ok && seen < number(status, generationField))
 }
 
-// addition sets fields of a template's status that are more than counters.
+// addition sets fields of a template's status that are no counters.
 type addition func(status map[string]any, template *unstructured.Unstructured, rs []report) error
 
-// counting is the Aggregate of a kind whose status counts pods. done says whether the counters look like the end of a
-// rollout, for observedGeneration.
+// counting returns the Aggregate of a kind whose status counts pods. done reports whether the counters look like a
+// finished rollout, for observedGeneration.
 func counting(counters []string, done func(template *unstructured.Unstructured, status map[string]any) bool,
 	more ...addition) func(context.Context, *unstructured.Unstructured,
 	[]workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
@@ -164,20 +163,20 @@ func counting(counters []string, done func(template *unstructured.Unstructured, 
 	}
 }
 
-// reaching is when all these counters are at least the template's replicas.
+// reaching is true if all these counters are at least the template's replicas.
 func reaching(counters ...string) func(template *unstructured.Unstructured, status map[string]any) bool {
 	return func(template *unstructured.Unstructured, status map[string]any) bool {
 		return reach(template, status, counters...)
 	}
 }
 
-// addRevisions adds the revisions that the clusters agree on.
+// addRevisions adds the common revisions of the clusters.
 func addRevisions(status map[string]any, _ *unstructured.Unstructured, rs []report) error {
 	revisions(status, rs)
 	return nil
 }
 
-// addCollisions adds how often the names of revisions have collided, in the cluster where most have.
+// addCollisions adds the maximum collision count.
 func addCollisions(status map[string]any, _ *unstructured.Unstructured, rs []report) error {
 	if n, ok := most(rs, "collisionCount"); ok {
 		status["collisionCount"] = n
@@ -185,7 +184,7 @@ func addCollisions(status map[string]any, _ *unstructured.Unstructured, rs []rep
 	return nil
 }
 
-// addConditions adds the conditions of a workload of OpenKruise. True is bad for what tells of failures and conflicts.
+// addConditions adds the conditions of an OpenKruise workload. True is bad for conditions about failures and conflicts.
 func addConditions(status map[string]any, _ *unstructured.Unstructured, rs []report) error {
 	bad := func(kind string) bool {
 		return strings.HasPrefix(kind, "Failed") || strings.HasSuffix(kind, "Failure") ||
@@ -197,8 +196,7 @@ func addConditions(status map[string]any, _ *unstructured.Unstructured, rs []rep
 	return nil
 }
 
-// addSelector adds the selector of the pods as a text, by which autoscalers find them. It is the same everywhere, so it
-// needs no cluster to say it.
+// addSelector adds the pod selector as a string, which autoscalers use. It is computed from the template.
 func addSelector(status map[string]any, template *unstructured.Unstructured, _ []report) error {
 	raw := object(template.Object, "spec", "selector")
 	if raw == nil {
@@ -212,13 +210,13 @@ func addSelector(status map[string]any, template *unstructured.Unstructured, _ [
 	return nil
 }
 
-// oldVersion says whether an object of OpenKruise is written in v1alpha1.
+// oldVersion reports whether an OpenKruise object has version v1alpha1.
 func oldVersion(obj *unstructured.Unstructured) bool {
 	return obj.GroupVersionKind().Version == "v1alpha1"
 }
 
-// dropNew takes from a status the fields that only v1beta1 has, if the template is written in v1alpha1: members may
-// serve either, and a server would drop them, so that the status were written again and again. The status is returned.
+// dropNew removes v1beta1 fields from the status of a v1alpha1 template and returns the status. The API server would
+// drop them, and the status would be written again and again.
 func dropNew(status map[string]any, template *unstructured.Unstructured, fields ...string) map[string]any {
 	if oldVersion(template) {
 		for _, f := range fields {
@@ -228,19 +226,17 @@ func dropNew(status map[string]any, template *unstructured.Unstructured, fields 
 	return status
 }
 
-// observedGeneration is the template's generation once every cluster has it and has seen it; until then it stays what
-// it was.
+// observedGeneration returns the template's generation once every cluster has it and has observed it, and the previous
+// value until then.
 //
-// done says that the counters look like the end of a rollout, and then there is more to it. Sums hide who is behind
-// when the template runs in full in every cluster: with two clusters of three replicas each, one that is finished
-// satisfies spec.replicas = 3. Tools that compare generation and counters, Argo CD and kubectl rollout status, must not
-// be told so while a cluster has not got there. So the counters are of the template's generation only if every cluster
-// is healthy too, and are of the one before if not, even if that takes a word back: a cluster that joins late starts
-// from nothing.
+// If done is true, the counters look like a finished rollout, and every cluster must be healthy too: if each cluster
+// runs all replicas, one finished cluster satisfies spec.replicas. Argo CD and kubectl rollout status compare
+// generation and counters and must not see a finished rollout too early. Otherwise it returns one less, even if that
+// lowers the value, for example after a cluster joins.
 func observedGeneration(template *unstructured.Unstructured, rs []report, done bool) int64 {
 	was, now := number(template.Object, "status", "observedGeneration"), template.GetGeneration()
 	if len(rs) == 0 {
-		// A workload of no replicas is in no cluster, and is complete there; any other is on its way.
+		// A workload with zero replicas has no clusters and is complete. Any other one without clusters is not.
 		if wanted, err := specNumber(template, 1, "replicas"); err == nil && wanted == 0 {
 			return now
 		}
@@ -261,14 +257,14 @@ func observedGeneration(template *unstructured.Unstructured, rs []report, done b
 	return observed
 }
 
-// reach says whether all these counters are at least the template's replicas. Replicas of nonsense are never reached.
+// reach reports whether all these counters are at least the template's replicas. Invalid replicas are never reached.
 func reach(template *unstructured.Unstructured, status map[string]any, counters ...string) bool {
 	wanted, err := specNumber(template, 1, "replicas")
 	return err == nil && !slices.ContainsFunc(counters, func(c string) bool { return number(status, c) < wanted })
 }
 
-// common is the value of a text field that all clusters with a status agree on; empty when they do not.
-// Revisions are names that each cluster makes by itself: which one has which is on the binding.
+// common returns the value of a string field that all clusters with a status share; otherwise empty. Revision names
+// differ between clusters; the binding has them per cluster.
 func common(rs []report, name string) string {
 	var value string
 	first := true
@@ -285,8 +281,8 @@ func common(rs []report, name string) string {
 	return value
 }
 
-// revisions sets currentRevision and updateRevision to what all clusters agree on. Tools take two equal ones for a
-// finished rollout; when clusters disagree on both, a cluster that is rolling lends its updateRevision to prevent that.
+// revisions sets currentRevision and updateRevision to the common values of the clusters. Tools take equal ones for a
+// finished rollout. If the clusters disagree on both, the updateRevision of an unfinished cluster prevents that.
 func revisions(status map[string]any, rs []report) {
 	current, update := common(rs, "currentRevision"), common(rs, "updateRevision")
 	if current == update {
@@ -308,7 +304,7 @@ func setText(status map[string]any, name, value string) {
 	}
 }
 
-// most is the highest number of a field; ok says whether any cluster has it.
+// most returns the highest number of a field. ok is false if no cluster has it.
 func most(rs []report, name string) (highest int64, ok bool) {
 	for _, r := range rs {
 		if n, is := whole(r.status[name]); is && (!ok || n > highest) {
@@ -318,7 +314,7 @@ func most(rs []report, name string) (highest int64, ok bool) {
 	return highest, ok
 }
 
-// earliest and latest are the first and the last of some times, as they were spelled; empty ones do not count.
+// earliest and latest return the first and last of the times, in their original spelling. Empty ones are ignored.
 func earliest(times ...string) string {
 	return extreme(times, func(t, than time.Time) bool { return t.Before(than) })
 }
@@ -339,7 +335,7 @@ func extreme(times []string, better func(t, than time.Time) bool) string {
 	return best
 }
 
-// textsOf is one text field of every cluster.
+// textsOf returns a string field of every cluster.
 func textsOf(rs []report, name string) []string {
 	out := make([]string, len(rs))
 	for i, r := range rs {
@@ -348,7 +344,7 @@ func textsOf(rs []report, name string) []string {
 	return out
 }
 
-// severity orders the states of a condition, the worst first; a bad condition, like FailedScale, is worst when True.
+// severity orders the states of a condition, worst first. If bad is true, as for FailedScale, True is the worst.
 func severity(state string, bad bool) int {
 	worst, best := "False", "True"
 	if bad {
@@ -364,15 +360,14 @@ func severity(state string, bad bool) int {
 	}
 }
 
-// mostMessages is the number of clusters whose messages a condition has.
-const mostMessages = 10
+// maxMessages limits the clusters whose messages a condition contains.
+const maxMessages = 10
 
-// doneReasons are those of Progressing that say that nothing is left to do. They hold of the whole only if they do of
-// every cluster.
+// doneReasons are reasons of Progressing that mean finished. The aggregate has one only if all clusters have it.
 var doneReasons = []string{"CloneSetAvailable", "ProgressPartitionAvailable"}
 
-// conditions folds the clusters' conditions: per type the worst state wins, the message says which clusters are in it,
-// and the last of them to get there dates it. times are the fields that hold dates.
+// conditions aggregates the clusters' conditions: per type the worst state wins, the message names the clusters in it,
+// and the latest of their times is used. times are the time fields.
 func conditions(rs []report, bad func(kind string) bool, times ...string) []any {
 	type fold struct {
 		condition map[string]any
@@ -398,12 +393,12 @@ func conditions(rs []report, bad func(kind string) bool, times ...string) []any 
 			for _, t := range times {
 				setText(f.condition, t, latest(text(f.condition, t), text(c, t)))
 			}
-			f.messages = append(f.messages, said(r.cluster, text(c, "message")))
+			f.messages = append(f.messages, withCluster(r.cluster, text(c, "message")))
 		}
 	}
 	var out []any
 	for _, f := range folds {
-		f.condition["message"] = words.Lines(f.messages, mostMessages)
+		f.condition["message"] = words.Lines(f.messages, maxMessages)
 		out = append(out, f.condition)
 	}
 	slices.SortFunc(out, func(a, b any) int {
@@ -412,7 +407,7 @@ func conditions(rs []report, bad func(kind string) bool, times ...string) []any 
 	return out
 }
 
-// settled is template with the status, or template itself when it says that already.
+// settled returns the template with the status, or the template itself if it has the status already.
 func settled(template *unstructured.Unstructured, status map[string]any) *unstructured.Unstructured {
 	if was, ok := template.Object["status"].(map[string]any); ok && equality.Semantic.DeepEqual(was, status) {
 		return template
@@ -420,7 +415,7 @@ func settled(template *unstructured.Unstructured, status map[string]any) *unstru
 	return interpret.WithStatus(template, status)
 }
 
-// settledNative is settled for the kinds of Kubernetes itself, whose servers leave out what is zero.
+// settledNative is settled for Kubernetes kinds, whose API servers omit zeros.
 func settledNative(template *unstructured.Unstructured, status map[string]any) *unstructured.Unstructured {
 	if equality.Semantic.DeepEqual(withoutZeros(object(template.Object, "status")), withoutZeros(status)) {
 		return template

@@ -19,10 +19,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// unitedDeployment is OpenKruise's UnitedDeployment, v1alpha1 and v1beta1: one workload for each of its subsets, made
-// from one template. The versions differ in where the status keeps revision and partitions.
+// unitedDeployment is OpenKruise's UnitedDeployment, v1alpha1 and v1beta1: one workload per subset from one template.
+// The versions differ in the status fields of revision and partitions.
 //
-// Revise sets the replicas alone: those of the subsets follow where all clusters are known.
+// Revise sets only the replicas. Those of subsets are divided where all clusters are known.
 func unitedDeployment() *interpret.Hooks {
 	counters := []string{"replicas", "readyReplicas", "updatedReplicas", "updatedReadyReplicas", "reservedPods"}
 	done := func(template *unstructured.Unstructured, status map[string]any) bool {
@@ -49,7 +49,7 @@ func unitedDeployment() *interpret.Hooks {
 	}
 }
 
-// unitedReplicas is spec.replicas; when unset, the sum of what the subsets ask for, or one if they ask for nothing.
+// unitedReplicas returns spec.replicas, or else the sum of the subsets' replicas, or else one.
 func unitedReplicas(obj *unstructured.Unstructured) (int64, error) {
 	total, err := specNumber(obj, -1, "replicas")
 	if err != nil {
@@ -78,7 +78,7 @@ func unitedReplicas(obj *unstructured.Unstructured) (int64, error) {
 	return total, nil
 }
 
-// unitedSpec is the spec of the one workload template; nil without any.
+// unitedSpec returns the spec of the workload template; nil if there is none.
 func unitedSpec(obj *unstructured.Unstructured) map[string]any {
 	for _, t := range []string{"statefulSetTemplate", "advancedStatefulSetTemplate", "cloneSetTemplate",
 		"deploymentTemplate"} {
@@ -89,16 +89,15 @@ func unitedSpec(obj *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// subset is one of a UnitedDeployment's, with its share of the replicas.
+// subset is a subset of a UnitedDeployment with its replicas.
 type subset struct {
 	name     string
 	replicas int64
 	spec     map[string]any
 }
 
-// subsetsOf are the subsets in their order. What asks for a number or a percentage gets that, rounded half up; the rest
-// is first given to minReplicas, in order, then up to maxReplicas, in order, and what is left is spread evenly over
-// those without.
+// subsetsOf returns the subsets in order. Subsets with a number or percentage get that, rounded half up. The rest goes
+// first to minReplicas in order, then up to maxReplicas in order, then evenly to subsets without a maximum.
 func subsetsOf(obj *unstructured.Unstructured) ([]subset, error) {
 	total, err := unitedReplicas(obj)
 	if err != nil {
@@ -128,7 +127,7 @@ func subsetsOf(obj *unstructured.Unstructured) ([]subset, error) {
 	return subsets, nil
 }
 
-// unitedComponents are the subsets, each with the nodes that it asks for.
+// unitedComponents returns the subsets with their node requirements.
 func unitedComponents(_ context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
 	subsets, err := subsetsOf(obj)
 	if err != nil {
@@ -154,7 +153,7 @@ func unitedComponents(_ context.Context, obj *unstructured.Unstructured) ([]work
 	return components, nil
 }
 
-// template is the pod template t as the pods of the subset have it: on its nodes, with its tolerations, patched.
+// template returns the pod template for the subset: with its nodes, tolerations and patch.
 func (s subset) template(t *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, error) {
 	var nodes struct {
 		NodeSelectorTerm corev1.NodeSelectorTerm `json:"nodeSelectorTerm"`
@@ -186,9 +185,9 @@ func (s subset) template(t *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, er
 	return out, nil
 }
 
-// patched is t with a strategic merge patch applied.
+// patched returns t with a strategic merge patch applied.
 func patched(t *corev1.PodTemplateSpec, patch map[string]any) (out *corev1.PodTemplateSpec, err error) {
-	// The library panics on a merge key that is no text, and anybody may write one.
+	// The library panics if a merge key is not a string, and users write the patch.
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = nil, fmt.Errorf("it is not a valid patch of a pod template: %v", p)
@@ -213,7 +212,7 @@ func patched(t *corev1.PodTemplateSpec, patch map[string]any) (out *corev1.PodTe
 	return out, nil
 }
 
-// require asks for nodes that match the term as well: terms are alternatives, so it goes into each of them.
+// require adds the term to the required node affinity. Terms are alternatives, so it is added to each.
 func require(pod *corev1.PodSpec, term corev1.NodeSelectorTerm) {
 	if pod.Affinity == nil {
 		pod.Affinity = &corev1.Affinity{}
@@ -237,7 +236,7 @@ func require(pod *corev1.PodSpec, term corev1.NodeSelectorTerm) {
 	}
 }
 
-// unitedDependencies are those of the template, and what the patches of subsets bring along.
+// unitedDependencies returns the dependencies of the template and of the subsets' patches.
 func unitedDependencies(ctx context.Context,
 	obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	deps, err := podDependencies(ctx, obj)
@@ -249,7 +248,7 @@ func unitedDependencies(ctx context.Context,
 		if object(spec, "patch") == nil {
 			continue
 		}
-		// A patch of an empty template has what it adds, and nothing else.
+		// Apply the patch to an empty template to get only what it adds.
 		t, err := s.template(&corev1.PodTemplateSpec{})
 		if err != nil {
 			return nil, err
@@ -259,7 +258,7 @@ func unitedDependencies(ctx context.Context,
 	return interpret.SortDependencies(deps), nil
 }
 
-// immutableSubsets are the nodes and tolerations of subsets that the member has.
+// immutableSubsets keeps the member's nodes and tolerations of subsets.
 func immutableSubsets(desired, observed map[string]any) []clash {
 	path := []string{"spec", "topology", "subsets"}
 	var why []string
@@ -292,7 +291,7 @@ func immutableSubsets(desired, observed map[string]any) []clash {
 	return []clash{{path, wanted, strings.Join(why, "; ")}}
 }
 
-// unitedDeploymentHealth goes by the numbers, as rolling does.
+// unitedDeploymentHealth uses the numbers, as rolling does.
 func unitedDeploymentHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 	wanted, err := unitedReplicas(observed)
 	if err != nil {
@@ -311,17 +310,16 @@ func unitedDeploymentHealth(_ context.Context, observed *unstructured.Unstructur
 		wanted: wanted, held: held,
 		there: number(status, "replicas"), available: number(status, "readyReplicas"),
 		updated: number(status, "updatedReplicas"), updatedAvailable: number(status, "updatedReplicas"),
-		// A Deployment is paused in its spec, the others in their strategy.
+		// A Deployment is paused in its spec, other workloads in their strategy.
 		paused: paused(workload) || yes(workload, "paused"), onDelete: onDelete(workload),
 	}.health()
 	if reserved := number(status, "reservedPods"); reserved > 0 && health != interpret.Degraded {
-		return interpret.Progressing, nil // pods that found no node wait for one
+		return interpret.Progressing, nil // some pods are unschedulable
 	}
 	return health, nil
 }
 
-// addUnitedRevisions adds the revisions that the clusters agree on, in the place that the template's version has for
-// them.
+// addUnitedRevisions adds the common revisions of the clusters, in the field of the template's version.
 func addUnitedRevisions(status map[string]any, template *unstructured.Unstructured, rs []report) error {
 	either := make([]report, len(rs))
 	for i, r := range rs {
@@ -335,7 +333,7 @@ func addUnitedRevisions(status map[string]any, template *unstructured.Unstructur
 	}
 	named := map[string]any{}
 	revisions(named, either)
-	status["currentRevision"] = text(named, "currentRevision") // its schema requires one
+	status["currentRevision"] = text(named, "currentRevision") // required by the schema
 	updated := text(named, "updateRevision")
 	if !oldVersion(template) {
 		setText(status, "updatedRevision", updated)
@@ -347,7 +345,7 @@ func addUnitedRevisions(status map[string]any, template *unstructured.Unstructur
 	return nil
 }
 
-// addSubsets adds what the clusters say of each subset, by its name.
+// addSubsets adds the aggregated status of each subset by name.
 func addSubsets(status map[string]any, template *unstructured.Unstructured, rs []report) error {
 	folded := foldedSubsets(rs)
 	if len(folded) == 0 {
@@ -375,7 +373,7 @@ func addSubsets(status map[string]any, template *unstructured.Unstructured, rs [
 	return nil
 }
 
-// foldedSubsets are the statuses of the subsets by name, added up over the clusters. Before OpenKruise 1.6 a status had
+// foldedSubsets returns the statuses of subsets by name, added up over the clusters. Before OpenKruise 1.6 a status had
 // only maps of replicas and partitions.
 func foldedSubsets(rs []report) map[string]map[string]any {
 	byName := map[string][]report{}

@@ -20,16 +20,15 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// workflow is Argo's Workflow. It has no status subresource, so that its generation moves with its status and says
-// nothing, and whoever writes the whole object writes the status: neither side is ever sent the other's. It runs once,
-// in one cluster (core/propagate narrows its placement), so its parallelism, a bound on the pods at a time, is not
-// divided.
+// workflow is Argo's Workflow. It has no status subresource: its generation changes with the status, and a write of the
+// object writes the status, so neither side sends the other's status. It runs once in one cluster (core/propagate
+// limits the placement), so its parallelism is not divided.
 func workflow() *interpret.Hooks {
 	return &interpret.Hooks{
 		Components: workflowComponents("spec"),
 		Retain: func(_ context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			retained := retainSuspension(desired, observed)
-			// What was told to stop stays so: by the template's word if it has one.
+			// A stopped Workflow stays stopped. The template's value takes precedence.
 			if stop := text(observed.Object, "spec", "shutdown"); stop != "" && text(retained.Object, "spec", "shutdown") == "" {
 				retained = retained.DeepCopy()
 				return retained, unstructured.SetNestedField(retained.Object, stop, "spec", "shutdown")
@@ -43,8 +42,7 @@ func workflow() *interpret.Hooks {
 	}
 }
 
-// retainSuspension leaves spec.suspend as the member has it, until the template says otherwise than when it was applied
-// last.
+// retainSuspension keeps the member's spec.suspend until the template changes it.
 func retainSuspension(desired, observed *unstructured.Unstructured) *unstructured.Unstructured {
 	const noted = interpret.SuspendAnnotation
 	suspends, have := yes(desired.Object, "spec", "suspend"), yes(observed.Object, "spec", "suspend")
@@ -66,18 +64,18 @@ func retainSuspension(desired, observed *unstructured.Unstructured) *unstructure
 	case want:
 		spec["suspend"] = true
 	case moved:
-		spec["suspend"] = false // said outright: the member may hold the field by itself, and then leaving it out leaves it
+		spec["suspend"] = false // set explicitly: the member may own the field, and then omitting it would keep it
 	default:
 		delete(spec, "suspend")
 	}
 	return retained
 }
 
-// longest bounds the values of output parameters that are reported.
+// longest limits the size of reported output parameters.
 const longest = 1024
 
-// workflowFields are the fields of a status that are reported, where Argo's clients can read what they have: they fail
-// at a list with one Workflow that they cannot read.
+// workflowFields are the reported status fields with checks that Argo's clients can read them. One unreadable Workflow
+// makes their lists fail.
 var workflowFields = map[string]func(any) bool{
 	"phase": fields.Reads[string], "progress": fields.Reads[string], "message": fields.Reads[string],
 	"startedAt": fields.Reads[metav1.Time], "finishedAt": fields.Reads[metav1.Time],
@@ -85,7 +83,7 @@ var workflowFields = map[string]func(any) bool{
 	"resourcesDuration": fields.Reads[map[string]int64],
 }
 
-// reflectWorkflow leaves out what grows with the Workflow: its nodes, the templates it stored, long outputs.
+// reflectWorkflow omits what grows with the Workflow: nodes, stored templates, long outputs.
 func reflectWorkflow(_ context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
 	status := object(observed.Object, "status")
 	if status == nil {
@@ -109,7 +107,8 @@ func reflectWorkflow(_ context.Context, observed *unstructured.Unstructured) (ma
 	return out, nil
 }
 
-// workflowHealth: a Workflow on its way is never unhealthy, however long it waits, or failover would run it twice.
+// workflowHealth returns the health. A running Workflow is never unhealthy, however long it waits, because a failover
+// would run it twice.
 func workflowHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 	status := object(observed.Object, "status")
 	switch text(status, "phase") {
@@ -132,9 +131,8 @@ func workflowHealth(_ context.Context, observed *unstructured.Unstructured) (int
 	return interpret.Progressing, nil
 }
 
-// folded is folding for kinds without a status subresource: a template that nobody has answered for is not given an
-// empty status, as every write of it is one of the whole object; nor is one that has finished, for what has run
-// elsewhere has run.
+// folded is folding for kinds without a status subresource. Because each status write contains the whole object, it
+// does not write an empty status before the first report, and does not change a finished template.
 func folded(fold func(rs []report) map[string]any) aggregator {
 	return func(_ context.Context, template *unstructured.Unstructured,
 		items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
@@ -151,7 +149,7 @@ func folded(fold func(rs []report) map[string]any) aggregator {
 	}
 }
 
-// foldWorkflow is what its cluster says. Told to run in several, it ends well when it did in each.
+// foldWorkflow returns the status of its cluster. With several clusters it succeeds if it did in each.
 func foldWorkflow(rs []report) map[string]any {
 	answered := slices.DeleteFunc(slices.Clone(rs), func(r report) bool { return r.status == nil })
 	switch {
@@ -185,15 +183,15 @@ func foldWorkflow(rs []report) map[string]any {
 	if len(durations) > 0 {
 		status["resourcesDuration"] = durations
 	}
-	// A pod that runs anywhere runs; only what is completed has to be so everywhere.
+	// The pod counts as running if it runs in any cluster. Only Completed must be true in all.
 	if c := conditions(rs, func(kind string) bool { return kind != "Completed" }); c != nil {
 		status["conditions"] = c
 	}
 	return status
 }
 
-// workflowComponents are the templates that run a pod, one pod each: an estimate, as nobody knows how many run at a
-// time. What cannot be read, such as a quantity that is a parameter, counts as nothing.
+// workflowComponents returns one component with one pod per template that runs a pod. This is an estimate, because the
+// parallelism is unknown. Unreadable values, such as parameters, count as nothing.
 func workflowComponents(path ...string) func(context.Context, *unstructured.Unstructured) ([]workv1alpha2.Component,
 	error) {
 	return func(_ context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
@@ -220,7 +218,7 @@ func workflowComponents(path ...string) func(context.Context, *unstructured.Unst
 	}
 }
 
-// componentName is the template's, made to fit: bindings allow 32 letters.
+// componentName shortens the template's name: bindings allow 32 characters.
 func componentName(template string) string {
 	if len(template) <= 32 {
 		return template
@@ -230,7 +228,7 @@ func componentName(template string) string {
 	return fmt.Sprintf("%s-%08x", template[:23], hash.Sum32())
 }
 
-// workflowPod is what is known of the pod that a template runs; false if it runs none.
+// workflowPod returns what is known about the pod of a template; false if it runs none.
 func workflowPod(spec, template map[string]any) (corev1.PodSpec, bool) {
 	var pod corev1.PodSpec
 	for _, one := range []string{"container", "script"} {
@@ -253,8 +251,8 @@ func workflowPod(spec, template map[string]any) (corev1.PodSpec, bool) {
 		pod.InitContainers = append(pod.InitContainers, needsOf(c))
 	}
 	pod.PriorityClassName = cmp.Or(text(template, "priorityClassName"), text(spec, "podPriorityClassName"))
-	for _, level := range []map[string]any{template, spec} { // the template's own come before those of all
-		// Each by itself: one that cannot be read does not take the others along.
+	for _, level := range []map[string]any{template, spec} { // fields of the template take precedence
+		// Read each field separately, so that an invalid one does not affect the others.
 		for _, f := range []string{"nodeSelector", "tolerations", "affinity"} {
 			var read corev1.PodSpec
 			if level[f] == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{f: level[f]},
@@ -275,7 +273,7 @@ func workflowPod(spec, template map[string]any) (corev1.PodSpec, bool) {
 	return pod, true
 }
 
-// needsOf is what counts of a container.
+// needsOf returns the relevant fields of a container.
 func needsOf(container map[string]any) corev1.Container {
 	c := corev1.Container{Name: text(container, "name")}
 	amounts := func(in string) corev1.ResourceList {

@@ -12,11 +12,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// workflowDependencies are what the Workflow at path names, wherever in its steps: templates of other Workflows,
-// service accounts, secrets of images and artifacts, configuration, claims. Names that are parameters are known when it
-// runs and not before. What the templates that it refers to need in turn is theirs to say, and no field names the roles
-// of its service account: controller/dependency asks for both. The namespace's default repository of artifacts need not
-// be there.
+// workflowDependencies returns what the Workflow at path names in its steps: other templates, service accounts,
+// secrets, configuration, claims. Names with parameters are unknown before it runs. controller/dependency adds the
+// dependencies of referenced templates and the roles of service accounts. The default artifact repository of the
+// namespace is optional.
 func workflowDependencies(path ...string) func(context.Context,
 	*unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	return func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
@@ -26,7 +25,7 @@ func workflowDependencies(path ...string) func(context.Context,
 			f.made[text(claim, "metadata", "name")] = true
 			f.made[obj.GetName()+"-"+text(claim, "metadata", "name")] = true
 		}
-		f.in(spec, deepest)
+		f.collect(spec, deepest)
 		if repository := object(spec, "artifactRepositoryRef"); repository != nil || f.stores {
 			f.need("v1", "ConfigMap", cmp.Or(text(repository, "configMap"), "artifact-repositories"))
 		}
@@ -34,16 +33,16 @@ func workflowDependencies(path ...string) func(context.Context,
 	}
 }
 
-// deepest bounds how deep objects are searched; no Workflow that a server takes is deeper.
+// deepest limits the depth of the search. No Workflow that an API server accepts is deeper.
 const deepest = 64
 
-// references finds what an object names.
+// references collects the names in an object.
 type references struct {
-	// namespace of the object; without one it names nothing that is in a namespace.
+	// namespace of the object. Without one it cannot name namespaced objects.
 	namespace string
-	// made are claims that the controller makes from claim templates.
+	// made are claims that the controller creates from claim templates.
 	made map[string]bool
-	// stores says that artifacts or logs go where the namespace's default repository is, if it has one.
+	// stores is true if artifacts or logs go to the namespace's default repository.
 	stores bool
 	found  []configv1alpha1.DependentObjectReference
 }
@@ -55,20 +54,20 @@ func (f *references) need(apiVersion, kind, name string) {
 	}
 }
 
-// locations are the fields of an artifact that say where it is, or where from it comes.
+// locations are the fields of an artifact with its location or source.
 var locations = []string{"s3", "gcs", "azure", "oss", "hdfs", "artifactory", "git", "http", "raw", "plugin", "from",
 	"fromExpression"}
 
-// placeless says whether an artifact does not say where it is.
+// placeless reports whether an artifact has no location.
 func placeless(artifact map[string]any) bool {
 	return !slices.ContainsFunc(locations, func(name string) bool { return artifact[name] != nil })
 }
 
-// literal says whether it is a name, and not a parameter.
+// literal reports whether it is a name without parameters.
 func literal(name string) bool { return name != "" && !strings.Contains(name, "{{") }
 
-// in finds what the fields of m name, by the words that Argo and pods have for it.
-func (f *references) in(m map[string]any, depth int) {
+// collect finds what the fields of m name, with the field names of Argo and pods.
+func (f *references) collect(m map[string]any, depth int) {
 	if depth == 0 {
 		return
 	}
@@ -85,7 +84,7 @@ func (f *references) in(m map[string]any, depth int) {
 				continue
 			}
 			f.object(key, v)
-			f.in(v, depth-1)
+			f.collect(v, depth-1)
 		case []any:
 			if opaque(key) {
 				continue
@@ -94,20 +93,20 @@ func (f *references) in(m map[string]any, depth int) {
 				o, ok := item.(map[string]any)
 				if !ok {
 					// Steps are lists of lists.
-					f.in(map[string]any{key: item}, depth-1)
+					f.collect(map[string]any{key: item}, depth-1)
 					continue
 				}
 				f.stores = f.stores || key == "artifacts" && placeless(o)
 				if key == "imagePullSecrets" {
 					f.need("v1", "Secret", text(o, "name"))
 				}
-				f.in(o, depth-1)
+				f.collect(o, depth-1)
 			}
 		}
 	}
 }
 
-// opaque are the fields whose content is not Argo's.
+// opaque are the fields with content of other software.
 func opaque(key string) bool { return key == "plugin" || key == "labels" || key == "annotations" }
 
 // object finds what the object under key names.

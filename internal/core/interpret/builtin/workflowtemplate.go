@@ -8,7 +8,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// workflowTemplate is Argo's WorkflowTemplate or ClusterWorkflowTemplate. It has no status: being there is all it does.
+// workflowTemplate is Argo's WorkflowTemplate or ClusterWorkflowTemplate. It has no status.
 func workflowTemplate() *interpret.Hooks {
 	return &interpret.Hooks{
 		Health: func(context.Context, *unstructured.Unstructured) (interpret.Health, error) {

@@ -10,9 +10,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// workloadSpread is OpenKruise's WorkloadSpread, v1alpha1 and v1beta1. Its webhook notes every pod that comes or goes
-// in the status; that, and the copy of it for each revision, is the cluster's own and is not reported, so a rollout
-// costs no writes.
+// workloadSpread is OpenKruise's WorkloadSpread, v1alpha1 and v1beta1. Its webhook records each pod in the status. That
+// and its copies per revision are specific to the cluster and not reported, so a rollout causes no writes.
 func workloadSpread() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: func(_ context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
@@ -48,10 +47,10 @@ func workloadSpread() *interpret.Hooks {
 	}
 }
 
-// unlimited is what a subset without maxReplicas misses.
+// unlimited is the missingReplicas of a subset without maxReplicas.
 const unlimited = -1
 
-// spreadSubsets folds the clusters' subsets of one name, in the order of the template.
+// spreadSubsets aggregates the subsets by name, in the order of the template.
 func spreadSubsets(template *unstructured.Unstructured, rs []report) []any {
 	byName := map[string][]report{}
 	for _, r := range rs {
@@ -74,7 +73,7 @@ func spreadSubsets(template *unstructured.Unstructured, rs []report) []any {
 	}
 	order := map[string]int{}
 	for i, subset := range objects(template.Object, "spec", "subsets") {
-		// those that it does not name, 0, come last
+		// subsets that the template does not name (0) come last
 		order[text(subset, "name")] = i - len(list(template.Object, "spec", "subsets"))
 	}
 	slices.SortFunc(subsets, func(a, b any) int {

@@ -1,6 +1,6 @@
-// Package customization is the tier of what users say of kinds in ResourceInterpreterCustomizations: it decides which
-// of several answers an operation, and in which version it is given an object. How a script is run, and what a path
-// means, is decided in interpret/script and interpret/jsonpath.
+// Package customization is the tier of ResourceInterpreterCustomizations. It decides which of several customizations
+// implements an operation, and in which version that gets the object. interpret/script runs scripts; interpret/jsonpath
+// evaluates paths.
 package customization
 
 import (
@@ -21,45 +21,44 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/script"
 )
 
-// Options are what is known besides the customizations. Each may be nil.
+// Options are additional sources of knowledge. Each may be nil.
 type Options struct {
-	// Schema of a kind in a version, by which empty lists and objects are told apart; nil where it is not known.
+	// Schema returns the schema of a kind in a version, which distinguishes empty lists and objects; nil if unknown.
 	Schema  func(schema.GroupVersionKind) *script.Schema
 	Convert interpret.Convert
-	// Below are the tiers that fill in what a customization leaves out of its answer.
+	// Below are the tiers that complete the answers of customizations.
 	Below []interpret.Tier
 }
 
-// Tier answers as the customizations say. It is never changed.
+// Tier implements operations with customizations. It is immutable.
 type Tier struct {
 	kinds  map[schema.GroupKind]*kind
 	schema func(schema.GroupVersionKind) *script.Schema
 }
 
-// rule is one customization: what it is called, what version it is written for, and what it answers.
+// rule is one customization: its name, its version and its hooks.
 type rule struct {
 	name, version string
 	hooks         *interpret.Hooks
 }
 
-// kind is what all customizations of a kind say. rules are sorted by name.
+// kind has all customizations of a kind. rules are sorted by name.
 type kind struct {
 	rules []rule
 	hooks *interpret.Hooks
-	// real are the rules for versions whose fields are known, and their hooks, which are nil if there are no such rules.
+	// real are the rules for known versions, with their hooks, which are nil if there are none.
 	real      []rule
 	realHooks *interpret.Hooks
 }
 
-// New is the tier of all customizations, in any order. Those of one kind are merged in the order of their names: for
-// each operation the first one answers that is written for the object's version; if none is, the first one whose
-// version the object can be converted to. What several say of dependencies is joined.
+// New returns the tier of all customizations, in any order. Those of a kind are merged in order of name: for each
+// operation the first one for the object's version is used, or else the first one to whose version the object can be
+// converted. Dependencies are joined.
 //
-// A customization for a version that nobody has heard of, of a kind whose versions are known, says nothing of objects
-// in those: it harms nobody until there is such a version. Where versions are known and their difference is not, the
-// operation answers with that.
+// If the versions of a kind are known, a customization for an unknown version is ignored. If no conversion between two
+// known versions exists, the operation fails.
 //
-// A rule that is broken harms its own operation, which then answers with the fault.
+// An invalid rule fails only its own operation.
 func New(all []*configv1alpha1.ResourceInterpreterCustomization, o Options) *Tier {
 	sorted := slices.Clone(all)
 	slices.SortFunc(sorted, func(a, b *configv1alpha1.ResourceInterpreterCustomization) int {
@@ -69,7 +68,7 @@ func New(all []*configv1alpha1.ResourceInterpreterCustomization, o Options) *Tie
 	for _, c := range sorted {
 		gvk := schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind)
 		if gvk.Version == "" {
-			continue // admission refuses it; it is of no kind
+			continue // invalid target; admission rejects it
 		}
 		k := t.kinds[gvk.GroupKind()]
 		if k == nil {
@@ -95,7 +94,7 @@ func New(all []*configv1alpha1.ResourceInterpreterCustomization, o Options) *Tie
 	return t
 }
 
-// heardOf says whether the fields of a version are known.
+// heardOf reports whether the fields of a version are known.
 func (t *Tier) heardOf(gvk schema.GroupVersionKind) bool {
 	return t.schema != nil && t.schema(gvk) != nil
 }
@@ -120,7 +119,7 @@ func (t *Tier) HooksOf(gvk schema.GroupVersionKind) *interpret.Hooks {
 	return k.hooks
 }
 
-// rulesOf are the rules that say something of objects in a version.
+// rulesOf returns the rules that apply to objects in a version.
 func (t *Tier) rulesOf(gvk schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []rule {
 	k := t.kinds[gvk.GroupKind()]
 	switch {
@@ -132,8 +131,8 @@ func (t *Tier) rulesOf(gvk schema.GroupVersionKind, operation configv1alpha1.Int
 	return answering(k.rules, operation)
 }
 
-// By implements interpret.Namer.
-func (t *Tier) By(gvk schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
+// SourceNames implements interpret.Namer.
+func (t *Tier) SourceNames(gvk schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
 	rules := t.rulesOf(gvk, operation)
 	if at := slices.IndexFunc(rules, func(r rule) bool { return r.version == gvk.Version }); at > 0 {
 		rules = slices.Concat(rules[at:at+1], rules[:at], rules[at+1:])
@@ -156,7 +155,7 @@ func (t *Tier) Besides(gvk schema.GroupVersionKind, operation configv1alpha1.Int
 	if k == nil {
 		return nil
 	}
-	by := t.By(gvk, operation)
+	by := t.SourceNames(gvk, operation)
 	var all []interpret.Besides
 	for _, r := range answering(k.rules, operation) {
 		if !slices.Contains(by, r.name) {
@@ -166,20 +165,20 @@ func (t *Tier) Besides(gvk schema.GroupVersionKind, operation configv1alpha1.Int
 	return all
 }
 
-// hooksOf is what one customization says, by script or by path.
+// hooksOf returns the hooks of one customization, by script or by path.
 func hooksOf(c *configv1alpha1.ResourceInterpreterCustomization, gvk schema.GroupVersionKind,
 	o Options) *interpret.Hooks {
 	var known *script.Schema
 	if o.Schema != nil {
 		known = o.Schema(gvk)
 	}
-	// A script that does not compile is reported by its hook.
+	// The hook of a script that does not compile reports the error.
 	scripts, _ := script.Hooks(c.Name, c.Spec.Customizations, known)
 	paths := named(c.Name, jsonpath.Hooks(&c.Spec.Customizations))
 	return first(scripts, paths)
 }
 
-// named has the errors of paths say whose they are, as those of scripts do.
+// named adds the customization's name to errors of paths, as scripts do.
 func named(name string, h *interpret.Hooks) *interpret.Hooks {
 	wrap := func(operation configv1alpha1.InterpreterOperation, err error) error {
 		if err == nil {
@@ -230,7 +229,7 @@ func named(name string, h *interpret.Hooks) *interpret.Hooks {
 	return &out
 }
 
-// first has each operation answered by the first of the hooks that does; nil if there are none.
+// first implements each operation with the first of the hooks that has it; nil without hooks.
 func first(all ...*interpret.Hooks) *interpret.Hooks {
 	var out *interpret.Hooks
 	for _, h := range all {
@@ -276,9 +275,8 @@ func below(gk schema.GroupKind, tiers []interpret.Tier) *interpret.Hooks {
 	return first(all...)
 }
 
-// complete has the tiers below fill in what a customization leaves out: requirements, and fields of an aggregated
-// status. The customization is given the template with the status that they make of the members, so that what it does
-// not set is theirs and current, not what was there before.
+// complete adds requirements and status fields that a customization omits, from the tiers below. The customization gets
+// the template with the status that these tiers aggregated, so that fields that it does not set are current.
 func complete(h, below *interpret.Hooks) *interpret.Hooks {
 	out := *h
 	if h.Replicas != nil {
@@ -288,7 +286,7 @@ func complete(h, below *interpret.Hooks) *interpret.Hooks {
 			if err != nil || req != nil {
 				return n, req, err
 			}
-			// What the tiers below cannot say stays unknown: the customization has answered.
+			// An error of the tiers below means unknown requirements: the customization has answered.
 			if below != nil && below.Replicas != nil {
 				_, req, _ = below.Replicas(ctx, obj)
 			} else {
@@ -322,7 +320,7 @@ func complete(h, below *interpret.Hooks) *interpret.Hooks {
 	return &out
 }
 
-// operations are the ways to ask hooks whether they answer.
+// operations has a function per operation that reports whether hooks implement it.
 var operations = map[configv1alpha1.InterpreterOperation]func(*interpret.Hooks) bool{
 	configv1alpha1.InterpreterOperationInterpretReplica:    func(h *interpret.Hooks) bool { return h.Replicas != nil },
 	configv1alpha1.InterpreterOperationInterpretComponent:  func(h *interpret.Hooks) bool { return h.Components != nil },
@@ -334,7 +332,7 @@ var operations = map[configv1alpha1.InterpreterOperation]func(*interpret.Hooks) 
 	configv1alpha1.InterpreterOperationInterpretDependency: func(h *interpret.Hooks) bool { return h.Dependencies != nil },
 }
 
-// answering are the rules that answer the operation, in order.
+// answering returns the rules that implement the operation, in order.
 func answering(all []rule, operation configv1alpha1.InterpreterOperation) []rule {
 	var rules []rule
 	for _, r := range all {
@@ -345,19 +343,19 @@ func answering(all []rule, operation configv1alpha1.InterpreterOperation) []rule
 	return rules
 }
 
-// asked is a rule, and the object in the version that it is written for.
+// asked is a rule with the object in the rule's version.
 type asked struct {
 	rule
 	obj *unstructured.Unstructured
 }
 
-// choices are the rules for one operation, and how an object comes to the version of one.
+// choices are the rules for one operation, with the conversion.
 type choices struct {
 	rules   []rule
 	convert interpret.Convert
 }
 
-// choose is the rule that answers for obj.
+// choose returns the rule for obj.
 func (c choices) choose(obj *unstructured.Unstructured) (asked, error) {
 	version := obj.GroupVersionKind().Version
 	for _, r := range c.rules {
@@ -367,7 +365,7 @@ func (c choices) choose(obj *unstructured.Unstructured) (asked, error) {
 	}
 	var faults []error
 	for _, r := range c.rules {
-		given, err := c.to(obj, r.version)
+		given, err := c.convertTo(obj, r.version)
 		if err == nil {
 			return asked{r, given}, nil
 		}
@@ -376,9 +374,9 @@ func (c choices) choose(obj *unstructured.Unstructured) (asked, error) {
 	return asked{}, errors.Join(faults...)
 }
 
-// to is obj in a version; obj itself if it is in it.
-func (c choices) to(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
-	converted, err := c.convert.To(obj, version)
+// convertTo returns obj in a version; obj itself if it has that version.
+func (c choices) convertTo(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
+	converted, err := c.convert.ConvertTo(obj, version)
 	if err == nil && converted == nil {
 		gvk := obj.GroupVersionKind()
 		err = fmt.Errorf("the object is %s, and there is no conversion between the two versions of %s; write the customization for %s",
@@ -387,8 +385,7 @@ func (c choices) to(obj *unstructured.Unstructured, version string) (*unstructur
 	return converted, err
 }
 
-// back is what a rule made of the object it was given, in the version of the original; the original if it was left
-// alone.
+// back converts the result of a rule to the version of the original; the original itself if unchanged.
 func (c choices) back(a asked, original, made *unstructured.Unstructured,
 	err error) (*unstructured.Unstructured, error) {
 	if err != nil {
@@ -397,10 +394,10 @@ func (c choices) back(a asked, original, made *unstructured.Unstructured,
 	if made == a.obj {
 		return original, nil
 	}
-	return c.to(made, original.GroupVersionKind().Version)
+	return c.convertTo(made, original.GroupVersionKind().Version)
 }
 
-// merged are the hooks of all rules as one.
+// merged combines the hooks of all rules.
 func merged(all []rule, convert interpret.Convert) *interpret.Hooks {
 	h := &interpret.Hooks{}
 	of := func(operation configv1alpha1.InterpreterOperation) (choices, bool) {
@@ -444,7 +441,7 @@ func merged(all []rule, convert interpret.Convert) *interpret.Hooks {
 			if err != nil {
 				return nil, err
 			}
-			seen, err := c.to(observed, a.version)
+			seen, err := c.convertTo(observed, a.version)
 			if err != nil {
 				return nil, err
 			}

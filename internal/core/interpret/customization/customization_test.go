@@ -103,7 +103,7 @@ func TestDependenciesOfSeveralCustomizationsAreJoined(t *testing.T) {
 	}
 	gvk := kind.WithVersion("v1")
 	if diff := cmp.Diff([]string{"a", "b", "c"},
-		tier.By(gvk, configv1alpha1.InterpreterOperationInterpretDependency)); diff != "" {
+		tier.SourceNames(gvk, configv1alpha1.InterpreterOperationInterpretDependency)); diff != "" {
 		t.Errorf("who says them (-want +got):\n%s", diff)
 	}
 }
@@ -168,7 +168,8 @@ func TestTheCustomizationForTheObjectsOwnVersionAnswers(t *testing.T) {
 	expectHealth(t, i, shop(t, "v3", "status: {phase: Open}"), interpret.Unknown, `customization "a" is written for v1`,
 		`customization "b" is written for v2`)
 	for version, want := range map[string]string{"v1": "a", "v2": "b", "v3": "a"} {
-		if by := tier.By(kind.WithVersion(version), configv1alpha1.InterpreterOperationInterpretHealth); len(by) != 1 ||
+		if by := tier.SourceNames(kind.WithVersion(version),
+			configv1alpha1.InterpreterOperationInterpretHealth); len(by) != 1 ||
 			by[0] != want {
 			t.Errorf("health of %s is answered by %v, want %s", version, by, want)
 		}
@@ -185,7 +186,7 @@ func TestACustomizationForAVersionThatIsNoneHarmsNobody(t *testing.T) {
 	}}
 	tier := customization.New([]*configv1alpha1.ResourceInterpreterCustomization{ric(t, "typo", "v9", fine)}, o)
 	expectHealth(t, interpret.New(tier), shop(t, "v1", "status: {phase: Open}"), interpret.Healthy)
-	if by := tier.By(kind.WithVersion("v1"), configv1alpha1.InterpreterOperationInterpretHealth); by != nil {
+	if by := tier.SourceNames(kind.WithVersion("v1"), configv1alpha1.InterpreterOperationInterpretHealth); by != nil {
 		t.Errorf("health is answered by %v", by)
 	}
 	if diff := cmp.Diff([]interpret.Besides{{Version: "v9", By: "typo"}},
@@ -213,7 +214,7 @@ func TestWhoIsPassedOverIsNamed(t *testing.T) {
 		"v1": {"b", []interpret.Besides{{Version: "v2", By: "a"}, {Version: "v1", By: "c"}}},
 		"v2": {"a", []interpret.Besides{{Version: "v1", By: "b"}, {Version: "v1", By: "c"}}},
 	} {
-		if by := tier.By(kind.WithVersion(version), o); len(by) != 1 || by[0] != want.by {
+		if by := tier.SourceNames(kind.WithVersion(version), o); len(by) != 1 || by[0] != want.by {
 			t.Errorf("%s is answered by %v, want %s", version, by, want.by)
 		}
 		if diff := cmp.Diff(want.besides, tier.Besides(kind.WithVersion(version), o)); diff != "" {

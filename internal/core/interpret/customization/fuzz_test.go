@@ -68,7 +68,8 @@ func answersAboutTheObject(t *testing.T, rules configv1alpha1.CustomizationRules
 // scripted has a script answer for every operation.
 func scripted(source string) configv1alpha1.CustomizationRules {
 	return configv1alpha1.CustomizationRules{
-		Retention:                &configv1alpha1.RetentionRule{OperationRule: configv1alpha1.OperationRule{LuaScript: source}},
+		Retention: &configv1alpha1.RetentionRule{OperationRule: configv1alpha1.OperationRule{
+			LuaScript: source}},
 		ReplicaResource:          &configv1alpha1.OperationRule{LuaScript: source},
 		ReplicaRevision:          &configv1alpha1.OperationRule{LuaScript: source},
 		StatusReflection:         &configv1alpha1.OperationRule{LuaScript: source},

@@ -2,11 +2,11 @@ package golden
 
 import "strings"
 
-// around is how many equal lines are shown around those that differ.
+// around is the number of equal lines shown around differences.
 const around = 2
 
-// Diff is how the lines of one text become those of another: "- " before a line that is gone, "+ " before one that is
-// new, and a little of what is around them; "..." stands for equal lines left out. Empty for equal texts.
+// Diff returns the difference of two texts by lines, with "- " for removed and "+ " for added lines, some context, and
+// "..." for omitted lines. It is empty for equal texts.
 func Diff(before, after string) string {
 	a, b := lines(before), lines(after)
 	// common[i][j] is the length of the longest common subsequence of a[i:] and b[j:].

@@ -40,49 +40,48 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/ask"
 )
 
-// File is one file of cases.
+// File is a file with cases.
 type File struct {
-	// Customization is the path of the file with the customizations that answer, relative to this file. Without one, the
-	// tiers that need no hub answer.
+	// Customization is the path of the customizations to test, relative to this file. Without it the built-in tiers are
+	// tested.
 	Customization string `json:"customization,omitempty"`
-	// Object is what the cases are about; each changes it as it likes.
+	// Object is the object of the cases. Each case may patch it.
 	Object map[string]any `json:"object,omitempty"`
-	// Cases in the order in which they are told.
+	// Cases in display order.
 	Cases []Case `json:"cases"`
 }
 
-// Case is one question and its answer. Exactly one of Want, WantChange and WantError is set.
+// Case is one call and its result. Exactly one of Want, WantChange and WantError is set.
 type Case struct {
 	Name      string                              `json:"name"`
 	Operation configv1alpha1.InterpreterOperation `json:"operation"`
 
-	// Desired and Observed are merge patches (RFC 7386) on the file's object. Retain is asked of both; the other
-	// operations of the one that is set, or of the object as it is.
+	// Desired and Observed are merge patches (RFC 7386) on the file's object. Retain needs both. Other operations use the
+	// one that is set, or the object itself.
 	Desired  map[string]any `json:"desired,omitempty"`
 	Observed map[string]any `json:"observed,omitempty"`
-	// DesiredReplica is the number that ReviseReplica is asked for.
+	// DesiredReplica is the argument of ReviseReplica.
 	DesiredReplica *int32 `json:"desiredReplica,omitempty"`
-	// StatusItems are what AggregateStatus is asked to fold.
+	// StatusItems are the argument of AggregateStatus.
 	StatusItems []workv1alpha2.AggregatedStatusItem `json:"statusItems,omitempty"`
 
-	// Want is the whole answer: an object for Retain, ReviseReplica and AggregateStatus, a status for InterpretStatus, a
-	// list for InterpretDependency and InterpretComponent, {replica, requires} for InterpretReplica, and for
-	// InterpretHealth {healthy, health}, or just one of the two. null is an answer, too: of InterpretStatus, that there is
-	// none.
+	// Want is the whole result: an object for Retain, ReviseReplica and AggregateStatus, a status for InterpretStatus, a
+	// list for InterpretDependency and InterpretComponent, {replica, requires} for InterpretReplica, and {healthy, health}
+	// or one of both for InterpretHealth. null is valid for InterpretStatus and means no status.
 	Want json.RawMessage `json:"want,omitempty"`
 	// WantChange is the answer as a merge patch on the object that was asked about, for the operations that answer with
 	// one.
 	WantChange map[string]any `json:"wantChange,omitempty"`
-	// WantError is a part of the error's message.
+	// WantError is a part of the error message.
 	WantError string `json:"wantError,omitempty"`
 }
 
-// Parse reads a file of cases and says what is wrong with it. A field that is not known is an error: a case that asks
-// for less than its author thinks would pass for ever.
+// Parse parses and validates a file of cases. Unknown fields are errors, because a misspelled field would make a case
+// weaker than intended.
 func Parse(text []byte) (*File, error) {
 	f := &File{}
 	if err := yaml.UnmarshalStrict(text, f); err != nil {
-		// Who wrote YAML need not hear that it was read by way of JSON.
+		// Hide that YAML is decoded through JSON.
 		return nil, errors.New(strings.NewReplacer("error unmarshaling JSON: while decoding JSON: ", "",
 			"error converting YAML to JSON: ", "", "json: ", "",
 			"Go struct field File.", "", "Go value", "value").Replace(err.Error()))
@@ -120,13 +119,13 @@ func Parse(text []byte) (*File, error) {
 	return f, nil
 }
 
-// objects are the operations that answer with an object.
+// objects are the operations that return an object.
 var objects = []configv1alpha1.InterpreterOperation{
 	configv1alpha1.InterpreterOperationRetain, configv1alpha1.InterpreterOperationReviseReplica,
 	configv1alpha1.InterpreterOperationAggregateStatus,
 }
 
-// Question is what a case of the file asks.
+// Question returns the question of a case.
 func (f *File) Question(c Case) ask.Question {
 	q := ask.Question{Operation: c.Operation, Replicas: c.DesiredReplica, Items: c.StatusItems}
 	of := func(patch map[string]any) *unstructured.Unstructured {
@@ -141,16 +140,15 @@ func (f *File) Question(c Case) ask.Question {
 	return q
 }
 
-// Result is the outcome of one case.
+// Result is the result of one case.
 type Result struct {
 	Name      string                              `json:"name"`
 	Operation configv1alpha1.InterpreterOperation `json:"operation"`
-	// Failure is empty for a case that holds: else what differs, with a diff from what was wanted to what came (-want
-	// +got).
+	// Failure is empty if the case passes. Otherwise it has a diff (-want +got).
 	Failure string `json:"failure,omitempty"`
 }
 
-// Run asks every case; hooks are those that answer the operation for a kind in the given version.
+// Run runs all cases. hooks returns the implementation of an operation for a kind in a version.
 func (f *File) Run(ctx context.Context,
 	hooks func(*unstructured.Unstructured, configv1alpha1.InterpreterOperation) (*interpret.Hooks, error)) []Result {
 	results := make([]Result, 0, len(f.Cases))
@@ -160,7 +158,7 @@ func (f *File) Run(ctx context.Context,
 		h, err := hooks(q.Object(), c.Operation)
 		var answer []ask.Part
 		if err == nil {
-			answer, err = q.Of(ctx, h)
+			answer, err = q.Run(ctx, h)
 		}
 		r.Failure = c.judge(q, answer, err)
 		results = append(results, r)
@@ -168,7 +166,7 @@ func (f *File) Run(ctx context.Context,
 	return results
 }
 
-// judge is empty when the answer is the one that was wanted.
+// judge returns the failure, or empty if the result is as wanted.
 func (c Case) judge(q ask.Question, answer []ask.Part, err error) string {
 	switch {
 	case c.WantError != "" && err == nil:
@@ -185,7 +183,7 @@ func (c Case) judge(q ask.Question, answer []ask.Part, err error) string {
 		return err.Error()
 	}
 	value := got(answer)
-	// Of a health, one half may do.
+	// A case may check one of the two health fields.
 	if health, ok := value.(map[string]any); ok && c.Operation == configv1alpha1.InterpreterOperationInterpretHealth {
 		if wanted, ok := want.(map[string]any); ok {
 			maps.DeleteFunc(health, func(key string, _ any) bool { _, asked := wanted[key]; return !asked })
@@ -198,7 +196,7 @@ func (c Case) judge(q ask.Question, answer []ask.Part, err error) string {
 	return "(-want +got)\n" + Diff(before, after)
 }
 
-// got is an answer of one part as it is, one of several as an object.
+// got returns a result of one part as it is, and of several parts as an object.
 func got(answer []ask.Part) any {
 	if len(answer) == 1 {
 		return answer[0].Value
@@ -223,7 +221,7 @@ func (c Case) wanted(q ask.Question) (any, error) {
 	return want, nil
 }
 
-// text is a value as YAML, the same for equal values.
+// text returns a value as YAML. Equal values have equal texts.
 func text(value any) string {
 	out, err := yaml.Marshal(value)
 	if err != nil {
@@ -236,7 +234,7 @@ func indent(s string) string {
 	return "  " + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n  ")
 }
 
-// merged is a copy of target with a merge patch on it: null removes, objects are merged, all else is replaced.
+// merged returns a copy of target with a merge patch: null removes, objects are merged, other values are replaced.
 func merged(target, patch map[string]any) map[string]any {
 	out := make(map[string]any, len(target)+len(patch))
 	for key, value := range target {
@@ -257,7 +255,7 @@ func merged(target, patch map[string]any) map[string]any {
 	return out
 }
 
-// jsonCopy copies a value; whole numbers that YAML read as floats become the integers that an API server would have.
+// jsonCopy copies a value and converts whole floats to integers, as the API server does.
 func jsonCopy(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

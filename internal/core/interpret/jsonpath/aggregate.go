@@ -13,7 +13,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// fold is how the members' statuses become one, field by field.
+// fold aggregates statuses field by field.
 type fold struct{ sum, max, last []Path }
 
 func newFold(p *configv1alpha1.AggregationPaths) (f fold, err error) {
@@ -28,8 +28,8 @@ func newFold(p *configv1alpha1.AggregationPaths) (f fold, err error) {
 	return f, nil
 }
 
-// aggregate folds the listed fields; others of the template's status stay. A sum over no member is zero, a maximum or a
-// last value over none is absent.
+// aggregate aggregates the listed fields; others of the template's status stay. A sum over no members is zero; a
+// maximum or last value is absent.
 func (f fold) aggregate(template *unstructured.Unstructured,
 	items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 	members, err := statuses(items)
@@ -63,7 +63,7 @@ func (f fold) aggregate(template *unstructured.Unstructured,
 	return interpret.WithStatus(template, status), nil
 }
 
-// member is what one cluster reports, as an object with nothing but a status.
+// member is the report of one cluster, as an object with only a status.
 type member struct {
 	cluster string
 	object  map[string]any
@@ -84,7 +84,7 @@ func statuses(items []workv1alpha2.AggregatedStatusItem) ([]member, error) {
 	return all, nil
 }
 
-// total is the sum over the members: a whole number, unless one of them has a fraction.
+// total returns the sum over the members: an integer unless a value has a fraction.
 func (p Path) total(members []member) (any, error) {
 	var sum int64
 	var fraction float64
@@ -115,7 +115,7 @@ func (p Path) total(members []member) (any, error) {
 	return fraction, nil
 }
 
-// choose writes the value of one member: the first, and each later one that better says is to replace it.
+// choose writes the value of one member: the first one, replaced by each later one that is better.
 func (p Path) choose(out map[string]any, members []member, better func(v, than any) (bool, error)) error {
 	var chosen any
 	for _, m := range members {
@@ -140,7 +140,7 @@ func (p Path) choose(out map[string]any, members []member, better func(v, than a
 	return p.set(out, copied(chosen))
 }
 
-// larger compares numbers, and texts in the order in which times of RFC 3339 have it too.
+// larger compares numbers, and strings in the order that also sorts RFC 3339 times.
 func larger(v, than any) (bool, error) {
 	if n, ok := number(v); ok {
 		if than == nil {

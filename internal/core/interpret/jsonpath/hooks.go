@@ -13,8 +13,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// Hooks are the operations that the rules say by path; those with a script, or without anything, are nil.
-// A path that admission would have refused harms its own operation: the hook answers with the reason.
+// Hooks returns the operations with a path in the rules; those with a script or nothing are nil. A path that admission
+// would reject makes only its own operation fail.
 func Hooks(rules *configv1alpha1.CustomizationRules) *interpret.Hooks {
 	h := &interpret.Hooks{}
 	if r := rules.ReplicaResource; r != nil && r.JSONPath != "" {
@@ -79,7 +79,7 @@ func Hooks(rules *configv1alpha1.CustomizationRules) *interpret.Hooks {
 	return h
 }
 
-// retained are the paths of a retention rule, from either of its spellings.
+// retained returns the paths of a retention rule, from either of its fields.
 func retained(r *configv1alpha1.RetentionRule) []string {
 	switch {
 	case r == nil:
@@ -109,8 +109,8 @@ func several(texts []string) ([]Path, error) {
 	return paths, nil
 }
 
-// replicas reads the field; unset is one, as for the workloads of Kubernetes. What one needs is read from the pod
-// template, if the object has one where workloads have theirs.
+// replicas reads the field; the default is one, as for Kubernetes workloads. Requirements come from the pod template if
+// it is in the usual place.
 func replicas(path Path, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
 	v, found, err := path.get(obj.Object)
 	if err != nil {
@@ -128,7 +128,7 @@ func replicas(path Path, obj *unstructured.Unstructured) (int32, *workv1alpha2.R
 	return int32(n), req, err
 }
 
-// reflected is the status itself, or a status with the one field of it.
+// reflected returns the status, or a status with only the one field.
 func reflected(path Path, observed *unstructured.Unstructured) (map[string]any, error) {
 	v, found, err := path.get(observed.Object)
 	if err != nil || !found {
@@ -149,11 +149,11 @@ func reflected(path Path, observed *unstructured.Unstructured) (map[string]any, 
 	return status, nil
 }
 
-// skeleton writes value at the path of an object that has nothing else; lists on the way are the original's, as short
-// as they may be.
+// skeleton writes value at the path into an empty object. Lists on the way come from the original, as short as
+// possible.
 func (p Path) skeleton(original, object map[string]any, value any) error {
 	for i, s := range p.steps {
-		if s.key == "" { // an element: the list as a whole is the field that can stand alone
+		if s.key == "" { // an element: copy the whole list
 			p.steps = p.steps[:i]
 			v, _, err := p.get(original)
 			if err != nil {
@@ -166,7 +166,7 @@ func (p Path) skeleton(original, object map[string]any, value any) error {
 	return p.set(object, value)
 }
 
-// health compares the field with the value that it has in a healthy object. A field that is not there yet says nothing.
+// health compares the field with its value in a healthy object. A missing field means unknown.
 func health(path Path, expected string, observed *unstructured.Unstructured) (interpret.Health, error) {
 	v, found, err := path.get(observed.Object)
 	if err != nil {
@@ -181,7 +181,7 @@ func health(path Path, expected string, observed *unstructured.Unstructured) (in
 	return interpret.Degraded, nil
 }
 
-// text is a value as people write it in YAML: a text without quotes, anything else as JSON.
+// text writes a value as in YAML: strings without quotes, others as JSON.
 func text(v any) string {
 	if s, ok := v.(string); ok {
 		return s

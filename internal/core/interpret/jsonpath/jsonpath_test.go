@@ -61,8 +61,8 @@ func items(t *testing.T, statuses ...string) []workv1alpha2.AggregatedStatusItem
 	return all
 }
 
-// says fails the test unless err says all of the texts; none: there is no error.
-func says(t *testing.T, name string, err error, want ...string) {
+// expectObject fails the test unless err says all of the texts; none: there is no error.
+func expectObject(t *testing.T, name string, err error, want ...string) {
 	t.Helper()
 	if err != nil && len(want) == 0 {
 		t.Errorf("%s: %v", name, err)
@@ -97,10 +97,10 @@ func TestAPathNamesOneField(t *testing.T) {
 	} {
 		_, err := jsonpath.Parse(text)
 		if want == "" {
-			says(t, text, err)
+			expectObject(t, text, err)
 			continue
 		}
-		says(t, text, err, want)
+		expectObject(t, text, err, want)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestReplicasAreReadAndWrittenWhereThePathSays(t *testing.T) {
 	} {
 		n, req, workload, err := i.Replicas(t.Context(), shop(t, "spec: "+c.spec))
 		if c.error != "" {
-			says(t, name, err, c.error)
+			expectObject(t, name, err, c.error)
 			continue
 		}
 		if err != nil || n != c.want || !workload || req != nil {
@@ -145,7 +145,7 @@ func TestReplicasAreReadAndWrittenWhereThePathSays(t *testing.T) {
 		t.Errorf("the argument changed:\n%s", diff)
 	}
 	_, err = i.Revise(t.Context(), shop(t, "spec: {size: many}"), 5)
-	says(t, "a way that is blocked", err, "revise replicas of Shop", `.spec.size: is the string "many"`)
+	expectObject(t, "a way that is blocked", err, "revise replicas of Shop", `.spec.size: is the string "many"`)
 }
 
 func TestWhatAReplicaNeedsIsReadFromThePodTemplate(t *testing.T) {
@@ -181,7 +181,7 @@ func TestTheStatusIsReflectedWholeOrByOneField(t *testing.T) {
 		got, err := interpreter(t, `{statusReflection: {jsonPath: "`+c.path+`"}}`).Reflect(t.Context(),
 			shop(t, "status: "+c.status))
 		if c.error != "" {
-			says(t, name, err, c.error)
+			expectObject(t, name, err, c.error)
 			continue
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
@@ -240,7 +240,7 @@ func TestStatusesAreFoldedFieldByField(t *testing.T) {
 	} {
 		got, err := interpreter(t, rules).Aggregate(t.Context(), shop(t, template), items(t, c.statuses...))
 		if c.error != "" {
-			says(t, name, err, c.error)
+			expectObject(t, name, err, c.error)
 			continue
 		}
 		if err != nil {
@@ -321,11 +321,11 @@ func TestBrokenRulesHarmTheirOwnOperation(t *testing.T) {
 	i := interpreter(t, `{replicaResource: {jsonPath: spec}, retention: {jsonPaths: [".a", "b"]}, statusAggregation: {jsonPaths: {sum: ["c["]}}, statusReflection: {jsonPath: .status}}`)
 	o := shop(t, "status: {a: 1}")
 	_, _, _, err := i.Replicas(t.Context(), o)
-	says(t, "replicas", err, "read replicas of Shop", `jsonPath "spec": character 1`)
+	expectObject(t, "replicas", err, "read replicas of Shop", `jsonPath "spec": character 1`)
 	_, err = i.Retain(t.Context(), o, o)
-	says(t, "retention", err, `jsonPath "b"`)
+	expectObject(t, "retention", err, `jsonPath "b"`)
 	_, err = i.Aggregate(t.Context(), o, nil)
-	says(t, "aggregation", err, `jsonPath "c["`)
+	expectObject(t, "aggregation", err, `jsonPath "c["`)
 	status, err := i.Reflect(t.Context(), o)
 	if err != nil || status["a"] != int64(1) {
 		t.Errorf("reflection: %v %v, want it to go on", status, err)

@@ -1,7 +1,6 @@
-// Package jsonpath says what a kind means where an operation is no more than a field: which one holds the replicas,
-// which of the status are summed, which stay as the member has them. It is the part of a
-// ResourceInterpreterCustomization without a script; which customization answers for a kind is decided in
-// interpret/customization.
+// Package jsonpath implements operations that only use a field: replicas, aggregated fields, retained fields. It is the
+// part of a ResourceInterpreterCustomization without a script. interpret/customization decides which customization
+// applies.
 package jsonpath
 
 import (
@@ -15,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Path names one field of an object.
+// Path selects one field of an object.
 //
 //	.spec.replicas   $.spec.template   .metadata.annotations['a.b/c']   .spec.containers[0].image
 type Path struct {
@@ -23,17 +22,17 @@ type Path struct {
 	steps []step
 }
 
-// step is a key, or an index where key is empty.
+// step is a key, or an index if key is empty.
 type step struct {
 	key   string
 	index int
 }
 
-// String is the path as it was written.
+// String returns the original text.
 func (p Path) String() string { return p.text }
 
-// Parse reads a path. Filters, wildcards and slices name many fields, which no operation is: they are refused.
-// The error says where it stands and what to write instead.
+// Parse parses a path. Filters, wildcards and slices select several fields and are rejected. The error has the position
+// and a suggestion.
 func Parse(text string) (Path, error) {
 	if inner, braced := strings.CutPrefix(text, "{"); braced {
 		return Path{}, fmt.Errorf("write it without braces: %s", strings.TrimSuffix(inner, "}"))
@@ -84,7 +83,7 @@ func isNameByte(c byte, first bool) bool {
 	return letter || !first && ('0' <= c && c <= '9' || c == '-')
 }
 
-// hint is what somebody who wrote that probably wanted.
+// hint returns a suggestion for a likely mistake.
 func hint(text, rest string) string {
 	switch {
 	case rest == text && isNameByte(text[0], true):
@@ -96,11 +95,11 @@ func hint(text, rest string) string {
 	return ""
 }
 
-// Under says whether the path is the named field of the object's root, or a field in it.
+// Under reports whether the path is the named root field or a field in it.
 func (p Path) Under(root string) bool { return p.steps[0].key == root }
 
-// In says whether the path is a field inside of the one that the keys lead to.
-func (p Path) In(keys ...string) bool {
+// Inside reports whether the path is inside of the field with these keys.
+func (p Path) Inside(keys ...string) bool {
 	if len(p.steps) <= len(keys) {
 		return false
 	}
@@ -112,11 +111,11 @@ func (p Path) In(keys ...string) bool {
 	return true
 }
 
-// Root says whether the path is a field of the object's root itself.
+// Root reports whether the path is a root field.
 func (p Path) Root() bool { return len(p.steps) == 1 }
 
-// get is the field's value, which is shared; false when any part of the way is absent, or null. What is on the way and
-// neither an object nor a list, as the path would have it, is an error.
+// get returns the field's value, which is shared; false if a part of the path is absent or null. A value of the wrong
+// type on the way is an error.
 func (p Path) get(object map[string]any) (any, bool, error) {
 	var v any = object
 	for i, s := range p.steps {
@@ -143,13 +142,12 @@ func (p Path) get(object map[string]any) (any, bool, error) {
 	return v, v != nil, nil
 }
 
-// set writes the field in object, whose memory must be the caller's. Objects on the way are made, elements of lists are
-// not.
+// set writes the field in object, which the caller must own. It creates missing objects, but not list elements.
 func (p Path) set(object map[string]any, value any) error {
 	return p.change(object, func(m map[string]any, key string) { m[key] = value }, value)
 }
 
-// remove takes the field away; absent, it stays so. An element of a list is not removed: others would move.
+// remove removes the field. An element of a list is not removed, because others would move.
 func (p Path) remove(object map[string]any) error {
 	if _, found, err := p.get(object); !found || err != nil {
 		return err
@@ -195,7 +193,7 @@ func (p Path) change(object map[string]any, last func(map[string]any, string), e
 	return nil
 }
 
-// upTo is the path before its n-th step, for messages.
+// upTo returns the first n steps of the path, for messages.
 func (p Path) upTo(n int) string {
 	if n == 0 {
 		return "the object"
@@ -214,16 +212,16 @@ func (p Path) upTo(n int) string {
 	return b.String()
 }
 
-// canonical is one spelling of all that name the same field.
+// canonical returns the same text for all spellings of a path.
 func (p Path) canonical() string { return p.upTo(len(p.steps)) }
 
-// Overlap says whether one of the two paths is, or is in, the other.
+// Overlap reports whether one path is equal to or inside of the other.
 func Overlap(a, b Path) bool {
 	n := min(len(a.steps), len(b.steps))
 	return slices.Equal(a.steps[:n], b.steps[:n])
 }
 
-// describe is a value as a message shows it: what it is, and if it is short, which.
+// describe describes a value in a message, with its content if it is short.
 func describe(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -241,7 +239,7 @@ func describe(v any) string {
 	return fmt.Sprintf("is %v", v)
 }
 
-// whole is a whole number, however JSON was decoded.
+// whole returns an integer, however JSON was decoded.
 func whole(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:

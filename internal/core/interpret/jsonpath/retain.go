@@ -9,21 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// RetainedAnnotation is on a member's object with fields that are left to the member: a digest of what the template
-// said there when it was last applied, by path. It tells a template that changed, which wins, from a member that did.
+// RetainedAnnotation on a member's object has a digest of the template's value at the last apply for each retained
+// path. It distinguishes a change of the template, which wins, from a change in the member.
 const RetainedAnnotation = "argosy.io/retained-fields"
 
-// Retain leaves the fields to the member as long as the template says there what it said when it was last applied.
-//
-//	template unchanged, member's value differs or is gone   the member's
-//	template changed                                        the template's
-//	not known yet what was applied                          the member's, if it has one
+// Retain keeps the member's values of the fields while the template's values are those of the last apply. A changed
+// template wins. Without a record of the last apply the member's value is kept if there is one.
 func Retain(paths []Path, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	last := map[string]string{}
-	// An annotation that somebody wrote into says nothing.
+	// An invalid annotation is ignored.
 	_ = json.Unmarshal([]byte(observed.GetAnnotations()[RetainedAnnotation]), &last)
 	out := desired.DeepCopy()
-	// What was left to the member before this, by somebody else's paths, is remembered, too.
+	// Also keep the records of other sets of paths.
 	var now map[string]string
 	_ = json.Unmarshal([]byte(desired.GetAnnotations()[RetainedAnnotation]), &now)
 	if now == nil {
@@ -70,7 +67,7 @@ func Retain(paths []Path, desired, observed *unstructured.Unstructured) (*unstru
 	return out, nil
 }
 
-// Keep leaves the fields to the member for good: they are as observed has them, or absent as they are there.
+// Keep always keeps the member's values of the fields, including absence.
 func Keep(paths []Path, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	out := desired.DeepCopy()
 	for _, p := range paths {
@@ -90,9 +87,9 @@ func Keep(paths []Path, desired, observed *unstructured.Unstructured) (*unstruct
 	return out, nil
 }
 
-// digestOf is short and the same for equal values.
+// digestOf is short and equal for equal values.
 func digestOf(v any) (string, error) {
-	data, err := json.Marshal(v) // keys are sorted
+	data, err := json.Marshal(v) // sorts keys
 	if err != nil {
 		return "", err
 	}

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Kind of value that an operation wants at its path.
+// Kind is the kind of value that an operation needs at its path.
 type Kind string
 
-// The kinds.
+// The kinds of values.
 const (
 	Anything Kind = "anything"
 	Whole    Kind = "a whole number"
 	Number   Kind = "a number"
 )
 
-// Check says whether objects with the OpenAPI v3 schema of a definition can have the field, and a value of the kind
-// there. A schema that says nothing, or keeps what it does not know, can have anything.
+// Check returns an error if objects with the OpenAPI v3 schema cannot have the field or a value of the kind. A schema
+// without properties, or that preserves unknown fields, allows everything.
 func (p Path) Check(schema map[string]any, want Kind) error {
 	for i, s := range p.steps {
 		if s.key == "metadata" && i == 0 {
-			return nil // of every object, and no schema says it
+			return nil // exists in every object, but in no schema
 		}
 		next, open := descend(schema, s)
 		if open {
@@ -36,7 +36,7 @@ func (p Path) Check(schema map[string]any, want Kind) error {
 	return accepts(schema, p, want)
 }
 
-// descend is the schema one step further; nil if there cannot be anything, open if there can be anything.
+// descend returns the schema of the next step; nil if there can be nothing, open if there can be anything.
 func descend(schema map[string]any, s step) (next map[string]any, open bool) {
 	of := func(key string) map[string]any { m, _ := schema[key].(map[string]any); return m }
 	if s.key == "" {
@@ -64,7 +64,7 @@ func accepts(schema map[string]any, p Path, want Kind) error {
 	return fmt.Errorf("%s is of type %s in the kind's schema, but %s is required", p, kind, want)
 }
 
-// alternatives are what there is in place of the field: the one that was probably meant, or all if they are few.
+// alternatives suggests other fields: the probable one, or all if they are few.
 func alternatives(schema map[string]any, s step) string {
 	properties, _ := schema["properties"].(map[string]any)
 	names := slices.Sorted(maps.Keys(properties))

@@ -51,9 +51,9 @@ properties:
 		}
 		err = p.Check(schema, c.want)
 		if c.error == "" {
-			says(t, path, err)
+			expectObject(t, path, err)
 			continue
 		}
-		says(t, path, err, c.error)
+		expectObject(t, path, err, c.error)
 	}
 }

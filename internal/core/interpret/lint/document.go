@@ -15,7 +15,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 )
 
-// document is one customization in a file, or a piece of one: an article shows some of its operations alone.
+// document is one customization in a file, or a fragment with only its operations.
 type document struct {
 	line     int
 	name     string
@@ -26,15 +26,15 @@ type document struct {
 	problems []Finding
 }
 
-// scriptText is a script and its place.
+// scriptText is a script with its position.
 type scriptText struct {
 	operation operation
-	// spelled is the operation's field as the file has it.
+	// spelled is the operation's field as written in the file.
 	spelled string
-	// text is what its author wrote: of a folded scalar, the lines before YAML joined them. value is what YAML makes of
-	// it.
+	// text is the original text: for a folded scalar, the lines before YAML joins them. value is the result of YAML.
 	text, value string
-	// first is the line in the file of the first line of text; of a script in one line of YAML, all lines are that one.
+	// first is the line in the file of the first line of text. For a script in one line of YAML all lines have that
+	// number.
 	first  int
 	single bool
 	folded bool
@@ -49,7 +49,7 @@ func (s scriptText) fileLine(line int) int {
 	return s.first + line - 1
 }
 
-// pathText is an operation that is told by a path in place of a script.
+// pathText is an operation with a path instead of a script.
 type pathText struct {
 	operation operation
 	field     string
@@ -64,7 +64,7 @@ type yamlError struct {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
-// parseFile finds the customizations in a file; err is where YAML ends to be YAML, after which nothing is seen.
+// parseFile finds the customizations in a file. broken is the position of a YAML error, after which nothing is read.
 func parseFile(text []byte) (found []*document, broken *yamlError) {
 	lines := strings.Split(string(text), "\n")
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -100,7 +100,7 @@ func parseFile(text []byte) (found []*document, broken *yamlError) {
 	}
 }
 
-// get is the value of a key of a mapping; nil when there is none.
+// get returns the value of a key of a mapping; nil if there is none.
 func get(node *yaml.Node, keys ...string) *yaml.Node {
 	for _, key := range keys {
 		if node == nil || node.Kind != yaml.MappingNode {
@@ -127,7 +127,7 @@ func value(node *yaml.Node, keys ...string) string {
 	return ""
 }
 
-// read is the customization that an object is; nil for any other object.
+// read returns the customization in an object; nil for other objects.
 func read(object *yaml.Node, lines []string) *document {
 	if object.Kind != yaml.MappingNode {
 		return nil
@@ -167,7 +167,7 @@ func read(object *yaml.Node, lines []string) *document {
 	return d
 }
 
-// isFragment says whether all keys are operations.
+// isFragment reports whether all keys are operations.
 func isFragment(object *yaml.Node) bool {
 	for i := 0; i+1 < len(object.Content); i += 2 {
 		if _, ok := operationOf(object.Content[i].Value); !ok || object.Content[i+1].Kind != yaml.MappingNode {
@@ -185,7 +185,7 @@ func fieldNames() string {
 	return strings.Join(names, ", ")
 }
 
-// rule reads one member of spec.customizations.
+// rule reads one field of spec.customizations.
 func (d *document) rule(key, rule *yaml.Node, seen map[string]string, lines []string) {
 	field := "spec.customizations." + key.Value
 	problem := func(line int, severity Severity, r Rule, message, fix string) {
@@ -238,7 +238,7 @@ func (d *document) rule(key, rule *yaml.Node, seen map[string]string, lines []st
 	}
 }
 
-// scalars are the scalars in a node, at any depth.
+// scalars returns the scalars in a node at any depth.
 func scalars(node *yaml.Node) []*yaml.Node {
 	switch node.Kind {
 	case yaml.ScalarNode:
@@ -258,7 +258,7 @@ func scalars(node *yaml.Node) []*yaml.Node {
 	}
 }
 
-// scriptOf is the script in a scalar.
+// scriptOf returns the script in a scalar.
 func scriptOf(o operation, spelled string, node *yaml.Node, lines []string) scriptText {
 	s := scriptText{operation: o, spelled: spelled, text: node.Value, value: node.Value, first: node.Line, single: true}
 	switch {
@@ -271,7 +271,7 @@ func scriptOf(o operation, spelled string, node *yaml.Node, lines []string) scri
 	return s
 }
 
-// unfolded are the lines of a block scalar as they are written; header is the line that it begins in, from 1.
+// unfolded returns the original lines of a block scalar. header is its first line, from 1.
 func unfolded(lines []string, header int) string {
 	rest := lines[min(header, len(lines)):]
 	indent := -1
@@ -297,7 +297,7 @@ func unfolded(lines []string, header int) string {
 	return strings.Join(block, "\n") + "\n"
 }
 
-// folding reports a script whose lines YAML joins, and what that does to it.
+// folding reports a script whose lines YAML joins, and the effects.
 func (c *checker) folding() {
 	s := c.script
 	if !s.folded {
@@ -310,13 +310,13 @@ func (c *checker) folding() {
 		if !ok {
 			continue
 		}
-		// In what YAML makes of it, the comment must still end its line.
+		// The comment must still end its line after YAML has joined the lines.
 		swallowed := slices.ContainsFunc(joined, func(l string) bool {
 			_, after, found := strings.Cut(l, comment)
 			return found && strings.TrimSpace(after) != ""
 		})
 		if swallowed {
-			c.at(i+1, Error, Folded, "YAML joins this line with the next, so the following code becomes part of the comment",
+			c.report(i+1, Error, Folded, "YAML joins this line with the next, so the following code becomes part of the comment",
 				fix)
 			return
 		}
@@ -325,7 +325,7 @@ func (c *checker) folding() {
 		Message: "YAML joins the lines of a folded scalar: code after a comment becomes part of it, and errors report the wrong line"})
 }
 
-// commentIn is the comment that ends a line of Lua. Quotes are seen to; long brackets are not.
+// commentIn returns the comment at the end of a line of Lua. It handles quotes, but not long brackets.
 func commentIn(line string) (string, bool) {
 	var quote byte
 	for i := 0; i < len(line); i++ {

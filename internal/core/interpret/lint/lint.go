@@ -1,5 +1,5 @@
-// Package lint says what is wrong with the customizations in a file, where, and what to do about it, before a hub has
-// them: by reading the scripts, and by running them on objects that lack what objects may lack. It changes nothing.
+// Package lint finds problems in the customizations of a file, with line and fix, before they are on a hub. It reads
+// the scripts and runs them on objects with missing fields. It changes nothing.
 package lint
 
 import (
@@ -16,20 +16,20 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/script"
 )
 
-// Severity is how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
 // The severities.
 const (
-	// Error: the hub refuses it, or the script cannot do what its author wants.
+	// Error: the hub rejects it, or the script cannot work as intended.
 	Error Severity = "error"
-	// Warning: it fails, or misleads, for some objects.
+	// Warning: it fails or gives wrong results for some objects.
 	Warning Severity = "warning"
-	// Info: it works, and could be more.
+	// Info: it works but could be improved.
 	Info Severity = "info"
 )
 
-// Rule is what a finding is about, for programs.
+// Rule identifies the kind of a finding.
 type Rule string
 
 // The rules.
@@ -55,31 +55,31 @@ const (
 	Namespace     Rule = "namespace"      // of an object that has none
 )
 
-// Finding is one thing that is wrong.
+// Finding is one problem.
 type Finding struct {
 	File string `json:"file"`
 	// Line in the file, from 1.
 	Line     int      `json:"line"`
 	Severity Severity `json:"severity"`
 	Rule     Rule     `json:"rule"`
-	// Customization is its name, if it has one; Field is the place in it, such as spec.customizations.retention.
+	// Customization is its name, if any. Field is the place in it, such as spec.customizations.retention.
 	Customization string `json:"customization,omitempty"`
 	Field         string `json:"field,omitempty"`
-	// Message is what is wrong, Fix what to do.
+	// Message is the problem, Fix the solution.
 	Message string `json:"message"`
 	Fix     string `json:"fix,omitempty"`
 }
 
-// Options are what the caller knows.
+// Options of a check.
 type Options struct {
 	// Schemas are the kinds whose fields are checked.
 	Schemas *schemas.Set
-	// Target is the kind of customizations that name none, such as the fragments in articles.
+	// Target is the kind for customizations without one, such as fragments.
 	Target configv1alpha1.CustomizationTarget
 }
 
-// File are the findings in the text of a file, in the order of their lines. Documents that are no customizations are
-// passed over; customizations says how many are.
+// File returns the findings in a file in order of lines. It skips other documents; customizations is the number of
+// customizations.
 func File(ctx context.Context, name string, text []byte, o Options) (findings []Finding, customizations int) {
 	documents, err := parseFile(text)
 	add := func(f Finding) {
@@ -100,7 +100,7 @@ func File(ctx context.Context, name string, text []byte, o Options) (findings []
 	return findings, customizations
 }
 
-// Worst is the severity of the worst finding; empty for none.
+// Worst returns the worst severity of the findings; empty if there are none.
 func Worst(findings []Finding) Severity {
 	for _, s := range []Severity{Error, Warning, Info} {
 		if slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity == s }) {
@@ -110,11 +110,11 @@ func Worst(findings []Finding) Severity {
 	return ""
 }
 
-// operation is what a member of spec.customizations is to do.
+// operation is the contract of a field of spec.customizations.
 type operation struct {
 	field     string
 	operation configv1alpha1.InterpreterOperation
-	// signature as the contract of Karmada has it.
+	// signature is that of Karmada.
 	function string
 	params   []string
 	returns  string
@@ -143,7 +143,7 @@ var operations = []operation{
 		[]string{"desiredObj"}, "a list of references"},
 }
 
-// aliases are spellings of operations' fields that public guides use; the hub rewrites them, with a warning.
+// aliases are spellings of fields in public guides. The hub rewrites them with a warning.
 var aliases = map[string]string{
 	"replicas": "replicaResource", "replica": "replicaResource", "interpretReplica": "replicaResource",
 	"interpretComponent": "componentResource",
@@ -166,7 +166,7 @@ func operationOf(field string) (operation, bool) {
 	return operations[i], true
 }
 
-// check reports on one customization.
+// check checks one customization.
 func (d *document) check(ctx context.Context, o Options, add func(Finding)) {
 	report := func(f Finding) {
 		f.Customization = d.name
@@ -186,7 +186,7 @@ func (d *document) check(ctx context.Context, o Options, add func(Finding)) {
 	var kind *schemas.Kind
 	if gv, err := schema.ParseGroupVersion(target.APIVersion); err == nil && target.Kind != "" {
 		gvk := gv.WithKind(target.Kind)
-		if known, ok := o.Schemas.Of(gvk); ok {
+		if known, ok := o.Schemas.Get(gvk); ok {
 			kind = &known
 		} else {
 			report(unknownKind(d, gvk, o.Schemas))
@@ -218,7 +218,7 @@ func unknownKind(d *document, gvk schema.GroupVersionKind, set *schemas.Set) Fin
 	return f
 }
 
-// checker reports on one script.
+// checker checks one script.
 type checker struct {
 	script scriptText
 	kind   *schemas.Kind
@@ -226,8 +226,8 @@ type checker struct {
 	report func(Finding)
 }
 
-// at is a finding at a line of the script.
-func (c *checker) at(line int, severity Severity, rule Rule, message, fix string) {
+// report reports a finding at a line of the script.
+func (c *checker) report(line int, severity Severity, rule Rule, message, fix string) {
 	c.report(Finding{Line: c.script.fileLine(line), Severity: severity, Rule: rule, Message: message, Fix: fix})
 }
 
@@ -243,9 +243,9 @@ func (c *checker) run(ctx context.Context, customization string) {
 			c.uncompiled(e)
 		}
 		if len(script.Errors(err)) == 0 {
-			c.at(1, Error, Syntax, err.Error(), "")
+			c.report(1, Error, Syntax, err.Error(), "")
 		}
-		// What can be read of a script that was cut off is read all the same.
+		// Also check a script that was truncated.
 		if whole, ok := closed(c.script.text); ok {
 			c.script.text = whole
 			c.read(c.script.operation.function)
@@ -254,14 +254,14 @@ func (c *checker) run(ctx context.Context, customization string) {
 	}
 	name, byContract := program.Function()
 	if !byContract {
-		c.at(lineOf(program, name), Warning, FunctionName,
+		c.report(lineOf(program, name), Warning, FunctionName,
 			fmt.Sprintf("the function is called %s; Karmada calls %s, and fails at run time with this name", name,
 				c.script.operation.function),
 			"rename it to "+c.script.operation.signature())
 	}
 	for _, f := range program.Functions() {
 		if f.Name == name && len(f.Params) < len(c.script.operation.params) {
-			c.at(f.Line, Warning, Parameters,
+			c.report(f.Line, Warning, Parameters,
 				fmt.Sprintf("%s declares %d of the %d arguments that it is called with", name, len(f.Params),
 					len(c.script.operation.params)),
 				"declare it as "+c.script.operation.signature())
@@ -273,7 +273,7 @@ func (c *checker) run(ctx context.Context, customization string) {
 
 func (c *checker) uncompiled(e *script.Error) {
 	if e.Reason == script.NoFunction {
-		c.at(max(e.Line, 1), Error, FunctionName, e.Message, "define function "+c.script.operation.signature()+
+		c.report(max(e.Line, 1), Error, FunctionName, e.Message, "define function "+c.script.operation.signature()+
 			", which returns "+c.script.operation.returns)
 		return
 	}
@@ -284,7 +284,7 @@ func (c *checker) uncompiled(e *script.Error) {
 	if len(c.script.text) > script.SizeLimit {
 		fix = "shorten it: a customization should only evaluate a few fields; move anything else out of it"
 	}
-	c.at(max(e.Line, 1), Error, Syntax, e.Message, fix)
+	c.report(max(e.Line, 1), Error, Syntax, e.Message, fix)
 }
 
 func lineOf(p *script.Program, name string) int {

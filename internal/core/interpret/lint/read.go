@@ -13,10 +13,10 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 )
 
-// each in a path stands for any element of a list or a map.
+// each in a path stands for any element of a list or map.
 const each = "*"
 
-// origin is where a value comes from: a path in an argument of the operation. Roots below zero are none.
+// origin is the source of a value: a path in an argument. Negative roots are none.
 type origin struct {
 	root int
 	path []string
@@ -27,13 +27,13 @@ const (
 	kube    = -2
 )
 
-// reading is what a script reads and writes of its arguments, as far as its text tells.
+// reading is what a script reads and writes of its arguments, as far as the text shows.
 type reading struct {
-	// reads are paths by argument, in the order of their lines.
+	// reads are paths by argument, in order of lines.
 	reads []access
-	// kept are the paths at which the first argument is given what the second one has there.
+	// kept are the paths that the first argument gets from the second one.
 	kept []access
-	// guarded are the arguments that are compared to nil, or have a default.
+	// guarded are the arguments that are compared to nil or have a default.
 	guarded map[int]bool
 }
 
@@ -43,26 +43,26 @@ type access struct {
 	line int
 }
 
-// has says whether the path of an argument is read, or something in it.
-func (r *reading) has(root int, path ...string) bool {
+// reads reports whether the path of an argument, or something in it, is read.
+func (r *reading) reads(root int, path ...string) bool {
 	return slices.ContainsFunc(r.reads, func(a access) bool {
 		return a.root == root && len(a.path) >= len(path) && slices.Equal(a.path[:len(path)], path)
 	})
 }
 
-// reader walks over a script. It follows values into variables and through loops, not into functions and tables.
+// reader analyses a script. It follows values through variables and loops, not through functions and tables.
 type reader struct {
 	*reading
 	c      *checker
 	scope  []map[string]origin
 	depth  int
 	told   map[string]bool
-	name   string // of the function that answers
+	name   string // the called function
 	lenOf  []access
 	inLoop []access
 }
 
-// read reports what can be seen in the text of the script; name is the function that answers.
+// read reports what the text of the script shows. name is the called function.
 func (c *checker) read(name string) *reading {
 	statements, err := parse.Parse(strings.NewReader(c.script.text), "script")
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *checker) read(name string) *reading {
 	if c.script.operation.operation == configv1alpha1.InterpreterOperationAggregateStatus && !r.guarded[1] {
 		for _, a := range append(r.lenOf, r.inLoop...) {
 			if a.root == 1 && len(a.path) == 0 {
-				c.at(a.line, Warning, NilCheck,
+				c.report(a.line, Warning, NilCheck,
 					"the items are nil in Karmada while no cluster has reported, and then this line fails",
 					"begin with: statusItems = statusItems or {}")
 				break
@@ -84,7 +84,7 @@ func (c *checker) read(name string) *reading {
 	return r.reading
 }
 
-// closed is a script that lacks the ends of its blocks, with them.
+// closed adds the missing ends of blocks to a script.
 func closed(text string) (string, bool) {
 	const deepest = 8
 	for range deepest {
@@ -121,7 +121,7 @@ func (r *reader) block(statements []ast.Stmt, names map[string]origin) {
 	r.pop()
 }
 
-// function walks over the body of a function; of the one that answers, the parameters are the operation's arguments.
+// function analyses the body of a function. The parameters of the called one are the operation's arguments.
 func (r *reader) function(name string, f *ast.FunctionExpr) {
 	params := map[string]origin{}
 	for i, p := range f.ParList.Names {
@@ -196,7 +196,7 @@ func (r *reader) statement(s ast.Stmt) {
 	}
 }
 
-// rebuilt reports an object that is made anew, of which a part was forgotten.
+// rebuilt reports a new object with a missing part.
 func (r *reader) rebuilt(e ast.Expr) {
 	table, ok := e.(*ast.TableExpr)
 	if !ok || r.c.script.operation.operation != configv1alpha1.InterpreterOperationAggregateStatus || r.c.kind == nil {
@@ -210,12 +210,12 @@ func (r *reader) rebuilt(e ast.Expr) {
 	}
 	if _, has := r.c.kind.Schema.Properties["spec"]; has && slices.Contains(keys, "metadata") &&
 		!slices.Contains(keys, "spec") {
-		r.c.at(e.Line(), Warning, Result, "a new object is returned, without its spec",
+		r.c.report(e.Line(), Warning, Result, "a new object is returned, without its spec",
 			"set desiredObj.status, and return desiredObj")
 	}
 }
 
-// loop gives the variables of a loop over ipairs or pairs what they stand for.
+// loop sets the origins of the variables of a loop over ipairs or pairs.
 func (r *reader) loop(s *ast.GenericForStmt) {
 	names := map[string]origin{}
 	for _, name := range s.Names {
@@ -281,7 +281,7 @@ func (r *reader) assignment(s *ast.AssignStmt) {
 		}
 		if r.depth > 0 && !r.told[ident.Value] {
 			r.told[ident.Value] = true
-			r.c.at(s.Line(), Warning, Global,
+			r.c.report(s.Line(), Warning, Global,
 				fmt.Sprintf("%s is global: in Karmada it persists after the call, and may affect the next object", ident.Value),
 				"write local "+ident.Value)
 		}
@@ -296,7 +296,7 @@ func (o origin) child(key string) origin {
 	return origin{o.root, append(slices.Clone(o.path), key)}
 }
 
-// expression is where the value of an expression comes from.
+// expression returns the origin of an expression's value.
 func (r *reader) expression(e ast.Expr) origin {
 	none := origin{root: nowhere}
 	switch e := e.(type) {
@@ -386,17 +386,17 @@ func (r *reader) guard(o origin) {
 	}
 }
 
-// kubeFunctions are what require("kube") has.
+// kubeFunctions are the functions of require("kube").
 var kubeFunctions = []string{"accuratePodRequirements", "getPodDependencies", "getResourceQuantity", "resourceAdd"}
 
 func (r *reader) library(name string, line int) {
 	if slices.Contains(kubeFunctions, name) {
 		return
 	}
-	r.c.at(line, Error, Library, fmt.Sprintf("kube has no function %s", name), "use "+oneOf(name, kubeFunctions))
+	r.c.report(line, Error, Library, fmt.Sprintf("kube has no function %s", name), "use "+oneOf(name, kubeFunctions))
 }
 
-// fields reports paths that the kind's schema does not have. What is below a path that was reported is not said again.
+// fields reports paths that are not in the kind's schema, without paths below a reported one.
 func (r *reader) fields() {
 	if r.c.kind == nil {
 		return
@@ -425,15 +425,16 @@ func (r *reader) fields() {
 			continue
 		}
 		unknown = append(unknown, key)
-		r.c.at(a.line, Warning, UnknownField, fmt.Sprintf("%s has no field %s: it is always nil", r.c.whose(a.root),
+		r.c.report(a.line, Warning, UnknownField, fmt.Sprintf("%s has no field %s: it is always nil",
+			r.c.argumentName(a.root),
 			strings.ReplaceAll(where, "."+each, "[]")),
 			alternatives(s, a.path[at]))
 	}
-	if r.c.kind.ClusterScoped && r.has(0, "metadata", "namespace") &&
+	if r.c.kind.ClusterScoped && r.reads(0, "metadata", "namespace") &&
 		r.c.script.operation.field == "dependencyInterpretation" {
 		for _, a := range r.reads {
 			if a.root == 0 && slices.Equal(a.path, []string{"metadata", "namespace"}) {
-				r.c.at(a.line, Warning, Namespace,
+				r.c.report(a.line, Warning, Namespace,
 					fmt.Sprintf("%s is cluster-scoped: metadata.namespace is always nil, and a reference without a namespace finds nothing", r.c.target.Kind),
 					"set the namespace of each reference, from the selector or from the field that refers to it")
 				break
@@ -442,15 +443,15 @@ func (r *reader) fields() {
 	}
 }
 
-// whose is the thing that an argument is.
-func (c *checker) whose(root int) string {
+// argumentName returns what an argument is, for messages.
+func (c *checker) argumentName(root int) string {
 	if c.script.operation.operation == configv1alpha1.InterpreterOperationAggregateStatus && root == 1 {
 		return "an item of " + c.target.Kind
 	}
 	return c.target.Kind
 }
 
-// schemaOf is the schema of an argument.
+// schemaOf returns the schema of an argument.
 func (c *checker) schemaOf(root int) *apiextensionsv1.JSONSchemaProps {
 	switch {
 	case root == 0, c.script.operation.operation == configv1alpha1.InterpreterOperationRetain && root == 1:
@@ -474,7 +475,7 @@ func (c *checker) schemaOf(root int) *apiextensionsv1.JSONSchemaProps {
 	return &apiextensionsv1.JSONSchemaProps{}
 }
 
-// descend is the schema one step further; nil if there is nothing, open if there may be anything.
+// descend returns the schema of the next step; nil if there is nothing, open if there may be anything.
 func descend(s *apiextensionsv1.JSONSchemaProps, name string) (next *apiextensionsv1.JSONSchemaProps, open bool) {
 	if s.Items != nil && s.Items.Schema != nil {
 		if name == each {
@@ -495,7 +496,7 @@ func descend(s *apiextensionsv1.JSONSchemaProps, name string) (next *apiextensio
 	return nil, anything || name == each || len(s.Properties) == 0 && (s.Type == "" || s.Type == "object")
 }
 
-// alternatives says what there is in place of a field.
+// alternatives suggests other fields.
 func alternatives(s *apiextensionsv1.JSONSchemaProps, name string) string {
 	names := slices.Sorted(maps.Keys(s.Properties))
 	if len(names) == 0 {
@@ -504,7 +505,7 @@ func alternatives(s *apiextensionsv1.JSONSchemaProps, name string) string {
 	return "use " + oneOf(name, names) + ", or remove it"
 }
 
-// oneOf is the name that was probably meant, or all if they are few.
+// oneOf returns the probable name, or all if they are few.
 func oneOf(name string, names []string) string {
 	if n := Meant(name, names); n != "" {
 		return n
@@ -516,8 +517,8 @@ func oneOf(name string, names []string) string {
 	return "one of " + strings.Join(names, ", ")
 }
 
-// Meant is the one of the names that was probably meant by another one: the nearest by letters, or one that is a part
-// of it or of which it is a part; empty if none is like it.
+// Meant returns the name that was probably meant by another one: the nearest by edit distance, or one that contains it
+// or is part of it; empty if none is similar.
 func Meant(name string, names []string) string {
 	best, least := "", 3
 	for _, n := range names {
@@ -537,7 +538,7 @@ func Meant(name string, names []string) string {
 	return ""
 }
 
-// distance is how many letters are to be changed, added or removed to make one word of the other.
+// distance is the edit distance between two words.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

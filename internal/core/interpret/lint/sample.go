@@ -11,10 +11,10 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 )
 
-// deepest is how far into a schema samples go: what scripts look at lies above.
+// deepest limits the depth of samples. Scripts rarely look deeper.
 const deepest = 7
 
-// full is a value with all that a schema has; n is what numbers are, so that two samples differ.
+// full returns a value with all fields of a schema. n is the value of numbers, so that samples differ.
 func full(s *apiextensionsv1.JSONSchemaProps, n int64, depth int) any {
 	if s.XIntOrString {
 		return n
@@ -56,7 +56,7 @@ func full(s *apiextensionsv1.JSONSchemaProps, n int64, depth int) any {
 	return m
 }
 
-// least is a value with no more than what a schema requires.
+// least returns a value with only the required fields.
 func least(s *apiextensionsv1.JSONSchemaProps, depth int) any {
 	if s.Type != "object" || depth >= deepest {
 		return full(s, 1, depth)
@@ -70,7 +70,7 @@ func least(s *apiextensionsv1.JSONSchemaProps, depth int) any {
 	return m
 }
 
-// object is a sample with all fields, or with those alone that an API server would not do without.
+// object returns a sample with all fields, or only those that every object has.
 func (c *checker) object(all bool, n int64) *unstructured.Unstructured {
 	metadata := map[string]any{"name": "sample", "generation": int64(2), "resourceVersion": "1", "uid": "sample"}
 	if c.kind == nil || !c.kind.ClusterScoped {
@@ -103,13 +103,12 @@ func (c *checker) object(all bool, n int64) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: m}
 }
 
-// always says whether no object is without the field: it is required, or it is a spec, of the object or of a pod, and
-// something in it is.
+// always reports whether every object has the field: it is required, or it is a spec with a required field.
 func always(s *apiextensionsv1.JSONSchemaProps, name string) bool {
 	return slices.Contains(s.Required, name) || name == "spec" && len(s.Properties[name].Required) > 0
 }
 
-// optional are the paths that a script reads and that an object may lack, and the ways to them.
+// optional returns the paths that a script reads and that an object may lack, with their parents.
 func (c *checker) optional(read *reading, root int) [][]string {
 	var all [][]string
 	for _, a := range read.reads {
@@ -135,22 +134,22 @@ func (c *checker) optional(read *reading, root int) [][]string {
 	return all
 }
 
-// without is a copy of an object that lacks a field.
+// without returns a copy of an object without a field.
 func without(obj *unstructured.Unstructured, path []string) *unstructured.Unstructured {
 	out := obj.DeepCopy()
 	unstructured.RemoveNestedField(out.Object, path...)
 	return out
 }
 
-// with is a copy of an object that has a value at a path, if there is a way to it.
-func with(obj *unstructured.Unstructured, v any, path ...string) *unstructured.Unstructured {
+// withValue returns a copy of an object with a value at a path, if possible.
+func withValue(obj *unstructured.Unstructured, v any, path ...string) *unstructured.Unstructured {
 	out := obj.DeepCopy()
-	// a scalar in the way: the sample stays
+	// A scalar is in the way: keep the sample.
 	_ = unstructured.SetNestedField(out.Object, runtime.DeepCopyJSONValue(v), path...)
 	return out
 }
 
-// rollout is an object that its controller has seen, with so many replicas wanted, there, and of the new revision.
+// rollout returns an object that its controller has observed, with the desired, current and updated replicas.
 func (c *checker) rollout(wanted, there, updated int64) *unstructured.Unstructured {
 	obj := c.object(false, 1)
 	status, ok := c.kind.Schema.Properties["status"]
@@ -158,7 +157,7 @@ func (c *checker) rollout(wanted, there, updated int64) *unstructured.Unstructur
 		return obj
 	}
 	if _, ok := c.kind.Schema.Properties["spec"].Properties["replicas"]; ok {
-		obj = with(obj, wanted, "spec", "replicas")
+		obj = withValue(obj, wanted, "spec", "replicas")
 	}
 	for name, p := range status.Properties {
 		lower := strings.ToLower(name)
@@ -168,20 +167,20 @@ func (c *checker) rollout(wanted, there, updated int64) *unstructured.Unstructur
 		})
 		switch {
 		case name == "observedGeneration":
-			obj = with(obj, obj.GetGeneration(), "status", name)
+			obj = withValue(obj, obj.GetGeneration(), "status", name)
 		case p.Type != "integer":
 		case bad:
-			obj = with(obj, int64(0), "status", name)
+			obj = withValue(obj, int64(0), "status", name)
 		case strings.Contains(lower, "updated"):
-			obj = with(obj, updated, "status", name)
+			obj = withValue(obj, updated, "status", name)
 		default:
-			obj = with(obj, there, "status", name)
+			obj = withValue(obj, there, "status", name)
 		}
 	}
 	return obj
 }
 
-// scaled says whether the kind counts replicas, wanted and there.
+// scaled reports whether the kind counts desired and current replicas.
 func (c *checker) scaled() bool {
 	if c.kind == nil {
 		return false
@@ -191,7 +190,7 @@ func (c *checker) scaled() bool {
 	return wanted && ready
 }
 
-// partitionPath is where the kind says how many pods a canary leaves alone; nil when it does not.
+// partitionPath is the field of a canary's partition; nil if the kind has none.
 func (c *checker) partitionPath() []string {
 	for _, path := range [][]string{{"spec", "updateStrategy", "partition"},
 		{"spec", "updateStrategy", "rollingUpdate", "partition"}} {
@@ -211,7 +210,7 @@ func (c *checker) partitionPath() []string {
 	return nil
 }
 
-// observedOnly says that the operation is asked of the member's object.
+// observedOnly reports whether the operation gets the member's object.
 func observedOnly(o configv1alpha1.InterpreterOperation) bool {
 	return o == configv1alpha1.InterpreterOperationInterpretHealth ||
 		o == configv1alpha1.InterpreterOperationInterpretStatus

@@ -22,15 +22,15 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/script"
 )
 
-// trial is one run of a script, and what is special about it.
+// trial is one run of a script with its description.
 type trial struct {
 	what string // reads on from "fails on an object …"
 	in   script.Inputs
 }
 
-// try runs the script on objects that lack what objects may lack, and on some whose answer is known.
+// try runs the script on objects with missing fields, and on some with a known result.
 func (c *checker) try(ctx context.Context, program *script.Program, read *reading) {
-	failed := map[int]bool{} // by line: what one missing field does, others do as well
+	failed := map[int]bool{} // by line: report one missing field per line
 	for _, t := range c.trials(read) {
 		_, err := program.Evaluate(ctx, t.in)
 		var e *script.Error
@@ -53,12 +53,12 @@ func (c *checker) try(ctx context.Context, program *script.Program, read *readin
 			case !strings.Contains(e.Message, "nil"):
 				rule, fix = Result, "fix that line: it fails for every object"
 			}
-			c.at(line, Warning, rule, fmt.Sprintf("fails on an object %s: %s", t.what, e.Message), fix)
+			c.report(line, Warning, rule, fmt.Sprintf("fails on an object %s: %s", t.what, e.Message), fix)
 		case script.BadResult:
-			c.at(line, Warning, Result, fmt.Sprintf("of an object %s: %s", t.what, e.Message),
+			c.report(line, Warning, Result, fmt.Sprintf("of an object %s: %s", t.what, e.Message),
 				"return "+c.script.operation.returns+", whatever the object lacks")
 		default:
-			c.at(line, Error, Result, fmt.Sprintf("on an object %s: %s", t.what, e.Message),
+			c.report(line, Error, Result, fmt.Sprintf("on an object %s: %s", t.what, e.Message),
 				"limit the loop, or the size of what it builds")
 			return
 		}
@@ -68,7 +68,7 @@ func (c *checker) try(ctx context.Context, program *script.Program, read *readin
 
 func first(name string, _ bool) string { return name }
 
-// trials are the objects that a script is run on to see it fail.
+// trials returns the objects for which a script may fail.
 func (c *checker) trials(read *reading) []trial {
 	const most = 60
 	all, bare := c.object(true, 3), c.object(false, 1)
@@ -77,7 +77,7 @@ func (c *checker) trials(read *reading) []trial {
 	}
 	trials := []trial{
 		{"that has only required fields", inputs(bare)},
-		{"with an empty status", inputs(with(bare, map[string]any{}, "status"))},
+		{"with an empty status", inputs(withValue(bare, map[string]any{}, "status"))},
 	}
 	for _, path := range c.optional(read, 0) {
 		if !slices.Equal(path, []string{"status"}) || !observedOnly(c.script.operation.operation) {
@@ -103,7 +103,7 @@ func (c *checker) trials(read *reading) []trial {
 			trial{"of which one cluster has no status yet",
 				script.Inputs{Object: bare, Items: []workv1alpha2.AggregatedStatusItem{{ClusterName: "member1"}}}},
 			trial{"with an empty status in one cluster",
-				script.Inputs{Object: bare, Items: items(with(bare, map[string]any{}, "status"))}})
+				script.Inputs{Object: bare, Items: items(withValue(bare, map[string]any{}, "status"))}})
 		if c.kind != nil {
 			for _, a := range read.reads {
 				if a.root == 1 && len(a.path) > 2 && a.path[0] == each && a.path[1] == "status" && a.path[2] != each {
@@ -120,7 +120,7 @@ func (c *checker) trials(read *reading) []trial {
 	return trials[:min(len(trials), most)]
 }
 
-// items are two clusters that report the object's status.
+// items returns reports of two clusters with the object's status.
 func items(obj *unstructured.Unstructured) []workv1alpha2.AggregatedStatusItem {
 	status := interpret.WholeStatus(obj)
 	if status == nil {
@@ -140,7 +140,7 @@ func items(obj *unstructured.Unstructured) []workv1alpha2.AggregatedStatusItem {
 	return all
 }
 
-// judge looks at answers that the script does give. It needs to know the kind.
+// judge checks results. It needs the schema of the kind.
 func (c *checker) judge(ctx context.Context, program *script.Program, read *reading) {
 	if c.kind == nil {
 		return
@@ -158,7 +158,7 @@ func (c *checker) judge(ctx context.Context, program *script.Program, read *read
 	case configv1alpha1.InterpreterOperationInterpretReplica:
 		_, pods := c.kind.Schema.Properties["spec"].Properties["template"]
 		if out := ask(script.Inputs{Object: all}); out != nil && out.Requirements == nil && pods && out.Replicas > 0 {
-			c.at(line, Info, NoRequirement, "it does not return the requirements of a replica: Argosy uses the next tier for them, Karmada divides replicas without them",
+			c.report(line, Info, NoRequirement, "it does not return the requirements of a replica: Argosy uses the next tier for them, Karmada divides replicas without them",
 				`return as well: require("kube").accuratePodRequirements(obj.spec.template)`)
 		}
 	case configv1alpha1.InterpreterOperationInterpretStatus:
@@ -183,26 +183,27 @@ func (c *checker) judgeReflection(line int, out *script.Outputs, all *unstructur
 		if slices.Contains(missing, "observedGeneration") {
 			severity = Warning
 		}
-		c.at(line, severity, Dropped, "it leaves out "+strings.Join(missing, ", ")+
+		c.report(line, severity, Dropped, "it leaves out "+strings.Join(missing, ", ")+
 			", so they appear neither in the template nor in the binding",
 			"return observedObj.status, with your changes in it")
 	}
 }
 
-// undefined reports fields of a status that the kind does not have.
+// undefined reports status fields that the kind does not have.
 func (c *checker) undefined(line int, status map[string]any, but ...string) {
 	schema := c.kind.Schema.Properties["status"]
 	for _, name := range slices.Sorted(maps.Keys(status)) {
 		next, open := descend(&schema, name)
 		if next == nil && !open && !slices.Contains(but, name) {
-			c.at(line, Warning, UnknownField, fmt.Sprintf("it sets status.%s, which %s does not have: the API server drops it",
-				name, c.target.Kind),
+			c.report(line, Warning, UnknownField,
+				fmt.Sprintf("it sets status.%s, which %s does not have: the API server drops it",
+					name, c.target.Kind),
 				alternatives(&schema, name))
 		}
 	}
 }
 
-// absent are the keys of want that got lacks, sorted.
+// absent returns the keys of want that got lacks, sorted.
 func absent(want, got map[string]any) []string {
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -218,7 +219,7 @@ func (c *checker) judgeAggregation(line int, out *script.Outputs, all *unstructu
 		return
 	}
 	for _, w := range out.Warnings {
-		c.at(line, Warning, Result, w, "set desiredObj.status, and return desiredObj")
+		c.report(line, Warning, Result, w, "set desiredObj.status, and return desiredObj")
 	}
 	status := out.Status
 	if status == nil && out.Object != nil {
@@ -226,19 +227,19 @@ func (c *checker) judgeAggregation(line int, out *script.Outputs, all *unstructu
 	}
 	c.undefined(line, status)
 	if missing := absent(interpret.WholeStatus(all), status); len(missing) > 0 && len(status) > 0 {
-		c.at(line, Info, Dropped, "it leaves out "+strings.Join(missing, ", ")+
+		c.report(line, Info, Dropped, "it leaves out "+strings.Join(missing, ", ")+
 			": Argosy fills them in from the next tier, Karmada leaves them out of the template",
 			"set them too, or leave the operation to the built-in interpreter")
 	}
 }
 
-// judgeRetention tells which fields the hub can no longer change.
+// judgeRetention reports fields that the hub can no longer change.
 func (c *checker) judgeRetention(read *reading, ask func(script.Inputs) *script.Outputs) {
 	for _, k := range read.kept {
 		path := strings.Join(k.path, ".")
 		if k.path[0] == "status" {
 			if c.kind.StatusApart {
-				c.at(k.line, Info, MemberOwned,
+				c.report(k.line, Info, MemberOwned,
 					"the status is a subresource, which updates of the object do not change: retaining it has no effect", "remove it")
 			}
 			continue
@@ -266,7 +267,7 @@ func (c *checker) judgeRetention(read *reading, ask func(script.Inputs) *script.
 		case "suspend", "paused":
 			message = fmt.Sprintf("the member's %s always wins: the hub can neither suspend nor resume it", path)
 		}
-		c.at(k.line, Warning, MemberOwned, message, fix)
+		c.report(k.line, Warning, MemberOwned, message, fix)
 	}
 }
 
@@ -275,7 +276,7 @@ func at(obj *unstructured.Unstructured, path []string) (any, bool) {
 	return v, ok && err == nil
 }
 
-// judgeHealth asks for the health of objects of which there is no doubt.
+// judgeHealth checks the health of objects with an obvious health.
 func (c *checker) judgeHealth(line int, read *reading, ask func(script.Inputs) *script.Outputs) {
 	health := func(obj *unstructured.Unstructured) interpret.Health {
 		if out := ask(script.Inputs{Observed: obj}); out != nil {
@@ -288,18 +289,18 @@ func (c *checker) judgeHealth(line int, read *reading, ask func(script.Inputs) *
 		return
 	}
 	done := c.rollout(3, 3, 3)
-	if _, ok := status.Properties["observedGeneration"]; ok && !read.has(0, "status", "observedGeneration") &&
-		health(with(done, done.GetGeneration()-1, "status", "observedGeneration")) == interpret.Healthy {
-		c.at(line, Warning, Generation, "it does not check status.observedGeneration: after a change, the old status is taken for the current one",
+	if _, ok := status.Properties["observedGeneration"]; ok && !read.reads(0, "status", "observedGeneration") &&
+		health(withValue(done, done.GetGeneration()-1, "status", "observedGeneration")) == interpret.Healthy {
+		c.report(line, Warning, Generation, "it does not check status.observedGeneration: after a change, the old status is taken for the current one",
 			"unhealthy, or not yet known, while (status.observedGeneration or 0) < observedObj.metadata.generation")
 	}
 	bare := c.object(false, 1)
-	if health(with(bare, map[string]any{}, "status")) == interpret.Healthy && !c.counted() {
-		c.at(line, Warning, FalseHealth, "an object with an empty status is healthy: nil equals nil",
+	if health(withValue(bare, map[string]any{}, "status")) == interpret.Healthy && !c.counted() {
+		c.report(line, Warning, FalseHealth, "an object with an empty status is healthy: nil equals nil",
 			"give counters a default: (status.readyReplicas or 0)")
 	}
 	if health(bare) == interpret.Degraded {
-		c.at(line, Info, FalseHealth, "an object that was just created and has no status is unhealthy: failover may remove it before its controller has observed it",
+		c.report(line, Info, FalseHealth, "an object that was just created and has no status is unhealthy: failover may remove it before its controller has observed it",
 			`return "Progressing", which Argosy understands, or true`)
 	}
 	if !c.scaled() && c.partitionPath() == nil {
@@ -307,36 +308,36 @@ func (c *checker) judgeHealth(line int, read *reading, ask func(script.Inputs) *
 	}
 	if c.scaled() {
 		if health(c.rollout(3, 0, 0)) == interpret.Healthy {
-			c.at(line, Warning, FalseHealth, "an object with none of its 3 replicas is healthy",
+			c.report(line, Warning, FalseHealth, "an object with none of its 3 replicas is healthy",
 				"compare with spec.replicas, not with the current replicas")
 		}
 		if health(done) == interpret.Healthy && health(c.rollout(0, 0, 0)) == interpret.Degraded {
-			c.at(line, Warning, FalseHealth,
+			c.report(line, Warning, FalseHealth,
 				"an object that is scaled to 0 replicas is unhealthy, although it has all its replicas",
 				"do not require more than 0 replicas")
 		}
 	}
 	if path := c.partitionPath(); path != nil && health(done) == interpret.Healthy {
-		if health(with(c.rollout(3, 3, 1), int64(2), path...)) == interpret.Degraded {
-			c.at(line, Warning, FalseHealth, "a canary that is held by its partition is unhealthy: failover may remove it",
+		if health(withValue(c.rollout(3, 3, 1), int64(2), path...)) == interpret.Degraded {
+			c.report(line, Warning, FalseHealth, "a canary that is held by its partition is unhealthy: failover may remove it",
 				"do not require more updated pods than the partition allows")
 		}
 	}
 }
 
-// counted says that nothing is to be waited for: the kind has no counters that say how much there is.
+// counted reports whether the kind has no counters of replicas.
 func (c *checker) counted() bool {
 	_, matched := c.kind.Schema.Properties["status"].Properties["matchedPods"]
 	return matched
 }
 
-// immutable says that a workload's field cannot be changed anyway, so that nothing is lost by keeping it.
+// immutable reports whether a field of a workload is immutable anyway, so that retaining it does no harm.
 func immutable(path string) bool {
 	return slices.Contains([]string{"selector", "serviceName", "podManagementPolicy", "volumeClaimTemplates"},
 		path[strings.LastIndex(path, ".")+1:])
 }
 
-// checkPath reports on an operation that is told by a path.
+// checkPath checks an operation with a path.
 func checkPath(p pathText, kind *schemas.Kind, target configv1alpha1.CustomizationTarget, report func(Finding)) {
 	path, err := jsonpath.Parse(p.value)
 	if err != nil {

@@ -53,12 +53,12 @@ var clusterScoped = map[string]bool{
 	"StorageClass":       true,
 }
 
-// ofType is the schema of a Go type as encoding/json writes it. A field that is written even when empty is required.
+// ofType returns the schema of a Go type as encoding/json writes it. A field without omitempty is required.
 func ofType(object any) *apiextensionsv1.JSONSchemaProps {
 	return reflected(reflect.TypeOf(object))
 }
 
-// leaves are types that write themselves.
+// leaves are types with their own JSON encoding.
 var leaves = map[reflect.Type]apiextensionsv1.JSONSchemaProps{
 	reflect.TypeFor[metav1.Time]():          {Type: "string", Format: "date-time"},
 	reflect.TypeFor[metav1.MicroTime]():     {Type: "string", Format: "date-time"},

@@ -1,6 +1,5 @@
-// Package schemas knows which fields the kinds have: those of Kubernetes, from its types, those that the hub defines
-// for OpenKruise and Argo, and any other from its definition. Who needs to know, and where definitions come from, is
-// the caller's.
+// Package schemas has the fields of kinds: of Kubernetes from its Go types, of OpenKruise and Argo from the hub's CRDs,
+// and of others from their CRDs.
 package schemas
 
 import (
@@ -16,22 +15,22 @@ import (
 	"github.com/argosy-io/argosy/api/kruise"
 )
 
-// Kind is what is known of one version of a kind.
+// Kind is the schema of one version of a kind.
 type Kind struct {
-	// Schema of the whole object, its metadata included. Shared: never changed.
+	// Schema of the whole object including metadata. It is shared and immutable.
 	Schema *apiextensionsv1.JSONSchemaProps
-	// ClusterScoped says that its objects have no namespace.
+	// ClusterScoped is true if objects have no namespace.
 	ClusterScoped bool
-	// StatusApart says that the status is a subresource, so that a write of the object leaves it alone.
+	// StatusApart is true if the status is a subresource.
 	StatusApart bool
 }
 
-// Set holds kinds. The zero value is empty.
+// Set is a set of kinds. The zero value is empty.
 type Set struct {
 	kinds map[schema.GroupVersionKind]Kind
 }
 
-// Builtin are the kinds of Kubernetes, OpenKruise and Argo.
+// Builtin returns the kinds of Kubernetes, OpenKruise and Argo.
 func Builtin() (*Set, error) {
 	s := &Set{}
 	for gvk, object := range kubernetes {
@@ -63,7 +62,7 @@ func Builtin() (*Set, error) {
 	return s, nil
 }
 
-// statuses are the fields of statuses that their definitions leave open, so that a misspelled one would not be seen.
+// statuses are status fields that CRDs do not specify, so that misspelled ones are noticed.
 var statuses = map[schema.GroupVersionKind][]string{
 	{Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow"}: {
 		"phase", "message", "startedAt", "finishedAt", "progress", "estimatedDuration", "nodes", "compressedNodes",
@@ -73,8 +72,8 @@ var statuses = map[schema.GroupVersionKind][]string{
 	},
 }
 
-// Add takes in every version of a definition, in place of what was known of it. What it leaves open stays known, and
-// what a hub takes and rewrites is no field.
+// Add adds all versions of a CRD and replaces known ones. Objects without a schema keep the known fields. Fields that
+// the hub accepts and rewrites are omitted.
 func (s *Set) Add(crd *apiextensionsv1.CustomResourceDefinition) {
 	for _, v := range crd.Spec.Versions {
 		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
@@ -84,7 +83,7 @@ func (s *Set) Add(crd *apiextensionsv1.CustomResourceDefinition) {
 		if root.Properties == nil {
 			root.Properties = map[string]apiextensionsv1.JSONSchemaProps{}
 		}
-		// The API server knows these by itself, so a definition need not say them.
+		// CRDs need not specify these fields.
 		root.Properties["metadata"] = *ofType(metav1.ObjectMeta{})
 		root.Properties["apiVersion"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 		root.Properties["kind"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
@@ -101,7 +100,7 @@ func (s *Set) Add(crd *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// dropRewritten removes the spellings that a hub accepts for others.
+// dropRewritten removes the alternative spellings that a hub accepts.
 func dropRewritten(props *apiextensionsv1.JSONSchemaProps) {
 	for name, p := range props.Properties {
 		if p.Description == definition.Rewritten {
@@ -119,7 +118,7 @@ func dropRewritten(props *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// fillOpen gives objects of which a schema names no field those that were known before.
+// fillOpen gives objects without properties the fields that were known before.
 func fillOpen(props, before *apiextensionsv1.JSONSchemaProps) {
 	for name, p := range props.Properties {
 		was, known := before.Properties[name]
@@ -145,8 +144,8 @@ func (s *Set) put(gvk schema.GroupVersionKind, k Kind) {
 	s.kinds[gvk] = k
 }
 
-// Of is what is known of a kind in a version; ok is false when nothing is.
-func (s *Set) Of(gvk schema.GroupVersionKind) (Kind, bool) {
+// Get returns a kind in a version. ok is false if it is unknown.
+func (s *Set) Get(gvk schema.GroupVersionKind) (Kind, bool) {
 	if s == nil {
 		return Kind{}, false
 	}
@@ -154,7 +153,7 @@ func (s *Set) Of(gvk schema.GroupVersionKind) (Kind, bool) {
 	return k, ok
 }
 
-// Versions are the versions in which a kind is known, in no order.
+// Versions returns the known versions of a kind, in no order.
 func (s *Set) Versions(kind schema.GroupKind) []string {
 	if s == nil {
 		return nil
@@ -168,7 +167,7 @@ func (s *Set) Versions(kind schema.GroupKind) []string {
 	return versions
 }
 
-// Kinds are all that is known, in no order.
+// Kinds returns all known kinds, in no order.
 func (s *Set) Kinds() []schema.GroupVersionKind {
 	all := make([]schema.GroupVersionKind, 0, len(s.kinds))
 	for gvk := range s.kinds {
@@ -177,7 +176,7 @@ func (s *Set) Kinds() []schema.GroupVersionKind {
 	return all
 }
 
-// Map is a schema as the JSON that it is written in.
+// Map returns a schema as JSON.
 func Map(props *apiextensionsv1.JSONSchemaProps) (map[string]any, error) {
 	data, err := json.Marshal(props)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestAKindHasTheFieldsOfItsAPI(t *testing.T) {
 		{"argoproj.io", "v1alpha1", "Workflow", []string{"status", "phase"}, "string"},
 		{"argoproj.io", "v1alpha1", "Workflow", []string{"status", "failed"}, ""},
 	} {
-		kind, ok := set.Of(schema.GroupVersionKind{Group: c.group, Version: c.version, Kind: c.kind})
+		kind, ok := set.Get(schema.GroupVersionKind{Group: c.group, Version: c.version, Kind: c.kind})
 		if !ok {
 			t.Errorf("%s %s is not known", c.version, c.kind)
 			continue
@@ -55,18 +55,19 @@ func TestADefinitionTakesThePlaceOfWhatWasKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	gvk := schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v9", Kind: "CloneSet"}
-	if _, ok := set.Of(gvk); ok {
+	if _, ok := set.Get(gvk); ok {
 		t.Fatal("v9 is known before its definition")
 	}
 	set.Add(&apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 		Group: gvk.Group, Scope: apiextensionsv1.ClusterScoped,
 		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: gvk.Kind},
 		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
-			{Name: "v9", Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}},
+			{Name: "v9", Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object"}}},
 			{Name: "v10"},
 		},
 	}})
-	kind, ok := set.Of(gvk)
+	kind, ok := set.Get(gvk)
 	if !ok || !kind.ClusterScoped || kind.StatusApart ||
 		kind.Schema.Properties["metadata"].Properties["name"].Type != "string" {
 		t.Errorf("v9 is %+v, known %v", kind, ok)
@@ -91,7 +92,7 @@ func TestADefinitionOfAHubTakesAwayNothingThatIsKnown(t *testing.T) {
 		}
 	}
 	fields := func(group, kind, part string) map[string]apiextensionsv1.JSONSchemaProps {
-		k, ok := set.Of(schema.GroupVersionKind{Group: group, Version: "v1alpha1", Kind: kind})
+		k, ok := set.Get(schema.GroupVersionKind{Group: group, Version: "v1alpha1", Kind: kind})
 		if !ok {
 			t.Fatalf("%s is not known", kind)
 		}

@@ -13,24 +13,24 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// chunk is the name of every script, which the positions in its errors start with.
+// chunk is the name of every script, with which positions in errors begin.
 const chunk = "script"
 
-// compiled is a script, whatever it is used for. It is never changed.
+// compiled is a compiled script. It is immutable.
 type compiled struct {
 	source string
 	main   *lua.FunctionProto
-	// functions are the global ones, in the order of their definitions.
+	// functions are the global functions in order of definition.
 	functions []Function
-	// locals are functions that a script keeps to itself, which is a frequent mistake.
+	// locals are local functions. To declare the called function local is a frequent mistake.
 	locals []Function
-	// extended are the libraries that the script adds to, so that it has to have its own.
+	// extended are the libraries that the script adds to, so that it needs its own copy.
 	extended []string
-	// globals says that the script names _G, so that it may define functions which are not seen in its text.
+	// globals is true if the script uses _G, so that it may define functions that its text does not show.
 	globals bool
 }
 
-// fault is what is wrong with a script, without whose script it is.
+// fault is a problem of a script, without the name of the script.
 type fault struct {
 	reason  Reason
 	line    int
@@ -44,27 +44,27 @@ func (f *fault) Error() string {
 	return f.message
 }
 
-// Check says where and why a script is no Lua; nil when it compiles. It is what admission asks.
+// Check returns where and why a script does not compile; nil if it does. Admission uses it.
 func Check(source string) error {
 	_, err := compileOnce(source)
 	return err
 }
 
-// How much is remembered of scripts, so that their owners may be asked for anew at each event.
+// Limits of the cache, so that scripts of a kind need not be compiled at each event.
 const (
 	cachedScripts = 1024
 	cachedBytes   = 8 << 20
 )
 
-// cache holds what was compiled by its content, the scripts used last; what does not compile is not worth it.
+// cache has the recently used compiled scripts by content, without failures.
 var cache = struct {
 	sync.Mutex
-	byUse   *list.List // of *compiled, the one used last in front
+	byUse   *list.List // of *compiled, the most recently used first
 	entries map[string]*list.Element
 	bytes   int
 }{byUse: list.New(), entries: map[string]*list.Element{}}
 
-// compileOnce compiles a source that was not compiled lately.
+// compileOnce compiles a source that is not in the cache.
 func compileOnce(source string) (*compiled, error) {
 	cache.Lock()
 	if e, ok := cache.entries[source]; ok {
@@ -80,7 +80,7 @@ func compileOnce(source string) (*compiled, error) {
 	}
 	cache.Lock()
 	defer cache.Unlock()
-	if e, ok := cache.entries[source]; ok { // another call was faster
+	if e, ok := cache.entries[source]; ok { // compiled concurrently
 		return e.Value.(*compiled), nil
 	}
 	cache.entries[source] = cache.byUse.PushFront(c)
@@ -93,7 +93,7 @@ func compileOnce(source string) (*compiled, error) {
 	return c, nil
 }
 
-// compile parses a source, guards it, and compiles it. The error is a *fault.
+// compile parses, guards and compiles a source. The error is a *fault.
 func compile(source string) (c *compiled, err error) {
 	if len(source) > SizeLimit {
 		return nil, &fault{Syntax, 0, fmt.Sprintf("the script has %d bytes, more than %d", len(source), SizeLimit)}
@@ -123,7 +123,7 @@ func compile(source string) (c *compiled, err error) {
 		globals: g.globals}, nil
 }
 
-// syntaxFault puts an error of the parser into the words of Lua itself.
+// syntaxFault rewrites an error of the parser in the words of Lua.
 func syntaxFault(source string, err error) error {
 	var e *parse.Error
 	if !errors.As(err, &e) {
@@ -133,7 +133,7 @@ func syntaxFault(source string, err error) error {
 		return &fault{Syntax, e.Pos.Line, fmt.Sprintf("%s near '%s'", e.Message, e.Token)}
 	}
 	line := strings.Count(strings.TrimRight(source, "\n"), "\n") + 1
-	// A script that was cut off mostly lacks the ends of its blocks; then Lua says so.
+	// A truncated script usually lacks the ends of blocks. Report that as Lua does.
 	const deepest = 8
 	closed := source
 	for range deepest {
@@ -145,11 +145,10 @@ func syntaxFault(source string, err error) error {
 	return &fault{Syntax, line, "unexpected end of the script"}
 }
 
-// plain turns tail calls into calls, so that the depth of calls bounds those too and every frame is there to be looked
-// at; has empty tables begin small, not with room for 32 fields; and leaves out the table of arguments that Lua 5.0
-// had.
+// plain replaces tail calls by calls, so that the depth limit applies and all frames are visible; makes empty tables
+// small instead of 32 fields; and removes the Lua 5.0 table of arguments.
 func plain(proto *lua.FunctionProto) {
-	// An instruction is the opcode and the operands A, C and B, of 6, 8, 9 and 9 bits.
+	// An instruction has the opcode and the operands A, C and B, with 6, 8, 9 and 9 bits.
 	const (
 		opcode  = 26
 		c       = 9
@@ -157,7 +156,7 @@ func plain(proto *lua.FunctionProto) {
 	)
 	skip := 0
 	for i, instruction := range proto.Code {
-		if skip > 0 { // operands of the instruction before
+		if skip > 0 { // operands of the previous instruction
 			skip--
 			continue
 		}
@@ -187,8 +186,7 @@ func plain(proto *lua.FunctionProto) {
 	}
 }
 
-// What a guarded script calls in place of what the machine would do without asking how much that takes.
-// No script can name these.
+// Guard functions replace operations of the machine whose memory is not limited. No script can name them.
 const (
 	concatGuard = "(concat)" // of any number of values
 	setGuard    = "(set)"    // of table, key and value
@@ -196,16 +194,16 @@ const (
 	listGuard   = "(list)"   // of a table whose constructor ends in any number of values: gives the table
 )
 
-// guard rewrites a script so that each instruction takes little memory: only then can the memory be bounded by looking
-// at it from time to time. It also finds out what the script defines.
+// guard rewrites a script so that each instruction uses little memory. Then it is enough to check the memory from time
+// to time. It also finds the functions that the script defines.
 type guard struct {
 	functions, locals []Function
 	extended          []string
 	globals           bool
 
-	// scope are the names of the local variables seen from where the walk is.
+	// scope are the names of the visible local variables.
 	scope []string
-	// depth is how many functions are around.
+	// depth is the number of enclosing functions.
 	depth int
 }
 
@@ -215,7 +213,7 @@ func (g *guard) block(statements []ast.Stmt) []ast.Stmt {
 	return g.statements(statements)
 }
 
-// statements are those of a block whose scope is the caller's.
+// statements rewrites the statements of a block with the caller's scope.
 func (g *guard) statements(statements []ast.Stmt) []ast.Stmt {
 	for i, s := range statements {
 		statements[i] = g.statement(s)
@@ -230,7 +228,7 @@ func (g *guard) statement(s ast.Stmt) ast.Stmt {
 	case *ast.LocalAssignStmt:
 		if len(s.Names) == 1 && len(s.Exprs) == 1 {
 			if f, ok := s.Exprs[0].(*ast.FunctionExpr); ok {
-				g.scope = append(g.scope, s.Names[0]) // seen from inside, if it was declared as a local function
+				g.scope = append(g.scope, s.Names[0]) // a local function is visible in itself
 				if g.depth == 0 {
 					g.locals = append(g.locals, Function{s.Names[0], f.ParList.Names, f.Line()})
 				}
@@ -248,7 +246,7 @@ func (g *guard) statement(s ast.Stmt) ast.Stmt {
 	case *ast.RepeatStmt:
 		outer := len(g.scope)
 		s.Stmts = g.statements(s.Stmts)
-		s.Condition = g.expression(s.Condition) // sees the locals of the block
+		s.Condition = g.expression(s.Condition) // the locals of the block are visible
 		g.scope = g.scope[:outer]
 	case *ast.IfStmt:
 		s.Condition = g.expression(s.Condition)
@@ -281,7 +279,7 @@ func (g *guard) statement(s ast.Stmt) ast.Stmt {
 	return s
 }
 
-// define notes a function that is given a global name, or is added to a library.
+// define records a function that is global or added to a library.
 func (g *guard) define(name, value ast.Expr) {
 	if field, ok := name.(*ast.AttrGetExpr); ok {
 		module, ok := field.Object.(*ast.IdentExpr)
@@ -306,11 +304,11 @@ func (g *guard) local(name string) bool {
 	return false
 }
 
-// extensible are the libraries that a script may add to.
+// extensible are the libraries that a script may extend.
 var extensible = []string{"string", "table", "math", "os"}
 
-// assignment has elements that are not plain fields set by the guard: t[k] = v. Where several values are assigned at
-// once, all of them are evaluated before the first is set, as in Lua.
+// assignment lets the guard set elements t[k] = v. With several values all are evaluated before the first is set, as in
+// Lua.
 func (g *guard) assignment(s *ast.AssignStmt) ast.Stmt {
 	elements := false
 	for i, target := range s.Lhs {
@@ -325,20 +323,20 @@ func (g *guard) assignment(s *ast.AssignStmt) ast.Stmt {
 		return s
 	}
 	set := func(target *ast.AttrGetExpr, value ast.Expr) ast.Stmt {
-		return at(&ast.FuncCallStmt{Expr: guarded(target, setGuard, target.Object, target.Key, value)}, s)
+		return setPosition(&ast.FuncCallStmt{Expr: guarded(target, setGuard, target.Object, target.Key, value)}, s)
 	}
 	if len(s.Lhs) == 1 && len(s.Rhs) == 1 {
 		return set(s.Lhs[0].(*ast.AttrGetExpr), single(s.Rhs[0]))
 	}
 
-	block := at(&ast.DoBlockStmt{}, s)
+	block := setPosition(&ast.DoBlockStmt{}, s)
 	temporary := func(exprs []ast.Expr, n int, prefix string) []ast.Expr {
-		l := at(&ast.LocalAssignStmt{Exprs: exprs}, s)
+		l := setPosition(&ast.LocalAssignStmt{Exprs: exprs}, s)
 		var names []ast.Expr
 		for i := range n {
 			name := fmt.Sprintf("(%s %d)", prefix, i)
 			l.Names = append(l.Names, name)
-			names = append(names, at(&ast.IdentExpr{Value: name}, s))
+			names = append(names, setPosition(&ast.IdentExpr{Value: name}, s))
 		}
 		block.Stmts = append(block.Stmts, l)
 		return names
@@ -351,7 +349,7 @@ func (g *guard) assignment(s *ast.AssignStmt) ast.Stmt {
 	}
 	places = temporary(places, len(places), "place")
 	values := temporary(s.Rhs, len(s.Lhs), "value")
-	// From the last to the first, as the machine does it; that shows where two targets are one.
+	// From last to first, as the machine does. The order matters if two targets are the same.
 	for i := len(s.Lhs) - 1; i >= 0; i-- {
 		if t, ok := s.Lhs[i].(*ast.AttrGetExpr); ok {
 			n := len(places) - 2
@@ -359,12 +357,13 @@ func (g *guard) assignment(s *ast.AssignStmt) ast.Stmt {
 			block.Stmts = append(block.Stmts, set(t, values[i]))
 			continue
 		}
-		block.Stmts = append(block.Stmts, at(&ast.AssignStmt{Lhs: []ast.Expr{s.Lhs[i]}, Rhs: []ast.Expr{values[i]}}, s))
+		block.Stmts = append(block.Stmts, setPosition(&ast.AssignStmt{Lhs: []ast.Expr{s.Lhs[i]}, Rhs: []ast.Expr{values[i]}},
+			s))
 	}
 	return block
 }
 
-// isElement says that an expression is t[k], with a key that is not known to be a field's name.
+// isElement reports whether an expression is t[k] with a key that is not a constant name.
 func isElement(e ast.Expr) bool {
 	a, ok := e.(*ast.AttrGetExpr)
 	if !ok {
@@ -422,7 +421,7 @@ func (g *guard) expression(e ast.Expr) ast.Expr {
 	return e
 }
 
-// table guards keys that are not fields, and lists that end in any number of values.
+// table guards computed keys, and lists that end in a multi-value expression.
 func (g *guard) table(e *ast.TableExpr) ast.Expr {
 	many := false
 	for i, f := range e.Fields {
@@ -441,10 +440,10 @@ func (g *guard) table(e *ast.TableExpr) ast.Expr {
 	return e
 }
 
-// concatenated is how many values are put together in one call; each takes a register.
+// concatenated is the maximum number of values per call. Each uses a register.
 const concatenated = 50
 
-// concat turns a chain into as few calls as it takes.
+// concat rewrites a chain to as few calls as possible.
 func (g *guard) concat(e *ast.StringConcatOpExpr) ast.Expr {
 	var operands []ast.Expr
 	var last ast.Expr = e
@@ -464,7 +463,7 @@ func (g *guard) concat(e *ast.StringConcatOpExpr) ast.Expr {
 	return guarded(e, concatGuard, operands...)
 }
 
-// isMany says that an expression at the end of a list stands for any number of values.
+// isMany reports whether an expression may give several values at the end of a list.
 func isMany(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.FuncCallExpr:
@@ -475,7 +474,7 @@ func isMany(e ast.Expr) bool {
 	return false
 }
 
-// single has an expression stand for one value, wherever it is put.
+// single limits an expression to one value.
 func single(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.FuncCallExpr:
@@ -486,14 +485,15 @@ func single(e ast.Expr) ast.Expr {
 	return e
 }
 
-// guarded is a call of a guard, in the place of where. It gives one value.
+// guarded returns a call of a guard at the position of where. It gives one value.
 func guarded(where ast.PositionHolder, name string, args ...ast.Expr) *ast.FuncCallExpr {
-	return at(&ast.FuncCallExpr{Func: at(&ast.IdentExpr{Value: name}, where), Args: append([]ast.Expr{}, args...),
+	return setPosition(&ast.FuncCallExpr{Func: setPosition(&ast.IdentExpr{Value: name}, where),
+		Args:      append([]ast.Expr{}, args...),
 		AdjustRet: true}, where)
 }
 
-// at gives a node the place of another.
-func at[T ast.PositionHolder](node T, where ast.PositionHolder) T {
+// setPosition copies the position of a node.
+func setPosition[T ast.PositionHolder](node T, where ast.PositionHolder) T {
 	node.SetLine(where.Line())
 	node.SetLastLine(max(where.LastLine(), where.Line()))
 	return node

@@ -12,32 +12,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// An object becomes tables only where the script looks at it. Until then a table is closed: it is empty, and opens, one
-// level deep, when it is written, walked over or read often; a first few fields are read of it as it is. What stays
-// closed comes back as it was. What was opened remembers where it came from, so that also there comes back what Lua
-// cannot express: [] and {}, null, 1 and 1.0, integers beyond 2^53.
+// Objects are converted to tables lazily. A closed table is empty until it is written, iterated or read often; then it
+// is opened, one level deep. A closed table converts back to the original value. An opened one remembers the original,
+// so that values without a Lua equivalent survive: [] and {}, null, 1 and 1.0, integers beyond 2^53.
 
-// source is where a table came from. It holds the table itself, so that the two take one allocation.
+// source is the origin of a table. It contains the table to save an allocation.
 type source struct {
 	table lua.LTable
-	// value is a map[string]any or []any, which is never changed, or typed: a result of the kube library.
+	// value is an immutable map[string]any or []any, or a typed result of the kube library.
 	value any
-	// closed says that the table is empty still, for value is what is in it.
+	// closed is true while the content is only in value.
 	closed bool
-	// reads counts the fields that were read while it was closed. handed is the first of the tables among them, which the
-	// script may have changed since; each knows its field and the one after it.
+	// reads counts reads of the closed table. handed is the list of tables that were read from it, which the script may
+	// have changed.
 	reads  int
 	handed *source
 	field  string
 	next   *source
 }
 
-// fewReads is how many fields are read of a closed object. To open one takes about as long, and then a read takes
-// little.
+// fewReads is the number of reads after which a table is opened, because opening costs about as much.
 const fewReads = 4
 
-// at is the table that was handed out for a field, nil if none was.
-func (s *source) at(field string) *lua.LTable {
+// tableFor returns the table that was handed out for a field, or nil.
+func (s *source) tableFor(field string) *lua.LTable {
 	for h := s.handed; h != nil; h = h.next {
 		if h.field == field {
 			return &h.table
@@ -46,7 +44,7 @@ func (s *source) at(field string) *lua.LTable {
 	return nil
 }
 
-// toLua gives a value to the script; maps and slices become closed tables.
+// toLua converts a value for the script. Maps and slices become closed tables.
 func (r *run) toLua(v any) (lua.LValue, error) {
 	switch v := v.(type) {
 	case nil:
@@ -71,7 +69,7 @@ func (r *run) toLua(v any) (lua.LValue, error) {
 	return nil, &fault{BadInput, 0, fmt.Sprintf("the object contains a value of type %T, which is not valid JSON", v)}
 }
 
-// exact is up to where a number of Lua is any integer.
+// exact is the limit up to which Lua numbers represent all integers.
 const exact = 1 << 53
 
 func (r *run) integer(v int64) lua.LNumber {
@@ -89,14 +87,14 @@ func (r *run) integer(v int64) lua.LNumber {
 	return n
 }
 
-// closed is a closed table of a value.
+// closed returns a closed table of a value.
 func (r *run) closed(v any) *lua.LTable {
 	s := &source{table: lua.LTable{Metatable: library.closedMeta}, value: v, closed: true}
 	r.sources[&s.table] = s
 	return &s.table
 }
 
-// asGiven is the value that a table came from, as long as neither it nor what was read of it was opened.
+// asGiven returns the original value of a table if neither it nor a table read from it was opened.
 func (r *run) asGiven(t *lua.LTable) (v any, ok bool) {
 	s := r.sources[t]
 	if s == nil || !s.asGiven() {
@@ -114,7 +112,7 @@ func (s *source) asGiven() bool {
 	return s.closed
 }
 
-// read is a field of a closed table, which is opened if need be.
+// read returns a field of a closed table and opens it if necessary.
 func (r *run) read(t *lua.LTable, key lua.LValue) (lua.LValue, error) {
 	if s := r.sources[t]; s != nil && s.closed && s.reads < fewReads {
 		object, isObject := s.value.(map[string]any)
@@ -122,7 +120,7 @@ func (r *run) read(t *lua.LTable, key lua.LValue) (lua.LValue, error) {
 		if isObject && isName {
 			s.reads++
 			field := string(name)
-			if table := s.at(field); table != nil {
+			if table := s.tableFor(field); table != nil {
 				return table, nil
 			}
 			v, err := r.toLua(object[field])
@@ -140,8 +138,8 @@ func (r *run) read(t *lua.LTable, key lua.LValue) (lua.LValue, error) {
 	return t.RawGet(key), nil
 }
 
-// has says whether an object has a field, whether or not it was opened.
-func (r *run) has(t *lua.LTable, field string) bool {
+// hasField reports whether an object has a field, opened or not.
+func (r *run) hasField(t *lua.LTable, field string) bool {
 	if s := r.sources[t]; s != nil && s.closed {
 		m, _ := s.value.(map[string]any)
 		return m[field] != nil
@@ -167,20 +165,20 @@ func (r *run) open(t *lua.LTable) error {
 	return r.fill(t, s)
 }
 
-// fill is open of a closed table whose source is s, at any time.
+// fill is open for a closed table with source s.
 func (r *run) fill(t *lua.LTable, s *source) error {
 	s.closed = false
 	switch v := s.value.(type) {
 	case map[string]any:
 		*t = *r.machine.CreateTable(0, len(v))
-		// In order, so that a script that walks over an object gives the same answer each time.
+		// In sorted order, so that iteration is deterministic.
 		names := make([]string, 0, len(v))
 		for name := range v {
 			names = append(names, name)
 		}
 		slices.Sort(names)
 		for _, name := range names {
-			if table := s.at(name); table != nil {
+			if table := s.tableFor(name); table != nil {
 				t.RawSetString(name, table)
 				continue
 			}
@@ -210,13 +208,13 @@ func (r *run) fill(t *lua.LTable, s *source) error {
 	return nil
 }
 
-// untype turns a result of the kube library into what JSON has.
+// untype converts a result of the kube library to JSON values.
 func (s *source) untype() error {
 	switch s.value.(type) {
 	case map[string]any, []any:
 		return nil
 	}
-	// The converter knows objects only, and the library gives lists as well.
+	// The converter supports only objects, but the library also returns lists.
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {
 		Value any `json:"value"`
 	}{s.value})
@@ -227,20 +225,20 @@ func (s *source) untype() error {
 	return nil
 }
 
-// reader takes values back from a script.
+// reader converts values back from a script.
 type reader struct {
 	run *run
-	// size is what was taken so far, in bytes, about; a small table may stand for a large object, or for an endless one.
+	// size is the approximate number of bytes so far. A small table may stand for a large or endless value.
 	size int
 }
 
-// deepest is how many tables may be in one another.
+// deepest limits the nesting of tables.
 const deepest = 500
 
-// longestPath is how many steps of a path are shown: that of a table that holds itself has as many as there may be.
+// longestPath limits the steps shown of a path. A table that contains itself has endless ones.
 const longestPath = 10
 
-// misfit is why a value cannot be taken back, and where in it; path is built from the inside.
+// misfit is why a value cannot be converted, with its path, which is built from the inside.
 type misfit struct {
 	path    []string
 	message string
@@ -257,14 +255,13 @@ func (m *misfit) Error() string {
 	return strings.Join(path, "") + ": " + m.message
 }
 
-func (m *misfit) in(step string) *misfit {
+func (m *misfit) inside(step string) *misfit {
 	m.path = append([]string{step}, m.path...)
 	return m
 }
 
-// value takes a value back. hint is what was at its place in the input, schema what the kind has there; both decide
-// only what the value itself leaves open. known is false for an empty table of which nobody knows whether it is [] or
-// {}.
+// value converts a value. hint is the input at the same place, schema the kind's schema there. Both are used only for
+// ambiguous values. known is false for an empty table that may be [] or {}.
 func (rd *reader) value(lv lua.LValue, hint any, schema *Schema, depth int) (v any, known bool, m *misfit) {
 	rd.size += slotBytes
 	switch lv := lv.(type) {
@@ -282,7 +279,7 @@ func (rd *reader) value(lv lua.LValue, hint any, schema *Schema, depth int) (v a
 	return nil, false, &misfit{message: fmt.Sprintf("is %s, which an object cannot contain", describe(lv))}
 }
 
-// number is an integer where it can be one; what was not changed stays what it was.
+// number returns an integer if possible. An unchanged number keeps its type.
 func (rd *reader) number(n lua.LNumber, hint any) (any, *misfit) {
 	switch h := hint.(type) {
 	case int64:
@@ -361,7 +358,7 @@ func (rd *reader) table(t *lua.LTable, hint any, schema *Schema, depth int) (v a
 	case fields > 0:
 		return rd.object(t, hint, own != nil, schema, depth)
 	}
-	// An empty table. Where null elements were all there was they are there still.
+	// An empty table. If the input had only null elements they stay.
 	switch h := hint.(type) {
 	case []any:
 		if own != nil {
@@ -400,7 +397,7 @@ func (rd *reader) object(t *lua.LTable, hint any, own bool, schema *Schema, dept
 		rd.size += len(key)
 		v, known, m := rd.value(value, was[key], schema.field(key), depth+1)
 		if m != nil {
-			misfit = m.in("." + key)
+			misfit = m.inside("." + key)
 			return
 		}
 		if known {
@@ -420,8 +417,7 @@ func (rd *reader) object(t *lua.LTable, hint any, own bool, schema *Schema, dept
 	return object, true, nil
 }
 
-// list takes a list back. Holes are what assigning nil leaves, so the list closes over them; but null elements that
-// were there and are there still stay.
+// list converts a list. It closes holes from assigned nil values, but keeps null elements of the input.
 func (rd *reader) list(t *lua.LTable, length int, hint any, own bool, items *Schema, depth int) (any, bool, *misfit) {
 	was, _ := hint.([]any)
 	list := make([]any, 0, length)
@@ -437,10 +433,10 @@ func (rd *reader) list(t *lua.LTable, length int, hint any, own bool, items *Sch
 			}
 			continue
 		}
-		// An element that may be [] or {} is an object: lists of lists are rare.
+		// An ambiguous element is an object, because lists of lists are rare.
 		v, _, m := rd.value(element, before, items, depth+1)
 		if m != nil {
-			return nil, false, m.in("[" + strconv.Itoa(i+1) + "]")
+			return nil, false, m.inside("[" + strconv.Itoa(i+1) + "]")
 		}
 		list = append(list, v)
 	}
@@ -450,7 +446,7 @@ func (rd *reader) list(t *lua.LTable, length int, hint any, own bool, items *Sch
 	return list, true, nil
 }
 
-// copy is a copy of JSON data that counts.
+// copy copies JSON data and counts its size.
 func (rd *reader) copy(v any) any {
 	rd.size += slotBytes
 	switch v := v.(type) {

@@ -123,10 +123,12 @@ func TestWhatIsChangedIsJSONOfTheKind(t *testing.T) {
 	schema := SchemaOf(&apiextensionsv1.JSONSchemaProps{Type: "object",
 		Properties: map[string]apiextensionsv1.JSONSchemaProps{
 			"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-				"list":   {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"args": {Type: "array"}}}}},
+				"list": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"args": {Type: "array"}}}}},
 				"object": {Type: "object"},
-				"byName": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{Type: "array"}}},
-				"any":    {},
+				"byName": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{
+					Schema: &apiextensionsv1.JSONSchemaProps{Type: "array"}}},
+				"any": {},
 			}},
 		}})
 	const template = `{apiVersion: v1, kind: Test, metadata: {name: a}, spec: %s}`

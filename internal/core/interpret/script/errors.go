@@ -8,47 +8,47 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 )
 
-// Reason is what kind of fault a script has.
+// Reason is the kind of a fault.
 type Reason string
 
 // The reasons.
 const (
-	// Syntax: the script is no Lua, or is too long.
+	// Syntax: the script is not valid Lua or too long.
 	Syntax Reason = "Syntax"
-	// NoFunction: the script defines no function that could answer the operation.
+	// NoFunction: the script has no function for the operation.
 	NoFunction Reason = "NoFunction"
-	// Runtime: a line failed, such as one that reads a field of nil, or error() was called.
+	// Runtime: a line failed, for example by indexing nil, or error() was called.
 	Runtime Reason = "Runtime"
-	// BadResult: the function returned something else than the operation needs.
+	// BadResult: the function returned an unsuitable value.
 	BadResult Reason = "BadResult"
-	// BadInput: what the script was to be given is no JSON.
+	// BadInput: the input of the script is not valid JSON.
 	BadInput Reason = "BadInput"
-	// DeadlineExceeded: the script took longer than Deadline.
+	// DeadlineExceeded: the script ran longer than Deadline.
 	DeadlineExceeded Reason = "DeadlineExceeded"
-	// MemoryExceeded: the script held more than MemoryLimit.
+	// MemoryExceeded: the script used more than MemoryLimit.
 	MemoryExceeded Reason = "MemoryExceeded"
-	// TooDeep: functions called each other deeper than DepthLimit.
+	// TooDeep: more than DepthLimit nested calls.
 	TooDeep Reason = "TooDeep"
-	// Canceled: the caller's context ended; no fault of the script.
+	// Canceled: the caller's context ended; not a fault of the script.
 	Canceled Reason = "Canceled"
 )
 
-// Error is what went wrong with one script, for the one who wrote it.
+// Error is a fault of a script, described for its author.
 type Error struct {
-	// Customization is the name of the customization that the script is of.
+	// Customization is the name of the script's customization.
 	Customization string
-	// Operation that the script answers.
+	// Operation of the script.
 	Operation configv1alpha1.InterpreterOperation
-	// Line in the script, from 1; 0 when it is no single one.
+	// Line in the script, from 1; 0 if unknown.
 	Line int
-	// Reason is for programs, Message for people: what was found, what was expected, what to do.
+	// Reason is for programs. Message is for users: what happened, what was expected, what to do.
 	Reason  Reason
 	Message string
-	// Cause is the error of the context for Canceled; else nil.
+	// Cause is the context's error for Canceled; otherwise nil.
 	Cause error
 }
 
-// Error names the customization, the operation, the line and what is wrong.
+// Error returns customization, operation, line and message.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "customization %q, %s", e.Customization, e.Operation)
@@ -60,11 +60,10 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the cause, so that a canceled context is known by errors.Is.
+// Unwrap returns the cause, so that errors.Is finds a canceled context.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Errors are all faults of scripts in err, in order: of one that was returned by a hook and wrapped since, or of those
-// that Hooks joined.
+// Errors returns all script errors in err, wrapped or joined, in order.
 func Errors(err error) []*Error {
 	if err == nil {
 		return nil

@@ -19,7 +19,7 @@ type Script struct {
 	Source string
 }
 
-// Scripts are the scripts that rules hold, in the order of the operations; rules that go by paths have none.
+// Scripts returns the scripts in rules, in order of operations. Rules with paths have none.
 func Scripts(rules configv1alpha1.CustomizationRules) []Script {
 	var all []Script
 	add := func(operation configv1alpha1.InterpreterOperation, field string, rule *configv1alpha1.OperationRule) {
@@ -44,11 +44,11 @@ func Scripts(rules configv1alpha1.CustomizationRules) []Script {
 	return all
 }
 
-// Hooks are the operations that rules have scripts for; name is the customization's, for messages, and schema the
-// kind's in the version of the customization's target, nil when it is not known.
+// Hooks returns the operations with scripts in rules. name is the customization's, for messages. schema is that of the
+// kind in the customization's version, nil if unknown.
 //
-// The hooks are never nil. A script that does not compile harms its own operation alone: its hook answers with the
-// *Error, and err joins all of these for whoever reports them; see Errors.
+// The hooks are never nil. A script that does not compile makes only its own operation fail with the *Error. err joins
+// these errors; see Errors.
 func Hooks(name string, rules configv1alpha1.CustomizationRules, schema *Schema) (*interpret.Hooks, error) {
 	h := &interpret.Hooks{}
 	var faults []error
@@ -67,7 +67,7 @@ func Hooks(name string, rules configv1alpha1.CustomizationRules, schema *Schema)
 	return h, errors.Join(faults...)
 }
 
-// hook has an operation answered by evaluate.
+// hook implements an operation with evaluate.
 func hook(h *interpret.Hooks, operation configv1alpha1.InterpreterOperation,
 	evaluate func(context.Context, Inputs) (*Outputs, error)) {
 	object := func(ctx context.Context, in Inputs) (*unstructured.Unstructured, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// kubeFunctions are the kube library: what the hub knows of pods and quantities.
+// kubeFunctions are the functions of the kube library for pods and quantities.
 var kubeFunctions = map[string]lua.LGFunction{
 	"accuratePodRequirements": accuratePodRequirements,
 	"getPodDependencies":      getPodDependencies,
@@ -19,25 +19,25 @@ var kubeFunctions = map[string]lua.LGFunction{
 	"getResourceQuantity":     getResourceQuantity,
 }
 
-// accuratePodRequirements(podTemplate) is what one pod of the template needs.
+// accuratePodRequirements(podTemplate) returns the requirements of one pod.
 func accuratePodRequirements(l *lua.LState) int {
 	t := podTemplate(l, "accuratePodRequirements")
 	return pushTyped(l, interpret.PodRequirements(t, t.Namespace))
 }
 
-// getPodDependencies(podTemplate, namespace) are the references of what a pod of the template needs to start.
+// getPodDependencies(podTemplate, namespace) returns references to what a pod needs to start.
 func getPodDependencies(l *lua.LState) int {
 	t := podTemplate(l, "getPodDependencies")
 	return pushTyped(l, interpret.PodDependencies(t, l.OptString(2, "")))
 }
 
-// podTemplate decodes the first argument; where the script left it as it was, from the object itself.
+// podTemplate decodes the first argument, directly from the object if the script did not change it.
 func podTemplate(l *lua.LState, function string) *corev1.PodTemplateSpec {
 	arg, ok := l.Get(1).(*lua.LTable)
 	if !ok {
 		l.RaiseError("kube.%s takes a pod template, such as obj.spec.template; it got %s", function, describe(l.Get(1)))
 	}
-	r := of(l)
+	r := runOf(l)
 	r.spend(256)
 	var raw any
 	if given, ok := r.asGiven(arg); ok {
@@ -60,19 +60,19 @@ func podTemplate(l *lua.LState, function string) *corev1.PodTemplateSpec {
 	return t
 }
 
-// typedBytes is what a result of the library weighs, about.
+// typedBytes is the approximate size of a result of the library.
 const typedBytes = 2 << 10
 
-// pushTyped gives the script a closed table, which costs nothing more when it comes back as it is.
+// pushTyped passes a closed table to the script. It costs nothing if the script returns it unchanged.
 func pushTyped(l *lua.LState, v any) int {
-	r := of(l)
+	r := runOf(l)
 	r.grow(typedBytes)
-	r.leaked += typedBytes // where it came from is remembered until the call ends
+	r.leaked += typedBytes // its source is kept until the call ends
 	l.Push(r.closed(v))
 	return 1
 }
 
-// quantity is an argument that is a quantity: a string such as 500m, or a number; false for nil.
+// quantity returns a quantity argument: a string such as 500m, or a number; false for nil.
 func quantity(l *lua.LState, n int, function string) (resource.Quantity, bool) {
 	v := l.Get(n)
 	if v == lua.LNil {
@@ -88,7 +88,7 @@ func quantity(l *lua.LState, n int, function string) (resource.Quantity, bool) {
 	return q, true
 }
 
-// resourceAdd(a, b, …) is the sum of quantities, as a quantity; nil counts as nothing.
+// resourceAdd(a, b, …) returns the sum of quantities. nil counts as zero.
 func resourceAdd(l *lua.LState) int {
 	var sum resource.Quantity
 	for i := 1; i <= l.GetTop(); i++ {
@@ -99,11 +99,11 @@ func resourceAdd(l *lua.LState) int {
 			sum.Add(q)
 		}
 	}
-	of(l).grow(32)
+	runOf(l).grow(32)
 	return push(l, sum.String())
 }
 
-// getResourceQuantity(q) is a quantity as a number, in its base unit.
+// getResourceQuantity(q) returns a quantity as a number in its base unit.
 func getResourceQuantity(l *lua.LState) int {
 	q, ok := quantity(l, 1, "getResourceQuantity")
 	if !ok {

@@ -9,18 +9,18 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// library is what every script sees. It is one for all machines and all calls, and never changed: what a script can
-// reach of it are empty tables that read from it and cannot be written.
+// library is the library of all scripts, shared by all calls and immutable. Scripts only reach empty read-only tables
+// that read from it.
 var library *libraries
 
 func init() { library = newLibrary() }
 
 type libraries struct {
-	// base holds all there is; envMeta has the environment of a call fall back on the library.
+	// base has everything. envMeta makes the environment of a call fall back on the library.
 	base, envMeta *lua.LTable
-	// globalsMeta is of _G, closedMeta of closed tables, stringMeta of strings.
+	// Metatables: globalsMeta of _G, closedMeta of closed tables, stringMeta of strings.
 	globalsMeta, closedMeta, stringMeta *lua.LTable
-	// absent are functions of Lua that scripts do not have, and why.
+	// absent are functions of Lua that scripts do not have, with the reason.
 	absent map[string]string
 }
 
@@ -37,7 +37,7 @@ func newLibrary() *libraries {
 		"newproxy": "metatables are not available",
 	}}
 
-	// Functions of gopher-lua's own library that are bounded are used as they are.
+	// Use gopher-lua's functions if their cost is limited.
 	source := lua.NewState(lua.Options{SkipOpenLibs: true})
 	for _, open := range []lua.LGFunction{lua.OpenBase, lua.OpenMath, lua.OpenOs, lua.OpenString} {
 		open(source)
@@ -102,12 +102,12 @@ func newLibrary() *libraries {
 	}
 	date := builtin("os", "date")
 	clock.RawSetString("date", function(func(l *lua.LState) int {
-		of(l).grow(32 * len(l.OptString(1, "")))
+		runOf(l).grow(32 * len(l.OptString(1, "")))
 		return date(l)
 	}))
 	base.RawSetString("os", frozen("os", clock))
 
-	// Reached by require alone, as scripts do it.
+	// Available only through require.
 	base.RawSetString(kubeModule, frozen("kube", table(kubeFunctions)))
 
 	lib.base, lib.envMeta = base, source.NewTable()
@@ -115,7 +115,7 @@ func newLibrary() *libraries {
 
 	lib.globalsMeta = source.NewTable()
 	lib.globalsMeta.RawSetString("__index", function(func(l *lua.LState) int {
-		l.Push(l.GetTable(of(l).env, l.CheckAny(2)))
+		l.Push(l.GetTable(runOf(l).env, l.CheckAny(2)))
 		return 1
 	}))
 	lib.globalsMeta.RawSetString("__newindex", function(func(l *lua.LState) int {
@@ -123,13 +123,13 @@ func newLibrary() *libraries {
 		if !ok || strings.HasPrefix(string(name), "(") {
 			l.RaiseError("%s is not the name of a global", describe(l.Get(2)))
 		}
-		of(l).env.RawSetString(string(name), l.Get(3))
+		runOf(l).env.RawSetString(string(name), l.Get(3))
 		return 0
 	}))
 
 	lib.closedMeta = source.NewTable()
 	lib.closedMeta.RawSetString("__index", function(func(l *lua.LState) int {
-		v, err := of(l).read(l.CheckTable(1), l.Get(2))
+		v, err := runOf(l).read(l.CheckTable(1), l.Get(2))
 		if err != nil {
 			l.RaiseError("%s", err.Error())
 		}
@@ -150,18 +150,18 @@ func newLibrary() *libraries {
 	return lib
 }
 
-// readable is an argument that is a table, which is opened.
+// readable returns a table argument and opens it.
 func readable(l *lua.LState, n int) *lua.LTable {
 	t := l.CheckTable(n)
 	if t.Metatable == library.closedMeta {
-		if err := of(l).open(t); err != nil {
+		if err := runOf(l).open(t); err != nil {
 			l.RaiseError("%s", err.Error())
 		}
 	}
 	return t
 }
 
-// writable is an argument that is a table which may be changed.
+// writable returns a table argument that may be changed.
 func writable(l *lua.LState, n int) *lua.LTable {
 	t := readable(l, n)
 	if t.Metatable != lua.LNil {
@@ -170,7 +170,7 @@ func writable(l *lua.LState, n int) *lua.LTable {
 	return t
 }
 
-// opened has a function of the machine's own library find its first argument open.
+// opened wraps a function of the machine's library to open its first argument.
 func opened(f lua.LGFunction) lua.LGFunction {
 	return func(l *lua.LState) int {
 		if _, ok := l.Get(1).(*lua.LTable); ok {
@@ -180,7 +180,7 @@ func opened(f lua.LGFunction) lua.LGFunction {
 	}
 }
 
-// text is a value as the script sees it when it is printed. Tables have no address, so that no result hangs on one.
+// text returns a value as printed. Tables have no address, so that results do not depend on it.
 func text(v lua.LValue) string {
 	switch v.(type) {
 	case *lua.LTable, *lua.LFunction:
@@ -203,7 +203,7 @@ func concat(l *lua.LState) int {
 			l.RaiseError("cannot join %s to a string with ..", describe(v))
 		}
 	}
-	of(l).grow(size)
+	runOf(l).grow(size)
 	var b strings.Builder
 	b.Grow(size)
 	for i := 1; i <= n; i++ {
@@ -213,10 +213,10 @@ func concat(l *lua.LState) int {
 	return 1
 }
 
-// widestGap is how many elements of a list may be left out at once.
+// widestGap limits the elements of a list that may be skipped at once.
 const widestGap = 1024
 
-// slot checks that an index leaves no wide gap behind a list, which would have to be filled.
+// slot rejects an index far beyond the end of a list, because the gap would be filled.
 func slot(l *lua.LState, t *lua.LTable, key lua.LNumber) {
 	if key <= widestGap {
 		return
@@ -237,7 +237,7 @@ func set(l *lua.LState) int {
 		return 0
 	}
 	t = writable(l, 1)
-	r := of(l)
+	r := runOf(l)
 	switch k := key.(type) {
 	case *lua.LNilType:
 		l.RaiseError("the key is nil")
@@ -248,7 +248,7 @@ func set(l *lua.LState) int {
 		slot(l, t, k)
 	}
 	if value == lua.LNil && t.RawGet(key) != lua.LNil {
-		r.leaked += fieldBytes // the machine does not forget a key
+		r.leaked += fieldBytes // the machine never frees a key
 	}
 	t.RawSet(key, value)
 	return 0
@@ -263,7 +263,7 @@ func index(l *lua.LState) int {
 }
 
 func listed(l *lua.LState) int {
-	of(l).grow(l.CheckTable(1).MaxN() * slotBytes)
+	runOf(l).grow(l.CheckTable(1).MaxN() * slotBytes)
 	l.SetTop(1)
 	return 1
 }
@@ -317,7 +317,7 @@ func print(l *lua.LState) int {
 		parts = append(parts, text(l.Get(i)))
 		size += len(parts[i-1])
 	}
-	r := of(l)
+	r := runOf(l)
 	r.grow(size)
 	r.print(strings.Join(parts, "\t"))
 	return 0
@@ -325,19 +325,19 @@ func print(l *lua.LState) int {
 
 func tostring(l *lua.LState) int {
 	v := l.CheckAny(1)
-	of(l).grow(24)
+	runOf(l).grow(24)
 	l.Push(lua.LString(text(v)))
 	return 1
 }
 
-// kubeModule is where the kube library is kept; no script can name that.
+// kubeModule is the internal name of the kube library. No script can name it.
 const kubeModule = "(kube)"
 
 func require(l *lua.LState) int {
 	if name := l.CheckString(1); name != "kube" {
 		l.RaiseError("there is no module %q; the only module is \"kube\"", name)
 	}
-	l.Push(l.GetField(of(l).env, kubeModule))
+	l.Push(l.GetField(runOf(l).env, kubeModule))
 	return 1
 }
 
@@ -345,7 +345,7 @@ func unpack(builtin lua.LGFunction) lua.LGFunction {
 	return func(l *lua.LState) int {
 		t := readable(l, 1)
 		n := l.OptInt(3, t.Len()) - l.OptInt(2, 1)
-		of(l).spend(max(0, min(n, 1<<16)))
+		runOf(l).spend(max(0, min(n, 1<<16)))
 		return builtin(l)
 	}
 }
@@ -364,7 +364,7 @@ func tableMaxN(l *lua.LState) int {
 
 func tableInsert(l *lua.LState) int {
 	t := writable(l, 1)
-	r := of(l)
+	r := runOf(l)
 	switch n := l.GetTop(); n {
 	case 2:
 		t.Append(l.Get(2))
@@ -389,7 +389,7 @@ func tableRemove(l *lua.LState) int {
 		l.Push(lua.LNil)
 		return 1
 	}
-	of(l).spend(1 + (length-at)>>6)
+	runOf(l).spend(1 + (length-at)>>6)
 	l.Push(t.Remove(at))
 	return 1
 }
@@ -398,7 +398,7 @@ func tableConcat(l *lua.LState) int {
 	t := readable(l, 1)
 	separator := l.OptString(2, "")
 	from, to := l.OptInt(3, 1), l.OptInt(4, t.Len())
-	b := &buffer{run: of(l)}
+	b := &buffer{run: runOf(l)}
 	defer b.close()
 	for i := from; i <= to; i++ {
 		v := t.RawGetInt(i)
@@ -415,7 +415,7 @@ func tableConcat(l *lua.LState) int {
 }
 
 func tableSort(l *lua.LState) int {
-	s := &sorter{machine: l, run: of(l), table: writable(l, 1)}
+	s := &sorter{machine: l, run: runOf(l), table: writable(l, 1)}
 	if s.length = s.table.Len(); l.GetTop() > 1 {
 		s.less = l.CheckFunction(2)
 	}
@@ -466,11 +466,11 @@ func (s *sorter) Less(i, j int) bool {
 	return false
 }
 
-// Chance is the same in each call, so that the same object means the same.
+// Random numbers are the same in each call, so that results are deterministic.
 
 type dice struct{ state uint64 }
 
-// roll is the next of splitmix64.
+// roll returns the next number of splitmix64.
 func (d *dice) roll() float64 {
 	d.state += 0x9e3779b97f4a7c15
 	z := d.state
@@ -480,12 +480,12 @@ func (d *dice) roll() float64 {
 }
 
 func randomSeed(l *lua.LState) int {
-	of(l).dice = &dice{uint64(l.CheckInt64(1))}
+	runOf(l).dice = &dice{uint64(l.CheckInt64(1))}
 	return 0
 }
 
 func random(l *lua.LState) int {
-	r := of(l)
+	r := runOf(l)
 	if r.dice == nil {
 		r.dice = &dice{}
 	}

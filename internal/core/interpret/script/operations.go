@@ -18,17 +18,17 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// contract is what an operation asks of its script.
+// contract is the contract of an operation's script.
 type contract struct {
 	function string
 	params   []string
-	// args are the arguments, in order.
+	// args are the arguments in order.
 	args func(*run, Inputs) ([]lua.LValue, error)
-	// read takes the results; those that were not given are nil.
+	// read reads the results; missing ones are nil.
 	read func(rs results, in Inputs, out *Outputs) error
 }
 
-// results are what a function returned.
+// results are the values that a function returned.
 type results struct {
 	run      *run
 	function string
@@ -55,29 +55,29 @@ var contracts = map[configv1alpha1.InterpreterOperation]contract{
 		"GetDependencies", []string{"desiredObj"}, object, readDependencies},
 }
 
-// signature is the function of an operation as a script writes it.
+// signature returns the function declaration of an operation.
 func (c contract) signature() string {
 	return fmt.Sprintf("%s(%s)", c.function, strings.Join(c.params, ", "))
 }
 
-// fault makes an error of whatever went wrong.
+// fault converts any error to an Error.
 func (p *Program) fault(err error) error {
 	e := &Error{Customization: p.customization, Operation: p.operation, Reason: Runtime, Message: err.Error()}
 	if f, ok := err.(*fault); ok {
 		e.Reason, e.Line, e.Message = f.reason, f.line, f.message
 	}
 	if m := e.Message; len(m) > longestMessage {
-		// What is wrong may be said before or behind what is long.
+		// Keep the beginning and the end of a long message.
 		e.Message = strings.ToValidUTF8(m[:longestMessage*3/4]+"…"+m[len(m)-longestMessage/4:], "")
 	}
 	return e
 }
 
-// longestMessage is how many bytes of a message are shown: error() takes any string, and what it says goes into events,
-// conditions and the log.
+// longestMessage limits messages in bytes: error() accepts any string, and messages go into events, conditions and
+// logs.
 const longestMessage = 1 << 10
 
-// function is the name of the function that answers, as far as the text of the script shows it.
+// function returns the name of the called function, as far as the text shows it.
 func (p *Program) function() (name string, byContract bool) {
 	wanted := contracts[p.operation].function
 	names := p.compiled.names()
@@ -87,7 +87,7 @@ func (p *Program) function() (name string, byContract bool) {
 	return names[0], false
 }
 
-// names are the global functions, each once.
+// names returns the global functions without duplicates.
 func (c *compiled) names() []string {
 	var names []string
 	for _, f := range c.functions {
@@ -98,7 +98,8 @@ func (c *compiled) names() []string {
 	return names
 }
 
-// answerable says what is wrong when no function can answer. What a script defines by way of _G is seen when it runs.
+// answerable returns an error if no function can implement the operation. Functions defined through _G are found at run
+// time.
 func (p *Program) answerable() error {
 	c, ok := contracts[p.operation]
 	if !ok {
@@ -111,7 +112,7 @@ func (p *Program) answerable() error {
 	return p.fault(missing(p.compiled, c, names))
 }
 
-// missing is a script without the function, or with several of which none has its name.
+// missing returns the error of a script without the function, or with several others.
 func missing(compiled *compiled, c contract, names []string) *fault {
 	for _, local := range compiled.locals {
 		if local.Name == c.function {
@@ -127,7 +128,7 @@ func missing(compiled *compiled, c contract, names []string) *fault {
 		c.signature())}
 }
 
-// pick finds the function that answers among those that the script has defined.
+// pick returns the function to call.
 func (p *Program) pick(r *run) (string, lua.LValue, error) {
 	c := contracts[p.operation]
 	if f := r.env.RawGetString(c.function); f != lua.LNil {
@@ -189,7 +190,7 @@ func (p *Program) canceled(err error) error {
 
 // Arguments.
 
-// given is an object as an argument; one that is not there is nil.
+// given returns an object as an argument; nil if there is none.
 func given(r *run, u *unstructured.Unstructured) (lua.LValue, error) {
 	if u == nil || u.Object == nil {
 		return lua.LNil, nil
@@ -197,7 +198,7 @@ func given(r *run, u *unstructured.Unstructured) (lua.LValue, error) {
 	return r.toLua(u.Object)
 }
 
-// template is the object of in, which is known again when it comes back.
+// template returns the object of in, and remembers its table to recognize it in the result.
 func template(r *run, in Inputs) (lua.LValue, error) {
 	v, err := given(r, in.Object)
 	r.object, _ = v.(*lua.LTable)
@@ -228,7 +229,7 @@ func objectAndObserved(r *run, in Inputs) ([]lua.LValue, error) {
 	return []lua.LValue{desired, observed}, err
 }
 
-// objectAndItems gives the items as the API has them; without any it is an empty list, for # of nil fails.
+// objectAndItems passes the items as in the API. Without items it is an empty list, because # of nil fails.
 func objectAndItems(r *run, in Inputs) ([]lua.LValue, error) {
 	v, err := template(r, in)
 	if err != nil {
@@ -264,7 +265,7 @@ func objectAndItems(r *run, in Inputs) ([]lua.LValue, error) {
 
 // Results.
 
-// get is the result i, from 0; nil when the function gave fewer.
+// get returns result i, from 0; nil if there are fewer.
 func (rs results) get(i int) lua.LValue {
 	if i < len(rs.values) {
 		return rs.values[i]
@@ -272,7 +273,7 @@ func (rs results) get(i int) lua.LValue {
 	return lua.LNil
 }
 
-// got says what the function returned in place of what was wanted.
+// got describes an unsuitable result and what was expected.
 func (rs results) got(i int, wanted string) error {
 	found := describe(rs.get(i))
 	if i >= len(rs.values) && i == 0 {
@@ -285,7 +286,7 @@ func (rs results) wrong(format string, args ...any) error {
 	return &fault{BadResult, 0, rs.function + " " + fmt.Sprintf(format, args...)}
 }
 
-// json is the result i without what Lua has around it; hint is the input that it is made of, if it is.
+// json converts result i to JSON. hint is the input that it is based on, if any.
 func (rs results) json(i int, hint any, schema *Schema) (any, error) {
 	v, _, misfit := (&reader{run: rs.run}).value(rs.get(i), hint, schema, 0)
 	if misfit != nil {
@@ -294,7 +295,7 @@ func (rs results) json(i int, hint any, schema *Schema) (any, error) {
 	return v, nil
 }
 
-// typed is the result of a function of the kube library that the script returned as it got it.
+// typed returns a result of the kube library that the script returned unchanged.
 func typed[T any](rs results, i int) (v T, ok bool) {
 	t, isTable := rs.get(i).(*lua.LTable)
 	if !isTable {
@@ -306,7 +307,7 @@ func typed[T any](rs results, i int) (v T, ok bool) {
 	return v, ok
 }
 
-// whole is the number of replicas that a value stands for.
+// whole returns the number of replicas in a value.
 func whole(n float64) (int32, bool) {
 	return int32(n), n == math.Trunc(n) && n >= 0 && n <= math.MaxInt32
 }
@@ -341,7 +342,7 @@ func readReplicas(rs results, in Inputs, out *Outputs) error {
 	return nil
 }
 
-// decode fills into with the result i, which is an object of the fields that are wanted.
+// decode decodes result i, an object with the given fields.
 func (rs results) decode(i int, wanted string, into any, out *Outputs) error {
 	v, err := rs.json(i, nil, nil)
 	if err != nil {
@@ -354,7 +355,7 @@ func (rs results) decode(i int, wanted string, into any, out *Outputs) error {
 	return rs.fill(m, fmt.Sprintf("result %d", i+1), wanted, into, out)
 }
 
-// fill decodes an object; unknown fields are told, not refused, as in Karmada.
+// fill decodes an object. Unknown fields cause a warning, not an error, as in Karmada.
 func (rs results) fill(m map[string]any, what, wanted string, into any, out *Outputs) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m, into, true); err != nil {
 		if !runtime.IsStrictDecodingError(err) {
@@ -400,7 +401,7 @@ func readComponents(rs results, _ Inputs, out *Outputs) error {
 	return nil
 }
 
-// list is the first result, which is a list; an empty table is an empty one.
+// list returns the first result as a list. An empty table is an empty list.
 func (rs results) list(wanted string) ([]any, error) {
 	if _, ok := rs.get(0).(*lua.LTable); !ok {
 		return nil, rs.got(0, wanted)
@@ -465,14 +466,14 @@ func nameOf(u *unstructured.Unstructured) string {
 	return u.GetNamespace() + "/" + u.GetName()
 }
 
-// untouched says that a table is the object that was given, as it was given.
+// untouched reports whether a table is the unchanged input object.
 func (rs results) untouched(t *lua.LTable) bool {
 	_, ok := rs.run.asGiven(t)
 	return ok && t == rs.run.object
 }
 
-// readAggregated takes the status of the object that the script returned, or what it returned itself, where that has
-// nothing of an object around it: the guides return a bare status.
+// readAggregated takes the status of the returned object, or the returned table itself if it is a bare status, as in
+// the guides.
 func readAggregated(rs results, in Inputs, out *Outputs) error {
 	const wanted = "the object with its status, or the status alone"
 	if _, ok := rs.get(0).(*lua.LTable); !ok {
@@ -490,7 +491,7 @@ func readAggregated(rs results, in Inputs, out *Outputs) error {
 	}
 	bare := t != rs.run.object
 	for _, key := range []string{"apiVersion", "kind", "metadata", "spec", "status"} {
-		bare = bare && !rs.run.has(t, key)
+		bare = bare && !rs.run.hasField(t, key)
 	}
 	hint, schema := any(before), rs.schema
 	if bare {
@@ -547,7 +548,7 @@ func readStatus(rs results, in Inputs, out *Outputs) error {
 	return nil
 }
 
-// readHealth takes a boolean, as Karmada does, or the name of one of the finer healths, which is an addition of Argosy.
+// readHealth accepts a boolean, as Karmada does, or the name of a Health, which is an extension.
 func readHealth(rs results, _ Inputs, out *Outputs) error {
 	switch v := rs.get(0).(type) {
 	case lua.LBool:

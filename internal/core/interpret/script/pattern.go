@@ -6,14 +6,14 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// matcher finds a pattern of Lua 5.1 in a string. It spends steps of the call, so that a pattern with exponential
-// backtracking ends at the deadline. gopher-lua's matcher cannot be interrupted, and no useful limit on its input
-// bounds it: a*a*a*a*a*a*a*a*b takes 4 s on 28 characters and six times as long for each 6 more. It also has no %f.
+// matcher implements patterns of Lua 5.1. It counts steps, so that exponential backtracking ends at the deadline.
+// gopher-lua's matcher cannot be interrupted, and no practical limit of its input helps: a*a*a*a*a*a*a*a*b takes 4 s
+// for 28 characters and six times as long for 6 more. It also lacks %f.
 type matcher struct {
 	run             *run
 	machine         *lua.LState
 	source, pattern string
-	// floating says that ^ at the beginning is a character as any other.
+	// floating makes ^ at the beginning an ordinary character.
 	floating bool
 
 	captures []capture
@@ -21,17 +21,17 @@ type matcher struct {
 	steps    int
 }
 
-// capture is a part of the source; length is negative while it is open, or when it is but a position.
+// capture is a part of the source. A negative length means open, or a position only.
 type capture struct{ begin, length int }
 
 const (
 	captureOpen     = -1
 	capturePosition = -2
-	// mostCaptures and deepestMatch are Lua's own limits.
-	mostCaptures, deepestMatch = 32, 200
+	// maxCaptures and deepestMatch are Lua's own limits.
+	maxCaptures, deepestMatch = 32, 200
 )
 
-// anchored says whether the pattern holds at the beginning only, and takes the anchor off.
+// anchored reports whether the pattern is anchored, and removes the anchor.
 func (m *matcher) anchored() bool {
 	if m.floating || !strings.HasPrefix(m.pattern, "^") {
 		return false
@@ -40,7 +40,7 @@ func (m *matcher) anchored() bool {
 	return true
 }
 
-// search finds the first match from a position on.
+// search returns the first match from a position on.
 func (m *matcher) search(from int) (begin, end int, ok bool) {
 	anchored := m.anchored()
 	for begin = from; begin <= len(m.source); begin++ {
@@ -58,12 +58,12 @@ func (m *matcher) matchAt(at int) (end int, ok bool) {
 	return end, end >= 0
 }
 
-// tick counts a step; many of them are spent at once.
+// tick counts a step. Steps are spent in batches.
 func (m *matcher) tick() {
 	const many = 32
 	if m.steps++; m.steps == many {
 		m.steps = 0
-		m.run.spend(many / 4) // one is as quick as a quarter of an instruction
+		m.run.spend(many / 4) // a step takes a quarter of an instruction
 	}
 }
 
@@ -71,7 +71,7 @@ func (m *matcher) malformed(what string) {
 	m.machine.RaiseError("the pattern %q is malformed: %s", m.pattern, what)
 }
 
-// match gives the end of the match of the pattern from p on with the source from s on; -1 for none.
+// match returns the end of a match of the pattern from p in the source from s; -1 if there is none.
 func (m *matcher) match(s, p int) int {
 	if m.depth++; m.depth > deepestMatch {
 		m.machine.RaiseError("the pattern %q is too complex", m.pattern)
@@ -166,7 +166,7 @@ func (m *matcher) match(s, p int) int {
 	}
 }
 
-// longest takes as many as it can of the class at p, at least so many, and then fewer until the rest matches.
+// longest matches the class at p as often as possible, at least least times, and backtracks until the rest matches.
 func (m *matcher) longest(s, p, next, least int) int {
 	n := 0
 	for m.one(s+n, p, next) {
@@ -184,7 +184,7 @@ func (m *matcher) longest(s, p, next, least int) int {
 
 // capturing opens a capture.
 func (m *matcher) capturing(s, p, length int) int {
-	if len(m.captures) == mostCaptures {
+	if len(m.captures) == maxCaptures {
 		m.malformed("it has too many captures")
 	}
 	n := len(m.captures)
@@ -196,7 +196,7 @@ func (m *matcher) capturing(s, p, length int) int {
 	return end
 }
 
-// closing closes the capture that was opened last.
+// closing closes the last open capture.
 func (m *matcher) closing(s, p int) int {
 	for i := len(m.captures) - 1; i >= 0; i-- {
 		if m.captures[i].length == captureOpen {
@@ -212,7 +212,7 @@ func (m *matcher) closing(s, p int) int {
 	return -1
 }
 
-// captured is what the capture i, from 0, holds.
+// captured returns the text of capture i, from 0.
 func (m *matcher) captured(i int) string {
 	if i < 0 || i >= len(m.captures) || m.captures[i].length == captureOpen {
 		m.malformed("it refers to a capture that does not exist")
@@ -221,7 +221,7 @@ func (m *matcher) captured(i int) string {
 	return m.source[c.begin : c.begin+max(c.length, 0)]
 }
 
-// balanced gives the end of a part that begins and ends with the two characters at p; -1 for none.
+// balanced returns the end of a part enclosed by the two characters at p; -1 if there is none.
 func (m *matcher) balanced(s, p int) int {
 	if p+1 >= len(m.pattern) {
 		m.malformed("%b is not followed by two characters")
@@ -245,7 +245,7 @@ func (m *matcher) balanced(s, p int) int {
 	return -1
 }
 
-// class gives the end of the class of characters at p.
+// class returns the end of the character class at p.
 func (m *matcher) class(p int) int {
 	c := m.pattern[p]
 	p++
@@ -272,7 +272,7 @@ func (m *matcher) class(p int) int {
 	return p
 }
 
-// one says whether the class from p to end takes the character at s.
+// one reports whether the class from p to end matches the character at s.
 func (m *matcher) one(s, p, end int) bool {
 	if s >= len(m.source) {
 		return false
@@ -289,7 +289,7 @@ func (m *matcher) one(s, p, end int) bool {
 	return m.pattern[p] == c
 }
 
-// inSet says whether the set from p, its [, to end, its ], takes a character.
+// inSet reports whether the set from p, its [, to end, its ], matches a character.
 func (m *matcher) inSet(c byte, p, end int) bool {
 	found := true
 	if p++; m.pattern[p] == '^' {
@@ -314,8 +314,7 @@ func (m *matcher) inSet(c byte, p, end int) bool {
 	return !found
 }
 
-// inClass says whether a class such as %a takes a character; an upper case letter takes what the lower case one does
-// not.
+// inClass reports whether a class such as %a matches a character. An upper-case class is the complement.
 func inClass(c, class byte) bool {
 	var in bool
 	lower := 'a' <= c && c <= 'z'
@@ -349,7 +348,7 @@ func inClass(c, class byte) bool {
 	return in == (class >= 'a')
 }
 
-// capture is the capture i, from 0; without captures the first one is the whole match.
+// capture returns capture i, from 0. Without captures the first one is the whole match.
 func (m *matcher) capture(i, begin, end int) lua.LValue {
 	if i == 0 && len(m.captures) == 0 {
 		return lua.LString(m.source[begin:end])
@@ -367,7 +366,7 @@ func (m *matcher) pushCaptures() int {
 	return len(m.captures)
 }
 
-// pushResult pushes the captures, or the whole match when the pattern has none.
+// pushResult pushes the captures, or the whole match if there are none.
 func (m *matcher) pushResult(begin, end int) int {
 	if len(m.captures) == 0 {
 		m.machine.Push(m.capture(0, begin, end))

@@ -16,22 +16,22 @@ import (
 	words "github.com/argosy-io/argosy/internal/core/text"
 )
 
-// The machine asks its context before each instruction whether it is done. That question is what bounds a call: it
-// counts, and from time to time it looks at the clock of the context and at the memory.
+// The machine calls Done of its context before each instruction. This limits a call: Done counts instructions and
+// regularly checks the time and the memory.
 const (
-	// roundSteps is how many instructions run between two looks at the context.
+	// roundSteps is the number of instructions between two checks.
 	roundSteps = 64
-	// stepBytes is how much memory an instruction takes, at most on average; what may take more asks with grow.
+	// stepBytes is the maximum average memory per instruction. Larger allocations call grow.
 	stepBytes = 256
-	// slack is by which part of the limit a call may exceed it before that is noticed: weighing takes time.
+	// slack is the part of the limit by which a call may exceed it before it is noticed, because weighing takes time.
 	slack = 8
-	// quickRounds is for how long a call runs without a timer: most never need one.
+	// quickRounds is the number of rounds without a timer. Most calls need none.
 	quickRounds = 16
-	// printedLines and printedBytes are what is kept of what a script prints.
+	// printedLines and printedBytes limit the kept output of print.
 	printedLines, printedBytes = 100, 16 << 10
 )
 
-// machines are idle machines. They hold nothing of the calls that they were used for.
+// machines are idle machines without state of earlier calls.
 var machines = sync.Pool{New: func() any {
 	l := lua.NewState(lua.Options{
 		SkipOpenLibs:  true,
@@ -42,7 +42,7 @@ var machines = sync.Pool{New: func() any {
 	return l
 }}
 
-// bounds are how long a call may take, and how many bytes it may hold.
+// bounds are the time and memory limits of a call.
 type bounds struct {
 	deadline time.Duration
 	memory   int
@@ -56,28 +56,28 @@ type run struct {
 	// limited ends with caller or at the deadline; nil until it is needed.
 	limited context.Context
 	release context.CancelFunc
-	// steps are left in this round; rounds are those that began.
+	// steps are left in this round. rounds counts the rounds.
 	steps, rounds int
-	// slow says that single instructions may take long, for the values are large.
+	// slow is true if single instructions may take long, because values are large.
 	slow bool
 
-	// live is what was found when the memory was weighed last, and visited in how many things; grown is what the library
-	// has added since, and stepped how many instructions have run since, each of which may have added stepBytes. leaked is
-	// what cannot be found, and pending what the library builds up.
+	// live is the memory at the last weighing, and visited the number of values. grown is what the library has allocated
+	// since, and stepped the number of instructions since, each of which may have allocated stepBytes. leaked is memory
+	// that weighing cannot find, pending what the library is building.
 	live, visited, grown, stepped, leaked, pending int
-	// stopped is why the call must end; the script cannot catch that.
+	// stopped is why the call must end. The script cannot catch it.
 	stopped *fault
 
-	// env holds what the script defines; it falls back on the library.
+	// env has the script's definitions. It falls back on the library.
 	env *lua.LTable
-	// sources are where tables came from, see convert.go.
+	// sources are the origins of tables, see convert.go.
 	sources map[*lua.LTable]*source
-	// large are the integers of the input that no number of Lua is, by what they become; 0 where two become the same.
+	// large maps Lua numbers to the input's integers that they cannot represent; 0 if ambiguous.
 	large map[lua.LNumber]int64
 	dice  *dice
-	// object is the table of the object that the operation is about, if it has one.
+	// object is the table of the operation's object, if any.
 	object *lua.LTable
-	// function is the one that answers, once it is called with the arguments.
+	// function is the called function, once it is called.
 	function  *lua.LFunction
 	arguments []lua.LValue
 
@@ -85,14 +85,14 @@ type run struct {
 	printedBytes int
 }
 
-// ended is a channel that is closed.
+// ended is a closed channel.
 var ended = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// Done implements context.Context: it is asked before each instruction.
+// Done implements context.Context. It is called before each instruction.
 func (r *run) Done() <-chan struct{} {
 	if r.steps--; r.steps > 0 {
 		return nil
@@ -104,7 +104,7 @@ func (r *run) Done() <-chan struct{} {
 	return nil
 }
 
-// Err implements context.Context: it is what the script sees of its end.
+// Err implements context.Context. The script sees it as the reason of its end.
 func (r *run) Err() error {
 	if r.stopped == nil {
 		return nil
@@ -118,7 +118,7 @@ func (r *run) Deadline() (time.Time, bool) { return time.Time{}, false }
 // Value implements context.Context.
 func (r *run) Value(key any) any { return r.caller.Value(key) }
 
-// round begins a round: it looks at the time and at the memory.
+// round begins a round and checks time and memory.
 func (r *run) round() {
 	if r.stopped != nil {
 		r.steps = 0
@@ -139,16 +139,16 @@ func (r *run) round() {
 	}
 }
 
-// heavy says that the call may hold too much by now, so that it has to be weighed. That takes time in turn, so there is
-// no hurry where it is but a guess.
+// heavy reports whether the call may use too much memory, so that it must be weighed. Weighing takes time, so a mere
+// estimate is no reason to hurry.
 func (r *run) heavy() bool {
 	room := max(r.bounds.memory-r.live, r.bounds.memory/slack)
 	return r.grown > room || r.grown+r.stepped*stepBytes > room && r.stepped > r.visited/8
 }
 
-// late stops the call when its time is over.
+// late stops the call after its deadline.
 func (r *run) late() bool {
-	over := r.limited != nil && r.limited.Err() != nil // looked at first, for it ends with the caller's as well
+	over := r.limited != nil && r.limited.Err() != nil // check it first, because it also ends with the caller's
 	if err := r.caller.Err(); err != nil {
 		r.stop(&fault{Canceled, 0, "the call was canceled: " + err.Error()})
 		return true
@@ -160,13 +160,13 @@ func (r *run) late() bool {
 	return over
 }
 
-// stop ends the call; the first reason counts.
+// stop ends the call. The first reason counts.
 func (r *run) stop(f *fault) {
 	if r.stopped != nil {
 		return
 	}
 	r.stopped, r.steps = f, 0
-	// Of the frames the first is the library's, if it was the library that asked.
+	// If the library called stop, the first frame is the library's.
 	for level := range 2 {
 		if frame, ok := r.machine.GetStack(level); ok {
 			if _, err := r.machine.GetInfo("l", frame, lua.LNil); err == nil && frame.CurrentLine > 0 {
@@ -177,8 +177,7 @@ func (r *run) stop(f *fault) {
 	}
 }
 
-// spend counts work of the library that takes as long as so many instructions. It does not return when the time is
-// over.
+// spend counts work of the library in instructions. It does not return after the deadline.
 func (r *run) spend(steps int) {
 	if r.steps -= steps; r.steps <= 0 {
 		r.round()
@@ -188,7 +187,7 @@ func (r *run) spend(steps int) {
 	}
 }
 
-// grow counts memory that the library is about to take. It does not return when there is none left.
+// grow counts memory that the library is about to use. It does not return if there is none left.
 func (r *run) grow(bytes int) {
 	if bytes > 1<<20 {
 		r.slow = true
@@ -205,7 +204,7 @@ func (r *run) grow(bytes int) {
 	r.spend(1 + bytes>>8)
 }
 
-// buffer is a string that the library builds up.
+// buffer is a string that the library builds.
 type buffer struct {
 	run *run
 	strings.Builder
@@ -217,7 +216,7 @@ func (b *buffer) add(s string) {
 	b.WriteString(s)
 }
 
-// close is called when the script got the string, or will not get it.
+// close must be called when the string is passed to the script or discarded.
 func (b *buffer) close() { b.run.pending -= b.Len() }
 
 func (r *run) tooMuch() *fault {
@@ -225,7 +224,7 @@ func (r *run) tooMuch() *fault {
 		"holds more than %d MiB; look for a table or a string that grows in a loop", r.bounds.memory>>20)}
 }
 
-// What things weigh, about, in bytes. The first few fields of a table lie closer together than those of a larger one.
+// Approximate sizes in bytes. The first few fields of a table take less than later ones.
 const (
 	tableBytes, slotBytes                   = 160, 16
 	fieldsBytes, fieldBytes, manyFieldBytes = 512, 100, 180
@@ -234,7 +233,7 @@ const (
 	stringBytes, numberBytes                = 32, 8
 )
 
-// weigh adds up what the script can still reach, and stops the call when that is too much.
+// weigh sums up the memory that the script can reach, and stops the call if it exceeds the limit.
 func (r *run) weigh() {
 	total := r.leaked + r.pending
 	r.visited = 0
@@ -244,7 +243,7 @@ func (r *run) weigh() {
 		r.visited++
 		switch v := v.(type) {
 		case lua.LString:
-			total += stringBytes + len(v) // however many hold it: who of them has one of his own is not to be seen
+			total += stringBytes + len(v) // counted once per reference, because shared strings cannot be recognized
 		case lua.LNumber:
 			total += numberBytes
 		case *lua.LTable, *lua.LFunction:
@@ -325,7 +324,7 @@ func (r *run) weigh() {
 	}
 }
 
-// print keeps what a script prints, for whoever tries it out.
+// print keeps the output of a script.
 func (r *run) print(line string) {
 	if len(r.printed) < printedLines && r.printedBytes+len(line) <= printedBytes {
 		r.printed = append(r.printed, line)
@@ -333,11 +332,11 @@ func (r *run) print(line string) {
 	}
 }
 
-// of is the run that a function of the library was called in.
-func of(l *lua.LState) *run { return l.Context().(*run) }
+// runOf returns the run in which a function of the library was called.
+func runOf(l *lua.LState) *run { return l.Context().(*run) }
 
-// execute runs the script anew and then the function that pick chooses, with the arguments that args makes; read gets
-// as many results as the function gave, in order. Only what read keeps stays of the call. The error is a *fault.
+// execute runs the script and then the function from pick with the arguments from args. read gets the results. Only
+// what read keeps remains of the call. The error is a *fault.
 func execute(ctx context.Context, b bounds, c *compiled, pick func(*run) (lua.LValue, error),
 	args func(*run) ([]lua.LValue, error), read func(*run, []lua.LValue) error) error {
 	l := machines.Get().(*lua.LState)
@@ -393,7 +392,7 @@ func execute(ctx context.Context, b bounds, c *compiled, pick func(*run) (lua.LV
 		return err
 	}
 
-	// A machine in which something failed is not used again.
+	// A machine with a failure is not reused.
 	l.SetTop(0)
 	l.RemoveContext()
 	if slices.Contains(c.extended, "string") {
@@ -403,7 +402,7 @@ func execute(ctx context.Context, b bounds, c *compiled, pick func(*run) (lua.LV
 	return nil
 }
 
-// extend makes a library of the call's own, which falls back on the one of all.
+// extend creates a copy of a library for the call, which falls back on the shared one.
 func (r *run) extend(name string) *lua.LTable {
 	own, meta := r.machine.CreateTable(0, 1), r.machine.CreateTable(0, 1)
 	meta.RawSetString("__index", library.base.RawGetString(name))
@@ -411,7 +410,7 @@ func (r *run) extend(name string) *lua.LTable {
 	return own
 }
 
-// protected calls what push pushes.
+// protected calls the pushed function.
 func (r *run) protected(args int, push func(), results int) error {
 	push()
 	err := r.machine.PCall(args, results, nil)
@@ -421,10 +420,10 @@ func (r *run) protected(args int, push func(), results int) error {
 	return err
 }
 
-// position is what errors of the machine begin with.
+// position matches the beginning of the machine's errors.
 var position = regexp.MustCompile(`^` + chunk + `:(\d+): ?`)
 
-// explain puts an error of the machine into plain words. It is a *fault.
+// explain rewrites an error of the machine in plain words. It is a *fault.
 func (r *run) explain(c *compiled, err error) error {
 	var f *fault
 	if errors.As(err, &f) {
@@ -439,7 +438,7 @@ func (r *run) explain(c *compiled, err error) error {
 	case lua.LString, lua.LNumber:
 		message = object.String()
 	case *lua.LTable:
-		// By custom an object that is raised has its message in a field of that name.
+		// A table passed to error() usually has a field message.
 		message = "error() was called with a table; call it with a string that describes the problem"
 		if m, ok := object.RawGetString("message").(lua.LString); ok {
 			message = string(m)
@@ -458,13 +457,13 @@ func (r *run) explain(c *compiled, err error) error {
 	case strings.Contains(f.message, "registry overflow"):
 		f.reason, f.message = TooDeep, "too many values at once; look for unpack of a large table or infinite recursion"
 	default:
-		f.message = inPlainWords(c, f.line, f.message, r.there)
+		f.message = inPlainWords(c, f.line, f.message, r.hasValue)
 	}
 	return f
 }
 
-// there says whether a field of an argument, named as the script names it, has a value now.
-func (r *run) there(name string) bool {
+// hasValue reports whether a field of an argument, named as in the script, currently has a value.
+func (r *run) hasValue(name string) bool {
 	if r.function == nil || r.function.Proto == nil {
 		return false
 	}
@@ -477,8 +476,8 @@ func (r *run) there(name string) bool {
 		for _, step := range steps[1:] {
 			if t, ok := v.(*lua.LTable); ok {
 				if s := r.sources[t]; s != nil && s.closed {
-					if v = s.value; s.at(step) != nil {
-						v = s.at(step)
+					if v = s.value; s.tableFor(step) != nil {
+						v = s.tableFor(step)
 						continue
 					}
 				} else {
@@ -494,7 +493,7 @@ func (r *run) there(name string) bool {
 	return false
 }
 
-// describe says what a value is, for messages.
+// describe describes a value for messages.
 func describe(v lua.LValue) string {
 	switch v := v.(type) {
 	case lua.LBool, lua.LNumber:

@@ -16,8 +16,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// said runs a script that has nothing to do with objects, and gives what it printed.
-func said(t *testing.T, body string) string {
+// printed runs a script that has nothing to do with objects, and gives what it printed.
+func printed(t *testing.T, body string) string {
 	t.Helper()
 	p, err := Compile("ours", replicasOp, "function GetReplicas(obj)\n"+body+"\nreturn 1\nend", nil)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestTheLibraryDoesWhatTheManualOfLuaSays(t *testing.T) {
 		`_G.x = 4 print(x, _G["x"])`: "4\t4",
 		`local kube = require("kube") print(kube.resourceAdd("1Gi", "512Mi"), kube.resourceAdd("500m", "1"), kube.resourceAdd(), kube.getResourceQuantity("250m"), kube.getResourceQuantity("1Ki"), kube.resourceAdd(nil, 2))`: "1536Mi\t1500m\t0\t0.25\t1024\t2",
 	} {
-		if got := said(t, body); got != want {
+		if got := printed(t, body); got != want {
 			t.Errorf("%s\ngot  %q\nwant %q", body, got, want)
 		}
 	}

@@ -4,19 +4,19 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Schema is what a conversion from Lua wants to know about a kind: Lua has one type for lists and objects, so an empty
-// one is told apart by its place. A nil schema knows nothing.
+// Schema is what the conversion from Lua needs to know about a kind: Lua has one type for lists and objects, so the
+// schema distinguishes empty ones. A nil schema knows nothing.
 type Schema struct {
-	// Type is object, array, string, integer, number or boolean; empty when it may be several.
+	// Type is object, array, string, integer, number or boolean; empty if ambiguous.
 	Type string
-	// Properties are the fields of an object, Values what any other field holds.
+	// Properties are the fields of an object. Values is the schema of all other fields.
 	Properties map[string]*Schema
 	Values     *Schema
-	// Items are the elements of an array.
+	// Items is the schema of the elements of an array.
 	Items *Schema
 }
 
-// SchemaOf takes what is needed from the schema of a definition's version; nil gives nil.
+// SchemaOf converts the schema of a CRD version; nil gives nil.
 func SchemaOf(props *apiextensionsv1.JSONSchemaProps) *Schema {
 	if props == nil {
 		return nil
@@ -38,7 +38,7 @@ func SchemaOf(props *apiextensionsv1.JSONSchemaProps) *Schema {
 	return s
 }
 
-// field is the schema of a field; nil when it is not known.
+// field returns the schema of a field; nil if unknown.
 func (s *Schema) field(name string) *Schema {
 	if s == nil {
 		return nil
@@ -49,7 +49,7 @@ func (s *Schema) field(name string) *Schema {
 	return s.Values
 }
 
-// items is the schema of a list's elements; nil when it is not known.
+// items returns the schema of list elements; nil if unknown.
 func (s *Schema) items() *Schema {
 	if s == nil {
 		return nil

@@ -1,6 +1,5 @@
-// Package script answers the interpreter's operations with Lua: it compiles scripts once, runs each call in a sandbox
-// of its own within bounds, and converts objects without loss. Whose scripts apply to which object is decided by the
-// tiers above.
+// Package script implements the interpreter's operations with Lua. It compiles each script once, runs each call in its
+// own sandbox with limits, and converts objects without loss.
 package script
 
 import (
@@ -14,23 +13,22 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// What a call of a script is bounded by.
+// Limits of a call.
 const (
-	// Deadline is how long a call may take.
+	// Deadline is the maximum duration of a call.
 	Deadline = time.Second
-	// MemoryLimit is how much a call may hold at a time, in bytes, about: what the process holds for it may be half as
-	// much again.
+	// MemoryLimit is the approximate maximum memory of a call in bytes. The process may use half as much in addition.
 	MemoryLimit = 64 << 20
-	// DepthLimit is how many calls may be under way in one another.
+	// DepthLimit is the maximum number of nested calls.
 	DepthLimit = 200
-	// SizeLimit is how long a script may be, in bytes. It bounds what compiling costs, in time and in stack: the compiler
-	// recurses as deep as a script nests, and takes the square of a chain's length. The worst script of that size takes
-	// about the second that a request may take; others milliseconds.
+	// SizeLimit is the maximum size of a script in bytes. It limits the cost of compiling: the compiler recurses as deep
+	// as the script nests and is quadratic in the length of chains. The worst script takes about a second, the timeout of
+	// a request.
 	SizeLimit = 64 << 10
 )
 
-// Program is a script that was compiled for one operation of one customization. It is never changed, and may be called
-// by many at once.
+// Program is a script that was compiled for one operation of one customization. It is immutable and safe for concurrent
+// use.
 type Program struct {
 	customization string
 	operation     configv1alpha1.InterpreterOperation
@@ -39,51 +37,51 @@ type Program struct {
 	bounds        bounds
 }
 
-// Function is a function that a script defines for all to see.
+// Function is a global function of a script.
 type Function struct {
 	Name   string
 	Params []string
-	// Line where it is defined, from 1.
+	// Line of the definition, from 1.
 	Line int
 }
 
-// Inputs are the arguments of an operation; those that it does not take are ignored. None is changed.
+// Inputs are the arguments of an operation. Unused ones are ignored. None is modified.
 type Inputs struct {
-	// Object is the template, or the desired object of Retain.
+	// Object is the template, or the desired object for Retain.
 	Object *unstructured.Unstructured
-	// Observed is the member's object: of Retain, InterpretStatus and InterpretHealth.
+	// Observed is the member's object, for Retain, InterpretStatus and InterpretHealth.
 	Observed *unstructured.Unstructured
-	// Replicas are the desired ones of ReviseReplica.
+	// Replicas is the desired number for ReviseReplica.
 	Replicas int32
 	// Items are the members' statuses for AggregateStatus.
 	Items []workv1alpha2.AggregatedStatusItem
 }
 
-// Outputs are the results of an operation; those that it does not have are zero. They share no memory with the inputs,
-// except that Object is the input itself where the script left it alone.
+// Outputs are the results of an operation. Others are zero. They share no memory with the inputs, except that Object is
+// the input itself if the script did not change it.
 type Outputs struct {
-	// Replicas and Requirements are of InterpretReplica; Requirements is nil when the script gave none.
+	// Replicas and Requirements are for InterpretReplica. Requirements is nil if the script returned none.
 	Replicas     int32
 	Requirements *workv1alpha2.ReplicaRequirements
-	// Components are of InterpretComponent, sorted by name.
+	// Components are for InterpretComponent, sorted by name.
 	Components []workv1alpha2.Component
-	// Object is of ReviseReplica, Retain and AggregateStatus.
+	// Object is for ReviseReplica, Retain and AggregateStatus.
 	Object *unstructured.Unstructured
-	// Status is of InterpretStatus, and of AggregateStatus what the script said of it; nil when there is none.
+	// Status is for InterpretStatus, and for AggregateStatus what the script set; nil if there is none.
 	Status map[string]any
-	// Health is of InterpretHealth.
+	// Health is for InterpretHealth.
 	Health interpret.Health
-	// Dependencies are of InterpretDependency, sorted, each once.
+	// Dependencies are for InterpretDependency, sorted and unique.
 	Dependencies []configv1alpha1.DependentObjectReference
 
-	// Printed are the lines that the script printed, the first hundred.
+	// Printed are the first hundred lines that the script printed.
 	Printed []string
-	// Warnings say what was accepted though it is not as the contract of the operation has it.
+	// Warnings are about accepted deviations from the contract.
 	Warnings []string
 }
 
-// Compile parses and compiles a script for an operation; scripts of the same content are compiled once.
-// customization is only for messages. The error is an *Error: Syntax or NoFunction.
+// Compile compiles a script for an operation; equal scripts are compiled once. customization is for messages. The error
+// is an *Error with Syntax or NoFunction.
 func Compile(customization string, operation configv1alpha1.InterpreterOperation, source string,
 	schema *Schema) (*Program, error) {
 	p := &Program{customization: customization, operation: operation, schema: schema,
@@ -99,18 +97,17 @@ func Compile(customization string, operation configv1alpha1.InterpreterOperation
 	return p, nil
 }
 
-// Operation that the program answers.
+// Operation returns the operation of the program.
 func (p *Program) Operation() configv1alpha1.InterpreterOperation { return p.operation }
 
-// Functions are the global functions of the script, in the order in which they are defined.
+// Functions returns the global functions in order of definition.
 func (p *Program) Functions() []Function { return p.compiled.functions }
 
-// Function is the name of the function that is called, and whether it is the one that the operation's contract names;
-// a script that defines a single function may name it as it likes.
+// Function returns the name of the called function, and whether it is that of the contract. A script with a single
+// function may use any name.
 func (p *Program) Function() (name string, byContract bool) { return p.function() }
 
-// Evaluate runs the operation once: the hooks do, and whoever tries a script out. The error is an *Error.
-// The call takes no longer than Deadline, and ends with ctx.
+// Evaluate runs the operation once, at most for Deadline and until ctx ends. The error is an *Error.
 func (p *Program) Evaluate(ctx context.Context, in Inputs) (*Outputs, error) {
 	return p.evaluate(ctx, in)
 }

@@ -8,18 +8,18 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// stringFunctions are the functions of the string library that gopher-lua's cannot replace. Its pattern matcher takes
-// exponential time, cannot be interrupted, and uses a stack frame for each character; its gsub copies the whole
-// string for each match; its format and rep allocate without a limit; its byte without a position returns all bytes.
+// stringFunctions replace functions of gopher-lua: its pattern matcher takes exponential time, cannot be interrupted,
+// and recurses per character; gsub copies the whole string per match; format and rep allocate without a limit; byte
+// without a position returns all bytes.
 var stringFunctions = map[string]lua.LGFunction{
 	"byte": stringByte, "find": stringFind, "format": stringFormat, "gmatch": stringGmatch, "gsub": stringGsub,
 	"match": stringMatch, "rep": stringRep,
 }
 
-// sized wraps a function of gopher-lua that returns a string as long as its first argument, to count that memory.
+// sized wraps a function of gopher-lua whose result is as long as its first argument, to count the memory.
 func sized(f lua.LGFunction) lua.LGFunction {
 	return func(l *lua.LState) int {
-		of(l).grow(len(l.CheckString(1)))
+		runOf(l).grow(len(l.CheckString(1)))
 		return f(l)
 	}
 }
@@ -29,7 +29,7 @@ func push(l *lua.LState, s string) int {
 	return 1
 }
 
-// between is the part of a string from one position to another, both counted from 1, or from the end where negative.
+// between returns the part of a string between two positions, counted from 1, or from the end if negative.
 func between(s string, from, to int) (int, int) {
 	if from < 0 {
 		from = max(len(s)+from+1, 1)
@@ -48,7 +48,7 @@ func stringByte(l *lua.LState) int {
 	s := l.CheckString(1)
 	first := l.OptInt(2, 1)
 	from, to := between(s, first, l.OptInt(3, first))
-	of(l).spend(to - from)
+	runOf(l).spend(to - from)
 	for i := from; i < to; i++ {
 		l.Push(lua.LNumber(s[i]))
 	}
@@ -60,7 +60,7 @@ func stringRep(l *lua.LState) int {
 	if n <= 0 || s == "" {
 		return push(l, "")
 	}
-	r := of(l)
+	r := runOf(l)
 	if n > r.bounds.memory/len(s) {
 		r.stop(r.tooMuch())
 		l.RaiseError("%s", r.stopped.message)
@@ -69,12 +69,12 @@ func stringRep(l *lua.LState) int {
 	return push(l, strings.Repeat(s, n))
 }
 
-// matching prepares a search in the first argument for the pattern that is the second.
+// matching prepares a search in the first argument for the pattern in the second.
 func matching(l *lua.LState) *matcher {
-	return &matcher{run: of(l), machine: l, source: l.CheckString(1), pattern: l.CheckString(2)}
+	return &matcher{run: runOf(l), machine: l, source: l.CheckString(1), pattern: l.CheckString(2)}
 }
 
-// start is where a search begins that was given a position, from 0; false when that is behind the end.
+// start returns the start of a search at a position, from 0; false beyond the end.
 func start(l *lua.LState, s string) (int, bool) {
 	from := l.OptInt(3, 1)
 	if from < 0 {
@@ -128,13 +128,13 @@ func stringMatch(l *lua.LState) int {
 func stringGmatch(l *lua.LState) int {
 	source, pattern := l.CheckString(1), l.CheckString(2)
 	at := 0
-	// The string is also an upvalue, so that it is found when the memory is weighed.
+	// The string is also an upvalue, so that weighing finds it.
 	l.Push(l.NewClosure(func(l *lua.LState) int {
 		if at > len(source) {
 			return 0
 		}
 		// ^ has no meaning here, as in Lua.
-		m := &matcher{run: of(l), machine: l, source: source, pattern: pattern, floating: true}
+		m := &matcher{run: runOf(l), machine: l, source: source, pattern: pattern, floating: true}
 		begin, end, ok := m.search(at)
 		if !ok {
 			at = len(source) + 1
@@ -195,7 +195,7 @@ func stringGsub(l *lua.LState) int {
 	return 2
 }
 
-// replaced is what comes in the place of a match of gsub.
+// replaced returns the replacement of a match in gsub.
 func (m *matcher) replaced(by lua.LValue, begin, end int) string {
 	var v lua.LValue
 	switch by := by.(type) {
@@ -244,10 +244,10 @@ func (m *matcher) replaced(by lua.LValue, begin, end int) string {
 	return v.String()
 }
 
-// stringFormat knows the directives of Lua, whose widths have two digits at most.
+// stringFormat implements the directives of Lua, with widths of at most two digits.
 func stringFormat(l *lua.LState) int {
 	format := l.CheckString(1)
-	b := &buffer{run: of(l)}
+	b := &buffer{run: runOf(l)}
 	defer b.close()
 	argument := 1
 	for i := 0; i < len(format); i++ {
@@ -294,7 +294,7 @@ func stringFormat(l *lua.LState) int {
 	return push(l, b.String())
 }
 
-// quoted is a string as Lua reads it.
+// quoted returns a string in Lua syntax.
 func quoted(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -13,7 +13,7 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// What the machine says when a line fails. It knows types, not names; those are in the text of the script.
+// Messages of the machine about a failed line. They contain types but no names. The names are in the script's text.
 var (
 	indexed  = regexp.MustCompile(`^attempt to index a non-table object\((\w+)\) with key '(.*)'$`)
 	called   = regexp.MustCompile(`^attempt to call a non-function object$`)
@@ -24,13 +24,13 @@ var (
 	measured = regexp.MustCompile(`^__len undefined$`)
 )
 
-// defaults are what stands for nothing, by type.
+// defaults are empty values by type.
 var defaults = map[string]string{"table": "{}", "string": `""`, "number": "0"}
 
 var arithmetic = map[string]string{"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "pow": "^"}
 
-// inPlainWords says what the machine found wrong at a line in the words of who wrote it. there says of the name of a
-// variable or field whether it is known to have a value.
+// inPlainWords describes the failure of a line in terms of the script. there reports whether the variable or field with
+// the name is known to have a value.
 func inPlainWords(c *compiled, line int, message string, there func(name string) bool) string {
 	if m := indexed.FindStringSubmatch(message); m != nil {
 		kind, key := m[1], m[2]
@@ -78,7 +78,7 @@ func inPlainWords(c *compiled, line int, message string, there func(name string)
 				return fmt.Sprintf("there is no %s here: %s", name, why)
 			}
 		}
-		// What the script or the library defines is most likely not what is missing.
+		// Functions that the script or the library defines are probably not the missing ones.
 		names = slices.DeleteFunc(names, func(name string) bool {
 			return slices.Contains(c.names(), name) ||
 				slices.ContainsFunc(c.locals, func(f Function) bool { return f.Name == name }) || defined(name)
@@ -103,7 +103,7 @@ func inPlainWords(c *compiled, line int, message string, there func(name string)
 			if e.Operator == "==" || e.Operator == "~=" {
 				return nil
 			}
-			// The machine turns > and >= around.
+			// The machine rewrites > and >= with swapped operands.
 			left, right := m[1], m[2]
 			if strings.HasPrefix(e.Operator, ">") {
 				left, right = right, left
@@ -159,7 +159,7 @@ func inPlainWords(c *compiled, line int, message string, there func(name string)
 	return message
 }
 
-// defined says whether a name such as string.rep is of the library.
+// defined reports whether a name such as string.rep is in the library.
 func defined(name string) bool {
 	var v lua.LValue = library.base
 	for step := range strings.SplitSeq(name, ".") {
@@ -175,7 +175,7 @@ func defined(name string) bool {
 	return v != lua.LNil
 }
 
-// operation says what cannot be done with operands, nil among them.
+// operation describes an operation that is impossible with operands, including nil.
 func operation(what string, operands []string, left, right string) string {
 	missing := left == "nil" || right == "nil"
 	one := oneOf(operands)
@@ -188,8 +188,7 @@ func operation(what string, operands []string, left, right string) string {
 	return fmt.Sprintf("cannot %s %s and %s", what, aType(left), aType(right))
 }
 
-// wrong are those of two operands that have not the type that is wanted. Where none is, they are those that are nil, or
-// both when they are but unlike.
+// wrong returns those of two operands with an unsuitable type: the nil ones, or both if their types differ.
 func wrong(lhs, rhs ast.Expr, left, right, wanted string) []ast.Expr {
 	var out []ast.Expr
 	if wanted == "" && left != "nil" && right != "nil" {
@@ -211,10 +210,10 @@ func aType(kind string) string {
 	return "a " + kind
 }
 
-// oneOf names what a message may be about.
+// oneOf names the candidates in a message.
 func oneOf(names []string) string { return strings.Join(names, " or ") }
 
-// find gives the names of what the expressions of a kind at a line point to; only what has a name, each once.
+// find returns the names in the expressions of a kind at a line, without duplicates.
 func find[E ast.Expr](c *compiled, line int, of func(E) []ast.Expr) []string {
 	statements, err := parse.Parse(strings.NewReader(c.source), chunk)
 	if err != nil || line == 0 {
@@ -233,7 +232,7 @@ func find[E ast.Expr](c *compiled, line int, of func(E) []ast.Expr) []string {
 	return names
 }
 
-// inspect visits all expressions, the inner ones first, as they are evaluated.
+// inspect visits all expressions, inner ones first, as in evaluation.
 func inspect(v reflect.Value, visit func(ast.Expr)) {
 	switch v.Kind() {
 	case reflect.Slice:
@@ -259,7 +258,7 @@ func inspect(v reflect.Value, visit func(ast.Expr)) {
 	}
 }
 
-// path is an expression as the script has it, if it is a variable or a field; else empty.
+// path returns an expression as written in the script if it is a variable or field; otherwise empty.
 func path(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.IdentExpr:

@@ -1,9 +1,8 @@
-// Package shipped is what Argosy knows, out of the box, of kinds that neither Kubernetes nor OpenKruise nor Argo
-// define: scripts in customizations as a user would write them, one file per kind in kinds/. Customizations and
-// webhooks of users outrank it; the kinds in Go come after it.
+// Package shipped has built-in customizations for kinds of other projects: scripts as a user would write them, one file
+// per kind in kinds/. Customizations and webhooks of users take precedence; the kinds in Go come last.
 //
-// Scripts may call the functions in lib/, one per file; those that a script names, and those that they name, are put
-// before it, so that a customization that was read from here is whole, and a template for a user's own.
+// Scripts may call the functions in lib/, one per file. The needed functions are prepended to a script, so that a
+// customization from here is complete and can serve as a template.
 package shipped
 
 import (
@@ -27,8 +26,7 @@ import (
 //go:embed kinds/*.yaml lib/*.lua
 var files embed.FS
 
-// Customizations are fresh copies of the shipped customizations, sorted by name, with all that their scripts call in
-// them.
+// Customizations returns copies of the shipped customizations, sorted by name, with complete scripts.
 func Customizations() ([]*configv1alpha1.ResourceInterpreterCustomization, error) {
 	library, err := readLibrary()
 	if err != nil {
@@ -56,7 +54,7 @@ func Customizations() ([]*configv1alpha1.ResourceInterpreterCustomization, error
 	return all, nil
 }
 
-// scripts are the scripts that are set, in place.
+// scripts returns pointers to the scripts that are set.
 func scripts(r *configv1alpha1.CustomizationRules) []*string {
 	var all []*string
 	for _, rule := range []*configv1alpha1.OperationRule{
@@ -78,16 +76,16 @@ func scripts(r *configv1alpha1.CustomizationRules) []*string {
 	return all
 }
 
-// library holds the functions of lib/ by name.
+// library has the functions of lib/ by name.
 type library map[string]function
 
 type function struct {
 	text string
-	// calls are the other functions it calls, sorted.
+	// calls are the other functions that it calls, sorted.
 	calls []string
 }
 
-// call is the name of whatever is called.
+// call matches the name of a called function.
 var call = regexp.MustCompile(`\b([a-z]+)\(`)
 
 func readLibrary() (library, error) {
@@ -110,7 +108,7 @@ func readLibrary() (library, error) {
 	return l, nil
 }
 
-// called are the functions of the library that a text calls, sorted, each once.
+// called returns the functions of the library that a text calls, sorted and unique.
 func (l library) called(text string) []string {
 	var names []string
 	for _, match := range call.FindAllStringSubmatch(text, -1) {
@@ -122,7 +120,7 @@ func (l library) called(text string) []string {
 	return slices.Compact(names)
 }
 
-// link puts before a script what it calls; what that calls comes first, as Lua wants it.
+// link prepends to a script the functions that it calls, dependencies first, as Lua requires.
 func (l library) link(script string) string {
 	var linked strings.Builder
 	done := map[string]bool{}
@@ -143,7 +141,7 @@ func (l library) link(script string) string {
 	return linked.String()
 }
 
-// kindOf is the kind that a customization is about; every version of it means the same.
+// kindOf returns the kind of a customization. It applies to all versions.
 func kindOf(c *configv1alpha1.ResourceInterpreterCustomization) (schema.GroupKind, error) {
 	gv, err := schema.ParseGroupVersion(c.Spec.Target.APIVersion)
 	if err != nil {
@@ -152,8 +150,8 @@ func kindOf(c *configv1alpha1.ResourceInterpreterCustomization) (schema.GroupKin
 	return schema.GroupKind{Group: gv.Group, Kind: c.Spec.Target.Kind}, nil
 }
 
-// Tier is what the shipped customizations say, of every version of their kinds. A kind's scripts are compiled when it
-// is asked for the first time, and once: few fleets have more than one or two of these kinds.
+// Tier returns the tier of shipped customizations. The scripts of a kind are compiled once on first use, because most
+// fleets use few of these kinds.
 func Tier() interpret.Tier { return lazy{} }
 
 type lazy struct{}
@@ -169,7 +167,7 @@ func (lazy) Hooks(kind schema.GroupKind) *interpret.Hooks {
 var kinds = sync.OnceValue(func() map[schema.GroupKind]func() *interpret.Hooks {
 	all, err := Customizations()
 	if err != nil {
-		panic(err) // our own files; their test says what is wrong
+		panic(err) // embedded files, which a test checks
 	}
 	kinds := make(map[schema.GroupKind]func() *interpret.Hooks, len(all))
 	for _, c := range all {
@@ -178,7 +176,7 @@ var kinds = sync.OnceValue(func() map[schema.GroupKind]func() *interpret.Hooks {
 			panic(err)
 		}
 		kinds[kind] = sync.OnceValue(func() *interpret.Hooks {
-			// A script that does not compile answers with the error; here again it is our test that finds it.
+			// A script that does not compile returns its error. A test checks the shipped ones.
 			hooks, _ := script.Hooks(c.Name, c.Spec.Customizations, empties)
 			return hooks
 		})
@@ -186,7 +184,7 @@ var kinds = sync.OnceValue(func() map[schema.GroupKind]func() *interpret.Hooks {
 	return kinds
 })
 
-// empties tell what an empty table of a status is, where the kinds' definitions want it to be there.
+// empties tells the type of empty tables in statuses that the CRDs require.
 var empties = func() *script.Schema {
 	list, object := &script.Schema{Type: "array"}, &script.Schema{Type: "object"}
 	return &script.Schema{Type: "object",

@@ -121,7 +121,7 @@ func TestNothingIsTakenForGranted(t *testing.T) {
 				if letter == 'T' {
 					q.Observed = q.Desired
 				}
-				_, err := q.Of(context.Background(), hooks)
+				_, err := q.Run(context.Background(), hooks)
 				var fault *script.Error
 				if errors.As(err, &fault) && fault.Reason != script.BadResult {
 					t.Errorf("%s of %v: %v", letters[letter], object, err)
@@ -225,10 +225,10 @@ func TestNoScriptStumblesOverWhatMembersReport(t *testing.T) {
 				return
 			}
 			var fault *script.Error
-			_, err := q.Of(context.Background(), shipped.Tier().Hooks(q.Object().GroupVersionKind().GroupKind()))
+			_, err := q.Run(context.Background(), shipped.Tier().Hooks(q.Object().GroupVersionKind().GroupKind()))
 			for again := 0; again < 5 && errors.As(err, &fault) && fault.Reason == script.DeadlineExceeded; again++ {
 				// A machine that is busy with something else is slow now and then; a loop without an end is so each time.
-				_, err = q.Of(context.Background(), shipped.Tier().Hooks(q.Object().GroupVersionKind().GroupKind()))
+				_, err = q.Run(context.Background(), shipped.Tier().Hooks(q.Object().GroupVersionKind().GroupKind()))
 			}
 			if !errors.As(err, &fault) || fault.Reason == script.BadResult {
 				return

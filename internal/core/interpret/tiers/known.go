@@ -13,20 +13,20 @@ import (
 
 var known = sync.OnceValues(schemas.Builtin)
 
-// Schema is what Argosy knows of a kind's fields without its definition; nil where that is nothing.
+// Schema returns the built-in schema of a kind; nil if unknown.
 func Schema(kind schema.GroupVersionKind) *script.Schema {
 	all, err := known()
 	if err != nil {
-		return nil // what is embedded is read by the tests of schemas
+		return nil // the tests of schemas check the embedded files
 	}
-	k, ok := all.Of(kind)
+	k, ok := all.Get(kind)
 	if !ok {
 		return nil
 	}
 	return script.SchemaOf(k.Schema)
 }
 
-// Convert brings obj to another version of its kind, or a status if it has no version; nil where Argosy does not know
+// Convert converts obj, or a status without a version, to another version of its kind; nil if unsupported.
 // how.
 func Convert(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
 	kind := obj.GroupVersionKind()

@@ -1,5 +1,5 @@
-// Package tiers says in which order a kind's meaning is looked for: what users say, then what Argosy knows. It is the
-// one list of the tiers, for the hub, and for whoever explains what the hub does.
+// Package tiers has the order of the tiers: configuration of users first, then built-in ones. It is the only list, for
+// the hub and for explanations.
 package tiers
 
 import (
@@ -21,13 +21,13 @@ const (
 	BuiltIn       = "built in"
 )
 
-// Sources are all tiers, in the order in which they are asked; the first two are what users say.
+// Sources returns all tiers in order of precedence. The first two are configured by users.
 func Sources(customizations, webhooks interpret.Tier) []interpret.Source {
 	return append([]interpret.Source{{Name: Customization, Tier: customizations}, {Name: Webhook, Tier: webhooks}},
 		below...)
 }
 
-// Below are the tiers that Argosy brings, in the order in which they are asked.
+// Below returns the built-in tiers in order of precedence.
 func Below() []interpret.Tier {
 	all := make([]interpret.Tier, len(below))
 	for i, s := range below {
@@ -36,7 +36,7 @@ func Below() []interpret.Tier {
 	return all
 }
 
-// Offline is what kinds mean by these customizations, in any order, and by what Argosy knows. Webhooks are not asked.
+// Offline returns an interpreter with these customizations, in any order, and the built-in tiers, without webhooks.
 func Offline(customizations []*configv1alpha1.ResourceInterpreterCustomization) interpret.Interpreter {
 	said := customization.New(customizations, customization.Options{Schema: Schema, Convert: Convert, Below: Below()})
 	return interpret.New(append([]interpret.Tier{said}, Below()...)...)
@@ -44,9 +44,8 @@ func Offline(customizations []*configv1alpha1.ResourceInterpreterCustomization) 
 
 var below = []interpret.Source{{Name: Shipped, Tier: shipped.Tier()}, {Name: BuiltIn, Tier: builtin.Tier()}}
 
-// Explain says which tier answers each operation for a kind, and by which object, on a hub with these customizations
-// and webhook configurations, in any order. What the hub knows of kinds besides is in o; by its zero value it knows
-// what Argosy knows by itself.
+// Explain returns which tier and object implement each operation for a kind, with these customizations and webhook
+// configurations, in any order. o is additional knowledge of the hub; the zero value means built-in knowledge only.
 func Explain(kind schema.GroupVersionKind, customizations []*configv1alpha1.ResourceInterpreterCustomization,
 	configurations []*configv1alpha1.ResourceInterpreterWebhookConfiguration, o customization.Options) []interpret.Answer {
 	if o.Schema == nil {

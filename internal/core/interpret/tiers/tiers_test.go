@@ -53,10 +53,11 @@ func TestEachOperationIsAnsweredByTheFirstTierThatKnowsIt(t *testing.T) {
 		customization(t, "able", `{target: {apiVersion: apps/v1, kind: Deployment}, customizations: {healthInterpretation: {jsonPath: .status.phase, expected: Fine},
 			dependencyInterpretation: {luaScript: "function GetDependencies(o) return {} end"}}}`),
 	}
-	hook := &configv1alpha1.ResourceInterpreterWebhookConfiguration{Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "h.example.com",
-		Rules: []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.InterpreterOperation{"InterpretHealth",
-			"Retain"},
-			Rule: configv1alpha1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Kinds: []string{"*"}}}}}}}
+	hook := &configv1alpha1.ResourceInterpreterWebhookConfiguration{
+		Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "h.example.com",
+			Rules: []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.InterpreterOperation{"InterpretHealth",
+				"Retain"},
+				Rule: configv1alpha1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Kinds: []string{"*"}}}}}}}
 	hook.Name = "hooks"
 	hooks := []*configv1alpha1.ResourceInterpreterWebhookConfiguration{hook}
 
@@ -121,10 +122,11 @@ func TestWhoSpeaksOfAnotherVersionIsNamedBesideWhoAnswers(t *testing.T) {
 }
 
 func TestAWebhookForOneVersionOfOpenKruiseIsAskedOfTheOther(t *testing.T) {
-	hook := &configv1alpha1.ResourceInterpreterWebhookConfiguration{Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "h.example.com",
-		Rules: []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.InterpreterOperation{"InterpretHealth"},
-			Rule: configv1alpha1.Rule{APIGroups: []string{"apps.kruise.io", "apps"}, APIVersions: []string{"v1alpha1"},
-				Kinds: []string{"*"}}}}}}}
+	hook := &configv1alpha1.ResourceInterpreterWebhookConfiguration{
+		Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "h.example.com",
+			Rules: []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.InterpreterOperation{"InterpretHealth"},
+				Rule: configv1alpha1.Rule{APIGroups: []string{"apps.kruise.io", "apps"}, APIVersions: []string{"v1alpha1"},
+					Kinds: []string{"*"}}}}}}}
 	hook.Name = "hooks"
 	for kind, want := range map[schema.GroupVersionKind]string{
 		{Group: "apps.kruise.io", Version: "v1beta1", Kind: "CloneSet"}:  "[hooks/h.example.com (asked in v1alpha1)]",
@@ -180,10 +182,12 @@ func TestStatusesComeInTheVersionOfWhoIsAsked(t *testing.T) {
 			statusAggregation: {luaScript: "function AggregateStatus(o, items) local all = ''; for _, i in ipairs(items) do if i.status ~= nil then all = all .. i.status.%[2]s .. i.status.resourceTemplateGeneration end end o.status = {%[2]s = all}; return o end"}}}`, version, field)
 		i := interpret.New(custom.New([]*configv1alpha1.ResourceInterpreterCustomization{customization(t, "c", script)},
 			custom.Options{Convert: tiers.Convert}))
-		hook := &configv1alpha1.ResourceInterpreterWebhookConfiguration{Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "h.example.com", InterpreterContextVersions: []string{"v1alpha1"},
-			Rules: []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.InterpreterOperation{"AggregateStatus"},
-				Rule: configv1alpha1.Rule{APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{version},
-					Kinds: []string{kind}}}}}}}
+		hook := &configv1alpha1.ResourceInterpreterWebhookConfiguration{
+			Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "h.example.com",
+				InterpreterContextVersions: []string{"v1alpha1"},
+				Rules: []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.InterpreterOperation{"AggregateStatus"},
+					Rule: configv1alpha1.Rule{APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{version},
+						Kinds: []string{kind}}}}}}}
 		hook.Name = "hooks"
 		var sent []string
 		asked := interpret.New(webhook.New([]*configv1alpha1.ResourceInterpreterWebhookConfiguration{hook},

@@ -1,5 +1,5 @@
-// Package webhook is the tier of interpreter webhooks: it decides which one is asked, what it is sent, and what its
-// answer means. How it is reached is left to whoever gives it a Call.
+// Package webhook is the tier of interpreter webhooks. It decides which webhook is called, builds the request and
+// evaluates the response. The caller supplies the transport.
 package webhook
 
 import (
@@ -19,42 +19,41 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// Hook is a webhook, and the configuration that it is of.
+// Hook is a webhook with its configuration.
 type Hook struct {
 	Configuration string
 	*configv1alpha1.ResourceInterpreterWebhook
 }
 
-// String names the webhook as messages do.
+// String names the webhook in messages.
 func (h Hook) String() string { return h.Configuration + "/" + h.Name }
 
-// Call sends a context with a request to a webhook, and gives back what it answered, undecoded. The error says why
-// there is no answer; it need not say which webhook it was.
+// Call sends a request to a webhook and returns the response undecoded. The error need not name the webhook.
 type Call func(ctx context.Context, h Hook, body []byte) ([]byte, error)
 
-// Options are what the tier works with. For who only wants to know which webhook would answer, none is needed.
+// Options of the tier. They may be zero to find out only which webhook applies.
 type Options struct {
 	Call Call
-	// NewID makes the uid of a request.
+	// NewID returns the uid of a request.
 	NewID func() types.UID
-	// Convert brings objects to the versions that rules list.
+	// Convert converts objects to the versions in rules.
 	Convert interpret.Convert
-	// Unchanged is told of an answer without a patch to a question that is answered by one; nil to tell nobody.
+	// Unchanged is called for a response without a patch to an operation that expects one. It may be nil.
 	Unchanged func(context.Context, Unchanged)
 }
 
-// Unchanged is an answer that changes nothing. That may be right: the object may be what was asked for.
+// Unchanged is a response that changes nothing. It may be correct.
 type Unchanged struct {
 	Hook
 	Operation configv1alpha1.InterpreterOperation
-	// Object is what was to be changed.
+	// Object is the object to change.
 	Object *unstructured.Unstructured
-	// Replicas are those that ReviseReplica was asked for, Items the statuses of AggregateStatus.
+	// Replicas is the argument of ReviseReplica. Items are those of AggregateStatus.
 	Replicas int32
 	Items    []workv1alpha2.AggregatedStatusItem
 }
 
-// Tier answers as webhooks do. It is never changed, and may be asked by many at once.
+// Tier implements operations with webhooks. It is immutable and safe for concurrent use.
 type Tier struct {
 	hooks []Hook
 	Options
@@ -62,11 +61,10 @@ type Tier struct {
 	known sync.Map // schema.GroupVersionKind → *interpret.Hooks, which may be nil
 }
 
-// New is the tier of all configurations, in any order: their webhooks are asked in the order of the configurations'
-// names and of the lists in them. For each operation the first one answers, alone, that has a rule for the object's
-// group, version and kind. If there is none, it is the first one with a rule for the group and kind in a version that
-// the object can be converted to, and is asked about the object in that version: what it does not list it is never
-// sent.
+// New returns the tier of all configurations, in any order. Webhooks are ordered by the name of their configuration and
+// their position. Each operation uses the first webhook with a rule for the object's group, version and kind, or else
+// the first one with a rule for a version to which the object can be converted. A webhook never gets a version that it
+// does not list.
 func New(all []*configv1alpha1.ResourceInterpreterWebhookConfiguration, o Options) *Tier {
 	sorted := slices.Clone(all)
 	slices.SortFunc(sorted, func(a, b *configv1alpha1.ResourceInterpreterWebhookConfiguration) int {
@@ -81,7 +79,7 @@ func New(all []*configv1alpha1.ResourceInterpreterWebhookConfiguration, o Option
 	return t
 }
 
-// Hooks implements interpret.Tier, for kinds of which no version is known: rules name versions, so it knows none.
+// Hooks implements interpret.Tier. Rules name versions, so it knows no kind without a version.
 func (t *Tier) Hooks(schema.GroupKind) *interpret.Hooks { return nil }
 
 // HooksOf implements interpret.Versioned.
@@ -97,8 +95,8 @@ func (t *Tier) HooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 	return h
 }
 
-// By implements interpret.Namer.
-func (t *Tier) By(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
+// SourceNames implements interpret.Namer.
+func (t *Tier) SourceNames(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) []string {
 	h, ok := t.answering(kind, operation)
 	switch {
 	case !ok:
@@ -109,7 +107,7 @@ func (t *Tier) By(kind schema.GroupVersionKind, operation configv1alpha1.Interpr
 	return []string{h.String()}
 }
 
-// Concerns says whether a configuration has a webhook for any operation and version of the kind.
+// Concerns reports whether a configuration has a webhook for any operation and version of the kind.
 func Concerns(c *configv1alpha1.ResourceInterpreterWebhookConfiguration, kind schema.GroupKind) bool {
 	return slices.ContainsFunc(c.Webhooks, func(w configv1alpha1.ResourceInterpreterWebhook) bool {
 		return slices.ContainsFunc(w.Rules, func(r configv1alpha1.RuleWithOperations) bool {
@@ -118,7 +116,7 @@ func Concerns(c *configv1alpha1.ResourceInterpreterWebhookConfiguration, kind sc
 	})
 }
 
-// Kinds are those that the rules of a configuration name, with repetitions; what a * stands for is not among them.
+// Kinds returns the kinds in the rules of a configuration, with duplicates and without wildcards.
 func Kinds(c *configv1alpha1.ResourceInterpreterWebhookConfiguration) []schema.GroupKind {
 	var all []schema.GroupKind
 	for _, w := range c.Webhooks {
@@ -135,13 +133,13 @@ func Kinds(c *configv1alpha1.ResourceInterpreterWebhookConfiguration) []schema.G
 	return all
 }
 
-// asked is a webhook, and the version in which it is asked about objects.
+// asked is a webhook with the version in which it gets objects.
 type asked struct {
 	Hook
 	version string
 }
 
-// answering is the webhook that answers an operation for a kind.
+// answering returns the webhook of an operation for a kind.
 func (t *Tier) answering(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) (asked, bool) {
 	var converted *asked
 	for _, h := range t.hooks {
@@ -176,7 +174,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 		some = true
 		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements,
 			error) {
-			answer, err := t.ask(ctx, h, configv1alpha1.InterpreterOperationInterpretReplica, obj, nil)
+			answer, err := t.send(ctx, h, configv1alpha1.InterpreterOperationInterpretReplica, obj, nil)
 			switch {
 			case err != nil:
 				return 0, nil, err
@@ -192,7 +190,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationInterpretComponent); ok {
 		some = true
 		out.Components = func(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
-			answer, err := t.ask(ctx, h, configv1alpha1.InterpreterOperationInterpretComponent, obj, nil)
+			answer, err := t.send(ctx, h, configv1alpha1.InterpreterOperationInterpretComponent, obj, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -241,7 +239,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationInterpretStatus); ok {
 		some = true
 		out.Reflect = func(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
-			answer, err := t.ask(ctx, h, configv1alpha1.InterpreterOperationInterpretStatus, observed, nil)
+			answer, err := t.send(ctx, h, configv1alpha1.InterpreterOperationInterpretStatus, observed, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -251,7 +249,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationInterpretHealth); ok {
 		some = true
 		out.Health = func(ctx context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-			answer, err := t.ask(ctx, h, configv1alpha1.InterpreterOperationInterpretHealth, observed, nil)
+			answer, err := t.send(ctx, h, configv1alpha1.InterpreterOperationInterpretHealth, observed, nil)
 			switch {
 			case err != nil:
 				return interpret.Unknown, err
@@ -268,7 +266,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 		some = true
 		out.Dependencies = func(ctx context.Context,
 			obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
-			answer, err := t.ask(ctx, h, configv1alpha1.InterpreterOperationInterpretDependency, obj, nil)
+			answer, err := t.send(ctx, h, configv1alpha1.InterpreterOperationInterpretDependency, obj, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -281,7 +279,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 	return out
 }
 
-// nonsense is the error of an answer that cannot be used.
+// nonsense is the error of an unusable response.
 func nonsense(h Hook, operation configv1alpha1.InterpreterOperation, format string, args ...any) error {
 	return fmt.Errorf("interpreter webhook %s, %s: its answer %s", h, operation, fmt.Sprintf(format, args...))
 }

@@ -66,8 +66,8 @@ func answering(t *testing.T, text string) (i interpret.Interpreter, asked *confi
 	return interpret.New(tier), asked
 }
 
-// ask asks an operation, and gives what was answered as YAML shows it.
-func ask(t *testing.T, i interpret.Interpreter, operation configv1alpha1.InterpreterOperation,
+// send asks an operation, and gives what was answered as YAML shows it.
+func send(t *testing.T, i interpret.Interpreter, operation configv1alpha1.InterpreterOperation,
 	obj *unstructured.Unstructured) (any, error) {
 	t.Helper()
 	ctx := t.Context()
@@ -165,7 +165,7 @@ func TestWhatAWebhookAnswersIsWhatTheKindMeans(t *testing.T) {
 			``).Replace(response(`,"healthy":true`)), "Healthy"},
 	} {
 		i, _ := answering(t, c.answer)
-		got, err := ask(t, i, c.operation, shop(t, "spec: {replicas: 1}"))
+		got, err := send(t, i, c.operation, shop(t, "spec: {replicas: 1}"))
 		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
 			t.Errorf("%s of %s: %v (-want +got):\n%s", c.operation, c.answer, err, diff)
 		}
@@ -213,7 +213,7 @@ func TestAnAnswerThatIsNoneSaysWhoGaveItAndWhy(t *testing.T) {
 			"has a dependency without apiVersion, kind, and one of name and labelSelector"},
 	} {
 		i, _ := answering(t, c.answer)
-		_, err := ask(t, i, c.operation, shop(t, "spec: {replicas: 1, pad: "+strings.Repeat("x", 100)+"}"))
+		_, err := send(t, i, c.operation, shop(t, "spec: {replicas: 1, pad: "+strings.Repeat("x", 100)+"}"))
 		if err == nil || !strings.Contains(err.Error(), c.want) ||
 			!strings.Contains(err.Error(), "interpreter webhook conf/a.b.c, "+string(c.operation)) {
 			t.Errorf("%s of %.200s:\n  %v\ndoes not say\n  %s", c.operation, c.answer, err, c.want)
@@ -226,7 +226,7 @@ func TestAQuestionHoldsWhatTheOperationNeeds(t *testing.T) {
 	obj := shop(t, "spec: {replicas: 1}")
 	for _, o := range []configv1alpha1.InterpreterOperation{replica, component, revise, retain, aggregate, reflection,
 		health, dependency} {
-		if _, err := ask(t, i, o, obj); err != nil {
+		if _, err := send(t, i, o, obj); err != nil {
 			t.Fatalf("%s: %v", o, err)
 		}
 		r := asked.Request
@@ -280,7 +280,7 @@ func TestTheFirstWebhookWithARuleForObjectAndOperationIsAsked(t *testing.T) {
 		if c.want != "" {
 			want = []string{c.want}
 		}
-		if diff := cmp.Diff(want, tier.By(kind, c.operation)); diff != "" {
+		if diff := cmp.Diff(want, tier.SourceNames(kind, c.operation)); diff != "" {
 			t.Errorf("%s of %s (-want +got):\n%s", c.operation, kind, diff)
 		}
 		answers := interpret.Explain(kind, []interpret.Source{{Name: "webhook", Tier: tier}})
@@ -366,7 +366,7 @@ func TestAWebhookIsAskedInAVersionThatItsRuleLists(t *testing.T) {
 		t.Errorf("a version that nobody has a rule for is left to the next tier: %v", err)
 	}
 	if diff := cmp.Diff([]string{"a/old.a (asked in v2)"},
-		tier.By(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"}, revise)); diff != "" {
+		tier.SourceNames(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"}, revise)); diff != "" {
 		t.Errorf("who answers (-want +got):\n%s", diff)
 	}
 }
@@ -385,7 +385,7 @@ func TestAnAnswerThatChangesNothingIsTold(t *testing.T) {
 			},
 		})
 	for _, o := range []configv1alpha1.InterpreterOperation{replica, revise, retain, aggregate, reflection, health} {
-		if _, err := ask(t, interpret.New(tier), o, shop(t, "spec: {replicas: 1}")); err != nil {
+		if _, err := send(t, interpret.New(tier), o, shop(t, "spec: {replicas: 1}")); err != nil {
 			t.Errorf("%s: %v", o, err)
 		}
 	}

@@ -19,16 +19,15 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// contextKind is the kind on the wire, of requests and responses.
+// contextKind is the kind of requests and responses.
 const contextKind = "ResourceInterpreterContext"
 
-// sizeLimit bounds what a patch makes: with copies of copies, each operation may double the object. No store takes as
-// much.
+// sizeLimit limits the result of a patch: with nested copies each operation may double the object.
 const sizeLimit = 4 << 20
 
-// to is obj in the version that a webhook is asked in.
+// convertTo returns obj in the version for a webhook.
 func (t *Tier) to(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
-	out, err := t.Convert.To(obj, version)
+	out, err := t.Convert.ConvertTo(obj, version)
 	if err == nil && out == nil {
 		gvk := obj.GroupVersionKind()
 		err = fmt.Errorf("there is no conversion between %s %s and %s; list %s in the rule's apiVersions if the webhook understands it",
@@ -37,8 +36,8 @@ func (t *Tier) to(obj *unstructured.Unstructured, version string) (*unstructured
 	return out, err
 }
 
-// ask sends one question, and reads the answer. more completes the request; it may be nil.
-func (t *Tier) ask(ctx context.Context, h asked, operation configv1alpha1.InterpreterOperation,
+// send sends one request and reads the response. more completes the request; it may be nil.
+func (t *Tier) send(ctx context.Context, h asked, operation configv1alpha1.InterpreterOperation,
 	obj *unstructured.Unstructured,
 	more func(*configv1alpha1.ResourceInterpreterRequest) error) (*configv1alpha1.ResourceInterpreterResponse, error) {
 	failed := func(doing string, err error) error {
@@ -78,7 +77,7 @@ func (t *Tier) ask(ctx context.Context, h asked, operation configv1alpha1.Interp
 	return read(h.Hook, request, answer)
 }
 
-// read is the response in an answer.
+// read decodes a response.
 func read(h Hook, request *configv1alpha1.ResourceInterpreterRequest,
 	answer []byte) (*configv1alpha1.ResourceInterpreterResponse, error) {
 	var c configv1alpha1.ResourceInterpreterContext
@@ -98,7 +97,7 @@ func read(h Hook, request *configv1alpha1.ResourceInterpreterRequest,
 	case r == nil:
 		return nil, nonsense(h, request.Operation, "has no response: it begins with %q", beginning(answer))
 	case r.UID != request.UID:
-		// Without the uids: what is told twice in the same words is told once.
+		// The message omits the uids, so that repeated errors have equal texts.
 		return nil, nonsense(h, request.Operation, "belongs to another request: response.uid must equal request.uid")
 	case !r.Successful:
 		message, code := "no reason given", int32(0)
@@ -111,19 +110,19 @@ func read(h Hook, request *configv1alpha1.ResourceInterpreterRequest,
 	return r, nil
 }
 
-// beginning is as much of an answer as a message bears.
+// beginning returns the beginning of a response for a message.
 func beginning(answer []byte) []byte {
 	const enough = 80
 	return bytes.ToValidUTF8(answer[:min(len(answer), enough)], []byte("?"))
 }
 
-// patched asks a question whose answer is a patch of obj, in the version in which it is asked; without one it is obj
+// patched sends a request whose response is a patch of obj in the webhook's version. Without a patch it returns obj
 // itself.
 func (t *Tier) patched(ctx context.Context, h asked, operation configv1alpha1.InterpreterOperation,
 	obj *unstructured.Unstructured,
 	more func(*configv1alpha1.ResourceInterpreterRequest) error) (*unstructured.Unstructured, error) {
 	var request *configv1alpha1.ResourceInterpreterRequest
-	answer, err := t.ask(ctx, h, operation, obj, func(r *configv1alpha1.ResourceInterpreterRequest) error {
+	answer, err := t.send(ctx, h, operation, obj, func(r *configv1alpha1.ResourceInterpreterRequest) error {
 		request = r
 		return more(r)
 	})
@@ -194,7 +193,7 @@ func apply(text []byte, obj *unstructured.Unstructured) (*unstructured.Unstructu
 	return out, utiljson.Unmarshal(doc, &out.Object)
 }
 
-// status is the status of an answer; nil when it has none.
+// status returns the status of a response; nil if there is none.
 func status(h Hook, answer *runtime.RawExtension) (map[string]any, error) {
 	if answer == nil || len(answer.Raw) == 0 || string(answer.Raw) == "null" {
 		return nil, nil
@@ -207,7 +206,7 @@ func status(h Hook, answer *runtime.RawExtension) (map[string]any, error) {
 	return status, nil
 }
 
-// components are sorted, each with a name of its own.
+// components returns the components sorted. Their names are unique.
 func components(h Hook, all []workv1alpha2.Component) ([]workv1alpha2.Component, error) {
 	slices.SortFunc(all, func(a, b workv1alpha2.Component) int { return cmp.Compare(a.Name, b.Name) })
 	for i, c := range all {

@@ -13,7 +13,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-func TestAReplicaTakesTheRoomOfOneNode(t *testing.T) {
+func TestReplicaFitsOnOneNode(t *testing.T) {
 	anywhere := &workv1alpha2.NodeClaim{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}}
 	affinity := func(terms ...corev1.NodeSelectorTerm) *workv1alpha2.NodeClaim {
 		return &workv1alpha2.NodeClaim{HardNodeAffinity: &corev1.NodeSelector{NodeSelectorTerms: terms}}
@@ -80,14 +80,14 @@ func TestAReplicaTakesTheRoomOfOneNode(t *testing.T) {
 			math.MaxInt32},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := NewMember().set(c.have...).Replicas(c.need); got != c.want {
+			if got := NewClusterState().set(c.have...).Replicas(c.need); got != c.want {
 				t.Errorf("there is room for %d, want %d", got, c.want)
 			}
 		})
 	}
 }
 
-func TestAPodRequestsWhatTheSchedulerCounts(t *testing.T) {
+func TestPodRequestsMatchScheduler(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	container := func(requests string) corev1.Container {
 		return corev1.Container{Resources: corev1.ResourceRequirements{Requests: list(requests)}}
@@ -121,15 +121,15 @@ func TestAPodRequestsWhatTheSchedulerCounts(t *testing.T) {
 			p := aPod("p", "a", "")
 			c.spec.NodeName = "a"
 			p.Spec = c.spec
-			m := NewMember().set(aNode("a", "cpu 10, pods 9"), p)
+			m := NewClusterState().set(aNode("a", "cpu 10, pods 9"), p)
 			if got := m.byName["a"].requested[corev1.ResourceCPU]; got != c.want {
-				t.Errorf("it requests %dm, want %dm", got, c.want)
+				t.Errorf("requests = %dm, want %dm", got, c.want)
 			}
 		})
 	}
 }
 
-func TestQuotasBoundTheReplicasOfTheirNamespace(t *testing.T) {
+func TestQuotaLimitsReplicasOfItsNamespace(t *testing.T) {
 	quota := func(namespace, hard, used string, differs ...func(*corev1.ResourceQuota)) *corev1.ResourceQuota {
 		q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "q" + hard + used}}
 		q.Status.Hard, q.Status.Used = list(hard), list(used)
@@ -183,7 +183,7 @@ func TestQuotasBoundTheReplicasOfTheirNamespace(t *testing.T) {
 			[]any{quota("shop", "pods 3", "", scoped(corev1.ResourceQuotaScopeTerminating))}, needs("cpu 1", nil), 20},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := NewMember().set(aNode("a", "cpu 20, memory 100Gi, nvidia.com/gpu 9, pods 200")).set(c.quotas...)
+			m := NewClusterState().set(aNode("a", "cpu 20, memory 100Gi, nvidia.com/gpu 9, pods 200")).set(c.quotas...)
 			if got := m.Replicas(c.need); got != c.want {
 				t.Errorf("there is room for %d, want %d", got, c.want)
 			}
@@ -191,18 +191,18 @@ func TestQuotasBoundTheReplicasOfTheirNamespace(t *testing.T) {
 	}
 }
 
-func TestWhatIsAssumedLeavesTheQuota(t *testing.T) {
+func TestAssumptionUsesQuota(t *testing.T) {
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "q"}}
 	q.Spec.Hard = list("cpu 5")
-	m := NewMember().set(aNode("a", "cpu 20, pods 99"), q)
+	m := NewClusterState().set(aNode("a", "cpu 20, pods 99"), q)
 	m.assume("web", "cpu 1", 0, 3)
 	if got := m.Replicas(needs("cpu 1", nil)); got != 2 {
 		t.Errorf("the quota leaves %d, want 2 of 5", got)
 	}
 }
 
-func TestAPlacementTakesRoomUntilItsPodsDo(t *testing.T) {
-	m := NewMember().set(aNode("a", "cpu 4, pods 99"), aNode("b", "cpu 4, pods 99"))
+func TestAssumptionReservesRoomUntilPodsExist(t *testing.T) {
+	m := NewClusterState().set(aNode("a", "cpu 4, pods 99"), aNode("b", "cpu 4, pods 99"))
 	one := needs("cpu 1", nil)
 	room := func(when string, want int32) {
 		t.Helper()
@@ -219,7 +219,7 @@ func TestAPlacementTakesRoomUntilItsPodsDo(t *testing.T) {
 	m.set(aPod("web-2", "b", "cpu 1", madeBy("web")), aPod("web-3", "b", "cpu 1", madeBy("web")))
 	room("all its pods are there", 5)
 	if m.Assumes("web") {
-		t.Error("the placement is still waited for")
+		t.Error("the assumption still exists")
 	}
 	m.RemovePod("shop", "web-3")
 	room("one of its pods ended", 6)
@@ -235,16 +235,16 @@ func TestAPlacementTakesRoomUntilItsPodsDo(t *testing.T) {
 	room("another that takes the rest", 0)
 	m.set(aPod("api-1", "a", "cpu 1", madeBy("api-v2")))
 	room("a pod of one with a longer name", 0)
-	m.Grown()
+	m.TakeGrown()
 	m.Release("api")
 	room("given up", 3)
-	if !m.Grown() {
-		t.Error("nobody is told of the room")
+	if !m.TakeGrown() {
+		t.Error("TakeGrown does not report the new room")
 	}
 }
 
-func TestAPlacementIsNotWaitedForForEver(t *testing.T) {
-	m := NewMember().set(aNode("a", "cpu 4, pods 99"))
+func TestAssumptionExpires(t *testing.T) {
+	m := NewClusterState().set(aNode("a", "cpu 4, pods 99"))
 	now := time.Unix(0, 0)
 	m.Assume(Assumption{Key: "web", Workload: Workload{"shop", "CloneSet", "web"}, Parts: []Part{{needs("cpu 1", nil), 1}},
 		Replicas: 3, Until: now.Add(time.Minute)})
@@ -252,15 +252,15 @@ func TestAPlacementIsNotWaitedForForEver(t *testing.T) {
 		Before: 3, Replicas: 3, Until: now.Add(time.Hour)})
 	m.Expire(now.Add(time.Minute - 1))
 	if !m.Assumes("web") {
-		t.Error("it is given up too early")
+		t.Error("the assumption expired too early")
 	}
 	m.Expire(now.Add(time.Minute))
 	if m.Assumes("web") {
-		t.Error("saying the same again waits longer")
+		t.Error("the same assumption again extended its expiry")
 	}
 }
 
-func TestPodsAreFoundByWhatTheirWorkloadsMake(t *testing.T) {
+func TestPodsAreFoundThroughCreatedWorkloads(t *testing.T) {
 	for _, c := range []struct {
 		kind string
 		pod  func(*corev1.Pod)
@@ -280,7 +280,7 @@ func TestPodsAreFoundByWhatTheirWorkloadsMake(t *testing.T) {
 		{"ReplicaSet", ownedBy("ReplicaSet", "web"), true},
 		{"Deployment", func(*corev1.Pod) {}, false},
 	} {
-		m := NewMember().set(aNode("a", "cpu 4, pods 99"))
+		m := NewClusterState().set(aNode("a", "cpu 4, pods 99"))
 		m.Assume(Assumption{Key: "k", Workload: Workload{"shop", c.kind, "web"}, Parts: []Part{{needs("cpu 1", nil), 1}},
 			Replicas: 1})
 		m.set(aPod("p", "a", "cpu 1", c.pod))
@@ -291,8 +291,8 @@ func TestPodsAreFoundByWhatTheirWorkloadsMake(t *testing.T) {
 	}
 }
 
-func TestComponentsFitAsAWholeOrNot(t *testing.T) {
-	m := NewMember().set(aNode("a", "cpu 4, memory 4Gi, pods 99"), aNode("b", "cpu 4, memory 4Gi, pods 99"))
+func TestComponentsFitTogetherOrNotAtAll(t *testing.T) {
+	m := NewClusterState().set(aNode("a", "cpu 4, memory 4Gi, pods 99"), aNode("b", "cpu 4, memory 4Gi, pods 99"))
 	for _, c := range []struct {
 		name  string
 		parts []Part
@@ -302,7 +302,7 @@ func TestComponentsFitAsAWholeOrNot(t *testing.T) {
 		{"workers that fit no node, whatever the others", []Part{{needs("cpu 1", nil), 1}, {needs("cpu 5", nil), 1}}, 0},
 		{"large ones first, so that small ones do not stand in their way",
 			[]Part{{needs("cpu 1", nil), 4}, {needs("cpu 4", nil), 1}}, 1},
-		{"more than would ever be asked for", []Part{{needs("cpu 1m", nil), 1}}, mostSets},
+		{"more than would ever be asked for", []Part{{needs("cpu 1m", nil), 1}}, maxSets},
 		{"a part without replicas asks for nothing", []Part{{needs("cpu 9", nil), 0}, {needs("cpu 2", nil), 1}}, 4},
 	} {
 		for range 2 { // asking changes nothing
@@ -313,7 +313,7 @@ func TestComponentsFitAsAWholeOrNot(t *testing.T) {
 	}
 }
 
-func TestRoomThatAppearsIsTold(t *testing.T) {
+func TestTakeGrownReportsNewRoom(t *testing.T) {
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "q"}}
 	q.Spec.Hard = list("cpu 1")
 	wider := q.DeepCopy()
@@ -321,44 +321,50 @@ func TestRoomThatAppearsIsTold(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		before []any
-		change func(*Member)
+		change func(*ClusterState)
 		want   bool
 	}{
-		{"a node comes", nil, func(m *Member) { m.set(aNode("z", "cpu 1")) }, true},
-		{"a node is uncordoned", []any{aNode("z", "cpu 1", cordon)}, func(m *Member) { m.set(aNode("z", "cpu 1")) }, true},
-		{"a node has more", []any{aNode("z", "cpu 1")}, func(m *Member) { m.set(aNode("z", "cpu 2")) }, true},
-		{"a node says that it is alive", []any{aNode("z", "cpu 1")}, func(m *Member) { m.set(aNode("z", "cpu 1")) }, false},
-		{"a node goes", []any{aNode("z", "cpu 1")}, func(m *Member) { m.RemoveNode("z") }, false},
-		{"a pod comes", nil, func(m *Member) { m.set(aPod("p", "a", "cpu 1")) }, false},
-		{"a pod becomes ready", []any{aPod("p", "a", "cpu 1")}, func(m *Member) { m.set(aPod("p", "a", "cpu 1")) }, false},
-		{"a pod ends", []any{aPod("p", "a", "cpu 1")}, func(m *Member) {
+		{"a node comes", nil, func(m *ClusterState) { m.set(aNode("z", "cpu 1")) }, true},
+		{"a node is uncordoned", []any{aNode("z", "cpu 1", cordon)}, func(m *ClusterState) { m.set(aNode("z", "cpu 1")) },
+			true},
+		{"a node has more", []any{aNode("z", "cpu 1")}, func(m *ClusterState) { m.set(aNode("z", "cpu 2")) }, true},
+		{"a node says that it is alive", []any{aNode("z", "cpu 1")}, func(m *ClusterState) { m.set(aNode("z", "cpu 1")) },
+			false},
+		{"a node goes", []any{aNode("z", "cpu 1")}, func(m *ClusterState) { m.RemoveNode("z") }, false},
+		{"a pod comes", nil, func(m *ClusterState) { m.set(aPod("p", "a", "cpu 1")) }, false},
+		{"a pod becomes ready", []any{aPod("p", "a", "cpu 1")}, func(m *ClusterState) { m.set(aPod("p", "a", "cpu 1")) },
+			false},
+		{"a pod ends", []any{aPod("p", "a", "cpu 1")}, func(m *ClusterState) {
 			m.set(aPod("p", "a", "cpu 1", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))
 		}, true},
-		{"a pod requests less", []any{aPod("p", "a", "cpu 1")}, func(m *Member) { m.set(aPod("p", "a", "cpu 500m")) }, true},
-		{"a pod that waited gets its node", []any{aPod("p", "", "cpu 1")}, func(m *Member) { m.set(aPod("p", "a", "cpu 1")) },
+		{"a pod requests less", []any{aPod("p", "a", "cpu 1")}, func(m *ClusterState) { m.set(aPod("p", "a", "cpu 500m")) },
+			true},
+		{"a pod that waited gets its node", []any{aPod("p", "", "cpu 1")},
+			func(m *ClusterState) { m.set(aPod("p", "a", "cpu 1")) },
 			false},
-		{"a quota grows", []any{q}, func(m *Member) { m.set(wider) }, true},
-		{"a quota shrinks", []any{wider}, func(m *Member) { m.set(q) }, false},
-		{"a quota goes", []any{q}, func(m *Member) { m.RemoveQuota("shop", "q") }, true},
+		{"a quota grows", []any{q}, func(m *ClusterState) { m.set(wider) }, true},
+		{"a quota shrinks", []any{wider}, func(m *ClusterState) { m.set(q) }, false},
+		{"a quota goes", []any{q}, func(m *ClusterState) { m.RemoveQuota("shop", "q") }, true},
 	} {
-		m := NewMember().set(aNode("a", "cpu 4, pods 9")).set(c.before...)
-		m.Grown()
-		if c.change(m); m.Grown() != c.want {
-			t.Errorf("%s: told %t, want %t", c.name, !c.want, c.want)
+		m := NewClusterState().set(aNode("a", "cpu 4, pods 9")).set(c.before...)
+		m.TakeGrown()
+		if c.change(m); m.TakeGrown() != c.want {
+			t.Errorf("%s: grown = %t, want %t", c.name, !c.want, c.want)
 		}
 	}
 }
 
-func TestPodsThatWaitAreListed(t *testing.T) {
+func TestUnschedulableListsPendingPods(t *testing.T) {
 	since := metav1.NewTime(time.Unix(1000, 0))
 	unschedulable := func(p *corev1.Pod) {
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 			Reason: corev1.PodReasonUnschedulable, LastTransitionTime: since}}
 	}
-	m := NewMember().set(aNode("a", "cpu 4, pods 9"), aPod("b", "", "cpu 9", madeBy("web")), aPod("new", "", "cpu 1"),
+	m := NewClusterState().set(aNode("a", "cpu 4, pods 9"), aPod("b", "", "cpu 9", madeBy("web")),
+		aPod("new", "", "cpu 1"),
 		aPod("there", "a", "cpu 1"))
 	m.set(aPod("b", "", "cpu 9", madeBy("web"), unschedulable), aPod("a", "", "cpu 9", unschedulable))
-	want := []Pending{{Namespace: "shop", Name: "a", Since: since.Time},
+	want := []UnschedulablePod{{Namespace: "shop", Name: "a", Since: since.Time},
 		{Namespace: "shop", Name: "b", Labels: map[string]string{"pod-template-hash": "5d4f"}, OwnerKind: "ReplicaSet",
 			OwnerName: "web-5d4f", Since: since.Time}}
 	if got := m.Unschedulable(); !reflect.DeepEqual(got, want) {
@@ -367,14 +373,14 @@ func TestPodsThatWaitAreListed(t *testing.T) {
 	m.set(aPod("b", "a", "cpu 1", madeBy("web")))
 	m.RemovePod("shop", "a")
 	if got := m.Unschedulable(); len(got) != 0 {
-		t.Errorf("%+v still waits", got)
+		t.Errorf("%+v is still pending", got)
 	}
 }
 
-func TestUtilisationIsOfNodesThatTakePods(t *testing.T) {
-	m := NewMember()
+func TestUtilisationCountsSchedulableNodes(t *testing.T) {
+	m := NewClusterState()
 	if m.Utilisation() != nil {
-		t.Error("a member without nodes has a utilisation")
+		t.Error("a cluster without nodes has a utilisation")
 	}
 	m.set(aNode("a", "cpu 4, pods 10"), aNode("b", "cpu 4, pods 10"), aNode("c", "cpu 100, pods 10", cordon))
 	m.set(aPod("p", "a", "cpu 3"), aPod("q", "b", "cpu 3"), aPod("r", "c", "cpu 90"), aPod("s", "", "cpu 1"))

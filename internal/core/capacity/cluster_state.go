@@ -11,93 +11,92 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Member is what is known of one member's nodes, pods and quotas, and what is expected there: sums per node, kept
-// current by each change. It is not safe for concurrent use.
+// ClusterState is a model of one member's nodes, pods and quotas. Each change updates the sums per node. It is not safe
+// for concurrent use.
 //
-// Room is what is left on nodes after their pods and after holds: replicas that are expected, each on a node that it
-// fits on. Holds are pods without a node, and placements whose pods are not there yet (Assume). A pod that fits nowhere
-// holds nothing until there is room.
-type Member struct {
-	nodes  []*node // by name
-	byName map[string]*node
-	known  int // nodes seen
-	pods   map[podKey]pod
-	// waiting is what pods without a node request.
-	waiting   Amounts
-	workloads map[Workload]*workload
-	queued    map[queueKey]*hold // holds of pods without a node
-	quotas    map[string][]Quota // by namespace
+// The free room of a node excludes its pods and its reservations. Reservations exist for pods without a node and for
+// assumptions. A pod that fits on no node reserves nothing.
+type ClusterState struct {
+	nodes     []*node // by name
+	byName    map[string]*node
+	nodeCount int // number of nodes that exist
+	pods      map[podKey]pod
+	// pendingRequests is the sum of the requests of pods without a node.
+	pendingRequests Amounts
+	workloads       map[Workload]*workload
+	queued          map[queueKey]*reservation // reservations of pods without a node
+	quotas          map[string][]Quota        // by namespace
 
 	assumptions map[string]*assumption
-	// namesakes are the assumptions by the namespace and name of their workloads.
+	// namesakes indexes assumptions by the namespace and name of the workload.
 	namesakes map[podKey][]*assumption
 
 	sequence uint64
-	// unplaced are holds with replicas that are on no node; over are nodes that more is held on than they have, stale
-	// are assumptions of which pods came or went: all three are settled before the next answer.
-	unplaced map[*hold]trial
+	// unplaced has reservations with replicas on no node. over has nodes that may be overcommitted. stale has assumptions
+	// whose pods changed. settle handles all three before each answer.
+	unplaced map[*reservation]attempt
 	over     map[*node]bool
 	stale    map[*assumption]bool
-	freed    bool // something may fit that did not when it was tried
-	// spreading are the holds on nodes that keep away from pods of their own; shifted says that these may have to be
-	// arranged anew.
-	spreading map[*hold]bool
+	freed    bool // room was freed since the last attempt to place
+	// spreading has placed reservations with a spread rule. shifted is true if they must be placed again.
+	spreading map[*reservation]bool
 	shifted   bool
-	tracking  bool // workloads know what nodes their pods are on: from when that is asked first
+	tracking  bool // workloads count their pods per node, from the first time that it is needed
 
 	grown bool
 }
 
-// trial says whether a hold was tried to be placed since it changed.
-type trial bool
+// attempt records whether settle tried to place a reservation since it changed.
+type attempt bool
 
-const untried, tried trial = false, true
+const untried, tried attempt = false, true
 
 type podKey struct{ namespace, name string }
 
-// queueKey is equal for pods that ask for the same.
+// queueKey is equal for pods of a namespace with equal requirements.
 type queueKey struct{ namespace, likeness string }
 
-// pod is a Pod, kept.
+// pod is the stored form of a Pod.
 type pod struct {
-	node     *node // nil while it has none
+	node     *node // nil for a pod without a node
 	requests []request
 	workload *workload
 	waits    *waits
 }
 
-// workload counts the pods of one, and shares what they request.
+// workload counts the pods of a workload. Pods with equal requests share the slice.
 type workload struct {
 	Workload
 	pods     int64
 	requests []request
-	at       map[*node]int64 // its pods by node, if those are tracked
+	at       map[*node]int64 // pods per node; nil unless tracking
 }
 
-// NewMember knows of nothing yet.
-func NewMember() *Member {
-	return &Member{
-		byName: map[string]*node{}, pods: map[podKey]pod{}, waiting: Amounts{}, workloads: map[Workload]*workload{},
-		queued: map[queueKey]*hold{}, quotas: map[string][]Quota{}, assumptions: map[string]*assumption{},
+// NewClusterState returns a model without nodes, pods and quotas.
+func NewClusterState() *ClusterState {
+	return &ClusterState{
+		byName: map[string]*node{}, pods: map[podKey]pod{}, pendingRequests: Amounts{}, workloads: map[Workload]*workload{},
+		queued: map[queueKey]*reservation{}, quotas: map[string][]Quota{}, assumptions: map[string]*assumption{},
 		namesakes: map[podKey][]*assumption{},
-		unplaced:  map[*hold]trial{}, over: map[*node]bool{}, stale: map[*assumption]bool{}, spreading: map[*hold]bool{},
+		unplaced:  map[*reservation]attempt{}, over: map[*node]bool{}, stale: map[*assumption]bool{},
+		spreading: map[*reservation]bool{},
 	}
 }
 
-// Grown says whether room may have appeared since it was asked last: a pod gone, a node or quota with more, a placement
-// that was given up.
-func (m *Member) Grown() bool {
+// TakeGrown reports whether room may have appeared since the last call: a pod was deleted, a node or quota grew, or an
+// assumption was dropped.
+func (m *ClusterState) TakeGrown() bool {
 	grown := m.grown
 	m.grown = false
 	return grown
 }
 
-// Known says whether the member has nodes that can be seen. One without, such as one that makes nodes when pods wait,
-// says nothing about its room.
-func (m *Member) Known() bool { return m.known > 0 }
+// HasNodes reports whether the cluster has visible nodes. Without any, for example if nodes are created on demand, the
+// model cannot tell how much room there is.
+func (m *ClusterState) HasNodes() bool { return m.nodeCount > 0 }
 
-// Nodes calls f for each node, by name, with what the pods on it request. Neither may be kept.
-func (m *Member) Nodes(f func(n *Node, requested Amounts)) {
+// Nodes calls f for each node, sorted by name, with the requests of its pods. f must not keep its arguments.
+func (m *ClusterState) Nodes(f func(n *Node, requested Amounts)) {
 	for _, n := range m.nodes {
 		if n.seen {
 			f(&n.Node, n.requested)
@@ -105,26 +104,26 @@ func (m *Member) Nodes(f func(n *Node, requested Amounts)) {
 	}
 }
 
-// Waiting is what pods without a node request. It may not be kept.
-func (m *Member) Waiting() Amounts { return m.waiting }
+// PendingRequests returns the sum of the requests of pods without a node. The caller must not keep it.
+func (m *ClusterState) PendingRequests() Amounts { return m.pendingRequests }
 
-// Unschedulable are the pods that the member's scheduler has found no node for, by namespace and name.
-func (m *Member) Unschedulable() []Pending {
-	var pending []Pending
+// Unschedulable returns the pods that the member's scheduler marked Unschedulable, sorted by namespace and name.
+func (m *ClusterState) Unschedulable() []UnschedulablePod {
+	var pending []UnschedulablePod
 	for _, p := range m.pods {
 		if p.waits != nil && p.waits.unschedulable != nil {
 			pending = append(pending, *p.waits.unschedulable)
 		}
 	}
-	slices.SortFunc(pending, func(a, b Pending) int {
+	slices.SortFunc(pending, func(a, b UnschedulablePod) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	return pending
 }
 
-// Utilisation is the share of what nodes that take pods have which the pods on them request, by resource; nil without
-// such nodes.
-func (m *Member) Utilisation() map[corev1.ResourceName]float64 {
+// Utilisation returns the requested share of the allocatable resources of schedulable nodes. It returns nil if there
+// are none.
+func (m *ClusterState) Utilisation() map[corev1.ResourceName]float64 {
 	allocatable, requested := Amounts{}, Amounts{}
 	for _, n := range m.nodes {
 		if !n.open() {
@@ -148,15 +147,15 @@ func (m *Member) Utilisation() map[corev1.ResourceName]float64 {
 	return share
 }
 
-// SetNode takes in a node as it is now.
-func (m *Member) SetNode(now Node) {
+// SetNode adds or updates a node.
+func (m *ClusterState) SetNode(now Node) {
 	n := m.node(now.Name)
 	if n.seen && n.equal(&now) {
 		return
 	}
 	if !n.seen {
 		n.seen = true
-		m.known++
+		m.nodeCount++
 	}
 	for name, amount := range n.Allocatable {
 		n.free[name] -= amount
@@ -165,12 +164,12 @@ func (m *Member) SetNode(now Node) {
 		n.free[name] += amount
 	}
 	n.Node = now
-	m.evict(n, func(h *hold) bool { return !n.admits(h.need) })
+	m.displace(n, func(h *reservation) bool { return !n.admits(h.need) })
 	m.over[n], m.freed, m.grown, m.shifted = true, true, true, true
 }
 
-// RemoveNode takes in that a node is gone.
-func (m *Member) RemoveNode(name string) {
+// RemoveNode removes a node.
+func (m *ClusterState) RemoveNode(name string) {
 	n := m.byName[name]
 	if n == nil || !n.seen {
 		return
@@ -179,14 +178,14 @@ func (m *Member) RemoveNode(name string) {
 		n.free[name] -= amount
 	}
 	n.Node, n.seen = Node{Name: name}, false
-	m.known--
-	m.evict(n, func(*hold) bool { return true })
+	m.nodeCount--
+	m.displace(n, func(*reservation) bool { return true })
 	m.shifted = true
 	m.drop(n)
 }
 
-// ReplaceNodes takes in all nodes there are.
-func (m *Member) ReplaceNodes(all []Node) {
+// ReplaceNodes replaces all nodes.
+func (m *ClusterState) ReplaceNodes(all []Node) {
 	there := make(map[string]bool, len(all))
 	for _, n := range all {
 		there[n.Name] = true
@@ -199,12 +198,12 @@ func (m *Member) ReplaceNodes(all []Node) {
 	}
 }
 
-// node is the node of that name, made if there is none.
-func (m *Member) node(name string) *node {
+// node returns the node with this name and creates it if necessary.
+func (m *ClusterState) node(name string) *node {
 	if n := m.byName[name]; n != nil {
 		return n
 	}
-	n := &node{Node: Node{Name: name}, requested: Amounts{}, free: Amounts{}, holds: map[*hold]int64{}}
+	n := &node{Node: Node{Name: name}, requested: Amounts{}, free: Amounts{}, reservations: map[*reservation]int64{}}
 	m.byName[name] = n
 	at, _ := slices.BinarySearchFunc(m.nodes, name, func(n *node, name string) int {
 		return strings.Compare(n.Name, name)
@@ -213,8 +212,8 @@ func (m *Member) node(name string) *node {
 	return n
 }
 
-// drop forgets a node that is neither there nor has pods.
-func (m *Member) drop(n *node) {
+// drop removes a node that does not exist and has no pods.
+func (m *ClusterState) drop(n *node) {
 	if n.seen || n.requested[corev1.ResourcePods] != 0 {
 		return
 	}
@@ -223,12 +222,12 @@ func (m *Member) drop(n *node) {
 	m.nodes = slices.DeleteFunc(m.nodes, func(o *node) bool { return o == n })
 }
 
-// SetPod takes in a pod as it is now.
-func (m *Member) SetPod(now Pod) {
+// SetPod adds or updates a pod.
+func (m *ClusterState) SetPod(now Pod) {
 	key := podKey{now.Namespace, now.Name}
 	was, known := m.pods[key]
 	if known && was.node != nil && was.node.Name == now.node && slices.Equal(was.requests, now.requests) {
-		return // what changed does not count
+		return // no change in requests or node
 	}
 	if known && was.node == nil && now.waits != nil && was.waits.likeness == now.waits.likeness {
 		was.waits.unschedulable = now.waits.unschedulable
@@ -251,13 +250,13 @@ func (m *Member) SetPod(now Pod) {
 	if known {
 		m.discount(was, p)
 	}
-	key.namespace = p.workload.Namespace // one string for all pods of it
+	key.namespace = p.workload.Namespace // all pods of the workload share one string
 	m.pods[key] = p
 	if !known {
-		m.moved(p.workload)
+		m.markStale(p.workload)
 	}
 	if p.node == nil {
-		m.waiting.add(p.requests, 1)
+		m.pendingRequests.add(p.requests, 1)
 		m.queue(p)
 		return
 	}
@@ -267,13 +266,13 @@ func (m *Member) SetPod(now Pod) {
 	}
 	p.node.requested.add(p.requests, 1)
 	p.node.free.add(p.requests, -1)
-	if len(p.node.holds) > 0 {
+	if len(p.node.reservations) > 0 {
 		m.over[p.node] = true
 	}
 }
 
-// RemovePod takes in that a pod is gone, or has ended.
-func (m *Member) RemovePod(namespace, name string) {
+// RemovePod removes a pod that was deleted or has ended.
+func (m *ClusterState) RemovePod(namespace, name string) {
 	key := podKey{namespace, name}
 	was, known := m.pods[key]
 	if !known {
@@ -281,12 +280,12 @@ func (m *Member) RemovePod(namespace, name string) {
 	}
 	delete(m.pods, key)
 	m.discount(was, pod{})
-	m.moved(was.workload)
+	m.markStale(was.workload)
 	m.grown = true
 }
 
-// ReplacePods takes in all pods there are.
-func (m *Member) ReplacePods(all []Pod) {
+// ReplacePods replaces all pods.
+func (m *ClusterState) ReplacePods(all []Pod) {
 	there := make(map[podKey]bool, len(all))
 	for i := range all {
 		there[podKey{all[i].Namespace, all[i].Name}] = true
@@ -301,15 +300,15 @@ func (m *Member) ReplacePods(all []Pod) {
 	}
 }
 
-// discount takes back what was counted of a pod that is gone, or becomes now.
-func (m *Member) discount(was, now pod) {
+// discount subtracts the old state of a pod. The new state is empty if the pod was deleted.
+func (m *ClusterState) discount(was, now pod) {
 	was.workload.pods--
 	if was.workload.pods == 0 {
 		delete(m.workloads, was.workload.Workload)
 	}
 	if was.node == nil {
-		m.waiting.add(was.requests, -1)
-		maps.DeleteFunc(m.waiting, func(_ corev1.ResourceName, n int64) bool { return n == 0 })
+		m.pendingRequests.add(was.requests, -1)
+		maps.DeleteFunc(m.pendingRequests, func(_ corev1.ResourceName, n int64) bool { return n == 0 })
 		m.unqueue(was, now.node)
 		return
 	}
@@ -328,8 +327,8 @@ func (m *Member) discount(was, now pod) {
 	}
 }
 
-// SetQuota takes in a quota as it is now.
-func (m *Member) SetQuota(now Quota) {
+// SetQuota adds or updates a quota.
+func (m *ClusterState) SetQuota(now Quota) {
 	quotas := m.quotas[now.Namespace]
 	at := slices.IndexFunc(quotas, func(q Quota) bool { return q.Name == now.Name })
 	if at < 0 {
@@ -340,8 +339,8 @@ func (m *Member) SetQuota(now Quota) {
 	quotas[at] = now
 }
 
-// RemoveQuota takes in that a quota is gone.
-func (m *Member) RemoveQuota(namespace, name string) {
+// RemoveQuota removes a quota.
+func (m *ClusterState) RemoveQuota(namespace, name string) {
 	left := slices.DeleteFunc(m.quotas[namespace], func(q Quota) bool { return q.Name == name })
 	m.quotas[namespace] = left
 	if len(left) == 0 {
@@ -350,8 +349,8 @@ func (m *Member) RemoveQuota(namespace, name string) {
 	m.grown = true
 }
 
-// ReplaceQuotas takes in all quotas there are.
-func (m *Member) ReplaceQuotas(all []Quota) {
+// ReplaceQuotas replaces all quotas.
+func (m *ClusterState) ReplaceQuotas(all []Quota) {
 	type key struct{ namespace, name string }
 	there := map[key]bool{}
 	for _, q := range all {
@@ -369,41 +368,40 @@ func (m *Member) ReplaceQuotas(all []Quota) {
 	}
 }
 
-// mostSets bounds how many sets of components are counted: one after another, unlike replicas.
-const mostSets = 100
+// maxSets limits Sets, which places one set after another.
+const maxSets = 100
 
-// Replicas is how many more replicas the member has room for: exactly what fits beside its pods and holds,
-// math.MaxInt32 at most. Where several rules that spread a workload's pods meet, it is what one order of placing them
-// comes to.
-func (m *Member) Replicas(need *Requirement) int32 {
+// Replicas returns how many more replicas fit beside the pods and reservations, at most math.MaxInt32. With several
+// spread rules it is the result of one order of placement, not always the optimum.
+func (m *ClusterState) Replicas(need *Requirement) int32 {
 	m.settle()
 	bound := m.allowed([]Part{{need, 1}})
 	if need.spread != nil {
-		return int32(min(m.plan(need).room(), bound))
+		return int32(min(m.newPlan(need).room(), bound))
 	}
 	total := int64(0)
 	for _, n := range m.nodes {
 		if total >= bound {
 			break
 		}
-		total += min(n.takes(need), math.MaxInt32)
+		total += min(n.fitCount(need), math.MaxInt32)
 	}
 	return int32(min(total, bound))
 }
 
-// Sets is for how many sets of all parts together the member has room, 100 at most. The largest parts are given nodes
-// first, each the first node by name that it fits on: what that finds fits; another arrangement may fit more.
-func (m *Member) Sets(parts []Part) int32 {
+// Sets returns how many sets of all parts fit together, at most 100. It places the largest parts first, each on the
+// first node that fits. Another arrangement might fit more.
+func (m *ClusterState) Sets(parts []Part) int32 {
 	m.settle()
 	largest := slices.Clone(parts)
 	slices.SortStableFunc(largest, func(a, b Part) int { return cmp.Compare(m.share(b.Need), m.share(a.Need)) })
-	bound := min(m.allowed(parts), mostSets)
-	var probes []*hold
+	bound := min(m.allowed(parts), maxSets)
+	var probes []*reservation
 	sets := int64(0)
 	for ; sets < bound; sets++ {
 		fits := true
 		for _, p := range largest {
-			h := newHold(p.Need)
+			h := newReservation(p.Need)
 			probes = append(probes, h)
 			if m.place(h, p.Replicas) < p.Replicas {
 				fits = false
@@ -416,15 +414,15 @@ func (m *Member) Sets(parts []Part) int32 {
 	}
 	for _, h := range probes {
 		for n := range h.at {
-			m.lift(h, n, h.at[n])
+			m.unreserve(h, n, h.at[n])
 		}
 	}
-	m.freed = false // all is as it was
+	m.freed = false // the probes are removed again
 	return int32(sets)
 }
 
-// share is the largest share of a resource of the member that one replica requests.
-func (m *Member) share(need *Requirement) (most float64) {
+// share returns the largest share of the cluster's allocatable resources that one replica requests.
+func (m *ClusterState) share(need *Requirement) (most float64) {
 	for _, r := range need.requests {
 		total := int64(0)
 		for _, n := range m.nodes {
@@ -435,9 +433,8 @@ func (m *Member) share(need *Requirement) (most float64) {
 	return most
 }
 
-// allowed is how many more times the parts may be made by the quotas of their namespaces; math.MaxInt32 without a
-// bound.
-func (m *Member) allowed(parts []Part) int64 {
+// allowed returns how many times the quotas of the namespace allow all parts; math.MaxInt32 without a quota.
+func (m *ClusterState) allowed(parts []Part) int64 {
 	most := int64(math.MaxInt32)
 	if len(parts) == 0 || len(m.quotas) == 0 {
 		return most
@@ -447,13 +444,13 @@ func (m *Member) allowed(parts []Part) int64 {
 		q := &m.quotas[namespace][i]
 		asked, expected := Amounts{}, Amounts{}
 		for _, p := range parts {
-			if q.about(p.Need) {
+			if q.appliesTo(p.Need) {
 				asked.addUpTo(p.Need.requests, p.Replicas)
 			}
 		}
 		for _, a := range m.assumptions {
-			for _, h := range a.holds {
-				if h.need.namespace == namespace && q.about(h.need) {
+			for _, h := range a.reservations {
+				if h.need.namespace == namespace && q.appliesTo(h.need) {
 					expected.add(h.need.requests, h.replicas)
 				}
 			}
@@ -467,8 +464,8 @@ func (m *Member) allowed(parts []Part) int64 {
 	return most
 }
 
-// settle makes holds what they should be.
-func (m *Member) settle() {
+// settle brings all reservations up to date.
+func (m *ClusterState) settle() {
 	for a := range m.stale {
 		m.revise(a)
 	}
@@ -481,13 +478,13 @@ func (m *Member) settle() {
 		m.regroup()
 		m.shifted = false
 	}
-	var try []*hold
+	var try []*reservation
 	for h, was := range m.unplaced {
 		if m.freed || was == untried {
 			try = append(try, h)
 		}
 	}
-	slices.SortFunc(try, func(a, b *hold) int { return cmp.Compare(a.sequence, b.sequence) })
+	slices.SortFunc(try, func(a, b *reservation) int { return cmp.Compare(a.sequence, b.sequence) })
 	for _, h := range try {
 		if m.place(h, h.replicas-h.placed); h.placed == h.replicas {
 			delete(m.unplaced, h)
@@ -498,8 +495,8 @@ func (m *Member) settle() {
 	m.freed = false
 }
 
-// Expire gives up assumptions whose time is over.
-func (m *Member) Expire(now time.Time) {
+// Expire drops the assumptions that have expired.
+func (m *ClusterState) Expire(now time.Time) {
 	for key, a := range m.assumptions {
 		if !now.Before(a.until) {
 			m.Release(key)
@@ -507,9 +504,9 @@ func (m *Member) Expire(now time.Time) {
 	}
 }
 
-// Spare is what is left on nodes that take pods after their pods and what is expected there, and how many pods are
-// expected: replicas that were placed and are not seen yet, and pods without a node.
-func (m *Member) Spare() (free Amounts, expected int64) {
+// Spare returns the room on schedulable nodes after pods and reservations, and the number of expected pods: assumed
+// replicas and pods without a node.
+func (m *ClusterState) Spare() (free Amounts, expected int64) {
 	m.settle()
 	free = Amounts{}
 	for _, n := range m.nodes {
@@ -524,7 +521,7 @@ func (m *Member) Spare() (free Amounts, expected int64) {
 		expected += h.replicas
 	}
 	for _, a := range m.assumptions {
-		for _, h := range a.holds {
+		for _, h := range a.reservations {
 			expected += h.replicas
 		}
 	}
