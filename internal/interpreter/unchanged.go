@@ -11,8 +11,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
 )
 
-// EventChangedNothing is the reason of events on templates of which a webhook left unchanged what it was asked to
-// change.
+// EventChangedNothing: an interpreter webhook returned no patch where one was needed. The message has the effect.
+//
+//reference:event Warning on template
 const EventChangedNothing = "InterpreterChangedNothing"
 
 // answered is a question that was answered without a change.

@@ -23,8 +23,13 @@ const (
 	tokenCheck = time.Hour
 	// tokenRetry is how soon a failed rotation is tried again.
 	tokenRetry = time.Minute
-	// reasons of events.
-	reasonTokenRotated   = "MemberTokenRotated"
+	// reasonTokenRotated: the hub has a new token for the cluster.
+	//
+	//reference:event Normal on Cluster
+	reasonTokenRotated = "MemberTokenRotated"
+	// reasonTokenUnrotated: a token of the hub for the cluster is due for renewal and could not be replaced.
+	//
+	//reference:event Warning on Cluster
 	reasonTokenUnrotated = "MemberTokenNotRotated"
 	// replacesAnnotation is on the hub's Secret while the Secret in the member of that name, with a token that never ends,
 	// is to be revoked.

@@ -19,7 +19,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// eventMadeByMembers tells that a companion does not follow, since members make one like it by themselves.
+// eventMadeByMembers: the object does not follow its workload to the clusters, because they create their own.
+//
+//reference:event Warning on object that points at a template
 const eventMadeByMembers = "MadeByMembers"
 
 // leaders are the bindings that take along what points at their templates, by the keys by which that is found.

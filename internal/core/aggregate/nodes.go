@@ -17,8 +17,9 @@ import (
 // The nodes of a Workflow are its steps, by which Argo's CLI and UI show what runs. They grow with the Workflow, so
 // that Works and bindings do not have them: the template takes them from the member's object itself.
 
-// NodesOmitted is the type of the condition in a Workflow's status that says what of its nodes is not on the hub, and
-// why.
+// NodesOmitted: the status of a Workflow on the hub lacks some of its nodes. The message has the number and the reason.
+//
+//reference:condition status of a template
 const NodesOmitted = "NodesOmitted"
 
 const (

@@ -21,7 +21,9 @@ import (
 // has it.
 const ProgressDeadline = 600 * time.Second
 
-// ReasonDeadlineExceeded is why an object that is on its way for too long is not healthy, in Kubernetes' words.
+// ReasonDeadlineExceeded: the object made no progress until its deadline.
+//
+//reference:reason Progressing of Work
 const ReasonDeadlineExceeded = "ProgressDeadlineExceeded"
 
 // pace is whether waiting says anything about an object.

@@ -6,14 +6,17 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// The conditions that the hub adds to a status that it reports, for what its readers would ask next.
+// Condition types that the hub adds to the status that it reports.
+//
+//reference:condition status of a template
 const (
-	// ImmutableFieldConflict: the member keeps a field that cannot change, against the template.
+	// ImmutableFieldConflict: the member keeps a field that cannot change, unlike the template. The message has field
+	// and values.
 	ImmutableFieldConflict = "ImmutableFieldConflict"
-	// NoMatchedPods: a SidecarSet is in no pod. It is well if none was made since it came, and not if its webhook does not
-	// work.
+	// NoMatchedPods: no pod has the sidecars of a SidecarSet: no pod was created since, or the webhook in the member
+	// does not work.
 	NoMatchedPods = "NoMatchedPods"
-	// PodsReserved: pods of a UnitedDeployment wait in a subset that has no node for them.
+	// PodsReserved: pods of a UnitedDeployment wait in a subset without a suitable node.
 	PodsReserved = "PodsReserved"
 )
 
