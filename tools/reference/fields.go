@@ -24,14 +24,16 @@ var differing = map[string]string{
 		"overwriting.",
 	"PropagationPolicy.spec.failover.cluster": "Always in effect; Karmada has feature gates for it. " +
 		"`argosy up --cluster-failover` changes that.",
-	"PropagationPolicy.spec.failover.application": "`propagateDeps` is not required.",
+	"PropagationPolicy.spec.failover.application": "Always in effect; Karmada has a feature gate for it.",
 	"PropagationPolicy.spec.placement.spreadConstraints": "`provider` and `zone` work as well, and replicas are in at " +
 		"least `minGroups` groups.",
 	"OverridePolicy.spec.overrideRules[].overriders.imageOverrider": "Works for all kinds with a pod template. With " +
 		"`component: Registry` it also changes init containers and image volumes.",
-	"OverridePolicy.spec.overrideRules[].overriders.commandOverrider": "Works for all kinds with a pod template.",
-	"OverridePolicy.spec.overrideRules[].overriders.argsOverrider":    "Works for all kinds with a pod template.",
-	"MultiClusterService.spec.types":                                  "Needs no feature gate. `LoadBalancer` is only stored, as in Karmada.",
+	"OverridePolicy.spec.overrideRules[].overriders.commandOverrider":                "Works for all kinds with a pod template.",
+	"OverridePolicy.spec.overrideRules[].overriders.argsOverrider":                   "Works for all kinds with a pod template.",
+	"OverridePolicy.spec.overrideRules[].overriders.labelsOverrider[].operator":      "`addIfAbsent` is accepted as well.",
+	"OverridePolicy.spec.overrideRules[].overriders.annotationsOverrider[].operator": "`addIfAbsent` is accepted as well.",
+	"MultiClusterService.spec.types":                                                 "Needs no feature gate. `LoadBalancer` is only stored, as in Karmada.",
 }
 
 // addition and spelling are in the descriptions of fields that Karmada does not have.
@@ -79,13 +81,17 @@ func fieldsPage(root string) (string, error) {
 		}
 		root.walk("", func(path string, s schema) bool {
 			text := cell(strings.Join(strings.Fields(s.Description), " "))
-			key := kind + "." + path
+			if s.Items != nil && strings.Contains(s.Items.Description, addition) {
+				text = cell(strings.Join(strings.Fields(s.Items.Description), " "))
+			}
+			// A cluster-scoped policy has the fields of the namespaced one.
+			key := strings.TrimPrefix(kind, "Cluster") + "." + path
 			switch {
 			case path == "apiVersion" || path == "kind" || path == "metadata":
 				return false
 			case slices.Contains(ownKinds, kind):
 				own = append(own, field{kind, path, text})
-				return true
+				return !strings.HasSuffix(path, ".conditions") && !strings.HasSuffix(path, ".labelSelector")
 			case strings.Contains(text, addition):
 				added = append(added, field{kind, path, strings.TrimSpace(strings.ReplaceAll(text, addition, ""))})
 				return false
@@ -93,12 +99,9 @@ func fieldsPage(root string) (string, error) {
 				spelled = append(spelled, field{kind, path, text})
 				return false
 			}
-			// A cluster-scoped policy has the fields of the namespaced one.
-			for _, key := range []string{key, strings.TrimPrefix(key, "Cluster")} {
-				if how := differing[key]; how != "" {
-					found[key] = true
-					differ = append(differ, field{kind, path, how})
-				}
+			if how := differing[key]; how != "" {
+				found[key] = true
+				differ = append(differ, field{kind, path, how})
 			}
 			return true
 		})

@@ -151,6 +151,9 @@ func namesPage(s source) (string, error) {
 		}
 		text := strings.TrimSuffix(strings.TrimSuffix(c.doc, "Ours."), " ")
 		text = strings.TrimPrefix(text, c.name+": ")
+		if rest, ok := strings.CutPrefix(text, c.name); ok {
+			text = "`" + value + "`" + rest
+		}
 		text = identifier.ReplaceAllStringFunc(text, func(word string) string {
 			if is := byName[c.dir+"."+word]; is != "" {
 				return "`" + is + "`"
@@ -168,7 +171,8 @@ func namesPage(s source) (string, error) {
 	const head = "| name | on | written by | meaning |\n|---|---|---|---|\n"
 	return "# Labels and annotations\n```\nkubectl annotate deployment web argosy.io/rollout-order=Ordered\n```\n" +
 		"All names of Argosy that are not in Karmada's API. The names of Karmada mean what they mean there. A template is an " +
-		"object that a policy propagates.\n" +
+		"object that a policy propagates. Objects of OpenKruise also have `argosy.io/VERSION-rest`: see " +
+		"[versions](../openkruise.md#versions).\n" +
 		"\n## Set by users\n" + head + strings.Join(settable, "") +
 		"\n## Set by the hub\nDo not write these: the hub depends on them, and writes them again.\n\n" +
 		head + strings.Join(recorded, "") + note, errors.Join(wrong...)
