@@ -59,15 +59,17 @@ check: ## Check format, vet, static analysis and generated files, in 2 minutes w
 	$(GO) vet ./...
 	$(TOOL) staticcheck ./...
 	cd tools && $(GO) vet ./... && $(GO) tool staticcheck ./... && $(GO) run ./house --root .. --limits house/limits.txt
-	@sum() { find api -name 'zz_generated.*' -o -path 'api/crds/*.yaml' | LC_ALL=C sort | xargs sha256sum; }; before=$$(sum); $(MAKE) -s generate && \
-	if [ "$$before" != "$$(sum)" ]; then echo "generated files in api were out of date: make generate has updated them, commit them"; exit 1; fi
+	@sum() { find api docs/reference -name 'zz_generated.*' -o -path 'api/crds/*.yaml' -o -path 'docs/reference/*.md' | LC_ALL=C sort | \
+		xargs sha256sum; }; before=$$(sum); $(MAKE) -s generate && \
+	if [ "$$before" != "$$(sum)" ]; then echo "generated files were out of date: make generate has updated them, commit them"; exit 1; fi
 
 bench: build ## Measure the figures and compare them with their targets; also writes bench.json.
 	@bin/argosy bench --output bench.json $(ARGS)
 
-generate: ## Generate deepcopy functions and CRDs from the API types.
+generate: ## Generate deepcopy functions and CRDs from the API types, and docs/reference from the source.
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd:crdVersions=v1 paths=./api/... output:crd:dir=api/crds
+	cd tools && $(GO) run ./reference --root ..
 
 binaries:
 	@mkdir -p $(DIST)

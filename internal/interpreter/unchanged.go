@@ -11,8 +11,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
 )
 
-// EventChangedNothing is the reason of the event on a template when a webhook returned no patch although one was
-// needed.
+// EventChangedNothing: an interpreter webhook returned no patch where one was needed. The message has the effect.
+//
+//reference:event Warning on template
 const EventChangedNothing = "InterpreterChangedNothing"
 
 // answered identifies a call that returned no patch.

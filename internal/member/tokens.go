@@ -24,6 +24,8 @@ const (
 	tokenOfLabel = "argosy.io/token-of"
 	// hubLabel is on it, too: the hub that has the token.
 	hubLabel = "argosy.io/hub"
+	// descriptionAnnotation is on it, too: what the Secret is for.
+	descriptionAnnotation = "argosy.io/description"
 	// tokenLimit is the most bytes of a token: it goes into a Secret of the hub, and with each request.
 	tokenLimit = 64 << 10
 )
@@ -35,7 +37,7 @@ func IssueToken(ctx context.Context, c client.Client, namespace, account,
 	anchor := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, GenerateName: account + "-token-",
 		Labels: map[string]string{workv1alpha2.SystemLabel: "true", tokenOfLabel: account, hubLabel: hub},
-		Annotations: map[string]string{"argosy.io/description": "a token of the service account " + account +
+		Annotations: map[string]string{descriptionAnnotation: "a token of the service account " + account +
 			" is bound to this Secret: deleting the Secret revokes the token"},
 	}}
 	if err := c.Create(ctx, anchor); err != nil {

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -74,6 +75,31 @@ func configRows(t *testing.T) []string {
 	}
 	walk(reflect.ValueOf(&c).Elem(), "")
 	return rows
+}
+
+func TestExampleOfThePageIsAValidConfiguration(t *testing.T) {
+	page, err := os.ReadFile(configPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(page), "```yaml\n")
+	example, _, found := strings.Cut(example, "```")
+	if !found {
+		t.Fatal("the page has no example")
+	}
+	file := filepath.Join(t.TempDir(), "hub.yaml")
+	if err := os.WriteFile(file, []byte(example), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := DefaultConfig()
+	flags := pflag.NewFlagSet("up", pflag.ContinueOnError)
+	c.BindFlags(flags)
+	if err := c.Load(file, flags); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate(); err != nil || c.DataDir != "/var/lib/argosy" || c.Backup.Keep != 48 {
+		t.Errorf("the example is %+v, %v", c, err)
+	}
 }
 
 func TestThePageOfTheConfigurationHasEveryFieldWithItsDefault(t *testing.T) {

@@ -18,6 +18,11 @@ func pages(t *testing.T) map[string]string {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("the pages are not found: %v", err)
 	}
+	reference, err := filepath.Glob(filepath.Join(root, "docs", "reference", "*.md"))
+	if err != nil || len(reference) == 0 {
+		t.Fatalf("the pages of docs/reference are not found: %v", err)
+	}
+	paths = append(paths, reference...)
 	found := map[string]string{}
 	for _, page := range []string{"README.md", "SECURITY.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"} {
 		paths = append(paths, filepath.Join(root, page))

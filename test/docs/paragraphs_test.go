@@ -9,7 +9,7 @@ import (
 
 const (
 	readmeWords = 60 // per paragraph of README.md
-	pageWords   = 80 // per paragraph of docs/*.md
+	pageWords   = 80 // per paragraph of docs/*.md and docs/reference/*.md
 )
 
 // separator matches lines that end a paragraph and belong to none: blank lines, headings and rows of tables.
@@ -54,7 +54,7 @@ func longParagraphs(page, text string) []string {
 	switch {
 	case page == "README.md":
 		limit = readmeWords
-	case filepath.Dir(page) == "docs":
+	case filepath.Dir(page) == "docs", filepath.Dir(page) == "docs/reference":
 		limit = pageWords
 	default:
 		return nil

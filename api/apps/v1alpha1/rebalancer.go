@@ -98,7 +98,10 @@ const (
 // RebalanceFailedReason is why a request failed.
 type RebalanceFailedReason string
 
-// RebalanceObjectNotFound: no policy propagates the workload, or there is none of that name. It is tried again when its binding appears.
+// RebalanceObjectNotFound: no policy propagates the workload, or there is none of that name. The hub retries when its
+// binding appears.
+//
+//reference:reason status.observedWorkloads[].reason of WorkloadRebalancer
 const RebalanceObjectNotFound RebalanceFailedReason = "ReferencedBindingNotFound"
 
 // WorkloadRebalancerList is a list of WorkloadRebalancer.

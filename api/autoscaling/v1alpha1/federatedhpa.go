@@ -98,20 +98,35 @@ const (
 // Distributed says whether the autoscalers of the members scale.
 func (f *FederatedHPA) Distributed() bool { return f.Annotations[ModeAnnotation] == ModeDistributed }
 
-// Conditions of a FederatedHPA beyond those of a HorizontalPodAutoscaler.
+// Condition types of a FederatedHPA beyond those of a HorizontalPodAutoscaler.
+//
+//reference:condition FederatedHPA
 const (
-	// MetricsComplete is False while nothing is known of the pods or metrics of some clusters; the message names them.
+	// MetricsComplete: False while the pods or metrics of some clusters are unknown. The message names the clusters.
+	// Not in Karmada.
 	MetricsComplete autoscalingv2.HorizontalPodAutoscalerConditionType = "MetricsComplete"
-	// ReasonClustersUnknown is why.
-	ReasonClustersUnknown = "ClustersUnknown"
-	// BoundsSplit says whether each cluster has an autoscaler with its share of the bounds, where the mode is Distributed.
+	// BoundsSplit: in the mode Distributed, every cluster has an autoscaler with its share of the bounds. Not in
+	// Karmada.
 	BoundsSplit autoscalingv2.HorizontalPodAutoscalerConditionType = "BoundsSplit"
 )
 
-// Reasons of conditions that Karmada has beyond those of a HorizontalPodAutoscaler.
+// The reason of MetricsComplete.
+//
+//reference:reason MetricsComplete of FederatedHPA
 const (
-	ReasonFailedGetBinding        = "FailedGetBinding"
+	// ReasonClustersUnknown: some clusters do not respond or have no metrics.
+	ReasonClustersUnknown = "ClustersUnknown"
+)
+
+// Reasons of AbleToScale that Karmada has beyond those of a HorizontalPodAutoscaler.
+//
+//reference:reason AbleToScale of FederatedHPA
+const (
+	// ReasonFailedGetBinding: no policy propagates the workload.
+	ReasonFailedGetBinding = "FailedGetBinding"
+	// ReasonFailedGetTargetClusters: the workload is not placed in a cluster yet.
 	ReasonFailedGetTargetClusters = "FailedGetTargetClusters"
+	// ReasonFailedGetScaleTargetRef: the workload does not exist on the hub.
 	ReasonFailedGetScaleTargetRef = "FailedGetScaleTargetRef"
 )
 

@@ -148,37 +148,96 @@ type ResourceModelRange struct {
 	Max resource.Quantity `json:"max"`
 }
 
-// The condition types of a cluster, and the reasons they carry.
+// Condition types of a Cluster.
+//
+//reference:condition Cluster
 const (
-	ClusterConditionReady                  = "Ready"
+	// ClusterConditionReady: the cluster responds, is healthy, and is managed by this hub.
+	ClusterConditionReady = "Ready"
+	// ClusterConditionCompleteAPIEnablements: the hub knows all kinds that the cluster serves.
 	ClusterConditionCompleteAPIEnablements = "CompleteAPIEnablements"
-	// ClusterConditionCurrentOpenKruise says whether OpenKruise is served in the versions that the hub stores.
+	// ClusterConditionCurrentOpenKruise: the cluster serves OpenKruise in the versions that the hub stores. Absent
+	// without OpenKruise. Not in Karmada.
 	ClusterConditionCurrentOpenKruise = "CurrentOpenKruise"
-	// ClusterConditionWorksKept says that Works of the cluster were deleted without an order of the hub, and their objects kept in the cluster.
+	// ClusterConditionWorksKept: True after Works of the cluster were deleted by somebody other than the hub. Their
+	// objects are kept in the cluster. Not in Karmada.
 	ClusterConditionWorksKept = "WorksKept"
-	// ClusterConditionFailoverPaused says that the cluster is lost and nothing is evicted from it, because many clusters were lost with it.
+	// ClusterConditionFailoverPaused: True while the cluster is lost and nothing is evicted from it, because many
+	// clusters were lost at the same time. Otherwise absent. Not in Karmada.
 	ClusterConditionFailoverPaused = "FailoverPaused"
-	// ClusterConditionCertificateUntrusted is True while the cluster is not ready because the hub does not trust the
-	// certificate of its API server. Otherwise it is absent.
+	// ClusterConditionCertificateUntrusted: True while the cluster is not ready because the hub does not trust the
+	// certificate of its API server. Otherwise absent. Not in Karmada.
 	ClusterConditionCertificateUntrusted = "CertificateUntrusted"
+)
 
-	ReasonClusterReady           = "ClusterReady"
-	ReasonClusterNotReady        = "ClusterNotReady"
-	ReasonClusterNotReachable    = "ClusterNotReachable"
+// Reasons of Ready.
+//
+//reference:reason Ready of Cluster
+const (
+	// ReasonClusterReady: the cluster is healthy.
+	ReasonClusterReady = "ClusterReady"
+	// ReasonClusterNotReady: the cluster responds and reports that it is not healthy, or refuses the hub's
+	// credentials.
+	ReasonClusterNotReady = "ClusterNotReady"
+	// ReasonClusterNotReachable: the cluster does not respond.
+	ReasonClusterNotReachable = "ClusterNotReachable"
+	// ReasonStatusCollectionFailed: the cluster responds, but the hub cannot read its version, nodes or pods.
 	ReasonStatusCollectionFailed = "StatusCollectionFailed"
-	ReasonTooManyClustersLost    = "TooManyClustersLost"
-	ReasonCertificateUntrusted   = "CertificateUntrusted"
-	ReasonWorksDeletedByOthers   = "WorksDeletedByOthers"
-	ReasonNoWorksDeletedByOthers = "NoWorksDeletedByOthers"
-	// ReasonHeldByAnotherHub is of a cluster where this hub writes nothing, since another does.
-	ReasonHeldByAnotherHub          = "HeldByAnotherHub"
-	ReasonClusterStatusUnknown      = "ClusterStatusUnknown"
+	// ReasonHeldByAnotherHub: another hub manages the cluster, so this one writes nothing there. Not in Karmada.
+	ReasonHeldByAnotherHub = "HeldByAnotherHub"
+	// ReasonClusterStatusUnknown: the agent of a cluster in Pull mode has stopped reporting.
+	ReasonClusterStatusUnknown = "ClusterStatusUnknown"
+	// ReasonClusterStatusNeverUpdated: the agent of a cluster in Pull mode has never reported.
 	ReasonClusterStatusNeverUpdated = "ClusterStatusNeverUpdated"
-	ReasonComplete                  = "Complete"
-	ReasonPartial                   = "Partial"
-	ReasonEmpty                     = "Empty"
-	ReasonSameVersions              = "SameVersions"
-	ReasonOlderVersions             = "OlderVersions"
+)
+
+// The reason of FailoverPaused.
+//
+//reference:reason FailoverPaused of Cluster
+const (
+	// ReasonTooManyClustersLost: more clusters were lost than --failover-brake-share allows.
+	ReasonTooManyClustersLost = "TooManyClustersLost"
+)
+
+// The reason of CertificateUntrusted.
+//
+//reference:reason CertificateUntrusted of Cluster
+const (
+	// ReasonCertificateUntrusted: join the cluster again, with its present certificate.
+	ReasonCertificateUntrusted = "CertificateUntrusted"
+)
+
+// Reasons of WorksKept.
+//
+//reference:reason WorksKept of Cluster
+const (
+	// ReasonWorksDeletedByOthers: Works were deleted recently. The message has their number, and why nothing was
+	// deleted in the cluster.
+	ReasonWorksDeletedByOthers = "WorksDeletedByOthers"
+	// ReasonNoWorksDeletedByOthers: no more Works were deleted.
+	ReasonNoWorksDeletedByOthers = "NoWorksDeletedByOthers"
+)
+
+// Reasons of CompleteAPIEnablements.
+//
+//reference:reason CompleteAPIEnablements of Cluster
+const (
+	// ReasonComplete: all kinds are known.
+	ReasonComplete = "Complete"
+	// ReasonPartial: some API groups could not be read. The message names them.
+	ReasonPartial = "Partial"
+	// ReasonEmpty: no kind could be read.
+	ReasonEmpty = "Empty"
+)
+
+// Reasons of CurrentOpenKruise.
+//
+//reference:reason CurrentOpenKruise of Cluster
+const (
+	// ReasonSameVersions: all kinds are served in the stored version.
+	ReasonSameVersions = "SameVersions"
+	// ReasonOlderVersions: some kinds are served only in an older version. The message names them.
+	ReasonOlderVersions = "OlderVersions"
 )
 
 // The taints that Argosy itself sets: the first two by the condition Ready, with the effects NoSchedule and NoExecute, and the third when a

@@ -97,15 +97,21 @@ type ReplicaSchedulingPolicyStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Balanced is the condition of a ReplicaSchedulingPolicy: True while no cluster is over its threshold.
+// Balanced: no cluster is over its threshold.
+//
+//reference:condition ReplicaSchedulingPolicy
 const Balanced = "Balanced"
 
-// The reasons of Balanced.
+// Reasons of Balanced.
+//
+//reference:reason Balanced of ReplicaSchedulingPolicy
 const (
+	// ReasonBelowThreshold: no cluster is over the threshold.
 	ReasonBelowThreshold = "BelowThreshold"
-	// ReasonMoving: replicas were moved, or are on their way.
+	// ReasonMoving: replicas were moved, or are about to be.
 	ReasonMoving = "Moving"
-	// ReasonNothingToMove: a cluster is over the threshold, and no replica in it may go or has somewhere to go.
+	// ReasonNothingToMove: a cluster is over the threshold, and no replica in it can be moved. The message has the
+	// reasons.
 	ReasonNothingToMove = "NothingToMove"
 	// ReasonDisabled: the policy is switched off.
 	ReasonDisabled = "Disabled"

@@ -15,9 +15,15 @@ const (
 	// These name the MultiClusterService: annotations of the Service and the binding, labels of Works.
 	MultiClusterServiceNamespaceKey = "multiclusterservice.karmada.io/namespace"
 	MultiClusterServiceNameKey      = "multiclusterservice.karmada.io/name"
+)
 
-	// The conditions of a MultiClusterService.
-	ServiceApplied          = "ServiceApplied"
+// Condition types of a MultiClusterService.
+//
+//reference:condition MultiClusterService
+const (
+	// ServiceApplied: all clusters have the Service.
+	ServiceApplied = "ServiceApplied"
+	// EndpointSliceDispatched: the consumers have the endpoints of the providers.
 	EndpointSliceDispatched = "EndpointSliceDispatched"
 )
 

@@ -72,64 +72,128 @@ type WorkStatus struct {
 	ManifestStatuses []ManifestStatus `json:"manifestStatuses,omitempty"`
 }
 
-// The condition types of a Work, and the reasons they carry.
+// Condition types of a Work.
+//
+//reference:condition Work
 const (
-	WorkApplied     = "Applied"
+	// WorkApplied: the member has the object as the manifest says.
+	WorkApplied = "Applied"
+	// WorkDispatching: the hub sends the Work. False while dispatching is suspended.
 	WorkDispatching = "Dispatching"
+	// WorkProgressing: True while the object is rolled out within its deadline, False when the deadline is over.
+	// Absent when the object is not progressing.
 	WorkProgressing = "Progressing"
-	WorkAvailable   = "Available"
-	WorkDegraded    = "Degraded"
-
-	// WorkFailure is True while the hub cannot carry the Work out. Its reason is one of those below. Its message is the
-	// cause alone: the message of Applied is the same for people, with words around it. Ours.
+	// WorkAvailable: known to Karmada's tools. The hub does not set it.
+	//
+	//reference:none
+	WorkAvailable = "Available"
+	// WorkDegraded: known to Karmada's tools. The hub does not set it.
+	//
+	//reference:none
+	WorkDegraded = "Degraded"
+	// WorkFailure: True while the hub cannot carry out the Work. The message is the cause alone, for programs; the
+	// message of Applied is for people. Not in Karmada.
 	WorkFailure = "Failure"
-	// ReasonUnreachable: the member did not answer, and did not get the request.
+	// WorkScaledByMember: True while an autoscaler in the member sets the replicas there. The message names it. Not in
+	// Karmada.
+	WorkScaledByMember = "ScaledByMember"
+	// WorkHeldAfterRestore: True while the hub was restored from a backup and leaves the different object in the
+	// member unchanged. The message has the difference, and how to continue. Not in Karmada.
+	WorkHeldAfterRestore = "HeldAfterRestore"
+	// WorkHandsOff: True while the annotation argosy.io/hands-off keeps the hub from writing or deleting the object.
+	// Not in Karmada.
+	WorkHandsOff = "HandsOff"
+	// WorkContested: True while a client in the member changes the object repeatedly. The hub corrects it at growing
+	// intervals. Not in Karmada.
+	WorkContested = "Contested"
+)
+
+// Reasons of Failure.
+//
+//reference:reason Failure of Work
+const (
+	// ReasonUnreachable: the member did not respond, and did not get the request.
 	ReasonUnreachable = "Unreachable"
-	// ReasonTimeout: the member did not answer in time. It may have carried out the request.
+	// ReasonTimeout: the member did not respond in time. It may have carried out the request.
 	ReasonTimeout = "Timeout"
 	// ReasonCertificateUntrusted: the hub does not trust the certificate of the member's API server.
 	ReasonCertificateUntrusted = "CertificateUntrusted"
-	// ReasonClusterNotReady: the hub did not ask the member, because it is known not to answer or another hub manages
-	// it.
+	// ReasonClusterNotReady: the hub did not send the request, because the member is known not to respond or another
+	// hub manages it.
 	ReasonClusterNotReady = "ClusterNotReady"
 	// ReasonUnauthorized: the member does not accept the hub's credentials.
 	ReasonUnauthorized = "Unauthorized"
-	// ReasonForbidden: the hub's account lacks a right, or built-in admission of the member denies the request.
+	// ReasonForbidden: the hub's account lacks a permission, or built-in admission of the member denies the request.
 	// Kubernetes answers both alike.
 	ReasonForbidden = "Forbidden"
 	// ReasonKindNotServed: the member does not serve the kind.
 	ReasonKindNotServed = "KindNotServed"
 	// ReasonRejected: the member's API server or a webhook rejected the request.
 	ReasonRejected = "Rejected"
-	// ReasonObjectUnmanaged: the object exists in the member and nobody manages it. Conflict resolution Overwrite takes
-	// it over.
+	// ReasonObjectUnmanaged: the object exists in the member and nobody manages it. Conflict resolution Overwrite
+	// takes it over.
 	ReasonObjectUnmanaged = "ObjectUnmanaged"
 	// ReasonObjectOfAnother: the object in the member belongs to another Work or another hub.
 	ReasonObjectOfAnother = "ObjectOfAnother"
-	// ReasonNotSent: the hub has nothing to send, such as when the manifest cannot be read.
+	// ReasonNotSent: the hub has nothing to send, for example because the manifest cannot be read.
 	ReasonNotSent = "NotSent"
+)
 
-	// WorkScaledByMember is True while an autoscaler in the member sets the replicas there; its message names it. Ours.
-	WorkScaledByMember = "ScaledByMember"
-	ReasonAutoscaled   = "Autoscaled"
-	// WorkHeldAfterRestore is True while the hub, restored from a backup, leaves alone what it finds otherwise in the member; its message
-	// says what, and how to go on. Ours.
-	WorkHeldAfterRestore = "HeldAfterRestore"
-	ReasonRestored       = "HubRestored"
+// The reason of ScaledByMember.
+//
+//reference:reason ScaledByMember of Work
+const (
+	// ReasonAutoscaled: the message names the autoscaler.
+	ReasonAutoscaled = "Autoscaled"
+)
 
-	// WorkHandsOff is True while the annotation argosy.io/hands-off keeps the hub from writing or deleting the object. Ours.
-	WorkHandsOff   = "HandsOff"
+// The reason of HeldAfterRestore, and of Applied and Failure meanwhile.
+//
+//reference:reason HeldAfterRestore, Applied, Failure of Work
+const (
+	// ReasonRestored: run `argosy restore status`, and then `argosy restore accept`.
+	ReasonRestored = "HubRestored"
+)
+
+// The reason of HandsOff, and of Failure meanwhile.
+//
+//reference:reason HandsOff, Failure of Work
+const (
+	// ReasonHandsOff: remove the annotation from the object in the member, or from the Work.
 	ReasonHandsOff = "HandsOff"
+)
 
-	// WorkContested is True while somebody in the member changes the object again and again: it is put right at growing intervals. Ours.
-	WorkContested = "Contested"
+// The reason of Contested.
+//
+//reference:reason Contested of Work
+const (
+	// ReasonChangedRepeatedly: the message has the fields that were changed.
+	ReasonChangedRepeatedly = "ChangedRepeatedly"
+)
 
-	ReasonAppliedSuccessful  = "AppliedSuccessful"
-	ReasonAppliedFailed      = "AppliedFailed"
-	ReasonDispatching        = "Dispatching"
+// Reasons of Applied.
+//
+//reference:reason Applied of Work
+const (
+	// ReasonAppliedSuccessful: the member has the object.
+	ReasonAppliedSuccessful = "AppliedSuccessful"
+	// ReasonAppliedFailed: the member does not have it. The message has the error; the reason for programs is that of
+	// Failure.
+	ReasonAppliedFailed = "AppliedFailed"
+)
+
+// Reasons of Dispatching.
+//
+//reference:reason Dispatching of Work
+const (
+	// ReasonDispatching: the Work is sent.
+	ReasonDispatching = "Dispatching"
+	// ReasonSuspendDispatching: the policy or the binding suspends dispatching.
 	ReasonSuspendDispatching = "SuspendDispatching"
-	ReasonChangedRepeatedly  = "ChangedRepeatedly"
+)
 
+// Messages of conditions. Karmada's tools know them.
+const (
 	MessageApplied    = "Manifest has been successfully applied"
 	MessageDispatched = "Work is being dispatched to member clusters."
 	MessageSuspended  = "Work dispatching is in a suspended state."

@@ -377,39 +377,110 @@ type ResourceBindingStatus struct {
 	AggregatedStatus []AggregatedStatusItem `json:"aggregatedStatus,omitempty"`
 }
 
-// The condition types of a binding, and the reasons they carry.
+// Condition types of a binding.
+//
+//reference:condition ResourceBinding and ClusterResourceBinding
 const (
-	Scheduled    = "Scheduled"
+	// Scheduled: the scheduler placed the template in clusters.
+	Scheduled = "Scheduled"
+	// FullyApplied: every cluster applied the object.
 	FullyApplied = "FullyApplied"
-	// VersionServed says whether every cluster serves the kind in a version that can say what the template says.
+	// VersionServed: every cluster serves the kind in a version that has all fields of the template. Absent if no
+	// version lacks any. Not in Karmada.
 	VersionServed = "VersionServed"
-	// WorksWritten says whether every cluster's Work could be made and stored.
+	// WorksWritten: the hub could create and store the Work of every cluster. Not in Karmada.
 	WorksWritten = "WorksWritten"
-	// SidecarsInForce is False while a workload is not sent to a cluster for the first time because SidecarSets that inject into its
-	// pods are not in force there yet.
+	// SidecarsInForce: False while the hub does not send a workload to a cluster for the first time, because
+	// SidecarSets that inject into its pods are not in force there yet. Not in Karmada.
 	SidecarsInForce = "SidecarsInForce"
-	// StatusCurrent is False while the status of some cluster is stale, because that cluster is not ready.
+	// StatusCurrent: False while the status of a cluster is stale, because the cluster is not ready. Otherwise absent.
+	// Not in Karmada.
 	StatusCurrent = "StatusCurrent"
-	// ImagesPulled is False while a cluster keeps the pods that it has, because it pulls the new images first.
+	// ImagesPulled: False while a cluster keeps its old pods, because it pulls the new images first. Not in Karmada.
 	ImagesPulled = "ImagesPulled"
+)
 
-	ReasonSuccess             = "Success"
-	ReasonSchedulerError      = "SchedulerError"
-	ReasonNoClusterFit        = "NoClusterFit"
-	ReasonUnschedulable       = "Unschedulable"
-	ReasonQuotaExceeded       = "QuotaExceeded"
+// Reasons of Scheduled.
+//
+//reference:reason Scheduled of ResourceBinding and ClusterResourceBinding
+const (
+	// ReasonSuccess: the clusters are chosen.
+	ReasonSuccess = "Success"
+	// ReasonSchedulerError: the scheduler failed; it retries.
+	ReasonSchedulerError = "SchedulerError"
+	// ReasonNoClusterFit: no cluster passes the filters, or a subset of the template has none. The message has the
+	// number of clusters by filter.
+	ReasonNoClusterFit = "NoClusterFit"
+	// ReasonUnschedulable: the clusters lack capacity. The scheduler retries when that changes.
+	ReasonUnschedulable = "Unschedulable"
+	// ReasonQuotaExceeded: known to Karmada's tools. The hub does not set it.
+	//
+	//reference:none
+	ReasonQuotaExceeded = "QuotaExceeded"
+)
+
+// Reasons of FullyApplied.
+//
+//reference:reason FullyApplied of ResourceBinding and ClusterResourceBinding
+const (
+	// ReasonFullyAppliedSuccess: every cluster applied the object.
 	ReasonFullyAppliedSuccess = "FullyAppliedSuccess"
-	ReasonFullyAppliedFailed  = "FullyAppliedFailed"
-	ReasonVersionServed       = "VersionServed"
-	ReasonFieldsNotServed     = "FieldsNotServed"
-	ReasonWorksWritten        = "WorksWritten"
-	ReasonWorksRefused        = "WorksRefused"
-	ReasonSidecarsInForce     = "SidecarsInForce"
-	ReasonWaitingForSidecars  = "WaitingForSidecars"
-	ReasonClusterNotReady     = "ClusterNotReady"
-	ReasonImagesPulled        = "ImagesPulled"
-	ReasonPullingImages       = "PullingImages"
+	// ReasonFullyAppliedFailed: a cluster has not applied it. status.aggregatedStatus names the cluster and the error.
+	ReasonFullyAppliedFailed = "FullyAppliedFailed"
+)
 
+// Reasons of VersionServed.
+//
+//reference:reason VersionServed of ResourceBinding and ClusterResourceBinding
+const (
+	// ReasonVersionServed: every cluster serves a suitable version.
+	ReasonVersionServed = "VersionServed"
+	// ReasonFieldsNotServed: a cluster serves the kind only in a version without some fields of the template. The
+	// message names cluster and fields.
+	ReasonFieldsNotServed = "FieldsNotServed"
+)
+
+// Reasons of WorksWritten.
+//
+//reference:reason WorksWritten of ResourceBinding and ClusterResourceBinding
+const (
+	// ReasonWorksWritten: all Works are stored.
+	ReasonWorksWritten = "WorksWritten"
+	// ReasonWorksRefused: a Work could not be created, for example because an override fails or the object is too
+	// large. The message has the error.
+	ReasonWorksRefused = "WorksRefused"
+)
+
+// Reasons of SidecarsInForce.
+//
+//reference:reason SidecarsInForce of ResourceBinding and ClusterResourceBinding
+const (
+	// ReasonSidecarsInForce: every cluster has the SidecarSets.
+	ReasonSidecarsInForce = "SidecarsInForce"
+	// ReasonWaitingForSidecars: a cluster does not have them yet. The message names the cluster and the SidecarSets.
+	ReasonWaitingForSidecars = "WaitingForSidecars"
+)
+
+// The reason of StatusCurrent.
+//
+//reference:reason StatusCurrent of ResourceBinding and ClusterResourceBinding
+const (
+	// ReasonClusterNotReady: a cluster is not ready. The message names it, and since when.
+	ReasonClusterNotReady = "ClusterNotReady"
+)
+
+// Reasons of ImagesPulled.
+//
+//reference:reason ImagesPulled of ResourceBinding and ClusterResourceBinding
+const (
+	// ReasonImagesPulled: the nodes have the images.
+	ReasonImagesPulled = "ImagesPulled"
+	// ReasonPullingImages: nodes are pulling. The message has the progress by cluster.
+	ReasonPullingImages = "PullingImages"
+)
+
+// Messages of conditions. Karmada's tools know them.
+const (
 	MessageScheduled         = "Binding has been scheduled successfully."
 	MessageFullyApplied      = "All works have been successfully applied"
 	MessageFullyAppliedFails = "Failed to apply all works, see status.aggregatedStatus for details"

@@ -47,47 +47,162 @@ const (
 	ClusterFinalizer                 = "karmada.io/cluster-controller"
 )
 
-// Event reasons, Failed and Succeed by pairs, as the contract has them.
+// Warnings about a template.
+//
+//reference:event Warning on template
 const (
-	EventApplyPolicyFailed               = "ApplyPolicyFailed"
-	EventApplyPolicySucceed              = "ApplyPolicySucceed"
-	EventApplyOverridePolicyFailed       = "ApplyOverridePolicyFailed"
-	EventApplyOverridePolicySucceed      = "ApplyOverridePolicySucceed"
-	EventPreemptPolicyFailed             = "PreemptPolicyFailed"
-	EventPreemptPolicySucceed            = "PreemptPolicySucceed"
-	EventGetReplicasFailed               = "GetReplicasFailed"
-	EventGetComponentsFailed             = "GetComponentsFailed"
-	EventGetReplicasSucceed              = "GetReplicasSucceed"
-	EventGetComponentsSucceed            = "GetComponentsSucceed"
-	EventGetDependenciesFailed           = "GetDependenciesFailed"
-	EventGetDependenciesSucceed          = "GetDependenciesSucceed"
-	EventDependencyPolicyConflict        = "DependencyPolicyConflict"
-	EventSyncScheduleResultFailed        = "SyncScheduleResultToDependenciesFailed"
-	EventSyncScheduleResultSucceed       = "SyncScheduleResultToDependenciesSucceed"
-	EventScheduleBindingFailed           = "ScheduleBindingFailed"
-	EventScheduleBindingSucceed          = "ScheduleBindingSucceed"
-	EventDescheduleBindingFailed         = "DescheduleBindingFailed"
-	EventDescheduleBindingSucceed        = "DescheduleBindingSucceed"
-	EventEvictWorkloadFromClusterFailed  = "EvictWorkloadFromClusterFailed"
+	// EventApplyPolicyFailed: the hub cannot apply the policy to the template, or cannot write the binding.
+	EventApplyPolicyFailed = "ApplyPolicyFailed"
+	// EventPreemptPolicyFailed: a policy with preemption cannot take the template over.
+	EventPreemptPolicyFailed = "PreemptPolicyFailed"
+	// EventGetReplicasFailed: no interpreter can read the replicas.
+	EventGetReplicasFailed = "GetReplicasFailed"
+	// EventGetComponentsFailed: no interpreter can read the components.
+	EventGetComponentsFailed = "GetComponentsFailed"
+)
+
+// Successes of a template.
+//
+//reference:event Normal on template
+const (
+	// EventApplyPolicySucceed: a policy claimed the template. Recorded as a Warning if the hub advises to change
+	// something.
+	EventApplyPolicySucceed = "ApplyPolicySucceed"
+	// EventPreemptPolicySucceed: a policy with preemption took the template over.
+	EventPreemptPolicySucceed = "PreemptPolicySucceed"
+	// EventApplyOverridePolicySucceed: override policies were applied. The message names policies and clusters.
+	EventApplyOverridePolicySucceed = "ApplyOverridePolicySucceed"
+	// EventGetDependenciesSucceed: the dependencies are known. The message names them.
+	EventGetDependenciesSucceed = "GetDependenciesSucceed"
+)
+
+// Steps of a template.
+//
+//reference:event Normal, all on template
+const (
+	// EventGetReplicasSucceed: the replicas were read.
+	EventGetReplicasSucceed = "GetReplicasSucceed"
+	// EventGetComponentsSucceed: the components were read.
+	EventGetComponentsSucceed = "GetComponentsSucceed"
+)
+
+// Warnings about a binding.
+//
+//reference:event Warning on binding and template
+const (
+	// EventApplyOverridePolicyFailed: an override policy cannot be applied for a cluster, or changes nothing.
+	EventApplyOverridePolicyFailed = "ApplyOverridePolicyFailed"
+	// EventGetDependenciesFailed: no interpreter can read the dependencies.
+	EventGetDependenciesFailed = "GetDependenciesFailed"
+	// EventSyncScheduleResultFailed: the binding of a dependency cannot be written.
+	EventSyncScheduleResultFailed = "SyncScheduleResultToDependenciesFailed"
+	// EventScheduleBindingFailed: the binding is not scheduled. The message says what would help.
+	EventScheduleBindingFailed = "ScheduleBindingFailed"
+	// EventDescheduleBindingFailed: replicas without capacity cannot be moved.
+	EventDescheduleBindingFailed = "DescheduleBindingFailed"
+	// EventEvictWorkloadFromClusterFailed: a workload should leave a cluster, and waits. The message has the reason.
+	EventEvictWorkloadFromClusterFailed = "EvictWorkloadFromClusterFailed"
+	// EventSyncWorkFailed: the Work of a cluster cannot be written.
+	EventSyncWorkFailed = "SyncWorkFailed"
+	// EventAggregateStatusFailed: the status of the template cannot be computed or written.
+	EventAggregateStatusFailed = "AggregateStatusFailed"
+	// EventDependencyPolicyConflict: the policies of templates that share a dependency disagree. The message has the
+	// settings in effect.
+	//
+	//reference:event Warning on binding of a dependency
+	EventDependencyPolicyConflict = "DependencyPolicyConflict"
+	// EventCleanupWorkFailed: Works that are not needed any more cannot be deleted.
+	//
+	//reference:event Warning on binding
+	EventCleanupWorkFailed = "CleanupWorkFailed"
+)
+
+// Successes of a binding.
+//
+//reference:event Normal on binding and template
+const (
+	// EventScheduleBindingSucceed: the binding is scheduled. The message has the replicas by cluster. On the template
+	// with --success-events=all only.
+	//
+	//reference:event Normal on binding
+	EventScheduleBindingSucceed = "ScheduleBindingSucceed"
+	// EventSyncScheduleResultSucceed: the dependencies follow the workload to its clusters.
+	//
+	//reference:event Normal on binding
+	EventSyncScheduleResultSucceed = "SyncScheduleResultToDependenciesSucceed"
+	// EventDescheduleBindingSucceed: replicas were moved to clusters with capacity.
+	EventDescheduleBindingSucceed = "DescheduleBindingSucceed"
+	// EventEvictWorkloadFromClusterSucceed: a workload was evicted from a cluster, or its eviction ended. On the
+	// Cluster: how many workloads were evicted.
+	//
+	//reference:event Normal on binding, template and Cluster
 	EventEvictWorkloadFromClusterSucceed = "EvictWorkloadFromClusterSucceed"
-	EventSyncWorkFailed                  = "SyncWorkFailed"
-	EventSyncWorkSucceed                 = "SyncWorkSucceed"
-	EventCleanupWorkFailed               = "CleanupWorkFailed"
-	EventAggregateStatusFailed           = "AggregateStatusFailed"
-	EventAggregateStatusSucceed          = "AggregateStatusSucceed"
-	EventSyncFailed                      = "SyncFailed"
-	EventSyncSucceed                     = "SyncSucceed"
-	EventWorkDispatching                 = "WorkDispatching"
-	EventReflectStatusFailed             = "ReflectStatusFailed"
-	EventReflectStatusSucceed            = "ReflectStatusSucceed"
-	EventInterpretHealthFailed           = "InterpretHealthFailed"
-	EventInterpretHealthSucceed          = "InterpretHealthSucceed"
-	EventCreateExecutionSpaceFailed      = "CreateExecutionSpaceFailed"
-	EventCreateExecutionSpaceSucceed     = "CreateExecutionSpaceSucceed"
-	EventRemoveExecutionSpaceFailed      = "RemoveExecutionSpaceFailed"
-	EventRemoveExecutionSpaceSucceed     = "RemoveExecutionSpaceSucceed"
-	EventSyncImpersonationFailed         = "SyncImpersonationConfigFailed"
-	EventSyncImpersonationSucceed        = "SyncImpersonationConfigSucceed"
-	EventTaintClusterFailed              = "TaintClusterFailed"
-	EventTaintClusterSucceed             = "TaintClusterSucceed"
+)
+
+// Steps of a binding.
+//
+//reference:event Normal, all on binding and template
+const (
+	// EventSyncWorkSucceed: the Works are written.
+	EventSyncWorkSucceed = "SyncWorkSucceed"
+	// EventAggregateStatusSucceed: the status was aggregated.
+	EventAggregateStatusSucceed = "AggregateStatusSucceed"
+)
+
+// Warnings about a Work.
+//
+//reference:event Warning on Work
+const (
+	// EventSyncFailed: the member did not apply or delete the object.
+	EventSyncFailed = "SyncFailed"
+	// EventReflectStatusFailed: no interpreter can read the status of the object.
+	//
+	//reference:event Warning on Work and template
+	EventReflectStatusFailed = "ReflectStatusFailed"
+	// EventInterpretHealthFailed: no interpreter can read the health of the object.
+	//
+	//reference:event Warning on Work and template
+	EventInterpretHealthFailed = "InterpretHealthFailed"
+)
+
+// Steps of a Work. Two are recorded by default after a failure or a suspension.
+//
+//reference:event Normal, all on Work
+const (
+	// EventSyncSucceed: the member applied the object. Recorded by default when a failure ends.
+	EventSyncSucceed = "SyncSucceed"
+	// EventWorkDispatching: the Work is sent, or suspended. Recorded by default when that changes.
+	EventWorkDispatching = "WorkDispatching"
+	// EventReflectStatusSucceed: the status of the object was read.
+	EventReflectStatusSucceed = "ReflectStatusSucceed"
+	// EventInterpretHealthSucceed: the health of the object was read.
+	EventInterpretHealthSucceed = "InterpretHealthSucceed"
+)
+
+// Warnings about a Cluster.
+//
+//reference:event Warning on Cluster
+const (
+	// EventCreateExecutionSpaceFailed: the namespace karmada-es-NAME cannot be created.
+	EventCreateExecutionSpaceFailed = "CreateExecutionSpaceFailed"
+	// EventRemoveExecutionSpaceFailed: the namespace karmada-es-NAME cannot be deleted.
+	EventRemoveExecutionSpaceFailed = "RemoveExecutionSpaceFailed"
+	// EventSyncImpersonationFailed: the roles for users of clusters/proxy cannot be written in the member.
+	EventSyncImpersonationFailed = "SyncImpersonationConfigFailed"
+	// EventTaintClusterFailed: the taints of the cluster cannot be written.
+	EventTaintClusterFailed = "TaintClusterFailed"
+)
+
+// Successes of a Cluster.
+//
+//reference:event Normal on Cluster
+const (
+	// EventCreateExecutionSpaceSucceed: the namespace karmada-es-NAME was created.
+	EventCreateExecutionSpaceSucceed = "CreateExecutionSpaceSucceed"
+	// EventRemoveExecutionSpaceSucceed: the namespace karmada-es-NAME was deleted.
+	EventRemoveExecutionSpaceSucceed = "RemoveExecutionSpaceSucceed"
+	// EventSyncImpersonationSucceed: the roles for users of clusters/proxy were written in the member.
+	EventSyncImpersonationSucceed = "SyncImpersonationConfigSucceed"
+	// EventTaintClusterSucceed: taints were added or removed. The message has the reasons.
+	EventTaintClusterSucceed = "TaintClusterSucceed"
 )

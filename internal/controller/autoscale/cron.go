@@ -93,7 +93,7 @@ func (c *cron) evaluate(ctx context.Context, key types.NamespacedName, now time.
 			continue
 		}
 		if failure != nil {
-			c.events.Eventf(read, corev1.EventTypeWarning, "ScaleFailed", "Rule %s of %s: %v", e.Rule.Name,
+			c.events.Eventf(read, corev1.EventTypeWarning, eventRuleFailed, "Rule %s of %s: %v", e.Rule.Name,
 				e.At.UTC().Format(time.RFC3339), failure)
 		}
 		ctrl.LoggerFrom(ctx).Info("executed", "rule", e.Rule.Name, "for", e.At, "failure", failure)

@@ -113,7 +113,7 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 			if !commit.Stale(err) && !apierrors.IsNotFound(err) {
 				r.setCondition(f, autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedUpdateScale",
 					"the replicas of the workload cannot be set: "+err.Error())
-				r.warn(f, "FailedRescale", err.Error())
+				r.warn(f, eventFailedRescale, err.Error())
 				return nil
 			}
 			return err
@@ -145,19 +145,19 @@ func (r *reconciler) setBoundsSplit(f *autoscalingv1alpha1.FederatedHPA, shares 
 	bounds := strings.Join(taken, ", ")
 	switch {
 	case many != nil:
-		r.setCondition(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "MoreClustersThanReplicas", many.Error()+
+		r.setCondition(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, reasonManyClusters, many.Error()+
 			"; until then each has one replica")
-		r.warn(f, "MoreClustersThanReplicas", many.Error())
+		r.warn(f, reasonManyClusters, many.Error())
 	case len(not) > 0:
 		message := "some clusters do not have their autoscaler: " + strings.Join(not, "; ")
-		r.setCondition(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "AutoscalerNotApplied", message)
-		r.warn(f, "AutoscalerNotApplied", message)
+		r.setCondition(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, reasonNotApplied, message)
+		r.warn(f, reasonNotApplied, message)
 	case len(waiting) > 0:
-		r.setCondition(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionUnknown, "AutoscalersPending",
+		r.setCondition(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionUnknown, reasonPending,
 			fmt.Sprintf("the desired bounds of the autoscalers are: %s; not applied yet in these clusters: %s", bounds,
 				strings.Join(waiting, ", ")))
 	default:
-		r.setCondition(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionTrue, "BoundsSplit",
+		r.setCondition(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionTrue, reasonSplit,
 			"the autoscalers of the clusters have these bounds: "+bounds)
 	}
 }

@@ -107,8 +107,8 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 	key, now := client.ObjectKeyFromObject(f), r.Clock.Now()
 	selector, err := autoscale.Selector(t.template)
 	if err != nil {
-		r.setCondition(f, autoscalingv2.ScalingActive, corev1.ConditionFalse, "InvalidSelector", err.Error())
-		r.warn(f, "InvalidSelector", err.Error())
+		r.setCondition(f, autoscalingv2.ScalingActive, corev1.ConditionFalse, reasonInvalidSelector, err.Error())
+		r.warn(f, reasonInvalidSelector, err.Error())
 		return nil
 	}
 
@@ -134,7 +134,7 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 	if d.Desired == t.replicas {
 		r.remember(f, d.History)
 		if d.Failure != nil {
-			r.warn(f, "FailedComputeMetricsReplicas", d.Failure.Error())
+			r.warn(f, eventFailedMetrics, d.Failure.Error())
 			return nil
 		}
 		r.told.Forget(key)
@@ -146,7 +146,7 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 		}
 		r.setCondition(f, autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedUpdateScale",
 			"the replicas of the workload cannot be set: "+err.Error())
-		r.warn(f, "FailedRescale", fmt.Sprintf("New size: %d; reason: %s; error: %v", d.Desired, d.Reason, err))
+		r.warn(f, eventFailedRescale, fmt.Sprintf("New size: %d; reason: %s; error: %v", d.Desired, d.Reason, err))
 		f.Status.DesiredReplicas = t.replicas
 		return nil
 	}
@@ -156,7 +156,7 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 		fmt.Sprintf("the workload was scaled to %d replicas", d.Desired))
 	at := metav1.NewTime(now)
 	f.Status.LastScaleTime = &at
-	r.events.RecordSuccess("SuccessfulRescale", fmt.Sprintf("New size: %d; reason: %s", d.Desired, d.Reason), f)
+	r.events.RecordSuccess(eventRescaled, fmt.Sprintf("New size: %d; reason: %s", d.Desired, d.Reason), f)
 	ctrl.LoggerFrom(ctx).Info("rescaled", "workload", t.template.GetName(), "from", t.replicas, "to", d.Desired, "reason",
 		d.Reason)
 	return nil
@@ -174,7 +174,7 @@ func (r *reconciler) target(ctx context.Context,
 	}
 	ref := f.Spec.ScaleTargetRef
 	if first != "" {
-		return t, &trouble{kind: autoscalingv2.ScalingActive, reason: "AmbiguousSelector",
+		return t, &trouble{kind: autoscalingv2.ScalingActive, reason: reasonAmbiguous,
 			message: fmt.Sprintf("FederatedHPA %s, which is older, also scales %s %s: delete one of them", first, ref.Kind,
 				ref.Name)}, nil
 	}
@@ -194,10 +194,10 @@ func (r *reconciler) target(ctx context.Context,
 	}
 	scales := false
 	if t.replicas, _, scales, err = r.Interpreter.Replicas(ctx, t.template); err != nil {
-		return t, unable("FailedGetScale", "the replicas of %s %s cannot be read: %v", ref.Kind, ref.Name, err), nil
+		return t, unable(reasonFailedGetScale, "the replicas of %s %s cannot be read: %v", ref.Kind, ref.Name, err), nil
 	}
 	if !scales {
-		return t, unable("FailedGetScale", "a %s has no replicas to scale", t.kind), nil
+		return t, unable(reasonFailedGetScale, "a %s has no replicas to scale", t.kind), nil
 	}
 	if t.binding, _, err = scope.BindingFor(ctx, r.client, t.kind, f.Namespace, ref.Name); err != nil {
 		return t, nil, err

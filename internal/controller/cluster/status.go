@@ -273,7 +273,12 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 	return sight{ready: seen, more: more}, nil
 }
 
-// emitHeld tells users of a cluster that another hub holds it, and that it does no more.
+// eventHeld: this hub manages the cluster again.
+//
+//reference:event Normal on Cluster
+const eventHeld = "Held"
+
+// emitHeld records an event when another hub begins or ceases to manage a cluster.
 func (c *collector) emitHeld(cluster *clusterv1alpha1.Cluster, was *metav1.Condition, is metav1.Condition) {
 	const reason = clusterv1alpha1.ReasonHeldByAnotherHub
 	before, after := was != nil && was.Reason == reason, is.Reason == reason
@@ -281,7 +286,7 @@ func (c *collector) emitHeld(cluster *clusterv1alpha1.Cluster, was *metav1.Condi
 	case after && (!before || was.Message != is.Message):
 		c.events.Event(cluster, corev1.EventTypeWarning, reason, is.Message)
 	case before && is.Status == metav1.ConditionTrue:
-		c.events.Event(cluster, corev1.EventTypeNormal, "Held", "this hub manages the cluster")
+		c.events.Event(cluster, corev1.EventTypeNormal, eventHeld, "this hub manages the cluster")
 	}
 }
 

@@ -23,8 +23,13 @@ const (
 	tokenCheck = time.Hour
 	// tokenRetry is the delay after a failed rotation.
 	tokenRetry = time.Minute
-	// Event reasons.
-	reasonTokenRotated   = "MemberTokenRotated"
+	// reasonTokenRotated: the hub has a new token for the cluster.
+	//
+	//reference:event Normal on Cluster
+	reasonTokenRotated = "MemberTokenRotated"
+	// reasonTokenUnrotated: a token of the hub for the cluster is due for renewal and could not be replaced.
+	//
+	//reference:event Warning on Cluster
 	reasonTokenUnrotated = "MemberTokenNotRotated"
 	// replacesAnnotation on the hub's Secret names a Secret in the member with a token without expiry that must be
 	// revoked.

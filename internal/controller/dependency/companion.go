@@ -19,7 +19,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// eventMadeByMembers reports a companion that is not propagated because the members create their own.
+// eventMadeByMembers: the object does not follow its workload to the clusters, because they create their own.
+//
+//reference:event Warning on object that points at a template
 const eventMadeByMembers = "MadeByMembers"
 
 // leaders indexes the bindings that may have companions, by the keys under which companions are found.

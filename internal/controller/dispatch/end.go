@@ -23,11 +23,15 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// eventWorksKept is the event of a template whose binding went by nobody's order.
+// eventWorksKept: the binding was deleted by somebody other than the hub. Nothing is deleted in the clusters.
+//
+//reference:event Warning on binding
 const eventWorksKept = "WorksKept"
 
 const (
-	// eventEndWaits is the event of a binding that is being deleted while the kind of its template is not served.
+	// eventEndWaits: the binding is being deleted, and waits until the hub serves the kind of its template again.
+	//
+	//reference:event Warning on binding
 	eventEndWaits = "TemplateKindNotServed"
 	// unservedRetry is how often it is looked whether the kind is served again.
 	unservedRetry = 2 * time.Second

@@ -21,7 +21,9 @@ import (
 // Where revisions of templates are: ControllerRevisions in the hub's own namespace, which the garbage collector deletes
 // with the template that owns them.
 const (
-	revisionOfLabel           = "argosy.io/revision-of" // the UID of the template
+	// revisionOfLabel has the UID of the template that a stored revision belongs to.
+	revisionOfLabel = "argosy.io/revision-of"
+	// revisionVersionAnnotation has the customVersion of a stored revision.
 	revisionVersionAnnotation = "argosy.io/revision-version"
 )
 

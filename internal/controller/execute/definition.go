@@ -12,7 +12,9 @@ import (
 	"github.com/argosy-io/argosy/internal/member"
 )
 
-// eventDefinitionReleased is the event of a cluster in which a definition stays that the hub has sent there.
+// eventDefinitionReleased: a definition that the hub created stays in the cluster, because objects of its kind exist.
+//
+//reference:event Normal on Cluster
 const eventDefinitionReleased = "DefinitionReleased"
 
 // definitionSettle is how long a definition waits for Works of its objects to be deleted as well: who deletes several

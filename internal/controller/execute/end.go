@@ -188,7 +188,9 @@ type keeping struct {
 const (
 	// keptGather is how long what is kept is gathered before it is told, and told anew.
 	keptGather = time.Second
-	// eventWorksKept is the event of a cluster that says so.
+	// eventWorksKept: Works of the cluster were deleted by somebody other than the hub. Nothing is deleted in the cluster.
+	//
+	//reference:event Warning on Cluster
 	eventWorksKept = "WorksKept"
 )
 

@@ -23,7 +23,9 @@ const (
 	// contentsCheck is how soon a namespace is looked at again in which something is about to go first, contentsCheckMost
 	// how soon one that has waited for long: for what is held until a user accepts it, that may be days.
 	contentsCheck, contentsCheckMost = 500 * time.Millisecond, 30 * time.Second
-	// eventNamespaceReleased is the event of a cluster in which a namespace stays that the hub has sent there.
+	// eventNamespaceReleased: a namespace that the hub created stays in the cluster, because of what is in it.
+	//
+	//reference:event Normal on Cluster
 	eventNamespaceReleased = "NamespaceReleased"
 )
 

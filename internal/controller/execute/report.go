@@ -176,7 +176,9 @@ func unanswered(w *workv1alpha1.Work) bool {
 		meta.FindStatusCondition(w.Status.Conditions, string(configv1alpha1.InterpreterOperationInterpretStatus)) != nil
 }
 
-// retainFailed is the reason of an event of our own.
+// retainFailed: no interpreter can answer what the member keeps of the object.
+//
+//reference:event Warning on Work and template
 const retainFailed = "RetainFailed"
 
 // retains says in the Work that is to be written whether it could be told what the member keeps, and tells it of the
@@ -318,7 +320,10 @@ func (r *reconciler) warn(work *workv1alpha1.Work, reason string, err error) {
 	}
 }
 
-// retainOverruled is the reason of an event of our own.
+// retainOverruled: a customization keeps spec.replicas, although nothing in the member has set it. The hub applies its
+// own replicas.
+//
+//reference:event Warning on Work and template
 const retainOverruled = "RetainOverruled"
 
 // tellOverruled tells users that what a customization would retain is not: to keep replicas that the hub itself gave

@@ -5,10 +5,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Reasons of events beside those that Karmada has.
+// Reasons of events that Karmada does not have.
 const (
+	// eventPreserveState: the state that a policy preserves cannot be read from the status of the old copy.
+	//
+	//reference:event Warning on binding and template
 	eventPreserveState = "PreserveStateFailed"
-	eventResumed       = "FailoverResumed"
+	// eventResumed: workloads may leave the cluster again.
+	//
+	//reference:event Normal on Cluster
+	eventResumed = "FailoverResumed"
 )
 
 var (

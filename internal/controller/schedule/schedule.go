@@ -68,7 +68,9 @@ const (
 	toldMost, toldRate = 500, 50
 )
 
-// eventReschedule is the reason of the event that a cluster has many bindings scheduled anew.
+// eventReschedule: a change of the cluster caused many bindings to be scheduled again.
+//
+//reference:event Normal on Cluster
 const eventReschedule = "RescheduleBindings"
 
 type reconciler struct {

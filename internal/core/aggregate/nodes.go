@@ -17,7 +17,9 @@ import (
 // The nodes of a Workflow are its steps, which Argo's CLI and UI show. They can be large, so Works and bindings omit
 // them. The template gets them directly from the member's object.
 
-// NodesOmitted is the condition type in a Workflow's status that tells which nodes are not on the hub, and why.
+// NodesOmitted: the status of a Workflow on the hub lacks some of its nodes. The message has the number and the reason.
+//
+//reference:condition status of a template
 const NodesOmitted = "NodesOmitted"
 
 const (

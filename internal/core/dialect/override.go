@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// OverrideReplicasAnnotation = OverrideReplicasForce on an override policy sets replicas even where a propagation
-// policy divides them.
 const (
+	// OverrideReplicasAnnotation with the value force lets an override policy set replicas that a propagation policy
+	// divides.
 	OverrideReplicasAnnotation = "argosy.io/override-replicas"
 	OverrideReplicasForce      = "force"
 )

@@ -206,7 +206,9 @@ type Waiting struct {
 	Since, Until time.Time
 }
 
-// Reasons and producers of tasks, as Karmada's clients know them.
+// Reasons and producers of tasks in spec.gracefulEvictionTasks. Karmada's clients know them.
+//
+//reference:none
 const (
 	ReasonTaintUntolerated   = "TaintUntolerated"
 	ReasonApplicationFailure = "ApplicationFailure"

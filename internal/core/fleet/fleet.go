@@ -99,22 +99,44 @@ type Condition struct {
 	Message string
 }
 
-// The types of conditions.
+// Condition types of a binding about its template in the fleet. Each is True while it applies, with the type as
+// reason, and otherwise absent.
+//
+//reference:condition ResourceBinding and ClusterResourceBinding
 const (
+	// PartitionRaisedNoRollback: the partition was raised, but pods that are updated stay updated. Roll the template
+	// back to revert them.
 	PartitionRaisedNoRollback = "PartitionRaisedNoRollback"
-	FleetHalted               = "FleetHalted"
-	PodNotFound               = "PodNotFound"
-	StageClusterNotFound      = "StageClusterNotFound"
-	StagesIgnored             = "StagesIgnored"
-	RevisionSkew              = "RevisionSkew"
-	RevisionMissing           = "RevisionMissing"
-	StaleVolume               = "StaleVolume"
-	OrdinalsUnassigned        = "OrdinalsUnassigned"
-	BudgetExceedsPods         = "BudgetExceedsPods"
-	BudgetBlocksEviction      = "BudgetBlocksEviction"
-	StatusIncomplete          = "StatusIncomplete"
-	ProgressDeadlineExceeded  = "ProgressDeadlineExceeded"
-	// OverwriteForbidden is of any template: it asks to take over in members what the hub does not manage, and may not.
+	// FleetHalted: the rollout is halted in all clusters, because the new revision is unhealthy in one. Fix the
+	// template, or set argosy.io/auto-halt.
+	FleetHalted = "FleetHalted"
+	// PodNotFound: a pod that the template names, to delete or to recreate, is in no cluster.
+	PodNotFound = "PodNotFound"
+	// StageClusterNotFound: a rollout stage names a cluster where the workload does not run.
+	StageClusterNotFound = "StageClusterNotFound"
+	// StagesIgnored: the kind or its update strategy has no rollout stages, so all clusters are updated at once.
+	StagesIgnored = "StagesIgnored"
+	// RevisionSkew: clusters inject different revisions of a SidecarSet, because of overrides or because one has not
+	// applied the change.
+	RevisionSkew = "RevisionSkew"
+	// RevisionMissing: a SidecarSet names a revision that the hub does not know in some cluster.
+	RevisionMissing = "RevisionMissing"
+	// StaleVolume: ordinals of a StatefulSet were moved to another cluster and may have left volumes behind.
+	StaleVolume = "StaleVolume"
+	// OrdinalsUnassigned: replicas do not run, because their ordinals stay with their volumes in a cluster that is
+	// gone.
+	OrdinalsUnassigned = "OrdinalsUnassigned"
+	// BudgetExceedsPods: a disruption budget is larger than the number of pods that it protects.
+	BudgetExceedsPods = "BudgetExceedsPods"
+	// BudgetBlocksEviction: a disruption budget allows no disruption in some cluster, so its nodes cannot be drained.
+	BudgetBlocksEviction = "BudgetBlocksEviction"
+	// StatusIncomplete: the status that an interpreter reports lacks the updated replicas, so a rollout cannot see its
+	// progress.
+	StatusIncomplete = "StatusIncomplete"
+	// ProgressDeadlineExceeded: no new pod has become available in any cluster for spec.progressDeadlineSeconds.
+	ProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+	// OverwriteForbidden: the template or its policy requests Overwrite, which an administrator forbids. It is treated
+	// as Abort.
 	OverwriteForbidden = "OverwriteForbidden"
 )
 

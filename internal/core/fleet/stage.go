@@ -100,8 +100,11 @@ func (a Approval) counts(revision, record string) (stage int64, next string) {
 	return a.Stage, next
 }
 
-// StagesCompleted is a condition of a binding whose template is rolled out in stages. Its reason has the stage;
-// observedGeneration is the generation of the template.
+// StagesCompleted: the template is rolled out in stages, and all are complete. The reason has the stage, such as
+// Stage1Of3InProgress, Stage1Of3WaitingForApproval or Stage3Of3Completed; observedGeneration is the generation of the
+// template.
+//
+//reference:condition ResourceBinding and ClusterResourceBinding
 const StagesCompleted = "StagesCompleted"
 
 // StageState is the state of a stage.

@@ -20,7 +20,9 @@ import (
 // ProgressDeadline is the default progress deadline, as in Kubernetes.
 const ProgressDeadline = 600 * time.Second
 
-// ReasonDeadlineExceeded is the reason of an exceeded progress deadline, as in Kubernetes.
+// ReasonDeadlineExceeded: the object made no progress until its deadline.
+//
+//reference:reason Progressing of Work
 const ReasonDeadlineExceeded = "ProgressDeadlineExceeded"
 
 // pace tells whether lack of progress of an object matters.

@@ -11,7 +11,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// ReasonFault is the reason of the condition for a failed operation.
+// ReasonFault: no interpreter could answer the operation that the condition is named after, such as InterpretHealth,
+// InterpretStatus or Retain. The message has the error. A binding has such conditions too, such as AggregateStatus.
+//
+//reference:reason name of the operation of Work
 const ReasonFault = "InterpreterFailed"
 
 // Error is a failed operation on an object.

@@ -6,13 +6,17 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// Conditions that the hub adds to a reported status.
+// Condition types that the hub adds to the status that it reports.
+//
+//reference:condition status of a template
 const (
-	// ImmutableFieldConflict: the member keeps an immutable field that differs from the template.
+	// ImmutableFieldConflict: the member keeps a field that cannot change, unlike the template. The message has field
+	// and values.
 	ImmutableFieldConflict = "ImmutableFieldConflict"
-	// NoMatchedPods: a SidecarSet has no pods. Either no pod was created since, or its webhook does not work.
+	// NoMatchedPods: no pod has the sidecars of a SidecarSet: no pod was created since, or the webhook in the member
+	// does not work.
 	NoMatchedPods = "NoMatchedPods"
-	// PodsReserved: pods of a UnitedDeployment are unschedulable in their subset.
+	// PodsReserved: pods of a UnitedDeployment wait in a subset without a suitable node.
 	PodsReserved = "PodsReserved"
 )
 

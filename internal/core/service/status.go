@@ -17,20 +17,66 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// Event reasons. They are part of the API.
+// Warnings about Services of several clusters.
+//
+//reference:event Warning on MultiClusterService
 const (
-	EventSyncDerivedServiceFailed     = "SyncDerivedServiceFailed"
-	EventSyncDerivedServiceSucceed    = "SyncDerivedServiceSucceed"
-	EventSyncServiceFailed            = "SyncServiceFailed"
-	EventSyncServiceSucceed           = "SyncServiceSucceed"
-	EventDispatchEndpointSliceFailed  = "DispatchEndpointSliceFailed"
-	EventDispatchEndpointSliceSucceed = "DispatchEndpointSliceSucceed"
-	EventClusterNotFound              = "ClusterNotFound"
-	// EventProviderLost warns that the endpoints of a lost cluster are withdrawn. The condition has the same reason.
+	// EventSyncServiceFailed: the Service cannot be propagated.
+	EventSyncServiceFailed = "SyncServiceFailed"
+	// EventDispatchEndpointSliceFailed: a cluster does not get all endpoints.
+	EventDispatchEndpointSliceFailed = "DispatchEndpointSliceFailed"
+	// EventClusterNotFound: spec names clusters that have not joined.
+	EventClusterNotFound = "ClusterNotFound"
+	// EventSyncDerivedServiceFailed: the derived Service cannot be written.
+	//
+	//reference:event Warning on ServiceImport
+	EventSyncDerivedServiceFailed = "SyncDerivedServiceFailed"
+	// EventProviderLost: the endpoints of a lost cluster are withdrawn. It is also the reason of
+	// EndpointSliceDispatched then.
+	//
+	//reference:event Warning on MultiClusterService and ServiceImport
 	EventProviderLost = "ProviderLost"
 )
 
-// Reasons and messages of success, as in Karmada.
+// Successes of Services of several clusters.
+//
+//reference:event Normal on MultiClusterService
+const (
+	// EventSyncServiceSucceed: the Service is in all its clusters.
+	EventSyncServiceSucceed = "SyncServiceSucceed"
+	// EventDispatchEndpointSliceSucceed: the consumers have the endpoints of the providers.
+	EventDispatchEndpointSliceSucceed = "DispatchEndpointSliceSucceed"
+	// EventSyncDerivedServiceSucceed: the derived Service is written.
+	//
+	//reference:event Normal on ServiceImport
+	EventSyncDerivedServiceSucceed = "SyncDerivedServiceSucceed"
+)
+
+// Reasons of ServiceApplied.
+//
+//reference:reason ServiceApplied of MultiClusterService
+const (
+	// reasonApplying: some clusters have not applied the Service yet. The message names them.
+	reasonApplying = "Applying"
+	// reasonServiceApplied: all clusters have the Service.
+	reasonServiceApplied = "ServiceAppliedSucceed"
+	// reasonServiceRefused: a cluster does not have the Service. The message has the error.
+	reasonServiceRefused = "ServiceAppliedFailed"
+)
+
+// Reasons of EndpointSliceDispatched.
+//
+//reference:reason EndpointSliceDispatched of MultiClusterService
+const (
+	// reasonDispatched: the consumers have all endpoints.
+	reasonDispatched = "EndpointSliceDispatchedSucceed"
+	// reasonDispatchRefused: a consumer does not have all endpoints. The message has the error.
+	reasonDispatchRefused = "EndpointSliceDispatchedFailed"
+	// reasonProviderSilent: a provider has not reported since the hub started; its last known endpoints are used.
+	reasonProviderSilent = "ProviderSilent"
+)
+
+// The reasons and messages of success, as Karmada's users know them.
 const (
 	messageServiceApplied = "Service is propagated to target clusters."
 	messageDispatched     = "EndpointSlice are dispatched successfully"
@@ -66,15 +112,15 @@ func ServiceApplied(clusters []string, b workv1alpha2.Binding, services map[stri
 	const kind = networkingv1alpha1.ServiceApplied
 	switch {
 	case trouble != "":
-		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: kind + "Failed", Message: trouble}
+		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reasonServiceRefused, Message: trouble}
 	case len(refused) > 0:
-		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: kind + "Failed",
+		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reasonServiceRefused,
 			Message: shortened(refused)}
 	case len(waiting) > 0:
-		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: "Applying",
+		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reasonApplying,
 			Message: "The Service is not yet applied in " + strings.Join(waiting, ", ") + "."}
 	}
-	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind + "Succeed",
+	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reasonServiceApplied,
 		Message: messageServiceApplied}
 }
 
@@ -112,7 +158,7 @@ func Dispatched(d Decision, standing []*workv1alpha1.Work, trouble string, was *
 	}
 	switch {
 	case trouble != "":
-		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: kind + "Failed", Message: trouble}
+		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reasonDispatchRefused, Message: trouble}
 	case len(d.Withdrawn) > 0:
 		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: EventProviderLost,
 			Message: WithdrawnMessage(d)}
@@ -123,10 +169,10 @@ func Dispatched(d Decision, standing []*workv1alpha1.Work, trouble string, was *
 		if len(silent) == 0 {
 			silent = d.Soon
 		}
-		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: "ProviderSilent",
+		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reasonProviderSilent,
 			Message: "No report from " + strings.Join(silent, ", ") + " since the hub started; its last known state is used."}
 	}
-	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind + "Succeed", Message: messageDispatched}
+	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reasonDispatched, Message: messageDispatched}
 }
 
 // WithdrawnMessage describes the withdrawn providers; empty if there are none.

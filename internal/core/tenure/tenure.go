@@ -18,9 +18,10 @@ const (
 	Namespace = names.Clusters
 	Name      = "argosy-hub"
 
-	// addressAnnotation and runAnnotation are on the stamp: where the hub is, for people, and which run of it renews.
+	// addressAnnotation is the address of the hub that manages the member, for people.
 	addressAnnotation = "argosy.io/hub-address"
-	runAnnotation     = "argosy.io/hub-run"
+	// runAnnotation names the process of the hub that renews the Lease.
+	runAnnotation = "argosy.io/hub-run"
 )
 
 const (

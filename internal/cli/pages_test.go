@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	// indented matches a line of a code block without fences.
+	indented = regexp.MustCompile(`^    \S`)
+	// invoked matches a command that runs argosy, and captures its arguments.
+	invoked = regexp.MustCompile(`(?:^\(?|\s)(?:sudo (?:-u \w+ )?)?(?:bin/|/usr/local/bin/)?argosy (.*)$`)
+	// separated matches what separates commands in a line.
+	separated = regexp.MustCompile(`; |\| |&& `)
+)
+
+// argosyCommands returns the arguments of each command line of argosy in the code blocks of a page.
+func argosyCommands(page string) [][]string {
+	var found [][]string
+	inFence, language := false, ""
+	text := strings.ReplaceAll(page, "\\\n", " ")
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if rest, ok := strings.CutPrefix(line, "```"); ok {
+			inFence, language = !inFence, rest
+			continue
+		}
+		if !indented.MatchString(line) && !inFence || inFence && language != "" && language != "sh" {
+			continue
+		}
+		line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
+		for _, command := range separated.Split(line, -1) {
+			m := invoked.FindStringSubmatch(strings.TrimPrefix(command, "$ "))
+			if m == nil || otherProgram.MatchString(command) {
+				continue
+			}
+			arguments, _, _ := strings.Cut(m[1], " > ")
+			found = append(found, splitWords(strings.TrimSuffix(arguments, ")")))
+		}
+	}
+	return found
+}
+
+// otherProgram matches commands of other programs that have argosy as an argument.
+var otherProgram = regexp.MustCompile(`^\s*\(?(?:helm|kubectl create|kubectl delete|podman run|podman load|skopeo|journalctl) `)
+
+// splitWords splits a command at its spaces, except for those in quotes.
+func splitWords(command string) []string {
+	var words []string
+	var word strings.Builder
+	quote, started := rune(0), false
+	for _, r := range command + " " {
+		switch {
+		case quote == 0 && (r == '"' || r == '\''):
+			quote, started = r, true
+		case r == quote:
+			quote = 0
+		case quote == 0 && r == ' ':
+			if started || word.Len() > 0 {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			started = false
+		default:
+			word.WriteRune(r)
+		}
+	}
+	return words
+}
+
+// accepts returns an error if the command line has no such command, flag or number of arguments.
+func accepts(args []string) error {
+	cmd, rest, err := newRoot("argosy").Find(args)
+	if err != nil {
+		return err
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		return err
+	}
+	if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
+		return err
+	}
+	return cmd.ValidateRequiredFlags()
+}
+
+func TestCommandLinesOfPagesAreAccepted(t *testing.T) {
+	root := filepath.Join("..", "..")
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := filepath.Glob(filepath.Join(root, "docs", "reference", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, page := range append(append(pages, more...), filepath.Join(root, "README.md")) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range argosyCommands(string(text)) {
+			n++
+			if err := accepts(args); err != nil {
+				t.Errorf("%s: argosy %s: %v", page, strings.Join(args, " "), err)
+			}
+		}
+	}
+	if n < 80 {
+		t.Errorf("only %d command lines were found", n)
+	}
+}
+
+func TestWrongCommandLinesAreFound(t *testing.T) {
+	page := "```\n$ argosy unjoin eu --dry-run\nkubectl get x | sudo -u argosy argosy why a 'b c' > f  # argosy x\n" +
+		"helm install argosy charts/argosy\n(umask 077; podman exec argosy /usr/local/bin/argosy status > f)\n```\n" +
+		"argosy no command\n```yaml\nargosy: neither\n```\n    argosy up \\\n      --port 1\n"
+	var got []string
+	for _, args := range argosyCommands(page) {
+		got = append(got, strings.Join(args, "+"))
+	}
+	if want := "unjoin+eu+--dry-run why+a+b c status up+--port+1"; strings.Join(got, " ") != want {
+		t.Errorf("found %q, want %q", strings.Join(got, " "), want)
+	}
+	for _, args := range []string{"unjoins eu", "unjoin eu --dry", "why", "join eu us"} {
+		if err := accepts(strings.Fields(args)); err == nil {
+			t.Errorf("argosy %s is accepted", args)
+		}
+	}
+}
