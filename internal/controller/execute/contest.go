@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -113,31 +112,26 @@ func (c *contests) forget(work types.NamespacedName) {
 	delete(c.written, work)
 }
 
-// changedRepeatedly is the reason of an event of our own.
-const changedRepeatedly = workv1alpha1.ReasonChangedRepeatedly
-
-// contested sets the condition Contested of the Work that is to be written, or removes it, and emits the event. It
-// returns how soon to look again: when the next repair is due, or when the contest is over if nobody changes the
-// object.
-func (r *reconciler) contested(ctx context.Context, m *member.Member, want *workv1alpha1.Work,
-	manifest *unstructured.Unstructured) time.Duration {
-	key, now := client.ObjectKeyFromObject(want), r.Clock.Now()
+// contested returns the message of the condition Contested of a Work, empty for none, and emits the event. after is when
+// to look again: when the next repair is due, or when the contest is over if nobody changes the object.
+func (r *reconciler) contested(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
+	manifest *unstructured.Unstructured) (message string, after time.Duration) {
+	key, now := client.ObjectKeyFromObject(work), r.Clock.Now()
 	c := r.contests.of(key, now)
 	if !c.Contested(now) {
-		r.unread(want, manifest, changedRepeatedly, nil)
-		meta.RemoveStatusCondition(&want.Status.Conditions, workv1alpha1.WorkContested)
-		return 0
+		r.warnTemplate(work, manifest, workv1alpha1.ReasonChangedRepeatedly, nil)
+		return "", 0
 	}
 	if c.told == "" {
 		c.told = execute.Contested(m.Name, manifest, c.Path, r.contender(ctx, m, manifest, c.Path))
 		r.contests.tell(key, c.told)
 	}
-	r.unread(want, manifest, changedRepeatedly, fmt.Errorf("%s. To resolve: %s", c.told, execute.ContestedAdvice))
-	r.condition(want, workv1alpha1.WorkContested, metav1.ConditionTrue, changedRepeatedly, c.told, 0)
+	r.warnTemplate(work, manifest, workv1alpha1.ReasonChangedRepeatedly,
+		fmt.Errorf("%s. To resolve: %s", c.told, execute.ContestedAdvice))
 	if pause := c.Pause(now); pause > 0 {
-		return pause
+		return c.told, pause
 	}
-	return c.Left(now)
+	return c.told, c.Left(now)
 }
 
 // contender is the field manager that set the field last; empty if it is not known. The member is asked once per

@@ -12,6 +12,7 @@ import (
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
@@ -43,8 +44,8 @@ func TestARolloutThatStandsStillIsUnhealthyAtItsDeadline(t *testing.T) {
 			clock.SetTime(clock.Now().Add(after))
 			out := w.look(work)
 			got := w.Quiet()
-			if w.Has(work); healthOf(work) != health || out.after != again || len(got) != writes {
-				t.Errorf("it is %s, looked at again after %s, with the writes %v; want %s, %s and %d writes", healthOf(work),
+			if w.Has(work); execute.HealthOf(work) != health || out.after != again || len(got) != writes {
+				t.Errorf("it is %s, looked at again after %s, with the writes %v; want %s, %s and %d writes", execute.HealthOf(work),
 					out.after, got, health, again, writes)
 			}
 		}
@@ -129,32 +130,14 @@ func TestAFailureIsBelievedOnceItStays(t *testing.T) {
 				}
 				return ""
 			})
-			if healthOf(work) != workv1alpha1.ResourceUnknown {
-				t.Errorf("at once it is %s, for %q", healthOf(work), message)
+			if execute.HealthOf(work) != workv1alpha1.ResourceUnknown {
+				t.Errorf("at once it is %s, for %q", execute.HealthOf(work), message)
 			}
 			clock.SetTime(start.Add(interpret.FailureSettle + time.Second))
 			w.look(work)
-			if w.Has(work); healthOf(work) != want {
-				t.Errorf("after a while it is %s, want %s, for %q", healthOf(work), want, message)
+			if w.Has(work); execute.HealthOf(work) != want {
+				t.Errorf("after a while it is %s, want %s, for %q", execute.HealthOf(work), want, message)
 			}
-		}
-	})
-}
-
-// While dispatching is suspended, somebody may work on the object by hand.
-func TestWhatIsSuspendedHasNoDeadline(t *testing.T) {
-	t.Parallel()
-	controllertest.Run(t, func(t *testing.T) {
-		clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
-		w := untold(t, clock, controllertest.Deployment)
-		work := w.work(manifest(controllertest.Deployment, "shop", "1"))
-		w.look(work)
-		suspend := true
-		controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) { work.Spec.SuspendDispatching = &suspend })
-		w.look(work)
-		clock.SetTime(clock.Now().Add(time.Hour))
-		if out := w.look(work); !w.Has(work) || healthOf(work) != workv1alpha1.ResourceUnknown || out.after != 0 {
-			t.Errorf("an hour later it is %s, and looked at again after %s", healthOf(work), out.after)
 		}
 	})
 }

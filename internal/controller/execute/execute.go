@@ -282,8 +282,10 @@ func (r *reconciler) apply(ctx context.Context, cluster string,
 	if err != nil {
 		return failed(false, err)
 	}
-	if last := r.ended.of(work, manifest); observed == nil && last != nil && !suspended(work) {
-		return func() (time.Duration, error) { return r.report(ctx, m, work, manifest, last, "", hold{}) }, 0, nil
+	if last := r.ended.of(work, manifest); observed == nil && last != nil && !execute.Suspended(work) {
+		return func() (time.Duration, error) {
+			return r.report(ctx, m, work, last, execute.Outcome{Manifest: manifest})
+		}, 0, nil
 	}
 	if observed == nil && r.justMissed(work, manifest) {
 		return nil, absenceCheck, nil
@@ -295,15 +297,15 @@ func (r *reconciler) apply(ctx context.Context, cluster string,
 	}
 	if held := new(heldError); errors.As(err, &held) {
 		return func() (time.Duration, error) {
-			return r.report(ctx, m, work, manifest, observed, scaledBy, hold{restored: held.why})
+			return r.report(ctx, m, work, observed, execute.Outcome{Manifest: manifest, ScaledBy: scaledBy, Restored: held.why})
 		}, 0, nil
 	}
 	if kind == execute.Leave {
-		why := hold{handsOff: execute.HandsOff(work, observed)}
+		o := execute.Outcome{Manifest: manifest, ScaledBy: scaledBy, HandsOff: execute.HandsOff(work, observed)}
 		if observed != nil && !execute.Owns(work, observed) {
 			observed = nil // its status is not ours to report
 		}
-		return func() (time.Duration, error) { return r.report(ctx, m, work, manifest, observed, scaledBy, why) }, 0, nil
+		return func() (time.Duration, error) { return r.report(ctx, m, work, observed, o) }, 0, nil
 	}
 	if err != nil {
 		r.restored.see(client.ObjectKeyFromObject(work))
@@ -334,12 +336,12 @@ func (r *reconciler) apply(ctx context.Context, cluster string,
 	}
 	var look time.Duration
 	if observed != nil && !execute.Owns(work, observed) {
-		if execute.CreateOnly(work) && !suspended(work) {
+		if execute.CreateOnly(work) && !execute.Suspended(work) {
 			look = foreignCheck
 		}
 		observed = nil // suspended or only to be created, it may be somebody else's
 	}
-	if observed != nil && !suspended(work) {
+	if observed != nil && !execute.Suspended(work) {
 		// What a user approves on the hub is a word in the member's status, and no field that could be applied.
 		if patch := rollout.Grant(cluster, observed); patch != nil {
 			granted, err := m.PatchStatus(ctx, observed, patch)
@@ -357,7 +359,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string,
 		r.namespaceIsThere(cluster, manifest.GetName())
 	}
 	return func() (time.Duration, error) {
-		after, err := r.report(ctx, m, work, manifest, observed, scaledBy, hold{})
+		after, err := r.report(ctx, m, work, observed, execute.Outcome{Manifest: manifest, ScaledBy: scaledBy})
 		if after == 0 || look > 0 && look < after {
 			after = look
 		}
@@ -436,12 +438,19 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	leaves := work
 	if why := execute.HandsOff(work, observed); why != "" && observed != nil && execute.Owns(work, observed) &&
 		!execute.Anothers(work, observed) {
-		return 0, r.leave(ctx, cluster, work, why)
+		cl := &clusterv1alpha1.Cluster{}
+		if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, cl, client.UnsafeDisableDeepCopy); err != nil {
+			return 0, err
+		}
+		if cl.DeletionTimestamp != nil {
+			return 0, r.letGo(ctx, work) // The object stays in the cluster that leaves.
+		}
+		return 0, r.reportBlocked(ctx, work, execute.Outcome{HandsOff: why})
 	}
 	if observed != nil {
 		stays, after, err := r.stays(ctx, m, cluster, work, manifest, observed)
 		if held := new(heldError); errors.As(err, &held) {
-			return 0, r.holdsEnd(ctx, work, manifest, held.why)
+			return 0, r.reportBlocked(ctx, work, execute.Outcome{Manifest: manifest, Restored: held.why})
 		}
 		if err != nil {
 			return r.stuck(work, err)
@@ -458,7 +467,7 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	held := new(heldError)
 	switch {
 	case errors.As(err, &held):
-		return 0, r.holdsEnd(ctx, work, manifest, held.why) // that it is accepted, or changes, is an event
+		return 0, r.reportBlocked(ctx, work, execute.Outcome{Manifest: manifest, Restored: held.why}) // that it is accepted, or changes, is an event
 	case err != nil:
 		r.restored.see(client.ObjectKeyFromObject(work))
 		return r.stuck(work, err)
@@ -576,8 +585,8 @@ var (
 // awayError says that a cluster is known not to answer, so that it was not asked. That it is back is an event.
 type awayError struct {
 	cluster, why string
-	// held is whose it is, and what to do, if another hub holds it.
-	held string
+	// otherHub is the message about the hub that manages the member instead of this one; empty for none.
+	otherHub string
 }
 
 func (e *awayError) Error() string {
@@ -602,7 +611,7 @@ func (r *reconciler) member(ctx context.Context, cluster string) (*member.Member
 	default:
 		away := &awayError{cluster: cluster, why: ready.Reason + ": " + ready.Message}
 		if membership.HeldByAnother(cl) {
-			away.held = ready.Message
+			away.otherHub = ready.Message
 		}
 		return nil, away
 	}

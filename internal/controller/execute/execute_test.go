@@ -25,6 +25,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/names"
@@ -158,7 +159,7 @@ func (w *world) condition(work *workv1alpha1.Work, kind string, status metav1.Co
 func (w *world) applied(work *workv1alpha1.Work) {
 	w.t.Helper()
 	w.Eventually("it is applied", func() string {
-		if !w.Has(work) || !appliedNow(work) {
+		if !w.Has(work) || !execute.Applied(work) {
 			return fmt.Sprintf("generation %d, conditions %+v", work.Generation, work.Status.Conditions)
 		}
 		return ""
@@ -458,7 +459,7 @@ func TestAMemberThatIsAwayIsLeftAloneAndCaughtUpWith(t *testing.T) {
 				if now := len(w.m1.Requests("POST")); now != requests {
 					t.Errorf("a member that is not ready was asked %d times", now-requests)
 				}
-				if w.Has(stays); !appliedNow(stays) {
+				if w.Has(stays); !execute.Applied(stays) {
 					t.Errorf("what was applied before it went is said not to be: %+v", stays.Status.Conditions)
 				}
 
@@ -525,20 +526,6 @@ func TestSuspensionShowsAndHoldsBack(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestSuspensionShowsWhileTheMemberIsAway(t *testing.T) {
-	t.Parallel()
-	controllertest.Run(t, func(t *testing.T) {
-		w := newWorld(t, Options{})
-		w.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
-		work := w.work(manifest(membertest.ConfigMap, "shop", "1"),
-			func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) })
-		w.condition(work, workv1alpha1.WorkDispatching, metav1.ConditionFalse)
-		if applied := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied); applied != nil {
-			t.Errorf("what is suspended has not failed: %+v", applied)
-		}
-	})
 }
 
 func TestAnObjectOfSomebodyElseIsNotTouchedAndNotReported(t *testing.T) {
@@ -728,8 +715,8 @@ func TestProgressIsGatheredAndHealthIsNot(t *testing.T) {
 		becomes := func(health workv1alpha1.ResourceHealth) {
 			t.Helper()
 			w.Eventually("it is "+string(health), func() string {
-				if w.Has(work); healthOf(work) != health {
-					return fmt.Sprintf("it is %q", healthOf(work))
+				if w.Has(work); execute.HealthOf(work) != health {
+					return fmt.Sprintf("it is %q", execute.HealthOf(work))
 				}
 				return ""
 			})

@@ -132,7 +132,7 @@ func (e *ended) of(work *workv1alpha1.Work, manifest *unstructured.Unstructured)
 // run again.
 func (r *reconciler) justMissed(work *workv1alpha1.Work, manifest *unstructured.Unstructured) bool {
 	applied := meta.FindStatusCondition(r.applied.told(work).Status.Conditions, workv1alpha1.WorkApplied)
-	if applied == nil || applied.ObservedGeneration == 0 || suspended(work) || execute.Over(work) ||
+	if applied == nil || applied.ObservedGeneration == 0 || execute.Suspended(work) || execute.Over(work) ||
 		!interpret.RunsOnce(manifest.GroupVersionKind().GroupKind()) {
 		return false
 	}
@@ -179,7 +179,7 @@ func (a *applied) told(work *workv1alpha1.Work) *workv1alpha1.Work {
 	a.mu.Lock()
 	was, ok := a.works[client.ObjectKeyFromObject(work)]
 	a.mu.Unlock()
-	if !ok || was != (version{work.UID, work.Generation}) || appliedNow(work) {
+	if !ok || was != (version{work.UID, work.Generation}) || execute.Applied(work) {
 		return work
 	}
 	told := *work

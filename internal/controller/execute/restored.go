@@ -163,30 +163,6 @@ func (r *reconciler) held(work *workv1alpha1.Work, action execute.Action, desire
 	return execute.Held(work, action, desired, observed, r.restored.unsettled(client.ObjectKeyFromObject(work)))
 }
 
-// holds sets the conditions of the Work that is to be written: the hub leaves the member's object alone, for the reason
-// why.
-func (r *reconciler) holds(want *workv1alpha1.Work, manifest *unstructured.Unstructured, why string) {
-	message := execute.HeldMessage(want, manifest, why)
-	var last int64
-	if applied := meta.FindStatusCondition(want.Status.Conditions, workv1alpha1.WorkApplied); applied != nil {
-		last = applied.ObservedGeneration
-	}
-	r.condition(want, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue, workv1alpha1.ReasonRestored, message,
-		want.Generation)
-	r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionFalse, workv1alpha1.ReasonRestored, message, last)
-	r.condition(want, workv1alpha1.WorkFailure, metav1.ConditionTrue, workv1alpha1.ReasonRestored, why, want.Generation)
-}
-
-// holdsEnd writes into a Work that is being deleted that the hub leaves the member's object alone, for the reason why.
-func (r *reconciler) holdsEnd(ctx context.Context, work *workv1alpha1.Work, manifest *unstructured.Unstructured,
-	why string) error {
-	want := work.DeepCopy()
-	r.condition(want, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue, workv1alpha1.ReasonRestored,
-		execute.HeldMessage(want, manifest, why), want.Generation)
-	r.condition(want, workv1alpha1.WorkFailure, metav1.ConditionTrue, workv1alpha1.ReasonRestored, why, want.Generation)
-	return r.write(ctx, work, want)
-}
-
 // counted are the objects that members have of this hub without a Work, by cluster, of the kinds that are followed
 // there, and the Works that are held since the hub was restored: by what is in memory.
 func (r *reconciler) counted() (orphans map[string]int, held int) {

@@ -11,10 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/member/membertest"
@@ -152,17 +150,4 @@ func TestAStatusTooLargeForAWorkIsToldAndTheRestOfTheReportWritten(t *testing.T)
 			return ""
 		})
 	})
-}
-
-// etcd takes 1.5 MiB as one object, manifests and status together.
-func TestAStatusHasRoomBesideALargeManifest(t *testing.T) {
-	for manifest, want := range map[int]int{1: statusLimit, 1100 << 10: statusLimit, 1300 << 10: 100 << 10,
-		1490 << 10: 0} {
-		work := &workv1alpha1.Work{}
-		work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: make([]byte,
-			manifest)}}}
-		if got := statusRoom(work); got != want {
-			t.Errorf("beside %d bytes there is room for %d, want %d", manifest, got, want)
-		}
-	}
 }

@@ -37,7 +37,7 @@ func (r *reconciler) workChanged(old, obj any) {
 		maps.Equal(was.Labels, w.Labels) && maps.Equal(was.Annotations, w.Annotations) {
 		return
 	}
-	if !appliedNow(w) {
+	if !execute.Applied(w) {
 		r.lanes.touch()
 	}
 	r.lanes.retry(cluster, client.ObjectKeyFromObject(w))

@@ -30,7 +30,7 @@ func (h Hub) Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstruct
 		switch {
 		case w.DeletionTimestamp != nil:
 			return Action{Kind: Nothing, Reason: "the object was last written by another hub (" + by + "), so it is kept"}
-		case !suspended(w) && !CreateOnly(w) && appliedGeneration(w) == 0 &&
+		case !Suspended(w) && !CreateOnly(w) && appliedGeneration(w) == 0 &&
 			strategy(w, desired) != workv1alpha2.ConflictResolutionOverwrite:
 			return Action{Kind: Conflict, Reason: otherHub(w, desired, by)}
 		}
@@ -75,6 +75,7 @@ func otherHub(w *workv1alpha1.Work, desired *unstructured.Unstructured, by strin
 		"or adopt it with `argosy adopt`", desired.GetKind(), desired.GetNamespace(), desired.GetName(), cluster(w), by)
 }
 
-func suspended(w *workv1alpha1.Work) bool {
+// Suspended reports whether dispatching of w is suspended.
+func Suspended(w *workv1alpha1.Work) bool {
 	return w.Spec.SuspendDispatching != nil && *w.Spec.SuspendDispatching
 }

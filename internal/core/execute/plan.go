@@ -69,7 +69,7 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 		return remove(w, observed)
 	case HandsOff(w, observed) != "":
 		return Action{Kind: Leave, Reason: HandsOff(w, observed)}
-	case suspended(w):
+	case Suspended(w):
 		return Action{Kind: Nothing, Reason: workv1alpha1.MessageSuspended}
 	case observed == nil && Over(w):
 		return Action{Kind: Nothing, Reason: "the object has finished and was deleted; it is not run again"}

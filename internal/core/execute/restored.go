@@ -50,7 +50,7 @@ func Held(w *workv1alpha1.Work, action Action, desired, observed *unstructured.U
 		return heldEnd(w, observed, unsettled)
 	case desired == nil, action.Adopts, action.Kind == Conflict, action.Kind == Release, action.Kind == Leave:
 		return ""
-	case action.Kind != Create && action.Kind != Apply && (observed == nil || !Owns(w, observed) || suspended(w)):
+	case action.Kind != Create && action.Kind != Apply && (observed == nil || !Owns(w, observed) || Suspended(w)):
 		return ""
 	case Accepted(w):
 		return ""
