@@ -18,11 +18,11 @@ import (
 
 // A rollout that stands still becomes unhealthy at its deadline, also over a restart of the hub; that costs one write,
 // and nothing does before.
-func TestARolloutThatStandsStillIsUnhealthyAtItsDeadline(t *testing.T) {
+func TestStalledRolloutIsUnhealthyAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
-		w := untold(t, clock, controllertest.Deployment)
+		w := newQuietWorld(t, clock, controllertest.Deployment)
 		w.m1.SeparateStatus(controllertest.Deployment)
 		u := manifest(controllertest.Deployment, "shop", "1")
 		_ = unstructured.SetNestedField(u.Object, int64(5), "spec", "replicas")
@@ -53,7 +53,7 @@ func TestARolloutThatStandsStillIsUnhealthyAtItsDeadline(t *testing.T) {
 		seen := func(ready int64) {
 			t.Helper()
 			version := status(ready)
-			m, err := w.r.Members.Get("m1")
+			m, err := w.members.Get("m1")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,8 +79,7 @@ func TestARolloutThatStandsStillIsUnhealthyAtItsDeadline(t *testing.T) {
 		look(50*time.Second, unknown, 10*time.Second, 0)
 
 		// The hub starts again.
-		again := newReconciler(w, w.r.events, Options{Members: w.r.Members, Interpreter: w.r.Interpreter, Clock: clock})
-		w.r = again
+		w.r = w.newReconciler(w, clock)
 		look(0, unknown, 10*time.Second, 0)
 		look(10*time.Second, unhealthy, 0, 1)
 		look(time.Hour, unhealthy, 0, 0)
@@ -101,7 +100,7 @@ func TestARolloutThatStandsStillIsUnhealthyAtItsDeadline(t *testing.T) {
 
 // OpenKruise says that it fails after an ordinary conflict, too, which it retries at once: taken at its word, that
 // stopped rollouts.
-func TestAFailureIsBelievedOnceItStays(t *testing.T) {
+func TestFailureCountsOnceItPersists(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		start := time.Unix(1_800_000_000, 0)
@@ -110,7 +109,7 @@ func TestAFailureIsBelievedOnceItStays(t *testing.T) {
 			"admission webhook denied the request": workv1alpha1.ResourceUnhealthy,
 		} {
 			clock := clocktesting.NewFakePassiveClock(start)
-			w := untold(t, clock, controllertest.CloneSet)
+			w := newQuietWorld(t, clock, controllertest.CloneSet)
 			w.m1.SeparateStatus(controllertest.CloneSet)
 			u := manifest(controllertest.CloneSet, "shop", "1")
 			_ = unstructured.SetNestedField(u.Object, int64(3), "spec", "replicas")

@@ -209,7 +209,7 @@ var (
 	invalid   = apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "c", nil)
 )
 
-func TestAWorkCostsOneCreationInTheMemberAndOneStatusOnTheHub(t *testing.T) {
+func TestWorkCostsOneCreationAndOneStatus(t *testing.T) {
 	t.Parallel()
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestAWorkCostsOneCreationInTheMemberAndOneStatusOnTheHub(t *testing.T) {
 	}
 }
 
-func TestAChangeGoesOutDriftIsPutRightAndWhatIsDeletedComesBack(t *testing.T) {
+func TestChangesAreAppliedAndDriftIsRepaired(t *testing.T) {
 	t.Parallel()
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {
@@ -267,7 +267,7 @@ func TestAChangeGoesOutDriftIsPutRightAndWhatIsDeletedComesBack(t *testing.T) {
 	}
 }
 
-func TestADeletedWorkTakesItsObjectAlong(t *testing.T) {
+func TestWorkDeletionDeletesItsObject(t *testing.T) {
 	t.Parallel()
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {
@@ -285,7 +285,7 @@ func TestADeletedWorkTakesItsObjectAlong(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatTheWatchHasNotShownIsDeletedToo(t *testing.T) {
+func TestObjectMissingFromTheCacheIsDeleted(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -319,7 +319,7 @@ func TestAnObjectThatTheWatchHasNotShownIsDeletedToo(t *testing.T) {
 	})
 }
 
-func TestARefusalIsToldOnceAndRetriedWithGrowingDelay(t *testing.T) {
+func TestRefusalIsReportedOnceAndRetriedWithBackoff(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -347,7 +347,7 @@ func TestARefusalIsToldOnceAndRetriedWithGrowingDelay(t *testing.T) {
 	})
 }
 
-func TestWhatCouldMendAFailureHasItTriedAtOnce(t *testing.T) {
+func TestFailureIsRetriedAtOnceAfterARelevantChange(t *testing.T) {
 	t.Parallel()
 	for name, mend := range map[string]func(w *world, work *workv1alpha1.Work){
 		"the work changes": func(w *world, work *workv1alpha1.Work) {
@@ -386,7 +386,7 @@ func TestWhatCouldMendAFailureHasItTriedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAKindThatComesToTheMemberIsAppliedThen(t *testing.T) {
+func TestNewKindOfTheMemberIsApplied(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -414,7 +414,7 @@ func TestAKindThatComesToTheMemberIsAppliedThen(t *testing.T) {
 	})
 }
 
-func TestAWorkOfAKindThatIsGoneOrUnreadableCanBeDeleted(t *testing.T) {
+func TestWorkOfAMissingKindCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -434,7 +434,7 @@ func TestAWorkOfAKindThatIsGoneOrUnreadableCanBeDeleted(t *testing.T) {
 	})
 }
 
-func TestAMemberThatIsAwayIsLeftAloneAndCaughtUpWith(t *testing.T) {
+func TestMemberThatIsAwayCatchesUp(t *testing.T) {
 	t.Parallel()
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {
@@ -470,7 +470,7 @@ func TestAMemberThatIsAwayIsLeftAloneAndCaughtUpWith(t *testing.T) {
 	}
 }
 
-func TestWhatFailedInSilenceIsTriedWhenTheMemberAnswers(t *testing.T) {
+func TestFailuresInSilenceAreRetriedOnAnswer(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{FirstRetry: time.Hour}) // by itself it is not tried again
@@ -490,7 +490,7 @@ func TestWhatFailedInSilenceIsTriedWhenTheMemberAnswers(t *testing.T) {
 	})
 }
 
-func TestSuspensionShowsAndHoldsBack(t *testing.T) {
+func TestSuspensionStopsAppliesAndIsReported(t *testing.T) {
 	t.Parallel()
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {
@@ -528,7 +528,7 @@ func TestSuspensionShowsAndHoldsBack(t *testing.T) {
 	}
 }
 
-func TestAnObjectOfSomebodyElseIsNotTouchedAndNotReported(t *testing.T) {
+func TestForeignObjectIsNeitherChangedNorReported(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -552,7 +552,7 @@ func TestAnObjectOfSomebodyElseIsNotTouchedAndNotReported(t *testing.T) {
 	})
 }
 
-func TestAWorkWaitsQuietlyForItsNamespace(t *testing.T) {
+func TestWorkWaitsQuietlyForItsNamespace(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -583,7 +583,7 @@ func TestAWorkWaitsQuietlyForItsNamespace(t *testing.T) {
 	})
 }
 
-func TestAnObjectComesBackWithItsNamespace(t *testing.T) {
+func TestObjectIsRecreatedWithItsNamespace(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -617,7 +617,7 @@ func TestAnObjectComesBackWithItsNamespace(t *testing.T) {
 	})
 }
 
-func TestMarksThatSomebodyTookOffComeBack(t *testing.T) {
+func TestRemovedMarksAreRestored(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -647,7 +647,7 @@ func TestMarksThatSomebodyTookOffComeBack(t *testing.T) {
 	})
 }
 
-func TestWorksOfAClusterThatIsGoneCanGo(t *testing.T) {
+func TestWorksOfAMissingClusterCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -665,7 +665,7 @@ func TestWorksOfAClusterThatIsGoneCanGo(t *testing.T) {
 	})
 }
 
-func TestWorksOfAClusterThatLeavesUnreachableCanGo(t *testing.T) {
+func TestWorksOfAnUnreachableLeavingClusterCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -686,7 +686,7 @@ func TestWorksOfAClusterThatLeavesUnreachableCanGo(t *testing.T) {
 	})
 }
 
-func TestProgressIsGatheredAndHealthIsNot(t *testing.T) {
+func TestProgressIsDelayedAndHealthIsNot(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{StatusWindow: time.Hour})

@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -27,32 +27,49 @@ import (
 	"github.com/argosy-io/argosy/internal/member"
 )
 
+// reporter writes the status of Works, and emits their events.
+type reporter struct {
+	client      client.Client
+	events      commit.Events
+	clock       clock.PassiveClock
+	interpreter interpret.Interpreter
+	memory      *memory
+	drift       *drift
+	// window is Options.StatusWindow.
+	window time.Duration
+}
+
 // report writes the status of a Work after an attempt without an error, unless it may wait. observed is the Work's
 // object in the member; nil for none.
-func (r *reconciler) report(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
+func (r *reporter) report(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
 	observed *unstructured.Unstructured, o execute.Outcome) (time.Duration, error) {
 	r.warnTemplate(work, o.Manifest, retainFailed, nil)
 	if observed != nil {
-		o.Reading = execute.Read(ctx, r.Interpreter, work, observed)
+		o.Reading = execute.Read(ctx, r.interpreter, work, observed)
 		r.warnTemplate(work, o.Manifest, workv1alpha2.EventInterpretHealthFailed, o.Reading.HealthErr)
 		r.warnTemplate(work, o.Manifest, workv1alpha2.EventReflectStatusFailed, o.Reading.StatusErr)
 	}
-	message, nextRepair := r.contested(ctx, m, work, o.Manifest)
-	o.Contested = message
+	var nextRepair time.Duration
+	o.Contested, nextRepair = r.drift.message(ctx, m, work, o.Manifest)
+	var drift error
+	if o.Contested != "" {
+		drift = fmt.Errorf("%s. To resolve: %s", o.Contested, execute.ContestedAdvice)
+	}
+	r.warnTemplate(work, o.Manifest, workv1alpha1.ReasonChangedRepeatedly, drift)
 	want := work.DeepCopy()
 	var again time.Duration
-	want.Status, again = execute.Report(work, o, r.Clock.Now())
-	if wait := r.wait(work, want, observed); wait > 0 {
-		return commit.Sooner(wait, nextRepair), nil
+	want.Status, again = execute.Report(work, o, r.clock.Now())
+	if delay := r.delay(work, want, observed); delay > 0 {
+		return commit.Sooner(delay, nextRepair), nil
 	}
 	return commit.Sooner(again, nextRepair), r.write(ctx, work, want)
 }
 
 // reportBlocked reports why the object of a Work that is being deleted stays in the member for now. The end of that is
 // an event.
-func (r *reconciler) reportBlocked(ctx context.Context, work *workv1alpha1.Work, o execute.Outcome) error {
+func (r *reporter) reportBlocked(ctx context.Context, work *workv1alpha1.Work, o execute.Outcome) error {
 	want := work.DeepCopy()
-	want.Status, _ = execute.Report(work, o, r.Clock.Now())
+	want.Status, _ = execute.Report(work, o, r.clock.Now())
 	return r.write(ctx, work, want)
 }
 
@@ -61,7 +78,7 @@ const retainFailed = "RetainFailed"
 
 // failed reports an error. The hub retries with a backoff, or when the cluster is back. gone means that the member has
 // no object of the Work.
-func (r *reconciler) failed(ctx context.Context, work *workv1alpha1.Work, gone bool,
+func (r *reporter) failed(ctx context.Context, work *workv1alpha1.Work, gone bool,
 	cause error) (time.Duration, error) {
 	if ctx.Err() != nil {
 		return 0, cause
@@ -75,22 +92,18 @@ func (r *reconciler) failed(ctx context.Context, work *workv1alpha1.Work, gone b
 		failure.OtherHub = away.otherHub
 	}
 	if manifest, err := execute.Manifest(work); err == nil && !failure.Unreachable {
-		var fault error
-		if f := interpret.FaultOf(cause, configv1alpha1.InterpreterOperationRetain); f != nil {
-			fault = f
-		}
-		r.warnTemplate(work, manifest, retainFailed, fault)
+		r.warnTemplate(work, manifest, retainFailed, failure.RetainFault())
 	}
 	want := work.DeepCopy()
-	want.Status, _ = execute.Report(work, execute.Outcome{Failure: &failure}, r.Clock.Now())
+	want.Status, _ = execute.Report(work, execute.Outcome{Failure: &failure}, r.clock.Now())
 	if err := r.write(ctx, work, want); err != nil || away != nil {
 		return 0, err
 	}
 	return 0, cause
 }
 
-// stuck says why a Work cannot be deleted, once; then it is tried again, later each time, or when the cluster is back.
-func (r *reconciler) stuck(work *workv1alpha1.Work, cause error) (time.Duration, error) {
+// stuck warns that a Work cannot be deleted. The hub retries with a backoff, or when the cluster is back.
+func (r *reporter) stuck(work *workv1alpha1.Work, cause error) (time.Duration, error) {
 	if !errors.Is(cause, context.Canceled) {
 		r.warn(work, workv1alpha2.EventSyncFailed, fmt.Errorf("delete the object: %w", cause))
 	}
@@ -100,28 +113,28 @@ func (r *reconciler) stuck(work *workv1alpha1.Work, cause error) (time.Duration,
 	return 0, cause
 }
 
-// write writes the status of a Work, and tells its users what turned.
-func (r *reconciler) write(ctx context.Context, read, want *workv1alpha1.Work) error {
+// write writes the status of a Work, and emits events for what changed.
+func (r *reporter) write(ctx context.Context, read, want *workv1alpha1.Work) error {
 	key := client.ObjectKeyFromObject(read)
-	r.progress.Told(key)
+	r.memory.progress.Told(key)
 	wrote, err := commit.Status(ctx, r.client, read, want)
 	if err != nil {
-		return fromOld(err)
+		return markStale(err)
 	}
 	if wrote {
-		r.written.put(want)
+		r.memory.written.put(want)
 		r.forgetSeen(ctx, want)
 	}
-	r.applied.forget(key) // after it is written: in between it would look as if it was not applied
+	r.memory.applied.forget(key) // After the write: without both, the Work would be applied again.
 	if !wrote {
 		return nil
 	}
-	r.tell(read, want)
+	r.emitTransitions(read, want)
 	return nil
 }
 
-// tell puts the transitions of the conditions into events. That all goes well from the start is not worth one.
-func (r *reconciler) tell(was, is *workv1alpha1.Work) {
+// emitTransitions emits events for the conditions that changed.
+func (r *reporter) emitTransitions(was, is *workv1alpha1.Work) {
 	before, after := meta.FindStatusCondition(was.Status.Conditions, workv1alpha1.WorkApplied),
 		meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkApplied)
 	switch {
@@ -137,19 +150,19 @@ func (r *reconciler) tell(was, is *workv1alpha1.Work) {
 	}
 	before, after = meta.FindStatusCondition(was.Status.Conditions, workv1alpha1.WorkDispatching),
 		meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkDispatching)
-	held := func(c *metav1.Condition) bool { return c != nil && c.Reason == clusterv1alpha1.ReasonHeldByAnotherHub }
+	otherHub := func(c *metav1.Condition) bool { return c != nil && c.Reason == clusterv1alpha1.ReasonHeldByAnotherHub }
 	switch {
-	case after == nil, held(after), held(before): // the cluster says it once for all its Works
+	case after == nil, otherHub(after), otherHub(before): // The cluster has one event for all its Works.
 	case before == nil && after.Status == metav1.ConditionFalse || before != nil && before.Status != after.Status:
 		r.events.Succeeded(workv1alpha2.EventWorkDispatching, after.Message, is)
 	case before == nil:
 		r.events.Stepped(workv1alpha2.EventWorkDispatching, after.Message, is)
 	}
-	r.tellReflected(was, is)
+	r.emitReading(was, is)
 }
 
-// tellReflected tells that the status and health of an object were read, when they are news.
-func (r *reconciler) tellReflected(was, is *workv1alpha1.Work) {
+// emitReading emits events for a status and a health that changed.
+func (r *reporter) emitReading(was, is *workv1alpha1.Work) {
 	if len(is.Status.ManifestStatuses) == 0 ||
 		equality.Semantic.DeepEqual(was.Status.ManifestStatuses, is.Status.ManifestStatuses) {
 		return
@@ -163,43 +176,38 @@ func (r *reconciler) tellReflected(was, is *workv1alpha1.Work) {
 	}
 }
 
-// warn tells users of a Work what is wrong, unless it was said before; no error ends a warning.
-func (r *reconciler) warn(work *workv1alpha1.Work, reason string, err error) {
-	about := subject{client.ObjectKeyFromObject(work), reason}
-	if err == nil {
-		r.told.Forget(about)
-	} else if r.told.News(about, err.Error()) {
-		r.events.Event(work, corev1.EventTypeWarning, reason, err.Error())
+// warn emits a warning for a Work once per message; a nil error ends it. It reports whether the warning is new.
+func (r *reporter) warn(work *workv1alpha1.Work, reason string, err error) (isNew bool) {
+	message := ""
+	if err != nil {
+		message = err.Error()
 	}
+	isNew = r.memory.isNewWarning(client.ObjectKeyFromObject(work), reason, message)
+	if isNew {
+		r.events.Event(work, corev1.EventTypeWarning, reason, message)
+	}
+	return isNew
 }
 
-// retainOverruled is the reason of an event of our own.
+// retainOverruled is the reason of an event: the hub does not keep the replicas that an interpreter would retain.
 const retainOverruled = "RetainOverruled"
 
-// tellOverruled tells users that what a customization would retain is not: to keep replicas that the hub itself gave
-// before would undo every scaling.
-func (r *reconciler) tellOverruled(work *workv1alpha1.Work, manifest *unstructured.Unstructured, overruled bool) {
-	if !overruled {
-		return // it was said once, and stays true of the customization
-	}
+// warnOverruled warns that the Retain operation of an interpreter keeps replicas that the hub itself set: the template
+// could not be scaled.
+func (r *reporter) warnOverruled(work *workv1alpha1.Work, manifest *unstructured.Unstructured) {
 	r.warnTemplate(work, manifest, retainOverruled,
 		errors.New("its Retain operation keeps spec.replicas, but nothing in the member has set it: the hub applies its own replicas; "+
 			"to leave them to the member, label the template "+policyv1alpha1.RetainReplicasLabel+`: "true"`))
 }
 
-// warnTemplate emits a warning for a Work and its template once per message; a nil error ends it.
-func (r *reconciler) warnTemplate(work *workv1alpha1.Work, manifest *unstructured.Unstructured, reason string, err error) {
-	about := subject{client.ObjectKeyFromObject(work), reason}
-	if err == nil {
-		r.told.Forget(about)
+// warnTemplate is warn for a Work and its template.
+func (r *reporter) warnTemplate(work *workv1alpha1.Work, manifest *unstructured.Unstructured, reason string,
+	err error) {
+	if !r.warn(work, reason, err) {
 		return
 	}
-	if !r.told.News(about, err.Error()) {
-		return
-	}
-	r.events.Event(work, corev1.EventTypeWarning, reason, err.Error())
-	cluster, space := names.ClusterOf(work.Namespace)
-	if space != nil {
+	cluster, invalid := names.ClusterOf(work.Namespace)
+	if invalid != nil {
 		return
 	}
 	template := &unstructured.Unstructured{}
@@ -210,29 +218,15 @@ func (r *reconciler) warnTemplate(work *workv1alpha1.Work, manifest *unstructure
 	r.events.Eventf(template, corev1.EventTypeWarning, reason, "cluster %q: %v", cluster, err)
 }
 
-// wait returns how long the write of a status may be delayed. An object whose status changes again and again is
+// delay returns how long the write of a status may be delayed. An object whose status changes again and again is
 // written less often.
-func (r *reconciler) wait(was, want *workv1alpha1.Work, observed *unstructured.Unstructured) time.Duration {
-	if r.StatusWindow == 0 || equality.Semantic.DeepEqual(was.Status, want.Status) {
+func (r *reporter) delay(was, want *workv1alpha1.Work, observed *unstructured.Unstructured) time.Duration {
+	if r.window == 0 || equality.Semantic.DeepEqual(was.Status, want.Status) {
 		return 0
 	}
-	key, now := client.ObjectKeyFromObject(was), r.Clock.Now()
-	if execute.Urgent(was, want, observed) && r.restless.turn(key, now) {
+	key, now := client.ObjectKeyFromObject(was), r.clock.Now()
+	if execute.Urgent(was, want, observed) && r.memory.turn(key, now) {
 		return 0
 	}
-	return r.progress.Wait(key, r.StatusWindow, now)
-}
-
-// namespaceFollows says whether the namespace of the manifest is on its way to the same member, or has just come, so
-// that there is nothing to report.
-func (r *reconciler) namespaceFollows(ctx context.Context, work *workv1alpha1.Work,
-	manifest *unstructured.Unstructured) bool {
-	ns, err := r.newest(ctx, types.NamespacedName{Namespace: work.Namespace,
-		Name: names.Work(namespaceKind.Kind, manifest.GetNamespace(), "")})
-	if err != nil || ns.DeletionTimestamp != nil {
-		return false
-	}
-	applied := meta.FindStatusCondition(ns.Status.Conditions, workv1alpha1.WorkApplied)
-	return applied == nil || applied.Status == metav1.ConditionTrue &&
-		r.Clock.Since(applied.LastTransitionTime.Time) < 2*namespaceCheck
+	return r.memory.progress.Wait(key, r.window, now)
 }

@@ -20,7 +20,7 @@ import (
 
 // What no interpreter can read harms neither the applying nor the rest of the report; it is told, and said in a
 // condition until it is mended.
-func TestAnObjectWhoseHealthCannotBeReadIsAppliedAndTold(t *testing.T) {
+func TestUnreadableHealthIsReported(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		var broken atomic.Bool
@@ -74,7 +74,7 @@ func TestAnObjectWhoseHealthCannotBeReadIsAppliedAndTold(t *testing.T) {
 }
 
 // What a Retain cannot say stops the change, and is told and said in a condition as every other operation's fault is.
-func TestAnObjectWhoseRetainFailsIsToldOnTheTemplateUntilItIsMended(t *testing.T) {
+func TestRetainFailureIsAnEventOfTheTemplate(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		var broken atomic.Bool
@@ -124,7 +124,7 @@ func TestAnObjectWhoseRetainFailsIsToldOnTheTemplateUntilItIsMended(t *testing.T
 	})
 }
 
-func TestAStatusTooLargeForAWorkIsToldAndTheRestOfTheReportWritten(t *testing.T) {
+func TestTooLargeStatusIsReportedWithoutIt(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{Interpreter: interpret.New(

@@ -46,6 +46,14 @@ type Failure struct {
 	Gone bool
 }
 
+// RetainFault returns the error of the interpreter's Retain operation if that is the cause; else nil.
+func (f *Failure) RetainFault() error {
+	if fault := interpret.FaultOf(f.Cause, configv1alpha1.InterpreterOperationRetain); fault != nil {
+		return fault
+	}
+	return nil
+}
+
 // Reading is the interpreter's view of a member's object.
 type Reading struct {
 	Object *unstructured.Unstructured
@@ -107,7 +115,7 @@ func Report(w *workv1alpha1.Work, o Outcome, now time.Time) (workv1alpha1.WorkSt
 	case w.DeletionTimestamp != nil:
 		s.deletionBlocked(o)
 	case o.Failure != nil:
-		s.failed(*o.Failure)
+		s.failed(o.Failure)
 	default:
 		again = s.attempted(o)
 	}
@@ -149,13 +157,13 @@ func (s status) deletionBlocked(o Outcome) {
 	}
 }
 
-func (s status) failed(f Failure) {
+func (s status) failed(f *Failure) {
 	s.dispatching(f.OtherHub)
 	if f.Gone && !Over(s.work) {
 		s.removeObject()
 	}
 	if !f.Unreachable {
-		s.setRetainFault(f.Cause)
+		interpret.SetFault(&s.Conditions, configv1alpha1.InterpreterOperationRetain, f.RetainFault(), s.now)
 	}
 	if f.Unreachable && Applied(s.work) || Suspended(s.work) {
 		return
@@ -169,7 +177,7 @@ func (s status) failed(f Failure) {
 func (s status) attempted(o Outcome) (again time.Duration) {
 	w := s.work
 	s.dispatching("")
-	s.setRetainFault(nil)
+	interpret.SetFault(&s.Conditions, configv1alpha1.InterpreterOperationRetain, nil, s.now)
 	s.setOrRemove(workv1alpha1.WorkScaledByMember, workv1alpha1.ReasonAutoscaled, o.ScaledBy, 0)
 	s.setOrRemove(workv1alpha1.WorkHandsOff, workv1alpha1.ReasonHandsOff, o.HandsOff, w.Generation)
 	switch {
@@ -217,16 +225,6 @@ func (s status) dispatching(otherHub string) {
 		s.set(workv1alpha1.WorkDispatching, metav1.ConditionTrue, workv1alpha1.ReasonDispatching,
 			workv1alpha1.MessageDispatched, 0)
 	}
-}
-
-// setRetainFault reports whether the Retain operation of the interpreter failed.
-func (s status) setRetainFault(cause error) {
-	const operation = configv1alpha1.InterpreterOperationRetain
-	var fault error
-	if f := interpret.FaultOf(cause, operation); f != nil {
-		fault = f
-	}
-	interpret.SetFault(&s.Conditions, operation, fault, s.now)
 }
 
 // notApplied sets Applied to False, and keeps the generation that was applied last.
@@ -293,6 +291,19 @@ func (s status) judge(r *Reading) (health interpret.Health, again time.Duration)
 func Applied(w *workv1alpha1.Work) bool {
 	applied := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkApplied)
 	return applied != nil && applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == w.Generation
+}
+
+// FailureOf returns the condition that says why w is not carried out. It is nil if w is carried out, and for a Work
+// whose status a hub of an earlier version wrote. w may be nil.
+func FailureOf(w *workv1alpha1.Work) *metav1.Condition {
+	if w == nil {
+		return nil
+	}
+	if f := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkFailure); f != nil &&
+		f.Status == metav1.ConditionTrue {
+		return f
+	}
+	return nil
 }
 
 // HealthOf returns the health that w reports of its object; empty if it reports none.
