@@ -20,8 +20,8 @@ const (
 	calm = 2 * longestPause
 )
 
-// Contest counts the recent repairs of an object that somebody in the member changes again and again. The zero value has
-// none. A change of the template is no repair, and never waits.
+// Contest counts the recent repairs of an object that somebody in the member changes again and again. The zero value
+// has none. A change of the template is no repair, and never waits.
 type Contest struct {
 	// Repairs is the number of repairs with less than calm between them, Last the time of the last one.
 	Repairs int

@@ -36,8 +36,8 @@ func Manifest(w *workv1alpha1.Work) (*unstructured.Unstructured, error) {
 	return m, nil
 }
 
-// Desired returns the object to apply for w: its manifest, marked, with the values that Retain takes from observed, which
-// is nil if the object is absent. It never has a status, which belongs to controllers in the member.
+// Desired returns the object to apply for w: its manifest, marked, with the values that Retain takes from observed,
+// which is nil if the object is absent. It never has a status, which belongs to controllers in the member.
 //
 // If Retain took a value, the result has observed's resourceVersion: an apply to a later version must fail and be
 // planned again.

@@ -55,9 +55,9 @@ const (
 	EndWaits   EndKind = "Waits"   // ask again
 )
 
-// JudgeEnd decides what the deletion of w means. Objects are deleted in members only if the hub decided so, or if a user
-// deleted that single Work: not if the Work was deleted with its namespace or definition, or as one of many. after is
-// the delay after which to ask again; reason is for people.
+// JudgeEnd decides what the deletion of w means. Objects are deleted in members only if the hub decided so, or if a
+// user deleted that single Work: not if the Work was deleted with its namespace or definition, or as one of many. after
+// is the delay after which to ask again; reason is for people.
 func JudgeEnd(w *workv1alpha1.Work, e End) (kind EndKind, after time.Duration, reason string) {
 	switch {
 	case e.WorksGo:

@@ -10,8 +10,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Hub is the identity of a hub. It is on each object that the hub writes. An object without it counts as this hub's. The
-// empty Hub writes and reads no such marks.
+// Hub is the identity of a hub. It is on each object that the hub writes. An object without it counts as this hub's.
+// The empty Hub writes and reads no such marks.
 type Hub string
 
 // Plan is the function Plan for an object that another hub may have written while it managed the member. Such an object

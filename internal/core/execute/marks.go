@@ -17,8 +17,8 @@ import (
 // marked is the value of the label karmada.io/managed on what is ours.
 const marked = "true"
 
-// Mark marks manifest as the object of w, in place. It lists the manifest's labels and annotations, so that a key that is
-// dropped later can be removed from the member's object. A second Mark changes nothing.
+// Mark marks manifest as the object of w, in place. It lists the manifest's labels and annotations, so that a key that
+// is dropped later can be removed from the member's object. A second Mark changes nothing.
 func Mark(manifest *unstructured.Unstructured, w *workv1alpha1.Work) {
 	metadata := child(manifest.Object, "metadata")
 	labels, annotations := child(metadata, "labels"), child(metadata, "annotations")
@@ -69,8 +69,9 @@ func Owns(w *workv1alpha1.Work, observed *unstructured.Unstructured) bool {
 	return ownerOf(observed, w) == ours
 }
 
-// Anothers reports whether observed, which w was applied to, has the permanent ID of a later Work with the same name. That
-// happens if the store is older than the member. An object that w was never applied to may have the ID of an earlier Work.
+// Anothers reports whether observed, which w was applied to, has the permanent ID of a later Work with the same name.
+// That happens if the store is older than the member. An object that w was never applied to may have the ID of an
+// earlier Work.
 func Anothers(w *workv1alpha1.Work, observed *unstructured.Unstructured) bool {
 	own, is := w.Labels[workv1alpha2.WorkPermanentIDLabel], field(observed, "labels", workv1alpha2.WorkPermanentIDLabel)
 	return own != "" && is != "" && own != is && appliedGeneration(w) > 0

@@ -55,8 +55,8 @@ func Preserved(w *workv1alpha1.Work) bool {
 	return w.Spec.PreserveResourcesOnDeletion != nil && *w.Spec.PreserveResourcesOnDeletion
 }
 
-// Plan decides what to do for w. desired is the result of Desired, and may be nil if w is being deleted. observed is the
-// member's object; nil for none. Plan changes none of them, and the action shares memory with desired.
+// Plan decides what to do for w. desired is the result of Desired, and may be nil if w is being deleted. observed is
+// the member's object; nil for none. Plan changes none of them, and the action shares memory with desired.
 //
 // After a successful Apply, with the condition Applied for w's generation, Plan returns Nothing until w or a field that
 // desired sets is changed. Other fields belong to the member. An object with HandsOffAnnotation stays as it is. An

@@ -13,10 +13,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// Share returns retained with the replicas of manifest if Retain kept the member's replicas although nobody in the member
-// set them: the hub itself did, and the template could never be scaled. Replicas that an autoscaler or a user set there
-// stay, and so do all with the label retain-replicas. The result differs from retained if the second value is true.
-// manager is the hub's name in managed fields.
+// Share returns retained with the replicas of manifest if Retain kept the member's replicas although nobody in the
+// member set them: the hub itself did, and the template could never be scaled. Replicas that an autoscaler or a user
+// set there stay, and so do all with the label retain-replicas. The result differs from retained if the second value is
+// true. manager is the hub's name in managed fields.
 func Share(manifest, retained, observed *unstructured.Unstructured, manager string) (*unstructured.Unstructured, bool) {
 	if retained == manifest || manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" {
 		return retained, false
@@ -93,8 +93,8 @@ func Scaled(manifest, observed *unstructured.Unstructured) bool {
 	return set && there && given != has && manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] != "true"
 }
 
-// KeepsOld reports whether the rollout of a manifest keeps pods of the old revision. An autoscaler then adds pods of the
-// new one.
+// KeepsOld reports whether the rollout of a manifest keeps pods of the old revision. An autoscaler then adds pods of
+// the new one.
 func KeepsOld(manifest *unstructured.Unstructured) bool {
 	if _, has := replicas(manifest); !has || manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" {
 		return false

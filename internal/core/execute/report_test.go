@@ -288,7 +288,8 @@ func TestUrgent(t *testing.T) {
 		"a new object will be cleaned up": {nil, unknown, cleaned, true},
 		"nothing changed":                 {&healthy, healthy, cleaned, false},
 		"the health changed":              {&healthy, unknown, cleaned, true},
-		"a condition changed":             {&healthy, execute.Outcome{Reading: healthy.Reading, ScaledBy: "x"}, cleaned, true},
+		"a condition changed": {&healthy, execute.Outcome{Reading: healthy.Reading, ScaledBy: "x"}, cleaned,
+			true},
 	} {
 		was := work(t, reportedConfigMap, unapplied)
 		if test.before != nil {

@@ -18,8 +18,8 @@ import (
 // RestoreMark is the ConfigMap in karmada-system that exists from a restore of the hub until a user accepts it.
 const RestoreMark = "argosy-restore"
 
-// UnseenAnnotation is on that ConfigMap: the number of Works per cluster whose objects the hub has not checked since the
-// restore, as JSON. Without it, they are not counted yet.
+// UnseenAnnotation is on that ConfigMap: the number of Works per cluster whose objects the hub has not checked since
+// the restore, as JSON. Without it, they are not counted yet.
 const UnseenAnnotation = "argosy.io/restore-unseen"
 
 // Unchecked reports whether the state of the object of w is unknown since the backup: a user who accepts the restore
@@ -74,8 +74,8 @@ func Held(w *workv1alpha1.Work, action Action, desired, observed *unstructured.U
 	return ""
 }
 
-// heldEnd returns why the object of w, which is being deleted, must not be deleted; empty if it may be. If the object has
-// another template than w, that template was created after the deletion was requested.
+// heldEnd returns why the object of w, which is being deleted, must not be deleted; empty if it may be. If the object
+// has another template than w, that template was created after the deletion was requested.
 func heldEnd(w *workv1alpha1.Work, observed *unstructured.Unstructured, unsettled bool) string {
 	if !unsettled && !meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkHeldAfterRestore) || Accepted(w) {
 		return ""
