@@ -193,7 +193,8 @@ func TestDefinitionThatExistedBeforeStays(t *testing.T) {
 		w := newTrains(t)
 		w.m1.Put(w.crd.DeepCopy())
 		w.send(func(work *workv1alpha1.Work) {
-			work.Annotations = map[string]string{workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite}
+			work.Annotations = map[string]string{
+				workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite}
 		})
 		w.Gone(w.work)
 		w.released("existed before")

@@ -164,7 +164,7 @@ func TestRepairCountsOnceForEachChange(t *testing.T) {
 			d.wrote(work, repair, at("c"), at("d"))
 		}, 2},
 	} {
-		d := &drift{memory: &memory{}, clock: clock.RealClock{}}
+		d := &drift{memory: newMemory(), clock: clock.RealClock{}}
 		story.events(d)
 		if got := d.memory.factsOf(client.ObjectKeyFromObject(work)).drift.Repairs; got != story.want {
 			t.Errorf("%s: counted %d times, want %d", name, got, story.want)

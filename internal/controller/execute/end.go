@@ -157,8 +157,8 @@ func (d *deletions) keepsObject(ctx context.Context, m *member.Member, work *wor
 }
 
 // superseded reports whether work has a former name, and the hub has a Work with the present name for the same object.
-// Then the object belongs to that Work, and work has no effect on it. It reads past the cache: an object would be deleted
-// if the other Work is not in the cache yet.
+// Then the object belongs to that Work, and work has no effect on it. It reads past the cache: an object would be
+// deleted if the other Work is not in the cache yet.
 func (d *deletions) superseded(ctx context.Context, work *workv1alpha1.Work,
 	manifest *unstructured.Unstructured) (bool, error) {
 	present, former := execute.FormerName(work, manifest)
@@ -234,9 +234,6 @@ func (o *deletedByOthers) add(work *workv1alpha1.Work, now time.Time, atStart bo
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.works == nil {
-		o.works = map[types.UID]*deletedWork{}
-	}
 	if o.works[work.UID] == nil {
 		o.works[work.UID] = &deletedWork{at: now, atStart: atStart}
 	}

@@ -98,8 +98,8 @@ const (
 	// missingCheck is the delay before another look at an object that runs once and is missing. The event with its last
 	// state usually comes first.
 	missingCheck = time.Second
-	// foreignCheck is the delay before another look at an object of somebody else that blocks a creation. Such objects have
-	// no events.
+	// foreignCheck is the delay before another look at an object of somebody else that blocks a creation. Such objects
+	// have no events.
 	foreignCheck = 30 * time.Second
 	// maxAttempts bounds the attempts in one pass if the object differs from its state in the cache.
 	maxAttempts = 5
@@ -122,7 +122,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	o.Members.OnAnswer(t.memberAnswers)
 	o.Members.OnScaler(t.scalerChanged)
 	interpreter.OnChange(o.Interpreter, t.kindsChanged)
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, byWaitingObject, indexWaitingObject); err != nil {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, byWaitingObject, indexWaitingObject)
+	if err != nil {
 		return fmt.Errorf("index works by the object that they may wait for: %w", err)
 	}
 	for _, watch := range []struct {
@@ -157,7 +158,7 @@ func newReconciler(c client.Client, live client.Reader, events commit.Events, o 
 	if o.Deletions == nil {
 		o.Deletions = &Deletions{Bound: DefaultDeletions.Bound}
 	}
-	m := &memory{}
+	m := newMemory()
 	r := &reconciler{client: c, clock: o.Clock, members: o.Members, interpreter: o.Interpreter, memory: m}
 	r.lanes = &lanes{workers: max(o.Workers, 1), reconcile: r.reconcile, stray: r.reconcileStray, clock: o.Clock,
 		firstRetry: o.FirstRetry}
@@ -166,8 +167,9 @@ func newReconciler(c client.Client, live client.Reader, events commit.Events, o 
 	r.reporter = &reporter{client: c, events: events, clock: o.Clock, interpreter: o.Interpreter, memory: m,
 		drift: r.drift, window: o.StatusWindow}
 	r.deletions = &deletions{client: c, live: live, events: events, clock: o.Clock, definitions: o.Definitions,
-		limits: *o.Deletions, contentsTimeout: o.ContentsTimeout, memory: m, restore: r.restore}
-	r.kept = &keptObjects{client: c, events: events, clock: o.Clock}
+		limits: *o.Deletions, contentsTimeout: o.ContentsTimeout, memory: m, restore: r.restore,
+		others: deletedByOthers{works: map[types.UID]*deletedWork{}}}
+	r.kept = &keptObjects{client: c, events: events, clock: o.Clock, clusters: map[string]*keptInCluster{}}
 	r.triggers = &triggers{client: c, clock: o.Clock, lanes: r.lanes, memory: m, others: &r.deletions.others}
 	return r
 }
@@ -462,7 +464,8 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 
 // release removes our finalizers from a Work that is being deleted.
 func (r *reconciler) release(ctx context.Context, work *workv1alpha1.Work) error {
-	return markStale(commit.RemoveFinalizer(ctx, r.client, work, workv1alpha2.ExecutionFinalizer, execute.OrderedFinalizer))
+	return markStale(commit.RemoveFinalizer(ctx, r.client, work, workv1alpha2.ExecutionFinalizer,
+		execute.OrderedFinalizer))
 }
 
 // isUnserved reports whether the member certainly does not serve the kind. An aggregated API that is down is missing
@@ -649,7 +652,8 @@ func (r *reconciler) namespaceFollows(ctx context.Context, work *workv1alpha1.Wo
 }
 
 // countOrphansAndHeld returns the number of objects in members that are marked as this hub's but have no Work, by
-// cluster, and the number of Works held after a restore. It reads caches only, so kinds that are not watched are missing.
+// cluster, and the number of Works held after a restore. It reads caches only, so kinds that are not watched are
+// missing.
 func (r *reconciler) countOrphansAndHeld() (orphans map[string]int, held int) {
 	if !r.lanes.running() {
 		return nil, 0

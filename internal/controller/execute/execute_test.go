@@ -545,7 +545,8 @@ func TestForeignObjectIsNeitherChangedNorReported(t *testing.T) {
 		w.holds(theirs, "theirs")
 
 		controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
-			work.Annotations = map[string]string{workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite}
+			work.Annotations = map[string]string{
+				workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite}
 		})
 		w.holds(theirs, "1")
 		w.applied(work)

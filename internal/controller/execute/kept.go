@@ -54,9 +54,6 @@ func (k *keptObjects) add(cluster, reason string) {
 
 // cluster must be called with mu held.
 func (k *keptObjects) cluster(name string) *keptInCluster {
-	if k.clusters == nil {
-		k.clusters = map[string]*keptInCluster{}
-	}
 	if k.clusters[name] == nil {
 		k.clusters[name] = &keptInCluster{}
 	}

@@ -49,8 +49,8 @@ type outcome struct {
 	report func() outcome
 }
 
-// reports are the reports of a lane that wait until the lane is idle: objects are written before statuses. A Work is not
-// reconciled again before its report.
+// reports are the reports of a lane that wait until the lane is idle: objects are written before statuses. A Work is
+// not reconciled again before its report.
 type reports struct {
 	mu      sync.Mutex
 	waiting []report

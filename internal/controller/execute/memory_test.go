@@ -156,7 +156,7 @@ func TestNewestKnowsAWriteThatTheCacheReceivesMeanwhile(t *testing.T) {
 		w.Namespace, w.Name, w.UID, w.ResourceVersion = key.Namespace, key.Name, "1", version
 		return w
 	}
-	r := &reconciler{memory: &memory{}}
+	r := &reconciler{memory: newMemory()}
 	r.client = interceptor.NewClient(nil, interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 			work("7").DeepCopyInto(obj.(*workv1alpha1.Work))

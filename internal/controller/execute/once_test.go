@@ -117,7 +117,9 @@ func TestCleanedUpJobIsNotRunAgain(t *testing.T) {
 				// A new template is a new Work, and runs.
 				w.Gone(work)
 				w.gone(work)
-				again := w.work(job(o.kind), func(work *workv1alpha1.Work) { work.Labels["work.karmada.io/permanent-id"] = "another" })
+				again := w.work(job(o.kind), func(work *workv1alpha1.Work) {
+					work.Labels["work.karmada.io/permanent-id"] = "another"
+				})
 				w.applied(again)
 				if w.m1.Object(o.kind, "shop", "once") == nil {
 					t.Error("the next one of that name does not run")
@@ -151,7 +153,8 @@ func TestJobIsNotRunAgainBeforeItsLastEvent(t *testing.T) {
 		if out := w.look(work); out.after == 0 {
 			t.Error("it is not looked at again")
 		}
-		w.r.triggers.memberEvent("m1", schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, last, nil)
+		jobs := schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+		w.r.triggers.memberEvent("m1", jobs, last, nil)
 		w.look(work)
 		w.reports(work, onces[0].ended)
 		if n := w.creations(k); n != 1 {

@@ -35,6 +35,11 @@ type memory struct {
 	sweepAt int
 }
 
+func newMemory() *memory {
+	return &memory{records: map[types.NamespacedName]*workRecord{},
+		waiting: map[memberNamespace]map[types.NamespacedName]bool{}}
+}
+
 // workRecord is what the hub remembers of one Work.
 type workRecord struct {
 	facts
@@ -90,9 +95,6 @@ func (m *memory) store(work types.NamespacedName, r *workRecord) {
 		delete(m.records, work)
 		return
 	}
-	if m.records == nil {
-		m.records = map[types.NamespacedName]*workRecord{}
-	}
 	m.records[work] = r
 }
 
@@ -128,7 +130,8 @@ func (m *memory) forget(work types.NamespacedName) {
 	})
 }
 
-// isNewWarning reports whether message differs from the last warning for that reason. An empty message ends the warning.
+// isNewWarning reports whether message differs from the last warning for that reason. An empty message ends the
+// warning.
 func (m *memory) isNewWarning(work types.NamespacedName, reason, message string) (isNew bool) {
 	m.update(work, func(r *workRecord) {
 		if message == "" {
@@ -161,9 +164,6 @@ func (m *memory) setWaitsFor(work types.NamespacedName, r *workRecord, namespace
 	r.waitsFor = namespace
 	if namespace == (memberNamespace{}) {
 		return
-	}
-	if m.waiting == nil {
-		m.waiting = map[memberNamespace]map[types.NamespacedName]bool{}
 	}
 	if m.waiting[namespace] == nil {
 		m.waiting[namespace] = map[types.NamespacedName]bool{}

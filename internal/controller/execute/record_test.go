@@ -14,7 +14,7 @@ import (
 func TestStatusThatChangesAllTheTimeIsWrittenOncePerWindow(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC))
 	const window = time.Second
-	r := &reporter{window: window, clock: clock, memory: &memory{}}
+	r := &reporter{window: window, clock: clock, memory: newMemory()}
 	work := func(name string, health workv1alpha1.ResourceHealth) *workv1alpha1.Work {
 		w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: name}}
 		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue}}

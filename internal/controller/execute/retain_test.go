@@ -20,7 +20,8 @@ import (
 func TestFieldLeftToTheMemberStaysUntilTheTemplateChanges(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
-		rules := &configv1alpha1.CustomizationRules{Retention: &configv1alpha1.RetentionRule{JSONPaths: []string{".data.value"}}}
+		rules := &configv1alpha1.CustomizationRules{
+			Retention: &configv1alpha1.RetentionRule{JSONPaths: []string{".data.value"}}}
 		w := newWorld(t, Options{Interpreter: interpret.New(
 			interpret.Kinds{membertest.ConfigMap.GroupKind(): jsonpath.Hooks(rules)})})
 		u := manifest(membertest.ConfigMap, "shop", "template's")

@@ -95,7 +95,7 @@ func TestARenamedWorkIsAppliedAsFarAsItWas(t *testing.T) {
 			t.Fatal(err)
 		}
 		if is := meta.FindStatusCondition(got.Status.Conditions, workv1alpha1.WorkApplied).ObservedGeneration; is != c.want ||
-			suspended(got) != c.suspended {
+			Suspended(got) != c.suspended {
 			t.Errorf("applied %s: generation %d, suspended %t", name, is, suspended(got))
 		}
 	}
