@@ -96,7 +96,7 @@ func TestARenamedWorkIsAppliedAsFarAsItWas(t *testing.T) {
 		}
 		if is := meta.FindStatusCondition(got.Status.Conditions, workv1alpha1.WorkApplied).ObservedGeneration; is != c.want ||
 			Suspended(got) != c.suspended {
-			t.Errorf("applied %s: generation %d, suspended %t", name, is, suspended(got))
+			t.Errorf("applied %s: generation %d, suspended %t", name, is, Suspended(got))
 		}
 	}
 }

@@ -154,7 +154,7 @@ var comeAlong = map[string]bool{
 	policyv1alpha1.ClusterPropagationPolicyNameAnnotation:   true,
 }
 
-// Marks says whether a label or annotation is one that the hub alone puts on what it sends, whatever users say.
+// Marks reports whether a label or annotation is set by the hub only, whatever a template sets.
 func Marks(key string) bool { return hubKeys[key] }
 
 // Unmark takes the hub's marks off a manifest, in place, before it puts its own on: a template may carry those of
