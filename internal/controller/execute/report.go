@@ -107,7 +107,7 @@ func (r *reporter) stuck(work *workv1alpha1.Work, cause error) (time.Duration, e
 	if !errors.Is(cause, context.Canceled) {
 		r.warn(work, workv1alpha2.EventSyncFailed, fmt.Errorf("delete the object: %w", cause))
 	}
-	if errors.As(cause, new(*awayError)) || errors.Is(cause, errNotYet) {
+	if errors.As(cause, new(*awayError)) || errors.Is(cause, errNoStatus) {
 		return 0, nil
 	}
 	return 0, cause

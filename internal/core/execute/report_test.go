@@ -100,7 +100,7 @@ Dispatching=True Dispatching 0
 InterpretHealth=False InterpreterFailed 0
 health Unknown`},
 		"its status cannot be read": {changes{withReport},
-			execute.Outcome{Reading: &execute.Reading{Object: manifest, Health: interpret.Unhealthy,
+			execute.Outcome{Reading: &execute.Reading{Object: manifest, Health: interpret.Degraded,
 				StatusErr: errors.New("no script")}}, `
 Applied=True AppliedSuccessful 3
 Dispatching=True Dispatching 0
@@ -150,10 +150,10 @@ Dispatching=False SuspendDispatching 0
 HandsOff=True HandsOff 4
 health Healthy`},
 		"held after a restore": {changes{changed}, execute.Outcome{Reading: healthy, Restored: "it differs"}, `
-Applied=False Restored 3
+Applied=False HubRestored 3
 Dispatching=True Dispatching 0
-Failure=True Restored 4
-HeldAfterRestore=True Restored 4
+Failure=True HubRestored 4
+HeldAfterRestore=True HubRestored 4
 health Healthy`},
 
 		"rejected, and the object is there": {changes{withReport}, execute.Outcome{Failure: rejected}, `
@@ -196,8 +196,8 @@ health Healthy`},
 		"a deletion is held after a restore": {changes{changed, deleting, withReport},
 			execute.Outcome{Restored: "another template"}, `
 Applied=True  3
-Failure=True Restored 4
-HeldAfterRestore=True Restored 4
+Failure=True HubRestored 4
+HeldAfterRestore=True HubRestored 4
 health Healthy`},
 	} {
 		t.Run(name, func(t *testing.T) {
