@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -131,13 +130,10 @@ func Example_walk() {
 		member := allRunning(create.Object) // pretend that the member's OpenKruise did its part
 
 		// 6. What the member answers goes into the Work's status: that it was applied, how it is, and its health.
-		health, err := meaning.Health(ctx, member)
-		must(err)
-		status, err := meaning.Reflect(ctx, member)
-		must(err)
-		report(work, health, status, now)
+		reading := execute.Read(ctx, meaning, work, member)
+		work.Status, _ = execute.Report(work, execute.Outcome{Manifest: desired, Reading: reading}, now.Time)
 		after := execute.Plan(work, desired, member)
-		fmt.Printf("%s: it is %s; %s, as %s\n", work.Namespace, health, after.Kind, after.Reason)
+		fmt.Printf("%s: it is %s; %s, as %s\n", work.Namespace, reading.Health, after.Kind, after.Reason)
 
 		// Whatever somebody changes there is put right, if the template says it.
 		must(unstructured.SetNestedField(member.Object, int64(99), "spec", "replicas"))
@@ -213,16 +209,6 @@ func allRunning(sent *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	object.Object["status"] = status
 	return object
-}
-
-// report writes the status of a Work, as controller/execute does.
-func report(work *workv1alpha1.Work, health interpret.Health, status map[string]any, now metav1.Time) {
-	raw, err := json.Marshal(status)
-	must(err)
-	work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
-		ObservedGeneration: work.Generation, LastTransitionTime: now}}
-	work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: health.Karmada(),
-		Status: &runtime.RawExtension{Raw: raw}}}
 }
 
 func number(u *unstructured.Unstructured, path ...string) int64 {

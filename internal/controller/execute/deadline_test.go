@@ -12,16 +12,17 @@ import (
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
 // A rollout that stands still becomes unhealthy at its deadline, also over a restart of the hub; that costs one write,
 // and nothing does before.
-func TestARolloutThatStandsStillIsUnhealthyAtItsDeadline(t *testing.T) {
+func TestStalledRolloutIsUnhealthyAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
-		w := untold(t, clock, controllertest.Deployment)
+		w := newQuietWorld(t, clock, controllertest.Deployment)
 		w.m1.SeparateStatus(controllertest.Deployment)
 		u := manifest(controllertest.Deployment, "shop", "1")
 		_ = unstructured.SetNestedField(u.Object, int64(5), "spec", "replicas")
@@ -43,8 +44,8 @@ func TestARolloutThatStandsStillIsUnhealthyAtItsDeadline(t *testing.T) {
 			clock.SetTime(clock.Now().Add(after))
 			out := w.look(work)
 			got := w.Quiet()
-			if w.Has(work); healthOf(work) != health || out.after != again || len(got) != writes {
-				t.Errorf("it is %s, looked at again after %s, with the writes %v; want %s, %s and %d writes", healthOf(work),
+			if w.Has(work); execute.HealthOf(work) != health || out.after != again || len(got) != writes {
+				t.Errorf("it is %s, looked at again after %s, with the writes %v; want %s, %s and %d writes", execute.HealthOf(work),
 					out.after, got, health, again, writes)
 			}
 		}
@@ -52,7 +53,7 @@ func TestARolloutThatStandsStillIsUnhealthyAtItsDeadline(t *testing.T) {
 		seen := func(ready int64) {
 			t.Helper()
 			version := status(ready)
-			m, err := w.r.Members.Get("m1")
+			m, err := w.members.Get("m1")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,8 +79,7 @@ func TestARolloutThatStandsStillIsUnhealthyAtItsDeadline(t *testing.T) {
 		look(50*time.Second, unknown, 10*time.Second, 0)
 
 		// The hub starts again.
-		again := newReconciler(w, w.r.events, Options{Members: w.r.Members, Interpreter: w.r.Interpreter, Clock: clock})
-		w.r = again
+		w.r = w.newReconciler(w, clock)
 		look(0, unknown, 10*time.Second, 0)
 		look(10*time.Second, unhealthy, 0, 1)
 		look(time.Hour, unhealthy, 0, 0)
@@ -100,7 +100,7 @@ func TestARolloutThatStandsStillIsUnhealthyAtItsDeadline(t *testing.T) {
 
 // OpenKruise says that it fails after an ordinary conflict, too, which it retries at once: taken at its word, that
 // stopped rollouts.
-func TestAFailureIsBelievedOnceItStays(t *testing.T) {
+func TestFailureCountsOnceItPersists(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		start := time.Unix(1_800_000_000, 0)
@@ -109,7 +109,7 @@ func TestAFailureIsBelievedOnceItStays(t *testing.T) {
 			"admission webhook denied the request": workv1alpha1.ResourceUnhealthy,
 		} {
 			clock := clocktesting.NewFakePassiveClock(start)
-			w := untold(t, clock, controllertest.CloneSet)
+			w := newQuietWorld(t, clock, controllertest.CloneSet)
 			w.m1.SeparateStatus(controllertest.CloneSet)
 			u := manifest(controllertest.CloneSet, "shop", "1")
 			_ = unstructured.SetNestedField(u.Object, int64(3), "spec", "replicas")
@@ -129,32 +129,14 @@ func TestAFailureIsBelievedOnceItStays(t *testing.T) {
 				}
 				return ""
 			})
-			if healthOf(work) != workv1alpha1.ResourceUnknown {
-				t.Errorf("at once it is %s, for %q", healthOf(work), message)
+			if execute.HealthOf(work) != workv1alpha1.ResourceUnknown {
+				t.Errorf("at once it is %s, for %q", execute.HealthOf(work), message)
 			}
 			clock.SetTime(start.Add(interpret.FailureSettle + time.Second))
 			w.look(work)
-			if w.Has(work); healthOf(work) != want {
-				t.Errorf("after a while it is %s, want %s, for %q", healthOf(work), want, message)
+			if w.Has(work); execute.HealthOf(work) != want {
+				t.Errorf("after a while it is %s, want %s, for %q", execute.HealthOf(work), want, message)
 			}
-		}
-	})
-}
-
-// While dispatching is suspended, somebody may work on the object by hand.
-func TestWhatIsSuspendedHasNoDeadline(t *testing.T) {
-	t.Parallel()
-	controllertest.Run(t, func(t *testing.T) {
-		clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
-		w := untold(t, clock, controllertest.Deployment)
-		work := w.work(manifest(controllertest.Deployment, "shop", "1"))
-		w.look(work)
-		suspend := true
-		controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) { work.Spec.SuspendDispatching = &suspend })
-		w.look(work)
-		clock.SetTime(clock.Now().Add(time.Hour))
-		if out := w.look(work); !w.Has(work) || healthOf(work) != workv1alpha1.ResourceUnknown || out.after != 0 {
-			t.Errorf("an hour later it is %s, and looked at again after %s", healthOf(work), out.after)
 		}
 	})
 }

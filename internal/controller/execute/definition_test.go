@@ -29,7 +29,7 @@ type trains struct {
 }
 
 func newTrains(t *testing.T) *trains {
-	w := &trains{world: newWorld(t, Options{UnseenSettle: time.Second})}
+	w := &trains{world: newWorld(t, Options{ContentsTimeout: time.Second})}
 	kind := func(version string) membertest.Kind {
 		return membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: version,
 			Kind: "Train"}, Plural: "trains", Namespaced: true}
@@ -88,7 +88,7 @@ func (w *trains) released(why string) {
 	})
 }
 
-func TestADefinitionThatTheHubMadeGoesWhenNothingOfItIsLeft(t *testing.T) {
+func TestDefinitionOfTheHubIsDeletedWhenUnused(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newTrains(t)
@@ -101,7 +101,7 @@ func TestADefinitionThatTheHubMadeGoesWhenNothingOfItIsLeft(t *testing.T) {
 	})
 }
 
-func TestADefinitionWithObjectsOfOthersStays(t *testing.T) {
+func TestDefinitionWithObjectsOfOthersStays(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newTrains(t)
@@ -115,7 +115,7 @@ func TestADefinitionWithObjectsOfOthersStays(t *testing.T) {
 	})
 }
 
-func TestADefinitionWhoseObjectsTheHubStillSendsStays(t *testing.T) {
+func TestDefinitionWithObjectsOfTheHubStays(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newTrains(t)
@@ -131,7 +131,7 @@ func TestADefinitionWhoseObjectsTheHubStillSendsStays(t *testing.T) {
 }
 
 // Works of a cluster that leaves go one after another.
-func TestADefinitionInAClusterThatLeavesWaitsForAllOfTheHubsObjects(t *testing.T) {
+func TestDefinitionInLeavingClusterWaitsForItsObjects(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newTrains(t)
@@ -162,7 +162,7 @@ func TestADefinitionInAClusterThatLeavesWaitsForAllOfTheHubsObjects(t *testing.T
 }
 
 // What is listed may be gone, and its Work with it, before that Work is looked at: it is no object that stays.
-func TestADefinitionGoesThoughTheLastOfItWentMeanwhile(t *testing.T) {
+func TestDefinitionIsDeletedAfterItsLastObject(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newTrains(t)
@@ -187,20 +187,21 @@ func TestADefinitionGoesThoughTheLastOfItWentMeanwhile(t *testing.T) {
 	})
 }
 
-func TestADefinitionThatWasThereBeforeStays(t *testing.T) {
+func TestDefinitionThatExistedBeforeStays(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newTrains(t)
 		w.m1.Put(w.crd.DeepCopy())
 		w.send(func(work *workv1alpha1.Work) {
-			work.Annotations = map[string]string{workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite}
+			work.Annotations = map[string]string{
+				workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite}
 		})
 		w.Gone(w.work)
 		w.released("existed before")
 	})
 }
 
-func TestADefinitionGoesAfterTheHubsOwnObjectsOfIt(t *testing.T) {
+func TestDefinitionIsDeletedAfterObjectsOfTheHub(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newTrains(t)
@@ -242,7 +243,7 @@ func (w *trains) m1BlocksDeletions() (stop func()) {
 	return func() { w.m1.Behave(nil) }
 }
 
-func TestADefinitionWhoseObjectsCannotBeSeenStays(t *testing.T) {
+func TestDefinitionWithUnknownObjectsStays(t *testing.T) {
 	t.Parallel()
 	for story, tc := range map[string]struct {
 		refused []string
@@ -289,7 +290,7 @@ func TestADefinitionWhoseObjectsCannotBeSeenStays(t *testing.T) {
 }
 
 // A member that does not answer says nothing: the Work waits for it.
-func TestADefinitionWaitsForAMemberThatDoesNotSayWhatIsLeft(t *testing.T) {
+func TestDefinitionWaitsWhileItsObjectsAreUnknown(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newTrains(t)

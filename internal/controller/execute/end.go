@@ -3,50 +3,67 @@ package execute
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/autoscale"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/identity"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/service"
 	"github.com/argosy-io/argosy/internal/definition"
+	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// Deletions is what becomes of Works that others than the hub's own loops delete.
+// Deletions limits the deletions of Works by others than the hub's own controllers.
 type Deletions struct {
-	// Bound is how many of them may go within execute.WaveWindow; of more, none is carried out.
+	// Bound is how many such Works may be deleted within execute.WaveWindow. If there are more, the objects of all stay.
 	Bound int
-	// Settle is how long one waits to see whether there are more.
+	// Settle is how long the hub waits for more such deletions before it carries one out.
 	Settle time.Duration
 }
 
-// judgeEnd decides what the deletion of a Work means.
-func (r *reconciler) judgeEnd(ctx context.Context, cluster string,
+// deletions decides what the deletion of a Work means for the member's object.
+type deletions struct {
+	client client.Client
+	// live reads past the cache.
+	live        client.Reader
+	events      commit.Events
+	clock       clock.PassiveClock
+	definitions *definition.Watch
+	limits      Deletions
+	// contentsTimeout is Options.ContentsTimeout.
+	contentsTimeout time.Duration
+	memory          *memory
+	restore         *restore
+	others          deletedByOthers
+}
+
+// judge returns what the deletion of a Work means, and the delay after which to ask again.
+func (d *deletions) judge(ctx context.Context, cluster string,
 	work *workv1alpha1.Work) (execute.EndKind, time.Duration, string, error) {
-	e := execute.End{Broken: r.Definitions.Broken(), WorksGo: r.Definitions.Going(definition.Works),
-		Bound: r.Deletions.Bound, Settle: r.Deletions.Settle}
-	cl := &clusterv1alpha1.Cluster{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, cl,
-		client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+	e := execute.End{Broken: d.definitions.Broken(), WorksGo: d.definitions.Going(definition.Works),
+		Bound: d.limits.Bound, Settle: d.limits.Settle}
+	cl, err := readCluster(ctx, d.client, cluster)
+	if client.IgnoreNotFound(err) != nil {
 		return "", 0, "", err
-	} else if err == nil {
-		e.Leaving = cl.DeletionTimestamp != nil
 	}
-	for _, name := range ownersOf(work) {
-		went, err := r.Definitions.WentNow(ctx, name, work)
+	e.Leaving = err == nil && cl.DeletionTimestamp != nil
+	for _, name := range ownerDefinitions(work) {
+		went, err := d.definitions.WentNow(ctx, name, work)
 		if err != nil {
 			return "", 0, "", err
 		}
@@ -59,34 +76,33 @@ func (r *reconciler) judgeEnd(ctx context.Context, cluster string,
 		return kind, after, reason, nil
 	}
 
-	// Somebody else has deleted it, which is rare: what would be an order by mistake is looked at past the caches.
-	var err error
-	if e.SpaceGoes, err = r.spaceGoes(ctx, work.Namespace); err != nil {
+	// Somebody else deleted the Work. This is rare, so read past the caches.
+	if e.SpaceGoes, err = d.isNamespaceDeleted(ctx, work.Namespace); err != nil {
 		return "", 0, "", err
 	}
-	if e.WorksGo, err = r.Definitions.GoingNow(ctx, definition.Works); err != nil {
+	if e.WorksGo, err = d.definitions.GoingNow(ctx, definition.Works); err != nil {
 		return "", 0, "", err
 	}
 	if key, bound := scope.BindingOf(work); bound {
-		b, err := scope.Bindings.Get(ctx, r.client, key)
+		b, err := scope.Bindings.Get(ctx, d.client, key)
 		if client.IgnoreNotFound(err) != nil {
 			return "", 0, "", err
 		}
 		if err == nil && b.GetDeletionTimestamp() == nil {
-			unwanted, _ := dispatch.Unwanted(b, []workv1alpha1.Work{*work}, r.Clock.Now())
+			unwanted, _ := dispatch.Unwanted(b, []workv1alpha1.Work{*work}, d.clock.Now())
 			e.Unwanted = len(unwanted) > 0
 		}
 	}
-	e.Others, e.Known, e.Unseen = r.others.count(work, r.Clock.Now())
+	e.Others, e.Known, e.AtStart = d.others.count(work, d.clock.Now())
 	kind, after, reason := execute.JudgeEnd(work, e)
 	return kind, after, reason, nil
 }
 
-// ownersOf are the definitions of what a Work is made for that no binding has: with one of them, the loops see their
-// objects go.
-func ownersOf(work *workv1alpha1.Work) []string {
+// ownerDefinitions returns the definitions of what a Work without a binding is made for. If one of them is deleted, the
+// owners of Works disappear although no user deleted them.
+func ownerDefinitions(work *workv1alpha1.Work) []string {
 	if _, bound := scope.BindingOf(work); bound {
-		return nil // its binding's end is judged before
+		return nil
 	}
 	if work.Annotations[ocmv1.ManifestWorkAnnotation] != "" {
 		return []string{definition.ManifestWorks}
@@ -100,52 +116,133 @@ func ownersOf(work *workv1alpha1.Work) []string {
 	return nil
 }
 
-// spaceGoes says whether a namespace is being deleted, or is gone.
-func (r *reconciler) spaceGoes(ctx context.Context, name string) (bool, error) {
-	space := &corev1.Namespace{}
-	err := r.live.Get(ctx, client.ObjectKey{Name: name}, space)
+// isNamespaceDeleted reports whether an execution space is being deleted, or was deleted.
+func (d *deletions) isNamespaceDeleted(ctx context.Context, name string) (bool, error) {
+	namespace := &corev1.Namespace{}
+	err := d.live.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("get execution space %s: %w", name, err)
 	}
-	return space.DeletionTimestamp != nil, nil
+	return namespace.DeletionTimestamp != nil, nil
 }
 
-// others are the Works that others than the hub have deleted, since when that is known here. Of those that were deleted
-// before a start it is not known how many there were.
-type others struct {
+// keepsObject reports whether the member's object is released instead of deleted although the Work does not ask for
+// it. A positive after is the delay after which to ask again.
+func (d *deletions) keepsObject(ctx context.Context, m *member.Member, work *workv1alpha1.Work, manifest,
+	observed *unstructured.Unstructured) (keeps bool, after time.Duration, err error) {
+	cl, err := readCluster(ctx, d.client, m.Name)
+	if err != nil {
+		return false, 0, err
+	}
+	leaves := cl.DeletionTimestamp != nil
+	if leaves && membership.KeepsWorkloads(cl) {
+		return true, 0, nil
+	}
+	if awaited, err := d.isAwaited(ctx, work); err != nil || awaited && !leaves {
+		return awaited, 0, err
+	}
+	if !execute.TakesAlong(manifest.GroupVersionKind().GroupKind()) || execute.Preserved(work) ||
+		!execute.Owns(work, observed) || execute.Anothers(work, observed) || observed.GetDeletionTimestamp() != nil {
+		return false, 0, nil
+	}
+	// Before a look at the contents, which may wait for objects that are held.
+	if why := d.restore.reasonToHold(work, execute.Action{Kind: execute.Delete}, nil, observed); why != "" {
+		return false, 0, &restoreError{why}
+	}
+	d.restore.record(work, restoreSettled)
+	return d.keepsContents(ctx, m, cl, work, observed)
+}
+
+// superseded reports whether work has a former name, and the hub has a Work with the present name for the same object.
+// Then the object belongs to that Work, and work has no effect on it. It reads past the cache: an object would be
+// deleted if the other Work is not in the cache yet.
+func (d *deletions) superseded(ctx context.Context, work *workv1alpha1.Work,
+	manifest *unstructured.Unstructured) (bool, error) {
+	present, former := execute.FormerName(work, manifest)
+	if !former {
+		return false, nil
+	}
+	other, key := &workv1alpha1.Work{}, types.NamespacedName{Namespace: work.Namespace, Name: present}
+	if err := d.live.Get(ctx, key, other); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return false, nil
+		}
+		return false, fmt.Errorf("get work %s: %w", key, err)
+	}
+	m, err := execute.Manifest(other)
+	return err == nil && identity.Of(m) == identity.Of(manifest), nil
+}
+
+// byWaitingObject is an index of the Works of ManifestWorks by their object. Only such a Work may wait until another
+// Work gives up the object.
+const byWaitingObject = "execute.waitingObject"
+
+func indexWaitingObject(obj client.Object) []string {
+	if obj.GetAnnotations()[ocmv1.ManifestWorkAnnotation] == "" {
+		return nil
+	}
+	return objectIndex(obj.(*workv1alpha1.Work))
+}
+
+// objectIndex returns the object of a Work as a value of the index.
+func objectIndex(work *workv1alpha1.Work) []string {
+	m, err := execute.Manifest(work)
+	if err != nil {
+		return nil
+	}
+	return []string{work.Namespace + " " + m.GroupVersionKind().GroupKind().String() + " " + m.GetNamespace() + "/" +
+		m.GetName()}
+}
+
+// isAwaited reports whether the Work of a ManifestWork waits for the object of work.
+func (d *deletions) isAwaited(ctx context.Context, work *workv1alpha1.Work) (bool, error) {
+	object := objectIndex(work)
+	if len(object) == 0 {
+		return false, nil
+	}
+	var same workv1alpha1.WorkList
+	if err := d.client.List(ctx, &same, client.InNamespace(work.Namespace),
+		client.MatchingFields{byWaitingObject: object[0]}, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("list the works of the same object: %w", err)
+	}
+	return slices.ContainsFunc(same.Items, func(w workv1alpha1.Work) bool {
+		return w.Name != work.Name && w.DeletionTimestamp == nil && slices.Equal(indexWaitingObject(&w), object)
+	}), nil
+}
+
+// deletedByOthers are the Works that others than the hub deleted, and when this process saw that. It is unknown how
+// many Works were deleted before the start.
+type deletedByOthers struct {
 	mu    sync.Mutex
-	works map[types.UID]*deleted
+	works map[types.UID]*deletedWork
 }
 
-type deleted struct {
+type deletedWork struct {
 	at   time.Time
 	gone bool
-	// unseen is one that was already deleted when it was seen first.
-	unseen bool
+	// atStart means that the Work was already deleted when this process saw it first.
+	atStart bool
 }
 
-// add counts a Work that somebody else has deleted, once.
-func (o *others) add(work *workv1alpha1.Work, now time.Time, unseen bool) {
+// add counts a Work once if somebody else deleted it.
+func (o *deletedByOthers) add(work *workv1alpha1.Work, now time.Time, atStart bool) {
 	if work.DeletionTimestamp == nil || execute.Ordered(work) {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.works == nil {
-		o.works = map[types.UID]*deleted{}
-	}
 	if o.works[work.UID] == nil {
-		o.works[work.UID] = &deleted{at: now, unseen: unseen}
+		o.works[work.UID] = &deletedWork{at: now, atStart: atStart}
 	}
 }
 
-// count says how many there were lately, with this one, for how long this one is known, and whether it was seen to be
-// deleted.
-func (o *others) count(work *workv1alpha1.Work, now time.Time) (n int, known time.Duration, unseen bool) {
-	o.add(work, now, false) // its event is on the way: those of the start have come
+// count returns how many Works were deleted lately, this one included, how long the deletion of this one is known, and
+// whether it was deleted at the start.
+func (o *deletedByOthers) count(work *workv1alpha1.Work, now time.Time) (n int, known time.Duration, atStart bool) {
+	o.add(work, now, false) // The event may be late, but not that of a Work that was deleted before the start.
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for uid, d := range o.works {
@@ -157,140 +254,14 @@ func (o *others) count(work *workv1alpha1.Work, now time.Time) (n int, known tim
 		}
 	}
 	this := o.works[work.UID]
-	return n, now.Sub(this.at), this.unseen
+	return n, now.Sub(this.at), this.atStart
 }
 
-// leave has a Work that is gone count for as long as others of its time do.
-func (o *others) leave(uid types.UID) {
+// gone lets a Work that is gone count until the window is over.
+func (o *deletedByOthers) gone(uid types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if d := o.works[uid]; d != nil {
 		d.gone = true
 	}
-}
-
-// kept are the clusters in which objects were kept whose Works went by nobody's order, until that is told.
-type kept struct {
-	mu       sync.Mutex
-	clusters map[string]*keeping
-}
-
-type keeping struct {
-	works  int
-	reason string
-	last   time.Time
-	// before is what the condition said when this hub process began: nobody else takes it back.
-	before string
-	// told is how many of the works the condition speaks of.
-	told int
-}
-
-const (
-	// keptGather is how long what is kept is gathered before it is told, and told anew.
-	keptGather = time.Second
-	// eventWorksKept: Works of the cluster were deleted by somebody other than the hub. Nothing is deleted in the cluster.
-	//
-	//reference:event Warning on Cluster
-	eventWorksKept = "WorksKept"
-)
-
-func (k *kept) add(cluster, reason string, now time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	c := k.in(cluster)
-	c.works, c.reason, c.last = c.works+1, reason, now
-}
-
-// in is what was kept in a cluster; its lock is held.
-func (k *kept) in(cluster string) *keeping {
-	if k.clusters == nil {
-		k.clusters = map[string]*keeping{}
-	}
-	if k.clusters[cluster] == nil {
-		k.clusters[cluster] = &keeping{}
-	}
-	return k.clusters[cluster]
-}
-
-// recall takes up what clusters say that was kept before this hub process began.
-func (r *reconciler) recall(ctx context.Context) error {
-	var clusters clusterv1alpha1.ClusterList
-	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list clusters: %w", err)
-	}
-	r.kept.mu.Lock()
-	defer r.kept.mu.Unlock()
-	for i := range clusters.Items {
-		if said := meta.FindStatusCondition(clusters.Items[i].Status.Conditions,
-			clusterv1alpha1.ClusterConditionWorksKept); said != nil && said.Status == metav1.ConditionTrue {
-			c := r.kept.in(clusters.Items[i].Name)
-			c.before, c.last = said.Message, r.Clock.Now()
-		}
-	}
-	return nil
-}
-
-// tellKept says on the clusters what was kept there, until ctx ends.
-func (r *reconciler) tellKept(ctx context.Context) {
-	tick := time.NewTicker(keptGather)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		r.tellKeptNow(ctx)
-	}
-}
-
-func (r *reconciler) tellKeptNow(ctx context.Context) {
-	r.kept.mu.Lock()
-	now, say := r.Clock.Now(), map[string]keeping{}
-	for cluster, c := range r.kept.clusters {
-		if over := now.Sub(c.last) >= execute.WaveWindow; over || c.told < c.works {
-			say[cluster] = *c
-		}
-	}
-	r.kept.mu.Unlock()
-	for cluster, c := range say {
-		if err := r.tellKeptIn(ctx, cluster, c, now); err != nil {
-			if !commit.Stale(err) {
-				log.Error(err, "report what was kept", "cluster", cluster)
-			}
-			continue // it is tried again
-		}
-		r.kept.mu.Lock()
-		if is := r.kept.clusters[cluster]; is != nil && is.works == c.works {
-			if is.told = c.works; now.Sub(is.last) >= execute.WaveWindow {
-				delete(r.kept.clusters, cluster)
-			}
-		}
-		r.kept.mu.Unlock()
-	}
-}
-
-func (r *reconciler) tellKeptIn(ctx context.Context, cluster string, c keeping, now time.Time) error {
-	read := &clusterv1alpha1.Cluster{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, read); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	want := read.DeepCopy()
-	condition := metav1.Condition{Type: clusterv1alpha1.ClusterConditionWorksKept, Status: metav1.ConditionTrue,
-		Reason:             clusterv1alpha1.ReasonWorksDeletedByOthers,
-		LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(),
-		Message:            fmt.Sprintf("%d Works were not deleted by the hub (%s): nothing was deleted in the cluster, and the Works that are still needed are recreated", c.works, c.reason)}
-	if now.Sub(c.last) >= execute.WaveWindow {
-		since := metav1.NewTime(c.last).UTC().Format(time.RFC3339)
-		condition.Status, condition.Reason = metav1.ConditionFalse, clusterv1alpha1.ReasonNoWorksDeletedByOthers
-		condition.Message = fmt.Sprintf("no more since %s, when %d Works were not deleted by the hub (%s); nothing was deleted in the cluster", since, c.works, c.reason)
-		if c.works == 0 {
-			condition.Message = fmt.Sprintf("no more since %s, when the hub started; before that: %s", since, c.before)
-		}
-	} else if c.told == 0 {
-		r.events.Event(read, corev1.EventTypeWarning, eventWorksKept, condition.Message)
-	}
-	meta.SetStatusCondition(&want.Status.Conditions, condition)
-	_, err := commit.Status(ctx, r.client, read, want)
-	return client.IgnoreNotFound(err)
 }

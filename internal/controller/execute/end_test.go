@@ -15,11 +15,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
-func TestWhatWasKeptBeforeAHubStartedIsToldForAMinuteAndNotForEver(t *testing.T) {
+func TestWorksKeptBeforeTheStartEndsAfterAMinute(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
-		w := untold(t, clock)
+		w := newQuietWorld(t, clock)
 		cluster := &clusterv1alpha1.Cluster{}
 		kept := func() *metav1.Condition {
 			t.Helper()
@@ -35,15 +35,15 @@ func TestWhatWasKeptBeforeAHubStartedIsToldForAMinuteAndNotForEver(t *testing.T)
 		if err := w.Status().Update(t.Context(), cluster); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.r.recall(t.Context()); err != nil {
+		if err := w.r.kept.load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		clock.SetTime(clock.Now().Add(execute.WaveWindow - time.Second))
-		if w.r.tellKeptNow(t.Context()); kept().Status != metav1.ConditionTrue {
+		if w.r.kept.report(t.Context()); kept().Status != metav1.ConditionTrue {
 			t.Errorf("before a minute is over it is %+v", kept())
 		}
 		clock.SetTime(clock.Now().Add(time.Second))
-		w.r.tellKeptNow(t.Context())
+		w.r.kept.report(t.Context())
 		if c := kept(); c.Status != metav1.ConditionFalse ||
 			!strings.Contains(c.Message, "when the hub started; before that: 12 Works were deleted") {
 			t.Errorf("after a minute it is %+v", c)

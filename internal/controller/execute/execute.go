@@ -1,13 +1,13 @@
-// Package execute carries Works out: it makes the member's object what the Work says, and reports in the Work's status
-// what the member answers. What to do to an object is decided by core/execute, what its status means by core/interpret.
+// Package execute carries Works out: it makes the member's object what the Work specifies, and reports the result in
+// the Work's status. core/execute decides what to do to an object and what to report, core/interpret what the object's
+// status means.
 package execute
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,13 +23,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/ocm"
 	"github.com/argosy-io/argosy/internal/core/rollout"
 	"github.com/argosy-io/argosy/internal/definition"
@@ -41,115 +41,89 @@ import (
 type Options struct {
 	Members     *member.Members
 	Interpreter interpret.Interpreter
-	// Workers is the number of Works under way at once in each cluster.
+	// Workers is the number of Works that are carried out at once in each cluster.
 	Workers int
-	// StatusWindow is how long news of progress may wait for more: that an object is there and on its way, and a change
-	// that leaves health and conditions as they are. In a burst it waits longer, see commit.Pace.
+	// StatusWindow is how long the write of mere progress may be delayed: of a status that leaves health and conditions as
+	// they are, and of the first status of a new object. In a burst the delay is longer, see commit.Pace.
 	StatusWindow time.Duration
-	// FirstRetry is how soon a failure is tried again at first, with doubling delays after that; default 100 ms.
+	// FirstRetry is the delay before the first retry of a failure. It doubles with each retry. The default is 100 ms.
 	FirstRetry time.Duration
-	// Definitions are the hub's own: while one is missing, nothing is deleted in a member.
+	// Definitions are those of the hub's own kinds: while one is missing, nothing is deleted in a member.
 	Definitions *definition.Watch
-	// Deletions is what becomes of Works that others delete; default DefaultDeletions without waiting.
+	// Deletions limits deletions by others. The default is DefaultDeletions without Settle.
 	Deletions *Deletions
-	// UnseenSettle is how long what a namespace or a definition would take along, and cannot be seen, is asked for again
-	// before it is taken for something that stays; default 30 s.
-	UnseenSettle time.Duration
-	// Clock is the time; default the real one.
+	// ContentsTimeout is how long the contents of a namespace or definition that is to be deleted may be unknown, until it
+	// is released instead. The default is 30 s.
+	ContentsTimeout time.Duration
+	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
-	// Restored says whether the hub was restored from a backup, and nobody has accepted yet what follows. By default it
-	// asks the hub.
-	Restored func(context.Context) (bool, error)
-	// TellUnseen is told, while a restore stands, how many Works of each cluster were not looked at since. By default it
-	// tells the hub.
-	TellUnseen func(context.Context, map[string]int) error
-	// RestoreCheck is how often it is looked whether a restore was accepted, as long as it is not; default 5 s.
+	// ReadRestore reports whether the hub was restored from a backup and no user has accepted that yet. By default it
+	// reads the ConfigMap of the restore.
+	ReadRestore func(context.Context) (bool, error)
+	// PublishUnchecked gets the number of Works per cluster whose objects were not checked since a restore. By default it
+	// annotates the ConfigMap of the restore.
+	PublishUnchecked func(context.Context, map[string]int) error
+	// RestoreCheck is the time between two calls of ReadRestore while a restore is pending. The default is 5 s.
 	RestoreCheck time.Duration
-	// Report, when set, is given what counts the orphans in each cluster, and the Works that are held.
+	// Report, when set, gets a function that counts the orphans in each cluster, and the Works held after a restore.
 	Report func(func() (orphans map[string]int, held int))
 }
 
-// DefaultDeletions are the most of Works that others may delete within a minute, and how long one waits to be alone.
+// DefaultDeletions allows ten deletions by others within a minute.
 var DefaultDeletions = Deletions{Bound: 10, Settle: 5 * time.Second}
 
-// reconciler carries Works out. Its lanes keep clusters from waiting for each other.
+// reconciler carries Works out: it reads a Work and its object, asks the core what to do, and does it.
 type reconciler struct {
-	Options
-	client client.Client
-	// live reads past the cache.
-	live   client.Reader
-	events commit.Events
-	lanes  lanes
-
-	// pending are the Works whose status was written.
-	pending commit.PendingWrites[*workv1alpha1.Work]
-	// progress are the Works whose status waits to be written.
-	progress commit.Pace[types.NamespacedName]
-	// restless are those whose condition or health turned of late.
-	restless restless
-	// applied are the Works that were applied and whose status does not show it yet.
-	applied commit.PendingWrites[*metav1.PartialObjectMetadata]
-	// waiting are the Works whose namespace is not in the member.
-	waiting waiting
-	// told are the warnings that stand.
-	told commit.Dedup[subject]
-	// ended are the last states of what ran once, finished, and was gone before that was reported.
-	ended ended
-	// missed are the Works of what runs once whose object was there and was looked for in vain, once.
-	missed sync.Map // of types.NamespacedName
-	// waitsSince are the Works of namespaces and definitions that wait for what is in them, by when that began.
-	waitsSince sync.Map // of types.NamespacedName and time.Time
-	// others are the Works that others than the hub have deleted, kept those whose objects stay.
-	others others
-	kept   kept
-	// restored is what is known since the hub was restored.
-	restored restored
-	// contests are the objects that somebody in a member changes again and again.
-	contests contests
-	// reached is the member that a cluster was last reached as.
-	reached sync.Map // cluster → *member.Member
-}
-
-// subject is what a warning is about.
-type subject struct {
-	work   types.NamespacedName
-	reason string
+	client      client.Client
+	clock       clock.PassiveClock
+	members     *member.Members
+	interpreter interpret.Interpreter
+	lanes       *lanes
+	memory      *memory
+	reporter    *reporter
+	drift       *drift
+	deletions   *deletions
+	kept        *keptObjects
+	restore     *restore
+	triggers    *triggers
 }
 
 const (
-	// namespaceCheck is how soon an object is tried again whose namespace is on its way to the member; its arrival comes
-	// first.
+	// namespaceCheck is the delay before the next attempt while the object's namespace is on its way to the member. The
+	// event of the namespace usually comes first.
 	namespaceCheck = time.Second
-	// deletionCheck is how soon an object is looked at again whose deletion the member has accepted; its event comes
-	// first.
+	// deletionCheck is the delay before another look at an object whose deletion the member accepted. Its event usually
+	// comes first.
 	deletionCheck = 2 * time.Second
-	// absenceCheck is how soon what ran once is looked at again that is gone; the event with its last state comes first.
-	absenceCheck = time.Second
-	// foreignCheck is how soon an object is looked at again that is somebody else's and only made where there is none:
-	// nobody tells when it goes.
+	// missingCheck is the delay before another look at an object that runs once and is missing. The event with its last
+	// state usually comes first.
+	missingCheck = time.Second
+	// foreignCheck is the delay before another look at an object of somebody else that blocks a creation. Such objects
+	// have no events.
 	foreignCheck = 30 * time.Second
-	// looks is how often an object is looked at anew, in one go, that was another than it seemed.
-	looks = 5
+	// maxAttempts bounds the attempts in one pass if the object differs from its state in the cache.
+	maxAttempts = 5
 )
 
-// Setup registers the controller with the manager; with the members it is told of their objects.
+// Setup registers the controller with the manager, and for the events of members.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if o.Restored == nil {
-		o.Restored = restoreMark(mgr.GetAPIReader())
+	if o.ReadRestore == nil {
+		o.ReadRestore = readRestoreMark(mgr.GetAPIReader())
 	}
-	if o.TellUnseen == nil {
-		o.TellUnseen = markUnseen(mgr.GetClient())
+	if o.PublishUnchecked == nil {
+		o.PublishUnchecked = annotateRestoreMark(mgr.GetClient())
 	}
-	r := newReconciler(mgr.GetClient(), commit.Recorder(mgr, "execution-controller"), o)
-	r.live = mgr.GetAPIReader()
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), commit.Recorder(mgr, "execution-controller"), o)
 	if o.Report != nil {
-		o.Report(r.counted)
+		o.Report(r.countOrphansAndHeld)
 	}
-	o.Members.Handle(r.memberEvent)
-	o.Members.OnAnswer(r.memberAnswers)
-	o.Members.OnScaler(r.scalerChanged)
-	interpreter.OnChange(o.Interpreter, r.kindsChanged)
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, byWaitingObject, waitsForObject); err != nil {
+	t := r.triggers
+	o.Members.Handle(t.memberEvent)
+	o.Members.OnAnswer(t.memberAnswers)
+	o.Members.OnScaler(t.scalerChanged)
+	interpreter.OnChange(o.Interpreter, t.kindsChanged)
+	err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, byWaitingObject, indexWaitingObject)
+	if err != nil {
 		return fmt.Errorf("index works by the object that they may wait for: %w", err)
 	}
 	for _, watch := range []struct {
@@ -157,10 +131,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		handler cache.ResourceEventHandlerFuncs
 	}{
 		{&workv1alpha1.Work{}, cache.ResourceEventHandlerFuncs{
-			AddFunc: func(obj any) { r.workChanged(nil, obj) }, UpdateFunc: r.workChanged, DeleteFunc: r.workGone,
+			AddFunc: func(obj any) { t.workChanged(nil, obj) }, UpdateFunc: t.workChanged, DeleteFunc: t.workGone,
 		}},
 		{&clusterv1alpha1.Cluster{}, cache.ResourceEventHandlerFuncs{
-			AddFunc: r.clusterJoined, UpdateFunc: r.clusterChanged, DeleteFunc: r.clusterGone,
+			AddFunc: t.clusterJoined, UpdateFunc: t.clusterChanged, DeleteFunc: t.clusterGone,
 		}},
 	} {
 		informer, err := mgr.GetCache().GetInformer(ctx, watch.kind)
@@ -174,35 +148,39 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return mgr.Add(r)
 }
 
-func newReconciler(c client.Client, events commit.Events, o Options) *reconciler {
-	if o.UnseenSettle == 0 {
-		o.UnseenSettle = 30 * time.Second
-	}
+func newReconciler(c client.Client, live client.Reader, events commit.Events, o Options) *reconciler {
+	o.ContentsTimeout = cmp.Or(o.ContentsTimeout, 30*time.Second)
+	o.FirstRetry = cmp.Or(o.FirstRetry, 100*time.Millisecond)
+	o.RestoreCheck = cmp.Or(o.RestoreCheck, 5*time.Second)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
-	}
-	if o.FirstRetry == 0 {
-		o.FirstRetry = 100 * time.Millisecond
 	}
 	if o.Deletions == nil {
 		o.Deletions = &Deletions{Bound: DefaultDeletions.Bound}
 	}
-	if o.RestoreCheck == 0 {
-		o.RestoreCheck = 5 * time.Second
-	}
-	o.Workers = max(o.Workers, 1)
-	r := &reconciler{Options: o, client: c, live: c, events: events}
-	r.lanes = lanes{workers: o.Workers, reconcile: r.reconcile, stray: r.stray, clock: o.Clock, firstRetry: o.FirstRetry}
+	m := newMemory()
+	r := &reconciler{client: c, clock: o.Clock, members: o.Members, interpreter: o.Interpreter, memory: m}
+	r.lanes = &lanes{workers: max(o.Workers, 1), reconcile: r.reconcile, stray: r.reconcileStray, clock: o.Clock,
+		firstRetry: o.FirstRetry}
+	r.drift = &drift{memory: m, clock: o.Clock}
+	r.restore = &restore{client: c, memory: m, read: o.ReadRestore, publish: o.PublishUnchecked, interval: o.RestoreCheck}
+	r.reporter = &reporter{client: c, events: events, clock: o.Clock, interpreter: o.Interpreter, memory: m,
+		drift: r.drift, window: o.StatusWindow}
+	r.deletions = &deletions{client: c, live: live, events: events, clock: o.Clock, definitions: o.Definitions,
+		limits: *o.Deletions, contentsTimeout: o.ContentsTimeout, memory: m, restore: r.restore,
+		others: deletedByOthers{works: map[types.UID]*deletedWork{}}}
+	r.kept = &keptObjects{client: c, events: events, clock: o.Clock, clusters: map[string]*keptInCluster{}}
+	r.triggers = &triggers{client: c, clock: o.Clock, lanes: r.lanes, memory: m, others: &r.deletions.others}
 	return r
 }
 
 // Start implements manager.Runnable.
 func (r *reconciler) Start(ctx context.Context) error {
-	// Before anything is looked at: what differs may be newer than the store.
-	if err := r.followRestore(ctx); err != nil {
+	// First of all: after a restore, objects may be newer than the store.
+	if err := r.restore.follow(ctx); err != nil {
 		return err
 	}
-	if err := r.recall(ctx); err != nil {
+	if err := r.kept.load(ctx); err != nil {
 		return err
 	}
 	r.lanes.start(ctx)
@@ -211,60 +189,61 @@ func (r *reconciler) Start(ctx context.Context) error {
 		return fmt.Errorf("list works: %w", err)
 	}
 	for i := range all.Items {
-		r.workChanged(nil, &all.Items[i])
+		r.triggers.workChanged(nil, &all.Items[i])
 	}
-	r.tellKept(ctx)
+	r.kept.run(ctx)
 	r.lanes.stop()
 	return nil
 }
 
-// reconcile looks at a Work and its object, has the core decide, acts, and leaves a report to make.
 func (r *reconciler) reconcile(ctx context.Context, cluster string, key types.NamespacedName) outcome {
 	work, err := r.newest(ctx, key)
 	if err != nil {
 		return outcome{err: client.IgnoreNotFound(err)}
 	}
 	if work.DeletionTimestamp != nil {
-		return unlessStale(r.remove(ctx, cluster, work))
+		return retryStale(r.remove(ctx, cluster, work))
 	}
 	report, after, err := r.apply(ctx, cluster, work)
 	if report == nil {
-		return unlessStale(after, err)
+		return retryStale(after, err)
 	}
-	return outcome{report: func() outcome { return unlessStale(report()) }}
+	return outcome{report: func() outcome { return retryStale(report()) }}
 }
 
-// unlessStale decides again soon what was decided on old state.
-func unlessStale(after time.Duration, err error) outcome {
+// retryStale retries soon what was decided on an old state.
+func retryStale(after time.Duration, err error) outcome {
 	if errors.As(err, new(*staleError)) {
 		return outcome{after: commit.StaleRetry}
 	}
 	return outcome{after: after, err: err}
 }
 
-// stray looks at a Work of a cluster that is not registered: nothing can be applied, and nothing holds back its end.
-func (r *reconciler) stray(ctx context.Context, cluster string, key types.NamespacedName) outcome {
-	err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, &clusterv1alpha1.Cluster{}, client.UnsafeDisableDeepCopy)
-	if !apierrors.IsNotFound(err) {
-		return outcome{err: err} // it has just joined: that is an event, and all its Works are looked at
+// reconcileStray handles a Work of a cluster that is not registered: nothing is applied, and its deletion succeeds.
+func (r *reconciler) reconcileStray(ctx context.Context, cluster string, key types.NamespacedName) outcome {
+	if _, err := readCluster(ctx, r.client, cluster); !apierrors.IsNotFound(err) {
+		return outcome{err: err} // The cluster has just joined. Its event queues all its Works.
 	}
 	work := &workv1alpha1.Work{}
 	if err := r.client.Get(ctx, key, work); err != nil || work.DeletionTimestamp == nil {
 		return outcome{err: client.IgnoreNotFound(err)}
 	}
-	return outcome{err: r.letGo(ctx, work)}
+	return outcome{err: r.release(ctx, work)}
 }
 
-// apply makes the member's object what the Work says, and leaves the report of that to make; without one it is over.
+// apply makes the member's object what the Work specifies. The result must be reported with report, if that is not nil.
 func (r *reconciler) apply(ctx context.Context, cluster string,
 	work *workv1alpha1.Work) (report func() (time.Duration, error), after time.Duration, err error) {
+	key := client.ObjectKeyFromObject(work)
 	failed := func(gone bool, cause error) (func() (time.Duration, error), time.Duration, error) {
-		after, err := r.failed(ctx, work, gone, cause)
+		after, err := r.reporter.failed(ctx, work, gone, cause)
 		return nil, after, err
 	}
+
+	// 1. Read the member's object.
 	m, err := r.member(ctx, cluster)
 	switch {
-	case errors.Is(err, errGone), errors.Is(err, errNotYet):
+	case errors.Is(err, errClusterGone), errors.Is(err, errNoStatus):
 		return nil, 0, nil
 	case err != nil:
 		return failed(false, err)
@@ -273,75 +252,79 @@ func (r *reconciler) apply(ctx context.Context, cluster string,
 	if err != nil {
 		return failed(false, err)
 	}
-	if superseded, err := r.superseded(ctx, work, manifest); superseded || err != nil {
+	if superseded, err := r.deletions.superseded(ctx, work, manifest); superseded || err != nil {
 		return nil, 0, err
 	}
 	observed, err := observe(ctx, m, manifest)
 	if errors.Is(err, member.ErrKindNotServed) {
-		r.restored.see(client.ObjectKeyFromObject(work)) // it went with its kind
+		r.restore.record(work, restoreChecked) // The object was deleted with its kind.
 	}
 	if err != nil {
 		return failed(false, err)
 	}
-	if last := r.ended.of(work, manifest); observed == nil && last != nil && !suspended(work) {
-		return func() (time.Duration, error) { return r.report(ctx, m, work, manifest, last, "", hold{}) }, 0, nil
+	o := execute.Outcome{Manifest: manifest}
+	reportObject := func(object *unstructured.Unstructured) (func() (time.Duration, error), time.Duration, error) {
+		return func() (time.Duration, error) { return r.reporter.report(ctx, m, work, object, o) }, 0, nil
 	}
-	if observed == nil && r.justMissed(work, manifest) {
-		return nil, absenceCheck, nil
+	if last := r.memory.finishedObject(work, manifest); observed == nil && last != nil && !execute.Suspended(work) {
+		return reportObject(last)
 	}
-	scaledBy := r.scaledBy(ctx, m, work, manifest, observed)
-	kind, observed, err := r.act(ctx, m, work, manifest, observed, scaledBy != "")
+	if observed == nil && r.memory.missedFirst(work, manifest) {
+		return nil, missingCheck, nil
+	}
+
+	// 2. Act on it.
+	o.ScaledBy = r.scaledBy(ctx, m, work, manifest, observed)
+	kind, observed, err := r.act(ctx, m, work, manifest, observed, o.ScaledBy != "")
 	if observed != nil {
-		r.missed.Delete(client.ObjectKeyFromObject(work))
+		r.memory.update(key, func(r *workRecord) { r.missed = false })
 	}
-	if held := new(heldError); errors.As(err, &held) {
-		return func() (time.Duration, error) {
-			return r.report(ctx, m, work, manifest, observed, scaledBy, hold{restored: held.why})
-		}, 0, nil
+	owned := observed != nil && execute.Owns(work, observed)
+	if held := new(restoreError); errors.As(err, &held) {
+		o.Restored = held.reason
+		return reportObject(observed)
 	}
 	if kind == execute.Leave {
-		why := hold{handsOff: execute.HandsOff(work, observed)}
-		if observed != nil && !execute.Owns(work, observed) {
-			observed = nil // its status is not ours to report
+		o.HandsOff = execute.HandsOff(work, observed)
+		if !owned {
+			observed = nil
 		}
-		return func() (time.Duration, error) { return r.report(ctx, m, work, manifest, observed, scaledBy, why) }, 0, nil
+		return reportObject(observed)
 	}
 	if err != nil {
-		r.restored.see(client.ObjectKeyFromObject(work))
+		r.restore.record(work, restoreChecked)
 		if commit.NamespaceMissing(err) {
 			// In this order: the namespace may arrive in between.
-			r.waiting.add(space{cluster, manifest.GetNamespace()}, client.ObjectKeyFromObject(work))
+			r.memory.waitFor(key, memberNamespace{cluster, manifest.GetNamespace()})
 			if apierrors.IsNotFound(err) && r.namespaceFollows(ctx, work, manifest) {
 				return nil, namespaceCheck, nil
 			}
 		}
-		gone := !member.Unreachable(err) && !(observed != nil && execute.Owns(work, observed))
-		return failed(gone, err)
+		return failed(!owned && !member.Unreachable(err), err)
 	}
-	r.waiting.remove(space{cluster, manifest.GetNamespace()}, client.ObjectKeyFromObject(work))
-	r.restored.settle(client.ObjectKeyFromObject(work))
+	r.memory.waitFor(key, memberNamespace{})
+	r.restore.record(work, restoreSettled)
 	if kind == execute.Wait {
 		return nil, deletionCheck, nil
 	}
 	if observed == nil && execute.Over(work) && !execute.Ended(work) {
-		r.warn(work, workv1alpha2.EventReflectStatusFailed,
+		r.reporter.warn(work, workv1alpha2.EventReflectStatusFailed,
 			fmt.Errorf("%s %s was deleted in cluster %q, which deletes finished objects; its completion was not observed, "+
 				"and it is not run again: to run it again, delete and recreate the template", manifest.GetKind(),
-				manifest.GetName(),
-				cluster))
+				manifest.GetName(), cluster))
 	}
 	if kind == execute.Create || kind == execute.Apply {
-		r.applied.Add(client.ObjectKeyFromObject(work), commit.VersionOf(work))
+		r.memory.applied.Add(client.ObjectKeyFromObject(work), commit.VersionOf(work))
 	}
-	var look time.Duration
-	if observed != nil && !execute.Owns(work, observed) {
-		if execute.CreateOnly(work) && !suspended(work) {
-			look = foreignCheck
-		}
-		observed = nil // suspended or only to be created, it may be somebody else's
+	var foreign time.Duration
+	if !owned && observed != nil && execute.CreateOnly(work) && !execute.Suspended(work) {
+		foreign = foreignCheck
 	}
-	if observed != nil && !suspended(work) {
-		// What a user approves on the hub is a word in the member's status, and no field that could be applied.
+	if !owned {
+		observed = nil
+	}
+	if observed != nil && !execute.Suspended(work) {
+		// A user's approval on the hub becomes a part of the status in the member. It cannot be applied with the object.
 		if patch := rollout.Grant(cluster, observed); patch != nil {
 			granted, err := m.PatchStatus(ctx, observed, patch)
 			if apierrors.IsConflict(err) {
@@ -354,15 +337,14 @@ func (r *reconciler) apply(ctx context.Context, cluster string,
 			observed = granted
 		}
 	}
-	if observed != nil && manifest.GroupVersionKind().GroupKind() == namespaceKind {
-		r.namespaceIsThere(cluster, manifest.GetName())
+	if observed != nil && execute.IsNamespace(manifest) {
+		r.triggers.namespaceExists(cluster, manifest.GetName())
 	}
+
+	// 3. Report.
 	return func() (time.Duration, error) {
-		after, err := r.report(ctx, m, work, manifest, observed, scaledBy, hold{})
-		if after == 0 || look > 0 && look < after {
-			after = look
-		}
-		return after, err
+		next, err := r.reporter.report(ctx, m, work, observed, o)
+		return commit.ShorterDelay(next, foreign), err
 	}, 0, nil
 }
 
@@ -387,173 +369,108 @@ func (r *reconciler) scaledBy(ctx context.Context, m *member.Member, work *workv
 	return scaler + " in the cluster sets its replicas, which are kept."
 }
 
-// remove deletes or releases the member's object, and lets the Work go when that is done.
+// remove deletes or releases the member's object, and releases the Work when that is done.
 func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alpha1.Work) (time.Duration, error) {
+	// 1. Decide whether the deletion concerns the object at all.
 	if !controllerutil.ContainsFinalizer(work, workv1alpha2.ExecutionFinalizer) {
-		return 0, r.letGo(ctx, work)
+		return 0, r.release(ctx, work)
 	}
 	manifest, err := execute.Manifest(work)
 	if err != nil {
-		return 0, r.letGo(ctx, work) // what cannot be read was never applied
+		return 0, r.release(ctx, work) // A manifest that cannot be read was never applied.
 	}
-	switch superseded, err := r.superseded(ctx, work, manifest); {
+	switch superseded, err := r.deletions.superseded(ctx, work, manifest); {
 	case err != nil:
-		return r.stuck(work, err)
+		return r.reporter.stuck(work, err)
 	case superseded:
-		return 0, r.letGo(ctx, work)
+		return 0, r.release(ctx, work)
 	}
-	switch kind, after, why, err := r.judgeEnd(ctx, cluster, work); {
+	switch kind, after, why, err := r.deletions.judge(ctx, cluster, work); {
 	case err != nil:
-		return r.stuck(work, err)
+		return r.reporter.stuck(work, err)
 	case kind == execute.EndWaits:
 		return after, nil
 	case kind == execute.EndKept:
 		log.Info("kept the object of a Work that was not deleted by the hub", "cluster", cluster, "work", work.Name, "why",
 			why)
-		err := r.letGo(ctx, work)
+		err := r.release(ctx, work)
 		if err == nil {
-			r.kept.add(cluster, why, r.Clock.Now())
+			r.kept.add(cluster, why)
 		}
 		return 0, err
 	}
+
+	// 2. Read the member's object.
 	m, err := r.member(ctx, cluster)
-	if errors.Is(err, errGone) {
-		return 0, r.letGo(ctx, work)
+	if errors.Is(err, errClusterGone) {
+		return 0, r.release(ctx, work)
 	}
 	if err != nil {
-		return r.stuck(work, err)
+		return r.reporter.stuck(work, err)
 	}
 	observed, err := observe(ctx, m, manifest)
-	if errors.Is(err, member.ErrKindNotServed) && r.unserved(ctx, m, manifest) {
-		return 0, r.letGo(ctx, work) // its objects went with the kind
+	if errors.Is(err, member.ErrKindNotServed) && isUnserved(ctx, m, manifest) {
+		return 0, r.release(ctx, work) // The objects were deleted with their kind.
 	}
 	if err == nil && (observed == nil || execute.Anothers(work, observed)) {
-		// The watch may not have shown yet what we created, or took over.
+		// The cache may not show yet what we created or adopted.
 		observed, err = m.Get(ctx, manifest.GroupVersionKind(), manifest.GetNamespace(), manifest.GetName())
 	}
 	if err != nil {
-		return r.stuck(work, err)
+		return r.reporter.stuck(work, err)
 	}
+
+	// 3. Keep, release or delete it.
 	leaves := work
-	if why := execute.HandsOff(work, observed); why != "" && observed != nil && execute.Owns(work, observed) &&
-		!execute.Anothers(work, observed) {
-		return 0, r.leave(ctx, cluster, work, why)
-	}
 	if observed != nil {
-		stays, after, err := r.stays(ctx, m, cluster, work, manifest, observed)
-		if held := new(heldError); errors.As(err, &held) {
-			return 0, r.holdsEnd(ctx, work, manifest, held.why)
+		if why := execute.HandsOff(work, observed); why != "" && execute.Owns(work, observed) &&
+			!execute.Anothers(work, observed) {
+			cl, err := readCluster(ctx, r.client, cluster)
+			if err != nil {
+				return 0, err
+			}
+			if cl.DeletionTimestamp != nil {
+				return 0, r.release(ctx, work) // The object stays in the cluster that leaves.
+			}
+			return 0, r.reporter.reportBlocked(ctx, work, execute.Outcome{HandsOff: why})
 		}
-		if err != nil {
-			return r.stuck(work, err)
-		}
-		if after > 0 {
+		keeps, after, err := r.deletions.keepsObject(ctx, m, work, manifest, observed)
+		switch held := new(restoreError); {
+		case errors.As(err, &held):
+			return 0, r.reporter.reportBlocked(ctx, work, execute.Outcome{Manifest: manifest, Restored: held.reason})
+		case err != nil:
+			return r.reporter.stuck(work, err)
+		case after > 0:
 			return after, nil
-		}
-		if stays {
+		case keeps:
 			leaves = work.DeepCopy()
 			leaves.Spec.PreserveResourcesOnDeletion = new(true)
 		}
 	}
 	kind, _, err := r.act(ctx, m, leaves, manifest, observed, false)
-	held := new(heldError)
-	switch {
+	switch held := new(restoreError); {
 	case errors.As(err, &held):
-		return 0, r.holdsEnd(ctx, work, manifest, held.why) // that it is accepted, or changes, is an event
+		return 0, r.reporter.reportBlocked(ctx, work, execute.Outcome{Manifest: manifest, Restored: held.reason})
 	case err != nil:
-		r.restored.see(client.ObjectKeyFromObject(work))
-		return r.stuck(work, err)
+		r.restore.record(work, restoreChecked)
+		return r.reporter.stuck(work, err)
 	}
-	r.restored.settle(client.ObjectKeyFromObject(work))
-	switch {
-	case kind == execute.Delete || kind == execute.Wait:
+	r.restore.record(work, restoreSettled)
+	if kind == execute.Delete || kind == execute.Wait {
 		return deletionCheck, nil
 	}
-	return 0, r.letGo(ctx, work)
+	return 0, r.release(ctx, work)
 }
 
-// stays says whether the object of a Work that goes is released instead of deleted, for another reason than the Work
-// itself has; or when to ask again.
-func (r *reconciler) stays(ctx context.Context, m *member.Member, cluster string, work *workv1alpha1.Work, manifest,
-	observed *unstructured.Unstructured) (bool, time.Duration, error) {
-	cl := &clusterv1alpha1.Cluster{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, cl, client.UnsafeDisableDeepCopy); err != nil {
-		return false, 0, err
-	}
-	if cl.DeletionTimestamp != nil && membership.KeepsWorkloads(cl) {
-		return true, 0, nil
-	}
-	if awaited, err := r.awaited(ctx, cluster, work); awaited || err != nil {
-		return awaited, 0, err
-	}
-	switch {
-	case !execute.Owns(work, observed), execute.Anothers(work, observed), execute.Preserved(work),
-		observed.GetDeletionTimestamp() != nil:
-	case execute.IsNamespace(manifest), execute.IsDefinition(manifest):
-		// Before a look at what would go along, which may wait for others that are held.
-		if why := r.held(work, execute.Action{Kind: execute.Delete}, nil, observed); why != "" {
-			return false, 0, &heldError{why}
-		}
-		r.restored.settle(client.ObjectKeyFromObject(work))
-		if execute.IsNamespace(manifest) {
-			return r.endNamespace(ctx, m, cl, work, observed)
-		}
-		return r.endDefinition(ctx, m, cl, work, observed)
-	}
-	return false, 0, nil
+// release removes our finalizers from a Work that is being deleted.
+func (r *reconciler) release(ctx context.Context, work *workv1alpha1.Work) error {
+	return markStale(commit.RemoveFinalizer(ctx, r.client, work, workv1alpha2.ExecutionFinalizer,
+		execute.OrderedFinalizer))
 }
 
-// byWaitingObject finds the Works of ManifestWorks by their object: those alone may have one that another Work keeps,
-// and wait for it.
-const byWaitingObject = "execute.waitingObject"
-
-func waitsForObject(obj client.Object) []string {
-	if obj.GetAnnotations()[ocmv1.ManifestWorkAnnotation] == "" {
-		return nil
-	}
-	return objectOf(obj.(*workv1alpha1.Work))
-}
-
-// objectOf is the object of a Work as an index has it.
-func objectOf(work *workv1alpha1.Work) []string {
-	m, err := execute.Manifest(work)
-	if err != nil {
-		return nil
-	}
-	return []string{work.Namespace + " " + m.GroupVersionKind().GroupKind().String() + " " + m.GetNamespace() + "/" +
-		m.GetName()}
-}
-
-// awaited says whether the Work of a ManifestWork waits for the object of one that is being deleted: then it is left to
-// that. When the cluster leaves, nothing is.
-func (r *reconciler) awaited(ctx context.Context, cluster string, work *workv1alpha1.Work) (bool, error) {
-	object := objectOf(work)
-	if len(object) == 0 {
-		return false, nil
-	}
-	var others workv1alpha1.WorkList
-	if err := r.client.List(ctx, &others, client.InNamespace(work.Namespace),
-		client.MatchingFields{byWaitingObject: object[0]}, client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("list the works of the same object: %w", err)
-	}
-	for i := range others.Items {
-		if other := &others.Items[i]; other.Name != work.Name && other.DeletionTimestamp == nil &&
-			slices.Equal(waitsForObject(other), object) {
-			cl := &clusterv1alpha1.Cluster{}
-			err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, cl, client.UnsafeDisableDeepCopy)
-			return err == nil && cl.DeletionTimestamp == nil, client.IgnoreNotFound(err)
-		}
-	}
-	return false, nil
-}
-
-// letGo ends our part in a Work that is being deleted.
-func (r *reconciler) letGo(ctx context.Context, work *workv1alpha1.Work) error {
-	return fromOld(commit.RemoveFinalizer(ctx, r.client, work, workv1alpha2.ExecutionFinalizer, execute.OrderedFinalizer))
-}
-
-// unserved says whether the member surely does not serve the kind: an API that is down is not listed either.
-func (r *reconciler) unserved(ctx context.Context, m *member.Member, manifest *unstructured.Unstructured) bool {
+// isUnserved reports whether the member certainly does not serve the kind. An aggregated API that is down is missing
+// from the list of kinds as well.
+func isUnserved(ctx context.Context, m *member.Member, manifest *unstructured.Unstructured) bool {
 	apis, err := m.Discover(ctx)
 	if err != nil {
 		return false
@@ -568,57 +485,60 @@ func (r *reconciler) unserved(ctx context.Context, m *member.Member, manifest *u
 }
 
 var (
-	// errGone says that a cluster has left, or leaves and cannot be reached.
-	errGone = errors.New("the cluster no longer exists")
-	// errNotYet says that nothing is known of a cluster that has just joined; its condition Ready is an event.
-	errNotYet = errors.New("the status of the cluster has not been collected yet")
+	// errClusterGone means that a cluster has left, or leaves and cannot be reached.
+	errClusterGone = errors.New("the cluster no longer exists")
+	// errNoStatus means that a cluster has just joined. Its condition Ready is an event.
+	errNoStatus = errors.New("the status of the cluster has not been collected yet")
 )
 
-// awayError says that a cluster is known not to answer, so that it was not asked. That it is back is an event.
+// awayError means that a cluster is known not to answer, and was not asked. Its recovery is an event.
 type awayError struct {
 	cluster, why string
-	// held is whose it is, and what to do, if another hub holds it.
-	held string
+	// otherHub is the message about the hub that manages the member instead of this one; empty for none.
+	otherHub string
 }
 
 func (e *awayError) Error() string {
 	return fmt.Sprintf("cluster %q is not ready (%s); the hub retries when it is", e.cluster, e.why)
 }
 
-// member is the cluster of a Work; errGone, errNotYet or an awayError when it is not asked.
+// readCluster returns a cluster from the cache. The caller must not change it.
+func readCluster(ctx context.Context, c client.Reader, name string) (*clusterv1alpha1.Cluster, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	return cluster, c.Get(ctx, client.ObjectKey{Name: name}, cluster, client.UnsafeDisableDeepCopy)
+}
+
+// member returns the member of a cluster, or errClusterGone, errNoStatus or an awayError.
 func (r *reconciler) member(ctx context.Context, cluster string) (*member.Member, error) {
-	cl := &clusterv1alpha1.Cluster{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, cl, client.UnsafeDisableDeepCopy); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, errGone
-		}
+	cl, err := readCluster(ctx, r.client, cluster)
+	if apierrors.IsNotFound(err) {
+		return nil, errClusterGone
+	}
+	if err != nil {
 		return nil, err
 	}
 	switch ready := membership.Readiness(cl); {
 	case membership.IsReady(cl):
 	case cl.DeletionTimestamp != nil:
-		return nil, errGone
-	case !looked(cl):
-		return nil, errNotYet
+		return nil, errClusterGone
+	case !hasStatus(cl):
+		return nil, errNoStatus
 	default:
 		away := &awayError{cluster: cluster, why: ready.Reason + ": " + ready.Message}
 		if membership.HeldByAnother(cl) {
-			away.held = ready.Message
+			away.otherHub = ready.Message
 		}
 		return nil, away
 	}
-	m, err := r.Members.Get(cluster)
+	m, err := r.members.Get(cluster)
 	if err != nil {
 		return nil, &hubError{err}
 	}
-	if before, known := r.reached.Swap(cluster, m); known && before != m {
-		// The member was let go and made anew, and follows nothing yet: each Work has it follow its kind.
-		r.wakeAll(cluster)
-	}
+	r.triggers.memberUsed(cluster, m)
 	return m, nil
 }
 
-// observe is the manifest's object in the member, nil if there is none of ours: from memory once the kind is watched.
+// observe returns the manifest's object in the member; nil for none. It reads the cache once the kind is watched.
 func observe(ctx context.Context, m *member.Member,
 	manifest *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	mapping, err := m.Mapping(ctx, manifest.GroupVersionKind())
@@ -636,13 +556,15 @@ func observe(ctx context.Context, m *member.Member,
 	return m.Get(ctx, manifest.GroupVersionKind(), namespace, manifest.GetName())
 }
 
-// act does what the core plans, and looks at the member itself when its object was another than it seemed. The object
-// is as it is afterwards; with an error, as it was. scaled says that an autoscaler in the member sets its replicas.
+// act carries out the core's plan, and tries again if the object differs from its state in the cache. It returns the
+// object after the action, or before it in case of an error. scaled means that an autoscaler in the member sets the
+// replicas.
 func (r *reconciler) act(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
 	manifest, observed *unstructured.Unstructured, scaled bool) (execute.Kind, *unstructured.Unstructured, error) {
-	for look := 1; ; look++ {
-		kind, after, err := r.actOn(ctx, m, work, observed, scaled)
-		if look == looks || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) || member.FieldConflict(err) {
+	for attempt := 1; ; attempt++ {
+		kind, after, err := r.actOnce(ctx, m, work, observed, scaled)
+		if attempt == maxAttempts || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) ||
+			member.FieldConflict(err) {
 			return kind, after, err
 		}
 		if observed, err = m.Get(ctx, manifest.GroupVersionKind(), manifest.GetNamespace(), manifest.GetName()); err != nil {
@@ -651,14 +573,14 @@ func (r *reconciler) act(ctx context.Context, m *member.Member, work *workv1alph
 	}
 }
 
-func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
+func (r *reconciler) actOnce(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
 	observed *unstructured.Unstructured, scaled bool) (execute.Kind, *unstructured.Unstructured, error) {
 	var desired *unstructured.Unstructured
 	if work.DeletionTimestamp == nil {
 		var err error
 		desired, err = execute.Desired(work, observed,
 			func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-				retained, err := r.Interpreter.Retain(ctx, desired, observed)
+				retained, err := r.interpreter.Retain(ctx, desired, observed)
 				if err != nil {
 					return nil, err
 				}
@@ -666,19 +588,21 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 					return ocm.Leave(work, execute.KeepScaled(retained, observed), observed)
 				}
 				retained, overruled := execute.Share(desired, retained, observed, member.Manager)
-				r.tellOverruled(work, desired, overruled)
+				if overruled {
+					r.reporter.warnOverruled(work, desired)
+				}
 				return ocm.Leave(work, retained, observed)
 			})
 		if err != nil {
 			return "", observed, err
 		}
 	}
-	action := r.Members.Hub().Plan(r.withApplied(work), desired, observed)
-	if why := r.held(work, action, desired, observed); why != "" {
-		return action.Kind, observed, &heldError{why}
+	action := r.members.Hub().Plan(r.memory.withApplied(work), desired, observed)
+	if why := r.restore.reasonToHold(work, action, desired, observed); why != "" {
+		return action.Kind, observed, &restoreError{why}
 	}
-	if action.Repairs && r.contests.of(client.ObjectKeyFromObject(work), r.Clock.Now()).Pause(r.Clock.Now()) > 0 {
-		return execute.Nothing, observed, nil // it is looked at again when the pause is over
+	if action.Repairs && r.drift.pause(work) > 0 {
+		return execute.Nothing, observed, nil // The report asks for another attempt after the pause.
 	}
 	after, err := observed, error(nil)
 	switch action.Kind {
@@ -697,11 +621,11 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 	case execute.Conflict:
 		err = &conflictError{action}
 	}
-	switch key := client.ObjectKeyFromObject(work); {
+	switch {
 	case action.Kind == execute.Nothing:
-		r.contests.settled(key, observed)
+		r.drift.settled(work, observed)
 	case err == nil && (action.Kind == execute.Create || action.Kind == execute.Apply):
-		r.contests.wrote(key, action, observed, after, r.Clock.Now())
+		r.drift.wrote(work, action, observed, after)
 	}
 	if action.Kind != execute.Nothing {
 		log.V(1).Info("acted", "cluster", m.Name, "work", work.Name, "action", action.Kind, "reason", action.Reason, "error",
@@ -713,17 +637,73 @@ func (r *reconciler) actOn(ctx context.Context, m *member.Member, work *workv1al
 	return action.Kind, after, err
 }
 
+// namespaceFollows reports whether the namespace of the manifest is on its way to the same member, or has just arrived.
+// A missing namespace is no failure then.
+func (r *reconciler) namespaceFollows(ctx context.Context, work *workv1alpha1.Work,
+	manifest *unstructured.Unstructured) bool {
+	ns, err := r.newest(ctx, types.NamespacedName{Namespace: work.Namespace,
+		Name: names.Work("Namespace", manifest.GetNamespace(), "")})
+	if err != nil || ns.DeletionTimestamp != nil {
+		return false
+	}
+	applied := meta.FindStatusCondition(ns.Status.Conditions, workv1alpha1.WorkApplied)
+	return applied == nil || applied.Status == metav1.ConditionTrue &&
+		r.clock.Since(applied.LastTransitionTime.Time) < 2*namespaceCheck
+}
+
+// countOrphansAndHeld returns the number of objects in members that are marked as this hub's but have no Work, by
+// cluster, and the number of Works held after a restore. It reads caches only, so kinds that are not watched are
+// missing.
+func (r *reconciler) countOrphansAndHeld() (orphans map[string]int, held int) {
+	if !r.lanes.running() {
+		return nil, 0
+	}
+	ctx := context.Background()
+	var clusters clusterv1alpha1.ClusterList
+	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		log.Error(err, "list clusters")
+		return nil, 0
+	}
+	orphans = map[string]int{}
+	for i := range clusters.Items {
+		m := r.members.Known(clusters.Items[i].Name)
+		if m == nil || clusters.Items[i].DeletionTimestamp != nil {
+			continue
+		}
+		n := 0
+		m.EachManaged(func(u *unstructured.Unstructured) {
+			key, ok := execute.WorkOf(u, m.Name)
+			if ok && apierrors.IsNotFound(r.client.Get(ctx, key, &workv1alpha1.Work{}, client.UnsafeDisableDeepCopy)) {
+				n++
+			}
+		})
+		if n > 0 {
+			orphans[m.Name] = n
+		}
+	}
+	var works workv1alpha1.WorkList
+	if err := r.client.List(ctx, &works, client.UnsafeDisableDeepCopy); err != nil {
+		log.Error(err, "list works")
+		return orphans, 0
+	}
+	for i := range works.Items {
+		if meta.IsStatusConditionTrue(works.Items[i].Status.Conditions, workv1alpha1.WorkHeldAfterRestore) {
+			held++
+		}
+	}
+	return orphans, held
+}
+
 var log = ctrl.Log.WithName("execute")
 
-var namespaceKind = schema.GroupKind{Kind: "Namespace"}
-
-// staleError says that a write to the hub failed for having read an old state. Conflicts in a member are none.
+// staleError means that a write to the hub failed because the state it was based on is old. Conflicts in a member are
+// none.
 type staleError struct{ error }
 
 func (e *staleError) Unwrap() error { return e.error }
 
-// fromOld marks the errors of writes to the hub; what is gone needs none.
-func fromOld(err error) error {
+// markStale marks the errors of writes to the hub, and drops the error if the object is gone.
+func markStale(err error) error {
 	if commit.Stale(err) {
 		return &staleError{err}
 	}

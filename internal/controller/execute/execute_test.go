@@ -25,6 +25,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/names"
@@ -158,7 +159,7 @@ func (w *world) condition(work *workv1alpha1.Work, kind string, status metav1.Co
 func (w *world) applied(work *workv1alpha1.Work) {
 	w.t.Helper()
 	w.Eventually("it is applied", func() string {
-		if !w.Has(work) || !appliedNow(work) {
+		if !w.Has(work) || !execute.Applied(work) {
 			return fmt.Sprintf("generation %d, conditions %+v", work.Generation, work.Status.Conditions)
 		}
 		return ""
@@ -208,7 +209,7 @@ var (
 	invalid   = apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "c", nil)
 )
 
-func TestAWorkCostsOneCreationInTheMemberAndOneStatusOnTheHub(t *testing.T) {
+func TestWorkCostsOneCreationAndOneStatus(t *testing.T) {
 	t.Parallel()
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {
@@ -240,7 +241,7 @@ func TestAWorkCostsOneCreationInTheMemberAndOneStatusOnTheHub(t *testing.T) {
 	}
 }
 
-func TestAChangeGoesOutDriftIsPutRightAndWhatIsDeletedComesBack(t *testing.T) {
+func TestChangesAreAppliedAndDriftIsRepaired(t *testing.T) {
 	t.Parallel()
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {
@@ -266,7 +267,7 @@ func TestAChangeGoesOutDriftIsPutRightAndWhatIsDeletedComesBack(t *testing.T) {
 	}
 }
 
-func TestADeletedWorkTakesItsObjectAlong(t *testing.T) {
+func TestWorkDeletionDeletesItsObject(t *testing.T) {
 	t.Parallel()
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {
@@ -284,7 +285,7 @@ func TestADeletedWorkTakesItsObjectAlong(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatTheWatchHasNotShownIsDeletedToo(t *testing.T) {
+func TestObjectMissingFromTheCacheIsDeleted(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -318,7 +319,7 @@ func TestAnObjectThatTheWatchHasNotShownIsDeletedToo(t *testing.T) {
 	})
 }
 
-func TestARefusalIsToldOnceAndRetriedWithGrowingDelay(t *testing.T) {
+func TestRefusalIsReportedOnceAndRetriedWithBackoff(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -346,7 +347,7 @@ func TestARefusalIsToldOnceAndRetriedWithGrowingDelay(t *testing.T) {
 	})
 }
 
-func TestWhatCouldMendAFailureHasItTriedAtOnce(t *testing.T) {
+func TestFailureIsRetriedAtOnceAfterARelevantChange(t *testing.T) {
 	t.Parallel()
 	for name, mend := range map[string]func(w *world, work *workv1alpha1.Work){
 		"the work changes": func(w *world, work *workv1alpha1.Work) {
@@ -385,7 +386,7 @@ func TestWhatCouldMendAFailureHasItTriedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAKindThatComesToTheMemberIsAppliedThen(t *testing.T) {
+func TestNewKindOfTheMemberIsApplied(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -413,7 +414,7 @@ func TestAKindThatComesToTheMemberIsAppliedThen(t *testing.T) {
 	})
 }
 
-func TestAWorkOfAKindThatIsGoneOrUnreadableCanBeDeleted(t *testing.T) {
+func TestWorkOfAMissingKindCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -433,7 +434,7 @@ func TestAWorkOfAKindThatIsGoneOrUnreadableCanBeDeleted(t *testing.T) {
 	})
 }
 
-func TestAMemberThatIsAwayIsLeftAloneAndCaughtUpWith(t *testing.T) {
+func TestMemberThatIsAwayCatchesUp(t *testing.T) {
 	t.Parallel()
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {
@@ -458,7 +459,7 @@ func TestAMemberThatIsAwayIsLeftAloneAndCaughtUpWith(t *testing.T) {
 				if now := len(w.m1.Requests("POST")); now != requests {
 					t.Errorf("a member that is not ready was asked %d times", now-requests)
 				}
-				if w.Has(stays); !appliedNow(stays) {
+				if w.Has(stays); !execute.Applied(stays) {
 					t.Errorf("what was applied before it went is said not to be: %+v", stays.Status.Conditions)
 				}
 
@@ -469,7 +470,7 @@ func TestAMemberThatIsAwayIsLeftAloneAndCaughtUpWith(t *testing.T) {
 	}
 }
 
-func TestWhatFailedInSilenceIsTriedWhenTheMemberAnswers(t *testing.T) {
+func TestFailuresInSilenceAreRetriedOnAnswer(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{FirstRetry: time.Hour}) // by itself it is not tried again
@@ -489,7 +490,7 @@ func TestWhatFailedInSilenceIsTriedWhenTheMemberAnswers(t *testing.T) {
 	})
 }
 
-func TestSuspensionShowsAndHoldsBack(t *testing.T) {
+func TestSuspensionStopsAppliesAndIsReported(t *testing.T) {
 	t.Parallel()
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {
@@ -527,21 +528,7 @@ func TestSuspensionShowsAndHoldsBack(t *testing.T) {
 	}
 }
 
-func TestSuspensionShowsWhileTheMemberIsAway(t *testing.T) {
-	t.Parallel()
-	controllertest.Run(t, func(t *testing.T) {
-		w := newWorld(t, Options{})
-		w.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
-		work := w.work(manifest(membertest.ConfigMap, "shop", "1"),
-			func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) })
-		w.condition(work, workv1alpha1.WorkDispatching, metav1.ConditionFalse)
-		if applied := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied); applied != nil {
-			t.Errorf("what is suspended has not failed: %+v", applied)
-		}
-	})
-}
-
-func TestAnObjectOfSomebodyElseIsNotTouchedAndNotReported(t *testing.T) {
+func TestForeignObjectIsNeitherChangedNorReported(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -558,14 +545,15 @@ func TestAnObjectOfSomebodyElseIsNotTouchedAndNotReported(t *testing.T) {
 		w.holds(theirs, "theirs")
 
 		controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
-			work.Annotations = map[string]string{workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite}
+			work.Annotations = map[string]string{
+				workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite}
 		})
 		w.holds(theirs, "1")
 		w.applied(work)
 	})
 }
 
-func TestAWorkWaitsQuietlyForItsNamespace(t *testing.T) {
+func TestWorkWaitsQuietlyForItsNamespace(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -596,7 +584,7 @@ func TestAWorkWaitsQuietlyForItsNamespace(t *testing.T) {
 	})
 }
 
-func TestAnObjectComesBackWithItsNamespace(t *testing.T) {
+func TestObjectIsRecreatedWithItsNamespace(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -630,7 +618,7 @@ func TestAnObjectComesBackWithItsNamespace(t *testing.T) {
 	})
 }
 
-func TestMarksThatSomebodyTookOffComeBack(t *testing.T) {
+func TestRemovedMarksAreRestored(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -660,7 +648,7 @@ func TestMarksThatSomebodyTookOffComeBack(t *testing.T) {
 	})
 }
 
-func TestWorksOfAClusterThatIsGoneCanGo(t *testing.T) {
+func TestWorksOfAMissingClusterCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -678,7 +666,7 @@ func TestWorksOfAClusterThatIsGoneCanGo(t *testing.T) {
 	})
 }
 
-func TestWorksOfAClusterThatLeavesUnreachableCanGo(t *testing.T) {
+func TestWorksOfAnUnreachableLeavingClusterCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -699,7 +687,7 @@ func TestWorksOfAClusterThatLeavesUnreachableCanGo(t *testing.T) {
 	})
 }
 
-func TestProgressIsGatheredAndHealthIsNot(t *testing.T) {
+func TestProgressIsDelayedAndHealthIsNot(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{StatusWindow: time.Hour})
@@ -728,8 +716,8 @@ func TestProgressIsGatheredAndHealthIsNot(t *testing.T) {
 		becomes := func(health workv1alpha1.ResourceHealth) {
 			t.Helper()
 			w.Eventually("it is "+string(health), func() string {
-				if w.Has(work); healthOf(work) != health {
-					return fmt.Sprintf("it is %q", healthOf(work))
+				if w.Has(work); execute.HealthOf(work) != health {
+					return fmt.Sprintf("it is %q", execute.HealthOf(work))
 				}
 				return ""
 			})

@@ -10,7 +10,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member"
 )
 
-// conflictError says that the hub leaves the object in the member alone because it is not the Work's.
+// conflictError means that the object in the member is not the Work's, and the hub does not change it.
 type conflictError struct{ action execute.Action }
 
 func (e *conflictError) Error() string { return e.action.Reason }

@@ -10,7 +10,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-func TestASupersededWorkLeavesTheObjectAlone(t *testing.T) {
+func TestSupersededWorkLeavesItsObjectAlone(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
 		m := manifest(membertest.ConfigMap, "shop", "new")
@@ -30,7 +30,7 @@ func TestASupersededWorkLeavesTheObjectAlone(t *testing.T) {
 	})
 }
 
-func TestAWorkWithAFormerNameEndsAsOrdered(t *testing.T) {
+func TestWorkWithFormerNameIsDeleted(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
 		m := manifest(membertest.ConfigMap, "shop", "old")

@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -137,44 +136,4 @@ func TestTemplateCannotSetHandsOff(t *testing.T) {
 		w.set(work, changed)
 		w.holds(u, "2")
 	})
-}
-
-func TestFailureNamesWhatStopsTheHub(t *testing.T) {
-	r := &reconciler{Options: Options{Clock: clock.RealClock{}}}
-	work := func(applied metav1.ConditionStatus, reason string, generation int64) *workv1alpha1.Work {
-		w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
-		r.condition(w, workv1alpha1.WorkApplied, applied, "Reason", "", generation)
-		if reason != "" {
-			r.condition(w, workv1alpha1.WorkFailure, metav1.ConditionTrue, reason, "", generation)
-		}
-		return w
-	}
-	pausedWork := func(w *workv1alpha1.Work) *workv1alpha1.Work {
-		w.Spec.SuspendDispatching = new(true)
-		return w
-	}
-	for name, c := range map[string]struct {
-		work *workv1alpha1.Work
-		want string
-	}{
-		"it is applied":                    {work(metav1.ConditionTrue, "", 2), ""},
-		"an earlier generation is applied": {work(metav1.ConditionTrue, "", 1), workv1alpha1.ReasonHandsOff},
-		"a repair was rejected": {work(metav1.ConditionFalse, workv1alpha1.ReasonRejected, 2),
-			workv1alpha1.ReasonHandsOff},
-		"it is held since a restore": {work(metav1.ConditionFalse, workv1alpha1.ReasonRestored, 2),
-			workv1alpha1.ReasonHandsOff},
-		"it is suspended and was not applied": {pausedWork(work(metav1.ConditionTrue, "", 1)), ""},
-	} {
-		r.handsOff(c.work, "the annotation")
-		got := ""
-		if failure := execute.FailureOf(c.work); failure != nil {
-			got = failure.Reason
-		}
-		if got != c.want {
-			t.Errorf("%s: the failure is %q, want %q", name, got, c.want)
-		}
-		if endHold(c.work); got == workv1alpha1.ReasonHandsOff && execute.FailureOf(c.work) != nil {
-			t.Errorf("%s: the failure outlives the annotation", name)
-		}
-	}
 }

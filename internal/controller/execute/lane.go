@@ -15,19 +15,18 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 )
 
-// lanes gives each member cluster a queue and workers of its own, so that one that hangs holds up no other.
-// A lane opens with the first Work of a registered cluster and closes with it. Works of other clusters are strays.
+// lanes gives each member cluster its own queue and workers, so that a member that hangs delays no other cluster. The
+// lane of a registered cluster opens with its first Work. Works of other clusters are strays.
 type lanes struct {
 	// workers is the number of goroutines of a lane.
 	workers int
-	// reconcile works on one Work. No two of one cluster run for the same Work at once. stray is the same for strays,
-	// which have one worker.
+	// reconcile handles a Work. It does not run twice at once for the same Work. stray does the same for strays, which
+	// have one worker.
 	reconcile, stray func(ctx context.Context, cluster string, work types.NamespacedName) outcome
-	// clock dates what waits.
-	clock clock.PassiveClock
-	// firstRetry is the delay of the first attempt after a failure; it doubles as commit.Backoff says.
+	clock            clock.PassiveClock
+	// firstRetry is the delay before the first retry of a failure.
 	firstRetry time.Duration
-	// touched is when the last Work came that was not applied yet, in nanoseconds.
+	// touched is when a Work that is not applied was queued last, in nanoseconds.
 	touched atomic.Int64
 
 	mu         sync.Mutex
@@ -42,21 +41,20 @@ type lanes struct {
 
 type lane = workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
-// outcome is what became of a look at a Work: an error is tried again with growing delay, a positive duration after
-// that time. report, if there is one, still has to be called, and gives the outcome: it may wait for others that are
-// due.
+// outcome is the result of a pass over a Work: an error is retried with a backoff, and a positive after requeues the
+// Work. If report is set, the lane calls it later and uses its result instead.
 type outcome struct {
 	after  time.Duration
 	err    error
 	report func() outcome
 }
 
-// reports are what a lane has to report when it has nothing better to do: objects first, what became of them second.
-// The Works stay under way until then.
+// reports are the reports of a lane that wait until the lane is idle: objects are written before statuses. A Work is
+// not reconciled again before its report.
 type reports struct {
 	mu      sync.Mutex
 	waiting []report
-	// added holds a token when there may be another; stop ends the reporting.
+	// added has a token if a report was added; stop ends the reporting.
 	added, stop chan struct{}
 }
 
@@ -67,11 +65,11 @@ type report struct {
 }
 
 const (
-	// reportDelay bounds how long a report waits behind objects.
+	// reportDelay bounds the wait of a report.
 	reportDelay = 5 * time.Second
-	// reportsWaiting bounds how many do.
+	// reportsWaiting bounds the number of reports that wait in a lane.
 	reportsWaiting = 2000
-	// calm is how long no new Work has come when there is nothing better to do: in a burst they come one by one.
+	// calm is the time without a new Work after which a lane is idle. In a burst, Works arrive one by one.
 	calm = 40 * time.Millisecond
 )
 
@@ -79,7 +77,7 @@ func newReports() *reports {
 	return &reports{added: make(chan struct{}, 1), stop: make(chan struct{})}
 }
 
-// put has a report wait; it says no when too many do.
+// put adds a report, unless too many wait.
 func (r *reports) put(rep report) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,8 +92,8 @@ func (r *reports) put(rep report) bool {
 	return true
 }
 
-// next is the oldest report, if it is time: when nothing else is to be done, or it has waited long enough. Without one,
-// more says that some wait.
+// next removes and returns the oldest report if the lane is idle or the report has waited long enough. Otherwise, more
+// means that reports wait.
 func (r *reports) next(idle bool, now time.Time) (rep report, ok, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +106,7 @@ func (r *reports) next(idle bool, now time.Time) (rep report, ok, more bool) {
 	return rep, true, false
 }
 
-// run makes reports when it is their time, until stop.
+// run calls the reports until stop.
 func (r *reports) run(q lane, c clock.PassiveClock, idle func() bool) {
 	for {
 		rep, ok, more := r.next(idle(), c.Now())
@@ -129,13 +127,13 @@ func (r *reports) run(q lane, c clock.PassiveClock, idle func() bool) {
 	}
 }
 
-// strayWork is a Work and the cluster that it names.
+// strayWork is a Work and its cluster, which is not registered.
 type strayWork struct {
 	cluster string
 	work    types.NamespacedName
 }
 
-// start lets lanes open; they run until ctx ends. What is added before is not taken.
+// start allows lanes to open, until ctx ends. Works that were added before are dropped.
 func (l *lanes) start(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,14 +146,12 @@ func (l *lanes) start(ctx context.Context) {
 	})
 }
 
-// running is between start and the end.
 func (l *lanes) running() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ctx != nil && l.ctx.Err() == nil
 }
 
-// register lets the lane of a cluster open.
 func (l *lanes) register(cluster string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,8 +161,8 @@ func (l *lanes) register(cluster string) {
 	l.registered[cluster] = true
 }
 
-// of is the cluster's lane, opened if need be; nil if it is not registered.
-func (l *lanes) of(cluster string) (q lane, running bool) {
+// openLane returns the lane of a cluster, and opens it if necessary; nil if the cluster is not registered.
+func (l *lanes) openLane(cluster string) (q lane, running bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx == nil || l.ctx.Err() != nil {
@@ -191,10 +187,10 @@ func (l *lanes) of(cluster string) (q lane, running bool) {
 					return out
 				})
 				if out.report != nil {
-					return // settled by who reports it
+					return // reports.run settles it.
 				}
 				settle(q, key, out)
-				// Whoever retries what failed in silence may have looked before it was known here that this did.
+				// retryFailed may have run before this failure was counted.
 				if out.err != nil && l.answersOf(cluster) != answers {
 					q.Forget(key)
 					q.Add(key)
@@ -212,36 +208,36 @@ func (l *lanes) of(cluster string) (q lane, running bool) {
 	return q, true
 }
 
-// touch says that a Work came that was not applied yet: reports wait for more of them.
+// touch records that a Work is queued that is not applied: reports wait for more of them.
 func (l *lanes) touch() { l.touched.Store(l.clock.Now().UnixNano()) }
 
-// add has a Work looked at.
+// add queues a Work.
 func (l *lanes) add(cluster string, key types.NamespacedName) {
-	if q, running := l.of(cluster); q != nil {
+	if q, running := l.openLane(cluster); q != nil {
 		q.Add(key)
 	} else if running {
 		l.strays.Add(strayWork{cluster, key})
 	}
 }
 
-// retry has Works looked at at once, however often they failed, as after a change that may have mended them.
+// retry queues Works without a backoff, after a change that may end their failures.
 func (l *lanes) retry(cluster string, keys ...types.NamespacedName) {
 	for _, key := range keys {
-		if q, _ := l.of(cluster); q != nil {
+		if q, _ := l.openLane(cluster); q != nil {
 			q.Forget(key)
 		}
 		l.add(cluster, key)
 	}
 }
 
-// answersOf counts how often a cluster answered after it did not.
+// answersOf returns how often a cluster answered again after silence.
 func (l *lanes) answersOf(cluster string) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.answers[cluster]
 }
 
-// retryFailed has those of the Works looked at whose last attempt failed, after the cluster answered.
+// retryFailed queues those Works whose last attempt failed, after the cluster answered again.
 func (l *lanes) retryFailed(cluster string, keys ...types.NamespacedName) {
 	l.mu.Lock()
 	if l.answers == nil {
@@ -249,7 +245,7 @@ func (l *lanes) retryFailed(cluster string, keys ...types.NamespacedName) {
 	}
 	l.answers[cluster]++
 	l.mu.Unlock()
-	q, _ := l.of(cluster)
+	q, _ := l.openLane(cluster)
 	if q == nil {
 		return
 	}
@@ -261,7 +257,7 @@ func (l *lanes) retryFailed(cluster string, keys ...types.NamespacedName) {
 	}
 }
 
-// close ends the lane of a cluster that has left.
+// close removes the lane of a cluster that has left.
 func (l *lanes) close(cluster string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -271,7 +267,7 @@ func (l *lanes) close(cluster string) {
 	}
 }
 
-// shut is called with the lock held.
+// shut must be called with mu held.
 func (l *lanes) shut(cluster string, q lane) {
 	q.ShutDown()
 	close(l.later[cluster].stop)
@@ -279,7 +275,7 @@ func (l *lanes) shut(cluster string, q lane) {
 	delete(l.later, cluster)
 }
 
-// stop closes all lanes and waits for what is under way.
+// stop closes all lanes and waits for their workers.
 func (l *lanes) stop() {
 	l.mu.Lock()
 	for cluster, q := range l.open {
@@ -296,7 +292,7 @@ func newQueue[K comparable](name string, firstRetry time.Duration) workqueue.Typ
 		workqueue.TypedRateLimitingQueueConfig[K]{Name: name})
 }
 
-// work takes from a queue until it is closed. Whoever does the work settles it.
+// work calls do with each key of a queue until the queue is closed. do must settle the key.
 func work[K comparable](q workqueue.TypedRateLimitingInterface[K], do func(K)) {
 	for {
 		key, done := q.Get()
@@ -307,7 +303,7 @@ func work[K comparable](q workqueue.TypedRateLimitingInterface[K], do func(K)) {
 	}
 }
 
-// settle ends a look at a Work.
+// settle ends a pass over a Work.
 func settle[K comparable](q workqueue.TypedRateLimitingInterface[K], key K, out outcome) {
 	switch {
 	case out.err != nil:
@@ -321,7 +317,7 @@ func settle[K comparable](q workqueue.TypedRateLimitingInterface[K], key K, out 
 	q.Done(key)
 }
 
-// recovered makes a panic over one Work an error: the hub and its other Works go on.
+// recovered turns a panic over one Work into an error, so that the hub continues with other Works.
 func recovered(do func() outcome) (out outcome) {
 	defer func() {
 		if p := recover(); p != nil {

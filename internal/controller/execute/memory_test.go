@@ -51,29 +51,34 @@ func behind(t *testing.T, h *controllertest.Hub) client.Client {
 	})
 }
 
-// untoldWorld has one member, and a reconciler that nobody tells of events.
-type untoldWorld struct {
+// quietWorld has one member, and a reconciler that gets no events.
+type quietWorld struct {
 	*world
 	r *reconciler
 }
 
-// untold is such a world; the member serves the kinds and has the namespace shop.
-func untold(t *testing.T, clock clock.PassiveClock, kinds ...membertest.Kind) untoldWorld {
+// newQuietWorld returns a quietWorld whose member serves the kinds and has the namespace shop.
+func newQuietWorld(t *testing.T, clock clock.PassiveClock, kinds ...membertest.Kind) quietWorld {
 	t.Helper()
 	w := &world{Hub: controllertest.New(t), t: t}
 	w.m1 = w.Join("m1", kinds...)
 	w.m1.Put(namespace("shop"))
-	members := member.New(member.Options{Clusters: w, Secrets: w, Dial: membertest.Dial})
+	w.members = member.New(member.Options{Clusters: w, Secrets: w, Dial: membertest.Dial})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = members.Start(ctx) }()
+	go func() { defer close(ended); _ = w.members.Start(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
-	return untoldWorld{w, newReconciler(w, commit.Events{EventRecorder: record.NewFakeRecorder(10)},
-		Options{Members: members, Interpreter: interpret.New(builtin.Tier()), Clock: clock})}
+	return quietWorld{w, w.newReconciler(w, clock)}
 }
 
-// look has the reconciler look at a Work of the member, and report of it.
-func (w untoldWorld) look(work *workv1alpha1.Work) outcome {
+// newReconciler returns a reconciler that reads from c and remembers nothing.
+func (w *world) newReconciler(c client.Client, clock clock.PassiveClock) *reconciler {
+	return newReconciler(c, w, commit.Events{EventRecorder: record.NewFakeRecorder(10)},
+		Options{Members: w.members, Interpreter: interpret.New(builtin.Tier()), Clock: clock})
+}
+
+// look reconciles a Work of the member and reports the result.
+func (w quietWorld) look(work *workv1alpha1.Work) outcome {
 	w.t.Helper()
 	out := w.r.reconcile(w.t.Context(), "m1", client.ObjectKeyFromObject(work))
 	if out.report != nil {
@@ -85,11 +90,11 @@ func (w untoldWorld) look(work *workv1alpha1.Work) outcome {
 	return out
 }
 
-// Nobody tells when an object goes that is not ours, in whose place one of ours is to come.
-func TestWhatIsOnlyToBeCreatedIsLookedForAgainWhileSomebodyElseHasIt(t *testing.T) {
+// Objects that are not ours have no events.
+func TestCreateOnlyRetriesWhileAnotherObjectExists(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
-		w := untold(t, clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)))
+		w := newQuietWorld(t, clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)))
 		u := manifest(membertest.ConfigMap, "shop", "ours")
 		theirs := manifest(membertest.ConfigMap, "shop", "theirs")
 		w.m1.Put(theirs)
@@ -108,14 +113,14 @@ func TestWhatIsOnlyToBeCreatedIsLookedForAgainWhileSomebodyElseHasIt(t *testing.
 	})
 }
 
-func TestAnObjectIsNotAppliedAgainForALateCache(t *testing.T) {
+func TestLateCacheDoesNotRepeatAnApply(t *testing.T) {
 	t.Parallel()
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {
 			controllertest.Run(t, func(t *testing.T) {
 				clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
-				w := untold(t, clock, controllertest.ClusterRole)
-				w.r.client = behind(t, w.Hub)
+				w := newQuietWorld(t, clock, controllertest.ClusterRole)
+				w.r = w.newReconciler(behind(t, w.Hub), clock)
 				work := w.work(manifest(s.kind, s.namespace, "1"))
 				w.Quiet()
 				for range 3 {
@@ -134,41 +139,41 @@ func TestAnObjectIsNotAppliedAgainForALateCache(t *testing.T) {
 				}
 
 				// The cache catches up, and nothing is kept any more.
-				w.r.workChanged(nil, work)
-				if w.r.pending.Len() != 0 {
-					t.Errorf("%d writes are remembered that the cache shows", w.r.pending.Len())
+				w.r.triggers.workChanged(nil, work)
+				if w.r.memory.pending.Len() != 0 {
+					t.Errorf("%d writes are remembered that the cache shows", w.r.memory.pending.Len())
 				}
 			})
 		})
 	}
 }
 
-// The cache takes in what we wrote just after it was asked, and what was remembered of that is forgotten.
-func TestAWriteThatTheCacheTakesInWhileItIsAskedIsStillKnown(t *testing.T) {
+// The cache receives our write just after it was read, and the pending write is forgotten.
+func TestNewestKnowsAWriteThatTheCacheReceivesMeanwhile(t *testing.T) {
 	key := types.NamespacedName{Namespace: "argosy-es-m1", Name: "w"}
 	work := func(version string) *workv1alpha1.Work {
 		w := &workv1alpha1.Work{}
 		w.Namespace, w.Name, w.UID, w.ResourceVersion = key.Namespace, key.Name, "1", version
 		return w
 	}
-	r := &reconciler{}
+	r := &reconciler{memory: newMemory()}
 	r.client = interceptor.NewClient(nil, interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 			work("7").DeepCopyInto(obj.(*workv1alpha1.Work))
-			r.pending.Seen(key, work("8"))
+			r.memory.pending.Seen(key, work("8"))
 			return nil
 		},
 	})
-	r.pending.Add(key, work("8"))
+	r.memory.pending.Add(key, work("8"))
 	if got, err := r.newest(t.Context(), key); err != nil || got.ResourceVersion != "8" {
 		t.Errorf("got version %q, error %v, want what was written", got.ResourceVersion, err)
 	}
-	if r.pending.Len() != 0 {
+	if r.memory.pending.Len() != 0 {
 		t.Error("it is remembered though the cache shows it")
 	}
 }
 
-func TestAClusterThatHasLeftKeepsNoWorkers(t *testing.T) {
+func TestClusterThatLeftHasNoWorkers(t *testing.T) {
 	t.Parallel()
 	done := make(chan string, 10)
 	l := &lanes{
@@ -212,14 +217,14 @@ func TestAClusterThatHasLeftKeepsNoWorkers(t *testing.T) {
 	l.stop() // returns when all workers have ended
 }
 
-func TestAPanicOverOneWorkIsAnErrorOfThatWork(t *testing.T) {
+func TestPanicIsAnErrorOfItsWork(t *testing.T) {
 	t.Parallel()
 	if out := recovered(func() outcome { panic("nil map") }); out.err == nil {
 		t.Error("the panic is lost")
 	}
 }
 
-func TestReportsWaitForCalmButNotForEver(t *testing.T) {
+func TestReportsWaitForIdleLaneWithBound(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1_800_000_000, 0)
 	r := newReports()
@@ -248,7 +253,7 @@ func TestReportsWaitForCalmButNotForEver(t *testing.T) {
 	}
 }
 
-func TestALaneReportsEverythingAndForgetsNothingWhenItIsBusy(t *testing.T) {
+func TestBusyLaneReportsAllWorksOnce(t *testing.T) {
 	t.Parallel()
 	const n = 200
 	reported := make(chan string, n)

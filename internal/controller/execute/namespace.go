@@ -20,67 +20,71 @@ import (
 )
 
 const (
-	// contentsCheck is how soon a namespace is looked at again in which something is about to go first, contentsCheckMost
-	// how soon one that has waited for long: for what is held until a user accepts it, that may be days.
+	// contentsCheck is the first delay before another look at a namespace whose objects must be deleted first,
+	// contentsCheckMost the longest. A held object may block the namespace for days.
 	contentsCheck, contentsCheckMost = 500 * time.Millisecond, 30 * time.Second
 	// eventNamespaceReleased: a namespace that the hub created stays in the cluster, because of what is in it.
 	//
 	//reference:event Normal on Cluster
 	eventNamespaceReleased = "NamespaceReleased"
+	// eventDefinitionReleased: a definition that the hub created stays in the cluster, because objects of its kind exist.
+	//
+	//reference:event Normal on Cluster
+	eventDefinitionReleased = "DefinitionReleased"
+	// definitionSettle is how long the deletion of a definition waits for deletions of its objects: users delete several
+	// templates, or move them to other clusters, one after another.
+	definitionSettle = 5 * time.Second
 )
 
-// endNamespace says whether a namespace of a member is released instead of deleted, for what is in it; or when to ask
-// again.
-func (r *reconciler) endNamespace(ctx context.Context, m *member.Member, cluster *clusterv1alpha1.Cluster,
-	work *workv1alpha1.Work, observed *unstructured.Unstructured) (stays bool, after time.Duration, err error) {
-	return r.endOf(ctx, cluster, work, observed, eventNamespaceReleased, false,
-		func(workOf worksOf) (execute.Fate, string, error) {
-			contents, err := m.Contents(ctx, observed.GetName())
-			if err != nil {
-				return "", "", err
-			}
-			fate, reason := execute.EndNamespace(observed, contents, workOf)
-			return fate, reason, nil
-		})
-}
-
-// worksOf says how the Work is that an object in a member names.
-type worksOf func(types.NamespacedName) execute.WorkState
-
-// endOf acts on what is decided of an object that takes others along: it stays, goes, or is looked at again after a
-// while. decide looks at those others anew each time; event tells that it stays, and settles says that Works which
-// stand may be about to go, too.
-func (r *reconciler) endOf(ctx context.Context, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work,
-	observed *unstructured.Unstructured, event string, settles bool,
-	decide func(worksOf) (execute.Fate, string, error)) (stays bool, after time.Duration, err error) {
-	now := r.Clock.Now()
-	first, _ := r.waitsSince.LoadOrStore(client.ObjectKeyFromObject(work), now)
-	waited := now.Sub(first.(time.Time))
+// keepsContents reports whether a namespace or a definition of a member is released instead of deleted because of the
+// objects that would be deleted with it. A positive after is the delay after which to ask again.
+func (d *deletions) keepsContents(ctx context.Context, m *member.Member, cluster *clusterv1alpha1.Cluster,
+	work *workv1alpha1.Work, observed *unstructured.Unstructured) (keeps bool, after time.Duration, err error) {
+	now, isDefinition := d.clock.Now(), execute.IsDefinition(observed)
+	var waited time.Duration
+	d.memory.update(client.ObjectKeyFromObject(work), func(r *workRecord) {
+		if r.blockedSince.IsZero() {
+			r.blockedSince = now
+		}
+		waited = now.Sub(r.blockedSince)
+	})
 	after = max(contentsCheck, min(contentsCheckMost, waited/4))
 	var failed error
-	workOf := func(key types.NamespacedName) execute.WorkState {
-		state, err := r.stateOf(ctx, key)
+	stateOf := func(key types.NamespacedName) execute.WorkState {
+		state, err := d.workState(ctx, key)
 		failed = errors.Join(failed, err)
-		if state == execute.WorkStands &&
-			(settles || cluster.DeletionTimestamp != nil && key.Namespace == names.ExecutionSpace(cluster.Name)) {
-			return execute.WorkGoes // a cluster that leaves loses all of its Works
+		settles := isDefinition && now.Sub(work.DeletionTimestamp.Time) < definitionSettle
+		leaves := cluster.DeletionTimestamp != nil && key.Namespace == names.ExecutionSpace(cluster.Name)
+		if state == execute.WorkStands && (settles || leaves) {
+			return execute.WorkGoes // The Work will probably be deleted too.
 		}
 		return state
 	}
-	fate, why, unseen := decide(workOf)
-	if unseen == nil && fate == execute.FateReleased {
-		// An object may go, and its Work after it, between the look at the one and at the other: what stays is there in
-		// another look, too.
-		fate, why, unseen = decide(workOf)
+	event, decide := eventNamespaceReleased, func() (execute.Fate, string, error) {
+		contents, err := m.Contents(ctx, observed.GetName())
+		fate, reason := execute.EndNamespace(observed, contents, stateOf)
+		return fate, reason, err
+	}
+	if isDefinition {
+		event, decide = eventDefinitionReleased, func() (execute.Fate, string, error) {
+			objects, more, err := m.Instances(ctx, observed)
+			fate, reason := execute.EndDefinition(observed, objects, more, stateOf)
+			return fate, reason, err
+		}
+	}
+	fate, why, unknown := decide()
+	if unknown == nil && fate == execute.FateReleased {
+		// Decide twice: an object and its Work may disappear between the reads of the two.
+		fate, why, unknown = decide()
 	}
 	switch {
-	case errors.Is(unseen, member.ErrContentsUnknown), errors.Is(unseen, member.ErrInstancesUnknown):
-		if waited < r.UnseenSettle {
+	case errors.Is(unknown, member.ErrContentsUnknown), errors.Is(unknown, member.ErrInstancesUnknown):
+		if waited < d.contentsTimeout {
 			return false, after, nil
 		}
-		why = unseen.Error() // what cannot be seen is taken for something that stays: nobody may ever see it
-	case unseen != nil:
-		return false, 0, unseen
+		why = unknown.Error() // Contents that stay unknown count as objects that stay.
+	case unknown != nil:
+		return false, 0, unknown
 	case failed != nil:
 		return false, 0, failed
 	case fate == execute.FateWaits:
@@ -89,16 +93,15 @@ func (r *reconciler) endOf(ctx context.Context, cluster *clusterv1alpha1.Cluster
 		return false, 0, nil
 	}
 	kind := observed.GetKind()
-	r.events.Event(cluster, corev1.EventTypeNormal, event,
+	d.events.Event(cluster, corev1.EventTypeNormal, event,
 		fmt.Sprintf("%s %s stays in the cluster and is no longer managed by the hub: %s", kind, observed.GetName(), why))
 	log.Info("released", "cluster", cluster.Name, "kind", kind, "name", observed.GetName(), "why", why)
 	return true, 0, nil
 }
 
-// stateOf is how a Work is that an object in a member names.
-func (r *reconciler) stateOf(ctx context.Context, key types.NamespacedName) (execute.WorkState, error) {
+func (d *deletions) workState(ctx context.Context, key types.NamespacedName) (execute.WorkState, error) {
 	w := &workv1alpha1.Work{}
-	err := r.client.Get(ctx, key, w, client.UnsafeDisableDeepCopy)
+	err := d.client.Get(ctx, key, w, client.UnsafeDisableDeepCopy)
 	switch {
 	case apierrors.IsNotFound(err):
 		return execute.WorkAbsent, nil

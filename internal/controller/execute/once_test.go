@@ -53,7 +53,7 @@ func job(k membertest.Kind) *unstructured.Unstructured {
 }
 
 // says gives m1's object a status, as its controller would.
-func (w *world) says(k membertest.Kind, status map[string]any) {
+func (w *world) setStatus(k membertest.Kind, status map[string]any) {
 	w.t.Helper()
 	obj := w.m1.Object(k, "shop", "once")
 	obj.Object["status"] = status
@@ -61,7 +61,7 @@ func (w *world) says(k membertest.Kind, status map[string]any) {
 }
 
 // told waits until the Work reports a status with all fields of want.
-func (w *world) told(work *workv1alpha1.Work, want map[string]any) {
+func (w *world) reports(work *workv1alpha1.Work, want map[string]any) {
 	w.t.Helper()
 	w.Eventually("the end is reported", func() string {
 		if !w.Has(work) || len(work.Status.ManifestStatuses) == 0 || work.Status.ManifestStatuses[0].Status == nil {
@@ -80,7 +80,7 @@ func (w *world) told(work *workv1alpha1.Work, want map[string]any) {
 	})
 }
 
-func TestAJobThatItsMemberCleanedUpIsNotRunAgain(t *testing.T) {
+func TestCleanedUpJobIsNotRunAgain(t *testing.T) {
 	t.Parallel()
 	for _, o := range onces {
 		t.Run(o.kind.Kind, func(t *testing.T) {
@@ -91,13 +91,13 @@ func TestAJobThatItsMemberCleanedUpIsNotRunAgain(t *testing.T) {
 				work := w.work(job(o.kind))
 				w.applied(work)
 
-				w.says(o.kind, o.begun)
-				w.told(work, o.begun)
+				w.setStatus(o.kind, o.begun)
+				w.reports(work, o.begun)
 
 				// The member's controller ends and deletes it, in one go: who looks later sees nothing any more.
-				w.says(o.kind, o.ended)
+				w.setStatus(o.kind, o.ended)
 				w.m1.Remove(o.kind, "shop", "once")
-				w.told(work, o.ended)
+				w.reports(work, o.ended)
 				w.Quiet()
 
 				// Nor after a change on the hub, nor after a restart.
@@ -106,7 +106,7 @@ func TestAJobThatItsMemberCleanedUpIsNotRunAgain(t *testing.T) {
 				w.set(work, u)
 				w.applied(work)
 				w.restart()
-				w.told(work, o.ended)
+				w.reports(work, o.ended)
 				if creations := w.creations(o.kind); creations != 1 {
 					t.Errorf("the member was asked to run it %d times", creations)
 				}
@@ -117,7 +117,9 @@ func TestAJobThatItsMemberCleanedUpIsNotRunAgain(t *testing.T) {
 				// A new template is a new Work, and runs.
 				w.Gone(work)
 				w.gone(work)
-				again := w.work(job(o.kind), func(work *workv1alpha1.Work) { work.Labels["work.karmada.io/permanent-id"] = "another" })
+				again := w.work(job(o.kind), func(work *workv1alpha1.Work) {
+					work.Labels["work.karmada.io/permanent-id"] = "another"
+				})
 				w.applied(again)
 				if w.m1.Object(o.kind, "shop", "once") == nil {
 					t.Error("the next one of that name does not run")
@@ -127,15 +129,15 @@ func TestAJobThatItsMemberCleanedUpIsNotRunAgain(t *testing.T) {
 	}
 }
 
-// Who looks in the moment between an object's leaving memory and the event of that does not know how it ended.
-func TestAJobIsNotRunAgainBeforeItsLastEventIsThere(t *testing.T) {
+// An object may disappear from the cache before the event with its last state.
+func TestJobIsNotRunAgainBeforeItsLastEvent(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		k := onces[0].kind
-		w := untold(t, clock.RealClock{}, k)
+		w := newQuietWorld(t, clock.RealClock{}, k)
 		work := w.work(job(k))
 		w.look(work)
-		w.says(k, onces[0].ended)
+		w.setStatus(k, onces[0].ended)
 		last := w.m1.Object(k, "shop", "once")
 		w.m1.Remove(k, "shop", "once")
 		m, err := w.r.member(t.Context(), "m1")
@@ -151,16 +153,17 @@ func TestAJobIsNotRunAgainBeforeItsLastEventIsThere(t *testing.T) {
 		if out := w.look(work); out.after == 0 {
 			t.Error("it is not looked at again")
 		}
-		w.r.memberEvent("m1", schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, last, nil)
+		jobs := schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+		w.r.triggers.memberEvent("m1", jobs, last, nil)
 		w.look(work)
-		w.told(work, onces[0].ended)
+		w.reports(work, onces[0].ended)
 		if n := w.creations(k); n != 1 {
 			t.Errorf("the member was asked to run it %d times", n)
 		}
 	})
 }
 
-func TestAJobThatSomebodyDeletedBeforeItsEndComesBack(t *testing.T) {
+func TestJobDeletedBeforeItsEndIsRecreated(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -168,8 +171,8 @@ func TestAJobThatSomebodyDeletedBeforeItsEndComesBack(t *testing.T) {
 		w.serve(k)
 		work := w.work(job(k))
 		w.applied(work)
-		w.says(k, map[string]any{"active": int64(1)})
-		w.told(work, map[string]any{"active": 1})
+		w.setStatus(k, map[string]any{"active": int64(1)})
+		w.reports(work, map[string]any{"active": 1})
 		w.m1.Remove(k, "shop", "once")
 		w.Eventually("it is back", func() string {
 			if w.m1.Object(k, "shop", "once") == nil {
@@ -180,7 +183,7 @@ func TestAJobThatSomebodyDeletedBeforeItsEndComesBack(t *testing.T) {
 	})
 }
 
-func TestAMemberThatCleansUpByItselfIsBelievedThoughItsEndWasNotSeen(t *testing.T) {
+func TestJobCleanedUpUnobservedIsNotRunAgain(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -188,8 +191,8 @@ func TestAMemberThatCleansUpByItselfIsBelievedThoughItsEndWasNotSeen(t *testing.
 		w.serve(k)
 		work := w.work(job(k))
 		w.applied(work)
-		w.says(k, map[string]any{"phase": "Running"})
-		w.told(work, map[string]any{"phase": "Running", "deletedWhenFinished": true})
+		w.setStatus(k, map[string]any{"phase": "Running"})
+		w.reports(work, map[string]any{"phase": "Running", "deletedWhenFinished": true})
 		w.stop()
 		w.m1.Remove(k, "shop", "once")
 		w.restart()
@@ -208,7 +211,7 @@ func TestAMemberThatCleansUpByItselfIsBelievedThoughItsEndWasNotSeen(t *testing.
 	})
 }
 
-func TestTheStatusOfAWorkflowIsTheMembers(t *testing.T) {
+func TestWorkflowStatusIsTheMembers(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -217,8 +220,8 @@ func TestTheStatusOfAWorkflowIsTheMembers(t *testing.T) {
 		work := w.work(job(k))
 		w.applied(work)
 		running := map[string]any{"phase": "Running", "nodes": map[string]any{"n": map[string]any{"phase": "Running"}}}
-		w.says(k, running)
-		w.told(work, map[string]any{"phase": "Running"})
+		w.setStatus(k, running)
+		w.reports(work, map[string]any{"phase": "Running"})
 		writes := len(w.m1.Writes())
 		w.Quiet()
 		if got := w.m1.Writes()[writes:]; len(got) > 0 {
@@ -273,7 +276,7 @@ func (w *world) restart() {
 	w.Quiet()
 }
 
-func TestThatAMemberCleansUpByItselfIsWrittenAtOnce(t *testing.T) {
+func TestCleanUpByTheMemberIsReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{StatusWindow: time.Hour})
@@ -281,6 +284,6 @@ func TestThatAMemberCleansUpByItselfIsWrittenAtOnce(t *testing.T) {
 		w.serve(k)
 		work := w.work(job(k))
 		w.applied(work)
-		w.told(work, map[string]any{"deletedWhenFinished": true})
+		w.reports(work, map[string]any{"deletedWhenFinished": true})
 	})
 }

@@ -5,79 +5,80 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// restored is what is known since the hub was restored from a backup.
-type restored struct {
-	// pending says that nobody has accepted yet what follows from it.
+// restore keeps objects that differ from the hub's backup until a user accepts the restore.
+type restore struct {
+	client client.Client
+	memory *memory
+	// read reports whether a restore is not accepted yet. publish gets the number of Works per cluster whose objects were
+	// not checked since the restore.
+	read    func(context.Context) (bool, error)
+	publish func(context.Context, map[string]int) error
+	// interval is the time between two reads.
+	interval time.Duration
+
 	pending atomic.Bool
-	// looked are the Works whose objects were looked at since, true for those that were not held: what happens to these
-	// from then on is news.
-	looked sync.Map // of types.NamespacedName and bool
-	// told is how many were told last that are unseen, by cluster: nil before that.
-	told map[string]int
+	// published is the last argument of publish; nil before the first call.
+	published map[string]int
 }
 
-func (s *restored) unsettled(work types.NamespacedName) bool {
-	settled, _ := s.looked.Load(work)
-	return s.pending.Load() && settled != true
+// restoreCheck is what the hub knows of a Work's object since a restore.
+type restoreCheck int
+
+const (
+	restoreUnchecked restoreCheck = iota
+	restoreChecked                // the state of the object is known, but something else prevents the next write
+	restoreSettled                // the object is not held; a later difference is a change since the restore
+)
+
+func (s *restore) checkOf(work *workv1alpha1.Work) restoreCheck {
+	return s.memory.factsOf(client.ObjectKeyFromObject(work)).restore
 }
 
-func (s *restored) unseen(work types.NamespacedName) bool {
-	_, seen := s.looked.Load(work)
-	return s.pending.Load() && !seen
-}
-
-// see takes note that it is known what became of the object of a Work, though something else is in the way of what is
-// to be done with it.
-func (s *restored) see(work types.NamespacedName) {
+// record raises the check of a Work's object while a restore is pending.
+func (s *restore) record(work *workv1alpha1.Work, check restoreCheck) {
 	if s.pending.Load() {
-		s.looked.LoadOrStore(work, false)
+		s.memory.update(client.ObjectKeyFromObject(work), func(r *workRecord) { r.restore = max(r.restore, check) })
 	}
 }
 
-func (s *restored) settle(work types.NamespacedName) {
-	if s.pending.Load() {
-		s.looked.Store(work, true)
-	}
+// reasonToHold returns why an action must not be carried out since the restore; empty if it may be.
+func (s *restore) reasonToHold(work *workv1alpha1.Work, action execute.Action, desired,
+	observed *unstructured.Unstructured) string {
+	return execute.Held(work, action, desired, observed, s.pending.Load() && s.checkOf(work) != restoreSettled)
 }
 
-func (s *restored) forget(work types.NamespacedName) { s.looked.Delete(work) }
+// restoreError means that an action is not carried out because the hub was restored.
+type restoreError struct{ reason string }
 
-// heldError says that what is to be done is not done since the hub was restored.
-type heldError struct{ why string }
+func (e *restoreError) Error() string { return e.reason }
 
-func (e *heldError) Error() string { return e.why }
-
-// restoreMark asks the hub whether a restore stands.
-func restoreMark(hub client.Reader) func(context.Context) (bool, error) {
+// readRestoreMark returns a function that reports whether the ConfigMap of a restore exists.
+func readRestoreMark(hub client.Reader) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		err := hub.Get(ctx, types.NamespacedName{Namespace: names.System, Name: execute.RestoreMark}, &corev1.ConfigMap{})
 		return err == nil, client.IgnoreNotFound(err)
 	}
 }
 
-// markUnseen writes into what says that a restore stands how many Works were not looked at since. Where it is gone,
-// nothing is made.
-func markUnseen(hub client.Client) func(context.Context, map[string]int) error {
-	return func(ctx context.Context, unseen map[string]int) error {
-		count, err := json.Marshal(unseen)
+// annotateRestoreMark returns a function that writes the number of unchecked Works into the ConfigMap of a restore, if
+// it exists.
+func annotateRestoreMark(hub client.Client) func(context.Context, map[string]int) error {
+	return func(ctx context.Context, unchecked map[string]int) error {
+		count, err := json.Marshal(unchecked)
 		if err != nil {
 			return err
 		}
@@ -87,41 +88,40 @@ func markUnseen(hub client.Client) func(context.Context, map[string]int) error {
 	}
 }
 
-// tellUnseen has it written how many Works of each cluster were not looked at since the restore, if that changed.
-func (r *reconciler) tellUnseen(ctx context.Context) {
+// publishUnchecked publishes the number of unchecked Works per cluster if it changed.
+func (s *restore) publishUnchecked(ctx context.Context) {
 	var works workv1alpha1.WorkList
-	if err := r.client.List(ctx, &works, client.UnsafeDisableDeepCopy); err != nil {
+	if err := s.client.List(ctx, &works, client.UnsafeDisableDeepCopy); err != nil {
 		log.Error(err, "list works")
 		return
 	}
-	unseen := map[string]int{}
+	unchecked := map[string]int{}
 	for i := range works.Items {
 		work := &works.Items[i]
 		cluster, err := names.ClusterOf(work.Namespace)
-		if err != nil || !execute.Unseen(work, r.restored.unseen(client.ObjectKeyFromObject(work))) {
+		if err != nil || !execute.Unchecked(work, s.checkOf(work) != restoreUnchecked) {
 			continue
 		}
-		if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, &clusterv1alpha1.Cluster{},
-			client.UnsafeDisableDeepCopy); err == nil {
-			unseen[cluster]++
+		if _, err := readCluster(ctx, s.client, cluster); err == nil {
+			unchecked[cluster]++
 		}
 	}
-	if r.restored.told != nil && maps.Equal(r.restored.told, unseen) {
+	if s.published != nil && maps.Equal(s.published, unchecked) {
 		return
 	}
-	if err := r.TellUnseen(ctx, unseen); err != nil {
+	if err := s.publish(ctx, unchecked); err != nil {
 		log.Error(err, "list the works that have not been checked since the hub was restored")
 		return
 	}
-	r.restored.told = unseen
+	s.published = unchecked
 }
 
-// followRestore returns when it is known whether the hub was restored, and follows that until somebody accepts it.
-func (r *reconciler) followRestore(ctx context.Context) error {
-	if r.Restored == nil {
+// follow returns when it is known whether a restore is pending, and then watches until a user accepts it.
+func (s *restore) follow(ctx context.Context) error {
+	if s.read == nil {
 		return nil
 	}
-	pending, err := r.Restored(ctx)
+	pending, err := s.read(ctx)
 	for err != nil {
 		log.Error(err, "check whether the hub was restored")
 		select {
@@ -129,102 +129,30 @@ func (r *reconciler) followRestore(ctx context.Context) error {
 			return nil
 		case <-time.After(time.Second):
 		}
-		pending, err = r.Restored(ctx)
+		pending, err = s.read(ctx)
 	}
-	r.restored.pending.Store(pending)
+	s.pending.Store(pending)
 	if !pending {
 		return nil
 	}
 	log.Info("the hub was restored: objects in members that differ from the backup stay until the restore is accepted")
-	r.tellUnseen(ctx) // what a leader before has told was of its own looks
+	s.publishUnchecked(ctx) // The number of an earlier leader is of its own checks.
 	go func() {
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(r.RestoreCheck):
+			case <-time.After(s.interval):
 			}
-			if pending, err := r.Restored(ctx); err != nil || pending {
-				r.tellUnseen(ctx)
+			if pending, err := s.read(ctx); err != nil || pending {
+				s.publishUnchecked(ctx)
 				continue
 			}
-			r.restored.pending.Store(false)
-			r.restored.looked.Clear()
+			s.pending.Store(false)
+			s.memory.updateAll(func(r *workRecord) { r.restore = restoreUnchecked })
 			log.Info("the restore of the hub was accepted")
 			return
 		}
 	}()
 	return nil
-}
-
-// held says why what is planned for a Work is not carried out since the hub was restored; empty if it may be.
-func (r *reconciler) held(work *workv1alpha1.Work, action execute.Action, desired,
-	observed *unstructured.Unstructured) string {
-	return execute.Held(work, action, desired, observed, r.restored.unsettled(client.ObjectKeyFromObject(work)))
-}
-
-// holds sets the conditions of the Work that is to be written: the hub leaves the member's object alone, for the reason
-// why.
-func (r *reconciler) holds(want *workv1alpha1.Work, manifest *unstructured.Unstructured, why string) {
-	message := execute.HeldMessage(want, manifest, why)
-	var last int64
-	if applied := meta.FindStatusCondition(want.Status.Conditions, workv1alpha1.WorkApplied); applied != nil {
-		last = applied.ObservedGeneration
-	}
-	r.condition(want, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue, workv1alpha1.ReasonRestored, message,
-		want.Generation)
-	r.condition(want, workv1alpha1.WorkApplied, metav1.ConditionFalse, workv1alpha1.ReasonRestored, message, last)
-	r.condition(want, workv1alpha1.WorkFailure, metav1.ConditionTrue, workv1alpha1.ReasonRestored, why, want.Generation)
-}
-
-// holdsEnd writes into a Work that is being deleted that the hub leaves the member's object alone, for the reason why.
-func (r *reconciler) holdsEnd(ctx context.Context, work *workv1alpha1.Work, manifest *unstructured.Unstructured,
-	why string) error {
-	want := work.DeepCopy()
-	r.condition(want, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue, workv1alpha1.ReasonRestored,
-		execute.HeldMessage(want, manifest, why), want.Generation)
-	r.condition(want, workv1alpha1.WorkFailure, metav1.ConditionTrue, workv1alpha1.ReasonRestored, why, want.Generation)
-	return r.write(ctx, work, want)
-}
-
-// counted are the objects that members have of this hub without a Work, by cluster, of the kinds that are followed
-// there, and the Works that are held since the hub was restored: by what is in memory.
-func (r *reconciler) counted() (orphans map[string]int, held int) {
-	if !r.lanes.running() {
-		return nil, 0
-	}
-	ctx := context.Background()
-	var clusters clusterv1alpha1.ClusterList
-	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		log.Error(err, "list clusters")
-		return nil, 0
-	}
-	orphans = map[string]int{}
-	for i := range clusters.Items {
-		m := r.Members.Known(clusters.Items[i].Name)
-		if m == nil || clusters.Items[i].DeletionTimestamp != nil {
-			continue
-		}
-		n := 0
-		m.EachManaged(func(u *unstructured.Unstructured) {
-			key, ok := execute.WorkOf(u, m.Name)
-			if ok && apierrors.IsNotFound(r.client.Get(ctx, key, &workv1alpha1.Work{}, client.UnsafeDisableDeepCopy)) {
-				n++
-			}
-		})
-		if n > 0 {
-			orphans[m.Name] = n
-		}
-	}
-	var works workv1alpha1.WorkList
-	if err := r.client.List(ctx, &works, client.UnsafeDisableDeepCopy); err != nil {
-		log.Error(err, "list works")
-		return orphans, 0
-	}
-	for i := range works.Items {
-		if meta.IsStatusConditionTrue(works.Items[i].Status.Conditions, workv1alpha1.WorkHeldAfterRestore) {
-			held++
-		}
-	}
-	return orphans, held
 }

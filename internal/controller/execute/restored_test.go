@@ -27,7 +27,7 @@ import (
 // object of that name that was made since, of another template and by a Work of that permanent ID.
 func endInBackup(t *testing.T, id string) (*world, *workv1alpha1.Work) {
 	made := make(chan struct{})
-	w := newWorld(t, Options{Restored: func(ctx context.Context) (bool, error) {
+	w := newWorld(t, Options{ReadRestore: func(ctx context.Context) (bool, error) {
 		select {
 		case <-made:
 		case <-ctx.Done():
@@ -67,7 +67,7 @@ func endInBackup(t *testing.T, id string) (*world, *workv1alpha1.Work) {
 	return w, work
 }
 
-func TestARestoredHubDoesNotDeleteWhatALaterWorkOfThatNameMade(t *testing.T) {
+func TestRestoredHubKeepsObjectsOfLaterWorks(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w, work := endInBackup(t, "later")
@@ -76,7 +76,7 @@ func TestARestoredHubDoesNotDeleteWhatALaterWorkOfThatNameMade(t *testing.T) {
 	})
 }
 
-func TestARestoredHubDeletesNothingOfALaterTemplateUntilThatIsAccepted(t *testing.T) {
+func TestRestoredHubKeepsObjectsOfLaterTemplates(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w, work := endInBackup(t, "id")
@@ -100,22 +100,22 @@ func TestARestoredHubDeletesNothingOfALaterTemplateUntilThatIsAccepted(t *testin
 	})
 }
 
-// What a member that does not answer has is not known: until it is looked at, it counts.
-func TestWorksThatWereNotLookedAtSinceARestoreAreTold(t *testing.T) {
+// The objects in a member that does not answer are unknown, so their Works count as unchecked.
+func TestUncheckedWorksAreCountedAfterARestore(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		made := make(chan struct{})
 		var mu sync.Mutex
 		var told []map[string]int
 		w := newWorld(t, Options{RestoreCheck: 10 * time.Millisecond,
-			Restored: func(ctx context.Context) (bool, error) {
+			ReadRestore: func(ctx context.Context) (bool, error) {
 				select {
 				case <-made:
 				case <-ctx.Done():
 				}
 				return true, nil
 			},
-			TellUnseen: func(_ context.Context, unseen map[string]int) error {
+			PublishUnchecked: func(_ context.Context, unseen map[string]int) error {
 				mu.Lock()
 				defer mu.Unlock()
 				told = append(told, unseen)
@@ -164,8 +164,8 @@ func TestWorksThatWereNotLookedAtSinceARestoreAreTold(t *testing.T) {
 	})
 }
 
-// Else the restore could never be accepted as a whole in a fleet that has such Works, as a large one has.
-func TestAWorkThatCannotBeAppliedIsLookedAtAllTheSame(t *testing.T) {
+// A large fleet always has such Works. They must not prevent that a user accepts the restore as a whole.
+func TestWorkThatCannotBeAppliedIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, story := range map[string]struct {
 		kind membertest.Kind
@@ -182,14 +182,14 @@ func TestAWorkThatCannotBeAppliedIsLookedAtAllTheSame(t *testing.T) {
 				made := make(chan struct{})
 				var told atomic.Pointer[map[string]int]
 				w := newWorld(t, Options{RestoreCheck: 10 * time.Millisecond,
-					Restored: func(ctx context.Context) (bool, error) {
+					ReadRestore: func(ctx context.Context) (bool, error) {
 						select {
 						case <-made:
 						case <-ctx.Done():
 						}
 						return true, nil
 					},
-					TellUnseen: func(_ context.Context, unseen map[string]int) error { told.Store(&unseen); return nil }})
+					PublishUnchecked: func(_ context.Context, unseen map[string]int) error { told.Store(&unseen); return nil }})
 				u := manifest(story.kind, "shop", "old")
 				if story.is != nil {
 					story.is(w, u)

@@ -17,10 +17,11 @@ import (
 )
 
 // A field that a customization leaves to members by path is the member's, until the template says something else there.
-func TestAFieldLeftToTheMemberByPathIsKeptUntilTheTemplateChangesIt(t *testing.T) {
+func TestFieldLeftToTheMemberStaysUntilTheTemplateChanges(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
-		rules := &configv1alpha1.CustomizationRules{Retention: &configv1alpha1.RetentionRule{JSONPaths: []string{".data.value"}}}
+		rules := &configv1alpha1.CustomizationRules{
+			Retention: &configv1alpha1.RetentionRule{JSONPaths: []string{".data.value"}}}
 		w := newWorld(t, Options{Interpreter: interpret.New(
 			interpret.Kinds{membertest.ConfigMap.GroupKind(): jsonpath.Hooks(rules)})})
 		u := manifest(membertest.ConfigMap, "shop", "template's")
@@ -68,7 +69,7 @@ func TestAFieldLeftToTheMemberByPathIsKeptUntilTheTemplateChangesIt(t *testing.T
 
 // A customization that keeps the member's replicas is about what an autoscaler sets there. It does not keep the hub
 // from scaling.
-func TestAnAuthorsRetainDoesNotUndoScaling(t *testing.T) {
+func TestRetainDoesNotUndoScaling(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		keeps := &interpret.Hooks{Retain: func(_ context.Context, desired,

@@ -31,7 +31,7 @@ func scales(by, workload membertest.Kind) *unstructured.Unstructured {
 }
 
 // What an autoscaler in the member sets there stays, for as long as there is one; of others the hub's word holds.
-func TestReplicasThatAnAutoscalerInTheMemberSetsAreKept(t *testing.T) {
+func TestReplicasOfAMembersAutoscalerAreKept(t *testing.T) {
 	t.Parallel()
 	for _, workload := range []membertest.Kind{
 		served("apps", "v1", "Deployment"), served("apps", "v1", "StatefulSet"),

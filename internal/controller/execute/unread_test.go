@@ -11,10 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/member/membertest"
@@ -22,7 +20,7 @@ import (
 
 // What no interpreter can read harms neither the applying nor the rest of the report; it is told, and said in a
 // condition until it is mended.
-func TestAnObjectWhoseHealthCannotBeReadIsAppliedAndTold(t *testing.T) {
+func TestUnreadableHealthIsReported(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		var broken atomic.Bool
@@ -76,7 +74,7 @@ func TestAnObjectWhoseHealthCannotBeReadIsAppliedAndTold(t *testing.T) {
 }
 
 // What a Retain cannot say stops the change, and is told and said in a condition as every other operation's fault is.
-func TestAnObjectWhoseRetainFailsIsToldOnTheTemplateUntilItIsMended(t *testing.T) {
+func TestRetainFailureIsAnEventOfTheTemplate(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		var broken atomic.Bool
@@ -126,7 +124,7 @@ func TestAnObjectWhoseRetainFailsIsToldOnTheTemplateUntilItIsMended(t *testing.T
 	})
 }
 
-func TestAStatusTooLargeForAWorkIsToldAndTheRestOfTheReportWritten(t *testing.T) {
+func TestTooLargeStatusIsReportedWithoutIt(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{Interpreter: interpret.New(
@@ -152,17 +150,4 @@ func TestAStatusTooLargeForAWorkIsToldAndTheRestOfTheReportWritten(t *testing.T)
 			return ""
 		})
 	})
-}
-
-// etcd takes 1.5 MiB as one object, manifests and status together.
-func TestAStatusHasRoomBesideALargeManifest(t *testing.T) {
-	for manifest, want := range map[int]int{1: statusLimit, 1100 << 10: statusLimit, 1300 << 10: 100 << 10,
-		1490 << 10: 0} {
-		work := &workv1alpha1.Work{}
-		work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: make([]byte,
-			manifest)}}}
-		if got := statusRoom(work); got != want {
-			t.Errorf("beside %d bytes there is room for %d, want %d", manifest, got, want)
-		}
-	}
 }

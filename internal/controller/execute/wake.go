@@ -3,12 +3,14 @@ package execute
 import (
 	"context"
 	"maps"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -17,124 +19,117 @@ import (
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/interpreter"
+	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// What makes a Work be looked at: itself, its object in the member, and its cluster.
+// triggers queues Works in their lanes: on events of the Work, of its object in the member, and of its cluster.
+type triggers struct {
+	client client.Client
+	clock  clock.PassiveClock
+	lanes  *lanes
+	memory *memory
+	others *deletedByOthers
+	// used is the member that was last used for a cluster.
+	used sync.Map // cluster → *member.Member
+}
 
-// workChanged has a Work looked at that is new or was changed; our own status writes come back here and change nothing
-// that is to be done.
-func (r *reconciler) workChanged(old, obj any) {
+// workChanged queues a Work that is new or was changed by others. Our own status writes need no action.
+func (t *triggers) workChanged(old, obj any) {
 	w := obj.(*workv1alpha1.Work)
 	cluster, err := names.ClusterOf(w.Namespace)
 	if err != nil {
 		return
 	}
-	r.pending.Seen(client.ObjectKeyFromObject(w), w)
-	r.others.add(w, r.Clock.Now(), old == nil)
+	t.memory.pending.Seen(client.ObjectKeyFromObject(w), w)
+	t.others.add(w, t.clock.Now(), old == nil)
 	if was, ok := old.(*workv1alpha1.Work); ok && was.Generation == w.Generation &&
 		was.DeletionTimestamp.Equal(w.DeletionTimestamp) &&
 		maps.Equal(was.Labels, w.Labels) && maps.Equal(was.Annotations, w.Annotations) {
 		return
 	}
-	if !appliedNow(w) {
-		r.lanes.touch()
+	if !execute.Applied(w) {
+		t.lanes.touch()
 	}
-	r.lanes.retry(cluster, client.ObjectKeyFromObject(w))
+	t.lanes.retry(cluster, client.ObjectKeyFromObject(w))
 }
 
-// workGone forgets a Work.
-func (r *reconciler) workGone(obj any) {
-	w, ok := last(obj).(*workv1alpha1.Work)
-	if !ok {
-		return
+func (t *triggers) workGone(obj any) {
+	if w, ok := finalState(obj).(*workv1alpha1.Work); ok {
+		t.memory.forget(client.ObjectKeyFromObject(w))
+		t.others.gone(w.UID)
 	}
-	key := client.ObjectKeyFromObject(w)
-	r.pending.Forget(key)
-	r.others.leave(w.UID)
-	r.progress.Done(key)
-	r.restless.forget(key)
-	r.applied.Forget(key)
-	r.waiting.forget(key)
-	r.ended.forget(key)
-	r.missed.Delete(key)
-	r.waitsSince.Delete(key)
-	r.restored.forget(key)
-	r.contests.forget(key)
-	r.told.ForgetIf(func(s subject) bool { return s.work == key })
 }
 
-// kindsChanged has those Works looked at whose kind means something else than before.
-func (r *reconciler) kindsChanged(concerns interpreter.Concerns) {
-	if !r.lanes.running() {
-		return // at the start all Works are looked at
+// kindsChanged queues the Works of kinds whose interpretation changed.
+func (t *triggers) kindsChanged(concerns interpreter.Concerns) {
+	if !t.lanes.running() {
+		return // Start queues all Works.
 	}
-	for _, b := range interpreter.Bindings(r.client, concerns) {
-		works, err := scope.WorksOf(context.Background(), r.client, client.ObjectKeyFromObject(b))
+	for _, b := range interpreter.Bindings(t.client, concerns) {
+		works, err := scope.WorksOf(context.Background(), t.client, client.ObjectKeyFromObject(b))
 		if err != nil {
 			log.Error(err, "list the works of a kind whose interpretation changed")
 		}
 		for i := range works {
 			if cluster, err := names.ClusterOf(works[i].Namespace); err == nil {
-				r.lanes.retry(cluster, client.ObjectKeyFromObject(&works[i]))
+				t.lanes.retry(cluster, client.ObjectKeyFromObject(&works[i]))
 			}
 		}
 	}
 }
 
 // clusterJoined opens the lane of a cluster.
-func (r *reconciler) clusterJoined(obj any) {
+func (t *triggers) clusterJoined(obj any) {
 	name := obj.(*clusterv1alpha1.Cluster).Name
-	r.lanes.register(name)
-	r.wakeAll(name)
+	t.lanes.register(name)
+	t.retryAll(name)
 }
 
-// clusterChanged has the Works of a cluster looked at when it becomes ready, or another hub's, which they say, serves
-// other kinds than before, or leaves: that is what could mend those that failed, and those that wait for it are not
-// tried meanwhile.
-func (r *reconciler) clusterChanged(old, obj any) {
+// clusterChanged queues the Works of a cluster after a change that may end their failures, or that their status
+// reports: the cluster became ready, another hub's, or this hub's again, serves other kinds, or leaves.
+func (t *triggers) clusterChanged(old, obj any) {
 	was, is := old.(*clusterv1alpha1.Cluster), obj.(*clusterv1alpha1.Cluster)
 	if !membership.IsReady(was) && membership.IsReady(is) ||
-		membership.HeldByAnother(was) != membership.HeldByAnother(is) || !looked(was) && looked(is) ||
+		membership.HeldByAnother(was) != membership.HeldByAnother(is) || !hasStatus(was) && hasStatus(is) ||
 		!was.DeletionTimestamp.Equal(is.DeletionTimestamp) ||
 		!equality.Semantic.DeepEqual(was.Status.APIEnablements, is.Status.APIEnablements) {
-		r.wakeAll(is.Name)
+		t.retryAll(is.Name)
 	}
 }
 
-// looked says whether the status of a cluster was ever collected.
-func looked(c *clusterv1alpha1.Cluster) bool {
-	return membership.Readiness(c) != nil
-}
+// hasStatus reports whether the status of a cluster was ever collected.
+func hasStatus(c *clusterv1alpha1.Cluster) bool { return membership.Readiness(c) != nil }
 
 // clusterGone closes the lane of a cluster. Works that are left are strays.
-func (r *reconciler) clusterGone(obj any) {
-	c, ok := last(obj).(*clusterv1alpha1.Cluster)
-	if !ok {
-		return
+func (t *triggers) clusterGone(obj any) {
+	if c, ok := finalState(obj).(*clusterv1alpha1.Cluster); ok {
+		t.used.Delete(c.Name)
+		t.lanes.close(c.Name)
+		t.retryAll(c.Name)
 	}
-	r.reached.Delete(c.Name)
-	r.lanes.close(c.Name)
-	r.wakeAll(c.Name)
 }
 
-// wakeAll has all Works of a cluster looked at.
-func (r *reconciler) wakeAll(cluster string) {
-	r.lanes.retry(cluster, r.worksIn(cluster)...)
+// memberUsed queues all Works of a cluster if its member was replaced: the new one watches a kind only once a Work of
+// that kind is carried out.
+func (t *triggers) memberUsed(cluster string, m *member.Member) {
+	if before, known := t.used.Swap(cluster, m); known && before != m {
+		t.retryAll(cluster)
+	}
 }
 
-// memberAnswers has those Works looked at that failed while the member was silent.
-func (r *reconciler) memberAnswers(cluster string) {
-	r.lanes.retryFailed(cluster, r.worksIn(cluster)...)
-}
+// memberAnswers queues the Works of a cluster that failed while the member did not answer.
+func (t *triggers) memberAnswers(cluster string) { t.lanes.retryFailed(cluster, t.worksIn(cluster)...) }
 
-// worksIn are the Works of a cluster, by what is in memory.
-func (r *reconciler) worksIn(cluster string) []types.NamespacedName {
-	if !r.lanes.running() {
-		return nil // at the start all Works are looked at
+func (t *triggers) retryAll(cluster string) { t.lanes.retry(cluster, t.worksIn(cluster)...) }
+
+// worksIn returns the Works of a cluster from the cache; none before the start, which queues all Works.
+func (t *triggers) worksIn(cluster string) []types.NamespacedName {
+	if !t.lanes.running() {
+		return nil
 	}
 	var works workv1alpha1.WorkList
-	if err := r.client.List(context.Background(), &works, client.InNamespace(names.ExecutionSpace(cluster)),
+	if err := t.client.List(context.Background(), &works, client.InNamespace(names.ExecutionSpace(cluster)),
 		client.UnsafeDisableDeepCopy); err != nil {
 		log.Error(err, "list the works of a cluster", "cluster", cluster)
 	}
@@ -147,42 +142,40 @@ func (r *reconciler) worksIn(cluster string) []types.NamespacedName {
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// memberEvent tells of an object of ours that changed in a member; nil is absent.
-func (r *reconciler) memberEvent(cluster string, gvr schema.GroupVersionResource, old, obj *unstructured.Unstructured) {
-	// Somebody may have taken our marks off: then the object as it was says whose it is.
-	for _, o := range []*unstructured.Unstructured{old, obj} {
+// memberEvent queues the Work of an object that changed in a member. old or obj is nil if the object was created or
+// deleted.
+func (t *triggers) memberEvent(cluster string, gvr schema.GroupVersionResource, old, obj *unstructured.Unstructured) {
+	for _, o := range []*unstructured.Unstructured{old, obj} { // Somebody may have removed the marks, or changed them.
 		if o == nil {
 			continue
 		}
 		key := execute.MarkedWork(o)
 		if key.Namespace == names.ExecutionSpace(cluster) && key.Name != "" {
 			if obj == nil {
-				r.ended.put(key, old)
+				t.memory.keepFinished(key, old)
 			}
-			r.lanes.add(cluster, key)
+			t.lanes.add(cluster, key)
 		}
 	}
 	if gvr == namespaces && obj != nil && obj.GetDeletionTimestamp() == nil {
-		r.namespaceIsThere(cluster, obj.GetName())
+		t.namespaceExists(cluster, obj.GetName())
 	}
 }
 
-// namespaceIsThere has the Works tried again that wait for a namespace of the member.
-func (r *reconciler) namespaceIsThere(cluster, namespace string) {
-	if keys := r.waiting.take(space{cluster, namespace}); len(keys) > 0 {
-		r.lanes.retry(cluster, keys...)
-	}
+// namespaceExists queues the Works that wait for a namespace of the member.
+func (t *triggers) namespaceExists(cluster, namespace string) {
+	t.lanes.retry(cluster, t.memory.takeWaiting(memberNamespace{cluster, namespace})...)
 }
 
-// scalerChanged has the Work of a workload looked at that another autoscaler in the member scales than before, or none.
-func (r *reconciler) scalerChanged(cluster string, workload execute.Target) {
+// scalerChanged queues the Work of a workload whose autoscaler in the member changed.
+func (t *triggers) scalerChanged(cluster string, workload execute.Target) {
 	for _, name := range names.Works(workload.GroupKind, workload.Name, workload.Namespace) {
-		r.lanes.add(cluster, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: name})
+		t.lanes.add(cluster, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: name})
 	}
 }
 
-// last is the object of an event, the last known state where its deletion was missed.
-func last(obj any) any {
+// finalState returns the object of a deletion event, in its last known state if the event was missed.
+func finalState(obj any) any {
 	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		return gone.Obj
 	}

@@ -12,12 +12,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// enclosed is how the names of bindings end whose templates enclose another object.
+// enclosed is the suffix of bindings whose templates enclose another object.
 var enclosed = names.Binding("EnclosedManifest", "")
 
-// belongs refuses the manifest of a Work that says to be a binding's and is not named as that binding names the Work of
-// such an object. Dispatch writes none; a hub that did not hold overrides to their templates has, and the Work stands
-// until it is written anew.
+// belongs refuses a manifest that is not the template of the Work's binding. Dispatch writes no such Work. An earlier
+// version of the hub did, as it let overrides change the identity of an object.
 func belongs(w *workv1alpha1.Work, manifest *unstructured.Unstructured) error {
 	namespace, binding := w.Annotations[workv1alpha2.ResourceBindingNamespaceAnnotation],
 		w.Annotations[workv1alpha2.ResourceBindingNameAnnotation]

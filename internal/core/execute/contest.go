@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// freeRepairs are put right at once: somebody's mistake, or two.
+	// freeRepairs are immediate: a user may make a mistake or two.
 	freeRepairs = 3
 	// The pause before the next repair doubles from firstPause to longestPause.
 	firstPause   = time.Second
 	longestPause = 5 * time.Minute
-	// calm is how long nobody must have changed the object until the next change is a first one again.
+	// calm is the time without a repair after which the count starts anew.
 	calm = 2 * longestPause
 )
 
-// Contest is how often an object was put right lately that somebody in the member changes again and again. The zero
-// value is of one that nobody does. A change of the template is no repair, and never waits.
+// Contest counts the recent repairs of an object that somebody in the member changes again and again. The zero value
+// has none. A change of the template is no repair, and never waits.
 type Contest struct {
-	// Repairs within calm of each other, Last the time of the last.
+	// Repairs is the number of repairs with less than calm between them, Last the time of the last one.
 	Repairs int
 	Last    time.Time
-	// Path is what was put right last.
+	// Path is the field that was repaired last; empty if the object was recreated.
 	Path string
 }
 
-// Repaired is the contest after one more repair.
+// Repaired returns the contest after one more repair.
 func (c Contest) Repaired(path string, now time.Time) Contest {
 	if c.Over(now) {
 		c.Repairs = 0
@@ -38,7 +38,7 @@ func (c Contest) Repaired(path string, now time.Time) Contest {
 	return Contest{Repairs: c.Repairs + 1, Last: now, Path: path}
 }
 
-// Pause is how long the next repair has to wait; 0 for not at all.
+// Pause returns how long the next repair must wait.
 func (c Contest) Pause(now time.Time) time.Duration {
 	if c.Over(now) || c.Repairs < freeRepairs {
 		return 0
@@ -47,18 +47,17 @@ func (c Contest) Pause(now time.Time) time.Duration {
 	if doublings := c.Repairs - freeRepairs; doublings < 9 { // 2⁹ s are longer than longestPause
 		pause = min(pause, firstPause<<doublings)
 	}
-	// A clock that went back must not make it longer.
+	// Not longer if the clock was set back.
 	return max(0, min(pause, c.Last.Add(pause).Sub(now)))
 }
 
-// Contested says whether users should know: the next repair has to wait.
+// Contested reports whether repairs are delayed, which users should know.
 func (c Contest) Contested(now time.Time) bool { return c.Repairs >= freeRepairs && !c.Over(now) }
 
-// Over says that nobody has changed the object for long; it is then as if nobody ever had. left is how long that takes
-// otherwise.
+// Over reports whether the count starts anew with the next repair.
 func (c Contest) Over(now time.Time) bool { return c.Left(now) <= 0 }
 
-// Left is how long until the contest is over if nothing happens.
+// Left returns how long it takes until Over, without another repair.
 func (c Contest) Left(now time.Time) time.Duration {
 	if c.Repairs == 0 {
 		return 0
@@ -66,12 +65,12 @@ func (c Contest) Left(now time.Time) time.Duration {
 	return min(calm, c.Last.Add(calm).Sub(now))
 }
 
-// ContestedAdvice is what users can do about an object that is contested.
+// ContestedAdvice is the advice for users how to resolve the condition Contested.
 const ContestedAdvice = "stop it from doing so, or leave this to the member with a Retain interpretation, " +
 	"or by removing it from the template"
 
-// Contested is the message of the condition Contested. manager is the field manager that changes the object; empty if
-// it is not known.
+// Contested returns the message of the condition Contested. manager is the field manager that changes the object; empty
+// if it is unknown.
 func Contested(cluster string, manifest *unstructured.Unstructured, path, manager string) string {
 	who := "a user or controller"
 	if manager != "" {
@@ -89,8 +88,7 @@ func Contested(cluster string, manifest *unstructured.Unstructured, path, manage
 		who, does, what, manifest.GetKind(), name, cluster, longestPause)
 }
 
-// ManagerOf is who set the field of that path last, other than self, by the managed fields of an object; empty if they
-// do not tell.
+// ManagerOf returns the field manager other than self that set the field at path last; empty if it is unknown.
 func ManagerOf(entries []metav1.ManagedFieldsEntry, path, self string) string {
 	best, depth := -1, 0
 	for i, entry := range entries {
@@ -117,7 +115,7 @@ func ManagerOf(entries []metav1.ManagedFieldsEntry, path, self string) string {
 	return entries[best].Manager
 }
 
-// owns is how many steps of a dotted path a set of fields goes along; keys may have dots of their own.
+// owns returns how many steps of a dotted path are in a set of fields. Keys may contain dots.
 func owns(fields map[string]any, path string) int {
 	for key, below := range fields {
 		name, isField := strings.CutPrefix(key, "f:")

@@ -14,10 +14,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-// Retain gives desired those values of observed that belong to the member, as interpret.Interpreter's does.
+// Retain returns desired with those values of observed that belong to the member, as in interpret.Interpreter.
 type Retain func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error)
 
-// Manifest is the one manifest of w, decoded.
+// Manifest decodes the only manifest of w.
 func Manifest(w *workv1alpha1.Work) (*unstructured.Unstructured, error) {
 	if n := len(w.Spec.Workload.Manifests); n != 1 {
 		return nil, fmt.Errorf("work %s/%s has %d manifests, not one", w.Namespace, w.Name, n)
@@ -36,11 +36,11 @@ func Manifest(w *workv1alpha1.Work) (*unstructured.Unstructured, error) {
 	return m, nil
 }
 
-// Desired is what to apply for w: its manifest, marked, with what the member keeps for itself taken from observed
-// (nil if the object is absent). It never has a status: member controllers own that, also where it is no subresource.
+// Desired returns the object to apply for w: its manifest, marked, with the values that Retain takes from observed,
+// which is nil if the object is absent. It never has a status, which belongs to controllers in the member.
 //
-// If Retain took anything from observed, the result carries observed's resourceVersion: it is right for that version
-// only, and an apply onto a later one has to fail and be decided anew.
+// If Retain took a value, the result has observed's resourceVersion: an apply to a later version must fail and be
+// planned again.
 func Desired(w *workv1alpha1.Work, observed *unstructured.Unstructured,
 	retain Retain) (*unstructured.Unstructured, error) {
 	out, err := desiredNow(w, observed, retain)
@@ -50,7 +50,7 @@ func Desired(w *workv1alpha1.Work, observed *unstructured.Unstructured,
 	return out, err
 }
 
-// desiredNow is Desired that names w by its present name, whatever observed says.
+// desiredNow is Desired with the present name of w.
 func desiredNow(w *workv1alpha1.Work, observed *unstructured.Unstructured,
 	retain Retain) (*unstructured.Unstructured, error) {
 	manifest, err := Manifest(w)
@@ -64,7 +64,7 @@ func desiredNow(w *workv1alpha1.Work, observed *unstructured.Unstructured,
 	interpret.NoteEntries(manifest)
 	noteCreation(manifest, observed)
 	if annotations, ok := child(manifest.Object, "metadata")["annotations"].(map[string]any); ok {
-		delete(annotations, workv1alpha2.HubAnnotation) // whoever wrote the manifest, it is Hub.Plan's to say
+		delete(annotations, workv1alpha2.HubAnnotation) // only Hub.Plan sets it
 	}
 	strip(manifest)
 	Mark(manifest, w)
@@ -91,8 +91,8 @@ func desiredNow(w *workv1alpha1.Work, observed *unstructured.Unstructured,
 	return desired, nil
 }
 
-// strip removes, in place, what is never sent: metadata that the member's API server and controllers own, and
-// HandsOffAnnotation. A finalizer that Retain brought along would come back after its controller has removed it.
+// strip removes, in place, the status, metadata that the member's API server and controllers own, and
+// HandsOffAnnotation. A finalizer from Retain would come back after its controller removed it.
 func strip(m *unstructured.Unstructured) {
 	delete(m.Object, "status")
 	if metadata, ok := m.Object["metadata"].(map[string]any); ok {

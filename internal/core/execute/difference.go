@@ -268,7 +268,7 @@ var userData = map[string]bool{
 	"parameters": true, "limits": true, "requests": true,
 }
 
-// quantity says whether the API has a quantity at the position.
+// quantity reports whether the API has a quantity at the position.
 func (c comparison) quantity(at position) bool {
 	switch at.parent {
 	case "limits", "requests", "capacity", "allocatable", "hard", "overhead", "podFixed":
@@ -345,7 +345,7 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// zero says whether an API server may leave v out: it is empty, or everything in it is.
+// zero reports whether an API server may omit v: it is empty, or everything in it is.
 func zero(v any) bool {
 	switch v := v.(type) {
 	case nil:

@@ -34,17 +34,17 @@ func Differences(desired, observed *unstructured.Unstructured) []Difference {
 			metadata, _ := object[key].(map[string]any)
 			there, _ := observed.Object[key].(map[string]any)
 			for _, in := range []string{"annotations", "labels"} {
-				c.each(position{parent: key, key: in}, key+"."+in, metadata[in], there[in], note)
+				c.noteAll(position{parent: key, key: in}, key+"."+in, metadata[in], there[in], note)
 			}
 		default:
-			c.each(position{key: key}, key, object[key], observed.Object[key], note)
+			c.noteAll(position{key: key}, key, object[key], observed.Object[key], note)
 		}
 	}
 	return all
 }
 
-// each notes the smallest values below path that differ.
-func (c comparison) each(at position, path string, desired, observed any, note func(path string, want, have any)) {
+// noteAll notes the smallest values below path that differ.
+func (c comparison) noteAll(at position, path string, desired, observed any, note func(path string, want, have any)) {
 	if !c.value(at, desired, observed).found {
 		return
 	}
@@ -55,7 +55,7 @@ func (c comparison) each(at position, path string, desired, observed any, note f
 			break
 		}
 		for _, key := range slices.Sorted(maps.Keys(d)) {
-			c.each(position{at.key, key}, path+"."+key, d[key], there[key], note)
+			c.noteAll(position{at.key, key}, path+"."+key, d[key], there[key], note)
 		}
 		return
 	case []any:
@@ -77,7 +77,7 @@ func (c comparison) each(at position, path string, desired, observed any, note f
 				note(in, d[i], nil)
 				continue
 			}
-			c.each(at, in, d[i], there[j], note)
+			c.noteAll(at, in, d[i], there[j], note)
 		}
 		return
 	}

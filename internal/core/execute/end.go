@@ -11,42 +11,41 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-// OrderedFinalizer is on a Work whose deletion the hub itself has ordered. The API server adds it in the write that
-// deletes, when that asks for a foreground deletion, so that a restart, or another hub, knows by whose order a Work
-// goes. The garbage collector does not see Works, and admission lets nobody else ask for that or write it.
+// OrderedFinalizer is on a Work that the hub itself deletes. The API server adds it to an object that is deleted in the
+// foreground, in the same write, so it survives a restart. The garbage collector does not watch Works, and admission
+// refuses the finalizer and foreground deletions of others.
 const OrderedFinalizer = metav1.FinalizerDeleteDependents
 
-// Ordered says whether the hub itself has ordered the end of w.
+// Ordered reports whether the hub itself deletes w.
 func Ordered(w *workv1alpha1.Work) bool {
 	return w.DeletionTimestamp != nil && slices.Contains(w.Finalizers, OrderedFinalizer)
 }
 
-// WaveWindow is how long Works that others delete count together.
+// WaveWindow is the time within which deletions by others are counted together.
 const WaveWindow = time.Minute
 
-// End is what is known of the end of a Work that is being deleted, beside the Work itself.
+// End is what is known of the deletion of a Work, besides the Work itself.
 type End struct {
 	// Broken are the hub's own definitions that are missing or being deleted.
 	Broken []string
-	// WorksGo says that the definition of Works is one of them, SpaceGoes that the Work's namespace is being deleted.
+	// WorksGo means that the definition of Works is one of them, SpaceGoes that the Work's namespace is being deleted.
 	WorksGo, SpaceGoes bool
-	// OwnerWent is the definition of what the Work was made for, if that was missing or being deleted when the Work was:
-	// the hub saw no user delete its owner.
+	// OwnerWent is the definition of the Work's owner, if it was missing or being deleted when the Work was deleted: no
+	// user may have deleted the owner.
 	OwnerWent string
-	// Leaving says that the Work's cluster is about to leave the fleet.
+	// Leaving means that the Work's cluster is being removed.
 	Leaving bool
-	// Unwanted says that the Work's binding stands, and wants no Work in that cluster.
+	// Unwanted means that the Work's binding exists and needs no Work in that cluster.
 	Unwanted bool
-	// Unseen says that the Work was deleted before this hub process looked: how many there were with it is not known.
-	Unseen bool
-	// Others are the Works that others than the hub have deleted within WaveWindow, with this one; Bound is how many of
-	// them may go.
+	// AtStart means that the Work was deleted before this process started: the number of such deletions is unknown.
+	AtStart bool
+	// Others is the number of Works that others deleted within WaveWindow, this one included. Bound is the limit.
 	Others, Bound int
-	// Known is for how long this deletion is known, Settle how long it takes until it is not one of many.
+	// Known is the time since this deletion was observed, Settle the time to wait for more deletions.
 	Known, Settle time.Duration
 }
 
-// EndKind is what the deletion of a Work means.
+// EndKind is the meaning of a Work's deletion.
 type EndKind string
 
 // The kinds of ends.
@@ -56,9 +55,9 @@ const (
 	EndWaits   EndKind = "Waits"   // ask again
 )
 
-// JudgeEnd decides what the deletion of w means. An object leaves a member because the hub has decided so, or by a
-// user's word on that one Work: what goes with its namespace or definition, or as one of many that somebody deletes, is
-// no such word. after is when to ask again, reason is for people.
+// JudgeEnd decides what the deletion of w means. Objects are deleted in members only if the hub decided so, or if a
+// user deleted that single Work: not if the Work was deleted with its namespace or definition, or as one of many. after
+// is the delay after which to ask again; reason is for people.
 func JudgeEnd(w *workv1alpha1.Work, e End) (kind EndKind, after time.Duration, reason string) {
 	switch {
 	case e.WorksGo:
@@ -76,7 +75,7 @@ func JudgeEnd(w *workv1alpha1.Work, e End) (kind EndKind, after time.Duration, r
 		return EndOrdered, 0, "its cluster is being removed"
 	case e.Unwanted:
 		return EndOrdered, 0, "its binding no longer needs it"
-	case e.Unseen:
+	case e.AtStart:
 		return EndKept, 0, "it was deleted while the hub was not watching"
 	case e.Others > e.Bound:
 		return EndKept, 0, fmt.Sprintf("it is one of %d Works that were deleted within a minute, but not by the hub; at most %d may be", e.Others, e.Bound)

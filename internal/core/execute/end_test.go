@@ -57,8 +57,8 @@ func TestWhatTheDeletionOfAWorkMeans(t *testing.T) {
 		{"as the last that may be", others, with(func(e *End) { e.Known, e.Others = 5*time.Second, 10 }), EndOrdered, 0, ""},
 		{"one more is a wave", others, with(func(e *End) { e.Others = 11 }), EndKept, 0, "11 Works"},
 		{"one of which nobody saw how many there were is kept", others,
-			with(func(e *End) { e.Known, e.Unseen = 5*time.Second, true }), EndKept, 0, "not watching"},
-		{"but the hub's own order outlives a restart", ordered, with(func(e *End) { e.Unseen = true }), EndOrdered, 0, ""},
+			with(func(e *End) { e.Known, e.AtStart = 5*time.Second, true }), EndKept, 0, "not watching"},
+		{"but the hub's own order outlives a restart", ordered, with(func(e *End) { e.AtStart = true }), EndOrdered, 0, ""},
 		{"what went with its owner's definition stays, though the hub's loops saw its owner go", ordered,
 			with(func(e *End) { e.OwnerWent, e.Broken = "manifestworks", broken }), EndKept, 0, "manifestworks"},
 		{"but in a cluster that leaves", ordered, with(func(e *End) { e.OwnerWent, e.Leaving = "manifestworks", true }),
@@ -85,7 +85,7 @@ func TestNoEndIsCarriedOutThatNobodyOrdered(t *testing.T) {
 		if is(0) {
 			w.Finalizers = []string{OrderedFinalizer}
 		}
-		e := End{WorksGo: is(1), SpaceGoes: is(2), Leaving: is(3), Unwanted: is(4), Unseen: is(8), Bound: 10, Others: 10,
+		e := End{WorksGo: is(1), SpaceGoes: is(2), Leaving: is(3), Unwanted: is(4), AtStart: is(8), Bound: 10, Others: 10,
 			Settle: 5 * time.Second}
 		if is(5) || is(1) {
 			e.Broken = []string{"a definition"}
@@ -105,7 +105,7 @@ func TestNoEndIsCarriedOutThatNobodyOrdered(t *testing.T) {
 			t.Error("it waits for a time, and nothing else does:", what)
 		}
 		if kind == EndOrdered && !is(0) && !e.Leaving && !e.Unwanted &&
-			(e.Others > e.Bound || e.SpaceGoes || e.Unseen || e.Known < e.Settle) {
+			(e.Others > e.Bound || e.SpaceGoes || e.AtStart || e.Known < e.Settle) {
 			t.Error("carried out without an order:", what)
 		}
 	}

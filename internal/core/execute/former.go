@@ -18,8 +18,7 @@ import (
 // Before store format 2, Works had other names. A store may still have such Works, and objects in members name them
 // until they are written for another reason.
 
-// renamedWork is the present name of the Work that the hub calls work and that has the object named; work itself if
-// that is no former name.
+// renamedWork returns the present name of a Work of the named object; work itself if that is no former name.
 func renamedWork(work string, gk schema.GroupKind, namespace, name, clusterBinding string) string {
 	kind := gk.Kind
 	if enclosing, is := strings.CutSuffix(clusterBinding, enclosed); is {
@@ -31,13 +30,13 @@ func renamedWork(work string, gk schema.GroupKind, namespace, name, clusterBindi
 	return work
 }
 
-// presentName is renamedWork for the Work of an object, which is a manifest or a member's.
+// presentName is renamedWork for a Work of obj, which is a manifest or a member's object.
 func presentName(work string, obj *unstructured.Unstructured) string {
 	return renamedWork(work, obj.GroupVersionKind().GroupKind(), obj.GetNamespace(), obj.GetName(),
 		field(obj, "annotations", workv1alpha2.ClusterResourceBindingNameAnnotation))
 }
 
-// MarkedWork is the Work that the marks of an object name, by its present name; empty if they name none.
+// MarkedWork returns the Work that the marks of an object name, by its present name; empty for none.
 func MarkedWork(obj *unstructured.Unstructured) types.NamespacedName {
 	key := types.NamespacedName{Namespace: field(obj, "annotations", workv1alpha2.WorkNamespaceAnnotation),
 		Name: field(obj, "annotations", workv1alpha2.WorkNameAnnotation)}
@@ -47,14 +46,14 @@ func MarkedWork(obj *unstructured.Unstructured) types.NamespacedName {
 	return key
 }
 
-// FormerName says whether w, whose manifest is given, has a former name, and which name it has now.
+// FormerName reports whether w, with this manifest, has a former name, and returns its present name.
 func FormerName(w *workv1alpha1.Work, manifest *unstructured.Unstructured) (present string, former bool) {
 	present = presentName(w.Name, manifest)
 	return present, present != w.Name
 }
 
-// Renamed is a copy of w, which has a former name, under its present name, with its status. It is to be created before
-// w is removed from the store, and makes no difference to the member.
+// Renamed returns a copy of w, status included, under its present name. Create it before w is removed from the store;
+// then nothing changes in the member.
 func Renamed(w *workv1alpha1.Work, name string) (*workv1alpha1.Work, error) {
 	m, err := Manifest(w)
 	if err != nil {
@@ -74,7 +73,7 @@ func Renamed(w *workv1alpha1.Work, name string) (*workv1alpha1.Work, error) {
 
 	// The generation of the copy is 1.
 	if applied := appliedGeneration(w); applied > 0 && applied < w.Generation {
-		// It was applied, but not as it is now. Until dispatch writes it, which makes it generation 2, nothing is applied.
+		// The present generation was not applied. Apply nothing until dispatch writes the copy, which makes it generation 2.
 		out.Spec.SuspendDispatching = new(true)
 	}
 	for i := range out.Status.Conditions {
@@ -85,8 +84,8 @@ func Renamed(w *workv1alpha1.Work, name string) (*workv1alpha1.Work, error) {
 	return out, nil
 }
 
-// keepFormerName has desired name w as observed does, by a former name: that is no difference. An apply for another
-// reason names it anew.
+// keepFormerName keeps a former name of w in the marks of observed: it is no difference. The next apply for another
+// reason replaces it.
 func keepFormerName(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) {
 	if observed == nil {
 		return

@@ -95,8 +95,8 @@ func TestARenamedWorkIsAppliedAsFarAsItWas(t *testing.T) {
 			t.Fatal(err)
 		}
 		if is := meta.FindStatusCondition(got.Status.Conditions, workv1alpha1.WorkApplied).ObservedGeneration; is != c.want ||
-			suspended(got) != c.suspended {
-			t.Errorf("applied %s: generation %d, suspended %t", name, is, suspended(got))
+			Suspended(got) != c.suspended {
+			t.Errorf("applied %s: generation %d, suspended %t", name, is, Suspended(got))
 		}
 	}
 }

@@ -10,16 +10,13 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Hub is the identity of the hub that acts. Each object that it writes carries it; one without is older than that, and
-// as good as its own. The empty Hub marks nothing and heeds no mark.
+// Hub is the identity of a hub. It is on each object that the hub writes. An object without it counts as this hub's.
+// The empty Hub writes and reads no such marks.
 type Hub string
 
-// Plan is Plan for an object that another hub may have written since this one did, each while it held the member. Of
-// such an object:
-//
-//	not deleted: the other hub's users may need it
-//	taken back where this hub has applied it before
-//	a conflict where it has not, to be resolved like any other
+// Plan is the function Plan for an object that another hub may have written while it managed the member. Such an object
+// is not deleted, as users of the other hub may need it. It is taken back if this hub applied it before, and a conflict
+// otherwise.
 func (h Hub) Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Action {
 	by := ""
 	if h != "" && observed != nil {
@@ -30,7 +27,7 @@ func (h Hub) Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstruct
 		switch {
 		case w.DeletionTimestamp != nil:
 			return Action{Kind: Nothing, Reason: "the object was last written by another hub (" + by + "), so it is kept"}
-		case !suspended(w) && !CreateOnly(w) && appliedGeneration(w) == 0 &&
+		case !Suspended(w) && !CreateOnly(w) && appliedGeneration(w) == 0 &&
 			strategy(w, desired) != workv1alpha2.ConflictResolutionOverwrite:
 			return Action{Kind: Conflict, Reason: otherHub(w, desired, by)}
 		}
@@ -45,9 +42,8 @@ func (h Hub) Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstruct
 	return action
 }
 
-// marked is a copy of the manifest that says which hub wrote it, and names w by its present name. These marks come with
-// the write that is due anyway: they are no differences, and the first is not listed among the annotations that the
-// manifest comes with.
+// marked returns a copy of the manifest with the mark of this hub and the present name of w. These marks are no
+// differences: they are added to writes that are due anyway.
 func (h Hub) marked(w *workv1alpha1.Work, manifest *unstructured.Unstructured) *unstructured.Unstructured {
 	if h == "" && field(manifest, "annotations", workv1alpha2.WorkNameAnnotation) == w.Name {
 		return manifest
@@ -75,6 +71,7 @@ func otherHub(w *workv1alpha1.Work, desired *unstructured.Unstructured, by strin
 		"or adopt it with `argosy adopt`", desired.GetKind(), desired.GetNamespace(), desired.GetName(), cluster(w), by)
 }
 
-func suspended(w *workv1alpha1.Work) bool {
+// Suspended reports whether dispatching of w is suspended.
+func Suspended(w *workv1alpha1.Work) bool {
 	return w.Spec.SuspendDispatching != nil && *w.Spec.SuspendDispatching
 }

@@ -17,8 +17,8 @@ import (
 // marked is the value of the label karmada.io/managed on what is ours.
 const marked = "true"
 
-// Mark says on manifest, in place, that w owns it, and lists the labels and annotations that it comes with, so that a
-// key that is dropped later can be taken off the member's object. Marking twice changes nothing.
+// Mark marks manifest as the object of w, in place. It lists the manifest's labels and annotations, so that a key that
+// is dropped later can be removed from the member's object. A second Mark changes nothing.
 func Mark(manifest *unstructured.Unstructured, w *workv1alpha1.Work) {
 	metadata := child(manifest.Object, "metadata")
 	labels, annotations := child(metadata, "labels"), child(metadata, "annotations")
@@ -43,7 +43,7 @@ func Mark(manifest *unstructured.Unstructured, w *workv1alpha1.Work) {
 
 func keyList(m map[string]any) string { return strings.Join(slices.Sorted(maps.Keys(m)), ",") }
 
-// child is the object at key of parent, put there if there is none.
+// child returns the object at key of parent, and adds it if there is none.
 func child(parent map[string]any, key string) map[string]any {
 	if m, ok := parent[key].(map[string]any); ok {
 		return m
@@ -53,31 +53,31 @@ func child(parent map[string]any, key string) map[string]any {
 	return m
 }
 
-// owner is whose a member's object is, by its marks.
+// owner is the owner of a member's object, by its marks.
 type owner int
 
 const (
-	nobody    owner = iota // not marked: it was there before us
+	nobody    owner = iota // not marked: it existed before
 	ours                   // marked as the Work's
-	damaged                // the Work's, but someone took some of the marks away
+	damaged                // the Work's, but some of the marks were removed
 	neighbour              // marked as another Work's of the same cluster
 	stranger               // marked as a Work's of another hub, or of the cluster under another name
 )
 
-// Owns says whether observed is marked as the object of w.
+// Owns reports whether observed is marked as the object of w.
 func Owns(w *workv1alpha1.Work, observed *unstructured.Unstructured) bool {
 	return ownerOf(observed, w) == ours
 }
 
-// Anothers says whether observed, which w was applied to, has the permanent ID of another Work since, of the same name:
-// a store that is older than the member has Works that are being deleted, where there are new ones by now. What w was
-// never applied to has the ID of the Work before it, which was made again.
+// Anothers reports whether observed, which w was applied to, has the permanent ID of a later Work with the same name.
+// That happens if the store is older than the member. An object that w was never applied to may have the ID of an
+// earlier Work.
 func Anothers(w *workv1alpha1.Work, observed *unstructured.Unstructured) bool {
 	own, is := w.Labels[workv1alpha2.WorkPermanentIDLabel], field(observed, "labels", workv1alpha2.WorkPermanentIDLabel)
 	return own != "" && is != "" && own != is && appliedGeneration(w) > 0
 }
 
-// ownerOf reads the marks of observed, as seen from w. Only ours may be deleted; damaged ones are put right.
+// ownerOf returns the owner of observed, from the view of w. Only ours may be deleted; damaged marks are repaired.
 func ownerOf(observed *unstructured.Unstructured, w *workv1alpha1.Work) owner {
 	label := func(key string) string { return field(observed, "labels", key) }
 	annotation := func(key string) string { return field(observed, "annotations", key) }
@@ -93,7 +93,7 @@ func ownerOf(observed *unstructured.Unstructured, w *workv1alpha1.Work) owner {
 		if managed {
 			return ours
 		}
-		// Controllers copy annotations of an object to its children, labels they do not: annotations alone prove nothing.
+		// Controllers copy annotations of an object to its children, but not labels.
 		if sameID {
 			return damaged
 		}
@@ -154,7 +154,7 @@ var comeAlong = map[string]bool{
 	policyv1alpha1.ClusterPropagationPolicyNameAnnotation:   true,
 }
 
-// Marks says whether a label or annotation is one that the hub alone puts on what it sends, whatever users say.
+// Marks reports whether a label or annotation is set by the hub only, whatever a template sets.
 func Marks(key string) bool { return hubKeys[key] }
 
 // Unmark takes the hub's marks off a manifest, in place, before it puts its own on: a template may carry those of

@@ -12,50 +12,60 @@ import (
 	"github.com/argosy-io/argosy/internal/core/text"
 )
 
-// CreatedAnnotation is on a namespace or definition in a member that the hub made, and did not find there and adopt:
-// others are never deleted.
+// CreatedAnnotation is on a namespace or definition in a member that the hub created. Adopted ones are never deleted.
 const CreatedAnnotation = "argosy.io/created"
 
-var namespaceKind = schema.GroupKind{Kind: "Namespace"}
+var (
+	namespaceKind  = schema.GroupKind{Kind: "Namespace"}
+	definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+)
 
-// IsNamespace says whether an object is a namespace, with all that this means for what is in it.
+// IsNamespace reports whether an object is a Namespace.
 func IsNamespace(obj *unstructured.Unstructured) bool {
 	return obj.GroupVersionKind().GroupKind() == namespaceKind
 }
 
-// noteCreation says on what is to be made and takes others along, in place, that the hub made it, and keeps that from
-// then on.
+// IsDefinition reports whether an object is a CustomResourceDefinition.
+func IsDefinition(obj *unstructured.Unstructured) bool {
+	return obj.GroupVersionKind().GroupKind() == definitionKind
+}
+
+// TakesAlong reports whether the deletion of an object of this kind deletes others: those in a namespace, or all of a
+// definition's kind.
+func TakesAlong(gk schema.GroupKind) bool { return gk == namespaceKind || gk == definitionKind }
+
+// noteCreation sets CreatedAnnotation on a namespace or definition that does not exist yet, and keeps it later.
 func noteCreation(manifest, observed *unstructured.Unstructured) {
 	if !TakesAlong(manifest.GroupVersionKind().GroupKind()) {
 		return
 	}
 	annotations := child(child(manifest.Object, "metadata"), "annotations")
-	delete(annotations, CreatedAnnotation) // the template does not say so
+	delete(annotations, CreatedAnnotation) // A template must not set it.
 	if observed == nil || field(observed, "annotations", CreatedAnnotation) == marked {
 		annotations[CreatedAnnotation] = marked
 	}
 }
 
-// Content is an object in a namespace of a member, or of a definition there, by its metadata.
+// Content is the metadata of an object in a namespace of a member, or of a definition's kind.
 type Content struct {
 	schema.GroupKind
-	// Name is with the namespace, "shop/web", for an object of a definition.
+	// Name includes the namespace for an object of a definition's kind: "shop/web".
 	Name string
 	UID  types.UID
-	// Owners are the objects that it goes with; OwnedAbove says that one of them is in no namespace, so that it is not
-	// looked for.
+	// Owners are the owners of the object. OwnedAbove means that one of them is cluster-scoped, so it is not among the
+	// contents.
 	Owners     []types.UID
 	OwnedAbove bool
-	// Going says that it is being deleted.
+	// Going means that it is being deleted.
 	Going bool
-	// Managed says that it has the hub's marks; Work is by its marks the one that it is of, empty without.
+	// Managed means that it has the hub's marks. Work is the Work that they name.
 	Managed bool
 	Work    types.NamespacedName
-	// ServiceAccount is whose token it holds, for a Secret.
+	// ServiceAccount is the owner of the token in a Secret.
 	ServiceAccount string
 }
 
-// WorkState is how a Work is that an object names.
+// WorkState is the state of a Work that an object names.
 type WorkState int
 
 // The states of Works.
@@ -65,20 +75,20 @@ const (
 	WorkGoes
 )
 
-// Fate is what becomes of a namespace or definition in a member when its Work goes.
+// Fate is what happens to a namespace or definition in a member when its Work is deleted.
 type Fate string
 
 // The fates.
 const (
 	FateDeleted  Fate = "Deleted"
 	FateReleased Fate = "Released"
-	FateWaits    Fate = "Waits" // for objects that the hub is about to delete or release
+	FateWaits    Fate = "Waits" // the hub is about to delete or release objects in it
 )
 
 const notMade = "it existed before the hub propagated it"
 
-// EndNamespace decides what becomes of the observed namespace, by what is in it: it is deleted if the hub made it, and
-// if nothing would go with it that the hub did not send there or has preserved. Whatever stays, reason says.
+// EndNamespace decides what happens to the observed namespace: it is deleted if the hub created it, and if its deletion
+// would delete neither objects of others nor preserved objects.
 func EndNamespace(observed *unstructured.Unstructured, contents []Content,
 	workOf func(types.NamespacedName) WorkState) (fate Fate, reason string) {
 	if field(observed, "annotations", CreatedAnnotation) != marked {
@@ -94,9 +104,9 @@ func EndNamespace(observed *unstructured.Unstructured, contents []Content,
 		switch {
 		case c.Going, comesByItself(c):
 		case slices.ContainsFunc(c.Owners, func(owner types.UID) bool { return there[owner] }):
-			// It goes, or stays, with its owner, which is here too.
+			// It is deleted with its owner, which is here too.
 		case len(c.Owners) > 0 && !c.OwnedAbove:
-			// Its owners are gone, and the member's garbage collector is about to see that.
+			// Its owners are gone, and the member's garbage collector deletes it.
 		case c.Managed && workOf(c.Work) == WorkGoes:
 			waits = c.Kind + " " + c.Name
 		default:
@@ -112,21 +122,52 @@ func EndNamespace(observed *unstructured.Unstructured, contents []Content,
 	return FateDeleted, "the hub created it, and it is empty"
 }
 
-// someOf names the first objects by name.
+// EndDefinition decides what happens to the observed definition: it is deleted if the hub created it and all remaining
+// objects of its kind are being deleted. more means that there are other objects than these.
+func EndDefinition(observed *unstructured.Unstructured, objects []Content, more bool,
+	workOf func(types.NamespacedName) WorkState) (fate Fate, reason string) {
+	if field(observed, "annotations", CreatedAnnotation) != marked {
+		return FateReleased, notMade
+	}
+	var staying, owned []string
+	waits := ""
+	for _, c := range objects {
+		switch name := c.Kind + " " + c.Name; {
+		case c.Going:
+		case c.Managed && workOf(c.Work) == WorkGoes:
+			waits = name
+		case len(c.Owners) > 0:
+			owned = append(owned, name) // perhaps by what goes first
+		default:
+			staying = append(staying, name)
+		}
+	}
+	switch {
+	case len(staying) > 0:
+		return FateReleased, "objects of this kind remain: " + someOf(slices.Concat(staying, owned))
+	case waits != "":
+		return FateWaits, waits + " is deleted first"
+	case len(owned) > 0:
+		return FateReleased, "objects of this kind remain: " + someOf(owned)
+	case more:
+		return FateWaits, "objects of this kind are deleted first"
+	}
+	return FateDeleted, "the hub created it, and no objects of this kind remain"
+}
+
 func someOf(names []string) string {
 	slices.Sort(names)
 	return text.Names(names, 3)
 }
 
-// injected are the objects that clusters put into every namespace.
+// injected are the objects that clusters create in every namespace.
 var injected = map[schema.GroupKind][]string{
 	{Kind: "ConfigMap"}: {"kube-root-ca.crt", "openshift-service-ca.crt", "istio-ca-root-cert",
 		"linkerd-identity-trust-roots"},
 	{Kind: "ServiceAccount"}: {"default"},
 }
 
-// Transient says whether objects of a kind are made by clusters themselves for what else is there, and are nothing to
-// keep.
+// Transient reports whether clusters create objects of this kind themselves, for other objects.
 func Transient(gk schema.GroupKind) bool {
 	switch gk {
 	case schema.GroupKind{Kind: "Event"}, schema.GroupKind{Group: "events.k8s.io", Kind: "Event"},
@@ -137,13 +178,13 @@ func Transient(gk schema.GroupKind) bool {
 	return false
 }
 
-// comesByItself says whether every namespace has an object like that.
+// comesByItself reports whether clusters create the object in every namespace.
 func comesByItself(c Content) bool {
 	return Transient(c.GroupKind) || slices.Contains(injected[c.GroupKind], c.Name) ||
 		c.GroupKind == schema.GroupKind{Kind: "Secret"} && c.ServiceAccount == "default"
 }
 
-// ManagedBy reads the marks of an object: whether it has the hub's, and the Work that they name, by its present name.
+// ManagedBy reports whether an object has the hub's marks, and returns the Work that they name, by its present name.
 func ManagedBy(gk schema.GroupKind, obj metav1.Object) (managed bool, work types.NamespacedName) {
 	annotations := obj.GetAnnotations()
 	work = types.NamespacedName{Namespace: annotations[workv1alpha2.WorkNamespaceAnnotation],

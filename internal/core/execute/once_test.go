@@ -76,7 +76,7 @@ func TestWhatHasFinishedAndIsGoneDoesNotRunAgain(t *testing.T) {
 	}
 }
 
-func TestATemplateMadeAnewRunsThoughTheWorkOfTheLastOneIsStillThere(t *testing.T) {
+func TestRecreatedTemplateRunsAlthoughTheOldWorkExists(t *testing.T) {
 	const manifest = `{apiVersion: batch/v1, kind: Job, metadata: {name: once, namespace: shop, annotations: {resourcetemplate.karmada.io/uid: new}}}`
 	for of, want := range map[string]execute.Kind{"old": execute.Create, "new": execute.Nothing} {
 		w := work(t, manifest, reported(t, `{"runOf":"`+of+`","conditions":[{"type":"Complete","status":"True"}]}`))

@@ -17,17 +17,17 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// Kind is what to do.
+// Kind is the kind of an Action.
 type Kind string
 
 // The kinds of action.
 const (
 	Create   Kind = "Create"   // the object is absent
-	Apply    Kind = "Apply"    // bring the object to Action.Object; what was applied before and is not in it goes
-	Delete   Kind = "Delete"   // delete the object, of the UID that was observed
-	Release  Kind = "Release"  // replace the object by Action.Object, which is not ours any more
-	Conflict Kind = "Conflict" // someone else owns the object: touch nothing, report Reason
-	Wait     Kind = "Wait"     // the object is being deleted; decide anew when it is gone
+	Apply    Kind = "Apply"    // apply Action.Object, and remove fields that were applied before and are not in it
+	Delete   Kind = "Delete"   // delete the object with the observed UID
+	Release  Kind = "Release"  // replace the object by Action.Object, which has no marks of the hub
+	Conflict Kind = "Conflict" // somebody else owns the object: change nothing, report Reason
+	Wait     Kind = "Wait"     // the object is being deleted; plan again when it is gone
 	Nothing  Kind = "Nothing"
 	Leave    Kind = "Leave" // leave the object and its Work as they are; see HandsOff
 )
@@ -35,41 +35,39 @@ const (
 // Action is what to do, and why.
 type Action struct {
 	Kind Kind
-	// Reason is for people; of a Conflict it is the message that tools know.
+	// Reason is for people. For a Conflict, it is Karmada's message.
 	Reason string
-	// Unmanaged says of a Conflict that nobody manages the object.
+	// Unmanaged means, for a Conflict, that no Work manages the object.
 	Unmanaged bool
 	// Object is what to send with Create, Apply and Release.
 	Object *unstructured.Unstructured
-	// Adopts says that an Apply takes over an object that was not ours.
+	// Adopts means that an Apply takes over an object that was not this Work's.
 	Adopts bool
-	// Repairs says that what was applied before is put right, since somebody in the member changed it, at Path, or deleted
-	// it: then Path is empty.
+	// Repairs means that somebody in the member changed the applied object at Path, or deleted it. Then Path is empty.
 	Repairs bool
 	Path    string
-	// Yields says that an Apply takes no field from others that set it otherwise, and fails then.
+	// Yields means that an Apply fails if it would change a field that others set.
 	Yields bool
 }
 
-// Preserved says whether the object of w stays in the member when w goes.
+// Preserved reports whether the object of w stays in the member when w is deleted.
 func Preserved(w *workv1alpha1.Work) bool {
 	return w.Spec.PreserveResourcesOnDeletion != nil && *w.Spec.PreserveResourcesOnDeletion
 }
 
-// Plan decides what to do for w. desired is what execute.Desired made of it, and may be nil when w is being deleted;
-// observed is the member's object, nil if absent. None of them is changed, and the action shares memory with desired.
+// Plan decides what to do for w. desired is the result of Desired, and may be nil if w is being deleted. observed is
+// the member's object; nil for none. Plan changes none of them, and the action shares memory with desired.
 //
-// After an Apply has succeeded, and the condition Applied says so for w's generation, Plan says Nothing until someone
-// changes w or a field that desired sets. Fields that it does not set belong to the member. An object with
-// HandsOffAnnotation is left as it is, and so is a Work that is being deleted. What runs once and has finished, by what
-// w reports, is not made again when the member cleaned it up.
+// After a successful Apply, with the condition Applied for w's generation, Plan returns Nothing until w or a field that
+// desired sets is changed. Other fields belong to the member. An object with HandsOffAnnotation stays as it is. An
+// object that runs once and has finished is not created again after it was deleted.
 func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Action {
 	switch {
 	case w.DeletionTimestamp != nil:
 		return remove(w, observed)
 	case HandsOff(w, observed) != "":
 		return Action{Kind: Leave, Reason: HandsOff(w, observed)}
-	case suspended(w):
+	case Suspended(w):
 		return Action{Kind: Nothing, Reason: workv1alpha1.MessageSuspended}
 	case observed == nil && Over(w):
 		return Action{Kind: Nothing, Reason: "the object has finished and was deleted; it is not run again"}
@@ -113,7 +111,7 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 		return apply
 	}
 	if applied := appliedGeneration(w); applied < w.Generation {
-		// Fields that the manifest no longer sets do not show as a difference.
+		// A field that the manifest no longer sets is no difference.
 		apply.Reason = fmt.Sprintf("generation %d of the work is not applied yet", w.Generation)
 		return apply
 	}
@@ -124,13 +122,13 @@ const asDesired = "the object is up to date"
 
 const leaving = "the object is being deleted in the member; it is recreated afterwards"
 
-// CreateOnly says whether w makes its object where there is none, and leaves any that is there alone, whosever it is.
+// CreateOnly reports whether w only creates its object, and never changes an existing one.
 func CreateOnly(w *workv1alpha1.Work) bool {
 	return w.Annotations[ocmv1.UpdateStrategyAnnotation] == string(ocmv1.UpdateStrategyCreateOnly)
 }
 
-// remove decides what becomes of the object of a Work that is being deleted. With Nothing, and after a Release, the
-// Work may go; with Delete and Wait the object has to go first, or one made anew would meet it.
+// remove plans for a Work that is being deleted. After Nothing and Release, the Work may be released. With Delete and
+// Wait, the object must be gone first, so that a new Work of the same name does not find it.
 func remove(w *workv1alpha1.Work, observed *unstructured.Unstructured) Action {
 	switch {
 	case observed == nil:
@@ -149,18 +147,17 @@ func remove(w *workv1alpha1.Work, observed *unstructured.Unstructured) Action {
 	return Action{Kind: Delete, Reason: "the work is being deleted"}
 }
 
-// Over says whether the object of w runs once and has, by its last report, or is one that the member deletes when it
-// has: then that it is gone is how it should be. A Work that is made anew, as for a template that is, has no report
-// yet.
+// Over reports whether a missing object of w is as it should be: by its last report, it runs once and has finished, or
+// the member deletes it when it has finished.
 func Over(w *workv1alpha1.Work) bool {
 	kind, status := lastReport(w)
 	return interpret.Finished(kind, status) || status[interpret.CleansUpField] == true
 }
 
-// Ended says whether the object of w runs once and has, by its last report.
+// Ended reports whether the object of w runs once and has finished, by its last report.
 func Ended(w *workv1alpha1.Work) bool { return interpret.Finished(lastReport(w)) }
 
-// lastReport is the status that w reports of its object, nil for none, and for one of an earlier template.
+// lastReport returns the status that w reports of its object; nil for none, or if it is of an earlier template.
 func lastReport(w *workv1alpha1.Work) (kind schema.GroupKind, status map[string]any) {
 	if len(w.Status.ManifestStatuses) == 0 || w.Status.ManifestStatuses[0].Status == nil {
 		return kind, nil
@@ -178,7 +175,7 @@ func lastReport(w *workv1alpha1.Work) (kind schema.GroupKind, status map[string]
 	return schema.GroupKind{Group: last.Identifier.Group, Kind: last.Identifier.Kind}, status
 }
 
-// appliedGeneration is the generation of w that its condition Applied speaks of; 0 if it was never applied.
+// appliedGeneration returns the observed generation of the condition Applied; 0 if w was never applied.
 func appliedGeneration(w *workv1alpha1.Work) int64 {
 	if c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkApplied); c != nil {
 		return c.ObservedGeneration
@@ -186,7 +183,7 @@ func appliedGeneration(w *workv1alpha1.Work) int64 {
 	return 0
 }
 
-// strategy is the conflict resolution in force: the manifest's own annotation outranks the Work's.
+// strategy returns the conflict resolution: that of the manifest, or else of the Work.
 func strategy(w *workv1alpha1.Work, desired *unstructured.Unstructured) string {
 	if s := field(desired, "annotations", workv1alpha2.ConflictResolutionAnnotation); s != "" {
 		return s
@@ -194,7 +191,7 @@ func strategy(w *workv1alpha1.Work, desired *unstructured.Unstructured) string {
 	return w.Annotations[workv1alpha2.ConflictResolutionAnnotation]
 }
 
-// unmanaged is the message that Karmada's users and tests know, word for word: it says empty whatever the value.
+// unmanaged returns Karmada's message, which names the value empty although it may be set.
 func unmanaged(w *workv1alpha1.Work, desired *unstructured.Unstructured) string {
 	return fmt.Sprintf("resource(kind=%s, %s/%s) already exists in the cluster %s and the %s strategy value is empty, Karmada will not manage this resource",
 		desired.GetKind(), desired.GetNamespace(), desired.GetName(), cluster(w), workv1alpha2.ConflictResolutionAnnotation)
@@ -208,7 +205,7 @@ func otherWork(w *workv1alpha1.Work, desired, observed *unstructured.Unstructure
 		workv1alpha2.WorkNamespaceAnnotation, workv1alpha2.WorkNameAnnotation)
 }
 
-// cluster is the one that w is for; a Work that stands elsewhere is named by its namespace.
+// cluster returns the cluster of w, or its namespace if that is no execution space.
 func cluster(w *workv1alpha1.Work) string {
 	c, err := names.ClusterOf(w.Namespace)
 	if err != nil {

@@ -13,11 +13,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/fields"
 )
 
-// Share is retained with the replicas of manifest, where it has those of the member's object though nobody in the
-// member has set them: then they are what the hub gave it before, and to keep them would only mean that nobody can
-// scale. What an autoscaler or somebody else set there stays, and so it does where the label retain-replicas leaves all
-// of it to the member. It says whether it differs from retained, which is not changed. manager is the hub's in managed
-// fields.
+// Share returns retained with the replicas of manifest if Retain kept the member's replicas although nobody in the
+// member set them: the hub itself did, and the template could never be scaled. Replicas that an autoscaler or a user
+// set there stay, and so do all with the label retain-replicas. The result differs from retained if the second value is
+// true. manager is the hub's name in managed fields.
 func Share(manifest, retained, observed *unstructured.Unstructured, manager string) (*unstructured.Unstructured, bool) {
 	if retained == manifest || manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" {
 		return retained, false
@@ -46,11 +45,10 @@ func replicas(obj *unstructured.Unstructured) (int64, bool) {
 	return 0, false
 }
 
-// replicasAlone are fields that are spec.replicas and no other.
+// replicasAlone is a field set with spec.replicas only.
 const replicasAlone = `{"f:spec":{"f:replicas":{}}}`
 
-// ScaledBy are those of an object's managed fields by which somebody but manager has set spec.replicas, each with that
-// field alone.
+// ScaledBy returns the managed fields by which others than manager set spec.replicas, reduced to that field.
 func ScaledBy(managed []metav1.ManagedFieldsEntry, manager string) (entries []metav1.ManagedFieldsEntry) {
 	for _, e := range managed {
 		if e.Manager == manager || e.Subresource == "status" || e.FieldsV1 == nil ||
@@ -70,14 +68,13 @@ func ScaledBy(managed []metav1.ManagedFieldsEntry, manager string) (entries []me
 	return entries
 }
 
-// Target is a workload that an autoscaler scales.
+// Target is the workload that an autoscaler scales.
 type Target struct {
 	schema.GroupKind
 	Namespace, Name string
 }
 
-// TargetOf is the workload that a HorizontalPodAutoscaler or a ScaledObject of KEDA scales; ok is false if it names
-// none.
+// TargetOf returns the target of a HorizontalPodAutoscaler or of a ScaledObject of KEDA; ok is false if it has none.
 func TargetOf(scaler *unstructured.Unstructured) (t Target, ok bool) {
 	ref := fields.Object(scaler.Object, "spec", "scaleTargetRef")
 	apiVersion, kind := fields.Text(ref, "apiVersion"), fields.Text(ref, "kind")
@@ -88,16 +85,16 @@ func TargetOf(scaler *unstructured.Unstructured) (t Target, ok bool) {
 	return t, kind != "" && t.Name != ""
 }
 
-// Scaled says whether a manifest and the object that a member made of it have replicas, and other ones; then they may
-// be an autoscaler's. Where the label leaves them to the member anyway nobody needs to know.
+// Scaled reports whether an object's replicas differ from the manifest's, so that they may be an autoscaler's. With the
+// label retain-replicas they always belong to the member, and Scaled returns false.
 func Scaled(manifest, observed *unstructured.Unstructured) bool {
 	given, set := replicas(manifest)
 	has, there := replicas(observed)
 	return set && there && given != has && manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] != "true"
 }
 
-// KeepsOld says whether the rollout of a manifest keeps a number of pods on the old revision. An autoscaler that adds
-// pods then adds some of the new one.
+// KeepsOld reports whether the rollout of a manifest keeps pods of the old revision. An autoscaler then adds pods of
+// the new one.
 func KeepsOld(manifest *unstructured.Unstructured) bool {
 	if _, has := replicas(manifest); !has || manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" {
 		return false
@@ -106,8 +103,7 @@ func KeepsOld(manifest *unstructured.Unstructured) bool {
 		fields.Number(manifest.Object, "spec", "updateStrategy", "partition") > 0
 }
 
-// KeepScaled is retained with the replicas of the member's object, which an autoscaler there sets; retained itself if
-// it has these, or none.
+// KeepScaled returns retained with the replicas of the member's object, which an autoscaler there sets.
 func KeepScaled(retained, observed *unstructured.Unstructured) *unstructured.Unstructured {
 	if !Scaled(retained, observed) {
 		return retained

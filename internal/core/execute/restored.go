@@ -15,42 +15,36 @@ import (
 	"github.com/argosy-io/argosy/internal/core/names"
 )
 
-// RestoreMark is the ConfigMap in karmada-system that stands from a restore of the hub until somebody accepts what
-// follows from it.
+// RestoreMark is the ConfigMap in karmada-system that exists from a restore of the hub until a user accepts it.
 const RestoreMark = "argosy-restore"
 
-// UnseenAnnotation is on that ConfigMap, as JSON: by cluster, the Works whose objects there the hub has not looked at
-// since the restore. Without it nobody has counted them yet.
+// UnseenAnnotation is on that ConfigMap: the number of Works per cluster whose objects the hub has not checked since
+// the restore, as JSON. Without it, they are not counted yet.
 const UnseenAnnotation = "argosy.io/restore-unseen"
 
-// Unseen says whether it is not known yet what became of the object of w since the backup: to accept everything would
-// change it, whatever it is. unseen says that w was not looked at since the restore.
-func Unseen(w *workv1alpha1.Work, unseen bool) bool {
-	return unseen && (appliedGeneration(w) > 0 || w.DeletionTimestamp != nil) &&
+// Unchecked reports whether the state of the object of w is unknown since the backup: a user who accepts the restore
+// would not know what is overwritten. checked means that the hub checked the object since the restore.
+func Unchecked(w *workv1alpha1.Work, checked bool) bool {
+	return !checked && (appliedGeneration(w) > 0 || w.DeletionTimestamp != nil) &&
 		!meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkHeldAfterRestore)
 }
 
-// Held says why action is not to be carried out for w, since the hub's store may be older than the member; empty if it
-// may. A hub that was restored from a backup neither rolls back nor makes again, unseen, what it finds otherwise than
-// it had left it:
+// Held returns why action must not be carried out for w, as the hub's store may be older than the member; empty if it
+// may. A hub that was restored from a backup changes no object that differs from what it applied before the backup:
 //
-//   - an object whose template's generation is higher than the hub's is never rolled back, whoever restored the store
-//     and how;
-//   - until the Work was looked at once after a restore, which unsettled says, nothing that it had sent is changed or
-//     made again;
-//   - until then it deletes nothing that is of another template by now; what is of another Work by now it never
-//     deletes, see Plan;
-//   - what is held stays so, whatever happens to its template, until a user accepts it, or the member has what the hub
-//     wants.
+//   - An object with a higher generation of its template than the hub's is never rolled back.
+//   - While unsettled is true, that is, until the Work was checked once after the restore, no applied object is changed
+//     or recreated, and no object of another template is deleted. An object of another Work is never deleted, see Plan.
+//   - A held object stays so until a user accepts it, or it is as the hub wants it.
 //
-// Users' marks in a member can only have an object left alone, which they could as well by taking its other marks off.
+// By changing marks in a member, users can only keep the hub from writing an object.
 func Held(w *workv1alpha1.Work, action Action, desired, observed *unstructured.Unstructured, unsettled bool) string {
 	switch {
 	case action.Kind == Delete:
 		return heldEnd(w, observed, unsettled)
 	case desired == nil, action.Adopts, action.Kind == Conflict, action.Kind == Release, action.Kind == Leave:
 		return ""
-	case action.Kind != Create && action.Kind != Apply && (observed == nil || !Owns(w, observed) || suspended(w)):
+	case action.Kind != Create && action.Kind != Apply && (observed == nil || !Owns(w, observed) || Suspended(w)):
 		return ""
 	case Accepted(w):
 		return ""
@@ -80,9 +74,8 @@ func Held(w *workv1alpha1.Work, action Action, desired, observed *unstructured.U
 	return ""
 }
 
-// heldEnd says why the object of w, which is being deleted, is not deleted yet; empty if it may be. A user's word on
-// what is held is an order as ever; that the object has another template than w shows that the order is of before that
-// template was made.
+// heldEnd returns why the object of w, which is being deleted, must not be deleted; empty if it may be. If the object
+// has another template than w, that template was created after the deletion was requested.
 func heldEnd(w *workv1alpha1.Work, observed *unstructured.Unstructured, unsettled bool) string {
 	if !unsettled && !meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkHeldAfterRestore) || Accepted(w) {
 		return ""
@@ -99,8 +92,7 @@ func heldEnd(w *workv1alpha1.Work, observed *unstructured.Unstructured, unsettle
 	return "its Work is being deleted, but it was created from another template, since the backup"
 }
 
-// newerTemplate compares the generations of the same template in the hub and in the member. Kinds without a spec have
-// none.
+// newerTemplate compares the generations of a template in the hub and in the member. Kinds without a spec have none.
 func newerTemplate(desired, observed *unstructured.Unstructured) (runs, hub int64, newer bool) {
 	uid := field(desired, "annotations", workv1alpha2.TemplateUIDAnnotation)
 	if uid == "" || uid != field(observed, "annotations", workv1alpha2.TemplateUIDAnnotation) {
@@ -114,8 +106,7 @@ func newerTemplate(desired, observed *unstructured.Unstructured) (runs, hub int6
 	return runs, hub, err == nil && runs > hub
 }
 
-// more is a key that observed has and desired has not, of the kinds that have content and no generation: it is no
-// difference, and went with the next change.
+// more returns a key of the data that only observed has. It is no difference, but the next apply would remove it.
 func more(desired, observed *unstructured.Unstructured) string {
 	for _, in := range []string{"data", "binaryData"} {
 		have, _ := observed.Object[in].(map[string]any)
@@ -129,7 +120,7 @@ func more(desired, observed *unstructured.Unstructured) string {
 	return ""
 }
 
-// HeldMessage says of a Work that is held what it is about, and what to do.
+// HeldMessage returns the message of the condition HeldAfterRestore: the object, the reason, and what to do.
 func HeldMessage(w *workv1alpha1.Work, manifest *unstructured.Unstructured, why string) string {
 	cluster, err := names.ClusterOf(w.Namespace)
 	if err != nil {
@@ -150,8 +141,8 @@ func HeldMessage(w *workv1alpha1.Work, manifest *unstructured.Unstructured, why 
 		manifest.GetKind(), manifest.GetName(), cluster, why, manifest.GetKind(), manifest.GetName(), namespace)
 }
 
-// Acceptance is the value of AcceptRestoredAnnotation that accepts what is held of w now: when it began to be held, so
-// that it is good once. Empty if nothing is held.
+// Acceptance returns the value of AcceptRestoredAnnotation that accepts w: the time since when it is held, so that it
+// counts only once. It is empty if w is not held.
 func Acceptance(w *workv1alpha1.Work) string {
 	c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkHeldAfterRestore)
 	if c == nil || c.Status != metav1.ConditionTrue {
@@ -160,14 +151,14 @@ func Acceptance(w *workv1alpha1.Work) string {
 	return c.LastTransitionTime.UTC().Format(time.RFC3339)
 }
 
-// Accepted says whether what is held of w was accepted.
+// Accepted reports whether a user accepted w.
 func Accepted(w *workv1alpha1.Work) bool {
 	a := Acceptance(w)
 	return a != "" && w.Annotations[workv1alpha2.AcceptRestoredAnnotation] == a
 }
 
-// WorkOf is the Work that a member's object says it is of, if that is one of this hub for this cluster. What a
-// controller there made of such an object may have its marks, and is nobody's but that controller's.
+// WorkOf returns the Work of a member's object by its marks, if the Work is this hub's for this cluster. An object with
+// a controller does not count: it may have copied marks.
 func WorkOf(u *unstructured.Unstructured, cluster string) (types.NamespacedName, bool) {
 	key := MarkedWork(u)
 	return key, key.Namespace == names.ExecutionSpace(cluster) && key.Name != "" &&

@@ -164,7 +164,7 @@ func TestWhatARestoredHubHasNotLookedAtCounts(t *testing.T) {
 		"being deleted":                      {[]func(*workv1alpha1.Work){deleting}, true, true},
 		"never known to be sent, and leaves": {[]func(*workv1alpha1.Work){neverApplied, deleting}, true, true},
 	} {
-		if got := execute.Unseen(work(t, restoredConfigMap, test.work...), test.unsettled); got != test.want {
+		if got := execute.Unchecked(work(t, restoredConfigMap, test.work...), !test.unsettled); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
 	}

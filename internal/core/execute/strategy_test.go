@@ -19,16 +19,17 @@ func TestThePlanGoesByTheUpdateStrategy(t *testing.T) {
 				"work.karmada.io/conflict-resolution": "overwrite"}
 		}
 	}
+	type makeObject = func(*workv1alpha1.Work) *unstructured.Unstructured
 	ours := func(w *workv1alpha1.Work) *unstructured.Unstructured { return desired(t, w, nil) }
 	unmarked := func(*workv1alpha1.Work) *unstructured.Unstructured { return object(t, service) }
-	other := func(of func(*workv1alpha1.Work) *unstructured.Unstructured) func(*workv1alpha1.Work) *unstructured.Unstructured {
+	other := func(of makeObject) makeObject {
 		return func(w *workv1alpha1.Work) *unstructured.Unstructured {
 			u := of(w)
 			u.Object["spec"] = map[string]any{"ports": []any{map[string]any{"port": int64(81)}}}
 			return u
 		}
 	}
-	going := func(of func(*workv1alpha1.Work) *unstructured.Unstructured) func(*workv1alpha1.Work) *unstructured.Unstructured {
+	going := func(of makeObject) makeObject {
 		return func(w *workv1alpha1.Work) *unstructured.Unstructured {
 			u := of(w)
 			u.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1_800_000_000, 0)})

@@ -10,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
@@ -19,8 +20,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// The story of a controller in a member that undoes the hub's every write: it was fought without a pause.
-func TestAnObjectThatIsChangedAgainAndAgainIsPutRightEverLessOften(t *testing.T) {
+// A controller in the member undoes every write of the hub.
+func TestRepairsOfRepeatedDriftAreDelayed(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC))
@@ -120,8 +121,8 @@ func TestAnObjectThatIsChangedAgainAndAgainIsPutRightEverLessOften(t *testing.T)
 	})
 }
 
-// What the watch has not shown yet would count twice what somebody did once, or make a repair of what nobody did.
-func TestARepairCountsOnceForEachChange(t *testing.T) {
+// A stale cache must not count a change twice.
+func TestRepairCountsOnceForEachChange(t *testing.T) {
 	t.Parallel()
 	at := func(version string) *unstructured.Unstructured {
 		u := manifest(membertest.ConfigMap, "shop", "1")
@@ -129,43 +130,43 @@ func TestARepairCountsOnceForEachChange(t *testing.T) {
 		return u
 	}
 	repair := execute.Action{Kind: execute.Apply, Repairs: true, Path: "data.value"}
-	key, now := types.NamespacedName{Namespace: "karmada-es-m1", Name: "c"}, time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "c"}}
 	for name, story := range map[string]struct {
-		events func(c *contests)
+		events func(d *drift)
 		want   int
 	}{
-		"a change": {func(c *contests) { c.wrote(key, repair, at("10"), at("11"), now) }, 1},
-		"an update of the template": {func(c *contests) {
-			c.wrote(key, execute.Action{Kind: execute.Apply}, at("10"), at("11"), now)
+		"a change": {func(d *drift) { d.wrote(work, repair, at("10"), at("11")) }, 1},
+		"an update of the template": {func(d *drift) {
+			d.wrote(work, execute.Action{Kind: execute.Apply}, at("10"), at("11"))
 		}, 0},
-		"a change, seen again before the repair is": {func(c *contests) {
-			c.wrote(key, repair, at("10"), at("11"), now)
-			c.wrote(key, repair, at("10"), at("11"), now)
+		"a change, seen again before the repair is": {func(d *drift) {
+			d.wrote(work, repair, at("10"), at("11"))
+			d.wrote(work, repair, at("10"), at("11"))
 		}, 1},
-		"a change, the repair seen, another": {func(c *contests) {
-			c.wrote(key, repair, at("10"), at("11"), now)
-			c.settled(key, at("11"))
-			c.wrote(key, repair, at("12"), at("13"), now)
+		"a change, the repair seen, another": {func(d *drift) {
+			d.wrote(work, repair, at("10"), at("11"))
+			d.settled(work, at("11"))
+			d.wrote(work, repair, at("12"), at("13"))
 		}, 2},
-		"the member was asked, and the watch is behind": {func(c *contests) {
-			c.wrote(key, repair, at("10"), at("11"), now)
-			c.settled(key, at("9"))
-			c.wrote(key, repair, at("10"), at("11"), now)
+		"the member was asked, and the watch is behind": {func(d *drift) {
+			d.wrote(work, repair, at("10"), at("11"))
+			d.settled(work, at("9"))
+			d.wrote(work, repair, at("10"), at("11"))
 		}, 1},
-		"a write that changes nothing": {func(c *contests) { c.wrote(key, repair, at("10"), at("10"), now) }, 0},
-		"deleted, and deleted again": {func(c *contests) {
+		"a write that changes nothing": {func(d *drift) { d.wrote(work, repair, at("10"), at("10")) }, 0},
+		"deleted, and deleted again": {func(d *drift) {
 			again := execute.Action{Kind: execute.Create, Repairs: true}
-			c.wrote(key, again, nil, at("10"), now)
-			c.wrote(key, again, nil, at("20"), now)
+			d.wrote(work, again, nil, at("10"))
+			d.wrote(work, again, nil, at("20"))
 		}, 2},
-		"a member whose versions are no numbers": {func(c *contests) {
-			c.wrote(key, repair, at("a"), at("b"), now)
-			c.wrote(key, repair, at("c"), at("d"), now)
+		"a member whose versions are no numbers": {func(d *drift) {
+			d.wrote(work, repair, at("a"), at("b"))
+			d.wrote(work, repair, at("c"), at("d"))
 		}, 2},
 	} {
-		c := &contests{}
-		story.events(c)
-		if got := c.of(key, now).Repairs; got != story.want {
+		d := &drift{memory: newMemory(), clock: clock.RealClock{}}
+		story.events(d)
+		if got := d.memory.factsOf(client.ObjectKeyFromObject(work)).drift.Repairs; got != story.want {
 			t.Errorf("%s: counted %d times, want %d", name, got, story.want)
 		}
 	}

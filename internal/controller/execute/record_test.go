@@ -11,24 +11,24 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-func TestAnObjectThatTurnsAgainAndAgainIsToldOncePerWindow(t *testing.T) {
+func TestStatusThatChangesAllTheTimeIsWrittenOncePerWindow(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC))
 	const window = time.Second
-	r := &reconciler{Options: Options{StatusWindow: window, Clock: clock}}
+	r := &reporter{window: window, clock: clock, memory: newMemory()}
 	work := func(name string, health workv1alpha1.ResourceHealth) *workv1alpha1.Work {
 		w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: name}}
 		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue}}
 		w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: health}}
 		return w
 	}
-	// flips has a Work turn a hundred times a second, and counts what of it is written.
+	// flips changes the health of a Work a hundred times a second, and returns the number of writes.
 	flips := func(name string, n int) (written int) {
 		was, other := work(name, workv1alpha1.ResourceHealthy), work(name, workv1alpha1.ResourceUnhealthy)
 		for range n {
 			clock.SetTime(clock.Now().Add(10 * time.Millisecond))
-			if r.wait(was, other, nil) <= 0 {
+			if r.delay(was, other, nil) <= 0 {
 				written++
-				r.progress.Done(types.NamespacedName{Namespace: was.Namespace, Name: name})
+				r.memory.progress.Done(types.NamespacedName{Namespace: was.Namespace, Name: name})
 				was, other = other, was
 			}
 		}
@@ -49,10 +49,10 @@ func TestAnObjectThatTurnsAgainAndAgainIsToldOncePerWindow(t *testing.T) {
 	}
 	for i := range 5000 {
 		clock.SetTime(clock.Now().Add(time.Second))
-		r.restless.turn(types.NamespacedName{Name: string(rune('a' + i%26)), Namespace: time.Duration(i).String()},
+		r.memory.turn(types.NamespacedName{Name: string(rune('a' + i%26)), Namespace: time.Duration(i).String()},
 			clock.Now())
 	}
-	if n := len(r.restless.works); n > 1100 {
+	if n := len(r.memory.records); n > 1100 {
 		t.Errorf("%d Works are remembered, of which few turned of late", n)
 	}
 }
