@@ -336,6 +336,9 @@ func (f *fleet) manifest(m *member) *unstructured.Unstructured {
 	return m.Base
 }
 
+// has returns whether the cluster is a member.
+func (f *fleet) has(cluster string) bool { return slices.Contains(f.clusters(), cluster) }
+
 func (f *fleet) clusters() []string {
 	names := make([]string, len(f.members))
 	for i, m := range f.members {
