@@ -102,19 +102,16 @@ func (a addons) there(kind schema.GroupKind) (bool, error) {
 }
 
 func (a addons) list(ctx context.Context) error {
-	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
-		{Name: "ADDON NAME", Type: "string"}, {Name: "STATUS", Type: "string"}, {Name: "DETAILS", Type: "string"},
-	}}
-	row := func(cells ...any) { table.Rows = append(table.Rows, metav1.TableRow{Cells: cells}) }
+	table := textTable("ADDON NAME", "STATUS", "DETAILS")
 	for _, k := range ofKarmada {
 		there, err := a.there(k.kind)
 		switch {
 		case err != nil:
 			return err
 		case there:
-			row(k.name, "enabled", k.here)
+			addRow(table, k.name, "enabled", k.here)
 		default:
-			row(k.name, "disabled", "not provided")
+			addRow(table, k.name, "disabled", "not provided")
 		}
 	}
 	objects, err := a.objects(ctx, "")
@@ -145,7 +142,7 @@ func (a addons) list(ctx context.Context) error {
 			details = fmt.Sprintf("%s, %d not applied: `argosy why enclosedmanifest %s`",
 				text.Count(len(byAddon[name]), "object"), len(missing), missing[0])
 		}
-		row(name, "enabled", details)
+		addRow(table, name, "enabled", details)
 	}
 	return printTable(a.out, table, printers.PrintOptions{})
 }

@@ -164,12 +164,9 @@ func (a *adoption) run(ctx context.Context, hub *hubFlags, flags *memberFlags) e
 		}
 		result.Adopted = true
 	}
-	switch a.output {
-	case "json":
-		err = writeJSON(a.out, result)
-	case "yaml":
-		err = writeYAML(a.out, result)
-	default:
+	if a.output != "" {
+		err = writeAs(a.out, a.output, result)
+	} else {
 		a.print(result)
 	}
 	if err != nil || refused != nil {

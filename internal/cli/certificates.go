@@ -33,11 +33,8 @@ The hub renews its certificates when a third of their lifetime is left, without 
 			if err != nil {
 				return err
 			}
-			switch output {
-			case "json":
-				return writeJSON(cmd.OutOrStdout(), all)
-			case "yaml":
-				return writeYAML(cmd.OutOrStdout(), all)
+			if output != "" {
+				return writeAs(cmd.OutOrStdout(), output, all)
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 3, ' ', 0)
 			fmt.Fprintln(w, "NAME\tAGE\tEXPIRES IN\tRENEWED IN\tPURPOSE")

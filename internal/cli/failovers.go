@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/rest"
@@ -33,11 +32,8 @@ func getFailovers(cmd *cobra.Command, hub *hubFlags, output string) error {
 	moves = slices.DeleteFunc(moves, func(m failover.Move) bool {
 		return hub.namespace != "" && m.Namespace != hub.namespace
 	})
-	switch output {
-	case "json":
-		return writeJSON(cmd.OutOrStdout(), map[string]any{"failovers": append([]failover.Move{}, moves...)})
-	case "yaml":
-		return writeYAML(cmd.OutOrStdout(), map[string]any{"failovers": append([]failover.Move{}, moves...)})
+	if output != "" {
+		return writeAs(cmd.OutOrStdout(), output, map[string]any{"failovers": append([]failover.Move{}, moves...)})
 	}
 	if len(moves) == 0 {
 		fmt.Fprintln(cmd.ErrOrStderr(), "No failovers found")
@@ -58,10 +54,7 @@ func failoversOf(ctx context.Context, hub *rest.Config) ([]failover.Move, error)
 }
 
 func printFailovers(out io.Writer, moves []failover.Move, now time.Time) error {
-	table := &metav1.Table{}
-	for _, name := range []string{"Namespace", "Kind", "Name", "From", "To", "Reason", "Waiting for", "Since"} {
-		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
-	}
+	table := textTable("Namespace", "Kind", "Name", "From", "To", "Reason", "Waiting for", "Since")
 	for _, m := range moves {
 		waits := orNone(string(m.WaitingFor))
 		if m.Ended != nil {
@@ -71,8 +64,7 @@ func printFailovers(out io.Writer, moves []failover.Move, now time.Time) error {
 		if m.Since != nil {
 			since = duration.HumanDuration(now.Sub(*m.Since))
 		}
-		cells := []any{orNone(m.Namespace), m.Kind, m.Name, m.From, orNone(m.Destination()), orNone(m.Reason), waits, since}
-		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
+		addRow(table, orNone(m.Namespace), m.Kind, m.Name, m.From, orNone(m.Destination()), orNone(m.Reason), waits, since)
 	}
 	return printTable(out, table, printers.PrintOptions{})
 }

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -306,29 +305,20 @@ func (f *orphanFlags) print(cmd *cobra.Command, hub *hubFlags, output string) er
 		return err
 	}
 	all, err := f.find(cmd.Context(), hub, "", "")
-	switch output {
-	case "json":
-		err = errors.Join(writeJSON(cmd.OutOrStdout(), map[string]any{"orphans": append([]orphan{}, all...)}), err)
-	case "yaml":
-		err = errors.Join(writeYAML(cmd.OutOrStdout(), map[string]any{"orphans": append([]orphan{}, all...)}), err)
-	default:
-		if len(all) == 0 && err == nil {
-			fmt.Fprintln(cmd.ErrOrStderr(), "No orphans found")
-			return nil
-		}
-		err = errors.Join(printOrphans(cmd.OutOrStdout(), all), err)
+	switch {
+	case output != "":
+		return errors.Join(writeAs(cmd.OutOrStdout(), output, map[string]any{"orphans": append([]orphan{}, all...)}), err)
+	case len(all) == 0 && err == nil:
+		fmt.Fprintln(cmd.ErrOrStderr(), "No orphans found")
+		return nil
 	}
-	return err
+	return errors.Join(printOrphans(cmd.OutOrStdout(), all), err)
 }
 
 func printOrphans(out io.Writer, all []orphan) error {
-	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
-		{Name: "Cluster", Type: "string"}, {Name: "Namespace", Type: "string"}, {Name: "Kind", Type: "string"},
-		{Name: "Name", Type: "string"},
-	}}
+	table := textTable("Cluster", "Namespace", "Kind", "Name")
 	for _, o := range all {
-		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{o.Cluster, orNone(o.Namespace), o.Kind, o.Name},
-			Object: runtime.RawExtension{}})
+		addRow(table, o.Cluster, orNone(o.Namespace), o.Kind, o.Name)
 	}
 	return printTable(out, table, printers.PrintOptions{})
 }

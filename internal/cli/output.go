@@ -28,13 +28,30 @@ func writeJSON(out io.Writer, value any) error {
 	return err
 }
 
-func writeYAML(out io.Writer, value any) error {
+// writeAs writes a value as JSON, or as YAML if output is yaml.
+func writeAs(out io.Writer, output string, value any) error {
+	if output != "yaml" {
+		return writeJSON(out, value)
+	}
 	data, err := yaml.Marshal(value)
 	if err != nil {
 		return err
 	}
 	_, err = out.Write(data)
 	return err
+}
+
+// textTable is a table without rows whose columns are texts.
+func textTable(columns ...string) *metav1.Table {
+	table := &metav1.Table{}
+	for _, name := range columns {
+		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
+	}
+	return table
+}
+
+func addRow(table *metav1.Table, cells ...any) {
+	table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 }
 
 // printTable prints a table with its columns aligned.

@@ -178,11 +178,8 @@ func newRestoreStatus(hub *hubFlags) *cobra.Command {
 				return err
 			}
 			out := cmd.OutOrStdout()
-			switch output {
-			case "json":
-				return writeJSON(out, s)
-			case "yaml":
-				return writeYAML(out, s)
+			if output != "" {
+				return writeAs(out, output, s)
 			}
 			if s.Backup == nil && len(s.Held) == 0 {
 				fmt.Fprintln(out, "Nothing is held: the hub was not restored, or the restore was accepted.")
@@ -204,15 +201,10 @@ func newRestoreStatus(hub *hubFlags) *cobra.Command {
 				fmt.Fprintln(out, "Nothing is held. `argosy restore accept --all` ends the restore.")
 				return nil
 			}
-			table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Cluster", Type: "string"},
-				{Name: "Namespace", Type: "string"},
-				{Name: "Kind", Type: "string"}, {Name: "Name", Type: "string"}, {Name: "Held since", Type: "string"},
-				{Name: "Why", Type: "string"}}}
+			table := textTable("Cluster", "Namespace", "Kind", "Name", "Held since", "Why")
 			for i := range s.Held {
 				h := &s.Held[i]
-				table.Rows = append(table.Rows,
-					metav1.TableRow{Cells: []any{h.Cluster, orNone(h.Namespace), h.Kind, h.Name, h.Since.UTC().Format(time.RFC3339),
-						h.why()}})
+				addRow(table, h.Cluster, orNone(h.Namespace), h.Kind, h.Name, h.Since.UTC().Format(time.RFC3339), h.why())
 			}
 			return printTable(out, table, printers.PrintOptions{})
 		},

@@ -202,31 +202,22 @@ func (r *rolling) status(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	table := &metav1.Table{}
-	columns := func(names ...string) {
-		for _, name := range names {
-			table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
-		}
-	}
+	table := textTable("CLUSTER", "HEALTH", "REPLICAS", "UPDATED", "READY")
 	kruise := r.template.GroupVersionKind().GroupKind() == rollout.Kind
 	if kruise {
-		columns("CLUSTER", "PHASE", "STEP", "STATE", "REVISION", "MESSAGE")
-	} else {
-		columns("CLUSTER", "HEALTH", "REPLICAS", "UPDATED", "READY")
+		table = textTable("CLUSTER", "PHASE", "STEP", "STATE", "REVISION", "MESSAGE")
 	}
 	for _, t := range all {
-		var cells []any
-		if kruise {
-			p := rollout.ProgressOf(t.status)
-			step := ""
-			if p.Step > 0 {
-				step = fmt.Sprint(p.Step)
-			}
-			cells = []any{t.cluster, orNone(p.Phase), orNone(step), orNone(p.State), orNone(p.Revision), p.Message}
-		} else {
-			cells = t.replicaCells(r.template.GetGeneration())
+		if !kruise {
+			addRow(table, t.replicaCells(r.template.GetGeneration())...)
+			continue
 		}
-		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
+		p := rollout.ProgressOf(t.status)
+		step := ""
+		if p.Step > 0 {
+			step = fmt.Sprint(p.Step)
+		}
+		addRow(table, t.cluster, orNone(p.Phase), orNone(step), orNone(p.State), orNone(p.Revision), p.Message)
 	}
 	if err := printTable(r.out, table, printers.PrintOptions{}); err != nil {
 		return err

@@ -46,11 +46,8 @@ func newSecretsStatus(hub *hubFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			switch output {
-			case "json":
-				return writeJSON(cmd.OutOrStdout(), s)
-			case "yaml":
-				return writeYAML(cmd.OutOrStdout(), s)
+			if output != "" {
+				return writeAs(cmd.OutOrStdout(), output, s)
 			}
 			printEncryption(cmd.OutOrStdout(), s)
 			return nil

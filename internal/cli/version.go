@@ -30,11 +30,8 @@ embeds. It does not connect to a hub: "argosy status" and /version of the hub's 
 				return err
 			}
 			v := versions{Build: version.Get(), KubernetesVersion: version.Kubernetes()}
-			switch output {
-			case "json":
-				return writeJSON(cmd.OutOrStdout(), v)
-			case "yaml":
-				return writeYAML(cmd.OutOrStdout(), v)
+			if output != "" {
+				return writeAs(cmd.OutOrStdout(), output, v)
 			}
 			return v.print(cmd.OutOrStdout())
 		},

@@ -61,11 +61,8 @@ Problems come first, each with the next step to take. KIND is a kind, plural or 
 			if err != nil {
 				return err
 			}
-			switch output {
-			case "json":
-				return writeJSON(cmd.OutOrStdout(), answer)
-			case "yaml":
-				return writeYAML(cmd.OutOrStdout(), answer)
+			if output != "" {
+				return writeAs(cmd.OutOrStdout(), output, answer)
 			}
 			out, flush := painted(cmd)
 			defer flush()

@@ -2,7 +2,6 @@ package member
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -161,14 +160,14 @@ func (l *load) change(change func(*capacity.ClusterState)) {
 }
 
 func (l *load) nodes() *trimming[*corev1.Node, capacity.Node] {
-	return &trimming[*corev1.Node, capacity.Node]{load: l,
-		trim: func(n *corev1.Node) (capacity.Node, bool) { return capacity.NodeOf(n), true },
-		set:  (*capacity.ClusterState).SetNode,
-		drop: func(m *capacity.ClusterState, _, name string) { m.RemoveNode(name) },
-		replace: func(m *capacity.ClusterState, all []capacity.Node) {
-			m.ReplaceNodes(all)
-			l.listed.nodes = true
-		},
+	return &trimming[*corev1.Node, capacity.Node]{
+		trim: func(n *corev1.Node) (capacity.Node, bool, error) { return capacity.NodeOf(n), true, nil },
+		into: loadKeeper[capacity.Node]{load: l, setIn: (*capacity.ClusterState).SetNode,
+			dropIn: func(m *capacity.ClusterState, _, name string) { m.RemoveNode(name) },
+			replaceIn: func(m *capacity.ClusterState, all []capacity.Node) {
+				m.ReplaceNodes(all)
+				l.listed.nodes = true
+			}},
 	}
 }
 
@@ -186,126 +185,63 @@ func (l *load) pods() *trimming[*corev1.Pod, seenPod] {
 			l.ailing.Remove(p.Namespace, p.Name)
 		}
 	}
-	return &trimming[*corev1.Pod, seenPod]{load: l,
-		trim: func(p *corev1.Pod) (seenPod, bool) {
+	return &trimming[*corev1.Pod, seenPod]{
+		trim: func(p *corev1.Pod) (seenPod, bool, error) {
 			kept, live := capacity.PodOf(p)
 			if !live {
-				return seenPod{}, false
+				return seenPod{}, false, nil
 			}
 			if t, ails := pods.TroubleOf(p); ails {
-				return seenPod{kept, &t}, true
+				return seenPod{kept, &t}, true, nil
 			}
-			return seenPod{kept, nil}, true
+			return seenPod{kept, nil}, true, nil
 		},
-		set: func(m *capacity.ClusterState, p seenPod) {
-			m.SetPod(p.Pod)
-			set(p)
-		},
-		drop: func(m *capacity.ClusterState, namespace, name string) {
-			m.RemovePod(namespace, name)
-			l.ailing.Remove(namespace, name)
-		},
-		replace: func(m *capacity.ClusterState, all []seenPod) {
-			kept := make([]capacity.Pod, len(all))
-			l.ailing = pods.NewLedger()
-			for i, p := range all {
-				kept[i] = p.Pod
+		into: loadKeeper[seenPod]{load: l,
+			setIn: func(m *capacity.ClusterState, p seenPod) {
+				m.SetPod(p.Pod)
 				set(p)
-			}
-			m.ReplacePods(kept)
-			l.listed.pods = true
-		},
+			},
+			dropIn: func(m *capacity.ClusterState, namespace, name string) {
+				m.RemovePod(namespace, name)
+				l.ailing.Remove(namespace, name)
+			},
+			replaceIn: func(m *capacity.ClusterState, all []seenPod) {
+				kept := make([]capacity.Pod, len(all))
+				l.ailing = pods.NewLedger()
+				for i, p := range all {
+					kept[i] = p.Pod
+					set(p)
+				}
+				m.ReplacePods(kept)
+				l.listed.pods = true
+			}},
 	}
 }
 
 func (l *load) quotas() *trimming[*corev1.ResourceQuota, capacity.Quota] {
-	return &trimming[*corev1.ResourceQuota, capacity.Quota]{load: l,
-		trim:    func(q *corev1.ResourceQuota) (capacity.Quota, bool) { return capacity.QuotaOf(q), true },
-		set:     (*capacity.ClusterState).SetQuota,
-		drop:    (*capacity.ClusterState).RemoveQuota,
-		replace: (*capacity.ClusterState).ReplaceQuotas,
+	return &trimming[*corev1.ResourceQuota, capacity.Quota]{
+		trim: func(q *corev1.ResourceQuota) (capacity.Quota, bool, error) { return capacity.QuotaOf(q), true, nil },
+		into: loadKeeper[capacity.Quota]{load: l, setIn: (*capacity.ClusterState).SetQuota,
+			dropIn: (*capacity.ClusterState).RemoveQuota, replaceIn: (*capacity.ClusterState).ReplaceQuotas},
 	}
 }
 
-// trimming is the store of a watch of T, of which K is kept.
-type trimming[T metav1.Object, K any] struct {
-	load    *load
-	trim    func(T) (kept K, counts bool)
-	set     func(*capacity.ClusterState, K)
-	drop    func(m *capacity.ClusterState, namespace, name string)
-	replace func(*capacity.ClusterState, []K)
+// loadKeeper keeps the objects of one kind as part of the load.
+type loadKeeper[K any] struct {
+	load      *load
+	setIn     func(*capacity.ClusterState, K)
+	dropIn    func(m *capacity.ClusterState, namespace, name string)
+	replaceIn func(*capacity.ClusterState, []K)
 }
 
-var _ cache.TransformingStore = (*trimming[*corev1.Pod, seenPod])(nil)
-
-// trimmed is what is kept of an object, under its name.
-type trimmed[K any] struct {
-	metav1.ObjectMeta
-	kept   K
-	counts bool
+func (k loadKeeper[K]) set(kept K) {
+	k.load.change(func(m *capacity.ClusterState) { k.setIn(m, kept) })
 }
 
-// Transformer trims what a watch lists before all of it is there.
-func (s *trimming[T, K]) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		if _, done := obj.(*trimmed[K]); done {
-			return obj, nil
-		}
-		return s.trimmed(obj)
-	}
+func (k loadKeeper[K]) drop(namespace, name string) {
+	k.load.change(func(m *capacity.ClusterState) { k.dropIn(m, namespace, name) })
 }
 
-func (s *trimming[T, K]) trimmed(obj any) (*trimmed[K], error) {
-	switch o := obj.(type) {
-	case *trimmed[K]:
-		return o, nil
-	case T:
-		t := &trimmed[K]{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(),
-			ResourceVersion: o.GetResourceVersion()}}
-		t.kept, t.counts = s.trim(o)
-		return t, nil
-	}
-	return nil, fmt.Errorf("unexpected %T", obj)
-}
-
-func (s *trimming[T, K]) Add(obj any) error { return s.Update(obj) }
-func (s *trimming[T, K]) Resync() error     { return nil }
-
-func (s *trimming[T, K]) Update(obj any) error {
-	t, err := s.trimmed(obj)
-	if err != nil {
-		return err
-	}
-	s.load.change(func(m *capacity.ClusterState) {
-		if t.counts {
-			s.set(m, t.kept)
-		} else {
-			s.drop(m, t.Namespace, t.Name)
-		}
-	})
-	return nil
-}
-
-func (s *trimming[T, K]) Delete(obj any) error {
-	o, ok := obj.(metav1.Object)
-	if !ok {
-		return fmt.Errorf("unexpected %T", obj)
-	}
-	s.load.change(func(m *capacity.ClusterState) { s.drop(m, o.GetNamespace(), o.GetName()) })
-	return nil
-}
-
-func (s *trimming[T, K]) Replace(list []any, _ string) error {
-	all := make([]K, 0, len(list))
-	for _, obj := range list {
-		t, err := s.trimmed(obj)
-		if err != nil {
-			return err
-		}
-		if t.counts {
-			all = append(all, t.kept)
-		}
-	}
-	s.load.change(func(m *capacity.ClusterState) { s.replace(m, all) })
-	return nil
+func (k loadKeeper[K]) replace(all []K) {
+	k.load.change(func(m *capacity.ClusterState) { k.replaceIn(m, all) })
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -46,17 +45,7 @@ func (m *Member) Watch(gvr schema.GroupVersionResource) {
 	m.watched[gvr] = store
 	name := fmt.Sprintf("%s in cluster %s", gvr.GroupResource(), m.Name)
 	go m.follow(name, &unstructured.Unstructured{}, store, func(c *connection) cache.ListWatch {
-		list, watching := c.dynamic.Resource(gvr), c.watching.Resource(gvr)
-		return cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				o.LabelSelector = managed
-				return list.List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				o.LabelSelector = managed
-				return watching.Watch(ctx, o)
-			},
-		}
+		return c.listWatch(gvr, "", managed)
 	})
 }
 

@@ -358,6 +358,9 @@ func (f *fleet) manifest(m *member) *unstructured.Unstructured {
 	return m.Base
 }
 
+// has returns whether the cluster is a member.
+func (f *fleet) has(cluster string) bool { return slices.Contains(f.clusters(), cluster) }
+
 func (f *fleet) clusters() []string {
 	names := make([]string, len(f.members))
 	for i, m := range f.members {
@@ -380,7 +383,7 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	if err != nil {
 		return err
 	}
-	ro.stalled, ro.tolerated = clock.stalled(), -1
+	ro.stalled = clock.stalled()
 	if f.options.failedPods != nil {
 		if ro.tolerated, err = Resolve(f.options.failedPods, total, Down); err != nil {
 			return fmt.Errorf("annotation %s: %w", FailedPodsAnnotation, err)
@@ -414,7 +417,7 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 		f.result.Notes[m.Cluster] = outcomes[i].note.String()
 	}
 	f.goesOn(clock, outcomes)
-	if len(halted) > 0 && ro.tolerated >= 0 {
+	if len(halted) > 0 && f.options.failedPods != nil {
 		f.tell(FleetHalted, "the rollout is halted in all clusters because more than %d new pods are failing, in %s; fix the template, or raise the annotation %s",
 			ro.tolerated, strings.Join(unique(halted), ", "), FailedPodsAnnotation)
 	} else if len(halted) > 0 {
@@ -463,7 +466,7 @@ func (f *fleet) begin(w workload) (ro rollout, parties []party, total int64, err
 // party is the part of m in a rollout.
 func (w workload) party(m *member) (party, error) {
 	p := party{cluster: m.Cluster, replicas: m.Replicas, reachable: m.Reachable, suspended: m.Suspended || m.Base == nil,
-		fixed: -1, own: -1, there: m.before != nil, note: m.note,
+		there: m.before != nil, note: m.note,
 		percent: m.Scaled && w.percentages(), known: m.status != nil, fresh: m.fresh, unhealthy: m.unhealthy}
 	if w.desired != "" {
 		p.replicas = number(m.status, w.desired)
@@ -476,7 +479,7 @@ func (w workload) party(m *member) (party, error) {
 			if err != nil {
 				return party{}, fmt.Errorf("as overridden in cluster %q: %w", m.Cluster, err)
 			}
-			p.fixed = kept
+			p.fixed = &kept
 		}
 		unavailable, surge := strategy(local, "maxUnavailable"), strategy(local, "maxSurge")
 		if !reflect.DeepEqual(unavailable, strategy(base, "maxUnavailable")) ||
@@ -485,7 +488,7 @@ func (w workload) party(m *member) (party, error) {
 			if err != nil {
 				return party{}, fmt.Errorf("as overridden in cluster %q: %w", m.Cluster, err)
 			}
-			p.own = n
+			p.own = &n
 		}
 		p.same = m.before != nil && w.sameRevision(local, m.before.Object)
 	}

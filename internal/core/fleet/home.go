@@ -82,18 +82,8 @@ func Fill(subsets []map[string]any, shares []int64, set []bool, left int64) erro
 		n = min(max(n, 0), left)
 		shares[k], left = shares[k]+n, left-n
 	}
-	asks := func(k int, field string) (n int64, asked bool, err error) {
-		v := subsets[k][field]
-		if v == nil {
-			return 0, false, nil
-		}
-		if n, err = Resolve(v, total, HalfUp); err != nil {
-			return 0, false, fmt.Errorf("%s of subset %q: %w", field, text(subsets[k], "name"), err)
-		}
-		return n, true, nil
-	}
 	for k := range subsets {
-		n, asked, err := asks(k, "minReplicas")
+		n, asked, err := subsetBound(subsets[k], "minReplicas", total)
 		if err != nil {
 			return err
 		}
@@ -103,7 +93,7 @@ func Fill(subsets []map[string]any, shares []int64, set []bool, left int64) erro
 	}
 	var open []int
 	for k := range subsets {
-		n, limited, err := asks(k, "maxReplicas")
+		n, limited, err := subsetBound(subsets[k], "maxReplicas", total)
 		switch {
 		case err != nil:
 			return err

@@ -18,8 +18,10 @@ var reservedPath = []string{"spec", "reserveOrdinals"}
 // mostOrdinals bounds a set that is worked out one by one.
 const mostOrdinals = 100_000
 
-// span is the ordinals from the first to the last of it.
+// span is the ordinals from the first to the last of it; empty if last is below first.
 type span struct{ first, last int64 }
+
+func (s span) len() int64 { return s.last - s.first + 1 }
 
 // ordinals is a set of ordinals: spans in order, none touching the next.
 type ordinals []span
@@ -94,7 +96,7 @@ const fewOrdinals = 256
 func (o ordinals) reserved() []any {
 	var n int64
 	for _, s := range o {
-		n += s.last - s.first + 1
+		n += s.len()
 	}
 	if n > fewOrdinals {
 		return o.texts()
@@ -137,10 +139,14 @@ func parseOrdinals(all []any) (ordinals, error) {
 	return ordinalSet(spans...), nil
 }
 
+func tooManyOrdinals(n int64) error {
+	return fmt.Errorf("%d replicas are too many for unique ordinals; the maximum is %d", n, mostOrdinals)
+}
+
 // firstOrdinals are the first n ordinals that are not reserved: those that OpenKruise runs.
 func firstOrdinals(n int64, reserved ordinals) ([]int64, error) {
 	if n > mostOrdinals {
-		return nil, fmt.Errorf("%d replicas are too many for unique ordinals; the maximum is %d", n, mostOrdinals)
+		return nil, tooManyOrdinals(n)
 	}
 	out := make([]int64, 0, max(n, 0))
 	for next := reserved.gap(0); int64(len(out)) < n; next = reserved.gap(next + 1) {
@@ -158,7 +164,7 @@ type owner struct {
 // assign gives each owner as many ordinals as it has replicas, none to two, none that is taken. What one has it keeps
 // while it has replicas for it: of too many the highest go. New ones are the lowest that nobody has; where that is one
 // that a pod may still run under, in busy, its new owner waits for it with a replica less. limit bounds all that are
-// assigned, if it is not negative; short is how many are missing for it.
+// assigned; short is how many are missing for it.
 func assign(owners []owner, taken, busy ordinals, limit int64) (assigned [][]int64, short int64) {
 	assigned = make([][]int64, len(owners))
 	used := map[int64]bool{}
@@ -178,7 +184,7 @@ func assign(owners []owner, taken, busy ordinals, limit int64) (assigned [][]int
 	next, all := int64(0), int64(len(used))
 	for i, o := range owners {
 		for missing := o.replicas - int64(len(assigned[i])); missing > 0; missing-- {
-			if limit >= 0 && all >= limit {
+			if all >= limit {
 				short += missing
 				break
 			}
@@ -281,19 +287,14 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	volumes := len(list(spec, "volumeClaimTemplates")) > 0
-	stays := f.options.mobility == "Never" || f.options.mobility != "Always" && volumes
+	volumes, stays := f.volumes()
 
 	// 1. Who has what, and who had.
 	owners := make([]owner, len(f.members))
-	var total int64
-	present := map[string]bool{}
 	var busy, running ordinals
 	settled := map[string]bool{}
 	for i, m := range f.members {
-		present[m.Cluster] = true
 		owners[i].replicas = m.Replicas
-		total += m.Replicas
 		if m.before == nil {
 			// A cluster that comes back finds its own.
 			if stays {
@@ -314,32 +315,17 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 		// An ordinal leaves in one write with its replica, which the scheduler has yet to take back.
 		reserved = reserved.common(running.rest())
 	}
+	total := f.replicas()
 	if total > mostOrdinals {
-		return nil, fmt.Errorf("%d replicas are too many for unique ordinals; the maximum is %d", total, mostOrdinals)
+		return nil, tooManyOrdinals(total)
 	}
 	// 2. What clusters that are gone have stays theirs, and there are no more than the template asks for.
-	var gone ordinals
-	var absent []string
-	limit := int64(-1)
-	if stays {
-		for _, cluster := range slices.Sorted(maps.Keys(had)) {
-			// What runs elsewhere by now has left it before.
-			its := had[cluster].common(running.rest())
-			if !present[cluster] && its != nil && !slices.Contains(f.Leaving, cluster) {
-				gone = gone.union(its)
-				absent = append(absent, fmt.Sprintf("%s of %s", its, cluster))
-			}
-		}
-		if gone != nil {
-			limit = max(0, total-int64(len(inFirst(gone, total, reserved))))
-		}
+	gone, leaving, absent := f.ordinalsElsewhere(had, running)
+	limit := int64(mostOrdinals)
+	if gone != nil {
+		limit = max(0, total-int64(len(inFirst(gone, total, reserved))))
 	}
-	// What a cluster that is being left may run is nobody else's until its copy is gone: its replacement gets other
-	// ordinals.
-	for _, cluster := range f.Leaving {
-		gone = gone.union(had[cluster].common(running.rest()))
-	}
-	assigned, short := assign(owners, reserved.union(gone), busy, limit)
+	assigned, short := assign(owners, reserved.union(gone).union(leaving), busy, limit)
 	if short > 0 {
 		f.tell(OrdinalsUnassigned, "%d replicas are not running, because ordinals %s stay with their volumes; if these clusters do not recover, move the ordinals with the annotation %s: Always",
 			short, strings.Join(absent, ", "), OrdinalMobilityAnnotation)
@@ -374,7 +360,7 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 		remembered[m.Cluster] = remembered[m.Cluster].union(setOf(owners[i].has))
 	}
 	for cluster := range had {
-		if !present[cluster] && (stays || kept || slices.Contains(f.Leaving, cluster)) {
+		if !f.has(cluster) && (stays || kept || slices.Contains(f.Leaving, cluster)) {
 			remembered[cluster] = had[cluster]
 		}
 	}
@@ -384,6 +370,31 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 	}
 	f.result.Record = writeRecord(remembered)
 	return assigned, nil
+}
+
+// volumes returns whether the pods of a StatefulSet have volumes, and whether their ordinals stay in a cluster for them.
+func (f *fleet) volumes() (has, stay bool) {
+	has = len(list(f.Template.Object, "spec", "volumeClaimTemplates")) > 0
+	return has, f.options.mobility == "Never" || f.options.mobility != "Always" && has
+}
+
+// ordinalsElsewhere are the ordinals that no member gets: those that stay with clusters that are gone, described in
+// absent, and those that clusters that are being left may run until their copies are gone. had is the record.
+func (f *fleet) ordinalsElsewhere(had map[string]ordinals, running ordinals) (gone, leaving ordinals,
+	absent []string) {
+	_, stay := f.volumes()
+	for _, cluster := range slices.Sorted(maps.Keys(had)) {
+		// What runs elsewhere by now has left it before.
+		its := had[cluster].common(running.rest())
+		switch {
+		case slices.Contains(f.Leaving, cluster):
+			leaving = leaving.union(its)
+		case stay && !f.has(cluster) && its != nil:
+			gone = gone.union(its)
+			absent = append(absent, fmt.Sprintf("%s of %s", its, cluster))
+		}
+	}
+	return gone, leaving, absent
 }
 
 // inFirst are those of o among the first n ordinals that are not reserved.

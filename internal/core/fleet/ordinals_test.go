@@ -50,7 +50,7 @@ func TestReservedOrdinalsAreRangesOnlyWhereTheyAreMany(t *testing.T) {
 }
 
 func TestTheExampleOfUniqueOrdinals(t *testing.T) {
-	got, _ := assign([]owner{{replicas: 3}, {replicas: 2}}, nil, nil, -1)
+	got, _ := assign([]owner{{replicas: 3}, {replicas: 2}}, nil, nil, mostOrdinals)
 	if fmt.Sprint(got) != "[[0 1 2] [3 4]]" {
 		t.Errorf("assigned are %v", got)
 	}
@@ -61,11 +61,11 @@ func TestTheExampleOfUniqueOrdinals(t *testing.T) {
 		t.Errorf("the first reserves %v", reserve)
 	}
 	// A replica moves: its ordinal goes, and comes back when no pod runs under it any more.
-	moving, _ := assign([]owner{{2, got[0]}, {3, got[1]}}, nil, setOf([]int64{0, 1, 2, 3, 4}), -1)
+	moving, _ := assign([]owner{{2, got[0]}, {3, got[1]}}, nil, setOf([]int64{0, 1, 2, 3, 4}), mostOrdinals)
 	if fmt.Sprint(moving) != "[[0 1] [3 4]]" {
 		t.Errorf("while the pod may still run, assigned are %v", moving)
 	}
-	moved, _ := assign([]owner{{2, moving[0]}, {3, moving[1]}}, nil, setOf([]int64{0, 1, 3, 4}), -1)
+	moved, _ := assign([]owner{{2, moving[0]}, {3, moving[1]}}, nil, setOf([]int64{0, 1, 3, 4}), mostOrdinals)
 	if fmt.Sprint(moved) != "[[0 1] [2 3 4]]" {
 		t.Errorf("then assigned are %v", moved)
 	}
@@ -83,7 +83,7 @@ func TestOrdinalsAreUniqueAndStayWhereTheyAre(t *testing.T) {
 					owners[i].replicas = random.Int63n(7)
 				}
 			}
-			assigned, short := assign(owners, reserved, nil, -1)
+			assigned, short := assign(owners, reserved, nil, mostOrdinals)
 			seen := map[int64]bool{}
 			for i, numbers := range assigned {
 				if int64(len(numbers)) != owners[i].replicas || short != 0 {

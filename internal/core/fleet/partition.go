@@ -94,7 +94,7 @@ func (f *fleet) tellAbsent() {
 	}
 	for k, stage := range f.options.stages {
 		for _, c := range stage.Clusters {
-			if !slices.Contains(f.clusters(), c) {
+			if !f.has(c) {
 				absent = append(absent, fmt.Sprintf("stage %d skips cluster %s", k+1, c))
 			}
 		}

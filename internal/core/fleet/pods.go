@@ -274,11 +274,7 @@ func (f *fleet) placedTooMany() bool {
 	if !set {
 		asked = 1
 	}
-	var placed int64
-	for _, m := range f.members {
-		placed += m.Replicas
-	}
-	return placed > asked
+	return f.replicas() > asked
 }
 
 // parseNote is the note of an annotation; one that somebody broke is none.

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -38,19 +37,17 @@ func (f *fleet) assignRanges() error {
 	if err != nil {
 		return err
 	}
-	stays := f.options.mobility == "Never" || f.options.mobility != "Always" && len(list(spec, "volumeClaimTemplates")) > 0
+	_, stays := f.volumes()
 
 	// 1. What may run where, and what stays with clusters that are gone.
 	n := len(f.members)
 	runsNow, mayRun := make([]ordinals, n), make([]ordinals, n)
-	present := map[string]bool{}
-	var total int64
+	total := f.replicas()
+	if total > mostOrdinals {
+		return tooManyOrdinals(total)
+	}
 	var running ordinals
 	for i, m := range f.members {
-		present[m.Cluster] = true
-		if total += m.Replicas; total > mostOrdinals {
-			return fmt.Errorf("%d replicas are too many for unique ordinals; the maximum is %d", total, mostOrdinals)
-		}
 		if m.before == nil {
 			if stays {
 				runsNow[i] = had[m.Cluster]
@@ -67,24 +64,12 @@ func (f *fleet) assignRanges() error {
 			mayRun[i] = mayRun[i].union(had[m.Cluster])
 		}
 	}
-	var gone ordinals
-	var absent []string
-	for _, cluster := range slices.Sorted(maps.Keys(had)) {
-		if its := had[cluster].common(running.rest()); stays && !present[cluster] && its != nil &&
-			!slices.Contains(f.Leaving, cluster) {
-			gone = gone.union(its)
-			absent = append(absent, fmt.Sprintf("%s of %s", its, cluster))
-		}
-	}
+	gone, leaving, absent := f.ordinalsElsewhere(had, running)
 	left := max(0, total-int64(len(gone.each())))
-	// What a cluster that is being left may run is nobody else's until its copy is gone: its replacement gets other
-	// ordinals.
-	for _, cluster := range f.Leaving {
-		gone = gone.union(had[cluster].common(running.rest()))
-	}
+	elsewhere := gone.union(leaving)
 
 	// 2. What stands.
-	assigned := make([]span, n) // empty where last < first
+	assigned := make([]span, n)
 	var taken ordinals
 	for i, m := range f.members {
 		assigned[i] = span{0, -1}
@@ -93,16 +78,16 @@ func (f *fleet) assignRanges() error {
 		}
 		s := runsNow[i][0]
 		s.last = min(s.last, s.first+m.Replicas-1)
-		if (ordinals{s}).common(taken.union(gone)) != nil || s.first < first {
+		if (ordinals{s}).common(taken.union(elsewhere)) != nil || s.first < first {
 			continue
 		}
 		assigned[i], taken = s, taken.union(ordinals{s})
-		left -= s.last - s.first + 1
+		left -= s.len()
 	}
 	// 3. What is new.
 	var short int64
 	for i, m := range f.members {
-		blocked := taken.union(gone)
+		blocked := taken.union(elsewhere)
 		if first > 0 {
 			blocked = blocked.union(ordinals{{0, first - 1}})
 		}
@@ -112,29 +97,29 @@ func (f *fleet) assignRanges() error {
 			}
 		}
 		s := assigned[i]
-		has := s.last - s.first + 1
+		has := s.len()
 		want := has + max(0, min(m.Replicas-has, left))
 		stood := has > 0
 		if stood {
 			own := blocked.common(ordinals{s}.rest())
-			for s.last-s.first+1 < want && !own.has(s.last+1) {
+			for s.len() < want && !own.has(s.last+1) {
 				s.last++
 			}
-			for s.last-s.first+1 < want && s.first > first && !own.has(s.first-1) {
+			for s.len() < want && s.first > first && !own.has(s.first-1) {
 				s.first--
 			}
 		}
-		if s.last-s.first+1 < want && (!stood || !stays) {
+		if s.len() < want && (!stood || !stays) {
 			at := blocked.gap(first)
 			for (ordinals{{at, at + want - 1}}).common(blocked) != nil {
 				at = blocked.gap(at + 1)
 			}
 			s = span{at, at + want - 1}
 		}
-		short += m.Replicas - (s.last - s.first + 1)
-		left -= s.last - s.first + 1 - has
+		short += m.Replicas - s.len()
+		left -= s.len() - has
 		assigned[i] = s
-		if s.last >= s.first {
+		if s.len() > 0 {
 			taken = taken.union(ordinals{s})
 		}
 	}
@@ -151,7 +136,7 @@ func (f *fleet) assignRanges() error {
 	for i, m := range f.members {
 		s := assigned[i]
 		var own ordinals
-		if m.Replicas = s.last - s.first + 1; m.Replicas > 0 {
+		if m.Replicas = s.len(); m.Replicas > 0 {
 			own = ordinals{s}
 		}
 		remembered[m.Cluster] = own.union(mayRun[i])
@@ -164,7 +149,7 @@ func (f *fleet) assignRanges() error {
 		}
 	}
 	for cluster, its := range had {
-		if !present[cluster] && (stays || slices.Contains(f.Leaving, cluster)) {
+		if !f.has(cluster) && (stays || slices.Contains(f.Leaving, cluster)) {
 			remembered[cluster] = its
 		}
 	}

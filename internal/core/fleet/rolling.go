@@ -63,9 +63,9 @@ type party struct {
 	reachable, suspended bool
 	// percent says that the partition is written as a percentage.
 	percent bool
-	// fixed is how many pods an override keeps old there, -1 if none does; own is what an override lets be unavailable, -1
-	// for none.
-	fixed, own int64
+	// fixed is how many pods an override keeps old there, own how many an override lets be unavailable; nil without an
+	// override.
+	fixed, own *int64
 
 	// there says that a Work stands; the following is of it.
 	there bool
@@ -83,6 +83,9 @@ type party struct {
 	pods, updated, updatedAvailable, available int64
 }
 
+// overridden returns whether an override decides what the rollout may do there.
+func (p party) overridden() bool { return p.fixed != nil || p.own != nil }
+
 // rollout is what a template asks of a fleet.
 type rollout struct {
 	// partition as the template has it; kept resolves it on a number of replicas.
@@ -92,8 +95,7 @@ type rollout struct {
 	unavailable, surge int64
 	// single lets no cluster have more than one pod unavailable: its controller does one at a time by itself.
 	single bool
-	// stalled says that its deadline has passed without progress; tolerated is how many pods may fail, -1 if nothing is
-	// said.
+	// stalled says that its deadline has passed without progress; tolerated is how many pods may fail.
 	stalled   bool
 	tolerated int64
 	// targets says how many pods shall be new where, in the order of the parties: of the number given in all, from the
@@ -134,12 +136,12 @@ func (ro rollout) aim(parties []party) (aim, error) {
 	budget := ro.unavailable
 	for _, p := range parties {
 		total += p.replicas
-		if p.fixed >= 0 {
-			fixedKept += min(p.fixed, p.replicas)
+		if p.fixed != nil {
+			fixedKept += min(*p.fixed, p.replicas)
 			fixedTotal += p.replicas
 		}
-		if p.own >= 0 {
-			budget -= p.own
+		if p.own != nil {
+			budget -= *p.own
 		}
 	}
 	kept, err := ro.kept(ro.partition, total)
@@ -172,7 +174,7 @@ func (ro rollout) aim(parties []party) (aim, error) {
 	seats := make([]Seat, len(parties))
 	for i, p := range parties {
 		seats[i] = Seat{Weight: p.replicas, Cap: p.replicas}
-		if p.fixed >= 0 {
+		if p.fixed != nil {
 			seats[i] = Seat{}
 			continue
 		}
@@ -194,7 +196,7 @@ func (ro rollout) aim(parties []party) (aim, error) {
 			if !p.reachable && ro.options.ignoreLost {
 				continue
 			}
-			if p.fixed < 0 && targets[i] > 0 &&
+			if p.fixed == nil && targets[i] > 0 &&
 				!(p.there && p.same && p.fresh && p.updatedAvailable >= p.due(p.expressible(targets[i]))) {
 				return false
 			}
@@ -208,6 +210,16 @@ func (ro rollout) aim(parties []party) (aim, error) {
 	return aim{targets, stage, seats, budget, raised, justRaised}, nil
 }
 
+// step is the next step of a rollout in one cluster, while it is decided.
+type step struct {
+	party
+	to outcome
+	// using and surging are the most that the cluster may be using of the budgets now, down is how many of its pods are.
+	using, surging, down int64
+	// lost says that the cluster does not answer and that its pods count as down.
+	lost bool
+}
+
 // next is the next step of a rollout: the same again if nothing happened. It keeps
 //
 //	Σ max(granted, unavailable) ≤ the budget
@@ -218,116 +230,124 @@ func (ro rollout) aim(parties []party) (aim, error) {
 // A cluster without a grant is held by its partition, which stays at what is new there already: OpenKruise refuses
 // budgets of nothing, and a cluster whose released pods are all new is held without another write.
 func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, err error) {
-	n := len(parties)
-	outcomes = make([]outcome, n)
-	// 1 and 2.
 	a, err := ro.aim(parties)
 	if err != nil {
 		return nil, nil, err
 	}
-	targets, seats := a.targets, a.seats
+	steps := make([]step, len(parties))
+	for i, p := range parties {
+		steps[i] = ro.stay(p, a, a.targets[i], a.seats[i].Floor)
+	}
+	if halted = ro.broken(steps); len(halted) > 0 {
+		// A rollout that broke a member stops everywhere: what is new stays, and no more follows.
+		for i := range steps {
+			steps[i].halt(slices.Contains(halted, steps[i].cluster))
+		}
+	} else {
+		ro.advance(steps, a.budget)
+	}
+	return ro.settle(steps), halted, nil
+}
 
-	// 3. What each may be using of the budgets now, and what is down.
-	using, surging, down := make([]int64, n), make([]int64, n), make([]int64, n)
+// stay is the step of p without a new grant: as much as does not bring more pods to their update than before. floor is
+// how many pods are new there already.
+func (ro rollout) stay(p party, a aim, target, floor int64) step {
+	s := step{party: p, to: outcome{target: target}}
+	s.to.replicas = p.replicas
+	s.to.note = Note{Partition: quote(ro.partition), Raised: a.raised, Settled: !a.raised && p.settled()}
+	// 1. What it may be using of the budgets now, and what is down.
+	switch {
+	case p.overridden():
+	case p.reachable:
+		s.using, s.surging = p.using()
+		s.down = max(0, p.running(p.replicas)-p.available)
+	case !ro.options.ignoreLost:
+		s.using, s.surging = p.using()
+		s.down, s.lost = p.replicas, true
+	}
+	if s.using > 0 {
+		s.to.note.Grant = p.granted()
+	}
+	if s.surging > 0 {
+		s.to.note.Surge = p.grantedSurge()
+	}
+	// 2. What its Work says.
+	if p.there {
+		s.to.unavailable, s.to.surging = p.was.unavailable, p.was.surging
+	}
+	switch {
+	case p.fixed != nil:
+		s.to.released = p.replicas - min(*p.fixed, p.replicas)
+	case !p.there, p.own != nil:
+		s.to.released = target
+	case a.justRaised:
+		s.to.released = min(target, p.was.released)
+	case p.same:
+		s.to.released = min(target, max(floor, p.replicas-(p.was.replicas-p.was.released)))
+	}
+	return s
+}
+
+// halt releases no more pods. broken says that the rollout made the copy in this cluster unhealthy.
+func (s *step) halt(broken bool) {
+	s.to.note.Halted = broken
+	if s.overridden() || !s.there || !s.same {
+		return
+	}
+	if s.fresh {
+		s.to.released = min(s.to.released, max(s.updated, 0))
+	}
+	s.pend()
+}
+
+// pend records what may still be in use beyond what is granted from now on.
+func (s *step) pend() {
+	if s.using > s.to.note.Grant {
+		s.to.note.Pending = s.using
+	}
+	if s.surging > s.to.note.Surge {
+		s.to.note.PendingSurge = s.surging
+	}
+}
+
+// advance gives the budgets to those that have pods to update, in flight or not. budget is that of unavailable pods.
+func (ro rollout) advance(steps []step, budget int64) {
+	unavailable, surging := make([]request, len(steps)), make([]request, len(steps))
 	lost := false
-	for i, p := range parties {
-		using[i], surging[i] = p.using()
-		if p.own >= 0 || p.fixed >= 0 {
-			using[i], surging[i] = 0, 0
-			continue
-		}
-		switch {
-		case p.reachable:
-			down[i] = max(0, p.running(p.replicas)-p.available)
-		case ro.options.ignoreLost:
-			using[i], surging[i] = 0, 0
+	for i, s := range steps {
+		need := ro.need(s)
+		unavailable[i] = request{need: need, using: s.using, down: s.down, replicas: s.replicas}
+		surging[i] = request{need: need, using: s.surging, replicas: s.replicas}
+		lost = lost || s.lost
+	}
+	grants, surges := ro.grant(budget, unavailable), ro.grant(ro.surge, surging)
+	for i := range steps {
+		s := &steps[i]
+		switch granted := grants[i] > 0 || ro.unavailable == 0 && surges[i] > 0 && !lost; {
+		case unavailable[i].need == 0:
+		case granted:
+			s.to.released = s.to.target
+			s.to.unavailable, s.to.surging = grants[i], surges[i]
+			s.to.note.Grant, s.to.note.Surge = grants[i], surges[i]
 		default:
-			down[i], lost = p.replicas, true
+			s.to.held = true
 		}
+		s.pend()
 	}
+}
 
-	// 4. Without a new grant: as much as does not bring more pods to their update than before.
-	creating := true
-	for i, p := range parties {
-		o := &outcomes[i]
-		o.replicas, o.target = p.replicas, targets[i]
-		o.note = Note{Partition: quote(ro.partition), Raised: a.raised, Settled: !a.raised && p.settled()}
-		switch {
-		case p.fixed >= 0:
-			o.released = p.replicas - min(p.fixed, p.replicas)
-		case !p.there, p.own >= 0:
-			o.released = targets[i]
-		case a.justRaised:
-			o.released = min(targets[i], p.was.released)
-		case p.same:
-			o.released = min(targets[i], max(seats[i].Floor, p.replicas-(p.was.replicas-p.was.released)))
-		}
-		if p.there {
-			creating = false
-			o.unavailable, o.surging = p.was.unavailable, p.was.surging
-		}
-		if using[i] > 0 {
-			o.note.Grant = p.granted()
-		}
-		if surging[i] > 0 {
-			o.note.Surge = p.grantedSurge()
-		}
+// need is how many pods the cluster has to update, in flight or not; 0 if it gets no part of the budgets.
+func (ro rollout) need(s step) int64 {
+	inFlight := s.same && s.using+s.surging > 0
+	switch {
+	case s.overridden(), !s.there, !s.reachable, s.suspended, s.to.target <= s.to.released && !inFlight:
+		return 0
+	case ro.single:
+		return 1
+	case s.same && s.known:
+		return max(1, s.to.target-min(s.to.target, s.updatedAvailable))
 	}
-
-	// 5. A rollout that broke a member stops everywhere: what is new stays, and no more follows.
-	if halted = ro.broken(parties, targets); len(halted) > 0 {
-		for i, p := range parties {
-			o := &outcomes[i]
-			o.note.Halted = slices.Contains(halted, p.cluster)
-			if p.fixed >= 0 || p.own >= 0 || !p.there || !p.same {
-				continue
-			}
-			if p.fresh {
-				o.released = min(o.released, max(p.updated, 0))
-			}
-			o.pend(using[i], surging[i])
-		}
-		return ro.settle(parties, outcomes, creating), halted, nil
-	}
-
-	// 6. The budgets go to those that have pods to update, in flight or not.
-	need := make([]int64, n)
-	for i, p := range parties {
-		if p.fixed >= 0 || p.own >= 0 || !p.there || !p.reachable || p.suspended {
-			continue
-		}
-		if targets[i] > outcomes[i].released || using[i]+surging[i] > 0 && p.same {
-			need[i] = targets[i]
-			if p.same && p.known {
-				need[i] -= min(targets[i], p.updatedAvailable)
-			}
-			need[i] = max(need[i], 1)
-			if ro.single {
-				need[i] = 1
-			}
-		}
-	}
-	grants := ro.grant(a.budget, need, using, down, parties)
-	noDown := make([]int64, n)
-	surges := ro.grant(ro.surge, need, surging, noDown, parties)
-	for i := range parties {
-		o := &outcomes[i]
-		if need[i] == 0 {
-			o.pend(using[i], surging[i])
-			continue
-		}
-		granted := grants[i] > 0 || ro.unavailable == 0 && surges[i] > 0 && !lost
-		if !granted {
-			o.held = true
-			o.pend(using[i], surging[i])
-			continue
-		}
-		o.released = targets[i]
-		o.unavailable, o.surging = grants[i], surges[i]
-		o.note.Grant, o.note.Surge = grants[i], surges[i]
-		o.pend(using[i], surging[i])
-	}
-	return ro.settle(parties, outcomes, creating), nil, nil
+	return max(1, s.to.target)
 }
 
 // expressible is n, or the next lower number of new pods that the partition of p can express.
@@ -406,57 +426,51 @@ func (p party) using() (unavailable, surge int64) {
 	return unavailable, surge
 }
 
-// pend records what may still be in use beyond what is granted from now on.
-func (o *outcome) pend(using, surging int64) {
-	if using > o.note.Grant {
-		o.note.Pending = using
-	}
-	if surging > o.note.Surge {
-		o.note.PendingSurge = surging
-	}
-}
+// request is what a cluster needs of a budget, beside what it uses of it; down is how many of its pods are.
+type request struct{ need, using, down, replicas int64 }
 
 // grant gives out a budget to those in need, beside what is in use: never more in all, and none to anybody while as
 // many are down; but to a cluster whose own pods are down, which loses nothing by it. The result is what each has from
 // now on.
-func (ro rollout) grant(budget int64, need, using, down []int64, parties []party) []int64 {
-	inUse, all := sum(using), int64(0)
-	for i := range using {
-		all += max(using[i], down[i])
+func (ro rollout) grant(budget int64, requests []request) []int64 {
+	if budget <= 0 {
+		return make([]int64, len(requests))
 	}
-	free, spare := budget-inUse, max(0, budget-all)
-	seats := make([]Seat, len(need))
-	for i := range need {
-		seats[i] = Seat{Cap: using[i], Floor: using[i]}
-		if need[i] > 0 {
-			seats[i].Weight = parties[i].replicas
-			seats[i].Cap = max(using[i], min(need[i], max(using[i], down[i])+spare))
-		}
+	var inUse, all int64
+	for _, r := range requests {
+		inUse += r.using
+		all += max(r.using, r.down)
 	}
-	var wish []int64
-	switch {
-	case budget <= 0:
-		return make([]int64, len(need))
-	case free < 0:
+	seats := make([]Seat, len(requests))
+	if inUse > budget {
 		// The budget was lowered: those who have it get less of it, and none gets a new one.
-		for i := range seats {
-			seats[i] = Seat{Weight: using[i], Cap: using[i]}
+		for i, r := range requests {
+			seats[i] = Seat{Weight: r.using, Cap: r.using}
 		}
-		wish = Split(budget, seats)
-		for i := range wish {
-			if need[i] > 0 && using[i] > 0 {
+		wish := Split(budget, seats)
+		for i, r := range requests {
+			if r.need > 0 && r.using > 0 {
 				wish[i] = max(wish[i], 1)
 			}
 		}
 		return wish
-	case ro.options.order == oneByOne:
-		wish = inOrder(budget, seats)
-	default:
-		wish = Split(budget, seats)
 	}
+	spare := max(0, budget-all)
+	for i, r := range requests {
+		seats[i] = Seat{Cap: r.using, Floor: r.using}
+		if r.need > 0 {
+			seats[i].Weight = r.replicas
+			seats[i].Cap = max(r.using, min(r.need, max(r.using, r.down)+spare))
+		}
+	}
+	divide := Split
+	if ro.options.order == oneByOne {
+		divide = inOrder
+	}
+	wish := divide(budget, seats)
 	// The caps let each have what is spare, and together they have it once.
-	for i := range wish {
-		base := max(using[i], down[i])
+	for i, r := range requests {
+		base := max(r.using, r.down)
 		if beyond := wish[i] - base; beyond > 0 {
 			beyond = min(beyond, spare)
 			spare -= beyond
@@ -467,29 +481,29 @@ func (ro rollout) grant(budget int64, need, using, down []int64, parties []party
 }
 
 // broken are the clusters whose copies the rollout has made unhealthy, while there are old pods left anywhere.
-func (ro rollout) broken(parties []party, targets []int64) (clusters []string) {
-	if ro.options.neverHalt || !slices.ContainsFunc(parties, func(p party) bool {
-		return p.there && p.same && !p.settled()
+func (ro rollout) broken(steps []step) (clusters []string) {
+	if ro.options.neverHalt || !slices.ContainsFunc(steps, func(s step) bool {
+		return s.there && s.same && !s.settled()
 	}) {
 		return nil
 	}
 	var failed int64
 	stopped := false
-	for i, p := range parties {
-		if !p.there || !p.same || targets[i] == 0 {
+	for _, s := range steps {
+		if !s.there || !s.same || s.to.target == 0 {
 			continue
 		}
 		// The write that halted the rollout may have ended the failure that was reported, but not the failing pods.
-		halted := p.note != nil && p.note.Halted
-		fails := p.unhealthy || halted || ro.stalled && ro.tolerated >= 0
-		switch down := p.updated - p.updatedAvailable; {
-		case p.fresh && fails && down > 0:
+		halted := s.note != nil && s.note.Halted
+		fails := s.unhealthy || halted || ro.stalled && ro.options.failedPods != nil
+		switch down := s.updated - s.updatedAvailable; {
+		case s.fresh && fails && down > 0:
 			failed += down
-			clusters = append(clusters, p.cluster)
-		case !p.fresh && halted:
+			clusters = append(clusters, s.cluster)
+		case !s.fresh && halted:
 			// What was written to stop it has yet to be seen there.
 			stopped = true
-			clusters = append(clusters, p.cluster)
+			clusters = append(clusters, s.cluster)
 		}
 	}
 	if failed <= ro.tolerated && !stopped {
@@ -499,16 +513,17 @@ func (ro rollout) broken(parties []party, targets []int64) (clusters []string) {
 }
 
 // settle sees to budgets that members accept, and keeps the note of what does not change.
-func (ro rollout) settle(parties []party, outcomes []outcome, creating bool) []outcome {
-	weights := make([]int64, len(parties))
-	for i, p := range parties {
-		weights[i] = p.replicas
+func (ro rollout) settle(steps []step) []outcome {
+	weights := make([]int64, len(steps))
+	for i, s := range steps {
+		weights[i] = s.replicas
 	}
 	unavailable, surge := proportional(ro.unavailable, weights), proportional(ro.surge, weights)
-	for i, p := range parties {
-		o := &outcomes[i]
-		o.released, o.percent = p.expressible(o.released), p.percent
-		if !p.there || creating {
+	outcomes := make([]outcome, len(steps))
+	for i, s := range steps {
+		o := s.to
+		o.released, o.percent = s.expressible(o.released), s.percent
+		if !s.there {
 			o.unavailable, o.surging = unavailable[i], surge[i]
 		}
 		if ro.single {
@@ -531,15 +546,16 @@ func (ro rollout) settle(parties []party, outcomes []outcome, creating bool) []o
 				o.surging = 1
 			}
 		}
-		if p.there && p.same && p.note != nil && o.share == p.was && p.note.Partition == o.note.Partition &&
-			p.note.Raised == o.note.Raised && p.note.Halted == o.note.Halted {
+		if s.there && s.same && s.note != nil && o.share == s.was && s.note.Partition == o.note.Partition &&
+			s.note.Raised == o.note.Raised && s.note.Halted == o.note.Halted {
 			// That it has settled is worth no write of its own.
 			settled := o.note.Settled
-			o.note = *p.note
-			if p.rewritten || !settled {
+			o.note = *s.note
+			if s.rewritten || !settled {
 				o.note.Settled = settled
 			}
 		}
+		outcomes[i] = o
 	}
 	return outcomes
 }

@@ -57,7 +57,7 @@ func (f *cloneSets) look(t testing.TB) (writes int, halted []string) {
 	t.Helper()
 	parties := make([]party, len(f.members))
 	for i, m := range f.members {
-		p := party{cluster: f.order[i], replicas: m.replicas, reachable: m.reachable, fixed: -1, own: -1, there: m.there,
+		p := party{cluster: f.order[i], replicas: m.replicas, reachable: m.reachable, there: m.there,
 			was:  m.written,
 			same: m.writtenTemplate == m.template, known: m.known, fresh: m.seen, pods: m.reported.pods,
 			updated:          m.reported.updated,

@@ -100,6 +100,16 @@ func Matrix(rows, columns []int64, before [][]int64) [][]int64 {
 	return cells
 }
 
+// subsetShare is what each cluster gets of a subset. Numbers by cluster are in the order of the members.
+type subsetShare struct {
+	name string
+	// named says that the subset names its clusters, set that replicas is written.
+	named, set bool
+	// replicas, least and most are what is written of replicas, minReplicas and maxReplicas. kept is how many pods a manual
+	// update keeps old. The last three are nil where the template says nothing.
+	replicas, least, most, kept []int64
+}
+
 // unitedDeployment divides the subsets among the clusters, so that in each they add up to its replicas and over all to
 // what the template says. Numbers are written where it has percentages: two halves of three are refused by members.
 //
@@ -107,178 +117,227 @@ func Matrix(rows, columns []int64, before [][]int64) [][]int64 {
 // is left of each cluster's replicas.
 func (f *fleet) unitedDeployment() error {
 	subsets := subsetsOf(f.Template)
-	named := make([]bool, len(subsets))
-	for k, s := range subsets {
-		named[k] = namesClusters(s)
-	}
-	if len(subsets) == 0 || len(f.members) < 2 && !slices.Contains(named, true) {
+	if len(subsets) == 0 || len(f.members) < 2 && !NamesClusters(f.Template) {
 		return nil // one cluster does the arithmetic itself
 	}
-	rows, given := make([]int64, len(f.members)), make([]int64, len(subsets))
-	for c, m := range f.members {
-		rows[c] = m.Replicas
-		for k, s := range subsets {
-			if named[k] {
-				rows[c] -= m.Subsets[text(s, "name")]
-				given[k] += m.Subsets[text(s, "name")]
-			}
-		}
-		if rows[c] < 0 {
-			return fmt.Errorf("cluster %q is assigned %d replicas, but its subsets add up to %d more", m.Cluster, m.Replicas,
-				-rows[c])
-		}
+	shares, left, err := f.placedSubsets(subsets)
+	if err == nil {
+		err = f.divideSubsets(subsets, shares, left)
 	}
-	left := sum(rows)
-	total := left + sum(given)
-
-	// 1. Replicas.
-	of := total
-	if asked := number(f.Template.Object, "spec", "replicas"); asked > 0 && slices.Contains(named, true) {
-		of = asked // one that names a cluster that is not there may be missing
+	if err == nil {
+		err = f.boundSubsets(subsets, shares, left)
 	}
-	wanted, set, err := subsetReplicas(f.Template, subsets, of)
 	if err != nil {
 		return err
 	}
-	open := false
-	for k := range subsets {
-		if named[k] {
-			wanted[k] = 0
-		}
-		open = open || !named[k] && !set[k]
-	}
-	if n := sum(wanted); n > left || n > 0 && n < left && !open {
-		seats := make([]Seat, len(wanted))
-		for k, n := range wanted {
-			seats[k] = Seat{Weight: n}
-			if n > 0 {
-				seats[k].Cap = left
-			}
-		}
-		wanted = Split(left, seats)
-	}
-	columns, before := append(wanted, left-sum(wanted)), f.subsetsBefore(subsets, "replicas")
-	cells := Matrix(rows, columns, before)
-	for k, s := range subsets {
-		if named[k] {
-			set[k] = true
-			for c, m := range f.members {
-				cells[c][k] = m.Subsets[text(s, "name")]
-			}
-		}
-	}
-
-	// 2. The least and the most, of those without replicas. The least together are no more than the cluster has.
-	least, most := make([]int64, len(subsets)+1), make([]int64, len(subsets))
-	hasLeast, hasMost := make([]bool, len(subsets)), make([]bool, len(subsets))
-	least[len(subsets)] = left
-	for k, s := range subsets {
-		if named[k] {
-			continue
-		}
-		for _, v := range []struct {
-			name string
-			to   *int64
-			has  *bool
-		}{{"minReplicas", &least[k], &hasLeast[k]}, {"maxReplicas", &most[k], &hasMost[k]}} {
-			if s[v.name] == nil {
-				continue
-			}
-			if *v.to, err = Resolve(s[v.name], total, HalfUp); err != nil {
-				return fmt.Errorf("subset %q: %s: %w", text(s, "name"), v.name, err)
-			}
-			*v.has = true
-		}
-		least[len(subsets)] -= least[k]
-	}
-	if least[len(subsets)] < 0 {
-		return fmt.Errorf("the minReplicas of all subsets add up to %d more than the %d replicas", -least[len(subsets)], left)
-	}
-	leastCells := Matrix(rows, least, f.subsetsBefore(subsets, "minReplicas"))
-	mostCells := make([][]int64, len(subsets))
-	for k := range subsets {
-		mostCells[k] = proportional(most[k], rows)
-	}
-
-	// 3. What a manual update keeps old in each subset.
-	partitions := object(f.Template.Object, "spec", "updateStrategy", "manualUpdate", "partitions")
-	old := make([]map[string]any, len(f.members))
-	for k, s := range subsets {
-		name := text(s, "name")
-		if partitions[name] == nil {
-			continue
-		}
-		kept, err := KeptOld(partitions[name], 1<<31-1, Up)
-		if err != nil {
-			return fmt.Errorf("the partition of subset %q: %w", name, err)
-		}
-		seats := make([]Seat, len(f.members))
-		for c, m := range f.members {
-			pods := cells[c][k]
-			if !set[k] {
-				pods = f.unsetReplicas(m, name, cells[c][len(subsets)], set, k)
-			}
-			seats[c] = Seat{Weight: pods, Cap: pods, Floor: subsetFloor(m, name, pods)}
-		}
-		all := int64(0)
-		for _, s := range seats {
-			all += s.Cap
-		}
-		for c, released := range Split(max(0, all-kept), seats) {
-			if old[c] == nil {
-				old[c] = map[string]any{}
-			}
-			old[c][name] = seats[c].Cap - released
-		}
-	}
-
-	// 4. Into the manifests.
 	for c, m := range f.members {
 		if m.Base == nil {
 			continue
 		}
-		manifest := m.Base.DeepCopy()
-		if err := setField(manifest, m.Replicas, "spec", "replicas"); err != nil {
+		if f.result.Manifests[m.Cluster], err = withSubsets(m, shares, c); err != nil {
 			return err
 		}
-		var written []any
-		for k, s := range subsetsOf(manifest) {
-			name := text(s, "name")
-			if _, here := m.Subsets[name]; named[k] && !here {
-				unstructured.RemoveNestedField(manifest.Object, "spec", "updateStrategy", "manualUpdate", "partitions", name)
-				delete(old[c], name)
-				continue
-			}
-			if set[k] {
-				s["replicas"] = cells[c][k]
-			}
-			if named[k] {
-				delete(s, "minReplicas")
-				delete(s, "maxReplicas")
-			}
-			if hasLeast[k] {
-				s["minReplicas"] = leastCells[c][k]
-			}
-			if hasMost[k] {
-				s["maxReplicas"] = max(mostCells[k][c], leastCells[c][k])
-			}
-			written = append(written, s)
-		}
-		if err := setField(manifest, written, "spec", "topology", "subsets"); err != nil {
-			return err
-		}
-		for name, n := range old[c] {
-			if err := setPartition(manifest, n, name); err != nil {
-				return err
-			}
-		}
-		f.result.Manifests[m.Cluster] = manifest
 	}
 	return nil
 }
 
-func setPartition(manifest *unstructured.Unstructured, n any, subset string) error {
-	return setField(manifest, n, "spec", "updateStrategy", "manualUpdate", "partitions", subset)
+// placedSubsets gives the subsets that name their clusters what the placement says. left is what that leaves of each
+// cluster's replicas.
+func (f *fleet) placedSubsets(subsets []map[string]any) (shares []subsetShare, left []int64, err error) {
+	shares, left = make([]subsetShare, len(subsets)), make([]int64, len(f.members))
+	for c, m := range f.members {
+		left[c] = m.Replicas
+	}
+	for k, s := range subsets {
+		share := subsetShare{name: text(s, "name"), named: namesClusters(s), set: namesClusters(s),
+			replicas: make([]int64, len(f.members))}
+		for c, m := range f.members {
+			if share.named {
+				share.replicas[c] = m.Subsets[share.name]
+				left[c] -= share.replicas[c]
+			}
+		}
+		shares[k] = share
+	}
+	for c, m := range f.members {
+		if left[c] < 0 {
+			return nil, nil, fmt.Errorf("cluster %q is assigned %d replicas, but its subsets add up to %d more", m.Cluster,
+				m.Replicas, -left[c])
+		}
+	}
+	return shares, left, nil
+}
+
+// divideSubsets divides the replicas of the subsets that name no clusters, and what a manual update keeps old of each.
+func (f *fleet) divideSubsets(subsets []map[string]any, shares []subsetShare, left []int64) error {
+	total := f.replicas()
+	if asked := number(f.Template.Object, "spec", "replicas"); asked > 0 && NamesClusters(f.Template) {
+		total = asked // one that names a cluster that is not there may be missing
+	}
+	wanted, set, err := subsetReplicas(f.Template, subsets, total)
+	if err != nil {
+		return err
+	}
+	open := false
+	for k := range shares {
+		if shares[k].named {
+			wanted[k] = 0
+			continue
+		}
+		shares[k].set = set[k]
+		open = open || !set[k]
+	}
+	free := sum(left)
+	if n := sum(wanted); n > free || n > 0 && n < free && !open {
+		seats := make([]Seat, len(wanted))
+		for k, n := range wanted {
+			seats[k] = Seat{Weight: n}
+			if n > 0 {
+				seats[k].Cap = free
+			}
+		}
+		wanted = Split(free, seats)
+	}
+	cells := Matrix(left, append(wanted, free-sum(wanted)), f.subsetsBefore(subsets, "replicas"))
+	for k := range shares {
+		if !shares[k].named {
+			shares[k].replicas = column(cells, k)
+		}
+	}
+	return f.keepOldPods(shares, column(cells, len(shares)))
+}
+
+// boundSubsets divides the minReplicas and maxReplicas of the subsets that name no clusters. The minReplicas in a
+// cluster are together no more than what it has left.
+func (f *fleet) boundSubsets(subsets []map[string]any, shares []subsetShare, left []int64) error {
+	total, free := f.replicas(), sum(left)
+	least := make([]int64, len(subsets), len(subsets)+1)
+	for k, s := range subsets {
+		if shares[k].named {
+			continue
+		}
+		var err error
+		if least[k], _, err = subsetBound(s, "minReplicas", total); err != nil {
+			return err
+		}
+		most, limited, err := subsetBound(s, "maxReplicas", total)
+		if err != nil {
+			return err
+		}
+		if limited {
+			shares[k].most = proportional(most, left)
+		}
+	}
+	rest := free - sum(least)
+	if rest < 0 {
+		return fmt.Errorf("the minReplicas of all subsets add up to %d more than the %d replicas", -rest, free)
+	}
+	cells := Matrix(left, append(least, rest), f.subsetsBefore(subsets, "minReplicas"))
+	for k, s := range subsets {
+		share := &shares[k]
+		if !share.named && s["minReplicas"] != nil {
+			share.least = column(cells, k)
+		}
+		for c := range share.most {
+			share.most[c] = max(share.most[c], cells[c][k])
+		}
+	}
+	return nil
+}
+
+// keepOldPods divides what a manual update keeps old in each subset. rest are the pods of each cluster that no subset
+// asks for.
+func (f *fleet) keepOldPods(shares []subsetShare, rest []int64) error {
+	partitions := object(f.Template.Object, "spec", "updateStrategy", "manualUpdate", "partitions")
+	for k := range shares {
+		share := &shares[k]
+		if partitions[share.name] == nil {
+			continue
+		}
+		kept, err := KeptOld(partitions[share.name], 1<<31-1, Up)
+		if err != nil {
+			return fmt.Errorf("the partition of subset %q: %w", share.name, err)
+		}
+		seats, all := make([]Seat, len(f.members)), int64(0)
+		for c, m := range f.members {
+			pods := share.replicas[c]
+			if !share.set {
+				pods = unsetReplicas(m, shares, k, rest[c])
+			}
+			seats[c] = Seat{Weight: pods, Cap: pods, Floor: subsetFloor(m, share.name, pods)}
+			all += pods
+		}
+		share.kept = make([]int64, len(f.members))
+		for c, released := range Split(max(0, all-kept), seats) {
+			share.kept[c] = seats[c].Cap - released
+		}
+	}
+	return nil
+}
+
+// withSubsets is the manifest of m, which is the member of index c, with its part of the subsets.
+func withSubsets(m *member, shares []subsetShare, c int) (*unstructured.Unstructured, error) {
+	manifest := m.Base.DeepCopy()
+	if err := setField(manifest, m.Replicas, "spec", "replicas"); err != nil {
+		return nil, err
+	}
+	var written []any
+	for k, s := range subsetsOf(manifest) {
+		share := shares[k]
+		partition := []string{"spec", "updateStrategy", "manualUpdate", "partitions", share.name}
+		if _, here := m.Subsets[share.name]; share.named && !here {
+			unstructured.RemoveNestedField(manifest.Object, partition...)
+			continue
+		}
+		if share.set {
+			s["replicas"] = share.replicas[c]
+		}
+		if share.named {
+			delete(s, "minReplicas")
+			delete(s, "maxReplicas")
+		}
+		if share.least != nil {
+			s["minReplicas"] = share.least[c]
+		}
+		if share.most != nil {
+			s["maxReplicas"] = share.most[c]
+		}
+		if share.kept != nil {
+			if err := setField(manifest, share.kept[c], partition...); err != nil {
+				return nil, err
+			}
+		}
+		written = append(written, s)
+	}
+	return manifest, setField(manifest, written, "spec", "topology", "subsets")
+}
+
+// replicas are those of all members.
+func (f *fleet) replicas() (total int64) {
+	for _, m := range f.members {
+		total += m.Replicas
+	}
+	return total
+}
+
+func column(cells [][]int64, k int) []int64 {
+	out := make([]int64, len(cells))
+	for c := range cells {
+		out[c] = cells[c][k]
+	}
+	return out
+}
+
+// subsetBound resolves the minReplicas or maxReplicas of a subset; not set if the subset has none.
+func subsetBound(subset map[string]any, name string, total int64) (n int64, set bool, err error) {
+	v := subset[name]
+	if v == nil {
+		return 0, false, nil
+	}
+	if n, err = Resolve(v, total, HalfUp); err != nil {
+		return 0, false, fmt.Errorf("%s of subset %q: %w", name, text(subset, "name"), err)
+	}
+	return n, true, nil
 }
 
 // subsetReplicas are the replicas of each subset over all clusters, 0 where it is not set.
@@ -365,15 +424,15 @@ func subsetOf(u *unstructured.Unstructured, name string) map[string]any {
 
 // unsetReplicas is how many of the pods that no subset asks for the subset of index k has in a cluster: as reported, or
 // evenly.
-func (f *fleet) unsetReplicas(m *member, name string, rest int64, set []bool, k int) int64 {
+func unsetReplicas(m *member, shares []subsetShare, k int, rest int64) int64 {
 	for _, s := range list(m.status, "subsetStatuses") {
-		if s, ok := s.(map[string]any); ok && text(s, "name") == name && m.fresh {
+		if s, ok := s.(map[string]any); ok && text(s, "name") == shares[k].name && m.fresh {
 			return min(number(s, "replicas"), rest)
 		}
 	}
 	var of, before int64
-	for i, is := range set {
-		if !is {
+	for i := range shares {
+		if !shares[i].set {
 			of++
 			if i < k {
 				before++

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/text"
@@ -306,6 +305,3 @@ func (part *Part) homeless(rejections Rejections, s Snapshot) error {
 		Hint: strings.Join(hints, "; "),
 	}
 }
-
-// Means says whether a cluster is one that the part names.
-func (part *Part) Means(c *clusterv1alpha1.Cluster) bool { return allows(&part.ClusterAffinity, c) }

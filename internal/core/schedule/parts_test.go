@@ -222,7 +222,9 @@ func TestEverySubsetIsPlacedExactly(t *testing.T) {
 		if err != nil {
 			var failure *PartError
 			if allowed := func(p Part) bool {
-				return slices.ContainsFunc(result.Candidates, func(c Candidate) bool { return p.Means(c.Cluster) })
+				return slices.ContainsFunc(result.Candidates, func(c Candidate) bool {
+					return allows(&p.ClusterAffinity, c.Cluster)
+				})
 			}; errors.As(err, &failure) && !slices.ContainsFunc(parts.Subsets, func(p Part) bool {
 				return p.Replicas > 0 && !allowed(p)
 			}) {
@@ -239,7 +241,7 @@ func TestEverySubsetIsPlacedExactly(t *testing.T) {
 				own += c.Replicas
 				got[c.Name] += c.Replicas
 				at := slices.IndexFunc(parts.Subsets, func(p Part) bool { return p.Name == c.Name })
-				if !parts.Subsets[at].Means(s.Cluster(target.Name)) || placement.ClusterAffinity != nil &&
+				if !allows(&parts.Subsets[at].ClusterAffinity, s.Cluster(target.Name)) || placement.ClusterAffinity != nil &&
 					!MatchesAffinity(s.Cluster(target.Name), *placement.ClusterAffinity) {
 					t.Fatalf("seed %d: %s is in %s", seed, c.Name, target.Name)
 				}

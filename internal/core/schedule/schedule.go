@@ -140,17 +140,8 @@ func Feasible(b workv1alpha2.Binding, s Snapshot) ([]Candidate, Rejections) {
 	return feasible(b, s, currentTerm(b))
 }
 
-// Decide chooses among candidates and gives each its replicas. The order of candidates does not matter and they are not
-// changed. room is asked only where NeedsRoom.
-func Decide(b workv1alpha2.Binding, candidates []Candidate, room Capacity) ([]workv1alpha2.TargetCluster, error) {
-	if b.BindingSpec().Placement == nil {
-		return nil, errNoPlacement
-	}
-	targets, _, err := decide(b, slices.Clone(candidates), room)
-	return targets, err
-}
-
-// decide is Decide on candidates that it may change. It tells also which were chosen to divide among.
+// decide chooses among candidates, in any order, and gives each its replicas. It may change candidates, and also returns
+// which were chosen to divide among. room is asked only where NeedsRoom.
 func decide(b workv1alpha2.Binding, candidates []Candidate,
 	room Capacity) ([]workv1alpha2.TargetCluster, []Candidate, error) {
 	if len(candidates) == 0 {
