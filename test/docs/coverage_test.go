@@ -37,15 +37,15 @@ var doorTests = map[string][]string{
 	},
 	"OverridePolicy, every overrider": {
 		"TestAnOverridePolicyMakesNobodyAdministratorOfAMember",
-		"TestAnOverrideNeverMakesAnotherObjectOfATemplate",
-		"TestPathsThatReachWhichObjectItIs",
+		"TestOverrideNeverChangesIdentity",
+		"TestReaches",
 		"TestRandomOverridesKeepTheObject",
-		"TestEveryKindOfOverriderIsTried",
+		"TestEveryKindOfOverriderIsTested",
 		"TestAnOverrideGivesNobodyRightsThatItsAuthorMayNotGive",
 		"FuzzOverridesKeepTheObject",
 	},
 	"ClusterOverridePolicy, every overrider": {
-		"TestAnOverrideNeverMakesAnotherObjectOfATemplate",
+		"TestOverrideNeverChangesIdentity",
 		"TestAnOverrideGivesNobodyRightsThatItsAuthorMayNotGive",
 		"TestAnOverrideOfAClusterScopedKindNeedsWhoMayOverrideEverywhere",
 	},
@@ -58,8 +58,8 @@ var doorTests = map[string][]string{
 		"TestWhatIsBeingDeletedDoesNotComeToSayWhatIsRefused",
 	},
 	"Dependencies of a template (`propagateDeps`)": {
-		"TestWhatATemplateDependsOnIsOfItsNamespace",
-		"TestATemplateBringsAlongNothingOfAnotherNamespace",
+		"TestDependenciesAreInTheNamespaceOfTheTemplate",
+		"TestDependencyInAnotherNamespaceDoesNotFollow",
 	},
 	"ResourceBinding, ClusterResourceBinding": {
 		"TestABindingIsWrittenByWhoMayReadWhatItRefersTo",
@@ -74,8 +74,8 @@ var doorTests = map[string][]string{
 	},
 	"ManifestWork of Open Cluster Management": {
 		"TestManifestWorksAreHeldAndJudged",
-		"TestEachObjectHasAWorkOfTheCluster",
-		"TestAnExecutorIsNotPassedOver",
+		"TestEachObjectHasAWork",
+		"TestExecutorIsRejected",
 		"FuzzManifestWorks",
 	},
 	"EnclosedManifest (`argosy addons`)": {
@@ -85,7 +85,7 @@ var doorTests = map[string][]string{
 	},
 	"ResourceInterpreterCustomization: Lua and JSONPath": {
 		"TestNoDoorLeadsFromOneObjectToAnother",
-		"TestNoScriptMakesAnotherObject",
+		"TestScriptCannotChangeIdentity",
 		"FuzzScriptsKeepTheObject",
 		"FuzzPathsKeepTheObject",
 		"FuzzPaths",
@@ -113,11 +113,11 @@ var doorTests = map[string][]string{
 		"TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace",
 		"TestFederatedHPA",
 		"TestCronFederatedHPA",
-		"TestATargetIsNeverOutsideTheNamespace",
+		"TestTargetIsAlwaysInTheSameNamespace",
 	},
 	"ServiceExport, ServiceImport, MultiClusterService": {
 		"TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace",
-		"TestAClusterThatRefusesTheServiceGetsNoEndpointsForIt",
+		"TestClusterThatRefusesServiceGetsNoEndpoints",
 		"TestAServiceImportWhoseServiceCouldNotHaveItsNameIsRefused",
 	},
 	"MultiClusterIngress": {
@@ -184,7 +184,7 @@ var threatTests = map[string][]string{
 	"A hostile or broken member uses up the hub's memory or time, or redirects its requests": {
 		"TestAHostileMemberTakesNoMoreOfTheHubThanItsLimit",
 		"TestWhatIsOverALimitIsNotTakenForGone",
-		"TestTroubleIsNamedAndSaysWhatToDo",
+		"TestReadyMessageExplainsTheProblem",
 	},
 	"A stolen token of the hub for a member is used": {
 		"TestATokenOfAMemberEndsAndIsRevoked",
@@ -230,16 +230,16 @@ var boundTests = map[string][]string{
 		"TestADiscoveryLargerThanAnyClustersIsRefused",
 	},
 	"member: API groups that it cannot list": {
-		"TestWhatAMemberFailsToListIsToldInBrief",
+		"TestFailedDiscoveryMessageIsLimited",
 	},
 	"member: unhealthy pods, for `argosy why` and `argosy status`": {
-		"TestWhatAMemberSaysOfItsPodsIsKeptInBounds",
+		"TestTextsFromMemberAreLimited",
 	},
 	"member: resource names of its nodes and pods": {
-		"TestResourcesOfMoreNamesThanASummaryTakesAreSaid",
+		"TestTooManyResourceNamesAreReported",
 	},
 	"member: `/readyz`, `/version`": {
-		"TestTroubleIsNamedAndSaysWhatToDo",
+		"TestReadyMessageExplainsTheProblem",
 	},
 	"member: `Retry-After`": {
 		"TestAMemberCannotHaveItsCallersSleep",
@@ -253,27 +253,27 @@ var boundTests = map[string][]string{
 		"TestMetricsThatHangMakeNoMemberSilent",
 	},
 	"member's scheduler estimator (gRPC)": {
-		"TestAHostileEstimatorIsReadNoFurtherThanOneNumberTakes",
-		"TestOneThatNeverSpeaksIsWaitedForNoLongerThanTheTimeout",
+		"TestHostileEstimatorResponseIsLimited",
+		"TestCallEndsAfterTimeout",
 	},
 	"interpreter webhook": {
-		"TestAWebhookThatDoesNotAnswerIsToldInWords",
-		"TestASilentWebhookKeepsNobodyWaiting",
+		"TestWebhookFailureHasClearMessage",
+		"TestUnresponsiveWebhookOpensBreaker",
 	},
 	"OpenID Connect issuer; webhooks for audit, authorization and key management": nil,
 	"status of a member in a Work": {
 		"TestAStatusHasRoomBesideALargeManifest",
 	},
 	"statuses and messages of all clusters in a binding": {
-		"TestLargeStatusesOfSomeClustersDoNotKeepTheOthersFromBeingWritten",
+		"TestLargeStatusesDoNotBlockOthers",
 	},
 	"nodes of a Workflow in its template": {
-		"TestNodesThatAreTooLargeAreLeftOutInPartOrWholly",
+		"TestLargeNodesAreOmittedPartlyOrCompletely",
 	},
 	"rate of updates of a Workflow's nodes and progress": {
 		"TestAWorkflowOfManyStepsCostsABoundedRateOfWritesOnTheHub",
-		"TestAWorkflowThatTurnsAgainAndAgainIsWrittenAtTheRateOfItsNodes",
-		"TestTheNodesOfAllWorkflowsShareOneRate",
+		"TestFrequentChangesAreWrittenAtTheRate",
+		"TestNodesOfAllWorkflowsShareOneRate",
 	},
 	"message of a condition": {
 		"TestAMessageThatIsTooLongDoesNotKeepTheRestFromBeingTold",
@@ -282,7 +282,7 @@ var boundTests = map[string][]string{
 		"TestAnEventRepeatsWhatMembersAndWebhooksSayInBrief",
 	},
 	"EndpointSlices of a Service that one cluster shares with others": {
-		"TestAClusterWithVeryManyEndpointSlicesHasOthersToldOfSome",
+		"TestNumberOfSharedSlicesIsLimited",
 	},
 	"queued requests": {
 		"TestUsersQueueApartForRequestsIntoMembers",

@@ -51,7 +51,7 @@ var s001 = []row{
 			said := s.finds(s.text("S001", 53), ".spec.updateStrategy keeps the value of the member",
 				".spec.scaleStrategy keeps the value of the member")
 			return said + "; " + shownBy("internal/core/interpret/jsonpath",
-				"TestAKeptFieldIsTheMembersUntilTheTemplateChangesIt")(s)
+				"TestRetainedFieldFollowsTemplateChange")(s)
 		}},
 	{id: "54", block: "S001-CloneSet-PP", want: "divided by equal weights; a warning of the broad selector",
 		see: func(s *story) string {
@@ -273,11 +273,11 @@ var s002 = []row{
 				s.fail("member2 has %v", image)
 			}
 			s.drop(s.doc("S002", 416), s.nginxDoc("nginx", 1), s.doc("S002", 612))
-			return "as said; " + shownBy("internal/core/override", "TestEveryKindWithContainersHasItsImagesChanged",
-				"TestOverridersThatTouchNothingAreTold")(s)
+			return "as said; " + shownBy("internal/core/override", "TestImagesOfAllKindsWithContainersChange",
+				"TestOverridersWithoutEffectAreReported")(s)
 		}},
 	{id: "76", block: "S002-override command, args of Kruise", want: "every kind with a pod template",
-		see: shownBy("internal/core/interpret", "TestPodTemplatesAndContainersAreFoundWhereEachKindKeepsThem")},
+		see: shownBy("internal/core/interpret", "TestPodTemplatesAndContainersOfAllKinds")},
 	{id: "77", block: "S002-OverridePolicy-jsonpatch", chain: "Deployment", want: "environment and affinity added",
 		see: func(s *story) string {
 			o := s.apply(s.doc("S002", 487))
@@ -613,7 +613,7 @@ var s003 = []row{
 	{id: "116", block: "S004-FedHPA", want: "minimum and maximum split over members",
 		see: shownBy("test/e2e", "TestBoundsAreSplitBetweenTheMembersAutoscalers")},
 	{id: "117", block: "S004-CronHPA", want: "a kind for schedules",
-		see: shownBy("internal/controller/autoscale", "TestARuleScalesOnceAtItsTime")},
+		see: shownBy("internal/controller/autoscale", "TestRuleScalesOnceAtItsTime")},
 	{id: "118", block: "S004-targeted-scaling", want: "pods to delete go to their cluster",
 		see: shownBy("test/e2e", "TestAPodToDeleteIsDeletedInItsOwnMember")},
 	{id: "119", block: "S004-claim-rollback", want: "as 112; an undo of the fleet",

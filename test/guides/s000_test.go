@@ -153,10 +153,10 @@ var s000 = []row{
 			return s.finds(s.text("S000", 185), "status.observedGeneration", "scaled to 0 replicas is unhealthy")
 		}},
 	{id: "13", block: "S000-CloneSet-RIC unset operations", want: "fall back to what is built in (row 8)",
-		see: shownBy("internal/core/interpret/tiers", "TestEachOperationIsAnsweredByTheFirstTierThatKnowsIt")},
+		see: shownBy("internal/core/interpret/tiers", "TestExplainNamesFirstTierPerOperation")},
 	{id: "14", block: "S000-CloneSet-RIC target v1alpha1",
 		want: "matched by group and kind, the object in the script's version (row 8)",
-		see:  shownBy("internal/core/interpret/tiers", "TestObjectsOfOpenKruiseComeInTheVersionAsked")},
+		see:  shownBy("internal/core/interpret/tiers", "TestConvertOpenKruiseObjects")},
 
 	{id: "25", block: "S000-ASTS-sample", chain: "StatefulSet", want: "accepted unchanged", see: func(s *story) string {
 		s.same(s.apply(s.doc("S000", 536)), s.doc("S000", 536))

@@ -208,7 +208,7 @@ func (c *collector) lookAt(ctx context.Context, name string,
 
 // sight is the result of one probe, in addition to the status.
 type sight struct {
-	// ready is the condition Ready that this look alone would give.
+	// ready is the condition Ready from this probe alone.
 	ready metav1.Condition
 	// untrusted is true if the hub does not trust the member's certificate.
 	untrusted bool
@@ -278,7 +278,7 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 //reference:event Normal on Cluster
 const eventHeld = "Held"
 
-// emitHeld records an event when another hub begins or ceases to manage a cluster.
+// emitHeld records an event when another hub takes over a cluster, and when this hub manages it again.
 func (c *collector) emitHeld(cluster *clusterv1alpha1.Cluster, was *metav1.Condition, is metav1.Condition) {
 	const reason = clusterv1alpha1.ReasonHeldByAnotherHub
 	before, after := was != nil && was.Reason == reason, is.Reason == reason

@@ -18,7 +18,7 @@ import (
 // bindings are reconciled.
 type index struct {
 	mu sync.RWMutex
-	// of is what each binding depends on; the maps below are the same, turned round.
+	// of has the dependencies of each binding. The other maps are its inverse.
 	of map[types.NamespacedName][]configv1alpha1.DependentObjectReference
 	// byName indexes references with a name, bySelector those with a label selector.
 	byName     map[reference]map[types.NamespacedName]bool

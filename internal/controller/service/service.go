@@ -58,17 +58,17 @@ const (
 	firstRetry = 100 * time.Millisecond
 	// spaceRetry is the delay before a Work is written again if its execution namespace does not exist.
 	spaceRetry = time.Second
-	// endingRetry is how often it is looked whether the binding of a Service that was is gone: that one of ours is, is an
-	// event.
+	// endingRetry is how often to check whether the former binding of a Service is gone. Only our own bindings cause
+	// events.
 	endingRetry = 2 * time.Second
-	// concurrency is the number of Services under way at once.
+	// concurrency is the number of Services that are reconciled at once.
 	concurrency = 4
 	// byOwner indexes the Works of an exchange. byKind indexes the bindings of exports and imports.
 	byOwner = "service.owner"
 	byKind  = "service.kind"
 )
 
-// exchanges is what the controllers of the kinds that ask for exchanges have in common.
+// exchanges is the common part of the controllers.
 type exchanges struct {
 	Options
 	client client.Client

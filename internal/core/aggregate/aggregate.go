@@ -119,8 +119,8 @@ const statusesLimit = 1 << 20
 // messageLimit is the size to which messages are cut if they do not fit.
 const messageLimit = 256
 
-// fit shortens messages, which are whole in the Works, and leaves out the largest statuses until the others fit, so
-// that no cluster keeps what the others say from being written. It says which statuses are left out.
+// fit cuts messages (the Works have the full ones) and omits the largest statuses until the rest fits, so that one
+// cluster cannot block the others. It returns a line per omitted status.
 func fit(items []workv1alpha2.AggregatedStatusItem) (left []string) {
 	const fields = 128 // size of field names and punctuation
 	total := 0
@@ -161,7 +161,7 @@ func statusSize(item *workv1alpha2.AggregatedStatusItem) int {
 	return len(item.Status.Raw)
 }
 
-// faults is what the Works in the expected clusters say of an operation that was not answered, by cluster.
+// faults returns the messages of Works in the expected clusters about a failed operation, by cluster.
 func faults(works []workv1alpha1.Work, expected []string,
 	operation configv1alpha1.InterpreterOperation) (lines []string) {
 	for i := range works {
@@ -212,8 +212,8 @@ func Items(b workv1alpha2.Binding, outages Outages) []workv1alpha2.AggregatedSta
 	return items
 }
 
-// clusters are those that hold a Work of the binding when all is done: scheduled to, required by another binding, or
-// left in good order. Sorted, each once. A template that is about a pod goes where that is, of all of these.
+// clusters returns the final clusters of the binding: scheduled, required by another binding, or gracefully left. They
+// are sorted and unique. A template for one pod goes only to the cluster of the pod.
 func clusters(b workv1alpha2.Binding) []string {
 	spec := b.BindingSpec()
 	var all []string

@@ -26,7 +26,6 @@ type points struct {
 	// references are paths to an apiVersion, kind and name, in any version of the kind. If one is set, the selector is
 	// ignored.
 	references [][]string
-	// selects says that spec.selector selects pods by their labels; everything is one of those whose empty selector
 	// selects is true if spec.selector selects pods. everything is true if an empty selector selects all pods.
 	selects, everything bool
 }

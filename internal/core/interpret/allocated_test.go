@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAllocatedFieldsOfAServiceAreNotSent(t *testing.T) {
+func TestAllocatedServiceFieldsAreNotSent(t *testing.T) {
 	// A Service as the API server stores it, with more metadata.
 	stored := func(metadata, spec string) string {
 		return fmt.Sprintf("{apiVersion: v1, kind: Service, metadata: {name: s%s}, spec: {type: LoadBalancer, %s}}", metadata,

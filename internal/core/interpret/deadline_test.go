@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
-func TestOnlyWhatIsToGetOnIsOverdue(t *testing.T) {
+func TestDeadlineAppliesOnlyToExpectedProgress(t *testing.T) {
 	for name, c := range map[string]struct {
 		object string
 		want   time.Duration // until it is overdue; 0 for never
@@ -69,7 +69,7 @@ func TestOnlyWhatIsToGetOnIsOverdue(t *testing.T) {
 	}
 }
 
-func TestADeadlineStartsAnewWithProgress(t *testing.T) {
+func TestProgressRestartsDeadline(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet"}}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var was *metav1.Condition
@@ -110,7 +110,7 @@ func TestADeadlineStartsAnewWithProgress(t *testing.T) {
 	}
 }
 
-func TestCountersTellOfProgress(t *testing.T) {
+func TestCountersShowProgress(t *testing.T) {
 	for name, c := range map[string]struct {
 		was, is string
 		want    bool

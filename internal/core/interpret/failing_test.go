@@ -64,7 +64,7 @@ func (s *failingSet) look(after time.Duration, progressed bool, want interpret.H
 	s.was = condition
 }
 
-func TestAFailureCountsOnlyIfItStays(t *testing.T) {
+func TestFailureCountsOnlyIfItLasts(t *testing.T) {
 	const second, settle, deadline = time.Second, interpret.FailureSettle, interpret.ProgressDeadline
 	const conflict = `Operation cannot be fulfilled on pods "a": the object has been modified; please apply your changes to the latest version and try again`
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

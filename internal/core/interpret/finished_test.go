@@ -13,7 +13,7 @@ import (
 
 var parsed = coretest.Object
 
-func TestWhenWhatHasFinishedHasLivedItsTime(t *testing.T) {
+func TestExpiry(t *testing.T) {
 	const job, pull, workflow = `apiVersion: apps.kruise.io/v1beta1, kind: BroadcastJob`,
 		`apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob`, `apiVersion: argoproj.io/v1alpha1, kind: Workflow`
 	end := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -54,7 +54,7 @@ func TestWhenWhatHasFinishedHasLivedItsTime(t *testing.T) {
 	}
 }
 
-func TestAMemberThatWillCleanUpIsKnownByItsCopy(t *testing.T) {
+func TestCleansUp(t *testing.T) {
 	for _, c := range []struct {
 		object string
 		want   bool
@@ -73,7 +73,7 @@ func TestAMemberThatWillCleanUpIsKnownByItsCopy(t *testing.T) {
 }
 
 // A copy of a finished Workflow, as people make by saving and creating it again, runs.
-func TestAWorkflowIsSentWithoutTheMarksOfAnEarlierRunOrATimeToLive(t *testing.T) {
+func TestWorkflowIsSentWithoutRunMarksAndTTL(t *testing.T) {
 	w := parsed(t, `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {labels: {app: x, workflows.argoproj.io/completed: "true", workflows.argoproj.io/phase: Succeeded, workflows.argoproj.io/creator: me}},
 		spec: {entrypoint: main, ttlStrategy: {secondsAfterCompletion: 5}, podGC: {strategy: OnPodSuccess}}, status: {phase: Succeeded}}`)
 	interpret.Prune(w)

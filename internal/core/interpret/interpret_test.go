@@ -46,7 +46,7 @@ func expectObject(t *testing.T, got *unstructured.Unstructured, want string) {
 
 const widget = `{apiVersion: example.io/v2, kind: Widget, metadata: {namespace: a, name: b}, status: {phase: Fine}}`
 
-func TestTheFirstTierThatKnowsAnOperationAnswersIt(t *testing.T) {
+func TestFirstTierWithHookIsUsed(t *testing.T) {
 	kind := schema.GroupKind{Group: "example.io", Kind: "Widget"}
 	health := func(h Health) *Hooks {
 		return &Hooks{Health: func(context.Context, *unstructured.Unstructured) (Health, error) { return h, nil }}
@@ -65,7 +65,7 @@ func TestTheFirstTierThatKnowsAnOperationAnswersIt(t *testing.T) {
 	}
 }
 
-func TestAKindThatNobodyKnowsIsTakenAsItIs(t *testing.T) {
+func TestUnknownKindHasDefaults(t *testing.T) {
 	i, obj := New(), read(t, widget)
 	if _, _, workload, err := i.Replicas(t.Context(), obj); workload || err != nil {
 		t.Errorf("replicas: got a workload, %v", err)
@@ -99,7 +99,7 @@ func TestAKindThatNobodyKnowsIsTakenAsItIs(t *testing.T) {
 	}
 }
 
-func TestAFailingHookSaysWhatOfWhichObject(t *testing.T) {
+func TestHookErrorNamesActionAndObject(t *testing.T) {
 	broken := errors.New("boom")
 	i := New(Kinds{{Group: "example.io", Kind: "Widget"}: {
 		Health: func(context.Context, *unstructured.Unstructured) (Health, error) { return Healthy, broken },

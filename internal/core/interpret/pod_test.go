@@ -11,7 +11,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-func TestRequirementsCountWhatASchedulerCounts(t *testing.T) {
+func TestRequirementsMatchScheduler(t *testing.T) {
 	for _, c := range []struct{ name, spec, want string }{
 		{
 			"containers add up",
@@ -71,7 +71,7 @@ func TestRequirementsCountWhatASchedulerCounts(t *testing.T) {
 	}
 }
 
-func TestAMalformedPodTemplateIsAnError(t *testing.T) {
+func TestMalformedPodTemplateIsAnError(t *testing.T) {
 	obj := read(t, `{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {containers: nothing}}}}`)
 	if _, err := PodTemplate(obj, PodTemplates(obj)[0]); err == nil || !strings.Contains(err.Error(), "spec.template") {
 		t.Errorf("got %v, want an error that names the place", err)
@@ -112,7 +112,7 @@ func TestEveryReferenceOfAPodIsADependency(t *testing.T) {
 	}
 }
 
-func TestABarePodSpecIsPartOfAPod(t *testing.T) {
+func TestPodSpec(t *testing.T) {
 	// The selector and the namespace of a SidecarSet are no fields of a pod; nodeSelector would be, and is not meant.
 	obj := read(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, spec: {namespace: shop, selector: {matchLabels: {app: x}}, nodeSelector: [odd],
 		containers: [{name: log, podInjectPolicy: BeforeAppContainer, envFrom: [{configMapRef: {name: log}}]}], volumes: [{name: s, secret: {secretName: key}}]}}`)
@@ -133,7 +133,7 @@ func TestABarePodSpecIsPartOfAPod(t *testing.T) {
 	}
 }
 
-func TestTheDefaultServiceAccountIsEverywhere(t *testing.T) {
+func TestDefaultServiceAccountIsNoDependency(t *testing.T) {
 	obj := read(t, `{apiVersion: v1, kind: Pod, spec: {serviceAccountName: default}}`)
 	template, err := PodTemplate(obj, nil)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPodTemplatesAndContainersAreFoundWhereEachKindKeepsThem(t *testing.T) {
+func TestPodTemplatesAndContainersOfAllKinds(t *testing.T) {
 	const spec = `{initContainers: [{name: setup}], containers: [{name: app}, {name: log}]}`
 	for _, c := range []struct {
 		name, object          string
@@ -118,7 +118,7 @@ func TestPodTemplatesAndContainersAreFoundWhereEachKindKeepsThem(t *testing.T) {
 	}
 }
 
-func TestImagesThatNoContainerRuns(t *testing.T) {
+func TestImagesOutsideContainers(t *testing.T) {
 	for _, c := range []struct{ object, want string }{
 		{`{apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob, spec: {image: "app:1"}}`, "spec/image"},
 		{`{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, spec: {images: [a, b]}}`,

@@ -2,7 +2,7 @@ package interpret
 
 import "testing"
 
-func TestPruneLeavesToAMemberWhatItSetsItself(t *testing.T) {
+func TestPrune(t *testing.T) {
 	for _, c := range []struct{ name, object, want string }{
 		{
 			"what every server sets, and the status, are gone",

@@ -65,7 +65,7 @@ func cluster(name string) *clusterv1alpha1.Cluster {
 	return c
 }
 
-func inCluster(t testing.TB, u *unstructured.Unstructured, path ...string) any {
+func valueAt(t testing.TB, u *unstructured.Unstructured, path ...string) any {
 	t.Helper()
 	var v any = u.Object
 	for _, key := range path {
@@ -113,7 +113,7 @@ func TestPoliciesAreAppliedInOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if image := inCluster(t, got, "spec", "template", "spec", "containers", "0", "image"); image != "nginx:1.25ABCDEFGH" {
+		if image := valueAt(t, got, "spec", "template", "spec", "containers", "0", "image"); image != "nginx:1.25ABCDEFGH" {
 			t.Fatalf("policies were applied as %v (seed %d); the order of the input must not matter", image, seed)
 		}
 		if len(applied.Rules) != 8 || applied.Rules[0].Policy != "a-anything" || applied.Rules[0].Namespaced ||
@@ -279,7 +279,7 @@ func TestOverriders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, inCluster(t, got, tt.path...)); diff != "" {
+			if diff := cmp.Diff(tt.want, valueAt(t, got, tt.path...)); diff != "" {
 				t.Error(diff)
 			}
 			if len(applied.Untouched) > 0 {
@@ -407,8 +407,8 @@ func TestHotUpgradeEmptyImageKeepsTag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if image, empty := inCluster(t, got, "spec", "containers", "0", "image"),
-		inCluster(t, got, "spec", "containers", "0", "upgradeStrategy",
+	if image, empty := valueAt(t, got, "spec", "containers", "0", "image"),
+		valueAt(t, got, "spec", "containers", "0", "upgradeStrategy",
 			"hotUpgradeEmptyImage"); image != "mirror.eu/mesh:2" ||
 		empty != "mirror.eu/empty:7" {
 		t.Errorf("got %v and %v", image, empty)
@@ -475,7 +475,7 @@ data:
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, inCluster(t, got, "data", tt.key)); diff != "" {
+			if diff := cmp.Diff(tt.want, valueAt(t, got, "data", tt.key)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -19,7 +19,7 @@ type Watches struct {
 	open map[schema.GroupVersionResource]bool
 }
 
-// NewWatches follows a client that nobody has used yet. The resources are those that will be listed in any case.
+// NewWatches tracks an unused client. The resources are those that will be listed in any case.
 func NewWatches(client *fake.FakeDynamicClient, resources ...schema.GroupVersionResource) *Watches {
 	w := &Watches{open: map[schema.GroupVersionResource]bool{}}
 	for _, r := range resources {
@@ -41,7 +41,7 @@ func NewWatches(client *fake.FakeDynamicClient, resources ...schema.GroupVersion
 	return w
 }
 
-// AllWatched says whether everything that was listed, or was to be, is watched.
+// AllWatched reports whether everything that was or will be listed is watched.
 func (w *Watches) AllWatched() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

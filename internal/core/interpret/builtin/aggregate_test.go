@@ -221,7 +221,7 @@ func checkAggregate(t *testing.T, cases []aggregateCase) {
 	}
 }
 
-func TestAServiceWithoutALoadBalancerIsLeftAlone(t *testing.T) {
+func TestServiceWithoutLoadBalancerIsUnchanged(t *testing.T) {
 	template := read(t, `{apiVersion: v1, kind: Service, spec: {type: ClusterIP}, status: {loadBalancer: {}}}`)
 	got, err := interpreter.Aggregate(t.Context(), template, items(t, `{loadBalancer: {ingress: [{ip: 1.1.1.1}]}}`))
 	if got != template || err != nil {
@@ -229,7 +229,7 @@ func TestAServiceWithoutALoadBalancerIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestNothingIsWrittenForZerosThatTheServerLeavesOut(t *testing.T) {
+func TestOmittedZerosCauseNoWrite(t *testing.T) {
 	template := read(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2}}`)
 	reports := items(t, `{replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2, generation: 1, observedGeneration: 1, resourceTemplateGeneration: 2}`)
 	if got, err := interpreter.Aggregate(t.Context(), template, reports); got != template || err != nil {
@@ -238,7 +238,7 @@ func TestNothingIsWrittenForZerosThatTheServerLeavesOut(t *testing.T) {
 }
 
 // A server writes null where a condition of its own types has no time.
-func TestNothingIsWrittenForConditionsThatAreThereAlready(t *testing.T) {
+func TestEqualConditionsCauseNoWrite(t *testing.T) {
 	template := read(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, spec: {replicas: 0}, status: {observedGeneration: 2, conditions: [
 		{type: Available, status: "True", reason: MinimumReplicasAvailable, message: Deployment has minimum availability., lastTransitionTime: null, lastUpdateTime: null},
 		{type: Progressing, status: "True", reason: NewReplicaSetAvailable, message: Deployment has successfully progressed., lastTransitionTime: null, lastUpdateTime: null}]}}`)
@@ -247,7 +247,7 @@ func TestNothingIsWrittenForConditionsThatAreThereAlready(t *testing.T) {
 	}
 }
 
-func TestAStatusThatIsNoJSONNamesItsCluster(t *testing.T) {
+func TestInvalidStatusErrorNamesCluster(t *testing.T) {
 	reports := items(t, `{replicas: 1}`)
 	reports[0].Status.Raw = []byte(`[`)
 	_, err := interpreter.Aggregate(t.Context(), read(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}}`),
@@ -257,7 +257,7 @@ func TestAStatusThatIsNoJSONNamesItsCluster(t *testing.T) {
 	}
 }
 
-func TestAConditionNamesTenClustersAtMost(t *testing.T) {
+func TestConditionNamesAtMostTenClusters(t *testing.T) {
 	var statuses []string
 	for range 30 {
 		statuses = append(statuses, `{conditions: [{type: FailedScale, status: "True", message: no room}]}`)
@@ -317,7 +317,7 @@ func (m *roller) deployment() *unstructured.Unstructured {
 
 // A fleet rolls a Deployment out three times, one random step of one member at a time, then a cluster joins. After each
 // step the template is healthy for Argo CD exactly when every member is, be the replicas divided or all everywhere.
-func TestArgoCDCallsATemplateHealthyExactlyWhenEveryMemberIs(t *testing.T) {
+func TestArgoCDHealthMatchesMembers(t *testing.T) {
 	rounds := uint64(80)
 	if testing.Short() {
 		rounds /= 10

@@ -50,7 +50,7 @@ func TestHealthOfArgoKinds(t *testing.T) {
 	})
 }
 
-func TestWhatArgoKindsSayOfTheirClusters(t *testing.T) {
+func TestAggregateOfArgoKinds(t *testing.T) {
 	const done = `generation: 5, observedGeneration: "5", resourceTemplateGeneration: 2`
 	compareFolds(t, []fold{
 		{
@@ -115,7 +115,7 @@ func TestWhatArgoKindsSayOfTheirClusters(t *testing.T) {
 	})
 }
 
-func TestAWorkflowThatNobodyAnswersForIsLeftAlone(t *testing.T) {
+func TestWorkflowWithoutReportIsUnchanged(t *testing.T) {
 	for _, kind := range []string{"Workflow", "CronWorkflow", "WorkflowTemplate"} {
 		template := read(t, `{apiVersion: argoproj.io/v1alpha1, kind: `+kind+`, metadata: {name: a}, spec: {}}`)
 		for _, reports := range [][]workv1alpha2.AggregatedStatusItem{nil, items(t, ``)} {
@@ -127,7 +127,7 @@ func TestAWorkflowThatNobodyAnswersForIsLeftAlone(t *testing.T) {
 }
 
 // A fleet that waits for somebody's approval must not look like one that fails.
-func TestWhatIsHeldIsNeverUnhealthy(t *testing.T) {
+func TestPausedWorkloadIsNeverUnhealthy(t *testing.T) {
 	for _, object := range []string{
 		`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, spec: {suspend: true}}`,
 		`{apiVersion: argoproj.io/v1alpha1, kind: Rollout, status: {phase: Paused}}`,
@@ -141,7 +141,7 @@ func TestWhatIsHeldIsNeverUnhealthy(t *testing.T) {
 	}
 }
 
-func TestAWorkflowReportsWhatDoesNotGrowWithIt(t *testing.T) {
+func TestReflectOmitsGrowingWorkflowFields(t *testing.T) {
 	object := `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {generation: 7}, status: {phase: Succeeded, startedAt: "2026-01-01T00:00:00Z", finishedAt: "2026-01-01T00:01:00Z",
 		progress: 2/2, estimatedDuration: 9, message: done, conditions: [{type: Completed, status: "True"}], resourcesDuration: {cpu: 1}, nodes: {a: {}}, storedTemplates: {b: {}}, compressedNodes: x,
 		outputs: {artifacts: [{name: big}], parameters: [{name: tag, value: v1}, {name: log, value: ` + strings.Repeat("x", 2000) + `}, {name: file, valueFrom: {path: /a}}]}}}`
@@ -163,7 +163,7 @@ func TestAWorkflowReportsWhatDoesNotGrowWithIt(t *testing.T) {
 	}
 }
 
-func TestWhatMembersKeepOfArgoKinds(t *testing.T) {
+func TestRetainOfArgoKinds(t *testing.T) {
 	const suspends = `metadata: {annotations: {argosy.io/template-suspends: "true"}}`
 	compareKeeping(t, []keeping{
 		{
@@ -246,7 +246,7 @@ const workflowSpec = `
 
 func indented(spec string) string { return strings.ReplaceAll(spec, "\n", "\n  ") }
 
-func TestWhatWorkflowsNeed(t *testing.T) {
+func TestWorkflowDependencies(t *testing.T) {
 	all := []string{
 		"ClusterWorkflowTemplate/shared",
 		"ci WorkflowTemplate/base", "ci WorkflowTemplate/dag", "ci WorkflowTemplate/hook", "ci WorkflowTemplate/steps",
@@ -276,7 +276,7 @@ func TestWhatWorkflowsNeed(t *testing.T) {
 	}
 }
 
-func TestAWorkflowThatKeepsArtifactsNeedsTheDefaultRepository(t *testing.T) {
+func TestWorkflowWithArtifactsNeedsDefaultRepository(t *testing.T) {
 	const repository = "ci ConfigMap/artifact-repositories"
 	for spec, want := range map[string]string{
 		"{templates: [{outputs: {artifacts: [{name: a, path: /a}]}}]}": repository,
@@ -295,7 +295,7 @@ func TestAWorkflowThatKeepsArtifactsNeedsTheDefaultRepository(t *testing.T) {
 	}
 }
 
-func TestWhatAnArgoRolloutNeeds(t *testing.T) {
+func TestArgoRolloutDependencies(t *testing.T) {
 	got := needs(t, `{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {namespace: ns}, spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}, template: {spec: {volumes: [{name: c, configMap: {name: conf}}]}},
 		strategy: {canary: {canaryService: canary, stableService: stable, analysis: {templates: [{templateName: errors}]}, steps: [{setWeight: 20}, {analysis: {templates: [{templateName: latency, clusterScope: true}]}}]},
 		blueGreen: {activeService: active, prePromotionAnalysis: {templates: [{templateName: smoke}]}}}}}`)
@@ -310,7 +310,7 @@ func TestWhatAnArgoRolloutNeeds(t *testing.T) {
 	}
 }
 
-func TestAWorkflowIsEstimatedByTheTemplatesThatRunPods(t *testing.T) {
+func TestWorkflowComponents(t *testing.T) {
 	for kind, spec := range map[string]string{"Workflow": "spec:" + workflowSpec,
 		"CronWorkflow": "spec:\n  workflowSpec:" + indented(workflowSpec)} {
 		got, err := interpreter.Components(t.Context(),

@@ -268,7 +268,7 @@ func TestKindsWithoutReplicasAreNoWorkloads(t *testing.T) {
 	}
 }
 
-func TestReplicasThatAreNoNumberAreAnError(t *testing.T) {
+func TestInvalidReplicasAreAnError(t *testing.T) {
 	obj := read(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: a, name: b}, spec: {replicas: three}}`)
 	_, _, _, err := interpreter.Replicas(t.Context(), obj)
 	if err == nil || err.Error() != "read replicas of Deployment a/b: spec.replicas: three is not an integer" {
@@ -276,7 +276,7 @@ func TestReplicasThatAreNoNumberAreAnError(t *testing.T) {
 	}
 }
 
-func TestReflectTellsWhatCountsAndWhichGenerationItIsOf(t *testing.T) {
+func TestReflectReportsStatusAndGenerations(t *testing.T) {
 	const meta = `metadata: {generation: 4, annotations: {resourcetemplate.karmada.io/generation: "2"}}`
 	for _, c := range []struct{ name, object, want string }{
 		{

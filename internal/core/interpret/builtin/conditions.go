@@ -13,19 +13,18 @@ import (
 // nativeCondition describes how to aggregate a condition of a Kubernetes kind.
 type nativeCondition struct {
 	kind string
-	// good is the status when all is well.
+	// good is the status of a healthy workload.
 	good string
-	// final is the reason of the good status that says that nothing is left to do; empty if every one does.
+	// final is the reason of the good status that means finished; empty if all reasons do.
 	final string
-	// expected says that the kind's controller always gives it, so that it is Unknown of a cluster that has not.
+	// expected is true if the controller always sets it. Then a cluster without it counts as Unknown.
 	expected bool
-	// fine is the message when all clusters are well, and done.
+	// fine is the message if all clusters are healthy and finished.
 	fine string
 }
 
-// reflectConditions is reflectFields, with as much of the conditions as is folded. What moves with every pod is left
-// out, the time of the last update and the message of what is well: it would be written for each cluster, and told
-// nobody.
+// reflectConditions is reflectFields plus the aggregated parts of conditions. It omits lastUpdateTime and the messages of
+// good conditions, which change with every pod and would cause a write per cluster.
 func reflectConditions(kinds []nativeCondition, fields ...string) reflector {
 	reflect := reflectFields(fields...)
 	return func(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
@@ -57,10 +56,9 @@ func reflectConditions(kinds []nativeCondition, fields ...string) reflector {
 	}
 }
 
-// addNativeConditions folds the conditions that the clusters report: the worst status wins, a reason that says that
-// something is left to do wins over the final one, and the message names the clusters of which that is said. A cluster
-// that has yet to say anything is Unknown. Where no cluster reports a condition there is none, but that a workload of
-// no replicas is available.
+// addNativeConditions aggregates the clusters' conditions: the worst status wins, an unfinished reason wins over the
+// final one, and the message names the clusters with it. A cluster without a report is Unknown. Without any report there
+// is no condition, except for a workload with zero replicas, which is available.
 func addNativeConditions(status map[string]any, template *unstructured.Unstructured, rs []report,
 	kinds []nativeCondition) {
 	var all []any

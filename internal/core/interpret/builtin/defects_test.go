@@ -71,7 +71,7 @@ func TestAbsentFieldsAreNoError(t *testing.T) {
 }
 
 // Karmada: the revision and the selector of the cluster that was read last, as if the others had them too.
-func TestClustersThatDisagreeAreNotSpokenForByOne(t *testing.T) {
+func TestDifferingRevisionsAreNotMerged(t *testing.T) {
 	for kind, field := range map[string]string{
 		"v1beta1, kind: CloneSet": "currentRevision", "v1beta1, kind: StatefulSet": "currentRevision",
 		"v1beta1, kind: SidecarSet": "latestRevision",
@@ -90,7 +90,7 @@ func TestClustersThatDisagreeAreNotSpokenForByOne(t *testing.T) {
 }
 
 // Karmada: replicas are left to an autoscaler for Deployments alone; for these kinds the two fight.
-func TestTheMembersAutoscalerKeepsItsReplicas(t *testing.T) {
+func TestMemberAutoscalerKeepsReplicas(t *testing.T) {
 	for _, kind := range []string{"CloneSet", "StatefulSet", "UnitedDeployment"} {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
 			desired := read(t, `{apiVersion: apps.kruise.io/`+version+`, kind: `+kind+
@@ -104,7 +104,7 @@ func TestTheMembersAutoscalerKeepsItsReplicas(t *testing.T) {
 }
 
 // Karmada: some of these kinds have no observedGeneration on the hub, others one that a single cluster is enough for.
-func TestATemplateIsObservedWhenEveryClusterHasObservedIt(t *testing.T) {
+func TestObservedGenerationNeedsAllClusters(t *testing.T) {
 	const seen, stale, old = `{generation: 3, observedGeneration: 3, resourceTemplateGeneration: 7}`,
 		`{generation: 3, observedGeneration: 2, resourceTemplateGeneration: 7}`,
 		`{generation: 3, observedGeneration: 3, resourceTemplateGeneration: 6}`
@@ -195,7 +195,7 @@ func TestBothVersionsMeanTheSame(t *testing.T) {
 
 // Karmada: a UnitedDeployment is read by fields that it does not have, so one replica needs nothing, nothing is
 // depended on and health is Unknown for ever.
-func TestAUnitedDeploymentIsReadByTheFieldsThatItHas(t *testing.T) {
+func TestUnitedDeploymentFieldsOfBothVersions(t *testing.T) {
 	obj := read(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: UnitedDeployment, metadata: {namespace: ns, name: u, generation: 1}, spec: {replicas: 2, template: {statefulSetTemplate: {spec: {serviceName: web,
 		template: {spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}, envFrom: [{secretRef: {name: s}}]}]}}}}}, topology: {subsets: [{name: a}]}},
 		status: {observedGeneration: 1, replicas: 2, readyReplicas: 2, updatedReplicas: 2, updatedReadyReplicas: 2, subsetStatuses: [{name: a, replicas: 2, readyReplicas: 2}]}}`)
@@ -212,7 +212,7 @@ func TestAUnitedDeploymentIsReadByTheFieldsThatItHas(t *testing.T) {
 }
 
 // Karmada: a SidecarSet's status comes back on an object without a spec.
-func TestAnAggregatedTemplateKeepsItsSpec(t *testing.T) {
+func TestAggregateKeepsSpec(t *testing.T) {
 	for _, kind := range kruiseWorkloads {
 		template := read(t, `{apiVersion: apps.kruise.io/`+kind+
 			`, metadata: {name: x, labels: {a: b}}, spec: {selector: {matchLabels: {app: x}}, containers: [{name: c}]}}`)

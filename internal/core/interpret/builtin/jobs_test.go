@@ -183,7 +183,7 @@ func TestHealthOfKruiseJobsAndHelpers(t *testing.T) {
 	})
 }
 
-func TestWhatKruiseJobsAndHelpersSayOfTheirClusters(t *testing.T) {
+func TestAggregateOfKruiseJobsAndHelpers(t *testing.T) {
 	const done = `generation: 5, observedGeneration: 5, resourceTemplateGeneration: 2`
 	compareFolds(t, []fold{
 		{
@@ -345,7 +345,7 @@ func TestWhatKruiseJobsAndHelpersSayOfTheirClusters(t *testing.T) {
 	})
 }
 
-func TestAListOfAllClustersIsBounded(t *testing.T) {
+func TestGatheredListIsLimited(t *testing.T) {
 	var nodes []string
 	for i := range 60 {
 		nodes = append(nodes, fmt.Sprint("n", i))
@@ -365,7 +365,7 @@ func TestAListOfAllClustersIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhatClustersReportOfKruiseHelpers(t *testing.T) {
+func TestReflectOfKruiseHelpers(t *testing.T) {
 	for _, c := range []struct{ name, object, want string }{
 		{
 			"a WorkloadSpread not the pods that come and go",
@@ -425,7 +425,7 @@ func compareKeeping(t *testing.T, cases []keeping) {
 	}
 }
 
-func TestWhatMembersKeepOfKruiseJobs(t *testing.T) {
+func TestRetainOfKruiseJobs(t *testing.T) {
 	compareKeeping(t, []keeping{
 		{
 			"a ContainerRecreateRequest is the member's, who filled in what it knows of the pod",
@@ -483,7 +483,7 @@ func needs(t *testing.T, object string) string {
 	return strings.Join(out, ", ")
 }
 
-func TestWhatKruiseJobsNeed(t *testing.T) {
+func TestKruiseJobDependencies(t *testing.T) {
 	const pods = `template: {spec: {serviceAccountName: bot, volumes: [{name: c, configMap: {name: conf}}]}}`
 	for _, c := range []struct{ name, object, want string }{
 		{"a BroadcastJob what its pods do",
@@ -514,7 +514,7 @@ func TestWhatKruiseJobsNeed(t *testing.T) {
 	}
 }
 
-func TestWhatRunsOrHelpsIsNotDivided(t *testing.T) {
+func TestJobsAndHelpersAreNotDivided(t *testing.T) {
 	for _, kind := range []string{
 		"apps.kruise.io/v1alpha1, kind: BroadcastJob", "apps.kruise.io/v1alpha1, kind: AdvancedCronJob",
 		"apps.kruise.io/v1beta1, kind: ImagePullJob",

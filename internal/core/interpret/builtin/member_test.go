@@ -44,7 +44,7 @@ func laid(v, over any) any {
 
 // A member's webhooks write defaults, its controllers and Kruise Rollouts write the spec. None of it is undone, and
 // none of it is applied against again and again: at most one apply, then quiet, and what is the member's stays.
-func TestThereIsNoFightWithAMember(t *testing.T) {
+func TestRetainIsStable(t *testing.T) {
 	const pods = `template: {metadata: {labels: {app: x}}, spec: {containers: [{name: app, image: "app:1", ports: [{containerPort: 80}], resources: {requests: {cpu: 0.5}}, readinessProbe: {httpGet: {path: /, port: 80}}}], volumes: [{name: c, configMap: {name: c}}]}}`
 	const defaultedPods = `template: {spec: {restartPolicy: Always, dnsPolicy: ClusterFirst, schedulerName: default-scheduler, terminationGracePeriodSeconds: 30, securityContext: {}, readinessGates: [{conditionType: InPlaceUpdateReady}],
 		containers: [{imagePullPolicy: IfNotPresent, terminationMessagePath: /dev/termination-log, resources: {requests: {cpu: 500m}}, ports: [{protocol: TCP}], readinessProbe: {httpGet: {scheme: HTTP}, timeoutSeconds: 1, periodSeconds: 10}}], volumes: [{configMap: {defaultMode: 420}}]}}`

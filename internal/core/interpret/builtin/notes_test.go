@@ -12,7 +12,7 @@ import (
 )
 
 // What looks well and may not be, and what waits without a fault, is said where the status is reported.
-func TestWhyASidecarSetOrAUnitedDeploymentIsAsItIsReachesItsUsers(t *testing.T) {
+func TestNotesAreReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		object string
 		health interpret.Health

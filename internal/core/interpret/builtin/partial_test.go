@@ -99,7 +99,7 @@ func mangled(r *rand.Rand, v any) any {
 }
 
 // Whatever a user or a member sends, an answer or an error comes back, and what was given stays as it was.
-func TestNothingThatIsSentBringsAnInterpreterDown(t *testing.T) {
+func TestMalformedObjectsDoNotPanic(t *testing.T) {
 	kinds := Tier().(interpret.Kinds)
 	object := read(t, "apiVersion: v1\nkind: Any\nspec:"+wholeSpec+workflowSpec+"status:"+wholeStatus)
 	for kind := range kinds {

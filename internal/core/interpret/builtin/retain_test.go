@@ -201,7 +201,7 @@ func retained(t *testing.T, desired, observed *unstructured.Unstructured) *unstr
 }
 
 // Kruise Rollouts drives Kubernetes' own workloads, too.
-func TestAWorkloadOfKubernetesThatKruiseRolloutsDrivesIsLeftToIt(t *testing.T) {
+func TestRetainDuringKruiseRollout(t *testing.T) {
 	checkRetain(t, []retainCase{
 		{
 			"a Deployment stays paused, with the strategy that it was given",

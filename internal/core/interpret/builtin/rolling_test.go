@@ -63,7 +63,7 @@ func TestSharesOfATotal(t *testing.T) {
 // A simulated OpenKruise updates pods up to the partition, one at a time, and each is available some time later.
 // Whatever the order: the workload is Progressing until it rests, then Suspended if a partition holds pods back and
 // Healthy if not; it never needs failover. So do the versions, which keep the partition in different places.
-func TestARolloutIsProgressingUntilItRests(t *testing.T) {
+func TestRolloutIsProgressingUntilFinished(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		wanted := 1 + r.Int64N(6)

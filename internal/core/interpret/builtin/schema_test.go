@@ -95,7 +95,7 @@ func fitting(v any, s apiextensionsv1.JSONSchemaProps) any {
 
 // Some members serve one version and some another; what they report, and what the hub is told beside it, never makes a
 // status that the template's version does not have.
-func TestAnAggregatedStatusFitsItsSchema(t *testing.T) {
+func TestAggregatedStatusMatchesSchema(t *testing.T) {
 	crds, err := kruise.Hub()
 	if err != nil {
 		t.Fatal(err)

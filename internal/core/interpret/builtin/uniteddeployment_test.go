@@ -50,7 +50,7 @@ func TestUnitedDeploymentReplicas(t *testing.T) {
 	}
 }
 
-func TestASubsetThatMakesNoSenseIsNamed(t *testing.T) {
+func TestInvalidSubsetIsNamed(t *testing.T) {
 	const template = `template: {deploymentTemplate: {spec: {template: {spec: {containers: [{name: a}]}}}}}`
 	for spec, want := range map[string]string{
 		`{replicas: 2, topology: {subsets: [{name: a, maxReplicas: "two"}]}}`:                                           `maxReplicas of subset "a": "two" is neither a whole number nor a percentage`,

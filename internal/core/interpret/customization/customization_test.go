@@ -82,7 +82,7 @@ func TestCustomizationsOfAKindAreMergedByName(t *testing.T) {
 	}
 }
 
-func TestDependenciesOfSeveralCustomizationsAreJoined(t *testing.T) {
+func TestDependenciesAreJoined(t *testing.T) {
 	script := func(name string) string {
 		return fmt.Sprintf(`{dependencyInterpretation: {luaScript: "function GetDependencies(o) return {{apiVersion = 'v1', kind = 'ConfigMap', namespace = 'n', name = '%s'}} end"}}`, name)
 	}
@@ -126,7 +126,7 @@ func versions(obj *unstructured.Unstructured, version string) (*unstructured.Uns
 	return out, nil
 }
 
-func TestAnObjectIsGivenInTheVersionThatTheCustomizationIsFor(t *testing.T) {
+func TestObjectIsConvertedForCustomization(t *testing.T) {
 	i := interpret.New(customization.New([]*configv1alpha1.ResourceInterpreterCustomization{
 		ric(t, "a", "v2", `{replicaResource: {jsonPath: .spec.size}, replicaRevision: {jsonPath: .spec.size}, retention: {jsonPaths: [.spec.size]}, statusAggregation: {jsonPaths: {sum: [.status.n]}}}`),
 	}, customization.Options{Convert: versions}))
@@ -159,7 +159,7 @@ func TestAnObjectIsGivenInTheVersionThatTheCustomizationIsFor(t *testing.T) {
 	}
 }
 
-func TestTheCustomizationForTheObjectsOwnVersionAnswers(t *testing.T) {
+func TestCustomizationForOwnVersionWins(t *testing.T) {
 	tier := customization.New([]*configv1alpha1.ResourceInterpreterCustomization{ric(t, "a", "v1", fine),
 		ric(t, "b", "v2", opened)}, customization.Options{Convert: versions})
 	i := interpret.New(tier)
@@ -176,7 +176,7 @@ func TestTheCustomizationForTheObjectsOwnVersionAnswers(t *testing.T) {
 	}
 }
 
-func TestACustomizationForAVersionThatIsNoneHarmsNobody(t *testing.T) {
+func TestCustomizationForUnknownVersionIsIgnored(t *testing.T) {
 	// v1 and v2 are versions of the kind; nobody knows how they differ.
 	o := customization.Options{Schema: func(gvk schema.GroupVersionKind) *script.Schema {
 		if gvk.GroupKind() == kind && (gvk.Version == "v1" || gvk.Version == "v2") {
@@ -203,7 +203,7 @@ func TestACustomizationForAVersionThatIsNoneHarmsNobody(t *testing.T) {
 		`customization "b" is written for v2: the object is v1`)
 }
 
-func TestWhoIsPassedOverIsNamed(t *testing.T) {
+func TestBesidesNamesUnusedCustomizations(t *testing.T) {
 	tier := customization.New([]*configv1alpha1.ResourceInterpreterCustomization{ric(t, "c", "v1", fine),
 		ric(t, "a", "v2", fine), ric(t, "b", "v1", opened)}, customization.Options{Convert: versions})
 	o := configv1alpha1.InterpreterOperationInterpretHealth
@@ -223,7 +223,7 @@ func TestWhoIsPassedOverIsNamed(t *testing.T) {
 	}
 }
 
-func TestABrokenRuleHarmsItsOwnOperation(t *testing.T) {
+func TestInvalidRuleFailsOnlyItsOperation(t *testing.T) {
 	i := interpret.New(customization.New([]*configv1alpha1.ResourceInterpreterCustomization{
 		ric(t, "a", "v1", `{replicaResource: {luaScript: "function GetReplicas("}, healthInterpretation: {jsonPath: .status.phase, expected: Fine}, statusReflection: {jsonPath: "{.status}"}}`),
 	}, customization.Options{}))
@@ -240,7 +240,7 @@ func TestABrokenRuleHarmsItsOwnOperation(t *testing.T) {
 }
 
 // What a customization leaves out is what the tiers below make of it now, not what there was before.
-func TestTheTiersBelowFillInWhatIsLeftOut(t *testing.T) {
+func TestLowerTiersCompleteAnswers(t *testing.T) {
 	below := interpret.Kinds{kind: &interpret.Hooks{
 		Replicas: func(context.Context, *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
 			return 99, &workv1alpha2.ReplicaRequirements{Namespace: "from-below"}, nil

@@ -86,7 +86,7 @@ var another = []string{
 	"obj.spec = obj", "setmetatable(obj, {__index = function() return 'x' end})", "obj.metadata[1] = 'x'", "obj = {}",
 }
 
-func TestNoScriptMakesAnotherObject(t *testing.T) {
+func TestScriptCannotChangeIdentity(t *testing.T) {
 	for _, change := range another {
 		for _, function := range []string{"ReviseReplica", "Retain", "AggregateStatus"} {
 			answersAboutTheObject(t, scripted(fmt.Sprintf("function %s(obj, other) %s return obj end", function, change)),

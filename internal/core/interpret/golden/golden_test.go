@@ -28,7 +28,7 @@ func builtins(obj *unstructured.Unstructured, _ configv1alpha1.InterpreterOperat
 	return builtin.Tier().Hooks(obj.GroupVersionKind().GroupKind()), nil
 }
 
-func TestACaseHoldsOrSaysWhatDiffers(t *testing.T) {
+func TestCaseReportsDifference(t *testing.T) {
 	for name, c := range map[string]struct{ cases, want string }{
 		"a change that is made": {`
 - name: x
@@ -95,7 +95,7 @@ func TestACaseHoldsOrSaysWhatDiffers(t *testing.T) {
 	}
 }
 
-func TestAFileThatAsksForNothingIsRefused(t *testing.T) {
+func TestInvalidFileIsRejected(t *testing.T) {
 	for cases, want := range map[string]string{
 		"":                               "it contains no cases",
 		"- operation: InterpretHealth":   "case 1 has no name",
@@ -115,7 +115,7 @@ func TestAFileThatAsksForNothingIsRefused(t *testing.T) {
 	}
 }
 
-func TestADiffShowsWhatIsAroundAChangeAndNoMore(t *testing.T) {
+func TestDiffShowsContext(t *testing.T) {
 	for _, c := range []struct{ before, after, want string }{
 		{"a\nb\n", "a\nb\n", ""},
 		{"", "a\n", "+ a\n"},

@@ -74,7 +74,7 @@ func expectObject(t *testing.T, name string, err error, want ...string) {
 	}
 }
 
-func TestAPathNamesOneField(t *testing.T) {
+func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		".spec.replicas":                      "",
 		"$.spec.template":                     "",
@@ -104,7 +104,7 @@ func TestAPathNamesOneField(t *testing.T) {
 	}
 }
 
-func TestReplicasAreReadAndWrittenWhereThePathSays(t *testing.T) {
+func TestReplicasPath(t *testing.T) {
 	i := interpreter(t, `{replicaResource: {jsonPath: .spec.size.count}, replicaRevision: {jsonPath: .spec.size.count}}`)
 	for name, c := range map[string]struct {
 		spec  string
@@ -148,7 +148,7 @@ func TestReplicasAreReadAndWrittenWhereThePathSays(t *testing.T) {
 	expectObject(t, "a way that is blocked", err, "revise replicas of Shop", `.spec.size: is the string "many"`)
 }
 
-func TestWhatAReplicaNeedsIsReadFromThePodTemplate(t *testing.T) {
+func TestRequirementsComeFromPodTemplate(t *testing.T) {
 	i := interpreter(t, `{replicaResource: {jsonPath: .spec.count}}`)
 	_, req, _, err := i.Replicas(t.Context(),
 		shop(t, `spec: {count: 2, template: {spec: {containers: [{name: c, resources: {requests: {cpu: 250m}}}]}}}`))
@@ -162,7 +162,7 @@ func TestWhatAReplicaNeedsIsReadFromThePodTemplate(t *testing.T) {
 	}
 }
 
-func TestTheStatusIsReflectedWholeOrByOneField(t *testing.T) {
+func TestReflectWholeOrOneField(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, status string
 		want         map[string]any
@@ -190,7 +190,7 @@ func TestTheStatusIsReflectedWholeOrByOneField(t *testing.T) {
 	}
 }
 
-func TestHealthIsOneValueOfOneField(t *testing.T) {
+func TestHealthPath(t *testing.T) {
 	for name, c := range map[string]struct {
 		expected, status string
 		want             interpret.Health
@@ -211,7 +211,7 @@ func TestHealthIsOneValueOfOneField(t *testing.T) {
 	}
 }
 
-func TestStatusesAreFoldedFieldByField(t *testing.T) {
+func TestAggregatePaths(t *testing.T) {
 	const rules = `{statusAggregation: {jsonPaths: {sum: [.status.ready, .status.load.total], max: [.status.height, .status.seen], last: [.status.revision]}}}`
 	template := `status: {ready: 99, mine: kept, height: 99, revision: old}`
 	for name, c := range map[string]struct {
@@ -254,7 +254,7 @@ func TestStatusesAreFoldedFieldByField(t *testing.T) {
 }
 
 // A field that is kept is a member's until the template changes it: life of one field, applied again and again.
-func TestAKeptFieldIsTheMembersUntilTheTemplateChangesIt(t *testing.T) {
+func TestRetainedFieldFollowsTemplateChange(t *testing.T) {
 	i := interpreter(t, `{retention: {jsonPaths: [.spec.strategy, "$.spec.items[0].x"]}}`)
 	member := shop(t, `spec: {strategy: {partition: 1}, other: a}`)
 	apply := func(step, template, want string) {
@@ -292,7 +292,7 @@ func TestAKeptFieldIsTheMembersUntilTheTemplateChangesIt(t *testing.T) {
 }
 
 // A customization and a ManifestWork may leave different fields of one object to the member.
-func TestFieldsLeftByTwoAreBothRemembered(t *testing.T) {
+func TestRecordsOfSeveralRetainersAreKept(t *testing.T) {
 	retain := func(path string, desired, observed *unstructured.Unstructured) *unstructured.Unstructured {
 		t.Helper()
 		p, err := jsonpath.Parse(path)
@@ -316,7 +316,7 @@ func TestFieldsLeftByTwoAreBothRemembered(t *testing.T) {
 	}
 }
 
-func TestBrokenRulesHarmTheirOwnOperation(t *testing.T) {
+func TestInvalidPathFailsOnlyItsOperation(t *testing.T) {
 	// Admission refuses these; they may come out of a backup all the same.
 	i := interpreter(t, `{replicaResource: {jsonPath: spec}, retention: {jsonPaths: [".a", "b"]}, statusAggregation: {jsonPaths: {sum: ["c["]}}, statusReflection: {jsonPath: .status}}`)
 	o := shop(t, "status: {a: 1}")

@@ -8,7 +8,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/jsonpath"
 )
 
-func TestAPathIsCheckedAgainstTheSchema(t *testing.T) {
+func TestPathIsCheckedAgainstSchema(t *testing.T) {
 	schema := map[string]any{}
 	if err := yaml.Unmarshal([]byte(`
 type: object

@@ -316,7 +316,7 @@ func (c *checker) folding() {
 			return found && strings.TrimSpace(after) != ""
 		})
 		if swallowed {
-			c.report(i+1, Error, Folded, "YAML joins this line with the next, so the following code becomes part of the comment",
+			c.reportAt(i+1, Error, Folded, "YAML joins this line with the next, so the following code becomes part of the comment",
 				fix)
 			return
 		}

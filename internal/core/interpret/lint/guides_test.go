@@ -39,7 +39,7 @@ func blocks(text string) []string {
 }
 
 // The faults of the scripts in the guides, by the line of each guide, as careful readers found them.
-func TestTheFaultsOfTheGuidesAreFound(t *testing.T) {
+func TestMistakesOfPublicGuidesAreFound(t *testing.T) {
 	if _, err := os.Stat(guides); err != nil {
 		t.Skipf("the guides are not beside this repository: %v", err)
 	}

@@ -226,8 +226,8 @@ type checker struct {
 	report func(Finding)
 }
 
-// report reports a finding at a line of the script.
-func (c *checker) report(line int, severity Severity, rule Rule, message, fix string) {
+// reportAt reports a finding at a line of the script.
+func (c *checker) reportAt(line int, severity Severity, rule Rule, message, fix string) {
 	c.report(Finding{Line: c.script.fileLine(line), Severity: severity, Rule: rule, Message: message, Fix: fix})
 }
 
@@ -243,7 +243,7 @@ func (c *checker) run(ctx context.Context, customization string) {
 			c.uncompiled(e)
 		}
 		if len(script.Errors(err)) == 0 {
-			c.report(1, Error, Syntax, err.Error(), "")
+			c.reportAt(1, Error, Syntax, err.Error(), "")
 		}
 		// Also check a script that was truncated.
 		if whole, ok := closed(c.script.text); ok {
@@ -254,14 +254,14 @@ func (c *checker) run(ctx context.Context, customization string) {
 	}
 	name, byContract := program.Function()
 	if !byContract {
-		c.report(lineOf(program, name), Warning, FunctionName,
+		c.reportAt(lineOf(program, name), Warning, FunctionName,
 			fmt.Sprintf("the function is called %s; Karmada calls %s, and fails at run time with this name", name,
 				c.script.operation.function),
 			"rename it to "+c.script.operation.signature())
 	}
 	for _, f := range program.Functions() {
 		if f.Name == name && len(f.Params) < len(c.script.operation.params) {
-			c.report(f.Line, Warning, Parameters,
+			c.reportAt(f.Line, Warning, Parameters,
 				fmt.Sprintf("%s declares %d of the %d arguments that it is called with", name, len(f.Params),
 					len(c.script.operation.params)),
 				"declare it as "+c.script.operation.signature())
@@ -273,7 +273,7 @@ func (c *checker) run(ctx context.Context, customization string) {
 
 func (c *checker) uncompiled(e *script.Error) {
 	if e.Reason == script.NoFunction {
-		c.report(max(e.Line, 1), Error, FunctionName, e.Message, "define function "+c.script.operation.signature()+
+		c.reportAt(max(e.Line, 1), Error, FunctionName, e.Message, "define function "+c.script.operation.signature()+
 			", which returns "+c.script.operation.returns)
 		return
 	}
@@ -284,7 +284,7 @@ func (c *checker) uncompiled(e *script.Error) {
 	if len(c.script.text) > script.SizeLimit {
 		fix = "shorten it: a customization should only evaluate a few fields; move anything else out of it"
 	}
-	c.report(max(e.Line, 1), Error, Syntax, e.Message, fix)
+	c.reportAt(max(e.Line, 1), Error, Syntax, e.Message, fix)
 }
 
 func lineOf(p *script.Program, name string) int {

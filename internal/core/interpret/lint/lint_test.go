@@ -46,7 +46,7 @@ func findings(t *testing.T, text string) []string {
 	return out
 }
 
-func TestAGoodScriptHasNoFindings(t *testing.T) {
+func TestGoodScriptHasNoFindings(t *testing.T) {
 	for operation, script := range map[string]string{
 		"replicaResource": `
 function GetReplicas(obj)
@@ -88,7 +88,7 @@ end`,
 	}
 }
 
-func TestEachFaultIsFoundAtItsLine(t *testing.T) {
+func TestFindingsHaveLines(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
 		want []string
@@ -213,7 +213,7 @@ end`), "|", ">", 1), []string{"11 warning folded-scalar"}},
 	}
 }
 
-func TestWhatIsNoCustomizationIsPassedOver(t *testing.T) {
+func TestOtherDocumentsAreSkipped(t *testing.T) {
 	found, n := lint.File(context.Background(), "x.yaml", []byte("kind: Deployment\n---\n---\n- a\n---\n"+
 		"kind: List\nitems:\n- kind: Pod\n- {kind: ResourceInterpreterCustomization, metadata: {name: a}}\n"), lint.Options{})
 	if n != 1 {
@@ -234,7 +234,7 @@ func TestWhatIsNoCustomizationIsPassedOver(t *testing.T) {
 	}
 }
 
-func TestTheFixNamesWhatIsMissing(t *testing.T) {
+func TestFixNamesMissingField(t *testing.T) {
 	set, err := schemas.Builtin()
 	if err != nil {
 		t.Fatal(err)

@@ -43,8 +43,8 @@ type access struct {
 	line int
 }
 
-// reads reports whether the path of an argument, or something in it, is read.
-func (r *reading) reads(root int, path ...string) bool {
+// readsPath reports whether the path of an argument, or something in it, is read.
+func (r *reading) readsPath(root int, path ...string) bool {
 	return slices.ContainsFunc(r.reads, func(a access) bool {
 		return a.root == root && len(a.path) >= len(path) && slices.Equal(a.path[:len(path)], path)
 	})
@@ -73,7 +73,7 @@ func (c *checker) read(name string) *reading {
 	if c.script.operation.operation == configv1alpha1.InterpreterOperationAggregateStatus && !r.guarded[1] {
 		for _, a := range append(r.lenOf, r.inLoop...) {
 			if a.root == 1 && len(a.path) == 0 {
-				c.report(a.line, Warning, NilCheck,
+				c.reportAt(a.line, Warning, NilCheck,
 					"the items are nil in Karmada while no cluster has reported, and then this line fails",
 					"begin with: statusItems = statusItems or {}")
 				break
@@ -210,7 +210,7 @@ func (r *reader) rebuilt(e ast.Expr) {
 	}
 	if _, has := r.c.kind.Schema.Properties["spec"]; has && slices.Contains(keys, "metadata") &&
 		!slices.Contains(keys, "spec") {
-		r.c.report(e.Line(), Warning, Result, "a new object is returned, without its spec",
+		r.c.reportAt(e.Line(), Warning, Result, "a new object is returned, without its spec",
 			"set desiredObj.status, and return desiredObj")
 	}
 }
@@ -281,7 +281,7 @@ func (r *reader) assignment(s *ast.AssignStmt) {
 		}
 		if r.depth > 0 && !r.told[ident.Value] {
 			r.told[ident.Value] = true
-			r.c.report(s.Line(), Warning, Global,
+			r.c.reportAt(s.Line(), Warning, Global,
 				fmt.Sprintf("%s is global: in Karmada it persists after the call, and may affect the next object", ident.Value),
 				"write local "+ident.Value)
 		}
@@ -393,7 +393,7 @@ func (r *reader) library(name string, line int) {
 	if slices.Contains(kubeFunctions, name) {
 		return
 	}
-	r.c.report(line, Error, Library, fmt.Sprintf("kube has no function %s", name), "use "+oneOf(name, kubeFunctions))
+	r.c.reportAt(line, Error, Library, fmt.Sprintf("kube has no function %s", name), "use "+oneOf(name, kubeFunctions))
 }
 
 // fields reports paths that are not in the kind's schema, without paths below a reported one.
@@ -425,16 +425,16 @@ func (r *reader) fields() {
 			continue
 		}
 		unknown = append(unknown, key)
-		r.c.report(a.line, Warning, UnknownField, fmt.Sprintf("%s has no field %s: it is always nil",
+		r.c.reportAt(a.line, Warning, UnknownField, fmt.Sprintf("%s has no field %s: it is always nil",
 			r.c.argumentName(a.root),
 			strings.ReplaceAll(where, "."+each, "[]")),
 			alternatives(s, a.path[at]))
 	}
-	if r.c.kind.ClusterScoped && r.reads(0, "metadata", "namespace") &&
+	if r.c.kind.ClusterScoped && r.readsPath(0, "metadata", "namespace") &&
 		r.c.script.operation.field == "dependencyInterpretation" {
 		for _, a := range r.reads {
 			if a.root == 0 && slices.Equal(a.path, []string{"metadata", "namespace"}) {
-				r.c.report(a.line, Warning, Namespace,
+				r.c.reportAt(a.line, Warning, Namespace,
 					fmt.Sprintf("%s is cluster-scoped: metadata.namespace is always nil, and a reference without a namespace finds nothing", r.c.target.Kind),
 					"set the namespace of each reference, from the selector or from the field that refers to it")
 				break

@@ -53,12 +53,12 @@ func (c *checker) try(ctx context.Context, program *script.Program, read *readin
 			case !strings.Contains(e.Message, "nil"):
 				rule, fix = Result, "fix that line: it fails for every object"
 			}
-			c.report(line, Warning, rule, fmt.Sprintf("fails on an object %s: %s", t.what, e.Message), fix)
+			c.reportAt(line, Warning, rule, fmt.Sprintf("fails on an object %s: %s", t.what, e.Message), fix)
 		case script.BadResult:
-			c.report(line, Warning, Result, fmt.Sprintf("of an object %s: %s", t.what, e.Message),
+			c.reportAt(line, Warning, Result, fmt.Sprintf("of an object %s: %s", t.what, e.Message),
 				"return "+c.script.operation.returns+", whatever the object lacks")
 		default:
-			c.report(line, Error, Result, fmt.Sprintf("on an object %s: %s", t.what, e.Message),
+			c.reportAt(line, Error, Result, fmt.Sprintf("on an object %s: %s", t.what, e.Message),
 				"limit the loop, or the size of what it builds")
 			return
 		}
@@ -158,7 +158,7 @@ func (c *checker) judge(ctx context.Context, program *script.Program, read *read
 	case configv1alpha1.InterpreterOperationInterpretReplica:
 		_, pods := c.kind.Schema.Properties["spec"].Properties["template"]
 		if out := ask(script.Inputs{Object: all}); out != nil && out.Requirements == nil && pods && out.Replicas > 0 {
-			c.report(line, Info, NoRequirement, "it does not return the requirements of a replica: Argosy uses the next tier for them, Karmada divides replicas without them",
+			c.reportAt(line, Info, NoRequirement, "it does not return the requirements of a replica: Argosy uses the next tier for them, Karmada divides replicas without them",
 				`return as well: require("kube").accuratePodRequirements(obj.spec.template)`)
 		}
 	case configv1alpha1.InterpreterOperationInterpretStatus:
@@ -183,7 +183,7 @@ func (c *checker) judgeReflection(line int, out *script.Outputs, all *unstructur
 		if slices.Contains(missing, "observedGeneration") {
 			severity = Warning
 		}
-		c.report(line, severity, Dropped, "it leaves out "+strings.Join(missing, ", ")+
+		c.reportAt(line, severity, Dropped, "it leaves out "+strings.Join(missing, ", ")+
 			", so they appear neither in the template nor in the binding",
 			"return observedObj.status, with your changes in it")
 	}
@@ -195,7 +195,7 @@ func (c *checker) undefined(line int, status map[string]any, but ...string) {
 	for _, name := range slices.Sorted(maps.Keys(status)) {
 		next, open := descend(&schema, name)
 		if next == nil && !open && !slices.Contains(but, name) {
-			c.report(line, Warning, UnknownField,
+			c.reportAt(line, Warning, UnknownField,
 				fmt.Sprintf("it sets status.%s, which %s does not have: the API server drops it",
 					name, c.target.Kind),
 				alternatives(&schema, name))
@@ -219,7 +219,7 @@ func (c *checker) judgeAggregation(line int, out *script.Outputs, all *unstructu
 		return
 	}
 	for _, w := range out.Warnings {
-		c.report(line, Warning, Result, w, "set desiredObj.status, and return desiredObj")
+		c.reportAt(line, Warning, Result, w, "set desiredObj.status, and return desiredObj")
 	}
 	status := out.Status
 	if status == nil && out.Object != nil {
@@ -227,7 +227,7 @@ func (c *checker) judgeAggregation(line int, out *script.Outputs, all *unstructu
 	}
 	c.undefined(line, status)
 	if missing := absent(interpret.WholeStatus(all), status); len(missing) > 0 && len(status) > 0 {
-		c.report(line, Info, Dropped, "it leaves out "+strings.Join(missing, ", ")+
+		c.reportAt(line, Info, Dropped, "it leaves out "+strings.Join(missing, ", ")+
 			": Argosy fills them in from the next tier, Karmada leaves them out of the template",
 			"set them too, or leave the operation to the built-in interpreter")
 	}
@@ -239,7 +239,7 @@ func (c *checker) judgeRetention(read *reading, ask func(script.Inputs) *script.
 		path := strings.Join(k.path, ".")
 		if k.path[0] == "status" {
 			if c.kind.StatusApart {
-				c.report(k.line, Info, MemberOwned,
+				c.reportAt(k.line, Info, MemberOwned,
 					"the status is a subresource, which updates of the object do not change: retaining it has no effect", "remove it")
 			}
 			continue
@@ -248,13 +248,13 @@ func (c *checker) judgeRetention(read *reading, ask func(script.Inputs) *script.
 			continue
 		}
 		desired, observed := c.object(true, 2), c.object(true, 3)
-		hub, ok := at(desired, k.path)
-		member, _ := at(observed, k.path)
+		hub, ok := valueAt(desired, k.path)
+		member, _ := valueAt(observed, k.path)
 		out := ask(script.Inputs{Object: desired, Observed: observed})
 		if !ok || out == nil || out.Object == nil {
 			continue
 		}
-		kept, _ := at(out.Object, k.path)
+		kept, _ := valueAt(out.Object, k.path)
 		if !reflect.DeepEqual(kept, member) || reflect.DeepEqual(kept, hub) {
 			continue
 		}
@@ -267,11 +267,11 @@ func (c *checker) judgeRetention(read *reading, ask func(script.Inputs) *script.
 		case "suspend", "paused":
 			message = fmt.Sprintf("the member's %s always wins: the hub can neither suspend nor resume it", path)
 		}
-		c.report(k.line, Warning, MemberOwned, message, fix)
+		c.reportAt(k.line, Warning, MemberOwned, message, fix)
 	}
 }
 
-func at(obj *unstructured.Unstructured, path []string) (any, bool) {
+func valueAt(obj *unstructured.Unstructured, path []string) (any, bool) {
 	v, ok, err := unstructured.NestedFieldNoCopy(obj.Object, path...)
 	return v, ok && err == nil
 }
@@ -289,18 +289,18 @@ func (c *checker) judgeHealth(line int, read *reading, ask func(script.Inputs) *
 		return
 	}
 	done := c.rollout(3, 3, 3)
-	if _, ok := status.Properties["observedGeneration"]; ok && !read.reads(0, "status", "observedGeneration") &&
+	if _, ok := status.Properties["observedGeneration"]; ok && !read.readsPath(0, "status", "observedGeneration") &&
 		health(withValue(done, done.GetGeneration()-1, "status", "observedGeneration")) == interpret.Healthy {
-		c.report(line, Warning, Generation, "it does not check status.observedGeneration: after a change, the old status is taken for the current one",
+		c.reportAt(line, Warning, Generation, "it does not check status.observedGeneration: after a change, the old status is taken for the current one",
 			"unhealthy, or not yet known, while (status.observedGeneration or 0) < observedObj.metadata.generation")
 	}
 	bare := c.object(false, 1)
 	if health(withValue(bare, map[string]any{}, "status")) == interpret.Healthy && !c.counted() {
-		c.report(line, Warning, FalseHealth, "an object with an empty status is healthy: nil equals nil",
+		c.reportAt(line, Warning, FalseHealth, "an object with an empty status is healthy: nil equals nil",
 			"give counters a default: (status.readyReplicas or 0)")
 	}
 	if health(bare) == interpret.Degraded {
-		c.report(line, Info, FalseHealth, "an object that was just created and has no status is unhealthy: failover may remove it before its controller has observed it",
+		c.reportAt(line, Info, FalseHealth, "an object that was just created and has no status is unhealthy: failover may remove it before its controller has observed it",
 			`return "Progressing", which Argosy understands, or true`)
 	}
 	if !c.scaled() && c.partitionPath() == nil {
@@ -308,18 +308,18 @@ func (c *checker) judgeHealth(line int, read *reading, ask func(script.Inputs) *
 	}
 	if c.scaled() {
 		if health(c.rollout(3, 0, 0)) == interpret.Healthy {
-			c.report(line, Warning, FalseHealth, "an object with none of its 3 replicas is healthy",
+			c.reportAt(line, Warning, FalseHealth, "an object with none of its 3 replicas is healthy",
 				"compare with spec.replicas, not with the current replicas")
 		}
 		if health(done) == interpret.Healthy && health(c.rollout(0, 0, 0)) == interpret.Degraded {
-			c.report(line, Warning, FalseHealth,
+			c.reportAt(line, Warning, FalseHealth,
 				"an object that is scaled to 0 replicas is unhealthy, although it has all its replicas",
 				"do not require more than 0 replicas")
 		}
 	}
 	if path := c.partitionPath(); path != nil && health(done) == interpret.Healthy {
 		if health(withValue(c.rollout(3, 3, 1), int64(2), path...)) == interpret.Degraded {
-			c.report(line, Warning, FalseHealth, "a canary that is held by its partition is unhealthy: failover may remove it",
+			c.reportAt(line, Warning, FalseHealth, "a canary that is held by its partition is unhealthy: failover may remove it",
 				"do not require more updated pods than the partition allows")
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
 )
 
-func TestAKindHasTheFieldsOfItsAPI(t *testing.T) {
+func TestBuiltinSchemas(t *testing.T) {
 	set, err := schemas.Builtin()
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestAKindHasTheFieldsOfItsAPI(t *testing.T) {
 	}
 }
 
-func TestADefinitionTakesThePlaceOfWhatWasKnown(t *testing.T) {
+func TestDefinitionReplacesKnownSchema(t *testing.T) {
 	set, err := schemas.Builtin()
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestADefinitionTakesThePlaceOfWhatWasKnown(t *testing.T) {
 	}
 }
 
-func TestADefinitionOfAHubTakesAwayNothingThatIsKnown(t *testing.T) {
+func TestOpenDefinitionKeepsKnownFields(t *testing.T) {
 	set, err := schemas.Builtin()
 	if err != nil {
 		t.Fatal(err)

@@ -90,7 +90,7 @@ func (w *writer) statement() string {
 	return fmt.Sprintf("b = (function(...) %s return f(...) end)(%s)", w.statement(), w.many())
 }
 
-func TestAGuardedProgramDoesWhatItDidUnguarded(t *testing.T) {
+func TestGuardKeepsBehaviour(t *testing.T) {
 	t.Parallel()
 	const dump = `
 		local function dump(t) local out = {} for k, v in pairs(t) do out[#out + 1] = tostring(k) .. "=" .. tostring(v) end table.sort(out) return table.concat(out, ",") end

@@ -48,7 +48,7 @@ func randomJSON(rng *rand.Rand, depth int) any {
 	return object
 }
 
-func TestWhatIsNotChangedComesBackAsItWas(t *testing.T) {
+func TestUnchangedValuesSurvive(t *testing.T) {
 	t.Parallel()
 	// Each looks at more than the one before; the last one writes all that it found.
 	looks := []string{
@@ -118,7 +118,7 @@ func scribble(v any) {
 	}
 }
 
-func TestWhatIsChangedIsJSONOfTheKind(t *testing.T) {
+func TestChangedValuesMatchSchema(t *testing.T) {
 	t.Parallel()
 	schema := SchemaOf(&apiextensionsv1.JSONSchemaProps{Type: "object",
 		Properties: map[string]apiextensionsv1.JSONSchemaProps{
@@ -197,7 +197,7 @@ func TestWhatIsChangedIsJSONOfTheKind(t *testing.T) {
 }
 
 // A script that only reads costs no copy, and the kube library sees what a script changed, however deep.
-func TestWhatIsOnlyReadIsTheInputItself(t *testing.T) {
+func TestUnchangedObjectIsTheInput(t *testing.T) {
 	t.Parallel()
 	web := cloneSet(t)
 	for body, same := range map[string]bool{

@@ -33,7 +33,7 @@ func held() uint64 {
 
 // What things weigh is estimated. Whatever a script gathers, the process holds little more for it than it is allowed
 // to.
-func TestAScriptHoldsLittleMoreThanItMay(t *testing.T) {
+func TestMemoryLimitIsEnforced(t *testing.T) {
 	const limit = 4 << 20
 	for name, body := range map[string]string{
 		"numbers":                "local t, i = {}, 0 while true do i = i + 1 t[i] = i end",

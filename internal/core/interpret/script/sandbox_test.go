@@ -31,7 +31,7 @@ func printed(t *testing.T, body string) string {
 	return strings.Join(out.Printed, "|")
 }
 
-func TestTheLibraryDoesWhatTheManualOfLuaSays(t *testing.T) {
+func TestLibraryMatchesLuaManual(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		`print(("abc"):upper(), ("ABC"):lower(), ("abc"):reverse(), ("abc"):len())`:                                                                                                 "ABC\tabc\tcba\t3",
@@ -76,7 +76,7 @@ func TestTheLibraryDoesWhatTheManualOfLuaSays(t *testing.T) {
 	}
 }
 
-func TestWhatOneCallDoesNoOtherSees(t *testing.T) {
+func TestCallsAreIsolated(t *testing.T) {
 	t.Parallel()
 	source := `
 		count = (count or 0) + 1
@@ -106,7 +106,7 @@ func TestWhatOneCallDoesNoOtherSees(t *testing.T) {
 	}
 }
 
-func TestScriptsRunBesideEachOther(t *testing.T) {
+func TestConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	web := cloneSet(t)
 	broken, err := Compile("ours", replicasOp,
@@ -146,7 +146,7 @@ func TestScriptsRunBesideEachOther(t *testing.T) {
 	all.Wait()
 }
 
-func TestACanceledCallerEndsTheScript(t *testing.T) {
+func TestCanceledContextEndsScript(t *testing.T) {
 	t.Parallel()
 	p, err := Compile("ours", replicasOp, `function GetReplicas(obj) while true do pcall(function() end) end end`, nil)
 	if err != nil {
@@ -164,7 +164,7 @@ func TestACanceledCallerEndsTheScript(t *testing.T) {
 	}
 }
 
-func TestABrokenScriptHarmsItsOwnOperationAlone(t *testing.T) {
+func TestInvalidScriptFailsOnlyItsOperation(t *testing.T) {
 	t.Parallel()
 	rule := func(source string) *configv1alpha1.OperationRule {
 		return &configv1alpha1.OperationRule{LuaScript: source}
@@ -199,7 +199,7 @@ func TestABrokenScriptHarmsItsOwnOperationAlone(t *testing.T) {
 	}
 }
 
-func TestWarningsSayWhatKarmadaWouldNotAccept(t *testing.T) {
+func TestWarningsAboutKarmadaIncompatibility(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		operation    configv1alpha1.InterpreterOperation
@@ -227,7 +227,7 @@ func TestWarningsSayWhatKarmadaWouldNotAccept(t *testing.T) {
 	}
 }
 
-func TestABrokenItemIsNamed(t *testing.T) {
+func TestInvalidItemIsNamed(t *testing.T) {
 	t.Parallel()
 	p, err := Compile("ours", aggregateOp, `function AggregateStatus(d, i) return d end`, nil)
 	if err != nil {
@@ -242,7 +242,7 @@ func TestABrokenItemIsNamed(t *testing.T) {
 	}
 }
 
-func TestTheFunctionsOfAScriptAreListed(t *testing.T) {
+func TestFunctions(t *testing.T) {
 	t.Parallel()
 	p, err := Compile("ours", healthOp,
 		"local kube = require('kube')\nfunction helper(a, b) function inner() end end\nlocal function own() end\nlocal mine\nfunction mine() end\nif kube then\n  InterpretHealth = function(observedObj) return true end\nend", nil)
@@ -257,7 +257,7 @@ func TestTheFunctionsOfAScriptAreListed(t *testing.T) {
 	}
 }
 
-func TestTheCacheHoldsTheScriptsUsedLast(t *testing.T) {
+func TestCacheKeepsRecentScripts(t *testing.T) {
 	first := compiledOf(t, "return 0")
 	for i := range 3 * cachedScripts {
 		compiledOf(t, fmt.Sprintf("return %d", i%(2*cachedScripts)))
@@ -285,7 +285,7 @@ func compiledOf(t *testing.T, source string) *compiled {
 	return c
 }
 
-func TestScriptsThatNestOrChainToTheLimitCompileOrAreRefused(t *testing.T) {
+func TestDeeplyNestedScriptsCompileOrFail(t *testing.T) {
 	t.Parallel()
 	size := SizeLimit
 	if testing.Short() {

@@ -308,7 +308,7 @@ func TestScriptsOfKarmadaAndOfTheGuidesWork(t *testing.T) {
 	}
 }
 
-func TestFaultsAreToldToWhoWroteTheScript(t *testing.T) {
+func TestFaultMessages(t *testing.T) {
 	t.Parallel()
 	deployment := manifest(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 3}}`)
 	for _, c := range []struct {

@@ -56,7 +56,7 @@ var answered = map[schema.GroupKind]string{
 	{Group: "sparkoperator.k8s.io", Kind: "SparkApplication"}:     "CDHAS",
 }
 
-func TestEveryKindAnswersWhatItIsShippedFor(t *testing.T) {
+func TestShippedKindsImplementTheirOperations(t *testing.T) {
 	tier := shipped.Tier()
 	for kind, want := range answered {
 		hooks := tier.Hooks(kind)
@@ -71,7 +71,7 @@ func TestEveryKindAnswersWhatItIsShippedFor(t *testing.T) {
 	}
 }
 
-func TestTheScriptsAreWithoutFault(t *testing.T) {
+func TestShippedScriptsHaveNoFindings(t *testing.T) {
 	all, err := shipped.Customizations()
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestTheScriptsAreWithoutFault(t *testing.T) {
 }
 
 // A script is given what an API server lets through, and more: nothing in it may be taken for granted.
-func TestNothingIsTakenForGranted(t *testing.T) {
+func TestShippedScriptsAcceptMissingFields(t *testing.T) {
 	for kind, want := range answered {
 		hooks := shipped.Tier().Hooks(kind)
 		for _, content := range []map[string]any{
@@ -131,7 +131,7 @@ func TestNothingIsTakenForGranted(t *testing.T) {
 	}
 }
 
-func TestTheScriptsAnswerAsTheirCasesSay(t *testing.T) {
+func TestShippedScriptsPassTheirCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("find cases: %d files, %v", len(files), err)
@@ -200,7 +200,7 @@ func mutants(value any, visit func(any)) {
 
 // What a member reports is whatever somebody wrote there. A script may say that it makes no sense, in an answer of the
 // wrong form at worst; it may not stumble.
-func TestNoScriptStumblesOverWhatMembersReport(t *testing.T) {
+func TestShippedScriptsAcceptAnyStatus(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("find cases: %d files, %v", len(files), err)

@@ -27,7 +27,6 @@ func Schema(kind schema.GroupVersionKind) *script.Schema {
 }
 
 // Convert converts obj, or a status without a version, to another version of its kind; nil if unsupported.
-// how.
 func Convert(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
 	kind := obj.GroupVersionKind()
 	if !kruise.Converts(kind.GroupKind()) {

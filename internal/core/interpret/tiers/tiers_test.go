@@ -47,7 +47,7 @@ func shown(answers []interpret.Answer) (lines []string) {
 	return lines
 }
 
-func TestEachOperationIsAnsweredByTheFirstTierThatKnowsIt(t *testing.T) {
+func TestExplainNamesFirstTierPerOperation(t *testing.T) {
 	customizations := []*configv1alpha1.ResourceInterpreterCustomization{
 		customization(t, "zeal", `{target: {apiVersion: apps/v1, kind: Deployment}, customizations: {dependencyInterpretation: {luaScript: "function GetDependencies(o) return {} end"}}}`),
 		customization(t, "able", `{target: {apiVersion: apps/v1, kind: Deployment}, customizations: {healthInterpretation: {jsonPath: .status.phase, expected: Fine},
@@ -98,7 +98,7 @@ func TestEachOperationIsAnsweredByTheFirstTierThatKnowsIt(t *testing.T) {
 	}
 }
 
-func TestWhoSpeaksOfAnotherVersionIsNamedBesideWhoAnswers(t *testing.T) {
+func TestExplainNamesOtherVersions(t *testing.T) {
 	health := `healthInterpretation: {jsonPath: .status.phase, expected: Fine}`
 	customizations := []*configv1alpha1.ResourceInterpreterCustomization{
 		customization(t, "old", `{target: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}, customizations: {`+health+
@@ -121,7 +121,7 @@ func TestWhoSpeaksOfAnotherVersionIsNamedBesideWhoAnswers(t *testing.T) {
 	}
 }
 
-func TestAWebhookForOneVersionOfOpenKruiseIsAskedOfTheOther(t *testing.T) {
+func TestWebhookForOneOpenKruiseVersionGetsBoth(t *testing.T) {
 	hook := &configv1alpha1.ResourceInterpreterWebhookConfiguration{
 		Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{Name: "h.example.com",
 			Rules: []configv1alpha1.RuleWithOperations{{Operations: []configv1alpha1.InterpreterOperation{"InterpretHealth"},
@@ -141,7 +141,7 @@ func TestAWebhookForOneVersionOfOpenKruiseIsAskedOfTheOther(t *testing.T) {
 	}
 }
 
-func TestObjectsOfOpenKruiseComeInTheVersionAsked(t *testing.T) {
+func TestConvertOpenKruiseObjects(t *testing.T) {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet",
 		"metadata": map[string]any{"name": "c"}, "spec": map[string]any{"replicas": int64(2)}}}
 	out, err := tiers.Convert(obj, "v1alpha1")
@@ -159,7 +159,7 @@ func TestObjectsOfOpenKruiseComeInTheVersionAsked(t *testing.T) {
 }
 
 // A status says by other names in one version what it says in the other; members have either, and who is asked has one.
-func TestStatusesComeInTheVersionOfWhoIsAsked(t *testing.T) {
+func TestStatusesAreConverted(t *testing.T) {
 	const kind, ours = "DaemonSet", "resourceTemplateGeneration"
 	daemons := func(version, field, hash string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/" + version, "kind": kind,

@@ -214,7 +214,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 			error) {
 			return t.patched(ctx, h, configv1alpha1.InterpreterOperationRetain, desired,
 				func(r *configv1alpha1.ResourceInterpreterRequest) error {
-					given, err := t.to(observed, h.version)
+					given, err := t.convertTo(observed, h.version)
 					if err != nil {
 						return fmt.Errorf("the member's object: %w", err)
 					}

@@ -140,7 +140,7 @@ func patch(t *testing.T, text string) string {
 	return `,"patchType":"JSONPatch","patch":` + string(raw)
 }
 
-func TestWhatAWebhookAnswersIsWhatTheKindMeans(t *testing.T) {
+func TestWebhookResponses(t *testing.T) {
 	for _, c := range []struct {
 		operation configv1alpha1.InterpreterOperation
 		answer    string
@@ -172,7 +172,7 @@ func TestWhatAWebhookAnswersIsWhatTheKindMeans(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsNoneSaysWhoGaveItAndWhy(t *testing.T) {
+func TestInvalidResponseNamesWebhookAndReason(t *testing.T) {
 	for _, c := range []struct {
 		operation    configv1alpha1.InterpreterOperation
 		answer, want string
@@ -221,7 +221,7 @@ func TestAnAnswerThatIsNoneSaysWhoGaveItAndWhy(t *testing.T) {
 	}
 }
 
-func TestAQuestionHoldsWhatTheOperationNeeds(t *testing.T) {
+func TestRequestHasArgumentsOfOperation(t *testing.T) {
 	i, asked := answering(t, response(`,"replicas":1,"healthy":true`))
 	obj := shop(t, "spec: {replicas: 1}")
 	for _, o := range []configv1alpha1.InterpreterOperation{replica, component, revise, retain, aggregate, reflection,
@@ -252,7 +252,7 @@ func TestAQuestionHoldsWhatTheOperationNeeds(t *testing.T) {
 	}
 }
 
-func TestTheFirstWebhookWithARuleForObjectAndOperationIsAsked(t *testing.T) {
+func TestFirstWebhookWithMatchingRuleIsCalled(t *testing.T) {
 	all := []*configv1alpha1.ResourceInterpreterWebhookConfiguration{
 		configuration(t, "b", `[
 			{name: first.b, rules: [{operations: [InterpretHealth], apiGroups: [example.com], apiVersions: [v1, v2], kinds: [Shop]}]},
@@ -317,7 +317,7 @@ func versions(obj *unstructured.Unstructured, version string) (*unstructured.Uns
 	return out, nil
 }
 
-func TestAWebhookIsAskedInAVersionThatItsRuleLists(t *testing.T) {
+func TestWebhookGetsVersionInItsRule(t *testing.T) {
 	var asked configv1alpha1.ResourceInterpreterContext
 	answer := ""
 	tier := webhook.New([]*configv1alpha1.ResourceInterpreterWebhookConfiguration{
@@ -371,7 +371,7 @@ func TestAWebhookIsAskedInAVersionThatItsRuleLists(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatChangesNothingIsTold(t *testing.T) {
+func TestEmptyPatchIsReported(t *testing.T) {
 	var told []string
 	tier := webhook.New([]*configv1alpha1.ResourceInterpreterWebhookConfiguration{configuration(t, "conf", every)},
 		webhook.Options{

@@ -26,7 +26,7 @@ const contextKind = "ResourceInterpreterContext"
 const sizeLimit = 4 << 20
 
 // convertTo returns obj in the version for a webhook.
-func (t *Tier) to(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
+func (t *Tier) convertTo(obj *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
 	out, err := t.Convert.ConvertTo(obj, version)
 	if err == nil && out == nil {
 		gvk := obj.GroupVersionKind()
@@ -43,7 +43,7 @@ func (t *Tier) send(ctx context.Context, h asked, operation configv1alpha1.Inter
 	failed := func(doing string, err error) error {
 		return fmt.Errorf("interpreter webhook %s, %s: %s: %w", h.Hook, operation, doing, err)
 	}
-	obj, err := t.to(obj, h.version)
+	obj, err := t.convertTo(obj, h.version)
 	if err != nil {
 		return nil, failed("write the request", err)
 	}
@@ -147,7 +147,7 @@ func (t *Tier) patched(ctx context.Context, h asked, operation configv1alpha1.In
 		return nil, nonsense(h.Hook, operation, "has a patch whose patchType is %s; it must be %s", is,
 			configv1alpha1.PatchTypeJSONPatch)
 	}
-	given, err := t.to(obj, h.version)
+	given, err := t.convertTo(obj, h.version)
 	if err != nil {
 		return nil, fmt.Errorf("interpreter webhook %s, %s: %w", h.Hook, operation, err)
 	}
@@ -160,7 +160,7 @@ func (t *Tier) patched(ctx context.Context, h asked, operation configv1alpha1.In
 		return nil, nonsense(h.Hook, operation, "changes the identity of the object: %s %s/%s", out.GroupVersionKind(),
 			out.GetNamespace(), out.GetName())
 	}
-	if out, err = t.to(out, obj.GroupVersionKind().Version); err != nil {
+	if out, err = t.convertTo(out, obj.GroupVersionKind().Version); err != nil {
 		return nil, nonsense(h.Hook, operation, "has a patch after which the object cannot be converted to %s: %v",
 			obj.GroupVersionKind().Version, err)
 	}
