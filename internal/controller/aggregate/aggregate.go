@@ -4,7 +4,6 @@ package aggregate
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +34,6 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -46,7 +44,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
@@ -60,9 +57,6 @@ type Options struct {
 	Interpreter interpret.Interpreter
 	// LastReported counts what clusters that are not ready last reported as if it were so now, as Karmada does.
 	LastReported bool
-	// SchedulerName is whose bindings have their placement confirmed with the members' first answers; default
-	// default-scheduler.
-	SchedulerName string
 	// Concurrency is the number of bindings under way at once.
 	Concurrency int
 	// Gather is how long the answers of several members are waited for, so that they fold into one write.
@@ -108,7 +102,6 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	o.SchedulerName = cmp.Or(o.SchedulerName, policyv1alpha1.DefaultSchedulerName)
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "binding-status-controller")}
 	r.progress.Rate, r.nodes.Rate = progressRate, progressRate
 	followed.Store(new(client.Reader(mgr.GetCache())))
@@ -200,27 +193,17 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 		r.told.Forget(key)
 		return 0, err
 	}
-	works, err := scope.WorksOf(ctx, r.client, key)
+	folded, err := scope.Fold(ctx, r.client, b, r.LastReported, metav1.NewTime(r.Clock.Now()))
 	if err != nil {
 		return 0, err
 	}
-	var outages aggregate.Outages
-	if !r.LastReported {
-		if outages, err = scope.OutagesOf(ctx, r.client, b); err != nil {
-			return 0, err
-		}
-	}
 	want := b.DeepCopyObject().(workv1alpha2.Binding)
-	*want.BindingStatus() = aggregate.Binding(b, works, outages, metav1.NewTime(r.Clock.Now()))
-	if err := r.setStage(ctx, want, works, outages); err != nil {
+	*want.BindingStatus() = folded.Status
+	if err := r.setStage(ctx, want, folded.Works, folded.Outages); err != nil {
 		return 0, err
 	}
 	if wait := r.wait(key, b.BindingStatus(), want.BindingStatus()); wait > 0 {
 		return wait, nil
-	}
-	if schedule.Ours(b, r.SchedulerName) && !equality.Semantic.DeepEqual(b.BindingStatus(), want.BindingStatus()) {
-		// What another scheduler did is its own to say.
-		schedule.Confirm(want, metav1.NewTime(r.Clock.Now()))
 	}
 	wrote, err := commit.Status(ctx, r.client, b, want)
 	if err != nil {
@@ -231,7 +214,7 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 			" with AggregatedStatus successfully.", b)
 	}
 	r.progress.Told(key)
-	return r.foldIntoTemplate(ctx, want, outages)
+	return r.foldIntoTemplate(ctx, want, folded.Outages)
 }
 
 // setStage sets the condition StagesCompleted of a binding. It changes with the statuses of Works, and is written with

@@ -45,7 +45,8 @@ func TestReportHasAllConditionsOfAPass(t *testing.T) {
 	if !meta.IsStatusConditionTrue(conditions, fleet.FleetHalted) || len(conditions) != 7 {
 		t.Errorf("conditions %+v, want FleetHalted and 7 in all", conditions)
 	}
-	if again := bad.Report(conditions, []string{"m1 waits"}, []string{"too large"}, later); !slices.Equal(again, conditions) {
+	again := bad.Report(conditions, []string{"m1 waits"}, []string{"too large"}, later)
+	if !slices.Equal(again, conditions) {
 		t.Errorf("the same report changed the conditions to %+v", again)
 	}
 
