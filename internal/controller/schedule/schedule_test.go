@@ -409,26 +409,6 @@ func TestSuspendedSchedulingWaits(t *testing.T) {
 	})
 }
 
-func TestARebalancingIsNotLostWhileABindingWaitsForItsConfirmation(t *testing.T) {
-	forBothScopes(t, []string{"m1"}, func(w *world) {
-		w.stop()
-		w.window = time.Hour // longer than the test
-		w.run()
-		w.binding.SetCreationTimestamp(metav1.NewTime(w.clock.Now().Add(-2 * time.Second)))
-		if !Placer(w.fleet, policyv1alpha1.DefaultSchedulerName)(w.binding) {
-			w.t.Fatal("it is not placed")
-		}
-		w.Make(w.binding)
-		w.Quiet()
-		asked := metav1.NewTime(w.clock.Now().Add(-time.Second))
-		w.change(func(b workv1alpha2.Binding) { b.BindingSpec().RescheduleTriggeredAt = &asked })
-		w.scheduled("m1")
-		if last := w.binding.BindingStatus().LastScheduledTime; !asked.Before(last) {
-			w.t.Errorf("the last schedule is of %v, want one later than was asked for, %v", last, asked)
-		}
-	})
-}
-
 func TestABurstOfPlacementsIsNotABurstOfEvents(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
 	events := record.NewFakeRecorder(10 * toldMost)
