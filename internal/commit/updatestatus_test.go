@@ -13,6 +13,38 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
+func TestStatusIsWrittenWithACreation(t *testing.T) {
+	elsewhere, _ := writes(t)
+	var stored []*unstructured.Unstructured
+	here := interceptor.NewClient(elsewhere.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			for _, name := range []string{"another", obj.GetName()} { // a server may write other objects for a request
+				u := &unstructured.Unstructured{Object: map[string]any{"kind": "Work",
+					"metadata": map[string]any{"namespace": obj.GetNamespace(), "name": name}}}
+				if err := AddStatus(ctx, u); err != nil {
+					return err
+				}
+				stored = append(stored, u)
+			}
+			return c.Create(ctx, obj, opts...)
+		},
+	})
+	for name, c := range map[string]client.Client{"here": here, "elsewhere": elsewhere} {
+		w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-a", Name: name}}
+		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue}}
+		if err := Create(context.Background(), c, w); err != nil {
+			t.Fatal(err)
+		}
+		if name == "elsewhere" && len(w.Status.Conditions) != 0 {
+			t.Errorf("a server elsewhere drops the status, but %+v was returned", w.Status)
+		}
+	}
+	conditions, _, _ := unstructured.NestedSlice(stored[1].Object, "status", "conditions")
+	if _, ok := stored[0].Object["status"]; ok || len(conditions) != 1 {
+		t.Errorf("stored %v, want the status in the second object alone", stored)
+	}
+}
+
 func TestUpdateWithStatusIsOneWriteIfTheServerSupportsIt(t *testing.T) {
 	elsewhere, n := writes(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-a", Name: "w",
 		UID: "u"}})

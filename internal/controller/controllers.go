@@ -312,7 +312,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		}},
 		{"schedule", func() error {
 			return schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: o.Scheduler.Name, Concurrency: o.Concurrency,
-				ConfirmWindow: firstWindow, LastReported: o.LastReported})
+				LastReported: o.LastReported})
 		}},
 		{"rebalance", func() error { return rebalance.Setup(ctx, mgr, rebalance.Options{}) }},
 		{"deschedule", func() error {
@@ -329,7 +329,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 			settings := o.Failover.Options
 			settings.SchedulerName = o.Scheduler.Name
 			return failover.Setup(mgr, failover.Options{Options: settings, Fleet: fleet, Templates: templates,
-				Settle: o.Failover.Settle, Gather: gather})
+				Settle: o.Failover.Settle, Gather: gather, LastReported: o.LastReported})
 		}},
 		{"service", func() error {
 			lost := Failover{Options: corefailover.Options{Off: true}}
@@ -357,9 +357,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 				FirstWindow: firstWindow})
 		}},
 		{"aggregate", func() error {
-			return aggregate.Setup(mgr, aggregate.Options{SchedulerName: o.Scheduler.Name, Templates: templates,
-				Interpreter: interpreter, Concurrency: o.Concurrency,
-				Gather: gather, StatusWindow: statusWindow, FirstWindow: firstWindow, LastReported: o.LastReported,
+			return aggregate.Setup(mgr, aggregate.Options{Templates: templates, Interpreter: interpreter,
+				Concurrency: o.Concurrency,
+				Gather:      gather, StatusWindow: statusWindow, FirstWindow: firstWindow, LastReported: o.LastReported,
 				Members: members, NodesWindow: nodesWindow})
 		}},
 		{"autoscale", func() error {

@@ -18,9 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	corefailover "github.com/argosy-io/argosy/internal/core/failover"
+	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -31,9 +35,10 @@ func fleet(t *testing.T, kinds ...membertest.Kind) (*controllertest.Hub, map[str
 	return fleetWith(t, Options{}, kinds...)
 }
 
-// fleetWith is a fleet whose hub has options.
+// fleetWith is a fleet whose hub has options. The hub shares the process of its API server, as argosy up does.
 func fleetWith(t *testing.T, o Options, kinds ...membertest.Kind) (*controllertest.Hub, map[string]*membertest.Server) {
 	h := controllertest.New(t)
+	h.Embed()
 	members := map[string]*membertest.Server{}
 	for _, name := range []string{"m1", "m2", "m3"} {
 		members[name] = h.Join(name, append(kinds, controllertest.ClusterRole)...)
@@ -152,6 +157,107 @@ func TestATemplateOfThreeMembersCostsTenWritesOnTheHub(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A whole failover of a lost cluster, from its taint to the end of the task. The bench counts the same for 1,000
+// bindings.
+func TestFailoverCostsFourWritesOfTheBinding(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		h, members := fleetWith(t, Options{Failover: &Failover{Options: corefailover.Defaults},
+			ClusterStatusFrequency: 10 * time.Second}, controllertest.Deployment)
+		p := policy("shop", "apps/v1", "Deployment")
+		spec, seconds := p.PropagationSpec(), int64(60)
+		for _, key := range []string{clusterv1alpha1.TaintNotReady, clusterv1alpha1.TaintUnreachable} {
+			spec.Placement.ClusterTolerations = append(spec.Placement.ClusterTolerations, corev1.Toleration{Key: key,
+				Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds})
+		}
+		for _, name := range []string{"m1", "m2"} {
+			spec.Placement.ClusterAffinities = append(spec.Placement.ClusterAffinities, policyv1alpha1.ClusterAffinityTerm{
+				AffinityName: name, ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{name}}})
+		}
+		spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{
+			ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated}
+		spec.Failover = &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{
+			PurgeMode: policyv1alpha1.PurgeModeGracefully}}
+		h.Make(p)
+		h.Make(claimed(parsed(t, controllertest.Deployment, "web",
+			"replicas: 1, template: {spec: {containers: [{name: main}]}}"), p))
+		binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment"}}
+		is := func(what string, done func() bool) {
+			t.Helper()
+			h.Eventually(what, func() string {
+				if h.Has(binding); !done() {
+					return fmt.Sprintf("the binding is %+v, %+v", binding.Spec.Clusters, binding.Status)
+				}
+				return ""
+			})
+		}
+		runsIn := func(cluster string) {
+			t.Helper()
+			is("the workload is in "+cluster, func() bool {
+				return members[cluster].Object(controllertest.Deployment, "shop", "web") != nil
+			})
+		}
+		healthyIn := func(cluster string) {
+			t.Helper()
+			runs(members[cluster], 1)
+			is("it is healthy in "+cluster, func() bool {
+				return slices.ContainsFunc(binding.Status.AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool {
+					return i.ClusterName == cluster && i.Health == workv1alpha1.ResourceHealthy
+				})
+			})
+		}
+		wrote := func(step string, want map[string]int) {
+			t.Helper()
+			got := count(slices.DeleteFunc(h.Quiet(), func(w string) bool { return !strings.Contains(w, "/web") }))
+			if !maps.Equal(got, want) {
+				t.Errorf("%s: written %v, want %v", step, got, want)
+			}
+		}
+		runsIn("m1")
+		healthyIn("m1")
+		h.Quiet()
+
+		members["m1"].Down(true)
+		h.Eventually("the cluster is tainted", func() string {
+			c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
+			if h.Has(c); !slices.ContainsFunc(c.Spec.Taints, membership.IsLossTaint) {
+				return fmt.Sprint(c.Spec.Taints)
+			}
+			return ""
+		})
+		h.Advance(30 * time.Second)
+		wrote("the loss", map[string]int{"update resourcebindings/status": 1, "update deployments/status": 1})
+
+		// 1 with the new placement, the task, the confirmation and what the Works mean for it; 1 when it is applied.
+		h.Advance(40 * time.Second)
+		runsIn("m2")
+		is("the placement is confirmed", func() bool {
+			return binding.Status.SchedulerObservedGeneration == binding.Generation &&
+				binding.Status.SchedulerObservedAffinityName == "m2" && len(binding.Spec.GracefulEvictionTasks) == 1
+		})
+		wrote("the eviction", map[string]int{"update resourcebindings": 1, "update resourcebindings/status": 1,
+			"update deployments/status": 1, "create works": 1, "update works/status": 1})
+
+		// 1 when the replacement is healthy; 1 with the end of the task and what it means.
+		healthyIn("m2")
+		is("the task has ended", func() bool {
+			return len(binding.Spec.GracefulEvictionTasks) == 0 &&
+				binding.Status.SchedulerObservedGeneration == binding.Generation
+		})
+		wrote("the end", map[string]int{"update resourcebindings": 1, "update resourcebindings/status": 1,
+			"update deployments/status": 2, "update works/status": 1, "delete works": 1})
+		evicted := 0
+		for _, e := range h.Events() {
+			if strings.Contains(e, workv1alpha2.EventEvictWorkloadFromClusterSucceed) {
+				evicted++
+			}
+		}
+		if evicted != 5 {
+			t.Errorf("%d events, want 2 each on the binding and the template, and 1 on the cluster: %q", evicted, h.Events())
+		}
+	})
 }
 
 // count counts writes by what they are of.

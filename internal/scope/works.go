@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,6 +56,30 @@ func OutagesOf(ctx context.Context, r client.Reader, b workv1alpha2.Binding) (ag
 		return c
 	})
 	return outages, failed
+}
+
+// Folded is what the Works of a binding mean for its status.
+type Folded struct {
+	// Status is that of the binding with the reports of its Works.
+	Status  workv1alpha2.ResourceBindingStatus
+	Works   []workv1alpha1.Work
+	Outages aggregate.Outages
+}
+
+// Fold reads the Works of a binding from a cache and folds them into its status. With lastReported, clusters that are
+// not ready count as they last reported.
+func Fold(ctx context.Context, r client.Reader, b workv1alpha2.Binding, lastReported bool,
+	now metav1.Time) (f Folded, err error) {
+	if f.Works, err = WorksOf(ctx, r, client.ObjectKeyFromObject(b)); err != nil {
+		return f, err
+	}
+	if !lastReported {
+		if f.Outages, err = OutagesOf(ctx, r, b); err != nil {
+			return f, err
+		}
+	}
+	f.Status = aggregate.Binding(b, f.Works, f.Outages, now)
+	return f, nil
 }
 
 // BindingOf is the binding that a Work was made for; not ok if for none.

@@ -95,3 +95,40 @@ func TestABindingIsPlacedAndConfirmedInOneWriteWithoutARecordOfItsWriter(t *test
 		return ""
 	})
 }
+
+func TestNewBindingIsCreatedWithItsPlacementConfirmed(t *testing.T) {
+	kit.Long(t)
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, `
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {namespace: `+ns+`, name: settings}
+spec:
+  resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]
+  placement: {clusterAffinity: {clusterNames: [m1]}}`)
+	hub, err := client.NewWithWatch(fleet.Hub.Config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("work.karmada.io/v1alpha2")
+	list.SetKind("ResourceBindingList")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	watcher, err := hub.Watch(ctx, list, client.InNamespace(ns))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Stop()
+	fleet.Hub.Apply(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+ns+`, name: settings}}`)
+	event, ok := <-watcher.ResultChan()
+	if !ok {
+		t.Fatal("the watch ended")
+	}
+	b := event.Object.(*unstructured.Unstructured)
+	if observed := fmt.Sprint(kit.Field(b, "status", "schedulerObservedGeneration")); b.GetGeneration() != 1 ||
+		observed != "1" || fmt.Sprint(kit.Field(b, "spec", "clusters")) != "[map[name:m1]]" {
+		t.Errorf("its first version is %v", b.Object)
+	}
+}

@@ -4,7 +4,6 @@ package aggregate
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +34,6 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -46,7 +44,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/membership"
 	"github.com/argosy-io/argosy/internal/core/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
@@ -60,9 +57,6 @@ type Options struct {
 	Interpreter interpret.Interpreter
 	// LastReported uses the last reported status of clusters that are not ready without changes, as Karmada does.
 	LastReported bool
-	// SchedulerName selects the bindings whose placement is confirmed together with the first statuses. The default is
-	// default-scheduler.
-	SchedulerName string
 	// Concurrency is the number of bindings that are reconciled at once.
 	Concurrency int
 	// Gather is how long to wait for statuses of several members, to combine them in one write.
@@ -109,7 +103,6 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	o.SchedulerName = cmp.Or(o.SchedulerName, policyv1alpha1.DefaultSchedulerName)
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "binding-status-controller")}
 	r.progress.Rate, r.nodes.Rate = progressRate, progressRate
 	followed.Store(new(client.Reader(mgr.GetCache())))
@@ -195,27 +188,17 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 		r.told.Forget(key)
 		return 0, err
 	}
-	works, err := scope.WorksOf(ctx, r.client, key)
+	folded, err := scope.Fold(ctx, r.client, b, r.LastReported, metav1.NewTime(r.Clock.Now()))
 	if err != nil {
 		return 0, err
 	}
-	var outages aggregate.Outages
-	if !r.LastReported {
-		if outages, err = scope.OutagesOf(ctx, r.client, b); err != nil {
-			return 0, err
-		}
-	}
 	want := b.DeepCopyObject().(workv1alpha2.Binding)
-	*want.BindingStatus() = aggregate.Binding(b, works, outages, metav1.NewTime(r.Clock.Now()))
-	if err := r.setStage(ctx, want, works, outages); err != nil {
+	*want.BindingStatus() = folded.Status
+	if err := r.setStage(ctx, want, folded.Works, folded.Outages); err != nil {
 		return 0, err
 	}
 	if wait := r.wait(key, b.BindingStatus(), want.BindingStatus()); wait > 0 {
 		return wait, nil
-	}
-	if schedule.Ours(b, r.SchedulerName) && !equality.Semantic.DeepEqual(b.BindingStatus(), want.BindingStatus()) {
-		// Another scheduler confirms its own placements.
-		schedule.Confirm(want, metav1.NewTime(r.Clock.Now()))
 	}
 	wrote, err := commit.Status(ctx, r.client, b, want)
 	if err != nil {
@@ -226,7 +209,7 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 			" with AggregatedStatus successfully.", b)
 	}
 	r.progress.Done(key)
-	return r.foldIntoTemplate(ctx, want, outages)
+	return r.foldIntoTemplate(ctx, want, folded.Outages)
 }
 
 // setStage sets the condition StagesCompleted of a binding. It depends on the statuses of Works and is written with

@@ -18,14 +18,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/interpret"
 	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/names"
-	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -227,30 +225,6 @@ func TestFailureIsWrittenAtOnce(t *testing.T) {
 		if item.ClusterName != "m2" || item.Applied || item.AppliedMessage != "Failed to apply all manifests (0/1): no" ||
 			item.Health != workv1alpha1.ResourceUnknown {
 			w.t.Errorf("the item is %+v", item)
-		}
-	})
-}
-
-func TestFirstStatusesConfirmPlacementOfOwnScheduler(t *testing.T) {
-	forBothScopes(t, Options{Gather: 10 * time.Millisecond}, func(w *world) {
-		for scheduler, want := range map[string]bool{policyv1alpha1.DefaultSchedulerName: true, "another": false} {
-			controllertest.Change(w.Hub, w.binding, func(b workv1alpha2.Binding) {
-				placement := &policyv1alpha1.Placement{}
-				b.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "some-id"})
-				b.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: schedule.AppliedPlacement(placement)})
-				b.BindingSpec().Placement, b.BindingSpec().SchedulerName, b.BindingSpec().Clusters = placement, scheduler, targets()
-			})
-			w.Quiet()
-			w.Has(w.binding)
-			*w.binding.BindingStatus() = workv1alpha2.ResourceBindingStatus{}
-			if err := w.Status().Update(w.t.Context(), w.binding); err != nil {
-				w.t.Fatal(err)
-			}
-			w.answer(0, "", workv1alpha1.ResourceHealthy, fmt.Sprintf("{%q:1}", scheduler))
-			w.folded(metav1.ConditionFalse, 3)
-			if got := meta.IsStatusConditionTrue(w.binding.BindingStatus().Conditions, workv1alpha2.Scheduled); got != want {
-				w.t.Errorf("placed by scheduler %q: Scheduled is %t, want %t", scheduler, got, want)
-			}
 		}
 	})
 }

@@ -25,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -39,7 +38,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/service"
 	"github.com/argosy-io/argosy/internal/definition"
-	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -208,7 +206,7 @@ func (r *reconciler) bring(ctx context.Context, b workv1alpha2.Binding, purging 
 	template, found, err := r.Templates.ForBinding(ctx, b)
 	if errors.Is(err, propagate.ErrReference) {
 		r.warn(b, nil, "", workv1alpha2.EventSyncWorkFailed, err)
-		return 0, r.tellRefused(ctx, b, err) // Works that stand stay until the binding is deleted
+		return 0, r.report(ctx, b, dispatch.Decision{Err: err}, nil, err) // existing Works stay until the binding is deleted
 	}
 	if err != nil {
 		return 0, err
@@ -297,7 +295,8 @@ func (r *reconciler) overrides(ctx context.Context, namespace string) ([]policyv
 	return out, nil
 }
 
-// write creates and updates the Works that differ. One cluster's failure leaves the others' Works as they should be.
+// write creates and updates the Works that differ. One cluster's failure leaves the others' Works as they should be. It
+// writes the binding at most once before the Works, and at most once after them.
 func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding,
 	in dispatch.Input) (after time.Duration, err error) {
 	d := dispatch.Decide(ctx, in, r.Interpreter)
@@ -307,87 +306,60 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding,
 		}
 	}
 	if d.Waits {
-		return d.RecheckAfter, nil // that it is placed is an event
+		return d.RecheckAfter, nil // the controller reconciles when the binding is placed
 	}
 	r.warn(b, in.Template, "", workv1alpha2.EventSyncWorkFailed, d.Err)
 	if d.Err != nil {
-		// nothing is written by halves; its users have to change the template, which is an event
-		return 0, r.tellRefused(ctx, b, d.Err)
+		// No Work is written. The controller reconciles when users change the template.
+		return 0, r.report(ctx, b, d, nil, d.Err)
 	}
-	b, err = interpreter.Report(ctx, r.client, b, unrevised(d.Results), configv1alpha1.InterpreterOperationReviseReplica)
+
+	// 1. What precedes the Works: images, and what the binding records.
+	r.warnFleet(b, in.Template, d.Conditions)
+	if err := r.startPulls(ctx, in, d); err != nil {
+		return 0, err
+	}
+	results, waiting, again, err := r.awaitNeeds(ctx, b, in, d.Results)
 	if err != nil {
 		return 0, err
 	}
-	if b, err = r.tellVersions(ctx, b, d.Results); err != nil {
+	after = commit.ShorterDelay(d.RecheckAfter, again)
+	if b, err = r.annotate(ctx, b, d); err != nil {
 		return 0, err
 	}
-	if b, err = r.tellFleet(ctx, b, in.Template, d.Conditions); err != nil {
-		return 0, err
+
+	// 2. The Works.
+	errs := r.writeWorks(ctx, b, in, results)
+	for i, err := range errs {
+		if errors.Is(err, errNoSpace) {
+			errs[i], after = nil, commit.ShorterDelay(after, spaceRetry)
+		}
 	}
-	if b, err = r.pullFirst(ctx, b, in, d); err != nil {
-		return 0, err
-	}
-	b, results, again, err := r.hold(ctx, b, in, d.Results)
-	if err != nil {
-		return 0, err
-	}
-	if again > 0 && (d.RecheckAfter == 0 || again < d.RecheckAfter) {
-		d.RecheckAfter = again
-	}
-	if err := r.record(ctx, b, d); err != nil {
-		return 0, err
-	}
+
+	// 3. What came of them.
+	reported := r.report(ctx, b, d, waiting, errs...)
+	return after, errors.Join(append(errs, reported, r.stopPulls(ctx, client.ObjectKeyFromObject(b), d.Pulls))...)
+}
+
+// writeWorks writes the Works that differ, several at once. It returns an error or nil for each result.
+func (r *reconciler) writeWorks(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input,
+	results []dispatch.Result) []error {
 	errs := make([]error, len(results))
-	var all sync.WaitGroup
+	var writes sync.WaitGroup
 	gate := make(chan struct{}, parallel)
 	for i, res := range results {
 		if res.Err == nil && !needed(in.Existing[res.Cluster], res.Work) {
 			continue
 		}
 		gate <- struct{}{}
-		all.Go(func() {
+		writes.Go(func() {
 			defer func() { <-gate }()
 			errs[i] = r.writeOne(ctx, b, in, res)
 		})
 	}
-	all.Wait()
+	writes.Wait()
 	r.tellWritten(b, in, results, errs)
-	for i, err := range errs {
-		if errors.Is(err, errNoSpace) {
-			errs[i] = nil
-			if d.RecheckAfter == 0 || d.RecheckAfter > spaceRetry {
-				d.RecheckAfter = spaceRetry
-			}
-		}
-	}
-	told := r.tellRefused(ctx, b, errs...)
-	errs = append(errs, told, r.stopPulls(ctx, client.ObjectKeyFromObject(b), d.Pulls))
-	return d.RecheckAfter, errors.Join(errs...)
-}
-
-// unrevised is why clusters could not be given their shares, as far as the first of them tells; nil if all could.
-func unrevised(results []dispatch.Result) error {
-	const operation = configv1alpha1.InterpreterOperationReviseReplica
-	var clusters []string
-	var first *interpret.Error
-	for _, res := range results {
-		if fault := interpret.FaultOf(res.Err, operation); fault != nil {
-			clusters = append(clusters, res.Cluster)
-			first = cmp.Or(first, fault)
-		}
-	}
-	if first == nil {
-		return nil
-	}
-	const named = 3
-	where := fmt.Sprintf("clusters %q", clusters[:min(len(clusters), named)])
-	switch n := len(clusters); {
-	case n == 1:
-		where = fmt.Sprintf("cluster %q", clusters[0])
-	case n > named:
-		where += fmt.Sprintf(" and %d more", n-named)
-	}
-	return &interpret.Error{Operation: operation, About: where, Cause: first}
+	return errs
 }
 
 // needed says whether a Work is to be written. One that is being deleted is made anew when it is gone, which is an
@@ -405,7 +377,7 @@ func (r *reconciler) writeOne(ctx context.Context, b workv1alpha2.Binding, in di
 	if commit.Stale(err) || errors.Is(err, errNoSpace) {
 		return err
 	}
-	if lossyOf(err) != nil {
+	if dispatch.FieldsNotServed(err) {
 		r.warn(b, in.Template, res.Cluster, workv1alpha2.EventSyncWorkFailed, err)
 		return nil
 	}

@@ -40,7 +40,7 @@ func TestAWorkflowWaitsForWhatFollowsIt(t *testing.T) {
 			if at == 0 {
 				r.waiting.forget(key)
 			}
-			_, results, after, err := r.hold(t.Context(), b, dispatch.Input{Template: workflow, Now: due.Add(at)},
+			results, _, after, err := r.awaitNeeds(t.Context(), b, dispatch.Input{Template: workflow, Now: due.Add(at)},
 				[]dispatch.Result{{Cluster: "m1", Work: &workv1alpha1.Work{}}})
 			if err != nil || (len(results) == 1) != sent || after != map[bool]time.Duration{false: needsRetry}[sent] {
 				t.Errorf("%s: %d are sent, and it is looked at again after %s, %v", when, len(results), after, err)

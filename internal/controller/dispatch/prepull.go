@@ -8,14 +8,12 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/names"
@@ -52,26 +50,19 @@ func (r *reconciler) pulls(ctx context.Context, binding types.NamespacedName) (m
 	return in, nil
 }
 
-// pullFirst creates the missing Works of d.Pulls, and sets the condition ImagesPulled, which names the clusters that
-// wait for images. It returns the updated binding.
-func (r *reconciler) pullFirst(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input,
-	d dispatch.Decision) (workv1alpha2.Binding, error) {
+// startPulls creates the missing Works of d.Pulls.
+func (r *reconciler) startPulls(ctx context.Context, in dispatch.Input, d dispatch.Decision) error {
 	for _, w := range d.Pulls {
 		cluster, _ := names.ClusterOf(w.Namespace)
 		if slices.ContainsFunc(in.Pulls[cluster], func(is *workv1alpha1.Work) bool { return is.Name == w.Name }) {
 			continue
 		}
-		// The cache is milliseconds behind, and one that is being deleted is made anew when it is gone.
+		// The cache is milliseconds behind. A Work that is being deleted is created again when it is gone.
 		if err := r.client.Create(ctx, w); err != nil && !apierrors.IsAlreadyExists(err) && !commit.NamespaceMissing(err) {
-			return b, fmt.Errorf("create %s: %w", commit.Name(w), err)
+			return fmt.Errorf("create %s: %w", commit.Name(w), err)
 		}
 	}
-	c := metav1.Condition{Type: workv1alpha2.ImagesPulled, Status: metav1.ConditionTrue,
-		Reason: workv1alpha2.ReasonImagesPulled, Message: "no cluster is waiting for an image"}
-	if len(d.Pulling) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1alpha2.ReasonPullingImages, strings.Join(d.Pulling, "\n")
-	}
-	return r.setCondition(ctx, b, c)
+	return nil
 }
 
 // stopPulls deletes what is pulled for a binding but the wanted.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,11 +79,12 @@ func (s *since) requests() (out []reconcile.Request) {
 	return out
 }
 
-// hold takes the Works out of results that would bring a workload to a cluster for the first time, before the
-// SidecarSets are in force there that inject into its pods, and before what a Workflow needs is there. It does so for a
-// while only, says that if it takes long, and when to look again.
-func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input,
-	results []dispatch.Result) (workv1alpha2.Binding, []dispatch.Result, time.Duration, error) {
+// awaitNeeds returns the results to write now. It leaves out Works that would bring a workload to a cluster for the
+// first time, until the SidecarSets that inject into its pods are in force there, and until the needs of a Workflow are
+// there. A Work waits for sidecarWait at most. waiting has a line for each cluster that waits for long, and after is
+// when to reconcile again; 0 is never.
+func (r *reconciler) awaitNeeds(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input,
+	results []dispatch.Result) (send []dispatch.Result, waiting []string, after time.Duration, err error) {
 	key := client.ObjectKeyFromObject(b)
 	first := func(res dispatch.Result) bool { return res.Err == nil && in.Existing[res.Cluster] == nil }
 	var sets []dependency.Sidecars
@@ -94,15 +94,12 @@ func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispat
 			r.Templates.Wanted(dependency.SidecarSetKind) && !r.Templates.Synced(dependency.SidecarSetKind)
 		var err error
 		if sets, err = r.Templates.Injecting(ctx, r.client, in.Template); err != nil {
-			return b, nil, 0, err
+			return nil, nil, 0, err
 		}
 	}
 	fleet := sync.OnceValue(func() schedule.Snapshot {
 		return schedule.NewSnapshot(slices.Collect(maps.Values(in.Clusters))).With(r.Plugins)
 	})
-	var send []dispatch.Result
-	var lines []string
-	var after time.Duration
 	for _, res := range results {
 		lacking, soon := "", false // soon is worth no word
 		if first(res) && unread {
@@ -114,7 +111,7 @@ func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispat
 				soon = lacking != ""
 			}
 			if err != nil {
-				return b, nil, 0, err
+				return nil, nil, 0, err
 			}
 		}
 		if lacking == "" {
@@ -132,7 +129,7 @@ func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispat
 		} else if waited < sidecarSilence {
 			next = sidecarSilence - waited
 		} else {
-			lines = append(lines, dispatch.Awaited(res.Cluster, lacking, sidecarWait))
+			waiting = append(waiting, dispatch.Awaited(res.Cluster, lacking, sidecarWait))
 		}
 		if unread {
 			next = unreadRetry
@@ -144,14 +141,7 @@ func (r *reconciler) hold(ctx context.Context, b workv1alpha2.Binding, in dispat
 	if len(send) == len(results) {
 		r.waiting.forget(key)
 	}
-	c := metav1.Condition{Type: workv1alpha2.SidecarsInForce, Status: metav1.ConditionTrue,
-		Reason: workv1alpha2.ReasonSidecarsInForce, Message: "the workload is not waiting for a SidecarSet"}
-	if len(lines) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1alpha2.ReasonWaitingForSidecars,
-			strings.Join(lines, "\n")
-	}
-	b, err := r.setCondition(ctx, b, c)
-	return b, send, after, err
+	return send, waiting, after, nil
 }
 
 // lacking says what the first of the SidecarSets lacks that goes to a cluster, or is about to, and is not in force

@@ -94,20 +94,22 @@ func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
 		// In time that passes by hand: a reconciler that has seen nothing yet.
 		r := &reconciler{Options: w.options, client: w.Client}
 		due := time.Now()
+		var conditions []metav1.Condition
 		hold := func(when string, at time.Duration, send int, again time.Duration, says string) {
 			t.Helper()
 			b, err := scope.Bindings.Get(t.Context(), w.Client, w.key())
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, results, after, err := r.hold(t.Context(), b, dispatch.Input{Template: w.template, Now: due.Add(at)},
+			results, waiting, after, err := r.awaitNeeds(t.Context(), b, dispatch.Input{Template: w.template, Now: due.Add(at)},
 				[]dispatch.Result{{Cluster: "m1", Work: &workv1alpha1.Work{}}})
 			if err != nil || len(results) != send || after != again {
 				t.Errorf("%s: %d are sent and it is looked at again after %s, want %d and %s (%v)", when, len(results), after, send,
 					again, err)
 			}
 			said := ""
-			if c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.SidecarsInForce); c != nil {
+			conditions = dispatch.Decision{}.Report(conditions, waiting, nil, metav1.NewTime(due.Add(at)))
+			if c := meta.FindStatusCondition(conditions, workv1alpha2.SidecarsInForce); c != nil {
 				said = string(c.Status) + " " + c.Message
 			}
 			if !strings.HasPrefix(said, says) || says == "" && said != "" {
@@ -165,7 +167,7 @@ func TestAWorkloadDoesNotWaitForSidecarsThatAwaitAChange(t *testing.T) {
 		w.template = template("shop", map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}}})
 		r := &reconciler{Options: w.options, client: w.Client}
 		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c-deployment"}}
-		_, results, after, err := r.hold(t.Context(), b, dispatch.Input{Template: w.template, Now: time.Now()},
+		results, _, after, err := r.awaitNeeds(t.Context(), b, dispatch.Input{Template: w.template, Now: time.Now()},
 			[]dispatch.Result{{Cluster: "m1", Work: &workv1alpha1.Work{}}})
 		if err != nil || len(results) != 1 || after != 0 {
 			t.Errorf("%d are sent, and it is looked at again after %s, %v", len(results), after, err)
@@ -186,7 +188,7 @@ func TestAWorkloadWaitsUntilTheSidecarSetsAreRead(t *testing.T) {
 		due := time.Now()
 		hold := func(when string, obj *unstructured.Unstructured, at time.Duration, send int, again time.Duration) {
 			t.Helper()
-			_, results, after, err := r.hold(t.Context(), b, dispatch.Input{Template: obj, Now: due.Add(at)},
+			results, _, after, err := r.awaitNeeds(t.Context(), b, dispatch.Input{Template: obj, Now: due.Add(at)},
 				[]dispatch.Result{{Cluster: "m1", Work: &workv1alpha1.Work{}}})
 			if err != nil || len(results) != send || after != again {
 				t.Errorf("%s: %d are sent and it is looked at again after %s, want %d and %s (%v)", when, len(results), after, send,

@@ -50,6 +50,8 @@ type Options struct {
 	Settle time.Duration
 	// Gather is how long a change waits for others before the plan is made.
 	Gather time.Duration
+	// LastReported counts what clusters that are not ready last reported as if it were so now, as Karmada does.
+	LastReported bool
 }
 
 const (
@@ -252,7 +254,7 @@ func (r *reconciler) evict(ctx context.Context, evictions []failover.Eviction, n
 		e := &evictions[i]
 		want := e.Binding.DeepCopyObject().(workv1alpha2.Binding)
 		e.Apply(want)
-		if _, err := commit.Update(ctx, r.client, e.Binding, want); err != nil {
+		if err := r.write(ctx, e.Binding, want, e.Affinity, now); err != nil {
 			r.Fleet.Assume(e.Binding, e.Binding.BindingSpec().Clusters)
 			return fmt.Errorf("evict from cluster %q: %w", e.From, err)
 		}
@@ -288,6 +290,28 @@ func (r *reconciler) evict(ctx context.Context, evictions []failover.Eviction, n
 	return err
 }
 
+// write writes a binding, and in the same write the status that follows: the confirmation of its placement, and what
+// its Works mean for its clusters. If the scheduler has to run, or if the API server does not take both in one write,
+// the schedule controller writes the status. affinity is the affinity term that it uses; empty for the one in use.
+func (r *reconciler) write(ctx context.Context, read, want workv1alpha2.Binding, affinity string, now time.Time) error {
+	confirmed := want.DeepCopyObject().(workv1alpha2.Binding)
+	status, at := confirmed.BindingStatus(), metav1.NewTime(now)
+	if !schedule.Keep(confirmed, cmp.Or(affinity, status.SchedulerObservedAffinityName), r.SchedulerName,
+		r.Fleet.Snapshot(), at) {
+		_, err := commit.Update(ctx, r.client, read, want)
+		return err
+	}
+	folded, err := scope.Fold(ctx, r.client, confirmed, r.LastReported, at)
+	if err != nil {
+		return err
+	}
+	_, _, err = commit.UpdateWithStatus(ctx, r.client, read, want, func(generation int64) any {
+		folded.Status.SchedulerObservedGeneration = generation
+		return &folded.Status
+	})
+	return err
+}
+
 // describe is an eviction for people.
 func describe(e *failover.Eviction) string {
 	text := fmt.Sprintf("Evicted from cluster %s: %s. Result: {%s}.", e.From, e.Tasks[0].Message, placement(e.Placement))
@@ -316,7 +340,7 @@ func (r *reconciler) finish(ctx context.Context, finishes []failover.Finish, now
 		f := &finishes[i]
 		want := f.Binding.DeepCopyObject().(workv1alpha2.Binding)
 		f.Apply(want)
-		if _, err := commit.Update(ctx, r.client, f.Binding, want); err != nil {
+		if err := r.write(ctx, f.Binding, want, "", now); err != nil {
 			return fmt.Errorf("end the eviction of %s: %w", commit.Name(f.Binding), err)
 		}
 		written[i] = want

@@ -29,6 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/failover"
 	coreschedule "github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
 
@@ -86,6 +87,9 @@ func (w *world) run() (stop func()) {
 	return w.Run(func(ctx context.Context, mgr ctrl.Manager) error {
 		fleet, err := capacity.NewFleet(ctx, mgr.GetCache())
 		if err != nil {
+			return err
+		}
+		if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
 			return err
 		}
 		templates := template.New(dynamic.NewForConfigOrDie(w.Config), discovery.NewDiscoveryClientForConfigOrDie(w.Config))

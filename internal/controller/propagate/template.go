@@ -221,11 +221,11 @@ func (r *reconciler) write(
 		if want, err = r.complete(ctx, template, want); err != nil {
 			return false, err
 		}
-		if err := r.client.Create(ctx, want); err != nil {
+		if err := commit.Create(ctx, r.client, want); err != nil {
 			if !commit.Stale(err) {
 				r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
 			}
-			return false, fmt.Errorf("create %s: %w", commit.Name(want), err)
+			return false, err
 		}
 		wrote = true
 		if advice := propagate.RunAdvice(template, p); advice != "" {

@@ -1,6 +1,6 @@
 // Package schedule places bindings when they are due. Where a template goes is decided by core/schedule on a snapshot
-// of the fleet; a new binding comes placed already (Placer), so that this controller mostly confirms, and acts when
-// something changes.
+// of the fleet. A new binding is created with its placement and its confirmation (Placer). This controller acts when
+// something changes, and confirms what others place.
 package schedule
 
 import (
@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,7 +32,6 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/filter"
@@ -47,9 +45,6 @@ type Options struct {
 	Name string
 	// Concurrency is the number of bindings under way at once.
 	Concurrency int
-	// ConfirmWindow is how long a binding that was created with its clusters waits for the members' first answers, so that
-	// its confirmation is written with them; 0 confirms at once. In a burst it waits longer, see commit.Pace.
-	ConfirmWindow time.Duration
 	// AskAgain is how long at least a binding waits that waits for room until estimators are asked again, RefreshAfter how
 	// long after a change of a cluster the conditions of those that are not scheduled are brought up to date; 30 s and 5 s
 	// by default.
@@ -61,8 +56,6 @@ type Options struct {
 }
 
 const (
-	// confirmRate is how many bindings a second are confirmed in a burst without an answer of their members.
-	confirmRate = 20
 	// toldMost and toldRate bound the events of success, one for each binding: each is a write. In a burst beyond that
 	// the conditions say it, and an event of the cluster that so many bindings follow.
 	toldMost, toldRate = 500, 50
@@ -85,13 +78,11 @@ type reconciler struct {
 	// depth is how many bindings are queued.
 	depth atomic.Pointer[func() int]
 
-	// placed are the bindings that came placed and wait for their confirmation.
-	placed commit.Pace[types.NamespacedName]
 	// pending are the placements that are being written, or were written and are confirmed when the cache shows them. A
 	// confirmation by an older binding would be refused as a conflict.
 	pending commit.PendingWrites[pendingPlacement]
-	// untold are the bindings that came since the start and of which nobody has been told where they went: others may
-	// write that into the status before they are looked at.
+	// untold are the bindings that were created since the start and have no event of their placement yet. Their
+	// confirmation may have been written when they were created.
 	untold sync.Map // of types.NamespacedName to nothing
 }
 
@@ -104,7 +95,6 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, o.Name),
 		index: newIndex(o.Name, o.Fleet.Snapshot().Plugins()), limiter: rate.NewLimiter(toldRate, toldMost)}
 	told.Store(r)
-	r.placed.Rate = confirmRate
 	b := ctrl.NewControllerManagedBy(mgr).Named("schedule").WithOptions(
 		controller.Options{MaxConcurrentReconciles: o.Concurrency})
 	for _, kind := range scope.Bindings.Kinds() {
@@ -196,8 +186,9 @@ func (f fleetChanges) Start(_ context.Context, q queue) error {
 // WaitForSync implements source.SyncingSource.
 func (f fleetChanges) WaitForSync(ctx context.Context) error { return f.r.Fleet.WaitForSync(ctx) }
 
-// Placer places a binding before it is written: it sets the clusters and the record of the placement. It reports false,
-// and changes nothing, when the binding is not ours to place or nothing fits: the controller then says why.
+// Placer places a binding before it is created: it sets the clusters, the record of the placement, and the confirmation
+// in the status, which commit.Create writes in the same write. It reports false, and changes nothing, if another
+// scheduler places the binding, or if nothing fits: the controller then reports why.
 func Placer(fleet *capacity.Fleet, scheduler string) func(workv1alpha2.Binding) bool {
 	return func(b workv1alpha2.Binding) bool {
 		// Where the others of its groups are is the controller's to see.
@@ -210,6 +201,9 @@ func Placer(fleet *capacity.Fleet, scheduler string) func(workv1alpha2.Binding) 
 			return false // the controller counts it
 		}
 		result.Apply(b, nil)
+		const generation = 1 // API servers give it to a new object
+		schedule.Confirm(b, schedule.Confirmation{Generation: generation, Affinity: result.AffinityName, Ran: true},
+			metav1.NewTime(began))
 		observe(schedule.NeverScheduled, nil, time.Since(began))
 		return true
 	}
@@ -224,7 +218,6 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after time.Duration, err error) {
 	read, err := scope.Bindings.Get(ctx, r.client, key)
 	if err != nil || !schedule.Ours(read, r.Name) || propagate.Misdirected(read) != nil {
-		r.placed.Done(key)
 		r.pending.Forget(key)
 		if apierrors.IsNotFound(err) {
 			r.peers.pending.Forget(key)
@@ -243,8 +236,8 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	}
 	reason, due := schedule.Due(read, s)
 	if !due {
-		if _, untold := r.untold.Load(key); (r.placed.Done(key) || untold) && confirmed(read) {
-			r.scheduled(read) // its confirmation came with the members' answers
+		if _, untold := r.untold.Load(key); untold && confirmed(read) {
+			r.scheduled(read) // it was created with its confirmation
 		}
 		_, err := r.confirm(ctx, read, outcome{affinity: read.BindingStatus().SchedulerObservedAffinityName})
 		return 0, err
@@ -287,12 +280,6 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	if failure == nil && moved {
 		r.scheduled(b)
 	}
-	if !wrote && failure == nil {
-		if wait := r.awaitAnswers(b); wait > 0 {
-			return wait, nil
-		}
-	}
-	r.placed.Done(key)
 	if wrote {
 		return 0, nil
 	}
@@ -318,16 +305,6 @@ func (r *reconciler) confirmPending(ctx context.Context, read workv1alpha2.Bindi
 	}
 	r.pending.Forget(key) // confirmed, or changed by somebody else
 	return read, nil
-}
-
-// awaitAnswers is how long a binding that was created with its clusters may still wait for its confirmation: the
-// members' first answers are written soon, and it with them (schedule.Confirm).
-func (r *reconciler) awaitAnswers(b workv1alpha2.Binding) time.Duration {
-	now := r.Clock.Now()
-	if r.ConfirmWindow == 0 || !schedule.Confirm(b.DeepCopyObject().(workv1alpha2.Binding), metav1.NewTime(now)) {
-		return 0
-	}
-	return r.placed.Wait(client.ObjectKeyFromObject(b), r.ConfirmWindow, now)
 }
 
 // pendingPlacement is a binding as it was written, and what is to be confirmed.
@@ -361,35 +338,21 @@ func (r *reconciler) confirm(ctx context.Context, b workv1alpha2.Binding, o outc
 	return want, nil
 }
 
-// confirmation is the status of b that says how it went, and whether that is news.
+// confirmation is the status of b that reports how it went, and whether that is news. If the binding moved, it also has
+// what the Works mean for its clusters, which would be the next status to write.
 func (r *reconciler) confirmation(ctx context.Context, b workv1alpha2.Binding,
 	o outcome) (status *workv1alpha2.ResourceBindingStatus, news bool, err error) {
-	status = b.DeepCopyObject().(workv1alpha2.Binding).BindingStatus()
+	b = b.DeepCopyObject().(workv1alpha2.Binding)
 	now := metav1.NewTime(r.Clock.Now())
-	if o.told {
-		// Its Works are not those of the clusters that it is in now: that would be the next status to write.
-		works, err := scope.WorksOf(ctx, r.client, client.ObjectKeyFromObject(b))
+	if status = b.BindingStatus(); o.told {
+		folded, err := scope.Fold(ctx, r.client, b, r.LastReported, now)
 		if err != nil {
 			return nil, false, err
 		}
-		var outages aggregate.Outages
-		if !r.LastReported {
-			if outages, err = scope.OutagesOf(ctx, r.client, b); err != nil {
-				return nil, false, err
-			}
-		}
-		*status = aggregate.Binding(b, works, outages, now)
+		*status = folded.Status
 	}
-	condition := schedule.Condition(o.failure)
-	condition.LastTransitionTime = now
-	news = meta.SetStatusCondition(&status.Conditions, condition)
-	if o.failure == nil && (o.ran || status.LastScheduledTime == nil) {
-		status.LastScheduledTime = &now
-		if asked := b.BindingSpec().RescheduleTriggeredAt; asked != nil && now.Before(asked) {
-			status.LastScheduledTime = asked // which a rebalancer wrote within this second
-		}
-	}
-	status.SchedulerObservedGeneration, status.SchedulerObservedAffinityName = b.GetGeneration(), o.affinity
+	news = schedule.Confirm(b, schedule.Confirmation{Generation: b.GetGeneration(), Affinity: o.affinity,
+		Ran: o.ran, Failure: o.failure}, now)
 	return status, news, nil
 }
 

@@ -38,8 +38,6 @@ type world struct {
 	fleet *capacity.Fleet
 	// embedded says that the server is in the scheduler's process.
 	embedded bool
-	// window is the ConfirmWindow.
-	window time.Duration
 	// askAgain and refreshAfter are the options of these names.
 	askAgain, refreshAfter time.Duration
 	clock                  *clocktesting.FakePassiveClock
@@ -94,8 +92,7 @@ func (w *world) run() {
 			return err
 		}
 		return Setup(mgr, Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Concurrency: 2, Clock: w.clock,
-			ConfirmWindow: w.window,
-			AskAgain:      w.askAgain, RefreshAfter: w.refreshAfter})
+			AskAgain: w.askAgain, RefreshAfter: w.refreshAfter})
 	})
 	if err := w.fleet.WaitForSync(w.t.Context()); err != nil {
 		w.t.Fatal(err)
@@ -172,15 +169,25 @@ func TestTheEventSaysThatEachClusterRunsAllReplicas(t *testing.T) {
 	})
 }
 
-func TestABindingThatComesPlacedIsConfirmedInOneWrite(t *testing.T) {
+func TestPlacedBindingIsCreatedWithItsConfirmation(t *testing.T) {
 	forBothScopes(t, []string{"m1", "m2"}, func(w *world) {
 		w.Quiet()
 		if !Placer(w.fleet, policyv1alpha1.DefaultSchedulerName)(w.binding) {
 			w.t.Fatal("it could not be placed")
 		}
-		w.Make(w.binding)
+		c, err := client.New(w.Config, client.Options{Scheme: controllertest.Scheme(), Mapper: w.RESTMapper()})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if err := commit.Create(w.t.Context(), c, w.binding); err != nil {
+			w.t.Fatal(err)
+		}
 		w.scheduled("m1 m2")
-		if got, want := w.written(), []string{"create", "update status"}; !slices.Equal(got, want) {
+		want := []string{"create"}
+		if !w.embedded {
+			want = append(want, "update status")
+		}
+		if got := w.written(); !slices.Equal(got, want) {
 			w.t.Errorf("written: %q, want %q", got, want)
 		}
 		w.hear(workv1alpha2.EventScheduleBindingSucceed, 1)
@@ -192,8 +199,7 @@ func TestABindingThatComesPlacedIsConfirmedInOneWrite(t *testing.T) {
 	})
 }
 
-// The members may have answered, and the confirmation been written with that, before the scheduler looks for the first
-// time.
+// A binding is created with its confirmation, before the scheduler looks for the first time.
 func TestABindingThatWasConfirmedBeforeItsFirstLookIsTold(t *testing.T) {
 	forBothScopes(t, []string{"m1"}, func(w *world) {
 		w.Make(w.binding)
@@ -220,32 +226,6 @@ func TestABindingThatWasConfirmedBeforeItsFirstLookIsTold(t *testing.T) {
 		}
 		look(event.CreateEvent{Object: w.binding, IsInInitialList: true}, 0)
 		look(event.CreateEvent{Object: w.binding}, 1)
-	})
-}
-
-func TestABindingThatComesPlacedWaitsForAnswersAWhile(t *testing.T) {
-	forBothScopes(t, []string{"m1"}, func(w *world) {
-		w.stop()
-		w.window = 300 * time.Millisecond
-		w.run()
-		w.Quiet()
-		if !Placer(w.fleet, policyv1alpha1.DefaultSchedulerName)(w.binding) {
-			w.t.Fatal("it could not be placed")
-		}
-		w.Make(w.binding)
-		w.Quiet()
-		if n := w.told(workv1alpha2.EventScheduleBindingSucceed); n != 0 {
-			w.t.Errorf("told %d times before it was confirmed", n)
-		}
-		if w.Has(w.binding); len(w.binding.BindingStatus().Conditions) != 0 {
-			w.t.Errorf("it was confirmed before the window was over: %+v", w.binding.BindingStatus())
-		}
-		w.clock.SetTime(w.clock.Now().Add(w.window)) // and nobody answered
-		w.scheduled("m1")
-		if got, want := w.written(), []string{"update status"}; !slices.Equal(got, want) {
-			w.t.Errorf("written: %q, want %q", got, want)
-		}
-		w.hear(workv1alpha2.EventScheduleBindingSucceed, 1)
 	})
 }
 
@@ -427,26 +407,6 @@ func TestSuspendedSchedulingWaits(t *testing.T) {
 		}
 		w.change(func(b workv1alpha2.Binding) { b.BindingSpec().Suspension = nil })
 		w.scheduled("m1")
-	})
-}
-
-func TestARebalancingIsNotLostWhileABindingWaitsForItsConfirmation(t *testing.T) {
-	forBothScopes(t, []string{"m1"}, func(w *world) {
-		w.stop()
-		w.window = time.Hour // longer than the test
-		w.run()
-		w.binding.SetCreationTimestamp(metav1.NewTime(w.clock.Now().Add(-2 * time.Second)))
-		if !Placer(w.fleet, policyv1alpha1.DefaultSchedulerName)(w.binding) {
-			w.t.Fatal("it is not placed")
-		}
-		w.Make(w.binding)
-		w.Quiet()
-		asked := metav1.NewTime(w.clock.Now().Add(-time.Second))
-		w.change(func(b workv1alpha2.Binding) { b.BindingSpec().RescheduleTriggeredAt = &asked })
-		w.scheduled("m1")
-		if last := w.binding.BindingStatus().LastScheduledTime; !asked.Before(last) {
-			w.t.Errorf("the last schedule is of %v, want one later than was asked for, %v", last, asked)
-		}
 	})
 }
 

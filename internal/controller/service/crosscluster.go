@@ -284,8 +284,8 @@ func (r *crossCluster) send(ctx context.Context, s *networkingv1alpha1.MultiClus
 	if r.Place != nil {
 		r.Place(want)
 	}
-	if err := r.client.Create(ctx, want); err != nil {
-		return nil, fmt.Errorf("create %s: %w", commit.Name(want), err)
+	if err := commit.Create(ctx, r.client, want); err != nil {
+		return nil, err
 	}
 	return want, nil
 }

@@ -80,18 +80,17 @@ type OverrideError struct{ Err error }
 func (e *OverrideError) Error() string { return e.Err.Error() }
 func (e *OverrideError) Unwrap() error { return e.Err }
 
-// Decision is what becomes of a binding.
+// Decision is everything that a pass writes for a binding: Works, and the binding itself, once before its Works (see
+// Annotations) and once after them (see Report).
 type Decision struct {
 	// Results are the Works that the binding wants, one per target cluster but those whose turn has not come, sorted by
 	// cluster. A failure is of one cluster and hides no other.
 	Results []Result
-	// Conditions are what users should know of the template in its fleet.
+	// Conditions are those of the template in its fleet. They are among those of Report.
 	Conditions []fleet.Condition
-	// Record is what fleet.OrdinalsAnnotation on the binding has to say before the Works are written; empty for none.
-	Record string
-	// Progress is the same for fleet.ProgressAnnotation, Routed for fleet.RoutedAnnotation, Approved for
-	// fleet.ApprovedAnnotation.
-	Progress, Routed, Approved string
+	// Record, Progress, Routed and Approved are the values of fleet.OrdinalsAnnotation, fleet.ProgressAnnotation,
+	// fleet.RoutedAnnotation and fleet.ApprovedAnnotation of the binding; empty for none. See Annotations.
+	Record, Progress, Routed, Approved string
 	// RecheckAfter is when to decide again though nothing has happened; 0 for never.
 	RecheckAfter time.Duration
 	// Pulls are the Works of the images that are to be pulled first, of which those that do not stand are to be made, and

@@ -95,8 +95,10 @@ type Eviction struct {
 	Since time.Time
 	// Lost says that the cluster did not respond when it was left.
 	Lost bool
-	// Placement is the whole new spec.clusters, sorted by name.
+	// Placement is the whole new spec.clusters, sorted by name. Affinity is the affinity term that it uses; empty for the
+	// one in use.
 	Placement []workv1alpha2.TargetCluster
+	Affinity  string
 	// Tasks are the graceful eviction tasks to add; one, except when a binding fails back, or leaves an affinity term of
 	// which several clusters are lost.
 	Tasks []workv1alpha2.GracefulEvictionTask
@@ -497,7 +499,8 @@ func (p *planner) evict(b workv1alpha2.Binding, c cause, s schedule.Snapshot) (E
 	if err != nil {
 		return Eviction{}, err
 	}
-	e := Eviction{Binding: b, From: c.cluster, Since: c.since, Lost: c.lost, Placement: to.clusters}
+	e := Eviction{Binding: b, From: c.cluster, Since: c.since, Lost: c.lost, Placement: to.clusters,
+		Affinity: to.affinity}
 	for _, from := range to.from {
 		left := c
 		left.cluster = from

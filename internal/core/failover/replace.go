@@ -32,6 +32,8 @@ var (
 type replacement struct {
 	// clusters is the whole of it, sorted by name.
 	clusters []workv1alpha2.TargetCluster
+	// affinity is the affinity term that it uses.
+	affinity string
 	// moved are the replicas that leave, from the clusters that they leave.
 	moved int32
 	from  []string
@@ -167,7 +169,7 @@ func (q *query) divided(n int32, room schedule.Capacity) (replacement, error) {
 			return replacement{}, errOthers
 		}
 	}
-	return q.whole(to, n)
+	return q.whole(to, result.AffinityName, n)
 }
 
 // grown are the open targets with n replicas more, given as the scheduler would. Where it would also take replicas from
@@ -238,7 +240,7 @@ func (q *query) copied(c cause) (replacement, error) {
 	if len(to) == len(has) && (c.lost || c.reason == ReasonApplicationFailure || len(to) == 0) {
 		return replacement{}, errEverywhere
 	}
-	return q.whole(to, replicasIn(q.binding.BindingSpec().Clusters, q.from[0]))
+	return q.whole(to, result.AffinityName, replicasIn(q.binding.BindingSpec().Clusters, q.from[0]))
 }
 
 // inTerm refuses a result of another affinity term while clusters keep what they have by the one in use.
@@ -250,7 +252,7 @@ func (q *query) inTerm(r schedule.Result) error {
 }
 
 // whole completes a placement with the clusters that keep what they have, and checks it.
-func (q *query) whole(to []workv1alpha2.TargetCluster, moved int32) (replacement, error) {
+func (q *query) whole(to []workv1alpha2.TargetCluster, affinity string, moved int32) (replacement, error) {
 	for _, t := range to {
 		if q.closed[t.Name] {
 			return replacement{}, errOthers // the filter that keeps it out is disabled
@@ -267,7 +269,7 @@ func (q *query) whole(to []workv1alpha2.TargetCluster, moved int32) (replacement
 	if !q.lasts(to) {
 		return replacement{}, errOthers
 	}
-	return replacement{clusters: to, moved: moved, from: q.from}, nil
+	return replacement{clusters: to, affinity: affinity, moved: moved, from: q.from}, nil
 }
 
 // lasts says whether the scheduler leaves a placement as it is.

@@ -185,21 +185,47 @@ func withoutDelays(p *policyv1alpha1.Placement) *policyv1alpha1.Placement {
 	return &rest
 }
 
-// Confirm puts into the status of a binding that was created with its clusters what the run said that placed it, and
-// reports whether it did. Whoever writes that status first says it, which saves a write of its own. It says nothing of
-// a binding that a run has spoken of since or is asked for, nor of one with affinity terms: which one was used is the
-// run's to say.
-func Confirm(b workv1alpha2.Binding, now metav1.Time) bool {
-	spec, status := b.BindingSpec(), b.BindingStatus()
-	if spec.Placement == nil || len(spec.Placement.ClusterAffinities) > 0 || len(spec.Clusters) == 0 ||
-		status.LastScheduledTime != nil || fresh(b) ||
-		meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled) != nil ||
-		!samePlacement(b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation], spec.Placement) || !fits(b) {
+// Confirmation is what the scheduler has to report of a binding that it has looked at.
+type Confirmation struct {
+	// Generation of the binding that was looked at.
+	Generation int64
+	// Affinity is the name of the affinity term in use.
+	Affinity string
+	// Ran says that a run placed the binding, or failed with Failure. Without a run, what is placed stays.
+	Ran     bool
+	Failure error
+}
+
+// Confirm writes a confirmation into the status of b. It reports whether the condition Scheduled changed. All
+// controllers record with it what the scheduler has looked at.
+func Confirm(b workv1alpha2.Binding, c Confirmation, now metav1.Time) (changed bool) {
+	status := b.BindingStatus()
+	condition := Condition(c.Failure)
+	condition.LastTransitionTime = now
+	changed = meta.SetStatusCondition(&status.Conditions, condition)
+	if c.Failure == nil && (c.Ran || status.LastScheduledTime == nil) {
+		status.LastScheduledTime = &now
+		if asked := b.BindingSpec().RescheduleTriggeredAt; asked != nil && now.Before(asked) {
+			status.LastScheduledTime = asked // a rebalancer wrote it within this second
+		}
+	}
+	status.SchedulerObservedGeneration, status.SchedulerObservedAffinityName = c.Generation, c.Affinity
+	return changed
+}
+
+// Keep confirms a placement that somebody else has written, by the affinity term of that name, if the scheduler would
+// keep it. It reports whether it did: a binding that is due, or that was not scheduled before, is the scheduler's to
+// confirm. The generation is set by whoever writes b.
+func Keep(b workv1alpha2.Binding, affinity, scheduler string, s Snapshot, now metav1.Time) bool {
+	status := b.BindingStatus()
+	if !Ours(b, scheduler) || Grouped(b) || !meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.Scheduled) {
 		return false
 	}
-	condition := Condition(nil)
-	condition.LastTransitionTime = now
-	meta.SetStatusCondition(&status.Conditions, condition)
-	status.SchedulerObservedGeneration, status.LastScheduledTime = b.GetGeneration(), &now
+	kept := b.DeepCopyObject().(workv1alpha2.Binding)
+	kept.BindingStatus().SchedulerObservedAffinityName = affinity
+	if _, due := Due(kept, s); due {
+		return false
+	}
+	Confirm(b, Confirmation{Affinity: affinity, Ran: affinity != status.SchedulerObservedAffinityName}, now)
 	return true
 }

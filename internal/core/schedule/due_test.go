@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -262,39 +264,66 @@ func TestAppliedPlacementReadsBack(t *testing.T) {
 	}
 }
 
-func TestABindingThatCameWithItsClustersIsConfirmedOnceByWhoeverWritesItsStatusFirst(t *testing.T) {
+func TestConfirmationIsRecordedInTheStatus(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1000, 0))
-	fresh := func() *workv1alpha2.ResourceBinding {
-		b := placed(deployment(2, equally()), "a=1 b=1")
-		b.Status = workv1alpha2.ResourceBindingStatus{}
-		return b
+	b := placed(deployment(2, equally()), "a=1 b=1")
+	b.Status = workv1alpha2.ResourceBindingStatus{}
+	if !Confirm(b, Confirmation{Generation: 3, Affinity: "first"}, now) {
+		t.Error("the condition Scheduled did not change")
 	}
-	b := fresh()
-	if !Confirm(b, now) {
-		t.Fatal("a binding that was created with its clusters was not confirmed")
+	if s := b.Status; s.SchedulerObservedGeneration != 3 || s.SchedulerObservedAffinityName != "first" ||
+		!s.LastScheduledTime.Equal(&now) || !meta.IsStatusConditionTrue(s.Conditions, workv1alpha2.Scheduled) {
+		t.Errorf("the status is %+v", s)
 	}
 	if reason, due := Due(b, fleet(cluster("a"), cluster("b"))); due {
 		t.Errorf("after its confirmation it is due, since %s", reason)
 	}
-	if Confirm(b, now) {
-		t.Error("it was confirmed twice")
+
+	later := metav1.NewTime(time.Unix(2000, 0))
+	if Confirm(b, Confirmation{Generation: 4}, later) || !b.Status.LastScheduledTime.Equal(&now) {
+		t.Errorf("without a run, the status became %+v", b.Status)
 	}
-	for name, spoil := range map[string]func(*workv1alpha2.ResourceBinding){
-		"that has no clusters yet":      func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters = nil },
-		"whose placement changed since": func(b *workv1alpha2.ResourceBinding) { *b.Spec.Placement = together() },
-		"that is to be scheduled anew":  func(b *workv1alpha2.ResourceBinding) { b.Spec.RescheduleTriggeredAt = &now },
-		"whose replicas changed since":  func(b *workv1alpha2.ResourceBinding) { b.Spec.Replicas = 5 },
-		"that a run has failed on": func(b *workv1alpha2.ResourceBinding) {
+	if Confirm(b, Confirmation{Generation: 4, Ran: true}, later) || !b.Status.LastScheduledTime.Equal(&later) {
+		t.Errorf("after a run, the status is %+v", b.Status)
+	}
+	asked := metav1.NewTime(time.Unix(2001, 0))
+	b.Spec.RescheduleTriggeredAt = &asked
+	Confirm(b, Confirmation{Generation: 5, Ran: true}, later)
+	if !b.Status.LastScheduledTime.Equal(&asked) {
+		t.Errorf("a run that was asked for within this second is dated %v", b.Status.LastScheduledTime)
+	}
+	if !Confirm(b, Confirmation{Generation: 6, Ran: true, Failure: errNoClusters}, now) ||
+		!b.Status.LastScheduledTime.Equal(&asked) || meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.Scheduled) {
+		t.Errorf("after a run that failed, the status is %+v", b.Status)
+	}
+}
+
+func TestPlacementOfOthersIsConfirmedOnlyIfTheSchedulerKeepsIt(t *testing.T) {
+	now := metav1.NewTime(time.Unix(1000, 0))
+	for name, tc := range map[string]struct {
+		change func(*workv1alpha2.ResourceBinding)
+		want   bool
+	}{
+		"a placement that fits":   {func(*workv1alpha2.ResourceBinding) {}, true},
+		"no clusters":             {func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters = nil }, false},
+		"another placement since": {func(b *workv1alpha2.ResourceBinding) { *b.Spec.Placement = together() }, false},
+		"a run that is asked for": {func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.RescheduleTriggeredAt = &metav1.Time{Time: time.Unix(3000, 0)}
+		}, false},
+		"other replicas":    {func(b *workv1alpha2.ResourceBinding) { b.Spec.Replicas = 5 }, false},
+		"another scheduler": {func(b *workv1alpha2.ResourceBinding) { b.Spec.SchedulerName = "another" }, false},
+		"a run that failed before": {func(b *workv1alpha2.ResourceBinding) {
 			b.Status.Conditions = []metav1.Condition{Condition(errNoClusters)}
-		},
-		"with affinity terms, one of which it is": func(b *workv1alpha2.ResourceBinding) {
-			b.Spec.Placement.ClusterAffinities = make([]policyv1alpha1.ClusterAffinityTerm, 1)
-		},
+		}, false},
 	} {
-		b := fresh()
-		spoil(b)
-		if Confirm(b, now) {
-			t.Errorf("a binding %s was confirmed", name)
+		b := placed(deployment(2, equally()), "a=1 b=1")
+		Confirm(b, Confirmation{Generation: 1, Ran: true}, now)
+		tc.change(b)
+		before := b.Status.DeepCopy()
+		if got := Keep(b, "", policyv1alpha1.DefaultSchedulerName, fleet(cluster("a"), cluster("b")), now); got != tc.want {
+			t.Errorf("%s: confirmed %t, want %t", name, got, tc.want)
+		} else if !got && !equality.Semantic.DeepEqual(before, &b.Status) {
+			t.Errorf("%s: the status became %+v", name, b.Status)
 		}
 	}
 }

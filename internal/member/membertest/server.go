@@ -214,8 +214,8 @@ func (s *Server) NeedNamespaces() {
 	s.strict = true
 }
 
-// Within is the way to the server of who shares its process: an update keeps its context, and amend is given what it
-// stores.
+// Within is the way to the server of clients in its process: a creation or update keeps its context, and amend is given
+// what it stores.
 func (s *Server) Within(amend func(context.Context, *unstructured.Unstructured) error) http.RoundTripper {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +227,7 @@ type within struct{ s *Server }
 
 // RoundTrip implements http.RoundTripper.
 func (t within) RoundTrip(r *http.Request) (_ *http.Response, err error) {
-	if r.Method != http.MethodPut {
+	if r.Method != http.MethodPut && r.Method != http.MethodPost {
 		return t.s.way.RoundTrip(r)
 	}
 	defer func() {
@@ -597,8 +597,15 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 		if apart {
 			delete(obj.Object, "status")
 		}
+		obj = own(kind, nil, obj, manager)
+		if s.amend != nil {
+			if err := s.amend(r.Context(), obj); err != nil {
+				fail(w, apierrors.NewInternalError(err))
+				return
+			}
+		}
 		wrote("create", obj.GetName())
-		answer(w, http.StatusCreated, s.store(kind, path, own(kind, nil, obj, manager)))
+		answer(w, http.StatusCreated, s.store(kind, path, obj))
 	case http.MethodPut:
 		obj, err := decode(sent)
 		if err != nil {
