@@ -159,6 +159,12 @@ func newWorkloads(t *testing.T, v *victim, more string) *drill {
 		deployment(ns, "solo", 2, "1", ", envFrom: [{configMapRef: {name: settings}}]"))
 	d := newDrill(t, fleet, ns, []kit.Cluster{v.client, fleet.Members[home]}, []string{v.Name},
 		map[string]int32{"web": 4, "solo": 2})
+	kit.Eventually(t, "the ConfigMap that solo needs is in the member", func() string {
+		if v.client.Find(t, "v1", "ConfigMap", ns, "settings") == nil {
+			return "it is not there"
+		}
+		return ""
+	})
 	if got, err := d.copies(v.client); err != nil || got["solo"].spec != 2 || got["web"].spec != 2 {
 		t.Fatalf("%s has %v (%v), want 2 replicas of each", v.Name, got, err)
 	}
