@@ -372,7 +372,8 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 	return assigned, nil
 }
 
-// volumes returns whether the pods of a StatefulSet have volumes, and whether their ordinals stay in a cluster for them.
+// volumes returns whether the pods of a StatefulSet have volumes, and whether their ordinals stay in a cluster for
+// them.
 func (f *fleet) volumes() (has, stay bool) {
 	has = len(list(f.Template.Object, "spec", "volumeClaimTemplates")) > 0
 	return has, f.options.mobility == "Never" || f.options.mobility != "Always" && has

@@ -105,8 +105,8 @@ type subsetShare struct {
 	name string
 	// named says that the subset names its clusters, set that replicas is written.
 	named, set bool
-	// replicas, least and most are what is written of replicas, minReplicas and maxReplicas. kept is how many pods a manual
-	// update keeps old. The last three are nil where the template says nothing.
+	// replicas, least and most are what is written of replicas, minReplicas and maxReplicas. kept is how many pods a
+	// manual update keeps old. The last three are nil where the template says nothing.
 	replicas, least, most, kept []int64
 }
 

@@ -140,8 +140,8 @@ func Feasible(b workv1alpha2.Binding, s Snapshot) ([]Candidate, Rejections) {
 	return feasible(b, s, currentTerm(b))
 }
 
-// decide chooses among candidates, in any order, and gives each its replicas. It may change candidates, and also returns
-// which were chosen to divide among. room is asked only where NeedsRoom.
+// decide chooses among candidates, in any order, and gives each its replicas. It may change candidates, and also
+// returns which were chosen to divide among. room is asked only where NeedsRoom.
 func decide(b workv1alpha2.Binding, candidates []Candidate,
 	room Capacity) ([]workv1alpha2.TargetCluster, []Candidate, error) {
 	if len(candidates) == 0 {

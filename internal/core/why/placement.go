@@ -77,7 +77,7 @@ func (e *explanation) explainBinding() {
 	}
 	b := e.own()
 	switch {
-	case b == nil && e.holder != nil && !e.found(Waiting):
+	case b == nil && e.holder != nil && !e.found(Waiting) && len(e.decision.MissingOverrides) == 0:
 		// Only events have the reason.
 		if w := e.latest(workv1alpha2.EventApplyPolicyFailed, workv1alpha2.EventGetReplicasFailed,
 			workv1alpha2.EventGetComponentsFailed); w != nil {
@@ -86,7 +86,7 @@ func (e *explanation) explainBinding() {
 		}
 		e.find(Waiting, "", describe(e.holder)+" has claimed it; its binding is about to be created", "")
 	case b == nil:
-	case e.holder != nil && propagate.Activated(e.Facts.Template, e.holder, b) &&
+	case e.holder != nil && e.decision.Action == propagate.MakeBinding &&
 		b.GetAnnotations()[propagate.DigestAnnotation] != "" &&
 		b.GetAnnotations()[propagate.DigestAnnotation] != propagate.Digest(e.Facts.Template):
 		e.find(Waiting, "", "the last change of the template is not in its binding yet", "")

@@ -107,6 +107,8 @@ func (e *explanation) explainPolicy() {
 		e.explainHolder()
 	case e.sentByItself():
 		out.Why = "namespaces are propagated to every cluster without a policy"
+	case len(e.decision.MissingOverrides) > 0:
+		e.explainMissingOverrides()
 	case selected:
 		e.find(Waiting, "", describe(best)+" selects it, and has not claimed it yet",
 			"wait some seconds; if it stays unclaimed, check that the controllers of the hub run: argosy status")
@@ -137,19 +139,28 @@ func (e *explanation) unclaimed() string {
 // explainHolder reports if the policy that has claimed the template is deleted, lazy, preempted or no longer selects
 // it.
 func (e *explanation) explainHolder() {
-	p, t := e.holder, e.template
+	p, t, d := e.holder, e.template, e.decision
 	switch {
 	case p.GetDeletionTimestamp() != nil:
 		e.find(Waiting, "", describe(p)+" has claimed it and is being deleted; the hub releases the template first", "")
 	case !propagate.StillSelects(p, propagate.HolderOf(p), t):
 		e.find(Waiting, "", describe(p)+" claimed it and no longer selects it: "+misses(p, t), "")
-	case !propagate.Activated(e.Facts.Template, p, e.own()) && propagate.Lazy(p) && e.lazyPending():
+	case d.Pending != nil && d.Preempted == nil && len(d.MissingOverrides) == 0 && e.lazyPending():
 		e.find(Waiting, "", describe(p)+" is Lazy: it takes effect with the next change of the template",
 			"change the template, for example an annotation; or remove activationPreference: Lazy from the policy")
 	}
-	if taker, ok := propagate.Preempt(t, p, e.Policies); ok {
-		e.find(Waiting, "", fmt.Sprintf("%s preempts %s and is about to claim the template", describe(taker), describe(p)),
-			"")
+	if d.Preempted != nil {
+		e.find(Waiting, "", fmt.Sprintf("%s preempts %s and is about to claim the template", describe(d.Policy),
+			describe(d.Preempted)), "")
+	}
+	e.explainMissingOverrides()
+}
+
+// explainMissingOverrides reports the override policies that a policy depends on and that do not exist.
+func (e *explanation) explainMissingOverrides() {
+	if d := e.decision; len(d.MissingOverrides) > 0 {
+		e.find(Problem, "", fmt.Sprintf("%s waits for the override policies that it depends on: %s", describe(d.Pending),
+			strings.Join(d.MissingOverrides, ", ")), "create them, or remove them from dependentOverrides of the policy")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -130,8 +131,9 @@ type explanation struct {
 	answer   Answer
 	template propagate.Template
 	fleet    schedule.Snapshot
-	// holder is the policy that has claimed the template; nil for none.
-	holder policyv1alpha1.Propagation
+	// holder is the policy that has claimed the template; nil for none. decision is what the hub does next with the claim.
+	holder   policyv1alpha1.Propagation
+	decision propagate.Decision
 	// acts is how it is as one of the kinds that the hub acts on; empty for others.
 	acts string
 }
@@ -142,6 +144,12 @@ func Explain(f Facts) Answer {
 		fleet: schedule.NewSnapshot(f.Clusters).With(f.Plugins)}
 	e.answer = Answer{APIVersion: e.template.APIVersion, Kind: e.template.Kind, Namespace: e.template.Namespace,
 		Name: e.template.Name}
+	e.decision = propagate.Decide(propagate.Observed{Template: f.Template, Binding: f.Binding, Policies: f.Policies,
+		OverrideExists: func(key types.NamespacedName) bool {
+			return slices.ContainsFunc(f.Overrides, func(o policyv1alpha1.Override) bool {
+				return o.GetNamespace() == key.Namespace && o.GetName() == key.Name
+			})
+		}})
 	if f.Template.GetDeletionTimestamp() != nil {
 		e.find(Waiting, "", "the template is being deleted, together with its objects in the members", "")
 	}

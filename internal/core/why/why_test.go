@@ -340,6 +340,13 @@ var stories = []struct {
 			propagate.Await(h.Template, p)
 			return h
 		}},
+	{name: "an override that the policy depends on is missing", severity: why.Problem,
+		want: "PropagationPolicy shop/web waits for the override policies that it depends on: images",
+		next: "create them", tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.policy("shop", "web", "{"+ofDeployments+", dependentOverrides: [images]}")
+			return h
+		}},
 	{name: "the policy has not claimed it yet", severity: why.Waiting, want: "has not claimed it yet",
 		next: "check that the controllers of the hub run",
 		tell: func(t *testing.T) *hub {
