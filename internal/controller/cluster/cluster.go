@@ -116,7 +116,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 func systemNamesChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetAnnotations()[access.SystemNamesAnnotation] != e.ObjectNew.GetAnnotations()[access.SystemNamesAnnotation]
+			was, is := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+			return was[access.SystemNamesAnnotation] != is[access.SystemNamesAnnotation]
 		},
 	}
 }
