@@ -45,7 +45,9 @@ func Known(crds []*apiextensionsv1.CustomResourceDefinition, o customization.Opt
 }
 
 // schema returns schemas from the definitions first, then from fallback.
-func (k known) schema(fallback func(schema.GroupVersionKind) *script.Schema) func(schema.GroupVersionKind) *script.Schema {
+func (k known) schema(
+	fallback func(schema.GroupVersionKind) *script.Schema,
+) func(schema.GroupVersionKind) *script.Schema {
 	return func(gvk schema.GroupVersionKind) *script.Schema {
 		if d := k[gvk.GroupKind()]; d != nil {
 			return d.schemas[gvk.Version]

@@ -572,7 +572,8 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 			}
 			changed := was.GetGeneration() != is.GetGeneration() ||
 				(was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
-				was.GetAnnotations()[workv1alpha2.DependenciesAnnotation] != is.GetAnnotations()[workv1alpha2.DependenciesAnnotation] ||
+				was.GetAnnotations()[workv1alpha2.DependenciesAnnotation] !=
+					is.GetAnnotations()[workv1alpha2.DependenciesAnnotation] ||
 				!slices.Equal(was.GetFinalizers(), is.GetFinalizers())
 			if changed && (concerned(was) || concerned(is)) {
 				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(is)})

@@ -121,8 +121,7 @@ func (w *world) holds(name, value string) {
 	})
 }
 
-// expectCondition waits until a condition of a ManifestWork is as wanted, such as "True AppliedManifestWorkComplete", of its
-// generation.
+// expectCondition waits for a condition of a ManifestWork's generation, such as "True AppliedManifestWorkComplete".
 func (w *world) expectCondition(mw *ocmv1.ManifestWork, kind, want string) {
 	w.t.Helper()
 	w.Eventually(mw.Name+" has "+kind+" "+want, func() string {

@@ -240,7 +240,9 @@ func SetCondition(all []autoscalingv2.HorizontalPodAutoscalerCondition,
 
 // KeepTransitionTimes returns the conditions with the old transition times where the status is the same. A condition
 // may have been set twice in between.
-func KeepTransitionTimes(all, stood []autoscalingv2.HorizontalPodAutoscalerCondition) []autoscalingv2.HorizontalPodAutoscalerCondition {
+func KeepTransitionTimes(
+	all, stood []autoscalingv2.HorizontalPodAutoscalerCondition,
+) []autoscalingv2.HorizontalPodAutoscalerCondition {
 	all = slices.Clone(all)
 	for i := range all {
 		for _, was := range stood {

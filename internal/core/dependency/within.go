@@ -18,7 +18,9 @@ var ErrElsewhere = errors.New("is in another namespace; only dependencies in the
 // same namespace or in none. Dependencies come from the content of templates, so users choose them, and a template must
 // not propagate Secrets of other namespaces. Authors of cluster-scoped templates may name any namespace. elsewhere has
 // an ErrElsewhere for each of the rest.
-func Within(namespace string, refs []configv1alpha1.DependentObjectReference) (within []configv1alpha1.DependentObjectReference, elsewhere []error) {
+func Within(
+	namespace string, refs []configv1alpha1.DependentObjectReference,
+) (within []configv1alpha1.DependentObjectReference, elsewhere []error) {
 	if !slices.ContainsFunc(refs, func(ref configv1alpha1.DependentObjectReference) bool {
 		return !reaches(namespace, ref.Namespace)
 	}) {

@@ -22,7 +22,8 @@ func TestTargetsSeesAssignmentsAndDependencies(t *testing.T) {
 		{"another cluster", workv1alpha2.ResourceBindingSpec{Clusters: to("a", "member10")}, false},
 		{"assigned", workv1alpha2.ResourceBindingSpec{Clusters: to("a", "member1")}, true},
 		{"required by a binding there",
-			workv1alpha2.ResourceBindingSpec{RequiredBy: []workv1alpha2.BindingSnapshot{{Clusters: to("a")}, {Clusters: to("member1")}}}, true},
+			workv1alpha2.ResourceBindingSpec{RequiredBy: []workv1alpha2.BindingSnapshot{
+				{Clusters: to("a")}, {Clusters: to("member1")}}}, true},
 	} {
 		if got := Targets(&workv1alpha2.ResourceBinding{Spec: b.spec}, "member1"); got != b.want {
 			t.Errorf("%s, namespaced: %t, want %t", b.story, got, b.want)

@@ -126,7 +126,8 @@ func overrider(kind uint8, operator policyv1alpha1.OverriderOperator, path, key,
 	switch kind % 11 {
 	case 0:
 		return policyv1alpha1.Overriders{ImageOverrider: []policyv1alpha1.ImageOverrider{{
-			Predicate: &policyv1alpha1.ImagePredicate{Path: path}, Component: policyv1alpha1.Repository, Operator: operator, Value: value}}}
+			Predicate: &policyv1alpha1.ImagePredicate{Path: path}, Component: policyv1alpha1.Repository,
+			Operator: operator, Value: value}}}
 	case 1:
 		return policyv1alpha1.Overriders{ImageOverrider: []policyv1alpha1.ImageOverrider{{Component: policyv1alpha1.Tag,
 			Operator: operator, Value: value}}}

@@ -23,8 +23,8 @@ type nativeCondition struct {
 	fine string
 }
 
-// reflectConditions is reflectFields plus the aggregated parts of conditions. It omits lastUpdateTime and the messages of
-// good conditions, which change with every pod and would cause a write per cluster.
+// reflectConditions is reflectFields plus the aggregated parts of conditions. It omits lastUpdateTime and the messages
+// of good conditions, which change with every pod and would cause a write per cluster.
 func reflectConditions(kinds []nativeCondition, fields ...string) reflector {
 	reflect := reflectFields(fields...)
 	return func(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
@@ -57,8 +57,8 @@ func reflectConditions(kinds []nativeCondition, fields ...string) reflector {
 }
 
 // addNativeConditions aggregates the clusters' conditions: the worst status wins, an unfinished reason wins over the
-// final one, and the message names the clusters with it. A cluster without a report is Unknown. Without any report there
-// is no condition, except for a workload with zero replicas, which is available.
+// final one, and the message names the clusters with it. A cluster without a report is Unknown. Without any report
+// there is no condition, except for a workload with zero replicas, which is available.
 func addNativeConditions(status map[string]any, template *unstructured.Unstructured, rs []report,
 	kinds []nativeCondition) {
 	var all []any
