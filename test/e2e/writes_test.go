@@ -105,7 +105,7 @@ apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
 metadata: {namespace: `+ns+`, name: settings}
 spec:
-  resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]
+  resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: settings}]
   placement: {clusterAffinity: {clusterNames: [m1]}}`)
 	hub, err := client.NewWithWatch(fleet.Hub.Config, client.Options{})
 	if err != nil {
