@@ -30,7 +30,7 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 }
 
 // Converted says whether objects of the definition change shape between its versions, so that conversion strategy None would lose fields.
-// core/convert does the conversion.
+// core/admission/convert does the conversion.
 func Converted(crd *apiextensionsv1.CustomResourceDefinition) bool { return len(crd.Spec.Versions) > 1 }
 
 var parsed = sync.OnceValues(func() ([]apiextensionsv1.CustomResourceDefinition, error) {

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/argosy-io/argosy/internal/core/capacity"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 )
 
 // The cluster controller exports the metrics that Karmada has too, such as cluster_cpu_allocatable_number. These are

@@ -1,6 +1,6 @@
 package capacity
 
-import "github.com/argosy-io/argosy/internal/core/capacity"
+import "github.com/argosy-io/argosy/internal/core/cluster/capacity"
 
 // Record returns the state of a member for simulations: nodes, pods, quotas and reservations. known is false if only
 // the cluster's summary is available.

@@ -17,11 +17,11 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	corecapacity "github.com/argosy-io/argosy/internal/core/capacity"
-	"github.com/argosy-io/argosy/internal/core/deschedule"
+	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/membertest"
@@ -201,7 +201,7 @@ func TestAntiAffinityPlacesOnePodPerNode(t *testing.T) {
 		w := measure(t, map[string][]string{"m1": {"4", "4", "4"}, "m2": {"4"}})
 		web := wants("web", 2, "1")
 		w.expectRoom("eight fit by what they request", web, map[string]string{"m1": "12", "m2": "4"})
-		web.Annotations = map[string]string{corecapacity.SpreadAnnotation: `{"apart":["kubernetes.io/hostname"]}`}
+		web.Annotations = map[string]string{wellknown.PodSpreadAnnotation: `{"apart":["kubernetes.io/hostname"]}`}
 		w.expectRoom("each node takes one", web, map[string]string{"m1": "3", "m2": "1"})
 		w.pod("m1", "web", "web-x-1", "n1", "1")
 		w.expectRoom("one is there", web, map[string]string{"m1": "2", "m2": "1"})

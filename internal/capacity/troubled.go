@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/capacity"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/pods"
+	"github.com/argosy-io/argosy/internal/core/workload/pods"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 

@@ -24,12 +24,13 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/addon"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/names"
-	"github.com/argosy-io/argosy/internal/core/text"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/source/addon"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -121,7 +122,7 @@ func (a addons) list(ctx context.Context) error {
 	byAddon := map[string][]releasev1alpha1.EnclosedManifest{}
 	var found []string
 	for _, o := range objects {
-		name := o.Labels[addon.Label]
+		name := o.Labels[wellknown.AddonLabel]
 		if byAddon[name] == nil {
 			found = append(found, name)
 		}
@@ -150,9 +151,9 @@ func (a addons) list(ctx context.Context) error {
 // objects are the templates of an addon, or of all.
 func (a addons) objects(ctx context.Context, name string) ([]releasev1alpha1.EnclosedManifest, error) {
 	var list releasev1alpha1.EnclosedManifestList
-	options := []client.ListOption{client.HasLabels{addon.Label}}
+	options := []client.ListOption{client.HasLabels{wellknown.AddonLabel}}
 	if name != "" {
-		options = []client.ListOption{client.MatchingLabels{addon.Label: name}}
+		options = []client.ListOption{client.MatchingLabels{wellknown.AddonLabel: name}}
 	}
 	if err := a.client.List(ctx, &list, options...); err != nil {
 		return nil, fmt.Errorf("list the manifests of addons: %w", err)
@@ -329,11 +330,11 @@ func (a addons) enable(ctx context.Context, name string, all []addon.Object, o a
 		p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: want.Name}}
 		if err := a.client.Get(ctx, client.ObjectKeyFromObject(p), p); client.IgnoreNotFound(err) != nil {
 			return err
-		} else if err == nil && p.Labels[addon.Label] != name {
+		} else if err == nil && p.Labels[wellknown.AddonLabel] != name {
 			return fmt.Errorf("the ClusterPropagationPolicy %s exists and does not belong to an addon: choose another name for the addon", p.Name)
 		}
 		err := createOrUpdate(ctx, a.client, p, func() {
-			metav1.SetMetaDataLabel(&p.ObjectMeta, addon.Label, name)
+			metav1.SetMetaDataLabel(&p.ObjectMeta, wellknown.AddonLabel, name)
 			p.Spec.ResourceSelectors, p.Spec.Placement.ClusterAffinity = want.Spec.ResourceSelectors,
 				want.Spec.Placement.ClusterAffinity
 			p.Spec.ConflictResolution, p.Spec.PreserveResourcesOnDeletion = want.Spec.ConflictResolution,
@@ -492,7 +493,7 @@ func (a addons) disable(ctx context.Context, name string, patience time.Duration
 		}
 	}
 	if err := a.client.DeleteAllOf(ctx, &policyv1alpha1.ClusterPropagationPolicy{},
-		client.MatchingLabels{addon.Label: name}); err != nil {
+		client.MatchingLabels{wellknown.AddonLabel: name}); err != nil {
 		return fmt.Errorf("delete the policies of %s: %w", name, err)
 	}
 	fmt.Fprintf(a.out, "addon %s is disabled; its definitions and namespaces stay in the clusters\n", name)

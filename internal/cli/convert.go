@@ -13,7 +13,8 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
-	"github.com/argosy-io/argosy/internal/core/dialect"
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/admission/dialect"
 )
 
 func newConvert() *cobra.Command {
@@ -107,7 +108,7 @@ func convertDocument(text []byte) (converted []byte, warnings []string, err erro
 	}
 	changed := false
 	for _, obj := range objects {
-		_, annotated := obj.GetAnnotations()[dialect.SubmittedFieldsAnnotation]
+		_, annotated := obj.GetAnnotations()[wellknown.SubmittedFieldsAnnotation]
 		rewritten, texts, err := dialect.Normalise(obj)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s %s: %w", obj.GetKind(), obj.GetName(), err)
@@ -117,7 +118,7 @@ func convertDocument(text []byte) (converted []byte, warnings []string, err erro
 		}
 		if rewritten && !annotated {
 			// The file is what will be submitted from now on: there is nothing to remember.
-			unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", dialect.SubmittedFieldsAnnotation)
+			unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", wellknown.SubmittedFieldsAnnotation)
 			if len(obj.GetAnnotations()) == 0 {
 				unstructured.RemoveNestedField(obj.Object, "metadata", "annotations")
 			}

@@ -12,9 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/failover"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
@@ -60,7 +61,7 @@ func TestGetFailoversListsWhatLeavesAndWhatHasLeft(t *testing.T) {
 		if tasks == nil {
 			of += ended
 		}
-		b.Annotations = map[string]string{failover.RecordAnnotation: `{"eu": {` + of + `}}`,
+		b.Annotations = map[string]string{wellknown.FailoverAnnotation: `{"eu": {` + of + `}}`,
 			policyv1alpha1.AppliedPlacementAnnotation: schedule.AppliedPlacement(&placement)}
 		s.api.Put(b)
 	}

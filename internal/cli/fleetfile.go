@@ -30,10 +30,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/capacity"
-	"github.com/argosy-io/argosy/internal/core/failover"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+	"github.com/argosy-io/argosy/internal/core/explain/simulate"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/simulate"
 	"github.com/argosy-io/argosy/internal/why"
 )
 
@@ -182,7 +183,7 @@ func (r *fleetReader) list(ctx context.Context, gk schema.GroupKind) ([]simulate
 	var all []simulate.Object
 	err = p.EachListItem(ctx, metav1.ListOptions{}, func(obj apiruntime.Object) error {
 		u := obj.(*unstructured.Unstructured)
-		if !slices.Contains(steering, gk) && propagate.Excluded(propagate.TemplateOf(u)) {
+		if !slices.Contains(steering, gk) && propagate.Excluded(match.TemplateOf(u)) {
 			return nil
 		}
 		all = append(all, simulate.Object{Unstructured: simulate.Recorded(u), Source: "hub"})

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/tenure"
+	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 )
 
 // hubIdentity is what members know the hub by.

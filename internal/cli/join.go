@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/tenure"
+	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
@@ -295,7 +295,7 @@ func (j *join) account(ctx context.Context, name string) (credentials, error) {
 		{namespace, func() {
 			if namespace.ResourceVersion == "" {
 				// so that unjoin may delete it
-				metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, execute.CreatedAnnotation, "true")
+				metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, wellknown.CreatedAnnotation, "true")
 			}
 		}},
 		{&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: j.namespace, Name: name}}, nil},

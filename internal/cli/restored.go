@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
 // heldWork is a Work that the hub does not carry out since it was restored.
@@ -92,7 +92,7 @@ func restoreStateOf(ctx context.Context, c client.Client) (restoreState, error) 
 	}
 	if err == nil {
 		s.Backup = mark.Data
-		if err := s.count(ctx, c, mark.Annotations[execute.UnseenAnnotation]); err != nil {
+		if err := s.count(ctx, c, mark.Annotations[wellknown.RestoreUnseenAnnotation]); err != nil {
 			return s, err
 		}
 	}
@@ -128,7 +128,7 @@ func (s *restoreState) count(ctx context.Context, c client.Client, said string) 
 		return nil
 	}
 	if err := json.Unmarshal([]byte(said), &s.Unseen); err != nil {
-		return fmt.Errorf("read annotation %s of ConfigMap %s/%s: %w", execute.UnseenAnnotation, names.System,
+		return fmt.Errorf("read annotation %s of ConfigMap %s/%s: %w", wellknown.RestoreUnseenAnnotation, names.System,
 			execute.RestoreMark, err)
 	}
 	s.Counted, s.notReady = true, map[string]bool{}
@@ -260,7 +260,7 @@ checked since the restore, for example in a cluster that is not responding. Obje
 					continue
 				}
 				patch := client.RawPatch(types.MergePatchType,
-					fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, workv1alpha2.AcceptRestoredAnnotation,
+					fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, wellknown.AcceptRestoredAnnotation,
 						execute.Acceptance(h.work)))
 				if err := c.Patch(cmd.Context(), h.work, patch); client.IgnoreNotFound(err) != nil {
 					return fmt.Errorf("accept %s %s in cluster %q: %w", h.Kind, h.Name, h.Cluster, err)

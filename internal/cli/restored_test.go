@@ -10,9 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
@@ -30,7 +31,7 @@ func TestARestoreIsNotOverWhileAClusterHasNotAnswered(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: names.System, Name: execute.RestoreMark},
 			Data:       map[string]string{"file": "b", "restored": "now", "taken": "then"}}
 		if unseen != "" {
-			mark.Annotations = map[string]string{execute.UnseenAnnotation: unseen}
+			mark.Annotations = map[string]string{wellknown.RestoreUnseenAnnotation: unseen}
 		}
 		s.api.Put(mark)
 		return s
@@ -74,7 +75,7 @@ func TestARestoreIsNotOverWhileAClusterHasNotAnswered(t *testing.T) {
 	}
 
 	s = restored("three")
-	if out, err := accept(s, "--all"); err == nil || !strings.Contains(err.Error(), execute.UnseenAnnotation) ||
+	if out, err := accept(s, "--all"); err == nil || !strings.Contains(err.Error(), wellknown.RestoreUnseenAnnotation) ||
 		!stands(s) {
 		t.Errorf("%s (%v), want what cannot be read refused", out, err)
 	}

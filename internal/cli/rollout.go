@@ -21,15 +21,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/fields"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
-	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/rollout"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/workload/rollout"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -283,7 +284,7 @@ func (r *rolling) approveStage(ctx context.Context) error {
 	// The hub also writes this object. A retry approves the stage and the revision that were shown, and no others.
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		err := r.patch(ctx, map[string]any{"metadata": map[string]any{"resourceVersion": r.template.GetResourceVersion(),
-			"annotations": map[string]any{fleet.StageAnnotation: fleet.Approval{Stage: int64(stage.Number),
+			"annotations": map[string]any{wellknown.RolloutStageAnnotation: fleet.Approval{Stage: int64(stage.Number),
 				Revision: revision}.String()}}})
 		if !apierrors.IsConflict(err) {
 			return err
@@ -304,7 +305,7 @@ func (r *rolling) approve(ctx context.Context) error {
 	}
 	if r.template.GroupVersionKind().GroupKind() != rollout.Kind {
 		return fmt.Errorf("%s has nothing to approve: only Kruise Rollouts have steps, and it is not rolled out in stages (annotation %s: Stages)",
-			objectName(r.template), fleet.OrderAnnotation)
+			objectName(r.template), wellknown.RolloutOrderAnnotation)
 	}
 	all, _, err := r.all(ctx)
 	if err != nil {
@@ -318,14 +319,15 @@ func (r *rolling) approve(ctx context.Context) error {
 	// The hub also writes this object. A retry reads only the annotation again: it approves the steps that were shown, and
 	// no later ones.
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		value, clusters, err := rollout.Approve(r.template.GetAnnotations()[rollout.ApprovedAnnotation], seen, r.clusters)
+		value, clusters, err := rollout.Approve(r.template.GetAnnotations()[wellknown.ApprovedStepsAnnotation], seen,
+			r.clusters)
 		if err != nil {
 			return fmt.Errorf("%s: %w; `%s` shows its progress", objectName(r.template), err, "argosy rollout status")
 		}
 		approved = clusters
 		err = r.patch(ctx, map[string]any{"metadata": map[string]any{
 			"resourceVersion": r.template.GetResourceVersion(),
-			"annotations":     map[string]any{rollout.ApprovedAnnotation: value}}})
+			"annotations":     map[string]any{wellknown.ApprovedStepsAnnotation: value}}})
 		if !apierrors.IsConflict(err) {
 			return err
 		}

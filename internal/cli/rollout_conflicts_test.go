@@ -12,9 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/names"
-	"github.com/argosy-io/argosy/internal/core/rollout"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/workload/rollout"
 )
 
 // The hub writes the status of a template while a command reads and writes it.
@@ -72,7 +73,7 @@ func TestRolloutCommandsSucceedWhileTheHubWritesStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 		paused, _, _ := unstructured.NestedBool(now.Object, "spec", "strategy", "paused")
-		approved := strings.Contains(now.GetAnnotations()[rollout.ApprovedAnnotation], `"m1"`)
+		approved := strings.Contains(now.GetAnnotations()[wellknown.ApprovedStepsAnnotation], `"m1"`)
 		if paused != (name == "pause") || approved != (name == "approve") {
 			t.Errorf("%s: paused is %t, approved in m1 is %t", name, paused, approved)
 		}

@@ -14,9 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 func TestRolloutApprovesStageOfOneRevision(t *testing.T) {
@@ -26,7 +27,7 @@ func TestRolloutApprovesStageOfOneRevision(t *testing.T) {
 	template.SetNamespace("shop")
 	template.SetName("web")
 	template.SetGeneration(5)
-	template.SetAnnotations(map[string]string{fleet.OrderAnnotation: "Stages"})
+	template.SetAnnotations(map[string]string{wellknown.RolloutOrderAnnotation: "Stages"})
 	revision, err := fleet.RevisionOf(template)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +112,7 @@ func TestRolloutApprovesStageOfOneRevision(t *testing.T) {
 			if err := hub.Get(t.Context(), client.ObjectKeyFromObject(template), now); err != nil {
 				t.Fatal(err)
 			}
-			if got := now.GetAnnotations()[fleet.StageAnnotation]; got != c.approval {
+			if got := now.GetAnnotations()[wellknown.RolloutStageAnnotation]; got != c.approval {
 				t.Errorf("the approval is %s, want %s", got, c.approval)
 			}
 			if !strings.Contains(printed, c.prints) {

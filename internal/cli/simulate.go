@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/argosy-io/argosy/internal/core/explain/simulate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
-	"github.com/argosy-io/argosy/internal/core/simulate"
 )
 
 // simulation is what the flags of simulate say.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/argosy-io/argosy/internal/core/simulate"
+	"github.com/argosy-io/argosy/internal/core/explain/simulate"
 )
 
 const smallFleet = `

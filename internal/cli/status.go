@@ -28,8 +28,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/failover"
-	corepods "github.com/argosy-io/argosy/internal/core/pods"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	corepods "github.com/argosy-io/argosy/internal/core/workload/pods"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/server"

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/taint"
+	"github.com/argosy-io/argosy/internal/core/cluster/taint"
 )
 
 func newTaint(hub *hubFlags) *cobra.Command {

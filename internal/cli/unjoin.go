@@ -22,14 +22,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/names"
-	"github.com/argosy-io/argosy/internal/core/tenure"
-	"github.com/argosy-io/argosy/internal/core/text"
+	"github.com/argosy-io/argosy/internal/core/explain/leave"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -210,16 +212,16 @@ func (u *unjoin) checkMember(ctx context.Context, cluster *clusterv1alpha1.Clust
 }
 
 // preview tells what becomes of what the hub sent to the cluster.
-func (u *unjoin) preview(ctx context.Context, cluster *clusterv1alpha1.Cluster) (membership.Leaving, error) {
+func (u *unjoin) preview(ctx context.Context, cluster *clusterv1alpha1.Cluster) (leave.Outcome, error) {
 	var works workv1alpha1.WorkList
 	if err := u.hub.List(ctx, &works, client.InNamespace(names.ExecutionSpace(u.name))); err != nil {
-		return membership.Leaving{}, fmt.Errorf("list works of cluster %q: %w", u.name, err)
+		return leave.Outcome{}, fmt.Errorf("list works of cluster %q: %w", u.name, err)
 	}
 	if u.keep {
 		cluster = cluster.DeepCopy()
-		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, membership.KeepWorkloadsAnnotation, "true")
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, wellknown.KeepWorkloadsAnnotation, "true")
 	}
-	going := membership.Leave(cluster, works.Items)
+	going := leave.Preview(cluster, works.Items)
 	for _, line := range going.Lines(u.name) {
 		fmt.Fprintln(u.out, line)
 	}
@@ -229,7 +231,7 @@ func (u *unjoin) preview(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 		if err != nil {
 			return going, fmt.Errorf("list bindings: %w", err)
 		}
-		if replicas, workloads := membership.Elsewhere(u.name, bindings); replicas > 0 {
+		if replicas, workloads := leave.ReplicasToMove(u.name, bindings); replicas > 0 {
 			fmt.Fprintf(u.out, "%s of %s may keep running there while they are placed in other clusters as well\n",
 				text.Count(replicas, "replica"), text.Count(workloads, "workload"))
 		}
@@ -266,7 +268,7 @@ func unready(cluster *clusterv1alpha1.Cluster) string {
 }
 
 // confirm asks whether what goes may go.
-func (u *unjoin) confirm(going membership.Leaving) error {
+func (u *unjoin) confirm(going leave.Outcome) error {
 	switch {
 	case u.yes || !going.Deletes():
 		return nil
@@ -280,7 +282,7 @@ func (u *unjoin) confirm(going membership.Leaving) error {
 func (u *unjoin) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	if u.keep && !membership.KeepsWorkloads(cluster) {
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": cluster.UID,
-			"annotations": map[string]string{membership.KeepWorkloadsAnnotation: "true"}}})
+			"annotations": map[string]string{wellknown.KeepWorkloadsAnnotation: "true"}}})
 		if err != nil {
 			return err
 		}
@@ -477,7 +479,7 @@ func (u *unjoin) cleanNamespace(ctx context.Context) error {
 	made := ns.DeepCopy()
 	if u.namespace == names.Clusters {
 		// Hubs and tools before this one did not say that they made it, and nobody else makes one of this name.
-		metav1.SetMetaDataAnnotation(&made.ObjectMeta, execute.CreatedAnnotation, "true")
+		metav1.SetMetaDataAnnotation(&made.ObjectMeta, wellknown.CreatedAnnotation, "true")
 	}
 	contents, err := u.contents(ctx, u.namespace)
 	if err != nil {

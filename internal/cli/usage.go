@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/argosy-io/argosy/internal/core/interpret/lint"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
 )
 
 // usageError returns an error for a wrong command line: what is wrong, and an example of a correct one.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/argosy-io/argosy/internal/core/text"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // SuccessEvents selects the successes that are recorded as events. Each event is a write. Failures are always recorded.

@@ -20,11 +20,11 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
@@ -394,7 +394,7 @@ func (w *upheaval) leave() {
 	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if keep {
 		controllertest.Change(w.Hub, c, func(c *clusterv1alpha1.Cluster) {
-			metav1.SetMetaDataAnnotation(&c.ObjectMeta, membership.KeepWorkloadsAnnotation, "true")
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, wellknown.KeepWorkloadsAnnotation, "true")
 		})
 	}
 	w.out[name], w.emptied[name] = true, !keep

@@ -18,8 +18,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/coretest"
+	"github.com/argosy-io/argosy/internal/core/explain/simulate"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/simulate"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 

@@ -17,20 +17,20 @@ import (
 // but a text.
 var mayParse = map[string]string{
 	// Others' programs, which give no reason but a text.
-	"internal/cli/adopt.go:ask":                            "Kubernetes gives no reason when a webhook does not support a dry run",
-	"internal/sim/argo/controller.go:act":                  "Argo Workflows finds an exceeded quota by this text, and the simulation does the same",
-	"internal/core/interpret/failing.go:failureOf":         "OpenKruise reports a conflict as a text only",
-	"internal/core/interpret/lint/document.go:parseFile":   "the YAML library gives the line of an error in its text only",
-	"internal/core/interpret/lint/lint.go:uncompiled":      "the Lua parser has no types of errors",
-	"internal/core/interpret/lint/try.go:try":              "Lua errors are texts; only the advice depends on them",
-	"internal/core/interpret/script/words.go:inPlainWords": "Lua errors are texts; this translates them",
-	"internal/core/interpret/script/sandbox.go:explain":    "the Lua machine reports its overflows as texts",
+	"internal/cli/adopt.go:ask":                                     "Kubernetes gives no reason when a webhook does not support a dry run",
+	"internal/sim/argo/controller.go:act":                           "Argo Workflows finds an exceeded quota by this text, and the simulation does the same",
+	"internal/core/workload/interpret/failing.go:failureOf":         "OpenKruise reports a conflict as a text only",
+	"internal/core/workload/interpret/lint/document.go:parseFile":   "the YAML library gives the line of an error in its text only",
+	"internal/core/workload/interpret/lint/lint.go:uncompiled":      "the Lua parser has no types of errors",
+	"internal/core/workload/interpret/lint/try.go:try":              "Lua errors are texts; only the advice depends on them",
+	"internal/core/workload/interpret/script/words.go:inPlainWords": "Lua errors are texts; this translates them",
+	"internal/core/workload/interpret/script/sandbox.go:explain":    "the Lua machine reports its overflows as texts",
 	// Only what is shown depends on the text.
-	"internal/cli/get.go:fatal":                "kubectl puts \"error: \" before its messages",
-	"internal/cli/members.go:explain":          "adds the cluster's name to an error that does not have it",
-	"internal/core/simulate/nodes.go:strictly": "drops the name of the JSON package",
+	"internal/cli/get.go:fatal":                        "kubectl puts \"error: \" before its messages",
+	"internal/cli/members.go:explain":                  "adds the cluster's name to an error that does not have it",
+	"internal/core/explain/simulate/nodes.go:strictly": "drops the name of the JSON package",
 	// The user gives the text.
-	"internal/core/interpret/golden/golden.go:judge": "a case of a user's golden file names a part of the error that it expects",
+	"internal/core/workload/interpret/golden/golden.go:judge": "a case of a user's golden file names a part of the error that it expects",
 }
 
 // testSupport are folders that only tests use.

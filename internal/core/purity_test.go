@@ -96,12 +96,12 @@ var forbidden = []struct {
 
 // only are the folders of core that alone may import something heavy.
 var only = map[string][]string{
-	"github.com/yuin/gopher-lua":     {"internal/core/interpret/script", "internal/core/interpret/lint"},
-	"gopkg.in/evanphx/json-patch.v4": {"internal/core/override", "internal/core/interpret/webhook"},
+	"github.com/yuin/gopher-lua":     {"internal/core/workload/interpret/script", "internal/core/workload/interpret/lint"},
+	"gopkg.in/evanphx/json-patch.v4": {"internal/core/override", "internal/core/workload/interpret/webhook"},
 	"github.com/evanphx/json-patch":  {"internal/core/override"},
-	"github.com/google/cel-go":       {"internal/core/ocm", "internal/core/validate"},
-	"k8s.io/apiserver/pkg/cel":       {"internal/core/ocm"},
-	"k8s.io/client-go/util/jsonpath": {"internal/core/ocm", "internal/core/failover"},
+	"github.com/google/cel-go":       {"internal/core/source/ocm", "internal/core/admission/validate"},
+	"k8s.io/apiserver/pkg/cel":       {"internal/core/source/ocm"},
+	"k8s.io/client-go/util/jsonpath": {"internal/core/source/ocm", "internal/core/adjust/failover"},
 }
 
 // impure are functions of packages that core may import otherwise.

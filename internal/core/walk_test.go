@@ -16,10 +16,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 )
 
 // What users write: a workload, where it goes, and what is different there.
@@ -74,7 +75,7 @@ func Example_walk() {
 	template, policy := parse[unstructured.Unstructured](shopCloneSet), parse[policyv1alpha1.PropagationPolicy](shopPolicy)
 
 	// 1. Of the policies that select the template, the one that names it wins.
-	claims, _ := propagate.Match(propagate.TemplateOf(template), []policyv1alpha1.Propagation{
+	claims, _ := propagate.Match(match.TemplateOf(template), []policyv1alpha1.Propagation{
 		parse[policyv1alpha1.PropagationPolicy](everythingPolicy), policy,
 	})
 	propagate.Claim(template, claims)

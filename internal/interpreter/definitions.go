@@ -17,10 +17,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/customization"
-	"github.com/argosy-io/argosy/internal/core/interpret/script"
-	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/customization"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/webhook"
 )
 
 // definition has the properties of a CustomResourceDefinition that matter here. It is immutable.

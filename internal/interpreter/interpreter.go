@@ -1,6 +1,6 @@
 // Package interpreter runs the hub's interpreter. It rebuilds the tiers when ResourceInterpreterCustomizations and
 // ResourceInterpreterWebhookConfigurations change, calls the webhooks, and notifies subscribers about the affected
-// kinds. core/interpret decides what the tiers answer.
+// kinds. core/workload/interpret decides what the tiers answer.
 package interpreter
 
 import (
@@ -23,11 +23,11 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/customization"
-	"github.com/argosy-io/argosy/internal/core/interpret/script"
-	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
-	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/customization"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/webhook"
 )
 
 // Options of the interpreter.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/webhook"
 )
 
 // EventChangedNothing: an interpreter webhook returned no patch where one was needed. The message has the effect.

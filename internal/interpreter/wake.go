@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -32,7 +32,7 @@ func Bindings(r client.Reader, concerns Concerns) []workv1alpha2.Binding {
 	var out []workv1alpha2.Binding
 	for _, b := range all {
 		ref := b.BindingSpec().Resource
-		if concerns(propagate.GroupKind(ref.APIVersion, ref.Kind)) {
+		if concerns(match.GroupKind(ref.APIVersion, ref.Kind)) {
 			out = append(out, b)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
 // ErrUnreachable is in every error that a member's silence causes: it is not known whether the request took effect.

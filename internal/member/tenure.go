@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/tenure"
+	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 )
 
 // ErrHeld says that nothing is written into a member because another hub holds it; the text around it says which, and

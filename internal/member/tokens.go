@@ -15,17 +15,12 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/credential"
+	"github.com/argosy-io/argosy/internal/core/cluster/credential"
 )
 
 const (
-	// tokenOfLabel is on the Secret that a token goes with: the service account it is of.
-	tokenOfLabel = "argosy.io/token-of"
-	// hubLabel is on it, too: the hub that has the token.
-	hubLabel = "argosy.io/hub"
-	// descriptionAnnotation is on it, too: what the Secret is for.
-	descriptionAnnotation = "argosy.io/description"
 	// tokenLimit is the most bytes of a token: it goes into a Secret of the hub, and with each request.
 	tokenLimit = 64 << 10
 )
@@ -36,8 +31,8 @@ func IssueToken(ctx context.Context, c client.Client, namespace, account,
 	hub string) (token, secret string, err error) {
 	anchor := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, GenerateName: account + "-token-",
-		Labels: map[string]string{workv1alpha2.SystemLabel: "true", tokenOfLabel: account, hubLabel: hub},
-		Annotations: map[string]string{descriptionAnnotation: "a token of the service account " + account +
+		Labels: map[string]string{workv1alpha2.SystemLabel: "true", wellknown.TokenOfLabel: account, wellknown.HubLabel: hub},
+		Annotations: map[string]string{wellknown.DescriptionAnnotation: "a token of the service account " + account +
 			" is bound to this Secret: deleting the Secret revokes the token"},
 	}}
 	if err := c.Create(ctx, anchor); err != nil {
@@ -67,7 +62,7 @@ func IssueToken(ctx context.Context, c client.Client, namespace, account,
 func RevokeTokens(ctx context.Context, c client.Client, namespace, account, hub, keep, legacy string) error {
 	var anchors corev1.SecretList
 	err := c.List(ctx, &anchors, client.InNamespace(namespace),
-		client.MatchingLabels{tokenOfLabel: account, hubLabel: hub})
+		client.MatchingLabels{wellknown.TokenOfLabel: account, wellknown.HubLabel: hub})
 	if err != nil {
 		return fmt.Errorf("list the Secrets of tokens of %s/%s: %w", namespace, account, err)
 	}

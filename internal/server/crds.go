@@ -24,15 +24,9 @@ import (
 	"github.com/argosy-io/argosy/api/argo"
 	"github.com/argosy-io/argosy/api/crds"
 	"github.com/argosy-io/argosy/api/kruise"
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 )
-
-// installedAnnotation marks definitions of workload kinds that the hub installed, and keeps as they should be. One that
-// somebody brings, such as a newer OpenKruise's, has no such mark, and a mark can be taken off.
-const installedAnnotation = "argosy.io/installed"
-
-// nudgedAnnotation changes where a definition has to change for the server to look at it again.
-const nudgedAnnotation = "argosy.io/nudged"
 
 // establishTimeout is how long a server may take to serve a definition that it has.
 const establishTimeout = 30 * time.Second
@@ -109,9 +103,9 @@ func installWorkloadCRDs(ctx context.Context, config *rest.Config, wanted func(f
 		return err
 	}
 	want = slices.DeleteFunc(want, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
-		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, installedAnnotation, "true")
+		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, wellknown.InstalledAnnotation, "true")
 		current := have[crd.Name]
-		return current != nil && current.Annotations[installedAnnotation] != "true"
+		return current != nil && current.Annotations[wellknown.InstalledAnnotation] != "true"
 	})
 	// Each costs the server a tenth of a second of work, on what it serves meanwhile: one after the other.
 	return installAll(ctx, client, have, want, 1)
@@ -196,7 +190,7 @@ func restoreCRDs(ctx context.Context, config *rest.Config, wanted func(family st
 	}
 	workloads = missing(workloads)
 	for _, crd := range workloads {
-		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, installedAnnotation, "true")
+		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, wellknown.InstalledAnnotation, "true")
 	}
 	return installAll(ctx, client, have, workloads, 1)
 }
@@ -292,7 +286,7 @@ func install(ctx context.Context, definitions apiextensionsclient.CustomResource
 	if upToDate(current, crd) {
 		// A stop came between creation and its being served. The server looks at a definition again when it changes, and not
 		// when it starts.
-		metav1.SetMetaDataAnnotation(&current.ObjectMeta, nudgedAnnotation, current.ResourceVersion)
+		metav1.SetMetaDataAnnotation(&current.ObjectMeta, wellknown.NudgedAnnotation, current.ResourceVersion)
 	}
 	current.Spec = crd.Spec
 	for name, value := range crd.Labels {

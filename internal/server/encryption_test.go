@@ -26,7 +26,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/roles"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 	"github.com/argosy-io/argosy/test/kit"
 )

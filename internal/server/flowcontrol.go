@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
 
@@ -30,16 +31,12 @@ const (
 	agentsLevel  = "argosy-agents"
 	// agentsGroup are the agents, as Karmada names them.
 	agentsGroup = "system:karmada:agents"
-	// specGeneration is the generation that the hub's last write gave an object: one with another was changed by somebody,
-	// and is his. Kubernetes' own annotation for this cannot be used: the API server deletes objects that have it and that
-	// it does not know.
-	specGeneration = "argosy.io/spec-generation"
 )
 
 func priorityLevels() []flowcontrolv1.PriorityLevelConfiguration {
 	level := func(name string, shares int32) flowcontrolv1.PriorityLevelConfiguration {
 		return flowcontrolv1.PriorityLevelConfiguration{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{specGeneration: "1"}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{wellknown.SpecGenerationAnnotation: "1"}},
 			Spec: flowcontrolv1.PriorityLevelConfigurationSpec{Type: flowcontrolv1.PriorityLevelEnablementLimited,
 				Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
 					NominalConcurrencyShares: ptr.To(shares), LendablePercent: ptr.To[int32](50),
@@ -56,7 +53,7 @@ func flowSchemas() []flowcontrolv1.FlowSchema {
 		paths ...flowcontrolv1.NonResourcePolicyRule) flowcontrolv1.FlowSchema {
 		resources.Verbs, resources.ClusterScope = []string{"*"}, true
 		return flowcontrolv1.FlowSchema{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{specGeneration: "1"}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{wellknown.SpecGenerationAnnotation: "1"}},
 			Spec: flowcontrolv1.FlowSchemaSpec{
 				PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: name},
 				MatchingPrecedence:         precedence,
@@ -81,10 +78,10 @@ func flowSchemas() []flowcontrolv1.FlowSchema {
 
 // untouched says that the hub wrote the object last, and notes that it is about to write it again.
 func untouched(o metav1.Object) bool {
-	if o.GetAnnotations()[specGeneration] != strconv.FormatInt(o.GetGeneration(), 10) {
+	if o.GetAnnotations()[wellknown.SpecGenerationAnnotation] != strconv.FormatInt(o.GetGeneration(), 10) {
 		return false
 	}
-	o.GetAnnotations()[specGeneration] = strconv.FormatInt(o.GetGeneration()+1, 10)
+	o.GetAnnotations()[wellknown.SpecGenerationAnnotation] = strconv.FormatInt(o.GetGeneration()+1, 10)
 	return true
 }
 

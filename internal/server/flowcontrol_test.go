@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"
@@ -199,7 +200,7 @@ func TestFlowControlOfUsersStaysAsTheyChangedIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	older.Spec.MatchingPrecedence = 601
-	older.Annotations[specGeneration] = fmt.Sprint(older.Generation + 1)
+	older.Annotations[wellknown.SpecGenerationAnnotation] = fmt.Sprint(older.Generation + 1)
 	if _, err := schemas.Update(t.Context(), older, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +210,7 @@ func TestFlowControlOfUsersStaysAsTheyChangedIt(t *testing.T) {
 	if older, err = schemas.Get(t.Context(), membersLevel, metav1.GetOptions{}); err != nil ||
 		older.Spec.MatchingPrecedence != 600 {
 		t.Errorf("the schema of an older hub has %v, %v", older.Spec, err)
-	} else if older.Annotations[specGeneration] != fmt.Sprint(older.Generation) {
+	} else if older.Annotations[wellknown.SpecGenerationAnnotation] != fmt.Sprint(older.Generation) {
 		t.Errorf("a schema of generation %d counts as changed by a user: %v", older.Generation, older.Annotations)
 	}
 	if mine, err = levels.Get(t.Context(), agentsLevel, metav1.GetOptions{}); err != nil ||

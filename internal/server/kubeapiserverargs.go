@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/argosy-io/argosy/internal/core/interpret/lint"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
 )
 
 // acceptedArgs are the arguments of kube-apiserver that users may set. The hub manages all others, for example its

@@ -18,8 +18,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/names"
-	"github.com/argosy-io/argosy/internal/core/upkeep"
+	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/server/backup"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 )

@@ -10,7 +10,7 @@ import (
 	"k8s.io/component-helpers/auth/rbac/reconciliation"
 	"k8s.io/klog/v2"
 
-	"github.com/argosy-io/argosy/internal/core/roles"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 )
 
 // startRoles makes the hub's roles, and adds to them what is missing, as the API server does with Kubernetes' own: what

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/argosy-io/argosy/internal/core/roles"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/why"
 	"github.com/argosy-io/argosy/test/kit"
@@ -310,7 +310,7 @@ func TestEachAddressOfTheHubIsDecided(t *testing.T) {
 	for _, path := range []string{why.Path, why.RoomPath, why.NodesPath, why.PodsPath, why.SchedulerPath, HealthPath,
 		EncryptionPath, convertPath} {
 		if !decided[path] {
-			t.Errorf("decide in internal/core/roles who may get %s", path)
+			t.Errorf("decide in internal/core/hub/roles who may get %s", path)
 		}
 		delete(decided, path)
 	}

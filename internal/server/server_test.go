@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -95,7 +96,7 @@ func TestRestartContinuesWhereTheHubWas(t *testing.T) {
 		changeDefinition(t, h, name, func(crd *apiextensionsv1.CustomResourceDefinition) {
 			crd.Spec.Names.ShortNames = []string{"my" + crd.Spec.Names.Singular}
 			if name == "clonesets.apps.kruise.io" {
-				delete(crd.Annotations, installedAnnotation)
+				delete(crd.Annotations, wellknown.InstalledAnnotation)
 			}
 		})
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/argosy-io/argosy/internal/core/convert"
+	"github.com/argosy-io/argosy/internal/core/admission/convert"
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
 

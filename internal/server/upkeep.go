@@ -25,7 +25,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
 
-	"github.com/argosy-io/argosy/internal/core/upkeep"
+	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
 	"github.com/argosy-io/argosy/internal/server/backup"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 )

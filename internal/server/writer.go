@@ -14,7 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/klog/v2"
 
-	"github.com/argosy-io/argosy/internal/core/upkeep"
+	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 	"github.com/argosy-io/argosy/internal/server/pki"
 	"github.com/argosy-io/argosy/internal/version"

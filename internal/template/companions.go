@@ -3,21 +3,21 @@ package template
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/argosy-io/argosy/internal/core/dependency"
+	"github.com/argosy-io/argosy/internal/core/workload/companion"
 )
 
 // byReach indexes companions by the keys of what they refer to.
 const byReach = "reach"
 
-// PointingAt returns the cached objects that may refer to the workload. dependency.Companions selects the ones that do.
+// PointingAt returns the cached objects that may refer to the workload. companion.Find selects the ones that do.
 // Kinds that are not wanted have none.
 func (s *Store) PointingAt(workload *unstructured.Unstructured) []*unstructured.Unstructured {
-	keys := dependency.ReachedBy(workload)
+	keys := companion.ReachedBy(workload)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	seen := map[*unstructured.Unstructured]bool{}
 	var out []*unstructured.Unstructured
-	for _, gk := range dependency.CompanionKinds() {
+	for _, gk := range companion.Kinds() {
 		k := s.kinds[gk]
 		if k == nil || k.informer == nil {
 			continue

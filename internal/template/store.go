@@ -25,8 +25,9 @@ import (
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/dependency"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/workload/companion"
 )
 
 // Handler receives each change of an object of a watched kind. was is nil for a new object, is is nil for a deleted
@@ -141,7 +142,7 @@ func (s *Store) ForBinding(ctx context.Context, b workv1alpha2.Binding) (*unstru
 		return nil, false, err
 	}
 	ref := b.BindingSpec().Resource
-	obj, found, err := s.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+	obj, found, err := s.Get(ctx, match.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 	if meta.IsNoMatchError(err) {
 		return nil, false, nil
 	}
@@ -358,7 +359,7 @@ var indexers = cache.Indexers{
 		}
 		return nil, nil
 	},
-	byReach: func(obj any) ([]string, error) { return dependency.Reaches(obj.(*unstructured.Unstructured)), nil },
+	byReach: func(obj any) ([]string, error) { return companion.Reaches(obj.(*unstructured.Unstructured)), nil },
 }
 
 func listen(informer cache.SharedIndexInformer, h Handler) {

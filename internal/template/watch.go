@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // Retry intervals for a kind that is wanted but not served. A CRD causes an event, but discovery follows later, and an

@@ -1,5 +1,5 @@
-// Package why collects what core/why explains: it finds the template that a user names as kubectl would, and reads all
-// that has to do with it, through the hub's API.
+// Package why collects what core/explain/why explains: it finds the template that a user names as kubectl would, and
+// reads all that has to do with it, through the hub's API.
 package why
 
 import (
@@ -24,10 +24,10 @@ import (
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/names"
-	"github.com/argosy-io/argosy/internal/core/validate"
-	"github.com/argosy-io/argosy/internal/core/why"
+	"github.com/argosy-io/argosy/internal/core/explain/why"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 

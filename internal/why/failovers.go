@@ -17,9 +17,10 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/deschedule"
-	"github.com/argosy-io/argosy/internal/core/failover"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -95,7 +96,7 @@ func templateOf(ctx context.Context, r client.Reader, b workv1alpha2.Binding) (*
 // hasWork says whether a Work of the binding exists in the cluster; yes where that cannot be read.
 func hasWork(ctx context.Context, r client.Reader, b workv1alpha2.Binding, cluster string) bool {
 	of := b.BindingSpec().Resource
-	name := names.WorkFor(b.GetName(), propagate.GroupKind(of.APIVersion, of.Kind), of.Name, of.Namespace)
+	name := names.WorkFor(b.GetName(), match.GroupKind(of.APIVersion, of.Kind), of.Name, of.Namespace)
 	err := r.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: name}, &workv1alpha1.Work{})
 	return !apierrors.IsNotFound(err)
 }

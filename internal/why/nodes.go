@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/argosy-io/argosy/internal/core/capacity"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 )
 
 // NodesPath is where NodesHandler answers, as JSON: GET /argosy/nodes?cluster=m1 is what the scheduler counts the room

@@ -19,11 +19,12 @@ import (
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/explain/why"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/validate"
-	"github.com/argosy-io/argosy/internal/core/why"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -100,7 +101,7 @@ func selectable(ctx context.Context, r client.Reader, mapper meta.RESTMapper,
 	var all []why.Selectable
 	seen := map[schema.GroupKind]bool{}
 	for _, s := range selectors {
-		gk := propagate.GroupKind(s.APIVersion, s.Kind)
+		gk := match.GroupKind(s.APIVersion, s.Kind)
 		if seen[gk] {
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/argosy-io/argosy/internal/core/roles"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 )
 
 // pages returns the text of each page by its path from the root.

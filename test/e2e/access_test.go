@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/argosy-io/argosy/internal/core/access"
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/test/kit"
 )
@@ -199,8 +199,8 @@ roleRef: {kind: ClusterRole, name: view, apiGroup: rbac.authorization.k8s.io}`, 
 			if all == nil {
 				all = map[string]string{}
 			}
-			if all[access.SystemNamesAnnotation] = text; text == "" {
-				delete(all, access.SystemNamesAnnotation)
+			if all[wellknown.SystemNamesAnnotation] = text; text == "" {
+				delete(all, wellknown.SystemNamesAnnotation)
 			}
 			u.SetAnnotations(all)
 		})

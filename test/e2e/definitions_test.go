@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/argosy-io/argosy/internal/core/protect"
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -37,7 +37,7 @@ func TestADefinitionDeletedOnTheHubStaysWhereAMemberHasObjectsOfItsOwn(t *testin
 	theirs := m1.Find(t, api, "Train", ns, "theirs").GetUID()
 
 	fleet.Hub.Change(t, crds, kind, "", name, func(u *unstructured.Unstructured) {
-		u.SetAnnotations(map[string]string{protect.ConfirmAnnotation: name})
+		u.SetAnnotations(map[string]string{wellknown.ConfirmDeletionAnnotation: name})
 	})
 	fleet.Hub.Remove(t, crds, kind, "", name)
 	kit.Eventually(t, "it goes where nothing of it is left, and is the member's where something is", func() string {
@@ -53,7 +53,7 @@ func TestADefinitionDeletedOnTheHubStaysWhereAMemberHasObjectsOfItsOwn(t *testin
 		}
 		for _, marks := range []map[string]string{u.GetLabels(), u.GetAnnotations()} {
 			for key := range marks {
-				if key != protect.ConfirmAnnotation &&
+				if key != wellknown.ConfirmDeletionAnnotation &&
 					(strings.Contains(key, "karmada.io/") || strings.Contains(key, "argosy.io/")) {
 					return "m1's has the mark " + key
 				}

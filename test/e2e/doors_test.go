@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	core "github.com/argosy-io/argosy/internal/core/fleet"
+	core "github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/test/kit"
 )
 

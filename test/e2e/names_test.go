@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/test/kit"
 )
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corepods "github.com/argosy-io/argosy/internal/core/pods"
+	corepods "github.com/argosy-io/argosy/internal/core/workload/pods"
 	"github.com/argosy-io/argosy/internal/why"
 	"github.com/argosy-io/argosy/test/kit"
 )

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/why"
+	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/test/kit"
 )
 

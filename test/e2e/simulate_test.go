@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/argosy-io/argosy/internal/core/simulate"
+	"github.com/argosy-io/argosy/internal/core/explain/simulate"
 	"github.com/argosy-io/argosy/test/kit"
 )
 

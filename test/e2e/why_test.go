@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/argosy-io/argosy/internal/core/why"
+	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/test/kit"
 )
 

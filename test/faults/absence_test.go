@@ -15,11 +15,11 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/names"
-	"github.com/argosy-io/argosy/internal/core/protect"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/test/kit"
 )
@@ -36,7 +36,7 @@ func remove(t *testing.T, obj client.Object, name string) string {
 		t.Fatal(err)
 	}
 	before := obj.DeepCopyObject().(client.Object)
-	obj.SetAnnotations(map[string]string{protect.ConfirmAnnotation: name})
+	obj.SetAnnotations(map[string]string{wellknown.ConfirmDeletionAnnotation: name})
 	if err := fleet.Hub.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
 		t.Fatalf("confirm the deletion of %s: %v", name, err)
 	}

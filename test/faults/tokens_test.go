@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/argosy-io/argosy/internal/core/credential"
+	"github.com/argosy-io/argosy/internal/core/cluster/credential"
 	"github.com/argosy-io/argosy/test/kit"
 )
 

@@ -50,7 +50,7 @@ var s001 = []row{
 		see: func(s *story) string {
 			said := s.finds(s.text("S001", 53), ".spec.updateStrategy keeps the value of the member",
 				".spec.scaleStrategy keeps the value of the member")
-			return said + "; " + shownBy("internal/core/interpret/jsonpath",
+			return said + "; " + shownBy("internal/core/workload/interpret/jsonpath",
 				"TestRetainedFieldFollowsTemplateChange")(s)
 		}},
 	{id: "54", block: "S001-CloneSet-PP", want: "divided by equal weights; a warning of the broad selector",
@@ -73,7 +73,7 @@ var s001 = []row{
 		return "scaled to 2 in each by the paths"
 	}},
 	{id: "56", block: "S001-claim-others", want: "a UnitedDeployment is interpreted as complex as it is",
-		see: shownBy("internal/core/interpret/builtin", "TestUnitedDeploymentReplicas", "TestUnitedDeploymentHealth",
+		see: shownBy("internal/core/workload/interpret/builtin", "TestUnitedDeploymentReplicas", "TestUnitedDeploymentHealth",
 			"TestUnitedDeploymentAggregate", "TestUnitedDeploymentRetain")},
 	{id: "57", block: "S001-ManifestWork", chain: "ManifestWork",
 		want: "the CloneSet is in the cluster that the namespace names", see: func(s *story) string {
@@ -277,7 +277,7 @@ var s002 = []row{
 				"TestOverridersWithoutEffectAreReported")(s)
 		}},
 	{id: "76", block: "S002-override command, args of Kruise", want: "every kind with a pod template",
-		see: shownBy("internal/core/interpret", "TestPodTemplatesAndContainersOfAllKinds")},
+		see: shownBy("internal/core/workload/interpret", "TestPodTemplatesAndContainersOfAllKinds")},
 	{id: "77", block: "S002-OverridePolicy-jsonpatch", chain: "Deployment", want: "environment and affinity added",
 		see: func(s *story) string {
 			o := s.apply(s.doc("S002", 487))
@@ -591,7 +591,7 @@ var s003 = []row{
 			return hasCommand("--dry-run", "adopt")(s) + "; " + shownBy("test/e2e", "TestAWorkloadIsAdoptedWithoutARestart")(s)
 		}},
 	{id: "111", block: "S003-claim-1:2:7", want: "stages of the fleet",
-		see: shownBy("internal/core/fleet", "TestARolloutGoesInStagesThatPause")},
+		see: shownBy("internal/core/workload/fleet", "TestARolloutGoesInStagesThatPause")},
 	{id: "112", block: "S003-claim-rollback-annotation", want: "an annotation that pauses management",
 		see: func(s *story) string {
 			u := s.apply(s.object(`{apiVersion: v1, kind: ConfigMap, metadata: {name: paused, annotations: {argosy.io/pause-management: "true"}}}`))
@@ -617,11 +617,11 @@ var s003 = []row{
 	{id: "118", block: "S004-targeted-scaling", want: "pods to delete go to their cluster",
 		see: shownBy("test/e2e", "TestAPodToDeleteIsDeletedInItsOwnMember")},
 	{id: "119", block: "S004-claim-rollback", want: "as 112; an undo of the fleet",
-		see: shownBy("internal/core/fleet", "TestARollbackFindsThePodsThatAreStillOld")},
+		see: shownBy("internal/core/workload/fleet", "TestARollbackFindsThePodsThatAreStillOld")},
 	{id: "120", block: "S004-claim-simulator", want: "an accurate estimator",
 		see: shownBy("test/e2e", "TestAReplicaGoesOnlyWhereANodeHasRoomForIt")},
 	{id: "121", block: "S004-claim-OpenKruise-release", want: "stages in the API",
-		see: shownBy("internal/core/fleet", "TestARolloutGoesInStagesThatPause",
+		see: shownBy("internal/core/workload/fleet", "TestARolloutGoesInStagesThatPause",
 			"TestAnOrderedRolloutFillsOneClusterAfterTheOther")},
 }
 

@@ -153,10 +153,10 @@ var s000 = []row{
 			return s.finds(s.text("S000", 185), "status.observedGeneration", "scaled to 0 replicas is unhealthy")
 		}},
 	{id: "13", block: "S000-CloneSet-RIC unset operations", want: "fall back to what is built in (row 8)",
-		see: shownBy("internal/core/interpret/tiers", "TestExplainNamesFirstTierPerOperation")},
+		see: shownBy("internal/core/workload/interpret/tiers", "TestExplainNamesFirstTierPerOperation")},
 	{id: "14", block: "S000-CloneSet-RIC target v1alpha1",
 		want: "matched by group and kind, the object in the script's version (row 8)",
-		see:  shownBy("internal/core/interpret/tiers", "TestConvertOpenKruiseObjects")},
+		see:  shownBy("internal/core/workload/interpret/tiers", "TestConvertOpenKruiseObjects")},
 
 	{id: "25", block: "S000-ASTS-sample", chain: "StatefulSet", want: "accepted unchanged", see: func(s *story) string {
 		s.same(s.apply(s.doc("S000", 536)), s.doc("S000", 536))
@@ -238,14 +238,14 @@ var s000 = []row{
 			return "4 pods matched over both; " + s.finds(s.text("S000", 343), "updatedReadyPods", "without its spec")
 		}},
 	{id: "18", block: "S000-SidecarSet-RIC.replica", want: "0 replicas: sent whole (row 28)",
-		see: shownBy("internal/core/interpret/builtin", "TestKindsWithoutReplicasAreNoWorkloads")},
+		see: shownBy("internal/core/workload/interpret/builtin", "TestKindsWithoutReplicasAreNoWorkloads")},
 	{id: "19", block: "S000-SidecarSet-RIC.health", want: "accepted; lint",
 		see: func(s *story) string {
 			return s.finds(s.text("S000", 343), "a canary that is held by its partition is unhealthy",
 				"status.observedGeneration")
 		}},
 	{id: "20", block: "S000-SidecarSet-RIC deps namespace", want: "dependencies where the pods are",
-		see: shownBy("internal/core/interpret/builtin", "TestSidecarSetDependencies")},
+		see: shownBy("internal/core/workload/interpret/builtin", "TestSidecarSetDependencies")},
 	{id: "36", block: "S000-cmd-get-sidecarset", chain: "SidecarSet", want: "listed",
 		see: func(s *story) string { return s.prints("sample-sidecarset", "karmadactl", "get", "sidecarset", "-A") }},
 

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"github.com/argosy-io/argosy/api/wellknown"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -85,10 +86,6 @@ type FederatedHPAStatus struct {
 	Conditions []autoscalingv2.HorizontalPodAutoscalerCondition `json:"conditions,omitempty"`
 }
 
-// ModeAnnotation on a FederatedHPA says who scales: the hub (Central, the default), or the autoscalers of the member clusters, between
-// which the hub splits the bounds (Distributed).
-const ModeAnnotation = "argosy.io/autoscaling-mode"
-
 // The modes.
 const (
 	ModeCentral     = "Central"
@@ -96,7 +93,9 @@ const (
 )
 
 // Distributed says whether the autoscalers of the members scale.
-func (f *FederatedHPA) Distributed() bool { return f.Annotations[ModeAnnotation] == ModeDistributed }
+func (f *FederatedHPA) Distributed() bool {
+	return f.Annotations[wellknown.AutoscalingModeAnnotation] == ModeDistributed
+}
 
 // Condition types of a FederatedHPA beyond those of a HorizontalPodAutoscaler.
 //

@@ -6,7 +6,7 @@ import (
 
 // The types of this file hold spellings that public guides use and Karmada's API does not know.
 // They stand in the schema because strict field validation runs before admission; admission rewrites each
-// to its canonical form with a warning (internal/core/dialect), so that none is ever stored.
+// to its canonical form with a warning (internal/core/admission/dialect), so that none is ever stored.
 
 // ReplicaSchedulingDialect holds spellings accepted beside those of ReplicaSchedulingStrategy.
 type ReplicaSchedulingDialect struct {

@@ -250,7 +250,7 @@ type ResourceIdentifier struct {
 // ResourceHealth is Healthy, Unhealthy or Unknown.
 type ResourceHealth string
 
-// The healths that the API shows; five finer ones are used inside (core/interpret).
+// The healths that the API shows; five finer ones are used inside (core/workload/interpret).
 const (
 	ResourceHealthy   ResourceHealth = "Healthy"
 	ResourceUnhealthy ResourceHealth = "Unhealthy"

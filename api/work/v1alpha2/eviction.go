@@ -6,9 +6,6 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// PreservedStateAnnotation on a Work has the labels that it was given from the copy that it replaces, as JSON.
-const PreservedStateAnnotation = "argosy.io/preserved-state"
-
 // LeftGracefully are the clusters that are being left and keep their Work as it is until the task ends, sorted.
 func (s *ResourceBindingSpec) LeftGracefully() []string {
 	var clusters []string

@@ -30,11 +30,6 @@ const (
 	ManagedAnnotationsAnnotation = "resourcetemplate.karmada.io/managed-annotations"
 	ManagedLabelsAnnotation      = "resourcetemplate.karmada.io/managed-labels"
 
-	// AcceptRestoredAnnotation on a Work has what is held of it since the hub was restored be done; its value is since when it is held.
-	AcceptRestoredAnnotation = "argosy.io/accept-restored"
-	// HubAnnotation is on every member object that was written since hubs have identities: the one that wrote it last.
-	HubAnnotation = "argosy.io/hub"
-
 	// ManagedLabel = "true" is on every member object that we created or adopted.
 	ManagedLabel = "karmada.io/managed"
 	// SystemLabel = "true" is on namespaces, accounts and secrets of the system itself.

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/interpret/ask"
-	"github.com/argosy-io/argosy/internal/core/interpret/script"
-	"github.com/argosy-io/argosy/internal/core/text"
-	"github.com/argosy-io/argosy/internal/core/validate"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/ask"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 )
 
 // fieldOf is where a customization says what it does for an operation.

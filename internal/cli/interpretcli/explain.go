@@ -25,11 +25,11 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/api/definition"
 	"github.com/argosy-io/argosy/api/kruise"
-	"github.com/argosy-io/argosy/internal/core/interpret/customization"
-	"github.com/argosy-io/argosy/internal/core/interpret/lint"
-	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
-	"github.com/argosy-io/argosy/internal/core/interpret/shipped"
-	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/customization"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/shipped"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/interpreter"
 )
 

@@ -21,12 +21,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/dialect"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/customization"
-	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
-	"github.com/argosy-io/argosy/internal/core/interpret/script"
-	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
+	"github.com/argosy-io/argosy/internal/core/admission/dialect"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/customization"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 )
 
 // source is a file that was read.

@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/ask"
-	"github.com/argosy-io/argosy/internal/core/interpret/golden"
-	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
-	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
-	"github.com/argosy-io/argosy/internal/core/text"
+	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/ask"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/golden"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 )
 
 func newTest() *cobra.Command {

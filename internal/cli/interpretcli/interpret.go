@@ -1,5 +1,5 @@
 // Package interpretcli is `interpret`: what scripts and tiers say of objects, tried out on files. It reads flags and
-// files, and prints; what is said is decided in core/interpret.
+// files, and prints; what is said is decided in core/workload/interpret.
 package interpretcli
 
 import (
@@ -19,12 +19,12 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/ask"
-	"github.com/argosy-io/argosy/internal/core/interpret/lint"
-	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
-	"github.com/argosy-io/argosy/internal/core/interpret/script"
-	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/ask"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 )
 
 // Hub is the hub that a command may ask; most ask none.

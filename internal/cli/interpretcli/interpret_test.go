@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/argosy-io/argosy/internal/core/interpret/lint"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
 )
 
 // cloneset is a customization as a guide has it, with its spellings.

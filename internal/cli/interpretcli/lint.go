@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/interpret/lint"
-	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
-	"github.com/argosy-io/argosy/internal/core/text"
+	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 )
 
 func newLint(hub Hub) *cobra.Command {

@@ -1,7 +1,7 @@
 // Package admission judges writes inside the API server: it normalises, defaults and validates our own kinds, claims
 // new templates for their policy in the same write, and protects what is labelled so. What is right is decided in
-// core/dialect, core/validate and core/propagate; here it is asked at the right moment. Nothing is written by the way,
-// so dry-run is honoured.
+// core/admission/dialect, core/admission/validate and core/propagate; here it is asked at the right moment. Nothing is
+// written by the way, so dry-run is honoured.
 package admission
 
 import (
@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apiserver/pkg/admission"
 
-	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
 // The plugins' names, as --disable-admission-plugins and the metrics of the API server know them.

@@ -20,7 +20,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/dialect"
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/admission/dialect"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
@@ -258,7 +259,7 @@ func TestReplicasOverridersGiveWayToTheScheduler(t *testing.T) {
 			t.Errorf("replicas that are copied: %v", err)
 		}
 		forced := override(", name: nginx")
-		forced.SetAnnotations(map[string]string{dialect.OverrideReplicasAnnotation: dialect.OverrideReplicasForce})
+		forced.SetAnnotations(map[string]string{wellknown.OverrideReplicasAnnotation: dialect.OverrideReplicasForce})
 		if _, _, err := h.write("admin", forced, nil); err != nil {
 			t.Errorf("forced: %v", err)
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/validate"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
 )
 
 func (o *objects) mutateFederatedHPA(_ context.Context, r request) error {

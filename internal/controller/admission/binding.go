@@ -18,10 +18,11 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/convert"
-	"github.com/argosy-io/argosy/internal/core/fields"
+	"github.com/argosy-io/argosy/internal/core/admission/convert"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/validate"
 )
 
 // mutateBinding gives a new binding the id that its Works refer to. Our own controllers bring one along.
@@ -94,7 +95,7 @@ func (o *objects) authorizeBinding(ctx context.Context, r request) error {
 		}
 	}
 	resource, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
-	if mapping, err := o.mapper.RESTMapping(propagate.GroupKind(ref.APIVersion, ref.Kind)); err == nil {
+	if mapping, err := o.mapper.RESTMapping(match.GroupKind(ref.APIVersion, ref.Kind)); err == nil {
 		resource = mapping.Resource
 	}
 	return o.mayRead(ctx, r, resource, ref.Namespace, ref.Name, "a binding propagates its template to member clusters")

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/argosy-io/argosy/internal/core/access"
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
@@ -142,7 +142,7 @@ func TestWhoHasANameOfKubernetesOwnActInAMemberMayActUnderItHimself(t *testing.T
 		cluster := func(names string) *unstructured.Unstructured {
 			c := object(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: m1, resourceVersion: "1"}, spec: {syncMode: Push, apiEndpoint: "https://m1"}}`)
 			if names != "" {
-				c.SetAnnotations(map[string]string{access.SystemNamesAnnotation: names})
+				c.SetAnnotations(map[string]string{wellknown.SystemNamesAnnotation: names})
 			}
 			return c
 		}

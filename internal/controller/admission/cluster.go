@@ -13,9 +13,9 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/access"
-	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/validate"
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/cluster/access"
 )
 
 func (o *objects) mutateCluster(ctx context.Context, r request) error {
@@ -91,9 +91,9 @@ func (o *objects) authorizeSecrets(ctx context.Context, r request, c *clusterv1a
 func (o *objects) authorizeKeeping(ctx context.Context, r request) error {
 	was := ""
 	if r.old != nil {
-		was = r.old.GetAnnotations()[membership.KeepWorkloadsAnnotation]
+		was = r.old.GetAnnotations()[wellknown.KeepWorkloadsAnnotation]
 	}
-	if is := r.obj.GetAnnotations()[membership.KeepWorkloadsAnnotation]; is == was {
+	if is := r.obj.GetAnnotations()[wellknown.KeepWorkloadsAnnotation]; is == was {
 		return nil
 	}
 	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: "delete",
@@ -103,7 +103,7 @@ func (o *objects) authorizeKeeping(ctx context.Context, r request) error {
 		return nil
 	}
 	return admission.NewForbidden(r, errors.Join(fmt.Errorf(
-		"the annotation %s decides what happens to the cluster's workloads when it leaves, and you may not delete clusters.cluster.karmada.io", membership.KeepWorkloadsAnnotation), err))
+		"the annotation %s decides what happens to the cluster's workloads when it leaves, and you may not delete clusters.cluster.karmada.io", wellknown.KeepWorkloadsAnnotation), err))
 }
 
 // authorizeSystemNames lets those have a name of Kubernetes' own act in a member who may act under it on the hub: else
@@ -129,7 +129,7 @@ func (o *objects) authorizeSystemNames(ctx context.Context, r request) error {
 			if decision, _, err := o.authorizer.Authorize(ctx, ask); decision != authorizer.DecisionAllow {
 				return admission.NewForbidden(r, errors.Join(fmt.Errorf(
 					"the annotation %s lets %q act in the cluster, and you may not impersonate %s %q on the hub",
-					access.SystemNamesAnnotation, name, ask.Resource, ask.Name), err))
+					wellknown.SystemNamesAnnotation, name, ask.Resource, ask.Name), err))
 			}
 		}
 	}

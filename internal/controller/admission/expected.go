@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 // seenWithin is how long the index may be behind a policy that was let through. What is not seen by then was refused
@@ -89,7 +89,7 @@ func (e *expected) next(gk schema.GroupKind) (until time.Time, seen <-chan struc
 	defer e.mu.Unlock()
 	for _, x := range e.policies {
 		for _, s := range x.policy.PropagationSpec().ResourceSelectors {
-			if propagate.GroupKind(s.APIVersion, s.Kind) == gk && x.until.After(until) {
+			if match.GroupKind(s.APIVersion, s.Kind) == gk && x.until.After(until) {
 				until = x.until
 			}
 		}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 // servedEvery is how often the server is asked whether it serves the policies yet, at its start. Each answer is given
@@ -170,7 +170,7 @@ func keyOf(p policyv1alpha1.Propagation, s policyv1alpha1.ResourceSelector) sele
 	if p.GetNamespace() == "" && namespace == "" {
 		namespace = anyNamespace
 	}
-	return selected{propagate.GroupKind(s.APIVersion, s.Kind), namespace, s.Name}
+	return selected{match.GroupKind(s.APIVersion, s.Kind), namespace, s.Name}
 }
 
 func (x *index) setOverride(key types.NamespacedName, exists bool) {

@@ -15,12 +15,13 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/customization"
-	"github.com/argosy-io/argosy/internal/core/interpret/schemas"
-	"github.com/argosy-io/argosy/internal/core/interpret/tiers"
-	"github.com/argosy-io/argosy/internal/core/interpret/webhook"
-	"github.com/argosy-io/argosy/internal/core/validate"
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/customization"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/webhook"
 	"github.com/argosy-io/argosy/internal/interpreter"
 )
 
@@ -47,7 +48,7 @@ func (o *objects) validateCustomization(ctx context.Context, r request) error {
 		others = append(others, other)
 	}
 	errs := validate.Customization(c, others)
-	if c.Annotations[validate.LenientAnnotation] == "true" {
+	if c.Annotations[wellknown.LenientAnnotation] == "true" {
 		var warnings []string
 		warnings, errs = validate.Lenient(errs)
 		for _, text := range warnings {

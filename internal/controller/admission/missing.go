@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 
-	"github.com/argosy-io/argosy/internal/core/dependency"
-	"github.com/argosy-io/argosy/internal/core/validate"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/source/dependency"
 )
 
 var (

@@ -17,8 +17,9 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/validate"
 )
 
 var clusterResource = clusterv1alpha1.GroupVersion.WithResource("clusters")
@@ -76,7 +77,7 @@ func (o *objects) missingKinds(ctx context.Context, named []validate.NamedKind) 
 	looked := map[schema.GroupKind]bool{}
 	known := sync.OnceValue(func() []validate.NamedKind { return o.kindNames(ctx) })
 	for _, k := range named {
-		gk := propagate.GroupKind(k.APIVersion, k.Kind)
+		gk := match.GroupKind(k.APIVersion, k.Kind)
 		if looked[gk] || len(looked) == namedMost {
 			continue
 		}
@@ -89,7 +90,7 @@ func (o *objects) missingKinds(ctx context.Context, named []validate.NamedKind) 
 		}
 		// Discovery lags behind definitions.
 		if !slices.ContainsFunc(known(), func(of validate.NamedKind) bool {
-			return propagate.GroupKind(of.APIVersion, of.Kind) == gk
+			return match.GroupKind(of.APIVersion, of.Kind) == gk
 		}) {
 			advice = append(advice, validate.MissingKind(k, known()))
 		}

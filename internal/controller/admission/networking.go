@@ -8,7 +8,7 @@ import (
 
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/validate"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
 )
 
 // mutateMultiClusterService gives it the id that what belongs to it refers to.

@@ -30,7 +30,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/dialect"
+	"github.com/argosy-io/argosy/internal/core/admission/dialect"
 )
 
 // request is a write of one of our kinds. Its objects are never nil but old, which is for a creation.

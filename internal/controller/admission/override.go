@@ -12,11 +12,12 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/dialect"
+	"github.com/argosy-io/argosy/internal/core/admission/dialect"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/override"
-	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/validate"
 )
 
 func newOverride(kind string) policyv1alpha1.Override {
@@ -35,7 +36,7 @@ func (o *objects) mutateOverride(ctx context.Context, r request) error {
 	if into(r.obj, policy) != nil {
 		return nil
 	}
-	if setsReplicas && r.obj.GetAnnotations()[dialect.OverrideReplicasAnnotation] != dialect.OverrideReplicasForce {
+	if setsReplicas && r.obj.GetAnnotations()[wellknown.OverrideReplicasAnnotation] != dialect.OverrideReplicasForce {
 		if err := r.refuse(o.divided(policy)); err != nil {
 			return err
 		}
@@ -44,7 +45,7 @@ func (o *objects) mutateOverride(ctx context.Context, r request) error {
 		return nil
 	}
 	for _, s := range policy.OverrideSpec().ResourceSelectors {
-		if propagate.GroupKind(s.APIVersion, s.Kind) == (schema.GroupKind{Kind: "Namespace"}) {
+		if match.GroupKind(s.APIVersion, s.Kind) == (schema.GroupKind{Kind: "Namespace"}) {
 			// A namespace goes to every cluster by itself, where no policy of another namespace has a say.
 			return admission.NewForbidden(r, errors.New("a Namespace is cluster-scoped; use ClusterOverridePolicy"))
 		}
@@ -144,7 +145,7 @@ func (o *objects) divided(policy policyv1alpha1.Override) field.ErrorList {
 		if namespace == "" {
 			namespace = s.Namespace
 		}
-		for _, p := range o.index.selecting(propagate.GroupKind(s.APIVersion, s.Kind), namespace, s.Name) {
+		for _, p := range o.index.selecting(match.GroupKind(s.APIVersion, s.Kind), namespace, s.Name) {
 			if !p.PropagationSpec().Placement.DividesReplicas() {
 				continue
 			}
@@ -154,7 +155,7 @@ func (o *objects) divided(policy policyv1alpha1.Override) field.ErrorList {
 			}
 			errs = append(errs, field.Forbidden(field.NewPath("spec", "resourceSelectors").Index(i), fmt.Sprintf(
 				"replicasOverrider: the replicas of this %s are divided by propagation policy %s; set weights there, or annotate this policy with %s=%s",
-				s.Kind, name, dialect.OverrideReplicasAnnotation, dialect.OverrideReplicasForce)))
+				s.Kind, name, wellknown.OverrideReplicasAnnotation, dialect.OverrideReplicasForce)))
 		}
 	}
 	return errs

@@ -5,7 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/argosy-io/argosy/internal/core/validate"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
 )
 
 // adviseTemplate refuses what the hub itself cannot follow, and warns of what members will refuse, and of mistakes in

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/validate"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 func newPropagation(kind string) policyv1alpha1.Propagation {
@@ -171,7 +171,7 @@ var quotaKind = schema.GroupKind{Kind: "ResourceQuota"}
 // no more on the hub.
 func (o *objects) authorizeQuotas(ctx context.Context, r request, p, old policyv1alpha1.Propagation) error {
 	fresh := slices.ContainsFunc(p.PropagationSpec().ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool {
-		return propagate.GroupKind(s.APIVersion, s.Kind) == quotaKind &&
+		return match.GroupKind(s.APIVersion, s.Kind) == quotaKind &&
 			!slices.ContainsFunc(old.PropagationSpec().ResourceSelectors,
 				func(approved policyv1alpha1.ResourceSelector) bool { return equality.Semantic.DeepEqual(approved, s) })
 	})
@@ -222,7 +222,7 @@ func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1a
 		return decision == authorizer.DecisionAllow
 	}
 	for i, s := range is.ResourceSelectors {
-		namespace, gk := s.Namespace, propagate.GroupKind(s.APIVersion, s.Kind)
+		namespace, gk := s.Namespace, match.GroupKind(s.APIVersion, s.Kind)
 		if p.GetNamespace() != "" {
 			namespace = p.GetNamespace()
 		}
@@ -263,7 +263,7 @@ var sidecarSet = schema.GroupKind{Group: "apps.kruise.io", Kind: "SidecarSet"}
 // clusterScoped says whether the selector's kind has no namespace. A kind that is not served is taken for a namespaced
 // one.
 func (o *objects) clusterScoped(s policyv1alpha1.ResourceSelector) bool {
-	gk := propagate.GroupKind(s.APIVersion, s.Kind)
+	gk := match.GroupKind(s.APIVersion, s.Kind)
 	// Most policies select these, and discovery need not be asked for them.
 	if gk.Group == "apps" || gk == (schema.GroupKind{Kind: "ConfigMap"}) || gk == (schema.GroupKind{Kind: "Secret"}) ||
 		gk == (schema.GroupKind{Kind: "Service"}) {

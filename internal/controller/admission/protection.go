@@ -22,9 +22,9 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/names"
-	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/protect"
+	"github.com/argosy-io/argosy/internal/core/admission/protect"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
 // protection denies the deletion of whatever is labelled to be protected, to everybody, and of what the hub stands on,
@@ -143,7 +143,7 @@ func (p *protection) used(ctx context.Context, gk schema.GroupKind) (string, err
 			}
 			for i := range list.Items {
 				ref, _, _ := unstructured.NestedStringMap(list.Items[i].Object, "spec", "resource")
-				if propagate.GroupKind(ref["apiVersion"], ref["kind"]) != gk {
+				if match.GroupKind(ref["apiVersion"], ref["kind"]) != gk {
 					continue
 				}
 				if ref["namespace"] != "" {

@@ -13,9 +13,8 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/protect"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
@@ -76,11 +75,11 @@ func TestWhatTheHubStandsOnIsDeletedByNobodyWithoutASecondWord(t *testing.T) {
 			if err := h.delete(user.APIServerUser, tc.obj); err != nil {
 				t.Errorf("the hub's own loops are refused: %v", err)
 			}
-			tc.obj.SetAnnotations(map[string]string{protect.ConfirmAnnotation: "true"})
+			tc.obj.SetAnnotations(map[string]string{wellknown.ConfirmDeletionAnnotation: "true"})
 			if err := h.delete("admin", tc.obj); !apierrors.IsForbidden(err) {
 				t.Errorf("confirmed with what is not its name: %v", err)
 			}
-			tc.obj.SetAnnotations(map[string]string{protect.ConfirmAnnotation: tc.obj.GetName()})
+			tc.obj.SetAnnotations(map[string]string{wellknown.ConfirmDeletionAnnotation: tc.obj.GetName()})
 			if err := h.delete("admin", tc.obj); err != nil {
 				t.Errorf("confirmed, it is refused with %v", err)
 			}
@@ -130,7 +129,7 @@ func TestWhoMayNotDeleteClustersDoesNotSayWhatBecomesOfTheirWorkloads(t *testing
 			u := standing("cluster.karmada.io/v1alpha1", "Cluster", "", "m1")
 			u.Object["spec"] = map[string]any{"syncMode": "Push", "apiEndpoint": "https://127.0.0.1:6443"}
 			if keep != "" {
-				u.SetAnnotations(map[string]string{membership.KeepWorkloadsAnnotation: keep})
+				u.SetAnnotations(map[string]string{wellknown.KeepWorkloadsAnnotation: keep})
 			}
 			return u
 		}

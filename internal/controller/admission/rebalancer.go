@@ -10,8 +10,8 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/validate"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 // validateRebalancer judges what is new of a WorkloadRebalancer, and warns of kinds that the hub does not serve: they
@@ -30,7 +30,7 @@ func (o *objects) validateRebalancer(ctx context.Context, r request) error {
 	}
 	warned := map[schema.GroupKind]bool{}
 	for i, w := range rebalancer.Spec.Workloads {
-		gk := propagate.GroupKind(w.APIVersion, w.Kind)
+		gk := match.GroupKind(w.APIVersion, w.Kind)
 		if _, known := scoped(gk); !known && !warned[gk] {
 			warned[gk] = true
 			warning.AddWarning(ctx, "", fmt.Sprintf(

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/validate"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
 )
 
 func (o *objects) mutateReplicaScheduling(ctx context.Context, r request) error {

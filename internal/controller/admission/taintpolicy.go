@@ -8,7 +8,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/validate"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
 )
 
 func (o *objects) validateClusterTaintPolicy(ctx context.Context, r request) error {

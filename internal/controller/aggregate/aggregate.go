@@ -1,5 +1,5 @@
 // Package aggregate combines the statuses from members in the binding's status and in the template's. core/aggregate
-// and core/interpret decide how. The controller decides when to write.
+// and core/workload/interpret decide how. The controller decides when to write.
 package aggregate
 
 import (
@@ -38,12 +38,13 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
@@ -279,7 +280,7 @@ func failures(s *workv1alpha2.ResourceBindingStatus) (n int) {
 func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Binding,
 	outages aggregate.Outages) (time.Duration, error) {
 	ref := b.BindingSpec().Resource
-	kind := propagate.GroupKind(ref.APIVersion, ref.Kind)
+	kind := match.GroupKind(ref.APIVersion, ref.Kind)
 	read, found, err := r.Templates.ForBinding(ctx, b)
 	if errors.Is(err, propagate.ErrReference) {
 		return 0, nil // dispatch reports the error

@@ -19,9 +19,9 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
-	"github.com/argosy-io/argosy/internal/core/fields"
-	"github.com/argosy-io/argosy/internal/core/names"
-	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -175,7 +175,7 @@ func (r *reconciler) withNodes(b workv1alpha2.Binding, read,
 // runsIn returns the cluster with a template's nodes; empty for kinds without nodes and with several clusters.
 func runsIn(b workv1alpha2.Binding) string {
 	ref := b.BindingSpec().Resource
-	if _, has := aggregate.Nodes(propagate.GroupKind(ref.APIVersion, ref.Kind)); !has {
+	if _, has := aggregate.Nodes(match.GroupKind(ref.APIVersion, ref.Kind)); !has {
 		return ""
 	}
 	return aggregate.Sole(b)

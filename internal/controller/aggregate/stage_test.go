@@ -13,18 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 // rollsOut creates the Works of a CloneSet with two pods per cluster, of which one may be updated in m1.
 func (w *world) rollsOut() {
 	w.t.Helper()
 	controllertest.Change(w.Hub, w.template, func(u *unstructured.Unstructured) {
-		u.SetAnnotations(map[string]string{fleet.OrderAnnotation: "Stages",
-			fleet.StagesAnnotation: `[{"percent": 10, "pause": true}, {"percent": 100}]`})
+		u.SetAnnotations(map[string]string{wellknown.RolloutOrderAnnotation: "Stages",
+			wellknown.RolloutStagesAnnotation: `[{"percent": 10, "pause": true}, {"percent": 100}]`})
 		u.Object["spec"] = map[string]any{"replicas": int64(6), "template": map[string]any{"image": "2"}}
 	})
 	controllertest.Change(w.Hub, w.binding, func(b workv1alpha2.Binding) {
@@ -47,7 +48,7 @@ func (w *world) rollsOut() {
 			w.t.Fatal(err)
 		}
 		controllertest.Change(w.Hub, w.works[i], func(work *workv1alpha1.Work) {
-			work.Annotations[fleet.NoteAnnotation] = "{}"
+			work.Annotations[wellknown.FleetAnnotation] = "{}"
 			work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
 		})
 	}

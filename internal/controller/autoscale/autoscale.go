@@ -1,6 +1,6 @@
 // Package autoscale implements FederatedHPAs and CronFederatedHPAs. It scales templates by the load of their pods in
-// all clusters or, in mode Distributed, creates a HorizontalPodAutoscaler in each cluster. core/autoscale decides the
-// number of replicas and which rules are due; the scheduler decides where replicas go.
+// all clusters or, in mode Distributed, creates a HorizontalPodAutoscaler in each cluster. core/adjust/autoscale
+// decides the number of replicas and which rules are due; the scheduler decides where replicas go.
 package autoscale
 
 import (
@@ -23,12 +23,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/autoscale"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/adjust/autoscale"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -103,7 +103,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha2.ResourceBinding{}, byScaler,
 		func(obj client.Object) []string {
-			if by := obj.GetAnnotations()[schedule.ScaledByAnnotation]; by != "" {
+			if by := obj.GetAnnotations()[wellknown.ScaledByAnnotation]; by != "" {
 				return []string{by}
 			}
 			return nil

@@ -17,8 +17,8 @@ import (
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/autoscale"
-	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/adjust/autoscale"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 // cron reconciles CronFederatedHPAs.
@@ -114,7 +114,7 @@ const attempts = 5
 func (c *cron) execute(ctx context.Context, of *autoscalingv1alpha1.CronFederatedHPA,
 	rule autoscalingv1alpha1.CronFederatedHPARule) (err error) {
 	ref := of.Spec.ScaleTargetRef
-	gk := propagate.GroupKind(ref.APIVersion, ref.Kind)
+	gk := match.GroupKind(ref.APIVersion, ref.Kind)
 	once := func() error { return c.scaleWorkload(ctx, gk, of.Namespace, ref.Name, rule) }
 	if gk == (schema.GroupKind{Group: autoscalingv1alpha1.GroupVersion.Group,
 		Kind: autoscalingv1alpha1.FederatedHPAKind}) {

@@ -16,7 +16,7 @@ import (
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
@@ -272,7 +272,7 @@ func TestTargetIsAlwaysInTheSameNamespace(t *testing.T) {
 			f := w.scaler(fmt.Sprintf("f%d", len(ref.Name)))
 			f.Spec.ScaleTargetRef = ref
 			w.Make(f)
-			w.expectConditions(f.Name, fmt.Sprintf("AbleToScale=False/FailedGetScaleTargetRef: there is no %s %s in namespace shop on the hub", propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Name))
+			w.expectConditions(f.Name, fmt.Sprintf("AbleToScale=False/FailedGetScaleTargetRef: there is no %s %s in namespace shop on the hub", match.GroupKind(ref.APIVersion, ref.Kind), ref.Name))
 		}
 		each := func(what string, holds func(autoscalingv1alpha1.ExecutionHistory) bool) {
 			t.Helper()

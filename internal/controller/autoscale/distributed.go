@@ -19,17 +19,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/autoscale"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/adjust/autoscale"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // ownerOf returns the FederatedHPA whose autoscaler a Work contains.
 func ownerOf(work client.Object) (types.NamespacedName, bool) {
-	namespace, name, ok := strings.Cut(work.GetAnnotations()[autoscale.OwnerAnnotation], "/")
+	namespace, name, ok := strings.Cut(work.GetAnnotations()[wellknown.AutoscalerOfAnnotation], "/")
 	return types.NamespacedName{Namespace: namespace, Name: name}, ok
 }
 
@@ -49,7 +50,7 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	}
 	if !spec.Placement.DividesReplicas() {
 		r.setCondition(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, "ReplicasDuplicated",
-			"the policy runs all replicas in every cluster, so there is nothing to divide: set replicaSchedulingType: Divided, or remove the annotation "+autoscalingv1alpha1.ModeAnnotation)
+			"the policy runs all replicas in every cluster, so there is nothing to divide: set replicaSchedulingType: Divided, or remove the annotation "+wellknown.AutoscalingModeAnnotation)
 		return r.end(ctx, key)
 	}
 
@@ -96,7 +97,7 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	f.Status.Conditions = autoscale.SetCondition(f.Status.Conditions, scaling, now)
 	f.Status.CurrentReplicas, f.Status.DesiredReplicas = autoscale.Total(current), autoscale.Total(desired)
 	n := autoscale.Total(desired)
-	_, told := t.binding.GetAnnotations()[schedule.ScaledAnnotation]
+	_, told := t.binding.GetAnnotations()[wellknown.ScaledByMembersAnnotation]
 	if n > 0 {
 		want := t.binding.DeepCopyObject().(workv1alpha2.Binding)
 		if told || !maps.Equal(desired, replicas) {

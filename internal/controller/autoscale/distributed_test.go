@@ -15,12 +15,12 @@ import (
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // autoscaler returns the Work with the autoscaler of a cluster.
@@ -119,7 +119,7 @@ func (w *world) scheduler(want string) {
 	w.t.Helper()
 	b := w.binding()
 	w.Eventually("the binding has the replicas "+want, func() string {
-		if w.Has(b); b.Annotations[schedule.ScaledAnnotation] != want {
+		if w.Has(b); b.Annotations[wellknown.ScaledByMembersAnnotation] != want {
 			return fmt.Sprint(b.Annotations)
 		}
 		return ""
@@ -129,7 +129,7 @@ func (w *world) scheduler(want string) {
 // distributed returns a FederatedHPA in mode Distributed.
 func (w *world) distributed() *autoscalingv1alpha1.FederatedHPA {
 	f := w.scaler("web")
-	f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
+	f.Annotations = map[string]string{wellknown.AutoscalingModeAnnotation: autoscalingv1alpha1.ModeDistributed}
 	return f
 }
 
@@ -146,7 +146,7 @@ func TestBoundsAreSplitBetweenMembers(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.CloneSet)
 		f := w.scaler("web")
-		f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
+		f.Annotations = map[string]string{wellknown.AutoscalingModeAnnotation: autoscalingv1alpha1.ModeDistributed}
 		w.Make(f)
 		w.bounds("a 1-6, b 1-6")
 		w.expectConditions("web", "BoundsSplit=Unknown/AutoscalersPending", "not applied yet in these clusters: a, b")
@@ -156,7 +156,8 @@ func TestBoundsAreSplitBetweenMembers(t *testing.T) {
 		w.expectConditions("web", "BoundsSplit=True/BoundsSplit", "a 1 to 6, b 1 to 6")
 		w.Eventually("rollouts know that members scale, before they do", func() string {
 			b := w.binding()
-			if w.Has(b); b.Annotations[schedule.ScaledByAnnotation] != "web" || b.Annotations[schedule.ScaledAnnotation] != "" {
+			if w.Has(b); b.Annotations[wellknown.ScaledByAnnotation] != "web" ||
+				b.Annotations[wellknown.ScaledByMembersAnnotation] != "" {
 				return fmt.Sprint(b.Annotations)
 			}
 			return ""
@@ -230,7 +231,7 @@ func TestAutoscalersAreDeletedAfterHubRestart(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
 		f := w.scaler("web")
-		f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
+		f.Annotations = map[string]string{wellknown.AutoscalingModeAnnotation: autoscalingv1alpha1.ModeDistributed}
 		w.Make(f)
 		w.bounds("a 1-6, b 1-6")
 		w.stop()
@@ -259,7 +260,7 @@ func TestAutoscalersAreDeletedWithWorkload(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
 		f := w.scaler("web")
-		f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
+		f.Annotations = map[string]string{wellknown.AutoscalingModeAnnotation: autoscalingv1alpha1.ModeDistributed}
 		w.Make(f)
 		w.bounds("a 1-6, b 1-6")
 		w.Gone(w.workload())
@@ -279,7 +280,7 @@ func TestDuplicatedReplicasCannotBeSplit(t *testing.T) {
 			b.Spec.Placement.ReplicaScheduling.ReplicaSchedulingType = policyv1alpha1.ReplicaSchedulingTypeDuplicated
 		})
 		f := w.scaler("web")
-		f.Annotations = map[string]string{autoscalingv1alpha1.ModeAnnotation: autoscalingv1alpha1.ModeDistributed}
+		f.Annotations = map[string]string{wellknown.AutoscalingModeAnnotation: autoscalingv1alpha1.ModeDistributed}
 		w.Make(f)
 		w.expectConditions("web", "BoundsSplit=False/ReplicasDuplicated")
 		w.bounds("")

@@ -21,10 +21,11 @@ import (
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/autoscale"
+	"github.com/argosy-io/argosy/internal/core/adjust/autoscale"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
-	"github.com/argosy-io/argosy/internal/core/validate"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -178,7 +179,7 @@ func (r *reconciler) target(ctx context.Context,
 			message: fmt.Sprintf("FederatedHPA %s, which is older, also scales %s %s: delete one of them", first, ref.Kind,
 				ref.Name)}, nil
 	}
-	t.kind = propagate.GroupKind(ref.APIVersion, ref.Kind)
+	t.kind = match.GroupKind(ref.APIVersion, ref.Kind)
 	found := false
 	if t.template, found, err = r.Templates.Get(ctx, t.kind, f.Namespace, ref.Name); err != nil &&
 		!meta.IsNoMatchError(err) {

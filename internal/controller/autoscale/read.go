@@ -10,7 +10,7 @@ import (
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/autoscale"
+	"github.com/argosy-io/argosy/internal/core/adjust/autoscale"
 )
 
 // read reads pods and metrics of a workload from all its clusters in parallel. The result includes clusters that do not

@@ -36,7 +36,7 @@ const (
 	reasonSplit = "BoundsSplit"
 )
 
-// Reasons of ScalingActive and AbleToScale, beside those that core/autoscale sets.
+// Reasons of ScalingActive and AbleToScale, beside those that core/adjust/autoscale sets.
 //
 //reference:reason ScalingActive of FederatedHPA
 const (

@@ -1,5 +1,5 @@
-// Package cluster runs the life cycle of member clusters and keeps their status up to date. core/membership decides
-// what a status means. Package member connects to the member.
+// Package cluster runs the life cycle of member clusters and keeps their status up to date. core/cluster/membership
+// decides what a status means. Package member connects to the member.
 package cluster
 
 import (
@@ -20,11 +20,12 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/access"
-	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/cluster/access"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/member"
@@ -114,7 +115,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 
 // systemNamesChanged selects changes of the system names that an administrator permits to impersonate.
 var systemNamesChanged = filter.Changes(func(was, is client.Object) bool {
-	return was.GetAnnotations()[access.SystemNamesAnnotation] != is.GetAnnotations()[access.SystemNamesAnnotation]
+	return was.GetAnnotations()[wellknown.SystemNamesAnnotation] != is.GetAnnotations()[wellknown.SystemNamesAnnotation]
 })
 
 func clusterOfSpace(_ context.Context, obj client.Object) []reconcile.Request {

@@ -14,9 +14,9 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/access"
-	"github.com/argosy-io/argosy/internal/core/credential"
-	"github.com/argosy-io/argosy/internal/core/text"
+	"github.com/argosy-io/argosy/internal/core/cluster/access"
+	"github.com/argosy-io/argosy/internal/core/cluster/credential"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/acting"
 )

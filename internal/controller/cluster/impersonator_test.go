@@ -20,7 +20,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/core/access"
+	"github.com/argosy-io/argosy/internal/core/cluster/access"
 	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )

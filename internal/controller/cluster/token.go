@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/credential"
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/cluster/credential"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
@@ -31,9 +32,6 @@ const (
 	//
 	//reference:event Warning on Cluster
 	reasonTokenUnrotated = "MemberTokenNotRotated"
-	// replacesAnnotation on the hub's Secret names a Secret in the member with a token without expiry that must be
-	// revoked.
-	replacesAnnotation = "argosy.io/replaces-token-of"
 )
 
 // tokenLook is the last check of a member's tokens: the token and the time of the next check. A new token is checked at
@@ -109,7 +107,7 @@ func (c *collector) rotateToken(ctx context.Context, m *member.Member, cluster *
 	}
 	secret.Data[member.TokenKey] = []byte(token)
 	if was.Endless() {
-		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, replacesAnnotation, was.Secret)
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, wellknown.ReplacesTokenAnnotation, was.Secret)
 	}
 	if err := c.client.Update(ctx, secret); err != nil {
 		// A user renewed it meanwhile. The unused new token is revoked with the next rotation.
@@ -142,7 +140,7 @@ func (c *collector) revoke(ctx context.Context, accounts client.Client, is crede
 	if is.Endless() || is.Secret == "" {
 		return nil // created by a user, who still uses it
 	}
-	endless := secret.Annotations[replacesAnnotation]
+	endless := secret.Annotations[wellknown.ReplacesTokenAnnotation]
 	if err := member.RevokeTokens(ctx, accounts, is.Namespace, is.Account, string(c.Members.Hub()), is.Secret,
 		endless); err != nil {
 		return fmt.Errorf("revoke the old token: %w", err)
@@ -150,7 +148,7 @@ func (c *collector) revoke(ctx context.Context, accounts client.Client, is crede
 	if endless == "" {
 		return nil
 	}
-	delete(secret.Annotations, replacesAnnotation)
+	delete(secret.Annotations, wellknown.ReplacesTokenAnnotation)
 	if err := c.client.Update(ctx, secret); err != nil {
 		return fmt.Errorf("write Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}

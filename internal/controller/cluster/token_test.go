@@ -21,7 +21,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/core/credential"
+	"github.com/argosy-io/argosy/internal/core/cluster/credential"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 

@@ -15,8 +15,9 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/dependency"
-	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/source/dependency"
+	"github.com/argosy-io/argosy/internal/core/workload/companion"
 )
 
 // eventMadeByMembers: the object does not follow its workload to the clusters, because they create their own.
@@ -57,10 +58,10 @@ func (l *leaders) set(binding types.NamespacedName, keys []string) {
 
 // followedBy returns the bindings that obj may follow, without duplicates and in no order. Usually there are none.
 func (l *leaders) followedBy(obj *unstructured.Unstructured) []types.NamespacedName {
-	if !dependency.IsCompanion(obj.GroupVersionKind().GroupKind()) {
+	if !companion.IsKind(obj.GroupVersionKind().GroupKind()) {
 		return nil
 	}
-	reaches := dependency.Reaches(obj)
+	reaches := companion.Reaches(obj)
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	all := map[types.NamespacedName]bool{}
@@ -80,11 +81,11 @@ func (r *reconciler) forgetLeader(key types.NamespacedName) {
 // stay. again is the delay until the next look; 0 means never.
 func (r *reconciler) accompanied(b workv1alpha2.Binding, tpl *unstructured.Unstructured,
 	refs []configv1alpha1.DependentObjectReference) (all []configv1alpha1.DependentObjectReference, again time.Duration) {
-	reached := dependency.ReachedBy(tpl)
+	reached := companion.ReachedBy(tpl)
 	if len(reached) == 0 {
 		return refs, 0
 	}
-	kinds := dependency.CompanionKinds()
+	kinds := companion.Kinds()
 	r.Templates.Want(kinds...)
 	// Index the keys before the lookup, so that no change is missed.
 	r.leaders.set(client.ObjectKeyFromObject(b), reached)
@@ -92,10 +93,10 @@ func (r *reconciler) accompanied(b workv1alpha2.Binding, tpl *unstructured.Unstr
 	unknown := slices.DeleteFunc(kinds, func(gk schema.GroupKind) bool {
 		return r.Templates.Served(gk) && r.Templates.Synced(gk)
 	})
-	follow, made := dependency.Companions(tpl, r.Templates.PointingAt(tpl))
+	follow, made := companion.Find(tpl, r.Templates.PointingAt(tpl))
 	if len(unknown) > 0 {
 		for _, ref := range recorded(b) {
-			if gk := propagate.GroupKind(ref.APIVersion, ref.Kind); slices.Contains(unknown, gk) {
+			if gk := match.GroupKind(ref.APIVersion, ref.Kind); slices.Contains(unknown, gk) {
 				follow = append(follow, ref)
 				again = unsyncedRetry
 				if !r.Templates.Served(gk) {
@@ -135,6 +136,6 @@ func (r *reconciler) emitMadeByMembers(leader types.NamespacedName, tpl *unstruc
 	for _, obj := range made {
 		r.events.Eventf(obj, corev1.EventTypeWarning, eventMadeByMembers,
 			"it is not propagated with %s %s, because the members create their own: remove the annotation %s from the former, or delete this object",
-			tpl.GetKind(), tpl.GetName(), dependency.AutoGenerateAnnotation)
+			tpl.GetKind(), tpl.GetName(), companion.AutoGenerateAnnotation)
 	}
 }

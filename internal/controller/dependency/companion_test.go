@@ -13,7 +13,7 @@ import (
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/core/dependency"
+	"github.com/argosy-io/argosy/internal/core/workload/companion"
 	"github.com/argosy-io/argosy/internal/template"
 )
 
@@ -101,7 +101,7 @@ func TestCompanionThatMembersCreateIsReportedOnce(t *testing.T) {
 			t.Fatal("it is not propagated with")
 		}
 		u := object("Deployment", "shop", "web")
-		u.SetAnnotations(map[string]string{dependency.AutoGenerateAnnotation: "true"})
+		u.SetAnnotations(map[string]string{companion.AutoGenerateAnnotation: "true"})
 		h.rewrite(u)
 		h.settle()
 		h.settle()
@@ -112,7 +112,7 @@ func TestCompanionThatMembersCreateIsReportedOnce(t *testing.T) {
 			t.Fatalf("%d events, want one", n)
 		}
 		if e := <-h.recorder.Events; !strings.Contains(e, "MadeByMembers") || !strings.Contains(e, "Deployment web") ||
-			!strings.Contains(e, dependency.AutoGenerateAnnotation) {
+			!strings.Contains(e, companion.AutoGenerateAnnotation) {
 			t.Errorf("events are %q", e)
 		}
 		if b := h.get(types.NamespacedName{Namespace: "shop",

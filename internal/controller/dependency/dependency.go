@@ -1,5 +1,6 @@
 // Package dependency propagates the dependencies of templates to the clusters of these, through attached bindings.
-// core/dependency decides the content of an attached binding. core/interpret finds the dependencies of a template.
+// core/source/dependency decides the content of an attached binding. core/workload/interpret finds the dependencies of
+// a template.
 package dependency
 
 import (
@@ -33,13 +34,14 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/identity"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/text"
+	"github.com/argosy-io/argosy/internal/core/source/dependency"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
@@ -298,14 +300,14 @@ func (r *reconciler) lookUp(ctx context.Context, namespace string,
 	seen := map[types.UID]bool{}
 	add := func(obj *unstructured.Unstructured) {
 		if obj.GetDeletionTimestamp() == nil && dependency.MayFollow(namespace, obj) &&
-			!propagate.Excluded(propagate.TemplateOf(obj)) && !seen[obj.GetUID()] {
+			!propagate.Excluded(match.TemplateOf(obj)) && !seen[obj.GetUID()] {
 			seen[obj.GetUID()] = true
 			objs = append(objs, obj)
 			wanted = append(wanted, identity.Of(obj))
 		}
 	}
 	for _, ref := range refs {
-		gk := propagate.GroupKind(ref.APIVersion, ref.Kind)
+		gk := match.GroupKind(ref.APIVersion, ref.Kind)
 		if ref.LabelSelector == nil {
 			wanted = append(wanted, identity.Object{Group: gk.Group, Kind: gk.Kind, Namespace: ref.Namespace, Name: ref.Name})
 			obj, found, err := r.Templates.Get(ctx, gk, ref.Namespace, ref.Name)
@@ -418,7 +420,7 @@ func (r *reconciler) willBeRecreated(ctx context.Context, b workv1alpha2.Binding
 	ref := b.BindingSpec().Resource
 	e := dispatch.End{}
 	var found bool
-	e.Template, found, err = r.Templates.Live(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+	e.Template, found, err = r.Templates.Live(ctx, match.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 	if e.Unserved = meta.IsNoMatchError(err); err != nil && !e.Unserved {
 		return false, false, err
 	}
@@ -490,7 +492,7 @@ func (r *reconciler) detach(ctx context.Context, key types.NamespacedName, wante
 	}
 	var failures []error
 	for _, b := range dependency.Leaving(key, wanted, attached) {
-		if ref := b.BindingSpec().Resource; unclear[propagate.GroupKind(ref.APIVersion, ref.Kind)] > 0 {
+		if ref := b.BindingSpec().Resource; unclear[match.GroupKind(ref.APIVersion, ref.Kind)] > 0 {
 			continue
 		}
 		want, remove := dependency.Detach(key, b)

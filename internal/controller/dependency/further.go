@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/dependency"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/source/dependency"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // further adds the dependencies of dependencies, such as of a Workflow's templates, to refs. Those of cluster-scoped
@@ -31,7 +31,7 @@ func (r *reconciler) further(ctx context.Context, key types.NamespacedName, name
 			// Index it before the lookup, so that no change is missed.
 			r.index.add(key, []configv1alpha1.DependentObjectReference{ref})
 			seen[referenceOf(ref)] = true
-			obj, there, err := r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+			obj, there, err := r.Templates.Get(ctx, match.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 			if meta.IsNoMatchError(err) {
 				complete = false
 				continue

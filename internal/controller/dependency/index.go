@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/dependency"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/source/dependency"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // index finds the bindings that depend on an object, which need not exist yet. It is rebuilt after a restart as
@@ -79,7 +79,7 @@ func (x *index) set(binding types.NamespacedName, refs []configv1alpha1.Dependen
 func (x *index) dependents(obj *unstructured.Unstructured) []types.NamespacedName {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	gk := propagate.TemplateOf(obj).GroupKind()
+	gk := match.TemplateOf(obj).GroupKind()
 	var out []types.NamespacedName
 	for binding := range x.byName[reference{gk,
 		types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}] {
@@ -98,12 +98,12 @@ func (x *index) dependents(obj *unstructured.Unstructured) []types.NamespacedNam
 }
 
 func referenceOf(ref configv1alpha1.DependentObjectReference) reference {
-	return reference{propagate.GroupKind(ref.APIVersion, ref.Kind),
+	return reference{match.GroupKind(ref.APIVersion, ref.Kind),
 		types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
 }
 
 func placeOf(ref configv1alpha1.DependentObjectReference) place {
-	return place{propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace}
+	return place{match.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace}
 }
 
 func put[K comparable](m map[K]map[types.NamespacedName]bool, k K, binding types.NamespacedName) {

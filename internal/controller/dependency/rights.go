@@ -11,9 +11,9 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/dependency"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/source/dependency"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // rightsKinds are the kinds that Workflows need to report results, although templates do not name them.
@@ -42,7 +42,7 @@ func (r *reconciler) authorized(ctx context.Context, b workv1alpha2.Binding, tpl
 	r.Templates.Want(rightsKinds...)
 	if !r.Templates.Synced(dependency.RoleBindingKind) || !r.Templates.Synced(dependency.RoleKind) {
 		for _, ref := range recorded(b) {
-			if slices.Contains(rightsKinds, propagate.GroupKind(ref.APIVersion, ref.Kind)) {
+			if slices.Contains(rightsKinds, match.GroupKind(ref.APIVersion, ref.Kind)) {
 				rights = append(rights, ref)
 			}
 		}

@@ -20,11 +20,12 @@ import (
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/dependency"
-	"github.com/argosy-io/argosy/internal/core/identity"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/source/dependency"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -168,7 +169,7 @@ func (r *reconciler) unread(ctx context.Context) (namespaces map[string]bool, ag
 	kinds := map[schema.GroupKind]time.Duration{}
 	for _, b := range all {
 		ref := b.BindingSpec().Resource
-		gk := propagate.GroupKind(ref.APIVersion, ref.Kind)
+		gk := match.GroupKind(ref.APIVersion, ref.Kind)
 		retry, known := kinds[gk]
 		if !known {
 			switch {

@@ -1,6 +1,6 @@
 // Package deschedule moves replicas that are unschedulable for long and, for ReplicaSchedulingPolicies, replicas of
-// overutilized clusters. core/deschedule decides what moves where. The controller asks it periodically and writes each
-// move into the binding at once.
+// overutilized clusters. core/adjust/deschedule decides what moves where. The controller asks it periodically and
+// writes each move into the binding at once.
 package deschedule
 
 import (
@@ -33,11 +33,12 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/deschedule"
-	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
-	"github.com/argosy-io/argosy/internal/core/validate"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -256,7 +257,7 @@ func (r *reconciler) targets(ctx context.Context, policy *configv1alpha1.Replica
 		return false, err
 	}
 	selectors := policy.Spec.ResourceSelectors
-	return len(selectors) == 0 || propagate.SelectedBy("", selectors, propagate.TemplateOf(obj)) != propagate.NoMatch, nil
+	return len(selectors) == 0 || match.Selectors("", selectors, match.TemplateOf(obj)) != match.None, nil
 }
 
 // balanced returns the condition of a policy.
@@ -356,7 +357,7 @@ func (r *reconciler) template(ctx context.Context, b workv1alpha2.Binding) (*uns
 	return obj, nil
 }
 
-// fleet returns the fleet for core/deschedule.
+// fleet returns the fleet for core/adjust/deschedule.
 func (r *reconciler) fleet(s schedule.Snapshot) deschedule.Fleet {
 	return deschedule.Fleet{Snapshot: s,
 		Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {

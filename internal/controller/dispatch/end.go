@@ -18,7 +18,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -45,7 +45,7 @@ func (r *reconciler) ordered(ctx context.Context, b workv1alpha2.Binding) (order
 	}
 	e := dispatch.End{DefinitionGoes: went || r.Definitions.Going(definitionOf(b))}
 	ref := b.BindingSpec().Resource
-	e.Template, _, err = r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+	e.Template, _, err = r.Templates.Get(ctx, match.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 	if e.Unserved = meta.IsNoMatchError(err); err != nil && !e.Unserved {
 		return false, false, err
 	}
@@ -54,7 +54,7 @@ func (r *reconciler) ordered(ctx context.Context, b workv1alpha2.Binding) (order
 	}
 	// It is rare that it is not, and the caches may be behind: what has just gone would be left behind.
 	if e.Template != nil {
-		live, found, err := r.Templates.Live(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+		live, found, err := r.Templates.Live(ctx, match.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 		if e.Unserved = meta.IsNoMatchError(err); err != nil && !e.Unserved {
 			return false, false, err
 		}
@@ -96,7 +96,7 @@ func (r *reconciler) wait(ctx context.Context, b workv1alpha2.Binding,
 // the hub's own.
 func (r *reconciler) templateWent(ctx context.Context, b workv1alpha2.Binding) (bool, error) {
 	ref := b.BindingSpec().Resource
-	switch name := definition.NameOf(propagate.GroupKind(ref.APIVersion, ref.Kind)); name {
+	switch name := definition.NameOf(match.GroupKind(ref.APIVersion, ref.Kind)); name {
 	case definition.EnclosedManifests, definition.ServiceExports, definition.ServiceImports:
 		return r.Definitions.WentNow(ctx, name, b)
 	}
@@ -181,7 +181,7 @@ func (r *reconciler) inherit(ctx context.Context, binding types.NamespacedName) 
 	if !commit.Absent(err) {
 		return heirRetry, client.IgnoreNotFound(err) // or its definition is not served
 	}
-	_, found, err := r.Templates.Live(ctx, propagate.GroupKind(a.template.APIVersion, a.template.Kind),
+	_, found, err := r.Templates.Live(ctx, match.GroupKind(a.template.APIVersion, a.template.Kind),
 		a.template.Namespace, a.template.Name)
 	if err != nil || found || len(r.Definitions.Broken()) > 0 {
 		return heirRetry, err

@@ -17,10 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 // clones is a hub with a CloneSet of six over m1 and m2, one of which may be down.
@@ -200,7 +201,7 @@ func TestARolloutThatStandsStillIsToldWithoutAnythingHappening(t *testing.T) {
 			if err := w.Get(t.Context(), w.key(), b); err != nil {
 				return err.Error()
 			}
-			return b.Annotations[fleet.ProgressAnnotation]
+			return b.Annotations[wellknown.RolloutProgressAnnotation]
 		})
 	})
 }
@@ -211,11 +212,11 @@ func TestATemplateThatCannotBeDividedSaysWhyOnce(t *testing.T) {
 		w := clones(t)
 		w.divide()
 		w.keep("it is brought to both", "0 of 1, 0 of 1")
-		w.edit("Random", "metadata", "annotations", fleet.OrderAnnotation)
+		w.edit("Random", "metadata", "annotations", wellknown.RolloutOrderAnnotation)
 		w.edit("2", "spec", "template", "image")
 		w.Eventually("its users are told", func() string {
 			told := w.told(workv1alpha2.EventSyncWorkFailed)
-			if len(told) != 2 || !strings.Contains(told[0], fleet.OrderAnnotation) {
+			if len(told) != 2 || !strings.Contains(told[0], wellknown.RolloutOrderAnnotation) {
 				return fmt.Sprintf("told is %q, want it of the template and of its binding", told)
 			}
 			return ""

@@ -13,18 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/names"
-)
-
-// Where revisions of templates are: ControllerRevisions in the hub's own namespace, which the garbage collector deletes
-// with the template that owns them.
-const (
-	// revisionOfLabel has the UID of the template that a stored revision belongs to.
-	revisionOfLabel = "argosy.io/revision-of"
-	// revisionVersionAnnotation has the customVersion of a stored revision.
-	revisionVersionAnnotation = "argosy.io/revision-version"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 // history are the revisions of a template, the present one among them: it is stored before a Work says it, so that it
@@ -36,14 +28,14 @@ func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructure
 	}
 	var list appsv1.ControllerRevisionList
 	if err := r.client.List(ctx, &list, client.InNamespace(names.System),
-		client.MatchingLabels{revisionOfLabel: string(tmpl.GetUID())}); err != nil {
+		client.MatchingLabels{wellknown.RevisionOfLabel: string(tmpl.GetUID())}); err != nil {
 		return nil, fmt.Errorf("list the revisions of %s: %w", tmpl.GetKind(), err)
 	}
 	stored := make([]fleet.Revision, 0, len(list.Items)+1)
 	for i := range list.Items {
 		c := &list.Items[i]
 		stored = append(stored, fleet.Revision{Name: strings.TrimPrefix(c.Name, revisionPrefix(tmpl)),
-			Version: c.Annotations[revisionVersionAnnotation], Number: c.Revision, Data: c.Data.Raw})
+			Version: c.Annotations[wellknown.RevisionVersionAnnotation], Number: c.Revision, Data: c.Data.Raw})
 	}
 	next, surplus := fleet.Remember(tmpl, works, stored)
 	for _, s := range surplus {
@@ -60,9 +52,9 @@ func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructure
 	err := r.client.Create(ctx, &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: names.System, Name: revisionPrefix(tmpl) + next.Name,
-			Labels: map[string]string{revisionOfLabel: string(tmpl.GetUID())},
+			Labels: map[string]string{wellknown.RevisionOfLabel: string(tmpl.GetUID())},
 			// No label: a version may be any text.
-			Annotations:     map[string]string{revisionVersionAnnotation: next.Version},
+			Annotations:     map[string]string{wellknown.RevisionVersionAnnotation: next.Version},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(tmpl, tmpl.GroupVersionKind())},
 		},
 		Revision: next.Number,

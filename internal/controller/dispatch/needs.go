@@ -11,10 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/dependency"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/identity"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/source/dependency"
 )
 
 // needsRetry is how soon a Workflow is looked at again whose dependencies are on their way.
@@ -41,11 +42,11 @@ func (r *reconciler) unmet(ctx context.Context, b workv1alpha2.Binding, template
 		if ref.Name == "" {
 			continue
 		}
-		obj, found, err := r.Templates.Get(ctx, propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+		obj, found, err := r.Templates.Get(ctx, match.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 		if err != nil && !meta.IsNoMatchError(err) {
 			return "", err
 		}
-		if !found || propagate.Excluded(propagate.TemplateOf(obj)) {
+		if !found || propagate.Excluded(match.TemplateOf(obj)) {
 			continue
 		}
 		follows = true

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
@@ -59,7 +59,7 @@ func TestWhatWasWrittenBeforeOverwritingWasForbiddenAborts(t *testing.T) {
 					if err := w.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); err != nil {
 						t.Fatal(err)
 					}
-					ns.Labels = map[string]string{dispatch.ForbidOverwriteLabel: value}
+					ns.Labels = map[string]string{wellknown.ForbidOverwriteLabel: value}
 					if err := w.Update(t.Context(), ns); err != nil {
 						t.Fatal(err)
 					}

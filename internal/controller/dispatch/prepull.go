@@ -13,10 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/filter"
 )
 
@@ -24,7 +25,7 @@ import (
 const byPull = "dispatch.pull"
 
 func pullIndex(work client.Object) []string {
-	if of := work.GetAnnotations()[dispatch.PullAnnotation]; of != "" {
+	if of := work.GetAnnotations()[wellknown.PrePullOfAnnotation]; of != "" {
 		return []string{of}
 	}
 	return nil
@@ -90,6 +91,6 @@ var pulls = predicate.And[client.Object](predicate.NewPredicateFuncs(func(work c
 }), filter.AfterStart, predicate.ResourceVersionChangedPredicate{})
 
 func pullFor(_ context.Context, work client.Object) []reconcile.Request {
-	namespace, name, _ := strings.Cut(work.GetAnnotations()[dispatch.PullAnnotation], "/")
+	namespace, name, _ := strings.Cut(work.GetAnnotations()[wellknown.PrePullOfAnnotation], "/")
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }

@@ -13,12 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -41,7 +40,7 @@ func TestImagesArePulledBeforeNewPodsComeAndNothingIsLeftBehind(t *testing.T) {
 		w.template.SetGroupVersionKind(w.kind.GroupVersionKind)
 		w.template.SetNamespace("shop")
 		w.template.SetName("c")
-		w.template.SetAnnotations(map[string]string{fleet.PrePullAnnotation: "true"})
+		w.template.SetAnnotations(map[string]string{wellknown.PrePullAnnotation: "true"})
 		propagate.Claim(w.template, &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop",
 			Name: "p", Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}}})
 		w.Make(w.template)
@@ -56,7 +55,7 @@ func TestImagesArePulledBeforeNewPodsComeAndNothingIsLeftBehind(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, work := range works.Items {
-				if work.Annotations[dispatch.PullAnnotation] == "shop/c-deployment" && work.DeletionTimestamp == nil {
+				if work.Annotations[wellknown.PrePullOfAnnotation] == "shop/c-deployment" && work.DeletionTimestamp == nil {
 					all = append(all, work)
 				}
 			}

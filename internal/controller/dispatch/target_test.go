@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/core/fleet"
 )
 
 func TestASpreadFollowsItsWorkload(t *testing.T) {
@@ -25,7 +25,7 @@ func TestASpreadFollowsItsWorkload(t *testing.T) {
 		w.template.SetGroupVersionKind(w.kind.GroupVersionKind)
 		w.template.SetNamespace("shop")
 		w.template.SetName("c")
-		w.template.SetAnnotations(map[string]string{fleet.ScopeAnnotation: "Fleet"})
+		w.template.SetAnnotations(map[string]string{wellknown.RolloutScopeAnnotation: "Fleet"})
 		w.Make(w.template)
 		w.run()
 		w.letWorksGo()

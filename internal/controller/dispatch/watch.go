@@ -22,9 +22,10 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/filter"
@@ -145,7 +146,7 @@ const byTemplate = "dispatch.template"
 // templateIndexes are the values under which a binding is found: its template's kind or any, its namespace or any.
 func templateIndexes(obj client.Object) []string {
 	ref := obj.(workv1alpha2.Binding).BindingSpec().Resource
-	kind := propagate.GroupKind(ref.APIVersion, ref.Kind).String()
+	kind := match.GroupKind(ref.APIVersion, ref.Kind).String()
 	values := []string{templateIndex(kind, ""), templateIndex("", "")}
 	if ref.Namespace != "" {
 		values = append(values, templateIndex(kind, ref.Namespace), templateIndex("", ref.Namespace))
@@ -169,7 +170,7 @@ func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconc
 		// A selector of a namespaced policy that has no namespace is of a cluster-scoped kind.
 		kind, namespace := "", sel.Namespace
 		if sel.Kind != "" {
-			kind = propagate.GroupKind(sel.APIVersion, sel.Kind).String()
+			kind = match.GroupKind(sel.APIVersion, sel.Kind).String()
 		}
 		bindings, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: templateIndex(kind, namespace)},
 			client.UnsafeDisableDeepCopy)

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	coreexecute "github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
@@ -73,7 +73,7 @@ func (w *trains) released(why string) {
 	if d == nil {
 		w.t.Fatal("the definition is gone")
 	}
-	if d.GetLabels()[workv1alpha2.ManagedLabel] != "" || d.GetAnnotations()[coreexecute.CreatedAnnotation] != "" ||
+	if d.GetLabels()[workv1alpha2.ManagedLabel] != "" || d.GetAnnotations()[wellknown.CreatedAnnotation] != "" ||
 		d.GetAnnotations()[workv1alpha2.WorkNameAnnotation] != "" {
 		w.t.Errorf("it is the hub's still: %v, %v", d.GetLabels(), d.GetAnnotations())
 	}

@@ -14,15 +14,14 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/autoscale"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/identity"
-	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/service"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
+	"github.com/argosy-io/argosy/internal/core/source/service"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -104,10 +103,10 @@ func ownerDefinitions(work *workv1alpha1.Work) []string {
 	if _, bound := scope.BindingOf(work); bound {
 		return nil
 	}
-	if work.Annotations[ocmv1.ManifestWorkAnnotation] != "" {
+	if work.Annotations[wellknown.ManifestWorkAnnotation] != "" {
 		return []string{definition.ManifestWorks}
 	}
-	if work.Annotations[autoscale.OwnerAnnotation] != "" {
+	if work.Annotations[wellknown.AutoscalerOfAnnotation] != "" {
 		return []string{definition.FederatedHPAs}
 	}
 	if _, is := service.OwnerOf(work); is {
@@ -181,7 +180,7 @@ func (d *deletions) superseded(ctx context.Context, work *workv1alpha1.Work,
 const byWaitingObject = "execute.waitingObject"
 
 func indexWaitingObject(obj client.Object) []string {
-	if obj.GetAnnotations()[ocmv1.ManifestWorkAnnotation] == "" {
+	if obj.GetAnnotations()[wellknown.ManifestWorkAnnotation] == "" {
 		return nil
 	}
 	return objectIndex(obj.(*workv1alpha1.Work))

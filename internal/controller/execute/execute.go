@@ -1,6 +1,6 @@
 // Package execute carries Works out: it makes the member's object what the Work specifies, and reports the result in
-// the Work's status. core/execute decides what to do to an object and what to report, core/interpret what the object's
-// status means.
+// the Work's status. core/execute decides what to do to an object and what to report, core/workload/interpret what the
+// object's status means.
 package execute
 
 import (
@@ -26,12 +26,12 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/names"
-	"github.com/argosy-io/argosy/internal/core/ocm"
-	"github.com/argosy-io/argosy/internal/core/rollout"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/source/ocm"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/rollout"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"

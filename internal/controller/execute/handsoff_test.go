@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
@@ -20,9 +21,9 @@ func (w *world) brake(k membertest.Kind, namespace string, on bool) {
 	u := w.m1.Object(k, namespace, "c")
 	annotations := u.GetAnnotations()
 	if on {
-		annotations[execute.HandsOffAnnotation] = "true"
+		annotations[wellknown.HandsOffAnnotation] = "true"
 	} else {
-		delete(annotations, execute.HandsOffAnnotation)
+		delete(annotations, wellknown.HandsOffAnnotation)
 	}
 	u.SetAnnotations(annotations)
 	w.m1.Put(u)
@@ -67,7 +68,7 @@ func TestHandsOffInMemberStopsTheHub(t *testing.T) {
 				w.holds(u, "1")
 				w.conditionOf(work, workv1alpha1.WorkHandsOff, metav1.ConditionTrue)
 				if c := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkHandsOff); !strings.Contains(c.Message,
-					execute.HandsOffAnnotation) {
+					wellknown.HandsOffAnnotation) {
 					t.Errorf("the condition says %q", c.Message)
 				}
 				if failure := execute.FailureOf(work); failure == nil || failure.Reason != workv1alpha1.ReasonHandsOff {
@@ -104,7 +105,7 @@ func TestHandsOffOnWorkStopsTheHub(t *testing.T) {
 		w.holds(u, "1")
 		annotate := func(value string) {
 			controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
-				work.Annotations = map[string]string{execute.HandsOffAnnotation: value}
+				work.Annotations = map[string]string{wellknown.HandsOffAnnotation: value}
 			})
 		}
 		annotate("true")
@@ -125,10 +126,10 @@ func TestTemplateCannotSetHandsOff(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
 		u := manifest(membertest.ConfigMap, "shop", "1")
-		u.SetAnnotations(map[string]string{execute.HandsOffAnnotation: "true"})
+		u.SetAnnotations(map[string]string{wellknown.HandsOffAnnotation: "true"})
 		work := w.work(u, func(work *workv1alpha1.Work) { work.Finalizers = []string{workv1alpha2.ExecutionFinalizer} })
 		w.holds(u, "1")
-		if got := w.m1.Object(membertest.ConfigMap, "shop", "c").GetAnnotations()[execute.HandsOffAnnotation]; got != "" {
+		if got := w.m1.Object(membertest.ConfigMap, "shop", "c").GetAnnotations()[wellknown.HandsOffAnnotation]; got != "" {
 			t.Errorf("the member has the annotation with %q", got)
 		}
 		changed := manifest(membertest.ConfigMap, "shop", "2")

@@ -14,12 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
@@ -99,7 +100,7 @@ func TestCreateOnlyRetriesWhileAnotherObjectExists(t *testing.T) {
 		theirs := manifest(membertest.ConfigMap, "shop", "theirs")
 		w.m1.Put(theirs)
 		work := w.work(u, func(work *workv1alpha1.Work) {
-			work.Annotations = map[string]string{ocmv1.UpdateStrategyAnnotation: string(ocmv1.UpdateStrategyCreateOnly)}
+			work.Annotations = map[string]string{wellknown.UpdateStrategyAnnotation: string(ocmv1.UpdateStrategyCreateOnly)}
 		})
 		if out := w.look(work); out.after != foreignCheck {
 			t.Errorf("it is to be looked at again in %s", out.after)

@@ -14,9 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
 // restore keeps objects that differ from the hub's backup until a user accepts the restore.
@@ -82,7 +83,7 @@ func annotateRestoreMark(hub client.Client) func(context.Context, map[string]int
 		if err != nil {
 			return err
 		}
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, execute.UnseenAnnotation, count)
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, wellknown.RestoreUnseenAnnotation, count)
 		mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: names.System, Name: execute.RestoreMark}}
 		return client.IgnoreNotFound(hub.Patch(ctx, mark, client.RawPatch(types.MergePatchType, patch)))
 	}

@@ -15,11 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
@@ -93,7 +94,7 @@ func TestRestoredHubKeepsObjectsOfLaterTemplates(t *testing.T) {
 		}
 		w.holds(manifest(membertest.ConfigMap, "shop", ""), "new")
 		controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
-			work.Annotations = map[string]string{workv1alpha2.AcceptRestoredAnnotation: execute.Acceptance(work)}
+			work.Annotations = map[string]string{wellknown.AcceptRestoredAnnotation: execute.Acceptance(work)}
 		})
 		w.gone(work)
 		w.holds(manifest(membertest.ConfigMap, "shop", ""), "")

@@ -10,9 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/jsonpath"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/jsonpath"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
@@ -33,7 +34,7 @@ func TestFieldLeftToTheMemberStaysUntilTheTemplateChanges(t *testing.T) {
 			if obj == nil {
 				return ""
 			}
-			return obj.GetAnnotations()[jsonpath.RetainedAnnotation]
+			return obj.GetAnnotations()[wellknown.RetainedFieldsAnnotation]
 		}
 		w.Eventually("what was applied is recorded", func() string {
 			if recorded() == "" {

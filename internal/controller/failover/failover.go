@@ -1,6 +1,6 @@
 // Package failover moves workloads out of clusters that are lost, drained or unhealthy for them. What moves, where to,
-// and when the old copy may go is decided by core/failover. This controller makes the plan when something it depends on
-// changes, and at the time that the plan names, and executes it in one write per binding.
+// and when the old copy may go is decided by core/adjust/failover. This controller makes the plan when something it
+// depends on changes, and at the time that the plan names, and executes it in one write per binding.
 package failover
 
 import (
@@ -31,9 +31,10 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/deschedule"
-	"github.com/argosy-io/argosy/internal/core/failover"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -227,7 +228,7 @@ func (r *reconciler) hasWork(ctx context.Context, b workv1alpha2.Binding, cluste
 	ref := b.BindingSpec().Resource
 	work := &workv1alpha1.Work{}
 	err := r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster),
-		Name: names.WorkFor(b.GetName(), propagate.GroupKind(ref.APIVersion, ref.Kind), ref.Name, ref.Namespace)}, work,
+		Name: names.WorkFor(b.GetName(), match.GroupKind(ref.APIVersion, ref.Kind), ref.Name, ref.Namespace)}, work,
 		client.UnsafeDisableDeepCopy)
 	return !apierrors.IsNotFound(err)
 }

@@ -21,12 +21,13 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/controller/schedule"
-	"github.com/argosy-io/argosy/internal/core/failover"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	coreschedule "github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -313,7 +314,7 @@ func TestVolumesMoveWhenThePolicyAllowsIt(t *testing.T) {
 		w.hears("EvictWorkloadFromClusterFailed", "it has persistent volumes", "ResourceBinding", "Deployment")
 		w.is("m1:2")
 		controllertest.Change(w.Hub, w.policy, func(p *policyv1alpha1.PropagationPolicy) {
-			metav1.SetMetaDataAnnotation(&p.ObjectMeta, failover.MoveVolumesAnnotation, "true")
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, wellknown.MoveVolumesAnnotation, "true")
 		})
 		w.is("m2:2 leaves m1")
 	})
@@ -322,7 +323,7 @@ func TestVolumesMoveWhenThePolicyAllowsIt(t *testing.T) {
 func TestFailbackReturnsAfterTheWindow(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
-		metav1.SetMetaDataAnnotation(&w.policy.ObjectMeta, failover.FailbackAnnotation, "10m")
+		metav1.SetMetaDataAnnotation(&w.policy.ObjectMeta, wellknown.FailbackAfterAnnotation, "10m")
 		if err := w.Update(t.Context(), w.policy); err != nil {
 			t.Fatal(err)
 		}

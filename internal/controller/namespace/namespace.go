@@ -31,8 +31,8 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/names"
-	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -99,7 +99,7 @@ var selectsNamespaces = predicate.Funcs{
 func selects(policy client.Object) bool {
 	selectors := policy.(*policyv1alpha1.ClusterOverridePolicy).Spec.ResourceSelectors
 	return len(selectors) == 0 || slices.ContainsFunc(selectors, func(sel policyv1alpha1.ResourceSelector) bool {
-		return propagate.GroupKind(sel.APIVersion, sel.Kind) == namespaceKind
+		return match.GroupKind(sel.APIVersion, sel.Kind) == namespaceKind
 	})
 }
 

@@ -1,5 +1,5 @@
 // Package ocm implements ManifestWorks of Open Cluster Management. It creates Works for their objects and writes their
-// status. core/ocm decides both. controller/execute applies the Works.
+// status. core/source/ocm decides both. controller/execute applies the Works.
 package ocm
 
 import (
@@ -25,13 +25,14 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/convert/kruise"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/names"
-	"github.com/argosy-io/argosy/internal/core/ocm"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/source/ocm"
+	"github.com/argosy-io/argosy/internal/core/workload/kruise"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
@@ -210,10 +211,10 @@ func (r *reconciler) create(ctx context.Context, w *workv1alpha1.Work) error {
 	if got := r.live.Get(ctx, client.ObjectKeyFromObject(w), standing); got != nil {
 		return errors.Join(client.IgnoreNotFound(got), err)
 	}
-	if mark, want := standing.Annotations[ocmv1.ManifestWorkAnnotation],
-		w.Annotations[ocmv1.ManifestWorkAnnotation]; mark != want {
+	if mark, want := standing.Annotations[wellknown.ManifestWorkAnnotation],
+		w.Annotations[wellknown.ManifestWorkAnnotation]; mark != want {
 		return fmt.Errorf("it exists already with %q as its annotation %s, not %q: delete it, or change the annotation", mark,
-			ocmv1.ManifestWorkAnnotation, want)
+			wellknown.ManifestWorkAnnotation, want)
 	}
 	return err
 }
@@ -249,7 +250,7 @@ func (r *reconciler) remove(ctx context.Context, in ocm.Input) error {
 			key := client.ObjectKey{Namespace: names.ExecutionSpace(read.Namespace), Name: item.WorkName(read.Name)}
 			if err := r.live.Get(ctx, key, w); client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("get the work %s: %w", key, err)
-			} else if err == nil && w.Annotations[ocmv1.ManifestWorkAnnotation] == read.Name {
+			} else if err == nil && w.Annotations[wellknown.ManifestWorkAnnotation] == read.Name {
 				in.Existing[w.Name] = w
 			}
 		}

@@ -26,13 +26,14 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/controller/execute"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
@@ -312,7 +313,7 @@ func TestWorkWithoutAnnotationIsReported(t *testing.T) {
 		w.expectManifestCondition(mw, 0, "Applied", "write the work "+name+
 			`: it exists already with "" as its annotation argosy.io/manifest-work, not "it"`)
 		controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
-			work.Annotations = map[string]string{ocmv1.ManifestWorkAnnotation: "it"}
+			work.Annotations = map[string]string{wellknown.ManifestWorkAnnotation: "it"}
 		})
 		w.expectCondition(mw, "Applied", "True AppliedManifestWorkComplete")
 		w.holds("a", "1")
@@ -496,7 +497,7 @@ func (w *world) workOf(mw *ocmv1.ManifestWork) *workv1alpha1.Work {
 		w.t.Fatal(err)
 	}
 	for i := range list.Items {
-		if list.Items[i].Annotations[ocmv1.ManifestWorkAnnotation] == mw.Name {
+		if list.Items[i].Annotations[wellknown.ManifestWorkAnnotation] == mw.Name {
 			return &list.Items[i]
 		}
 	}
@@ -537,7 +538,7 @@ func TestObjectOfTwoManifestWorksSurvivesOne(t *testing.T) {
 			if u == nil {
 				t.Fatal("it was deleted")
 			}
-			if got := u.GetAnnotations()[ocmv1.ManifestWorkAnnotation]; got != "second" {
+			if got := u.GetAnnotations()[wellknown.ManifestWorkAnnotation]; got != "second" {
 				return "it is of " + got
 			}
 			return ""

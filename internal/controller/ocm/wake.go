@@ -23,11 +23,12 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/fields"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/filter"
 )
 
@@ -85,7 +86,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 
 // manifestWorkOf returns the ManifestWork of a Work.
 func manifestWorkOf(w client.Object) (types.NamespacedName, bool) {
-	name := w.GetAnnotations()[ocmv1.ManifestWorkAnnotation]
+	name := w.GetAnnotations()[wellknown.ManifestWorkAnnotation]
 	cluster, err := names.ClusterOf(w.GetNamespace())
 	return types.NamespacedName{Namespace: cluster, Name: name}, name != "" && err == nil
 }
@@ -128,7 +129,7 @@ func (r *reconciler) memberEvent(cluster string, _ schema.GroupVersionResource, 
 			continue
 		}
 		notes := fields.Object(o.Object, "metadata", "annotations")
-		if name := fields.Text(notes, ocmv1.ManifestWorkAnnotation); name != "" &&
+		if name := fields.Text(notes, wellknown.ManifestWorkAnnotation); name != "" &&
 			fields.Text(notes, workv1alpha2.WorkNamespaceAnnotation) == names.ExecutionSpace(cluster) {
 			(*queue).Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: cluster, Name: name}})
 		}

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 func TestReplicasStayWhileAPodToDeleteIsUnknown(t *testing.T) {
@@ -37,9 +37,10 @@ func TestReplicasStayWhileAPodToDeleteIsUnknown(t *testing.T) {
 		is := was.DeepCopy()
 		is.Spec.Replicas = 5
 		held, err := r.pin(t.Context(), template, was, is)
-		if err != nil || held != c.held || is.Spec.Replicas != c.replicas || is.Annotations[schedule.PinAnnotation] != c.pin {
+		if err != nil || held != c.held || is.Spec.Replicas != c.replicas ||
+			is.Annotations[wellknown.PinnedScaleDownAnnotation] != c.pin {
 			t.Errorf("%s: held is %v (%v), replicas %d, the pin %q; want %v, %d, %q", c.name, held, err, is.Spec.Replicas,
-				is.Annotations[schedule.PinAnnotation], c.held, c.replicas, c.pin)
+				is.Annotations[wellknown.PinnedScaleDownAnnotation], c.held, c.replicas, c.pin)
 		}
 	}
 }

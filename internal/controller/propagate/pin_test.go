@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // found are pods, by cluster; a cluster with none does not answer.
@@ -43,7 +43,7 @@ func TestTheReplicasOfNamedPodsArePinnedInTheWriteThatAsksForFewer(t *testing.T)
 		if _, err := r.pin(t.Context(), template, was, is); err != nil {
 			t.Fatal(err)
 		}
-		if got := is.Annotations[schedule.PinAnnotation]; got != want {
+		if got := is.Annotations[wellknown.PinnedScaleDownAnnotation]; got != want {
 			t.Errorf("%s, the pin is %s, want %s", when, got, want)
 		}
 		was = is

@@ -19,6 +19,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -105,7 +106,7 @@ func (r *reconciler) reconcilePolicy(ctx context.Context, req reconcile.Request)
 			return reconcile.Result{}, nil // the end of each claim is an event
 		}
 		for _, sel := range p.PropagationSpec().ResourceSelectors {
-			if !r.Templates.Synced(propagate.GroupKind(sel.APIVersion, sel.Kind)) {
+			if !r.Templates.Synced(match.GroupKind(sel.APIVersion, sel.Kind)) {
 				return reconcile.Result{RequeueAfter: unsyncedRetry}, nil
 			}
 		}

@@ -30,12 +30,13 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -743,7 +744,7 @@ func TestABrokenScriptOfReplicasKeepsNoChangeOfTheTemplateBack(t *testing.T) {
 		if n := b.BindingSpec().Replicas; n != 3 {
 			t.Errorf("%d replicas, want the 3 that were read before", n)
 		}
-		if digest := propagate.DigestAnnotation; b.GetAnnotations()[digest] == before.GetAnnotations()[digest] {
+		if digest := wellknown.TemplateDigestAnnotation; b.GetAnnotations()[digest] == before.GetAnnotations()[digest] {
 			t.Error("the binding is still that of the old template: the members do not get the new one")
 		}
 		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, "InterpretReplica"); c == nil ||

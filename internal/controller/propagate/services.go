@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/service"
+	"github.com/argosy-io/argosy/internal/core/source/service"
 )
 
 var serviceKind = schema.GroupKind{Kind: "Service"}

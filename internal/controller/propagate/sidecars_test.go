@@ -19,12 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/core/dependency"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/source/dependency"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -104,9 +105,9 @@ func (s *shop) needs(when string, cpu map[string]string, writes ...string) {
 			}
 			want, who, _ := strings.Cut(want, " with ")
 			if got := b.Spec.ReplicaRequirements.ResourceRequest[corev1.ResourceCPU]; got.Cmp(resource.MustParse(want)) != 0 ||
-				b.Annotations[propagate.SidecarsAnnotation] != who {
+				b.Annotations[wellknown.SidecarsAnnotation] != who {
 				return fmt.Sprintf("a replica of %s needs %s with %q, want %s with %q", name, &got,
-					b.Annotations[propagate.SidecarsAnnotation], want, who)
+					b.Annotations[wellknown.SidecarsAnnotation], want, who)
 			}
 		}
 		return ""

@@ -24,9 +24,11 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/dependency"
-	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/source/dependency"
+	"github.com/argosy-io/argosy/internal/core/workload/companion"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -265,7 +267,7 @@ func (r *reconciler) complete(ctx context.Context, template *unstructured.Unstru
 	if err != nil {
 		return b, nil // whoever distributes them says so
 	}
-	companions, _ := dependency.Companions(template, r.Templates.PointingAt(template))
+	companions, _ := companion.Find(template, r.Templates.PointingAt(template))
 	return dependency.Record(b, dependency.Merge(dependencies, companions))
 }
 
@@ -351,7 +353,7 @@ func (r *reconciler) claimant(ctx context.Context, obj client.Object) (policyv1a
 func (r *reconciler) policies(ctx context.Context,
 	template *unstructured.Unstructured) ([]policyv1alpha1.Propagation, error) {
 	var all []policyv1alpha1.Propagation
-	t := propagate.TemplateOf(template)
+	t := match.TemplateOf(template)
 	for _, value := range selections(t) {
 		some, err := scope.Propagations.List(ctx, r.client, client.MatchingFields{bySelection: value},
 			client.UnsafeDisableDeepCopy)

@@ -17,8 +17,9 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/dependency"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/workload/companion"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
@@ -33,14 +34,14 @@ type key struct {
 func (k key) String() string { return k.GroupKind.String() + " " + k.NamespacedName.String() }
 
 func keyOf(obj *unstructured.Unstructured) key {
-	return key{propagate.TemplateOf(obj).GroupKind(),
+	return key{match.TemplateOf(obj).GroupKind(),
 		types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 }
 
 // keyBehind is the template that a binding is for.
 func keyBehind(b workv1alpha2.Binding) key {
 	ref := b.BindingSpec().Resource
-	return key{propagate.GroupKind(ref.APIVersion, ref.Kind),
+	return key{match.GroupKind(ref.APIVersion, ref.Kind),
 		types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
 }
 
@@ -103,10 +104,10 @@ func (r *reconciler) policyChanged() handler.TypedFuncs[policyv1alpha1.Propagati
 func (r *reconciler) concerns(ctx context.Context, p policyv1alpha1.Propagation) map[key]bool {
 	keys := map[key]bool{}
 	if p.PropagationSpec().PropagateDeps {
-		r.Templates.Want(dependency.CompanionKinds()...)
+		r.Templates.Want(companion.Kinds()...)
 	}
 	for _, sel := range p.PropagationSpec().ResourceSelectors {
-		gk := propagate.GroupKind(sel.APIVersion, sel.Kind)
+		gk := match.GroupKind(sel.APIVersion, sel.Kind)
 		r.Templates.Want(gk)
 		if namespace := cmp.Or(sel.Namespace, p.GetNamespace()); sel.Name != "" && namespace != "" {
 			keys[key{gk, types.NamespacedName{Namespace: namespace, Name: sel.Name}}] = true
@@ -115,8 +116,8 @@ func (r *reconciler) concerns(ctx context.Context, p policyv1alpha1.Propagation)
 			}
 		}
 		for _, obj := range r.Templates.List(gk, sel.Namespace, nil) {
-			if propagate.SelectedBy(p.GetNamespace(), []policyv1alpha1.ResourceSelector{sel},
-				propagate.TemplateOf(obj)) != propagate.NoMatch {
+			if match.Selectors(p.GetNamespace(), []policyv1alpha1.ResourceSelector{sel},
+				match.TemplateOf(obj)) != match.None {
 				keys[keyOf(obj)] = true
 			}
 		}
@@ -211,7 +212,7 @@ func indexes() []index {
 				p := obj.(policyv1alpha1.Propagation)
 				var values []string
 				for _, sel := range p.PropagationSpec().ResourceSelectors {
-					gk := propagate.GroupKind(sel.APIVersion, sel.Kind)
+					gk := match.GroupKind(sel.APIVersion, sel.Kind)
 					values = append(values, selection(p.GetNamespace(), gk, sel.Name))
 					if sel.Namespace == "" { // it may be a cluster-scoped kind
 						values = append(values, selection("", gk, sel.Name))
@@ -246,7 +247,7 @@ func selection(policyNamespace string, gk schema.GroupKind, name string) string 
 }
 
 // selections are the values under which every policy is found that may select t.
-func selections(t propagate.Template) []string {
+func selections(t match.Template) []string {
 	values := []string{selection("", t.GroupKind(), ""), selection("", t.GroupKind(), t.Name)}
 	if t.Namespace != "" {
 		values = append(values, selection(t.Namespace, t.GroupKind(), ""), selection(t.Namespace, t.GroupKind(), t.Name))

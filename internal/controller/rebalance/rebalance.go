@@ -1,6 +1,6 @@
 // Package rebalance has the workloads that WorkloadRebalancers name scheduled anew, by asking their bindings for it,
 // says in the status what became of that, and deletes rebalancers after their time to live. All of it is decided by
-// core/rebalance.
+// core/adjust/rebalance.
 package rebalance
 
 import (
@@ -24,8 +24,9 @@ import (
 	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/adjust/rebalance"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/rebalance"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -161,7 +162,7 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (time.Duration,
 // trigger asks the binding of one workload for a fresh schedule; false if there is no such binding.
 func (r *reconciler) trigger(ctx context.Context, rebalancer *appsv1alpha1.WorkloadRebalancer,
 	w appsv1alpha1.ObjectReference) (bool, error) {
-	gk := propagate.GroupKind(w.APIVersion, w.Kind)
+	gk := match.GroupKind(w.APIVersion, w.Kind)
 	b, _, err := scope.BindingFor(ctx, r.client, gk, w.Namespace, w.Name)
 	if err == nil && b == nil {
 		b, _, err = scope.BindingFor(ctx, r.live, gk, w.Namespace, w.Name)

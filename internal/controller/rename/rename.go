@@ -16,19 +16,17 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/identity"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
 const (
-	// doneAnnotation on the namespace karmada-system says that all Works have their present names, in the format of the
-	// store given.
-	doneAnnotation = "argosy.io/work-names"
-	present        = "2"
+	present = "2"
 
 	// page is how many Works are read at once, parallel how many are renamed at once.
 	page, parallel = 500, 16
@@ -72,7 +70,7 @@ func try(ctx context.Context, live client.Reader, c client.Client) (failed, err 
 	if err := live.Get(ctx, types.NamespacedName{Name: names.System}, system); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("get namespace %s: %w", names.System, err)
 	}
-	if system.Annotations[doneAnnotation] == present {
+	if system.Annotations[wellknown.WorkNamesAnnotation] == present {
 		return nil, nil
 	}
 	renamed, failed, err := all(ctx, live, c)
@@ -88,7 +86,7 @@ func try(ctx context.Context, live client.Reader, c client.Client) (failed, err 
 func markDone(ctx context.Context, c client.Client) error {
 	system := &corev1.Namespace{}
 	system.Name = names.System
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, doneAnnotation, present)
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, wellknown.WorkNamesAnnotation, present)
 	if err := c.Patch(ctx, system, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("record that works are renamed in namespace %s: %w", names.System, err)
 	}

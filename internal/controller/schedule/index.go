@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -69,7 +70,7 @@ func (x *index) put(b workv1alpha2.Binding) {
 		was := known.binding
 		if was.GetUID() == b.GetUID() && was.GetGeneration() == b.GetGeneration() && (known.alike != nil) == ours &&
 			schedule.Waits(was) == schedule.Waits(b) &&
-			was.GetAnnotations()[schedule.PartsAnnotation] == b.GetAnnotations()[schedule.PartsAnnotation] {
+			was.GetAnnotations()[wellknown.SubsetClustersAnnotation] == b.GetAnnotations()[wellknown.SubsetClustersAnnotation] {
 			known.binding = b // all else is of the spec, which is the same
 			return
 		}

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -110,7 +111,8 @@ var relevant = predicate.Or[client.Object](predicate.GenerationChangedPredicate{
 	filter.Changes(func(before, now client.Object) bool {
 		was, is := before.GetAnnotations(), now.GetAnnotations()
 		return was[policyv1alpha1.AppliedPlacementAnnotation] != is[policyv1alpha1.AppliedPlacementAnnotation] ||
-			was[schedule.ScaledAnnotation] != is[schedule.ScaledAnnotation] || confirmed(before) != confirmed(now)
+			was[wellknown.ScaledByMembersAnnotation] != is[wellknown.ScaledByMembersAnnotation] ||
+			confirmed(before) != confirmed(now)
 	}))
 
 func confirmed(obj client.Object) bool {

@@ -22,6 +22,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -353,7 +354,7 @@ func TestReplicasThatAutoscalersOfMembersMoveAreFollowed(t *testing.T) {
 		})
 		has("m1:1, m2:1, m3:1")
 		w.scheduled("m1 m2 m3")
-		if got := w.binding.GetAnnotations()[schedule.ScaledAnnotation]; got != `{"m1":2,"m2":1,"m3":1}` {
+		if got := w.binding.GetAnnotations()[wellknown.ScaledByMembersAnnotation]; got != `{"m1":2,"m2":1,"m3":1}` {
 			w.t.Errorf("the annotation says %s", got)
 		}
 	})

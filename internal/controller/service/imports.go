@@ -22,8 +22,8 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/service"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/source/service"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -51,7 +51,7 @@ func setupImports(mgr ctrl.Manager, x *exchanges) error {
 // bound maps the binding of a ServiceExport or ServiceImport to the Service.
 func bound(_ context.Context, b client.Object) []reconcile.Request {
 	ref := b.(*workv1alpha2.ResourceBinding).Spec.Resource
-	switch propagate.GroupKind(ref.APIVersion, ref.Kind) {
+	switch match.GroupKind(ref.APIVersion, ref.Kind) {
 	case multiclusterv1alpha1.ServiceExportKind, multiclusterv1alpha1.ServiceImportKind:
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
 	}

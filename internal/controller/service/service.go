@@ -1,5 +1,5 @@
 // Package service connects Services across clusters. It watches the endpoints of exported or provided Services in the
-// members and writes the Works that bring them to other members. core/service decides which cluster gets what.
+// members and writes the Works that bring them to other members. core/source/service decides which cluster gets what.
 package service
 
 import (
@@ -26,12 +26,12 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/failover"
-	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/service"
+	"github.com/argosy-io/argosy/internal/core/source/service"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"

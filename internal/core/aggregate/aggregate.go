@@ -1,5 +1,5 @@
-// Package aggregate computes the status of a binding from its Works. core/interpret computes the template's status. The
-// controller decides when to write.
+// Package aggregate computes the status of a binding from its Works. core/workload/interpret computes the template's
+// status. The controller decides when to write.
 package aggregate
 
 import (
@@ -19,11 +19,11 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/names"
-	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/text"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // Binding returns the status of b computed from works: aggregatedStatus, FullyApplied, failed interpreter operations
@@ -38,7 +38,7 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, outages Outages,
 	for _, item := range status.AggregatedStatus {
 		was[item.ClusterName] = item
 	}
-	kind := propagate.GroupKind(b.BindingSpec().Resource.APIVersion, b.BindingSpec().Resource.Kind)
+	kind := match.GroupKind(b.BindingSpec().Resource.APIVersion, b.BindingSpec().Resource.Kind)
 	var items []workv1alpha2.AggregatedStatusItem
 	var stale []string
 	for i := range works {
@@ -190,7 +190,7 @@ func joined(lines []string) error {
 // cluster that is missing in aggregatedStatus is behind, not absent. The status of a cluster that is not ready is
 // reduced by lastKnown, that of a cluster that is being left by capLeaving.
 func Items(b workv1alpha2.Binding, outages Outages) []workv1alpha2.AggregatedStatusItem {
-	kind := propagate.GroupKind(b.BindingSpec().Resource.APIVersion, b.BindingSpec().Resource.Kind)
+	kind := match.GroupKind(b.BindingSpec().Resource.APIVersion, b.BindingSpec().Resource.Kind)
 	items := slices.Clone(b.BindingStatus().AggregatedStatus)
 	for i := range items {
 		if outage := outages[items[i].ClusterName]; outage != nil && !Final(kind, items[i].Status) {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/fields"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // The nodes of a Workflow are its steps, which Argo's CLI and UI show. They can be large, so Works and bindings omit

@@ -9,7 +9,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/coretest"
-	"github.com/argosy-io/argosy/internal/core/fields"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )

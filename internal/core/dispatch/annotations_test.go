@@ -13,16 +13,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/convert/kruise"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/identity"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
-	"github.com/argosy-io/argosy/internal/core/names"
-	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/workload/kruise"
 )
 
 const podTemplate = `template: {metadata: {labels: {app: web}}, spec: {containers: [{name: main, image: "a:1"}]}}`
@@ -60,7 +59,8 @@ func annotationKeys(t testing.TB) []string {
 		}
 	}
 	keys := slices.Sorted(maps.Keys(found))
-	for _, key := range []string{fleet.StagesAnnotation, schedule.PinAnnotation, "work.karmada.io/conflict-resolution",
+	for _, key := range []string{wellknown.RolloutStagesAnnotation, wellknown.PinnedScaleDownAnnotation,
+		"work.karmada.io/conflict-resolution",
 		"resourcetemplate.karmada.io/uid"} {
 		if !found[key] {
 			t.Fatalf("%s is not found: %q", key, keys)

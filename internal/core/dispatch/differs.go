@@ -6,11 +6,10 @@ import (
 	"reflect"
 	"slices"
 
-	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/fleet"
 )
 
 // sometimes are the annotations and labels that only some Works have: one that is wanted no more has to go.
@@ -24,10 +23,10 @@ var sometimes = []string{
 	workv1alpha2.ResourceBindingNameAnnotation,
 	workv1alpha2.ClusterResourceBindingPermanentIDLabel,
 	workv1alpha2.ClusterResourceBindingNameAnnotation,
-	fleet.NoteAnnotation,
-	fleet.RevisionsAnnotation,
-	ocmv1.UpdateStrategyAnnotation,
-	ocmv1.IgnoredFieldsAnnotation,
+	wellknown.FleetAnnotation,
+	wellknown.RevisionsAnnotation,
+	wellknown.UpdateStrategyAnnotation,
+	wellknown.IgnoredFieldsAnnotation,
 }
 
 // Differs says whether existing has to be written for it to be as wanted. Status, server-set fields, and labels,

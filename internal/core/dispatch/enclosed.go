@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/fields"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // content is what members are to have of a template, before it is pruned: the template itself, or what it encloses.

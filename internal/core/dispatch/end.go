@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
@@ -38,7 +39,7 @@ func Ordered(b workv1alpha2.Binding, e End) (ordered, known bool) {
 	if len(b.BindingSpec().RequiredBy) > 0 {
 		return false, true // others need it; when they do no more, dependency says so on the binding before it deletes it
 	}
-	if propagate.ManagedElsewhere(propagate.TemplateOf(e.Template)) {
+	if propagate.ManagedElsewhere(match.TemplateOf(e.Template)) {
 		return false, true // a MultiClusterService has it, and lets go of it, or makes it again
 	}
 	_, held := propagate.Claimed(e.Template)

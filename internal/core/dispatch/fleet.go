@@ -11,13 +11,14 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 // part is one target with its part of the template by replicas, or why it has none.
@@ -27,16 +28,16 @@ type part struct {
 	err      error
 }
 
-// share has core/fleet divide what counts the pods of all clusters together; nothing for most templates. Overrides
-// apply to what it decides, and it is told what they will change. Clusters that pull images first get none of its new
-// pods meanwhile.
+// share has core/workload/fleet divide what counts the pods of all clusters together; nothing for most templates.
+// Overrides apply to what it decides, and it is told what they will change. Clusters that pull images first get none of
+// its new pods meanwhile.
 func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error) {
 	spec := in.Binding.BindingSpec()
 	divided := divides(spec)
 	concerns, err := fleet.Concerns(in.Template, divided)
 	annotations := in.Binding.GetAnnotations()
-	record := annotations[fleet.OrdinalsAnnotation]
-	if err == nil && !concerns && in.Template.GetAnnotations()[fleet.UniqueOrdinalsAnnotation] == "true" {
+	record := annotations[wellknown.OrdinalsAnnotation]
+	if err == nil && !concerns && in.Template.GetAnnotations()[wellknown.UniqueOrdinalsAnnotation] == "true" {
 		// It has no replicas now; its volumes are where they were.
 		return fleet.Result{Record: record}, nil
 	}
@@ -51,8 +52,8 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 	}
 	fin := fleet.Input{Template: in.Template, Divided: divided, Record: record, Pods: in.Pods, History: in.History,
 		Target:   in.Target,
-		Progress: annotations[fleet.ProgressAnnotation], Routed: annotations[fleet.RoutedAnnotation],
-		Approved: annotations[fleet.ApprovedAnnotation],
+		Progress: annotations[wellknown.RolloutProgressAnnotation], Routed: annotations[wellknown.RoutedToAnnotation],
+		Approved: annotations[wellknown.ApprovedStageAnnotation],
 		Now:      in.Now, Leaving: spec.LeftGracefully()}
 	if in.Purging {
 		fin.Leaving = append(fin.Leaving, purged(in.Binding)...) // they still run what they were sent
@@ -89,7 +90,8 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 func StageOf(b workv1alpha2.Binding, template *unstructured.Unstructured, works []workv1alpha1.Work,
 	lost func(cluster string) bool) (s fleet.Stage, ok bool) {
 	spec := b.BindingSpec()
-	in := fleet.Input{Template: template, Divided: divides(spec), Approved: b.GetAnnotations()[fleet.ApprovedAnnotation]}
+	in := fleet.Input{Template: template, Divided: divides(spec),
+		Approved: b.GetAnnotations()[wellknown.ApprovedStageAnnotation]}
 	for _, target := range spec.Clusters {
 		m := fleet.Member{Cluster: target.Name, Replicas: int64(target.Replicas), Reachable: !lost(target.Name)}
 		if i := slices.IndexFunc(works, func(w workv1alpha1.Work) bool {
@@ -107,7 +109,7 @@ func StageOf(b workv1alpha2.Binding, template *unstructured.Unstructured, works 
 // scaled says whether an autoscaler in a member sets the replicas: one of a FederatedHPA, or another one that was found
 // there. w is the Work in the cluster, nil for none.
 func scaled(b workv1alpha2.Binding, w *workv1alpha1.Work) bool {
-	return b.GetAnnotations()[schedule.ScaledByAnnotation] != "" || w != nil &&
+	return b.GetAnnotations()[wellknown.ScaledByAnnotation] != "" || w != nil &&
 		meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkScaledByMember)
 }
 
@@ -150,7 +152,7 @@ func ranks(p *policyv1alpha1.Placement) func(cluster string) int {
 func reachable(c *clusterv1alpha1.Cluster) bool { return !membership.Silent(c) }
 
 // Follows says whether a Work's status decides about the Works beside it.
-func Follows(w *workv1alpha1.Work) bool { return w.Annotations[fleet.NoteAnnotation] != "" }
+func Follows(w *workv1alpha1.Work) bool { return w.Annotations[wellknown.FleetAnnotation] != "" }
 
 // Moved reports whether the Works in other clusters depend on the change of a Work from was to is.
 func Moved(was, is *workv1alpha1.Work) bool {

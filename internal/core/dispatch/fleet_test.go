@@ -15,12 +15,13 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 )
 
 const clones = `
@@ -62,8 +63,8 @@ func (s *story) look() {
 		s.t.Fatal(d.Err)
 	}
 	s.told = d.Conditions
-	s.in.Binding.SetAnnotations(map[string]string{fleet.OrdinalsAnnotation: d.Record,
-		fleet.ApprovedAnnotation: d.Approved})
+	s.in.Binding.SetAnnotations(map[string]string{wellknown.OrdinalsAnnotation: d.Record,
+		wellknown.ApprovedStageAnnotation: d.Approved})
 	for _, r := range d.Results {
 		if r.Err != nil {
 			s.t.Fatal(r.Err)
@@ -231,7 +232,7 @@ func TestALostClusterStopsARolloutUnlessItIsIgnored(t *testing.T) {
 	s.image("nginx:2")
 	s.look()
 	s.expect("without ap", "3 3 3", "")
-	s.edit("Ignore", "metadata", "annotations", fleet.UnreachableAnnotation)
+	s.edit("Ignore", "metadata", "annotations", wellknown.UnreachableClustersAnnotation)
 	s.look()
 	s.expect("regardless of ap", "0 0 3", "1 1 1")
 }
@@ -285,7 +286,7 @@ func TestAnAnnotationGoesBackToCopying(t *testing.T) {
 	s.edit("90%", "spec", "updateStrategy", "partition")
 	s.look()
 	s.expect("for the fleet", "2 3 3", "1 1 1")
-	s.edit("Cluster", "metadata", "annotations", fleet.ScopeAnnotation)
+	s.edit("Cluster", "metadata", "annotations", wellknown.RolloutScopeAnnotation)
 	s.look()
 	s.expect("for each cluster", "90% 90% 90%", "<nil> <nil> <nil>")
 	if w := s.in.Existing["eu"]; dispatch.Follows(w) {
@@ -295,13 +296,13 @@ func TestAnAnnotationGoesBackToCopying(t *testing.T) {
 
 func TestWhatCannotBeDividedIsNotSent(t *testing.T) {
 	for annotation, value := range map[string]string{
-		fleet.ScopeAnnotation:  "Galaxy",
-		fleet.OrderAnnotation:  "Random",
-		fleet.StagesAnnotation: "[",
+		wellknown.RolloutScopeAnnotation:  "Galaxy",
+		wellknown.RolloutOrderAnnotation:  "Random",
+		wellknown.RolloutStagesAnnotation: "[",
 	} {
 		in := input(t, clones, threeEach)
-		in.Template.SetAnnotations(map[string]string{annotation: value, fleet.OrderAnnotation: "Stages"})
-		if annotation == fleet.OrderAnnotation {
+		in.Template.SetAnnotations(map[string]string{annotation: value, wellknown.RolloutOrderAnnotation: "Stages"})
+		if annotation == wellknown.RolloutOrderAnnotation {
 			in.Template.SetAnnotations(map[string]string{annotation: value})
 		}
 		d := dispatch.Decide(context.Background(), in, interpret.New(builtin.Tier()))
@@ -415,7 +416,7 @@ func TestPodsOfAStatefulSetHaveOrdinalsThatNoOtherClusterHas(t *testing.T) {
 	if !slices.ContainsFunc(s.told, func(c fleet.Condition) bool { return c.Type == fleet.OrdinalsUnassigned }) {
 		t.Errorf("told is %v", s.told)
 	}
-	s.edit("Always", "metadata", "annotations", fleet.OrdinalMobilityAnnotation)
+	s.edit("Always", "metadata", "annotations", wellknown.OrdinalMobilityAnnotation)
 	s.look()
 	sets("when they may move", "5", "[]")
 }
@@ -523,13 +524,13 @@ func TestTheBoundsAndPartitionsOfSubsetsAreDividedToo(t *testing.T) {
 func TestAStatefulSetOfNoReplicasRemembersWhereItsVolumesAre(t *testing.T) {
 	s := begin(t, database, threeAndTwo)
 	s.look()
-	record := s.in.Binding.GetAnnotations()[fleet.OrdinalsAnnotation]
+	record := s.in.Binding.GetAnnotations()[wellknown.OrdinalsAnnotation]
 	if record != `{"eu":["0-2"],"us":["3-4"]}` {
 		t.Errorf("the record is %s", record)
 	}
 	s.in.Binding.BindingSpec().Replicas, s.in.Binding.BindingSpec().Clusters = 0, nil
 	s.look()
-	if now := s.in.Binding.GetAnnotations()[fleet.OrdinalsAnnotation]; now != record {
+	if now := s.in.Binding.GetAnnotations()[wellknown.OrdinalsAnnotation]; now != record {
 		t.Errorf("without replicas the record is %s", now)
 	}
 }
@@ -573,7 +574,7 @@ clusters: [{name: eu}, {name: us}, {name: ap}]
 func TestOnePartitionIsNotCopiedToEachClusterUnlessThatIsAskedFor(t *testing.T) {
 	for scope, want := range map[string]string{"Fleet": "2 3 3", "Cluster": "8 8 8"} {
 		s := begin(t, clones, threeEach)
-		s.edit(scope, "metadata", "annotations", fleet.ScopeAnnotation)
+		s.edit(scope, "metadata", "annotations", wellknown.RolloutScopeAnnotation)
 		s.look()
 		for _, cluster := range []string{"eu", "us", "ap"} {
 			s.report(cluster, 3, 3)

@@ -7,24 +7,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
-
-// ForbidOverwriteLabel on a Namespace of the hub forbids what is written in it to take over in members what the hub
-// does not manage. Any value but "false" does. It can only forbid: who may label a namespace of his own must not undo
-// what holds for the hub.
-const ForbidOverwriteLabel = "argosy.io/forbid-overwrite"
 
 // Forbidden says why what is written in a namespace, by its name and labels, may not overwrite; empty if it may. The
 // name is empty for what is in none. hub is the setting for all of them.
 func Forbidden(hub bool, namespace string, labels map[string]string) string {
-	value, labelled := labels[ForbidOverwriteLabel]
+	value, labelled := labels[wellknown.ForbidOverwriteLabel]
 	switch {
 	case hub:
 		return "this hub forbids it (--forbid-overwrite)"
 	case labelled && value != "false":
-		return fmt.Sprintf("namespace %s forbids it (label %s)", namespace, ForbidOverwriteLabel)
+		return fmt.Sprintf("namespace %s forbids it (label %s)", namespace, wellknown.ForbidOverwriteLabel)
 	}
 	return ""
 }

@@ -5,10 +5,11 @@ import (
 	"testing"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 )
 
 func TestWhereOverwritingIsForbiddenItCountsAsAbort(t *testing.T) {
@@ -38,7 +39,7 @@ func TestWhereOverwritingIsForbiddenItCountsAsAbort(t *testing.T) {
 	} {
 		in := input(t, c.template, c.spec)
 		in.Overrides = c.overrides
-		in.ForbidOverwrite = dispatch.Forbidden(false, "shop", map[string]string{dispatch.ForbidOverwriteLabel: "true"})
+		in.ForbidOverwrite = dispatch.Forbidden(false, "shop", map[string]string{wellknown.ForbidOverwriteLabel: "true"})
 		labels := in.Binding.GetLabels()
 		for label := range strings.FieldsSeq(c.claim) {
 			labels[label] = "x"
@@ -76,7 +77,7 @@ func TestANamespaceThatAsksToOverwriteWhereThatIsForbiddenAborts(t *testing.T) {
 }
 
 func TestWhoForbidsOverwriting(t *testing.T) {
-	label := func(value string) map[string]string { return map[string]string{dispatch.ForbidOverwriteLabel: value} }
+	label := func(value string) map[string]string { return map[string]string{wellknown.ForbidOverwriteLabel: value} }
 	for _, c := range []struct {
 		what   string
 		hub    bool

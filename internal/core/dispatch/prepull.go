@@ -15,18 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/fields"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/override"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
-
-// PullAnnotation on a Work says for which binding, "namespace/name", an image is pulled by it.
-const PullAnnotation = "argosy.io/pre-pull-of"
 
 const (
 	// pullShare and pullPatience are what a template asks for that does not say: of its nodes, and how long.
@@ -44,7 +42,7 @@ type prePull struct {
 
 // prePullOf is nil for a template that asks for nothing.
 func prePullOf(template *unstructured.Unstructured) (*prePull, error) {
-	share, asked := template.GetAnnotations()[fleet.PrePullAnnotation]
+	share, asked := template.GetAnnotations()[wellknown.PrePullAnnotation]
 	if !asked {
 		return nil, nil
 	}
@@ -54,12 +52,12 @@ func prePullOf(template *unstructured.Unstructured) (*prePull, error) {
 	}
 	if n, err := fleet.Resolve(p.share, 1000, fleet.Up); err != nil || n > 1000 || n == 0 {
 		return nil, fmt.Errorf(`annotation %s: %q is neither a percentage of nodes up to 100%% nor "true"`,
-			fleet.PrePullAnnotation, share)
+			wellknown.PrePullAnnotation, share)
 	}
-	if text, set := template.GetAnnotations()[fleet.PrePullTimeoutAnnotation]; set {
+	if text, set := template.GetAnnotations()[wellknown.PrePullTimeoutAnnotation]; set {
 		var err error
 		if p.patience, err = time.ParseDuration(text); err != nil || p.patience <= 0 {
-			return nil, fmt.Errorf("annotation %s: %q is not a duration, such as 10m", fleet.PrePullTimeoutAnnotation, text)
+			return nil, fmt.Errorf("annotation %s: %q is not a duration, such as 10m", wellknown.PrePullTimeoutAnnotation, text)
 		}
 	}
 	return p, nil
@@ -212,7 +210,7 @@ func (in Input) pullWork(asked *prePull, cluster, image, apiVersion string,
 		Name:        names.Work(m.GetKind(), name, m.GetNamespace()),
 		Finalizers:  []string{workv1alpha2.ExecutionFinalizer},
 		Labels:      map[string]string{},
-		Annotations: map[string]string{PullAnnotation: in.Binding.GetNamespace() + "/" + in.Binding.GetName()},
+		Annotations: map[string]string{wellknown.PrePullOfAnnotation: in.Binding.GetNamespace() + "/" + in.Binding.GetName()},
 	}}
 	if in.NewID != nil {
 		w.Labels[workv1alpha2.WorkPermanentIDLabel] = in.NewID()

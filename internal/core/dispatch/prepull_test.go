@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 )
 
 // pulling is a story whose clusters pull images first; all but ap serve ImagePullJobs.
@@ -35,7 +35,7 @@ func beginPulling(t *testing.T) *pulling {
 		s.in.Clusters[name].Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "apps.kruise.io/v1alpha1",
 			Resources: []clusterv1alpha1.APIResource{{Kind: "ImagePullJob"}}}}
 	}
-	s.edit("80%", "metadata", "annotations", fleet.PrePullAnnotation)
+	s.edit("80%", "metadata", "annotations", wellknown.PrePullAnnotation)
 	s.step()
 	s.expectImages("at first, where nothing runs", "nginx:1 nginx:1 nginx:1", "")
 	return s
@@ -148,7 +148,7 @@ func TestNewPodsComeWhenTheirImageIsThere(t *testing.T) {
 	s.expectImages("with the one that they have", "nginx:2 nginx:2 nginx:2", "")
 	s.image("nginx:5")
 	s.rest()
-	s.edit(nil, "metadata", "annotations", fleet.PrePullAnnotation)
+	s.edit(nil, "metadata", "annotations", wellknown.PrePullAnnotation)
 	s.expectImages("when it is not asked for any more", "nginx:5 nginx:5 nginx:5", "")
 }
 
@@ -185,7 +185,7 @@ func TestNobodyWaitsForAPullThatIsRefused(t *testing.T) {
 
 func TestAPullIsOnTheNodesAndWithTheSecretsOfThePods(t *testing.T) {
 	s := beginPulling(t)
-	s.edit("2m", "metadata", "annotations", fleet.PrePullTimeoutAnnotation)
+	s.edit("2m", "metadata", "annotations", wellknown.PrePullTimeoutAnnotation)
 	s.edit(map[string]any{"nodeSelector": map[string]any{"disk": "ssd"},
 		"imagePullSecrets": []any{map[string]any{"name": "registry"}},
 		"containers":       []any{map[string]any{"name": "main", "image": "nginx:1"}},
@@ -196,7 +196,8 @@ func TestAPullIsOnTheNodesAndWithTheSecretsOfThePods(t *testing.T) {
 	if got, want := fmt.Sprint(spec), "map[completionPolicy:map[activeDeadlineSeconds:120 type:Always] image:init:1 parallelism:10 pullSecrets:[registry] selector:map[matchLabels:map[disk:ssd]]]"; got != want || m.GetNamespace() != "shop" || m.GetAPIVersion() != "apps.kruise.io/v1alpha1" {
 		t.Errorf("pulled is by %s in %s, %s, want %s", m.GetAPIVersion(), m.GetNamespace(), got, want)
 	}
-	for key, value := range map[string]string{fleet.PrePullAnnotation: "5", fleet.PrePullTimeoutAnnotation: "soon"} {
+	for key, value := range map[string]string{wellknown.PrePullAnnotation: "5",
+		wellknown.PrePullTimeoutAnnotation: "soon"} {
 		s := beginPulling(t)
 		s.edit(value, "metadata", "annotations", key)
 		if d := dispatch.Decide(context.Background(), s.in, interpret.New(builtin.Tier())); d.Err == nil ||

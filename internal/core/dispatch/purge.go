@@ -11,13 +11,14 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // Purging are those of the existing Works that must be gone before the copies that replace them may start: b is leaving
@@ -124,10 +125,10 @@ func (in Input) completionsSent(completions map[string]int32) {
 // may be about the clusters that it leaves out. The first decision after the purge removes what is obsolete.
 func (in Input) keepRecords(d *Decision) {
 	annotations := in.Binding.GetAnnotations()
-	d.Record = cmp.Or(d.Record, annotations[fleet.OrdinalsAnnotation])
-	d.Progress = cmp.Or(d.Progress, annotations[fleet.ProgressAnnotation])
-	d.Routed = cmp.Or(d.Routed, annotations[fleet.RoutedAnnotation])
-	d.Approved = cmp.Or(d.Approved, annotations[fleet.ApprovedAnnotation])
+	d.Record = cmp.Or(d.Record, annotations[wellknown.OrdinalsAnnotation])
+	d.Progress = cmp.Or(d.Progress, annotations[wellknown.RolloutProgressAnnotation])
+	d.Routed = cmp.Or(d.Routed, annotations[wellknown.RoutedToAnnotation])
+	d.Approved = cmp.Or(d.Approved, annotations[wellknown.ApprovedStageAnnotation])
 	d.Conditions = slices.Clip(d.Conditions)
 	for _, kind := range fleet.ConditionTypes() {
 		recorded := meta.FindStatusCondition(in.Binding.BindingStatus().Conditions, kind)

@@ -12,12 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 )
 
 func TestPurgeIsStuckWhileNoWorkCanBeDeleted(t *testing.T) {
@@ -134,7 +135,7 @@ func TestStuckPurgeKeepsTheOrdinalsOfTheClusterThatIsLeft(t *testing.T) {
 		s.look()
 		s.report("eu", 3, 3)
 		s.report("us", 2, 2)
-		record := s.in.Binding.GetAnnotations()[fleet.OrdinalsAnnotation]
+		record := s.in.Binding.GetAnnotations()[wellknown.OrdinalsAnnotation]
 
 		delete(s.in.Existing, "eu")
 		spec := s.in.Binding.BindingSpec()
@@ -150,7 +151,7 @@ func TestStuckPurgeKeepsTheOrdinalsOfTheClusterThatIsLeft(t *testing.T) {
 		} else if got := s.say("spec", "reserveOrdinals"); got != "[0 1 2 3]" {
 			t.Errorf("%s: us must not run %s, want the ordinals of eu and the reserved one", kind, got)
 		}
-		if got := s.in.Binding.GetAnnotations()[fleet.OrdinalsAnnotation]; !strings.Contains(got, "eu") {
+		if got := s.in.Binding.GetAnnotations()[wellknown.OrdinalsAnnotation]; !strings.Contains(got, "eu") {
 			t.Errorf("%s: the record is %s, and was %s; want that it still has eu", kind, got, record)
 		}
 	}
@@ -161,7 +162,7 @@ func TestStuckPurgeRemovesNoRecords(t *testing.T) {
 	s.image("nginx:2")
 	s.rest()
 	pulls := s.in.Pulls
-	recorded := map[string]string{fleet.ProgressAnnotation: "progress", fleet.RoutedAnnotation: "routed"}
+	recorded := map[string]string{wellknown.RolloutProgressAnnotation: "progress", wellknown.RoutedToAnnotation: "routed"}
 	s.in.Binding.SetAnnotations(recorded)
 	status := s.in.Binding.BindingStatus()
 	status.Conditions = []metav1.Condition{{Type: fleet.FleetHalted, Status: metav1.ConditionTrue,

@@ -9,7 +9,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/dependency"
+	"github.com/argosy-io/argosy/internal/core/workload/companion"
 )
 
 var autoscaler = schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}
@@ -19,7 +19,7 @@ func references(gk schema.GroupKind) [][]string {
 	if gk == autoscaler {
 		return [][]string{{"spec", "scaleTargetRef"}}
 	}
-	return dependency.References(gk)
+	return companion.References(gk)
 }
 
 // referring is m with the workload that it names in a version that c serves: a member looks for it in the version

@@ -12,10 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/convert/kruise"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/kruise"
 )
 
 // Annotations returns the annotations of the binding with what the Works alone do not record. They are written before
@@ -23,10 +24,10 @@ import (
 func (d Decision) Annotations(current map[string]string) map[string]string {
 	annotations := maps.Clone(current)
 	for key, value := range map[string]string{
-		fleet.OrdinalsAnnotation: d.Record,
-		fleet.ProgressAnnotation: d.Progress,
-		fleet.RoutedAnnotation:   d.Routed,
-		fleet.ApprovedAnnotation: d.Approved,
+		wellknown.OrdinalsAnnotation:        d.Record,
+		wellknown.RolloutProgressAnnotation: d.Progress,
+		wellknown.RoutedToAnnotation:        d.Routed,
+		wellknown.ApprovedStageAnnotation:   d.Approved,
 	} {
 		switch {
 		case value == "":

@@ -11,10 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/convert/kruise"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/kruise"
 )
 
 // One report has every condition, so that the controller writes the status once.
@@ -73,9 +74,10 @@ func TestReportHasAllConditionsOfAPass(t *testing.T) {
 }
 
 func TestAnnotationsRecordWhatTheWorksDoNot(t *testing.T) {
-	got := Decision{Progress: "2", Routed: "m1"}.Annotations(map[string]string{"a": "b", fleet.OrdinalsAnnotation: "old",
-		fleet.ProgressAnnotation: "1"})
-	want := map[string]string{"a": "b", fleet.ProgressAnnotation: "2", fleet.RoutedAnnotation: "m1"}
+	got := Decision{Progress: "2", Routed: "m1"}.Annotations(map[string]string{"a": "b",
+		wellknown.OrdinalsAnnotation:        "old",
+		wellknown.RolloutProgressAnnotation: "1"})
+	want := map[string]string{"a": "b", wellknown.RolloutProgressAnnotation: "2", wellknown.RoutedToAnnotation: "m1"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("annotations %v, want %v", got, want)
 	}

@@ -11,13 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/interpret/builtin"
-	"github.com/argosy-io/argosy/internal/core/membership"
-	"github.com/argosy-io/argosy/internal/core/rollout"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/workload/rollout"
 )
 
 const copiedToThree = `
@@ -84,9 +85,10 @@ func TestStagesOfWholeClusters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := begin(t, c.template, c.spec)
-			s.annotate(fleet.OrderAnnotation, "Stages")
-			s.annotate(fleet.ClustersAnnotation, "ap")
-			s.annotate(fleet.StagesAnnotation, `[{"clusters": ["us"], "pause": true}, {"percent": 60}, {"percent": 100}]`)
+			s.annotate(wellknown.RolloutOrderAnnotation, "Stages")
+			s.annotate(wellknown.RolloutClustersAnnotation, "ap")
+			s.annotate(wellknown.RolloutStagesAnnotation,
+				`[{"clusters": ["us"], "pause": true}, {"percent": 60}, {"percent": 100}]`)
 			s.runs("at first, everywhere at once", "1 1 1", "stage 3 of 3 is in progress")
 			for _, cluster := range []string{"eu", "us", "ap"} {
 				s.allNew(cluster)
@@ -108,7 +110,7 @@ func TestStagesOfWholeClusters(t *testing.T) {
 			for _, cluster := range []string{"eu", "us", "ap"} {
 				s.allNew(cluster)
 			}
-			s.annotate(fleet.StageAnnotation, "1")
+			s.annotate(wellknown.RolloutStageAnnotation, "1")
 			s.runs("60 % of three clusters are two", "1 2 2", "stage 2 of 3 is in progress")
 			s.allNew("ap")
 			s.runs("all clusters", "2 2 2", "stage 3 of 3 is in progress")
@@ -126,9 +128,9 @@ func TestStagesOfWholeClusters(t *testing.T) {
 func TestStageOfWholeClustersWaitsForLostClusterUnlessIgnored(t *testing.T) {
 	for policy, images := range map[string]string{"CountAsDown": "1 2 1", "Ignore": "2 2 1"} {
 		s := begin(t, clones, copiedToThree)
-		s.annotate(fleet.OrderAnnotation, "Stages")
-		s.annotate(fleet.StagesAnnotation, `[{"clusters": ["us"]}, {"clusters": ["eu"]}, {"percent": 100}]`)
-		s.annotate(fleet.UnreachableAnnotation, policy)
+		s.annotate(wellknown.RolloutOrderAnnotation, "Stages")
+		s.annotate(wellknown.RolloutStagesAnnotation, `[{"clusters": ["us"]}, {"clusters": ["eu"]}, {"percent": 100}]`)
+		s.annotate(wellknown.UnreachableClustersAnnotation, policy)
 		s.look()
 		for _, cluster := range []string{"eu", "us", "ap"} {
 			s.report(cluster, 3, 3)
@@ -144,9 +146,9 @@ func TestStageOfWholeClustersWaitsForLostClusterUnlessIgnored(t *testing.T) {
 
 func TestStagesDoNotProceedWhileAllClustersAreLost(t *testing.T) {
 	s := begin(t, clones, copiedToThree)
-	s.annotate(fleet.OrderAnnotation, "Stages")
-	s.annotate(fleet.StagesAnnotation, `[{"clusters": ["us"]}, {"clusters": ["eu"]}, {"percent": 100}]`)
-	s.annotate(fleet.UnreachableAnnotation, "Ignore")
+	s.annotate(wellknown.RolloutOrderAnnotation, "Stages")
+	s.annotate(wellknown.RolloutStagesAnnotation, `[{"clusters": ["us"]}, {"clusters": ["eu"]}, {"percent": 100}]`)
+	s.annotate(wellknown.UnreachableClustersAnnotation, "Ignore")
 	s.look()
 	for _, cluster := range []string{"eu", "us", "ap"} {
 		s.allNew(cluster)
@@ -170,8 +172,8 @@ func TestPauseOfTemplateDoesNotCompleteStagesOfWholeClusters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := begin(t, template, copiedToThree)
-			s.annotate(fleet.OrderAnnotation, "Stages")
-			s.annotate(fleet.StagesAnnotation, `[{"clusters": ["us"]}, {"clusters": ["eu"]}, {"percent": 100}]`)
+			s.annotate(wellknown.RolloutOrderAnnotation, "Stages")
+			s.annotate(wellknown.RolloutStagesAnnotation, `[{"clusters": ["us"]}, {"clusters": ["eu"]}, {"percent": 100}]`)
 			s.look()
 			for _, cluster := range []string{"eu", "us", "ap"} {
 				s.report(cluster, 9, 9)
@@ -210,8 +212,8 @@ spec:
   template: {deploymentTemplate: {spec: {template: {spec: {containers: [{name: main, image: "nginx:1"}]}}}}}
 `, copiedToThree)
 		at := []string{"spec", "template", "deploymentTemplate", "spec"}
-		s.annotate(fleet.OrderAnnotation, "Stages")
-		s.annotate(fleet.StagesAnnotation, `[{"clusters": ["us"]}, {"clusters": ["eu"]}, {"percent": 100}]`)
+		s.annotate(wellknown.RolloutOrderAnnotation, "Stages")
+		s.annotate(wellknown.RolloutStagesAnnotation, `[{"clusters": ["us"]}, {"clusters": ["eu"]}, {"percent": 100}]`)
 		s.look()
 		s.edit(paused, append(slices.Clone(at), "paused")...)
 		s.edit([]any{map[string]any{"name": "main", "image": "nginx:2"}},
@@ -249,8 +251,8 @@ func TestStagesOfArgoRollouts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := begin(t, template, copiedToThree)
-			s.annotate(fleet.OrderAnnotation, "Stages")
-			s.annotate(fleet.StagesAnnotation, `[{"clusters": ["us"]}, {"clusters": ["eu"]}, {"percent": 100}]`)
+			s.annotate(wellknown.RolloutOrderAnnotation, "Stages")
+			s.annotate(wellknown.RolloutStagesAnnotation, `[{"clusters": ["us"]}, {"clusters": ["eu"]}, {"percent": 100}]`)
 			s.look()
 			s.image("nginx:2")
 			s.look()
@@ -276,8 +278,8 @@ func TestTemplatesThatRunOnceHaveNoStages(t *testing.T) {
 	for _, kind := range []string{"Job", "Pod"} {
 		in := input(t, strings.NewReplacer("apps.kruise.io/v1alpha1", "batch/v1", "CloneSet", kind).Replace(clones),
 			copiedToThree)
-		in.Template.SetAnnotations(map[string]string{fleet.OrderAnnotation: "Stages",
-			fleet.StagesAnnotation: `[{"clusters": ["us"]}]`})
+		in.Template.SetAnnotations(map[string]string{wellknown.RolloutOrderAnnotation: "Stages",
+			wellknown.RolloutStagesAnnotation: `[{"clusters": ["us"]}]`})
 		if concerns, err := fleet.Concerns(in.Template, false); concerns || err != nil {
 			t.Errorf("a %s has stages (%v)", kind, err)
 		}

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/api/wellknown"
 )
 
 // preservedState are the labels that carry state over to the copy in a cluster. A new copy gets those of the cluster
@@ -14,7 +14,7 @@ func (in Input) preservedState(cluster string) (labels map[string]string) {
 		return nil
 	}
 	if w := in.Existing[cluster]; w != nil {
-		if json.Unmarshal([]byte(w.Annotations[workv1alpha2.PreservedStateAnnotation]), &labels) != nil {
+		if json.Unmarshal([]byte(w.Annotations[wellknown.PreservedStateAnnotation]), &labels) != nil {
 			return nil
 		}
 		return labels

@@ -20,15 +20,16 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/identity"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // Input is what the Works of a template follow from. All of it is read-only.
@@ -52,7 +53,8 @@ type Input struct {
 	Target map[string]int64
 	// History are the stored revisions of templates for which fleet.KeepsHistory.
 	History []fleet.Revision
-	// Pulls are the Works that stand of the images that are pulled for the template, by cluster; see PullAnnotation.
+	// Pulls are the Works that stand of the images that are pulled for the template, by cluster; see
+	// wellknown.PrePullOfAnnotation.
 	Pulls map[string][]*workv1alpha1.Work
 	// Now dates the progress of rollouts.
 	Now time.Time
@@ -88,8 +90,9 @@ type Decision struct {
 	Results []Result
 	// Conditions are those of the template in its fleet. They are among those of Report.
 	Conditions []fleet.Condition
-	// Record, Progress, Routed and Approved are the values of fleet.OrdinalsAnnotation, fleet.ProgressAnnotation,
-	// fleet.RoutedAnnotation and fleet.ApprovedAnnotation of the binding; empty for none. See Annotations.
+	// Record, Progress, Routed and Approved are the values of wellknown.OrdinalsAnnotation,
+	// wellknown.RolloutProgressAnnotation, wellknown.RoutedToAnnotation and wellknown.ApprovedStageAnnotation of the
+	// binding; empty for none. See Annotations.
 	Record, Progress, Routed, Approved string
 	// RecheckAfter is when to decide again though nothing has happened; 0 for never.
 	RecheckAfter time.Duration
@@ -187,10 +190,10 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 				r.Work.Spec.PreserveResourcesOnDeletion = new(true)
 			}
 			if note := shared.Notes[p.Name]; note != "" {
-				r.Work.Annotations[fleet.NoteAnnotation] = note
+				r.Work.Annotations[wellknown.FleetAnnotation] = note
 			}
 			if revisions := shared.Revisions[p.Name]; revisions != "" {
-				r.Work.Annotations[fleet.RevisionsAnnotation] = revisions
+				r.Work.Annotations[wellknown.RevisionsAnnotation] = revisions
 			}
 		}
 		g := gates[p.Name]
@@ -315,7 +318,7 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 		if err != nil {
 			return in.failed(cluster, fmt.Errorf("record the preserved state: %w", err))
 		}
-		w.Annotations[workv1alpha2.PreservedStateAnnotation] = string(raw)
+		w.Annotations[wellknown.PreservedStateAnnotation] = string(raw)
 	}
 
 	// 3. The marks of both: where they come from, and that they belong together.
@@ -375,7 +378,7 @@ func prune(template *unstructured.Unstructured) *unstructured.Unstructured {
 	out := (&unstructured.Unstructured{Object: bare}).DeepCopy()
 	interpret.Prune(out)
 	// Marks for the hub alone.
-	unstructured.RemoveNestedField(out.Object, "metadata", "annotations", propagate.AwaitingChangeAnnotation)
+	unstructured.RemoveNestedField(out.Object, "metadata", "annotations", wellknown.AwaitingChangeAnnotation)
 	fleet.Bare(out)
 	return out
 }

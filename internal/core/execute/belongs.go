@@ -8,8 +8,8 @@ import (
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/identity"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
 // enclosed is the suffix of bindings whose templates enclose another object.

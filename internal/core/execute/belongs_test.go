@@ -8,7 +8,7 @@ import (
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
 // A hub that did not hold overrides to their templates left Works behind whose manifests are other objects.

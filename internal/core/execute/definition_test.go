@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,8 +28,9 @@ func TestNamespacesAndDefinitionsAloneTakeOthersAlong(t *testing.T) {
 
 func TestADefinitionIsDeletedOnlyIfNoObjectOfItsKindStays(t *testing.T) {
 	ours := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1",
-		"kind":     "CustomResourceDefinition",
-		"metadata": map[string]any{"name": "trains.example.com", "annotations": map[string]any{CreatedAnnotation: "true"}}}}
+		"kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "trains.example.com",
+			"annotations": map[string]any{wellknown.CreatedAnnotation: "true"}}}}
 	adopted := ours.DeepCopy()
 	adopted.SetAnnotations(nil)
 	train := func(name string, change ...func(*Content)) Content {

@@ -8,10 +8,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/identity"
-	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // Retain returns desired with those values of observed that belong to the member, as in interpret.Interpreter.
@@ -64,7 +64,7 @@ func desiredNow(w *workv1alpha1.Work, observed *unstructured.Unstructured,
 	interpret.NoteEntries(manifest)
 	noteCreation(manifest, observed)
 	if annotations, ok := child(manifest.Object, "metadata")["annotations"].(map[string]any); ok {
-		delete(annotations, workv1alpha2.HubAnnotation) // only Hub.Plan sets it
+		delete(annotations, wellknown.HubAnnotation) // only Hub.Plan sets it
 	}
 	strip(manifest)
 	Mark(manifest, w)
@@ -92,13 +92,13 @@ func desiredNow(w *workv1alpha1.Work, observed *unstructured.Unstructured,
 }
 
 // strip removes, in place, the status, metadata that the member's API server and controllers own, and
-// HandsOffAnnotation. A finalizer from Retain would come back after its controller removed it.
+// wellknown.HandsOffAnnotation. A finalizer from Retain would come back after its controller removed it.
 func strip(m *unstructured.Unstructured) {
 	delete(m.Object, "status")
 	if metadata, ok := m.Object["metadata"].(map[string]any); ok {
 		maps.DeleteFunc(metadata, func(key string, _ any) bool { return interpret.SetByServer(key) })
 		if annotations, ok := metadata["annotations"].(map[string]any); ok {
-			delete(annotations, HandsOffAnnotation)
+			delete(annotations, wellknown.HandsOffAnnotation)
 		}
 	}
 }

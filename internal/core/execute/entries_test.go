@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // A ServiceAccount through its life: OpenShift adds its pull secret, the hub adds, replaces and removes its own.

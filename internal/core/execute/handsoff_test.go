@@ -6,24 +6,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
-// braked sets HandsOffAnnotation to a value.
+// braked sets wellknown.HandsOffAnnotation to a value.
 func braked(u *unstructured.Unstructured, value string) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	annotations := u.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[execute.HandsOffAnnotation] = value
+	annotations[wellknown.HandsOffAnnotation] = value
 	u.SetAnnotations(annotations)
 	return u
 }
 
 func TestHandsOffStopsEveryWriteAndDeletion(t *testing.T) {
-	brakedWork := func(w *workv1alpha1.Work) { w.Annotations = map[string]string{execute.HandsOffAnnotation: "true"} }
+	brakedWork := func(w *workv1alpha1.Work) { w.Annotations = map[string]string{wellknown.HandsOffAnnotation: "true"} }
 	ours := desired(t, work(t, service), nil)
 	drifted := ours.DeepCopy()
 	_ = unstructured.SetNestedSlice(drifted.Object, []any{map[string]any{"port": int64(81)}}, "spec", "ports")
@@ -54,7 +55,7 @@ func TestHandsOffStopsEveryWriteAndDeletion(t *testing.T) {
 					if w.Annotations == nil {
 						w.Annotations = map[string]string{}
 					}
-					w.Annotations[execute.HandsOffAnnotation] = "true"
+					w.Annotations[wellknown.HandsOffAnnotation] = "true"
 				})...)
 				return execute.Hub("hub-1").Plan(w, desired(t, w, c.observed), c.observed)
 			},
@@ -101,7 +102,7 @@ func TestHubNeverSendsHandsOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v, there := got.GetAnnotations()[execute.HandsOffAnnotation]; there {
+		if v, there := got.GetAnnotations()[wellknown.HandsOffAnnotation]; there {
 			t.Errorf("%s sends the annotation with %q", name, v)
 		}
 	}
@@ -109,10 +110,10 @@ func TestHubNeverSendsHandsOff(t *testing.T) {
 		t.Errorf("the annotation in a template has the effect %s (%s)", action.Kind, action.Reason)
 	}
 	execute.Unmark(template)
-	if _, there := template.GetAnnotations()[execute.HandsOffAnnotation]; there {
+	if _, there := template.GetAnnotations()[wellknown.HandsOffAnnotation]; there {
 		t.Error("the annotation stays on what is written into a Work")
 	}
-	if !execute.Marks(execute.HandsOffAnnotation) {
+	if !execute.Marks(wellknown.HandsOffAnnotation) {
 		t.Error("overrides can set the annotation")
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
@@ -20,7 +21,7 @@ type Hub string
 func (h Hub) Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Action {
 	by := ""
 	if h != "" && observed != nil {
-		by = field(observed, "annotations", workv1alpha2.HubAnnotation)
+		by = field(observed, "annotations", wellknown.HubAnnotation)
 	}
 	foreign := by != "" && by != string(h)
 	if foreign && ownerOf(observed, w) == ours {
@@ -61,7 +62,7 @@ func (h Hub) marked(w *workv1alpha1.Work, manifest *unstructured.Unstructured) *
 	annotations := clone(clone(out.Object, "metadata"), "annotations")
 	annotations[workv1alpha2.WorkNameAnnotation] = w.Name
 	if h != "" {
-		annotations[workv1alpha2.HubAnnotation] = string(h)
+		annotations[wellknown.HubAnnotation] = string(h)
 	}
 	return out
 }

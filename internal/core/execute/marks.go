@@ -7,11 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/interpret"
 )
 
 // marked is the value of the label karmada.io/managed on what is ours.
@@ -121,10 +120,10 @@ func field(obj *unstructured.Unstructured, in, key string) string {
 }
 
 // hubKeys are the labels and annotations that templates and overrides cannot set on objects in members: those by which
-// the hub marks an object as its own, which it sets last, and HandsOffAnnotation, which it never sets.
+// the hub marks an object as its own, which it sets last, and wellknown.HandsOffAnnotation, which it never sets.
 var hubKeys = map[string]bool{
 	workv1alpha2.ManagedLabel:                           true,
-	workv1alpha2.HubAnnotation:                          true,
+	wellknown.HubAnnotation:                             true,
 	workv1alpha2.WorkPermanentIDLabel:                   true,
 	workv1alpha2.WorkNamespaceAnnotation:                true,
 	workv1alpha2.WorkNameAnnotation:                     true,
@@ -137,10 +136,10 @@ var hubKeys = map[string]bool{
 	workv1alpha2.TemplateGenerationAnnotation:           true,
 	workv1alpha2.ManagedAnnotationsAnnotation:           true,
 	workv1alpha2.ManagedLabelsAnnotation:                true,
-	interpret.SuspendAnnotation:                         true,
-	ocmv1.ManifestWorkAnnotation:                        true,
-	CreatedAnnotation:                                   true,
-	HandsOffAnnotation:                                  true,
+	wellknown.TemplateSuspendsAnnotation:                true,
+	wellknown.ManifestWorkAnnotation:                    true,
+	wellknown.CreatedAnnotation:                         true,
+	wellknown.HandsOffAnnotation:                        true,
 }
 
 // comeAlong are those that go with a template: the mark of its policy, and what its users say of conflicts.

@@ -8,12 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/text"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
-
-// CreatedAnnotation is on a namespace or definition in a member that the hub created. Adopted ones are never deleted.
-const CreatedAnnotation = "argosy.io/created"
 
 var (
 	namespaceKind  = schema.GroupKind{Kind: "Namespace"}
@@ -34,15 +32,16 @@ func IsDefinition(obj *unstructured.Unstructured) bool {
 // definition's kind.
 func TakesAlong(gk schema.GroupKind) bool { return gk == namespaceKind || gk == definitionKind }
 
-// noteCreation sets CreatedAnnotation on a namespace or definition that does not exist yet, and keeps it later.
+// noteCreation sets wellknown.CreatedAnnotation on a namespace or definition that does not exist yet, and keeps it
+// later.
 func noteCreation(manifest, observed *unstructured.Unstructured) {
 	if !TakesAlong(manifest.GroupVersionKind().GroupKind()) {
 		return
 	}
 	annotations := child(child(manifest.Object, "metadata"), "annotations")
-	delete(annotations, CreatedAnnotation) // A template must not set it.
-	if observed == nil || field(observed, "annotations", CreatedAnnotation) == marked {
-		annotations[CreatedAnnotation] = marked
+	delete(annotations, wellknown.CreatedAnnotation) // A template must not set it.
+	if observed == nil || field(observed, "annotations", wellknown.CreatedAnnotation) == marked {
+		annotations[wellknown.CreatedAnnotation] = marked
 	}
 }
 
@@ -91,7 +90,7 @@ const notMade = "it existed before the hub propagated it"
 // would delete neither objects of others nor preserved objects.
 func EndNamespace(observed *unstructured.Unstructured, contents []Content,
 	workOf func(types.NamespacedName) WorkState) (fate Fate, reason string) {
-	if field(observed, "annotations", CreatedAnnotation) != marked {
+	if field(observed, "annotations", wellknown.CreatedAnnotation) != marked {
 		return FateReleased, notMade
 	}
 	there := make(map[types.UID]bool, len(contents))
@@ -126,7 +125,7 @@ func EndNamespace(observed *unstructured.Unstructured, contents []Content,
 // objects of its kind are being deleted. more means that there are other objects than these.
 func EndDefinition(observed *unstructured.Unstructured, objects []Content, more bool,
 	workOf func(types.NamespacedName) WorkState) (fate Fate, reason string) {
-	if field(observed, "annotations", CreatedAnnotation) != marked {
+	if field(observed, "annotations", wellknown.CreatedAnnotation) != marked {
 		return FateReleased, notMade
 	}
 	var staying, owned []string

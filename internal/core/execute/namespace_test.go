@@ -8,13 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
 func TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays(t *testing.T) {
 	ours := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
 		"metadata": map[string]any{"name": "shop",
-			"annotations": map[string]any{CreatedAnnotation: "true"}}}}
+			"annotations": map[string]any{wellknown.CreatedAnnotation: "true"}}}}
 	adopted := ours.DeepCopy()
 	adopted.SetAnnotations(nil)
 	object := func(group, kind, name string, change ...func(*Content)) Content {
@@ -95,7 +96,7 @@ func TestWhatTakesOthersAlongSaysThatTheHubMadeIt(t *testing.T) {
 	w := &workv1alpha1.Work{}
 	w.Spec.Workload.Manifests = make([]workv1alpha1.Manifest, 1)
 	w.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}`)
-	if desired, err := Desired(w, nil, nil); err != nil || desired.GetAnnotations()[CreatedAnnotation] != "" {
+	if desired, err := Desired(w, nil, nil); err != nil || desired.GetAnnotations()[wellknown.CreatedAnnotation] != "" {
 		t.Errorf("another object says so, too: %v, %v", desired, err)
 	}
 }
@@ -114,7 +115,7 @@ func saysThatTheHubMadeIt(t *testing.T, apiVersion, kind string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return desired.GetAnnotations()[CreatedAnnotation]
+		return desired.GetAnnotations()[wellknown.CreatedAnnotation]
 	}
 	made, err := Desired(manifest(), nil, nil)
 	if err != nil {
@@ -131,7 +132,7 @@ func saysThatTheHubMadeIt(t *testing.T, apiVersion, kind string) {
 	if got := says(found); got != "" {
 		t.Errorf("one that was found says %q, whatever its template says", got)
 	}
-	if got := Released(made).GetAnnotations()[CreatedAnnotation]; got != "" {
+	if got := Released(made).GetAnnotations()[wellknown.CreatedAnnotation]; got != "" {
 		t.Errorf("one that is released says %q", got)
 	}
 }

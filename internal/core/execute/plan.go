@@ -11,10 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/interpret"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // Kind is the kind of an Action.
@@ -59,8 +60,8 @@ func Preserved(w *workv1alpha1.Work) bool {
 // the member's object; nil for none. Plan changes none of them, and the action shares memory with desired.
 //
 // After a successful Apply, with the condition Applied for w's generation, Plan returns Nothing until w or a field that
-// desired sets is changed. Other fields belong to the member. An object with HandsOffAnnotation stays as it is. An
-// object that runs once and has finished is not created again after it was deleted.
+// desired sets is changed. Other fields belong to the member. An object with wellknown.HandsOffAnnotation stays as it
+// is. An object that runs once and has finished is not created again after it was deleted.
 func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Action {
 	switch {
 	case w.DeletionTimestamp != nil:
@@ -100,7 +101,7 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 	}
 
 	apply := Action{Kind: Apply, Object: desired, Adopts: adopts,
-		Yields: w.Annotations[ocmv1.UpdateStrategyAnnotation] == string(ocmv1.UpdateStrategyServerSideApply)}
+		Yields: w.Annotations[wellknown.UpdateStrategyAnnotation] == string(ocmv1.UpdateStrategyServerSideApply)}
 	if adopts {
 		apply.Reason = "the object is adopted, as conflict resolution is " + workv1alpha2.ConflictResolutionOverwrite
 		return apply
@@ -124,7 +125,7 @@ const leaving = "the object is being deleted in the member; it is recreated afte
 
 // CreateOnly reports whether w only creates its object, and never changes an existing one.
 func CreateOnly(w *workv1alpha1.Work) bool {
-	return w.Annotations[ocmv1.UpdateStrategyAnnotation] == string(ocmv1.UpdateStrategyCreateOnly)
+	return w.Annotations[wellknown.UpdateStrategyAnnotation] == string(ocmv1.UpdateStrategyCreateOnly)
 }
 
 // remove plans for a Work that is being deleted. After Nothing and Release, the Work may be released. With Delete and

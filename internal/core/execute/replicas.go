@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/fields"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // Share returns retained with the replicas of manifest if Retain kept the member's replicas although nobody in the

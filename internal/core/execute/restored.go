@@ -10,17 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
 // RestoreMark is the ConfigMap in karmada-system that exists from a restore of the hub until a user accepts it.
 const RestoreMark = "argosy-restore"
-
-// UnseenAnnotation is on that ConfigMap: the number of Works per cluster whose objects the hub has not checked since
-// the restore, as JSON. Without it, they are not counted yet.
-const UnseenAnnotation = "argosy.io/restore-unseen"
 
 // Unchecked reports whether the state of the object of w is unknown since the backup: a user who accepts the restore
 // would not know what is overwritten. checked means that the hub checked the object since the restore.
@@ -154,7 +151,7 @@ func Acceptance(w *workv1alpha1.Work) string {
 // Accepted reports whether a user accepted w.
 func Accepted(w *workv1alpha1.Work) bool {
 	a := Acceptance(w)
-	return a != "" && w.Annotations[workv1alpha2.AcceptRestoredAnnotation] == a
+	return a != "" && w.Annotations[wellknown.AcceptRestoredAnnotation] == a
 }
 
 // WorkOf returns the Work of a member's object by its marks, if the Work is this hub's for this cluster. An object with

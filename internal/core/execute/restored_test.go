@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
@@ -26,11 +26,11 @@ func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
 	}
 	accepted := func(w *workv1alpha1.Work) {
 		held(w)
-		w.Annotations = map[string]string{workv1alpha2.AcceptRestoredAnnotation: execute.Acceptance(w)}
+		w.Annotations = map[string]string{wellknown.AcceptRestoredAnnotation: execute.Acceptance(w)}
 	}
 	acceptedBefore := func(w *workv1alpha1.Work) {
 		held(w)
-		w.Annotations = map[string]string{workv1alpha2.AcceptRestoredAnnotation: "2025-01-01T00:00:00Z"}
+		w.Annotations = map[string]string{wellknown.AcceptRestoredAnnotation: "2025-01-01T00:00:00Z"}
 	}
 	neverApplied := func(w *workv1alpha1.Work) { w.Status.Conditions = nil }
 	set := func(value any, path ...string) func(*unstructured.Unstructured) {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // overrideWords changes the command or args (see field) of every container with the name.

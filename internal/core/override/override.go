@@ -12,10 +12,9 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/convert/kruise"
-	"github.com/argosy-io/argosy/internal/core/identity"
-	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
+	"github.com/argosy-io/argosy/internal/core/workload/kruise"
 )
 
 // Applied records the applied rules in order, and the overriders without effect.
@@ -55,7 +54,7 @@ func Apply(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster,
 	policies []policyv1alpha1.Override) (*unstructured.Unstructured, Applied, error) {
 	var applied Applied
 	out, object := m, identity.Of(m)
-	for _, p := range ordered(propagate.TemplateOf(m), policies) {
+	for _, p := range ordered(match.TemplateOf(m), policies) {
 		for _, r := range targeting(c, p) {
 			if r.overriders.Empty() {
 				continue
@@ -120,14 +119,14 @@ func (a Applied) Annotations() (map[string]string, error) {
 }
 
 // ordered returns the policies that select t in order of application.
-func ordered(t propagate.Template, policies []policyv1alpha1.Override) []policyv1alpha1.Override {
+func ordered(t match.Template, policies []policyv1alpha1.Override) []policyv1alpha1.Override {
 	type ranked struct {
 		policy   policyv1alpha1.Override
-		priority propagate.ImplicitPriority
+		priority match.ImplicitPriority
 	}
 	var selecting []ranked
 	for _, p := range policies {
-		if priority := selects(p, t); priority != propagate.NoMatch {
+		if priority := selects(p, t); priority != match.None {
 			selecting = append(selecting, ranked{p, priority})
 		}
 	}
@@ -152,22 +151,22 @@ func scopeOf(p policyv1alpha1.Override) int { return min(len(p.GetNamespace()), 
 
 // SelectsClusterScoped reports whether a policy may select cluster-scoped templates. A namespaced policy does so with a
 // selector without a namespace. Admission permits that only to authors who may write a ClusterOverridePolicy; see
-// propagate.SelectedBy.
+// match.Selectors.
 func SelectsClusterScoped(p policyv1alpha1.Override) bool {
 	return p.GetNamespace() == "" || slices.ContainsFunc(p.OverrideSpec().ResourceSelectors,
 		func(s policyv1alpha1.ResourceSelector) bool { return s.Namespace == "" })
 }
 
 // selects returns how specifically the policy selects t. Without selectors it selects everything in its scope.
-func selects(p policyv1alpha1.Override, t propagate.Template) propagate.ImplicitPriority {
+func selects(p policyv1alpha1.Override, t match.Template) match.ImplicitPriority {
 	if ns := p.GetNamespace(); ns != "" && ns != t.Namespace && (t.Namespace != "" || !SelectsClusterScoped(p)) {
-		return propagate.NoMatch
+		return match.None
 	}
 	selectors := p.OverrideSpec().ResourceSelectors
 	if len(selectors) == 0 {
-		return propagate.MatchAll
+		return match.All
 	}
-	return propagate.SelectedBy(p.GetNamespace(), selectors, t)
+	return match.Selectors(p.GetNamespace(), selectors, t)
 }
 
 // rule is a rule of a policy with the path of its overriders.
@@ -179,7 +178,7 @@ type rule struct {
 // targeting returns the rules of p for cluster c in order. The deprecated fields count if there are no rules.
 func targeting(c *clusterv1alpha1.Cluster, p policyv1alpha1.Override) []rule {
 	spec := p.OverrideSpec()
-	matches := func(a *policyv1alpha1.ClusterAffinity) bool { return a == nil || schedule.MatchesAffinity(c, *a) }
+	matches := func(a *policyv1alpha1.ClusterAffinity) bool { return a == nil || match.Affinity(a, c) }
 	if len(spec.OverrideRules) == 0 {
 		if !matches(spec.TargetCluster) {
 			return nil

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/identity"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
 )
 
 // overridePlaintext applies the operations as one RFC 6902 patch. None may change the identity of m. With an error it

@@ -6,21 +6,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/convert/kruise"
-	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/workload/kruise"
 )
 
 // spoken converts m to the version whose paths p uses, which is the version in its selectors. It returns m itself if
 // they name m's version, several versions or none, or if the kind cannot be converted.
 func spoken(m *unstructured.Unstructured, p policyv1alpha1.Override) (*unstructured.Unstructured, error) {
-	kind := propagate.GroupKind(m.GetAPIVersion(), m.GetKind())
+	kind := match.GroupKind(m.GetAPIVersion(), m.GetKind())
 	if !kruise.Converts(kind) {
 		return m, nil
 	}
 	version := ""
 	for _, s := range p.OverrideSpec().ResourceSelectors {
 		switch {
-		case propagate.GroupKind(s.APIVersion, s.Kind) != kind || s.APIVersion == version:
+		case match.GroupKind(s.APIVersion, s.Kind) != kind || s.APIVersion == version:
 		case s.APIVersion == m.GetAPIVersion() || version != "":
 			return m, nil
 		default:

@@ -12,11 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/fleet"
-	"github.com/argosy-io/argosy/internal/core/identity"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 // Meaning is what has to be known of a template beyond its policy, to make its binding.
@@ -39,13 +41,10 @@ type Meaning struct {
 	ID string
 }
 
-// SidecarsAnnotation on a binding names the SidecarSets whose containers count in its requirements, "logs,proxy".
-const SidecarsAnnotation = "argosy.io/sidecars"
-
 // counted says whether the binding counts SidecarSets for the template as it is; existing is nil if there is none.
 func counted(template *unstructured.Unstructured, existing workv1alpha2.Binding) bool {
-	return existing != nil && existing.GetAnnotations()[SidecarsAnnotation] != "" &&
-		existing.GetAnnotations()[DigestAnnotation] == Digest(template)
+	return existing != nil && existing.GetAnnotations()[wellknown.SidecarsAnnotation] != "" &&
+		existing.GetAnnotations()[wellknown.TemplateDigestAnnotation] == Digest(template)
 }
 
 // The reasons why a template has no binding yet though a policy holds it.
@@ -87,14 +86,14 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	spec.Failover = policy.Failover
 	spec.PreserveResourcesOnDeletion = policy.PreserveResourcesOnDeletion
 	if existing != nil && len(spec.RequiredBy) > 0 {
-		// What a binding that depends on this one asked for stays granted while there is one: core/dependency grants it
-		// and cannot see the policy, so to take it back here would have the two undo each other for ever.
+		// What a binding that depends on this one asked for stays granted while there is one: core/source/dependency grants
+		// it and cannot see the policy, so to take it back here would have the two undo each other for ever.
 		granted := existing.BindingSpec()
 		if granted.ConflictResolution == policyv1alpha1.ConflictOverwrite {
 			spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
 		}
 		if preserve := granted.PreserveResourcesOnDeletion; preserve != nil && *preserve &&
-			existing.GetAnnotations()[preservedByPause] == "" {
+			existing.GetAnnotations()[wellknown.PreservedByPauseAnnotation] == "" {
 			yes := true
 			spec.PreserveResourcesOnDeletion = &yes
 		}
@@ -117,7 +116,7 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	if !m.SidecarsUnread || !counted(template, existing) {
 		spec.ReplicaRequirements = m.Requirements
 		if annotations, changed := merged(b.GetAnnotations(),
-			map[string]string{SidecarsAnnotation: strings.Join(m.Sidecars, ",")}); changed {
+			map[string]string{wellknown.SidecarsAnnotation: strings.Join(m.Sidecars, ",")}); changed {
 			b.SetAnnotations(annotations)
 		}
 	}
@@ -158,7 +157,7 @@ func For(template *unstructured.Unstructured, existing workv1alpha2.Binding) (wo
 }
 
 // Refer points b at template as it stands. The resourceVersion changes with the template's content alone; see
-// DigestAnnotation.
+// wellknown.TemplateDigestAnnotation.
 func Refer(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 	digest, was := Digest(template), b.BindingSpec().Resource
 	ref := workv1alpha2.ObjectReference{
@@ -169,11 +168,13 @@ func Refer(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 		UID:             template.GetUID(),
 		ResourceVersion: template.GetResourceVersion(),
 	}
-	if was.UID == ref.UID && was.ResourceVersion != "" && b.GetAnnotations()[DigestAnnotation] == digest {
+	if was.UID == ref.UID && was.ResourceVersion != "" &&
+		b.GetAnnotations()[wellknown.TemplateDigestAnnotation] == digest {
 		ref.ResourceVersion = was.ResourceVersion
 	}
 	b.BindingSpec().Resource = ref
-	if annotations, changed := merged(b.GetAnnotations(), map[string]string{DigestAnnotation: digest}); changed {
+	if annotations, changed := merged(b.GetAnnotations(),
+		map[string]string{wellknown.TemplateDigestAnnotation: digest}); changed {
 		b.SetAnnotations(annotations)
 	}
 }
@@ -191,13 +192,13 @@ func Owner(b workv1alpha2.Binding) types.UID {
 // name.
 func Of(b workv1alpha2.Binding, gk schema.GroupKind, name string) bool {
 	ref := b.BindingSpec().Resource
-	return ref.Name == name && GroupKind(ref.APIVersion, ref.Kind) == gk
+	return ref.Name == name && match.GroupKind(ref.APIVersion, ref.Kind) == gk
 }
 
 // TemplateOfBinding is the object that a binding is for.
 func TemplateOfBinding(b workv1alpha2.Binding) identity.Object {
 	ref := b.BindingSpec().Resource
-	gk := GroupKind(ref.APIVersion, ref.Kind)
+	gk := match.GroupKind(ref.APIVersion, ref.Kind)
 	return identity.Object{Group: gk.Group, Kind: gk.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
@@ -251,9 +252,9 @@ func Belongs(template *unstructured.Unstructured, existing workv1alpha2.Binding)
 	ref := existing.BindingSpec().Resource
 	owner := Owner(existing)
 	switch {
-	case !Of(existing, TemplateOf(template).GroupKind(), template.GetName()):
+	case !Of(existing, match.TemplateOf(template).GroupKind(), template.GetName()):
 		return fmt.Errorf("binding %s %w: %s %s",
-			existing.GetName(), ErrTaken, GroupKind(ref.APIVersion, ref.Kind), ref.Name)
+			existing.GetName(), ErrTaken, match.GroupKind(ref.APIVersion, ref.Kind), ref.Name)
 	case existing.GetDeletionTimestamp() != nil:
 		why = ErrTerminating
 	case owner != "" && owner != template.GetUID():
@@ -334,7 +335,7 @@ func orElse[T ~string](value, otherwise T) T {
 }
 
 func describe(template *unstructured.Unstructured) string {
-	t := TemplateOf(template)
+	t := match.TemplateOf(template)
 	if t.Namespace == "" {
 		return fmt.Sprintf("%s %s", t.GroupKind(), t.Name)
 	}

@@ -16,9 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/fleet"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 var meaning = propagate.Meaning{
@@ -147,7 +148,7 @@ func TestTheTemplatesVersionFollowsItsContent(t *testing.T) {
 			"100"},
 		"a finalizer": {func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"x/y"}) }, "100"},
 		"the mark of a lazy claim": {func(u *unstructured.Unstructured) {
-			u.SetAnnotations(map[string]string{propagate.AwaitingChangeAnnotation: "x"})
+			u.SetAnnotations(map[string]string{wellknown.AwaitingChangeAnnotation: "x"})
 		}, "100"},
 		"the spec": {func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{"replicas": int64(3)} },
 			"200"},
@@ -202,7 +203,7 @@ func TestATemplateWhoseManagementIsPausedIsNeitherWrittenNorDeleted(t *testing.T
 		p.PropagationSpec().Suspension = nil
 		before := bind(t, tpl, p, meaning, nil)
 		for _, paused := range []bool{true, false} {
-			tpl.SetAnnotations(map[string]string{propagate.PauseAnnotation: strconv.FormatBool(paused)})
+			tpl.SetAnnotations(map[string]string{wellknown.PauseManagementAnnotation: strconv.FormatBool(paused)})
 			spec := bind(t, tpl, p, meaning, before).BindingSpec()
 			suspended := spec.Suspension != nil && spec.Suspension.Dispatching != nil && *spec.Suspension.Dispatching
 			preserved := spec.PreserveResourcesOnDeletion != nil && *spec.PreserveResourcesOnDeletion
@@ -299,7 +300,7 @@ func TestNothingOfAPauseStaysWithABindingThatOthersDependOn(t *testing.T) {
 				before.BindingSpec().PreserveResourcesOnDeletion = new(true)
 			}
 			paused := tpl.DeepCopy()
-			paused.SetAnnotations(map[string]string{propagate.PauseAnnotation: "true"})
+			paused.SetAnnotations(map[string]string{wellknown.PauseManagementAnnotation: "true"})
 			while := bind(t, paused, p, meaning, before)
 			if again := bind(t, paused, p, meaning, while); !equality.Semantic.DeepEqual(again, while) {
 				t.Errorf("%s: a second look changes it: %+v", scope, again)
@@ -479,8 +480,8 @@ func TestABindingSaysWhoseSidecarsCountAndKeepsThemWhileNobodyKnows(t *testing.T
 	} {
 		b := bind(t, c.template, p, c.m, c.existing)
 		if cpu := b.BindingSpec().ReplicaRequirements.ResourceRequest[corev1.ResourceCPU]; cpu.Cmp(
-			resource.MustParse(c.cpu)) != 0 || b.GetAnnotations()[propagate.SidecarsAnnotation] != c.who {
-			t.Errorf("%s: it needs %s with %q, want %s with %q", c.name, &cpu, b.GetAnnotations()[propagate.SidecarsAnnotation],
+			resource.MustParse(c.cpu)) != 0 || b.GetAnnotations()[wellknown.SidecarsAnnotation] != c.who {
+			t.Errorf("%s: it needs %s with %q, want %s with %q", c.name, &cpu, b.GetAnnotations()[wellknown.SidecarsAnnotation],
 				c.cpu, c.who)
 		}
 	}

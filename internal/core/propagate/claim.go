@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 // Holder is the policy that a claim names. An empty namespace is a ClusterPropagationPolicy.
@@ -61,8 +62,8 @@ func Held(obj metav1.Object, holder Holder) bool {
 }
 
 // StillSelects says whether holder is p and p selects t yet: then the claim stays, whatever other policies select t.
-func StillSelects(p policyv1alpha1.Propagation, holder Holder, t Template) bool {
-	return holder == HolderOf(p) && Selected(p, t) != NoMatch
+func StillSelects(p policyv1alpha1.Propagation, holder Holder, t match.Template) bool {
+	return holder == HolderOf(p) && Selected(p, t) != match.None
 }
 
 // mark makes the claim of holder the only one on obj; the zero Holder is no claim.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
@@ -158,40 +159,40 @@ func TestPreempt(t *testing.T) {
 
 func TestExcluded(t *testing.T) {
 	for name, c := range map[string]struct {
-		t    propagate.Template
+		t    match.Template
 		want bool
 	}{
 		"a workload": {web, false},
-		"a lease, if somebody asks for it": {propagate.Template{APIVersion: "coordination.k8s.io/v1", Kind: "Lease",
+		"a lease, if somebody asks for it": {match.Template{APIVersion: "coordination.k8s.io/v1", Kind: "Lease",
 			Namespace: "shop", Name: "l"}, false},
-		"a custom kind": {propagate.Template{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet",
+		"a custom kind": {match.Template{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet",
 			Namespace: "shop", Name: "l"}, false},
-		"a networking kind of Karmada": {propagate.Template{APIVersion: "networking.karmada.io/v1alpha1",
+		"a networking kind of Karmada": {match.Template{APIVersion: "networking.karmada.io/v1alpha1",
 			Kind: "MultiClusterIngress", Namespace: "shop", Name: "l"}, false},
-		"a policy": {propagate.Template{APIVersion: "policy.karmada.io/v1alpha1",
+		"a policy": {match.Template{APIVersion: "policy.karmada.io/v1alpha1",
 			Kind: "OverridePolicy", Namespace: "shop", Name: "l"}, true},
-		"a binding": {propagate.Template{APIVersion: "work.karmada.io/v1alpha2",
+		"a binding": {match.Template{APIVersion: "work.karmada.io/v1alpha2",
 			Kind: "ResourceBinding", Namespace: "shop", Name: "l"}, true},
-		"what a Rollout makes in a member": {propagate.Template{APIVersion: "rollouts.kruise.io/v1beta1",
+		"what a Rollout makes in a member": {match.Template{APIVersion: "rollouts.kruise.io/v1beta1",
 			Kind: "BatchRelease", Namespace: "shop", Name: "l"}, true},
-		"what a Workflow makes in a member": {propagate.Template{APIVersion: "argoproj.io/v1alpha1", Kind: "WorkflowTaskSet",
+		"what a Workflow makes in a member": {match.Template{APIVersion: "argoproj.io/v1alpha1", Kind: "WorkflowTaskSet",
 			Namespace: "shop", Name: "l"}, true},
-		"an event": {propagate.Template{APIVersion: "v1", Kind: "Event", Namespace: "shop",
+		"an event": {match.Template{APIVersion: "v1", Kind: "Event", Namespace: "shop",
 			Name: "l"}, true},
-		"an event of the newer API": {propagate.Template{APIVersion: "events.k8s.io/v1", Kind: "Event",
+		"an event of the newer API": {match.Template{APIVersion: "events.k8s.io/v1", Kind: "Event",
 			Namespace: "shop", Name: "l"}, true},
-		"anything in an execution space": {propagate.Template{APIVersion: "v1", Kind: "Secret",
+		"anything in an execution space": {match.Template{APIVersion: "v1", Kind: "Secret",
 			Namespace: "karmada-es-eu", Name: "l"}, true},
-		"anything in kube-system": {propagate.Template{APIVersion: "v1", Kind: "Secret", Namespace: "kube-system",
+		"anything in kube-system": {match.Template{APIVersion: "v1", Kind: "Secret", Namespace: "kube-system",
 			Name: "l"}, true},
-		"the namespace of the system": {propagate.Template{APIVersion: "v1", Kind: "Namespace",
+		"the namespace of the system": {match.Template{APIVersion: "v1", Kind: "Namespace",
 			Name: "karmada-cluster"}, true},
-		"a user's namespace": {propagate.Template{APIVersion: "v1", Kind: "Namespace", Name: "shop"}, false},
-		"the root CA of a namespace": {propagate.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop",
+		"a user's namespace": {match.Template{APIVersion: "v1", Kind: "Namespace", Name: "shop"}, false},
+		"the root CA of a namespace": {match.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop",
 			Name: "kube-root-ca.crt"}, true},
-		"the configuration of extensions": {propagate.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop",
+		"the configuration of extensions": {match.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop",
 			Name: "extension-apiserver-authentication"}, true},
-		"a custom kind called like an event": {propagate.Template{APIVersion: "sport.example/v1", Kind: "Event",
+		"a custom kind called like an event": {match.Template{APIVersion: "sport.example/v1", Kind: "Event",
 			Namespace: "shop", Name: "l"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

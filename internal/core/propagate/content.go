@@ -10,15 +10,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/argosy-io/argosy/internal/core/fleet"
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
-
-// DigestAnnotation on a binding is the Digest of its template when the binding was last made from it.
-//
-// spec.resource.resourceVersion changes with it and not with every write to the template: the status that the members
-// report is written to the template, and a resourceVersion that followed it would cost a write of the binding, and with
-// that a look at every Work, each time.
-const DigestAnnotation = "argosy.io/template-digest"
 
 // Digest says what a template's users and its Works see of it: everything but status, claims, and what the server sets.
 // It reads "<what users write>", or "<what users write>.<the rest>" where there is any: its *.karmada.io labels and
@@ -40,7 +34,7 @@ func Digest(template *unstructured.Unstructured) string {
 		"annotations": template.GetAnnotations()} {
 		for key, value := range values {
 			switch {
-			case claimKey(key) || key == AwaitingChangeAnnotation:
+			case claimKey(key) || key == wellknown.AwaitingChangeAnnotation:
 			case ofKarmada(key):
 				system[field+"/"+key] = value
 			default:

@@ -9,6 +9,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 // Observed is what is known of a template when its claim is decided. Decide changes nothing in it.
@@ -62,7 +63,7 @@ type Decision struct {
 
 // Decide decides which policy claims a template.
 func Decide(o Observed) Decision {
-	t := TemplateOf(o.Template)
+	t := match.TemplateOf(o.Template)
 	if errors.Is(Belongs(o.Template, o.Binding), ErrOutlived) {
 		return Decision{Action: DeleteBinding}
 	}

@@ -4,13 +4,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
-
-// AwaitingChangeAnnotation on a template says that a Lazy policy claimed it as it stood: its value is what users had
-// written by then, and until they write something else the policy has no effect on the binding. It never goes to a
-// member.
-const AwaitingChangeAnnotation = "argosy.io/awaiting-change"
 
 // Lazy says whether the policy takes effect only with the next change of a template.
 func Lazy(p policyv1alpha1.Propagation) bool {
@@ -25,7 +21,7 @@ func Await(template *unstructured.Unstructured, p policyv1alpha1.Propagation) bo
 	if Lazy(p) {
 		value = userPart(Digest(template))
 	}
-	annotations, changed := merged(template.GetAnnotations(), map[string]string{AwaitingChangeAnnotation: value})
+	annotations, changed := merged(template.GetAnnotations(), map[string]string{wellknown.AwaitingChangeAnnotation: value})
 	if changed {
 		template.SetAnnotations(annotations)
 	}
@@ -50,7 +46,7 @@ func activated(
 		return true
 	}
 	content := userPart(Digest(template))
-	if claimedAt, waiting := template.GetAnnotations()[AwaitingChangeAnnotation]; waiting {
+	if claimedAt, waiting := template.GetAnnotations()[wellknown.AwaitingChangeAnnotation]; waiting {
 		return !unchanged && claimedAt != content
 	}
 	if existing == nil {
@@ -59,7 +55,7 @@ func activated(
 	if holder, held := Claimed(existing); !held || holder != HolderOf(p) {
 		return true
 	}
-	return !unchanged && userPart(existing.GetAnnotations()[DigestAnnotation]) != content
+	return !unchanged && userPart(existing.GetAnnotations()[wellknown.TemplateDigestAnnotation]) != content
 }
 
 // claimedBinding is the binding of a template that p claims, while p waits for a change of the template: it has the
@@ -69,7 +65,7 @@ func claimedBinding(
 ) workv1alpha2.Binding {
 	b := existing.DeepCopyObject().(workv1alpha2.Binding)
 	Claim(b, p)
-	if userPart(b.GetAnnotations()[DigestAnnotation]) == userPart(Digest(template)) {
+	if userPart(b.GetAnnotations()[wellknown.TemplateDigestAnnotation]) == userPart(Digest(template)) {
 		Refer(b, template)
 	}
 	return b
@@ -77,13 +73,13 @@ func claimedBinding(
 
 // Waiting says whether the template carries the mark of Await.
 func Waiting(template *unstructured.Unstructured) bool {
-	_, waiting := template.GetAnnotations()[AwaitingChangeAnnotation]
+	_, waiting := template.GetAnnotations()[wellknown.AwaitingChangeAnnotation]
 	return waiting
 }
 
 // StopWaiting removes the mark of Await. It reports whether there was one.
 func StopWaiting(template *unstructured.Unstructured) bool {
-	annotations, changed := merged(template.GetAnnotations(), map[string]string{AwaitingChangeAnnotation: ""})
+	annotations, changed := merged(template.GetAnnotations(), map[string]string{wellknown.AwaitingChangeAnnotation: ""})
 	if changed {
 		template.SetAnnotations(annotations)
 	}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
@@ -43,51 +44,9 @@ func labelled(s policyv1alpha1.ResourceSelector, l map[string]string) policyv1al
 
 var (
 	deployments = kind("apps/v1", "Deployment")
-	web         = propagate.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web",
+	web         = match.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web",
 		Labels: map[string]string{"app": "web"}}
 )
-
-func TestSelects(t *testing.T) {
-	clusterRole := propagate.Template{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "reader"}
-	invalid := deployments
-	invalid.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app",
-		Operator: "Like"}}}
-	for name, c := range map[string]struct {
-		sel  policyv1alpha1.ResourceSelector
-		t    propagate.Template
-		want propagate.ImplicitPriority
-	}{
-		"a kind alone selects all of it": {deployments, web, propagate.MatchAll},
-		"another version of the same kind is the same kind": {kind("apps/v1beta2", "Deployment"), web,
-			propagate.MatchAll},
-		"the same kind name in another group is another kind": {kind("example.io/v1", "Deployment"), web,
-			propagate.NoMatch},
-		"a core kind is not one of a group named like a version": {kind("v1", "Deployment"), web, propagate.NoMatch},
-		"another kind is not selected":                           {kind("apps/v1", "StatefulSet"), web, propagate.NoMatch},
-		"the exact name":                                         {named(deployments, "web"), web, propagate.MatchName},
-		"another name":                                           {named(deployments, "db"), web, propagate.NoMatch},
-		"a matching label": {labelled(deployments, map[string]string{"app": "web"}),
-			web, propagate.MatchLabel},
-		"a label that differs": {labelled(deployments, map[string]string{"app": "db"}), web,
-			propagate.NoMatch},
-		"an empty label selector is one all the same": {labelled(deployments, nil), web, propagate.MatchLabel},
-		"a name wins over a label that differs": {named(labelled(deployments,
-			map[string]string{"app": "db"}), "web"), web, propagate.MatchName},
-		"an invalid label selector selects nothing": {invalid, web, propagate.NoMatch},
-		"its namespace":     {within(deployments, "shop"), web, propagate.MatchAll},
-		"another namespace": {within(deployments, "bank"), web, propagate.NoMatch},
-		"a cluster-scoped template has no namespace to be in": {within(kind("rbac.authorization.k8s.io/v1", "ClusterRole"),
-			"shop"), clusterRole, propagate.NoMatch},
-		"a cluster-scoped template": {kind("rbac.authorization.k8s.io/v1", "ClusterRole"),
-			clusterRole, propagate.MatchAll},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := propagate.Selects(c.sel, c.t); got != c.want {
-				t.Errorf("Selects(%+v) = %d, want %d", c.sel, got, c.want)
-			}
-		})
-	}
-}
 
 func TestMatch(t *testing.T) {
 	deleted := policy("shop", "gone", 9, deployments)
@@ -174,7 +133,7 @@ func TestMatchDoesNotDependOnInputOrder(t *testing.T) {
 // Admission leaves a selector's namespace empty only for a cluster-scoped kind and an author who may write cluster
 // policies.
 func TestANamespacedPolicySelectsAClusterScopedTemplateOnlyBySelectorsWithoutNamespace(t *testing.T) {
-	set := propagate.Template{APIVersion: "apps.kruise.io/v1alpha1", Kind: "SidecarSet", Name: "mesh"}
+	set := match.Template{APIVersion: "apps.kruise.io/v1alpha1", Kind: "SidecarSet", Name: "mesh"}
 	open := kind("apps.kruise.io/v1alpha1", "SidecarSet")
 	filled := open
 	filled.Namespace = "shop"

@@ -8,12 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
-
-// RunPerClusterAnnotation, "true" on a template that runs something, says that every cluster of its policy shall run
-// it: a Workflow goes to one otherwise, and one that fires by the clock and goes to several is worth a warning.
-const RunPerClusterAnnotation = "argosy.io/run-per-cluster"
 
 // runs are the kinds that run something by themselves, and whether one cluster shall do it.
 var runs = map[schema.GroupKind]bool{
@@ -25,11 +23,11 @@ var runs = map[schema.GroupKind]bool{
 // Single says whether the template goes to one cluster of its policy only, because several would do its work several
 // times.
 func Single(template *unstructured.Unstructured) bool {
-	return runs[TemplateOf(template).GroupKind()] && !runsPerCluster(template)
+	return runs[match.TemplateOf(template).GroupKind()] && !runsPerCluster(template)
 }
 
 func runsPerCluster(template *unstructured.Unstructured) bool {
-	return template.GetAnnotations()[RunPerClusterAnnotation] == "true"
+	return template.GetAnnotations()[wellknown.RunPerClusterAnnotation] == "true"
 }
 
 // single makes a binding one of one replica, which the clusters divide: by the weights of the policy if it has some,
@@ -64,15 +62,15 @@ func single(spec *workv1alpha2.ResourceBindingSpec, namespace string, components
 // RunAdvice is what to tell the owner of a template that runs something and is placed by a policy that may choose
 // several clusters; empty for other templates, and for those that say that each cluster shall run it.
 func RunAdvice(template *unstructured.Unstructured, p policyv1alpha1.Propagation) string {
-	one, known := runs[TemplateOf(template).GroupKind()]
+	one, known := runs[match.TemplateOf(template).GroupKind()]
 	if !known || runsPerCluster(template) || oneCluster(p.PropagationSpec().Placement) {
 		return ""
 	}
 	if one {
-		return fmt.Sprintf("%s runs in one of the clusters that the policy selects; annotate it with %s: \"true\" to run it in each", template.GetKind(), RunPerClusterAnnotation)
+		return fmt.Sprintf("%s runs in one of the clusters that the policy selects; annotate it with %s: \"true\" to run it in each", template.GetKind(), wellknown.RunPerClusterAnnotation)
 	}
 	return fmt.Sprintf("%s runs once per schedule in each cluster that the policy selects; make the policy select one cluster, or annotate the %s with %s: \"true\" if that is intended",
-		template.GetKind(), template.GetKind(), RunPerClusterAnnotation)
+		template.GetKind(), template.GetKind(), wellknown.RunPerClusterAnnotation)
 }
 
 // oneCluster says whether the placement can choose one cluster at most.

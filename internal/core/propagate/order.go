@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 // before says whether policy p claims a template rather than q, where each describes it as closely as said:
@@ -11,8 +12,8 @@ import (
 //	namespaced > cluster-wide;  then spec.priority;  then name > label > all;  then the smaller policy name, and namespace
 //
 // No two policies share scope, name and namespace, so the order is total.
-func before(p policyv1alpha1.Propagation, pImplicit ImplicitPriority, q policyv1alpha1.Propagation,
-	qImplicit ImplicitPriority) bool {
+func before(p policyv1alpha1.Propagation, pImplicit match.ImplicitPriority, q policyv1alpha1.Propagation,
+	qImplicit match.ImplicitPriority) bool {
 	if pn, qn := Namespaced(p), Namespaced(q); pn != qn {
 		return pn
 	}

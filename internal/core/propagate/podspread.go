@@ -5,10 +5,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/capacity"
-	"github.com/argosy-io/argosy/internal/core/fields"
-	"github.com/argosy-io/argosy/internal/core/interpret"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // saySpread notes on b how the template's pods keep away from each other in a member, so that the scheduler, which does
@@ -23,12 +24,12 @@ func saySpread(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 		}
 	}
 	annotations := b.GetAnnotations()
-	if annotations[capacity.SpreadAnnotation] == text {
+	if annotations[wellknown.PodSpreadAnnotation] == text {
 		return
 	}
 	annotations = maps.Clone(annotations)
-	if delete(annotations, capacity.SpreadAnnotation); text != "" {
-		annotations, _ = merged(annotations, map[string]string{capacity.SpreadAnnotation: text})
+	if delete(annotations, wellknown.PodSpreadAnnotation); text != "" {
+		annotations, _ = merged(annotations, map[string]string{wellknown.PodSpreadAnnotation: text})
 	}
 	b.SetAnnotations(annotations)
 }

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/argosy-io/argosy/internal/core/capacity"
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
@@ -72,13 +72,13 @@ func TestABindingSaysHowItsPodsKeepApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, there := b.GetAnnotations()[capacity.SpreadAnnotation]; got != test.want || there != (test.want != "") {
+		if got, there := b.GetAnnotations()[wellknown.PodSpreadAnnotation]; got != test.want || there != (test.want != "") {
 			t.Errorf("%s: the binding says %q, want %q", test.what, got, test.want)
 		}
 		if b, err = propagate.Binding(deployment(nil), p, propagate.Meaning{Replicas: 2}, b); err != nil {
 			t.Fatal(err)
 		}
-		if got, there := b.GetAnnotations()[capacity.SpreadAnnotation]; there {
+		if got, there := b.GetAnnotations()[wellknown.PodSpreadAnnotation]; there {
 			t.Errorf("%s, and then no longer: the binding still says %q", test.what, got)
 		}
 	}

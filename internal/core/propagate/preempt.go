@@ -1,6 +1,9 @@
 package propagate
 
-import policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+import (
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/match"
+)
 
 // Preempt is the policy that takes t from holder, of those given, in any order; false if t stays where it is.
 // Only policies with `preemption: Always` take, and only from a holder that is really lower:
@@ -8,7 +11,7 @@ import policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 //	namespaced policy > any cluster policy;  in the same scope the higher spec.priority
 //
 // How closely a selector describes t, and names, decide between those that may take, never against the holder.
-func Preempt(t Template, holder policyv1alpha1.Propagation,
+func Preempt(t match.Template, holder policyv1alpha1.Propagation,
 	policies []policyv1alpha1.Propagation) (policyv1alpha1.Propagation, bool) {
 	var higher []policyv1alpha1.Propagation
 	for _, p := range policies {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 // ErrReference says that a binding may not be about what it refers to, whoever wrote it.
@@ -14,13 +15,13 @@ var ErrReference = errors.New("a binding must not refer to it")
 // names; nil if it may. A binding is as strong as its namespace: it is about a template there, and never about what is
 // no template for any policy.
 func CheckReference(namespace string, ref workv1alpha2.ObjectReference) error {
-	what := fmt.Sprintf("%s %s", GroupKind(ref.APIVersion, ref.Kind), ref.Name)
+	what := fmt.Sprintf("%s %s", match.GroupKind(ref.APIVersion, ref.Kind), ref.Name)
 	if ref.Namespace != "" {
-		what = fmt.Sprintf("%s %s/%s", GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+		what = fmt.Sprintf("%s %s/%s", match.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 	}
 	switch {
 	case ref.Namespace == namespace &&
-		!Excluded(Template{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}):
+		!Excluded(match.Template{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}):
 		return nil
 	case ref.Namespace == namespace:
 		return fmt.Errorf("%s belongs to the control plane and cannot be propagated: %w", what, ErrReference)

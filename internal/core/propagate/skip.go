@@ -6,7 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/names"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
 // controlPlane are the groups whose objects steer the hub itself.
@@ -42,7 +43,7 @@ func Propagable(gk schema.GroupKind) bool {
 
 // Excluded says whether t is never a template, whatever policies select: what steers the hub, what lives in the
 // namespaces of the system or of Kubernetes itself, and what every API server publishes in each namespace on its own.
-func Excluded(t Template) bool {
+func Excluded(t match.Template) bool {
 	gk := t.GroupKind()
 	if !Propagable(gk) || excludedNamespace(t.Namespace) {
 		return true
@@ -57,7 +58,7 @@ func Excluded(t Template) bool {
 }
 
 // ManagedElsewhere says whether another component propagates the template by itself: policies leave it alone.
-func ManagedElsewhere(t Template) bool { return t.Labels[policyv1alpha1.ClaimedByLabel] != "" }
+func ManagedElsewhere(t match.Template) bool { return t.Labels[policyv1alpha1.ClaimedByLabel] != "" }
 
 func excludedNamespace(namespace string) bool {
 	return names.Reserved(namespace) || strings.HasPrefix(namespace, "kube-")

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/convert/kruise"
-	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/workload/kruise"
 )
 
 // convertible are the versions that the hub converts kinds between.
@@ -34,16 +34,16 @@ func sayVersions(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 			can = append(can, version)
 		}
 	}
-	_, noted := b.GetAnnotations()[schedule.VersionsAnnotation]
+	_, noted := b.GetAnnotations()[wellknown.TemplateVersionsAnnotation]
 	switch {
 	case lossy && len(can) > 0:
 		if annotations, changed := merged(b.GetAnnotations(),
-			map[string]string{schedule.VersionsAnnotation: strings.Join(can, ",")}); changed {
+			map[string]string{wellknown.TemplateVersionsAnnotation: strings.Join(can, ",")}); changed {
 			b.SetAnnotations(annotations)
 		}
 	case noted:
 		annotations := maps.Clone(b.GetAnnotations())
-		delete(annotations, schedule.VersionsAnnotation)
+		delete(annotations, wellknown.TemplateVersionsAnnotation)
 		b.SetAnnotations(annotations)
 	}
 }

@@ -5,8 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 func TestABindingSaysInWhichVersionsItsTemplateCanBeSaid(t *testing.T) {
@@ -36,14 +36,14 @@ func TestABindingSaysInWhichVersionsItsTemplateCanBeSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := b.GetAnnotations()[schedule.VersionsAnnotation]; got != step.want {
+		if got := b.GetAnnotations()[wellknown.TemplateVersionsAnnotation]; got != step.want {
 			t.Errorf("%s: the binding says %q, want %q", step.what, got, step.want)
 		}
 		b, err = propagate.Binding(cloneSet("RollingUpdate"), p, propagate.Meaning{Replicas: 2}, b)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, there := b.GetAnnotations()[schedule.VersionsAnnotation]; there {
+		if got, there := b.GetAnnotations()[wellknown.TemplateVersionsAnnotation]; there {
 			t.Errorf("%s, and then no longer: the binding still says %q", step.what, got)
 		}
 	}

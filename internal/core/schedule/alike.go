@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
@@ -41,7 +42,8 @@ func Likeness(b workv1alpha2.Binding) string {
 		Evicting  []string
 		Parts     string `json:",omitempty"`
 	}{spec.Placement, schema.FromAPIVersionAndKind(spec.Resource.APIVersion, spec.Resource.Kind).GroupKind(),
-		strategyOf(spec), NeedsRoom(b), Waits(b), slices.Compact(evicting), b.GetAnnotations()[PartsAnnotation]})
+		strategyOf(spec), NeedsRoom(b), Waits(b), slices.Compact(evicting),
+		b.GetAnnotations()[wellknown.SubsetClustersAnnotation]})
 	if err != nil {
 		panic(err) // A Placement holds nothing that JSON cannot.
 	}

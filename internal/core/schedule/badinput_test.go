@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/capacity"
 )
 
 // TestWhatCannotBeSaysWhatWouldMakeItFit: the condition has Karmada's reason and text, and then what to do about it, in
@@ -188,6 +188,6 @@ func TestTermsOfTheSameNameAreTriedOneAfterTheOther(t *testing.T) {
 
 // apart has the pods of a binding keep to nodes of their own.
 func apart(b *workv1alpha2.ResourceBinding) *workv1alpha2.ResourceBinding {
-	b.Annotations = map[string]string{capacity.SpreadAnnotation: `{"apart":["kubernetes.io/hostname"]}`}
+	b.Annotations = map[string]string{wellknown.PodSpreadAnnotation: `{"apart":["kubernetes.io/hostname"]}`}
 	return b
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/text"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // ceiling is what groups have at most, so that a search passes over those that cannot do, however their clusters are

@@ -7,6 +7,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 // divide gives each chosen cluster its replicas; there is at least one. Divided shares add up to what was asked for,
@@ -84,7 +85,7 @@ func applyWeights(rules []policyv1alpha1.StaticClusterWeight, candidates []Candi
 		a := &rule.TargetCluster
 		if a.LabelSelector != nil || a.FieldSelector != nil || len(a.ClusterNames) == 0 {
 			for i := range candidates {
-				if allows(a, candidates[i].Cluster) {
+				if match.Affinity(a, candidates[i].Cluster) {
 					shares[i].Weight = max(shares[i].Weight, rule.Weight)
 				}
 			}
@@ -122,7 +123,7 @@ func weightless(spec *workv1alpha2.ResourceBindingSpec, s Snapshot) error {
 			}
 			continue
 		}
-		if slices.ContainsFunc(s.members, func(m member) bool { return allows(a, m.cluster) }) {
+		if slices.ContainsFunc(s.members, func(m member) bool { return match.Affinity(a, m.cluster) }) {
 			return nil
 		}
 	}
@@ -134,7 +135,7 @@ func weighs(spec *workv1alpha2.ResourceBindingSpec, m *member) bool {
 	preference := spec.Placement.ReplicaScheduling
 	return m != nil && preference.WeightPreference != nil &&
 		slices.ContainsFunc(preference.WeightPreference.StaticWeightList, func(w policyv1alpha1.StaticClusterWeight) bool {
-			return allows(&w.TargetCluster, m.cluster)
+			return match.Affinity(&w.TargetCluster, m.cluster)
 		})
 }
 

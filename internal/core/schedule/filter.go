@@ -11,7 +11,8 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/capacity"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 // FilterReason is why a cluster may not take a binding.
@@ -163,11 +164,11 @@ func (q *question) tier(m *member) int {
 		return 0
 	}
 	name := m.cluster.Name
-	if !q.excluded[name] && (q.named == nil || q.named[name]) && allows(q.affinity, m.cluster) {
+	if !q.excluded[name] && (q.named == nil || q.named[name]) && match.Affinity(q.affinity, m.cluster) {
 		return 0
 	}
 	for i := range q.overflow {
-		if allows(&q.overflow[i].ClusterAffinity, m.cluster) {
+		if match.Affinity(&q.overflow[i].ClusterAffinity, m.cluster) {
 			return i + 1
 		}
 	}
@@ -230,7 +231,7 @@ func spreadConstraint(q *question, m *member, _ bool) Cause {
 				return because(ReasonRegion)
 			}
 		case policyv1alpha1.SpreadByFieldZone:
-			if len(zones(m.cluster)) == 0 {
+			if len(match.Zones(m.cluster)) == 0 {
 				return because(ReasonZones)
 			}
 		}

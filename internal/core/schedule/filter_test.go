@@ -13,6 +13,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 func TestFilter(t *testing.T) {
@@ -150,12 +151,12 @@ func TestLongListsOfNamesMeanTheSame(t *testing.T) {
 			t.Fatalf("seed %d: %d candidates and %d rejections of %d", seed, len(candidates), len(rejections), len(names))
 		}
 		for _, c := range candidates {
-			if !MatchesAffinity(c.Cluster, a) {
+			if !match.Affinity(&a, c.Cluster) {
 				t.Fatalf("seed %d: %s is a candidate for %v", seed, c.Cluster.Name, a)
 			}
 		}
 		for _, c := range rejections {
-			if MatchesAffinity(cluster(c.Cluster), a) {
+			if match.Affinity(&a, cluster(c.Cluster)) {
 				t.Fatalf("seed %d: %s is rejected for %v", seed, c.Cluster, a)
 			}
 		}

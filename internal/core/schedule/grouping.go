@@ -6,7 +6,8 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/text"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // grouping is a spread constraint with what it groups clusters by.
@@ -57,7 +58,7 @@ func (g grouping) in(c *clusterv1alpha1.Cluster) (name string, ok bool) {
 func (g grouping) of(c *clusterv1alpha1.Cluster) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if g.SpreadByField == policyv1alpha1.SpreadByFieldZone {
-			for _, zone := range zones(c) {
+			for _, zone := range match.Zones(c) {
 				if !yield(zone) {
 					return
 				}

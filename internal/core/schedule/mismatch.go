@@ -11,6 +11,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 // mismatch says which parts of an affinity no cluster of the fleet has, and what would give them one; where each part
@@ -42,18 +43,24 @@ func mismatch(a *policyv1alpha1.ClusterAffinity, s Snapshot) string {
 		for _, key := range slices.Sorted(maps.Keys(sel.MatchLabels)) {
 			e := metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn,
 				Values: []string{sel.MatchLabels[key]}}
-			ask("label "+key, lackingLabel(e, s), func(c *clusterv1alpha1.Cluster) bool { return selectsLabel(&e, c.Labels) })
+			ask("label "+key, lackingLabel(e, s), func(c *clusterv1alpha1.Cluster) bool {
+				return match.LabelRequirement(&e,
+					c.Labels)
+			})
 		}
 		for i := range sel.MatchExpressions {
 			e := &sel.MatchExpressions[i]
-			ask("label "+e.Key, lackingLabel(*e, s), func(c *clusterv1alpha1.Cluster) bool { return selectsLabel(e, c.Labels) })
+			ask("label "+e.Key, lackingLabel(*e, s), func(c *clusterv1alpha1.Cluster) bool {
+				return match.LabelRequirement(e,
+					c.Labels)
+			})
 		}
 	}
 	if sel := a.FieldSelector; sel != nil {
 		for i := range sel.MatchExpressions {
 			e := sel.MatchExpressions[i]
 			one := &policyv1alpha1.FieldSelector{MatchExpressions: []corev1.NodeSelectorRequirement{e}}
-			ask("field "+e.Key, lackingField(e, s), func(c *clusterv1alpha1.Cluster) bool { return selectsFields(one, c) })
+			ask("field "+e.Key, lackingField(e, s), func(c *clusterv1alpha1.Cluster) bool { return match.Fields(one, c) })
 		}
 	}
 	if len(missing) > 0 {
@@ -64,7 +71,7 @@ func mismatch(a *policyv1alpha1.ClusterAffinity, s Snapshot) string {
 		rest.ExcludeClusters = nil
 		var out []string
 		for i := range s.members {
-			if allows(&rest, s.members[i].cluster) {
+			if match.Affinity(&rest, s.members[i].cluster) {
 				out = append(out, s.members[i].cluster.Name)
 			}
 		}
@@ -117,7 +124,7 @@ func lackingField(e corev1.NodeSelectorRequirement, s Snapshot) string {
 		case policyv1alpha1.SpreadByFieldRegion:
 			values[c.Spec.Region] = true
 		case policyv1alpha1.SpreadByFieldZone:
-			for _, z := range zones(c) {
+			for _, z := range match.Zones(c) {
 				values[z] = true
 			}
 		default:

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 // numbering are the groups that candidates are in by one grouping, as numbers.
@@ -55,8 +56,8 @@ func (g grouping) number(candidates []Candidate) numbering {
 		case g.byCluster():
 			n.numbers = append(n.numbers, int32(i))
 		case g.SpreadByField == policyv1alpha1.SpreadByFieldZone:
-			for j, zone := range zones(c) {
-				if !slices.Contains(zones(c)[:j], zone) {
+			for j, zone := range match.Zones(c) {
+				if !slices.Contains(match.Zones(c)[:j], zone) {
 					add(zone)
 				}
 			}

@@ -9,12 +9,11 @@ import (
 	"strings"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/text"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
-
-// PartsAnnotation on a binding is Parts, as JSON; it is on those alone whose template has some.
-const PartsAnnotation = "argosy.io/subset-clusters"
 
 // Parts are the subsets of a template that name the clusters they go to, by themselves and not by a policy. The policy
 // still says which clusters are allowed; where a part goes among these, and how many of its replicas, is no matter of
@@ -52,30 +51,31 @@ func SetParts(b workv1alpha2.Binding, p *Parts) {
 	if p != nil {
 		text = p.String()
 	}
-	if b.GetAnnotations()[PartsAnnotation] == text {
+	if b.GetAnnotations()[wellknown.SubsetClustersAnnotation] == text {
 		return
 	}
 	annotations := maps.Clone(b.GetAnnotations())
 	if text == "" {
-		delete(annotations, PartsAnnotation)
+		delete(annotations, wellknown.SubsetClustersAnnotation)
 	} else {
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[PartsAnnotation] = text
+		annotations[wellknown.SubsetClustersAnnotation] = text
 	}
 	b.SetAnnotations(annotations)
 }
 
 // PartsOf are the parts noted on b; nil if it has none.
 func PartsOf(b workv1alpha2.Binding) *Parts {
-	text := b.GetAnnotations()[PartsAnnotation]
+	text := b.GetAnnotations()[wellknown.SubsetClustersAnnotation]
 	if text == "" {
 		return nil
 	}
 	p := &Parts{}
 	if err := json.Unmarshal([]byte(text), p); err != nil {
-		p = &Parts{Fault: fmt.Sprintf("the annotation %s of the binding cannot be read: %v", PartsAnnotation, err)}
+		p = &Parts{Fault: fmt.Sprintf("the annotation %s of the binding cannot be read: %v",
+			wellknown.SubsetClustersAnnotation, err)}
 	}
 	return p
 }
@@ -130,7 +130,7 @@ func Noted(b workv1alpha2.Binding, p *Parts) bool {
 	if p != nil {
 		text = p.String()
 	}
-	return b.GetAnnotations()[PartsAnnotation] == text
+	return b.GetAnnotations()[wellknown.SubsetClustersAnnotation] == text
 }
 
 // Settled says whether b has the parts p, and its clusters hold what these want: if not, it is about to be placed, or
@@ -148,7 +148,8 @@ func (p *Parts) allowed(targets []workv1alpha2.TargetCluster, s Snapshot) bool {
 		m := s.member(targets[i].Name)
 		given := Given(targets[i])
 		for k := range p.Subsets {
-			if _, here := given[p.Subsets[k].Name]; here && (m == nil || !allows(&p.Subsets[k].ClusterAffinity, m.cluster)) {
+			if _, here := given[p.Subsets[k].Name]; here && (m == nil || !match.Affinity(&p.Subsets[k].ClusterAffinity,
+				m.cluster)) {
 				return false
 			}
 		}
@@ -161,7 +162,9 @@ func (p *Parts) affected(was, is *member) bool {
 	if p == nil {
 		return false
 	}
-	means := func(a *policyv1alpha1.ClusterAffinity, m *member) bool { return m != nil && allows(a, m.cluster) }
+	means := func(a *policyv1alpha1.ClusterAffinity, m *member) bool {
+		return m != nil && match.Affinity(a, m.cluster)
+	}
 	return slices.ContainsFunc(p.Subsets, func(s Part) bool {
 		return means(&s.ClusterAffinity, was) != means(&s.ClusterAffinity, is)
 	})
@@ -193,7 +196,7 @@ func (p *Parts) place(b workv1alpha2.Binding, candidates []Candidate, rejections
 		part := &p.Subsets[k]
 		var named []Candidate
 		for _, c := range candidates {
-			if allows(&part.ClusterAffinity, c.Cluster) {
+			if match.Affinity(&part.ClusterAffinity, c.Cluster) {
 				named = append(named, c)
 			}
 		}
@@ -278,7 +281,7 @@ func (part *Part) homeless(rejections Rejections, s Snapshot) error {
 	var refused, hints []string
 	for _, r := range rejections {
 		m := s.member(r.Cluster)
-		if m == nil || !allows(&part.ClusterAffinity, m.cluster) {
+		if m == nil || !match.Affinity(&part.ClusterAffinity, m.cluster) {
 			continue
 		}
 		refused = append(refused, fmt.Sprintf("%s: %s", r.Cluster, r.Text()))

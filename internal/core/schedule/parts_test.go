@@ -13,6 +13,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 // part is a subset that goes to clusters by name, or to those of an "env=value".
@@ -223,7 +224,7 @@ func TestEverySubsetIsPlacedExactly(t *testing.T) {
 			var failure *PartError
 			if allowed := func(p Part) bool {
 				return slices.ContainsFunc(result.Candidates, func(c Candidate) bool {
-					return allows(&p.ClusterAffinity, c.Cluster)
+					return match.Affinity(&p.ClusterAffinity, c.Cluster)
 				})
 			}; errors.As(err, &failure) && !slices.ContainsFunc(parts.Subsets, func(p Part) bool {
 				return p.Replicas > 0 && !allowed(p)
@@ -241,8 +242,9 @@ func TestEverySubsetIsPlacedExactly(t *testing.T) {
 				own += c.Replicas
 				got[c.Name] += c.Replicas
 				at := slices.IndexFunc(parts.Subsets, func(p Part) bool { return p.Name == c.Name })
-				if !allows(&parts.Subsets[at].ClusterAffinity, s.Cluster(target.Name)) || placement.ClusterAffinity != nil &&
-					!MatchesAffinity(s.Cluster(target.Name), *placement.ClusterAffinity) {
+				if !match.Affinity(&parts.Subsets[at].ClusterAffinity, s.Cluster(target.Name)) ||
+					placement.ClusterAffinity != nil &&
+						!match.Affinity(placement.ClusterAffinity, s.Cluster(target.Name)) {
 					t.Fatalf("seed %d: %s is in %s", seed, c.Name, target.Name)
 				}
 			}

@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"maps"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
-
-// PinAnnotation on a binding is a Pin, as JSON. It is written together with the replicas that it is about.
-const PinAnnotation = "argosy.io/pinned-scale-down"
 
 // Pin says in which clusters replicas go when there shall be fewer, because pods there were named to go: before any
 // weight counts. It is about one change, and says nothing of later ones.
@@ -32,7 +30,7 @@ func (p Pin) String() string {
 // left. ok is false where no pin is about this run: none is there, or it is about other replicas or clusters, or
 // everything may move.
 func pinned(b workv1alpha2.Binding, chosen []Candidate) (targets []workv1alpha2.TargetCluster, ok bool) {
-	text, there := b.GetAnnotations()[PinAnnotation]
+	text, there := b.GetAnnotations()[wellknown.PinnedScaleDownAnnotation]
 	spec := b.BindingSpec()
 	var p Pin
 	if !there || fresh(b) || !strategyOf(spec).divided() || json.Unmarshal([]byte(text), &p) != nil ||
@@ -68,12 +66,12 @@ func pinned(b workv1alpha2.Binding, chosen []Candidate) (targets []workv1alpha2.
 // change.
 func SetPin(b workv1alpha2.Binding, clusters map[string]int32) {
 	annotations := maps.Clone(b.GetAnnotations())
-	delete(annotations, PinAnnotation)
+	delete(annotations, wellknown.PinnedScaleDownAnnotation)
 	if len(clusters) > 0 {
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[PinAnnotation] = Pin{From: Placed(b.BindingSpec()), To: b.BindingSpec().Replicas,
+		annotations[wellknown.PinnedScaleDownAnnotation] = Pin{From: Placed(b.BindingSpec()), To: b.BindingSpec().Replicas,
 			Clusters: clusters}.String()
 	}
 	b.SetAnnotations(annotations)

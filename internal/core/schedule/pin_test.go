@@ -3,6 +3,7 @@ package schedule
 import (
 	"testing"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
@@ -26,7 +27,7 @@ func TestReplicasThatAreNamedLeaveTheirOwnClusters(t *testing.T) {
 	stale := pinnedTo(deployment(9, equally()), "a=3 b=3 c=3", "c=1", 8)
 	stale.Spec.Clusters = targets("a=3 b=3 c=2") // it was carried out
 	broken := placed(deployment(8, equally()), "a=3 b=3 c=3")
-	broken.Annotations[PinAnnotation] = "{"
+	broken.Annotations[wellknown.PinnedScaleDownAnnotation] = "{"
 	for name, test := range map[string]struct {
 		binding workv1alpha2.Binding
 		want    string

@@ -4,25 +4,17 @@ import (
 	"encoding/json"
 	"maps"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
-
-// ScaledAnnotation on a binding is how many replicas the autoscalers of the members have made there,
-// {"a":3,"b":2,"c":0}. It is about as many replicas as these are together, and says nothing of others. A cluster of 0
-// was among those to divide between and got none; one that is not there has not been, and joins.
-const ScaledAnnotation = "argosy.io/scaled-by-members"
-
-// ScaledByAnnotation is the name of the FederatedHPA that the autoscalers in the members are of. It is there as soon as
-// they are.
-const ScaledByAnnotation = "argosy.io/scaled-by"
 
 // SetScaled has the scheduler leave the replicas where the autoscalers of the members, which are of the FederatedHPA
 // by, put them; nil has it divide them again. What is known of clusters that got none stays.
 func SetScaled(b workv1alpha2.Binding, by string, clusters map[string]int32) {
 	annotations := maps.Clone(b.GetAnnotations())
 	if clusters == nil {
-		delete(annotations, ScaledAnnotation)
-		delete(annotations, ScaledByAnnotation)
+		delete(annotations, wellknown.ScaledByMembersAnnotation)
+		delete(annotations, wellknown.ScaledByAnnotation)
 		b.SetAnnotations(annotations)
 		return
 	}
@@ -36,7 +28,7 @@ func SetScaled(b workv1alpha2.Binding, by string, clusters map[string]int32) {
 			all[name] = 0
 		}
 	}
-	annotations[ScaledAnnotation], annotations[ScaledByAnnotation] = scaledText(all), by
+	annotations[wellknown.ScaledByMembersAnnotation], annotations[wellknown.ScaledByAnnotation] = scaledText(all), by
 	b.SetAnnotations(annotations)
 }
 
@@ -46,13 +38,13 @@ func SetScaler(b workv1alpha2.Binding, by string) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[ScaledByAnnotation] = by
+	annotations[wellknown.ScaledByAnnotation] = by
 	b.SetAnnotations(annotations)
 }
 
 // scaledOf is what the annotation says; ok is false if it is not there or cannot be read.
 func scaledOf(b workv1alpha2.Binding) (has map[string]int32, ok bool) {
-	text, there := b.GetAnnotations()[ScaledAnnotation]
+	text, there := b.GetAnnotations()[wellknown.ScaledByMembersAnnotation]
 	if !there || json.Unmarshal([]byte(text), &has) != nil || has == nil {
 		return nil, false
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
@@ -32,7 +33,7 @@ func TestReplicasStayWhereTheMembersAutoscalersPutThem(t *testing.T) {
 	SetScaled(forgotten, "", nil)
 	forgotten.Spec.Replicas = 12
 	broken := placed(deployment(8, equally()), "a=3 b=3 c=3")
-	broken.Annotations[ScaledAnnotation] = "{"
+	broken.Annotations[wellknown.ScaledByMembersAnnotation] = "{"
 	for name, test := range map[string]struct {
 		binding workv1alpha2.Binding
 		want    string
@@ -79,7 +80,7 @@ func TestClustersThatJoinGetReplicasOnce(t *testing.T) {
 		}
 		record(b, r, nil, b.Status.LastScheduledTime.Add(1))
 		if r.Scaled != "" {
-			b.Annotations[ScaledAnnotation] = r.Scaled
+			b.Annotations[wellknown.ScaledByMembersAnnotation] = r.Scaled
 		}
 		return r
 	}

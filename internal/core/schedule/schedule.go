@@ -12,8 +12,9 @@ import (
 	"strings"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/capacity"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 )
 
 // Ours says whether the scheduler of that name places the binding: a policy or component made it, it has a placement,
@@ -38,7 +39,8 @@ type Result struct {
 	Clusters []workv1alpha2.TargetCluster
 	// AffinityName is the term of clusterAffinities in use; empty without terms, or when none could be satisfied.
 	AffinityName string
-	// Scaled is what ScaledAnnotation is to say now, where clusters have joined it; empty is to leave it.
+	// Scaled is what wellknown.ScaledByMembersAnnotation is to say now, where clusters have joined it; empty is to leave
+	// it.
 	Scaled string
 	// Candidates passed all filters, best first where ranking mattered, with the score and room that decided.
 	Candidates []Candidate
@@ -59,7 +61,7 @@ func (r Result) Apply(b workv1alpha2.Binding, failure error) {
 	}
 	annotations[policyv1alpha1.AppliedPlacementAnnotation] = AppliedPlacement(b.BindingSpec().Placement)
 	if r.Scaled != "" {
-		annotations[ScaledAnnotation] = r.Scaled
+		annotations[wellknown.ScaledByMembersAnnotation] = r.Scaled
 	}
 	b.SetAnnotations(annotations)
 }

@@ -10,7 +10,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/membership"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
 // Snapshot is the fleet at one moment, with what filters ask of it worked out. It never changes and may be shared by

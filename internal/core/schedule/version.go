@@ -7,16 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// VersionsAnnotation on a binding lists the versions of its kind that can say what the template says, as "v1beta1,v1";
-// it is there only where another version that clusters may serve cannot.
-const VersionsAnnotation = "argosy.io/template-versions"
-
-// versions are those of VersionsAnnotation; nil where every version will do.
+// versions are those of wellknown.TemplateVersionsAnnotation; nil where every version will do.
 func versions(b workv1alpha2.Binding) []string {
-	text := b.GetAnnotations()[VersionsAnnotation]
+	text := b.GetAnnotations()[wellknown.TemplateVersionsAnnotation]
 	if text == "" {
 		return nil
 	}

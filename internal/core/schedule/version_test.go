@@ -5,6 +5,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
@@ -24,12 +25,12 @@ func TestReplicasGoWhereTheTemplatesFieldsAreServed(t *testing.T) {
 		b := deployment(replicas, p)
 		b.Spec.Resource.APIVersion, b.Spec.Resource.Kind = "apps.kruise.io/v1beta1", "CloneSet"
 		if versions != "" {
-			b.Annotations = map[string]string{VersionsAnnotation: versions}
+			b.Annotations = map[string]string{wellknown.TemplateVersionsAnnotation: versions}
 		}
 		return b
 	}
 	noted := func(b *workv1alpha2.ResourceBinding) *workv1alpha2.ResourceBinding {
-		b.Annotations[VersionsAnnotation] = "v1beta1"
+		b.Annotations[wellknown.TemplateVersionsAnnotation] = "v1beta1"
 		return b
 	}
 	s := fleet(cluster("old", serving("v1alpha1")), cluster("both", serving("v1alpha1", "v1beta1")),
@@ -69,7 +70,7 @@ func TestReplicasGoWhereTheTemplatesFieldsAreServed(t *testing.T) {
 
 	waits := cloneSet(6, byAvailability(), "v1beta1")
 	record(waits, Result{}, &UnschedulableError{}, waits.CreationTimestamp.Time)
-	waits.Annotations[VersionsAnnotation] = "v1beta1"
+	waits.Annotations[wellknown.TemplateVersionsAnnotation] = "v1beta1"
 	if !Affects(waits, cluster("old", serving("v1alpha1")), cluster("old", serving("v1alpha1", "v1beta1")), Plugins{}) {
 		t.Error("a version that is served from now on wakes nobody")
 	}

@@ -1,5 +1,5 @@
 // Package acting keeps members letting the hub act as those of its users whom its roles let in. Who these are is
-// decided by core/access; that somebody may use the proxy of a cluster, by the hub's authorizer before.
+// decided by core/cluster/access; that somebody may use the proxy of a cluster, by the hub's authorizer before.
 package acting
 
 import (
@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/argosy-io/argosy/internal/core/access"
+	"github.com/argosy-io/argosy/internal/core/cluster/access"
 	"github.com/argosy-io/argosy/internal/member"
 )
 

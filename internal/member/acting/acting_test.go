@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/argosy-io/argosy/internal/core/access"
-	"github.com/argosy-io/argosy/internal/core/tenure"
+	"github.com/argosy-io/argosy/internal/core/cluster/access"
+	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/member/membertest"

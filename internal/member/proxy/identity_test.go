@@ -17,8 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/access"
-	"github.com/argosy-io/argosy/internal/core/tenure"
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/cluster/access"
+	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
@@ -90,7 +91,7 @@ func TestWhoCallsActsUnderTheNamesThatRolesLetInAlone(t *testing.T) {
 		if err := store.Get(t.Context(), client.ObjectKey{Name: "eu"}, cluster); err != nil {
 			t.Fatal(err)
 		}
-		cluster.Annotations = map[string]string{access.SystemNamesAnnotation: "system:serviceaccount:ci:deployer"}
+		cluster.Annotations = map[string]string{wellknown.SystemNamesAnnotation: "system:serviceaccount:ci:deployer"}
 		if err := store.Update(t.Context(), cluster); err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/access"
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/cluster/access"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/acting"
 )
@@ -336,7 +337,7 @@ type lets struct {
 }
 
 func (p *proxy) allowed(cluster *clusterv1alpha1.Cluster, grants access.Grants, state <-chan struct{}) access.Allowed {
-	names := cluster.Annotations[access.SystemNamesAnnotation]
+	names := cluster.Annotations[wellknown.SystemNamesAnnotation]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known, ok := p.lets[cluster.Name]
@@ -351,7 +352,7 @@ func (p *proxy) allowed(cluster *clusterv1alpha1.Cluster, grants access.Grants, 
 func explain(err error, cluster, caller string) error {
 	if errors.Is(err, access.ErrSystemName) {
 		return fmt.Errorf("%q is %w, and the same name is a different identity in the cluster, so it is not passed on: use a user of another name, or allow this one to act as %[1]s of the cluster, "+
-			"with `kubectl annotate cluster %[3]s %[4]s=%[1]s`", caller, err, cluster, access.SystemNamesAnnotation)
+			"with `kubectl annotate cluster %[3]s %[4]s=%[1]s`", caller, err, cluster, wellknown.SystemNamesAnnotation)
 	}
 	return fmt.Errorf("%q is %w for clusters/proxy of cluster.karmada.io, so no cluster lets the hub act as %[1]q: bind such a ClusterRole to this user, or to one of the user's groups, with a ClusterRoleBinding", caller, err)
 }

@@ -35,7 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/access"
+	"github.com/argosy-io/argosy/internal/core/cluster/access"
 	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"

@@ -15,7 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/argosy-io/argosy/internal/core/access"
+	"github.com/argosy-io/argosy/internal/core/cluster/access"
 	"github.com/argosy-io/argosy/internal/member/acting"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/argosy-io/argosy/internal/core/access"
+	"github.com/argosy-io/argosy/internal/core/cluster/access"
 )
 
 func TestWhatAMemberWasToldIsRememberedForAWhileAndNotWithoutEnd(t *testing.T) {

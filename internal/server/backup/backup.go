@@ -22,7 +22,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/argosy-io/argosy/internal/core/upkeep"
+	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 )
 

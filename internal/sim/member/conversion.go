@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/argosy-io/argosy/api/kruise"
-	"github.com/argosy-io/argosy/internal/core/convert"
-	convertkruise "github.com/argosy-io/argosy/internal/core/convert/kruise"
+	"github.com/argosy-io/argosy/internal/core/admission/convert"
+	convertkruise "github.com/argosy-io/argosy/internal/core/workload/kruise"
 )
 
 // convertPath is where the member's API server, in memory and as itself, has OpenKruise's kinds converted.

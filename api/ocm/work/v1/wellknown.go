@@ -3,14 +3,6 @@ package v1
 const (
 	// ManifestWorkFinalizer holds a ManifestWork until its objects are gone from the cluster, or left to it.
 	ManifestWorkFinalizer = "cluster.open-cluster-management.io/manifest-work-cleanup"
-
-	// ManifestWorkAnnotation is on a Work, and on its object in the member: the name of the ManifestWork that it is of. Ours.
-	ManifestWorkAnnotation = "argosy.io/manifest-work"
-	// UpdateStrategyAnnotation on a Work is how its object is kept, where that is not Update: CreateOnly, or ServerSideApply for one
-	// that does not take fields from others. Ours.
-	UpdateStrategyAnnotation = "argosy.io/update-strategy"
-	// IgnoredFieldsAnnotation on a Work has the ignoreFields of its update strategy, as JSON. Ours.
-	IgnoredFieldsAnnotation = "argosy.io/ignored-fields"
 )
 
 // Condition types of a ManifestWork and of its manifests.

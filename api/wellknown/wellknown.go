@@ -1,0 +1,544 @@
+// Package wellknown lists all names with the prefix argosy.io/: labels, annotations and keys of taints.
+//
+// Each name states on which objects it is, which packages below internal write and read it, and whether users may set
+// it. A test keeps the lists of packages correct. Names of Karmada and of other projects are in the packages of their
+// kinds.
+package wellknown
+
+// Prefix is the prefix of all names.
+const Prefix = "argosy.io/"
+
+// RestAnnotation is on an object in a version that lacks fields of another version: these fields, as JSON.
+//
+// On: bindings, OpenKruise workloads. Users may set it: no.
+func RestAnnotation(version string) string { return Prefix + version + "-rest" }
+
+// Settings of templates. They have no effect in members; Bare of core/workload/fleet removes those of rollouts.
+const (
+	// RolloutScopeAnnotation states what a workload's partition, maxUnavailable and the like count: the pods of all
+	// clusters together (Fleet), or of each cluster (Cluster, as in Karmada). The default is Fleet for OpenKruise
+	// workloads whose replicas are divided, and Cluster otherwise. It is always Cluster with the label retain-
+	// replicas.
+	//
+	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
+	RolloutScopeAnnotation = "argosy.io/rollout-scope"
+
+	// RolloutOrderAnnotation states where new pods come first: in all clusters in proportion (Proportional, the
+	// default), in one cluster after the other (Ordered), or as RolloutStagesAnnotation defines (Stages).
+	//
+	// On: templates. Written by: users. Read by: cli, core/workload/fleet. Users may set it: yes.
+	RolloutOrderAnnotation = "argosy.io/rollout-order"
+
+	// RolloutClustersAnnotation is the order of clusters, "a,b,c". Other clusters follow in the order of the
+	// placement, then by name.
+	//
+	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
+	RolloutClustersAnnotation = "argosy.io/rollout-clusters"
+
+	// RolloutStagesAnnotation is a JSON list of stages. A stage has either a percent of all replicas, up to 100, that
+	// are new at its end, or clusters whose pods are all new at its end. It may pause: the next stage then waits for
+	// RolloutStageAnnotation.
+	//
+	//	[{"percent": 10, "pause": true}, {"clusters": ["eu"]}, {"percent": 100}]
+	//
+	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
+	RolloutStagesAnnotation = "argosy.io/rollout-stages"
+
+	// RolloutStageAnnotation approves the pauses of the stages up to a number, counted from 1, for one revision
+	// (RevisionOf of core/workload/fleet). A number alone counts for the revision that the template has when the hub
+	// first reads it.
+	//
+	//	{"stage": 2, "revision": "1b2c3d4e"}
+	//
+	// On: templates. Written by: users, cli. Read by: core/workload/fleet. Users may set it: yes.
+	RolloutStageAnnotation = "argosy.io/rollout-stage"
+
+	// UnreachableClustersAnnotation states whether the pods of an unreachable cluster count as unavailable
+	// (CountAsDown, the default: the rollout waits) or do not count (Ignore).
+	//
+	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
+	UnreachableClustersAnnotation = "argosy.io/unreachable-clusters"
+
+	// AutoHaltAnnotation = "false" continues a rollout whose new revision is unhealthy in a member.
+	//
+	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
+	AutoHaltAnnotation = "argosy.io/auto-halt"
+
+	// FailedPodsThresholdAnnotation is a number, or a percentage of all replicas: the new pods that may fail before a
+	// rollout stops in all clusters. Without it, the first unhealthy member stops the rollout. A pod has failed if it
+	// is not available in an unhealthy member, or after spec.progressDeadlineSeconds without progress.
+	//
+	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
+	FailedPodsThresholdAnnotation = "argosy.io/failed-pods-threshold"
+
+	// UniqueOrdinalsAnnotation = "true" gives each pod of an Advanced StatefulSet an ordinal that no other cluster
+	// uses.
+	//
+	// On: templates. Written by: users. Read by: core/adjust/deschedule, core/dispatch, core/workload/fleet. Users may
+	// set it: yes.
+	UniqueOrdinalsAnnotation = "argosy.io/unique-ordinals"
+
+	// OrdinalMobilityAnnotation states whether the ordinals of a cluster that has left move to other clusters: Never,
+	// WithoutPVC (the default: only without volumeClaimTemplates, whose data would stay behind) or Always.
+	//
+	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
+	OrdinalMobilityAnnotation = "argosy.io/ordinal-mobility"
+
+	// OrdinalScaleDownAnnotation states which unique ordinals a scale-down removes: the highest of each cluster that
+	// gets fewer replicas (ClusterHighest, the default), or the highest of all clusters (GlobalHighest).
+	//
+	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
+	OrdinalScaleDownAnnotation = "argosy.io/ordinal-scale-down"
+
+	// PrePullAnnotation pulls the new images of a workload in a cluster before the cluster gets new pods. The value is
+	// the percentage of nodes that must have the images, or "true" for 95%.
+	//
+	// On: templates. Written by: users. Read by: core/dispatch, core/explain/why, core/workload/fleet. Users may set
+	// it: yes.
+	PrePullAnnotation = "argosy.io/pre-pull"
+
+	// PrePullTimeoutAnnotation is the longest time that a cluster waits for that, such as 10m, which is the default.
+	//
+	// On: templates. Written by: users. Read by: core/dispatch, core/workload/fleet. Users may set it: yes.
+	PrePullTimeoutAnnotation = "argosy.io/pre-pull-timeout"
+
+	// PauseManagementAnnotation = "true" stops the hub from writing or deleting the template's objects in members,
+	// also when template or policy change. Statuses are still collected. Dependencies are not paused.
+	//
+	// On: templates. Written by: users. Read by: core/explain/why, core/propagate. Users may set it: yes.
+	PauseManagementAnnotation = "argosy.io/pause-management"
+
+	// RunPerClusterAnnotation = "true" runs the template in each cluster that its policy selects. Without it, a
+	// Workflow goes to one cluster.
+	//
+	// On: templates that run once or by schedule. Written by: users. Read by: core/propagate. Users may set it: yes.
+	RunPerClusterAnnotation = "argosy.io/run-per-cluster"
+
+	// ApprovedStepsAnnotation lists the step of the revision that may continue in each cluster, as JSON. It goes to
+	// members with the Rollout. A value for another step or revision has no effect.
+	//
+	// On: Kruise Rollouts. Written by: users, cli. Read by: cli, core/workload/rollout. Users may set it: yes.
+	ApprovedStepsAnnotation = "argosy.io/approved-steps"
+
+	// SubsetWorkloadAnnotation is the kind of the subsets if the template is a bare pod: CloneSet (the default),
+	// Deployment, StatefulSet or AdvancedStatefulSet.
+	//
+	// On: UnitedDeployments. Written by: users. Read by: core/admission/dialect. Users may set it: yes.
+	SubsetWorkloadAnnotation = "argosy.io/subset-workload"
+
+	// NamespaceAsSelectorAnnotation = "true" turns metadata.namespace of a SidecarSet into its namespaceSelector.
+	//
+	// On: SidecarSets. Written by: users. Read by: core/admission/dialect. Users may set it: yes.
+	NamespaceAsSelectorAnnotation = "argosy.io/namespace-as-selector"
+)
+
+// Settings of policies and of other objects of the hub.
+const (
+	// MoveVolumesAnnotation = "true" lets workloads with persistent volumes move to another cluster without their
+	// data.
+	//
+	// On: propagation policies. Written by: users. Read by: core/adjust/failover, core/admission/validate. Users may
+	// set it: yes.
+	MoveVolumesAnnotation = "argosy.io/failover-persistent-volumes"
+
+	// FailbackAfterAnnotation is how long a cluster must be ready again before workloads return to it, such as "10m".
+	// Without it, workloads stay where they are.
+	//
+	// On: propagation policies. Written by: users. Read by: core/adjust/failover, core/admission/validate. Users may
+	// set it: yes.
+	FailbackAfterAnnotation = "argosy.io/failback-after"
+
+	// OverrideReplicasAnnotation = "force" sets replicas also where a propagation policy divides them.
+	//
+	// On: override policies. Written by: users. Read by: controller/admission. Users may set it: yes.
+	OverrideReplicasAnnotation = "argosy.io/override-replicas"
+
+	// AutoscalingModeAnnotation is what scales the workload: the hub (Central, the default), or the autoscalers of the
+	// member clusters, between which the hub splits the bounds (Distributed).
+	//
+	// On: FederatedHPAs. Written by: users. Read by: api/autoscaling/v1alpha1, core/admission/validate. Users may set
+	// it: yes.
+	AutoscalingModeAnnotation = "argosy.io/autoscaling-mode"
+
+	// LenientAnnotation = "true" stores a customization although some of its scripts are not valid Lua. The operations
+	// of those scripts return the error.
+	//
+	// On: ResourceInterpreterCustomizations. Written by: users. Read by: controller/admission. Users may set it: yes.
+	LenientAnnotation = "argosy.io/lenient"
+
+	// ForbidOverwriteLabel forbids objects of the namespace to take over objects in members that the hub does not
+	// manage. Any value but "false" does. A label can only forbid, never allow.
+	//
+	// On: namespaces of the hub. Written by: users. Read by: core/dispatch. Users may set it: yes.
+	ForbidOverwriteLabel = "argosy.io/forbid-overwrite"
+
+	// SystemNamesAnnotation lists the users and groups with names from "system:" that may act in the cluster under
+	// these names, separated by commas. Each cluster has its own such users: the hub's service account is not the
+	// member's.
+	//
+	// On: Clusters. Written by: users. Read by: controller/admission, controller/cluster, core/cluster/access,
+	// member/proxy. Users may set it: users that may impersonate these names.
+	SystemNamesAnnotation = "argosy.io/impersonate-system-names"
+
+	// KeepWorkloadsAnnotation = "true" releases the objects in the cluster instead of deleting them when the cluster
+	// leaves.
+	//
+	// On: Clusters. Written by: users, cli. Read by: controller/admission, core/cluster/membership. Users may set it:
+	// users that may delete Clusters.
+	KeepWorkloadsAnnotation = "argosy.io/keep-workloads"
+
+	// ConfirmDeletionAnnotation confirms the deletion of an object that the hub needs. The value is the object's name,
+	// so that one command for many objects confirms nothing.
+	//
+	// On: objects that protect the hub. Written by: users. Read by: core/admission/protect. Users may set it: yes.
+	ConfirmDeletionAnnotation = "argosy.io/confirm-deletion"
+)
+
+// Settings of objects in members, and of Works.
+const (
+	// HandsOffAnnotation = "true" stops the hub from writing or deleting the object. It works without a healthy hub: a
+	// user of the member can set it there. The hub never sends it, since a template author could use it to keep an
+	// object.
+	//
+	// On: objects in members, Works. Written by: users. Read by: core/admission/validate, core/execute,
+	// core/explain/why. Users may set it: yes.
+	HandsOffAnnotation = "argosy.io/hands-off"
+
+	// AcceptRestoredAnnotation applies a Work that waits since the hub was restored. The value is the time since when
+	// it waits.
+	//
+	// On: Works. Written by: cli. Read by: core/execute. Users may set it: with `argosy restored`.
+	AcceptRestoredAnnotation = "argosy.io/accept-restored"
+)
+
+// State on templates. Users must not change it.
+const (
+	// AwaitingChangeAnnotation is the digest of the template when a Lazy policy claimed it. The policy has no effect
+	// on the binding until users change the template. It never goes to a member.
+	//
+	// On: templates. Written by: core/propagate. Read by: core/dispatch, core/propagate. Users may set it: no.
+	AwaitingChangeAnnotation = "argosy.io/awaiting-change"
+
+	// SubmittedFieldsAnnotation is what the client wrote instead of what is stored: JSON, by path, long values cut. A
+	// client that computes patches sends its spelling again on top of the stored one; the new spelling wins.
+	//
+	// On: objects written in another dialect. Written by: core/admission/dialect. Read by: cli,
+	// core/admission/dialect, core/explain/simulate. Users may set it: no.
+	SubmittedFieldsAnnotation = "argosy.io/submitted-fields"
+
+	// AddonLabel is the name of the addon that the object belongs to.
+	//
+	// On: templates and policies of addons. Written by: cli, core/source/addon. Read by: cli. Users may set it: no.
+	AddonLabel = "argosy.io/addon"
+
+	// BindingRestAnnotation has the fields of a binding that v1alpha1 lacks, as JSON, so that a client that reads and
+	// writes v1alpha1 loses nothing. See RestAnnotation.
+	//
+	// On: bindings in version v1alpha1. Written by: core/admission/convert. Read by: core/admission/convert. Users may
+	// set it: no.
+	BindingRestAnnotation = "argosy.io/v1alpha2-rest"
+
+	// RevisionOfLabel is the UID of the template.
+	//
+	// On: ControllerRevisions of the hub. Written by: controller/dispatch. Read by: controller/dispatch. Users may set
+	// it: no.
+	RevisionOfLabel = "argosy.io/revision-of"
+
+	// RevisionVersionAnnotation is the version that the revision's data is in.
+	//
+	// On: ControllerRevisions of the hub. Written by: controller/dispatch. Read by: controller/dispatch. Users may set
+	// it: no.
+	RevisionVersionAnnotation = "argosy.io/revision-version"
+)
+
+// State on bindings. Users must not change it.
+const (
+	// TemplateDigestAnnotation is the digest of the template without its status. spec.resource.resourceVersion changes
+	// only with it.
+	//
+	// On: bindings. Written by: core/propagate. Read by: core/explain/why, core/propagate. Users may set it: no.
+	TemplateDigestAnnotation = "argosy.io/template-digest"
+
+	// SidecarsAnnotation names the SidecarSets whose containers count in the requirements, "logs,proxy".
+	//
+	// On: bindings. Written by: core/propagate. Read by: core/propagate. Users may set it: no.
+	SidecarsAnnotation = "argosy.io/sidecars"
+
+	// PreservedByPauseAnnotation marks a binding that preserves resources only because its template is paused.
+	//
+	// On: bindings. Written by: core/propagate. Read by: core/propagate. Users may set it: no.
+	PreservedByPauseAnnotation = "argosy.io/preserved-by-pause"
+
+	// PodSpreadAnnotation is how the pods of the workload avoid each other in a member, as JSON, for the scheduler,
+	// which does not read the template.
+	//
+	// On: bindings. Written by: core/propagate. Read by: core/cluster/capacity, core/explain/simulate. Users may set
+	// it: no.
+	PodSpreadAnnotation = "argosy.io/pod-spread"
+
+	// TemplateVersionsAnnotation lists the versions of the kind that can express the template, "v1beta1,v1", if
+	// another served version cannot.
+	//
+	// On: bindings. Written by: core/propagate. Read by: core/schedule. Users may set it: no.
+	TemplateVersionsAnnotation = "argosy.io/template-versions"
+
+	// SubsetClustersAnnotation is the subsets of the template that name clusters, as JSON.
+	//
+	// On: bindings. Written by: core/schedule. Read by: controller/schedule, core/schedule. Users may set it: no.
+	SubsetClustersAnnotation = "argosy.io/subset-clusters"
+
+	// PinnedScaleDownAnnotation is which clusters lose replicas, as JSON. It is written together with the replicas.
+	//
+	// On: bindings. Written by: core/schedule. Read by: core/schedule. Users may set it: no.
+	PinnedScaleDownAnnotation = "argosy.io/pinned-scale-down"
+
+	// ScaledByMembersAnnotation is the replicas that the autoscalers of the members set, {"a":3,"b":2,"c":0}. It
+	// counts only if their sum is the binding's replicas.
+	//
+	// On: bindings. Written by: core/schedule. Read by: controller/autoscale, controller/schedule. Users may set it:
+	// no.
+	ScaledByMembersAnnotation = "argosy.io/scaled-by-members"
+
+	// ScaledByAnnotation is the name of the FederatedHPA whose autoscalers run in the members.
+	//
+	// On: bindings. Written by: core/schedule. Read by: controller/autoscale, core/dispatch. Users may set it: no.
+	ScaledByAnnotation = "argosy.io/scaled-by"
+
+	// DescheduledAnnotation is which replicas the descheduler moved, as JSON. It is written together with the
+	// replicas.
+	//
+	// On: bindings. Written by: core/adjust/deschedule. Read by: core/adjust/deschedule. Users may set it: no.
+	DescheduledAnnotation = "argosy.io/descheduled"
+
+	// FailoverAnnotation is the failover plan in progress, as JSON. It is written together with the placement.
+	//
+	// On: bindings. Written by: core/adjust/failover. Read by: core/adjust/failover. Users may set it: no.
+	FailoverAnnotation = "argosy.io/failover"
+
+	// OrdinalsAnnotation is which cluster has, or had, which ordinals: JSON, ranges by cluster.
+	//
+	// On: bindings. Written by: controller/dispatch. Read by: core/dispatch, core/workload/fleet. Users may set it:
+	// no.
+	OrdinalsAnnotation = "argosy.io/ordinals"
+
+	// RolloutProgressAnnotation is when a rollout with a deadline last made progress.
+	//
+	// On: bindings. Written by: controller/dispatch. Read by: core/dispatch. Users may set it: no.
+	RolloutProgressAnnotation = "argosy.io/rollout-progress"
+
+	// ApprovedStageAnnotation is a RolloutStageAnnotation without a revision, with the revision that it counts for.
+	//
+	// On: bindings. Written by: controller/dispatch. Read by: core/dispatch. Users may set it: no.
+	ApprovedStageAnnotation = "argosy.io/rollout-stage-approved"
+
+	// RoutedToAnnotation is the clusters, "a,b", that alone get a template that names their pods.
+	//
+	// On: bindings. Written by: controller/dispatch. Read by: core/dispatch, core/workload/fleet. Users may set it:
+	// no.
+	RoutedToAnnotation = "argosy.io/routed-to"
+)
+
+// State on Works. Users must not change it.
+const (
+	// FleetAnnotation is what the hub must know about the cluster's share and the manifest does not contain, as JSON.
+	//
+	// On: Works. Written by: core/dispatch. Read by: core/dispatch, core/workload/fleet. Users may set it: no.
+	FleetAnnotation = "argosy.io/fleet"
+
+	// RevisionsAnnotation is the revision that the manifest injects, and the cluster's names of earlier revisions.
+	//
+	// On: Works of SidecarSets. Written by: core/dispatch. Read by: core/dispatch, core/workload/fleet. Users may set
+	// it: no.
+	RevisionsAnnotation = "argosy.io/revisions"
+
+	// PreservedStateAnnotation has the labels that the Work got from the one that it replaces, as JSON.
+	//
+	// On: Works. Written by: core/dispatch. Read by: core/dispatch. Users may set it: no.
+	PreservedStateAnnotation = "argosy.io/preserved-state"
+
+	// PrePullOfAnnotation is the binding, "namespace/name", whose images the Work pulls.
+	//
+	// On: Works of ImagePullJobs. Written by: core/dispatch. Read by: controller/dispatch. Users may set it: no.
+	PrePullOfAnnotation = "argosy.io/pre-pull-of"
+
+	// AutoscalerOfAnnotation is the FederatedHPA, "namespace/name", that the Work belongs to.
+	//
+	// On: Works of autoscalers. Written by: core/adjust/autoscale. Read by: controller/autoscale, controller/execute.
+	// Users may set it: no.
+	AutoscalerOfAnnotation = "argosy.io/autoscaler-of"
+
+	// AutoscalingShareAnnotation is the cluster's share of the bounds, as JSON.
+	//
+	// On: Works of autoscalers. Written by: core/adjust/autoscale. Read by: core/adjust/autoscale. Users may set it:
+	// no.
+	AutoscalingShareAnnotation = "argosy.io/autoscaling-share"
+
+	// ServiceOfAnnotation is the object that requests the Work.
+	//
+	// On: Works of Services and EndpointSlices. Written by: core/source/service. Read by: core/source/service. Users
+	// may set it: no.
+	ServiceOfAnnotation = "argosy.io/service-of"
+
+	// EndpointSliceAnnotation is the name of the slice in the cluster that provides it.
+	//
+	// On: Works of EndpointSlices. Written by: core/source/service. Read by: core/source/service. Users may set it:
+	// no.
+	EndpointSliceAnnotation = "argosy.io/endpoint-slice"
+
+	// ManifestWorkAnnotation is the name of the ManifestWork that the object belongs to.
+	//
+	// On: Works, objects in members. Written by: core/source/ocm. Read by: controller/execute, controller/ocm,
+	// core/execute, core/explain/why. Users may set it: no.
+	ManifestWorkAnnotation = "argosy.io/manifest-work"
+
+	// UpdateStrategyAnnotation is how the object is kept, if not by Update: CreateOnly, or ServerSideApply without
+	// taking fields from others.
+	//
+	// On: Works. Written by: core/source/ocm. Read by: core/dispatch, core/execute. Users may set it: no.
+	UpdateStrategyAnnotation = "argosy.io/update-strategy"
+
+	// IgnoredFieldsAnnotation has the ignoreFields of the update strategy, as JSON.
+	//
+	// On: Works. Written by: core/source/ocm. Read by: core/dispatch, core/source/ocm. Users may set it: no.
+	IgnoredFieldsAnnotation = "argosy.io/ignored-fields"
+)
+
+// State on objects in members. Users must not change it.
+const (
+	// HubAnnotation is the ID of the hub that wrote the object last.
+	//
+	// On: objects in members. Written by: core/cluster/access, core/execute. Read by: core/cluster/access,
+	// core/execute. Users may set it: no.
+	HubAnnotation = "argosy.io/hub"
+
+	// CreatedAnnotation = "true" marks an object that the hub created. The hub deletes no other namespace or
+	// definition.
+	//
+	// On: namespaces and definitions in members. Written by: cli, core/execute. Read by: core/execute. Users may set
+	// it: no.
+	CreatedAnnotation = "argosy.io/created"
+
+	// SentEntriesAnnotation is the names of the list entries that the hub sent, by list, as JSON. Other entries belong
+	// to the member and stay.
+	//
+	// On: objects in members. Written by: core/workload/interpret. Read by: core/workload/interpret. Users may set it:
+	// no.
+	SentEntriesAnnotation = "argosy.io/sent-entries"
+
+	// SentPodsToDeleteAnnotation is the names "a,b" of spec.scaleStrategy.podsToDelete that the hub sent. The member's
+	// controller has removed a name that is in it and not in the list.
+	//
+	// On: CloneSets in members. Written by: core/workload/fleet. Read by: core/workload/fleet,
+	// core/workload/interpret/builtin. Users may set it: no.
+	SentPodsToDeleteAnnotation = "argosy.io/sent-pods-to-delete"
+
+	// TemplateSuspendsAnnotation = "true" states that the template suspends the object. Users of the member may resume
+	// it: the later change wins.
+	//
+	// On: objects in members. Written by: core/workload/interpret. Read by: core/execute, core/workload/interpret,
+	// core/workload/interpret/builtin. Users may set it: no.
+	TemplateSuspendsAnnotation = "argosy.io/template-suspends"
+
+	// RetainedFieldsAnnotation is a digest of the template's values of retained fields when they were last applied, by
+	// path. A changed template wins over the member, an unchanged one does not.
+	//
+	// On: objects in members. Written by: core/workload/interpret/jsonpath. Read by: core/workload/interpret/jsonpath.
+	// Users may set it: no.
+	RetainedFieldsAnnotation = "argosy.io/retained-fields"
+
+	// ImmutableFieldsAnnotation is why fields that the member's admission does not let change keep the member's
+	// values.
+	//
+	// On: objects in members. Written by: core/workload/interpret/builtin. Read by: core/workload/interpret/builtin.
+	// Users may set it: no.
+	ImmutableFieldsAnnotation = "argosy.io/immutable-fields"
+
+	// ReleasedField is a field that no object has. It keeps a manager's entry that owns nothing else.
+	//
+	// On: managed fields of objects in members. Written by: member. Read by: nothing. Users may set it: no.
+	ReleasedField = "argosy.io/released"
+
+	// WrittenDigestAnnotation is the digest of what the hub wrote. Another digest means that something else changed
+	// the role.
+	//
+	// On: roles of the hub in members. Written by: core/cluster/access. Read by: core/cluster/access. Users may set
+	// it: no.
+	WrittenDigestAnnotation = "argosy.io/written-digest"
+
+	// MembersOfGroupsAnnotation has the users in the role because of their groups, as JSON.
+	//
+	// On: the role for impersonation in members. Written by: core/cluster/access. Read by: core/cluster/access. Users
+	// may set it: no.
+	MembersOfGroupsAnnotation = "argosy.io/members-of-groups"
+
+	// HubAddressAnnotation is the address of the hub that owns the member, for people.
+	//
+	// On: the Lease of the hub in members. Written by: core/cluster/tenure. Read by: core/cluster/tenure. Users may
+	// set it: no.
+	HubAddressAnnotation = "argosy.io/hub-address"
+
+	// HubRunAnnotation is the run of the hub that renews the Lease.
+	//
+	// On: the Lease of the hub in members. Written by: core/cluster/tenure. Read by: core/cluster/tenure. Users may
+	// set it: no.
+	HubRunAnnotation = "argosy.io/hub-run"
+
+	// TokenOfLabel is the service account of the token.
+	//
+	// On: Secrets that anchor tokens in members. Written by: member. Read by: member. Users may set it: no.
+	TokenOfLabel = "argosy.io/token-of"
+
+	// HubLabel is the ID of the hub that has the token.
+	//
+	// On: Secrets that anchor tokens in members. Written by: member. Read by: member. Users may set it: no.
+	HubLabel = "argosy.io/hub"
+
+	// DescriptionAnnotation explains the Secret to people.
+	//
+	// On: Secrets that anchor tokens in members. Written by: member. Read by: nothing. Users may set it: no.
+	DescriptionAnnotation = "argosy.io/description"
+)
+
+// State on the hub's own objects. Users must not change it.
+const (
+	// ReplacesTokenAnnotation is the Secret in the member whose token never ends and must be revoked.
+	//
+	// On: Secrets of clusters. Written by: controller/cluster. Read by: controller/cluster. Users may set it: no.
+	ReplacesTokenAnnotation = "argosy.io/replaces-token-of"
+
+	// WorkNamesAnnotation is the store format in which all Works have their present names.
+	//
+	// On: the namespace karmada-system. Written by: controller/rename. Read by: controller/rename. Users may set it:
+	// no.
+	WorkNamesAnnotation = "argosy.io/work-names"
+
+	// RestoreUnseenAnnotation is the number of Works, by cluster, whose objects the hub has not checked since it was
+	// restored, as JSON.
+	//
+	// On: the ConfigMap argosy-restore. Written by: controller/execute. Read by: cli. Users may set it: no.
+	RestoreUnseenAnnotation = "argosy.io/restore-unseen"
+
+	// InstalledAnnotation = "true" marks a definition that the hub installed and updates.
+	//
+	// On: CustomResourceDefinitions of workload kinds. Written by: server. Read by: server. Users may set it: removing
+	// it keeps the hub from updating the definition.
+	InstalledAnnotation = "argosy.io/installed"
+
+	// NudgedAnnotation changes so that the API server reads the definition again.
+	//
+	// On: CustomResourceDefinitions of workload kinds. Written by: server. Read by: nothing. Users may set it: no.
+	NudgedAnnotation = "argosy.io/nudged"
+
+	// SpecGenerationAnnotation is the generation after the hub's last write. Another generation means that a user
+	// changed the object, which the hub then leaves alone. The API server deletes objects with Kubernetes' own
+	// annotation for this.
+	//
+	// On: flow schemas and priority levels of the hub. Written by: server. Read by: server. Users may set it: no.
+	SpecGenerationAnnotation = "argosy.io/spec-generation"
+
+	// DrainedTaint is the key of the taint of a cluster that a simulation drains.
+	//
+	// On: clusters in simulations. Written by: core/explain/simulate. Read by: core/explain/simulate. Users may set
+	// it: no.
+	DrainedTaint = "argosy.io/drained"
+)

@@ -1,0 +1,220 @@
+package autoscale
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+)
+
+// Bounds are minReplicas and maxReplicas of one cluster's autoscaler.
+type Bounds struct {
+	Min int32 `json:"min"`
+	Max int32 `json:"max"`
+}
+
+// Split divides the bounds between clusters in proportion to their replicas. The maxima add up to highest. The minima
+// add up to lowest, or to the number of clusters if that is higher, since each is at least 1. It returns an error for
+// more clusters than highest.
+func Split(lowest, highest int32, replicas map[string]int32) (map[string]Bounds, error) {
+	clusters := make([]string, 0, len(replicas))
+	for name := range replicas {
+		clusters = append(clusters, name)
+	}
+	slices.Sort(clusters)
+	if int(highest) < len(clusters) {
+		return nil, fmt.Errorf("maxReplicas is %d, but the workload is in %d clusters, each of which needs at least one: increase maxReplicas, or select fewer clusters in the policy", highest, len(clusters))
+	}
+	seats := make([]fleet.Seat, len(clusters))
+	for i, name := range clusters {
+		seats[i] = fleet.Seat{Weight: int64(max(replicas[name], 1)), Cap: int64(highest), Floor: 1}
+	}
+	most := fleet.Split(int64(highest), seats)
+	for i := range seats {
+		seats[i].Cap = most[i]
+	}
+	least := fleet.Split(int64(max(lowest, int32(len(clusters)))), seats)
+	out := make(map[string]Bounds, len(clusters))
+	for i, name := range clusters {
+		out[name] = Bounds{int32(least[i]), int32(most[i])}
+	}
+	return out, nil
+}
+
+// Share is the input of one cluster's autoscaler. It stays until the bounds or the clusters change.
+type Share struct {
+	Bounds
+	// Of are the total bounds. Clusters are the clusters between which they are split.
+	Of       Bounds   `json:"of"`
+	Clusters []string `json:"clusters"`
+}
+
+// ShareOf returns the share that a Work was made from. ok is false without a valid annotation.
+func ShareOf(w *workv1alpha1.Work) (s Share, ok bool) {
+	return s, json.Unmarshal([]byte(w.Annotations[wellknown.AutoscalingShareAnnotation]), &s) == nil
+}
+
+// Shares returns the share of each cluster. With unchanged bounds and clusters it returns the shares of the existing
+// Works, regardless of the current replicas. On error, which is for the user, each cluster gets one replica, the
+// closest to the bounds.
+func Shares(spec *autoscalingv1alpha1.FederatedHPASpec, replicas map[string]int32,
+	standing map[string]*workv1alpha1.Work) (map[string]Share, error) {
+	of := Bounds{Min: 1, Max: spec.MaxReplicas}
+	if spec.MinReplicas != nil {
+		of.Min = *spec.MinReplicas
+	}
+	var clusters []string
+	for name := range replicas {
+		clusters = append(clusters, name)
+	}
+	slices.Sort(clusters)
+	out := map[string]Share{}
+	if int(of.Max) < len(clusters) {
+		for _, name := range clusters {
+			out[name] = Share{Bounds: Bounds{1, 1}, Of: of, Clusters: clusters}
+		}
+		_, err := Split(of.Min, of.Max, replicas)
+		return out, err
+	}
+	for _, name := range clusters {
+		w := standing[name]
+		if w == nil {
+			break
+		}
+		s, ok := ShareOf(w)
+		if !ok || s.Of != of || !slices.Equal(s.Clusters, clusters) {
+			break
+		}
+		out[name] = s
+	}
+	if len(out) == len(clusters) {
+		return out, nil
+	}
+	bounds, err := Split(of.Min, of.Max, replicas)
+	if err != nil {
+		return nil, err
+	}
+	for name, b := range bounds {
+		out[name] = Share{Bounds: b, Of: of, Clusters: clusters}
+	}
+	return out, nil
+}
+
+// Work returns the Work with a cluster's autoscaler. id is used for a new Work. The target has the API version of the
+// hub.
+func Work(f *autoscalingv1alpha1.FederatedHPA, cluster string, s Share, id string) (*workv1alpha1.Work, error) {
+	hpa := &autoscalingv2.HorizontalPodAutoscaler{
+		TypeMeta:   metav1.TypeMeta{APIVersion: autoscalingv2.SchemeGroupVersion.String(), Kind: "HorizontalPodAutoscaler"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: f.Name},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: f.Spec.ScaleTargetRef, MinReplicas: &s.Min,
+			MaxReplicas: s.Max,
+			Metrics:     f.Spec.Metrics, Behavior: f.Spec.Behavior},
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(hpa)
+	if err != nil {
+		return nil, fmt.Errorf("encode the autoscaler of cluster %s: %w", cluster, err)
+	}
+	m := &unstructured.Unstructured{Object: content}
+	delete(m.Object, "status")
+	unstructured.RemoveNestedField(m.Object, "metadata", "creationTimestamp")
+	share, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode the share of cluster %s: %w", cluster, err)
+	}
+	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace:  names.ExecutionSpace(cluster),
+		Name:       names.WorkOfAutoscaler(f.Name, f.Namespace),
+		Finalizers: []string{workv1alpha2.ExecutionFinalizer},
+		Labels:     map[string]string{workv1alpha2.WorkPermanentIDLabel: id},
+		Annotations: map[string]string{wellknown.AutoscalerOfAnnotation: f.Namespace + "/" + f.Name,
+			wellknown.AutoscalingShareAnnotation: string(share)},
+	}}
+	execute.Mark(m, w)
+	raw, err := json.Marshal(m.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode the autoscaler of cluster %s: %w", cluster, err)
+	}
+	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+	return w, nil
+}
+
+// Observed returns the status of a cluster's autoscaler. known is false before it reports a status and while it is
+// being deleted.
+func Observed(w *workv1alpha1.Work) (status autoscalingv2.HorizontalPodAutoscalerStatus, known bool) {
+	if w == nil || w.DeletionTimestamp != nil || len(w.Status.ManifestStatuses) == 0 ||
+		w.Status.ManifestStatuses[0].Status == nil {
+		return status, false
+	}
+	if json.Unmarshal(w.Status.ManifestStatuses[0].Status.Raw, &status) != nil {
+		return status, false
+	}
+	return status, status.CurrentReplicas > 0 || status.DesiredReplicas > 0
+}
+
+// Total returns the sum of the replicas.
+func Total(of map[string]int32) int32 {
+	var n int64
+	for _, replicas := range of {
+		n += int64(replicas)
+	}
+	return clamp(n)
+}
+
+// Sum adds up the replicas that the autoscalers want, with the conditions to set. A cluster without a status counts
+// with its current replicas, within its share.
+func Sum(shares map[string]Share, replicas map[string]int32,
+	works map[string]*workv1alpha1.Work) (current, desired map[string]int32,
+	scaling autoscalingv2.HorizontalPodAutoscalerCondition) {
+	current, desired = map[string]int32{}, map[string]int32{}
+	var troubles []string
+	active := 0
+	for name, share := range shares {
+		s, known := Observed(works[name])
+		if !known {
+			current[name], desired[name] = replicas[name], replicas[name]
+			troubles = append(troubles, fmt.Sprintf("cluster %s: its autoscaler has no status yet", name))
+			continue
+		}
+		current[name], desired[name] = max(s.CurrentReplicas, 0),
+			min(max(cmp.Or(s.DesiredReplicas, s.CurrentReplicas), 0), share.Max)
+		i := slices.IndexFunc(s.Conditions, func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool {
+			return c.Type == autoscalingv2.ScalingActive
+		})
+		if i < 0 || s.Conditions[i].Status != corev1.ConditionTrue {
+			why := "it does not report whether it scales"
+			if i >= 0 {
+				why = s.Conditions[i].Message
+			}
+			troubles = append(troubles, fmt.Sprintf("cluster %s: %s", name, why))
+			continue
+		}
+		active++
+	}
+	slices.Sort(troubles)
+	scaling = autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.ScalingActive,
+		Status: corev1.ConditionTrue, Reason: "ValidMetricFound",
+		Message: "the autoscalers in the clusters calculate the replicas"}
+	if len(troubles) > 0 {
+		scaling.Message += "; " + strings.Join(troubles, "; ")
+		if active == 0 {
+			scaling.Status, scaling.Reason, scaling.Message = corev1.ConditionFalse, "FailedGetResourceMetric",
+				"the autoscaler is not active in any cluster: "+strings.Join(troubles, "; ")
+		}
+	}
+	return current, desired, scaling
+}

@@ -1,0 +1,76 @@
+package deschedule
+
+import (
+	"encoding/json"
+	"maps"
+	"time"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// CoolDown is how long replicas stay in a cluster before they may move again.
+const CoolDown = 10 * time.Minute
+
+// memory is how long a cluster that lost replicas gets none of the same binding. It exceeds CoolDown: otherwise
+// replicas that are unschedulable in two clusters would move back and forth.
+const memory = 6 * CoolDown
+
+// Record is when clusters last lost and gained replicas of a binding. It survives restarts of the hub.
+type Record struct {
+	Gave map[string]time.Time `json:"gave,omitempty"`
+	Took map[string]time.Time `json:"took,omitempty"`
+}
+
+// RecordOf reads the record of b. An invalid one counts as empty.
+func RecordOf(b workv1alpha2.Binding) Record {
+	var r Record
+	if text, ok := b.GetAnnotations()[wellknown.DescheduledAnnotation]; ok && json.Unmarshal([]byte(text), &r) != nil {
+		return Record{}
+	}
+	return r
+}
+
+// settling reports whether a cluster gained replicas within CoolDown, so that none leave.
+func (r Record) settling(cluster string, now time.Time) bool {
+	at, ok := r.Took[cluster]
+	return ok && now.Sub(at) < CoolDown
+}
+
+// shut reports whether a cluster lost replicas within memory, so that it takes none.
+func (r Record) shut(cluster string, now time.Time) bool {
+	at, ok := r.Gave[cluster]
+	return ok && now.Sub(at) < memory
+}
+
+// Apply moves replicas of b and updates the record. Expired entries are removed.
+func (m Move) Apply(b workv1alpha2.Binding, now time.Time) {
+	r := RecordOf(b)
+	for _, of := range []struct {
+		at   *map[string]time.Time
+		keep time.Duration
+		more map[string]int32
+	}{{&r.Gave, memory, m.Left}, {&r.Took, CoolDown, m.Took}} {
+		kept := map[string]time.Time{}
+		for cluster, at := range *of.at {
+			if now.Sub(at) < of.keep {
+				kept[cluster] = at
+			}
+		}
+		for cluster := range of.more {
+			kept[cluster] = now.UTC().Truncate(time.Second)
+		}
+		*of.at = kept
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // all fields can be marshalled
+	}
+	annotations := maps.Clone(b.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[wellknown.DescheduledAnnotation] = string(text)
+	b.SetAnnotations(annotations)
+	b.BindingSpec().Clusters = m.Clusters
+}

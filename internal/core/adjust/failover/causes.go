@@ -1,0 +1,222 @@
+package failover
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+)
+
+// defaultUnhealthy is how long an application may be Unhealthy where its policy does not say.
+const defaultUnhealthy = 300 * time.Second
+
+// lost says whether a cluster is known not to respond.
+func lost(c *clusterv1alpha1.Cluster) bool {
+	return c != nil && (slices.ContainsFunc(c.Spec.Taints, membership.IsLossTaint) || membership.Silent(c))
+}
+
+// cause is why a binding should leave a cluster.
+type cause struct {
+	cluster, reason, producer, message string
+	// since is when it began, due when the binding should leave.
+	since, due time.Time
+	// lost says that the cluster does not respond, paused that the brake protects it.
+	lost, paused bool
+	// with are other lost clusters that b should leave now, too.
+	with     []string
+	purge    policyv1alpha1.PurgeMode
+	grace    *int32
+	preserve *policyv1alpha1.StatePreservation
+}
+
+// choose is the one of the causes that b leaves a cluster for now; ok is false if all of them wait.
+func (p *planner) choose(b workv1alpha2.Binding, causes []cause) (c cause, ok bool) {
+	slices.SortFunc(causes, func(a, b cause) int {
+		if a.lost != b.lost {
+			if a.lost {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(a.due.Compare(b.due), strings.Compare(a.cluster, b.cluster))
+	})
+	pending, allLost := p.pending(b)
+	for _, candidate := range causes {
+		switch {
+		case candidate.paused:
+			p.wait(p.waiting(b, candidate, Paused, p.braked[candidate.cluster]))
+		case candidate.due.After(p.now):
+			w := p.waiting(b, candidate, Tolerated, "tolerated until "+candidate.due.UTC().Format(time.RFC3339))
+			w.Until = candidate.due
+			p.wait(w)
+		case candidate.lost && candidate.purge == policyv1alpha1.PurgeModeDirectly:
+			// To evict b would stop all its Works until this one is gone, and delete pods that run when the cluster returns.
+			p.wait(p.waiting(b, candidate, StillRunning,
+				"purgeMode is Directly, and the old copy cannot be deleted until the cluster responds again or is removed"))
+		case ok:
+			if candidate.lost && c.lost {
+				c.with = append(c.with, candidate.cluster)
+			}
+			p.wait(p.waiting(b, candidate, OneAtATime, fmt.Sprintf("it leaves cluster %q first", c.cluster)))
+		case len(pending) > 0 && !(candidate.lost && allLost):
+			p.wait(p.waiting(b, candidate, OneAtATime, fmt.Sprintf("its eviction from cluster %q has not ended", pending[0])))
+		default:
+			c, ok = candidate, true
+		}
+	}
+	return c, ok
+}
+
+// pending are the clusters that b has unfinished tasks of, and whether all of them are lost.
+// A task that a user keeps does not count once the replacement is healthy.
+func (p *planner) pending(b workv1alpha2.Binding) (clusters []string, allLost bool) {
+	allLost = true
+	for _, t := range b.BindingSpec().GracefulEvictionTasks {
+		if t.SuppressDeletion != nil && *t.SuppressDeletion && p.unhealthy(b, t) == "" {
+			continue
+		}
+		clusters = append(clusters, t.FromCluster)
+		allLost = allLost && lost(p.Fleet.Snapshot.Cluster(t.FromCluster))
+	}
+	return clusters, allLost
+}
+
+// causes has at most one cause per cluster of b, the taints of the cluster first. A cluster that is being deleted has
+// none: its bindings follow the removal of the cluster. Nor has a cluster where b has finished: elsewhere it would run
+// again.
+func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
+	spec := b.BindingSpec()
+	if spec.Placement == nil {
+		return nil // it follows the workloads that require it
+	}
+	for _, t := range spec.Clusters {
+		cluster := p.Fleet.Snapshot.Cluster(t.Name)
+		if cluster == nil || hasFinished(b, t.Name) {
+			continue
+		}
+		if c, ok := p.tainted(b, cluster); ok {
+			causes = append(causes, c)
+		} else if c, ok := p.ailing(b, cluster); ok {
+			causes = append(causes, c)
+		}
+	}
+	return causes
+}
+
+// tainted is the NoExecute taint that b tolerates for the shortest time. Where the brake protects the cluster, a taint
+// that somebody else set comes first. A cluster that is Ready is not left because of a loss taint, which is about to be
+// removed.
+func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster) (cause, bool) {
+	if len(cluster.Spec.Taints) == 0 {
+		return cause{}, false
+	}
+	spec := b.BindingSpec()
+	var rule *policyv1alpha1.ClusterFailoverBehavior
+	if spec.Failover != nil {
+		rule = spec.Failover.Cluster
+	}
+	tolerations := p.Tolerations.WithDefaults(spec.Placement.ClusterTolerations)
+	others := slices.DeleteFunc(slices.Clone(cluster.Spec.Taints), membership.IsLossTaint)
+	taint, until, limited := membership.ToleratedUntil(others, tolerations, p.now)
+	_, braked := p.braked[cluster.Name]
+	paused := false
+	if (rule != nil || p.AllBindings) && !membership.IsReady(cluster) && !(braked && limited) {
+		taint, until, limited = membership.ToleratedUntil(cluster.Spec.Taints, tolerations, p.now)
+		paused = braked
+	}
+	if !limited {
+		return cause{}, false
+	}
+	if paused {
+		p.plan.Paused[cluster.Name] = p.braked[cluster.Name]
+	}
+	c := cause{cluster: cluster.Name, reason: ReasonTaintUntolerated, producer: producerTaints, due: until,
+		lost:   lost(cluster),
+		paused: paused, purge: policyv1alpha1.PurgeModeGracefully,
+		message: fmt.Sprintf("the taint %s of the cluster is not tolerated", taint.ToString())}
+	if taint.TimeAdded != nil {
+		c.since = taint.TimeAdded.Time
+	}
+	if earliest := c.since.Add(lossDelay); membership.IsLossTaint(taint) && c.due.Before(earliest) {
+		c.due = earliest
+	}
+	if rule != nil {
+		c.purge, c.preserve = cmp.Or(rule.PurgeMode, c.purge), rule.StatePreservation
+	}
+	return c, true
+}
+
+// ailing is the application failure of b in a cluster that responds.
+func (p *planner) ailing(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster) (cause, bool) {
+	spec := b.BindingSpec()
+	if spec.Failover == nil || spec.Failover.Application == nil || lost(cluster) {
+		return cause{}, false
+	}
+	since, ok := p.Unhealthy[keyOf(b)][cluster.Name]
+	if item := itemOf(b, cluster.Name); !ok || item == nil || item.Health != workv1alpha1.ResourceUnhealthy {
+		return cause{}, false
+	}
+	rule := spec.Failover.Application
+	tolerated := defaultUnhealthy
+	if s := rule.DecisionConditions.TolerationSeconds; s != nil {
+		tolerated = time.Duration(*s) * time.Second
+	}
+	c := cause{cluster: cluster.Name, reason: ReasonApplicationFailure, producer: producerApplication, since: since,
+		due:   since.Add(tolerated),
+		purge: cmp.Or(rule.PurgeMode, policyv1alpha1.PurgeModeGracefully), preserve: rule.StatePreservation,
+		message: fmt.Sprintf("the application was Unhealthy for %s", tolerated)}
+	if b.GetNamespace() == "" {
+		c.producer = producerClusterApplication
+	}
+	if c.purge == policyv1alpha1.PurgeModeGracefully {
+		c.grace = rule.GracePeriodSeconds
+	}
+	return c, true
+}
+
+// itemOf is what the cluster reported of b; nil if it reported nothing.
+func itemOf(b workv1alpha2.Binding, cluster string) *workv1alpha2.AggregatedStatusItem {
+	items := b.BindingStatus().AggregatedStatus
+	for i := range items {
+		if items[i].ClusterName == cluster {
+			return &items[i]
+		}
+	}
+	return nil
+}
+
+// hasFinished reports whether b runs once and has finished in a cluster.
+func hasFinished(b workv1alpha2.Binding, cluster string) bool {
+	of := b.BindingSpec().Resource
+	item := itemOf(b, cluster)
+	return item != nil && aggregate.Final(schema.FromAPIVersionAndKind(of.APIVersion, of.Kind).GroupKind(), item.Status)
+}
+
+// failed says whether the scheduler reports that b could not be placed.
+func failed(b workv1alpha2.Binding) bool {
+	return meta.IsStatusConditionFalse(b.BindingStatus().Conditions, workv1alpha2.Scheduled)
+}
+
+// confirmed says whether the scheduler has confirmed the placement that b has now.
+func confirmed(b workv1alpha2.Binding) bool {
+	status := b.BindingStatus()
+	return status.SchedulerObservedGeneration == b.GetGeneration() &&
+		meta.IsStatusConditionPresentAndEqual(status.Conditions, workv1alpha2.Scheduled, metav1.ConditionTrue)
+}
+
+func compareWaiting(a, b *Waiting) int {
+	return cmp.Or(strings.Compare(a.Binding.Namespace, b.Binding.Namespace),
+		strings.Compare(a.Binding.Name, b.Binding.Name), strings.Compare(a.From, b.From))
+}

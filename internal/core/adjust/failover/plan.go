@@ -1,0 +1,564 @@
+// Package failover plans which workloads leave a cluster that is lost, drained or unhealthy for them, and where they go
+// instead.
+//
+// Plan is a pure function of the fleet, the bindings and the time. The controller executes it; other callers only read
+// it. One decision, in order: causes.go (which cluster should be left, and when) → brake.go, volumes.go (what forbids
+// it) → replace.go (where the replicas go, found by core/schedule) → finish.go (when the old copy may go).
+package failover
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// Options are the settings of the hub.
+type Options struct {
+	// SchedulerName is the scheduler whose bindings are moved.
+	SchedulerName string `json:"-"`
+	// Off evicts nothing, whatever the cause. Evictions that were made before still end.
+	Off bool `json:"off,omitempty"`
+	// AllBindings moves bindings out of lost clusters also if their policy has no spec.failover.cluster.
+	AllBindings bool `json:"allBindings"`
+	// Tolerations apply to the taints not-ready and unreachable where a placement does not mention them.
+	Tolerations membership.TolerationDefaults `json:"tolerations"`
+	// BrakeShare is the share of the fleet above which clusters lost at about the same time are not evicted.
+	BrakeShare float64 `json:"brakeShare"`
+	// EvictionsPerMinute bounds the evictions of the fleet.
+	EvictionsPerMinute int `json:"evictionsPerMinute"`
+}
+
+// Defaults are the settings of a hub whose configuration does not say otherwise.
+var Defaults = Options{Tolerations: membership.DefaultTolerations, BrakeShare: 0.5, EvictionsPerMinute: 3000}
+
+// UnmarshalJSON reads settings. One that is missing has its default.
+func (o *Options) UnmarshalJSON(raw []byte) error {
+	type plain Options
+	read := plain(Defaults)
+	if err := json.Unmarshal(raw, &read); err != nil {
+		return err
+	}
+	*o = Options(read)
+	return nil
+}
+
+// Input is what a plan is made from. All of it is read-only.
+type Input struct {
+	Options
+	// Fleet has the clusters that are not being deleted, and their room.
+	Fleet deschedule.Fleet
+	// Registered are the names of all Clusters, also of those that are being deleted.
+	Registered map[string]bool
+	// Bindings are all bindings of the hub.
+	Bindings []workv1alpha2.Binding
+	// Unhealthy is since when a binding is Unhealthy in a cluster.
+	Unhealthy map[types.NamespacedName]map[string]time.Time
+	// Recent are the times of the evictions that were executed within the last minute.
+	Recent []time.Time
+	// Facts reads the template and the policy of a binding; nil knows nothing of them.
+	Facts func(workv1alpha2.Binding) (Facts, error)
+	// HasWork says whether a Work of the binding exists in the cluster; nil says no.
+	HasWork func(b workv1alpha2.Binding, cluster string) bool
+}
+
+// Plan is what should happen now, what waits, and when to plan again.
+type Plan struct {
+	// Evictions has at most one eviction per binding.
+	Evictions []Eviction
+	// Finishes has at most one entry per binding, and none for a binding that has an eviction.
+	Finishes []Finish
+	// Waiting is sorted by workload, then by cluster.
+	Waiting []Waiting
+	// Paused are the lost clusters that workloads would leave, if the brake did not protect them, by name, with the reason
+	// for people.
+	Paused map[string]string
+	// Next is when to plan again though nothing happens; zero is never.
+	Next time.Time
+}
+
+// Eviction moves a binding away from a cluster. It is one write of the binding.
+type Eviction struct {
+	Binding workv1alpha2.Binding
+	// From is the cluster that is left.
+	From string
+	// Since is when its taint was added, or when the workload became Unhealthy there.
+	Since time.Time
+	// Lost says that the cluster did not respond when it was left.
+	Lost bool
+	// Placement is the whole new spec.clusters, sorted by name. Affinity is the affinity term that it uses; empty for the
+	// one in use.
+	Placement []workv1alpha2.TargetCluster
+	Affinity  string
+	// Tasks are the graceful eviction tasks to add; one, except when a binding fails back, or leaves an affinity term of
+	// which several clusters are lost.
+	Tasks []workv1alpha2.GracefulEvictionTask
+	// Reschedule, if not nil, is the time of a request to the scheduler to start again at the first affinity term.
+	Reschedule *metav1.Time
+	// Warnings are for the owner of the workload.
+	Warnings []string
+}
+
+// Reason is the reason of the eviction, such as TaintUntolerated.
+func (e *Eviction) Reason() string { return e.Tasks[0].Reason }
+
+// Finish ends graceful eviction tasks of a binding.
+type Finish struct {
+	Binding workv1alpha2.Binding
+	// At is the time of the plan.
+	At time.Time
+	// Tasks are the tasks that end.
+	Tasks []Ended
+	// Forget are the clusters whose departure has ended: no return is expected.
+	Forget []string
+}
+
+// Ended is a task that ends, and why.
+type Ended struct {
+	Task   workv1alpha2.GracefulEvictionTask
+	Result Result
+	// Since is when the cause of the eviction began; zero if that is not known.
+	Since time.Time
+}
+
+// Result is why a task ended.
+type Result string
+
+// The results.
+const (
+	// ReplacementHealthy says that the replacement is healthy.
+	ReplacementHealthy Result = "ReplacementHealthy"
+	// EndedByUser says that a user set suppressDeletion to false.
+	EndedByUser Result = "EndedByUser"
+	// ClusterRemoved says that the cluster is no longer a member.
+	ClusterRemoved Result = "ClusterRemoved"
+)
+
+// Code is why something waits.
+type Code string
+
+// The codes.
+const (
+	// Tolerated waits until the toleration ends.
+	Tolerated Code = "Tolerated"
+	// Paused waits because too many clusters were lost at the same time.
+	Paused Code = "FailoverPaused"
+	// NothingFits waits because no other cluster takes the workload.
+	NothingFits Code = "NothingFits"
+	// Budget waits because the limit of evictions per minute is reached.
+	Budget Code = "EvictionBudget"
+	// OneAtATime waits until an earlier eviction of the same workload has ended.
+	OneAtATime Code = "OneClusterAtATime"
+	// Volumes waits because the workload has persistent volumes.
+	Volumes Code = "PersistentVolumes"
+	// Suspended waits because dispatching is suspended.
+	Suspended Code = "DispatchingSuspended"
+	// TemplatePaused waits because the template is paused.
+	TemplatePaused Code = "TemplatePaused"
+	// WorkloadFirst waits until workloads of the same policy have left the cluster.
+	WorkloadFirst Code = "WorkloadFirst"
+	// ReplacementNotHealthy keeps the old copy until the replacement is healthy.
+	ReplacementNotHealthy Code = "ReplacementNotHealthy"
+	// GracePeriodExceeded is ReplacementNotHealthy after the grace period. The old copy stays.
+	GracePeriodExceeded Code = "GracePeriodExceeded"
+	// KeptByPolicy keeps the old copy until a user lets it go: purgeMode is Never.
+	KeptByPolicy Code = "KeptByPolicy"
+	// StillRunning waits until the old copy is deleted, or its cluster responds so that it can be: purgeMode is Directly.
+	StillRunning Code = "OldCopyNotDeleted"
+	// Unread waits because the template or its policy could not be read.
+	Unread Code = "TemplateUnread"
+)
+
+// Codes returns all codes, such as for metrics by code.
+func Codes() []Code {
+	return []Code{Tolerated, Paused, NothingFits, Budget, OneAtATime, Volumes, Suspended, TemplatePaused, WorkloadFirst,
+		ReplacementNotHealthy, GracePeriodExceeded, KeptByPolicy, StillRunning, Unread}
+}
+
+// NeedsUser says whether the wait may not end without a user.
+func (c Code) NeedsUser() bool {
+	return slices.Contains([]Code{NothingFits, Volumes, Suspended, TemplatePaused, GracePeriodExceeded, Unread}, c)
+}
+
+// Waiting is a binding that should leave a cluster, or has left it, and what it waits for.
+type Waiting struct {
+	Binding types.NamespacedName
+	// UID is that of the binding.
+	UID types.UID
+	// Resource is the template.
+	Resource workv1alpha2.ObjectReference
+	From     string
+	// Evicted says that the replacement is placed and the old copy is kept.
+	Evicted bool
+	// Reason is that of the eviction, such as TaintUntolerated.
+	Reason string
+	Code   Code
+	// Message is for people.
+	Message string
+	// Since is when the cause began, Until when the wait ends by itself; zero if that is not known.
+	Since, Until time.Time
+}
+
+// Reasons and producers of tasks in spec.gracefulEvictionTasks. Karmada's clients know them.
+//
+//reference:none
+const (
+	ReasonTaintUntolerated   = "TaintUntolerated"
+	ReasonApplicationFailure = "ApplicationFailure"
+	// ReasonFailback is the return to a preferred cluster.
+	ReasonFailback = "Failback"
+
+	producerTaints             = "TaintManager"
+	producerApplication        = "resource-binding-application-failover-controller"
+	producerClusterApplication = "cluster-resource-binding-application-failover-controller"
+	producerFailback           = "failover-controller"
+)
+
+// defaultGracePeriod is how long the replacement may take before a warning, where a task does not say.
+const defaultGracePeriod = 10 * time.Minute
+
+// Make plans. The same input gives the same plan.
+func Make(in Input, now time.Time) Plan {
+	p := &planner{Input: in, now: now, plan: Plan{Paused: map[string]string{}}}
+	var resume time.Time
+	p.braked, resume = brake(in.Fleet.Snapshot, in.BrakeShare, now)
+	p.wake(resume)
+	p.bindings = slices.Clone(in.Bindings)
+	slices.SortFunc(p.bindings, func(a, b workv1alpha2.Binding) int {
+		if x, y := isWorkload(a), isWorkload(b); x != y { // what has no replicas follows the workloads of its policy
+			if x {
+				return -1
+			}
+			return 1
+		}
+		return schedule.Urgency(a, b)
+	})
+	p.index()
+	p.limit()
+	for i := range p.bindings {
+		p.look(i)
+	}
+	slices.SortStableFunc(p.plan.Waiting, func(a, b Waiting) int { return compareWaiting(&a, &b) })
+	return p.plan
+}
+
+// planner is a plan in the making.
+type planner struct {
+	Input
+	now  time.Time
+	plan Plan
+	// braked are the clusters that the brake protects, and the reason for people.
+	braked map[string]string
+	// bindings are those of the input in the order in which they are planned, moved as planned.
+	bindings []workv1alpha2.Binding
+	// placed counts the workloads of a policy that are placed in a cluster and have not finished there.
+	// occupied also counts those that are leaving it.
+	placed, occupied map[policyCluster]int
+	// left is the number of evictions that may still be made, and again when there may be more.
+	left  int
+	again time.Time
+}
+
+// policyCluster is a policy, by its permanent ID, and a cluster.
+type policyCluster struct{ policy, cluster string }
+
+// isWorkload says whether a binding has replicas.
+func isWorkload(b workv1alpha2.Binding) bool {
+	spec := b.BindingSpec()
+	return spec.Replicas > 0 || len(spec.Components) > 0
+}
+
+// policyOf is the permanent ID of the policy that claims b; empty without one.
+func policyOf(b workv1alpha2.Binding) string {
+	if id := b.GetLabels()[policyv1alpha1.PropagationPolicyPermanentIDLabel]; id != "" {
+		return id
+	}
+	return b.GetLabels()[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel]
+}
+
+// index counts where the workloads of each policy are.
+func (p *planner) index() {
+	p.placed, p.occupied = map[policyCluster]int{}, map[policyCluster]int{}
+	for _, b := range p.bindings {
+		p.count(b, 1)
+	}
+}
+
+func (p *planner) count(b workv1alpha2.Binding, n int) {
+	policy := policyOf(b)
+	if policy == "" || !isWorkload(b) || b.GetDeletionTimestamp() != nil {
+		return
+	}
+	for _, cluster := range holds(b) {
+		if hasFinished(b, cluster) {
+			continue // it needs the other objects no more
+		}
+		p.occupied[policyCluster{policy, cluster}] += n
+		if contains(b.BindingSpec().Clusters, cluster) {
+			p.placed[policyCluster{policy, cluster}] += n
+		}
+	}
+}
+
+// holds are the clusters where copies of b are or may be: its targets and those that it leaves.
+func holds(b workv1alpha2.Binding) []string {
+	clusters := names(b.BindingSpec().Clusters)
+	for _, t := range b.BindingSpec().GracefulEvictionTasks {
+		clusters = append(clusters, t.FromCluster)
+	}
+	slices.Sort(clusters)
+	return slices.Compact(clusters)
+}
+
+// limit works out how many evictions may be made now. Tasks count too, so that a restart does not start a new minute.
+func (p *planner) limit() {
+	var times []time.Time
+	for _, b := range p.bindings {
+		for _, t := range b.BindingSpec().GracefulEvictionTasks {
+			if t.CreationTimestamp != nil {
+				times = append(times, t.CreationTimestamp.Time)
+			}
+		}
+	}
+	within := func(times []time.Time) []time.Time {
+		times = slices.DeleteFunc(slices.Clone(times), func(t time.Time) bool { return p.now.Sub(t) >= time.Minute })
+		slices.SortFunc(times, time.Time.Compare)
+		return times
+	}
+	recent := within(p.Recent)
+	if made := within(times); len(made) > len(recent) {
+		recent = made
+	}
+	p.left = max(0, p.EvictionsPerMinute-len(recent))
+	p.again = p.now.Add(time.Minute)
+	if len(recent) > 0 {
+		p.again = recent[0].Add(time.Minute)
+	}
+}
+
+// look plans one binding.
+func (p *planner) look(i int) {
+	b := p.bindings[i]
+	spec := b.BindingSpec()
+	if b.GetDeletionTimestamp() != nil || len(spec.Clusters)+len(spec.GracefulEvictionTasks) == 0 {
+		return
+	}
+	var causes []cause
+	ours := !p.Off && schedule.Ours(b, p.SchedulerName)
+	if ours {
+		causes = p.causes(b) // before tasks end, so that a cluster is reported as paused in each plan
+	}
+	if f := p.finish(b); len(f.Tasks)+len(f.Forget) > 0 {
+		p.plan.Finishes = append(p.plan.Finishes, f)
+		return
+	}
+	if !ours {
+		return
+	}
+	if len(causes) == 0 {
+		p.failBack(i)
+		return
+	}
+	cause, ok := p.choose(b, causes)
+	if !ok {
+		return
+	}
+	s := p.snapshot(b)
+	if !settled(b, s) {
+		return // the scheduler acts on it first, which is an event
+	}
+	if w := p.forbidden(b, cause); w != nil {
+		p.wait(*w)
+		return
+	}
+	e, err := p.evict(b, cause, s)
+	if err != nil {
+		p.wait(p.waiting(b, cause, NothingFits, fmt.Sprintf("no other cluster takes it: %v", err)))
+		return
+	}
+	p.take(i, e)
+}
+
+// take adds an eviction to the plan, and counts it from then on.
+func (p *planner) take(i int, e Eviction) {
+	p.left--
+	p.plan.Evictions = append(p.plan.Evictions, e)
+	p.count(p.bindings[i], -1)
+	moved := p.bindings[i].DeepCopyObject().(workv1alpha2.Binding)
+	e.Apply(moved)
+	p.bindings[i] = moved
+	p.count(moved, 1)
+	if remains := stays(e); remains > 0 {
+		cause := cause{cluster: e.From, reason: e.Reason(), since: e.Since}
+		p.wait(p.waiting(e.Binding, cause, NothingFits,
+			fmt.Sprintf("%d replicas stay in cluster %q, because no other cluster has room for them", remains, e.From)))
+	}
+}
+
+// stays are the replicas that remain in the cluster that is left.
+func stays(e Eviction) int32 {
+	for _, t := range e.Placement {
+		if t.Name == e.From && e.Reason() != ReasonFailback {
+			return t.Replicas
+		}
+	}
+	return 0
+}
+
+// snapshot is the fleet with the peers of b in it.
+func (p *planner) snapshot(b workv1alpha2.Binding) schedule.Snapshot {
+	if !schedule.Grouped(b) {
+		return p.Fleet.Snapshot
+	}
+	return p.Fleet.Snapshot.Among(schedule.PeersOf(b, p.bindings))
+}
+
+// settled says whether the scheduler has nothing to do about b, or has tried what it could.
+func settled(b workv1alpha2.Binding, s schedule.Snapshot) bool {
+	if _, due := schedule.Due(b, s); !due {
+		return true
+	}
+	return failed(b) && b.BindingStatus().SchedulerObservedGeneration == b.GetGeneration()
+}
+
+// wait reports that something waits, and plans again when the wait ends.
+func (p *planner) wait(w Waiting) {
+	p.plan.Waiting = append(p.plan.Waiting, w)
+	p.wake(w.Until)
+}
+
+// wake has the plan made again at a time; zero is no time.
+func (p *planner) wake(at time.Time) {
+	if !at.IsZero() && (p.plan.Next.IsZero() || at.Before(p.plan.Next)) {
+		p.plan.Next = at
+	}
+}
+
+func (p *planner) waiting(b workv1alpha2.Binding, c cause, code Code, message string) Waiting {
+	return Waiting{Binding: keyOf(b), UID: b.GetUID(), Resource: b.BindingSpec().Resource, From: c.cluster,
+		Reason: c.reason, Code: code, Message: message, Since: c.since}
+}
+
+// forbidden says what keeps b from leaving a cluster though it should; nil if nothing does.
+func (p *planner) forbidden(b workv1alpha2.Binding, c cause) *Waiting {
+	because := func(code Code, message string) *Waiting {
+		w := p.waiting(b, c, code, message)
+		return &w
+	}
+	spec := b.BindingSpec()
+	if s := spec.Suspension; s != nil && (s.Dispatching != nil && *s.Dispatching || s.DispatchingOnClusters != nil) {
+		return because(Suspended, "dispatching is suspended, so a replacement would not start; resume it to let the workload move")
+	}
+	// Once the workload is placed elsewhere, its new pods may need b there. The old copy of b stays until it has left.
+	if !isWorkload(b) && p.placed[policyCluster{policyOf(b), c.cluster}] > 0 {
+		return because(WorkloadFirst, "workloads of the same policy are still in the cluster")
+	}
+	if p.left <= 0 {
+		w := because(Budget, fmt.Sprintf("the limit of %d evictions per minute is reached", p.EvictionsPerMinute))
+		w.Until = p.again
+		return w
+	}
+	facts, err := p.facts(b)
+	switch {
+	case err != nil:
+		return because(Unread, err.Error())
+	case facts.Volumes && !facts.MoveVolumes:
+		return because(Volumes, fmt.Sprintf(
+			"it has persistent volumes, which stay in the cluster; to move it without its data, set the annotation %s: \"true\" on its policy", wellknown.MoveVolumesAnnotation))
+	case facts.Paused:
+		return because(TemplatePaused,
+			"the template is paused, so a replacement would not start; set spec.paused to false to let the workload move")
+	}
+	return nil
+}
+
+func (p *planner) facts(b workv1alpha2.Binding) (Facts, error) {
+	if p.Facts == nil {
+		return Facts{}, nil
+	}
+	return p.Facts(b)
+}
+
+// evict finds a replacement and makes the eviction.
+func (p *planner) evict(b workv1alpha2.Binding, c cause, s schedule.Snapshot) (Eviction, error) {
+	var to replacement
+	var err error
+	p.Fleet.Decide(b, func(room schedule.Capacity) ([]workv1alpha2.TargetCluster, bool) {
+		to, err = replace(b, c, s, room)
+		return to.clusters, err == nil
+	})
+	if err != nil {
+		return Eviction{}, err
+	}
+	e := Eviction{Binding: b, From: c.cluster, Since: c.since, Lost: c.lost, Placement: to.clusters,
+		Affinity: to.affinity}
+	for _, from := range to.from {
+		left := c
+		left.cluster = from
+		replicas := to.moved
+		if len(to.from) > 1 {
+			replicas = replicasIn(b.BindingSpec().Clusters, from)
+		}
+		task := p.task(b, left, replicas)
+		var warnings []string
+		task.PreservedLabelState, warnings = preserved(c.preserve, b, from)
+		e.Warnings = append(e.Warnings, warnings...)
+		e.Tasks = append(e.Tasks, task)
+	}
+	p.plan.Waiting = slices.DeleteFunc(p.plan.Waiting, func(w Waiting) bool {
+		return w.Binding == keyOf(b) && w.Code == OneAtATime && slices.Contains(to.from, w.From)
+	})
+	return e, nil
+}
+
+// task is the graceful eviction task of a binding that leaves a cluster.
+func (p *planner) task(b workv1alpha2.Binding, c cause, replicas int32) workv1alpha2.GracefulEvictionTask {
+	at := metav1.NewTime(p.now)
+	t := workv1alpha2.GracefulEvictionTask{
+		FromCluster: c.cluster, PurgeMode: c.purge, Reason: c.reason, Message: c.message, Producer: c.producer,
+		GracePeriodSeconds: c.grace, CreationTimestamp: &at, ClustersBeforeFailover: names(b.BindingSpec().Clusters),
+	}
+	if replicas > 0 {
+		t.Replicas = &replicas
+	}
+	if c.purge == policyv1alpha1.PurgeModeNever {
+		t.SuppressDeletion = new(true)
+	}
+	return t
+}
+
+func keyOf(b workv1alpha2.Binding) types.NamespacedName {
+	return types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}
+}
+
+func names(targets []workv1alpha2.TargetCluster) []string {
+	out := make([]string, len(targets))
+	for i := range targets {
+		out[i] = targets[i].Name
+	}
+	return out
+}
+
+func contains(targets []workv1alpha2.TargetCluster, cluster string) bool {
+	return slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+}
+
+// replicasIn are the replicas that targets have in a cluster.
+func replicasIn(targets []workv1alpha2.TargetCluster, cluster string) int32 {
+	for i := range targets {
+		if targets[i].Name == cluster {
+			return targets[i].Replicas
+		}
+	}
+	return 0
+}

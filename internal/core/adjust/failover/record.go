@@ -1,0 +1,137 @@
+package failover
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Record are the clusters that a binding left, or is leaving.
+type Record map[string]Departure
+
+// Departure is what is remembered of a cluster that a binding left.
+type Departure struct {
+	// Since is when the cause began.
+	Since time.Time `json:"since"`
+	// Lost says that the cluster did not respond.
+	Lost bool `json:"lost,omitempty"`
+	// Reason is that of the eviction, such as TaintUntolerated.
+	Reason string `json:"reason,omitempty"`
+	// To are the clusters that took over, with the replicas that each gained.
+	To []workv1alpha2.TargetCluster `json:"to,omitempty"`
+	// Ended is when the failover was over, and no return is expected. It stays in the record to be shown.
+	Ended *time.Time `json:"ended,omitempty"`
+}
+
+// shownFor is how long a failover is shown after it has ended.
+const shownFor = time.Hour
+
+// Current are the departures of b that have not ended: the binding is leaving these clusters, or may return to them.
+func Current(b workv1alpha2.Binding) Record {
+	r := RecordOf(b)
+	maps.DeleteFunc(r, func(_ string, d Departure) bool { return d.Ended != nil })
+	return r
+}
+
+// shown are the ended departures of b that are still to be shown.
+func shown(b workv1alpha2.Binding, now time.Time) Record {
+	r := RecordOf(b)
+	maps.DeleteFunc(r, func(_ string, d Departure) bool { return d.Ended == nil || now.Sub(*d.Ended) > shownFor })
+	return r
+}
+
+// RecordOf is the record of b; empty where somebody else wrote what cannot be read.
+func RecordOf(b workv1alpha2.Binding) Record {
+	var r Record
+	if text := b.GetAnnotations()[wellknown.FailoverAnnotation]; text != "" && json.Unmarshal([]byte(text), &r) != nil {
+		return nil
+	}
+	return r
+}
+
+// write puts a record into b, and removes the annotation of an empty one.
+func (r Record) write(b workv1alpha2.Binding) {
+	annotations := maps.Clone(b.GetAnnotations())
+	if len(r) == 0 {
+		delete(annotations, wellknown.FailoverAnnotation)
+		b.SetAnnotations(annotations)
+		return
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // names and times
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[wellknown.FailoverAnnotation] = string(text)
+	b.SetAnnotations(annotations)
+}
+
+// Apply moves b. A task for a cluster that has one already adds to it.
+func (e *Eviction) Apply(b workv1alpha2.Binding) {
+	spec := b.BindingSpec()
+	to := gains(spec.Clusters, e.Placement)
+	spec.Clusters = e.Placement
+	record := Record{}
+	maps.Copy(record, shown(b, e.Tasks[0].CreationTimestamp.Time))
+	if e.Reason() != ReasonFailback {
+		maps.Copy(record, Current(b))
+	}
+	for _, task := range e.Tasks {
+		at := slices.IndexFunc(spec.GracefulEvictionTasks, func(t workv1alpha2.GracefulEvictionTask) bool {
+			return t.FromCluster == task.FromCluster
+		})
+		if at < 0 {
+			spec.GracefulEvictionTasks = append(spec.GracefulEvictionTasks, task)
+			continue
+		}
+		if has := &spec.GracefulEvictionTasks[at]; has.Replicas != nil && task.Replicas != nil {
+			has.Replicas = new(*has.Replicas + *task.Replicas)
+		}
+	}
+	for _, task := range e.Tasks {
+		record[task.FromCluster] = Departure{
+			Since: e.Since.UTC().Truncate(time.Second), Lost: e.Lost, Reason: e.Reason(), To: to}
+	}
+	record.write(b)
+	if e.Reschedule != nil {
+		spec.RescheduleTriggeredAt = e.Reschedule
+	}
+}
+
+// Apply removes the ended tasks from b.
+func (f *Finish) Apply(b workv1alpha2.Binding) {
+	spec := b.BindingSpec()
+	ended := func(t workv1alpha2.GracefulEvictionTask) bool {
+		return slices.ContainsFunc(f.Tasks, func(e Ended) bool { return e.Task.FromCluster == t.FromCluster })
+	}
+	spec.GracefulEvictionTasks = slices.DeleteFunc(slices.Clone(spec.GracefulEvictionTasks), ended)
+	if len(spec.GracefulEvictionTasks) == 0 {
+		spec.GracefulEvictionTasks = nil
+	}
+	record := Record{}
+	maps.Copy(record, shown(b, f.At))
+	maps.Copy(record, Current(b))
+	for _, cluster := range f.Forget {
+		if d, known := record[cluster]; known {
+			d.Ended = new(f.At.UTC().Truncate(time.Second))
+			record[cluster] = d
+		}
+	}
+	record.write(b)
+}
+
+// gains are the clusters that have more after a move, with the replicas that they gain.
+func gains(before, after []workv1alpha2.TargetCluster) (to []workv1alpha2.TargetCluster) {
+	for _, t := range after {
+		if more := t.Replicas - replicasIn(before, t.Name); more > 0 || !contains(before, t.Name) {
+			to = append(to, workv1alpha2.TargetCluster{Name: t.Name, Replicas: more})
+		}
+	}
+	return to
+}

@@ -1,0 +1,298 @@
+package failover
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+var (
+	// errOthers comes from spread constraints that would be met otherwise, or targets that may no longer be used.
+	errOthers = errors.New("the scheduler would have to move replicas out of other clusters as well")
+	// errTerms comes from replicas in a cluster that takes no more, which would be in another affinity term than the
+	// others.
+	errTerms = errors.New("other clusters of the affinity term in use, which are lost or tainted as well, would have to be left at the same time")
+	// errEverywhere says that all clusters that may have a copy have one.
+	errEverywhere = errors.New("every cluster that may have a copy has one")
+)
+
+// replacement is a new placement of a binding.
+type replacement struct {
+	// clusters is the whole of it, sorted by name.
+	clusters []workv1alpha2.TargetCluster
+	// affinity is the affinity term that it uses.
+	affinity string
+	// moved are the replicas that leave, from the clusters that they leave.
+	moved int32
+	from  []string
+}
+
+// replace finds the placement of b without a cluster. No other cluster loses replicas, and none gains any that is lost,
+// tainted or being left. Of a lost cluster as many replicas leave as others have room for; of a cluster that responds
+// all or none. Without replicas to divide, a new cluster takes the place of the one that is left. A copy may also leave
+// a drained cluster if other clusters keep theirs.
+func replace(b workv1alpha2.Binding, c cause, s schedule.Snapshot, room schedule.Capacity) (replacement, error) {
+	q := question(b, s, c.cluster)
+	to, err := q.moved(c, room)
+	if errors.Is(err, errTerms) && len(c.with) > 0 {
+		return question(b, s, append(slices.Clone(c.with), c.cluster)...).moved(c, room)
+	}
+	if err == nil || !schedule.Divided(b.BindingSpec()) || !c.lost || schedule.PartsOf(b) != nil {
+		return to, err
+	}
+	q.ask = inOneTerm(q.ask)
+	for n, failure := replicasIn(b.BindingSpec().Clusters, c.cluster), err; ; {
+		var short *schedule.UnschedulableError
+		if !errors.As(failure, &short) {
+			return replacement{}, err
+		}
+		if n = min(n-1, int32(min(short.Available, math.MaxInt32))); n <= 0 {
+			return replacement{}, err
+		}
+		if to, failure = q.divided(n, room); failure == nil {
+			return to, nil
+		}
+	}
+}
+
+// moved moves all that the binding has in the clusters that are left.
+func (q *query) moved(c cause, room schedule.Capacity) (replacement, error) {
+	if !schedule.Divided(q.binding.BindingSpec()) {
+		return q.copied(c)
+	}
+	var all int32
+	for _, cluster := range q.from {
+		all += replicasIn(q.binding.BindingSpec().Clusters, cluster)
+	}
+	return q.divided(all, room)
+}
+
+// query asks the scheduler for the placement of a binding that leaves clusters.
+type query struct {
+	binding workv1alpha2.Binding
+	// from are the clusters that are left; several only together with all of their replicas.
+	from  []string
+	fleet schedule.Snapshot
+	// ask is the binding as the scheduler sees it: only with the targets that may take more.
+	ask workv1alpha2.Binding
+	// closed are the clusters that take nothing, fixed those of them that keep what they have.
+	closed map[string]bool
+	fixed  []workv1alpha2.TargetCluster
+}
+
+func question(b workv1alpha2.Binding, s schedule.Snapshot, from ...string) *query {
+	q := &query{binding: b, from: from, fleet: s, ask: b.DeepCopyObject().(workv1alpha2.Binding),
+		closed: map[string]bool{}}
+	spec := q.ask.BindingSpec()
+	spec.RescheduleTriggeredAt = nil
+	leaving := map[string]bool{}
+	for _, cluster := range from {
+		leaving[cluster] = true
+	}
+	for _, t := range spec.GracefulEvictionTasks {
+		leaving[t.FromCluster] = true
+	}
+	for _, name := range s.Names() {
+		if leaving[name] || !accepts(spec.Placement, s.Cluster(name)) {
+			q.closed[name] = true
+			spec.GracefulEvictionTasks = append(spec.GracefulEvictionTasks, workv1alpha2.GracefulEvictionTask{FromCluster: name})
+		}
+	}
+	open := make([]workv1alpha2.TargetCluster, 0, len(spec.Clusters))
+	for _, t := range spec.Clusters {
+		switch {
+		case slices.Contains(from, t.Name):
+		case q.closed[t.Name] || s.Cluster(t.Name) == nil:
+			q.fixed = append(q.fixed, t)
+		default:
+			open = append(open, t)
+		}
+	}
+	spec.Clusters = open
+	return q
+}
+
+// accepts says whether a cluster may be given more of a binding.
+func accepts(p *policyv1alpha1.Placement, c *clusterv1alpha1.Cluster) bool {
+	return !membership.Silent(c) && !slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Effect != corev1.TaintEffectPreferNoSchedule &&
+			(membership.IsLossTaint(t) || !capacity.Tolerates(p.ClusterTolerations, t))
+	})
+}
+
+// divided moves n replicas.
+func (q *query) divided(n int32, room schedule.Capacity) (replacement, error) {
+	spec := q.ask.BindingSpec()
+	has := spec.Clusters
+	spec.Replicas = n
+	for _, t := range has {
+		spec.Replicas += t.Replicas
+	}
+	if spec.Replicas == 0 {
+		return replacement{}, errEverywhere
+	}
+	result, err := schedule.Schedule(q.ask, q.fleet, func(cluster string) (int32, bool) {
+		if q.closed[cluster] {
+			return 0, true
+		}
+		if room == nil {
+			return 0, false
+		}
+		return room(cluster)
+	})
+	if err != nil {
+		return replacement{}, err
+	}
+	if err := q.inTerm(result); err != nil {
+		return replacement{}, err
+	}
+	to := result.Clusters
+	if schedule.PartsOf(q.binding) == nil {
+		if to, err = q.grown(to, n); err != nil {
+			return replacement{}, err
+		}
+	}
+	for _, t := range has {
+		if replicasIn(to, t.Name) < t.Replicas {
+			return replacement{}, errOthers
+		}
+	}
+	return q.whole(to, result.AffinityName, n)
+}
+
+// grown are the open targets with n replicas more, given as the scheduler would. Where it would also take replicas from
+// one of them, as static weights do after clusters joined, those that get most get fewer.
+func (q *query) grown(to []workv1alpha2.TargetCluster, n int32) ([]workv1alpha2.TargetCluster, error) {
+	gains := map[string]int32{}
+	var sum int32
+	for _, t := range to {
+		if gain := t.Replicas - replicasIn(q.ask.BindingSpec().Clusters, t.Name); gain > 0 {
+			gains[t.Name] = gain
+			sum += gain
+		}
+	}
+	for _, t := range q.ask.BindingSpec().Clusters {
+		if t.Replicas > 0 && !contains(to, t.Name) {
+			return nil, errOthers
+		}
+	}
+	if sum < n {
+		return nil, errOthers
+	}
+	for ; sum > n; sum-- {
+		most := slices.MaxFunc(slices.Sorted(maps.Keys(gains)), func(a, b string) int {
+			return cmp.Compare(gains[a], gains[b])
+		})
+		gains[most]--
+	}
+	out := slices.Clone(q.ask.BindingSpec().Clusters)
+	for i := range out {
+		out[i].Replicas += gains[out[i].Name]
+		delete(gains, out[i].Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(gains)) {
+		if gains[name] > 0 {
+			out = append(out, workv1alpha2.TargetCluster{Name: name, Replicas: gains[name]})
+		}
+	}
+	for _, t := range to { // chosen without replicas
+		if t.Replicas == 0 && !contains(out, t.Name) {
+			out = append(out, t)
+		}
+	}
+	return out, nil
+}
+
+// copied finds a cluster for a copy of what is not divided.
+func (q *query) copied(c cause) (replacement, error) {
+	has := q.ask.BindingSpec().Clusters
+	result, err := schedule.Schedule(q.ask, q.fleet, func(cluster string) (int32, bool) { return 0, q.closed[cluster] })
+	if err != nil {
+		return replacement{}, err
+	}
+	if err := q.inTerm(result); err != nil {
+		return replacement{}, err
+	}
+	to := slices.Clone(has)
+	for _, t := range result.Clusters {
+		// One cluster takes the place of one, as long as others wait for their own replacement.
+		if !contains(has, t.Name) && (len(q.fixed) == 0 || len(to) == len(has)) {
+			to = append(to, t)
+		}
+	}
+	for _, t := range has {
+		if !contains(result.Clusters, t.Name) {
+			return replacement{}, errOthers
+		}
+	}
+	if len(to) == len(has) && (c.lost || c.reason == ReasonApplicationFailure || len(to) == 0) {
+		return replacement{}, errEverywhere
+	}
+	return q.whole(to, result.AffinityName, replicasIn(q.binding.BindingSpec().Clusters, q.from[0]))
+}
+
+// inTerm refuses a result of another affinity term while clusters keep what they have by the one in use.
+func (q *query) inTerm(r schedule.Result) error {
+	if len(q.fixed) > 0 && r.AffinityName != q.binding.BindingStatus().SchedulerObservedAffinityName {
+		return errTerms
+	}
+	return nil
+}
+
+// whole completes a placement with the clusters that keep what they have, and checks it.
+func (q *query) whole(to []workv1alpha2.TargetCluster, affinity string, moved int32) (replacement, error) {
+	for _, t := range to {
+		if q.closed[t.Name] {
+			return replacement{}, errOthers // the filter that keeps it out is disabled
+		}
+	}
+	to = slices.Concat(to, q.fixed)
+	for _, t := range q.binding.BindingSpec().Clusters {
+		if t.Name == q.from[0] && len(q.from) == 1 && schedule.Divided(q.binding.BindingSpec()) && t.Replicas > moved {
+			t.Replicas -= moved
+			to = append(to, t)
+		}
+	}
+	slices.SortFunc(to, func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) })
+	if !q.lasts(to) {
+		return replacement{}, errOthers
+	}
+	return replacement{clusters: to, affinity: affinity, moved: moved, from: q.from}, nil
+}
+
+// lasts says whether the scheduler leaves a placement as it is.
+func (q *query) lasts(to []workv1alpha2.TargetCluster) bool {
+	b := q.binding.DeepCopyObject().(workv1alpha2.Binding)
+	spec := b.BindingSpec()
+	spec.Clusters = to
+	for _, cluster := range q.from {
+		spec.GracefulEvictionTasks = append(spec.GracefulEvictionTasks,
+			workv1alpha2.GracefulEvictionTask{FromCluster: cluster})
+	}
+	reason, _ := schedule.Due(b, q.fleet)
+	return reason != schedule.SpreadBroken && reason != schedule.CandidatesChanged && reason != schedule.SubsetsChanged
+}
+
+// inOneTerm is b with the affinity term alone that it is in: replicas that stay and replicas that move share it.
+func inOneTerm(b workv1alpha2.Binding) workv1alpha2.Binding {
+	spec := b.BindingSpec()
+	for _, t := range spec.Placement.ClusterAffinities {
+		if t.AffinityName == b.BindingStatus().SchedulerObservedAffinityName {
+			spec.Placement.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{t}
+			break
+		}
+	}
+	return b
+}

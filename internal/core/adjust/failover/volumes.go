@@ -1,0 +1,63 @@
+package failover
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
+)
+
+// Facts are what a plan has to know of the template and the policy of a binding.
+type Facts struct {
+	// Volumes says that the template uses persistent volumes, MoveVolumes that it may move nevertheless.
+	Volumes, MoveVolumes bool
+	// Paused says that spec.paused of the template is true, so that a new copy would start no pods.
+	Paused bool
+	// OwnScale says that each member decides how many replicas it runs.
+	OwnScale bool
+	// FailbackAfter is the stabilization window of a failback; 0 is no failback.
+	FailbackAfter time.Duration
+}
+
+// FactsOf reads a template and the annotations of its policy. A nil template has no volumes.
+func FactsOf(template *unstructured.Unstructured, policy map[string]string) Facts {
+	f := Facts{MoveVolumes: policy[wellknown.MoveVolumesAnnotation] == "true"}
+	if after, err := time.ParseDuration(policy[wellknown.FailbackAfterAnnotation]); err == nil && after > 0 {
+		f.FailbackAfter = after
+	}
+	if template != nil {
+		f.Volumes, f.OwnScale = hasVolumes(template), deschedule.ScaledByMembers(template)
+		f.Paused, _, _ = unstructured.NestedBool(template.Object, "spec", "paused")
+	}
+	return f
+}
+
+// hasVolumes says whether a template is a persistent volume or a claim, has claim templates, or mounts a claim.
+func hasVolumes(template *unstructured.Unstructured) bool {
+	switch template.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Kind: "PersistentVolumeClaim"}, schema.GroupKind{Kind: "PersistentVolume"}:
+		return true
+	}
+	return hasClaims(template.Object["spec"])
+}
+
+// hasClaims looks for volumes that mount a claim, and for claim templates, wherever a kind keeps its pod templates.
+func hasClaims(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			claims, _ := value.([]any)
+			if key == "persistentVolumeClaim" && value != nil || key == "volumeClaimTemplates" && len(claims) > 0 ||
+				hasClaims(value) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, hasClaims)
+	}
+	return false
+}

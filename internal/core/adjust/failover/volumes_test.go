@@ -1,0 +1,44 @@
+package failover
+
+import (
+	"testing"
+	"time"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func TestPersistentVolumesAreFoundInEveryKind(t *testing.T) {
+	for text, want := range map[string]bool{
+		"{kind: Deployment, spec: {template: {spec: {volumes: [{name: a, emptyDir: {}}]}}}}":                                                      false,
+		"{kind: Deployment, spec: {template: {spec: {volumes: [{name: a, persistentVolumeClaim: {claimName: b}}]}}}}":                             true,
+		"{kind: StatefulSet, spec: {volumeClaimTemplates: [{metadata: {name: a}}]}}":                                                              true,
+		"{kind: StatefulSet, spec: {volumeClaimTemplates: []}}":                                                                                   false,
+		"{kind: UnitedDeployment, spec: {template: {statefulSetTemplate: {spec: {volumeClaimTemplates: [{metadata: {name: a}}]}}}}}":              true,
+		"{kind: CronJob, spec: {jobTemplate: {spec: {template: {spec: {volumes: [{name: a, persistentVolumeClaim: {claimName: b}}]}}}}}}":         true,
+		"{apiVersion: v1, kind: PersistentVolumeClaim, spec: {}}":                                                                                 true,
+		"{apiVersion: v1, kind: ConfigMap, data: {persistentVolumeClaim: text}}":                                                                  false,
+		"{kind: StatefulSet, spec: {persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}, template: {spec: {containers: [{name: main}]}}}}": false,
+	} {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		if got := FactsOf(u, nil).Volumes; got != want {
+			t.Errorf("%s has volumes: %t, want %t", text, got, want)
+		}
+	}
+}
+
+func TestPolicyAnnotationsAreRead(t *testing.T) {
+	f := FactsOf(nil, map[string]string{wellknown.MoveVolumesAnnotation: "true", wellknown.FailbackAfterAnnotation: "10m"})
+	if !f.MoveVolumes || f.FailbackAfter != 10*time.Minute {
+		t.Errorf("%+v", f)
+	}
+	if f := FactsOf(nil, map[string]string{wellknown.MoveVolumesAnnotation: "yes",
+		wellknown.FailbackAfterAnnotation: "-1s"}); f.MoveVolumes ||
+		f.FailbackAfter != 0 {
+		t.Errorf("%+v", f)
+	}
+}

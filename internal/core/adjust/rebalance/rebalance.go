@@ -1,0 +1,124 @@
+// Package rebalance decides what a WorkloadRebalancer asks of the bindings of its workloads, what its status says of
+// that, and when it has served its time. What a fresh schedule looks like is decided by core/schedule.
+package rebalance
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+)
+
+// Workload is what a reference names.
+func Workload(w appsv1alpha1.ObjectReference) identity.Object {
+	gk := match.GroupKind(w.APIVersion, w.Kind)
+	return identity.Object{Group: gk.Group, Kind: gk.Kind, Namespace: w.Namespace, Name: w.Name}
+}
+
+// Pending are the workloads of the spec that a binding was not found for yet, or not looked for: sorted, each once.
+func Pending(r *appsv1alpha1.WorkloadRebalancer) []appsv1alpha1.ObjectReference {
+	done := map[appsv1alpha1.ObjectReference]bool{}
+	for _, o := range r.Status.ObservedWorkloads {
+		done[o.Workload] = o.Result == appsv1alpha1.RebalanceSuccessful
+	}
+	pending := slices.Clone(r.Spec.Workloads)
+	slices.SortFunc(pending, compare)
+	return slices.DeleteFunc(slices.Compact(pending), func(w appsv1alpha1.ObjectReference) bool { return done[w] })
+}
+
+// Trigger is what becomes of b, the binding of a workload, nil if there is none: want equals b when it was asked for as
+// much already. It is not found if it belongs to another template, or is on its way out.
+func Trigger(r *appsv1alpha1.WorkloadRebalancer, w appsv1alpha1.ObjectReference,
+	b workv1alpha2.Binding) (want workv1alpha2.Binding, found bool) {
+	if b == nil || b.GetDeletionTimestamp() != nil {
+		return nil, false
+	}
+	if propagate.TemplateOfBinding(b) != Workload(w) {
+		return nil, false
+	}
+	if asked := b.BindingSpec().RescheduleTriggeredAt; asked != nil && !asked.Before(&r.CreationTimestamp) {
+		return b, true
+	}
+	want = b.DeepCopyObject().(workv1alpha2.Binding)
+	at := r.CreationTimestamp
+	last := b.BindingStatus().LastScheduledTime
+	if last == nil {
+		created := b.GetCreationTimestamp() // as core/schedule has it
+		last = &created
+	}
+	if created := b.GetCreationTimestamp(); last.Unix() >= at.Unix() && created.Unix() <= at.Unix() {
+		// The order is to change what was placed before it, and also what a run left as it was that came between it and this
+		// look at it. Times of the API have whole seconds: within one, it would look older, too.
+		at = metav1.NewTime(last.Add(time.Second))
+	}
+	want.BindingSpec().RescheduleTriggeredAt = &at
+	return want, true
+}
+
+// Observe is the status of r after the workloads of found were looked at: true for those that have their binding, which
+// was triggered. A workload that is neither there nor in the status has no result. One that was rebalanced stays when
+// the spec drops it.
+func Observe(r *appsv1alpha1.WorkloadRebalancer, found map[appsv1alpha1.ObjectReference]bool,
+	now metav1.Time) appsv1alpha1.WorkloadRebalancerStatus {
+	before := map[appsv1alpha1.ObjectReference]appsv1alpha1.ObservedWorkload{}
+	for _, o := range r.Status.ObservedWorkloads {
+		before[o.Workload] = o
+	}
+	status := appsv1alpha1.WorkloadRebalancerStatus{ObservedGeneration: r.Generation, FinishTime: r.Status.FinishTime}
+	finished, news := true, status.FinishTime == nil
+	wanted := map[appsv1alpha1.ObjectReference]bool{}
+	for _, w := range r.Spec.Workloads {
+		if wanted[w] {
+			continue
+		}
+		wanted[w] = true
+		o := appsv1alpha1.ObservedWorkload{Workload: w}
+		if there, looked := found[w]; !looked {
+			o = cmp.Or(before[w], o)
+		} else if there {
+			o.Result = appsv1alpha1.RebalanceSuccessful
+		} else {
+			o.Result, o.Reason = appsv1alpha1.RebalanceFailed, appsv1alpha1.RebalanceObjectNotFound
+		}
+		finished = finished && o.Result != ""
+		news = news || o != before[w]
+		status.ObservedWorkloads = append(status.ObservedWorkloads, o)
+	}
+	for _, o := range r.Status.ObservedWorkloads {
+		if !wanted[o.Workload] && o.Result == appsv1alpha1.RebalanceSuccessful {
+			status.ObservedWorkloads = append(status.ObservedWorkloads, o)
+		}
+	}
+	slices.SortFunc(status.ObservedWorkloads, func(a, b appsv1alpha1.ObservedWorkload) int {
+		return compare(a.Workload, b.Workload)
+	})
+	switch {
+	case !finished:
+		status.FinishTime = nil
+	case news:
+		status.FinishTime = &now
+	}
+	return status
+}
+
+// Remaining is how long r is still to be kept, 0 if its time is over; false if nothing ends it: it has no time to live,
+// or its status is not about its spec yet, or a workload has no result.
+func Remaining(r *appsv1alpha1.WorkloadRebalancer, now time.Time) (time.Duration, bool) {
+	ttl, finish := r.Spec.TTLSecondsAfterFinished, r.Status.FinishTime
+	if ttl == nil || finish == nil || r.Status.ObservedGeneration != r.Generation {
+		return 0, false
+	}
+	return max(0, finish.Add(time.Duration(*ttl)*time.Second).Sub(now)), true
+}
+
+func compare(a, b appsv1alpha1.ObjectReference) int {
+	return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}

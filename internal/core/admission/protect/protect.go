@@ -1,0 +1,50 @@
+// Package protect decides which objects of the hub itself may be deleted, and what has to be said first. Who asks, and
+// what there is, are arguments: admission looks.
+package protect
+
+import (
+	"fmt"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+)
+
+// Confirmed says whether the annotations of an object confirm its deletion.
+func Confirmed(name string, annotations map[string]string) bool {
+	return annotations[wellknown.ConfirmDeletionAnnotation] == name
+}
+
+// Definition says why the definition of a kind may not be deleted; nil if it may. own says that the hub's own objects
+// are of the kind, used that templates are.
+func Definition(name string, own bool, used string) error {
+	switch {
+	case own:
+		return fmt.Errorf("%s is a definition of the hub itself: deleting it also deletes all objects of the kind; %s", name,
+			confirm("customresourcedefinition", name))
+	case used != "":
+		return fmt.Errorf("%s defines the kind of propagated templates such as %s: deleting it also deletes all of them, and their objects in member clusters; %s",
+			name, used, confirm("customresourcedefinition", name))
+	}
+	return nil
+}
+
+// Namespace says why a namespace of the hub may not be deleted; nil if it may. stays says that the cluster of an
+// execution space is in the fleet, and not about to leave.
+func Namespace(name string, stays bool) error {
+	cluster, err := names.ClusterOf(name)
+	switch {
+	case err == nil && stays:
+		return fmt.Errorf("%s contains the Works of cluster %q, which is in the fleet; unjoin the cluster instead: argosy unjoin %s; %s", name, cluster, cluster, confirm("namespace", name))
+	case name == names.System:
+		return fmt.Errorf("%s contains the hub's own objects; %s", name, confirm("namespace", name))
+	case name == names.Clusters:
+		return fmt.Errorf("%s contains the credentials of the member clusters; %s", name, confirm("namespace", name))
+	}
+	return nil
+}
+
+func confirm(kind, name string) string {
+	return fmt.Sprintf("to delete it anyway, confirm first: kubectl annotate %s %s %s=%s", kind, name,
+		wellknown.ConfirmDeletionAnnotation,
+		name)
+}

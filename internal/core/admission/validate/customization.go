@@ -1,0 +1,258 @@
+package validate
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/jsonpath"
+)
+
+// operation is one member of CustomizationRules, if it is set.
+type operation struct {
+	name      string // of the member
+	operation configv1alpha1.InterpreterOperation
+	rule      *configv1alpha1.OperationRule
+	// lists are fields that stand in place of one jsonPath.
+	lists []list
+	// judge says what is wrong with a field for the operation, empty if nothing; nil where the operation is more than a
+	// field, and instead says what to write there.
+	judge   func(jsonpath.Path) string
+	instead string
+	// kind is what the field holds.
+	kind jsonpath.Kind
+}
+
+type list struct {
+	name  string
+	paths []string
+	kind  jsonpath.Kind
+}
+
+func operations(r *configv1alpha1.CustomizationRules) []operation {
+	var all []operation
+	add := func(o operation) {
+		if o.rule != nil {
+			all = append(all, o)
+		}
+	}
+	if rule := r.Retention; rule != nil {
+		add(operation{name: "retention", operation: configv1alpha1.InterpreterOperationRetain, rule: &rule.OperationRule,
+			lists: []list{{"jsonPaths", rule.JSONPaths, jsonpath.Anything}}, judge: keepable, kind: jsonpath.Anything})
+	}
+	add(operation{name: "replicaResource", operation: configv1alpha1.InterpreterOperationInterpretReplica,
+		rule:  r.ReplicaResource,
+		judge: func(jsonpath.Path) string { return "" }, kind: jsonpath.Whole})
+	add(operation{name: "componentResource", operation: configv1alpha1.InterpreterOperationInterpretComponent,
+		rule:    r.ComponentResource,
+		instead: "components cannot be read from a single field: define function GetComponents(obj) in luaScript"})
+	add(operation{name: "replicaRevision", operation: configv1alpha1.InterpreterOperationReviseReplica,
+		rule:  r.ReplicaRevision,
+		judge: writable, kind: jsonpath.Whole})
+	add(operation{name: "statusReflection", operation: configv1alpha1.InterpreterOperationInterpretStatus,
+		rule:  r.StatusReflection,
+		judge: ofStatus, kind: jsonpath.Anything})
+	if rule := r.StatusAggregation; rule != nil {
+		o := operation{name: "statusAggregation", operation: configv1alpha1.InterpreterOperationAggregateStatus,
+			rule: &rule.OperationRule, judge: inStatus,
+			instead: "specify how the clusters' values are aggregated: list the fields in jsonPaths.sum, jsonPaths.max or jsonPaths.last"}
+		if p := rule.JSONPaths; p != nil {
+			o.lists = []list{{"jsonPaths.sum", p.Sum, jsonpath.Number}, {"jsonPaths.max", p.Max, jsonpath.Anything},
+				{"jsonPaths.last", p.Last, jsonpath.Anything}}
+		}
+		add(o)
+	}
+	if rule := r.HealthInterpretation; rule != nil {
+		add(operation{name: "healthInterpretation", operation: configv1alpha1.InterpreterOperationInterpretHealth,
+			rule:  &rule.OperationRule,
+			judge: func(jsonpath.Path) string { return "" }, kind: jsonpath.Anything})
+	}
+	add(operation{name: "dependencyInterpretation", operation: configv1alpha1.InterpreterOperationInterpretDependency,
+		rule:    r.DependencyInterpretation,
+		instead: "dependencies cannot be read from a single field: define function GetDependencies(desiredObj) in luaScript"})
+	return all
+}
+
+// What a field is good for.
+
+func writable(p jsonpath.Path) string {
+	for _, root := range []string{"apiVersion", "kind", "metadata", "status"} {
+		if p.Under(root) {
+			return fmt.Sprintf("replicas cannot be written to .%s; use the field of the spec that sets them, such as .spec.replicas", root)
+		}
+	}
+	return ""
+}
+
+func ofStatus(p jsonpath.Path) string {
+	if !p.Under("status") {
+		return "must be .status, or a field below it"
+	}
+	return ""
+}
+
+func inStatus(p jsonpath.Path) string {
+	if !p.Under("status") || p.Root() {
+		return "must be a field of the status, such as .status.readyReplicas"
+	}
+	return ""
+}
+
+func keepable(p jsonpath.Path) string {
+	switch {
+	case p.Under("status"):
+		return "the status is never sent to members, so it is always retained; remove this path"
+	case p.Under("apiVersion") || p.Under("kind") || p.Root():
+		return "cannot be retained as a whole; use a field of the spec, such as .spec.replicas"
+	case p.Under("metadata") && !p.Inside("metadata", "annotations") && !p.Inside("metadata", "labels"):
+		return "only labels and annotations can be retained in the metadata, such as .metadata.labels['team']"
+	}
+	return ""
+}
+
+// Customization validates the scripts and paths of a customization, and that no other one answers the same questions
+// about its kind. others may hold an earlier state of c itself.
+func Customization(c *configv1alpha1.ResourceInterpreterCustomization,
+	others []*configv1alpha1.ResourceInterpreterCustomization) field.ErrorList {
+	path := field.NewPath("spec", "customizations")
+	rules := &c.Spec.Customizations
+	errs := target(c.Spec.Target, field.NewPath("spec", "target"))
+	for _, o := range operations(rules) {
+		errs = append(errs, operationRule(o, path.Child(o.name))...)
+	}
+	if h := rules.HealthInterpretation; h != nil && (h.Expected != "") != (h.JSONPath != "") {
+		errs = append(errs, field.Required(path.Child("healthInterpretation"), "jsonPath and expected must be set together"))
+	}
+	for _, other := range others {
+		if other.Name == c.Name || other.Spec.Target != c.Spec.Target {
+			continue
+		}
+		taken := map[configv1alpha1.InterpreterOperation]bool{}
+		for _, o := range operations(&other.Spec.Customizations) {
+			taken[o.operation] = true
+		}
+		for _, o := range operations(rules) {
+			// Dependencies of several customizations are joined.
+			if taken[o.operation] && o.operation != configv1alpha1.InterpreterOperationInterpretDependency {
+				errs = append(errs, field.Forbidden(path.Child(o.name), fmt.Sprintf(
+					"conflicting with InterpreterOperation(%s) of existing ResourceInterpreterCustomization(%s)", o.operation,
+					other.Name)))
+			}
+		}
+	}
+	return errs
+}
+
+// Lenient parts what is wrong with a customization into what an author who asked for lenience is only warned of, and
+// the rest.
+func Lenient(errs field.ErrorList) (warnings []string, rest field.ErrorList) {
+	for _, err := range errs {
+		if err.Type == field.ErrorTypeInvalid && strings.HasSuffix(err.Field, ".luaScript") {
+			warnings = append(warnings, fmt.Sprintf("%s: %s; the operation fails until this is fixed", err.Field, err.Detail))
+			continue
+		}
+		rest = append(rest, err)
+	}
+	return warnings, rest
+}
+
+// CustomizationPaths validates the paths of a customization that is otherwise valid against the schema of its kind, as
+// the definition has it for the version of the target: OpenAPI v3, decoded.
+func CustomizationPaths(c *configv1alpha1.ResourceInterpreterCustomization, schema map[string]any) field.ErrorList {
+	var errs field.ErrorList
+	check := func(at *field.Path, text string, kind jsonpath.Kind) {
+		p, err := jsonpath.Parse(text)
+		if err == nil {
+			err = p.Check(schema, kind)
+		}
+		if err != nil {
+			errs = append(errs, field.Invalid(at, text, err.Error()))
+		}
+	}
+	for _, o := range operations(&c.Spec.Customizations) {
+		path := field.NewPath("spec", "customizations", o.name)
+		if o.rule.JSONPath != "" {
+			check(path.Child("jsonPath"), o.rule.JSONPath, o.kind)
+		}
+		for _, l := range o.lists {
+			for i, text := range l.paths {
+				check(path.Child(l.name).Index(i), text, l.kind)
+			}
+		}
+	}
+	return errs
+}
+
+func target(t configv1alpha1.CustomizationTarget, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if gv, err := schema.ParseGroupVersion(t.APIVersion); err != nil || gv.Version == "" {
+		errs = append(errs, field.Invalid(path.Child("apiVersion"), t.APIVersion,
+			"must be group/version, or only the version for the core group, such as apps/v1 or v1"))
+	}
+	if t.Kind == "" {
+		errs = append(errs, field.Required(path.Child("kind"), ""))
+	}
+	return errs
+}
+
+func operationRule(o operation, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	judged := func(at *field.Path, text string) {
+		p, err := jsonpath.Parse(text)
+		if err != nil {
+			errs = append(errs, field.Invalid(at, text, err.Error()))
+		} else if wrong := o.judge(p); wrong != "" {
+			errs = append(errs, field.Invalid(at, text, wrong))
+		}
+	}
+	listed := 0
+	type listedPath struct {
+		at   *field.Path
+		path jsonpath.Path
+	}
+	var before []listedPath
+	for _, l := range o.lists {
+		listed += len(l.paths)
+		for i, text := range l.paths {
+			at := path.Child(l.name).Index(i)
+			judged(at, text)
+			p, err := jsonpath.Parse(text)
+			if err != nil {
+				continue
+			}
+			for _, other := range before {
+				if jsonpath.Overlap(p, other.path) {
+					errs = append(errs, field.Invalid(at, text,
+						fmt.Sprintf("is, or is part of, the same field as %s; remove one of them", other.at)))
+				}
+			}
+			before = append(before, listedPath{at, p})
+		}
+	}
+	byList, byPath := listed > 0, o.rule.JSONPath != ""
+	switch {
+	case o.rule.LuaScript != "" && (byPath || byList):
+		errs = append(errs, field.Forbidden(path, "luaScript and jsonPath cannot be set at the same time"))
+	case byPath && o.instead != "":
+		errs = append(errs, field.Forbidden(path.Child("jsonPath"), o.instead))
+		if o.judge == nil {
+			errs = append(errs, field.Required(path.Child("luaScript"), ""))
+		}
+	case byPath && byList:
+		errs = append(errs, field.Forbidden(path, "jsonPath and jsonPaths cannot be set at the same time"))
+	case o.rule.LuaScript == "" && !byPath && !byList:
+		errs = append(errs, field.Required(path.Child("luaScript"), ""))
+	case byPath:
+		judged(path.Child("jsonPath"), o.rule.JSONPath)
+	}
+	if o.rule.LuaScript != "" {
+		if err := compiles(o.rule.LuaScript); err != nil {
+			errs = append(errs, field.Invalid(path.Child("luaScript"), field.OmitValueType{},
+				fmt.Sprintf("%s: %v", o.name, err)))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,191 @@
+package validate
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/internal/core/source/ocm"
+)
+
+const (
+	// manifestLimit is how many bytes the objects of a ManifestWork may have together.
+	manifestLimit = 500 * 1024
+	// configLimit is how many options it may have: each is held against each object at every look.
+	configLimit = 1000
+	// expressionLimit is how many expressions it may have: to read one takes a millisecond.
+	expressionLimit = 500
+)
+
+// ManifestWork validates a ManifestWork. What would be carried out otherwise than it says is refused where it asks for
+// less than the hub would do.
+func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
+	var errs field.ErrorList
+	spec := field.NewPath("spec")
+	path := spec.Child("workload", "manifests")
+	if len(mw.Spec.Workload.Manifests) == 0 {
+		errs = append(errs, field.Required(path, "must contain at least one object"))
+	}
+	size := 0
+	type object struct{ group, kind, namespace, name string }
+	first := map[object]int{}
+	for i, m := range mw.Spec.Workload.Manifests {
+		size += len(m.Raw)
+		var is struct {
+			APIVersion, Kind string
+			Metadata         struct{ Name, Namespace, GenerateName string }
+		}
+		at := path.Index(i)
+		if err := json.Unmarshal(m.Raw, &is); err != nil {
+			errs = append(errs, field.Invalid(at, "", fmt.Sprintf("is not a Kubernetes object: %v", err)))
+			continue
+		}
+		for _, required := range []struct {
+			value string
+			path  *field.Path
+		}{{is.APIVersion, at.Child("apiVersion")}, {is.Kind, at.Child("kind")},
+			{is.Metadata.Name, at.Child("metadata", "name")}} {
+			if required.value == "" {
+				errs = append(errs, field.Required(required.path, "must not be empty"))
+			}
+		}
+		if is.Metadata.GenerateName != "" {
+			errs = append(errs, field.Forbidden(at.Child("metadata", "generateName"),
+				"set metadata.name instead: the hub keeps the object under a fixed name"))
+		}
+		gv, err := schema.ParseGroupVersion(is.APIVersion)
+		if err != nil {
+			errs = append(errs, field.Invalid(at.Child("apiVersion"), is.APIVersion,
+				"must be VERSION or GROUP/VERSION, such as v1 or apps/v1"))
+		}
+		id := object{gv.Group, is.Kind, is.Metadata.Namespace, is.Metadata.Name}
+		if before, twice := first[id]; twice {
+			errs = append(errs, field.Duplicate(at,
+				fmt.Sprintf("%s %s is also at %s", is.Kind, strings.TrimPrefix(is.Metadata.Namespace+"/"+is.Metadata.Name, "/"),
+					path.Index(before))))
+		} else {
+			first[id] = i
+		}
+	}
+	if size > manifestLimit {
+		errs = append(errs, field.TooLong(path, "", manifestLimit))
+	}
+	if mw.Spec.Executor != nil {
+		errs = append(errs, field.Forbidden(spec.Child("executor"),
+			"executors are not supported, since the hub applies with its own service account, which may have more permissions: remove it, "+
+				"and use roles on the hub to control who may write ManifestWorks in the namespace of a cluster"))
+	}
+	if n := len(mw.Spec.ManifestConfigs); n > configLimit {
+		errs = append(errs, field.TooMany(spec.Child("manifestConfigs"), n, configLimit))
+		return errs
+	}
+	expressions := 0
+	for i, config := range mw.Spec.ManifestConfigs {
+		for j, rule := range config.ConditionRules {
+			if expressions += len(rule.CelExpressions); rule.MessageExpression != "" {
+				expressions++
+			}
+			if err := ocm.ConditionType(rule.Condition); err != nil {
+				errs = append(errs, field.Invalid(spec.Child("manifestConfigs").Index(i).Child("conditionRules").Index(j).Child(
+					"condition"), rule.Condition, err.Error()))
+			}
+		}
+		if config.UpdateStrategy == nil || config.UpdateStrategy.ServerSideApply == nil {
+			continue
+		}
+		at := spec.Child("manifestConfigs").Index(i).Child("updateStrategy", "serverSideApply", "ignoreFields")
+		for j, ignore := range config.UpdateStrategy.ServerSideApply.IgnoreFields {
+			if _, err := ocm.Ignored(ignore); err != nil {
+				errs = append(errs, field.Invalid(at.Index(j), "",
+					fmt.Sprintf("each must refer to one field, such as .spec.replicas: %v", err)))
+			}
+		}
+	}
+	if expressions > expressionLimit {
+		errs = append(errs, field.Forbidden(spec.Child("manifestConfigs"),
+			fmt.Sprintf("have %d expressions, more than %d: use one entry with * for several objects", expressions,
+				expressionLimit)))
+	}
+	return errs
+}
+
+// ManifestWorkAdvice is what of a ManifestWork is carried out otherwise than its author may think, or not at all. c is
+// its cluster, nil if that is not known; scoped says whether objects of a kind are in namespaces, as far as the kind is
+// known.
+func ManifestWorkAdvice(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster,
+	scoped func(schema.GroupKind) (namespaced, known bool)) (advice []string) {
+	say := func(at *field.Path, format string, args ...any) {
+		advice = append(advice, at.String()+": "+fmt.Sprintf(format, args...))
+	}
+	items := ocm.Items(mw, c)
+	for i, item := range items {
+		if namespaced, _ := scoped(schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}); namespaced &&
+			item.Meta.Namespace == "" {
+			say(field.NewPath("spec", "workload", "manifests").Index(i).Child("metadata", "namespace"),
+				"a %s is namespaced: the cluster rejects one without a namespace", item.Meta.Kind)
+		}
+	}
+	for i, config := range mw.Spec.ManifestConfigs {
+		at := field.NewPath("spec", "manifestConfigs").Index(i)
+		var named []ocm.Item
+		for _, item := range items {
+			if item.Named(config.ResourceIdentifier) {
+				named = append(named, item)
+			}
+		}
+		if len(named) == 0 {
+			say(at.Child("resourceIdentifier"),
+				"matches none of the manifests, so this entry has no effect: resource is the plural name of a kind, such as deployments")
+		}
+		if u := config.UpdateStrategy; u != nil && u.ServerSideApply != nil {
+			ssa := at.Child("updateStrategy", "serverSideApply")
+			if u.Type != ocmv1.UpdateStrategyServerSideApply {
+				say(ssa, "has no effect with the type %s", u.Type)
+			} else if m := u.ServerSideApply.FieldManager; m != "" && m != "work-agent" {
+				say(ssa.Child("fieldManager"), "the hub applies as argosy, not as %s", m)
+			}
+		}
+		reported := map[string]bool{}
+		for j, rule := range config.FeedbackRules {
+			feedback := at.Child("feedbackRules").Index(j)
+			if rule.Type == ocmv1.FeedbackWellKnownStatus {
+				for _, item := range named {
+					if kind := (schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}); !ocm.WellKnown(kind) {
+						say(feedback, "there are no well-known values for a %s: use the type JSONPaths; well-known values exist for %s",
+							kind, strings.Join(ocm.WellKnownKinds(), ", "))
+					}
+				}
+			}
+			for k, path := range rule.JsonPaths {
+				if _, err := ocm.ParsePath(path); err != nil {
+					say(feedback.Child("jsonPaths").Index(k).Child("path"), "%v", err)
+				}
+				if reported[path.Name] {
+					say(feedback.Child("jsonPaths").Index(k).Child("name"), "duplicate name %s: only the first value is reported",
+						path.Name)
+				}
+				reported[path.Name] = true
+			}
+		}
+		for j, rule := range config.ConditionRules {
+			condition := at.Child("conditionRules").Index(j)
+			for k, expression := range rule.CelExpressions {
+				if _, err := ocm.Compile(expression, cel.BoolType); err != nil {
+					say(condition.Child("celExpressions").Index(k), "%v", err)
+				}
+			}
+			if rule.MessageExpression != "" {
+				if _, err := ocm.Compile(rule.MessageExpression, cel.StringType); err != nil {
+					say(condition.Child("messageExpression"), "%v", err)
+				}
+			}
+		}
+	}
+	return advice
+}

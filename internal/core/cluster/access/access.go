@@ -1,0 +1,278 @@
+// Package access decides who of the hub's users acts in which member, and what a member has to let the hub do for that.
+// Who may use the proxy of a cluster at all is the hub's authorizer's to say; what somebody may do in the member, the
+// member's.
+package access
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+const (
+	systemPrefix  = "system:"
+	accountPrefix = "system:serviceaccount:"
+	// masters may do anything on the hub, and no role says so.
+	masters = "system:masters"
+	// everybody is the group of all who are authenticated: it lets in, and is nobody.
+	everybody = "system:authenticated"
+)
+
+// Grants are the users and groups that the hub's roles let into the proxies of clusters.
+type Grants struct {
+	// by has them by cluster, and under the empty name those of all clusters.
+	by map[string]subjects
+}
+
+type subjects struct{ users, groups map[string]bool }
+
+// Derive reads them from the cluster roles of the hub. A RoleBinding lets nobody in: clusters are in no namespace.
+func Derive(roles []rbacv1.ClusterRole, bindings []rbacv1.ClusterRoleBinding) Grants {
+	clusters := map[string][]string{}
+	for i := range roles {
+		if names := Clusters(roles[i].Rules); len(names) > 0 {
+			clusters[roles[i].Name] = names
+		}
+	}
+	g := Grants{by: map[string]subjects{}}
+	for i := range bindings {
+		b := &bindings[i]
+		if b.RoleRef.Kind != "ClusterRole" {
+			continue
+		}
+		for _, cluster := range clusters[b.RoleRef.Name] {
+			in, known := g.by[cluster]
+			if !known {
+				in = subjects{users: map[string]bool{}, groups: map[string]bool{}}
+				g.by[cluster] = in
+			}
+			for _, s := range b.Subjects {
+				switch s.Kind {
+				case rbacv1.UserKind:
+					in.users[s.Name] = true
+				case rbacv1.GroupKind:
+					in.groups[s.Name] = true
+				case rbacv1.ServiceAccountKind:
+					in.users[accountPrefix+s.Namespace+":"+s.Name] = true
+				}
+			}
+		}
+	}
+	return g
+}
+
+// Clusters are those into whose proxies rules let, each once; the empty name stands for all of them, and is alone then.
+// As in Karmada, whoever may use the proxy of all clusters in the group of search may be in each.
+func Clusters(rules []rbacv1.PolicyRule) []string {
+	var names []string
+	for _, r := range rules {
+		has := func(list []string, any ...string) bool {
+			return slices.ContainsFunc(list, func(v string) bool { return v == "*" || slices.Contains(any, v) })
+		}
+		switch {
+		case len(r.Verbs) == 0:
+		case has(r.APIGroups, "search.karmada.io") && has(r.Resources, "proxying/proxy", "*/proxy"):
+			return []string{""}
+		case has(r.APIGroups, "cluster.karmada.io") && has(r.Resources, "clusters/proxy", "*/proxy"):
+			if len(r.ResourceNames) == 0 {
+				return []string{""}
+			}
+			names = append(names, r.ResourceNames...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Allowed are those who may act as themselves in one cluster.
+type Allowed struct {
+	// Users and Groups are named by the hub's roles, sorted: those of Kubernetes' own only where the Cluster says so.
+	Users, Groups []string
+	// letIn are all groups that roles name, with those under which nobody acts.
+	letIn map[string]bool
+	// system are the names of Kubernetes' own that the Cluster lets act.
+	system map[string]bool
+	text   string
+}
+
+// SystemNames are those that the annotations of a Cluster let act there. All others in the annotation have no effect.
+func SystemNames(annotations map[string]string) (names []string) {
+	for name := range strings.SplitSeq(annotations[wellknown.SystemNamesAnnotation], ",") {
+		if name = strings.TrimSpace(name); strings.HasPrefix(name, systemPrefix) && name != everybody {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ServiceAccount are namespace and name of the service account that a user is; ok is false for any other user.
+func ServiceAccount(user string) (namespace, name string, ok bool) {
+	account, is := strings.CutPrefix(user, accountPrefix)
+	namespace, name, _ = strings.Cut(account, ":")
+	return namespace, name, is && namespace != "" && name != ""
+}
+
+// Of are those of a cluster with these annotations.
+func (g Grants) Of(cluster string, annotations map[string]string) Allowed {
+	a := Allowed{letIn: map[string]bool{}, system: map[string]bool{}}
+	for _, name := range SystemNames(annotations) {
+		a.system[name] = true
+	}
+	for _, of := range []string{"", cluster} {
+		for name := range g.by[of].users {
+			if a.mayAct(name) {
+				a.Users = append(a.Users, name)
+			}
+		}
+		for name := range g.by[of].groups {
+			a.letIn[name] = true
+			if a.mayAct(name) {
+				a.Groups = append(a.Groups, name)
+			}
+		}
+	}
+	for _, list := range []*[]string{&a.Users, &a.Groups} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	a.text = fmt.Sprintf("%q %q %v %v", a.Users, a.Groups, a.letIn, a.system) // maps are printed in order
+	return a
+}
+
+func (a Allowed) mayAct(name string) bool {
+	return name != "" && (!strings.HasPrefix(name, systemPrefix) || a.system[name])
+}
+
+// Identity is as whom a request is passed on.
+type Identity struct {
+	// Hub is the hub itself, for who may do anything there: he could read its credentials as well.
+	Hub bool
+	// User and Groups act in the member.
+	User   string
+	Groups []string
+	// By are the groups that let in a user whom no role names.
+	By []string
+}
+
+// The reasons why a user of the hub does not act in a member.
+var (
+	// ErrSystemName: names of Kubernetes' own mean somebody else there.
+	ErrSystemName = errors.New("a system user of Kubernetes")
+	// ErrNotNamed: no role of the hub lets him in, whoever else did.
+	ErrNotNamed = errors.New("not allowed by any ClusterRole")
+)
+
+// Judge says as whom a user of the hub acts. Of his groups those act with him that roles of the hub let in: a member
+// cannot be made to let the hub act as groups that nobody has named.
+func (a Allowed) Judge(name string, groups []string) (Identity, error) {
+	if slices.Contains(groups, masters) {
+		return Identity{Hub: true}, nil
+	}
+	if !a.mayAct(name) {
+		return Identity{}, ErrSystemName
+	}
+	id := Identity{User: name}
+	for _, group := range groups {
+		if a.letIn[group] {
+			id.By = append(id.By, group)
+		}
+		if _, acts := slices.BinarySearch(a.Groups, group); acts && !strings.HasPrefix(name, accountPrefix) {
+			id.Groups = append(id.Groups, group) // the groups of a service account are the member's to know
+		}
+	}
+	if _, named := slices.BinarySearch(a.Users, name); named {
+		id.By = nil
+	} else if len(id.By) == 0 {
+		return Identity{}, ErrNotNamed
+	}
+	return id, nil
+}
+
+// Member is a user whom a group lets in: who is in a group is known when he calls.
+type Member struct {
+	User   string   `json:"user"`
+	Groups []string `json:"groups"`
+}
+
+// most is how many users let in by groups a member is told of, and mostBytes how much their names may take, which stand
+// in an annotation of at most 256 KiB: who called first goes first, and is told of again when he calls.
+const (
+	most      = 1000
+	mostBytes = 128 << 10
+)
+
+// Learn is known with those who are let in yet, and with id if a group lets it in. Who is among the later half stays
+// where he is, so that a call of his is no write.
+func (a Allowed) Learn(known []Member, id Identity) []Member {
+	var out []Member
+	at := -1
+	for _, m := range known {
+		stays := slices.ContainsFunc(m.Groups, func(g string) bool { return a.letIn[g] })
+		if _, named := slices.BinarySearch(a.Users, m.User); stays && !named && a.mayAct(m.User) {
+			if m.User == id.User {
+				at = len(out)
+			}
+			out = append(out, m)
+		}
+	}
+	if len(id.By) > 0 {
+		me := Member{User: id.User, Groups: id.By}
+		switch {
+		case at >= 0 && len(out)-at <= most/2:
+			out[at] = me
+		case at >= 0:
+			out = append(slices.Delete(out, at, at+1), me)
+		default:
+			out = append(out, me)
+		}
+	}
+	out = out[max(0, len(out)-most):]
+	size := 0
+	for i := len(out) - 1; i >= 0; i-- {
+		for _, text := range append([]string{out[i].User}, out[i].Groups...) {
+			size += len(text) + len(`"",`)
+		}
+		if size += len(`{"user":"groups":[]},`); size > mostBytes {
+			return out[i+1:]
+		}
+	}
+	return out
+}
+
+// Rules are what the hub has to be allowed in the member: to act as those named, and as the members of groups that are
+// known.
+func (a Allowed) Rules(known []Member) []rbacv1.PolicyRule {
+	var users, accounts []string
+	add := func(name string) {
+		if _, account, is := ServiceAccount(name); is {
+			accounts = append(accounts, account)
+			return
+		}
+		users = append(users, name)
+	}
+	for _, name := range a.Users {
+		add(name)
+	}
+	for _, m := range known {
+		add(m.User)
+	}
+	var rules []rbacv1.PolicyRule
+	for _, r := range []struct {
+		resource string
+		names    []string
+	}{{"users", users}, {"groups", a.Groups}, {"serviceaccounts", accounts}} {
+		if names := slices.Clone(r.names); len(names) > 0 { // without names it would be anybody
+			slices.Sort(names)
+			rules = append(rules, rbacv1.PolicyRule{Verbs: []string{"impersonate"}, APIGroups: []string{""},
+				Resources: []string{r.resource}, ResourceNames: slices.Compact(names)})
+		}
+	}
+	return rules
+}
+
+// String tells one Allowed from another.
+func (a Allowed) String() string { return a.text }

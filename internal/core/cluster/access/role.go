@@ -1,0 +1,139 @@
+package access
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Impersonator is the name of the role in a member by which the hub acts there as its users, and of its binding. It is
+// Karmada's.
+const Impersonator = "karmada-impersonator"
+
+// Role is the role that a member shall have; existing is the one it has, nil for none, hub the identity of the hub that
+// writes it, and id who is about to act, who may be nobody. ours is false for a role that somebody else than a hub
+// wrote or changed: then it stays, also if it allows less or more. That of another hub is taken over with the member.
+func (a Allowed) Role(existing *rbacv1.ClusterRole, hub string, id Identity) (want *rbacv1.ClusterRole, ours bool) {
+	var known []Member
+	want = &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: Impersonator}}
+	if existing != nil {
+		if !written(existing) {
+			return existing, false
+		}
+		want = existing.DeepCopy()
+		_ = json.Unmarshal([]byte(existing.Annotations[wellknown.MembersOfGroupsAnnotation]),
+			&known) // what nobody can read is learned again
+	}
+	known = a.Learn(known, id)
+	want.Rules, want.AggregationRule = a.Rules(known), nil
+	mark(&want.ObjectMeta, hub, ruled(want))
+	delete(want.Annotations, wellknown.MembersOfGroupsAnnotation)
+	if len(known) > 0 {
+		text, _ := json.Marshal(known) // strings alone cannot fail
+		want.Annotations[wellknown.MembersOfGroupsAnnotation] = string(text)
+	}
+	return want, true
+}
+
+// written says whether a hub wrote a role as it is: its digest says so; a hub of before wrote one for anybody, and
+// none.
+func written(role *rbacv1.ClusterRole) bool {
+	if of, ok := role.Annotations[wellknown.WrittenDigestAnnotation]; ok {
+		return of == ruled(role)
+	}
+	return role.Labels[workv1alpha2.SystemLabel] == "true" && role.AggregationRule == nil &&
+		reflect.DeepEqual(role.Rules, []rbacv1.PolicyRule{
+			{Verbs: []string{"impersonate"}, APIGroups: []string{""},
+				Resources: []string{"users", "groups", "serviceaccounts"}}})
+}
+
+// ruled is the digest of a role. One that is put together from others has another.
+func ruled(role *rbacv1.ClusterRole) string {
+	rules := role.Rules
+	if len(rules) == 0 {
+		rules = nil // an API server may give either
+	}
+	return digest([]any{rules, role.AggregationRule})
+}
+
+// Binding is the binding that gives the role to a service account, and to no other; existing, hub and ours are as in
+// Role.
+func Binding(existing *rbacv1.ClusterRoleBinding, hub, namespace,
+	account string) (want *rbacv1.ClusterRoleBinding, ours bool) {
+	want = &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: Impersonator}}
+	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: Impersonator}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}}
+	if existing != nil {
+		switch of, marked := existing.Annotations[wellknown.WrittenDigestAnnotation]; {
+		case !marked && existing.RoleRef == role && reflect.DeepEqual(existing.Subjects, subjects):
+			return existing, true // by a hub of before, or who wants the same
+		case !marked, of != digest([]any{existing.RoleRef, existing.Subjects}):
+			return existing, false
+		}
+		want = existing.DeepCopy()
+	}
+	want.RoleRef, want.Subjects = role, subjects
+	mark(&want.ObjectMeta, hub, digest([]any{role, subjects}))
+	return want, true
+}
+
+// Goes says whether a role or binding goes with the hub when that leaves the member: one that it wrote last, and nobody
+// changed since.
+func Goes(existing metav1.Object, hub string) bool {
+	of, marked := existing.GetAnnotations()[wellknown.WrittenDigestAnnotation]
+	if !marked || existing.GetAnnotations()[wellknown.HubAnnotation] != hub {
+		return false
+	}
+	switch o := existing.(type) {
+	case *rbacv1.ClusterRole:
+		return of == ruled(o)
+	case *rbacv1.ClusterRoleBinding:
+		return of == digest([]any{o.RoleRef, o.Subjects})
+	}
+	return false
+}
+
+// mark says on an object of a member that this hub wrote it, and what.
+func mark(meta *metav1.ObjectMeta, hub, what string) {
+	meta.Labels, meta.Annotations = maps.Clone(meta.Labels), maps.Clone(meta.Annotations)
+	metav1.SetMetaDataLabel(meta, workv1alpha2.SystemLabel, "true")
+	metav1.SetMetaDataAnnotation(meta, wellknown.WrittenDigestAnnotation, what)
+	if hub != "" {
+		metav1.SetMetaDataAnnotation(meta, wellknown.HubAnnotation, hub)
+	}
+}
+
+// Differs says whether a role or a binding is to be written.
+func Differs(existing, want metav1.Object) bool {
+	if !maps.Equal(existing.GetAnnotations(), want.GetAnnotations()) ||
+		!maps.Equal(existing.GetLabels(), want.GetLabels()) {
+		return true
+	}
+	switch existing := existing.(type) {
+	case *rbacv1.ClusterRole:
+		is, ok := want.(*rbacv1.ClusterRole)
+		return !ok || ruled(existing) != ruled(is)
+	case *rbacv1.ClusterRoleBinding:
+		is, ok := want.(*rbacv1.ClusterRoleBinding)
+		return !ok || existing.RoleRef != is.RoleRef || !reflect.DeepEqual(existing.Subjects, is.Subjects)
+	}
+	return true
+}
+
+func digest(what any) string {
+	text, err := json.Marshal(what)
+	if err != nil {
+		panic(fmt.Sprintf("encode what a hub writes: %v", err)) // strings alone cannot fail
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,183 @@
+// Package tenure decides whose a member cluster is: which hub may write there, and what one does that finds another's
+// stamp. Reading and writing the stamp, and the time that passed since it changed, are left to its callers.
+package tenure
+
+import (
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+)
+
+// The stamp is a Lease in the member, where nobody but the hub and the member's administrators has rights.
+const (
+	Namespace = names.Clusters
+	Name      = "argosy-hub"
+)
+
+const (
+	// RenewPeriod is how often a stamp is renewed: one write per member.
+	RenewPeriod = 30 * time.Second
+	// Quiet is how long the stamp of another run of the same hub must stay as it is until that run counts as ended: longer
+	// than a live one leaves it.
+	Quiet = 45 * time.Second
+	// Term is how long after its last renewal a hub counts as alive.
+	Term = 2 * time.Minute
+)
+
+// Self is the hub that asks.
+type Self struct {
+	// Hub is its identity: the UID of its namespace kube-system, which is in its store. Replicas of one store are one hub,
+	// a restart and a restore keep it. Empty: it has none, and does without stamps.
+	Hub string
+	// Address is where it serves, for people.
+	Address string
+	// Run is this run of its controllers. Two runs of one identity at a time are a hub and a copy of its store.
+	Run string
+	// Ended is the run before this one if it is known to have ended; empty if not, as after a restore.
+	Ended string
+}
+
+// Stamp is what a member says of whose it is.
+type Stamp struct {
+	Hub     string
+	Address string
+	// Run is the run that renews it; empty when `join` wrote it and no run has seen it yet.
+	Run     string
+	Since   time.Time
+	Renewed time.Time
+}
+
+// Read is the stamp that a Lease is; nil for none, also when the Lease names nobody.
+func Read(l *coordinationv1.Lease) *Stamp {
+	if l == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
+		return nil
+	}
+	s := &Stamp{Hub: *l.Spec.HolderIdentity, Address: l.Annotations[wellknown.HubAddressAnnotation],
+		Run: l.Annotations[wellknown.HubRunAnnotation]}
+	if l.Spec.AcquireTime != nil {
+		s.Since = l.Spec.AcquireTime.UTC()
+	}
+	if l.Spec.RenewTime != nil {
+		s.Renewed = l.Spec.RenewTime.UTC()
+	}
+	return s
+}
+
+// Write puts the stamp onto a Lease, in place; what else is on it stays.
+func (s Stamp) Write(l *coordinationv1.Lease) {
+	if was := Read(l); was != nil && was.Hub != s.Hub {
+		var transitions int32
+		if l.Spec.LeaseTransitions != nil {
+			transitions = *l.Spec.LeaseTransitions
+		}
+		l.Spec.LeaseTransitions = new(transitions + 1)
+	}
+	l.Namespace, l.Name = Namespace, Name
+	metav1.SetMetaDataLabel(&l.ObjectMeta, workv1alpha2.SystemLabel, "true")
+	for key, value := range map[string]string{wellknown.HubAddressAnnotation: s.Address,
+		wellknown.HubRunAnnotation: s.Run} {
+		if value != "" {
+			metav1.SetMetaDataAnnotation(&l.ObjectMeta, key, value)
+		} else {
+			delete(l.Annotations, key)
+		}
+	}
+	l.Spec.HolderIdentity = &s.Hub
+	l.Spec.LeaseDurationSeconds = new(int32(Term / time.Second))
+	l.Spec.AcquireTime = &metav1.MicroTime{Time: s.Since}
+	l.Spec.RenewTime = &metav1.MicroTime{Time: s.Renewed}
+}
+
+// Alive says whether the hub of the stamp renewed it lately, by the clock of who asks. A stamp of the future counts as
+// alive: one of the clocks is wrong, and nobody knows which.
+func (s Stamp) Alive(now time.Time) bool { return now.Sub(s.Renewed) < Term }
+
+// Holder names the hub of the stamp to people.
+func (s Stamp) Holder() string {
+	if s.Address == "" {
+		return "the hub " + s.Hub
+	}
+	return fmt.Sprintf("the hub at %s (%s)", s.Address, s.Hub)
+}
+
+// Verdict is what a hub may do in a member.
+type Verdict string
+
+// The verdicts.
+const (
+	Hold  Verdict = "Hold"  // the member is this hub's: it writes there
+	Claim Verdict = "Claim" // nobody else's: it writes once the stamp is its own
+	Yield Verdict = "Yield" // another's: it writes nothing
+)
+
+// Decision is what a hub may do in a member, and why.
+type Decision struct {
+	Verdict Verdict
+	// Stamp is what to write: with Claim before anything else, with Hold when it is time; nil for nothing.
+	Stamp *Stamp
+	// Message says, with Yield, whose the member is and what to do. It is the same as long as nothing changes.
+	Message string
+}
+
+// Decide is what a hub may do in the member of that name. seen is its stamp, nil for none; unchanged is how long, by
+// the clock of who asks, it has been seen as it is, and now is only written down: clocks of two machines may differ.
+//
+//	no stamp, or ours without a run (join wrote it)     claim
+//	ours, of this run                                   hold, renew
+//	ours, of the run that ended before this one         claim
+//	ours, of another run                                yield until it was quiet for long, then claim
+//	another hub's, alive or not                         yield: only a user's join takes a member over
+func (s Self) Decide(member string, seen *Stamp, unchanged time.Duration, now time.Time) Decision {
+	mine := Stamp{Hub: s.Hub, Address: s.Address, Run: s.Run, Since: now.UTC().Truncate(time.Microsecond),
+		Renewed: now.UTC().Truncate(time.Microsecond)}
+	switch {
+	case s.Hub == "":
+		return Decision{Verdict: Hold}
+	case seen == nil:
+		return Decision{Verdict: Claim, Stamp: &mine}
+	case seen.Hub != s.Hub:
+		return Decision{Verdict: Yield, Message: fmt.Sprintf(
+			"the cluster is managed by %s since %s; this hub only reads from it. "+
+				"To take it over, run argosy join %s --take-over --cluster-kubeconfig FILE; to leave it to that hub, run argosy unjoin %s, which deletes nothing there",
+			seen.Holder(), seen.Since.Format(time.RFC3339), member, member)}
+	}
+	mine.Since = seen.Since
+	switch {
+	case seen.Run == s.Run:
+		// By this process's own clock: a step of the machine's may neither stop the renewals nor make them a flood.
+		if unchanged >= RenewPeriod || seen.Address != s.Address {
+			return Decision{Verdict: Hold, Stamp: &mine}
+		}
+		return Decision{Verdict: Hold}
+	case seen.Run == "", seen.Run == s.Ended, unchanged >= Quiet:
+		return Decision{Verdict: Claim, Stamp: &mine}
+	}
+	return Decision{Verdict: Yield, Message: fmt.Sprintf(
+		"another process with this hub's identity manages the cluster: %s, run %s; this one only reads from it. "+
+			"If that process has ended, such as before a restore, this one continues %s after its last lease renewal; if it is still running, one of the two runs on a copy of the other's store, "+
+			"and must be stopped", seen.Holder(), seen.Run, Quiet)}
+}
+
+// Joinable says why a hub of that identity must not take a member as one that joins; empty if it may. note is what to
+// tell a user who may.
+func Joinable(hub, member string, seen *Stamp, takeOver bool, now time.Time) (refusal, note string) {
+	switch {
+	case seen == nil || seen.Hub == hub:
+		return "", ""
+	case takeOver:
+		return "", fmt.Sprintf("cluster(%s) was managed by %s since %s; that hub no longer writes there", member,
+			seen.Holder(), seen.Since.Format(time.RFC3339))
+	case seen.Alive(now):
+		return fmt.Sprintf("cluster %q is a member of another hub: %s manages it since %s and last renewed its lease at %s; unjoin it there, or take it over with --take-over: "+
+			"that hub then stops writing there, and its objects stay", member, seen.Holder(), seen.Since.Format(time.RFC3339),
+			seen.Renewed.Format(time.RFC3339)), ""
+	}
+	return "", fmt.Sprintf("cluster(%s) was managed by %s, which last renewed its lease at %s", member, seen.Holder(),
+		seen.Renewed.Format(time.RFC3339))
+}

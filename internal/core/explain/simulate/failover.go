@@ -1,0 +1,256 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// latest is when the fleet last changed, as far as its objects say: the time of a simulated change.
+func (f *Fleet) latest() time.Time {
+	last := time.Unix(1, 0).UTC()
+	see := func(at time.Time) {
+		if at.After(last) {
+			last = at.UTC()
+		}
+	}
+	for _, c := range f.clusters {
+		for _, t := range c.Spec.Taints {
+			if t.TimeAdded != nil {
+				see(t.TimeAdded.Time)
+			}
+		}
+		if ready := membership.Readiness(c); ready != nil {
+			see(ready.LastTransitionTime.Time)
+		}
+	}
+	for _, b := range f.bindings {
+		if at := b.BindingStatus().LastScheduledTime; at != nil {
+			see(at.Time)
+		}
+		for _, t := range b.BindingSpec().GracefulEvictionTasks {
+			if t.CreationTimestamp != nil {
+				see(t.CreationTimestamp.Time)
+			}
+		}
+	}
+	return last
+}
+
+// plans is how often the failover is planned at most: an eviction can make room for another, and each minute has a
+// budget.
+const plans = 64
+
+// failOver executes the failover of the hub until nothing moves any more, as controller/failover does. Replacements
+// become healthy at once, and time passes until tolerations end.
+func (s *state) failOver(order []types.NamespacedName) {
+	if !s.mayFailOver() {
+		return
+	}
+	for range plans {
+		plan := failover.Make(s.failoverInput(order), s.now)
+		s.stays = map[types.NamespacedName][]failover.Waiting{}
+		for _, w := range plan.Waiting {
+			s.stays[w.Binding] = append(s.stays[w.Binding], w)
+		}
+		s.paused = plan.Paused
+		for i := range plan.Evictions {
+			e := &plan.Evictions[i]
+			s.execute(e.Binding, schedule.Reason(e.Tasks[0].Message), e.Apply)
+		}
+		for i := range plan.Finishes {
+			s.execute(plan.Finishes[i].Binding, "", plan.Finishes[i].Apply)
+		}
+		switch {
+		case len(plan.Evictions)+len(plan.Finishes) > 0:
+			s.scheduleAll(order)
+		case plan.Next.After(s.now):
+			s.now = plan.Next
+		default:
+			return
+		}
+	}
+}
+
+// mayFailOver says whether a workload may have to leave a cluster, or may return to one.
+func (s *state) mayFailOver() bool {
+	if len(s.unhealthy) > 0 {
+		return true
+	}
+	for _, c := range s.clusters {
+		for _, t := range c.Spec.Taints {
+			if t.Effect == corev1.TaintEffectNoExecute {
+				return true
+			}
+		}
+	}
+	for _, b := range s.bindings {
+		if len(b.BindingSpec().GracefulEvictionTasks) > 0 || len(failover.Current(b)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// execute changes a binding as the plan says.
+func (s *state) execute(b workv1alpha2.Binding, reason schedule.Reason, apply func(workv1alpha2.Binding)) {
+	key := types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}
+	moved := b.DeepCopyObject().(workv1alpha2.Binding)
+	apply(moved)
+	s.put(key, moved)
+	if reason != "" {
+		s.reasons[key] = reason
+	}
+}
+
+// chooser chooses clusters by the room that they have.
+type chooser = func(schedule.Capacity) (clusters []workv1alpha2.TargetCluster, ok bool)
+
+// decide keeps the room of the clusters that a binding is moved to.
+func (s *state) decide(b workv1alpha2.Binding, choose chooser) {
+	clusters, ok := choose(s.room(b))
+	if !ok {
+		return
+	}
+	placed := b.DeepCopyObject().(workv1alpha2.Binding)
+	placed.BindingSpec().Clusters = clusters
+	s.put(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, placed)
+}
+
+// failoverInput is what the hub would plan from. Each replacement is healthy, and the scheduler has confirmed what it
+// has placed.
+func (s *state) failoverInput(order []types.NamespacedName) failover.Input {
+	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts,
+		Fleet:     deschedule.Fleet{Snapshot: s.snapshot, Decide: s.decide},
+		Unhealthy: map[types.NamespacedName]map[string]time.Time{}}
+	in.SchedulerName = s.scheduler
+	for name := range s.clusters {
+		in.Registered[name] = true
+	}
+	for _, key := range order {
+		b := s.bindings[key]
+		leaves := len(b.BindingSpec().GracefulEvictionTasks) > 0
+		if leaves || b.BindingStatus().SchedulerObservedGeneration != b.GetGeneration() {
+			b = b.DeepCopyObject().(workv1alpha2.Binding)
+			b.BindingStatus().SchedulerObservedGeneration = b.GetGeneration()
+			b.BindingStatus().AggregatedStatus = s.healthy(b)
+			s.bindings[key] = b
+		}
+		if since := s.unhealthyIn(b); len(since) > 0 {
+			b = s.reportUnhealthy(b, since)
+			s.bindings[key] = b
+			in.Unhealthy[key] = since
+		}
+		in.Bindings = append(in.Bindings, b)
+	}
+	return in
+}
+
+// unhealthyIn is since when a binding with application failover is unhealthy, by cluster.
+func (s *state) unhealthyIn(b workv1alpha2.Binding) map[string]time.Time {
+	if f := b.BindingSpec().Failover; f == nil || f.Application == nil {
+		return nil
+	}
+	since := map[string]time.Time{}
+	for _, t := range b.BindingSpec().Clusters {
+		if at, ok := s.unhealthy[t.Name]; ok {
+			since[t.Name] = at
+		}
+	}
+	return since
+}
+
+// reportUnhealthy is a binding that is reported unhealthy in clusters. What it reported before is kept, for
+// statePreservation.
+func (s *state) reportUnhealthy(b workv1alpha2.Binding, in map[string]time.Time) workv1alpha2.Binding {
+	b = b.DeepCopyObject().(workv1alpha2.Binding)
+	status := b.BindingStatus()
+	for cluster := range in {
+		at := slices.IndexFunc(status.AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool {
+			return i.ClusterName == cluster
+		})
+		if at < 0 {
+			at = len(status.AggregatedStatus)
+			status.AggregatedStatus = append(status.AggregatedStatus,
+				workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Applied: true})
+		}
+		status.AggregatedStatus[at].Health = workv1alpha1.ResourceUnhealthy
+	}
+	return b
+}
+
+// healthy are the reports of a binding whose copies are healthy, with all replicas, in all clusters that respond. What
+// has finished has finished.
+func (s *state) healthy(b workv1alpha2.Binding) (items []workv1alpha2.AggregatedStatusItem) {
+	of := b.BindingSpec().Resource
+	for _, item := range b.BindingStatus().AggregatedStatus {
+		if aggregate.Final(match.GroupKind(of.APIVersion, of.Kind), item.Status) {
+			items = append(items, item)
+		}
+	}
+	for _, t := range b.BindingSpec().Clusters {
+		finished := slices.ContainsFunc(items, func(i workv1alpha2.AggregatedStatusItem) bool {
+			return i.ClusterName == t.Name
+		})
+		if !finished && !membership.Silent(s.snapshot.Cluster(t.Name)) {
+			items = append(items, readyItem(t))
+		}
+	}
+	return items
+}
+
+// readyItem is the report of a cluster with all replicas of a target.
+func readyItem(t workv1alpha2.TargetCluster) workv1alpha2.AggregatedStatusItem {
+	return workv1alpha2.AggregatedStatusItem{ClusterName: t.Name, Applied: true, Health: workv1alpha1.ResourceHealthy,
+		Status: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"readyReplicas":%d}`, t.Replicas)}}
+}
+
+// facts are those of the template and the policy of a binding.
+func (s *state) facts(b workv1alpha2.Binding) (failover.Facts, error) {
+	of := b.BindingSpec().Resource
+	template := s.templates[ref{match.GroupKind(of.APIVersion, of.Kind), of.Namespace, of.Name}]
+	var policy policyv1alpha1.Propagation
+	if claim, held := propagate.Claimed(b); held {
+		policy = s.policies[claim.NamespacedName]
+	}
+	if policy == nil {
+		return failover.FactsOf(template, nil), nil
+	}
+	return failover.FactsOf(template, policy.GetAnnotations()), nil
+}
+
+// staying are the messages about a workload that stays in clusters which it should leave. problem is one about a lost
+// cluster without a replacement.
+func (s *state) staying(key types.NamespacedName) (messages []string, problem string) {
+	for _, w := range s.stays[key] {
+		if w.Evicted || w.Code == failover.OneAtATime || w.Code == failover.WorkloadFirst {
+			continue
+		}
+		message := fmt.Sprintf("stays in %s: %s", w.From, w.Message)
+		switch {
+		case w.Code == failover.Paused:
+			// A warning says why.
+			messages = append(messages, fmt.Sprintf("stays in %s: failover is paused", w.From))
+		case problem == "" && w.Code == failover.NothingFits && membership.Silent(s.clusters[w.From]):
+			problem = message
+		default:
+			messages = append(messages, message)
+		}
+	}
+	return messages, problem
+}

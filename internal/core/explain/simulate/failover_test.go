@@ -1,0 +1,180 @@
+package simulate
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/match"
+)
+
+// TestFailoverIsAsPredicted loses and drains clusters of random fleets, and compares the prediction with what happens
+// step by step.
+func TestFailoverIsAsPredicted(t *testing.T) {
+	rounds := uint64(300)
+	if testing.Short() {
+		rounds /= 5
+	}
+	moved, stayed := 0, 0
+	for seed := range rounds {
+		r := rand.New(rand.NewPCG(seed, 11))
+		text := strings.ReplaceAll(anyFleet(r), "spec: {resource", "spec: {failover: {cluster: {}}, resource")
+		f, drains := load(t, text), []Taint{taint(t, "m0=x:NoExecute")}
+		change := []Change{
+			{Down: []string{"m0"}}, {Taints: drains}, {Down: []string{"m1"}, Taints: drains}, {Down: []string{"m0", "m1"}},
+		}[r.IntN(4)]
+		predicted := run(t, f, change)
+		happened := failsOver(t, f, change)
+		for _, w := range predicted.Workloads {
+			key := types.NamespacedName{Namespace: w.Namespace, Name: w.Name + "-deployment"}
+			if happened.bindings[key] == nil {
+				continue
+			}
+			of := ref{match.GroupKind(w.APIVersion, w.Kind), w.Namespace, w.Name}
+			if got := shares(happened.placed(of, key)); got != shares(w.After) {
+				t.Errorf("seed %d, %v: %s was at %s; predicted %s, it went to %s",
+					seed, predicted.Change, w.Name, shares(w.Before), shares(w.After), got)
+			}
+			if w.Moved > 0 {
+				moved++
+			}
+			if len(w.Stays) > 0 {
+				stayed++
+			}
+		}
+	}
+	if t.Logf("%d workloads moved, %d had to stay", moved, stayed); moved < 20 || stayed < 10 {
+		t.Errorf("hardly anything happened: %d workloads moved, %d had to stay", moved, stayed)
+	}
+}
+
+func TestUnhealthyApplicationsMoveAsTheirPolicySays(t *testing.T) {
+	const once = "{spreadConstraints: [{spreadByField: cluster, maxGroups: 1}], clusterAffinity: {clusterNames: [m1, m2]}, " +
+		"replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}"
+	withFailover := strings.Replace(policy("p", "", once), "spec: {",
+		"spec: {propagateDeps: true, failover: {application: {decisionConditions: {}}}, ", 1)
+	for _, c := range []struct {
+		name, fleet string
+		moves       bool
+		stays       string
+	}{
+		{"with application failover", three + withFailover + deployment("web", 4), true, ""},
+		{"without", three + policy("p", "", once) + deployment("web", 4), false, ""},
+		{"nothing fits", cluster("m1", 10, "") + cluster("m2", 1, "") + withFailover + deployment("web", 4), false,
+			"stays in m1: no other cluster takes it"},
+	} {
+		f := load(t, c.fleet)
+		r := run(t, f, Change{Unhealthy: []string{"m1"}})
+		w := r.Workloads[0]
+		if got := shares(w.Before); got != "m1:4" {
+			t.Fatalf("%s: before, it is at %s", c.name, got)
+		}
+		want := "m1:4"
+		if c.moves {
+			want = "m2:4"
+		}
+		if got := shares(w.After); got != want {
+			t.Errorf("%s: it goes to %s, want %s", c.name, got, want)
+		}
+		if got := strings.Join(w.Stays, "\n"); !strings.Contains(got, c.stays) || c.stays == "" && got != "" {
+			t.Errorf("%s: it says %q, want %q", c.name, got, c.stays)
+		}
+		if r.Clusters[0].State != "unhealthy" || !slices.Contains(r.Change, "m1 has unhealthy applications") {
+			t.Errorf("%s: the report is about %s, %v", c.name, r.Clusters[0].State, r.Change)
+		}
+		if again := run(t, f, Change{}); again.Workloads[0].Changed() {
+			t.Errorf("%s: without a change it moves to %s", c.name, shares(again.Workloads[0].After))
+		}
+	}
+}
+
+// failsOver has a hub live through a change: it plans every 20 seconds, its scheduler confirms a placement in the next
+// step, and a copy is healthy one minute after it was placed.
+func failsOver(t *testing.T, f *Fleet, c Change) *state {
+	t.Helper()
+	before := newState(f.clone(), roomsOf(t, f), f.invented, f.latest())
+	before.settle(t.Context())
+	next, touched, err := before.changed(t.Context(), c, Meaning, f.latest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := before.rooms.become(before.Fleet, next); err != nil {
+		t.Fatal(err)
+	}
+	s := newState(next, before.rooms, touched, f.latest())
+	order := slices.SortedFunc(func(yield func(types.NamespacedName) bool) {
+		for key := range s.bindings {
+			if !yield(key) {
+				return
+			}
+		}
+	}, compareKeys)
+	placed := map[types.NamespacedName]map[string]time.Time{}
+	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts,
+		Fleet: deschedule.Fleet{Snapshot: s.snapshot, Decide: s.decide}}
+	in.SchedulerName = s.scheduler
+	for name := range s.clusters {
+		in.Registered[name] = true
+	}
+	for quiet := 0; quiet < 30; quiet++ {
+		s.now = s.now.Add(20 * time.Second)
+		s.scheduleAll(order)
+		in.Bindings = nil
+		for _, key := range order {
+			b := s.bindings[key].DeepCopyObject().(workv1alpha2.Binding)
+			s.report(b, placed)
+			s.bindings[key] = b
+			in.Bindings = append(in.Bindings, b)
+		}
+		plan := failover.Make(in, s.now)
+		apply := func(b workv1alpha2.Binding, change func(workv1alpha2.Binding)) {
+			b = b.DeepCopyObject().(workv1alpha2.Binding)
+			change(b)
+			b.SetGeneration(b.GetGeneration() + 1)
+			s.put(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, b)
+			quiet = 0
+		}
+		for i := range plan.Evictions {
+			apply(plan.Evictions[i].Binding, plan.Evictions[i].Apply)
+		}
+		for i := range plan.Finishes {
+			apply(plan.Finishes[i].Binding, plan.Finishes[i].Apply)
+		}
+	}
+	return s
+}
+
+// report has the scheduler confirm the placement of b, and members report their copies.
+func (s *state) report(b workv1alpha2.Binding, placed map[types.NamespacedName]map[string]time.Time) {
+	key := types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}
+	if placed[key] == nil {
+		placed[key] = map[string]time.Time{}
+	}
+	status := b.BindingStatus()
+	status.SchedulerObservedGeneration = b.GetGeneration()
+	status.AggregatedStatus = nil
+	for _, t := range b.BindingSpec().Clusters {
+		if membership.Silent(s.clusters[t.Name]) {
+			continue
+		}
+		if placed[key][t.Name].IsZero() {
+			placed[key][t.Name] = s.now
+		}
+		item := readyItem(t)
+		if s.now.Sub(placed[key][t.Name]) < time.Minute {
+			item.Health = workv1alpha1.ResourceUnknown
+		}
+		status.AggregatedStatus = append(status.AggregatedStatus, item)
+	}
+	status.LastScheduledTime = &metav1.Time{Time: s.now}
+}

@@ -1,0 +1,72 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// roomLacking returns what would give a binding room for its replicas: room in the clusters that may take it, or
+// fewer replicas. It returns nil if the scheduler failed for another reason; schedule.Help says then what helps.
+func (s *state) roomLacking(b workv1alpha2.Binding, failure error) []string {
+	var short *schedule.UnschedulableError
+	if !errors.As(failure, &short) {
+		return nil
+	}
+	candidates, _ := schedule.Feasible(b, s.seenBy(b))
+	where := make([]string, len(candidates))
+	for i := range candidates {
+		where[i] = candidates[i].Cluster.Name
+	}
+	spec, missing := b.BindingSpec(), short.Wanted-short.Available
+	needs := requests(spec.ReplicaRequirements, missing)
+	out := []string{fmt.Sprintf("room for %d more replicas%s in %s", missing, needs, few(where))}
+	if fewer := int64(spec.Replicas) - missing; fewer > 0 {
+		out = append(out, fmt.Sprintf("%d replicas instead of %d", fewer, spec.Replicas))
+	}
+	return out
+}
+
+// requests is what n replicas request, as " (cpu 4, memory 8Gi)"; empty if that is nothing.
+func requests(need *workv1alpha2.ReplicaRequirements, n int64) string {
+	if need == nil {
+		return ""
+	}
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(need.ResourceRequest)) {
+		q := need.ResourceRequest[name]
+		if q.IsZero() {
+			continue
+		}
+		texts = append(texts, amount(name, quantity(name, capacity.AmountsOf(corev1.ResourceList{name: q})[name]*n)))
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(texts, ", ") + ")"
+}
+
+// amount returns "cpu 4" or "memory 8Gi".
+func amount(name corev1.ResourceName, q resource.Quantity) string {
+	return string(name) + " " + capacity.UnitOf(name, q).Write(q)
+}
+
+// quantity returns an amount as Kubernetes writes it.
+func quantity(name corev1.ResourceName, n int64) resource.Quantity {
+	switch name {
+	case corev1.ResourceCPU:
+		return *resource.NewMilliQuantity(n, resource.DecimalSI)
+	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourceStorage:
+		return *resource.NewQuantity(n, resource.BinarySI)
+	}
+	return *resource.NewQuantity(n, resource.DecimalSI)
+}

@@ -1,0 +1,447 @@
+package simulate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/admission/dialect"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/source/dependency"
+)
+
+// Fleet is all that a simulation knows of a hub: one that was recorded, or one that somebody made up. Nothing in it is
+// ever changed.
+type Fleet struct {
+	clusters map[string]*clusterv1alpha1.Cluster
+	// members are what clusters have, by the files; of those that are not among them the summary is known. made are the
+	// clusters that follow from it and serve all that there is.
+	members   map[string]*Member
+	made      map[string]bool
+	templates map[ref]*unstructured.Unstructured
+	policies  map[types.NamespacedName]policyv1alpha1.Propagation
+	overrides map[types.NamespacedName]policyv1alpha1.Override
+	// bindings are where the templates are; a template without one has not been placed yet.
+	bindings       map[types.NamespacedName]workv1alpha2.Binding
+	customizations map[string]*configv1alpha1.ResourceInterpreterCustomization
+	webhooks       map[string]*configv1alpha1.ResourceInterpreterWebhookConfiguration
+	priorities     map[string]int32
+	rebalancers    map[string]*appsv1alpha1.WorkloadRebalancer
+	// clusterScoped are the kinds that were learnt to have no namespace.
+	clusterScoped map[schema.GroupKind]bool
+	// invented are the templates without a UID of a hub, of those that were added last.
+	invented map[ref]bool
+	warnings []string
+	// scheduler is the name of the hub's, plugins those that it runs with.
+	scheduler string
+	plugins   schedule.Plugins
+	// failover is how the hub fails over.
+	failover failover.Options
+}
+
+// ref names a template; an empty namespace is a cluster-scoped one.
+type ref struct {
+	schema.GroupKind
+	Namespace, Name string
+}
+
+func refOf(u *unstructured.Unstructured) ref {
+	return ref{u.GroupVersionKind().GroupKind(), u.GetNamespace(), u.GetName()}
+}
+
+// String names the template for people: "CloneSet shop/web".
+func (r ref) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+func compareRefs(a, b ref) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind),
+		strings.Compare(a.Name, b.Name), strings.Compare(a.Group, b.Group))
+}
+
+// Object is an object and where it was read, such as "fleet.yaml: document 3", for messages.
+type Object struct {
+	*unstructured.Unstructured
+	Source string
+}
+
+// Load is the fleet of these objects, in any order. Objects without a namespace, of kinds that have one, get the one
+// given. The error is a join of one for each object that cannot be understood.
+func Load(objects []Object, namespace string) (*Fleet, error) {
+	f := &Fleet{
+		scheduler:      policyv1alpha1.DefaultSchedulerName,
+		failover:       failover.Defaults,
+		clusters:       map[string]*clusterv1alpha1.Cluster{},
+		members:        map[string]*Member{},
+		made:           map[string]bool{},
+		rebalancers:    map[string]*appsv1alpha1.WorkloadRebalancer{},
+		templates:      map[ref]*unstructured.Unstructured{},
+		policies:       map[types.NamespacedName]policyv1alpha1.Propagation{},
+		overrides:      map[types.NamespacedName]policyv1alpha1.Override{},
+		bindings:       map[types.NamespacedName]workv1alpha2.Binding{},
+		customizations: map[string]*configv1alpha1.ResourceInterpreterCustomization{},
+		webhooks:       map[string]*configv1alpha1.ResourceInterpreterWebhookConfiguration{},
+		priorities:     map[string]int32{},
+		clusterScoped:  map[schema.GroupKind]bool{},
+		invented:       map[ref]bool{},
+	}
+	return f, f.add(objects, namespace, true)
+}
+
+// With is the fleet with objects applied to it as to the hub: in other spellings than the canonical ones too, defaulted
+// and validated. touched are the templates among them. The error is as Load's.
+func (f *Fleet) With(objects []Object, namespace string) (next *Fleet, touched map[ref]bool, err error) {
+	next = f.clone()
+	next.warnings, next.invented = nil, map[ref]bool{}
+	if err := next.add(objects, namespace, false); err != nil {
+		return nil, nil, err
+	}
+	touched = map[ref]bool{}
+	for r, u := range next.templates {
+		if f.templates[r] != u {
+			touched[r] = true
+		}
+	}
+	return next, touched, nil
+}
+
+// Scheduler is the name of the scheduler, and the plugins that it runs with, as the files say.
+func (f *Fleet) Scheduler() (name string, plugins schedule.Plugins) { return f.scheduler, f.plugins }
+
+// ScheduledBy is the fleet of a hub whose scheduler has that name, empty for the default one, and runs with these
+// plugins.
+func (f *Fleet) ScheduledBy(name string, plugins schedule.Plugins) *Fleet {
+	next := f.clone()
+	next.scheduler, next.plugins = cmp.Or(name, policyv1alpha1.DefaultSchedulerName), plugins
+	return next
+}
+
+// WithoutNamespace is the fleet that knows that these kinds have no namespace.
+func (f *Fleet) WithoutNamespace(kinds ...schema.GroupKind) *Fleet {
+	next := f.clone()
+	for _, gk := range kinds {
+		next.clusterScoped[gk] = true
+	}
+	return next
+}
+
+// Warnings are what was rewritten or is hardly meant in the objects added last.
+func (f *Fleet) Warnings() []string { return f.warnings }
+
+// Kinds are those that a simulation with these objects asks templates of: what policies select, namespaces, where
+// SidecarSets may select them by label, and MultiClusterServices with their Services. They are sorted.
+func Kinds(objects []Object) []schema.GroupKind {
+	var kinds []schema.GroupKind
+	add := func(apiVersion, kind string) {
+		gk := match.GroupKind(apiVersion, kind)
+		if kind != "" && propagate.Propagable(gk) && !slices.Contains(kinds, gk) {
+			kinds = append(kinds, gk)
+		}
+	}
+	for _, o := range objects {
+		switch gvk := o.GroupVersionKind(); gvk.GroupKind() {
+		case policyv1alpha1.GroupVersion.WithKind("PropagationPolicy").GroupKind(),
+			policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy").GroupKind():
+			u := o.DeepCopy()
+			if _, _, err := dialect.Normalise(u); err != nil {
+				continue // Load says it
+			}
+			selectors, _, _ := unstructured.NestedSlice(u.Object, "spec", "resourceSelectors")
+			for _, s := range selectors {
+				if m, ok := s.(map[string]any); ok {
+					apiVersion, _ := m["apiVersion"].(string)
+					kind, _ := m["kind"].(string)
+					add(apiVersion, kind)
+				}
+			}
+		case workv1alpha2.GroupVersion.WithKind("ResourceBinding").GroupKind(),
+			workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding").GroupKind():
+			apiVersion, _, _ := unstructured.NestedString(o.Object, "spec", "resource", "apiVersion")
+			kind, _, _ := unstructured.NestedString(o.Object, "spec", "resource", "kind")
+			add(apiVersion, kind)
+		default:
+			if gvk.Group != workv1alpha1.GroupVersion.Group && gvk.Group != Document.Group {
+				add(o.GetAPIVersion(), o.GetKind())
+			}
+		}
+	}
+	if slices.Contains(kinds, dependency.SidecarSetKind) {
+		add("v1", "Namespace")
+	}
+	if slices.Contains(kinds, serviceKind) || slices.Contains(kinds, multiClusterService) {
+		add("v1", serviceKind.Kind)
+		add(networkingv1alpha1.GroupVersion.String(), multiClusterService.Kind)
+	}
+	slices.SortFunc(kinds, func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+	return kinds
+}
+
+func (f *Fleet) clone() *Fleet {
+	next := *f
+	next.clusters, next.templates, next.policies = copied(f.clusters), copied(f.templates), copied(f.policies)
+	next.overrides, next.bindings, next.customizations = copied(f.overrides), copied(f.bindings), copied(f.customizations)
+	next.webhooks, next.priorities, next.clusterScoped = copied(f.webhooks), copied(f.priorities), copied(f.clusterScoped)
+	next.invented, next.members, next.made, next.rebalancers = copied(f.invented), copied(f.members), copied(f.made),
+		copied(f.rebalancers)
+	return &next
+}
+
+// add takes objects in: first what says of others whether they have a namespace, then each where it belongs.
+// recorded says that they come from a hub, or stand for one.
+func (f *Fleet) add(objects []Object, namespace string, recorded bool) error {
+	for _, o := range objects {
+		f.learnScope(o.Unstructured, recorded)
+	}
+	var errs []error
+	seen, said := map[ref]string{}, map[string]string{}
+	for _, o := range objects {
+		if o.GroupVersionKind().Group == Document.Group {
+			if err := f.addMembers(o, said); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", o.Source, err))
+			}
+			continue
+		}
+		u := o.DeepCopy()
+		if u.GetName() == "" {
+			errs = append(errs, fmt.Errorf("%s: %s: set metadata.name", o.Source, u.GetKind()))
+			continue
+		}
+		if f.isClusterScoped(u.GroupVersionKind().GroupKind()) {
+			u.SetNamespace("")
+		} else if u.GetNamespace() == "" {
+			u.SetNamespace(namespace)
+		}
+		r := refOf(u)
+		if at, twice := seen[r]; twice {
+			errs = append(errs, fmt.Errorf("%s: %s is in %s already: keep one of the two", o.Source, r, at))
+			continue
+		}
+		seen[r] = o.Source
+		if err := f.addOne(u, recorded, func(text string) {
+			f.warnings = append(f.warnings,
+				fmt.Sprintf("%s: %s: %s", o.Source, r, text))
+		}); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s: %w", o.Source, r, err))
+		}
+	}
+	slices.Sort(f.warnings)
+	return errors.Join(append(errs, f.makeClusters(said))...)
+}
+
+func (f *Fleet) addOne(u *unstructured.Unstructured, recorded bool, warn func(string)) error {
+	gvk := u.GroupVersionKind()
+	if _, annotated := u.GetAnnotations()[wellknown.SubmittedFieldsAnnotation]; !recorded || !annotated {
+		_, texts, err := dialect.Normalise(u)
+		if err != nil {
+			return err
+		}
+		if !recorded {
+			texts = append(texts, dialect.Advise(u)...)
+		}
+		for _, text := range texts {
+			warn(text)
+		}
+	}
+	key := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
+	switch gvk.Group {
+	case policyv1alpha1.GroupVersion.Group:
+		switch gvk.Kind {
+		case "PropagationPolicy":
+			return f.addPolicy(key, u, &policyv1alpha1.PropagationPolicy{}, recorded)
+		case "ClusterPropagationPolicy":
+			return f.addPolicy(key, u, &policyv1alpha1.ClusterPropagationPolicy{}, recorded)
+		case "OverridePolicy":
+			return f.addOverride(key, u, &policyv1alpha1.OverridePolicy{}, recorded)
+		case "ClusterOverridePolicy":
+			return f.addOverride(key, u, &policyv1alpha1.ClusterOverridePolicy{}, recorded)
+		}
+	case clusterv1alpha1.GroupVersion.Group:
+		c := &clusterv1alpha1.Cluster{}
+		if err := decode(u, c, recorded); err != nil {
+			return err
+		}
+		if was := f.clusters[c.Name]; !recorded && was != nil && u.Object["status"] == nil {
+			c.Status = was.Status
+		}
+		if u.Object["status"] != nil {
+			f.made[c.Name] = false
+		}
+		f.clusters[c.Name] = c
+		return nil
+	case configv1alpha1.GroupVersion.Group:
+		switch gvk.Kind {
+		case "ResourceInterpreterCustomization":
+			c := &configv1alpha1.ResourceInterpreterCustomization{}
+			if err := decode(u, c, recorded); err != nil {
+				return err
+			}
+			if !recorded {
+				if errs := validate.Customization(c, nil); len(errs) > 0 {
+					return errs.ToAggregate()
+				}
+			}
+			f.customizations[c.Name] = c
+			return nil
+		case "ResourceInterpreterWebhookConfiguration":
+			c := &configv1alpha1.ResourceInterpreterWebhookConfiguration{}
+			if err := decode(u, c, recorded); err != nil {
+				return err
+			}
+			f.webhooks[c.Name] = c
+			return nil
+		}
+	case appsv1alpha1.GroupVersion.Group:
+		if gvk.Kind == "WorkloadRebalancer" {
+			r := &appsv1alpha1.WorkloadRebalancer{}
+			if err := decode(u, r, recorded); err != nil {
+				return err
+			}
+			if !recorded {
+				r.CreationTimestamp, r.Status = metav1.Time{}, appsv1alpha1.WorkloadRebalancerStatus{} // as when it is created
+			}
+			f.rebalancers[r.Name] = r
+			return nil
+		}
+	case schedulingv1.GroupName:
+		if gvk.Kind == "PriorityClass" {
+			value, _, err := unstructured.NestedInt64(u.Object, "value")
+			if err != nil {
+				return err
+			}
+			f.priorities[u.GetName()] = int32(value)
+			return nil
+		}
+	case workv1alpha2.GroupVersion.Group:
+		if !recorded {
+			return fmt.Errorf("the hub makes these itself: leave it out, or put it into the file of --fleet to say where a template is now")
+		}
+		switch gvk.Kind {
+		case "ResourceBinding":
+			return f.addBinding(key, u, &workv1alpha2.ResourceBinding{})
+		case "ClusterResourceBinding":
+			return f.addBinding(key, u, &workv1alpha2.ClusterResourceBinding{})
+		}
+		return nil // a Work follows from its binding
+	}
+	if t := match.TemplateOf(u); propagate.Excluded(t) {
+		if !recorded && gvk.Group != apiextensionsv1.GroupName {
+			warn("is never sent to members; it has no effect here")
+		}
+		return nil
+	}
+	if was := f.templates[refOf(u)]; !recorded && was != nil {
+		over(was, u)
+	}
+	if u.GetUID() == "" {
+		// It breaks ties; a real one is drawn when the object is created.
+		u.SetUID(types.UID("simulated " + refOf(u).String()))
+		f.invented[refOf(u)] = true
+	}
+	f.templates[refOf(u)] = u
+	return nil
+}
+
+// over gives what is applied over an object what stays of it: its identity, its claim, and labels and annotations of
+// others.
+func over(was, u *unstructured.Unstructured) {
+	u.SetUID(was.GetUID())
+	u.SetResourceVersion(was.GetResourceVersion())
+	u.SetLabels(joined(was.GetLabels(), u.GetLabels()))
+	u.SetAnnotations(joined(was.GetAnnotations(), u.GetAnnotations()))
+}
+
+func joined(below, above map[string]string) map[string]string {
+	if len(below)+len(above) == 0 {
+		return nil
+	}
+	all := copied(below)
+	for k, v := range above {
+		all[k] = v
+	}
+	return all
+}
+
+func (f *Fleet) addPolicy(key types.NamespacedName, u *unstructured.Unstructured, p policyv1alpha1.Propagation,
+	recorded bool) error {
+	if err := decode(u, p, recorded); err != nil {
+		return err
+	}
+	validate.DefaultPropagation(p, func(s policyv1alpha1.ResourceSelector) bool {
+		return f.isClusterScoped(match.GroupKind(s.APIVersion, s.Kind))
+	})
+	old := f.policies[key]
+	switch {
+	case old != nil:
+		validate.Identify(p, propagate.ID(old))
+	case propagate.ID(p) == "" || !recorded:
+		validate.Identify(p, "simulated "+key.String())
+	}
+	if errs := validate.Propagation(p, old); len(errs) > 0 {
+		return errs.ToAggregate()
+	}
+	f.policies[key] = p
+	return nil
+}
+
+func (f *Fleet) addOverride(key types.NamespacedName, u *unstructured.Unstructured, o policyv1alpha1.Override,
+	recorded bool) error {
+	if err := decode(u, o, recorded); err != nil {
+		return err
+	}
+	validate.DefaultSelectors(o.OverrideSpec().ResourceSelectors, key.Namespace,
+		func(s policyv1alpha1.ResourceSelector) bool {
+			return f.isClusterScoped(match.GroupKind(s.APIVersion, s.Kind))
+		})
+	if errs := validate.Override(o); !recorded && len(errs) > 0 {
+		return errs.ToAggregate()
+	}
+	f.overrides[key] = o
+	return nil
+}
+
+func (f *Fleet) addBinding(key types.NamespacedName, u *unstructured.Unstructured, b workv1alpha2.Binding) error {
+	if err := decode(u, b, true); err != nil {
+		return err
+	}
+	f.bindings[key] = b
+	return nil
+}
+
+// decode reads an object's type. What a user is about to apply has no field that the type does not know; what a hub
+// has may come from a newer one.
+func decode(u *unstructured.Unstructured, into any, recorded bool) error {
+	return runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, into, !recorded)
+}
+
+func copied[K comparable, V any](m map[K]V) map[K]V {
+	out := make(map[K]V, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}

@@ -1,0 +1,100 @@
+package simulate
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+)
+
+var secret = schema.GroupKind{Kind: "Secret"}
+
+// Recorded is an object of a hub as a file shall hold it: without what a simulation does not need, and without anything
+// secret. Of a Secret there is its metadata and type; what overrides would write into one is left out, and so is the
+// status of templates, how members are reached, and the copy of an object that clients keep in an annotation. obj is
+// not changed.
+func Recorded(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	u := obj.DeepCopy()
+	interpret.DropAllocated(u)
+	u.SetManagedFields(nil)
+	gk := u.GroupVersionKind().GroupKind()
+	annotations := u.GetAnnotations()
+	for key := range annotations {
+		ours := strings.Contains(key, "karmada.io/") || strings.Contains(key, "argosy.io/")
+		if key == corev1.LastAppliedConfigAnnotation || gk == secret && (!ours ||
+			key == wellknown.SubmittedFieldsAnnotation) {
+			delete(annotations, key)
+		}
+	}
+	u.SetAnnotations(annotations)
+	switch {
+	case gk == secret:
+		kept := map[string]any{}
+		for _, field := range []string{"apiVersion", "kind", "metadata", "type", "immutable"} {
+			if value, ok := u.Object[field]; ok {
+				kept[field] = value
+			}
+		}
+		u.Object = kept
+	case gk.Group == "cluster.karmada.io":
+		for _, field := range []string{"secretRef", "impersonatorSecretRef", "proxyURL", "proxyHeader"} {
+			unstructured.RemoveNestedField(u.Object, "spec", field)
+		}
+	case gk.Group == "work.karmada.io":
+		unstructured.RemoveNestedField(u.Object, "status", "aggregatedStatus")
+	case gk.Group == "policy.karmada.io" && strings.HasSuffix(gk.Kind, "OverridePolicy"):
+		if mayOverrideSecrets(u) {
+			u.Object["spec"] = withoutSecrets(u.Object["spec"])
+			annotations := u.GetAnnotations()
+			delete(annotations, wellknown.SubmittedFieldsAnnotation)
+			u.SetAnnotations(annotations)
+		}
+	case gk.Group != "policy.karmada.io" && gk.Group != "config.karmada.io":
+		delete(u.Object, "status")
+	}
+	return u
+}
+
+// mayOverrideSecrets says whether an override policy selects Secrets, or everything.
+func mayOverrideSecrets(u *unstructured.Unstructured) bool {
+	selectors, _, _ := unstructured.NestedSlice(u.Object, "spec", "resourceSelectors")
+	return len(selectors) == 0 || slices.ContainsFunc(selectors, func(s any) bool {
+		m, ok := s.(map[string]any)
+		return !ok || m["kind"] == secret.Kind
+	})
+}
+
+// withoutSecrets drops the overriders that write below data and stringData, wherever they stand in a spec.
+func withoutSecrets(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			v[key] = withoutSecrets(value)
+		}
+	case []any:
+		kept := []any{}
+		for _, item := range v {
+			if m, ok := item.(map[string]any); ok && (intoData(m, "path") || intoData(m, "fieldPath")) {
+				continue
+			}
+			kept = append(kept, withoutSecrets(item))
+		}
+		return kept
+	}
+	return v
+}
+
+// intoData says whether an overrider's pointer is to the whole of a Secret, or into its data.
+func intoData(overrider map[string]any, key string) bool {
+	path, is := overrider[key].(string)
+	if !is {
+		return false
+	}
+	top, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return top == "" || top == "data" || top == "stringData"
+}

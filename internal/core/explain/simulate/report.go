@@ -1,0 +1,474 @@
+package simulate
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/override"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// Report is what a simulation found, in an order of its own: equal fleets and changes make equal reports.
+type Report struct {
+	// Change is what was asked, in words.
+	Change  []string `json:"change"`
+	Summary Summary  `json:"summary"`
+	// Workloads are all templates that a policy holds, or should, sorted by namespace, kind and name.
+	Workloads []Workload `json:"workloads"`
+	// Clusters are those before and after, sorted by name.
+	Clusters []Cluster `json:"clusters"`
+	Warnings []string  `json:"warnings,omitempty"`
+}
+
+// Summary counts.
+type Summary struct {
+	Workloads int `json:"workloads"`
+	// Changed are the workloads that go elsewhere, or in another number, or by another policy, or look different.
+	Changed int `json:"changed"`
+	// MovedReplicas leave one cluster for another.
+	MovedReplicas int64 `json:"movedReplicas"`
+	// Unplaced are the workloads that do not fit, or get no binding; UnplacedReplicas what has no place.
+	Unplaced         int   `json:"unplaced"`
+	UnplacedReplicas int64 `json:"unplacedReplicas"`
+	// ShortClusters are those that are given more than they have room for.
+	ShortClusters int `json:"shortClusters"`
+}
+
+// Fits says whether everything has a place, and the room that it needs.
+func (s Summary) Fits() bool { return s.Unplaced == 0 && s.ShortClusters == 0 }
+
+// Workload is one template before and after.
+type Workload struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+
+	Before Placed `json:"before"`
+	After  Placed `json:"after"`
+	// Reason is why it was placed anew; empty if it was not.
+	Reason string `json:"reason,omitempty"`
+	// Moved replicas leave one cluster for another; Added and Removed ones change their number.
+	Moved   int64 `json:"moved,omitempty"`
+	Added   int64 `json:"added,omitempty"`
+	Removed int64 `json:"removed,omitempty"`
+	// Unplaced replicas have no place. Problem is why, in the words of the condition Scheduled; it can also be that
+	// nothing is wrong with the place, and the binding cannot be made. WouldFit are what would help, each by itself.
+	Unplaced int64    `json:"unplaced,omitempty"`
+	Problem  string   `json:"problem,omitempty"`
+	WouldFit []string `json:"wouldFit,omitempty"`
+	// Stays says why the workload stays in clusters that it should leave, as "stays in m1: …".
+	Stays []string `json:"stays,omitempty"`
+	// Help is what the scheduler itself says would help, where nothing else is known to.
+	Help string `json:"help,omitempty"`
+	// Overridden are the manifests that changed overrides make different.
+	Overridden []Overridden `json:"overridden,omitempty"`
+}
+
+// Placed is where a workload is, and by which policy: "PropagationPolicy shop/web".
+type Placed struct {
+	Policy   string                       `json:"policy,omitempty"`
+	Replicas int32                        `json:"replicas"`
+	Clusters []workv1alpha2.TargetCluster `json:"clusters"`
+}
+
+// Changed says whether the workload is any different after.
+func (w Workload) Changed() bool {
+	return w.Before.Policy != w.After.Policy || w.Before.Replicas != w.After.Replicas ||
+		!same(w.Before.Clusters, w.After.Clusters) || len(w.Overridden) > 0
+}
+
+func same(a, b []workv1alpha2.TargetCluster) bool { return equality.Semantic.DeepEqual(a, b) }
+
+// Overridden is a manifest in one cluster: what is different in it, as "spec.paused: false → true", or why it cannot be
+// sent.
+type Overridden struct {
+	Cluster string   `json:"cluster"`
+	Changes []string `json:"changes,omitempty"`
+	Problem string   `json:"problem,omitempty"`
+}
+
+// Cluster is one cluster before and after.
+type Cluster struct {
+	Name string `json:"name"`
+	// State is what the change does to the cluster: "down", "drained", "unhealthy", "removed" or "new"; else empty.
+	State string `json:"state,omitempty"`
+	// Replicas of the workloads of the report.
+	Before int64 `json:"replicasBefore"`
+	After  int64 `json:"replicasAfter"`
+	// Headroom by resource; nil if the cluster never said what it has.
+	Headroom map[corev1.ResourceName]Headroom `json:"headroom,omitempty"`
+	// Short are what it is given more of than it has, as "cpu 4".
+	Short []string `json:"short,omitempty"`
+}
+
+// Headroom is of one resource. What is free is negative where more was placed than there is room, and absent while the
+// cluster is not there.
+type Headroom struct {
+	Allocatable resource.Quantity  `json:"allocatable"`
+	Before      *resource.Quantity `json:"freeBefore,omitempty"`
+	After       *resource.Quantity `json:"freeAfter,omitempty"`
+}
+
+func report(c Change, before, after *state) Report {
+	r := Report{Change: words(c), Workloads: []Workload{}, Clusters: []Cluster{}, Warnings: slices.Clone(after.warnings)}
+	if off := after.plugins.Off(); len(off) > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf(
+			"the scheduler runs without the plugins %v, and does not ask what they would", off))
+	}
+	for _, name := range sortedKeys(after.paused) {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("failover of cluster %s is paused: %s", name, after.paused[name]))
+	}
+	changedOverrides := changedOverrides(before, after)
+
+	// 1. The workloads: each binding that is placed, and each template that should have one.
+	seen := map[ref]bool{}
+	var refs []ref
+	add := func(k ref) {
+		if !seen[k] {
+			seen[k] = true
+			refs = append(refs, k)
+		}
+	}
+	keys := map[ref]types.NamespacedName{}
+	for _, s := range []*state{before, after} {
+		for key, b := range s.bindings {
+			if b.BindingSpec().Placement == nil {
+				continue // it follows others
+			}
+			of := b.BindingSpec().Resource
+			k := ref{match.GroupKind(of.APIVersion, of.Kind), of.Namespace, of.Name}
+			keys[k] = key
+			add(k)
+		}
+		for k := range s.problems {
+			add(k)
+		}
+	}
+	slices.SortFunc(refs, compareRefs)
+	replicas := map[string]*[2]int64{}
+	for _, k := range refs {
+		w := workload(k, keys[k], before, after)
+		w.Overridden = after.overridden(k, keys[k], before, changedOverrides, &r.Warnings)
+		for i, p := range []Placed{w.Before, w.After} {
+			for _, t := range p.Clusters {
+				if replicas[t.Name] == nil {
+					replicas[t.Name] = &[2]int64{}
+				}
+				replicas[t.Name][i] += int64(t.Replicas)
+			}
+		}
+		r.Summary.Workloads++
+		r.Summary.MovedReplicas += w.Moved
+		r.Summary.UnplacedReplicas += w.Unplaced
+		if w.Changed() {
+			r.Summary.Changed++
+		}
+		if w.Problem != "" || slices.ContainsFunc(w.Overridden, func(o Overridden) bool { return o.Problem != "" }) {
+			r.Summary.Unplaced++
+		}
+		r.Workloads = append(r.Workloads, w)
+	}
+	for k := range after.touched {
+		if _, isTemplate := after.templates[k]; isTemplate && !seen[k] && k.GroupKind != multiClusterService {
+			r.Warnings = append(r.Warnings, k.String()+": no policy selects it: it would stay in the hub")
+		}
+	}
+
+	// 2. The clusters.
+	names := copied(before.clusters)
+	for name, cluster := range after.clusters {
+		names[name] = cluster
+	}
+	for _, name := range sortedKeys(names) {
+		cluster := Cluster{Name: name}
+		if n := replicas[name]; n != nil {
+			cluster.Before, cluster.After = n[0], n[1]
+		}
+		switch {
+		case slices.Contains(c.Down, name):
+			cluster.State = "down"
+		case slices.Contains(c.Drained, name):
+			cluster.State = "drained"
+		case slices.Contains(c.Unhealthy, name):
+			cluster.State = "unhealthy"
+		case after.clusters[name] == nil:
+			cluster.State = "removed"
+		case before.clusters[name] == nil:
+			cluster.State = "new"
+		}
+		if outage := membership.OutageOf(before.clusters[name]); outage != nil && after.clusters[name] != nil {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s %s: its free capacity is the last that it reported", name, outage))
+		}
+		cluster.headroom(name, before, after)
+		if len(cluster.Short) > 0 {
+			r.Summary.ShortClusters++
+		}
+		r.Clusters = append(r.Clusters, cluster)
+	}
+	slices.Sort(r.Warnings)
+	r.Warnings = slices.Compact(r.Warnings)
+	return r
+}
+
+// words are the change as a person would say it.
+func words(c Change) []string {
+	out := []string{}
+	for _, f := range []struct {
+		clusters []string
+		what     string
+	}{{c.Down, "is down"}, {c.Drained, "is drained"}, {c.Removed, "is removed"},
+		{c.Unhealthy, "has unhealthy applications"}} {
+		for _, name := range slices.Sorted(slices.Values(f.clusters)) {
+			out = append(out, name+" "+f.what)
+		}
+	}
+	for _, t := range c.Taints {
+		out = append(out, fmt.Sprintf("%s is tainted %s", t.Cluster, t.ToString()))
+	}
+	for _, s := range c.Scale {
+		out = append(out, "scale "+s.String())
+	}
+	applied := map[string]int{}
+	for _, o := range c.Objects {
+		applied[o.GetKind()]++
+	}
+	for _, kind := range sortedKeys(applied) {
+		out = append(out, fmt.Sprintf("apply %d %s", applied[kind], kind))
+	}
+	return slices.Compact(out)
+}
+
+func workload(k ref, key types.NamespacedName, before, after *state) Workload {
+	w := Workload{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}
+	if t := after.templates[k]; t != nil {
+		w.APIVersion = t.GetAPIVersion()
+	} else if b := after.bindings[key]; b != nil {
+		w.APIVersion = b.BindingSpec().Resource.APIVersion
+	}
+	w.Before, w.After = before.placed(k, key), after.placed(k, key)
+
+	was, more, less := map[string]int64{}, int64(0), int64(0)
+	for _, t := range w.Before.Clusters {
+		was[t.Name] = int64(t.Replicas)
+	}
+	for _, t := range w.After.Clusters {
+		if grown := int64(t.Replicas) - was[t.Name]; grown > 0 {
+			more += grown
+		} else {
+			less -= grown
+		}
+		delete(was, t.Name)
+	}
+	for _, n := range was {
+		less += n
+	}
+	w.Moved = min(more, less)
+	w.Added, w.Removed = more-w.Moved, less-w.Moved
+
+	b, failure := after.bindings[key], after.failures[key]
+	switch {
+	case after.problems[k] != nil:
+		w.Problem = after.problems[k].Error()
+	case failure != nil:
+		w.Problem = failure.Error()
+		if w.WouldFit = after.roomLacking(b, failure); len(w.WouldFit) == 0 {
+			w.Help = schedule.Help(failure)
+		}
+	}
+	if failure != nil {
+		w.Unplaced = unplaced(b.BindingSpec())
+	}
+	var noReplacement string
+	if w.Stays, noReplacement = after.staying(key); w.Problem == "" {
+		w.Problem = noReplacement
+	}
+	if !same(w.Before.Clusters, w.After.Clusters) || failure != nil {
+		w.Reason = string(after.reasons[key])
+	}
+	return w
+}
+
+// unplaced are the replicas that have no place.
+func unplaced(spec *workv1alpha2.ResourceBindingSpec) int64 {
+	if !spec.Placement.DividesReplicas() {
+		if len(spec.Clusters) > 0 {
+			return 0
+		}
+		return int64(spec.Replicas)
+	}
+	n := int64(spec.Replicas)
+	for _, t := range spec.Clusters {
+		n -= int64(t.Replicas)
+	}
+	return max(0, n)
+}
+
+func (s *state) placed(k ref, key types.NamespacedName) Placed {
+	p := Placed{Clusters: []workv1alpha2.TargetCluster{}} // programs read a list, empty or not
+	var held metav1.Object
+	b := s.bindings[key]
+	if b != nil {
+		p.Replicas, p.Clusters, held = b.BindingSpec().Replicas, append(p.Clusters, b.BindingSpec().Clusters...), b
+	} else if t := s.templates[k]; t != nil {
+		held = t
+	}
+	// A binding that came from elsewhere may list them in another order.
+	slices.SortFunc(p.Clusters, func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) })
+	if held == nil {
+		return p
+	}
+	if claim, ok := propagate.Claimed(held); ok {
+		p.Policy = claim.String()
+	}
+	return p
+}
+
+func (c *Cluster) headroom(name string, before, after *state) {
+	was, had := before.balances[name]
+	is, has := after.balances[name]
+	allocatable := is.allocatable
+	if after.clusters[name] == nil {
+		allocatable = was.allocatable
+	}
+	if !had && !has || len(allocatable) == 0 {
+		return
+	}
+	c.Headroom = map[corev1.ResourceName]Headroom{}
+	for name, n := range allocatable {
+		h := Headroom{Allocatable: quantity(name, n)}
+		was, counted := was.free[name]
+		if counted {
+			h.Before = ptr(quantity(name, was))
+		}
+		if is, still := is.free[name]; still {
+			h.After = ptr(quantity(name, is))
+			if is < 0 && (!counted || is < was) {
+				c.Short = append(c.Short, amount(name, quantity(name, -is)))
+			}
+		}
+		c.Headroom[name] = h
+	}
+	if more := is.homeless - was.homeless; more > 0 {
+		c.Short = append(c.Short, fmt.Sprintf("nodes with room for %d replicas", more))
+	}
+	slices.Sort(c.Short)
+}
+
+// changedOverrides are the override policies, before or after, that are not the same in both.
+func changedOverrides(before, after *state) (out []policyv1alpha1.Override) {
+	for key, o := range after.overrides {
+		if was := before.overrides[key]; was != o {
+			out = append(out, o)
+			if was != nil {
+				out = append(out, was)
+			}
+		}
+	}
+	return out
+}
+
+// shown is how many changes of one manifest are told.
+const shown = 8
+
+// overridden are the manifests of a template that changed overrides make different.
+func (s *state) overridden(k ref, key types.NamespacedName, before *state, changed []policyv1alpha1.Override,
+	warnings *[]string) (out []Overridden) {
+	template, b := s.templates[k], s.bindings[key]
+	if len(changed) == 0 || template == nil || b == nil {
+		return nil
+	}
+	t := match.TemplateOf(template)
+	if !slices.ContainsFunc(changed, func(o policyv1alpha1.Override) bool {
+		selectors := o.OverrideSpec().ResourceSelectors
+		return len(selectors) == 0 && (o.GetNamespace() == "" || o.GetNamespace() == t.Namespace) ||
+			match.Selectors(o.GetNamespace(), selectors, t) != match.None
+	}) {
+		return nil
+	}
+	was, is := slices.Collect(maps.Values(before.overrides)), slices.Collect(maps.Values(s.overrides))
+	for _, target := range b.BindingSpec().Clusters {
+		cluster := s.snapshot.Cluster(target.Name)
+		if cluster == nil {
+			continue
+		}
+		o := Overridden{Cluster: target.Name}
+		old, _, _ := override.Apply(template, cluster, was)
+		manifest, applied, err := override.Apply(template, cluster, is)
+		if err != nil {
+			o.Problem = err.Error()
+			out = append(out, o)
+			continue
+		}
+		for _, u := range applied.Untouched {
+			*warnings = append(*warnings, fmt.Sprintf("%s in %s: %s", k, target.Name, u))
+		}
+		if old == nil {
+			old = template
+		}
+		differences(old.Object, manifest.Object, "", k.Kind != "Secret", &o.Changes)
+		slices.Sort(o.Changes)
+		if more := len(o.Changes) - shown; more > 0 {
+			o.Changes = append(o.Changes[:shown], fmt.Sprintf("and %d more", more))
+		}
+		if len(o.Changes) > 0 {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// differences adds the paths at which a and b differ, with the values if these may be told.
+func differences(a, b any, path string, values bool, out *[]string) {
+	if reflect.DeepEqual(a, b) {
+		return
+	}
+	if x, ok := a.(map[string]any); ok {
+		if y, ok := b.(map[string]any); ok {
+			both := copied(x)
+			for k, v := range y {
+				both[k] = v
+			}
+			for k := range both {
+				differences(x[k], y[k], strings.TrimPrefix(path+"."+k, "."), values, out)
+			}
+			return
+		}
+	}
+	if x, ok := a.([]any); ok {
+		if y, ok := b.([]any); ok && len(x) == len(y) {
+			for i := range x {
+				differences(x[i], y[i], path+"["+strconv.Itoa(i)+"]", values, out)
+			}
+			return
+		}
+	}
+	if !values {
+		*out = append(*out, path)
+		return
+	}
+	*out = append(*out, fmt.Sprintf("%s: %s → %s", path, brief(a), brief(b)))
+}
+
+func brief(v any) string {
+	if v == nil {
+		return "none"
+	}
+	return text.Cut(fmt.Sprint(v), 60)
+}

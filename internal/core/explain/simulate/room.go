@@ -1,0 +1,301 @@
+package simulate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// rooms is what clusters have, kept current while workloads are placed: node by node where the nodes are known, else by
+// summary.
+type rooms struct {
+	members map[string]*capacity.Rehearsal
+	// free by cluster, of the others. Where more was placed than there is room, it is negative; a cluster that never said
+	// what it has is absent: its room is unknown.
+	free map[string]capacity.Amounts
+}
+
+// newRooms are those of a fleet. The error is of what a file says that cannot be.
+func newRooms(f *Fleet) (rooms, error) {
+	r := rooms{members: map[string]*capacity.Rehearsal{}, free: map[string]capacity.Amounts{}}
+	for _, name := range sortedKeys(f.clusters) {
+		if err := r.join(f, name); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// join takes a cluster in.
+func (r rooms) join(f *Fleet, name string) error {
+	said := f.members[name]
+	if said == nil || len(said.Nodes) == 0 {
+		if free := freeOf(f.clusters[name].Status.ResourceSummary); free != nil {
+			r.free[name] = free
+		}
+		return nil
+	}
+	m, err := capacity.Rehearse(said.Record)
+	if err != nil {
+		return fmt.Errorf("cluster %q: %w", name, err)
+	}
+	r.members[name] = m
+	if said.Pods != nil {
+		return nil
+	}
+	// Nobody said on which nodes the replicas are that bindings have there.
+	keys := make([]types.NamespacedName, 0, len(f.bindings))
+	for key := range f.bindings {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, compareKeys)
+	for _, key := range keys {
+		spec := f.bindings[key].BindingSpec()
+		if a := capacity.AssumptionOf(f.bindings[key], capacity.PartsOf(f.bindings[key]), name, nil,
+			spec.Clusters); a.Replicas > 0 {
+			m.Place(a)
+		}
+	}
+	return nil
+}
+
+func compareKeys(a, b types.NamespacedName) int {
+	if a.Namespace != b.Namespace {
+		return strings.Compare(a.Namespace, b.Namespace)
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+// freeOf is what the summary leaves; nil if there is none.
+func freeOf(s *clusterv1alpha1.ResourceSummary) capacity.Amounts {
+	if s == nil || len(s.Allocatable) == 0 {
+		return nil
+	}
+	free := capacity.AmountsOf(s.Allocatable)
+	for _, taken := range []capacity.Amounts{capacity.AmountsOf(s.Allocated), capacity.AmountsOf(s.Allocating)} {
+		for name, n := range taken {
+			if _, counted := free[name]; counted {
+				free[name] -= n
+			}
+		}
+	}
+	return free
+}
+
+// of is the estimator's answer for a binding: of nodes as the hub's, else as schedule.Snapshot's Room, of what is free
+// now.
+func (r rooms) of(b workv1alpha2.Binding) schedule.Capacity {
+	spec := b.BindingSpec()
+	var parts []capacity.Part
+	var sets bool
+	var likeness string
+	var requests capacity.Amounts
+	each := int64(1) // pods
+	if len(spec.Components) > 0 {
+		requests, each = capacity.Amounts{}, 0
+		for i := range spec.Components {
+			c := &spec.Components[i]
+			each += int64(c.Replicas)
+			if c.ReplicaRequirements == nil {
+				continue
+			}
+			for name, n := range capacity.AmountsOf(c.ReplicaRequirements.ResourceRequest) {
+				requests[name] += n * int64(c.Replicas)
+			}
+		}
+	} else if need := spec.ReplicaRequirements; need != nil {
+		requests = capacity.AmountsOf(need.ResourceRequest)
+	}
+	return func(cluster string) (int32, bool) {
+		if m := r.members[cluster]; m != nil && m.HasNodes() {
+			if parts == nil {
+				parts, sets = capacity.Parts(b)
+				likeness = capacity.Likeness(spec.ReplicaRequirements, capacity.SpreadOfBinding(b).Ports)
+			}
+			return m.Room(parts, sets, likeness), true
+		}
+		free, known := r.free[cluster]
+		if !known {
+			return 0, false
+		}
+		n := int64(math.MaxInt32)
+		if pods, limited := free[corev1.ResourcePods]; limited {
+			n = min(n, pods/max(1, each))
+		}
+		for name, amount := range requests {
+			if amount > 0 {
+				n = min(n, free[name]/amount)
+			}
+		}
+		return int32(max(0, n)), true
+	}
+}
+
+// move accounts for a binding that becomes another; was may be nil.
+func (r rooms) move(was, is workv1alpha2.Binding) {
+	r.account(was, 1)
+	r.account(is, -1)
+	if len(r.members) == 0 {
+		return
+	}
+	spec := is.BindingSpec()
+	var had []workv1alpha2.TargetCluster
+	renewed := false // its pods are made anew, since they ask for something else
+	if was != nil {
+		before := was.BindingSpec()
+		had = before.Clusters
+		renewed = !equality.Semantic.DeepEqual(before.ReplicaRequirements, spec.ReplicaRequirements) ||
+			!equality.Semantic.DeepEqual(before.Components, spec.Components) ||
+			was.GetAnnotations()[wellknown.PodSpreadAnnotation] != is.GetAnnotations()[wellknown.PodSpreadAnnotation]
+	}
+	var parts []capacity.Part
+	at := func(cluster string) {
+		m := r.members[cluster]
+		if m == nil {
+			return
+		}
+		if parts == nil {
+			parts = capacity.PartsOf(is)
+		}
+		switch a := capacity.AssumptionOf(is, parts, cluster, had, spec.Clusters); {
+		case renewed:
+			m.Recreate(a)
+		case a.Before != a.Replicas:
+			m.Place(a)
+		}
+	}
+	for _, t := range had {
+		if !slices.ContainsFunc(spec.Clusters, func(still workv1alpha2.TargetCluster) bool { return still.Name == t.Name }) {
+			at(t.Name)
+		}
+	}
+	for _, t := range spec.Clusters {
+		at(t.Name)
+	}
+}
+
+// account adds to what is free by summary.
+func (r rooms) account(b workv1alpha2.Binding, sign int64) {
+	if b == nil || len(b.BindingSpec().Clusters) == 0 || len(r.free) == 0 {
+		return
+	}
+	// What each target takes: of several components all, else its replicas.
+	spec := b.BindingSpec()
+	type part struct {
+		need     capacity.Amounts
+		replicas int64
+	}
+	var parts []part
+	for i := range spec.Components {
+		p := part{replicas: int64(spec.Components[i].Replicas)}
+		if need := spec.Components[i].ReplicaRequirements; need != nil {
+			p.need = capacity.AmountsOf(need.ResourceRequest)
+		}
+		parts = append(parts, p)
+	}
+	if len(spec.Components) == 0 {
+		parts = []part{{}}
+		if need := spec.ReplicaRequirements; need != nil {
+			parts[0].need = capacity.AmountsOf(need.ResourceRequest)
+		}
+	}
+	for _, t := range spec.Clusters {
+		free, known := r.free[t.Name]
+		if !known {
+			continue
+		}
+		for _, p := range parts {
+			if len(spec.Components) == 0 {
+				p.replicas = int64(t.Replicas)
+			}
+			if _, counted := free[corev1.ResourcePods]; counted {
+				free[corev1.ResourcePods] += sign * p.replicas
+			}
+			for name, each := range p.need {
+				if _, counted := free[name]; counted {
+					free[name] += sign * p.replicas * each
+				}
+			}
+		}
+	}
+}
+
+// become has the clusters be those of next, where they were those of now. What was placed stays counted.
+func (r rooms) become(now, next *Fleet) error {
+	for name := range now.clusters {
+		if next.clusters[name] == nil {
+			delete(r.free, name)
+			delete(r.members, name)
+		}
+	}
+	for _, name := range sortedKeys(next.clusters) {
+		was, is := now.clusters[name], next.clusters[name]
+		said := next.members[name]
+		var err error
+		switch {
+		case was == nil:
+			err = r.join(next, name)
+		case r.members[name] != nil:
+			if said != now.members[name] {
+				err = r.members[name].Amend(said.Record)
+			}
+		case said != now.members[name]: // its nodes are known now
+			delete(r.free, name)
+			err = r.join(next, name)
+		case is != was:
+			r.adjust(name, freeOf(was.Status.ResourceSummary), freeOf(is.Status.ResourceSummary))
+		}
+		if err != nil {
+			return fmt.Errorf("cluster %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// adjust has a cluster be as is where it was as was; either is nil where the cluster did not say.
+func (r rooms) adjust(cluster string, was, is capacity.Amounts) {
+	if is == nil {
+		delete(r.free, cluster)
+		return
+	}
+	free := capacity.Amounts{}
+	for name, n := range is {
+		free[name] = n
+		if used, counted := r.free[cluster][name]; counted {
+			free[name] += used - was[name]
+		}
+	}
+	r.free[cluster] = free
+}
+
+// balance is what a cluster has and what is left of it, with the replicas that no node has room for.
+type balance struct {
+	allocatable, free capacity.Amounts
+	homeless          int64
+}
+
+// balances are those of the clusters that say what they have.
+func (r rooms) balances(clusters map[string]*clusterv1alpha1.Cluster) map[string]balance {
+	all := map[string]balance{}
+	for name, c := range clusters {
+		if m := r.members[name]; m != nil {
+			b := balance{homeless: m.Unplaced()}
+			b.allocatable, b.free = m.Sums()
+			all[name] = b
+		} else if free, known := r.free[name]; known {
+			all[name] = balance{allocatable: capacity.AmountsOf(c.Status.ResourceSummary.Allocatable), free: copied(free)}
+		}
+	}
+	return all
+}

@@ -1,0 +1,227 @@
+package simulate
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+)
+
+// Print writes the report for people: what does not fit first, then what changes, then the clusters. all has the
+// workloads that stay as they are too. The error is out's.
+func (r Report) Print(out io.Writer, all bool) error {
+	var b strings.Builder
+	change := "nothing is changed"
+	if len(r.Change) > 0 {
+		change = strings.Join(r.Change, ", ")
+	}
+	fmt.Fprintf(&b, "Simulated: %s\n", change)
+
+	section := func(title string) { fmt.Fprintf(&b, "\n%s\n", title) }
+	if !r.Summary.Fits() {
+		section("Does not fit")
+	}
+	for _, w := range r.Workloads {
+		if w.Problem == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "  %s: %s\n", w.ref(), w.Problem)
+		if w.Unplaced > 0 {
+			fmt.Fprintf(&b, "    %d of %d replicas have no place\n", w.Unplaced, w.After.Replicas)
+		}
+		for _, help := range w.WouldFit {
+			fmt.Fprintf(&b, "    would fit with %s\n", help)
+		}
+		if w.Help != "" {
+			fmt.Fprintf(&b, "    what helps: %s\n", w.Help)
+		}
+	}
+	for _, w := range r.Workloads {
+		for _, o := range w.Overridden {
+			if o.Problem != "" {
+				fmt.Fprintf(&b, "  %s in %s: %s\n", w.ref(), o.Cluster, o.Problem)
+			}
+		}
+	}
+	for _, c := range r.Clusters {
+		if len(c.Short) > 0 {
+			fmt.Fprintf(&b, "  %s is given more than it has room for: it lacks %s\n", c.Name, strings.Join(c.Short, ", "))
+		}
+	}
+
+	table := tabwriter.NewWriter(&b, 0, 8, 3, ' ', 0)
+	header := false
+	for _, w := range r.Workloads {
+		if !w.Changed() && !all {
+			continue
+		}
+		if !header {
+			header = true
+			section("Workloads")
+			fmt.Fprintln(table, "  WORKLOAD\tPOLICY\tBEFORE\tAFTER\tMOVED\tWHY")
+		}
+		policy := short(w.After.Policy)
+		if w.Before.Policy != w.After.Policy && w.Before.Policy != "" {
+			policy = short(w.Before.Policy) + " → " + policy
+		}
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%d\t%s\n", w.ref(), policy, shares(w.Before), shares(w.After), w.Moved,
+			orNone(w.Reason))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	header = false
+	for _, w := range r.Workloads {
+		for _, why := range w.Stays {
+			if !header {
+				header = true
+				section("Stays")
+			}
+			fmt.Fprintf(&b, "  %s %s\n", w.ref(), why)
+		}
+	}
+	header = false
+	for _, w := range r.Workloads {
+		for _, o := range w.Overridden {
+			for _, c := range o.Changes {
+				if !header {
+					header = true
+					section("Overrides")
+				}
+				fmt.Fprintf(&b, "  %s in %s: %s\n", w.ref(), o.Cluster, c)
+			}
+		}
+	}
+
+	section("Clusters (free before → after)")
+	fmt.Fprintln(table, "  CLUSTER\tSTATE\tREPLICAS\tCPU\tMEMORY\tPODS")
+	for _, c := range r.Clusters {
+		row := []string{"  " + c.Name, orNone(c.State), arrow(fmt.Sprint(c.Before), fmt.Sprint(c.After))}
+		for _, name := range columns {
+			h, known := c.Headroom[name]
+			if !known {
+				row = append(row, "unknown")
+				continue
+			}
+			unit := r.unit(name)
+			row = append(row, arrow(free(h.Before, unit), free(h.After, unit)))
+		}
+		fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, text := range r.Warnings {
+		fmt.Fprintf(&b, "\nWarning: %s", text)
+	}
+	if len(r.Warnings) > 0 {
+		b.WriteByte('\n')
+	}
+	s := r.Summary
+	fmt.Fprintf(&b, "\nWorkloads that change: %d of %d. Replicas that move: %d. Workloads that do not fit: %d (%d replicas).\n",
+		s.Changed, s.Workloads, s.MovedReplicas, s.Unplaced, s.UnplacedReplicas)
+	_, err := io.WriteString(out, trimmed(b.String()))
+	return err
+}
+
+// columns are the resources in the table of clusters.
+var columns = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
+
+// unit returns the unit of a column: that of the largest amount in it.
+func (r Report) unit(name corev1.ResourceName) capacity.Unit {
+	var largest resource.Quantity
+	for _, c := range r.Clusters {
+		for _, q := range []*resource.Quantity{c.Headroom[name].Before, c.Headroom[name].After} {
+			if q != nil && math.Abs(q.AsApproximateFloat64()) > math.Abs(largest.AsApproximateFloat64()) {
+				largest = *q
+			}
+		}
+	}
+	return capacity.UnitOf(name, largest).Rounded()
+}
+
+// free returns what is free, or by how much the capacity is exceeded: "7.5", "over by 2", "none" of a cluster that is
+// not there.
+func free(q *resource.Quantity, unit capacity.Unit) string {
+	switch {
+	case q == nil:
+		return "none"
+	case q.Sign() < 0:
+		over := q.DeepCopy()
+		over.Neg()
+		return "over by " + unit.Write(over)
+	}
+	return unit.Write(*q)
+}
+
+func (w Workload) ref() string {
+	if w.Namespace == "" {
+		return w.Kind + " " + w.Name
+	}
+	return w.Kind + " " + w.Namespace + "/" + w.Name
+}
+
+// trimmed has no blanks at the end of lines.
+func trimmed(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// short is a policy without its kind: a name without a namespace is a cluster policy's.
+func short(policy string) string {
+	if _, name, ok := strings.Cut(policy, " "); ok {
+		return name
+	}
+	return "-"
+}
+
+// listed is how many clusters are told one by one.
+const listed = 6
+
+// shares are "m1:4 m2:2", without the numbers where there are none to divide.
+func shares(p Placed) string {
+	if len(p.Clusters) == 0 {
+		return "-"
+	}
+	text := func(t workv1alpha2.TargetCluster) string {
+		if t.Replicas == 0 {
+			return t.Name
+		}
+		return fmt.Sprintf("%s:%d", t.Name, t.Replicas)
+	}
+	var sum int64
+	var texts []string
+	for _, t := range p.Clusters {
+		texts = append(texts, text(t))
+		sum += int64(t.Replicas)
+	}
+	if len(texts) <= listed {
+		return strings.Join(texts, " ")
+	}
+	return fmt.Sprintf("%s … (%d in %d clusters)", strings.Join(slices.Clone(texts[:listed-1]), " "), sum, len(texts))
+}
+
+func arrow(before, after string) string {
+	if before == after {
+		return before
+	}
+	return before + " → " + after
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

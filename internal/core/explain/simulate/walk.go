@@ -1,0 +1,502 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/adjust/rebalance"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/source/dependency"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/webhook"
+)
+
+// Meaning is what kinds mean by the customizations of a fleet, and by what Argosy knows. Webhooks are not asked.
+func Meaning(f *Fleet) interpret.Interpreter {
+	var all []*configv1alpha1.ResourceInterpreterCustomization
+	for _, name := range sortedKeys(f.customizations) {
+		all = append(all, f.customizations[name])
+	}
+	return tiers.Offline(all)
+}
+
+// state is a fleet on its way to where nothing is left to decide.
+type state struct {
+	*Fleet
+	meaning  interpret.Interpreter
+	snapshot schedule.Snapshot
+	rooms    rooms
+	// balances are what clusters had left when all was settled.
+	balances map[string]balance
+	// rebalancing are the WorkloadRebalancers that are made in this step.
+	rebalancing []*appsv1alpha1.WorkloadRebalancer
+	// touched are the templates that a user writes in this step.
+	touched map[ref]bool
+	// problems are why a template has not the binding that it should have, by template.
+	problems map[ref]error
+	// failures are why a binding could not be placed, reasons why it was looked at, by binding.
+	failures map[types.NamespacedName]error
+	reasons  map[types.NamespacedName]schedule.Reason
+	// grouped are the bindings to which it matters where others are, in the order in which they are placed.
+	grouped []types.NamespacedName
+	// sidecars are what SidecarSets inject, nil until somebody asks: after the SidecarSets were claimed.
+	sidecars []dependency.Sidecars
+	// unlabelled are the namespaces of which the labels were missed.
+	unlabelled map[string]bool
+	// policiesOf are the policies by the kind and name that a selector names; an empty name is any.
+	policiesOf map[selected][]policyv1alpha1.Propagation
+	// now is the time, stays are the workloads that should leave a cluster and cannot, by binding.
+	now   time.Time
+	stays map[types.NamespacedName][]failover.Waiting
+	// unhealthy is since when workloads with application failover are unhealthy, by cluster.
+	unhealthy map[string]time.Time
+	// paused are the lost clusters from which nothing is evicted, with the reason for people.
+	paused map[string]string
+}
+
+type selected struct {
+	schema.GroupKind
+	name string
+}
+
+func newState(f *Fleet, r rooms, touched map[ref]bool, now time.Time) *state {
+	s := &state{
+		Fleet: f, meaning: Meaning(f), rooms: r, touched: touched, now: now,
+		stays:    map[types.NamespacedName][]failover.Waiting{},
+		problems: map[ref]error{}, failures: map[types.NamespacedName]error{},
+		reasons:    map[types.NamespacedName]schedule.Reason{},
+		policiesOf: map[selected][]policyv1alpha1.Propagation{}, unlabelled: map[string]bool{},
+	}
+	s.snapshot = schedule.NewSnapshot(f.seenClusters()).With(f.plugins)
+	for _, p := range f.policies {
+		known := map[selected]bool{}
+		for _, sel := range p.PropagationSpec().ResourceSelectors {
+			at := selected{match.GroupKind(sel.APIVersion, sel.Kind), sel.Name}
+			if !known[at] {
+				known[at] = true
+				s.policiesOf[at] = append(s.policiesOf[at], p)
+			}
+		}
+	}
+	return s
+}
+
+// passes are how often bindings are looked at again at most: placing one can make room for another.
+const passes = 16
+
+// settle goes the hub's walk until nothing is left to decide: policies claim templates, bindings follow,
+// and the scheduler places what is due. On a hub the order of bindings is that of events; here it is by schedule
+// priority, the highest first, then by namespace and name.
+func (s *state) settle(ctx context.Context) {
+	refs := make([]ref, 0, len(s.templates))
+	for r := range s.templates {
+		refs = append(refs, r)
+	}
+	slices.SortFunc(refs, compareRefs)
+	for _, r := range refs {
+		if err := s.propagate(ctx, r); err != nil {
+			s.problems[r] = err
+		}
+	}
+	s.rebalance()
+	order := make([]types.NamespacedName, 0, len(s.bindings))
+	for key := range s.bindings {
+		order = append(order, key)
+	}
+	slices.SortFunc(order, func(a, b types.NamespacedName) int {
+		return cmp.Or(
+			cmp.Compare(priority(s.bindings[b]), priority(s.bindings[a])),
+			compareKeys(a, b),
+		)
+	})
+	for _, key := range order {
+		if schedule.Grouped(s.bindings[key]) {
+			s.grouped = append(s.grouped, key)
+		}
+	}
+	s.scheduleAll(order)
+	s.failOver(order)
+	s.balances = s.rooms.balances(s.clusters)
+}
+
+// scheduleAll places what is due, in that order.
+func (s *state) scheduleAll(order []types.NamespacedName) {
+	for changed, pass := true, 0; changed && pass < passes; pass++ {
+		changed = false
+		for _, key := range order {
+			if s.schedule(key) {
+				changed = true
+			}
+		}
+	}
+}
+
+// rebalance asks for what the WorkloadRebalancers of this step ask for, as controller/rebalance does. One that no hub
+// has dated is made after all that happened.
+func (s *state) rebalance() {
+	slices.SortFunc(s.rebalancing, func(a, b *appsv1alpha1.WorkloadRebalancer) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+	var last time.Time
+	for _, b := range s.bindings {
+		for _, at := range []*metav1.Time{b.BindingStatus().LastScheduledTime, b.BindingSpec().RescheduleTriggeredAt,
+			ptr(b.GetCreationTimestamp())} {
+			if at != nil && at.After(last) {
+				last = at.Time
+			}
+		}
+	}
+	for _, r := range s.rebalancing {
+		if r.CreationTimestamp.IsZero() {
+			r = r.DeepCopy()
+			r.CreationTimestamp = metav1.NewTime(last.Add(time.Second))
+		}
+		for _, w := range rebalance.Pending(r) {
+			b, _, _ := s.bindingFor(ref{match.GroupKind(w.APIVersion, w.Kind), w.Namespace, w.Name})
+			want, found := rebalance.Trigger(r, w, b)
+			if !found {
+				s.warnings = append(s.warnings,
+					fmt.Sprintf("WorkloadRebalancer %s: %s is not placed by a policy: there is nothing to schedule anew", r.Name,
+						ref{match.GroupKind(w.APIVersion, w.Kind), w.Namespace, w.Name}))
+				continue
+			}
+			s.bindings[types.NamespacedName{Namespace: want.GetNamespace(), Name: want.GetName()}] = want
+		}
+	}
+}
+
+// drain is a WorkloadRebalancer of all that is placed in one of the clusters; nil if nothing is.
+func (s *state) drain(clusters []string) *appsv1alpha1.WorkloadRebalancer {
+	r := &appsv1alpha1.WorkloadRebalancer{ObjectMeta: metav1.ObjectMeta{Name: "drain"}}
+	for _, b := range s.bindings {
+		if !slices.ContainsFunc(b.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool {
+			return slices.Contains(clusters, t.Name)
+		}) || b.BindingSpec().Placement == nil {
+			continue
+		}
+		of := b.BindingSpec().Resource
+		r.Spec.Workloads = append(r.Spec.Workloads, appsv1alpha1.ObjectReference{APIVersion: of.APIVersion, Kind: of.Kind,
+			Namespace: of.Namespace, Name: of.Name})
+	}
+	if len(r.Spec.Workloads) == 0 {
+		return nil
+	}
+	slices.SortFunc(r.Spec.Workloads, func(a, b appsv1alpha1.ObjectReference) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.APIVersion, b.APIVersion))
+	})
+	return r
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// room is what is said of the room for a binding, as in the hub: a cluster that does not answer is unknown.
+func (s *state) room(b workv1alpha2.Binding) schedule.Capacity {
+	of := s.rooms.of(b)
+	return func(cluster string) (int32, bool) {
+		if membership.Silent(s.snapshot.Cluster(cluster)) {
+			return 0, false
+		}
+		return of(cluster)
+	}
+}
+
+func priority(b workv1alpha2.Binding) int32 {
+	if p := b.BindingSpec().SchedulePriority; p != nil {
+		return p.Priority
+	}
+	return 0
+}
+
+// propagate decides the claim and the binding of one template, as controller/propagate does.
+func (s *state) propagate(ctx context.Context, r ref) error {
+	exposed, err := s.expose(r)
+	if err != nil {
+		return err
+	}
+	template := s.templates[r]
+	existing, _, key := s.bindingFor(r)
+	d := propagate.Decide(propagate.Observed{
+		Template: template, Binding: existing, Policies: s.selecting(match.TemplateOf(template)), Exposed: exposed,
+		Creating: s.touched[r] && s.invented[r], Unchanged: !s.touched[r],
+		OverrideExists: func(key types.NamespacedName) bool { return s.overrides[key] != nil },
+	})
+	for _, changed := range []*unstructured.Unstructured{d.Claimed, d.Released} {
+		if changed != nil {
+			template, s.templates[r] = changed, changed
+		}
+	}
+	switch d.Action {
+	case propagate.DeleteBinding:
+		gone := existing.DeepCopyObject().(workv1alpha2.Binding)
+		gone.BindingSpec().Clusters = nil
+		s.put(key, gone)
+		delete(s.bindings, key)
+		return s.propagate(ctx, r)
+	case propagate.UpdateBinding:
+		s.put(key, d.Binding)
+	case propagate.MakeBinding:
+		m, err := s.meaningOf(ctx, r, template, d.Policy, existing)
+		if err != nil {
+			return err
+		}
+		b, err := propagate.Binding(template, d.Policy, m, existing)
+		if err != nil {
+			return err
+		}
+		if existing != nil {
+			if err := s.pin(r, existing, b); err != nil {
+				return err
+			}
+		}
+		if err := s.bind(r, b); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(d.MissingOverrides) > 0:
+		return fmt.Errorf("%s waits for the override policies that it depends on: %s",
+			propagate.HolderOf(d.Pending), strings.Join(d.MissingOverrides, ", "))
+	case d.Pending != nil && existing == nil:
+		return fmt.Errorf("its policy %s is Lazy and has no effect until the template is changed",
+			propagate.HolderOf(d.Pending))
+	}
+	return nil
+}
+
+// bindingFor is the binding of a template, nil if there is none, with the name that a new one is to have, and the key
+// of either.
+func (s *state) bindingFor(r ref) (existing workv1alpha2.Binding, free string, key types.NamespacedName) {
+	existing, free, _ = propagate.Find(r.GroupKind, r.Namespace, r.Name,
+		func(key types.NamespacedName) (workv1alpha2.Binding, error) {
+			return s.bindings[key], nil
+		})
+	key = types.NamespacedName{Namespace: r.Namespace, Name: free}
+	if existing != nil {
+		key.Name = existing.GetName()
+	}
+	return existing, free, key
+}
+
+// bind stores the binding of a template, a new one under a free name.
+func (s *state) bind(r ref, b workv1alpha2.Binding) error {
+	existing, free, key := s.bindingFor(r)
+	switch {
+	case existing == nil && free == "":
+		return propagate.TakenError(r.GroupKind, r.Name)
+	case existing == nil:
+		b.SetName(free)
+	}
+	s.put(key, b)
+	return nil
+}
+
+// pin records from which clusters replicas leave. Which pods are where is not known.
+func (s *state) pin(r ref, existing, want workv1alpha2.Binding) error {
+	template, spec := s.templates[r], want.BindingSpec()
+	fewer := spec.Replicas < existing.BindingSpec().Replicas && spec.Placement.DividesReplicas()
+	if fewer && (fleet.LeavesByOrdinal(template) || fleet.PodsToDelete(template) != nil) {
+		s.warnings = append(s.warnings, fmt.Sprintf("%s: the template determines the pods that leave, "+
+			"and a simulation does not know their clusters: the placement can differ", r))
+	}
+	_, err := propagate.Pin(template, existing, want, nil, func(string) ([]string, bool) { return nil, true })
+	return err
+}
+
+// selecting are the policies that may select t, each once.
+func (s *state) selecting(t match.Template) []policyv1alpha1.Propagation {
+	gk := t.GroupKind()
+	all := slices.Concat(s.policiesOf[selected{gk, t.Name}], s.policiesOf[selected{gk, ""}])
+	return slices.DeleteFunc(all, func(p policyv1alpha1.Propagation) bool {
+		return p.GetNamespace() != "" && t.Namespace != "" && p.GetNamespace() != t.Namespace
+	})
+}
+
+// meaningOf is what the template means under the policy. What only a webhook knows is taken from the binding.
+func (s *state) meaningOf(ctx context.Context, r ref, template *unstructured.Unstructured, p policyv1alpha1.Propagation,
+	existing workv1alpha2.Binding) (propagate.Meaning, error) {
+	m := propagate.Meaning{ID: "simulated " + r.String()}
+	if class := p.PropagationSpec().SchedulePriority; class != nil {
+		value, ok := s.priorities[class.PriorityClassName]
+		if !ok {
+			return m, fmt.Errorf("schedulePriority of %s: there is no PriorityClass %q: create it, or put it into the files",
+				propagate.HolderOf(p), class.PriorityClassName)
+		}
+		m.SchedulePriority = &value
+	}
+	if hook := s.hooked(r.GroupKind); hook != "" {
+		if existing != nil && !s.touched[r] {
+			spec := existing.BindingSpec()
+			m.Replicas, m.Requirements, m.Components, m.SidecarsUnread = spec.Replicas, spec.ReplicaRequirements,
+				spec.Components, true
+			return m, nil
+		}
+		s.warnings = append(s.warnings, fmt.Sprintf(
+			"%s: %s may say what it needs, and webhooks are not asked: what Argosy knows of the kind is used", r, hook))
+	}
+	replicas, requirements, workload, err := s.meaning.Replicas(ctx, template)
+	if err != nil {
+		return m, err
+	}
+	if workload {
+		m.Replicas, m.Requirements = replicas, requirements
+		return m, s.count(r, template, &m)
+	}
+	m.Components, err = s.meaning.Components(ctx, template)
+	return m, err
+}
+
+// count adds what SidecarSets inject into the pods of a workload. In the order of templates these, which have no
+// namespace, were claimed first.
+func (s *state) count(r ref, workload *unstructured.Unstructured, m *propagate.Meaning) error {
+	if r.Namespace == "" {
+		return nil
+	}
+	if s.sidecars == nil {
+		s.sidecars = []dependency.Sidecars{}
+		for other, obj := range s.templates {
+			if other.GroupKind != dependency.SidecarSetKind {
+				continue
+			}
+			read, counts, err := dependency.SidecarsOf(obj)
+			if err != nil {
+				s.problems[other] = err
+			} else if counts {
+				s.sidecars = append(s.sidecars, read)
+			}
+		}
+		slices.SortFunc(s.sidecars, func(a, b dependency.Sidecars) int { return strings.Compare(a.Name, b.Name) })
+	}
+	var of map[string]string
+	if namespace := s.templates[ref{schema.GroupKind{Kind: "Namespace"}, "", r.Namespace}]; namespace != nil {
+		of = namespace.GetLabels()
+	} else {
+		for _, set := range s.sidecars {
+			if set.ByLabel() && set.Selects(workload) {
+				m.SidecarsUnread = true // what is in the binding is better than to guess
+				if !s.unlabelled[r.Namespace] {
+					s.unlabelled[r.Namespace] = true
+					s.warnings = append(s.warnings,
+						fmt.Sprintf("SidecarSet %s selects namespaces by label, and Namespace %s is not in the fleet: put it into the files if pods there are injected into", set.Name, r.Namespace))
+				}
+			}
+		}
+	}
+	return dependency.Count(m, workload, dependency.Injecting(s.sidecars, workload, of))
+}
+
+// hooked is the webhook configuration that concerns a kind, the first by name; empty for none.
+func (f *Fleet) hooked(gk schema.GroupKind) string {
+	for _, name := range sortedKeys(f.webhooks) {
+		if webhook.Concerns(f.webhooks[name], gk) {
+			return "ResourceInterpreterWebhookConfiguration " + name
+		}
+	}
+	return ""
+}
+
+// schedule places one binding if it is due, as controller/schedule does. It says whether that changed where it is.
+func (s *state) schedule(key types.NamespacedName) bool {
+	was := s.bindings[key]
+	if !schedule.Ours(was, s.scheduler) {
+		return false
+	}
+	fleet := s.seenBy(was)
+	reason, due := schedule.Due(was, fleet)
+	if !due {
+		delete(s.failures, key)
+		return false
+	}
+	result, failure := schedule.Schedule(was, fleet, s.room(was))
+	is := was.DeepCopyObject().(workv1alpha2.Binding)
+	spec, status := is.BindingSpec(), is.BindingStatus()
+	meta.SetStatusCondition(&status.Conditions, schedule.Condition(failure))
+	status.SchedulerObservedAffinityName = result.AffinityName
+	if result.Apply(is, failure); failure == nil {
+		if asked := spec.RescheduleTriggeredAt; asked != nil {
+			status.LastScheduledTime = asked // what was asked for is done
+		}
+	}
+	_, told := s.reasons[key]
+	if !told && (reason != schedule.NotYetSuccessful || failure == nil) {
+		s.reasons[key] = reason
+	}
+	changed := !equality.Semantic.DeepEqual(was.BindingSpec().Clusters, spec.Clusters)
+	s.put(key, is)
+	if before := s.failures[key]; failure == nil {
+		delete(s.failures, key)
+		changed = changed || before != nil
+	} else {
+		s.failures[key] = failure
+	}
+	return changed
+}
+
+// seenBy is the fleet as a binding sees it: among the others of its affinity groups.
+func (s *state) seenBy(b workv1alpha2.Binding) schedule.Snapshot {
+	if !schedule.Grouped(b) {
+		return s.snapshot
+	}
+	others := make([]workv1alpha2.Binding, len(s.grouped))
+	for i, key := range s.grouped {
+		others[i] = s.bindings[key]
+	}
+	return s.snapshot.Among(schedule.PeersOf(b, others))
+}
+
+// put makes b the binding of that key, with the room that it takes.
+func (s *state) put(key types.NamespacedName, b workv1alpha2.Binding) {
+	s.rooms.move(s.bindings[key], b)
+	s.bindings[key] = b
+}
+
+// revise is a template with another number of replicas.
+func revise(ctx context.Context, meaning interpret.Interpreter, f *Fleet, r ref,
+	s Scale) (*unstructured.Unstructured, error) {
+	template := f.templates[r]
+	before, _, workload, err := meaning.Replicas(ctx, template)
+	if err != nil {
+		return template, fmt.Errorf("scale %s: %w", s, err)
+	}
+	if !workload {
+		why := "its kind has no number of replicas"
+		if hook := f.hooked(r.GroupKind); hook != "" {
+			why += " that Argosy knows of; " + hook + " may, and is not asked"
+		}
+		return template, fmt.Errorf("scale %s: %s cannot be scaled: %s", s, r, why)
+	}
+	out, err := meaning.Revise(ctx, template, s.Replicas)
+	if err != nil {
+		return template, fmt.Errorf("scale %s: %w", s, err)
+	}
+	if out == template {
+		out = template.DeepCopy()
+	}
+	if after, _, _, err := meaning.Replicas(ctx, out); err != nil || after != s.Replicas {
+		return template, errors.Join(fmt.Errorf("scale %s: %s cannot be scaled: it has %d replicas whatever it is given", s,
+			r, before), err)
+	}
+	return out, nil
+}

@@ -1,0 +1,528 @@
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
+)
+
+// PolicyFacts are what is known of a policy. All of it is read-only.
+type PolicyFacts struct {
+	// Propagation or Override is the policy; the other is nil.
+	Propagation policyv1alpha1.Propagation
+	Override    policyv1alpha1.Override
+	// Templates are the objects of the kinds that its selectors name, wherever they are; their metadata suffices.
+	Templates []Selectable
+	// Unknown are the kinds among them that the hub does not serve, with the kinds of that name that it does.
+	Unknown map[schema.GroupKind][]schema.GroupVersionKind
+	// Kinds are those that the hub serves; empty unless one of Unknown is in no other group.
+	Kinds []validate.NamedKind
+	// Policies are all propagation policies.
+	Policies []policyv1alpha1.Propagation
+	// Bindings are those of the templates that the policy has claimed; of an override policy, all bindings.
+	Bindings []workv1alpha2.Binding
+	Clusters []*clusterv1alpha1.Cluster
+	Plugins  schedule.Plugins
+}
+
+// Selectable is an object as far as policies look at it.
+type Selectable struct {
+	schema.GroupVersionKind
+	metav1.Object
+}
+
+func (s Selectable) template() match.Template {
+	version, kind := s.ToAPIVersionAndKind()
+	return match.Template{APIVersion: version, Kind: kind, Namespace: s.GetNamespace(), Name: s.GetName(),
+		Labels: s.GetLabels()}
+}
+
+// PolicyAnswer explains a policy.
+type PolicyAnswer struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Summary   string `json:"summary"`
+	// Findings are sorted by severity.
+	Findings  []Finding  `json:"findings,omitempty"`
+	Selectors []Selector `json:"selectors,omitempty"`
+	// Templates are those that it selects or has claimed: first those that it has not claimed, then by kind, namespace
+	// and name.
+	Templates []Selected `json:"templates,omitempty"`
+	// Clusters are the whole fleet; of an override policy, those that a rule targets.
+	Clusters []PolicyCluster `json:"clusters,omitempty"`
+}
+
+// Selector is one of the policy's, as "Deployment.apps web".
+type Selector struct {
+	Selects string `json:"selects"`
+	// Matches counts the templates. None is why there are none.
+	Matches int    `json:"matches"`
+	None    string `json:"none,omitempty"`
+}
+
+// Selected is a template that the policy selects or has claimed.
+type Selected struct {
+	Template string `json:"template"`
+	// By is how closely it is selected: name, label or all; empty if it is claimed but no longer selected.
+	By string `json:"by,omitempty"`
+	// Held is true if the policy has claimed it; of an override policy, if any policy propagates it.
+	Held bool `json:"held"`
+	// Why it is not claimed, or is claimed although it is no longer selected.
+	Why string `json:"why,omitempty"`
+	// Placed are its clusters, as "m1:2 m2:1", and State its binding's condition that is not as it should be.
+	Placed string `json:"placed,omitempty"`
+	State  string `json:"state,omitempty"`
+}
+
+// PolicyCluster is how the policy's placement, or the targets of its rules, come out for a cluster.
+type PolicyCluster struct {
+	Name string `json:"name"`
+	// Takes is true if the cluster is eligible. Why is why it is not, and for which kind.
+	Takes bool   `json:"takes"`
+	Why   string `json:"why,omitempty"`
+	// As are the affinity terms, or the override rules, that mean it.
+	As []string `json:"as,omitempty"`
+}
+
+// policyExplanation is a PolicyAnswer in the making.
+type policyExplanation struct {
+	PolicyFacts
+	answer    PolicyAnswer
+	namespace string
+	selectors []policyv1alpha1.ResourceSelector
+}
+
+// ExplainPolicy answers. The same facts give the same answer, in whatever order they come.
+func ExplainPolicy(f PolicyFacts) PolicyAnswer {
+	e := &policyExplanation{PolicyFacts: f}
+	var meta metav1.Object = f.Propagation
+	if f.Propagation != nil {
+		e.answer.Kind, e.selectors = "PropagationPolicy", f.Propagation.PropagationSpec().ResourceSelectors
+	} else {
+		meta = f.Override
+		e.answer.Kind, e.selectors = "OverridePolicy", f.Override.OverrideSpec().ResourceSelectors
+	}
+	e.namespace = meta.GetNamespace()
+	if e.namespace == "" {
+		e.answer.Kind = "Cluster" + e.answer.Kind
+	}
+	e.answer.Namespace, e.answer.Name = e.namespace, meta.GetName()
+	if meta.GetDeletionTimestamp() != nil {
+		e.find(Waiting, "the policy is being deleted and no longer selects anything", "")
+	}
+	e.explainTemplates()
+	e.explainSelectors()
+	if f.Propagation != nil {
+		e.explainPlacement()
+	} else {
+		e.explainRules()
+	}
+	slices.SortStableFunc(e.answer.Findings, func(a, b Finding) int {
+		return cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity))
+	})
+	e.answer.Summary = e.summary()
+	return e.answer
+}
+
+func (e *policyExplanation) find(severity Severity, what, next string) {
+	e.answer.Findings = append(e.answer.Findings, Finding{Severity: severity, What: what, Next: next})
+}
+
+// explainTemplates lists the templates that the policy selects, and which policies have claimed the others.
+func (e *policyExplanation) explainTemplates() {
+	out := &e.answer.Templates
+	for _, s := range e.Templates {
+		t := s.template()
+		row := Selected{Template: t.GroupKind().String() + " " + strings.TrimPrefix(t.Namespace+"/"+t.Name, "/"),
+			By: closeness[e.closeness(t)]}
+		claim, claimed := propagate.Claimed(s)
+		if e.Override != nil {
+			row.Held = claimed
+			if !claimed {
+				row.Why = "no policy propagates it to members, so nothing is overridden"
+			}
+		} else {
+			row.Held = claimed && propagate.HolderOf(e.Propagation) == claim
+			row.Why = e.whyNotHeld(row, t, claim, claimed)
+		}
+		if row.By == "" && !(row.Held && e.Propagation != nil) {
+			continue
+		}
+		for _, b := range e.Bindings {
+			if b.GetNamespace() == t.Namespace && propagate.Of(b, t.GroupKind(), t.Name) {
+				row.Placed = targets(sorted(b.BindingSpec().Clusters), schedule.MethodOf(b) != schedule.Everywhere)
+				row.State = amiss(b)
+			}
+		}
+		*out = append(*out, row)
+	}
+	slices.SortFunc(*out, func(a, b Selected) int {
+		rank := func(s Selected) int { return strings.Index("ft", map[bool]string{false: "f", true: "t"}[s.Held]) }
+		return cmp.Or(rank(a)-rank(b), strings.Compare(a.Template, b.Template))
+	})
+	if e.Propagation != nil && len(*out) > 0 &&
+		!slices.ContainsFunc(*out, func(s Selected) bool { return s.Held || s.Why == notClaimedYet }) {
+		e.find(Attention, "the policy has claimed none of the templates that it selects: "+(*out)[0].Template+" "+
+			(*out)[0].Why,
+			"give it a higher priority, and preemption: Always to take over templates that other policies have claimed; or delete it")
+	}
+}
+
+func (e *policyExplanation) closeness(t match.Template) match.ImplicitPriority {
+	if e.Propagation != nil {
+		return propagate.Selected(e.Propagation, t)
+	}
+	if e.Override.GetDeletionTimestamp() != nil {
+		return match.None
+	}
+	return match.Selectors(e.namespace, e.selectors, t)
+}
+
+// whyNotHeld returns why the policy has not claimed a template that it selects, or that it no longer selects one that
+// it has claimed.
+func (e *policyExplanation) whyNotHeld(row Selected, t match.Template, claim propagate.Holder,
+	claimed bool) string {
+	switch {
+	case row.Held && row.By == "":
+		return "claimed, but no longer selected: " + misses(e.Propagation, t)
+	case row.Held, row.By == "":
+		return ""
+	case propagate.ManagedElsewhere(t):
+		return fmt.Sprintf("is propagated by %s (label %s)", t.Labels[policyv1alpha1.ClaimedByLabel],
+			policyv1alpha1.ClaimedByLabel)
+	case propagate.Excluded(t):
+		return "is never propagated: it belongs to the system or to the hub"
+	case claimed:
+		for _, p := range e.Policies {
+			if propagate.HolderOf(p) == claim {
+				stub := &explanation{template: t}
+				return "is claimed by " + describe(p) + "; this policy: " + stub.whyNot(e.Propagation, p)
+			}
+		}
+		return "is claimed by a policy that was deleted; the hub releases it first"
+	}
+	if best, ok := propagate.Match(t, e.Policies); ok && describe(best) != describe(e.Propagation) {
+		stub := &explanation{template: t}
+		return "is not claimed yet, and " + describe(best) + " ranks first; this policy: " + stub.whyNot(e.Propagation, best)
+	}
+	return notClaimedYet
+}
+
+// notClaimedYet is the reason for a template that the policy is about to claim.
+const notClaimedYet = "is not claimed yet"
+
+// amiss is the condition of a binding that is not as it should be, in words; empty for none.
+func amiss(b workv1alpha2.Binding) string {
+	for _, of := range []string{workv1alpha2.Scheduled, workv1alpha2.FullyApplied} {
+		for _, c := range b.BindingStatus().Conditions {
+			if c.Type == of && c.Status == metav1.ConditionFalse {
+				return fmt.Sprintf("%s=False: %s", c.Type, c.Message)
+			}
+		}
+	}
+	return ""
+}
+
+// explainSelectors counts what each selector matches, and names the nearest thing to what matches nothing.
+func (e *policyExplanation) explainSelectors() {
+	if len(e.selectors) == 0 && e.Override != nil {
+		e.answer.Selectors = []Selector{{Selects: "everything in its scope", Matches: len(e.answer.Templates)}}
+		return
+	}
+	for i, s := range e.selectors {
+		gk := match.GroupKind(s.APIVersion, s.Kind)
+		out := Selector{Selects: gk.String()}
+		switch {
+		case s.Name != "":
+			out.Selects += " " + strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
+		case s.LabelSelector != nil:
+			out.Selects += " " + metav1.FormatLabelSelector(s.LabelSelector)
+		}
+		for _, t := range e.Templates {
+			if match.Selectors(e.namespace, []policyv1alpha1.ResourceSelector{s}, t.template()) != match.None {
+				out.Matches++
+			}
+		}
+		if out.Matches == 0 {
+			severity, none, next := e.nearest(s)
+			out.None = none
+			e.find(severity, fmt.Sprintf("resourceSelectors[%d], %s, matches nothing: %s", i, out.Selects, none), next)
+		}
+		e.answer.Selectors = append(e.answer.Selectors, out)
+	}
+}
+
+// nearest returns why a selector matches nothing, and what to change.
+func (e *policyExplanation) nearest(s policyv1alpha1.ResourceSelector) (severity Severity, why, next string) {
+	gk := match.GroupKind(s.APIVersion, s.Kind)
+	if alike, unknown := e.Unknown[gk]; unknown {
+		named := validate.NamedKind{APIVersion: s.APIVersion, Kind: s.Kind}
+		if meant, ok := validate.MeantKind(named, e.Kinds); ok && len(alike) == 0 {
+			return Problem, fmt.Sprintf("the hub does not serve the kind %s; did you mean %s?", gk, meant.Kind),
+				fmt.Sprintf("set apiVersion: %s, kind: %s; or install the CustomResourceDefinition of %s in the hub",
+					meant.APIVersion, meant.Kind, gk)
+		}
+		if len(alike) == 0 {
+			return Problem, "the hub does not serve the kind " + gk.String(),
+				"install its CustomResourceDefinition in the hub, or correct apiVersion and kind"
+		}
+		var versions []string
+		for _, k := range alike {
+			version, _ := k.ToAPIVersionAndKind()
+			versions = append(versions, version)
+		}
+		return Problem, fmt.Sprintf("the hub does not serve the kind %s; it serves %s in another group", gk, alike[0].Kind),
+			fmt.Sprintf("set apiVersion: %s, kind: %s", strings.Join(versions, " or "), alike[0].Kind)
+	}
+	in := cmp.Or(s.Namespace, e.namespace)
+	var here, elsewhere, named []string
+	var labelled string
+	for _, t := range e.Templates {
+		if t.GroupKind() != gk {
+			continue
+		}
+		if t.GetName() == s.Name && t.GetNamespace() != in && in != "" {
+			elsewhere = append(elsewhere, t.GetNamespace())
+		}
+		if in == "" || t.GetNamespace() == in {
+			here = append(here, t.GetName())
+			if labelled == "" || t.GetName() < named[0] {
+				labelled, named = labelsOf(t.GetLabels()), []string{t.GetName()}
+			}
+		}
+	}
+	slices.Sort(here)
+	slices.Sort(elsewhere)
+	where := "the hub"
+	if in != "" {
+		where = "namespace " + in
+	}
+	switch {
+	case len(elsewhere) > 0 && e.namespace != "":
+		return Problem, fmt.Sprintf("an object of that name exists in namespace %s, but a policy in namespace %s selects only in its own namespace", some(elsewhere), e.namespace),
+			"create the policy in the namespace of the template, or make it a cluster policy"
+	case len(elsewhere) > 0:
+		return Problem, fmt.Sprintf("an object of that name exists in namespace %s, not in %s", some(elsewhere), in),
+			"set namespace: " + elsewhere[0]
+	case len(here) == 0:
+		return Attention, fmt.Sprintf("there is no %s in %s", gk, where),
+			"create one; the policy claims it as soon as it exists"
+	case s.Name != "":
+		next = "correct the name, or create that object"
+		if meant := lint.Meant(s.Name, here); meant != "" {
+			next = fmt.Sprintf("correct the name to %s, or create that object", meant)
+		}
+		return Attention, fmt.Sprintf("%s has no %s of that name; it has %s", where, gk, some(here)), next
+	}
+	return Attention, fmt.Sprintf("no %s in %s has these labels; %s has %s", gk, where, named[0], labelled),
+		"correct the labels of the selector or of the templates"
+}
+
+// some names the first objects.
+func some(names []string) string { return text.Names(names, 3) }
+
+// explainPlacement lists which clusters are eligible and why the others are not, for each kind that the policy selects.
+func (e *policyExplanation) explainPlacement() {
+	fleet := schedule.NewSnapshot(e.Clusters).With(e.Plugins)
+	placement := e.Propagation.PropagationSpec().Placement
+	kinds := map[schema.GroupKind]policyv1alpha1.ResourceSelector{}
+	for _, s := range e.selectors {
+		gk := match.GroupKind(s.APIVersion, s.Kind)
+		if _, unknown := e.Unknown[gk]; !unknown {
+			kinds[gk] = s
+		}
+	}
+	order := make([]schema.GroupKind, 0, len(kinds))
+	for gk := range kinds {
+		order = append(order, gk)
+	}
+	slices.SortFunc(order, func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+
+	rows := map[string]*PolicyCluster{}
+	for _, name := range fleet.Names() {
+		rows[name] = &PolicyCluster{Name: name, Takes: true}
+	}
+	for _, gk := range order {
+		b := bindingOf(kinds[gk], e.namespace, placement)
+		terms := placement.ClusterAffinities
+		may, refusals := map[string]bool{}, map[string]schedule.Rejection{}
+		var candidates []schedule.Candidate
+		for i := range max(1, len(terms)) {
+			one := b.DeepCopy()
+			name := ""
+			if len(terms) > 0 {
+				one.Spec.Placement.ClusterAffinities, name = terms[i:i+1], terms[i].AffinityName
+			}
+			takes, refused := schedule.Feasible(one, fleet)
+			for _, c := range takes {
+				candidates, may[c.Cluster.Name] = append(candidates, c), true
+				if row := rows[c.Cluster.Name]; name != "" && !slices.Contains(row.As, name) {
+					row.As = append(row.As, name)
+				}
+			}
+			for _, r := range refused {
+				// A rejection by a term that selects the cluster is more useful than the affinity of another term.
+				if was, ok := refusals[r.Cluster]; !ok || was.Reason == schedule.ReasonAffinity {
+					refusals[r.Cluster] = r
+				}
+			}
+		}
+		stub := &explanation{Facts: Facts{Template: templateOf(b), Binding: b}, template: match.TemplateOf(templateOf(b)),
+			fleet: fleet, holder: e.Propagation}
+		for name, r := range refusals {
+			if may[name] {
+				continue
+			}
+			why, _ := stub.rejected(r)
+			if row := rows[name]; !strings.Contains(row.Why, why) {
+				row.Takes, row.Why = false, strings.TrimPrefix(row.Why+"; "+why, "; ") // of each kind
+			}
+		}
+		if len(candidates) == 0 && len(order) > 0 {
+			_, err := schedule.Schedule(b, fleet, nil)
+			if err != nil {
+				e.find(Problem, fmt.Sprintf("its placement allows no cluster for %s: %s", gk, err), schedule.Help(err))
+			}
+		}
+	}
+	e.findMissingClusters(validate.NamesOf(e.Propagation).Clusters)
+	if len(order) == 0 {
+		return // of no kind that is known
+	}
+	for _, name := range fleet.Names() {
+		e.answer.Clusters = append(e.answer.Clusters, *rows[name])
+	}
+}
+
+// findMissingClusters reports the clusters that the policy names and the fleet does not have, each once, with the
+// nearest name.
+func (e *policyExplanation) findMissingClusters(named []validate.Named) {
+	if len(e.Clusters) == 0 {
+		return // policies may come before the first cluster
+	}
+	known := map[string]bool{}
+	for _, c := range e.Clusters {
+		known[c.Name] = true
+	}
+	names := slices.Sorted(maps.Keys(known))
+	for _, n := range named {
+		if !known[n.Value] {
+			known[n.Value] = true
+			e.find(Attention, validate.MissingCluster(n, names), "")
+		}
+	}
+}
+
+// bindingOf returns a binding of a template of the selector's kind, with the fields that filter clusters.
+func bindingOf(s policyv1alpha1.ResourceSelector, namespace string,
+	placement policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
+	b := &workv1alpha2.ResourceBinding{}
+	b.Namespace = cmp.Or(s.Namespace, namespace)
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: s.APIVersion, Kind: s.Kind, Namespace: b.Namespace,
+		Name: s.Name}
+	b.Spec.Placement = placement.DeepCopy()
+	return b
+}
+
+// templateOf returns the template of such a binding.
+func templateOf(b *workv1alpha2.ResourceBinding) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(b.Spec.Resource.APIVersion)
+	u.SetKind(b.Spec.Resource.Kind)
+	u.SetNamespace(b.Spec.Resource.Namespace)
+	u.SetName(b.Spec.Resource.Name)
+	return u
+}
+
+// explainRules lists the clusters that each rule of an override policy matches.
+func (e *policyExplanation) explainRules() {
+	spec := e.Override.OverrideSpec()
+	rules, at := spec.OverrideRules, "overrideRules[%d]"
+	if len(rules) == 0 {
+		rules, at = []policyv1alpha1.RuleWithCluster{{TargetCluster: spec.TargetCluster, Overriders: spec.Overriders}},
+			"overriders"
+	}
+	rows := map[string]*PolicyCluster{}
+	for i, r := range rules {
+		name := at
+		if strings.Contains(at, "%d") {
+			name = fmt.Sprintf(at, i)
+		}
+		affinity := policyv1alpha1.ClusterAffinity{}
+		if r.TargetCluster != nil {
+			affinity = *r.TargetCluster
+		}
+		n := 0
+		for _, c := range e.Clusters {
+			if !match.Affinity(&affinity, c) {
+				continue
+			}
+			n++
+			if rows[c.Name] == nil {
+				rows[c.Name] = &PolicyCluster{Name: c.Name, Takes: true}
+			}
+			rows[c.Name].As = append(rows[c.Name].As, name)
+		}
+		switch {
+		case n == 0:
+			b := bindingOf(policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ConfigMap"}, e.namespace,
+				policyv1alpha1.Placement{ClusterAffinity: &affinity})
+			_, err := schedule.Schedule(b, schedule.NewSnapshot(e.Clusters), nil)
+			e.find(Attention, name+" matches no cluster: "+compact(affinity), schedule.Help(err))
+		case r.Overriders.Empty():
+			e.find(Attention, name+" changes nothing: it has no overriders", "")
+		}
+	}
+	e.findMissingClusters(validate.NamesOfOverride(e.Override).Clusters)
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		e.answer.Clusters = append(e.answer.Clusters, *rows[name])
+	}
+}
+
+// summary counts.
+func (e *policyExplanation) summary() string {
+	var held, lost int
+	for _, t := range e.answer.Templates {
+		if t.Held {
+			held++
+		} else {
+			lost++
+		}
+	}
+	parts := tally(e.answer.Findings)
+	verb, not := "claims ", "not claimed"
+	if e.Override != nil {
+		verb, not = "overrides ", "not propagated"
+	}
+	parts = append(parts, verb+text.Count(held, "template"))
+	if lost > 0 {
+		parts = append(parts, fmt.Sprintf("%d %s", lost, not))
+	}
+	takes := 0
+	for _, c := range e.answer.Clusters {
+		if c.Takes {
+			takes++
+		}
+	}
+	if len(e.answer.Clusters) > 0 {
+		parts = append(parts, fmt.Sprintf("for %d of %s", takes, text.Count(len(e.Clusters), "cluster")))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,643 @@
+package why
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/override"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/pods"
+)
+
+// State is how the template fares in a cluster.
+type State string
+
+// The states, the reddest first.
+const (
+	Failed    State = "Failed"    // the member has not what it should have
+	Unhealthy State = "Unhealthy" // it has, and that is not well
+	Unknown   State = "Unknown"   // the cluster is not ready, and what it last reported is stale
+	Pending   State = "Pending"   // on its way, or nobody knows yet
+	Suspended State = "Suspended" // dispatching is suspended
+	Leaving   State = "Leaving"   // it is being removed
+	Healthy   State = "Healthy"
+	Refused   State = "Refused" // a filter refused the cluster
+	Unused    State = "Unused"  // it may take the template, and is not used
+)
+
+var states = []State{Failed, Unhealthy, Unknown, Pending, Suspended, Leaving, Healthy, Refused, Unused}
+
+// Cluster is what became of the template in one cluster.
+type Cluster struct {
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	// Why it is in that state, where that is not plain.
+	Why string `json:"why,omitempty"`
+	// Target says that the template is meant to be there, with Replicas if it has any.
+	Target   bool  `json:"target,omitempty"`
+	Replicas int32 `json:"replicas,omitempty"`
+	// Score is how much a run prefers the cluster, Room for how many more replicas it has room; nil if it was refused, or
+	// nobody asked.
+	Score *int32 `json:"score,omitempty"`
+	Room  *int64 `json:"room,omitempty"`
+	// Overrides are the rules that apply to the manifest here.
+	Overrides []OverrideRule `json:"overrides,omitempty"`
+	// Untouched are overriders that found nothing to change here.
+	Untouched []string `json:"untouched,omitempty"`
+	// Work is what was sent; nil if there is none.
+	Work *Work `json:"work,omitempty"`
+	// Pods are those in trouble; nil for none, and if nobody knows.
+	Pods *pods.Report `json:"pods,omitempty"`
+	// Taints, Ready and Free are the cluster's own: Free says per resource how many replicas fit.
+	Taints []string          `json:"taints,omitempty"`
+	Ready  *metav1.Condition `json:"ready,omitempty"`
+	Free   []Free            `json:"free,omitempty"`
+}
+
+// OverrideRule is a rule of an override policy.
+type OverrideRule struct {
+	Policy     string `json:"policy"`
+	Overriders string `json:"overriders"`
+}
+
+// Work is what was sent to a member, and what it answered.
+type Work struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Applied says that the member took it, Message what it said if not.
+	Applied bool   `json:"applied"`
+	Message string `json:"message,omitempty"`
+	// Health that was reported, and the status.
+	Health     workv1alpha1.ResourceHealth `json:"health,omitempty"`
+	Status     json.RawMessage             `json:"status,omitempty"`
+	Conditions []metav1.Condition          `json:"conditions,omitempty"`
+}
+
+// Free is what a cluster has free of a resource that a replica requests.
+type Free struct {
+	Resource string            `json:"resource"`
+	Free     resource.Quantity `json:"free"`
+	// OverCommitted is by how much more is requested there than the cluster has; nil if something is free.
+	OverCommitted *resource.Quantity `json:"overCommitted,omitempty"`
+	Request       resource.Quantity  `json:"request"`
+}
+
+// explainClusters goes through the fleet, and through what is left in clusters that are gone.
+func (e *explanation) explainClusters() {
+	works := map[string]*workv1alpha1.Work{}
+	for i := range e.Works {
+		if cluster, err := names.ClusterOf(e.Works[i].Namespace); err == nil {
+			works[cluster] = &e.Works[i]
+		}
+	}
+	byName := map[string]*clusterv1alpha1.Cluster{}
+	all := map[string]bool{}
+	for _, c := range e.Clusters {
+		byName[c.Name], all[c.Name] = c, true
+	}
+	for name := range works {
+		all[name] = true
+	}
+
+	targets := map[string]workv1alpha2.TargetCluster{}
+	items := map[string]workv1alpha2.AggregatedStatusItem{}
+	candidates := map[string]schedule.Candidate{}
+	rejections := map[string]schedule.Rejection{}
+	if b := e.own(); b != nil {
+		for _, t := range dispatch.Targets(b) {
+			targets[t.Name], all[t.Name] = t, true
+		}
+		outages := aggregate.OutagesOf(b, func(name string) *clusterv1alpha1.Cluster { return byName[name] })
+		for _, item := range aggregate.Binding(b, e.Works, outages, metav1.Time{}).AggregatedStatus {
+			items[item.ClusterName] = item
+		}
+		if b.BindingSpec().Placement != nil {
+			result, _ := e.run()
+			for _, c := range result.Candidates {
+				candidates[c.Cluster.Name] = c
+			}
+			for _, r := range result.Rejections {
+				rejections[r.Cluster] = r
+			}
+		}
+	} else if e.sentByItself() {
+		for _, c := range e.Clusters {
+			if c.DeletionTimestamp == nil {
+				targets[c.Name] = workv1alpha2.TargetCluster{Name: c.Name}
+			}
+		}
+	}
+
+	for name := range all {
+		row := Cluster{Name: name}
+		target, wanted := targets[name]
+		row.Target, row.Replicas = wanted, target.Replicas
+		e.describeCluster(&row, byName[name])
+		if c, ok := candidates[name]; ok {
+			row.Score = &c.Score
+			if c.Known {
+				row.Room = &c.Available
+			}
+		}
+		rejection, refused := rejections[name]
+		item, reported := items[name]
+		if !reported && works[name] != nil {
+			item = alone(name, works[name])
+		}
+		switch {
+		case wanted:
+			e.explainTarget(&row, byName[name], works[name], item)
+			if why, next := e.rejected(rejection); refused && e.placedByRun(name) {
+				e.find(Attention, name, name+" has it, but is no longer eligible: it "+why, next)
+			}
+			e.explainFailover(name)
+		case works[name] != nil && e.ours(works[name]):
+			e.explainLeaving(&row, works[name], item)
+		case refused:
+			row.State = Refused
+			var next string
+			row.Why, next = e.rejected(rejection)
+			// What the policy's author never meant is no news.
+			if rejection.Reason != schedule.ReasonAffinity && len(targets) > 0 {
+				e.find(Attention, name, name+" is left out: it "+row.Why, next)
+			}
+		default:
+			row.State = Unused
+			row.Why = e.unused(name, byName[name], candidates)
+			e.passedOver(&row)
+		}
+		e.answer.Clusters = append(e.answer.Clusters, row)
+	}
+	slices.SortFunc(e.answer.Clusters, func(a, b Cluster) int {
+		return cmp.Or(cmp.Compare(slices.Index(states, a.State), slices.Index(states, b.State)),
+			strings.Compare(a.Name, b.Name))
+	})
+	if e.answer.Placement == nil && !e.sentByItself() {
+		// Nothing was placed, and rows that all say so say nothing.
+		e.answer.Clusters = slices.DeleteFunc(e.answer.Clusters, func(c Cluster) bool { return c.State == Unused })
+	}
+}
+
+// ours says whether a Work is the template's, and not one of another that shares its name.
+func (e *explanation) ours(w *workv1alpha1.Work) bool {
+	return e.own() != nil || e.sentByItself() || e.Facts.Template.GetDeletionTimestamp() != nil ||
+		w.DeletionTimestamp != nil
+}
+
+// placedByRun says whether the binding was scheduled to the cluster, and not drawn there by what requires it.
+func (e *explanation) placedByRun(cluster string) bool {
+	return slices.ContainsFunc(e.own().BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool {
+		return t.Name == cluster
+	})
+}
+
+// alone is what a Work says that no binding folds in.
+func alone(cluster string, w *workv1alpha1.Work) workv1alpha2.AggregatedStatusItem {
+	b := &workv1alpha2.ResourceBinding{}
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: cluster}}
+	for _, item := range aggregate.Binding(b, []workv1alpha1.Work{*w}, nil, metav1.Time{}).AggregatedStatus {
+		return item
+	}
+	return workv1alpha2.AggregatedStatusItem{ClusterName: cluster}
+}
+
+// describeCluster fills in what is so whatever the template.
+func (e *explanation) describeCluster(row *Cluster, c *clusterv1alpha1.Cluster) {
+	if c == nil {
+		return
+	}
+	row.Ready = membership.Readiness(c)
+	for i := range c.Spec.Taints {
+		row.Taints = append(row.Taints, c.Spec.Taints[i].ToString())
+	}
+	b := e.own()
+	if b == nil || b.BindingSpec().ReplicaRequirements == nil || c.Status.ResourceSummary == nil {
+		return
+	}
+	summary := c.Status.ResourceSummary
+	for name, request := range b.BindingSpec().ReplicaRequirements.ResourceRequest {
+		f := Free{Resource: string(name), Request: request}
+		var over resource.Quantity
+		if f.Free, over = split(leftOf(summary, name)); !over.IsZero() {
+			f.OverCommitted = &over
+		}
+		row.Free = append(row.Free, f)
+	}
+	slices.SortFunc(row.Free, func(a, b Free) int { return strings.Compare(a.Resource, b.Resource) })
+}
+
+// explainTarget fills in how the template is doing in a cluster that it is placed in.
+func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w *workv1alpha1.Work,
+	item workv1alpha2.AggregatedStatusItem) {
+	fail := func(what, next string) {
+		row.State, row.Why = Failed, what
+		e.find(Problem, row.Name, row.Name+": "+what, next)
+	}
+	wait := func(state State, what, next string) {
+		row.State, row.Why = state, what
+		e.find(Waiting, row.Name, row.Name+": "+what, next)
+	}
+	if c == nil {
+		fail("the cluster is not in the fleet", "join it again, or let the policy choose another")
+		return
+	}
+	_, applied, err := override.Apply(e.Facts.Template, c, e.Overrides)
+	for _, r := range applied.Rules {
+		row.Overrides = append(row.Overrides, OverrideRule{Policy: overridePolicy(r, e.template.Namespace),
+			Overriders: compact(r.Overriders)})
+	}
+	for _, u := range applied.Untouched {
+		row.Untouched = append(row.Untouched, u.String())
+		e.find(Attention, row.Name, row.Name+": "+u.String(), "fix the overrider, or remove it")
+	}
+	if w != nil {
+		row.Work = workOf(w, item)
+	}
+
+	outage := membership.OutageOf(c)
+	away := outage != nil
+	ailing, ails := e.ailing(row.Name, away)
+	if ails {
+		row.Pods = &ailing
+	}
+	switch {
+	case err != nil:
+		fail("an override fails, so nothing new is sent: "+err.Error(),
+			"fix that override policy; the hub sends the object as soon as it applies")
+	case w == nil && c.DeletionTimestamp != nil:
+		wait(Leaving, "the cluster is leaving the fleet, so nothing is sent there", "")
+	case w == nil && e.suspended(row.Name):
+		wait(Suspended, "dispatching is suspended", e.resume())
+	case w == nil && e.Unseen && e.own() == nil:
+		wait(Pending, "its state there is in its Work, which you may not read",
+			"ask somebody who may list works.work.karmada.io")
+	case w == nil && e.Unseen:
+		wait(Pending, "the member has not answered yet, according to its binding; you may not read its Work", "")
+	case w == nil:
+		if b := e.own(); b != nil && len(dispatch.Purging(b, e.Works)) > 0 {
+			wait(Pending, "waits until objects in other clusters that must be deleted first are gone", "")
+			return
+		}
+		if told := e.latest(workv1alpha2.EventSyncWorkFailed); told != nil {
+			fail("there is no Work: "+told.Message, "change the template or an override as the message says")
+			return
+		}
+		b := e.own()
+		if b != nil && meta.IsStatusConditionFalse(b.BindingStatus().Conditions, workv1alpha2.SidecarsInForce) {
+			row.State, row.Why = Pending, "has no Work yet, which may wait for a SidecarSet"
+			return
+		}
+		wait(Pending, "its Work is about to be created", "")
+	case w.DeletionTimestamp != nil:
+		wait(Pending, "the previous Work is being deleted; a new one follows", e.backFirst(row, away))
+	case w.Spec.SuspendDispatching != nil && *w.Spec.SuspendDispatching:
+		what := "dispatching is suspended; the member keeps what it has"
+		if row.Work.Status == nil && row.Work.Health == workv1alpha1.ResourceUnknown {
+			what = "dispatching is suspended; nothing was sent"
+		}
+		wait(Suspended, what, e.resume())
+	case away && !item.Applied:
+		next := "bring the cluster back; the hub retries by itself"
+		if membership.Untrusted(c) {
+			next = trustAgain(c)
+		}
+		fail("the cluster is not ready: "+row.Ready.Message, next)
+	case item.AppliedMessage != "" && meta.IsStatusConditionFalse(w.Status.Conditions,
+		string(configv1alpha1.InterpreterOperationRetain)):
+		fail("nothing new is sent, because Retain could not be interpreted: "+item.AppliedMessage,
+			"see how it is interpreted: argosy interpret explain "+e.template.Kind)
+	case item.AppliedMessage != "":
+		fail(e.explainFailure(c, execute.FailureOf(w), item.AppliedMessage))
+	case !item.Applied:
+		wait(Pending, "the member has not answered yet", "")
+	case stale(w):
+		wait(Pending, "the latest change is not applied yet", e.backFirst(row, away))
+	case away && item.Health == workv1alpha1.ResourceUnknown:
+		row.State, row.Why = Unknown, strings.TrimSuffix("stale since "+outage.Since.UTC().Format(time.RFC3339)+": "+
+			brief(row.Work.Status), ": ")
+	case ails:
+		// What its status says besides is in the notes; its counters say less than the pods.
+		said := append(ailing.Lines(), strings.Trim(overdue(w), ", "))
+		said = append(said, notes(row.Work.Status)...)
+		row.State, row.Why = Unhealthy, strings.Join(slices.DeleteFunc(said, func(s string) bool { return s == "" }), "; ")
+		severity := Problem
+		if item.Health == workv1alpha1.ResourceHealthy {
+			row.State, severity = Healthy, Attention
+		}
+		e.find(severity, row.Name, row.Name+": "+row.Why, e.helpPods(row.Name, ailing))
+	case item.Health == workv1alpha1.ResourceUnhealthy:
+		row.State, row.Why = Unhealthy, strings.TrimSuffix("applied, and not healthy: "+
+			strings.Trim(overdue(w)+", "+brief(row.Work.Status), ", "), ": ")
+		e.find(Problem, row.Name, row.Name+": "+row.Why,
+			fmt.Sprintf("look at the object and its pods in cluster %s; all that it reported: --cluster %s%s", row.Name,
+				row.Name, e.unseenPods()))
+	case item.Health == workv1alpha1.ResourceHealthy:
+		row.State, row.Why = Healthy, brief(row.Work.Status)
+	default:
+		wait(Pending, strings.TrimSuffix("applied, and not known to be healthy yet: "+brief(row.Work.Status), ": "),
+			cmp.Or(e.backFirst(row, away), strings.TrimPrefix(e.unseenPods(), "; ")))
+	}
+	kind := match.GroupKind(e.template.APIVersion, e.template.Kind)
+	if away && row.State != Failed && (w == nil || item.Applied) && !aggregate.Final(kind, item.Status) {
+		severity := Attention
+		if row.State == Unknown {
+			severity = Problem
+		}
+		e.find(severity, row.Name, fmt.Sprintf("%s: the cluster %s, and its status is stale: %s", row.Name, outage,
+			row.Ready.Message), "bring the cluster back")
+	}
+	if w == nil {
+		return
+	}
+	if c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkScaledByMember); c != nil &&
+		c.Status == metav1.ConditionTrue {
+		row.Why = strings.TrimPrefix(row.Why+"; "+strings.TrimSuffix(c.Message, "."), "; ")
+	}
+	if c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkContested); c != nil &&
+		c.Status == metav1.ConditionTrue {
+		e.find(Attention, row.Name, row.Name+": "+c.Message, execute.ContestedAdvice)
+	}
+	for _, operation := range []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretHealth,
+		configv1alpha1.InterpreterOperationInterpretStatus} {
+		if c := meta.FindStatusCondition(w.Status.Conditions, string(operation)); c != nil &&
+			c.Status == metav1.ConditionFalse {
+			e.find(Attention, row.Name, fmt.Sprintf("%s: %s could not be interpreted: %s", row.Name, operation, c.Message),
+				"see how it is interpreted: argosy interpret explain "+e.template.Kind)
+		}
+	}
+}
+
+func (e *explanation) backFirst(row *Cluster, away bool) string {
+	if away {
+		return "the cluster is not ready: bring it back"
+	}
+	return ""
+}
+
+// explainLeaving says what holds a copy that is to go.
+func (e *explanation) explainLeaving(row *Cluster, w *workv1alpha1.Work, item workv1alpha2.AggregatedStatusItem) {
+	row.State, row.Work = Leaving, workOf(w, item)
+	row.Why = "it is being removed"
+	for _, m := range e.answer.Failovers {
+		if m.From == row.Name && m.Ended == nil {
+			row.Why = fmt.Sprintf("the object is kept until its replacements in other clusters are healthy (%s): %s", m.Reason,
+				m.Message)
+		}
+	}
+	next := ""
+	if row.Ready != nil && row.Ready.Status != metav1.ConditionTrue {
+		next = "the cluster is not ready: " + row.Ready.Message
+	}
+	e.find(Waiting, row.Name, row.Name+": "+row.Why, next)
+}
+
+// passedOver reports that a fresh scheduling would place replicas in a cluster that has none, for example after it was
+// joined again. Placed replicas do not move by themselves, neither those by capacity nor those by static weights.
+func (e *explanation) passedOver(row *Cluster) {
+	if e.answer.Placement == nil || e.answer.Placement.Due != "" {
+		return // a run is due, which may use the cluster
+	}
+	i := slices.IndexFunc(e.answer.Placement.Fresh, func(t workv1alpha2.TargetCluster) bool { return t.Name == row.Name })
+	if i < 0 {
+		return
+	}
+	replicas := text.Count(e.answer.Placement.Fresh[i].Replicas, "replica")
+	row.Why = "placed replicas do not move; a WorkloadRebalancer would place " + replicas + " here"
+	t := e.template
+	namespace := ""
+	if t.Namespace != "" {
+		namespace = ", namespace: " + t.Namespace
+	}
+	e.find(Attention, row.Name, fmt.Sprintf(
+		"%s has none of the replicas, and a fresh scheduling would place %s there: replicas that are placed do not move by themselves", row.Name, replicas),
+		fmt.Sprintf("to distribute them again, create a WorkloadRebalancer with spec.workloads: [{apiVersion: %s, kind: %s%s, name: %s}]", t.APIVersion, t.Kind, namespace, t.Name))
+}
+
+// unused is why a cluster that may take the template does not get it.
+func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates map[string]schedule.Candidate) string {
+	b := e.own()
+	switch {
+	case c != nil && c.DeletionTimestamp != nil:
+		return "the cluster is leaving the fleet"
+	case b == nil || b.BindingSpec().Placement == nil:
+		return "nothing places it there"
+	case e.answer.Placement.Failure != "":
+		return "eligible; see above why nothing is placed"
+	case slices.ContainsFunc(e.answer.Placement.Run, func(t workv1alpha2.TargetCluster) bool { return t.Name == name }):
+		return "eligible, not rescheduled yet"
+	}
+	if parts := schedule.PartsOf(b); parts != nil && !parts.Rest {
+		return "no subset that has replicas names it"
+	}
+	candidate := candidates[name]
+	full := candidate.Known && candidate.Available == 0
+	switch method := schedule.MethodOf(b); {
+	case method == schedule.StaticWeights && e.unweighted(b, candidates, name):
+		return "no static weight matches it, and other clusters have one"
+	case method == schedule.StaticWeights && len(b.BindingSpec().Placement.SpreadConstraints) > 0:
+		return "its share rounds to zero replicas, or spreadConstraints take others"
+	case method == schedule.StaticWeights:
+		return "its share rounds to zero replicas"
+	case full && (method == schedule.Aggregated || method == schedule.ByRoom):
+		return "has no capacity"
+	case method == schedule.Aggregated:
+		return "not needed: clusters that rank higher have enough capacity"
+	case method == schedule.ByRoom:
+		return "its share of the capacity rounds to zero replicas, or what is placed elsewhere stays there"
+	case len(b.BindingSpec().Placement.SpreadConstraints) > 0:
+		return "other clusters rank higher by score, capacity and name, and spreadConstraints allow no more"
+	}
+	return ""
+}
+
+// unweighted says whether the cluster has no weight where others have.
+func (e *explanation) unweighted(b workv1alpha2.Binding, candidates map[string]schedule.Candidate, name string) bool {
+	all := slices.Collect(maps.Values(candidates))
+	return slices.ContainsFunc(schedule.Weights(b, all), func(s schedule.Share) bool {
+		return s.Name == name && s.Weight == 0
+	})
+}
+
+// suspended says whether the binding sends nothing to the cluster.
+func (e *explanation) suspended(cluster string) bool {
+	b := e.own()
+	return b != nil && suspended(b, cluster)
+}
+
+func suspended(b workv1alpha2.Binding, cluster string) bool {
+	s := b.BindingSpec().Suspension
+	if s == nil {
+		return false
+	}
+	return s.Dispatching != nil && *s.Dispatching ||
+		s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster)
+}
+
+// resume is how what is suspended goes on.
+func (e *explanation) resume() string {
+	if propagate.Paused(e.Facts.Template) {
+		return "remove the annotation " + wellknown.PauseManagementAnnotation
+	}
+	return "remove spec.suspension from " + e.holderName()
+}
+
+// explainFailure returns why the template is not applied in a cluster, and what to do about it. failure is nil if a hub
+// of an earlier version wrote the Work's status, or the user may not read the Work; then only the message is known, and
+// is for people.
+func (e *explanation) explainFailure(c *clusterv1alpha1.Cluster, failure *metav1.Condition,
+	message string) (what, next string) {
+	const retries = "; the hub retries by itself"
+	unknown := cmp.Or(e.installKind(c.Name), "resolve what the message says"+retries)
+	if failure == nil {
+		return "not applied: " + message, unknown
+	}
+	refused := "the member refused it: " + failure.Message
+	untouched := "the hub leaves the member's object alone: " + failure.Message
+	switch failure.Reason {
+	case workv1alpha1.ReasonTimeout:
+		return "the cluster did not answer in time, so it is not known whether it has the change",
+			"check that the API server of cluster " + c.Name + " is running and not overloaded" + retries
+	case workv1alpha1.ReasonUnreachable:
+		return "the " + failure.Message,
+			"check that its API server is running and reachable at " + c.Spec.APIEndpoint + retries
+	case workv1alpha1.ReasonCertificateUntrusted:
+		return "the " + failure.Message, trustAgain(c)
+	case workv1alpha1.ReasonUnauthorized:
+		return refused, "the credentials of the hub are not valid there: join cluster " + c.Name + " again, which renews them"
+	case workv1alpha1.ReasonForbidden:
+		return refused, fmt.Sprintf("if the message names a user, grant that to the hub's account in cluster %s, "+
+			"or join the cluster again, which does; otherwise change what admission there denies", c.Name) + retries
+	case workv1alpha1.ReasonRejected:
+		return refused, cmp.Or(e.installKind(c.Name),
+			fmt.Sprintf("change what the member refuses, in the template or by an override for cluster %s", c.Name)+retries)
+	case workv1alpha1.ReasonObjectUnmanaged:
+		return untouched, fmt.Sprintf("to take the member's object over, set conflictResolution: Overwrite in %s "+
+			"or annotate the template %s: %s; else delete or rename the object in cluster %s",
+			e.holderName(), workv1alpha2.ConflictResolutionAnnotation, workv1alpha2.ConflictResolutionOverwrite, c.Name)
+	case workv1alpha1.ReasonObjectOfAnother:
+		return untouched, "do what the message says" + retries
+	case workv1alpha1.ReasonHandsOff:
+		return "the hub leaves the member's object alone: " + failure.Message,
+			"remove the annotation " + wellknown.HandsOffAnnotation + " when the hub may change the object again"
+	case workv1alpha1.ReasonRestored:
+		return "held after a restore of the hub: " + failure.Message, e.acceptRestored()
+	}
+	return "not applied: " + failure.Message, unknown
+}
+
+// installKind returns the advice for a cluster that does not serve the template's kind; empty if it serves it.
+func (e *explanation) installKind(cluster string) string {
+	gk := e.template.GroupKind()
+	if len(e.fleet.Versions(cluster, gk)) > 0 {
+		return ""
+	}
+	return fmt.Sprintf("install the CustomResourceDefinition or API of %s in cluster %s, "+
+		"or exclude that cluster from the policy", gk, cluster)
+}
+
+// acceptRestored returns the command that applies the hub's state to what is held after a restore.
+func (e *explanation) acceptRestored() string {
+	command := fmt.Sprintf("argosy restore accept %s %s", e.template.Kind, e.template.Name)
+	if e.template.Namespace != "" {
+		command += " -n " + e.template.Namespace
+	}
+	return "to apply the hub's state: " + command +
+		"; to keep it as it is in the cluster, change the template to match it first"
+}
+
+// trustAgain returns the advice for a cluster whose certificate the hub does not trust.
+func trustAgain(c *clusterv1alpha1.Cluster) string {
+	return fmt.Sprintf("the certificate at %s is not the one that the hub trusts: join the cluster again, "+
+		"or correct caBundle in the secret that spec.secretRef of the Cluster names", c.Spec.APIEndpoint)
+}
+
+// stale says whether what was applied is of an older generation of the Work.
+func stale(w *workv1alpha1.Work) bool {
+	c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkApplied)
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration > 0 && c.ObservedGeneration < w.Generation
+}
+
+// overdue says since when nothing has moved of what does not get on, or how its controller fails; empty if neither is
+// what ails it.
+func overdue(w *workv1alpha1.Work) string {
+	c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkProgressing)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return ""
+	}
+	if c.Reason != interpret.ReasonDeadlineExceeded {
+		return c.Message
+	}
+	return "its deadline passed without progress at " + c.LastTransitionTime.UTC().Format(time.RFC3339)
+}
+
+func workOf(w *workv1alpha1.Work, item workv1alpha2.AggregatedStatusItem) *Work {
+	out := &Work{Namespace: w.Namespace, Name: w.Name, Applied: item.Applied, Message: item.AppliedMessage,
+		Health: item.Health, Conditions: w.Status.Conditions}
+	if item.Status != nil {
+		out.Status = item.Status.Raw
+	}
+	return out
+}
+
+func overridePolicy(r override.Rule, namespace string) string {
+	if r.Namespaced {
+		return "OverridePolicy " + namespace + "/" + r.Policy
+	}
+	return "ClusterOverridePolicy " + r.Policy
+}
+
+// told are the fields of a status that say most in few words, in this order.
+var told = []string{"phase", "replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "unavailableReplicas",
+	"desiredNumberScheduled", "numberReady", "desired", "active", "succeeded", "failed"}
+
+// brief is a status in few words; empty if there is nothing to say.
+func brief(status json.RawMessage) string {
+	var fields map[string]any
+	if json.Unmarshal(status, &fields) != nil {
+		return ""
+	}
+	var parts []string
+	for _, name := range told {
+		switch v := fields[name].(type) {
+		case string, float64:
+			parts = append(parts, fmt.Sprintf("%s %v", name, v))
+		}
+	}
+	said := interpret.Notes(fields)
+	if len(parts) > 0 {
+		said = append([]string{strings.Join(parts, ", ")}, said...)
+	}
+	return strings.Join(said, "; ")
+}
+
+// notes are what the hub adds to a status.
+func notes(status json.RawMessage) []string {
+	var fields map[string]any
+	if json.Unmarshal(status, &fields) != nil {
+		return nil
+	}
+	return interpret.Notes(fields)
+}

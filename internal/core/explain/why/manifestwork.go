@@ -1,0 +1,167 @@
+package why
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/source/ocm"
+)
+
+// ManifestWorkFacts are what is known of a ManifestWork. All of it is read-only.
+type ManifestWorkFacts struct {
+	ManifestWork *ocmv1.ManifestWork
+	Clusters     []*clusterv1alpha1.Cluster
+	// Works are those of its cluster.
+	Works []workv1alpha1.Work
+}
+
+// ManifestWorkAnswer is all there is to say of a ManifestWork.
+type ManifestWorkAnswer struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Summary   string `json:"summary"`
+	// Findings are sorted by severity.
+	Findings []Finding `json:"findings,omitempty"`
+	// Objects are in the order of the spec.
+	Objects []ManifestThere `json:"objects,omitempty"`
+}
+
+// ManifestThere is an object of a ManifestWork, and what became of it in the cluster.
+type ManifestThere struct {
+	Object string `json:"object"`
+	// Work is the one of the object; empty for none.
+	Work string `json:"work,omitempty"`
+	// Applied and Available are as the conditions are: True, False or Unknown; empty while nothing is known.
+	Applied   metav1.ConditionStatus `json:"applied,omitempty"`
+	Available metav1.ConditionStatus `json:"available,omitempty"`
+	Health    string                 `json:"health,omitempty"`
+	// Why it is not applied, in the member's words.
+	Why string `json:"why,omitempty"`
+}
+
+// ExplainManifestWork answers. The same facts give the same answer, in whatever order they come.
+func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
+	mw := f.ManifestWork
+	a := ManifestWorkAnswer{Kind: "ManifestWork", Namespace: mw.Namespace, Name: mw.Name}
+	find := func(s Severity, what, next string) {
+		a.Findings = append(a.Findings, Finding{Severity: s, What: what, Next: next})
+	}
+	var cluster *clusterv1alpha1.Cluster
+	var joined []string
+	for _, c := range f.Clusters {
+		if joined = append(joined, c.Name); c.Name == mw.Namespace {
+			cluster = c
+		}
+	}
+	slices.Sort(joined)
+	if cluster == nil {
+		find(Problem, fmt.Sprintf("no cluster %q has joined, which the namespace names", mw.Namespace),
+			"the fleet has "+cmp.Or(strings.Join(joined, ", "), "no clusters")+
+				": move it to the namespace of a cluster, or argosy join "+mw.Namespace)
+	} else if !membership.IsReady(cluster) {
+		find(Attention, fmt.Sprintf("the cluster %s is not ready", cluster.Name), "argosy why cluster "+cluster.Name)
+	}
+	if leaves := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Deleting); mw.DeletionTimestamp != nil &&
+		leaves != nil {
+		find(Waiting, "it is being deleted: "+leaves.Message, "")
+	}
+
+	works := map[string]*workv1alpha1.Work{}
+	for i := range f.Works {
+		if f.Works[i].Annotations[wellknown.ManifestWorkAnnotation] == mw.Name {
+			works[f.Works[i].Name] = &f.Works[i]
+		}
+	}
+	there, unanswered := 0, 0
+	for _, item := range ocm.Items(mw, cluster) {
+		row := ManifestThere{Object: strings.TrimSpace(item.Meta.Kind + " " +
+			strings.TrimPrefix(item.Meta.Namespace+"/"+item.Meta.Name, "/"))}
+		if w := works[item.WorkName(mw.Name)]; w != nil {
+			row.Work = w.Name
+			for _, s := range w.Status.ManifestStatuses {
+				if row.Health = string(s.Health); membership.OutageOf(cluster) != nil &&
+					!aggregate.Final(schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}, s.Status) {
+					// it is the last word of a cluster that has not been heard of since
+					row.Health = string(workv1alpha1.ResourceUnknown)
+				}
+			}
+		}
+		var fed *metav1.Condition
+		for _, m := range mw.Status.ResourceStatus.Manifests {
+			if m.ResourceMeta == item.Meta {
+				if c := meta.FindStatusCondition(m.Conditions, ocmv1.Applied); c != nil && c.ObservedGeneration == mw.Generation {
+					row.Applied = c.Status
+					if c.Status != metav1.ConditionTrue {
+						row.Why = c.Message
+						// The cause alone, if it is this one and not that of an earlier manifest.
+						failure := execute.FailureOf(works[item.WorkName(mw.Name)])
+						if failure != nil && c.Message == ocmv1.MessageManifestNotApply+failure.Message {
+							row.Why = failure.Message
+						}
+					}
+				}
+				if c := meta.FindStatusCondition(m.Conditions, ocmv1.Available); c != nil {
+					row.Available = c.Status
+				}
+				fed = meta.FindStatusCondition(m.Conditions, ocmv1.StatusFeedbackSynced)
+			}
+		}
+		switch row.Applied {
+		case metav1.ConditionTrue:
+			there++
+		case "":
+			unanswered++
+		default:
+			find(Problem, row.Object+" is not applied: "+row.Why, "")
+		}
+		if row.Health == string(workv1alpha1.ResourceUnhealthy) {
+			find(Problem, row.Object+" is not healthy there",
+				fmt.Sprintf("kubectl get works -n karmada-es-%s %s -o yaml has its status", mw.Namespace, row.Work))
+		}
+		if fed != nil && fed.Status == metav1.ConditionFalse {
+			find(Attention, row.Object+": "+fed.Message, "correct its feedbackRules")
+		}
+		a.Objects = append(a.Objects, row)
+	}
+	if unanswered > 0 && cluster != nil {
+		find(Waiting, text.Count(unanswered, "object")+" on the way: the cluster has not answered yet", "")
+	}
+	slices.SortStableFunc(a.Findings, func(x, y Finding) int {
+		return cmp.Compare(slices.Index(severities, x.Severity), slices.Index(severities, y.Severity))
+	})
+	a.Summary = strings.Join(append(tally(a.Findings),
+		fmt.Sprintf("%d of %s applied in cluster %s", there, text.Count(len(a.Objects), "object"), mw.Namespace)), ", ")
+	return a
+}
+
+// Write prints the answer for people: what is wrong first, then each object.
+func (a ManifestWorkAnswer) Write(out io.Writer) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s %s/%s: %s\n", a.Kind, a.Namespace, a.Name, a.Summary)
+	writeFindings(&b, a.Findings)
+	fmt.Fprint(&b, "\nObjects\n")
+	t := table(&b, "OBJECT", "APPLIED", "AVAILABLE", "HEALTH", "WORK", "WHY")
+	for _, o := range a.Objects {
+		t.row(o.Object, string(o.Applied), string(o.Available), o.Health, o.Work, short(o.Why))
+	}
+	t.end()
+	_, err := out.Write(b.Bytes())
+	return err
+}

@@ -1,0 +1,323 @@
+package why
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// MemberFacts are what is known of a member cluster. All of it is read-only.
+type MemberFacts struct {
+	Cluster *clusterv1alpha1.Cluster
+	// Bindings are those of all templates.
+	Bindings []workv1alpha2.Binding
+	// Orphans are the objects of this hub in the cluster that have no Work, such as "Deployment shop/web".
+	Orphans []string
+	Plugins schedule.Plugins
+}
+
+// MemberAnswer explains a member cluster.
+type MemberAnswer struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+	// Findings are sorted by severity.
+	Findings []Finding `json:"findings,omitempty"`
+	// Ready is its condition; nil before its status was collected.
+	Ready  *metav1.Condition `json:"ready,omitempty"`
+	Taints []string          `json:"taints,omitempty"`
+	// Room is by resource, as "cpu: 4 of 10 free". RoomBefore is set while the cluster is not ready: it last reported
+	// its room before then.
+	Room       []string     `json:"room,omitempty"`
+	RoomBefore *metav1.Time `json:"roomReportedBefore,omitempty"`
+	// Placed are the templates in the cluster, those with a problem first. Refused counts rejected templates by reason.
+	Placed  []PlacedThere `json:"placed,omitempty"`
+	Refused []Refusal     `json:"refused,omitempty"`
+	// Leaving are the templates that are being evicted gracefully.
+	Leaving []LeavingThere `json:"leaving,omitempty"`
+}
+
+// PlacedThere is a template in the cluster.
+type PlacedThere struct {
+	Template string `json:"template"`
+	Replicas int32  `json:"replicas,omitempty"`
+	Applied  bool   `json:"applied"`
+	Health   string `json:"health,omitempty"`
+	// Why it is not applied, in the member's words.
+	Why string `json:"why,omitempty"`
+}
+
+// Refusal counts the templates for which the scheduler rejects the cluster for a reason, and names three of them.
+type Refusal struct {
+	Reason string   `json:"reason"`
+	Times  int      `json:"times"`
+	Such   []string `json:"such"`
+	Remedy string   `json:"remedy,omitempty"`
+	// notable says that the refusal is worth a finding: the policy selects the cluster, and the taint is not the hub's
+	// own of a cluster that is not ready.
+	notable bool
+}
+
+// LeavingThere is a template that is being evicted from the cluster.
+type LeavingThere struct {
+	Template string `json:"template"`
+	// Why is the reason, and the producer of the eviction.
+	Why string `json:"why"`
+}
+
+// ExplainMember answers. The same facts give the same answer, in whatever order they come.
+func ExplainMember(f MemberFacts) MemberAnswer {
+	c := f.Cluster
+	a := MemberAnswer{Kind: "Cluster", Name: c.Name, Ready: membership.Readiness(c)}
+	find := func(s Severity, what, next string) {
+		a.Findings = append(a.Findings, Finding{Severity: s, What: what, Next: next})
+	}
+	switch {
+	case c.DeletionTimestamp != nil:
+		find(Waiting, "the cluster is leaving the fleet", "")
+	case a.Ready == nil:
+		find(Waiting, "the status of the cluster has not been collected yet", "")
+	case membership.HeldByAnother(c):
+		find(Problem, "this hub writes nothing into the cluster: "+a.Ready.Message,
+			fmt.Sprintf("argosy join %s --take-over --cluster-kubeconfig FILE, or argosy unjoin %s", c.Name, c.Name))
+	case !membership.IsReady(c):
+		find(Problem, fmt.Sprintf("the cluster is not ready%s: %s, %s", since(a.Ready), a.Ready.Reason, a.Ready.Message),
+			bringBack(c, a.Ready))
+	}
+	if known := meta.FindStatusCondition(c.Status.Conditions,
+		clusterv1alpha1.ClusterConditionCompleteAPIEnablements); known != nil && known.Status != metav1.ConditionTrue {
+		find(Attention, "the list of kinds that the cluster serves is incomplete: "+known.Message,
+			"check which of the member's APIs do not respond")
+	}
+	if paused := meta.FindStatusCondition(c.Status.Conditions,
+		clusterv1alpha1.ClusterConditionFailoverPaused); paused != nil && paused.Status == metav1.ConditionTrue {
+		find(Problem, "failover is paused: "+paused.Message, "")
+	}
+	for _, t := range c.Spec.Taints {
+		a.Taints = append(a.Taints, t.ToString())
+	}
+	a.Room = roomOf(c.Status.ResourceSummary)
+	if outage := membership.OutageOf(c); outage != nil && len(a.Room) > 0 && !outage.Since.IsZero() {
+		a.RoomBefore = &outage.Since
+	}
+
+	fleet := schedule.NewSnapshot([]*clusterv1alpha1.Cluster{c}).With(f.Plugins)
+	refused := map[string]*Refusal{}
+	for _, b := range f.Bindings {
+		of := templateName(b)
+		for _, t := range b.BindingSpec().GracefulEvictionTasks {
+			if t.FromCluster == c.Name {
+				a.Leaving = append(a.Leaving, LeavingThere{Template: of,
+					Why: fmt.Sprintf("evicted by %s, reason %s", t.Producer, t.Reason)})
+			}
+		}
+		if i := slices.IndexFunc(b.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool {
+			return t.Name == c.Name
+		}); i >= 0 {
+			a.Placed = append(a.Placed, placedThere(b, of, b.BindingSpec().Clusters[i]))
+			continue
+		}
+		_, rejections := schedule.Feasible(b, fleet)
+		for _, r := range rejections {
+			key := r.Clause() + "\n" + r.Remedy
+			if refused[key] == nil {
+				taint, repels := fleet.Repels(r)
+				ownTaint := repels && strings.HasPrefix(taint.Key, "cluster.karmada.io/") && membership.Silent(c)
+				refused[key] = &Refusal{Reason: r.Clause(), Remedy: r.Remedy,
+					notable: r.Reason != schedule.ReasonAffinity && r.Reason != schedule.ReasonEviction && !ownTaint}
+			}
+			refused[key].Times++
+			refused[key].Such = append(refused[key].Such, of)
+		}
+	}
+	slices.SortFunc(a.Placed, func(x, y PlacedThere) int {
+		rank := func(p PlacedThere) int {
+			switch {
+			case !p.Applied:
+				return 0
+			case p.Health == string(workv1alpha1.ResourceUnhealthy):
+				return 1
+			}
+			return 2
+		}
+		return cmp.Or(rank(x)-rank(y), strings.Compare(x.Template, y.Template))
+	})
+	slices.SortFunc(a.Leaving, func(x, y LeavingThere) int {
+		return cmp.Or(strings.Compare(x.Template, y.Template), strings.Compare(x.Why, y.Why))
+	})
+	for _, r := range refused {
+		slices.Sort(r.Such)
+		r.Such = r.Such[:min(3, len(r.Such))]
+		a.Refused = append(a.Refused, *r)
+	}
+	slices.SortFunc(a.Refused, func(x, y Refusal) int {
+		return cmp.Or(y.Times-x.Times, strings.Compare(x.Reason, y.Reason), strings.Compare(x.Remedy, y.Remedy))
+	})
+	for _, r := range a.Refused {
+		if r.notable {
+			find(Attention, fmt.Sprintf("the scheduler excludes the cluster for %s, such as %s: it %s",
+				text.Count(r.Times, "template"), strings.Join(r.Such, ", "), r.Reason), r.Remedy)
+		}
+	}
+	for _, t := range c.Spec.Taints {
+		if membership.IsReady(c) && (t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute) {
+			what := "new workloads avoid the cluster"
+			if t.Effect == corev1.TaintEffectNoExecute {
+				what += ", and those that do not tolerate the taint leave it"
+			}
+			find(Attention, what+": it has the taint "+t.ToString(),
+				"remove the taint to let the cluster take new workloads again")
+		}
+	}
+	var missing, sick []string
+	for _, p := range a.Placed {
+		switch {
+		case !p.Applied && p.Why != "":
+			missing = append(missing, p.Template)
+		case p.Health == string(workv1alpha1.ResourceUnhealthy):
+			sick = append(sick, p.Template)
+		}
+	}
+	if len(missing) > 0 {
+		find(Problem, fmt.Sprintf("%s not applied, such as %s", text.Count(len(missing), "template"), some(missing)),
+			"see the table below, and run argosy why for each")
+	}
+	if len(sick) > 0 {
+		find(Problem, fmt.Sprintf("%s not healthy, such as %s", text.Count(len(sick), "template"), some(sick)),
+			"argosy why shows the member's response to each")
+	}
+	if len(f.Orphans) > 0 {
+		objects, such := text.Count(len(f.Orphans), "object"), some(slices.Sorted(slices.Values(f.Orphans)))
+		find(Attention, fmt.Sprintf("the cluster has %s of this hub without a Work, such as %s", objects, such),
+			fmt.Sprintf("argosy orphans -C %s lists them; argosy adopt brings one under the hub's management, "+
+				"argosy orphans delete deletes it", c.Name))
+	}
+	slices.SortStableFunc(a.Findings, func(x, y Finding) int {
+		return cmp.Compare(slices.Index(severities, x.Severity), slices.Index(severities, y.Severity))
+	})
+	parts := append(tally(a.Findings), text.Count(len(a.Placed), "template")+" placed here")
+	if len(a.Leaving) > 0 {
+		parts = append(parts, fmt.Sprintf("%d leaving", len(a.Leaving)))
+	}
+	a.Summary = strings.Join(parts, ", ")
+	return a
+}
+
+// bringBack returns what to do about a cluster that is not ready. If the cluster responds, the message of its condition
+// has the cause.
+func bringBack(c *clusterv1alpha1.Cluster, ready *metav1.Condition) string {
+	if membership.Untrusted(c) {
+		return trustAgain(c)
+	}
+	switch ready.Reason {
+	case clusterv1alpha1.ReasonClusterNotReady, clusterv1alpha1.ReasonStatusCollectionFailed:
+		return "resolve what the message says; the hub retries by itself"
+	}
+	return strings.TrimSuffix("check that its API server is running, not overloaded, and reachable at "+c.Spec.APIEndpoint,
+		" at ")
+}
+
+// templateName is a binding's template as people name it.
+func templateName(b workv1alpha2.Binding) string {
+	ref := b.BindingSpec().Resource
+	return match.GroupKind(ref.APIVersion, ref.Kind).String() + " " +
+		strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/")
+}
+
+// placedThere is a binding's template in a target.
+func placedThere(b workv1alpha2.Binding, of string, target workv1alpha2.TargetCluster) PlacedThere {
+	row := PlacedThere{Template: of, Replicas: target.Replicas}
+	for _, item := range b.BindingStatus().AggregatedStatus {
+		if item.ClusterName == target.Name {
+			row.Applied, row.Health, row.Why = item.Applied, string(item.Health), item.AppliedMessage
+		}
+	}
+	return row
+}
+
+// roomOf is what is free of each resource, sorted.
+func roomOf(s *clusterv1alpha1.ResourceSummary) (lines []string) {
+	if s == nil {
+		return nil
+	}
+	for name, all := range s.Allocatable {
+		lines = append(lines, roomLine(name, leftOf(s, name), all))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// since is " since 2026-01-02T15:04:05Z" of a condition; empty if that is not known.
+func since(c *metav1.Condition) string {
+	if c.LastTransitionTime.IsZero() {
+		return ""
+	}
+	return " since " + c.LastTransitionTime.UTC().Format(time.RFC3339)
+}
+
+// Write prints the answer for people: problems first, then the templates in the cluster and those that are rejected.
+func (a MemberAnswer) Write(out io.Writer) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "Cluster %s: %s\n", a.Name, a.Summary)
+	writeFindings(&b, a.Findings)
+	fmt.Fprintln(&b)
+	if c := a.Ready; c != nil {
+		fmt.Fprintf(&b, "Ready: %s%s (%s) %s\n", c.Status, since(c), c.Reason, c.Message)
+	}
+	if len(a.Taints) > 0 {
+		fmt.Fprintf(&b, "Taints: %s\n", strings.Join(a.Taints, ", "))
+	}
+	if len(a.Room) > 0 {
+		stale := ""
+		if a.RoomBefore != nil {
+			stale = fmt.Sprintf(" (last reported before %s)", a.RoomBefore.UTC().Format(time.RFC3339))
+		}
+		fmt.Fprintf(&b, "Capacity%s: %s\n", stale, strings.Join(a.Room, "; "))
+	}
+	if len(a.Placed) > 0 {
+		fmt.Fprint(&b, "\nPlaced here\n")
+		t := table(&b, "TEMPLATE", "REPLICAS", "APPLIED", "HEALTH", "WHY")
+		for _, p := range a.Placed {
+			replicas := ""
+			if p.Replicas > 0 {
+				replicas = fmt.Sprint(p.Replicas)
+			}
+			t.row(p.Template, replicas, yesNo(p.Applied), p.Health, short(p.Why))
+		}
+		t.end()
+	}
+	if len(a.Leaving) > 0 {
+		fmt.Fprint(&b, "\nLeaving\n")
+		t := table(&b, "TEMPLATE", "WHY")
+		for _, l := range a.Leaving {
+			t.row(l.Template, l.Why)
+		}
+		t.end()
+	}
+	if len(a.Refused) > 0 {
+		fmt.Fprint(&b, "\nRejected by the scheduler\n")
+		t := table(&b, "TIMES", "REASON", "SUCH AS", "REMEDY")
+		for _, r := range a.Refused {
+			t.row(fmt.Sprint(r.Times), r.Reason, strings.Join(r.Such, ", "), r.Remedy)
+		}
+		t.end()
+	}
+	_, err := out.Write(b.Bytes())
+	return err
+}

@@ -1,0 +1,70 @@
+package why
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/workload/pods"
+)
+
+// Pods is what is known of the pods of a template in members.
+type Pods struct {
+	// In has the reports about pods that are not running, by cluster; nil if unknown.
+	In map[string]pods.Report
+	// More counts the other clusters with such pods.
+	More int
+	// Unseen is true if the user may not read the reports.
+	Unseen bool
+}
+
+// ailing returns the report about pods in a cluster, and whether it has problems. A cluster that is not ready has none.
+func (e *explanation) ailing(cluster string, away bool) (r pods.Report, ails bool) {
+	r, ails = e.Pods.In[cluster]
+	return r, ails && !away && len(r.Troubles) > 0
+}
+
+// explainOtherPods reports that pods are not running in more clusters than those whose reasons are known.
+func (e *explanation) explainOtherPods() {
+	if e.Pods.More > 0 {
+		e.find(Attention, "", fmt.Sprintf("pods are not running in %s; their reasons are not shown",
+			text.Count(e.Pods.More, "more cluster")), "")
+	}
+}
+
+// unseenPods returns which permission the user needs to see the reasons of pods; empty if the user has it.
+func (e *explanation) unseenPods() string {
+	if b := e.own(); !e.Pods.Unseen || b == nil || b.BindingSpec().Replicas == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; to see the reasons of its pods, you need permission to get resourcebindings/pods in namespace %s", e.template.Namespace)
+}
+
+// helpPods returns what to do about the most frequent problem of the pods.
+func (e *explanation) helpPods(cluster string, r pods.Report) string {
+	g, ns := r.Troubles[0], e.template.Namespace
+	logs := fmt.Sprintf("argosy logs %s -n %s -C %s", g.Pod, ns, cluster)
+	if g.Container != "" {
+		logs += " -c " + g.Container
+	}
+	switch {
+	case strings.Contains(g.Reason, "Image") || g.Reason == "RegistryUnavailable":
+		return fmt.Sprintf("check the name and tag of the image, whether cluster %s can reach its registry, and imagePullSecrets", cluster)
+	case g.Reason == corev1.PodReasonUnschedulable:
+		return fmt.Sprintf("add nodes to cluster %s or lower the requests of the pods; a WorkloadRebalancer moves replicas to clusters with capacity", cluster)
+	case g.Reason == corev1.PodReasonSchedulingGated:
+		return "find out which controller removes the scheduling gates of pod " + g.Pod
+	case strings.HasPrefix(g.Reason, "CreateContainer"):
+		return fmt.Sprintf("create what the message names in namespace %s of cluster %s; with propagateDeps: true in the policy, the hub propagates the ConfigMaps and Secrets of a workload", ns, cluster)
+	case g.Last != nil && g.Last.Reason == "OOMKilled":
+		return fmt.Sprintf("raise the memory limit of container %s, or find out what uses the memory: %s --previous",
+			g.Container, logs)
+	case g.Last != nil && g.Restarts > 0:
+		return logs + " --previous"
+	case g.Last != nil || g.Reason == pods.ContainersNotReady:
+		return logs
+	}
+	return fmt.Sprintf("argosy get events -n %s -C %s --field-selector involvedObject.name=%s", ns, cluster, g.Pod)
+}

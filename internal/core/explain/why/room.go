@@ -1,0 +1,50 @@
+package why
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+)
+
+// leftOf is what a cluster has free of a resource; less than zero if more is requested there than it has.
+func leftOf(s *clusterv1alpha1.ResourceSummary, name corev1.ResourceName) resource.Quantity {
+	left := s.Allocatable[name].DeepCopy()
+	for _, used := range []corev1.ResourceList{s.Allocated, s.Allocating} {
+		if n, ok := used[name]; ok {
+			left.Sub(n)
+		}
+	}
+	return left
+}
+
+// split is what is left as what is free and what is over-committed; one of them is zero.
+func split(left resource.Quantity) (free, over resource.Quantity) {
+	zero := resource.Quantity{Format: left.Format}
+	if left.Sign() < 0 {
+		left.Neg()
+		return zero, left
+	}
+	return left, zero
+}
+
+// roomLine is "cpu: 4 of 10 free", or "cpu: over-committed by 2 of 10".
+func roomLine(name corev1.ResourceName, left, all resource.Quantity) string {
+	unit := capacity.UnitOf(name, all)
+	free, over := split(left)
+	if !over.IsZero() {
+		return string(name) + ": over-committed by " + unit.Write(over) + ", has " + unit.Write(all)
+	}
+	return string(name) + ": " + unit.Write(free) + " of " + unit.Write(all) + " free"
+}
+
+// text returns in one line how much of a resource is free, and how much a replica requests. Each amount has a unit of
+// its own: a request is often much smaller.
+func (f Free) text() string {
+	write := func(q resource.Quantity) string { return capacity.UnitOf(corev1.ResourceName(f.Resource), q).Write(q) }
+	if f.OverCommitted != nil {
+		return f.Resource + " over-committed by " + write(*f.OverCommitted) + ", a replica requests " + write(f.Request)
+	}
+	return write(f.Free) + " " + f.Resource + " free, a replica requests " + write(f.Request)
+}

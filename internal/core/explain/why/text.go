@@ -1,0 +1,217 @@
+package why
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+var marks = map[Severity]string{Problem: "✗", Attention: "!", Waiting: "…"}
+
+// Write prints the answer for people: problems first, then policy, placement and clusters. An answer that is narrowed
+// to one cluster shows all details of that cluster.
+func (a Answer) Write(out io.Writer) error {
+	var b bytes.Buffer
+	kind := match.GroupKind(a.APIVersion, a.Kind).String()
+	fmt.Fprintf(&b, "%s %s: %s\n", kind, strings.TrimPrefix(a.Namespace+"/"+a.Name, "/"), a.Summary)
+	writeFindings(&b, a.Findings)
+	writePolicy(&b, a.Policy)
+	if a.Placement != nil {
+		writePlacement(&b, a.Placement)
+	}
+	for _, s := range a.Scaling {
+		fmt.Fprintf(&b, "\nScaling: %s\n", s)
+	}
+	writeClusters(&b, a)
+	if len(a.Warnings) > 0 {
+		fmt.Fprint(&b, "\nRecent warnings\n")
+		for _, w := range a.Warnings {
+			fmt.Fprintf(&b, "  %s  %s, %s: %s\n", w.Last.UTC().Format("15:04:05Z"), w.Object, w.Reason, w.Message)
+		}
+	}
+	_, err := out.Write(b.Bytes())
+	return err
+}
+
+func writePolicy(b *bytes.Buffer, p Policy) {
+	switch {
+	case p.Holder != "":
+		fmt.Fprintf(b, "\nPolicy: claimed by %s\n", p.Holder)
+	case p.Why != "":
+		fmt.Fprintf(b, "\nPolicy: none; %s\n", p.Why)
+	default:
+		fmt.Fprint(b, "\nPolicy: none\n")
+	}
+	if len(p.Candidates) > 0 {
+		t := table(b, "POLICY", "PRIORITY", "SELECTS BY", "WHY NOT")
+		for _, c := range p.Candidates {
+			why := c.Why
+			if c.Holds {
+				why = "claimed it"
+			}
+			t.row(c.Policy, fmt.Sprint(c.Priority), c.Selects, why)
+		}
+		t.end()
+	}
+	if p.OtherKinds > 0 {
+		what := "more policies select"
+		if p.OtherKinds == 1 {
+			what = "more policy selects"
+		}
+		fmt.Fprintf(b, "  %d %s other kinds.\n", p.OtherKinds, what)
+	}
+}
+
+func writePlacement(b *bytes.Buffer, p *Placement) {
+	fmt.Fprintf(b, "\nPlacement: %s", p.Binding)
+	if p.Method != "" && p.Method != schedule.Everywhere {
+		fmt.Fprintf(b, ", %s, %s", text.Count(int(p.Replicas), "replica"), p.Method)
+	}
+	if c := p.Scheduled; c != nil {
+		fmt.Fprintf(b, ", Scheduled=%s (%s)", c.Status, c.Reason)
+	}
+	fmt.Fprintln(b)
+	for _, t := range p.Terms {
+		verdict := cmp.Or(t.Fails, "can be satisfied")
+		if t.InUse {
+			verdict += ", in use"
+		}
+		fmt.Fprintf(b, "  affinity %q: %s\n", t.Name, verdict)
+	}
+	for i, s := range p.Steps {
+		fmt.Fprintf(b, "  %d. %s\n", i+1, s)
+	}
+	replicas := p.Method != schedule.Everywhere
+	writeTargets := func(what string, all []workv1alpha2.TargetCluster) {
+		if len(all) > 0 {
+			fmt.Fprintf(b, "  %s: %s\n", what, targets(all, replicas))
+		}
+	}
+	if len(p.Run) > 0 {
+		writeTargets("In the binding", p.Placed)
+	}
+	writeTargets("A WorkloadRebalancer would place", p.Fresh)
+}
+
+func writeClusters(b *bytes.Buffer, a Answer) {
+	if len(a.Clusters) == 0 {
+		return
+	}
+	fmt.Fprint(b, "\nClusters\n")
+	t := table(b, "CLUSTER", "STATE", "REPLICAS", "SCORE", "CAPACITY", "OVERRIDES", "APPLIED", "HEALTH", "WHY")
+	for _, c := range a.Clusters {
+		replicas, score, room, overrides, applied, health := "", "", "", "", "", ""
+		if c.Target && a.Placement != nil && a.Placement.Method != schedule.Everywhere && a.Placement.Method != "" {
+			replicas = fmt.Sprint(c.Replicas)
+		}
+		if c.Score != nil {
+			score = fmt.Sprint(*c.Score)
+		}
+		if c.Room != nil {
+			room = fmt.Sprint(*c.Room)
+		}
+		var policies []string
+		for _, o := range c.Overrides {
+			_, name, _ := strings.Cut(o.Policy, " ")
+			policies = append(policies, name[strings.LastIndex(name, "/")+1:])
+		}
+		overrides = strings.Join(policies, ",")
+		if w := c.Work; w != nil {
+			applied, health = yesNo(w.Applied), string(w.Health)
+		}
+		t.row(c.Name, string(c.State), replicas, score, room, overrides, applied, health, short(c.Why))
+	}
+	t.end()
+	if a.Only != "" {
+		writeDetail(b, a.Clusters[0])
+	}
+}
+
+// writeDetail prints all details of one cluster.
+func writeDetail(b *bytes.Buffer, c Cluster) {
+	fmt.Fprintf(b, "\nCluster %s\n", c.Name)
+	if c.Why != "" {
+		fmt.Fprintf(b, "  why: %s\n", c.Why)
+	}
+	if c.Ready != nil {
+		fmt.Fprintf(b, "  ready: %s%s (%s) %s\n", c.Ready.Status, since(c.Ready), c.Ready.Reason, c.Ready.Message)
+	}
+	if len(c.Taints) > 0 {
+		fmt.Fprintf(b, "  taints: %s\n", strings.Join(c.Taints, ", "))
+	}
+	for _, f := range c.Free {
+		fmt.Fprintf(b, "  capacity: %s\n", f.text())
+	}
+	for _, o := range c.Overrides {
+		fmt.Fprintf(b, "  override: %s %s\n", o.Policy, o.Overriders)
+	}
+	for _, u := range c.Untouched {
+		fmt.Fprintf(b, "  override: %s\n", u)
+	}
+	if c.Work == nil {
+		return
+	}
+	if c.Pods != nil {
+		for i, said := range c.Pods.Lines() {
+			if i < len(c.Pods.Troubles) {
+				said += ", such as pod " + c.Pods.Troubles[i].Pod
+			}
+			fmt.Fprintf(b, "  pods: %s\n", said)
+		}
+	}
+	fmt.Fprintf(b, "  work: %s/%s\n", c.Work.Namespace, c.Work.Name)
+	for _, cond := range c.Work.Conditions {
+		fmt.Fprintf(b, "    %s=%s (%s) %s\n", cond.Type, cond.Status, cond.Reason, cond.Message)
+	}
+	var status bytes.Buffer
+	if len(c.Work.Status) > 0 && json.Indent(&status, c.Work.Status, "    ", "  ") == nil {
+		fmt.Fprintf(b, "  status reported by the member:\n    %s\n", status.String())
+	}
+}
+
+// shownWhy is the length from which a table cuts a reason, which the findings have in full.
+const shownWhy = 90
+
+func short(s string) string {
+	if r := []rune(s); len(r) > shownWhy {
+		return string(r[:shownWhy-1]) + "…"
+	}
+	return s
+}
+
+// rows is a table; cells that are empty are dashes, and the last column is not padded.
+type rows struct{ w *tabwriter.Writer }
+
+func table(out io.Writer, columns ...string) rows {
+	t := rows{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
+	t.row(columns...)
+	return t
+}
+
+func (t rows) row(cells ...string) {
+	for i := range cells[:len(cells)-1] {
+		cells[i] = cmp.Or(cells[i], "-")
+	}
+	if last := len(cells) - 1; cells[last] == "" {
+		cells[last] = "-"
+	}
+	fmt.Fprintf(t.w, "  %s\n", strings.Join(cells, "\t"))
+}
+
+func (t rows) end() { _ = t.w.Flush() }
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}

@@ -1,0 +1,65 @@
+package why_test
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
+	"github.com/argosy-io/argosy/internal/core/explain/why"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+)
+
+// Who may not read Works is told of each cluster that the binding's status tells of what who may is told, but for what
+// only a condition of the Work has.
+func TestWhoMayNotReadWorksIsToldTheSameByTheBinding(t *testing.T) {
+	compared := 0
+	for _, s := range stories {
+		h := s.tell(t)
+		if h.Binding == nil {
+			continue
+		}
+		*h.Binding.BindingStatus() = aggregate.Binding(h.Binding, h.Works, nil, metav1.Time{})
+		seen := why.Explain(h.Facts)
+		blind := h.Facts
+		blind.Works, blind.Unseen = why.WorksInStatus(h.Binding), true
+		told := why.Explain(blind)
+		for _, c := range seen.Clusters {
+			i := slices.IndexFunc(h.Works, func(w workv1alpha1.Work) bool { return w.Namespace == names.ExecutionSpace(c.Name) })
+			if i < 0 || !slices.ContainsFunc(h.Binding.BindingStatus().AggregatedStatus,
+				func(item workv1alpha2.AggregatedStatusItem) bool { return item.ClusterName == c.Name }) {
+				continue
+			}
+			got, ok := told.In(c.Name)
+			if !ok {
+				t.Errorf("%s: nothing is told of %s", s.name, c.Name)
+				continue
+			}
+			compared++
+			more := slices.ContainsFunc(h.Works[i].Status.Conditions, func(c metav1.Condition) bool {
+				return c.Type != workv1alpha1.WorkApplied
+			})
+			if g := got.Clusters[0]; g.State != c.State || !more && g.Why != c.Why {
+				t.Errorf("%s: of %s is told %s, %q; who may read Works is told %s, %q", s.name, c.Name, g.State, g.Why, c.State,
+					c.Why)
+			}
+		}
+	}
+	if compared < 10 {
+		t.Errorf("only %d clusters were compared", compared)
+	}
+}
+
+// What no binding tells of is not said to be about to come.
+func TestOfWhatMayNotBeReadNothingIsSaid(t *testing.T) {
+	h := start(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", cluster("m1"))
+	h.Unseen = true
+	answer := why.Explain(h.Facts)
+	if c := answer.Clusters[0]; c.State != why.Pending ||
+		c.Why != "its state there is in its Work, which you may not read" {
+		t.Errorf("it says %s, %q", c.State, c.Why)
+	}
+}

@@ -1,0 +1,286 @@
+// Package why explains the state of a template: which policy has claimed it, where it was placed and why, and its
+// status in each member. It also explains which templates a policy or a cluster has, and why it lacks others. It runs
+// the hub's decisions again on objects that its callers have read.
+package why
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// Facts are the objects that concern a template. They are read-only.
+type Facts struct {
+	// Template as it is on the hub.
+	Template *unstructured.Unstructured
+	// Policies that may select it: those of its namespace, and the cluster ones.
+	Policies []policyv1alpha1.Propagation
+	// Binding is the one that has the name of the template's binding, be it the template's or not; nil for none.
+	Binding workv1alpha2.Binding
+	// Clusters are the whole fleet.
+	Clusters []*clusterv1alpha1.Cluster
+	// Overrides that may select it.
+	Overrides []policyv1alpha1.Override
+	// Works are those that have the name of the template's Works, in the execution spaces.
+	Works []workv1alpha1.Work
+	// Unseen is true if the user may not read Works. Works are then those of WorksInStatus.
+	Unseen bool
+	// Service is the one that the template names for its pods; nil if it names none.
+	Service *Service
+	// Scalers are the FederatedHPAs of its namespace.
+	Scalers []autoscalingv1alpha1.FederatedHPA
+	// Warnings are recent events of these objects.
+	Warnings []Warning
+	// Scheduler is the name of the hub's; empty is the default one. Plugins are those that it runs with.
+	Scheduler string
+	Plugins   schedule.Plugins
+	// Failover is how the hub fails over; the zero value is the default. Peers are other bindings of the same policy, Now
+	// is the time.
+	Failover failover.Options
+	Peers    []workv1alpha2.Binding
+	Now      time.Time
+	// Pods is what is known of its pods.
+	Pods Pods
+	// Room has the capacity for the binding by the scheduler's estimators; if nil, by the clusters' summaries.
+	Room schedule.Capacity
+}
+
+// Service is what is known of the Service of a StatefulSet.
+type Service struct {
+	Name string
+	// There is true if it is on the hub. Binding is the binding of its name; nil for none.
+	There   bool
+	Binding workv1alpha2.Binding
+}
+
+// Warning is an event of type Warning.
+type Warning struct {
+	// Object is the kind and name that it is about.
+	Object  string      `json:"object"`
+	Reason  string      `json:"reason"`
+	Message string      `json:"message"`
+	Last    metav1.Time `json:"last"`
+}
+
+// Severity is how important a finding is.
+type Severity string
+
+// The severities, the reddest first.
+const (
+	Problem   Severity = "Problem"   // does not go away by itself
+	Attention Severity = "Attention" // works, and perhaps not as it was meant
+	Waiting   Severity = "Waiting"   // is under way, or was asked to wait
+)
+
+var severities = []Severity{Problem, Attention, Waiting}
+
+// Finding is one thing to know, and what to do about it.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	// Cluster that it is about; empty for the template as a whole.
+	Cluster string `json:"cluster,omitempty"`
+	What    string `json:"what"`
+	// Next is the next thing to do; empty if there is nothing to do but wait.
+	Next string `json:"next,omitempty"`
+}
+
+// Answer explains a template.
+type Answer struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	// Summary is one line.
+	Summary string `json:"summary"`
+	// Findings are sorted by severity, then by cluster.
+	Findings []Finding `json:"findings,omitempty"`
+	Policy   Policy    `json:"policy"`
+	// Scaling lists the FederatedHPAs that scale it.
+	Scaling []string `json:"scaling,omitempty"`
+	// Placement is nil while there is no binding.
+	Placement *Placement `json:"placement,omitempty"`
+	// Clusters are the fleet: first those with a problem, last those that have nothing to do with the template.
+	Clusters []Cluster `json:"clusters,omitempty"`
+	// Failovers are the clusters that the template should leave, is leaving, or has left recently.
+	Failovers []failover.Move `json:"failovers,omitempty"`
+	Warnings  []Warning       `json:"warnings,omitempty"`
+	// Only is the cluster that the answer was narrowed to.
+	Only string `json:"only,omitempty"`
+}
+
+// explanation is an Answer in the making.
+type explanation struct {
+	Facts
+	answer   Answer
+	template match.Template
+	fleet    schedule.Snapshot
+	// holder is the policy that has claimed the template; nil for none. decision is what the hub does next with the claim.
+	holder   policyv1alpha1.Propagation
+	decision propagate.Decision
+	// acts is how it is as one of the kinds that the hub acts on; empty for others.
+	acts string
+}
+
+// Explain answers. The same facts give the same answer, in whatever order they come.
+func Explain(f Facts) Answer {
+	e := &explanation{Facts: f, template: match.TemplateOf(f.Template),
+		fleet: schedule.NewSnapshot(f.Clusters).With(f.Plugins)}
+	e.answer = Answer{APIVersion: e.template.APIVersion, Kind: e.template.Kind, Namespace: e.template.Namespace,
+		Name: e.template.Name}
+	e.decision = propagate.Decide(propagate.Observed{Template: f.Template, Binding: f.Binding, Policies: f.Policies,
+		OverrideExists: func(key types.NamespacedName) bool {
+			return slices.ContainsFunc(f.Overrides, func(o policyv1alpha1.Override) bool {
+				return o.GetNamespace() == key.Namespace && o.GetName() == key.Name
+			})
+		}})
+	if f.Template.GetDeletionTimestamp() != nil {
+		e.find(Waiting, "", "the template is being deleted, together with its objects in the members", "")
+	}
+	if e.actsOnHub() {
+		e.acts = e.explainOwn()
+	}
+	e.explainPolicy()
+	e.explainBinding()
+	e.explainPlacement()
+	e.answer.Failovers = e.failovers()
+	e.explainClusters()
+	e.explainOtherPods()
+	e.explainService()
+	e.explainScaling()
+	e.explainWarnings()
+	slices.SortStableFunc(e.answer.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity)),
+			strings.Compare(a.Cluster, b.Cluster))
+	})
+	e.answer.Summary = e.summary()
+	return e.answer
+}
+
+// In narrows the answer to one cluster. It returns false if the cluster is unknown and has no object of the template.
+func (a Answer) In(cluster string) (Answer, bool) {
+	i := slices.IndexFunc(a.Clusters, func(c Cluster) bool { return c.Name == cluster })
+	if i < 0 {
+		return a, false
+	}
+	a.Only, a.Clusters = cluster, a.Clusters[i:i+1:i+1]
+	a.Findings = slices.DeleteFunc(slices.Clone(a.Findings), func(f Finding) bool {
+		return f.Cluster != "" && f.Cluster != cluster
+	})
+	return a, true
+}
+
+// find adds a finding.
+func (e *explanation) find(severity Severity, cluster, what, next string) {
+	e.answer.Findings = append(e.answer.Findings, Finding{Severity: severity, Cluster: cluster, What: what, Next: next})
+}
+
+// found reports whether there is a finding of the severity.
+func (e *explanation) found(severity Severity) bool {
+	return slices.ContainsFunc(e.answer.Findings, func(f Finding) bool { return f.Severity == severity })
+}
+
+// explainWarnings keeps the newest of each, five at most.
+func (e *explanation) explainWarnings() {
+	all := slices.Clone(e.Warnings)
+	slices.SortStableFunc(all, func(a, b Warning) int {
+		return cmp.Or(b.Last.Compare(a.Last.Time), strings.Compare(a.Object, b.Object), strings.Compare(a.Message, b.Message))
+	})
+	for _, w := range all {
+		same := func(o Warning) bool { return o.Object == w.Object && o.Reason == w.Reason && o.Message == w.Message }
+		if len(e.answer.Warnings) < shownWarnings && !slices.ContainsFunc(e.answer.Warnings, same) {
+			e.answer.Warnings = append(e.answer.Warnings, w)
+		}
+	}
+}
+
+const shownWarnings = 5
+
+// summary counts.
+func (e *explanation) summary() string {
+	parts := tally(e.answer.Findings)
+	var healthy, targets int
+	for _, c := range e.answer.Clusters {
+		if c.Target {
+			targets++
+			if c.State == Healthy {
+				healthy++
+			}
+		}
+	}
+	switch {
+	case e.acts != "" && targets == 0:
+		parts = append(parts, e.acts)
+	case targets > 0:
+		parts = append(parts, fmt.Sprintf("healthy in %d of %s", healthy, text.Count(targets, "cluster")))
+	default:
+		parts = append(parts, "in no cluster")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// tally counts findings by severity: "1 problem", "2 warnings".
+func tally(findings []Finding) (parts []string) {
+	for _, s := range severities {
+		n := 0
+		for _, f := range findings {
+			if f.Severity == s {
+				n++
+			}
+		}
+		switch {
+		case n == 0:
+		case s == Problem:
+			parts = append(parts, text.Count(n, "problem"))
+		case s == Attention:
+			parts = append(parts, text.Count(n, "warning"))
+		default:
+			parts = append(parts, fmt.Sprintf("%d waiting", n))
+		}
+	}
+	return parts
+}
+
+// reference is an object as people name it: "Deployment shop/web".
+func reference(kind string, obj metav1.Object) string {
+	if obj.GetNamespace() == "" {
+		return kind + " " + obj.GetName()
+	}
+	return kind + " " + obj.GetNamespace() + "/" + obj.GetName()
+}
+
+// describe is a policy as people name it.
+func describe(p policyv1alpha1.Propagation) string { return propagate.HolderOf(p).String() }
+
+func describeBinding(b workv1alpha2.Binding) string {
+	if b.GetNamespace() == "" {
+		return reference("ClusterResourceBinding", b)
+	}
+	return reference("ResourceBinding", b)
+}
+
+// compact is a value of an API type as one line of JSON.
+func compact(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("%+v", v)
+	}
+	return string(raw)
+}

@@ -1,0 +1,185 @@
+package roles
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/argosy-io/argosy/api/argo"
+	"github.com/argosy-io/argosy/api/crds"
+	"github.com/argosy-io/argosy/api/kruise"
+)
+
+// definitions are all that the hub installs, by resource and group.
+func definitions(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	all := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for _, read := range []func() ([]*apiextensionsv1.CustomResourceDefinition, error){crds.All, kruise.Hub, argo.CRDs} {
+		some, err := read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, crd := range some {
+			all[crd.Name] = crd
+		}
+	}
+	return all
+}
+
+// A new kind, or a subresource of one, fails this until somebody has decided who may use it.
+func TestEveryKindOfTheHubIsDecidedForEachRole(t *testing.T) {
+	all, decided := definitions(t), map[string]Decision{}
+	for _, d := range Decisions {
+		name := d.Resource + "." + d.Group
+		if _, twice := decided[name]; twice {
+			t.Errorf("%s is decided twice", name)
+		}
+		decided[name] = d
+		if d.Why == "" {
+			t.Errorf("%s: nothing says why nobody may do more", name)
+		}
+		if all[name] == nil && !slices.Contains([]string{"clusters/proxy.cluster.karmada.io",
+			"resourcebindings/pods.work.karmada.io"}, name) {
+			t.Errorf("%s is decided, and the hub does not serve it", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		d, ok := decided[name]
+		if !ok {
+			t.Errorf("decide in internal/core/hub/roles what each role may do with %s, and in docs/access.md say so", name)
+			continue
+		}
+		for _, v := range all[name].Spec.Versions {
+			status := v.Subresources != nil && v.Subresources.Status != nil
+			scale := v.Subresources != nil && v.Subresources.Scale != nil
+			if status != d.Status || scale != d.Scale {
+				t.Errorf("%s %s has the subresources status: %t, scale: %t; decided are %t and %t", name, v.Name, status, scale,
+					d.Status, d.Scale)
+			}
+		}
+	}
+}
+
+func role(t *testing.T, name string) rbacv1.ClusterRole {
+	t.Helper()
+	all := All()
+	i := slices.IndexFunc(all, func(r rbacv1.ClusterRole) bool { return r.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no %s", name)
+	}
+	return all[i]
+}
+
+// each calls f with all that a role may do.
+func each(r rbacv1.ClusterRole, f func(verb, group, resource string)) {
+	for _, rule := range r.Rules {
+		for _, verb := range rule.Verbs {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					f(verb, group, resource)
+				}
+			}
+		}
+	}
+}
+
+func TestNoRoleLeadsToMoreThanItSays(t *testing.T) {
+	for _, r := range All() {
+		each(r, func(verb, group, resource string) {
+			what := r.Name + " may " + verb + " " + resource + "." + group
+			_, sub, _ := strings.Cut(resource, "/")
+			switch {
+			case strings.Contains(verb+group+resource, "*"):
+				t.Errorf("%s: what is to come would be in it as well", what)
+			case slices.Contains([]string{"bind", "escalate", "impersonate"}, verb) || group == rbacv1.GroupName:
+				t.Errorf("%s: with that one gets more", what)
+			case verb != "get" && (sub == "status" || sub == "finalizers") || sub == "proxy":
+				t.Errorf("%s", what)
+			case group == "" && !slices.Contains([]string{"namespaces", "events"}, resource):
+				t.Errorf("%s: Kubernetes' own roles decide that", what)
+			}
+		})
+	}
+}
+
+func TestWhatHoldsSecretsIsReadByNoRole(t *testing.T) {
+	for _, r := range All() {
+		each(r, func(verb, _, resource string) {
+			if slices.Contains([]string{"secrets", "works", "manifestworks", "enclosedmanifests", "resourcedistributions"},
+				strings.Split(resource, "/")[0]) {
+				t.Errorf("%s may %s %s", r.Name, verb, resource)
+			}
+		})
+	}
+}
+
+// In a namespace, whoever is bound: each role has what the one before has, and none writes what is in no namespace.
+func TestRolesOfANamespaceContainEachOtherAndWriteNothingOfTheFleet(t *testing.T) {
+	all, before := definitions(t), map[string]bool{}
+	for _, name := range []string{View, Edit, Admin} {
+		has := map[string]bool{}
+		each(role(t, name), func(verb, group, resource string) {
+			has[verb+" "+resource+"."+group] = true
+			plain, _, _ := strings.Cut(resource, "/")
+			crd := all[plain+"."+group]
+			if crd == nil && resource != "leases" {
+				t.Errorf("%s may %s %s.%s, which is none of the hub's", name, verb, resource, group)
+			}
+			write := !slices.Contains(verbs(reads), verb)
+			if write && (name == View || crd.Spec.Scope == apiextensionsv1.ClusterScoped) {
+				t.Errorf("%s may %s %s.%s", name, verb, resource, group)
+			}
+		})
+		for right := range before {
+			if !has[right] {
+				t.Errorf("%s may not %s, which the role before may", name, right)
+			}
+		}
+		before = has
+	}
+}
+
+// Operators write nothing in a namespace, add no cluster, and cannot take the whole fleet away in one request.
+func TestOperatorsWriteWhatIsOfTheFleetAlone(t *testing.T) {
+	all, wrote := definitions(t), 0
+	each(role(t, Operator), func(verb, group, resource string) {
+		if slices.Contains(verbs(reads), verb) {
+			return
+		}
+		wrote++
+		if crd := all[resource+"."+group]; crd == nil || crd.Spec.Scope != apiextensionsv1.ClusterScoped ||
+			verb == "deletecollection" || verb+" "+resource == "create clusters" {
+			t.Errorf("operators may %s %s.%s", verb, resource, group)
+		}
+	})
+	if wrote == 0 {
+		t.Error("operators may write nothing")
+	}
+	if labels := role(t, Operator).Labels; len(labels) > 0 {
+		t.Errorf("operators' role is part of others: %v", labels)
+	}
+}
+
+func TestRolesArePartOfKubernetesRolesOfTheirNames(t *testing.T) {
+	for name, want := range map[string][]string{View: {"view", "edit", "admin"}, Edit: {"edit", "admin"},
+		Admin: {"admin"}} {
+		r := role(t, name)
+		if len(r.Labels) != len(want) {
+			t.Errorf("%s has the labels %v", name, r.Labels)
+		}
+		for _, of := range want {
+			if r.Labels["rbac.authorization.k8s.io/aggregate-to-"+of] != "true" {
+				t.Errorf("%s is not part of %s: %v", name, of, r.Labels)
+			}
+		}
+	}
+	for _, r := range All() {
+		if r.Annotations[rbacv1.AutoUpdateAnnotationKey] != "true" {
+			t.Errorf("%s does not say that a start brings it up to date", r.Name)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package match
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+)
+
+func Affinity(a *policyv1alpha1.ClusterAffinity, c *clusterv1alpha1.Cluster) bool {
+	return !slices.Contains(a.ExcludeClusters, c.Name) &&
+		(len(a.ClusterNames) == 0 || slices.Contains(a.ClusterNames, c.Name)) &&
+		Labels(a.LabelSelector, c.Labels) &&
+		Fields(a.FieldSelector, c)
+}
+
+// Labels is the matching of metav1.LabelSelectorAsSelector without building a selector for each question.
+// A nil selector is a part that is not set.
+func Labels(s *metav1.LabelSelector, labels map[string]string) bool {
+	if s == nil {
+		return true
+	}
+	for key, want := range s.MatchLabels {
+		if value, ok := labels[key]; !ok || value != want {
+			return false
+		}
+	}
+	for i := range s.MatchExpressions {
+		if !LabelRequirement(&s.MatchExpressions[i], labels) {
+			return false
+		}
+	}
+	return true
+}
+
+func LabelRequirement(e *metav1.LabelSelectorRequirement, labels map[string]string) bool {
+	value, has := labels[e.Key]
+	switch e.Operator {
+	case metav1.LabelSelectorOpIn:
+		return has && slices.Contains(e.Values, value)
+	case metav1.LabelSelectorOpNotIn:
+		return len(e.Values) > 0 && !(has && slices.Contains(e.Values, value))
+	case metav1.LabelSelectorOpExists:
+		return has && len(e.Values) == 0
+	case metav1.LabelSelectorOpDoesNotExist:
+		return !has && len(e.Values) == 0
+	}
+	return false
+}
+
+// Fields: In holds if any value of the field is listed, NotIn if none is. A cluster may have several zones.
+func Fields(s *policyv1alpha1.FieldSelector, c *clusterv1alpha1.Cluster) bool {
+	if s == nil {
+		return true
+	}
+	for i := range s.MatchExpressions {
+		e := &s.MatchExpressions[i]
+		var listed bool
+		switch policyv1alpha1.SpreadFieldValue(e.Key) {
+		case policyv1alpha1.SpreadByFieldProvider:
+			listed = c.Spec.Provider != "" && slices.Contains(e.Values, c.Spec.Provider)
+		case policyv1alpha1.SpreadByFieldRegion:
+			listed = c.Spec.Region != "" && slices.Contains(e.Values, c.Spec.Region)
+		case policyv1alpha1.SpreadByFieldZone:
+			listed = slices.ContainsFunc(Zones(c), func(z string) bool { return slices.Contains(e.Values, z) })
+		default:
+			return false
+		}
+		holds := e.Operator == corev1.NodeSelectorOpIn && listed ||
+			e.Operator == corev1.NodeSelectorOpNotIn && !listed && len(e.Values) > 0
+		if !holds {
+			return false
+		}
+	}
+	return true
+}
+
+// Zones of a cluster; one that was stored before zones were a list has the deprecated field.
+func Zones(c *clusterv1alpha1.Cluster) []string {
+	if len(c.Spec.Zones) == 0 && c.Spec.Zone != "" {
+		return []string{c.Spec.Zone}
+	}
+	return c.Spec.Zones
+}

@@ -1,0 +1,57 @@
+package text_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/argosy-io/argosy/internal/core/object/text"
+)
+
+func TestATextIsCutBetweenItsCharacters(t *testing.T) {
+	for _, tt := range []struct {
+		s    string
+		most int
+		want string
+	}{
+		{"", 3, ""},
+		{"short", 5, "short"},
+		{"longer", 5, "lo…"},
+		{"longer", 3, "…"},
+		{"äöü", 6, "äöü"},
+		{"äöü", 5, "ä…"},
+		{"aäöü", 6, "aä…"},
+		{"aaäöü", 6, "aa…"},
+	} {
+		got := text.Cut(tt.s, tt.most)
+		if got != tt.want || len(got) > tt.most || !utf8.ValidString(got) {
+			t.Errorf("%q in %d bytes: %q, want %q", tt.s, tt.most, got, tt.want)
+		}
+	}
+	if got := text.Count(1, "object") + ", " + text.Count(0, "object") + ", " +
+		text.Count(int32(12), "object"); got != "1 object, 0 objects, 12 objects" {
+		t.Errorf("counted %q", got)
+	}
+	if got := text.Cut(strings.Repeat("☸", 1000), 100); len(got) > 100 || !utf8.ValidString(got) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestManyNamesAndLinesAreSummedUp(t *testing.T) {
+	for _, tt := range []struct {
+		items        []string
+		names, lines string
+	}{
+		{nil, "", ""},
+		{[]string{"a"}, "a", "a"},
+		{[]string{"a", "b", "c"}, "a, b, c", "a; b; c"},
+		{[]string{"a", "b", "c", "d"}, "a, b and 2 more", "a; b; and 2 more"},
+	} {
+		if got := text.Names(tt.items, 2); got != tt.names {
+			t.Errorf("names of %q: %q, want %q", tt.items, got, tt.names)
+		}
+		if got := text.Lines(tt.items, 2); got != tt.lines {
+			t.Errorf("lines of %q: %q, want %q", tt.items, got, tt.lines)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+// Package addon decides how an operator is installed in each cluster from its rendered manifests: each enclosed, so
+// that the hub acts on none of them, in which order, and by which policies. Reading manifests and the hub, and writing,
+// are left to its callers.
+package addon
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+)
+
+// Stage is when an object of an addon goes to clusters: each when those before it are there.
+type Stage int
+
+// The stages.
+const (
+	// Foundation are definitions and namespaces. They stay in clusters when the addon goes, with all that is in them.
+	Foundation Stage = iota
+	// Operator is what runs, and what it needs.
+	Operator
+	// Webhooks are configurations of admission: from then on clusters ask the operator.
+	Webhooks
+	// Stages is how many there are.
+	Stages
+)
+
+func (s Stage) String() string {
+	return [...]string{"definitions and namespaces", "the operator", "its webhooks"}[s]
+}
+
+// stageOf says when an object goes.
+func stageOf(gk schema.GroupKind) Stage {
+	switch {
+	case gk == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
+		gk == schema.GroupKind{Kind: "Namespace"}:
+		return Foundation
+	case gk.Group == "admissionregistration.k8s.io":
+		return Webhooks
+	}
+	return Operator
+}
+
+// Object is a manifest of an addon, enclosed.
+type Object struct {
+	Stage    Stage
+	Template *unstructured.Unstructured // an EnclosedManifest
+}
+
+// hook is the annotation by which Helm runs something itself, at an install or an upgrade; what is rendered of it does
+// not run.
+const hook = "helm.sh/hook"
+
+// Enclose is what is written to the hub for the manifests of an addon, by stage and name, and what the user should
+// know. namespaced says whether a kind is, if that is known; manifests that name no namespace go to the one given. They
+// are not changed.
+func Enclose(name, namespace string, manifests []*unstructured.Unstructured,
+	namespaced func(schema.GroupVersionKind) (is, known bool)) ([]Object, []string, error) {
+	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+		return nil, nil, fmt.Errorf("addon name %q: %s", name, strings.Join(wrong, "; "))
+	}
+	// The kinds that the addon itself defines are known by that.
+	scopes := map[schema.GroupKind]bool{}
+	for _, m := range manifests {
+		if m.GetKind() == "CustomResourceDefinition" {
+			scopes[schema.GroupKind{Group: fields.Text(m.Object, "spec", "group"),
+				Kind: fields.Text(m.Object, "spec", "names", "kind")}] = fields.Text(m.Object, "spec", "scope") == "Namespaced"
+		}
+	}
+	var all []Object
+	var warnings []string
+	var errs []error
+	seen, spaces, needed := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, m := range manifests {
+		gvk := m.GroupVersionKind()
+		if h := m.GetAnnotations()[hook]; h != "" && h != "crd-install" {
+			warnings = append(warnings, fmt.Sprintf("%s %s is a Helm hook (%s); hooks are not run, so it is skipped",
+				m.GetKind(), m.GetName(), h))
+			continue
+		}
+		if m.GetName() == "" {
+			errs = append(errs, fmt.Errorf("a %s has no metadata.name: each manifest must have a name", m.GetKind()))
+			continue
+		}
+		m = m.DeepCopy()
+		interpret.Prune(m)
+		is, known := scopes[gvk.GroupKind()]
+		if !known {
+			is, known = namespaced(gvk)
+		}
+		if !known {
+			is = m.GetNamespace() != ""
+		}
+		switch {
+		case !is:
+			m.SetNamespace("")
+		case m.GetNamespace() == "":
+			m.SetNamespace(namespace)
+		}
+		if is {
+			needed[m.GetNamespace()] = true
+		}
+		if gvk.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
+			spaces[m.GetName()] = true
+		}
+		t := enclose(name, m)
+		if seen[t.GetName()] {
+			errs = append(errs, fmt.Errorf("the manifests contain %s %s/%s twice", m.GetKind(), m.GetNamespace(), m.GetName()))
+			continue
+		}
+		seen[t.GetName()] = true
+		all = append(all, Object{stageOf(gvk.GroupKind()), t})
+	}
+	if len(all) == 0 && len(errs) == 0 {
+		errs = append(errs, errors.New("the manifests contain nothing to install"))
+	}
+	for ns := range needed {
+		if !spaces[ns] && ns != metav1.NamespaceDefault && ns != metav1.NamespaceSystem {
+			warnings = append(warnings, fmt.Sprintf(
+				"the manifests do not contain the namespace %s: its objects are applied when it exists in the clusters", ns))
+		}
+	}
+	slices.Sort(warnings)
+	slices.SortFunc(all, func(a, b Object) int {
+		return cmp.Or(cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.Template.GetName(), b.Template.GetName()))
+	})
+	return all, warnings, errors.Join(errs...)
+}
+
+// enclose is m as a template.
+func enclose(addon string, m *unstructured.Unstructured) *unstructured.Unstructured {
+	parts := []string{addon, m.GetKind()}
+	if ns := m.GetNamespace(); ns != "" {
+		parts = append(parts, ns)
+	}
+	t := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"manifest": m.Object}}}
+	t.SetGroupVersionKind(releasev1alpha1.GroupVersion.WithKind(releasev1alpha1.EnclosedManifestKind.Kind))
+	// Names of roles have colons, which names of ours may not.
+	t.SetName(names.Object(strings.ToLower(strings.ReplaceAll(strings.Join(append(parts, m.GetName()), "."), ":", "."))))
+	t.SetLabels(map[string]string{wellknown.AddonLabel: addon})
+	return t
+}
+
+// Options are what the user says of an addon.
+type Options struct {
+	// Clusters that it is installed in; empty for all, also those that join later.
+	Clusters []string
+	// Overwrite takes over what a cluster has already.
+	Overwrite bool
+}
+
+// Policies are those of an addon: of its foundation, which stays in clusters when the addon goes, and of the rest. They
+// name each object: a policy of all definitions, or all EnclosedManifests, would sweep up others.
+func Policies(name string, all []Object, o Options) []*policyv1alpha1.ClusterPropagationPolicy {
+	policy := func(suffix string, stays bool) *policyv1alpha1.ClusterPropagationPolicy {
+		p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: name + suffix,
+			Labels: map[string]string{wellknown.AddonLabel: name}}}
+		if len(o.Clusters) > 0 {
+			p.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: o.Clusters}
+		}
+		p.Spec.ConflictResolution = policyv1alpha1.ConflictAbort
+		if o.Overwrite {
+			p.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
+		}
+		if stays {
+			p.Spec.PreserveResourcesOnDeletion = &stays
+		}
+		for _, x := range all {
+			if (x.Stage == Foundation) == stays {
+				p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, policyv1alpha1.ResourceSelector{
+					APIVersion: x.Template.GetAPIVersion(), Kind: x.Template.GetKind(), Name: x.Template.GetName(),
+				})
+			}
+		}
+		return p
+	}
+	return slices.DeleteFunc([]*policyv1alpha1.ClusterPropagationPolicy{policy("-foundation", true), policy("", false)},
+		func(p *policyv1alpha1.ClusterPropagationPolicy) bool { return len(p.Spec.ResourceSelectors) == 0 })
+}
+
+// Of is the stage of a template of an addon that is on the hub.
+func Of(t *releasev1alpha1.EnclosedManifest) (Stage, error) {
+	var head metav1.TypeMeta
+	if err := json.Unmarshal(t.Spec.Manifest.Raw, &head); err != nil {
+		return 0, fmt.Errorf("EnclosedManifest %s: %w", t.Name, err)
+	}
+	return stageOf(schema.FromAPIVersionAndKind(head.APIVersion, head.Kind).GroupKind()), nil
+}

@@ -1,0 +1,258 @@
+// Package adopt decides whether an object that lives in a member may become one of the fleet without a pod being
+// restarted: the template and the policy that it would have, what the hub would apply, and what would be different
+// then. Reading the member and the hub, and writing, are left to its callers.
+package adopt
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/kruise"
+)
+
+// memberKeys are annotations that a member's controllers and tools put on an object for themselves; one that ends in /
+// is a prefix.
+var memberKeys = []string{
+	"kubectl.kubernetes.io/last-applied-configuration",
+	"rollout.argoproj.io/revision",
+	"pv.kubernetes.io/",
+	"volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner",
+}
+
+// Template is live as a template: without what its member set, and without marks of an earlier fleet. Ports of nodes
+// stay, as the hub would choose others. live is not changed.
+func Template(live *unstructured.Unstructured) *unstructured.Unstructured {
+	t := execute.Released(live)
+	interpret.Prune(t)
+	if annotations := t.GetAnnotations(); annotations != nil {
+		maps.DeleteFunc(annotations, func(key, _ string) bool {
+			return slices.ContainsFunc(memberKeys, func(k string) bool {
+				return key == k || strings.HasSuffix(k, "/") && strings.HasPrefix(key, k)
+			})
+		})
+		if len(annotations) == 0 {
+			annotations = nil
+		}
+		t.SetAnnotations(annotations)
+	}
+	switch t.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Kind: "Service"}:
+		unstructured.RemoveNestedField(t.Object, "spec", "healthCheckNodePort")
+	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		unstructured.RemoveNestedField(t.Object, "spec", "volumeName")
+	}
+	return t
+}
+
+// Obstacle says why live cannot be adopted as it is now, whatever its template; nil if it can.
+func Obstacle(live *unstructured.Unstructured) error {
+	annotations := live.GetAnnotations()
+	switch owner := metav1.GetControllerOfNoCopy(live); {
+	case live.GetDeletionTimestamp() != nil:
+		return fmt.Errorf("it is being deleted")
+	case owner != nil:
+		return fmt.Errorf("%s %s is its controller: adopt that instead", owner.Kind, owner.Name)
+	case live.GetLabels()[workv1alpha2.ManagedLabel] == "true" && annotations[workv1alpha2.WorkNameAnnotation] != "":
+		return fmt.Errorf("it belongs to the work %s/%s of a hub: release it there with preserveResourcesOnDeletion, or remove its label %s if that hub no longer exists",
+			annotations[workv1alpha2.WorkNamespaceAnnotation], annotations[workv1alpha2.WorkNameAnnotation],
+			workv1alpha2.ManagedLabel)
+	case annotations["rollouts.kruise.io/in-progressing"] != "",
+		annotations["batchrelease.rollouts.kruise.io/control-info"] != "":
+		return fmt.Errorf("a Kruise Rollout of it is in progress and has changed its fields: adopt it when the rollout has ended")
+	case propagate.Excluded(match.TemplateOf(live)):
+		return fmt.Errorf("objects like this are never propagated")
+	}
+	return nil
+}
+
+// Policy is a policy of the template and nothing else, that sends it to the cluster as it is and takes over what is
+// there.
+func Policy(template *unstructured.Unstructured, name, cluster string) policyv1alpha1.Propagation {
+	spec := policyv1alpha1.PropagationSpec{
+		ConflictResolution: policyv1alpha1.ConflictOverwrite,
+		ResourceSelectors: []policyv1alpha1.ResourceSelector{{
+			APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Namespace: template.GetNamespace(),
+			Name: template.GetName(),
+		}},
+		Placement: policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}},
+	}
+	if template.GetNamespace() == "" {
+		return &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+	}
+	return &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: template.GetNamespace(), Name: name},
+		Spec: spec}
+}
+
+// Sends says why a policy that stands does not send a template made of the cluster's object there as the object is; nil
+// if it does.
+func Sends(p policyv1alpha1.Propagation, replicas int32, c *clusterv1alpha1.Cluster) error {
+	name := strings.TrimPrefix(p.GetNamespace()+"/"+p.GetName(), "/")
+	placement := p.PropagationSpec().Placement
+	means := placement.ClusterAffinity == nil && len(placement.ClusterAffinities) == 0
+	if a := placement.ClusterAffinity; a != nil {
+		means = match.Affinity(a, c)
+	}
+	for _, term := range placement.ClusterAffinities {
+		means = means || match.Affinity(&term.ClusterAffinity, c)
+	}
+	if !means {
+		return fmt.Errorf("the policy %s would claim it and does not propagate it to cluster %q: change the policy's placement, then adopt the object", name, c.Name)
+	}
+	if s := placement.ReplicaScheduling; replicas > 0 && s != nil &&
+		s.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDuplicated {
+		return fmt.Errorf("the policy %s would claim it and divides the replicas of its template among clusters: apply the template with the replicas of all clusters, which takes over the object", name)
+	}
+	return nil
+}
+
+// PolicyName is the name of the policy of a template if the user gives it none: Karmada's.
+func PolicyName(template *unstructured.Unstructured) string {
+	return names.PromotedPolicy(template.GroupVersionKind(), template.GetName(), template.GetNamespace())
+}
+
+// Input is what the Work of a template that is to be adopted follows from.
+type Input struct {
+	// Template is as the hub stores it.
+	Template *unstructured.Unstructured
+	Policy   policyv1alpha1.Propagation
+	Cluster  *clusterv1alpha1.Cluster
+	// Overrides are the policies that may select the template, in any order.
+	Overrides []policyv1alpha1.Override
+}
+
+// Work is what the hub would send if the cluster alone got the template, all of it. It has no permanent id.
+func Work(ctx context.Context, in Input, i interpret.Interpreter) (*workv1alpha1.Work, error) {
+	m := propagate.Meaning{ID: "rehearsed"}
+	var err error
+	if m.Replicas, m.Requirements, _, err = i.Replicas(ctx, in.Template); err != nil {
+		return nil, err
+	}
+	b, err := propagate.Binding(in.Template, in.Policy, m, nil)
+	if err != nil {
+		return nil, err
+	}
+	b.BindingSpec().Clusters = []workv1alpha2.TargetCluster{{Name: in.Cluster.Name, Replicas: m.Replicas}}
+	results := dispatch.Works(ctx, dispatch.Input{
+		Binding: b, Template: in.Template, Clusters: map[string]*clusterv1alpha1.Cluster{in.Cluster.Name: in.Cluster},
+		Overrides: in.Overrides,
+		Convert:   kruise.ForMember,
+	}, i)
+	if len(results) != 1 {
+		return nil, fmt.Errorf("nothing would be sent to cluster %q", in.Cluster.Name)
+	}
+	return results[0].Work, results[0].Err
+}
+
+// Desired is what the hub applies for w onto live: an unchanged field of live that w leaves open stays as it is.
+func Desired(ctx context.Context, w *workv1alpha1.Work, live *unstructured.Unstructured,
+	i interpret.Interpreter) (*unstructured.Unstructured, error) {
+	return execute.Desired(w, live, func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured,
+		error) {
+		return i.Retain(ctx, desired, observed)
+	})
+}
+
+// Report is what an adoption would change.
+type Report struct {
+	// Differences are the fields that would be otherwise: Want is what they would be, Have what they are. The marks that
+	// make an object the fleet's are none.
+	Differences []execute.Difference `json:"differences,omitempty"`
+	// Disturbs are those that would have pods restarted, replaced or removed, with the reason; the adoption is to be
+	// refused.
+	Disturbs []string `json:"disturbs,omitempty"`
+}
+
+// Compare says what would change if live became after. whole says that after is the whole object, as the member would
+// have it, and not just the fields that are applied.
+func Compare(live, after *unstructured.Unstructured, whole bool) Report {
+	r := Report{Differences: execute.Differences(execute.Released(after), live)}
+	kind := live.GroupVersionKind().GroupKind()
+	say := func(d execute.Difference, why string) {
+		r.Disturbs = append(r.Disturbs, d.Path+": "+why)
+	}
+	seen := map[string]bool{}
+	for _, d := range r.Differences {
+		seen[d.Path] = true
+		if why := disturbance(kind, d); why != "" {
+			say(d, why)
+		}
+	}
+	if whole {
+		// What would be gone shows only the other way round.
+		for _, d := range execute.Differences(live, after) {
+			d.Want, d.Have = d.Have, d.Want
+			if d.Want != nil || seen[d.Path] || ours(d.Path) {
+				continue
+			}
+			r.Differences = append(r.Differences, d)
+			if why := disturbance(kind, d); why != "" {
+				say(d, why)
+			}
+		}
+	}
+	return r
+}
+
+// ours says whether the path is in the metadata, where marks of ours change and pods do not.
+func ours(path string) bool { return strings.HasPrefix(path, "metadata.") }
+
+// disturbance says what a difference does to pods that run; empty for nothing.
+func disturbance(kind schema.GroupKind, d execute.Difference) string {
+	for _, path := range podPaths(kind) {
+		if within(d.Path, path) {
+			return "pods would be recreated, because their template changes"
+		}
+	}
+	switch {
+	case d.Path == "spec.replicas":
+		want, ok := d.Want.(int64)
+		have, known := d.Have.(int64)
+		if !ok || known && want >= have {
+			return ""
+		}
+		return "pods would be removed, because the number of replicas decreases"
+	case within(d.Path, "spec.selector"), within(d.Path, "spec.volumeClaimTemplates"):
+		return "pods would be recreated, because their identity or storage changes"
+	case strings.HasSuffix(d.Path, ".partition"), strings.HasSuffix(d.Path, ".paused"), d.Path == "spec.paused":
+		return "the settings that limit the replacement of pods change"
+	}
+	return ""
+}
+
+// podPaths are the paths of what pods of a kind are made of, dotted.
+func podPaths(kind schema.GroupKind) []string {
+	paths := interpret.PodTemplatePaths(kind)
+	switch kind {
+	case schema.GroupKind{Group: "argoproj.io", Kind: "Workflow"},
+		// Its containers are replaced in pods that run.
+		schema.GroupKind{Group: "apps.kruise.io", Kind: "SidecarSet"}:
+		paths = [][]string{{"spec"}}
+	}
+	var dotted []string
+	for _, p := range paths {
+		if len(p) == 0 {
+			p = []string{"spec"} // a Pod is its own template, and its metadata may change
+		}
+		dotted = append(dotted, strings.Join(p, "."))
+	}
+	return dotted
+}
+
+func within(path, in string) bool { return path == in || strings.HasPrefix(path, in+".") }

@@ -1,0 +1,199 @@
+package adopt_test
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/coretest"
+	"github.com/argosy-io/argosy/internal/core/source/adopt"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
+)
+
+var object = coretest.Object
+
+const cloneSet = `
+apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata:
+  name: web
+  namespace: shop
+  uid: u-1
+  resourceVersion: "9"
+  generation: 4
+  managedFields: [{manager: kubectl}]
+  labels: {app: web}
+  annotations: {kubectl.kubernetes.io/last-applied-configuration: "{}", note: hi}
+spec:
+  replicas: 3
+  revisionHistoryLimit: 10
+  selector: {matchLabels: {app: web}}
+  updateStrategy: {type: InPlaceIfPossible, partition: 0}
+  template: {metadata: {labels: {app: web}}, spec: {dnsPolicy: ClusterFirst, containers: [{name: main, image: "nginx:1", imagePullPolicy: IfNotPresent}]}}
+status: {replicas: 3}
+`
+
+// rehearse is what an adoption of live would change.
+func rehearse(t *testing.T, live, template *unstructured.Unstructured,
+	overrides ...policyv1alpha1.Override) adopt.Report {
+	t.Helper()
+	i := interpret.New(tiers.Below()...)
+	template = template.DeepCopy()
+	template.SetUID("hub")
+	w, err := adopt.Work(t.Context(), adopt.Input{
+		Template: template, Policy: adopt.Policy(template, "p", "m1"), Overrides: overrides,
+		Cluster: &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}},
+	}, i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	desired, err := adopt.Desired(t.Context(), w, live, i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return adopt.Compare(live, desired, false)
+}
+
+func TestWhatIsAdoptedStaysAsItIs(t *testing.T) {
+	for name, text := range map[string]string{
+		"CloneSet": cloneSet,
+		"one preserved by a fleet": strings.Replace(cloneSet, "labels: {app: web}\n  ann",
+			"labels: {app: web, work.karmada.io/permanent-id: x}\n  ann", 1),
+		"Deployment": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, annotations: {deployment.kubernetes.io/revision: "3"}},
+			spec: {replicas: 2, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: x}]}}}}`,
+		"Service": `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {type: NodePort, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{port: 80, nodePort: 30080}]}}`,
+		"Argo Rollout": `{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: web, namespace: shop, annotations: {rollout.argoproj.io/revision: "2"}},
+			spec: {replicas: 2, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: x}]}}}}`,
+		"Workflow": `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: run, namespace: shop, labels: {workflows.argoproj.io/completed: "true", workflows.argoproj.io/phase: Succeeded}},
+			spec: {entrypoint: main, ttlStrategy: {secondsAfterCompletion: 9}, templates: [{name: main, container: {image: x}}]}, status: {phase: Succeeded}}`,
+		"claim": `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: shop, annotations: {pv.kubernetes.io/bind-completed: "yes"}},
+			spec: {volumeName: pv-1, resources: {requests: {storage: 1Gi}}}}`,
+	} {
+		live := object(t, text)
+		if err := adopt.Obstacle(live); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if r := rehearse(t, live, adopt.Template(live)); len(r.Differences)+len(r.Disturbs) > 0 {
+			t.Errorf("%s would change: %+v", name, r)
+		}
+	}
+}
+
+func TestATemplateHasNothingOfItsMember(t *testing.T) {
+	raw, err := yaml.Marshal(adopt.Template(object(t, cloneSet)).Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, not := range []string{"uid", "resourceVersion", "generation", "managedFields", "last-applied", "status"} {
+		if strings.Contains(string(raw), not) {
+			t.Errorf("%s is in it:\n%s", not, raw)
+		}
+	}
+	if !strings.Contains(string(raw), "note: hi") || !strings.Contains(string(raw), "image: nginx:1") {
+		t.Errorf("something of the user is not:\n%s", raw)
+	}
+	claim := adopt.Template(object(t, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: d, namespace: s}, spec: {volumeName: pv-1}}"))
+	if v, _, _ := unstructured.NestedString(claim.Object, "spec", "volumeName"); v != "" {
+		t.Errorf("a claim would ask every cluster for the volume %s", v)
+	}
+}
+
+func TestWhatWouldDisturbPodsIsRefused(t *testing.T) {
+	live := object(t, cloneSet)
+	for name, c := range map[string]struct {
+		template  func(map[string]any)
+		overrides []policyv1alpha1.Override
+		disturbs  string // of the reason; empty for none
+		differs   string // the paths
+	}{
+		"a template with another image": {
+			template: func(spec map[string]any) {
+				spec["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)["image"] = "nginx:2"
+			},
+			disturbs: "recreated", differs: "spec.template.spec.containers.0.image",
+		},
+		"an override of the hub": {
+			overrides: []policyv1alpha1.Override{&policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "registry"}, Spec: policyv1alpha1.OverrideSpec{
+				OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{
+					ImageOverrider: []policyv1alpha1.ImageOverrider{{Component: policyv1alpha1.Registry,
+						Operator: policyv1alpha1.OverriderOpAdd, Value: "registry.example"}},
+				}}}}}},
+			disturbs: "recreated", differs: "spec.template.spec.containers.0.image",
+		},
+		"fewer replicas": {template: func(spec map[string]any) { spec["replicas"] = int64(2) }, disturbs: "removed",
+			differs: "spec.replicas"},
+		"more replicas": {template: func(spec map[string]any) { spec["replicas"] = int64(4) }, differs: "spec.replicas"},
+		"another partition": {template: func(spec map[string]any) {
+			spec["updateStrategy"].(map[string]any)["partition"] = int64(2)
+		}, disturbs: "limit the replacement of pods", differs: "spec.updateStrategy.partition"},
+		"what no pod feels": {template: func(spec map[string]any) { spec["revisionHistoryLimit"] = int64(3) },
+			differs: "spec.revisionHistoryLimit"},
+		"what is left open": {template: func(spec map[string]any) { delete(spec, "revisionHistoryLimit") }},
+		"another selector": {template: func(spec map[string]any) {
+			spec["selector"] = map[string]any{"matchLabels": map[string]any{"app": "x"}}
+		}, differs: "metadata.annotations.argosy.io/immutable-fields"},
+		"a new label on pods": {template: func(spec map[string]any) {
+			spec["template"].(map[string]any)["metadata"] = map[string]any{"labels": map[string]any{"app": "web", "new": "x"}}
+		}, disturbs: "recreated", differs: "spec.template.metadata.labels.new"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := adopt.Template(live)
+			if c.template != nil {
+				c.template(template.Object["spec"].(map[string]any))
+			}
+			r := rehearse(t, live, template, c.overrides...)
+			var paths []string
+			for _, d := range r.Differences {
+				paths = append(paths, d.Path)
+			}
+			if got := strings.Join(paths, ","); got != c.differs {
+				t.Errorf("differences: %q, not %q", got, c.differs)
+			}
+			if got := strings.Join(r.Disturbs, "\n"); (got == "") != (c.disturbs == "") || !strings.Contains(got, c.disturbs) {
+				t.Errorf("disturbs: %q, not %q", got, c.disturbs)
+			}
+		})
+	}
+}
+
+// The member itself knows what it would make of an apply: what is gone shows in its answer alone.
+func TestAFieldThatWouldGoIsADifferenceToo(t *testing.T) {
+	live := object(t, cloneSet)
+	after := live.DeepCopy()
+	after.SetLabels(map[string]string{"app": "web", "karmada.io/managed": "true"})
+	if r := adopt.Compare(live, after, true); len(r.Differences) > 0 {
+		t.Errorf("marks are no difference: %+v", r)
+	}
+	unstructured.RemoveNestedField(after.Object, "spec", "template", "spec", "dnsPolicy")
+	if r := adopt.Compare(live, after, true); len(r.Disturbs) != 1 || r.Differences[0].Have != "ClusterFirst" {
+		t.Errorf("%+v", r)
+	}
+	if r := adopt.Compare(live, after, false); len(r.Differences) > 0 {
+		t.Errorf("what an apply leaves open stays: %+v", r)
+	}
+}
+
+func TestSomeObjectsCannotBeAdoptedAtAll(t *testing.T) {
+	for want, metadata := range map[string]string{
+		"being deleted":                  "deletionTimestamp: 2026-01-01T00:00:00Z",
+		"CloneSet web is its controller": "ownerReferences: [{apiVersion: v1, kind: CloneSet, name: web, uid: u, controller: true}]",
+		"karmada-es-eu/w":                "labels: {karmada.io/managed: 'true'}, annotations: {work.karmada.io/namespace: karmada-es-eu, work.karmada.io/name: w}",
+		"Kruise Rollout":                 "annotations: {rollouts.kruise.io/in-progressing: '{}'}",
+	} {
+		u := object(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x, namespace: shop, "+metadata+
+			"}}")
+		if err := adopt.Obstacle(u); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", metadata, err)
+		}
+	}
+	if err := adopt.Obstacle(object(t,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: shop}}")); err == nil {
+		t.Error("what every cluster has would be sent to one")
+	}
+}

@@ -1,0 +1,196 @@
+package ocm
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/ext"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/cel/library"
+
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
+)
+
+const (
+	// costLimit is the limit of the API server for schema rules, about a tenth of a second.
+	costLimit = 1_000_000
+	// budget limits all expressions of a ManifestWork in one reconciliation.
+	budget = 10 * costLimit
+)
+
+// environment has the variables and libraries of expressions, as in Open Cluster Management.
+var environment = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(
+		cel.Variable("object", cel.DynType), cel.Variable("result", cel.BoolType),
+		cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true),
+		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(), ext.Strings(ext.StringsVersion(2)),
+		library.Lists(), library.Regex(), library.URLs(), library.Quantity(), library.IP(), library.CIDR(), library.Format(),
+		library.SemverLib(),
+		cel.Function("hasConditions", cel.Overload("has_conditions", []*cel.Type{cel.DynType}, cel.BoolType,
+			cel.UnaryBinding(func(status ref.Val) ref.Val {
+				native, err := status.ConvertToNative(reflect.TypeFor[map[string]any]())
+				m, _ := native.(map[string]any)
+				return types.Bool(err == nil && m["conditions"] != nil)
+			}))),
+	)
+})
+
+// Compile compiles an expression with the given result type.
+func Compile(expression string, of *cel.Type) (cel.Program, error) {
+	env, err := environment()
+	if err != nil {
+		return nil, err
+	}
+	ast, issues := env.Compile(expression)
+	if issues.Err() != nil {
+		return nil, issues.Err()
+	}
+	if got := ast.OutputType(); !got.IsExactType(of) && !got.IsExactType(cel.DynType) {
+		return nil, fmt.Errorf("%q returns a %s, not a %s", expression, got, of)
+	}
+	return env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(costLimit),
+		cel.CostTracking(&library.CostEstimator{}))
+}
+
+// Programs caches compiled expressions, because compiling takes much longer than evaluating. The zero value is empty;
+// nil does not cache.
+type Programs struct {
+	mu   sync.Mutex
+	kept map[string]cel.Program // by result type and expression
+}
+
+// programsKept limits the cache. Beyond it most entries are probably of deleted ManifestWorks.
+const programsKept = 2000
+
+func (p *Programs) compile(expression string, of *cel.Type) (cel.Program, error) {
+	if p == nil {
+		return Compile(expression, of)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := of.String() + " " + expression
+	if program := p.kept[key]; program != nil {
+		return program, nil
+	}
+	program, err := Compile(expression, of)
+	if err != nil {
+		return nil, err
+	}
+	if p.kept == nil || len(p.kept) >= programsKept {
+		p.kept = map[string]cel.Program{}
+	}
+	p.kept[key] = program
+	return program, nil
+}
+
+// evaluate runs a program and adds its cost to spent.
+func evaluate(program cel.Program, variables map[string]any, spent *uint64) (ref.Val, error) {
+	if *spent > budget {
+		return nil, fmt.Errorf("the total cost of the expressions of the ManifestWork exceeds %d", budget)
+	}
+	out, details, err := program.Eval(variables)
+	if details != nil && details.ActualCost() != nil {
+		*spent += *details.ActualCost()
+	} else {
+		*spent += costLimit // it was aborted at the limit
+	}
+	return out, err
+}
+
+// Evaluate returns the condition of a rule for an object, without times; nil if there is none. It adds the cost to
+// spent.
+func (p *Programs) Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstructured,
+	spent *uint64) *metav1.Condition {
+	c := &metav1.Condition{Type: rule.Condition, Reason: ocmv1.ReasonRuleEvaluated}
+	if rule.Type == ocmv1.RuleWellKnownConditions {
+		return wellKnownCondition(c, object)
+	}
+	failed := func(reason string, err error) *metav1.Condition {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reason, err.Error()
+		return c
+	}
+	if len(rule.CelExpressions) == 0 {
+		return failed(ocmv1.ReasonRuleInvalid, fmt.Errorf("the rule of %s has no celExpressions", rule.Condition))
+	}
+	holds := true
+	variables := map[string]any{"object": object.Object}
+	for _, expression := range rule.CelExpressions {
+		program, err := p.compile(expression, cel.BoolType)
+		if err != nil {
+			return failed(ocmv1.ReasonRuleInvalid, err)
+		}
+		out, err := evaluate(program, variables, spent)
+		if err != nil {
+			return failed(ocmv1.ReasonRuleExpressionError, fmt.Errorf("%q: %w", expression, err))
+		}
+		is, ok := out.Value().(bool)
+		if !ok {
+			return failed(ocmv1.ReasonRuleExpressionError,
+				fmt.Errorf("%q returns %v, not true or false", expression, out.Value()))
+		}
+		holds = holds && is
+	}
+	c.Status, c.Message = metav1.ConditionFalse, "Manifest is not "+rule.Condition
+	if holds {
+		c.Status, c.Message = metav1.ConditionTrue, "Manifest is "+rule.Condition
+	}
+	if rule.Message != "" {
+		c.Message = rule.Message
+	}
+	if rule.MessageExpression == "" {
+		return c
+	}
+	program, err := p.compile(rule.MessageExpression, cel.StringType)
+	if err != nil {
+		return failed(ocmv1.ReasonRuleInvalid, err)
+	}
+	variables["result"] = holds
+	out, err := evaluate(program, variables, spent)
+	if err != nil {
+		return failed(ocmv1.ReasonRuleExpressionError, fmt.Errorf("%q: %w", rule.MessageExpression, err))
+	}
+	if text, _ := out.Value().(string); text != "" {
+		c.Message = text
+	}
+	return c
+}
+
+var (
+	job = schema.GroupKind{Group: "batch", Kind: "Job"}
+	pod = schema.GroupKind{Kind: "Pod"}
+)
+
+// wellKnownCondition returns the condition Complete of Jobs and Pods; nil for other kinds.
+func wellKnownCondition(c *metav1.Condition, object *unstructured.Unstructured) *metav1.Condition {
+	if c.Type != ocmv1.Complete {
+		return nil
+	}
+	var over bool
+	switch object.GroupVersionKind().GroupKind() {
+	case job:
+		for _, is := range fields.Objects(object.Object, "status", "conditions") {
+			over = over || is["status"] == "True" && (is["type"] == "Complete" || is["type"] == "Failed")
+		}
+		c.Message = "Job is not finished"
+		if over {
+			c.Message = "Job is finished"
+		}
+	case pod:
+		phase := fields.Text(object.Object, "status", "phase")
+		over, c.Message = phase == "Succeeded" || phase == "Failed", "Pod is in phase "+phase
+	default:
+		return nil
+	}
+	c.Status = metav1.ConditionFalse
+	if over {
+		c.Status = metav1.ConditionTrue
+	}
+	return c
+}

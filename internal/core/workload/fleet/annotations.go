@@ -1,0 +1,146 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"github.com/argosy-io/argosy/api/wellknown"
+	"slices"
+	"strings"
+)
+
+// HubAnnotations are those of a template that say something to the hub alone.
+func HubAnnotations() []string {
+	return []string{wellknown.RolloutScopeAnnotation, wellknown.RolloutOrderAnnotation,
+		wellknown.RolloutClustersAnnotation, wellknown.RolloutStagesAnnotation, wellknown.RolloutStageAnnotation,
+		wellknown.UnreachableClustersAnnotation,
+		wellknown.AutoHaltAnnotation, wellknown.UniqueOrdinalsAnnotation, wellknown.OrdinalMobilityAnnotation,
+		wellknown.OrdinalScaleDownAnnotation, wellknown.FailedPodsThresholdAnnotation,
+		wellknown.PrePullAnnotation, wellknown.PrePullTimeoutAnnotation}
+}
+
+// order is where new pods come first.
+type order string
+
+const (
+	inProportion order = "Proportional"
+	oneByOne     order = "Ordered"
+	inStages     order = "Stages"
+)
+
+// stage is one of wellknown.RolloutStagesAnnotation.
+type stage struct {
+	Percent  *int64   `json:"percent,omitempty"`
+	Clusters []string `json:"clusters,omitempty"`
+	Pause    bool     `json:"pause,omitempty"`
+}
+
+// options are what the annotations of a template say.
+type options struct {
+	scope          string // Fleet, Cluster, or empty for the default
+	order          order
+	clusters       []string
+	stages         []stage
+	approval       Approval
+	approved       int64 // stages whose pauses are approved for the revision of the template
+	ignoreLost     bool
+	neverHalt      bool
+	failedPods     any // nil, a number or a percentage
+	uniqueOrdinals bool
+	mobility       string
+	highestFirst   bool
+}
+
+func optionsOf(annotations map[string]string) (options, error) {
+	o := options{order: inProportion}
+	var err error
+	choose := func(key string, values ...string) string {
+		v, set := annotations[key]
+		if !set {
+			return ""
+		}
+		if !slices.Contains(values, v) && err == nil {
+			err = fmt.Errorf("annotation %s: %q is not one of %s", key, v, strings.Join(values, ", "))
+		}
+		return v
+	}
+	o.scope = choose(wellknown.RolloutScopeAnnotation, "Fleet", "Cluster")
+	if v := choose(wellknown.RolloutOrderAnnotation, string(inProportion), string(oneByOne), string(inStages)); v != "" {
+		o.order = order(v)
+	}
+	o.ignoreLost = choose(wellknown.UnreachableClustersAnnotation, "CountAsDown", "Ignore") == "Ignore"
+	o.neverHalt = choose(wellknown.AutoHaltAnnotation, "true", "false") == "false"
+	o.uniqueOrdinals = choose(wellknown.UniqueOrdinalsAnnotation, "true", "false") == "true"
+	o.mobility = choose(wellknown.OrdinalMobilityAnnotation, "Never", "WithoutPVC", "Always")
+	o.highestFirst = choose(wellknown.OrdinalScaleDownAnnotation, "ClusterHighest", "GlobalHighest") == "GlobalHighest"
+	if err != nil {
+		return options{}, err
+	}
+	if v, set := annotations[wellknown.FailedPodsThresholdAnnotation]; set {
+		o.failedPods = unquote(v)
+		if _, err := Resolve(o.failedPods, 1, Down); err != nil {
+			return options{}, fmt.Errorf("annotation %s: %w", wellknown.FailedPodsThresholdAnnotation, err)
+		}
+	}
+	for _, name := range strings.Split(annotations[wellknown.RolloutClustersAnnotation], ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			o.clusters = append(o.clusters, name)
+		}
+	}
+	if o.order != inStages {
+		return o, nil
+	}
+	decoder := json.NewDecoder(strings.NewReader(annotations[wellknown.RolloutStagesAnnotation]))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&o.stages); err != nil {
+		return options{}, fmt.Errorf(`annotation %s: not a list of stages such as [{"percent": 10, "pause": true}, {"percent": 100}]: %w`, wellknown.RolloutStagesAnnotation, err)
+	}
+	if len(o.stages) == 0 {
+		return options{}, fmt.Errorf("annotation %s: the list of stages is empty", wellknown.RolloutStagesAnnotation)
+	}
+	var last int64
+	for i, s := range o.stages {
+		switch {
+		case (s.Percent == nil) == (len(s.Clusters) == 0):
+			return options{}, fmt.Errorf("annotation %s: stage %d must have either a percent or clusters",
+				wellknown.RolloutStagesAnnotation, i+1)
+		case s.Percent != nil && (*s.Percent < last || *s.Percent > 100):
+			return options{}, fmt.Errorf("annotation %s: the percent of stage %d must be between %d and 100: it is the total since the start of the rollout", wellknown.RolloutStagesAnnotation, i+1, last)
+		case s.Percent != nil:
+			last = *s.Percent
+		}
+	}
+	if v, set := annotations[wellknown.RolloutStageAnnotation]; set {
+		if o.approval, err = approvalOf(v); err != nil {
+			return options{}, fmt.Errorf("annotation %s: %w", wellknown.RolloutStageAnnotation, err)
+		}
+	}
+	return o, nil
+}
+
+// alone says whether a member may apply the partition and the budgets as the template has them, because it is the only
+// one. Stages are the hub's also then.
+func (o options) alone(members int) bool { return members == 0 || members == 1 && o.order != inStages }
+
+// sorted are the clusters in the order in which ties are broken and clusters follow each other: as given by the
+// template, then as they are.
+func (o options) sorted(clusters []string) []string {
+	out := make([]string, 0, len(clusters))
+	for _, name := range o.clusters {
+		if slices.Contains(clusters, name) && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	for _, name := range clusters {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// RoutedTo are the clusters that alone get the template of a binding with these annotations; ok is false where all of
+// its clusters do.
+func RoutedTo(annotations map[string]string) (clusters []string, ok bool) {
+	v, ok := annotations[wellknown.RoutedToAnnotation]
+	return split(v), ok
+}

@@ -1,0 +1,388 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// budget is where the status of a kind that bounds how many pods may be disrupted counts those that it protects, and
+// those of them that are well.
+type budget struct{ pods, available string }
+
+var budgets = map[schema.GroupKind]budget{
+	{Group: "policy", Kind: "PodDisruptionBudget"}:            {"expectedPods", "currentHealthy"},
+	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: {"totalReplicas", "currentAvailable"},
+}
+
+// shareBudget divides a budget by the pods that it protects in each cluster, so that what the clusters grant adds up to
+// what it grants. A share of none is legal: there no pod may be disrupted.
+//
+// As long as a cluster has not reported its pods, it gets what cannot be too much: all of minAvailable, and of
+// maxUnavailable an equal part of a number, none of a percentage; nothing of what others have already.
+func (f *fleet) shareBudget(b budget) error {
+	matched, known := f.counted(b.pods)
+	total := sum(matched)
+	for _, name := range []string{"minAvailable", "maxUnavailable"} {
+		v := field(f.Template.Object, "spec", name)
+		if v == nil {
+			continue
+		}
+		least := name == "minAvailable"
+		if !least && f.granted() {
+			if err := f.rotateBudget(v, b, matched, known); err != nil {
+				return err
+			}
+			continue
+		}
+		if !known {
+			n, isNumber := whole(v)
+			if _, err := Resolve(v, 0, Up); err != nil {
+				return fmt.Errorf("spec.%s: %w", name, err)
+			}
+			equal := make([]Seat, len(f.members))
+			for i := range equal {
+				equal[i] = Seat{Weight: 1, Cap: n}
+			}
+			for i, n := range Split(n, equal) {
+				switch {
+				case least: // as it is
+					f.put(f.members[i], v, "spec", name)
+				case isNumber:
+					f.put(f.members[i], n, "spec", name)
+				default:
+					f.put(f.members[i], int64(0), "spec", name)
+				}
+			}
+			continue
+		}
+		n, err := Resolve(v, total, Up)
+		if err != nil {
+			return fmt.Errorf("spec.%s: %w", name, err)
+		}
+		shares := f.steady(n, matched, name)
+		if !least {
+			shares = proportional(n, matched)
+		} else {
+			f.guard(shares, min(n, total))
+		}
+		for i, share := range shares {
+			f.put(f.members[i], share, "spec", name)
+		}
+		if n > total && total > 0 {
+			f.tell(BudgetExceedsPods, "spec.%s is %d pods, but it protects only %d pods in all clusters together", name, n,
+				total)
+		}
+		if least {
+			var blocked []string
+			for i, share := range shares {
+				if matched[i] > 0 && share == matched[i] {
+					blocked = append(blocked, f.members[i].Cluster)
+				}
+			}
+			if len(blocked) > 0 {
+				f.tell(BudgetBlocksEviction, "spec.minAvailable allows no disruptions in %s, so nodes there cannot be drained; lower it, or add replicas", strings.Join(unique(blocked), ", "))
+			}
+		}
+	}
+	return nil
+}
+
+// guard holds back what clusters shall keep no longer, until as much as the fleet keeps is seen to be kept by others: n
+// pods are always kept by clusters that say so.
+func (f *fleet) guard(shares []int64, n int64) {
+	surplus := -n
+	for _, m := range f.members {
+		if m.before != nil && m.fresh {
+			surplus += number(m.before.Object, "spec", "minAvailable")
+		}
+	}
+	for i, m := range f.members {
+		if m.before == nil {
+			continue
+		}
+		before, set := whole(field(m.before.Object, "spec", "minAvailable"))
+		if less := before - shares[i]; set && less > 0 {
+			allowed := min(less, max(surplus, 0))
+			surplus -= allowed
+			shares[i] = before - allowed
+		}
+	}
+}
+
+// granted says whether any cluster has been given a part of maxUnavailable: then there is something to take back before
+// it is given to another one.
+func (f *fleet) granted() bool {
+	return slices.ContainsFunc(f.members, func(m *member) bool {
+		if m.before == nil {
+			return false
+		}
+		_, ok := whole(field(m.before.Object, "spec", "maxUnavailable"))
+		return ok
+	})
+}
+
+// rotateBudget moves parts of maxUnavailable, see tokens. Nothing moves while a cluster has yet to tell of its pods.
+func (f *fleet) rotateBudget(v any, b budget, matched []int64, known bool) error {
+	n, err := Resolve(v, sum(matched), Up)
+	if err != nil {
+		return fmt.Errorf("spec.maxUnavailable: %w", err)
+	}
+	holders := make([]holder, len(f.members))
+	for i, m := range f.members {
+		h := &holders[i]
+		h.matched, h.still = matched[i], m.Suspended || m.Base == nil || !m.Reachable
+		if m.before != nil {
+			h.before = number(m.before.Object, "spec", "maxUnavailable")
+		}
+		h.using = h.before
+		if m.note != nil {
+			h.turn, _ = time.Parse(time.RFC3339, m.note.Turn) // one that somebody broke was long ago
+			if !m.fresh {
+				h.using = max(h.using, m.note.Pending)
+			}
+		}
+		available, told := whole(m.status[b.available])
+		switch {
+		case m.Reachable && told:
+			h.down = max(0, matched[i]-available)
+		case m.Reachable:
+		case f.options.ignoreLost:
+			h.matched, h.using = 0, 0
+		default:
+			h.down = matched[i]
+		}
+	}
+	if _, isNumber := whole(v); !known {
+		// Until then each keeps what it has; of a lower number, its part.
+		seats := make([]Seat, len(holders))
+		for i, h := range holders {
+			seats[i] = Seat{Weight: h.before, Cap: h.before}
+		}
+		if !isNumber {
+			n = sum(had(holders))
+		}
+		for i, share := range Split(n, seats) {
+			f.grant(i, holders[i], share)
+		}
+		return nil
+	}
+	shares, after := tokens(n, holders, f.Now)
+	for i, share := range shares {
+		f.grant(i, holders[i], share)
+	}
+	f.result.RecheckAfter = after
+	if total := sum(matched); n > total && total > 0 {
+		f.tell(BudgetExceedsPods, "spec.maxUnavailable is %d pods, but it protects only %d pods in all clusters together", n,
+			total)
+	}
+	return nil
+}
+
+// had is what each holder's Work grants.
+func had(holders []holder) []int64 {
+	all := make([]int64, len(holders))
+	for i, h := range holders {
+		all[i] = h.before
+	}
+	return all
+}
+
+// grant writes a part of maxUnavailable, with what may still be in use beyond it, and since when.
+func (f *fleet) grant(i int, h holder, n int64) {
+	m := f.members[i]
+	if m.Base == nil {
+		return
+	}
+	f.put(m, n, "spec", "maxUnavailable")
+	note := parseNote(f.result.Notes[m.Cluster])
+	if m.note != nil {
+		note.Turn = m.note.Turn
+	}
+	if h.using > n {
+		note.Pending = h.using
+	}
+	if ((n > 0) != (h.before > 0) || n > 0 && note.Turn == "") && !f.Now.IsZero() {
+		note.Turn = f.Now.UTC().Format(time.RFC3339)
+	}
+	f.result.Notes[m.Cluster] = note.String()
+}
+
+// counted is a counter of each member's status, and whether all have reported it.
+func (f *fleet) counted(counter string) (numbers []int64, all bool) {
+	numbers, all = make([]int64, len(f.members)), true
+	for i, m := range f.members {
+		n, ok := whole(m.status[counter])
+		numbers[i] = n
+		// What is zero may be left out.
+		all = all && (ok || m.status != nil && m.fresh)
+	}
+	return numbers, all
+}
+
+// steady divides n by weight, each at most its weight; the shares that stand stay if they add up to the same and fit,
+// so that a pod more or less moves nothing.
+func (f *fleet) steady(n int64, weights []int64, path ...string) []int64 {
+	shares := proportional(n, weights)
+	before := make([]int64, len(f.members))
+	for i, m := range f.members {
+		if m.before == nil {
+			return shares
+		}
+		v, ok := whole(field(object(m.before.Object, "spec"), path...))
+		if !ok || v > weights[i] {
+			return shares
+		}
+		before[i] = v
+	}
+	if sum(before) != sum(shares) {
+		return shares
+	}
+	return before
+}
+
+// put sets a field of the manifest of m, and has its status followed.
+func (f *fleet) put(m *member, value any, path ...string) {
+	if m.Base == nil {
+		return
+	}
+	u := f.manifest(m)
+	if u == m.Base {
+		u = u.DeepCopy()
+		f.result.Manifests[m.Cluster] = u
+		f.result.Notes[m.Cluster] = Note{}.String()
+	}
+	parent := u.Object
+	for _, key := range path[:len(path)-1] {
+		next, ok := parent[key].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			parent[key] = next
+		}
+		parent = next
+	}
+	parent[path[len(path)-1]] = value
+}
+
+var workloadSpreadKind = schema.GroupKind{Group: kruise, Kind: "WorkloadSpread"}
+
+// KindsWithTarget are those of which TargetOf names the workload.
+func KindsWithTarget() []schema.GroupKind { return []schema.GroupKind{workloadSpreadKind, rolloutKind} }
+
+// TargetOf is the workload that a WorkloadSpread or a Kruise Rollout in a fleet is about, in its own namespace; not ok
+// for other templates.
+func TargetOf(template *unstructured.Unstructured) (target schema.GroupKind, name string, ok bool) {
+	if template.GetAnnotations()[wellknown.RolloutScopeAnnotation] != "Fleet" {
+		return target, "", false
+	}
+	var ref map[string]any
+	switch template.GroupVersionKind().GroupKind() {
+	case workloadSpreadKind:
+		ref = object(template.Object, "spec", "targetRef")
+	case rolloutKind:
+		ref = rolloutTarget(template)
+	default:
+		return target, "", false
+	}
+	gv, err := schema.ParseGroupVersion(text(ref, "apiVersion"))
+	if err != nil {
+		return target, "", false
+	}
+	return gv.WithKind(text(ref, "kind")).GroupKind(), text(ref, "name"), text(ref, "name") != ""
+}
+
+// workloadSpread divides the subsets' maxReplicas that are numbers by the replicas that each cluster has of the
+// workload; if that is not known, by the pods that the spread sees there, evenly until that is reported. Percentages
+// mean the same in every cluster, and the types must not be mixed.
+func (f *fleet) workloadSpread() error {
+	weights := make([]int64, len(f.members))
+	for i, m := range f.members {
+		if f.Target != nil {
+			weights[i] = f.Target[m.Cluster]
+			continue
+		}
+		for _, s := range list(m.status, "subsetStatuses") {
+			if s, ok := s.(map[string]any); ok {
+				weights[i] += number(s, "replicas")
+			}
+		}
+	}
+	if sum(weights) == 0 {
+		for i := range weights {
+			weights[i] = 1
+		}
+	}
+	subsets := list(f.Template.Object, "spec", "subsets")
+	written := make([][]any, len(f.members))
+	for i, m := range f.members {
+		if m.Base != nil {
+			written[i] = list(m.Base.DeepCopy().Object, "spec", "subsets")
+		}
+	}
+	divided := false
+	for k, s := range subsets {
+		s, _ := s.(map[string]any)
+		n, ok := whole(s["maxReplicas"])
+		if !ok {
+			continue
+		}
+		divided = true
+		seats := make([]Seat, len(weights))
+		for i, w := range weights {
+			seats[i] = Seat{Weight: w, Cap: n}
+		}
+		shares := Split(n, seats)
+		if before, ok := f.spreadBefore(k, n); ok && f.Target == nil && near(before, shares) {
+			shares = before
+		}
+		for i := range f.members {
+			if k < len(written[i]) {
+				if s, ok := written[i][k].(map[string]any); ok {
+					s["maxReplicas"] = shares[i]
+				}
+			}
+		}
+	}
+	for i, m := range f.members {
+		if divided && m.Base != nil {
+			f.put(m, written[i], "spec", "subsets")
+		}
+	}
+	return nil
+}
+
+// spreadBefore are the shares that stand of the subset of index k; ok if they add up to n.
+func (f *fleet) spreadBefore(k int, n int64) ([]int64, bool) {
+	before := make([]int64, len(f.members))
+	for i, m := range f.members {
+		if m.before == nil {
+			return nil, false
+		}
+		subsets := list(m.before.Object, "spec", "subsets")
+		if k >= len(subsets) {
+			return nil, false
+		}
+		s, _ := subsets[k].(map[string]any)
+		v, ok := whole(s["maxReplicas"])
+		if !ok {
+			return nil, false
+		}
+		before[i] = v
+	}
+	return before, sum(before) == n
+}
+
+// near says whether no share differs by more than one.
+func near(a, b []int64) bool {
+	for i := range a {
+		if d := a[i] - b[i]; d > 1 || d < -1 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,595 @@
+package fleet
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+// Input is what the shares of a template follow from. All of it is read-only.
+type Input struct {
+	// Template as it is on the hub.
+	Template *unstructured.Unstructured
+	// Divided says that its replicas are divided among the members.
+	Divided bool
+	// Members in the order that the placement gives, each cluster once.
+	Members []Member
+	// Record is the wellknown.OrdinalsAnnotation of the binding, Progress its wellknown.RolloutProgressAnnotation.
+	Record, Progress string
+	// Routed is the wellknown.RoutedToAnnotation of the binding, Approved its wellknown.ApprovedStageAnnotation.
+	Routed, Approved string
+	// Leaving are clusters that are no members and still have their copies: until others have replaced them, or until
+	// they can be deleted.
+	Leaving []string
+	// Now dates progress.
+	Now time.Time
+	// Pods are the clusters that have a pod of that name in the template's namespace, of the names in PodsAskedFor; an
+	// entry of no clusters says that all have answered and none has it.
+	Pods map[string][]string
+	// Target are the replicas by cluster of the workload that TargetOf names; nil if they are not known.
+	Target map[string]int64
+	// History are the revisions of the template that are stored, of templates for which KeepsHistory.
+	History []Revision
+}
+
+// Member is a cluster that gets a copy.
+type Member struct {
+	Cluster string
+	// Replicas it was given; of templates that are divided.
+	Replicas int64
+	// Subsets are the replicas of those subsets that name their clusters, this one among them, by name; part of Replicas.
+	Subsets map[string]int64
+	// Kubernetes is its version, such as v1.34.1; empty if it is not known.
+	Kubernetes string
+	// Reachable says that the cluster answers, Suspended that its Work is not written or sent for now.
+	Reachable, Suspended bool
+	// Scaled says that an autoscaler in the cluster sets the replicas, so that there may be other replicas than Replicas
+	// at any time.
+	Scaled bool
+	// Base is its manifest by division alone.
+	Base *unstructured.Unstructured
+	// Local is Base with the overrides of the cluster; what they change of a share is theirs.
+	Local *unstructured.Unstructured
+	// Work that stands in the cluster, nil if none does.
+	Work *workv1alpha1.Work
+}
+
+// Result is what fleet arithmetic changes.
+type Result struct {
+	// Manifests by cluster, of those that are not their Base.
+	Manifests map[string]*unstructured.Unstructured
+	// Waiting are clusters that get no Work until it is their turn. None of them has one.
+	Waiting []string
+	// Held are clusters whose pods stay as their Works have them, while all else of the template is applied.
+	Held []string
+	// Notes are the values of wellknown.FleetAnnotation on the Works, by cluster.
+	Notes map[string]string
+	// Revisions are the values of wellknown.RevisionsAnnotation on the Works, by cluster.
+	Revisions map[string]string
+	// Record is the value for wellknown.OrdinalsAnnotation on the binding, empty for none. It has to be written before the
+	// Works.
+	Record string
+	// Progress is the value for wellknown.RolloutProgressAnnotation on the binding, empty for none.
+	Progress string
+	// Routed is the value for wellknown.RoutedToAnnotation on the binding, Approved for wellknown.ApprovedStageAnnotation;
+	// empty for none.
+	Routed, Approved string
+	// RecheckAfter is when to ask again though nothing has happened; 0 for never.
+	RecheckAfter time.Duration
+	// Conditions are what users should know, in a fixed order.
+	Conditions []Condition
+}
+
+// Condition is something about a template in its fleet that its users should know.
+type Condition struct {
+	// Type is one of the constants below.
+	Type string
+	// Message says what it is about, and what to do.
+	Message string
+}
+
+// Condition types of a binding about its template in the fleet. Each is True while it applies, with the type as
+// reason, and otherwise absent.
+//
+//reference:condition ResourceBinding and ClusterResourceBinding
+const (
+	// PartitionRaisedNoRollback: the partition was raised, but pods that are updated stay updated. Roll the template
+	// back to revert them.
+	PartitionRaisedNoRollback = "PartitionRaisedNoRollback"
+	// FleetHalted: the rollout is halted in all clusters, because the new revision is unhealthy in one. Fix the
+	// template, or set argosy.io/auto-halt.
+	FleetHalted = "FleetHalted"
+	// PodNotFound: a pod that the template names, to delete or to recreate, is in no cluster.
+	PodNotFound = "PodNotFound"
+	// StageClusterNotFound: a rollout stage names a cluster where the workload does not run.
+	StageClusterNotFound = "StageClusterNotFound"
+	// StagesIgnored: the kind or its update strategy has no rollout stages, so all clusters are updated at once.
+	StagesIgnored = "StagesIgnored"
+	// RevisionSkew: clusters inject different revisions of a SidecarSet, because of overrides or because one has not
+	// applied the change.
+	RevisionSkew = "RevisionSkew"
+	// RevisionMissing: a SidecarSet names a revision that the hub does not know in some cluster.
+	RevisionMissing = "RevisionMissing"
+	// StaleVolume: ordinals of a StatefulSet were moved to another cluster and may have left volumes behind.
+	StaleVolume = "StaleVolume"
+	// OrdinalsUnassigned: replicas do not run, because their ordinals stay with their volumes in a cluster that is
+	// gone.
+	OrdinalsUnassigned = "OrdinalsUnassigned"
+	// BudgetExceedsPods: a disruption budget is larger than the number of pods that it protects.
+	BudgetExceedsPods = "BudgetExceedsPods"
+	// BudgetBlocksEviction: a disruption budget allows no disruption in some cluster, so its nodes cannot be drained.
+	BudgetBlocksEviction = "BudgetBlocksEviction"
+	// StatusIncomplete: the status that an interpreter reports lacks the updated replicas, so a rollout cannot see its
+	// progress.
+	StatusIncomplete = "StatusIncomplete"
+	// ProgressDeadlineExceeded: no new pod has become available in any cluster for spec.progressDeadlineSeconds.
+	ProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+	// OverwriteForbidden: the template or its policy requests Overwrite, which an administrator forbids. It is treated
+	// as Abort.
+	OverwriteForbidden = "OverwriteForbidden"
+)
+
+// ConditionTypes are all types.
+func ConditionTypes() []string {
+	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, StageClusterNotFound, StagesIgnored, RevisionSkew,
+		RevisionMissing, StaleVolume, OrdinalsUnassigned,
+		BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete, ProgressDeadlineExceeded, OverwriteForbidden}
+}
+
+// Concerns says whether a template is one whose numbers mean the fleet; if not, there is nothing to ask Shares. An
+// error says what is wrong with its annotations.
+func Concerns(template *unstructured.Unstructured, divided bool) (bool, error) {
+	h, ok := handlers[template.GroupVersionKind().GroupKind()]
+	if !ok && !InStages(template) {
+		return false, nil
+	}
+	o, err := optionsOf(template.GetAnnotations())
+	if err != nil {
+		return false, err
+	}
+	return h.concerned(o, template, divided) || h.stagesClusters(o, template, divided), nil
+}
+
+// concerned says whether something of the template is divided.
+func (h handler) concerned(o options, template *unstructured.Unstructured, divided bool) bool {
+	return h.partial != nil && h.partial(template) || h.arithmetic(o, template, divided) ||
+		h.always != nil && h.always(template.Object) && !h.retained(template)
+}
+
+// retained says whether members own the replicas of the template, so that the hub does not know what a share of them
+// is.
+func (h handler) retained(template *unstructured.Unstructured) bool {
+	return h.divides && template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true"
+}
+
+// arithmetic says whether numbers of the template mean the fleet.
+func (h handler) arithmetic(o options, template *unstructured.Unstructured, divided bool) bool {
+	switch {
+	case h.share == nil, h.retained(template):
+		return false
+	case h.divides:
+		return divided && o.scope != "Cluster"
+	}
+	return o.scope == "Fleet"
+}
+
+// Shares gives each member its share of the template. The same input gives the same result, and a result that is
+// written and given back in Work changes nothing until a member reports something.
+//
+// An error means that the template cannot be divided as it asks; then nothing should be written.
+func Shares(in Input) (Result, error) {
+	concerns, err := Concerns(in.Template, in.Divided)
+	if err != nil {
+		return Result{}, err
+	}
+	if !concerns {
+		return Result{Conditions: ignoredStages(in.Template)}, nil
+	}
+	o, err := optionsOf(in.Template.GetAnnotations())
+	if err != nil {
+		return Result{}, err
+	}
+	handler := handlers[in.Template.GroupVersionKind().GroupKind()]
+	if o.alone(len(in.Members)) && handler.always == nil && handler.partial == nil && !o.uniqueOrdinals {
+		if o.order == inStages {
+			return Result{Approved: in.Approved}, nil // it is in no cluster for now
+		}
+		return Result{}, nil // one cluster does the arithmetic itself
+	}
+	f, err := fleetOf(in, o)
+	if err != nil {
+		return Result{}, err
+	}
+	if handler.hasStages(o, in.Template, in.Divided) {
+		f.tellAbsent()
+	} else {
+		f.result.Conditions = ignoredStages(in.Template)
+	}
+	if handler.concerned(o, in.Template, in.Divided) {
+		if err := handler.share(f); err != nil {
+			return Result{}, fmt.Errorf("divide %s among clusters: %w", in.Template.GetKind(), err)
+		}
+	}
+	if handler.stagesClusters(o, in.Template, in.Divided) {
+		f.holdClusters()
+	}
+	return f.result, nil
+}
+
+// fleet is a template under division.
+type fleet struct {
+	Input
+	options options
+	// members are in the order in which ties are broken.
+	members []*member
+	result  Result
+}
+
+func fleetOf(in Input, o options) (*fleet, error) {
+	names := make([]string, len(in.Members))
+	byName := make(map[string]Member, len(in.Members))
+	for i, m := range in.Members {
+		names[i], byName[m.Cluster] = m.Cluster, m
+	}
+	f := &fleet{Input: in, options: o, result: Result{
+		Manifests: map[string]*unstructured.Unstructured{}, Notes: map[string]string{}, Revisions: map[string]string{},
+		Record: in.Record}}
+	for _, name := range o.sorted(names) {
+		m, err := observe(byName[name])
+		if err != nil {
+			return nil, err
+		}
+		f.members = append(f.members, m)
+	}
+	if o.order == inStages {
+		revision, err := RevisionOf(in.Template)
+		if err != nil {
+			return nil, err
+		}
+		f.options.approved, f.result.Approved = o.approval.counts(revision, in.Approved)
+	}
+	return f, nil
+}
+
+// member is one with what its Work and its member say.
+type member struct {
+	Member
+	// before is the manifest of its Work, nil without one.
+	before *unstructured.Unstructured
+	note   *Note
+	// revisions are empty if nothing is said of them.
+	revisions Revisions
+	// status as reported, nil if never; fresh says that it is about what the Work says now.
+	status map[string]any
+	fresh  bool
+	// healthy and unhealthy are what the hub thinks of it; refused says that the member did not take what the Work says
+	// now.
+	healthy, unhealthy, refused bool
+}
+
+// handler is what is done with a kind.
+type handler struct {
+	// divides says that it is done by default where replicas are divided; else only on demand.
+	divides bool
+	// always says of which templates something else is decided, whatever their scope.
+	always func(template map[string]any) bool
+	// partial says which templates are not whole in every cluster, so that no cluster may have them as they are.
+	partial func(template *unstructured.Unstructured) bool
+	share   func(*fleet) error
+}
+
+// observe reads the Work of m.
+func observe(m Member) (*member, error) {
+	out := &member{Member: m}
+	if m.Work == nil || len(m.Work.Spec.Workload.Manifests) != 1 {
+		return out, nil
+	}
+	out.before = &unstructured.Unstructured{}
+	if err := out.before.UnmarshalJSON(m.Work.Spec.Workload.Manifests[0].Raw); err != nil {
+		return nil, fmt.Errorf("read the manifest of the work in cluster %q: %w", m.Cluster, err)
+	}
+	if text, ok := m.Work.Annotations[wellknown.FleetAnnotation]; ok {
+		note := &Note{}
+		// A note that somebody broke is none.
+		if json.Unmarshal([]byte(text), note) == nil {
+			out.note = note
+		}
+	}
+	if text, ok := m.Work.Annotations[wellknown.RevisionsAnnotation]; ok && json.Unmarshal([]byte(text),
+		&out.revisions) != nil {
+		out.revisions = Revisions{}
+	}
+	if len(m.Work.Status.ManifestStatuses) == 0 {
+		return out, nil
+	}
+	reported := m.Work.Status.ManifestStatuses[0]
+	if reported.Status == nil || len(reported.Status.Raw) == 0 {
+		return out, nil
+	}
+	if err := json.Unmarshal(reported.Status.Raw, &out.status); err != nil {
+		return nil, fmt.Errorf("read the status that cluster %q reported: %w", m.Cluster, err)
+	}
+	out.healthy = reported.Health == workv1alpha1.ResourceHealthy
+	out.unhealthy = reported.Health == workv1alpha1.ResourceUnhealthy
+	applied := meta.FindStatusCondition(m.Work.Status.Conditions, workv1alpha1.WorkApplied)
+	out.refused = applied != nil && applied.Status == metav1.ConditionFalse
+	out.fresh = applied != nil && applied.Status == metav1.ConditionTrue &&
+		applied.ObservedGeneration >= m.Work.Generation &&
+		observedGeneration(out.status) >= number(out.status, "generation") &&
+		madeOf(out.status, out.before)
+	return out, nil
+}
+
+// observedGeneration returns the generation in a status. Argo Rollouts write it as text.
+func observedGeneration(status map[string]any) int64 {
+	if n, err := strconv.ParseInt(text(status, "observedGeneration"), 10, 64); err == nil {
+		return n
+	}
+	return number(status, "observedGeneration")
+}
+
+// madeOf says whether a status is of the generation of the template that the manifest was made from, as far as it
+// tells.
+func madeOf(status map[string]any, manifest *unstructured.Unstructured) bool {
+	n, told := whole(status["resourceTemplateGeneration"])
+	return !told || fmt.Sprint(n) == manifest.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation]
+}
+
+// tell adds a condition.
+func (f *fleet) tell(kind, format string, args ...any) {
+	f.result.Conditions = append(f.result.Conditions, Condition{kind, fmt.Sprintf(format, args...)})
+}
+
+// manifest is what m gets so far.
+func (f *fleet) manifest(m *member) *unstructured.Unstructured {
+	if u := f.result.Manifests[m.Cluster]; u != nil {
+		return u
+	}
+	return m.Base
+}
+
+// has returns whether the cluster is a member.
+func (f *fleet) has(cluster string) bool { return slices.Contains(f.clusters(), cluster) }
+
+func (f *fleet) clusters() []string {
+	names := make([]string, len(f.members))
+	for i, m := range f.members {
+		names[i] = m.Cluster
+	}
+	return names
+}
+
+// rollOut divides what a rollout may do: partition, maxUnavailable and maxSurge. byOrdinal, if given, says how many
+// pods are new in each cluster when so many are kept of the whole.
+func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
+	if !rolls(f.Template.Object) {
+		return nil
+	}
+	ro, parties, total, err := f.begin(w)
+	if err != nil {
+		return err
+	}
+	clock, err := f.progress(w, parties)
+	if err != nil {
+		return err
+	}
+	ro.stalled = clock.stalled()
+	if f.options.failedPods != nil {
+		if ro.tolerated, err = Resolve(f.options.failedPods, total, Down); err != nil {
+			return fmt.Errorf("annotation %s: %w", wellknown.FailedPodsThresholdAnnotation, err)
+		}
+	}
+	if ro.unavailable, ro.surge, err = w.budgets(f.Template.Object, total); err != nil {
+		return err
+	}
+	if byOrdinal != nil && f.options.order == inProportion {
+		ro.targets = func(n int64, seats []Seat, _ func([]int64) bool) ([]int64, Stage) {
+			targets := byOrdinal(total - n)
+			for i := range targets {
+				targets[i] = max(min(targets[i], seats[i].Cap), min(seats[i].Floor, seats[i].Cap))
+			}
+			return targets, Stage{}
+		}
+	}
+	outcomes, halted, err := ro.next(parties)
+	if err != nil {
+		return err
+	}
+	for i, m := range f.members {
+		if m.Base == nil {
+			continue
+		}
+		manifest, err := w.write(f.manifest(m), outcomes[i])
+		if err != nil {
+			return fmt.Errorf("cluster %q: %w", m.Cluster, err)
+		}
+		f.result.Manifests[m.Cluster] = manifest
+		f.result.Notes[m.Cluster] = outcomes[i].note.String()
+	}
+	f.goesOn(clock, outcomes)
+	if len(halted) > 0 && f.options.failedPods != nil {
+		f.tell(FleetHalted, "the rollout is halted in all clusters because more than %d new pods are failing, in %s; fix the template, or raise the annotation %s",
+			ro.tolerated, strings.Join(unique(halted), ", "), wellknown.FailedPodsThresholdAnnotation)
+	} else if len(halted) > 0 {
+		f.tell(FleetHalted, "the rollout is halted in all clusters because the new revision is unhealthy in %s; fix the template, or continue regardless with the annotation %s: \"false\"",
+			strings.Join(unique(halted), ", "), wellknown.AutoHaltAnnotation)
+	}
+	var silent []string
+	for i, m := range f.members {
+		if _, told := whole(m.status[w.updated]); !told && m.fresh && parties[i].replicas > 0 {
+			silent = append(silent, m.Cluster)
+		}
+	}
+	if len(silent) > 0 {
+		f.tell(StatusIncomplete, "the status reported from %s has no %s, so a rollout cannot tell when it is done there; add it to the InterpretStatus operation of the customization of the kind",
+			strings.Join(unique(silent), ", "), w.updated)
+	}
+	var extra []string
+	for i, p := range parties {
+		if outcomes[i].note.Raised && p.fresh && p.same && p.updated > outcomes[i].released {
+			extra = append(extra, p.cluster)
+		}
+	}
+	if len(extra) > 0 {
+		f.tell(PartitionRaisedNoRollback,
+			"the partition was raised, but pods that were already updated stay updated in %s, unless OpenKruise's feature gate CloneSetPartitionRollback is enabled there; to revert them, roll the template back",
+			strings.Join(unique(extra), ", "))
+	}
+	return nil
+}
+
+// begin returns the rollout that the template asks for, without its budgets, and the part of each member in it; total
+// are the replicas of all.
+func (f *fleet) begin(w workload) (ro rollout, parties []party, total int64, err error) {
+	parties = make([]party, len(f.members))
+	for i, m := range f.members {
+		if parties[i], err = w.party(m); err != nil {
+			return rollout{}, nil, 0, err
+		}
+		parties[i].rewritten = m.before != nil && m.generation() != strconv.FormatInt(f.Template.GetGeneration(), 10)
+		total += parties[i].replicas
+	}
+	return rollout{partition: strategy(f.Template.Object, "partition"), kept: w.kept, options: f.options,
+		single: ordered(f.Template.Object), targets: f.options.targets(f.clusters())}, parties, total, nil
+}
+
+// party is the part of m in a rollout.
+func (w workload) party(m *member) (party, error) {
+	p := party{cluster: m.Cluster, replicas: m.Replicas, reachable: m.Reachable, suspended: m.Suspended || m.Base == nil,
+		there: m.before != nil, note: m.note,
+		percent: m.Scaled && w.percentages(), known: m.status != nil, fresh: m.fresh, unhealthy: m.unhealthy}
+	if w.desired != "" {
+		p.replicas = number(m.status, w.desired)
+	}
+	if m.Base != nil && m.Local != nil {
+		// What an override sets is not ours to divide.
+		base, local := m.Base.Object, m.Local.Object
+		if v := strategy(local, "partition"); !reflect.DeepEqual(v, strategy(base, "partition")) {
+			kept, err := w.kept(v, p.replicas)
+			if err != nil {
+				return party{}, fmt.Errorf("as overridden in cluster %q: %w", m.Cluster, err)
+			}
+			p.fixed = &kept
+		}
+		unavailable, surge := strategy(local, "maxUnavailable"), strategy(local, "maxSurge")
+		if !reflect.DeepEqual(unavailable, strategy(base, "maxUnavailable")) ||
+			!reflect.DeepEqual(surge, strategy(base, "maxSurge")) {
+			n, _, err := w.budgets(local, p.replicas)
+			if err != nil {
+				return party{}, fmt.Errorf("as overridden in cluster %q: %w", m.Cluster, err)
+			}
+			p.own = &n
+		}
+		p.same = m.before != nil && w.sameRevision(local, m.before.Object)
+	}
+	if p.there {
+		replicas := p.replicas
+		if w.desired == "" {
+			replicas = 1
+			if n, ok := whole(field(m.before.Object, "spec", "replicas")); ok {
+				replicas = n
+			}
+		}
+		if _, isText := strategy(m.before.Object, "partition").(string); isText && p.percent {
+			replicas = p.replicas // whatever the manifest has, the percentage is of what there is
+		}
+		var err error
+		if p.was, err = w.shareOf(m.before.Object, replicas); err != nil {
+			// What was written cannot be read, as by an override that is gone: as if nothing had been released.
+			p.was = share{replicas: replicas, unavailable: 1}
+		}
+	}
+	p.pods, p.updated, p.available = number(m.status, w.pods), number(m.status, w.updated), number(m.status, w.available)
+	p.updatedAvailable = min(p.updated, max(0, p.updated-(p.pods-p.available)))
+	if n, ok := whole(m.status[w.updatedAvailable]); ok && w.updatedAvailable != "" {
+		p.updatedAvailable = n
+	} else if w.updatedAvailable != "" {
+		// OpenKruise leaves it out at zero, and its older versions do not have it.
+		p.updatedAvailable = min(number(m.status, "updatedReadyReplicas"), p.available)
+	}
+	return p, nil
+}
+
+// handlers are the kinds whose numbers are divided.
+var handlers = func() map[schema.GroupKind]handler {
+	all := map[schema.GroupKind]handler{}
+	for kind, w := range workloads {
+		all[kind] = handler{divides: w.desired == "", share: func(f *fleet) error { return f.rollOut(w, nil) }}
+	}
+	for kind, b := range budgets {
+		all[kind] = handler{share: func(f *fleet) error { return f.shareBudget(b) }}
+	}
+	all[cloneSetKind] = handler{divides: true, share: (*fleet).cloneSet,
+		always: func(template map[string]any) bool { return len(list(template, podsToDeletePath...)) > 0 }}
+	all[statefulSetKind] = handler{divides: true, share: (*fleet).statefulSet,
+		always: func(template map[string]any) bool { return len(list(template, reservedPath...)) > 0 }}
+	all[nativeStatefulSetKind] = handler{share: (*fleet).nativeStatefulSet, always: func(template map[string]any) bool {
+		return text(template, "metadata", "annotations", wellknown.UniqueOrdinalsAnnotation) == "true"
+	}}
+	all[unitedDeploymentKind] = handler{divides: true, share: (*fleet).unitedDeployment, partial: NamesClusters}
+	all[sidecarSetKind] = handler{share: (*fleet).sidecarSet, always: func(map[string]any) bool { return true }}
+	all[workloadSpreadKind] = handler{share: (*fleet).workloadSpread}
+	all[rolloutKind] = handler{share: (*fleet).kruiseRollout}
+	all[broadcastJobKind] = handler{share: func(f *fleet) error {
+		return f.parallelism(job{desired: "desired", active: "active", pauses: true})
+	}}
+	all[imagePullJobKind] = handler{share: func(f *fleet) error {
+		return f.parallelism(job{desired: "desired", active: "active"})
+	}}
+	all[imageListPullJobKind] = handler{share: func(f *fleet) error { return f.parallelism(job{ended: pullsListed}) }}
+	all[ephemeralJobKind] = handler{share: (*fleet).ephemeralJob}
+	all[recreateRequestKind] = handler{share: (*fleet).recreateRequest, always: func(map[string]any) bool { return true }}
+	return all
+}()
+
+// cloneSet divides a CloneSet's rollout, if its replicas are divided, and routes the pods to delete in any case.
+func (f *fleet) cloneSet() error {
+	names := podsNamed(f.Template)
+	if f.options.alone(len(f.members)) {
+		switch {
+		case len(names) == 0:
+		case f.placedTooMany():
+			f.routePods(names, f.podRoutes(names))
+		default:
+			for _, m := range f.members {
+				if m.Base != nil {
+					f.passPods(m)
+				}
+			}
+		}
+		return nil // its member divides nothing
+	}
+	routes := f.podRoutes(names)
+	f.holdScaleDown(routes)
+	if f.Divided && f.options.scope != "Cluster" {
+		if err := f.rollOut(workloads[cloneSetKind], nil); err != nil {
+			return err
+		}
+		if err := f.scaleLimit(Up, false); err != nil {
+			return err
+		}
+	}
+	f.routePods(names, routes)
+	return nil
+}
+
+// unique are names without repetitions, sorted.
+func unique(names []string) []string {
+	out := slices.Clone(names)
+	slices.Sort(out)
+	return slices.Compact(out)
+}

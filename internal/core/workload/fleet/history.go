@@ -1,0 +1,468 @@
+package fleet
+
+import (
+	"cmp"
+	"hash/fnv"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+)
+
+// Revision is what a SidecarSet injected. Members know only the revisions that they had themselves, so that one that
+// joins late has to be given the older one first that it shall inject.
+type Revision struct {
+	// Name is unique among the revisions of a template: of what it has.
+	Name string
+	// Version is the customVersion, the name that the author gave; empty if none.
+	Version string
+	// Number orders revisions; the newest has the largest.
+	Number int64
+	// Data are the fields of the spec that are injected, as JSON.
+	Data []byte
+}
+
+// injected are the fields of a SidecarSet's spec that a revision of it is.
+var injected = []string{"containers", "initContainers", "volumes", "imagePullSecrets", "patchPodMetadata"}
+
+// customVersionLabel has the customVersion in v1alpha1; in v1beta1 it is a field.
+const customVersionLabel = "apps.kruise.io/sidecarset-custom-version"
+
+// leastHistory is how many revisions are kept whatever the template says.
+const leastHistory = 2
+
+// customVersion is the name that the author of a SidecarSet gave this version of it, empty for none.
+func customVersion(obj map[string]any) string {
+	if strings.HasSuffix(text(obj, "apiVersion"), "/v1alpha1") {
+		return text(obj, "metadata", "labels", customVersionLabel)
+	}
+	return text(obj, "spec", "customVersion")
+}
+
+// Revisions is what is known of the revisions in the cluster of a Work, as JSON in wellknown.RevisionsAnnotation.
+type Revisions struct {
+	// Content is the Name of the Revision that the manifest is: overrides and other versions may make it look otherwise.
+	Content string `json:"content,omitempty"`
+	// Made are revisions as the cluster calls them with the Names that they have here: own=name, with commas between, the
+	// last ones.
+	Made string `json:"made,omitempty"`
+}
+
+// KeepsHistory says whether revisions of the template are to be kept on the hub. Whose versions have no names has them,
+// too: that one of them is named, by a name that a member gave it, is known only when it is gone.
+func KeepsHistory(template *unstructured.Unstructured) bool {
+	return template.GroupVersionKind().GroupKind() == sidecarSetKind
+}
+
+// Remember says which revision of the template is to be stored beside those that are, nil for none, and which are to be
+// deleted: those beyond its revisionHistoryLimit, 10 by default and 2 at least, but never the one that it has injected:
+// by its version, or in one of these Works by a name.
+func Remember(template *unstructured.Unstructured, works map[string]*workv1alpha1.Work,
+	stored []Revision) (store *Revision, surplus []Revision) {
+	kept := slices.Clone(stored)
+	slices.SortFunc(kept, func(a, b Revision) int {
+		return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(a.Name, b.Name))
+	})
+	if r := revisionOf(template); string(r.Data) != "{}" {
+		if len(kept) > 0 {
+			r.Number = kept[0].Number
+		}
+		r.Number++
+		if newest := slices.IndexFunc(kept, func(k Revision) bool { return k.Version == r.Version }); newest < 0 ||
+			kept[newest].Name != r.Name {
+			// A version that had these containers before, and others since, has them anew.
+			kept = slices.DeleteFunc(kept, func(k Revision) bool {
+				again := k.Name == r.Name
+				if again {
+					surplus = append(surplus, k)
+				}
+				return again
+			})
+			store = &r
+			kept = slices.Insert(kept, 0, r)
+		}
+	}
+	limit := int64(10)
+	if n, set := whole(field(template.Object, "spec", "revisionHistoryLimit")); set {
+		limit = max(n, leastHistory)
+	}
+	named, found := namedVersion(template.Object), false
+	content := contentNamed(template, works)
+	for i, k := range kept {
+		wanted := k.Version == named && named != "" && !found
+		found = found || wanted
+		wanted = wanted || k.Name == content
+		if int64(i) >= limit && !wanted {
+			surplus = append(surplus, k)
+		}
+	}
+	return store, surplus
+}
+
+// revisionOf is the revision that a SidecarSet is, without a number; without a version if it has no name.
+func revisionOf(template *unstructured.Unstructured) Revision {
+	data := map[string]any{}
+	for _, name := range injected {
+		if v := field(template.Object, "spec", name); v != nil {
+			data[name] = v
+		}
+	}
+	raw, err := json.Marshal(data)
+	if err != nil {
+		panic(err) // it was read from JSON
+	}
+	version := customVersion(template.Object)
+	h := fnv.New64a()
+	// fnv never fails to write.
+	_, _ = h.Write([]byte(version + "\x00"))
+	_, _ = h.Write(raw)
+	return Revision{Name: strconv.FormatUint(h.Sum64(), 36), Version: version, Data: raw}
+}
+
+// namedVersion is the version that a SidecarSet has injected into new pods, empty if it does not say, or not by that
+// name.
+func namedVersion(obj map[string]any) string {
+	return text(obj, "spec", "injectionStrategy", "revision", "customVersion")
+}
+
+// historyOf is the newest revision of that version, nil if none is stored.
+func (f *fleet) historyOf(version string) *Revision {
+	var newest *Revision
+	for i := range f.History {
+		if r := &f.History[i]; r.Version == version && (newest == nil || r.Number > newest.Number) {
+			newest = r
+		}
+	}
+	return newest
+}
+
+// contentNamed is the revision that a template names by a cluster's name of it, as far as what is known in these Works
+// tells; empty if it does not, or names none so.
+func contentNamed(template *unstructured.Unstructured, works map[string]*workv1alpha1.Work) string {
+	f := &fleet{Input: Input{Template: template}}
+	for cluster, w := range works {
+		// One that cannot be read is an error of who divides.
+		if m, err := observe(Member{Cluster: cluster, Work: w}); err == nil {
+			f.members = append(f.members, m)
+		}
+	}
+	slices.SortFunc(f.members, func(a, b *member) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return f.contentNamed()
+}
+
+// past is the revision of that Name, nil if none is stored.
+func (f *fleet) past(name string) *Revision {
+	if i := slices.IndexFunc(f.History, func(r Revision) bool { return r.Name == name }); i >= 0 && name != "" {
+		return &f.History[i]
+	}
+	return nil
+}
+
+// stageRevision has each member inject the revision that the template names. A member refuses one that it has never
+// had, and with it the whole object, so that it is given that revision itself first, without touching pods that run;
+// when it says that it has made a revision of it, it is given the template.
+//
+//	the template injects A and names B ──▶ B alone, paused ──the member says that it made B──▶ A, naming B as the member does
+func (f *fleet) stageRevision() error {
+	named, name, current := namedVersion(f.Template.Object), revisionName(f.Template.Object), revisionOf(f.Template)
+	content := f.contentNamed()
+	var unknown, lost, nameless []string
+	for _, m := range f.members {
+		if m.Base == nil {
+			continue
+		}
+		mine := m.calls(name, content)
+		var past *Revision
+		drop := false
+		switch {
+		case !stagesRevision(f.Template.Object):
+		case named != "" && m.hasRevision(named), mine != "":
+		case named == current.Version && named != "", content == current.Name:
+			drop = true // it makes what is named of what it gets
+		case named != "":
+			past = f.historyOf(named)
+			if drop = past == nil && text(m.status, "latestRevision") == ""; past == nil {
+				unknown = append(unknown, m.Cluster)
+			}
+		case content != "":
+			past = f.past(content)
+			if drop = past == nil && text(m.status, "latestRevision") == ""; past == nil {
+				lost = append(lost, m.Cluster)
+			}
+		default:
+			// Maybe it calls it so itself; what it has not made, none does.
+			drop = text(m.status, "latestRevision") == ""
+			if m.refused {
+				nameless = append(nameless, m.Cluster)
+			}
+		}
+		switch {
+		case past != nil:
+			if err := f.sendPast(m, past); err != nil {
+				return err
+			}
+		case drop:
+			f.put(m, withoutRevision(m.Base.Object), "spec", "injectionStrategy")
+		case mine != "" && mine != name:
+			f.put(m, mine, "spec", "injectionStrategy", "revision", "revisionName")
+		}
+		f.note(m, cmp.Or(past, &current), content, mine)
+	}
+	if len(nameless) > 0 {
+		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the revision %q, but its name in %s is unknown: each cluster names its own revisions, and the hub has not seen this name in any; "+
+			"set a customVersion for each version, and refer to that", name, strings.Join(unique(nameless), ", "))
+	}
+	if len(lost) > 0 {
+		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the revision %q, but the hub has not stored what that injects, so it cannot be applied in %s; "+
+			"apply the SidecarSet as it was then with a customVersion, refer to that version, and then continue from there",
+			name, strings.Join(unique(lost), ", "))
+	}
+	if len(unknown) > 0 {
+		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the version %q, but the hub has no template of it, so it cannot be applied in %s; "+
+			"apply the SidecarSet of that version with that name again, and then continue from there", named,
+			strings.Join(unique(unknown), ", "))
+	}
+	return nil
+}
+
+// note remembers with the Work of m what a later decision needs, of which written is injected now: what m had before,
+// and what m calls the revision that the template names.
+func (f *fleet) note(m *member, written *Revision, content, mine string) {
+	name := revisionName(f.Template.Object)
+	next := Revisions{Content: written.Name, Made: m.revisions.Made}
+	if latest := m.latest(); latest != "" && (m.content() != written.Name || name != "" && m.content() == content) {
+		next.Made = withName(next.Made, latest, m.content())
+	}
+	raw, err := json.Marshal(next)
+	if err != nil {
+		panic(err) // text
+	}
+	f.result.Revisions[m.Cluster] = string(raw)
+	if !versioned(f.Template.Object) {
+		return // nobody waits for what its members say
+	}
+	note := parseNote(f.result.Notes[m.Cluster])
+	note.Versions = strings.Join(m.versionsBefore(written.Version), ",")
+	if m.note != nil {
+		note.Revisions = m.note.Revisions
+	}
+	if mine != "" {
+		note.Revisions = withName(note.Revisions, name, mine)
+	}
+	// What a member reports next decides about it.
+	f.result.Notes[m.Cluster] = note.String()
+}
+
+// revisionName is the revision that a SidecarSet has injected into new pods, by the name that a cluster gave it; empty
+// if it does not say, or by its version.
+func revisionName(obj map[string]any) string {
+	return text(obj, "spec", "injectionStrategy", "revision", "revisionName")
+}
+
+// contentNamed is the revision that the template names by the name that one of the clusters gave it, as far as that was
+// seen.
+func (f *fleet) contentNamed() string {
+	name := revisionName(f.Template.Object)
+	if name == "" {
+		return ""
+	}
+	for _, m := range f.members {
+		if m.latest() == name {
+			return m.content()
+		}
+	}
+	for _, m := range f.members {
+		if content := valueOf(m.revisions.Made, name); content != "" {
+			return content
+		}
+	}
+	// Whoever gave it may have left since; others remember what they call the same.
+	for _, m := range f.members {
+		if m.note == nil {
+			continue
+		}
+		if content := valueOf(m.revisions.Made, valueOf(m.note.Revisions, name)); content != "" {
+			return content
+		}
+	}
+	return ""
+}
+
+// calls is what m calls the revision that the template names so and that is this content, if it is known; empty
+// otherwise.
+func (m *member) calls(name, content string) string {
+	if name == "" {
+		return ""
+	}
+	if latest := m.latest(); latest != "" && m.content() == content {
+		return latest
+	}
+	if content != "" {
+		for _, pair := range slices.Backward(split(m.revisions.Made)) {
+			if own, of, _ := strings.Cut(pair, "="); of == content {
+				return own
+			}
+		}
+	}
+	if m.note == nil {
+		return ""
+	}
+	return valueOf(m.note.Revisions, name)
+}
+
+// latest is what m calls the revision of what its Work says, empty before it says so.
+func (m *member) latest() string {
+	if m.before == nil || !m.fresh {
+		return ""
+	}
+	return text(m.status, "latestRevision")
+}
+
+// content is the Name of the revision that the Work of m says, empty without one.
+func (m *member) content() string {
+	if m.revisions.Content == "" && m.before != nil {
+		return revisionOf(m.before).Name
+	}
+	return m.revisions.Content
+}
+
+// valueOf is the value of a key in pairs key=value with commas between, empty if there is none.
+func valueOf(pairs, key string) string {
+	for _, pair := range split(pairs) {
+		if k, v, ok := strings.Cut(pair, "="); ok && k == key {
+			return v
+		}
+	}
+	return ""
+}
+
+// namedRevisions bounds how many names are remembered.
+const namedRevisions = 10
+
+// withName adds a pair to those remembered, of which that name has the newest.
+func withName(pairs, name, value string) string {
+	if valueOf(pairs, name) == value {
+		return pairs
+	}
+	all := slices.DeleteFunc(split(pairs), func(pair string) bool { return strings.HasPrefix(pair, name+"=") })
+	all = append(all, name+"="+value)
+	return strings.Join(all[max(0, len(all)-namedRevisions):], ",")
+}
+
+// sendPast has m get what an earlier version injected, and no pod of it changed for that.
+func (f *fleet) sendPast(m *member, past *Revision) error {
+	var data map[string]any
+	if err := json.Unmarshal(past.Data, &data); err != nil {
+		return err
+	}
+	spec := maps.Clone(object(f.manifest(m).Object, "spec"))
+	for _, name := range injected {
+		delete(spec, name)
+		if v, set := data[name]; set {
+			spec[name] = v
+		}
+	}
+	spec["injectionStrategy"] = withoutRevision(m.Base.Object)
+	update := maps.Clone(object(spec, "updateStrategy"))
+	if update == nil {
+		update = map[string]any{}
+	}
+	update["paused"] = true
+	spec["updateStrategy"] = update
+	manifest := f.manifest(m).DeepCopy()
+	labels := manifest.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	switch old := strings.HasSuffix(manifest.GetAPIVersion(), "/v1alpha1"); {
+	case old && past.Version != "":
+		labels[customVersionLabel] = past.Version
+	case old:
+		delete(labels, customVersionLabel)
+	case past.Version != "":
+		spec["customVersion"] = past.Version
+	default:
+		delete(spec, "customVersion")
+	}
+	manifest.SetLabels(labels)
+	manifest.Object["spec"] = spec
+	f.result.Manifests[m.Cluster] = manifest
+	return nil
+}
+
+// withoutRevision is the injectionStrategy of a SidecarSet that names no revision.
+func withoutRevision(obj map[string]any) map[string]any {
+	strategy := maps.Clone(object(obj, "spec", "injectionStrategy"))
+	if strategy == nil {
+		strategy = map[string]any{}
+	}
+	delete(strategy, "revision")
+	return strategy
+}
+
+// hasRevision says whether m is sure to have made a revision of that version.
+func (m *member) hasRevision(version string) bool {
+	if m.before == nil {
+		return false
+	}
+	return namedVersion(m.before.Object) == version || m.made(version) ||
+		m.note != nil && slices.Contains(split(m.note.Versions), version)
+}
+
+// made says whether m has that version now and has said so.
+func (m *member) made(version string) bool {
+	return m.before != nil && customVersion(m.before.Object) == version && m.fresh &&
+		text(m.status, "latestRevision") != ""
+}
+
+// versionsBefore are the versions that m has had besides the one that is written to it next, the last ones.
+func (m *member) versionsBefore(written string) []string {
+	var had []string
+	if m.note != nil {
+		had = split(m.note.Versions)
+	}
+	if m.before == nil {
+		return had
+	}
+	if was := customVersion(m.before.Object); was != "" && was != written && m.made(was) && !slices.Contains(had, was) {
+		had = append(had, was)
+	}
+	return had[max(0, len(had)-10):]
+}
+
+// skew tells where other containers are injected than elsewhere. By what was sent and taken: members name equal
+// revisions differently.
+func (f *fleet) skew() {
+	var differ, behind []string
+	current := false
+	for _, m := range f.members {
+		if m.Base == nil || m.Local == nil {
+			continue
+		}
+		for _, path := range workloads[sidecarSetKind].revision {
+			if !reflect.DeepEqual(field(m.Base.Object, path...), field(m.Local.Object, path...)) {
+				differ = append(differ, m.Cluster)
+			}
+		}
+		switch {
+		case m.fresh:
+			current = true
+		case m.before != nil && m.status != nil && (m.refused || !m.Reachable):
+			behind = append(behind, m.Cluster)
+		}
+	}
+	if len(differ) > 0 {
+		f.tell(RevisionSkew, "because of overrides, the sidecars injected in %s differ from other clusters",
+			strings.Join(unique(differ), ", "))
+		return
+	}
+	if current && len(behind) > 0 {
+		f.tell(RevisionSkew, "%s may still inject the previous sidecars: according to its last reported status, it has not applied the change that other clusters have applied", strings.Join(unique(behind), ", "))
+	}
+}

@@ -1,0 +1,486 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+var reservedPath = []string{"spec", "reserveOrdinals"}
+
+// mostOrdinals bounds a set that is worked out one by one.
+const mostOrdinals = 100_000
+
+// span is the ordinals from the first to the last of it; empty if last is below first.
+type span struct{ first, last int64 }
+
+func (s span) len() int64 { return s.last - s.first + 1 }
+
+// ordinals is a set of ordinals: spans in order, none touching the next.
+type ordinals []span
+
+func ordinalSet(spans ...span) ordinals {
+	spans = slices.Clone(spans)
+	slices.SortFunc(spans, func(a, b span) int { return int(min(max(a.first-b.first, -1), 1)) })
+	var out ordinals
+	for _, s := range spans {
+		if n := len(out); n > 0 && s.first <= out[n-1].last+1 {
+			out[n-1].last = max(out[n-1].last, s.last)
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func setOf(numbers []int64) ordinals {
+	spans := make([]span, len(numbers))
+	for i, n := range numbers {
+		spans[i] = span{n, n}
+	}
+	return ordinalSet(spans...)
+}
+
+func (o ordinals) union(p ordinals) ordinals { return ordinalSet(append(slices.Clone(o), p...)...) }
+
+func (o ordinals) has(n int64) bool {
+	return slices.ContainsFunc(o, func(s span) bool { return s.first <= n && n <= s.last })
+}
+
+// gap is the first ordinal from n on that is not in o.
+func (o ordinals) gap(n int64) int64 {
+	for _, s := range o {
+		if n < s.first {
+			return n
+		}
+		n = max(n, s.last+1)
+	}
+	return n
+}
+
+// each are the ordinals one by one.
+func (o ordinals) each() []int64 {
+	var out []int64
+	for _, s := range o {
+		for n := s.first; n <= s.last && len(out) < mostOrdinals; n++ {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// texts are the spans as OpenKruise reads them: numbers, and "a-b".
+func (o ordinals) texts() []any {
+	out := make([]any, len(o))
+	for i, s := range o {
+		if out[i] = s.first; s.last > s.first {
+			out[i] = fmt.Sprintf("%d-%d", s.first, s.last)
+		}
+	}
+	return out
+}
+
+// fewOrdinals is how many are written one by one.
+const fewOrdinals = 256
+
+// reserved are the ordinals as any release of OpenKruise reads them, one by one: ranges it knows since 1.8, and nothing
+// that a cluster says of itself tells its release. Only where they are many they are ranges, which an older one
+// refuses.
+func (o ordinals) reserved() []any {
+	var n int64
+	for _, s := range o {
+		n += s.len()
+	}
+	if n > fewOrdinals {
+		return o.texts()
+	}
+	out := make([]any, 0, n)
+	for _, v := range o.each() {
+		out = append(out, v)
+	}
+	return out
+}
+
+func (o ordinals) String() string {
+	texts := make([]string, len(o))
+	for i, t := range o.texts() {
+		texts[i] = fmt.Sprint(t)
+	}
+	return strings.Join(texts, ",")
+}
+
+// parseOrdinals reads a list of numbers and ranges "a-b".
+func parseOrdinals(all []any) (ordinals, error) {
+	spans := make([]span, 0, len(all))
+	for _, v := range all {
+		if n, ok := whole(v); ok && n >= 0 {
+			spans = append(spans, span{n, n})
+			continue
+		}
+		text, _ := v.(string)
+		from, to, isRange := strings.Cut(text, "-")
+		if !isRange {
+			to = from
+		}
+		first, err1 := strconv.ParseInt(strings.TrimSpace(from), 10, 32)
+		last, err2 := strconv.ParseInt(strings.TrimSpace(to), 10, 32)
+		if err1 != nil || err2 != nil || first < 0 || last < first {
+			return nil, fmt.Errorf("%v is neither an ordinal nor a range such as \"3-5\"", v)
+		}
+		spans = append(spans, span{first, last})
+	}
+	return ordinalSet(spans...), nil
+}
+
+func tooManyOrdinals(n int64) error {
+	return fmt.Errorf("%d replicas are too many for unique ordinals; the maximum is %d", n, mostOrdinals)
+}
+
+// firstOrdinals are the first n ordinals that are not reserved: those that OpenKruise runs.
+func firstOrdinals(n int64, reserved ordinals) ([]int64, error) {
+	if n > mostOrdinals {
+		return nil, tooManyOrdinals(n)
+	}
+	out := make([]int64, 0, max(n, 0))
+	for next := reserved.gap(0); int64(len(out)) < n; next = reserved.gap(next + 1) {
+		out = append(out, next)
+	}
+	return out, nil
+}
+
+// owner is a cluster's part in the assignment of ordinals.
+type owner struct {
+	replicas int64
+	has      []int64 // that it runs now, sorted
+}
+
+// assign gives each owner as many ordinals as it has replicas, none to two, none that is taken. What one has it keeps
+// while it has replicas for it: of too many the highest go. New ones are the lowest that nobody has; where that is one
+// that a pod may still run under, in busy, its new owner waits for it with a replica less. limit bounds all that are
+// assigned; short is how many are missing for it.
+func assign(owners []owner, taken, busy ordinals, limit int64) (assigned [][]int64, short int64) {
+	assigned = make([][]int64, len(owners))
+	used := map[int64]bool{}
+	for i, o := range owners {
+		for _, n := range o.has {
+			if !used[n] && !taken.has(n) {
+				assigned[i] = append(assigned[i], n)
+				used[n] = true
+			}
+		}
+		for int64(len(assigned[i])) > o.replicas {
+			last := len(assigned[i]) - 1
+			delete(used, assigned[i][last])
+			assigned[i] = assigned[i][:last]
+		}
+	}
+	next, all := int64(0), int64(len(used))
+	for i, o := range owners {
+		for missing := o.replicas - int64(len(assigned[i])); missing > 0; missing-- {
+			if all >= limit {
+				short += missing
+				break
+			}
+			for used[next] || taken.has(next) {
+				next = max(next+1, taken.gap(next))
+			}
+			if !busy.has(next) {
+				assigned[i] = append(assigned[i], next)
+			}
+			used[next] = true
+			all++
+		}
+		slices.Sort(assigned[i])
+	}
+	return assigned, short
+}
+
+// statefulSet divides an Advanced StatefulSet: its ordinals if they shall be unique, then its rollout.
+func (f *fleet) statefulSet() error {
+	w := workloads[statefulSetKind]
+	roll := func(byOrdinal func(kept int64) []int64) error {
+		if err := f.rollOut(w, byOrdinal); err != nil {
+			return err
+		}
+		return f.scaleLimit(Down, true)
+	}
+	if !f.options.uniqueOrdinals {
+		f.result.Record = ""
+		if !f.options.alone(len(f.members)) {
+			if err := roll(nil); err != nil {
+				return err
+			}
+		}
+		f.holdReserved()
+		return nil
+	}
+	if strings.HasSuffix(f.Template.GetAPIVersion(), "/v1alpha1") {
+		return fmt.Errorf("unique ordinals require spec.reserveOrdinals, which v1alpha1 StatefulSets do not have; use v1beta1, or remove the annotation %s", wellknown.UniqueOrdinalsAnnotation)
+	}
+	owned, err := f.assignOrdinals()
+	if err != nil {
+		return err
+	}
+	// The lowest ordinals of the fleet are the last to be new, as in one cluster.
+	return roll(func(kept int64) []int64 {
+		var all []int64
+		for _, numbers := range owned {
+			all = append(all, numbers...)
+		}
+		slices.Sort(all)
+		border := int64(0)
+		if kept > 0 {
+			border = all[min(kept, int64(len(all)))-1] + 1
+		}
+		targets := make([]int64, len(owned))
+		for i, numbers := range owned {
+			for _, n := range numbers {
+				if n >= border {
+					targets[i]++
+				}
+			}
+		}
+		return targets
+	})
+}
+
+// holdReserved keeps the reserved ordinals of each cluster until the scheduler has taken back the replicas that go with
+// new ones. Sent before, they would have the member's controller make pods of higher ordinals, only to delete them
+// again.
+func (f *fleet) holdReserved() {
+	if !f.placedTooMany() {
+		return
+	}
+	for _, m := range f.members {
+		if m.before == nil || m.Base == nil ||
+			reflect.DeepEqual(field(m.before.Object, reservedPath...), field(m.Base.Object, reservedPath...)) {
+			continue
+		}
+		if before := list(m.before.Object, reservedPath...); len(before) > 0 {
+			f.put(m, before, reservedPath...)
+			continue
+		}
+		f.put(m, []any{}, reservedPath...)
+	}
+}
+
+// assignOrdinals decides which cluster runs which ordinals and writes them to the manifests; members get the replicas
+// that have one. What a cluster runs is read from the manifest of its Work; the record remembers what clusters had, for
+// their volumes.
+func (f *fleet) assignOrdinals() ([][]int64, error) {
+	spec := object(f.Template.Object, "spec")
+	reserved, err := parseOrdinals(list(spec, "reserveOrdinals"))
+	if err != nil {
+		return nil, fmt.Errorf("spec.reserveOrdinals: %w", err)
+	}
+	if start := number(spec, "ordinals", "start"); start > 0 {
+		reserved = reserved.union(ordinals{{0, start - 1}})
+	}
+	had, err := parseRecord(f.Record)
+	if err != nil {
+		return nil, err
+	}
+	volumes, stays := f.volumes()
+
+	// 1. Who has what, and who had.
+	owners := make([]owner, len(f.members))
+	var busy, running ordinals
+	settled := map[string]bool{}
+	for i, m := range f.members {
+		owners[i].replicas = m.Replicas
+		if m.before == nil {
+			// A cluster that comes back finds its own.
+			if stays {
+				owners[i].has = had[m.Cluster].each()
+			}
+			continue
+		}
+		if owners[i].has, err = runs(m.before.Object); err != nil {
+			return nil, err
+		}
+		running = running.union(setOf(owners[i].has))
+		if settled[m.Cluster] = m.fresh && number(m.status, "replicas") <= int64(len(owners[i].has)); !settled[m.Cluster] {
+			busy = busy.union(had[m.Cluster])
+		}
+	}
+	busy = busy.union(running)
+	if f.placedTooMany() {
+		// An ordinal leaves in one write with its replica, which the scheduler has yet to take back.
+		reserved = reserved.common(running.rest())
+	}
+	total := f.replicas()
+	if total > mostOrdinals {
+		return nil, tooManyOrdinals(total)
+	}
+	// 2. What clusters that are gone have stays theirs, and there are no more than the template asks for.
+	gone, leaving, absent := f.ordinalsElsewhere(had, running)
+	limit := int64(mostOrdinals)
+	if gone != nil {
+		limit = max(0, total-int64(len(inFirst(gone, total, reserved))))
+	}
+	assigned, short := assign(owners, reserved.union(gone).union(leaving), busy, limit)
+	if short > 0 {
+		f.tell(OrdinalsUnassigned, "%d replicas are not running, because ordinals %s stay with their volumes; if these clusters do not recover, move the ordinals with the annotation %s: Always",
+			short, strings.Join(absent, ", "), wellknown.OrdinalMobilityAnnotation)
+	}
+	// 3. Into the manifests.
+	now := map[string]ordinals{}
+	for i, m := range f.members {
+		now[m.Cluster] = setOf(assigned[i])
+		m.Replicas = int64(len(assigned[i]))
+		if m.Base == nil {
+			continue
+		}
+		f.put(m, m.Replicas, "spec", "replicas")
+		f.put(m, now[m.Cluster].complement().reserved(), "spec", "reserveOrdinals")
+		delete(object(f.result.Manifests[m.Cluster].Object, "spec"), "ordinals")
+	}
+	// 4. What to remember: where pods may still be, and where volumes are.
+	kept := volumes && text(spec, "persistentVolumeClaimRetentionPolicy", "whenScaled") != "Delete"
+	var stale []string
+	for _, cluster := range slices.Sorted(maps.Keys(had)) {
+		for _, m := range f.members {
+			if both := had[cluster].common(now[m.Cluster]); m.Cluster != cluster && both != nil && kept {
+				stale = append(stale, fmt.Sprintf("%s runs in %s and ran in %s before", both, m.Cluster, cluster))
+			}
+		}
+	}
+	remembered := maps.Clone(now)
+	for i, m := range f.members {
+		if kept || !settled[m.Cluster] {
+			remembered[m.Cluster] = remembered[m.Cluster].union(had[m.Cluster])
+		}
+		remembered[m.Cluster] = remembered[m.Cluster].union(setOf(owners[i].has))
+	}
+	for cluster := range had {
+		if !f.has(cluster) && (stays || kept || slices.Contains(f.Leaving, cluster)) {
+			remembered[cluster] = had[cluster]
+		}
+	}
+	if len(stale) > 0 {
+		f.tell(StaleVolume, "ordinals were moved and may have left volumes behind, which are never deleted: %s",
+			strings.Join(stale, "; "))
+	}
+	f.result.Record = writeRecord(remembered)
+	return assigned, nil
+}
+
+// volumes returns whether the pods of a StatefulSet have volumes, and whether their ordinals stay in a cluster for
+// them.
+func (f *fleet) volumes() (has, stay bool) {
+	has = len(list(f.Template.Object, "spec", "volumeClaimTemplates")) > 0
+	return has, f.options.mobility == "Never" || f.options.mobility != "Always" && has
+}
+
+// ordinalsElsewhere are the ordinals that no member gets: those that stay with clusters that are gone, described in
+// absent, and those that clusters that are being left may run until their copies are gone. had is the record.
+func (f *fleet) ordinalsElsewhere(had map[string]ordinals, running ordinals) (gone, leaving ordinals,
+	absent []string) {
+	_, stay := f.volumes()
+	for _, cluster := range slices.Sorted(maps.Keys(had)) {
+		// What runs elsewhere by now has left it before.
+		its := had[cluster].common(running.rest())
+		switch {
+		case slices.Contains(f.Leaving, cluster):
+			leaving = leaving.union(its)
+		case stay && !f.has(cluster) && its != nil:
+			gone = gone.union(its)
+			absent = append(absent, fmt.Sprintf("%s of %s", its, cluster))
+		}
+	}
+	return gone, leaving, absent
+}
+
+// inFirst are those of o among the first n ordinals that are not reserved.
+func inFirst(o ordinals, n int64, reserved ordinals) []int64 {
+	first, err := firstOrdinals(n, reserved)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(first, func(v int64) bool { return !o.has(v) })
+}
+
+// complement is what lies below the highest of o and is not in it.
+func (o ordinals) complement() ordinals {
+	var out ordinals
+	next := int64(0)
+	for _, s := range o {
+		if s.first > next {
+			out = append(out, span{next, s.first - 1})
+		}
+		next = s.last + 1
+	}
+	return out
+}
+
+// rest is every ordinal that is not in o.
+func (o ordinals) rest() ordinals {
+	above := int64(0)
+	if n := len(o); n > 0 {
+		above = o[n-1].last + 1
+	}
+	return append(o.complement(), span{above, math.MaxInt32})
+}
+
+func (o ordinals) common(p ordinals) ordinals {
+	var out []span
+	for _, a := range o {
+		for _, b := range p {
+			if first, last := max(a.first, b.first), min(a.last, b.last); first <= last {
+				out = append(out, span{first, last})
+			}
+		}
+	}
+	return ordinalSet(out...)
+}
+
+// parseRecord reads wellknown.OrdinalsAnnotation: {"eu": [0, "3-5"]}.
+func parseRecord(text string) (map[string]ordinals, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var raw map[string][]any
+	if err := json.Unmarshal([]byte(text), &raw); err != nil {
+		return nil, recordError(err)
+	}
+	had := make(map[string]ordinals, len(raw))
+	for cluster, all := range raw {
+		set, err := parseOrdinals(all)
+		if err != nil {
+			return nil, recordError(err)
+		}
+		if had[cluster] = set; len(set) > 0 && set[len(set)-1].last > 1<<31 {
+			return nil, recordError(errors.New("an ordinal is too large"))
+		}
+	}
+	return had, nil
+}
+
+func recordError(err error) error {
+	return fmt.Errorf("annotation %s of the binding was changed by someone else: %w; correct it, or delete it if no volumes depend on it", wellknown.OrdinalsAnnotation, err)
+}
+
+func writeRecord(had map[string]ordinals) string {
+	raw := map[string][]any{}
+	for cluster, set := range had {
+		if len(set) > 0 {
+			raw[cluster] = set.texts()
+		}
+	}
+	if len(raw) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(raw)
+	if err != nil {
+		panic(err) // numbers and text
+	}
+	return string(text)
+}

@@ -1,0 +1,306 @@
+package fleet
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+)
+
+var podsToDeletePath = []string{"spec", "scaleStrategy", "podsToDelete"}
+
+// PodsAskedFor are the names in a CloneSet's podsToDelete, and that of a ContainerRecreateRequest's pod, that have to
+// be looked for in the clusters, sorted: those that are not routed yet. Others' are none.
+func PodsAskedFor(template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work) ([]string, error) {
+	if template.GroupVersionKind().GroupKind() == recreateRequestKind {
+		if pod := text(template.Object, "spec", "podName"); pod != "" && len(existing) == 0 {
+			return []string{pod}, nil
+		}
+		return nil, nil
+	}
+	names := podsNamed(template)
+	for cluster, w := range existing {
+		if len(names) == 0 {
+			break
+		}
+		m, err := observe(Member{Cluster: cluster, Work: w})
+		if err != nil {
+			return nil, err
+		}
+		if m.before == nil || m.generation() != strconv.FormatInt(template.GetGeneration(), 10) {
+			continue
+		}
+		known := texts(list(m.before.Object, podsToDeletePath...))
+		if text, ok := w.Annotations[wellknown.FleetAnnotation]; ok {
+			note := parseNote(text)
+			known = append(append(known, split(note.Deleted)...), split(note.Missing)...)
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(known, name) })
+	}
+	return unique(names), nil
+}
+
+// PodsSent are the pods that a CloneSet names for deletion and that clusters were told of that had them, by cluster;
+// none before each of these has taken what its Work says, and while the Works are not made of the template as it is.
+func PodsSent(template *unstructured.Unstructured,
+	existing map[string]*workv1alpha1.Work) (map[string][]string, error) {
+	names := podsNamed(template)
+	if len(names) == 0 {
+		return nil, nil
+	}
+	sent := map[string][]string{}
+	for cluster, w := range existing {
+		m, err := observe(Member{Cluster: cluster, Work: w})
+		if err != nil {
+			return nil, err
+		}
+		if m.before == nil || m.generation() != strconv.FormatInt(template.GetGeneration(), 10) {
+			return nil, nil
+		}
+		told := texts(list(m.before.Object, podsToDeletePath...))
+		if m.note == nil || len(told) == 0 {
+			continue
+		}
+		if !m.fresh {
+			return nil, nil
+		}
+		for _, name := range told {
+			if slices.Contains(names, name) && !slices.Contains(split(m.note.Missing), name) {
+				sent[cluster] = append(sent[cluster], name)
+			}
+		}
+	}
+	return sent, nil
+}
+
+// WithoutPods is a CloneSet that does not name these pods for deletion.
+func WithoutPods(template *unstructured.Unstructured, gone []string) *unstructured.Unstructured {
+	out := template.DeepCopy()
+	left := slices.DeleteFunc(list(out.Object, podsToDeletePath...), func(v any) bool {
+		name, ok := v.(string)
+		return ok && slices.Contains(gone, name)
+	})
+	if len(left) > 0 {
+		// It was there as a list.
+		_ = unstructured.SetNestedSlice(out.Object, left, podsToDeletePath...)
+		return out
+	}
+	unstructured.RemoveNestedField(out.Object, podsToDeletePath...)
+	if parent := podsToDeletePath[:len(podsToDeletePath)-1]; len(object(out.Object, parent...)) == 0 {
+		unstructured.RemoveNestedField(out.Object, parent...)
+	}
+	return out
+}
+
+// PodsToDelete are the names in a CloneSet's podsToDelete; nil where there is no such list, and of other kinds.
+func PodsToDelete(template *unstructured.Unstructured) []string {
+	if template.GroupVersionKind().GroupKind() != cloneSetKind || field(template.Object, podsToDeletePath...) == nil {
+		return nil
+	}
+	return append([]string{}, podsNamed(template)...)
+}
+
+// podsNamed are the names in a CloneSet's podsToDelete; none of other kinds.
+func podsNamed(template *unstructured.Unstructured) []string {
+	if template.GroupVersionKind().GroupKind() != cloneSetKind {
+		return nil
+	}
+	return texts(list(template.Object, podsToDeletePath...))
+}
+
+// passPods is routePods of a template in one cluster, which gets all names. The note records the pods it did not have.
+func (f *fleet) passPods(m *member) {
+	var missing []string
+	names := podsNamed(f.Template)
+	for _, name := range names {
+		sent := m.before != nil && m.note != nil && m.generation() == strconv.FormatInt(f.Template.GetGeneration(), 10) &&
+			!slices.Contains(split(m.note.Missing), name)
+		if !sent && !slices.Contains(f.Pods[name], m.Cluster) {
+			missing = append(missing, name)
+		}
+	}
+	f.put(m, strings.Join(names, ","), "metadata", "annotations", wellknown.SentPodsToDeleteAnnotation)
+	f.result.Notes[m.Cluster] = Note{Missing: strings.Join(missing, ",")}.String()
+}
+
+// podSearchRetry is how soon a pod is searched again in clusters that did not respond.
+const podSearchRetry = 5 * time.Second
+
+// podRoutes says where the names in podsToDelete go. Lists by member are in the order of the members.
+type podRoutes struct {
+	// own are the names that each member gets, sent those of them that its Work has already, deleted the names whose pods
+	// it had.
+	own, sent, deleted [][]string
+	// nowhere are in no cluster, and searched those of them that were looked for; twice are in several clusters.
+	nowhere, searched, twice []string
+	// unknown may be in a cluster that did not respond.
+	unknown []string
+}
+
+// podRoutes decides which cluster gets which names: each the names of its own pods. A name that is nowhere, or in two
+// clusters, goes to none, because a member refuses the whole update for it. A name that was sent stays in the Work
+// until the template changes: the member's controller takes it off its own list when the pod is gone.
+//
+// A name goes to its cluster in one write with the replica that goes with it. New names wait until the scheduler has
+// taken back the replicas; else the member's controller makes the pod anew and later deletes another one.
+func (f *fleet) podRoutes(names []string) podRoutes {
+	r := podRoutes{own: make([][]string, len(f.members)), sent: make([][]string, len(f.members)),
+		deleted: make([][]string, len(f.members))}
+	waits := f.placedTooMany()
+	for _, name := range names {
+		var in []int
+		gone := -1
+		missing, routed := false, false
+		for i, m := range f.members {
+			if slices.Contains(f.Pods[name], m.Cluster) {
+				in = append(in, i)
+			}
+			if m.before == nil {
+				continue
+			}
+			same := m.generation() == strconv.FormatInt(f.Template.GetGeneration(), 10)
+			if slices.Contains(texts(list(m.before.Object, podsToDeletePath...)), name) {
+				if same {
+					in, routed = []int{i}, true
+					break
+				}
+				gone = i
+			}
+			if m.note != nil {
+				if slices.Contains(split(m.note.Deleted), name) {
+					gone = i
+				}
+				missing = missing || same && slices.Contains(split(m.note.Missing), name)
+			}
+		}
+		_, looked := f.Pods[name]
+		found := routed || len(in) > 0 || gone >= 0
+		switch {
+		case !found && !looked && !missing:
+			r.unknown = append(r.unknown, name)
+		case waits && !routed && gone < 0:
+		case len(in) == 1:
+			r.own[in[0]] = append(r.own[in[0]], name)
+			if routed {
+				r.sent[in[0]] = append(r.sent[in[0]], name)
+			}
+		case len(in) > 1:
+			r.twice = append(r.twice, name)
+		case gone >= 0:
+			r.deleted[gone] = append(r.deleted[gone], name)
+		default:
+			r.nowhere, r.searched = append(r.nowhere, name), append(r.searched, name)
+		}
+	}
+	return r
+}
+
+// holdScaleDown keeps the replicas of a cluster that gets fewer of them than pods to delete, while a name may still
+// turn out to be there: the member's controller would choose other pods. It has to run before the rollout is divided.
+func (f *fleet) holdScaleDown(r podRoutes) {
+	if len(r.unknown) == 0 {
+		return
+	}
+	f.recheck(podSearchRetry)
+	for i, m := range f.members {
+		if m.before == nil || m.Base == nil {
+			continue
+		}
+		before, after := number(m.before.Object, "spec", "replicas"), number(m.Base.Object, "spec", "replicas")
+		if before-after <= int64(len(r.own[i])-len(r.sent[i])) {
+			continue
+		}
+		r.own[i] = r.sent[i] // a name goes with its replica
+		m.Replicas = before
+		f.put(m, before, "spec", "replicas")
+	}
+}
+
+// routePods writes the names into the manifests, and reports those that go to no cluster.
+func (f *fleet) routePods(names []string, r podRoutes) {
+	for i, m := range f.members {
+		if m.Base == nil {
+			continue
+		}
+		if len(names) > 0 {
+			own := make([]any, len(r.own[i]))
+			for k, name := range r.own[i] {
+				own[k] = name
+			}
+			f.put(m, own, podsToDeletePath...)
+			f.put(m, strings.Join(r.own[i], ","), "metadata", "annotations", wellknown.SentPodsToDeleteAnnotation)
+		}
+		if text, ok := f.result.Notes[m.Cluster]; ok {
+			note := parseNote(text)
+			note.Deleted, note.Missing = strings.Join(r.deleted[i], ","), strings.Join(r.searched, ",")
+			f.result.Notes[m.Cluster] = note.String()
+		}
+	}
+	var texts []string
+	if len(r.nowhere) > 0 {
+		texts = append(texts, strings.Join(r.nowhere, ", ")+" not found in any responding cluster")
+	}
+	if len(r.twice) > 0 {
+		texts = append(texts, strings.Join(r.twice, ", ")+" found in several clusters")
+	}
+	if len(r.unknown) > 0 {
+		texts = append(texts, strings.Join(r.unknown, ", ")+
+			" not found, but a cluster does not respond; the replicas that go with the pods stay until it does")
+	}
+	if len(texts) > 0 {
+		f.tell(PodNotFound, "pods named in spec.scaleStrategy.podsToDelete are not deleted: %s; remove the names, or delete the pods in their clusters", strings.Join(texts, "; "))
+	}
+}
+
+// recheck asks to decide again after d at the latest.
+func (f *fleet) recheck(d time.Duration) {
+	if f.result.RecheckAfter == 0 || d < f.result.RecheckAfter {
+		f.result.RecheckAfter = d
+	}
+}
+
+// placedTooMany says whether the clusters have more replicas than the template asks for.
+func (f *fleet) placedTooMany() bool {
+	if !f.Divided {
+		return false
+	}
+	asked, set := whole(field(f.Template.Object, "spec", "replicas"))
+	if !set {
+		asked = 1
+	}
+	return f.replicas() > asked
+}
+
+// parseNote is the note of an annotation; one that somebody broke is none.
+func parseNote(text string) (n Note) {
+	if json.Unmarshal([]byte(text), &n) != nil {
+		return Note{}
+	}
+	return n
+}
+
+func split(names string) []string {
+	return strings.FieldsFunc(names, func(r rune) bool { return r == ',' })
+}
+
+// generation is that of the template that the Work was made from.
+func (m *member) generation() string {
+	return m.before.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation]
+}
+
+func texts(all []any) []string {
+	var out []string
+	for _, v := range all {
+		if s, ok := v.(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}

@@ -1,0 +1,87 @@
+package fleet
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// progress is when a rollout last went on, as JSON in wellknown.RolloutProgressAnnotation.
+type progress struct {
+	// Revision is of the pods that are rolled out.
+	Revision string `json:"revision"`
+	// Most is the largest number of them that was available in all clusters together, seen first at Since.
+	Most  int64     `json:"most"`
+	Since time.Time `json:"since"`
+}
+
+// clock is the deadline of a rollout: so long may it take for another pod to become available, anywhere in the fleet.
+// In members the same deadline means theirs, and those that wait for their turn are not late by it.
+type clock struct {
+	now      time.Time
+	deadline time.Duration // 0: there is none
+	last     progress
+	// available are the new pods that are, as far as the members say about what they are told now.
+	available int64
+}
+
+// precision is the part of a deadline by which it may be late: progress is not written more often.
+const precision = 10
+
+// progress reads the clock of the rollout; it starts with another revision.
+func (f *fleet) progress(w workload, parties []party) (clock, error) {
+	c := clock{now: f.Now.UTC().Truncate(time.Second),
+		deadline: time.Duration(number(f.Template.Object, "spec", "progressDeadlineSeconds")) * time.Second}
+	if c.deadline <= 0 || f.Now.IsZero() {
+		return clock{}, nil
+	}
+	for _, p := range parties {
+		if p.there && p.same && p.fresh {
+			c.available += p.updatedAvailable
+		}
+	}
+	revision, err := RevisionOf(f.Template)
+	if err != nil {
+		return clock{}, err
+	}
+	// One that somebody broke, or that is from the future, starts anew.
+	if json.Unmarshal([]byte(f.Progress), &c.last) != nil || c.last.Revision != revision || c.last.Since.After(c.now) {
+		c.last = progress{Revision: revision, Most: c.available, Since: c.now}
+	}
+	return c, nil
+}
+
+// stalled says whether the deadline has passed.
+func (c clock) stalled() bool {
+	return c.deadline > 0 && c.available <= c.last.Most && c.now.Sub(c.last.Since) >= c.deadline
+}
+
+// goesOn keeps the clock while pods are to become new, and tells when it has run out. What is paused, or has all that
+// its partition or its stage lets be new, has none.
+func (f *fleet) goesOn(c clock, outcomes []outcome) {
+	var target int64
+	for _, o := range outcomes {
+		target += o.target
+	}
+	if c.deadline == 0 || c.available >= target || strategy(f.Template.Object, "paused") == true {
+		return
+	}
+	since := c.now.Sub(c.last.Since)
+	switch more := c.available > c.last.Most; {
+	case more && since >= c.deadline/precision:
+		c.last.Most, c.last.Since = c.available, c.now
+		f.result.RecheckAfter = c.deadline
+	case more:
+		f.result.RecheckAfter = c.deadline/precision - since
+	case since < c.deadline:
+		f.result.RecheckAfter = c.deadline - since
+	default:
+		f.tell(ProgressDeadlineExceeded, "no new pod has become available for %s: %d of %d new pods are available across all clusters; check the others, or roll the template back",
+			c.deadline, c.last.Most, target)
+	}
+	raw, err := json.Marshal(c.last)
+	if err != nil {
+		panic(err) // text and numbers
+	}
+	f.result.Progress = string(raw)
+}

@@ -1,0 +1,159 @@
+package fleet
+
+import (
+	"fmt"
+	"github.com/argosy-io/argosy/api/wellknown"
+	"slices"
+	"strings"
+)
+
+// ordinalsSince is the minor release of Kubernetes 1 from which on spec.ordinals.start counts unless it is turned off.
+const ordinalsSince = 27
+
+// nativeStatefulSet gives Kubernetes' StatefulSets unique ordinals if they are asked for: a range for each cluster,
+// from ordinals.start on, since they cannot leave ordinals out. Their partition is an ordinal, and so means the fleet
+// as it is.
+func (f *fleet) nativeStatefulSet() error {
+	if !f.options.uniqueOrdinals || !f.Divided {
+		f.result.Record = ""
+		return nil
+	}
+	for _, m := range f.members {
+		var major, minor int
+		if n, _ := fmt.Sscanf(m.Kubernetes, "v%d.%d", &major, &minor); n == 2 && major == 1 && minor < ordinalsSince {
+			return fmt.Errorf("unique ordinals require spec.ordinals.start, which Kubernetes %s in cluster %q does not support; remove the cluster from the placement, use OpenKruise's StatefulSet, or remove the annotation %s",
+				m.Kubernetes, m.Cluster, wellknown.UniqueOrdinalsAnnotation)
+		}
+	}
+	return f.assignRanges()
+}
+
+// assignRanges decides which range each cluster runs. A range that stands stays, shrinks at its end, and grows at its
+// end and then at its beginning, where nobody has, or may still run, such ordinals. One that cannot grow moves as a
+// whole, unless volumes would be left behind: then some replicas run nowhere, which is told.
+func (f *fleet) assignRanges() error {
+	spec := object(f.Template.Object, "spec")
+	first := number(spec, "ordinals", "start")
+	had, err := parseRecord(f.Record)
+	if err != nil {
+		return err
+	}
+	_, stays := f.volumes()
+
+	// 1. What may run where, and what stays with clusters that are gone.
+	n := len(f.members)
+	runsNow, mayRun := make([]ordinals, n), make([]ordinals, n)
+	total := f.replicas()
+	if total > mostOrdinals {
+		return tooManyOrdinals(total)
+	}
+	var running ordinals
+	for i, m := range f.members {
+		if m.before == nil {
+			if stays {
+				runsNow[i] = had[m.Cluster]
+			}
+			continue
+		}
+		numbers, err := runs(m.before.Object)
+		if err != nil {
+			return err
+		}
+		runsNow[i] = setOf(numbers)
+		running = running.union(runsNow[i])
+		if mayRun[i] = runsNow[i]; !m.fresh || number(m.status, "replicas") > int64(len(numbers)) {
+			mayRun[i] = mayRun[i].union(had[m.Cluster])
+		}
+	}
+	gone, leaving, absent := f.ordinalsElsewhere(had, running)
+	left := max(0, total-int64(len(gone.each())))
+	elsewhere := gone.union(leaving)
+
+	// 2. What stands.
+	assigned := make([]span, n)
+	var taken ordinals
+	for i, m := range f.members {
+		assigned[i] = span{0, -1}
+		if len(runsNow[i]) == 0 || m.Replicas == 0 {
+			continue
+		}
+		s := runsNow[i][0]
+		s.last = min(s.last, s.first+m.Replicas-1)
+		if (ordinals{s}).common(taken.union(elsewhere)) != nil || s.first < first {
+			continue
+		}
+		assigned[i], taken = s, taken.union(ordinals{s})
+		left -= s.len()
+	}
+	// 3. What is new.
+	var short int64
+	for i, m := range f.members {
+		blocked := taken.union(elsewhere)
+		if first > 0 {
+			blocked = blocked.union(ordinals{{0, first - 1}})
+		}
+		for j := range f.members {
+			if j != i {
+				blocked = blocked.union(mayRun[j])
+			}
+		}
+		s := assigned[i]
+		has := s.len()
+		want := has + max(0, min(m.Replicas-has, left))
+		stood := has > 0
+		if stood {
+			own := blocked.common(ordinals{s}.rest())
+			for s.len() < want && !own.has(s.last+1) {
+				s.last++
+			}
+			for s.len() < want && s.first > first && !own.has(s.first-1) {
+				s.first--
+			}
+		}
+		if s.len() < want && (!stood || !stays) {
+			at := blocked.gap(first)
+			for (ordinals{{at, at + want - 1}}).common(blocked) != nil {
+				at = blocked.gap(at + 1)
+			}
+			s = span{at, at + want - 1}
+		}
+		short += m.Replicas - s.len()
+		left -= s.len() - has
+		assigned[i] = s
+		if s.len() > 0 {
+			taken = taken.union(ordinals{s})
+		}
+	}
+	if short > 0 {
+		why := "their ranges cannot grow without leaving volumes behind"
+		if absent != nil {
+			why = fmt.Sprintf("ordinals %s stay with their volumes", strings.Join(absent, ", "))
+		}
+		f.tell(OrdinalsUnassigned, "%d replicas are not running, because %s; use OpenKruise's StatefulSet, which can skip ordinals, or move them with the annotation %s: Always",
+			short, why, wellknown.OrdinalMobilityAnnotation)
+	}
+	// 4. Into the manifests and the record.
+	remembered := map[string]ordinals{}
+	for i, m := range f.members {
+		s := assigned[i]
+		var own ordinals
+		if m.Replicas = s.len(); m.Replicas > 0 {
+			own = ordinals{s}
+		}
+		remembered[m.Cluster] = own.union(mayRun[i])
+		if m.Base == nil {
+			continue
+		}
+		f.put(m, m.Replicas, "spec", "replicas")
+		if m.Replicas > 0 {
+			f.put(m, s.first, "spec", "ordinals", "start")
+		}
+	}
+	for cluster, its := range had {
+		if !f.has(cluster) && (stays || slices.Contains(f.Leaving, cluster)) {
+			remembered[cluster] = its
+		}
+	}
+	f.result.Record = writeRecord(remembered)
+	return nil
+}

@@ -1,0 +1,584 @@
+package fleet
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Note is what the share in a Work's manifest does not tell about a rollout, as JSON in wellknown.FleetAnnotation.
+type Note struct {
+	// Partition is the template's when the Work was written, as text.
+	Partition string `json:"partition,omitempty"`
+	// Raised says that the partition was raised during this rollout: pods that are new already may be asked back.
+	Raised bool `json:"raised,omitempty"`
+	// Halted says that the rollout made the copy in this cluster unhealthy, as far as was seen last.
+	Halted bool `json:"halted,omitempty"`
+	// Settled says that all pods in the cluster were seen to be of the revision in the Work: none is old, whatever the
+	// member has yet to report about a later write.
+	Settled bool `json:"settled,omitempty"`
+	// Grant is how many pods the rollout may make unavailable in the cluster; 0 while it is held there.
+	Grant int64 `json:"grant,omitempty"`
+	// Pending is the most that it may have been granted before, as long as the member has not seen the Grant.
+	Pending int64 `json:"pending,omitempty"`
+	// Surge and PendingSurge are the same of pods beyond the replicas.
+	Surge        int64 `json:"surge,omitempty"`
+	PendingSurge int64 `json:"pendingSurge,omitempty"`
+	// Deleted are the pods that the cluster was told to delete and that are gone, though the template still names them;
+	// Missing are those that were in no cluster: names, with commas between.
+	Deleted string `json:"deleted,omitempty"`
+	Missing string `json:"missing,omitempty"`
+	// Turn is when the cluster was last given a part of a budget that clusters take turns with, or gave it back.
+	Turn string `json:"turn,omitempty"`
+	// Versions are those of a SidecarSet that the cluster has had before the one it has: names, with commas between.
+	Versions string `json:"versions,omitempty"`
+	// Revisions are names by which a SidecarSet names a revision, with the cluster's own name of it: name=own, with commas
+	// between.
+	Revisions string `json:"revisions,omitempty"`
+	// Stood is what the Kruise Rollouts of other clusters had rolled out when that of this one was last seen at rest:
+	// cluster=revision, with commas between.
+	Stood string `json:"stood,omitempty"`
+}
+
+func (n Note) String() string {
+	raw, err := json.Marshal(n)
+	if err != nil {
+		panic(err) // numbers and text
+	}
+	return string(raw)
+}
+
+// share is what a manifest says of a rollout in its cluster: replicas-released pods stay old.
+type share struct {
+	replicas, released   int64
+	unavailable, surging int64
+}
+
+// party is a cluster's part in a rollout.
+type party struct {
+	cluster  string
+	replicas int64
+	// reachable says that the cluster answers; suspended that its Work is not sent.
+	reachable, suspended bool
+	// percent says that the partition is written as a percentage.
+	percent bool
+	// fixed is how many pods an override keeps old there, own how many an override lets be unavailable; nil without an
+	// override.
+	fixed, own *int64
+
+	// there says that a Work stands; the following is of it.
+	there bool
+	was   share
+	note  *Note // nil: written before there were notes
+	// same says that its pods are of the same template as they will be.
+	same bool
+	// rewritten says that the Work is written in any case, because the template has changed.
+	rewritten bool
+
+	// known says that the member has reported at all; fresh that it did so since it saw what the Work says.
+	known, fresh bool
+	unhealthy    bool
+
+	pods, updated, updatedAvailable, available int64
+}
+
+// overridden returns whether an override decides what the rollout may do there.
+func (p party) overridden() bool { return p.fixed != nil || p.own != nil }
+
+// rollout is what a template asks of a fleet.
+type rollout struct {
+	// partition as the template has it; kept resolves it on a number of replicas.
+	partition any
+	kept      func(partition any, of int64) (int64, error)
+	// unavailable and surge are the budgets of the fleet; not both are 0.
+	unavailable, surge int64
+	// single lets no cluster have more than one pod unavailable: its controller does one at a time by itself.
+	single bool
+	// stalled says that its deadline has passed without progress; tolerated is how many pods may fail.
+	stalled   bool
+	tolerated int64
+	// targets says how many pods shall be new where, in the order of the parties: of the number given in all, from the
+	// floors.
+	targets func(n int64, seats []Seat, done func(targets []int64) bool) ([]int64, Stage)
+	options options
+}
+
+// outcome is what is to be written in one cluster.
+type outcome struct {
+	share
+	note Note
+	// held says that the rollout waits there for its turn.
+	held bool
+	// percent says that the partition is written as a percentage.
+	percent bool
+	// target is how many pods shall be new there in the end, or at the end of this stage.
+	target int64
+}
+
+// aim is what a rollout works towards.
+type aim struct {
+	// targets are the new pods that there shall be by cluster, in the end or at the end of a stage; stage is that one.
+	targets []int64
+	stage   Stage
+	// seats have the pods that are new already as their floors.
+	seats []Seat
+	// budget is what overrides leave of the unavailable pods.
+	budget int64
+	// raised says that the partition was raised during this rollout, justRaised that it was since the Works were written.
+	raised, justRaised bool
+}
+
+// aim decides how many pods shall be new where.
+func (ro rollout) aim(parties []party) (aim, error) {
+	// 1. What overrides have said is not divided.
+	var total, fixedKept, fixedTotal int64
+	budget := ro.unavailable
+	for _, p := range parties {
+		total += p.replicas
+		if p.fixed != nil {
+			fixedKept += min(*p.fixed, p.replicas)
+			fixedTotal += p.replicas
+		}
+		if p.own != nil {
+			budget -= *p.own
+		}
+	}
+	kept, err := ro.kept(ro.partition, total)
+	if err != nil {
+		return aim{}, err
+	}
+	if budget < 1 && ro.unavailable > 0 {
+		budget = 1
+	}
+	wanted := max(0, min(total-fixedTotal-max(0, kept-fixedKept), total-fixedTotal))
+
+	// 2. What is new stays new, unless the partition was raised. Pods of an earlier template to which this one goes back
+	//    are new at once, which only the members know.
+	raised, justRaised, mixed := false, false, false
+	for _, p := range parties {
+		if !p.there || !p.same {
+			continue
+		}
+		if p.fresh && p.updated < p.pods {
+			mixed = true
+		}
+		if p.note == nil {
+			continue
+		}
+		raised = raised || p.note.Raised
+		if before, err := ro.kept(unquote(p.note.Partition), total); err == nil && before < kept {
+			raised, justRaised = true, true
+		}
+	}
+	seats := make([]Seat, len(parties))
+	for i, p := range parties {
+		seats[i] = Seat{Weight: p.replicas, Cap: p.replicas}
+		if p.fixed != nil {
+			seats[i] = Seat{}
+			continue
+		}
+		if !p.there || !p.same || justRaised {
+			continue
+		}
+		seats[i].Floor = min(p.was.released, p.replicas)
+		// Where the pods are scaled, more of them are new because there are more.
+		if p.fresh && mixed && !raised && !p.percent {
+			seats[i].Floor = min(max(seats[i].Floor, p.updated), p.replicas)
+		}
+	}
+	allLost := !slices.ContainsFunc(parties, func(p party) bool { return p.reachable })
+	done := func(targets []int64) bool {
+		if allLost && sum(targets) > 0 {
+			return false // the hub is probably cut off
+		}
+		for i, p := range parties {
+			if !p.reachable && ro.options.ignoreLost {
+				continue
+			}
+			if p.fixed == nil && targets[i] > 0 &&
+				!(p.there && p.same && p.fresh && p.updatedAvailable >= p.due(p.expressible(targets[i]))) {
+				return false
+			}
+		}
+		return true
+	}
+	targets, stage := ro.targets(wanted, seats, done)
+	for i, p := range parties {
+		targets[i] = p.expressible(targets[i])
+	}
+	return aim{targets, stage, seats, budget, raised, justRaised}, nil
+}
+
+// step is the next step of a rollout in one cluster, while it is decided.
+type step struct {
+	party
+	to outcome
+	// using and surging are the most that the cluster may be using of the budgets now, down is how many of its pods are.
+	using, surging, down int64
+	// lost says that the cluster does not answer and that its pods count as down.
+	lost bool
+}
+
+// next is the next step of a rollout: the same again if nothing happened. It keeps
+//
+//	Σ max(granted, unavailable) ≤ the budget
+//
+// where granted is the most that a cluster may have in use, counted until the member is seen to have less, and where
+// what is unavailable for other reasons is nobody's fault: it stops others, and only its own cluster may go on.
+//
+// A cluster without a grant is held by its partition, which stays at what is new there already: OpenKruise refuses
+// budgets of nothing, and a cluster whose released pods are all new is held without another write.
+func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, err error) {
+	a, err := ro.aim(parties)
+	if err != nil {
+		return nil, nil, err
+	}
+	steps := make([]step, len(parties))
+	for i, p := range parties {
+		steps[i] = ro.stay(p, a, a.targets[i], a.seats[i].Floor)
+	}
+	if halted = ro.broken(steps); len(halted) > 0 {
+		// A rollout that broke a member stops everywhere: what is new stays, and no more follows.
+		for i := range steps {
+			steps[i].halt(slices.Contains(halted, steps[i].cluster))
+		}
+	} else {
+		ro.advance(steps, a.budget)
+	}
+	return ro.settle(steps), halted, nil
+}
+
+// stay is the step of p without a new grant: as much as does not bring more pods to their update than before. floor is
+// how many pods are new there already.
+func (ro rollout) stay(p party, a aim, target, floor int64) step {
+	s := step{party: p, to: outcome{target: target}}
+	s.to.replicas = p.replicas
+	s.to.note = Note{Partition: quote(ro.partition), Raised: a.raised, Settled: !a.raised && p.settled()}
+	// 1. What it may be using of the budgets now, and what is down.
+	switch {
+	case p.overridden():
+	case p.reachable:
+		s.using, s.surging = p.using()
+		s.down = max(0, p.running(p.replicas)-p.available)
+	case !ro.options.ignoreLost:
+		s.using, s.surging = p.using()
+		s.down, s.lost = p.replicas, true
+	}
+	if s.using > 0 {
+		s.to.note.Grant = p.granted()
+	}
+	if s.surging > 0 {
+		s.to.note.Surge = p.grantedSurge()
+	}
+	// 2. What its Work says.
+	if p.there {
+		s.to.unavailable, s.to.surging = p.was.unavailable, p.was.surging
+	}
+	switch {
+	case p.fixed != nil:
+		s.to.released = p.replicas - min(*p.fixed, p.replicas)
+	case !p.there, p.own != nil:
+		s.to.released = target
+	case a.justRaised:
+		s.to.released = min(target, p.was.released)
+	case p.same:
+		s.to.released = min(target, max(floor, p.replicas-(p.was.replicas-p.was.released)))
+	}
+	return s
+}
+
+// halt releases no more pods. broken says that the rollout made the copy in this cluster unhealthy.
+func (s *step) halt(broken bool) {
+	s.to.note.Halted = broken
+	if s.overridden() || !s.there || !s.same {
+		return
+	}
+	if s.fresh {
+		s.to.released = min(s.to.released, max(s.updated, 0))
+	}
+	s.pend()
+}
+
+// pend records what may still be in use beyond what is granted from now on.
+func (s *step) pend() {
+	if s.using > s.to.note.Grant {
+		s.to.note.Pending = s.using
+	}
+	if s.surging > s.to.note.Surge {
+		s.to.note.PendingSurge = s.surging
+	}
+}
+
+// advance gives the budgets to those that have pods to update, in flight or not. budget is that of unavailable pods.
+func (ro rollout) advance(steps []step, budget int64) {
+	unavailable, surging := make([]request, len(steps)), make([]request, len(steps))
+	lost := false
+	for i, s := range steps {
+		need := ro.need(s)
+		unavailable[i] = request{need: need, using: s.using, down: s.down, replicas: s.replicas}
+		surging[i] = request{need: need, using: s.surging, replicas: s.replicas}
+		lost = lost || s.lost
+	}
+	grants, surges := ro.grant(budget, unavailable), ro.grant(ro.surge, surging)
+	for i := range steps {
+		s := &steps[i]
+		switch granted := grants[i] > 0 || ro.unavailable == 0 && surges[i] > 0 && !lost; {
+		case unavailable[i].need == 0:
+		case granted:
+			s.to.released = s.to.target
+			s.to.unavailable, s.to.surging = grants[i], surges[i]
+			s.to.note.Grant, s.to.note.Surge = grants[i], surges[i]
+		default:
+			s.to.held = true
+		}
+		s.pend()
+	}
+}
+
+// need is how many pods the cluster has to update, in flight or not; 0 if it gets no part of the budgets.
+func (ro rollout) need(s step) int64 {
+	inFlight := s.same && s.using+s.surging > 0
+	switch {
+	case s.overridden(), !s.there, !s.reachable, s.suspended, s.to.target <= s.to.released && !inFlight:
+		return 0
+	case ro.single:
+		return 1
+	case s.same && s.known:
+		return max(1, s.to.target-min(s.to.target, s.updatedAvailable))
+	}
+	return max(1, s.to.target)
+}
+
+// expressible is n, or the next lower number of new pods that the partition of p can express.
+func (p party) expressible(n int64) int64 {
+	if !p.percent || n >= p.replicas {
+		return n
+	}
+	_, keeps := PercentKeeping(p.replicas-n, p.replicas)
+	return p.replicas - keeps
+}
+
+// running is how many of n pods an autoscaler in the cluster keeps.
+func (p party) running(n int64) int64 {
+	if p.percent && p.fresh {
+		return min(n, p.pods)
+	}
+	return n
+}
+
+// due is how many pods of p must be new when n of its replicas are released: as many as the percentage allows if an
+// autoscaler in the cluster keeps fewer pods than the replicas on the hub.
+func (p party) due(n int64) int64 {
+	pods := p.running(p.replicas)
+	if pods == p.replicas {
+		return n
+	}
+	percent, _ := PercentKeeping(p.replicas-n, p.replicas)
+	kept, _ := KeptOld(percent, pods, Up) // a percentage is never wrong
+	return min(n, pods-kept)
+}
+
+// settled says that no pod of p is old, by its last report or by one before the last write of its Work.
+func (p party) settled() bool {
+	if !p.there || !p.same {
+		return false
+	}
+	if p.fresh {
+		return p.updated >= p.pods
+	}
+	return p.note != nil && p.note.Settled
+}
+
+// granted is what the Work of p lets be unavailable.
+func (p party) granted() int64 {
+	if p.note == nil {
+		return p.was.unavailable
+	}
+	return p.note.Grant
+}
+
+func (p party) grantedSurge() int64 {
+	if p.note == nil {
+		return p.was.surging
+	}
+	return p.note.Surge
+}
+
+// using is the most that p may be using of the budgets now.
+func (p party) using() (unavailable, surge int64) {
+	if !p.there {
+		return 0, 0
+	}
+	unavailable, surge = p.granted(), p.grantedSurge()
+	switch {
+	case !p.fresh && p.note != nil:
+		return max(unavailable, p.note.Pending), max(surge, p.note.PendingSurge)
+	case !p.fresh:
+		return unavailable, surge
+	}
+	if p.updatedAvailable >= p.due(min(p.was.released, p.was.replicas)) {
+		unavailable = 0
+		if p.pods <= p.was.replicas {
+			surge = 0
+		}
+	}
+	return unavailable, surge
+}
+
+// request is what a cluster needs of a budget, beside what it uses of it; down is how many of its pods are.
+type request struct{ need, using, down, replicas int64 }
+
+// grant gives out a budget to those in need, beside what is in use: never more in all, and none to anybody while as
+// many are down; but to a cluster whose own pods are down, which loses nothing by it. The result is what each has from
+// now on.
+func (ro rollout) grant(budget int64, requests []request) []int64 {
+	if budget <= 0 {
+		return make([]int64, len(requests))
+	}
+	var inUse, all int64
+	for _, r := range requests {
+		inUse += r.using
+		all += max(r.using, r.down)
+	}
+	seats := make([]Seat, len(requests))
+	if inUse > budget {
+		// The budget was lowered: those who have it get less of it, and none gets a new one.
+		for i, r := range requests {
+			seats[i] = Seat{Weight: r.using, Cap: r.using}
+		}
+		wish := Split(budget, seats)
+		for i, r := range requests {
+			if r.need > 0 && r.using > 0 {
+				wish[i] = max(wish[i], 1)
+			}
+		}
+		return wish
+	}
+	spare := max(0, budget-all)
+	for i, r := range requests {
+		seats[i] = Seat{Cap: r.using, Floor: r.using}
+		if r.need > 0 {
+			seats[i].Weight = r.replicas
+			seats[i].Cap = max(r.using, min(r.need, max(r.using, r.down)+spare))
+		}
+	}
+	divide := Split
+	if ro.options.order == oneByOne {
+		divide = inOrder
+	}
+	wish := divide(budget, seats)
+	// The caps let each have what is spare, and together they have it once.
+	for i, r := range requests {
+		base := max(r.using, r.down)
+		if beyond := wish[i] - base; beyond > 0 {
+			beyond = min(beyond, spare)
+			spare -= beyond
+			wish[i] = base + beyond
+		}
+	}
+	return wish
+}
+
+// broken are the clusters whose copies the rollout has made unhealthy, while there are old pods left anywhere.
+func (ro rollout) broken(steps []step) (clusters []string) {
+	if ro.options.neverHalt || !slices.ContainsFunc(steps, func(s step) bool {
+		return s.there && s.same && !s.settled()
+	}) {
+		return nil
+	}
+	var failed int64
+	stopped := false
+	for _, s := range steps {
+		if !s.there || !s.same || s.to.target == 0 {
+			continue
+		}
+		// The write that halted the rollout may have ended the failure that was reported, but not the failing pods.
+		halted := s.note != nil && s.note.Halted
+		fails := s.unhealthy || halted || ro.stalled && ro.options.failedPods != nil
+		switch down := s.updated - s.updatedAvailable; {
+		case s.fresh && fails && down > 0:
+			failed += down
+			clusters = append(clusters, s.cluster)
+		case !s.fresh && halted:
+			// What was written to stop it has yet to be seen there.
+			stopped = true
+			clusters = append(clusters, s.cluster)
+		}
+	}
+	if failed <= ro.tolerated && !stopped {
+		return nil
+	}
+	return clusters
+}
+
+// settle sees to budgets that members accept, and keeps the note of what does not change.
+func (ro rollout) settle(steps []step) []outcome {
+	weights := make([]int64, len(steps))
+	for i, s := range steps {
+		weights[i] = s.replicas
+	}
+	unavailable, surge := proportional(ro.unavailable, weights), proportional(ro.surge, weights)
+	outcomes := make([]outcome, len(steps))
+	for i, s := range steps {
+		o := s.to
+		o.released, o.percent = s.expressible(o.released), s.percent
+		if !s.there {
+			o.unavailable, o.surging = unavailable[i], surge[i]
+		}
+		if ro.single {
+			o.unavailable = min(o.unavailable, 1)
+		}
+		// DaemonSets are refused with both.
+		if ro.surge == 0 {
+			o.note.PendingSurge = max(o.note.PendingSurge, o.note.Surge)
+			o.surging, o.note.Surge = 0, 0
+		}
+		if ro.unavailable == 0 {
+			o.note.Pending = max(o.note.Pending, o.note.Grant)
+			o.unavailable, o.note.Grant = 0, 0
+		}
+		if o.unavailable+o.surging < 1 {
+			// Not to be used: the partition holds it, or all its pods are made new.
+			if ro.unavailable > 0 {
+				o.unavailable = 1
+			} else {
+				o.surging = 1
+			}
+		}
+		if s.there && s.same && s.note != nil && o.share == s.was && s.note.Partition == o.note.Partition &&
+			s.note.Raised == o.note.Raised && s.note.Halted == o.note.Halted {
+			// That it has settled is worth no write of its own.
+			settled := o.note.Settled
+			o.note = *s.note
+			if s.rewritten || !settled {
+				o.note.Settled = settled
+			}
+		}
+		outcomes[i] = o
+	}
+	return outcomes
+}
+
+// quote is a partition as text, unquote the partition again.
+func quote(partition any) string {
+	if n, ok := whole(partition); ok {
+		return strconv.FormatInt(n, 10)
+	}
+	text, _ := partition.(string)
+	return text
+}
+
+func unquote(text string) any {
+	if text == "" || strings.HasSuffix(text, "%") {
+		if text == "" {
+			return nil
+		}
+		return text
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return text
+	}
+	return n
+}

@@ -1,0 +1,129 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	kruiserollout "github.com/argosy-io/argosy/internal/core/workload/rollout"
+)
+
+var rolloutKind = schema.GroupKind{Group: "rollouts.kruise.io", Kind: "Rollout"}
+
+// rolloutTarget is what a Kruise Rollout names as its workload, in either version's place.
+func rolloutTarget(template *unstructured.Unstructured) map[string]any {
+	if ref := object(template.Object, "spec", "workloadRef"); ref != nil {
+		return ref
+	}
+	return object(template.Object, "spec", "objectRef", "workloadRef")
+}
+
+// kruiseRollout divides the steps' replicas that are numbers by the replicas that each cluster has of the workload, so
+// that a later step has no fewer of them anywhere. Percentages mean the same in every cluster, and as long as the
+// replicas are not known, all is as it is.
+//
+// A cluster's Rollout refuses a step of no replicas. So where the first steps have none for a cluster, its Rollout is
+// paused until those of the others are at the first step that has some; then it goes through the steps before that
+// without waiting, with one pod, which is no more than that step has.
+func (f *fleet) kruiseRollout() error {
+	if f.Target == nil {
+		return nil
+	}
+	for _, strategy := range []string{"canary", "blueGreen"} {
+		path := []string{"spec", "strategy", strategy, "steps"}
+		written := make([][]any, len(f.members))
+		for i, m := range f.members {
+			if m.Base != nil {
+				written[i] = list(m.Base.DeepCopy().Object, path...)
+			}
+		}
+		divided := false
+		begins := make([]int, len(f.members)) // how many steps have none, before the first that has some
+		for k, step := range list(f.Template.Object, path...) {
+			step, _ := step.(map[string]any)
+			n, ok := whole(step["replicas"])
+			if !ok {
+				continue
+			}
+			divided = true
+			seats := make([]Seat, len(f.members))
+			for i, m := range f.members {
+				seats[i] = Seat{Weight: f.Target[m.Cluster], Cap: f.Target[m.Cluster]}
+			}
+			for i, share := range Split(n, seats) {
+				if k < len(written[i]) {
+					if s, ok := written[i][k].(map[string]any); ok {
+						s["replicas"] = max(share, 1)
+						if share == 0 && begins[i] == k && f.Target[f.members[i].Cluster] > 0 {
+							begins[i] = k + 1
+							if s["pause"] != nil {
+								s["pause"] = map[string]any{"duration": int64(1)}
+							}
+						}
+					}
+				}
+			}
+		}
+		for i, m := range f.members {
+			if divided && m.Base != nil {
+				f.put(m, written[i], path...)
+			}
+		}
+		if slices.ContainsFunc(begins, func(k int) bool { return k > 0 }) {
+			f.holdRollouts(begins)
+		}
+	}
+	return nil
+}
+
+// holdRollouts pauses the Rollouts of clusters whose turn has not come. Their revisions have names of each cluster's
+// own: what the others stood at when a Rollout was last seen at rest is noted on its Work, so that one that has ended
+// is told from one that has not begun. While a Rollout rests it is paused, too, or it would begin before anybody has
+// seen that.
+func (f *fleet) holdRollouts(begins []int) {
+	progress := make([]kruiserollout.Progress, len(f.members))
+	for i, m := range f.members {
+		progress[i] = kruiserollout.ProgressOf(m.status)
+	}
+	rolling := func(i int) bool { return progress[i].Phase == "Progressing" }
+	for i, m := range f.members {
+		if begins[i] == 0 || m.Base == nil {
+			continue
+		}
+		stood := map[string]string{}
+		if m.note != nil {
+			for pair := range strings.SplitSeq(m.note.Stood, ",") {
+				if cluster, revision, ok := strings.Cut(pair, "="); ok {
+					stood[cluster] = revision
+				}
+			}
+		}
+		turn := rolling(i)
+		for j, other := range f.members {
+			// Those that begin earlier; one of the last steps for none at all is no example.
+			if i == j || begins[j] >= begins[i] || f.Target[other.Cluster] == 0 || f.options.ignoreLost && !other.Reachable {
+				continue
+			}
+			p := progress[j]
+			before, known := stood[other.Cluster]
+			if !rolling(i) && !rolling(j) {
+				stood[other.Cluster] = p.Revision
+			}
+			there := rolling(j) && p.Step > int64(begins[i])
+			ended := p.Phase == "Healthy" && p.Revision != "" &&
+				(p.Revision == progress[i].Revision || known && p.Revision != before)
+			turn = turn && (there || ended)
+		}
+		if !turn {
+			f.put(m, true, "spec", "strategy", "paused")
+		}
+		var pairs []string
+		for _, cluster := range slices.Sorted(maps.Keys(stood)) {
+			pairs = append(pairs, cluster+"="+stood[cluster])
+		}
+		f.result.Notes[m.Cluster] = Note{Stood: strings.Join(pairs, ",")}.String()
+	}
+}

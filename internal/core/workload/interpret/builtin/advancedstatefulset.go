@@ -1,0 +1,82 @@
+package builtin
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+)
+
+// advancedStatefulSet is OpenKruise's StatefulSet, v1alpha1 and v1beta1, with equal fields here.
+//
+// Revise sets only the replicas. Other shares, including ordinals, are divided where all clusters are known.
+func advancedStatefulSet() *interpret.Hooks {
+	counters := []string{
+		"replicas", "readyReplicas", "availableReplicas", "currentReplicas", "updatedReplicas", "updatedReadyReplicas",
+		"updatedAvailableReplicas",
+	}
+	return &interpret.Hooks{
+		Replicas:   replicas,
+		Components: mainComponent,
+		Revise:     revise,
+		Retain: retainAll(retainReplicas, retainRollout, retainImmutable(immutableSelector,
+			immutableText("spec", "serviceName"), immutableText("spec", "podManagementPolicy"), immutableStorage)),
+		Reflect: reflectWhole,
+		Health:  advancedStatefulSetHealth,
+		Aggregate: counting(counters, reaching("updatedAvailableReplicas"),
+			addRevisions, addCollisions, addConditions, addSelector, addVolumeClaims),
+	}
+}
+
+func advancedStatefulSetHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+	wanted, err := specNumber(observed, 1, "replicas")
+	if err != nil {
+		return interpret.Unknown, err
+	}
+	partition, err := specNumber(observed, 0, "updateStrategy", "rollingUpdate", "partition")
+	if err != nil {
+		return interpret.Unknown, err
+	}
+	if !fresh(observed) {
+		return interpret.Progressing, nil
+	}
+	spec, status := object(observed.Object, "spec"), object(observed.Object, "status")
+	return rolling{
+		wanted: wanted,
+		held:   min(max(partition, 0), wanted), // this partition counts pods, unlike that of Kubernetes
+		there:  number(status, "replicas"), available: number(status, "availableReplicas"),
+		updated: number(status, "updatedReplicas"), updatedAvailable: updatedAvailable(status),
+		paused: paused(spec), onDelete: onDelete(spec),
+	}.health(), nil
+}
+
+// addVolumeClaims adds up the claims per claim template over the clusters.
+func addVolumeClaims(status map[string]any, _ *unstructured.Unstructured, rs []report) error {
+	var claims []any
+	byName := map[string]map[string]any{}
+	for _, r := range rs {
+		for _, c := range objects(r.status, "volumeClaims") {
+			name := text(c, "volumeClaimName")
+			sum := byName[name]
+			if sum == nil {
+				sum = map[string]any{"volumeClaimName": name}
+				byName[name] = sum
+				claims = append(claims, sum)
+			}
+			for _, counter := range []string{"compatibleReplicas", "compatibleReadyReplicas"} {
+				sum[counter] = number(sum, counter) + number(c, counter)
+			}
+		}
+	}
+	if claims == nil {
+		return nil
+	}
+	slices.SortFunc(claims, func(a, b any) int {
+		return cmp.Compare(text(a.(map[string]any), "volumeClaimName"), text(b.(map[string]any), "volumeClaimName"))
+	})
+	status["volumeClaims"] = claims
+	return nil
+}

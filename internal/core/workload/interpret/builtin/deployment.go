@@ -1,0 +1,67 @@
+package builtin
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+)
+
+// deploymentConditions are used by kubectl wait and kubectl rollout status.
+var deploymentConditions = []nativeCondition{
+	{kind: "Available", good: "True", final: "MinimumReplicasAvailable", expected: true,
+		fine: "Deployment has minimum availability."},
+	{kind: "Progressing", good: "True", final: "NewReplicaSetAvailable", expected: true,
+		fine: "Deployment has successfully progressed."},
+	{kind: "ReplicaFailure", good: "False"},
+}
+
+// deployment also aggregates conditions, unlike Karmada.
+func deployment() *interpret.Hooks {
+	counters := []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"}
+	return &interpret.Hooks{
+		Replicas: replicas,
+		Revise:   revise,
+		Retain:   retainAll(retainReplicas, retainDeploymentRollout),
+		Reflect:  reflectConditions(deploymentConditions, append(counters, "observedGeneration")...),
+		Health:   deploymentHealth,
+		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+			rs, err := reports(items)
+			if err != nil {
+				return nil, err
+			}
+			status := sumsOf(template, rs, counters...)
+			status["observedGeneration"] = observedGeneration(template, rs,
+				reach(template, status, "updatedReplicas", "availableReplicas"))
+			addNativeConditions(status, template, rs, deploymentConditions)
+			return settledNative(template, status), nil
+		},
+	}
+}
+
+func deploymentHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+	wanted, err := specNumber(observed, 1, "replicas")
+	if err != nil {
+		return interpret.Unknown, err
+	}
+	status := object(observed.Object, "status")
+	if !fresh(observed) {
+		return interpret.Progressing, nil
+	}
+	if overdue(status) {
+		return interpret.Degraded, nil
+	}
+	updated := number(status, "updatedReplicas")
+	switch {
+	case yes(observed.Object, "spec", "paused"):
+		return interpret.Suspended, nil
+	case updated < wanted,
+		number(status, "replicas") > updated, // old replicas still exist
+		number(status, "availableReplicas") < updated:
+		return interpret.Progressing, nil
+	}
+	return interpret.Healthy, nil
+}

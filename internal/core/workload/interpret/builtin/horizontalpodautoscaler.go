@@ -1,0 +1,60 @@
+package builtin
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+)
+
+// horizontalPodAutoscaler omits currentMetrics: they change constantly, and averages cannot be averaged.
+func horizontalPodAutoscaler() *interpret.Hooks {
+	counters := []string{"currentReplicas", "desiredReplicas"}
+	return &interpret.Hooks{
+		Reflect: reflectFields(append(counters, "lastScaleTime", "conditions", "observedGeneration")...),
+		Health:  autoscalerHealth,
+		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+			rs, err := reports(items)
+			if err != nil {
+				return nil, err
+			}
+			status := sums(rs, counters...)
+			setText(status, "lastScaleTime", latest(textsOf(rs, "lastScaleTime")...))
+			limited := func(kind string) bool { return kind == "ScalingLimited" }
+			if c := conditions(rs, limited, "lastTransitionTime"); c != nil {
+				status["conditions"] = c
+			}
+			status["observedGeneration"] = observedGeneration(template, rs, false)
+			return settledNative(template, status), nil
+		},
+	}
+}
+
+// autoscalerHealth reports an autoscaler that cannot scale or waits for its target or metrics. One without a status is
+// healthy, because clusters may have no controller for it.
+func autoscalerHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+	status := object(observed.Object, "status")
+	reason := func(kind string) string {
+		if conditionText(status, kind, "status") != "False" {
+			return ""
+		}
+		return cmp.Or(conditionText(status, kind, "reason"), "Unknown")
+	}
+	able, active := reason("AbleToScale"), reason("ScalingActive")
+	switch {
+	case active == "ScalingDisabled": // the target has zero replicas
+		return interpret.Suspended, nil
+	case strings.HasPrefix(active, "Invalid"), active == "AmbiguousSelector":
+		return interpret.Degraded, nil
+	case able == "FailedUpdateScale":
+		return interpret.Degraded, nil
+	case active != "", able == "FailedGetScale":
+		return interpret.Progressing, nil
+	}
+	return interpret.Healthy, nil
+}

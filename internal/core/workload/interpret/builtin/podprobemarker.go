@@ -1,0 +1,27 @@
+package builtin
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+)
+
+// podProbeMarker is OpenKruise's PodProbeMarker.
+func podProbeMarker() *interpret.Hooks {
+	return &interpret.Hooks{
+		Reflect: reflectWhole,
+		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+			if !fresh(observed) {
+				return interpret.Progressing, nil
+			}
+			return interpret.Healthy, nil
+		},
+		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
+			status := sums(rs, "matchedPods")
+			status["observedGeneration"] = observedGeneration(template, rs, false)
+			return status
+		}),
+	}
+}

@@ -1,0 +1,61 @@
+package builtin
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+)
+
+func statefulSet() *interpret.Hooks {
+	counters := []string{"replicas", "readyReplicas", "availableReplicas", "currentReplicas", "updatedReplicas"}
+	return &interpret.Hooks{
+		Replicas: replicas,
+		Revise:   revise,
+		Retain:   retainAll(retainReplicas, retainRollout),
+		Reflect:  reflectFields(append(counters, "currentRevision", "updateRevision", "observedGeneration")...),
+		Health:   statefulSetHealth,
+		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
+			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+			rs, err := reports(items)
+			if err != nil {
+				return nil, err
+			}
+			status := sumsOf(template, rs, counters...)
+			revisions(status, rs)
+			status["observedGeneration"] = observedGeneration(template, rs, reach(template, status, "readyReplicas"))
+			return settledNative(template, status), nil
+		},
+	}
+}
+
+func statefulSetHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+	wanted, err := specNumber(observed, 1, "replicas")
+	if err != nil {
+		return interpret.Unknown, err
+	}
+	partition, err := specNumber(observed, 0, "updateStrategy", "rollingUpdate", "partition")
+	if err != nil {
+		return interpret.Unknown, err
+	}
+	status := object(observed.Object, "status")
+	updated := number(status, "updatedReplicas")
+	if !fresh(observed) || number(status, "replicas") != wanted || number(status, "availableReplicas") < wanted {
+		return interpret.Progressing, nil
+	}
+	if text(observed.Object, "spec", "updateStrategy", "type") == "OnDelete" {
+		return interpret.Healthy, nil
+	}
+	// A partition is an ordinal: pods from it on are updated.
+	first := number(observed.Object, "spec", "ordinals", "start")
+	held := min(max(partition-first, 0), wanted)
+	switch {
+	case updated < wanted-held:
+		return interpret.Progressing, nil
+	case updated < wanted:
+		return interpret.Suspended, nil
+	}
+	return interpret.Healthy, nil
+}

@@ -1,0 +1,129 @@
+package golden_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/golden"
+)
+
+const deployment = `
+object:
+  apiVersion: apps/v1
+  kind: Deployment
+  metadata: {name: web, namespace: shop, generation: 2}
+  spec: {replicas: 3}
+cases:
+`
+
+// builtins answer from the kinds in Go.
+func builtins(obj *unstructured.Unstructured, _ configv1alpha1.InterpreterOperation) (*interpret.Hooks, error) {
+	return builtin.Tier().Hooks(obj.GroupVersionKind().GroupKind()), nil
+}
+
+func TestCaseReportsDifference(t *testing.T) {
+	for name, c := range map[string]struct{ cases, want string }{
+		"a change that is made": {`
+- name: x
+  operation: ReviseReplica
+  desiredReplica: 1
+  wantChange: {spec: {replicas: 1}}`, ""},
+		"a change that is not made": {`
+- name: x
+  operation: ReviseReplica
+  desiredReplica: 1
+  wantChange: {spec: {replicas: 2}}`, "(-want +got)\n  ...\n    namespace: shop\n  spec:\n-   replicas: 2\n+   replicas: 1\n"},
+		"half of a health": {`
+- name: x
+  operation: InterpretHealth
+  observed: {status: {observedGeneration: 1}}
+  want: {health: Progressing}`, ""},
+		"another health": {`
+- name: x
+  operation: InterpretHealth
+  observed: {status: {observedGeneration: 1}}
+  want: {healthy: true}`, "(-want +got)\n- healthy: true\n+ healthy: false\n"},
+		"an error that was wanted": {`
+- name: x
+  operation: InterpretReplica
+  desired: {spec: {replicas: many}}
+  wantError: is not an integer`, ""},
+		"an error that was not wanted": {`
+- name: x
+  operation: InterpretReplica
+  desired: {spec: {replicas: many}}
+  want: {replica: 3}`, "error: spec.replicas: many is not an integer"},
+		"another error": {`
+- name: x
+  operation: InterpretReplica
+  desired: {spec: {replicas: many}}
+  wantError: no such thing`, `the error is "spec.replicas: many is not an integer", want one with "no such thing"`},
+		"no error": {`
+- name: x
+  operation: InterpretHealth
+  wantError: is not an integer`, "no error, want one with \"is not an integer\"; the result was:\n  health: Progressing\n  healthy: false"},
+		"an operation that nobody answers": {`
+- name: x
+  operation: InterpretComponent
+  want: []`, "error: no interpreter implements this operation for the kind"},
+		"null takes a field away": {`
+- name: x
+  operation: InterpretReplica
+  desired: {spec: {replicas: null}}
+  want: {replica: 1}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := golden.Parse([]byte(deployment + c.cases))
+			if err != nil {
+				t.Fatal(err)
+			}
+			results := f.Run(context.Background(), builtins)
+			if len(results) != 1 {
+				t.Fatalf("%d results of one case", len(results))
+			}
+			if diff := cmp.Diff(c.want, results[0].Failure); diff != "" {
+				t.Errorf("failure (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInvalidFileIsRejected(t *testing.T) {
+	for cases, want := range map[string]string{
+		"":                               "it contains no cases",
+		"- operation: InterpretHealth":   "case 1 has no name",
+		"- {name: x, operation: Retain}": `case 1, "x": set exactly one of want, wantChange and wantError`,
+		"- {name: x, operation: Retain, want: {}, wantError: y}":                               "set exactly one of",
+		"- {name: x, operation: Heal, want: {}}":                                               `operation "Heal" is not known; there is Retain, InterpretReplica`,
+		"- {name: x, operation: ReviseReplica, want: {}}":                                      "ReviseReplica needs desiredReplica",
+		"- {name: x, operation: InterpretHealth, wantChange: {}}":                              "use want",
+		"- {name: x, operation: InterpretHealth, want: {}, wanted: {}}":                        "wanted",
+		"- {name: x, operation: InterpretHealth, want: {}, desired: {kind: null}}":             "no apiVersion or no kind",
+		"- {name: x, operation: InterpretHealth, want: {}, desired: {a: 1}, observed: {a: 1}}": "set desired or observed, not both",
+	} {
+		_, err := golden.Parse([]byte(deployment + cases))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error is %v, want one with %q", cases, err, want)
+		}
+	}
+}
+
+func TestDiffShowsContext(t *testing.T) {
+	for _, c := range []struct{ before, after, want string }{
+		{"a\nb\n", "a\nb\n", ""},
+		{"", "a\n", "+ a\n"},
+		{"a\n", "", "- a\n"},
+		{"1\n2\n3\n4\n5\n6\n7\n", "1\n2\n3\nx\n5\n6\n7\n", "  ...\n  2\n  3\n- 4\n+ x\n  5\n  6\n  ...\n"},
+	} {
+		if diff := cmp.Diff(c.want, golden.Diff(c.before, c.after)); diff != "" {
+			t.Errorf("%q to %q (-want +got):\n%s", c.before, c.after, diff)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+// Package tiers has the order of the tiers: configuration of users first, then built-in ones. It is the only list, for
+// the hub and for explanations.
+package tiers
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/customization"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/shipped"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/webhook"
+)
+
+// The names of the tiers.
+const (
+	Customization = "ResourceInterpreterCustomization"
+	Webhook       = "ResourceInterpreterWebhookConfiguration"
+	Shipped       = "shipped script"
+	BuiltIn       = "built in"
+)
+
+// Sources returns all tiers in order of precedence. The first two are configured by users.
+func Sources(customizations, webhooks interpret.Tier) []interpret.Source {
+	return append([]interpret.Source{{Name: Customization, Tier: customizations}, {Name: Webhook, Tier: webhooks}},
+		below...)
+}
+
+// Below returns the built-in tiers in order of precedence.
+func Below() []interpret.Tier {
+	all := make([]interpret.Tier, len(below))
+	for i, s := range below {
+		all[i] = s.Tier
+	}
+	return all
+}
+
+// Offline returns an interpreter with these customizations, in any order, and the built-in tiers, without webhooks.
+func Offline(customizations []*configv1alpha1.ResourceInterpreterCustomization) interpret.Interpreter {
+	said := customization.New(customizations, customization.Options{Schema: Schema, Convert: Convert, Below: Below()})
+	return interpret.New(append([]interpret.Tier{said}, Below()...)...)
+}
+
+var below = []interpret.Source{{Name: Shipped, Tier: shipped.Tier()}, {Name: BuiltIn, Tier: builtin.Tier()}}
+
+// Explain returns which tier and object implement each operation for a kind, with these customizations and webhook
+// configurations, in any order. o is additional knowledge of the hub; the zero value means built-in knowledge only.
+func Explain(kind schema.GroupVersionKind, customizations []*configv1alpha1.ResourceInterpreterCustomization,
+	configurations []*configv1alpha1.ResourceInterpreterWebhookConfiguration, o customization.Options) []interpret.Answer {
+	if o.Schema == nil {
+		o.Schema = Schema
+	}
+	if o.Convert == nil {
+		o.Convert = Convert
+	}
+	return interpret.Explain(kind, Sources(customization.New(customizations, o),
+		webhook.New(configurations, webhook.Options{Convert: o.Convert})))
+}
