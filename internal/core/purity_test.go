@@ -51,6 +51,29 @@ var layers = []struct {
 	{"hack", 6},
 }
 
+// groups are the groups of packages in core, and the other groups that each may import. A package belongs to the group
+// of its folder. README.md has the same table.
+var groups = []struct {
+	name    string
+	folders []string
+	imports []string
+}{
+	{"object", []string{"object"}, nil},
+	{"match", []string{"match"}, []string{"object"}},
+	{"cluster", []string{"cluster"}, []string{"object", "match"}},
+	{"workload", []string{"workload"}, []string{"object", "match", "cluster"}},
+	{"pipeline", []string{"propagate", "schedule", "override", "dispatch", "execute", "aggregate"},
+		[]string{"object", "match", "cluster", "workload"}},
+	{"adjust", []string{"adjust"}, []string{"object", "match", "cluster", "workload", "pipeline"}},
+	{"source", []string{"source"}, []string{"object", "match", "cluster", "workload", "pipeline"}},
+	{"admission", []string{"admission"},
+		[]string{"object", "match", "cluster", "workload", "pipeline", "adjust", "source"}},
+	{"hub", []string{"hub"}, []string{"object"}},
+	{"explain", []string{"explain"},
+		[]string{"object", "match", "cluster", "workload", "pipeline", "adjust", "source", "admission"}},
+	{"coretest", []string{"coretest"}, nil},
+}
+
 // forbidden are imports that a folder must not have, and why; not in the folders named by unless, and not those named
 // by except.
 var forbidden = []struct {
@@ -146,6 +169,29 @@ func TestEveryPackageImportsOnlyWhatItsLayerMay(t *testing.T) {
 	}
 }
 
+// The table of README.md is the one for people.
+func TestReadmeListsGroupsAndTheirImports(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range groups {
+		if g.name == "coretest" {
+			continue
+		}
+		imports := ""
+		if len(g.imports) > 0 {
+			imports = "`" + strings.Join(g.imports, "`, `") + "` "
+		}
+		found := slices.ContainsFunc(strings.Split(string(text), "\n"), func(line string) bool {
+			return strings.HasPrefix(line, "| `"+g.name+"` |") && strings.HasSuffix(line, "| "+imports+"|")
+		})
+		if !found {
+			t.Errorf("the table of groups has no row that starts with `%s` and ends with %q", g.name, imports)
+		}
+	}
+}
+
 func TestCoreHasNeitherClockNorDiceNorGoroutines(t *testing.T) {
 	for _, f := range files(t) {
 		for _, c := range impurities(f) {
@@ -158,10 +204,18 @@ func TestTheRulesCatchWhatTheyAreFor(t *testing.T) {
 	for _, c := range []struct {
 		name, folder, source, want string
 	}{
-		{"core with a client", "internal/core/x", `import _ "k8s.io/client-go/rest"`, "core has no client"},
-		{"core with an adapter", "internal/core/x", `import _ "` + module + `/internal/scope"`, "of a layer above its own"},
-		{"core that reads files", "internal/core/x", `import _ "os"`, "core only decides"},
-		{"core with Lua outside of its folder", "internal/core/x", `import _ "github.com/yuin/gopher-lua/parse"`,
+		{"core with a client", "internal/core/match", `import _ "k8s.io/client-go/rest"`, "core has no client"},
+		{"core with an adapter", "internal/core/match", `import _ "` + module + `/internal/scope"`,
+			"of a layer above its own"},
+		{"a group below that knows one above", "internal/core/workload/x", `import _ "` + module +
+			`/internal/core/execute"`, "workload may import only"},
+		{"a pipeline that knows what adjusts it", "internal/core/schedule", `import _ "` + module +
+			`/internal/core/adjust/failover"`, "pipeline may import only"},
+		{"a helper for tests in core", "internal/core/match", `import _ "` + module + `/internal/core/coretest"`,
+			"match may import only"},
+		{"a folder of core without a group", "internal/core/util", ``, "has no group"},
+		{"core that reads files", "internal/core/match", `import _ "os"`, "core only decides"},
+		{"core with Lua outside of its folder", "internal/core/match", `import _ "github.com/yuin/gopher-lua/parse"`,
 			"in core only"},
 		{"an API type with a client", "api/x/v1", `import _ "sigs.k8s.io/controller-runtime/pkg/client"`,
 			"api is wire types"},
@@ -172,15 +226,18 @@ func TestTheRulesCatchWhatTheyAreFor(t *testing.T) {
 		{"an adapter that knows controllers", "internal/commit", `import _ "` + module + `/internal/controller"`,
 			"of a layer above its own"},
 		{"a folder nobody placed", "internal/util", ``, "has no layer"},
-		{"a clock in core", "internal/core/x", `import "time"; var now = time.Now()`, "core has no clock"},
-		{"the API's clock in core", "internal/core/x",
+		{"a clock in core", "internal/core/match", `import "time"; var now = time.Now()`, "core has no clock"},
+		{"the API's clock in core", "internal/core/match",
 			`import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"; var now = metav1.Now()`, "core has no clock"},
-		{"dice in core", "internal/core/x", `import "math/rand/v2"; var n = rand.IntN(6)`, "draws from a global source"},
-		{"a goroutine in core", "internal/core/x", `func f() { go f() }`, "starts a goroutine"},
-		{"a request from core", "internal/core/x", `import "net/http"; var c http.Client`, "speaks to nobody"},
+		{"dice in core", "internal/core/match", `import "math/rand/v2"; var n = rand.IntN(6)`, "draws from a global source"},
+		{"a goroutine in core", "internal/core/match", `func f() { go f() }`, "starts a goroutine"},
+		{"a request from core", "internal/core/match", `import "net/http"; var c http.Client`, "speaks to nobody"},
 
-		{"seeded dice in core", "internal/core/x", `import "math/rand/v2"; var r = rand.New(rand.NewPCG(1, 2))`, ""},
-		{"a duration in core", "internal/core/x", `import "time"; const d = time.Second`, ""},
+		{"seeded dice in core", "internal/core/match", `import "math/rand/v2"; var r = rand.New(rand.NewPCG(1, 2))`, ""},
+		{"a duration in core", "internal/core/match", `import "time"; const d = time.Second`, ""},
+		{"a group above that knows one below", "internal/core/explain/x", `import _ "` + module +
+			`/internal/core/adjust/failover"`, ""},
+		{"two packages of a group", "internal/core/dispatch", `import _ "` + module + `/internal/core/execute"`, ""},
 		{"the list of controllers", "internal/controller", `import _ "` + module + `/internal/controller/y"`, ""},
 		{"the embedded server", "internal/server/embed/apiserver", `import _ "k8s.io/kubernetes/pkg/features"`, ""},
 	} {
@@ -209,6 +266,11 @@ func misplaced(f file) (complaints []string) {
 		complain(f.ast.Package, "the folder has no layer: place it in the table of internal/core/purity_test.go")
 		return complaints
 	}
+	mayImport, ok := groupsFor(f.folder)
+	if !ok {
+		complain(f.ast.Package, "the folder has no group: add it to the table of internal/core/purity_test.go")
+		return complaints
+	}
 	if f.test {
 		return nil
 	}
@@ -221,6 +283,8 @@ func misplaced(f file) (complaints []string) {
 			case known && below > layer:
 				complain(spec.Pos(), "imports %s, of a layer above its own: the code, or the type it needs, is in the wrong folder",
 					ours)
+			case mayImport != nil && groupOf(ours) != "" && !slices.Contains(mayImport, groupOf(ours)):
+				complain(spec.Pos(), "imports %s: %s may import only %s", ours, groupOf(f.folder), strings.Join(mayImport, ", "))
 			case mine != "" && other != "" && mine != other:
 				complain(spec.Pos(), "imports the controller %s: controllers speak through API objects", ours)
 			}
@@ -326,6 +390,33 @@ func files(t *testing.T) []file {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// groupOf returns the group of core that a folder belongs to; empty for none.
+func groupOf(folder string) string {
+	for _, g := range groups {
+		for _, in := range g.folders {
+			if within(folder, "internal/core/"+in) {
+				return g.name
+			}
+		}
+	}
+	return ""
+}
+
+// groupsFor returns the groups of core that a folder may import, its own first; nil for a folder that is not in a group
+// of core. ok is false for a folder of core that has no group.
+func groupsFor(folder string) (names []string, ok bool) {
+	if !within(folder, "internal/core") || folder == "internal/core" {
+		return nil, true
+	}
+	name := groupOf(folder)
+	for _, g := range groups {
+		if g.name == name {
+			return append([]string{name}, g.imports...), true
+		}
+	}
+	return nil, false
 }
 
 func layerOf(folder string) (int, bool) {
