@@ -12,7 +12,7 @@ import (
 )
 
 // servesAnnotation marks a command that runs a server, which keeps a log of its own.
-const servesAnnotation = "argosy.io/logs"
+const servesAnnotation = "serves"
 
 // warnings prints what a server warns of, each once.
 var warnings = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true})

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/csaupgrade"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
@@ -253,7 +254,7 @@ func disowned(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 		others = append(others, metav1.ManagedFieldsEntry{Manager: Manager + "-released",
 			Operation:  metav1.ManagedFieldsOperationUpdate,
 			APIVersion: last.APIVersion, Time: last.Time, FieldsType: last.FieldsType,
-			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:argosy.io/released":{}}}}`)})
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:` + wellknown.ReleasedField + `":{}}}}`)})
 	}
 	return others
 }

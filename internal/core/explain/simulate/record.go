@@ -25,7 +25,7 @@ func Recorded(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	gk := u.GroupVersionKind().GroupKind()
 	annotations := u.GetAnnotations()
 	for key := range annotations {
-		ours := strings.Contains(key, "karmada.io/") || strings.Contains(key, "argosy.io/")
+		ours := strings.Contains(key, "karmada.io/") || strings.Contains(key, wellknown.Prefix)
 		if key == corev1.LastAppliedConfigAnnotation || gk == secret && (!ours ||
 			key == wellknown.SubmittedFieldsAnnotation) {
 			delete(annotations, key)

@@ -14,15 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/argosy-io/argosy/api/kruise"
+	"github.com/argosy-io/argosy/api/wellknown"
 )
 
 const (
 	alpha = "v1alpha1"
 	beta  = "v1beta1"
 )
-
-// restAnnotation is on objects of one version: what the other version said of them that this one cannot, see rest.go.
-func restAnnotation(other string) string { return "argosy.io/" + other + "-rest" }
 
 // restLimit bounds the annotation, all annotations of an object being bounded.
 const restLimit = 128 << 10
@@ -128,7 +126,8 @@ func (k kind) convert(obj map[string]any, to string) (map[string]any, error) {
 		if at := k.misfit(laid, to); at == "" {
 			out = laid
 		} else if written {
-			return nil, fmt.Errorf("metadata.annotations[%s]: makes of %s what it cannot be; %s", restAnnotation(to), at,
+			return nil, fmt.Errorf("metadata.annotations[%s]: makes of %s what it cannot be; %s", wellknown.RestAnnotation(to),
+				at,
 				mendRest)
 		}
 	}
@@ -138,7 +137,7 @@ func (k kind) convert(obj map[string]any, to string) (map[string]any, error) {
 			if written {
 				return nil, err
 			}
-			child(child(out, "metadata"), "annotations")[restAnnotation(from)] = tooMuch + err.Error()
+			child(child(out, "metadata"), "annotations")[wellknown.RestAnnotation(from)] = tooMuch + err.Error()
 		}
 	}
 	return out, nil
@@ -292,7 +291,7 @@ func ForMember(obj *unstructured.Unstructured, served []string) (*unstructured.U
 			return nil, nil
 		}
 	}
-	rest := restAnnotation(other(wanted.Version))
+	rest := wellknown.RestAnnotation(other(wanted.Version))
 	if wanted.Version == gvk.Version {
 		if _, ok := obj.GetAnnotations()[rest]; !ok {
 			return obj, nil

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/coretest"
 )
 
@@ -229,7 +230,7 @@ func TestAMemberGetsAVersionThatItServesOrTheReason(t *testing.T) {
 func TestWhatTheHubKeepsForOneVersionReachesTheMembersThatServeIt(t *testing.T) {
 	written := parse(t, `{apiVersion: rollouts.kruise.io/v1alpha1, kind: Rollout, metadata: {name: x}, spec: {rolloutID: "7", objectRef: {workloadRef: {name: d}}}}`)
 	stored := convertTo(t, written, beta)
-	if _, ok := stored.GetAnnotations()[restAnnotation(alpha)]; !ok {
+	if _, ok := stored.GetAnnotations()[wellknown.RestAnnotation(alpha)]; !ok {
 		t.Fatalf("nothing is kept: %s", text(t, stored))
 	}
 	got, err := ForMember(stored, []string{"rollouts.kruise.io/v1alpha1"})
@@ -248,7 +249,7 @@ func TestWhatTheHubKeepsForOneVersionReachesTheMembersThatServeIt(t *testing.T) 
 func TestAnAnnotationThatSaysNothingIsRefusedByName(t *testing.T) {
 	for _, text := range []string{"{", "[{}]", `[{"at":[]}]`} {
 		obj := parse(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {}}`)
-		obj.SetAnnotations(map[string]string{restAnnotation(beta): text})
+		obj.SetAnnotations(map[string]string{wellknown.RestAnnotation(beta): text})
 		if _, err := Convert(obj, "apps.kruise.io/v1beta1"); err == nil ||
 			!strings.Contains(err.Error(), "metadata.annotations[argosy.io/v1beta1-rest]") {
 			t.Errorf("%s: %v", text, err)
@@ -256,7 +257,7 @@ func TestAnAnnotationThatSaysNothingIsRefusedByName(t *testing.T) {
 	}
 	// Steps that lead elsewhere than they did are no fault: somebody changed the object.
 	obj := parse(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 1}}`)
-	obj.SetAnnotations(map[string]string{restAnnotation(
+	obj.SetAnnotations(map[string]string{wellknown.RestAnnotation(
 		beta): `[{"at":["spec","replicas","x"],"is":1},{"at":["spec",{"item":0,"of":1}],"is":1},{"at":[{"name":"x"},"y"],"is":1},{"at":[7],"is":1}]`})
 	got := convertTo(t, obj, beta)
 	if n, _, _ := unstructured.NestedInt64(got.Object, "spec", "replicas"); n != 1 {
@@ -281,7 +282,7 @@ func TestAnObjectThatMakesNoSenseCanBeReadAndNotWrittenBack(t *testing.T) {
 	} {
 		stored := parse(t, `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 7, volumeClaimTemplates: [{metadata: {}}],
 			scaleStrategy: {enablePVCReuse: true}}}`)
-		stored.SetAnnotations(map[string]string{restAnnotation(alpha): annotation})
+		stored.SetAnnotations(map[string]string{wellknown.RestAnnotation(alpha): annotation})
 		read, err := Convert(stored, "apps.kruise.io/v1alpha1")
 		if err != nil {
 			t.Errorf("%s: it cannot be read: %v", name, err)
@@ -297,7 +298,7 @@ func TestAnObjectThatMakesNoSenseCanBeReadAndNotWrittenBack(t *testing.T) {
 		"a mark of no text": `[{"at":["metadata","labels"],"is":{"a":1}}]`,
 	} {
 		written := parse(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 7}}`)
-		written.SetAnnotations(map[string]string{restAnnotation(beta): annotation})
+		written.SetAnnotations(map[string]string{wellknown.RestAnnotation(beta): annotation})
 		if _, err := Convert(written, "apps.kruise.io/v1beta1"); err == nil ||
 			!strings.Contains(err.Error(), "metadata.annotations[argosy.io/v1beta1-rest]: makes of") {
 			t.Errorf("%s: %v", name, err)

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/argosy-io/argosy/api/wellknown"
 )
 
 // difference is a value that is not what it should be, somewhere in an object. As JSON it is {"at": […], "was": …,
@@ -197,14 +199,14 @@ func putRest(obj map[string]any, other string, all []difference) error {
 	if len(text) > restLimit {
 		return fmt.Errorf("what only %s can say takes %d bytes, where an annotation may have %d: read and write this object as %s", other, len(text), restLimit, other)
 	}
-	child(child(obj, "metadata"), "annotations")[restAnnotation(other)] = string(text)
+	child(child(obj, "metadata"), "annotations")[wellknown.RestAnnotation(other)] = string(text)
 	return nil
 }
 
 // takeRest is obj, sharing all else with it, without the annotation for version, and what that says; also with an
 // error, when that says nothing that makes sense.
 func takeRest(obj map[string]any, version string) (map[string]any, []difference, error) {
-	name := restAnnotation(version)
+	name := wellknown.RestAnnotation(version)
 	metadata, _ := obj["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	text, ok := annotations[name].(string)
