@@ -10,6 +10,8 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
+// Affinity returns whether an affinity selects a cluster: all parts that are set match, and it is not excluded. An
+// affinity without any part selects all clusters. An invalid selector selects none.
 func Affinity(a *policyv1alpha1.ClusterAffinity, c *clusterv1alpha1.Cluster) bool {
 	return !slices.Contains(a.ExcludeClusters, c.Name) &&
 		(len(a.ClusterNames) == 0 || slices.Contains(a.ClusterNames, c.Name)) &&
@@ -17,8 +19,8 @@ func Affinity(a *policyv1alpha1.ClusterAffinity, c *clusterv1alpha1.Cluster) boo
 		Fields(a.FieldSelector, c)
 }
 
-// Labels is the matching of metav1.LabelSelectorAsSelector without building a selector for each question.
-// A nil selector is a part that is not set.
+// Labels returns whether a selector selects labels, as the selector of metav1.LabelSelectorAsSelector does, but without
+// building one for each call. A nil selector selects all labels.
 func Labels(s *metav1.LabelSelector, labels map[string]string) bool {
 	if s == nil {
 		return true
@@ -36,6 +38,7 @@ func Labels(s *metav1.LabelSelector, labels map[string]string) bool {
 	return true
 }
 
+// LabelRequirement returns whether labels meet a requirement. An invalid one is never met.
 func LabelRequirement(e *metav1.LabelSelectorRequirement, labels map[string]string) bool {
 	value, has := labels[e.Key]
 	switch e.Operator {
@@ -51,7 +54,8 @@ func LabelRequirement(e *metav1.LabelSelectorRequirement, labels map[string]stri
 	return false
 }
 
-// Fields: In holds if any value of the field is listed, NotIn if none is. A cluster may have several zones.
+// Fields returns whether a selector selects a cluster by its provider, region and zones. A cluster may have several
+// zones: one of them has to be listed for In, and none for NotIn. A nil selector selects all clusters.
 func Fields(s *policyv1alpha1.FieldSelector, c *clusterv1alpha1.Cluster) bool {
 	if s == nil {
 		return true
@@ -78,7 +82,7 @@ func Fields(s *policyv1alpha1.FieldSelector, c *clusterv1alpha1.Cluster) bool {
 	return true
 }
 
-// Zones of a cluster; one that was stored before zones were a list has the deprecated field.
+// Zones returns the zones of a cluster. A Cluster that was stored before zones were a list has the deprecated field.
 func Zones(c *clusterv1alpha1.Cluster) []string {
 	if len(c.Spec.Zones) == 0 && c.Spec.Zone != "" {
 		return []string{c.Spec.Zone}

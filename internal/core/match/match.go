@@ -11,13 +11,13 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// Template is what a selector looks at in an object: an empty namespace is a cluster-scoped one.
+// Template is what a selector reads of an object. The namespace of a cluster-scoped object is empty.
 type Template struct {
 	APIVersion, Kind, Namespace, Name string
 	Labels                            map[string]string
 }
 
-// TemplateOf is what a selector looks at in obj. The labels are shared with obj.
+// TemplateOf returns what a selector reads of obj. The labels are shared with obj.
 func TemplateOf(obj *unstructured.Unstructured) Template {
 	return Template{
 		APIVersion: obj.GetAPIVersion(),
@@ -28,11 +28,11 @@ func TemplateOf(obj *unstructured.Unstructured) Template {
 	}
 }
 
-// GroupKind is what templates and selectors are compared by: the version is never asked for,
-// so a policy keeps matching when a kind moves to a newer one.
+// GroupKind returns what templates and selectors are compared by. Versions are not compared, so that a policy keeps
+// matching when a kind gets a newer version.
 func (t Template) GroupKind() schema.GroupKind { return GroupKind(t.APIVersion, t.Kind) }
 
-// GroupKind drops the version of apiVersion.
+// GroupKind returns the group and kind of an object by its apiVersion and kind.
 func GroupKind(apiVersion, kind string) schema.GroupKind {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	if !grouped {
@@ -41,7 +41,7 @@ func GroupKind(apiVersion, kind string) schema.GroupKind {
 	return schema.GroupKind{Group: group, Kind: kind}
 }
 
-// ImplicitPriority is how closely a selector describes a template: the higher, the closer.
+// ImplicitPriority is how specific a selector is for a template. A higher one is more specific.
 type ImplicitPriority int
 
 // The implicit priorities, from no match to the exact name.
@@ -52,9 +52,9 @@ const (
 	Name
 )
 
-// Selector is how closely sel describes t; NoMatch if it does not. A name in the selector outranks its labelSelector,
-// an empty but present labelSelector counts as one, and an invalid one selects nothing.
-// A selector without a namespace takes any: that a namespaced policy keeps to its own is seen to by SelectedBy.
+// Selector returns how specific sel is for t; None if it does not select t. A name takes precedence over the
+// labelSelector. An empty labelSelector is one all the same; an invalid one selects nothing. A selector without a
+// namespace selects in all namespaces: Selectors limits a namespaced policy to its own.
 func Selector(sel policyv1alpha1.ResourceSelector, t Template) ImplicitPriority {
 	switch {
 	case sel.Kind != t.Kind || GroupKind(sel.APIVersion, sel.Kind) != t.GroupKind():
@@ -76,10 +76,10 @@ func Selector(sel policyv1alpha1.ResourceSelector, t Template) ImplicitPriority 
 	return Label
 }
 
-// Selectors is how closely the closest of the selectors of a policy describes t. policyNamespace is the policy's: a
-// namespaced policy never selects from another namespace. Empty is a cluster policy, which may select anything. A
-// namespaced policy selects a cluster-scoped template only by a selector without a namespace: admission fills the
-// namespace in unless the kind has none and the policy's author may write cluster policies.
+// Selectors returns the priority of the most specific selector of a policy for t. policyNamespace is the namespace of the
+// policy, or empty for a cluster policy, which may select anything. A namespaced policy never selects from another
+// namespace. It selects a cluster-scoped template only by a selector without a namespace: admission sets the namespace,
+// unless the kind has none and the author of the policy may write cluster policies.
 func Selectors(policyNamespace string, selectors []policyv1alpha1.ResourceSelector, t Template) ImplicitPriority {
 	if policyNamespace != "" && t.Namespace != "" && policyNamespace != t.Namespace {
 		return None

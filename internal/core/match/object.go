@@ -14,6 +14,7 @@ func SameObject(a, b configv1alpha1.DependentObjectReference) bool {
 		a.Namespace == b.Namespace && a.Name == b.Name
 }
 
+// ParseSelector reads a label selector from an object as JSON has it.
 func ParseSelector(raw map[string]any) (labels.Selector, error) {
 	var s metav1.LabelSelector
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &s); err != nil {

@@ -8,9 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-const (
-	OverrideReplicasForce = "force"
-)
+// OverrideReplicasForce is the value of wellknown.OverrideReplicasAnnotation that has an effect.
+const OverrideReplicasForce = "force"
 
 // replicaPaths are JSON pointers to the replicas of a kind.
 var replicaPaths = map[schema.GroupKind]string{

@@ -7,9 +7,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// Companions are the reverse of dependencies: objects that refer to a workload in their namespace and are useful only
-// next to it. HorizontalPodAutoscalers are excluded, because they would change the replicas that the hub divides.
-
 // Merge adds to refs the named references of more that are missing.
 func Merge(refs, more []configv1alpha1.DependentObjectReference) []configv1alpha1.DependentObjectReference {
 	all := slices.Clip(refs)
