@@ -45,7 +45,8 @@ func argosyCommands(page string) [][]string {
 }
 
 // otherProgram matches commands of other programs that have argosy as an argument.
-var otherProgram = regexp.MustCompile(`^\s*\(?(?:helm|kubectl create|kubectl delete|podman run|podman load|skopeo|journalctl) `)
+var otherProgram = regexp.MustCompile(
+	`^\s*\(?(?:helm|kubectl create|kubectl delete|podman run|podman load|skopeo|journalctl) `)
 
 // splitWords splits a command at its spaces, except for those in quotes.
 func splitWords(command string) []string {

@@ -147,7 +147,8 @@ func examplesOf(page, text string) []example {
 }
 
 // ownCommand matches a command line of argosy, which acceptedCommands covers.
-var ownCommand = regexp.MustCompile(`^(\$ |\(umask 077; |sudo (-u \w+ )?)?((podman|kubectl) exec [^|]*)?(\S*/)?argosy |\| argosy `)
+var ownCommand = regexp.MustCompile(
+	`^(\$ |\(umask 077; |sudo (-u \w+ )?)?((podman|kubectl) exec [^|]*)?(\S*/)?argosy |\| argosy `)
 
 // commands returns the command lines of a block, without comments. Lines of output follow a line with a prompt.
 func (e example) commands() []string {

@@ -87,10 +87,12 @@ func TestIncompleteConstantsAreErrors(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", text, missing, want)
 		}
 	}
-	if _, err := eventsPage(scanned(t, "// EventLost: gone.\n//\n//reference:event Work\nconst EventLost = \"Lost\"")); err == nil {
+	if _, err := eventsPage(scanned(t,
+		"// EventLost: gone.\n//\n//reference:event Work\nconst EventLost = \"Lost\"")); err == nil {
 		t.Error("an event without a type is accepted")
 	}
-	if _, err := conditionsPage(scanned(t, "// Ready: is.\n//\n//reference:condition Wok\nconst Ready = \"Ready\"")); err == nil {
+	if _, err := conditionsPage(scanned(t,
+		"// Ready: is.\n//\n//reference:condition Wok\nconst Ready = \"Ready\"")); err == nil {
 		t.Error("a condition of an unknown object is accepted")
 	}
 }

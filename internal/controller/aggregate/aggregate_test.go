@@ -229,14 +229,6 @@ func TestFailureIsWrittenAtOnce(t *testing.T) {
 	})
 }
 
-// targets returns the clusters without replicas.
-func targets() (out []workv1alpha2.TargetCluster) {
-	for _, c := range clusters {
-		out = append(out, workv1alpha2.TargetCluster{Name: c})
-	}
-	return out
-}
-
 func TestProgressWaitsForTheWindow(t *testing.T) {
 	forBothScopes(t, Options{Gather: 10 * time.Millisecond, StatusWindow: 400 * time.Millisecond}, func(w *world) {
 		w.folded(metav1.ConditionFalse, 3) // no member reported in the first window

@@ -272,7 +272,9 @@ func TestTargetIsAlwaysInTheSameNamespace(t *testing.T) {
 			f := w.scaler(fmt.Sprintf("f%d", len(ref.Name)))
 			f.Spec.ScaleTargetRef = ref
 			w.Make(f)
-			w.expectConditions(f.Name, fmt.Sprintf("AbleToScale=False/FailedGetScaleTargetRef: there is no %s %s in namespace shop on the hub", match.GroupKind(ref.APIVersion, ref.Kind), ref.Name))
+			w.expectConditions(f.Name, fmt.Sprintf(
+				"AbleToScale=False/FailedGetScaleTargetRef: there is no %s %s in namespace shop on the hub",
+				match.GroupKind(ref.APIVersion, ref.Kind), ref.Name))
 		}
 		each := func(what string, holds func(autoscalingv1alpha1.ExecutionHistory) bool) {
 			t.Helper()

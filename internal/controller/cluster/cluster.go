@@ -83,7 +83,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("cluster").
 		For(&clusterv1alpha1.Cluster{}).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(clusterOfSpace), builder.WithPredicates(filter.Deletions)).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(clusterOfSpace),
+			builder.WithPredicates(filter.Deletions)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(life.leaverOfWork),
 			builder.WithPredicates(filter.Deletions)).
 		Watches(&policyv1alpha1.ClusterTaintPolicy{}, handler.EnqueueRequestsFromMapFunc(life.allClusters)).

@@ -44,6 +44,7 @@ func (r *reconciler) tellWritten(b workv1alpha2.Binding, in dispatch.Input, resu
 			in.Template)
 	}
 	if written > 0 && failed == 0 {
-		r.events.RecordStep(workv1alpha2.EventSyncWorkSucceed, "Sync work of "+scope.Describe(b)+" successful.", b, in.Template)
+		r.events.RecordStep(workv1alpha2.EventSyncWorkSucceed, "Sync work of "+scope.Describe(b)+" successful.", b,
+			in.Template)
 	}
 }

@@ -45,7 +45,8 @@ func TestStalledRolloutIsUnhealthyAtItsDeadline(t *testing.T) {
 			out := w.look(work)
 			got := w.Quiet()
 			if w.Has(work); execute.HealthOf(work) != health || out.after != again || len(got) != writes {
-				t.Errorf("it is %s, looked at again after %s, with the writes %v; want %s, %s and %d writes", execute.HealthOf(work),
+				t.Errorf("it is %s, looked at again after %s, with the writes %v; want %s, %s and %d writes",
+					execute.HealthOf(work),
 					out.after, got, health, again, writes)
 			}
 		}

@@ -36,8 +36,8 @@ func (r *reporter) forgetSeen(ctx context.Context, work *workv1alpha1.Work) {
 	}
 }
 
-// withApplied returns the Work as if its status already showed that this generation was applied, if it was. Without, the
-// hub would apply the object again. work is not changed.
+// withApplied returns the Work as if its status already showed that this generation was applied, if it was. Without,
+// the hub would apply the object again. work is not changed.
 func (m *memory) withApplied(work *workv1alpha1.Work) *workv1alpha1.Work {
 	for _, was := range m.applied.Of(client.ObjectKeyFromObject(work)) {
 		if was.UID == work.UID && was.Generation == work.Generation && !execute.Applied(work) {

@@ -260,7 +260,8 @@ func TestRejectedObjectIsReported(t *testing.T) {
 		w := newWorld(t)
 		mw := w.make("bad", "", strings.ReplaceAll(configMap("a", "1"), "shop", "nowhere"), configMap("b", "1"))
 		w.expectCondition(mw, "Applied", "False AppliedManifestWorkFailed Failed to apply manifest work")
-		w.expectManifestCondition(mw, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: create ConfigMap nowhere/a in cluster \"m1\"")
+		w.expectManifestCondition(mw, 0, "Applied",
+			"False AppliedManifestFailed Failed to apply manifest: create ConfigMap nowhere/a in cluster \"m1\"")
 		w.holds("b", "1")
 		w.expectManifestCondition(mw, 1, "Applied", "True AppliedManifestComplete")
 		w.expectCondition(mw, "Available", "False ResourcesNotAvailable 1 of 2")
@@ -480,7 +481,9 @@ func TestObjectOfManifestWorkSurvivesPolicy(t *testing.T) {
 		w.holds("a", "1")
 		uid := w.m1.Object(membertest.ConfigMap, "shop", "a").GetUID()
 		mw := w.make("it", "", configMap("a", "1"))
-		w.expectManifestCondition(mw, 0, "Applied", "True AppliedManifestComplete Apply manifest complete: the object matches the manifest, and is managed by the work "+work.Name)
+		w.expectManifestCondition(mw, 0, "Applied",
+			"True AppliedManifestComplete Apply manifest complete: the object matches the manifest, and is managed by the work "+
+				work.Name)
 		w.Gone(work)
 		w.stays(uid, w.workOf(mw).Name)
 		w.Gone(mw)
@@ -512,10 +515,13 @@ func TestConflictWithPolicyIsReported(t *testing.T) {
 		w.holds("a", "of the policy")
 
 		other := w.make("other", "", configMap("a", "of the work"))
-		w.expectManifestCondition(other, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: resource(kind=ConfigMap, shop/a) in the cluster m1 belongs to the work karmada-es-m1/"+work.Name)
+		w.expectManifestCondition(other, 0, "Applied",
+			"False AppliedManifestFailed Failed to apply manifest: resource(kind=ConfigMap, shop/a) in the cluster m1 belongs to the work karmada-es-m1/"+work.Name)
 		// A ManifestWork with an equal manifest counts as applied.
 		same := w.make("same", "", configMap("a", "of the policy"))
-		w.expectManifestCondition(same, 0, "Applied", "True AppliedManifestComplete Apply manifest complete: the object matches the manifest, and is managed by the work "+work.Name)
+		w.expectManifestCondition(same, 0, "Applied",
+			"True AppliedManifestComplete Apply manifest complete: the object matches the manifest, and is managed by the work "+
+				work.Name)
 		for _, mw := range []*ocmv1.ManifestWork{other, same} {
 			w.Gone(mw)
 			w.gone(mw)
@@ -600,7 +606,8 @@ func TestUpdateStrategies(t *testing.T) {
 			w := newWorld(t)
 			mw := w.make("it", strings.TrimSuffix(config("{type: ReadOnly}"), "}]")+
 				", feedbackRules: [{type: JSONPaths, jsonPaths: [{name: value, path: .data.value}]}]}]", configMap("a", "1"))
-			w.expectManifestCondition(mw, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: there is no ConfigMap shop/a in the cluster, and its update strategy is ReadOnly")
+			w.expectManifestCondition(mw, 0, "Applied",
+				"False AppliedManifestFailed Failed to apply manifest: there is no ConfigMap shop/a in the cluster, and its update strategy is ReadOnly")
 			w.holds("a", "")
 			there(w)
 			w.expectCondition(mw, "Applied", "True")
@@ -635,7 +642,8 @@ func TestReadOnlyKeepsObject(t *testing.T) {
 		controllertest.Change(w.Hub, kept, func(mw *ocmv1.ManifestWork) {
 			mw.Spec.Executor = &ocmv1.ManifestWorkExecutor{Subject: ocmv1.ManifestWorkExecutorSubject{Type: "ServiceAccount"}}
 		})
-		w.expectManifestCondition(kept, 0, "Applied", "False AppliedManifestFailed Failed to apply manifest: spec.executor is not supported")
+		w.expectManifestCondition(kept, 0, "Applied",
+			"False AppliedManifestFailed Failed to apply manifest: spec.executor is not supported")
 		w.expectManifestCondition(kept, 0, "Available", "True")
 		w.holds("b", "1")
 	})
@@ -717,7 +725,8 @@ func TestUnreachableClusterBlocksDeletionWithReason(t *testing.T) {
 		w.Ready("m1", metav1.ConditionFalse, clusterv1alpha1.ReasonClusterNotReachable)
 		w.Quiet() // who takes the objects away sees it too
 		w.Gone(mw)
-		w.expectCondition(mw, "Deleting", `True WorkDeleting The objects in the cluster are deleted or released before the ManifestWork is deleted: cluster "m1" is not ready`)
+		w.expectCondition(mw, "Deleting",
+			`True WorkDeleting The objects in the cluster are deleted or released before the ManifestWork is deleted: cluster "m1" is not ready`)
 		w.holds("a", "1")
 		w.Ready("m1", metav1.ConditionTrue, "ClusterReady")
 		w.gone(mw)

@@ -33,6 +33,7 @@ func (r *reconciler) tellMeaning(template *unstructured.Unstructured, m propagat
 		r.events.RecordStep(workv1alpha2.EventGetComponentsSucceed,
 			fmt.Sprintf("Get components(%d) succeed.", len(m.Components)), template)
 	case m.Requirements != nil || m.Replicas > 0:
-		r.events.RecordStep(workv1alpha2.EventGetReplicasSucceed, fmt.Sprintf("Get replicas(%d) succeed.", m.Replicas), template)
+		r.events.RecordStep(workv1alpha2.EventGetReplicasSucceed, fmt.Sprintf("Get replicas(%d) succeed.", m.Replicas),
+			template)
 	}
 }

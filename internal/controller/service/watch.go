@@ -42,7 +42,8 @@ func scheduled(b *workv1alpha2.ResourceBinding) (s struct {
 var worked = filter.Changes(func(was, is *workv1alpha1.Work) bool {
 	return was.UID != is.UID || was.Generation != is.Generation ||
 		(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
-		!maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations) || reportedStatus(was) != reportedStatus(is)
+		!maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations) ||
+		reportedStatus(was) != reportedStatus(is)
 })
 
 // reportedStatus returns the part of a Work's status that the cluster reports.

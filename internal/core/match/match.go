@@ -76,8 +76,8 @@ func Selector(sel policyv1alpha1.ResourceSelector, t Template) ImplicitPriority 
 	return Label
 }
 
-// Selectors returns the priority of the most specific selector of a policy for t. policyNamespace is the namespace of the
-// policy, or empty for a cluster policy, which may select anything. A namespaced policy never selects from another
+// Selectors returns the priority of the most specific selector of a policy for t. policyNamespace is the namespace of
+// the policy, or empty for a cluster policy, which may select anything. A namespaced policy never selects from another
 // namespace. It selects a cluster-scoped template only by a selector without a namespace: admission sets the namespace,
 // unless the kind has none and the author of the policy may write cluster policies.
 func Selectors(policyNamespace string, selectors []policyv1alpha1.ResourceSelector, t Template) ImplicitPriority {

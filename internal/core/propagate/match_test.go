@@ -32,11 +32,6 @@ func named(s policyv1alpha1.ResourceSelector, name string) policyv1alpha1.Resour
 	return s
 }
 
-func within(s policyv1alpha1.ResourceSelector, namespace string) policyv1alpha1.ResourceSelector {
-	s.Namespace = namespace
-	return s
-}
-
 func labelled(s policyv1alpha1.ResourceSelector, l map[string]string) policyv1alpha1.ResourceSelector {
 	s.LabelSelector = &metav1.LabelSelector{MatchLabels: l}
 	return s

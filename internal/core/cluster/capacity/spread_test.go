@@ -388,7 +388,8 @@ func TestSpreadPlacementsFitTogether(t *testing.T) {
 			}
 			k := int(m.Replicas(need))
 			if most := f.most(p); expected+k > most {
-				t.Fatalf("seed %d, step %d: %d are expected and %d more are reported to fit, but only %d fit", seed, step, expected, k,
+				t.Fatalf("seed %d, step %d: %d are expected and %d more are reported to fit, but only %d fit", seed, step, expected,
+					k,
 					most)
 			}
 			some += min(1, expected)

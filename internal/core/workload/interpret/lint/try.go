@@ -158,7 +158,8 @@ func (c *checker) judge(ctx context.Context, program *script.Program, read *read
 	case configv1alpha1.InterpreterOperationInterpretReplica:
 		_, pods := c.kind.Schema.Properties["spec"].Properties["template"]
 		if out := ask(script.Inputs{Object: all}); out != nil && out.Requirements == nil && pods && out.Replicas > 0 {
-			c.reportAt(line, Info, NoRequirement, "it does not return the requirements of a replica: Argosy uses the next tier for them, Karmada divides replicas without them",
+			c.reportAt(line, Info, NoRequirement,
+				"it does not return the requirements of a replica: Argosy uses the next tier for them, Karmada divides replicas without them",
 				`return as well: require("kube").accuratePodRequirements(obj.spec.template)`)
 		}
 	case configv1alpha1.InterpreterOperationInterpretStatus:
@@ -291,7 +292,8 @@ func (c *checker) judgeHealth(line int, read *reading, ask func(script.Inputs) *
 	done := c.rollout(3, 3, 3)
 	if _, ok := status.Properties["observedGeneration"]; ok && !read.readsPath(0, "status", "observedGeneration") &&
 		health(withValue(done, done.GetGeneration()-1, "status", "observedGeneration")) == interpret.Healthy {
-		c.reportAt(line, Warning, Generation, "it does not check status.observedGeneration: after a change, the old status is taken for the current one",
+		c.reportAt(line, Warning, Generation,
+			"it does not check status.observedGeneration: after a change, the old status is taken for the current one",
 			"unhealthy, or not yet known, while (status.observedGeneration or 0) < observedObj.metadata.generation")
 	}
 	bare := c.object(false, 1)
@@ -300,7 +302,8 @@ func (c *checker) judgeHealth(line int, read *reading, ask func(script.Inputs) *
 			"give counters a default: (status.readyReplicas or 0)")
 	}
 	if health(bare) == interpret.Degraded {
-		c.reportAt(line, Info, FalseHealth, "an object that was just created and has no status is unhealthy: failover may remove it before its controller has observed it",
+		c.reportAt(line, Info, FalseHealth,
+			"an object that was just created and has no status is unhealthy: failover may remove it before its controller has observed it",
 			`return "Progressing", which Argosy understands, or true`)
 	}
 	if !c.scaled() && c.partitionPath() == nil {
