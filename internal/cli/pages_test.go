@@ -1,18 +1,21 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 )
 
 var (
 	// indented matches a line of a code block without fences.
 	indented = regexp.MustCompile(`^    \S`)
 	// invoked matches a command that runs argosy, and captures its arguments.
-	invoked = regexp.MustCompile(`(?:^\(?|\s)(?:sudo (?:-u \w+ )?)?(?:bin/|/usr/local/bin/)?argosy (.*)$`)
+	invoked = regexp.MustCompile(`^(?:sudo (?:-u \w+ )?)?(?:(?:podman|kubectl) exec .*)?(?:bin/|/usr/local/bin/)?argosy (.*)$`)
 	// separated matches what separates commands in a line.
 	separated = regexp.MustCompile(`; |\| |&& `)
 )
@@ -34,7 +37,7 @@ func argosyCommands(page string) [][]string {
 		line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
 		for _, command := range separated.Split(line, -1) {
 			m := invoked.FindStringSubmatch(strings.TrimPrefix(command, "$ "))
-			if m == nil || otherProgram.MatchString(command) {
+			if m == nil {
 				continue
 			}
 			arguments, _, _ := strings.Cut(m[1], " > ")
@@ -43,10 +46,6 @@ func argosyCommands(page string) [][]string {
 	}
 	return found
 }
-
-// otherProgram matches commands of other programs that have argosy as an argument.
-var otherProgram = regexp.MustCompile(
-	`^\s*\(?(?:helm|kubectl create|kubectl delete|podman run|podman load|skopeo|journalctl) `)
 
 // splitWords splits a command at its spaces, except for those in quotes.
 func splitWords(command string) []string {
@@ -78,7 +77,9 @@ func accepts(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := cmd.ParseFlags(rest); err != nil {
+	if err := cmd.ParseFlags(rest); errors.Is(err, pflag.ErrHelp) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {

@@ -19,21 +19,33 @@ var ownKinds = []string{"EnclosedManifest", "ReplicaSchedulingPolicy"}
 // Karmada does not have needs no entry: its description contains addition or spelling.
 var differing = map[string]string{
 	"PropagationPolicy.spec.resourceSelectors[].apiVersion": "Any version of the group is matched.",
-	"PropagationPolicy.spec.preemption":                     "Always in effect; Karmada has a feature gate for it, off by default.",
+
+	"PropagationPolicy.spec.preemption": "Always in effect; Karmada has a feature gate for it, off by default.",
+
 	"PropagationPolicy.spec.conflictResolution": "`Overwrite` is treated as `Abort` where an administrator forbids " +
 		"overwriting.",
+
 	"PropagationPolicy.spec.failover.cluster": "Always in effect; Karmada has feature gates for it. " +
 		"`argosy up --cluster-failover` changes that.",
+
 	"PropagationPolicy.spec.failover.application": "Always in effect; Karmada has a feature gate for it.",
+
 	"PropagationPolicy.spec.placement.spreadConstraints": "`provider` and `zone` work as well, and replicas are in at " +
 		"least `minGroups` groups.",
+
 	"OverridePolicy.spec.overrideRules[].overriders.imageOverrider": "Works for all kinds with a pod template. With " +
 		"`component: Registry` it also changes init containers and image volumes.",
-	"OverridePolicy.spec.overrideRules[].overriders.commandOverrider":                "Works for all kinds with a pod template.",
-	"OverridePolicy.spec.overrideRules[].overriders.argsOverrider":                   "Works for all kinds with a pod template.",
-	"OverridePolicy.spec.overrideRules[].overriders.labelsOverrider[].operator":      "`addIfAbsent` is accepted as well.",
-	"OverridePolicy.spec.overrideRules[].overriders.annotationsOverrider[].operator": "`addIfAbsent` is accepted as well.",
-	"MultiClusterService.spec.types":                                                 "Needs no feature gate. `LoadBalancer` is only stored, as in Karmada.",
+
+	"OverridePolicy.spec.overrideRules[].overriders.commandOverrider": "Works for all kinds with a pod template.",
+
+	"OverridePolicy.spec.overrideRules[].overriders.argsOverrider": "Works for all kinds with a pod template.",
+
+	"OverridePolicy.spec.overrideRules[].overriders.labelsOverrider[].operator": "`addIfAbsent` is accepted as well.",
+
+	"OverridePolicy.spec.overrideRules[].overriders.annotationsOverrider[].operator": "`addIfAbsent` is accepted as " +
+		"well.",
+
+	"MultiClusterService.spec.types": "Needs no feature gate. `LoadBalancer` is only stored, as in Karmada.",
 }
 
 // addition and spelling are in the descriptions of fields that Karmada does not have.

@@ -1,6 +1,5 @@
 // Command reference writes the pages of docs/reference from the source: names of labels and annotations, API fields
-// that differ from Karmada, conditions, and events. A page is as good as the doc comments of the constants that it
-// lists.
+// that differ from Karmada, conditions, and events. The texts are the doc comments of constants.
 //
 // A constant, or a block of constants, is listed because of a directive in its doc comment:
 //

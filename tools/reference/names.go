@@ -33,7 +33,7 @@ var internalNames = map[string]string{
 	"argosy.io/drained": "a taint of simulated clusters, in memory",
 }
 
-// names are the facts of each name of ours.
+// names are the facts of each name of ours whose doc comment does not state them: see factsOf.
 var names = map[string]name{
 	// What users ask for.
 	"argosy.io/rollout-scope":               {template, user, true},
@@ -120,6 +120,35 @@ var names = map[string]name{
 	"argosy.io/nudged":                 {"CustomResourceDefinition", hub, false},
 }
 
+// facts matches the end of a doc comment that states the facts of a name.
+var facts = regexp.MustCompile(`^(.*?) ?On: (.*?)\. (?:Written by: (.*?)\. )?(?:Read by: (.*?)\. )?Users may set it: (.*?)\.?$`)
+
+// factsOf returns the meaning and the facts in a doc comment; stated is false if it states no facts.
+func factsOf(doc string) (meaning string, n name, stated bool) {
+	m := facts.FindStringSubmatch(doc)
+	if m == nil {
+		return doc, n, false
+	}
+	var by []string
+	for writer := range strings.SplitSeq(m[3], ", ") {
+		switch writer {
+		case "users":
+		case "cli":
+			writer = "`argosy`"
+		default: // a package
+			writer = hub
+		}
+		if !slices.Contains(by, writer) {
+			by = append(by, writer)
+		}
+	}
+	n = name{on: m[2], by: strings.Join(by, ", "), users: m[5] != "no"}
+	if m[5] != "yes" && m[5] != "no" {
+		n.by += " (" + m[5] + ")"
+	}
+	return m[1], n, true
+}
+
 // identifier matches the names of constants in a doc comment.
 var identifier = regexp.MustCompile(`\b[A-Za-z]+(Annotation|Label|Of|Key)\b`)
 
@@ -135,21 +164,29 @@ func namesPage(s source) (string, error) {
 	}
 	var wrong []error
 	for value, at := range s.literals {
-		_, known := names[value]
-		if _, internal := internalNames[value]; !known && !internal && !strings.HasSuffix(value, "/") {
-			wrong = append(wrong, fmt.Errorf("%s: %s is not in the table of tools/reference/names.go", at, value))
+		_, _, stated := factsOf(byValue[value].doc)
+		if names[value].on == "" && internalNames[value] == "" && !stated {
+			wrong = append(wrong, fmt.Errorf("%s: the doc comment of %s does not end with its facts, and it is not in the table "+
+				"of tools/reference/names.go", at, value))
 		}
 	}
 	var settable, recorded []string
-	for _, value := range slices.Sorted(maps.Keys(names)) {
-		n := names[value]
-		c, found := byValue[value]
-		if !found || c.doc == "" {
+	for value := range names {
+		if byValue[value].doc == "" {
 			wrong = append(wrong, fmt.Errorf("no constant with the value %s has a doc comment: see tools/reference/names.go",
 				value))
+		}
+	}
+	for _, value := range slices.Sorted(maps.Keys(byValue)) {
+		c := byValue[value]
+		text, n, stated := factsOf(c.doc)
+		if !stated {
+			n = names[value]
+		}
+		if internalNames[value] != "" || n.on == "" {
 			continue
 		}
-		text := strings.TrimSuffix(strings.TrimSuffix(c.doc, "Ours."), " ")
+		text = strings.TrimSuffix(strings.TrimSuffix(text, "Ours."), " ")
 		text = strings.TrimPrefix(text, c.name+": ")
 		if rest, ok := strings.CutPrefix(text, c.name); ok {
 			text = "`" + value + "`" + rest

@@ -137,8 +137,8 @@ func eventsPage(s source) (string, error) {
 	for about, all := range listed(s, "event") {
 		m := eventAbout.FindStringSubmatch(about)
 		if m == nil {
-			wrong = append(wrong, fmt.Errorf("%s:%d: an event is about %q, want TYPE on OBJECTS", all[0].file, all[0].line,
-				about))
+			wrong = append(wrong, fmt.Errorf("%s:%d: an event is about %q, want TYPE on OBJECTS", all[0].file,
+				all[0].line, about))
 			continue
 		}
 		for _, c := range all {

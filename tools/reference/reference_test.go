@@ -80,26 +80,41 @@ func TestIncompleteConstantsAreErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		`const EventLost = "Lost"`: "needs a directive",
 		"// Lost is gone.\n//\n//reference:event Warning on Work\nconst EventLost = \"Lost\"": "needs a doc comment",
-		`func f(r Recorder) { r.Event(nil, "Warning", "Lost", "") }`:                          "make the reason of the event a constant",
+		`func f(r Recorder) { r.Event(nil, "Warning", "Lost", "") }`:                          "make the reason",
 	} {
 		missing := verify(scanned(t, text))
 		if len(missing) != 1 || !strings.Contains(missing[0].Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, missing, want)
 		}
 	}
-	if _, err := eventsPage(scanned(t,
-		"// EventLost: gone.\n//\n//reference:event Work\nconst EventLost = \"Lost\"")); err == nil {
+	untyped := scanned(t, "// EventLost: gone.\n//\n//reference:event Work\nconst EventLost = \"Lost\"")
+	if _, err := eventsPage(untyped); err == nil {
 		t.Error("an event without a type is accepted")
 	}
-	if _, err := conditionsPage(scanned(t,
-		"// Ready: is.\n//\n//reference:condition Wok\nconst Ready = \"Ready\"")); err == nil {
+	unknown := scanned(t, "// Ready: is.\n//\n//reference:condition Wok\nconst Ready = \"Ready\"")
+	if _, err := conditionsPage(unknown); err == nil {
 		t.Error("a condition of an unknown object is accepted")
+	}
+}
+
+func TestDocCommentStatesTheFactsOfAName(t *testing.T) {
+	text, n, ok := factsOf("X is on it. On: Works, objects in members. Written by: cli, core/a, core/b. Read by: x. " +
+		"Users may set it: with `argosy restored`.")
+	want := name{on: "Works, objects in members", by: "`argosy`, the hub (with `argosy restored`)", users: true}
+	if !ok || text != "X is on it." || n != want {
+		t.Errorf("got %q, %+v, %t", text, n, ok)
+	}
+	if _, n, _ := factsOf("On: bindings. Users may set it: no."); n.on != "bindings" || n.users {
+		t.Errorf("got %+v", n)
+	}
+	if _, _, ok := factsOf("X is on it."); ok {
+		t.Error("facts are found where there are none")
 	}
 }
 
 func TestUnknownNamesAreErrors(t *testing.T) {
 	_, err := namesPage(scanned(t, `var x = "argosy.io/unheard-of"`))
-	if err == nil || !strings.Contains(err.Error(), "argosy.io/unheard-of is not in the table") {
+	if err == nil || !strings.Contains(err.Error(), "argosy.io/unheard-of does not end with its facts") {
 		t.Errorf("got %v", err)
 	}
 }
