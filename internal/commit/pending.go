@@ -39,7 +39,7 @@ type pendingWrite[O client.Object] struct {
 func (p *PendingWrites[O]) Add(key types.NamespacedName, written O) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.now()
+	now := p.currentTime()
 	if p.writes == nil {
 		p.writes = map[types.NamespacedName][]pendingWrite[O]{}
 	}
@@ -53,12 +53,12 @@ func (p *PendingWrites[O]) Add(key types.NamespacedName, written O) {
 	p.writes[key] = append(p.writes[key], pendingWrite[O]{written, now})
 }
 
-// Of returns the pending writes of the key. The caller must not change them.
-func (p *PendingWrites[O]) Of(key types.NamespacedName) []O {
+// Get returns the pending writes of the key. The caller must not change them.
+func (p *PendingWrites[O]) Get(key types.NamespacedName) []O {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var objects []O
-	now := p.now()
+	now := p.currentTime()
 	for _, w := range p.writes[key] {
 		if !p.expired(w, now) {
 			objects = append(objects, w.object)
@@ -88,7 +88,7 @@ func (p *PendingWrites[O]) Len() int {
 	return len(p.writes)
 }
 
-func (p *PendingWrites[O]) now() time.Time {
+func (p *PendingWrites[O]) currentTime() time.Time {
 	if p.Clock == nil {
 		return time.Now()
 	}

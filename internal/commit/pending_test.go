@@ -30,9 +30,9 @@ func TestPendingWriteReplacesOlderCachedObject(t *testing.T) {
 		{versionOf("a", "1", "x"), "x", 0},   // cannot be compared
 		{versionOf("a", "1", "10"), "10", 0}, // shows the write
 	} {
-		got := Newest(step.cached, pending.Of(key))
+		got := Newest(step.cached, pending.Get(key))
 		pending.Seen(key, step.cached)
-		if left := pending.Of(key); got.ResourceVersion != step.want || len(left) != step.left {
+		if left := pending.Get(key); got.ResourceVersion != step.want || len(left) != step.left {
 			t.Errorf("cached %s %s: newest version %s, %d pending, want %s and %d", step.cached.Name,
 				step.cached.ResourceVersion, got.ResourceVersion, len(left), step.want, step.left)
 		}
@@ -51,14 +51,14 @@ func TestPendingWriteExpires(t *testing.T) {
 	old, young := types.NamespacedName{Name: "old"}, types.NamespacedName{Name: "young"}
 	pending.Add(old, versionOf("old", "1", "1"))
 	clock.SetTime(clock.Now().Add(59 * time.Second))
-	if len(pending.Of(old)) != 1 {
+	if len(pending.Get(old)) != 1 {
 		t.Error("the write expired early")
 	}
 	clock.SetTime(clock.Now().Add(time.Second))
-	if len(pending.Of(old)) != 0 {
+	if len(pending.Get(old)) != 0 {
 		t.Error("the write did not expire")
 	}
-	if pending.Add(young, versionOf("young", "1", "2")); pending.Len() != 1 || len(pending.Of(young)) != 1 {
+	if pending.Add(young, versionOf("young", "1", "2")); pending.Len() != 1 || len(pending.Get(young)) != 1 {
 		t.Error("expired writes are kept in memory")
 	}
 }

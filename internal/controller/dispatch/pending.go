@@ -16,7 +16,7 @@ import (
 // for the binding: it would create the Work again, leave it behind when its cluster or its binding goes, or grant to
 // another Work what this one was granted.
 func (r *reconciler) behind(ctx context.Context, binding types.NamespacedName) (bool, error) {
-	for _, written := range r.pending.Of(binding) {
+	for _, written := range r.pending.Get(binding) {
 		work := &workv1alpha1.Work{}
 		err := r.client.Get(ctx, client.ObjectKeyFromObject(written), work, client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(err) || err == nil && !commit.Shows(work, written) {

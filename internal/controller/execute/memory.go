@@ -18,7 +18,7 @@ import (
 // before that of the write: by the older status, the hub would apply a new object again. The caller owns the result.
 func (r *reconciler) newest(ctx context.Context, key types.NamespacedName) (*workv1alpha1.Work, error) {
 	// In this order: the cache may show the write, and the write be forgotten, after the cache was read.
-	pending, cached := r.memory.pending.Of(key), &workv1alpha1.Work{}
+	pending, cached := r.memory.pending.Get(key), &workv1alpha1.Work{}
 	if err := r.client.Get(ctx, key, cached); err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (r *reporter) forgetSeen(ctx context.Context, work *workv1alpha1.Work) {
 // withApplied returns the Work as if its status already showed that this generation was applied, if it was. Without,
 // the hub would apply the object again. work is not changed.
 func (m *memory) withApplied(work *workv1alpha1.Work) *workv1alpha1.Work {
-	for _, was := range m.applied.Of(client.ObjectKeyFromObject(work)) {
+	for _, was := range m.applied.Get(client.ObjectKeyFromObject(work)) {
 		if was.UID == work.UID && was.Generation == work.Generation && !execute.Applied(work) {
 			shown := *work
 			shown.Status.Conditions = slices.Clone(work.Status.Conditions)

@@ -160,7 +160,7 @@ func (r *reconciler) input(ctx context.Context, now time.Time) (failover.Input, 
 func (r *reconciler) current(cached []workv1alpha2.Binding) []workv1alpha2.Binding {
 	for i, b := range cached {
 		key := client.ObjectKeyFromObject(b)
-		cached[i] = commit.Newest(b, r.pending.Of(key))
+		cached[i] = commit.Newest(b, r.pending.Get(key))
 		r.pending.Seen(key, b)
 	}
 	return cached

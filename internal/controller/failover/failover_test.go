@@ -373,6 +373,22 @@ func TestSettleTimeStartsWithTheFirstPlan(t *testing.T) {
 	})
 }
 
+func TestPlanUsesPendingWrites(t *testing.T) {
+	cached, written := &workv1alpha2.ResourceBinding{}, &workv1alpha2.ResourceBinding{}
+	cached.ResourceVersion, written.ResourceVersion = "1", "2"
+	var r reconciler
+	r.pending.Add(types.NamespacedName{}, written)
+	for _, want := range []string{"2", "3"} {
+		if got := r.current([]workv1alpha2.Binding{cached}); got[0].GetResourceVersion() != want {
+			t.Errorf("the plan is made of version %s, want %s", got[0].GetResourceVersion(), want)
+		}
+		cached.ResourceVersion = "3" // the cache catches up
+	}
+	if r.pending.Len() != 0 {
+		t.Error("a write that the cache shows is kept")
+	}
+}
+
 func TestUnhealthyTimesEndWithTheFailure(t *testing.T) {
 	r := &reconciler{unhealthy: nil}
 	r.unhealthy = map[types.NamespacedName]map[string]time.Time{}

@@ -25,7 +25,7 @@ type peers struct {
 func (p *peers) placements(b workv1alpha2.Binding, indexed []workv1alpha2.Binding) schedule.Peers {
 	for i, other := range indexed {
 		key := client.ObjectKeyFromObject(other)
-		indexed[i] = commit.Newest(other, p.pending.Of(key))
+		indexed[i] = commit.Newest(other, p.pending.Get(key))
 		p.pending.Seen(key, other)
 	}
 	return schedule.PeersOf(b, indexed)

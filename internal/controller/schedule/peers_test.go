@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
@@ -51,4 +54,35 @@ func TestWorkloadsThatKeepApartNeverShareAClusterAndTheLastWaits(t *testing.T) {
 		}
 		w.Eventually("the one that waited takes the place of one that went", inBoth(0))
 	})
+}
+
+func versionOfBinding(version string, clusters ...string) *workv1alpha2.ResourceBinding {
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b", UID: "1",
+		ResourceVersion: version}}
+	for _, name := range clusters {
+		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: name})
+	}
+	return b
+}
+
+func TestPendingPlacementCountsAsPeer(t *testing.T) {
+	indexed := []workv1alpha2.Binding{versionOfBinding("1")}
+	var p peers
+	p.pending.Add(client.ObjectKeyFromObject(indexed[0]), versionOfBinding("2", "m1"))
+	p.placements(&workv1alpha2.ResourceBinding{}, indexed)
+	if got := indexed[0].BindingSpec().Clusters; len(got) != 1 {
+		t.Errorf("the peer is in %v, want m1, where it was placed last", got)
+	}
+}
+
+func TestPlacementIsNotConfirmedBeforeTheCacheShowsIt(t *testing.T) {
+	written, r := versionOfBinding("2", "m1"), &reconciler{}
+	key := client.ObjectKeyFromObject(written)
+	r.pending.Add(key, pendingPlacement{written, outcome{confirmed: true}})
+	if b, err := r.confirmPending(t.Context(), versionOfBinding("1")); b != nil || err != nil {
+		t.Errorf("an older binding: got %v (%v), want nothing", b, err)
+	}
+	if b, err := r.confirmPending(t.Context(), written); b == nil || err != nil || r.pending.Len() != 0 {
+		t.Errorf("the written binding: got %v (%v) with %d pending writes", b, err, r.pending.Len())
+	}
 }

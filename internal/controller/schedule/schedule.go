@@ -136,7 +136,7 @@ func (r *reconciler) bindings() handler.EventHandler {
 			r.index.put(e.ObjectNew.(workv1alpha2.Binding))
 			if relevant.Update(e) {
 				sooner := 0
-				if len(r.pending.Of(client.ObjectKeyFromObject(e.ObjectNew))) > 0 {
+				if len(r.pending.Get(client.ObjectKeyFromObject(e.ObjectNew))) > 0 {
 					sooner = 1
 				}
 				enqueue(q, e.ObjectNew, sooner)
@@ -293,7 +293,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 // then, or nil if the cache does not show the placement yet.
 func (r *reconciler) confirmPending(ctx context.Context, read workv1alpha2.Binding) (workv1alpha2.Binding, error) {
 	key := client.ObjectKeyFromObject(read)
-	for _, w := range r.pending.Of(key) {
+	for _, w := range r.pending.Get(key) {
 		if !commit.Shows(read, w) {
 			return nil, nil // its event comes
 		}
