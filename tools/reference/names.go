@@ -166,8 +166,9 @@ func namesPage(s source) (string, error) {
 	for value, at := range s.literals {
 		_, _, stated := factsOf(byValue[value].doc)
 		if names[value].on == "" && internalNames[value] == "" && !stated {
-			wrong = append(wrong, fmt.Errorf("%s: the doc comment of %s does not end with its facts, and it is not in the table "+
-				"of tools/reference/names.go", at, value))
+			wrong = append(wrong, fmt.Errorf(
+				"%s: the doc comment of %s does not end with its facts, and it is not in the table "+
+					"of tools/reference/names.go", at, value))
 		}
 	}
 	var settable, recorded []string
