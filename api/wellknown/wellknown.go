@@ -156,8 +156,8 @@ const (
 	// AutoscalingModeAnnotation is what scales the workload: the hub (Central, the default), or the autoscalers of the
 	// member clusters, between which the hub splits the bounds (Distributed).
 	//
-	// On: FederatedHPAs. Written by: users. Read by: api/autoscaling/v1alpha1, core/admission/validate. Users may set
-	// it: yes.
+	// On: FederatedHPAs. Written by: users. Read by: api/autoscaling/v1alpha1, controller/autoscale,
+	// core/admission/validate. Users may set it: yes.
 	AutoscalingModeAnnotation = "argosy.io/autoscaling-mode"
 
 	// LenientAnnotation = "true" stores a customization although some of its scripts are not valid Lua. The operations
@@ -317,24 +317,22 @@ const (
 
 	// OrdinalsAnnotation is which cluster has, or had, which ordinals: JSON, ranges by cluster.
 	//
-	// On: bindings. Written by: controller/dispatch. Read by: core/dispatch, core/workload/fleet. Users may set it:
-	// no.
+	// On: bindings. Written by: core/dispatch. Read by: core/dispatch, core/workload/fleet. Users may set it: no.
 	OrdinalsAnnotation = "argosy.io/ordinals"
 
 	// RolloutProgressAnnotation is when a rollout with a deadline last made progress.
 	//
-	// On: bindings. Written by: controller/dispatch. Read by: core/dispatch. Users may set it: no.
+	// On: bindings. Written by: core/dispatch. Read by: core/dispatch. Users may set it: no.
 	RolloutProgressAnnotation = "argosy.io/rollout-progress"
 
 	// ApprovedStageAnnotation is a RolloutStageAnnotation without a revision, with the revision that it counts for.
 	//
-	// On: bindings. Written by: controller/dispatch. Read by: core/dispatch. Users may set it: no.
+	// On: bindings. Written by: core/dispatch. Read by: core/dispatch. Users may set it: no.
 	ApprovedStageAnnotation = "argosy.io/rollout-stage-approved"
 
 	// RoutedToAnnotation is the clusters, "a,b", that alone get a template that names their pods.
 	//
-	// On: bindings. Written by: controller/dispatch. Read by: core/dispatch, core/workload/fleet. Users may set it:
-	// no.
+	// On: bindings. Written by: core/dispatch. Read by: core/dispatch, core/workload/fleet. Users may set it: no.
 	RoutedToAnnotation = "argosy.io/routed-to"
 )
 

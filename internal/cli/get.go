@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -224,14 +225,32 @@ type exitError struct {
 	code int
 }
 
-// fatal runs a verb of kubectl, which ends the process on an error, so that the error comes back instead.
+// kubectlRuns counts the verbs of kubectl that run: the handler of their errors is a global variable of kubectl.
+var kubectlRuns struct {
+	sync.Mutex
+	count int
+}
+
+// failure is an error of a verb of kubectl.
+type failure struct {
+	message string
+	code    int
+}
+
+// fatal runs a verb of kubectl, which ends the process on an error, and returns the error instead.
 func fatal(run func()) (err error) {
-	type failure struct {
-		message string
-		code    int
+	kubectlRuns.Lock()
+	if kubectlRuns.count++; kubectlRuns.count == 1 {
+		cmdutil.BehaviorOnFatal(func(message string, code int) { panic(failure{message, code}) })
 	}
-	cmdutil.BehaviorOnFatal(func(message string, code int) { panic(failure{message, code}) })
-	defer cmdutil.DefaultBehaviorOnFatal()
+	kubectlRuns.Unlock()
+	defer func() {
+		kubectlRuns.Lock()
+		defer kubectlRuns.Unlock()
+		if kubectlRuns.count--; kubectlRuns.count == 0 {
+			cmdutil.DefaultBehaviorOnFatal()
+		}
+	}()
 	defer func() {
 		switch p := recover().(type) {
 		case nil:

@@ -262,7 +262,7 @@ var boundTests = map[string][]string{
 	},
 	"OpenID Connect issuer; webhooks for audit, authorization and key management": nil,
 	"status of a member in a Work": {
-		"TestAStatusHasRoomBesideALargeManifest",
+		"TestReadLimitsTheStatus",
 	},
 	"statuses and messages of all clusters in a binding": {
 		"TestLargeStatusesDoNotBlockOthers",
@@ -276,10 +276,10 @@ var boundTests = map[string][]string{
 		"TestNodesOfAllWorkflowsShareOneRate",
 	},
 	"message of a condition": {
-		"TestAMessageThatIsTooLongDoesNotKeepTheRestFromBeingTold",
+		"TestStatusCutsLongMessages",
 	},
 	"event": {
-		"TestAnEventRepeatsWhatMembersAndWebhooksSayInBrief",
+		"TestEventMessagesAreCut",
 	},
 	"EndpointSlices of a Service that one cluster shares with others": {
 		"TestNumberOfSharedSlicesIsLimited",

@@ -97,7 +97,7 @@ func TestPodsThatKeepApartAreCountedSo(t *testing.T) {
 }
 
 func TestTheFleetOfTheDocumentsIsOne(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "simulate.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "simulate.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
