@@ -35,13 +35,14 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 	spec := in.Binding.BindingSpec()
 	divided := divides(spec)
 	concerns, err := fleet.Concerns(in.Template, divided)
+	concerns = concerns || in.pace.plan != nil
 	annotations := in.Binding.GetAnnotations()
 	record := annotations[wellknown.OrdinalsAnnotation]
 	if err == nil && !concerns && in.Template.GetAnnotations()[wellknown.UniqueOrdinalsAnnotation] == "true" {
 		// It has no replicas now; its volumes are where they were.
 		return fleet.Result{Record: record}, nil
 	}
-	if err != nil {
+	if err != nil && in.pace.plan == nil {
 		return fleet.Result{}, err
 	}
 	if !concerns {
@@ -51,7 +52,7 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 		return slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster })
 	}
 	fin := fleet.Input{Template: in.Template, Divided: divided, Record: record, Pods: in.Pods, History: in.History,
-		Target:   in.Target,
+		Target: in.Target, Plan: in.pace.plan,
 		Progress: annotations[wellknown.RolloutProgressAnnotation], Routed: annotations[wellknown.RoutedToAnnotation],
 		Approved: annotations[wellknown.ApprovedStageAnnotation],
 		Now:      in.Now, Leaving: spec.LeftGracefully()}

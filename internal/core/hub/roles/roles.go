@@ -95,6 +95,16 @@ var Decisions = []Decision{
 	{Group: "work.open-cluster-management.io", Resource: "manifestworks", Status: true, Why: whyContent},
 	{Group: "release.argosy.io", Resource: "enclosedmanifests", Why: whyContent},
 
+	// Releases.
+	{Group: "release.argosy.io", Resource: "releases", Status: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
+	{Group: "release.argosy.io", Resource: "releasestrategies", view: reads, edit: reads, admin: writes, operator: reads,
+		Why: "it says who must approve a release, so only administrators of its namespace may write it"},
+	{Group: "release.argosy.io", Resource: "releaseapprovals", view: reads, edit: reads, admin: reads, operator: reads,
+		Why: "whoever writes it approves releases: the right is granted separately"},
+	{Group: "release.argosy.io", Resource: "releaserevisions", Status: true, view: reads, edit: reads, admin: reads,
+		operator: reads, Why: whyTheHubs},
+
 	// Autoscaling and Services of several clusters.
 	{Group: "autoscaling.karmada.io", Resource: "federatedhpas", Status: true, view: reads, edit: writes, admin: writes,
 		operator: reads, Why: whyOwn},
