@@ -5,16 +5,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ReleaseStrategyAnnotation on a template names the ReleaseStrategy by which changes of its pods are released. Without a
-// release, members keep the pods that they have.
+// ReleaseStrategyAnnotation names the ReleaseStrategy by which changes of the pods of a template are released. Without
+// a release, members keep the pods that they have. On: template. Written by: users. Users may set it: yes.
 const ReleaseStrategyAnnotation = "argosy.io/release-strategy"
 
 // Annotations on a Release, with a stage and its attempt as value, such as prod@1. Attempts count from 1; see
 // status.stages.
 const (
-	// SkipStageAnnotation ends the stage: the release goes on with the next one.
+	// SkipStageAnnotation ends the stage: the release continues with the next one. On: Release. Written by: users. Users
+	// may set it: yes.
 	SkipStageAnnotation = "argosy.io/skip-stage"
-	// RetryAnnotation starts a stage that failed again.
+	// RetryAnnotation starts a stage again that failed. On: Release. Written by: users. Users may set it: yes.
 	RetryAnnotation = "argosy.io/retry"
 )
 
@@ -56,7 +57,7 @@ type ReleaseList struct {
 }
 
 // ReleaseSpec is what a release shall do.
-// +kubebuilder:validation:XValidation:rule="has(self.strategyRef) != has(self.strategy)",message="set either strategyRef or strategy"
+// +kubebuilder:validation:XValidation:rule="has(self.strategyRef) != has(self.strategy)",message="set one strategy"
 type ReleaseSpec struct {
 	// Targets are the workloads that are released together, stage by stage. Names are unique.
 	// +listType=map
@@ -602,83 +603,141 @@ const (
 )
 
 // The condition types of a Release.
+//
+//reference:condition Release
 const (
-	// Accepted: the release is planned; otherwise the reason says why it cannot run.
+	// ReleaseAccepted: the release is planned. Otherwise the reason says why it cannot run.
 	ReleaseAccepted = "Accepted"
-	// Progressing: pods are updated, or the time until the next step runs; otherwise the reason says what it waits for.
+	// ReleaseProgressing: pods are updated, or the time until the next step runs. Otherwise the reason says what the
+	// release waits for.
 	ReleaseProgressing = "Progressing"
-	// Healthy: no new pod, cluster or check failed.
+	// ReleaseHealthy: no new pod, cluster or gate failed.
 	ReleaseHealthy = "Healthy"
-	// Succeeded is Unknown until the release has ended.
+	// ReleaseConditionSucceeded: all clusters have the revision. It is Unknown until the release has ended.
 	ReleaseConditionSucceeded = "Succeeded"
-	// Drifted: the template or its overrides were changed since the release was accepted.
+	// ReleaseDrifted: the template or its overrides were changed since the release was accepted.
 	ReleaseDrifted = "Drifted"
 )
 
 // The reasons of Accepted.
+//
+//reference:reason Accepted of Release
 const (
-	ReasonPlanned             = "Planned"
-	ReasonStrategyNotFound    = "StrategyNotFound"
-	ReasonTargetNotFound      = "TargetNotFound"
-	ReasonTargetNotHeld       = "TargetNotHeld"
-	ReasonKindNotStaged       = "KindNotStaged"
-	ReasonClustersUnassigned  = "ClustersUnassigned"
-	ReasonStagesEmpty         = "StagesEmpty"
-	ReasonAnnotationsPresent  = "AnnotationsPresent"
-	ReasonForeignRollout      = "ForeignRollout"
+	// ReasonPlanned: the release can run.
+	ReasonPlanned = "Planned"
+	// ReasonStrategyNotFound: the ReleaseStrategy does not exist.
+	ReasonStrategyNotFound = "StrategyNotFound"
+	// ReasonTargetNotFound: a workload does not exist.
+	ReasonTargetNotFound = "TargetNotFound"
+	// ReasonTargetNotHeld: no policy propagates a workload.
+	ReasonTargetNotHeld = "TargetNotHeld"
+	// ReasonKindNotStaged: a workload cannot be updated in stages.
+	ReasonKindNotStaged = "KindNotStaged"
+	// ReasonClustersUnassigned: a cluster is in no stage, or no stage updates all of its pods.
+	ReasonClustersUnassigned = "ClustersUnassigned"
+	// ReasonStagesEmpty: the workloads are in no cluster.
+	ReasonStagesEmpty = "StagesEmpty"
+	// ReasonAnnotationsPresent: a template has an annotation argosy.io/rollout-*.
+	ReasonAnnotationsPresent = "AnnotationsPresent"
+	// ReasonForeignRollout: a Rollout of Kruise or Argo paces a workload.
+	ReasonForeignRollout = "ForeignRollout"
+	// ReasonPartitionOverridden: a template or an override policy sets the partition.
 	ReasonPartitionOverridden = "PartitionOverridden"
-	ReasonRevisionNotFound    = "RevisionNotFound"
-	ReasonRevisionBlocked     = "RevisionBlocked"
-	ReasonSameRevision        = "SameRevision"
-	ReasonAnotherUnderWay     = "AnotherUnderWay"
-	ReasonDependencyCycle     = "DependencyCycle"
+	// ReasonRevisionNotFound: the ReleaseRevision does not exist.
+	ReasonRevisionNotFound = "RevisionNotFound"
+	// ReasonRevisionBlocked: a release of the revision was rolled back.
+	ReasonRevisionBlocked = "RevisionBlocked"
+	// ReasonSameRevision: all clusters have the revision already.
+	ReasonSameRevision = "SameRevision"
+	// ReasonAnotherUnderWay: another release of the workload is under way, and this one does not wait.
+	ReasonAnotherUnderWay = "AnotherUnderWay"
+	// ReasonDependencyCycle: targets depend on each other, or on one that does not exist.
+	ReasonDependencyCycle = "DependencyCycle"
 )
 
 // The reasons of Progressing.
+//
+//reference:reason Progressing of Release
 const (
-	ReasonStageUpdating      = "StageUpdating"
-	ReasonSoaking            = "Soaking"
-	ReasonChecking           = "Checking"
-	ReasonRollingBack        = "RollingBack"
-	ReasonCatchingUp         = "CatchingUp"
-	ReasonQueued             = "Queued"
+	// ReasonStageUpdating: pods of the stage are updated.
+	ReasonStageUpdating = "StageUpdating"
+	// ReasonSoaking: the pods of the stage must stay available for some time.
+	ReasonSoaking = "Soaking"
+	// ReasonChecking: the gates after the stage are checked.
+	ReasonChecking = "Checking"
+	// ReasonRollingBack: the release goes back to the revision before it.
+	ReasonRollingBack = "RollingBack"
+	// ReasonCatchingUp: the release has succeeded, and clusters that were lost or that joined are updated.
+	ReasonCatchingUp = "CatchingUp"
+	// ReasonQueued: another release of the workload goes first.
+	ReasonQueued = "Queued"
+	// ReasonWaitingForApproval: a gate waits for approvals.
 	ReasonWaitingForApproval = "WaitingForApproval"
+	// ReasonDependencyNotReady: a target waits for targets that it depends on.
 	ReasonDependencyNotReady = "DependencyNotReady"
-	ReasonPausedByUser       = "PausedByUser"
-	ReasonPausedByFailure    = "PausedByFailure"
+	// ReasonPausedByUser: spec.state is Pause.
+	ReasonPausedByUser = "PausedByUser"
+	// ReasonPausedByFailure: a stage has failed.
+	ReasonPausedByFailure = "PausedByFailure"
+	// ReasonClusterUnreachable: a cluster does not answer.
 	ReasonClusterUnreachable = "ClusterUnreachable"
-	ReasonFleetHalted        = "FleetHalted"
-	ReasonDeadlineExceeded   = "DeadlineExceeded"
-	ReasonFinished           = "Finished"
+	// ReasonFleetHalted: pods fail, and the rollout is halted.
+	ReasonFleetHalted = "FleetHalted"
+	// ReasonDeadlineExceeded: no new pod has become available within the deadline.
+	ReasonDeadlineExceeded = "DeadlineExceeded"
+	// ReasonFinished: the release has ended.
+	ReasonFinished = "Finished"
 )
 
 // The reasons of Healthy, beside ReasonClusterUnreachable.
+//
+//reference:reason Healthy of Release
 const (
-	ReasonAsExpected    = "AsExpected"
+	// ReasonAsExpected: nothing has failed.
+	ReasonAsExpected = "AsExpected"
+	// ReasonCopyUnhealthy: the workload is unhealthy in a cluster.
 	ReasonCopyUnhealthy = "CopyUnhealthy"
-	ReasonPodsFailed    = "PodsFailed"
-	ReasonRefused       = "Refused"
-	ReasonNotObserved   = "NotObserved"
+	// ReasonPodsFailed: new pods fail.
+	ReasonPodsFailed = "PodsFailed"
+	// ReasonRefused: a cluster refuses the workload.
+	ReasonRefused = "Refused"
+	// ReasonNotObserved: nothing is known yet.
+	ReasonNotObserved = "NotObserved"
 )
 
 // The reasons of Succeeded.
+//
+//reference:reason Succeeded of Release
 const (
-	ReasonCompleted      = "Completed"
-	ReasonRolledBack     = "RolledBack"
-	ReasonAborted        = "Aborted"
-	ReasonSuperseded     = "Superseded"
-	ReasonRejected       = "Rejected"
+	// ReasonCompleted: all clusters have the revision.
+	ReasonCompleted = "Completed"
+	// ReasonRolledBack: all clusters have the revision before the release.
+	ReasonRolledBack = "RolledBack"
+	// ReasonAborted: spec.state is Abort. Pods stay as they are.
+	ReasonAborted = "Aborted"
+	// ReasonSuperseded: a newer release of the workload replaced this one.
+	ReasonSuperseded = "Superseded"
+	// ReasonRejected: the release was not accepted.
+	ReasonRejected = "Rejected"
+	// ReasonRollbackFailed: the rollback failed. Pods stay as they are.
 	ReasonRollbackFailed = "RollbackFailed"
-	ReasonUnderWay       = "UnderWay"
+	// ReasonUnderWay: the release has not ended.
+	ReasonUnderWay = "UnderWay"
 )
 
 // The reasons of Drifted.
+//
+//reference:reason Drifted of Release
 const (
+	// ReasonTemplateChanged: the template makes other pods.
 	ReasonTemplateChanged = "TemplateChanged"
+	// ReasonOverrideChanged: an override policy was changed.
 	ReasonOverrideChanged = "OverrideChanged"
 )
 
 // ReasonUserRequest is the reason of a rollback that a user asked for.
+//
+//reference:none
 const ReasonUserRequest = "UserRequest"
 
 // Ended reports whether a release in the phase has ended.

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"fmt"
+
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -31,8 +33,18 @@ func RevisionsOf(b workv1alpha2.Binding) []string {
 	return names
 }
 
-// paced is in with the pods and overrides of the effective revision instead of the template's. Pods stay as the Works
-// have them if that revision is missing, or if the template has a release strategy and there was no release yet.
+// RevisionMissingError says that the ReleaseRevision that members should get does not exist. Nothing is written to
+// members then.
+type RevisionMissingError struct{ Namespace, Name string }
+
+func (e *RevisionMissingError) Error() string {
+	return fmt.Sprintf("ReleaseRevision %s/%s does not exist: members keep what they have; restore it, or release another revision",
+		e.Namespace, e.Name)
+}
+
+// paced is in with the pods and overrides of the effective revision instead of the template's. It fails if that
+// revision is missing. Pods stay as the Works have them if the template has a release strategy and there was no release
+// yet.
 func (in Input) paced() (Input, error) {
 	annotations := in.Binding.GetAnnotations()
 	in.pace = pace{plan: fleet.PlanOf(annotations)}
@@ -45,8 +57,7 @@ func (in Input) paced() (Input, error) {
 	}
 	r := in.Revisions[name]
 	if r == nil {
-		in.pace.plan = &fleet.Plan{Revision: name, Hold: true}
-		return in, nil
+		return in, &RevisionMissingError{in.Binding.GetNamespace(), name}
 	}
 	var err error
 	if in.Template, err = release.WithPods(in.Template, r); err != nil {
@@ -92,7 +103,7 @@ func ProgressOf(in Input) ([]fleet.ClusterProgress, error) {
 		return nil, err
 	}
 	spec := in.Binding.BindingSpec()
-	fin := fleet.Input{Template: in.Template, Divided: divides(spec), Plan: in.pace.plan}
+	fin := fleet.Input{Template: in.Template, Divided: Divides(spec), Plan: in.pace.plan}
 	for _, target := range spec.Clusters {
 		w := in.Existing[target.Name]
 		fin.Members = append(fin.Members, fleet.Member{Cluster: target.Name, Replicas: int64(target.Replicas),

@@ -62,8 +62,8 @@ func (t Target) revision(name string) *releasev1alpha1.ReleaseRevision {
 	return nil
 }
 
-// from is the revision that all clusters had when the last release that was completed ended.
-func (t Target) from() string {
+// formerName is the revision that all clusters had when the last release that was completed ended.
+func (t Target) formerName() string {
 	switch p := t.plan(); {
 	case p != nil && !p.Done && p.From != "":
 		return p.From // a release was aborted or replaced
@@ -127,7 +127,7 @@ func Accept(in Input) Acceptance {
 		if refused := t.refuses(spec); refused.Reason != "" {
 			return refused
 		}
-		status := releasev1alpha1.ReleaseTargetStatus{Name: spec.Name, From: t.from()}
+		status := releasev1alpha1.ReleaseTargetStatus{Name: spec.Name, From: t.formerName()}
 		switch chosen := in.chosen(spec.Name); {
 		case chosen != "":
 			status.To = chosen

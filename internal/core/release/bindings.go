@@ -13,7 +13,7 @@ func (s *stepper) bindings() map[string]BindingState {
 	all := map[string]BindingState{}
 	for _, t := range s.status.Targets {
 		target := s.Targets[t.Name]
-		if target.Binding == nil {
+		if target.Binding == nil || target.Template == nil {
 			continue
 		}
 		plan := target.plan()

@@ -68,7 +68,7 @@ func (s *stepper) gate(k int, gate releasev1alpha1.ReleaseGate,
 	g := releasev1alpha1.ReleaseGateStatus{Name: gate.Name, Position: position, Phase: releasev1alpha1.GateWaiting,
 		Since: s.time()}
 	if gate.Timeout != nil {
-		g.Until = s.until(gate.Timeout.Duration)
+		g.Until = s.timeAfter(gate.Timeout.Duration)
 	}
 	stage.Gates = append(stage.Gates, g)
 	s.changed = true

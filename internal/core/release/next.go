@@ -224,14 +224,35 @@ func (s *stepper) accept() bool {
 	return true
 }
 
-// accepted sets the condition Accepted, and ends a release that was refused.
+// accepted sets the condition Accepted, and ends a release that was refused. A new release waits a moment for what it
+// names, so that all of it can be created together.
 func (s *stepper) accepted(a Acceptance) bool {
 	ok := a.Reason == releasev1alpha1.ReasonPlanned
 	s.condition(releasev1alpha1.ReleaseAccepted, status(ok), a.Reason, a.Message)
-	if !ok {
+	until := s.Release.CreationTimestamp.Add(missingGrace)
+	switch {
+	case ok:
+	case s.status.Phase != releasev1alpha1.ReleaseQueued && a.isMissing() && s.now.Before(until):
+		s.status.Phase = releasev1alpha1.ReleasePending
+		s.wait(a.Reason, "%s", a.Message)
+		s.wake(until)
+	default:
 		s.end(releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRejected, a.Message)
 	}
 	return ok
+}
+
+// missingGrace is for how long after its creation a release waits for what it names.
+const missingGrace = 30 * time.Second
+
+// isMissing reports whether a release was refused for something that does not exist yet.
+func (a Acceptance) isMissing() bool {
+	switch a.Reason {
+	case releasev1alpha1.ReasonStrategyNotFound, releasev1alpha1.ReasonTargetNotFound, releasev1alpha1.ReasonTargetNotHeld,
+		releasev1alpha1.ReasonRevisionNotFound, releasev1alpha1.ReasonStagesEmpty:
+		return true
+	}
+	return false
 }
 
 // start goes from Queued to Running when no other release of the targets goes first.
@@ -388,7 +409,7 @@ func (s *stepper) update(k int) bool {
 	}
 	if o.reached && len(stage.BegunTargets) == len(s.Release.Spec.Targets) {
 		stage.ReachedAt = s.time()
-		s.status.SoakUntil = s.until(spec.Soak.Duration)
+		s.status.SoakUntil = s.timeAfter(spec.Soak.Duration)
 		s.stagePhase(k, releasev1alpha1.StageSoaking, "Reached", "")
 		return true
 	}
@@ -458,7 +479,7 @@ func (s *stepper) soak(k int) bool {
 	case !o.reached:
 		return false
 	case s.status.SoakUntil == nil:
-		s.status.SoakUntil = s.until(s.status.Strategy.Stages[k].Soak.Duration)
+		s.status.SoakUntil = s.timeAfter(s.status.Strategy.Stages[k].Soak.Duration)
 		s.changed = true
 	}
 	if s.now.Before(s.status.SoakUntil.Time) {

@@ -147,9 +147,15 @@ func (s *stepper) skipped(cluster string) bool {
 
 // synced reports whether the bindings say what the status asks for, so that what members report is about it.
 func (s *stepper) synced() bool {
+	for _, t := range s.status.Targets {
+		if target := s.Targets[t.Name]; target.Template == nil || target.Binding == nil {
+			s.wait(releasev1alpha1.ReasonTargetNotFound, "target %s does not exist, or no policy propagates it", t.Name)
+			return false
+		}
+	}
 	for name, want := range s.bindings() {
 		t := s.Targets[name]
-		if t.Binding == nil || t.effective() != want.Revision ||
+		if t.effective() != want.Revision ||
 			t.Binding.GetAnnotations()[fleet.PlanAnnotation] != want.Plan.String() || t.Progress == nil {
 			return false
 		}

@@ -85,7 +85,7 @@ func environmentsWorld(t testing.TB) *world {
 	return w
 }
 
-func TestEnvironmentsFollowEachOtherAndProductionWaitsForAnApproval(t *testing.T) {
+func TestProductionIsLastAndWaitsForAnApproval(t *testing.T) {
 	w := environmentsWorld(t)
 	r := w.release("r1", environments)
 	var order []string

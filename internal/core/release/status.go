@@ -24,7 +24,7 @@ func (s *stepper) time() *metav1.Time {
 	return &t
 }
 
-func (s *stepper) until(d time.Duration) *metav1.Time {
+func (s *stepper) timeAfter(d time.Duration) *metav1.Time {
 	t := metav1.NewTime(s.now.Add(d))
 	return &t
 }

@@ -370,7 +370,7 @@ func (m *member) control(replicas int, image string, kept, budget int) bool {
 	switch {
 	case len(m.images) < replicas: // new pods are old ones as far as the partition keeps them
 		add := image
-		if old := m.other(image); old != "" && len(m.images)-current < kept {
+		if old := m.otherImage(image); old != "" && len(m.images)-current < kept {
 			add = old
 		}
 		m.images, m.ready = append(m.images, add), append(m.ready, false)
@@ -400,7 +400,7 @@ func (m *member) control(replicas int, image string, kept, budget int) bool {
 	return false
 }
 
-func (m *member) other(image string) string {
+func (m *member) otherImage(image string) string {
 	for _, have := range m.images {
 		if have != image {
 			return have
