@@ -49,8 +49,8 @@ func NewRevision(template *unstructured.Unstructured, overrides []policyv1alpha1
 		spec.Pods = append(spec.Pods, f)
 	}
 	for _, c := range interpret.Containers(template) {
-		if image := fields.Text(fields.Object(template.Object, c.Path...), "image"); image != "" {
-			spec.Images = append(spec.Images, image)
+		if c.Image != "" {
+			spec.Images = append(spec.Images, c.Image)
 		}
 	}
 	for _, p := range override.Selecting(template, overrides) {
