@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -152,13 +153,11 @@ func (m *cloneSetMember) act(failing string) {
 	status := map[string]any{"observedGeneration": u.GetGeneration(), "replicas": replicas, "updatedReplicas": updated,
 		"readyReplicas": ready, "availableReplicas": ready, "updatedReadyReplicas": updatedReady,
 		"updatedAvailableReplicas": updatedReady}
-	if was, _ := json.Marshal(u.Object["status"]); string(was) != string(must(json.Marshal(status))) {
+	if !equality.Semantic.DeepEqual(u.Object["status"], status) {
 		u.Object["status"] = status
 		m.server.Put(u)
 	}
 }
-
-func must(raw []byte, _ error) []byte { return raw }
 
 // pods compares the pods of an image in each member.
 func (w *releaseWorld) pods(when, image string, want ...int) {
@@ -205,8 +204,8 @@ func (w *releaseWorld) release(name, strategy string) *releasev1alpha1.Release {
 	return r
 }
 
-// is compares the phase and the reason of a release.
-func (w *releaseWorld) is(when string, r *releasev1alpha1.Release, phase releasev1alpha1.ReleasePhase, reason string) {
+// expect compares the phase and the reason of a release.
+func (w *releaseWorld) expect(when string, r *releasev1alpha1.Release, phase releasev1alpha1.ReleasePhase, reason string) {
 	w.t.Helper()
 	if !w.Has(r) {
 		w.t.Fatalf("%s, the release does not exist", when)
@@ -239,14 +238,14 @@ func TestReleaseUpdatesMembersStageByStage(t *testing.T) {
 		r := w.release("r1", oneTwoSeven)
 		w.pass(8 * time.Second)
 		w.pods("in the first stage", "web:2", 1, 1, 1)
-		w.is("in the first stage", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonSoaking)
+		w.expect("in the first stage", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonSoaking)
 		w.pass(13 * time.Second)
 		w.pods("in the second stage", "web:2", 3, 3, 3)
 		w.pass(13 * time.Second)
 		w.pods("in the last stage", "web:2", 10, 10, 10)
-		w.is("in the last stage", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonSoaking)
+		w.expect("in the last stage", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonSoaking)
 		w.pass(15 * time.Second)
-		w.is("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
+		w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
 		if w.plan() != nil {
 			t.Error("the binding has a plan after the release")
 		}
@@ -282,7 +281,7 @@ func TestReleaseWaitsForAnApproval(t *testing.T) {
 		r := w.release("r1", `stages: [{name: first, to: {percent: 10}}, {name: rest, before: [{name: sign}]}]`)
 		w.pass(20 * time.Second)
 		w.pods("before the approval", "web:2", 1, 1, 1)
-		w.is("before the approval", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval)
+		w.expect("before the approval", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval)
 		approve := func(name, revision string) {
 			w.Make(&releasev1alpha1.ReleaseApproval{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
 				Spec: releasev1alpha1.ReleaseApprovalSpec{Release: "r1", ReleaseUID: r.UID, Revision: revision, Stage: "rest",
@@ -294,7 +293,7 @@ func TestReleaseWaitsForAnApproval(t *testing.T) {
 		w.pods("after an approval of another revision", "web:2", 1, 1, 1)
 		approve("right", r.Status.Revision)
 		w.pods("after the approval", "web:2", 10, 10, 10)
-		w.is("after the approval", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
+		w.expect("after the approval", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
 		if n := count(w.Quiet())["update releases/status"]; n > 2+3*2+1 {
 			t.Errorf("the status was written %d times, want at most 9", n)
 		}
@@ -308,7 +307,7 @@ func TestFailedReleaseRollsBackAndBlocksTheRevision(t *testing.T) {
 		r := w.release("r1", `{stages: [{name: first, to: {percent: 10}, deadline: 30s}, {name: rest}],
 			failure: {action: Rollback}}`)
 		w.pass(2 * time.Minute)
-		w.is("in the end", r, releasev1alpha1.ReleaseRolledBack, releasev1alpha1.ReasonRolledBack)
+		w.expect("in the end", r, releasev1alpha1.ReleaseRolledBack, releasev1alpha1.ReasonRolledBack)
 		w.pods("in the end", "web:1", 10, 10, 10)
 		var revisions releasev1alpha1.ReleaseRevisionList
 		if err := w.List(t.Context(), &revisions); err != nil {
@@ -325,7 +324,7 @@ func TestFailedReleaseRollsBackAndBlocksTheRevision(t *testing.T) {
 		}
 		again := w.release("r2", oneTwoSeven)
 		w.pass(5 * time.Second)
-		w.is("the same revision again", again, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRevisionBlocked)
+		w.expect("the same revision again", again, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRevisionBlocked)
 	})
 }
 
@@ -336,14 +335,14 @@ func TestReleasePausesResumesAndAborts(t *testing.T) {
 		w.pass(8 * time.Second)
 		w.set(r, releasev1alpha1.StatePause)
 		w.pass(time.Minute)
-		w.is("paused", r, releasev1alpha1.ReleasePaused, releasev1alpha1.ReasonPausedByUser)
+		w.expect("paused", r, releasev1alpha1.ReleasePaused, releasev1alpha1.ReasonPausedByUser)
 		w.pods("paused", "web:2", 1, 1, 1)
 		w.set(r, releasev1alpha1.StateRun)
 		w.pass(16 * time.Second)
 		w.pods("resumed", "web:2", 3, 3, 3)
 		w.set(r, releasev1alpha1.StateAbort)
 		w.pass(time.Minute)
-		w.is("aborted", r, releasev1alpha1.ReleaseAborted, releasev1alpha1.ReasonAborted)
+		w.expect("aborted", r, releasev1alpha1.ReleaseAborted, releasev1alpha1.ReasonAborted)
 		w.pods("aborted", "web:2", 3, 3, 3)
 		if p := w.plan(); p == nil || !p.Hold {
 			t.Errorf("the plan is not held after the abort: %+v", p)
@@ -353,7 +352,7 @@ func TestReleasePausesResumesAndAborts(t *testing.T) {
 		}
 		w.set(r, releasev1alpha1.StateRollback)
 		w.pass(20 * time.Second)
-		w.is("rolled back", r, releasev1alpha1.ReleaseRolledBack, releasev1alpha1.ReasonRolledBack)
+		w.expect("rolled back", r, releasev1alpha1.ReleaseRolledBack, releasev1alpha1.ReasonRolledBack)
 		w.pods("rolled back", "web:1", 10, 10, 10)
 	})
 }
@@ -370,7 +369,7 @@ func TestReleaseContinuesAfterAHubRestart(t *testing.T) {
 					w.start()
 				}
 			}
-			w.is("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
+			w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
 			for _, m := range w.members {
 				seen = append(seen, m.name+": "+strings.Join(m.seen, ", "))
 			}
@@ -409,7 +408,7 @@ func TestDeletedReleaseLeavesItsPlanHeld(t *testing.T) {
 				w.pods("after the deletion", "web:2", 1, 1, 1)
 				next := w.release("r2", oneTwoSeven)
 				w.pass(time.Minute)
-				w.is("the next release", next, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
+				w.expect("the next release", next, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
 				w.pods("after the next release", "web:2", 10, 10, 10)
 			})
 		})
@@ -425,7 +424,7 @@ func TestEndedReleasesAndOldRevisionsAreDeleted(t *testing.T) {
 			r := w.release(fmt.Sprintf("r%d", i+1), "stages: [{name: all}]")
 			controllertest.Change(w.Hub, r, func(r *releasev1alpha1.Release) { r.Spec.TTLSecondsAfterFinished = &day })
 			w.pass(15 * time.Second)
-			w.is("one of many", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
+			w.expect("one of many", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
 		}
 		var revisions releasev1alpha1.ReleaseRevisionList
 		if err := w.List(t.Context(), &revisions); err != nil {
@@ -463,9 +462,8 @@ func TestMissingRevisionStopsWritesToMembers(t *testing.T) {
 		w.pods("without the revision", "web:2", 1, 1, 1)
 		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-cloneset"}}
 		w.Has(b)
-		i := slices.IndexFunc(b.Status.Conditions, func(c metav1.Condition) bool { return c.Type == workv1alpha2.WorksWritten })
-		if i < 0 || b.Status.Conditions[i].Status != metav1.ConditionFalse ||
-			!strings.Contains(b.Status.Conditions[i].Message, "ReleaseRevision") {
+		if c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.WorksWritten); c == nil ||
+			c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "ReleaseRevision") {
 			t.Errorf("the conditions of the binding are %+v", b.Status.Conditions)
 		}
 		for _, revision := range revisions.Items {

@@ -3,20 +3,18 @@ package v1alpha1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/api/wellknown"
 )
 
-// ReleaseStrategyAnnotation names the ReleaseStrategy by which changes of the pods of a template are released. Without
-// a release, members keep the pods that they have. On: template. Written by: users. Users may set it: yes.
-const ReleaseStrategyAnnotation = "argosy.io/release-strategy"
-
-// Annotations on a Release, with a stage and its attempt as value, such as prod@1. Attempts count from 1; see
-// status.stages.
+// Annotations of releases.
 const (
-	// SkipStageAnnotation ends the stage: the release continues with the next one. On: Release. Written by: users. Users
-	// may set it: yes.
-	SkipStageAnnotation = "argosy.io/skip-stage"
-	// RetryAnnotation starts a stage again that failed. On: Release. Written by: users. Users may set it: yes.
-	RetryAnnotation = "argosy.io/retry"
+	// ReleaseStrategyAnnotation on a template names the ReleaseStrategy by which changes of its pods are released.
+	ReleaseStrategyAnnotation = wellknown.ReleaseStrategyAnnotation
+	// SkipStageAnnotation on a Release ends a stage, and RetryAnnotation starts a stage again that failed. The value is
+	// the stage and its attempt, such as prod@1. Attempts count from 1; see status.stages.
+	SkipStageAnnotation = wellknown.SkipStageAnnotation
+	RetryAnnotation     = wellknown.RetryAnnotation
 )
 
 // ReleaseKind is the kind of Release.

@@ -29,8 +29,8 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// The indexes. byTarget finds releases and ReleaseRevisions by workload, byRelease approvals by the name of the release,
-// and byPlan bindings by the name of the release whose plan they have.
+// The indexes. byTarget finds releases and ReleaseRevisions by workload, byRelease approvals by the name of the
+// release, and byPlan bindings by the name of the release whose plan they have.
 const (
 	byTarget  = "release.target"
 	byRelease = "release.release"
@@ -74,18 +74,15 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 // watch sets what makes the controller reconcile a release. Each release is reconciled when the hub starts.
 func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 	for _, kind := range scope.Overrides.Kinds() {
-		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-			return r.active(ctx, client.InNamespace(o.GetNamespace()))
-		}), builder.WithPredicates(filter.AfterStart, predicate.GenerationChangedPredicate{}))
+		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.inNamespace),
+			builder.WithPredicates(filter.AfterStart, predicate.GenerationChangedPredicate{}))
 	}
 	return b.
 		For(&releasev1alpha1.Release{}, builder.WithPredicates(touched)).
 		Watches(&releasev1alpha1.Release{}, handler.EnqueueRequestsFromMapFunc(r.rivals),
 			builder.WithPredicates(filter.AfterStart, phaseChanged)).
-		Watches(&releasev1alpha1.ReleaseStrategy{},
-			handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, s client.Object) []reconcile.Request {
-				return r.active(ctx, client.InNamespace(s.GetNamespace()))
-			}), builder.WithPredicates(filter.AfterStart, filter.Creations)).
+		Watches(&releasev1alpha1.ReleaseStrategy{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace),
+			builder.WithPredicates(filter.AfterStart, filter.Creations)).
 		Watches(&releasev1alpha1.ReleaseApproval{}, handler.EnqueueRequestsFromMapFunc(approved),
 			builder.WithPredicates(filter.AfterStart)).
 		Watches(&releasev1alpha1.ReleaseRevision{},
@@ -158,6 +155,11 @@ func (r *reconciler) active(ctx context.Context, options ...client.ListOption) [
 		}
 	}
 	return out
+}
+
+// inNamespace returns the active releases in the namespace of an object; all for one without a namespace.
+func (r *reconciler) inNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
+	return r.active(ctx, client.InNamespace(obj.GetNamespace()))
 }
 
 // ofTarget returns the active releases of a workload.

@@ -11,12 +11,11 @@ import (
 )
 
 const (
-	// PlanAnnotation is the plan of the release that is under way, or that was aborted: a Plan. On: binding. Written by:
-	// the hub. Users may set it: no.
-	PlanAnnotation = "argosy.io/release-plan"
-	// EffectiveRevisionAnnotation names the ReleaseRevision whose pods members get instead of those of the template; of a
-	// Work, the one that its manifest was made from. On: binding, Work. Written by: the hub. Users may set it: no.
-	EffectiveRevisionAnnotation = "argosy.io/effective-revision"
+	// PlanAnnotation on a binding is the plan of the release that is under way, or that was aborted: a Plan.
+	PlanAnnotation = wellknown.ReleasePlanAnnotation
+	// EffectiveRevisionAnnotation on a binding names the ReleaseRevision whose pods members get instead of those of the
+	// template. On a Work it names the ReleaseRevision that its manifest was made from.
+	EffectiveRevisionAnnotation = wellknown.EffectiveRevisionAnnotation
 )
 
 // Plan paces the rollout of one revision. It takes the place of the rollout annotations of the template.
