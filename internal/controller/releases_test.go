@@ -205,7 +205,8 @@ func (w *releaseWorld) release(name, strategy string) *releasev1alpha1.Release {
 }
 
 // expect compares the phase and the reason of a release.
-func (w *releaseWorld) expect(when string, r *releasev1alpha1.Release, phase releasev1alpha1.ReleasePhase, reason string) {
+func (w *releaseWorld) expect(when string, r *releasev1alpha1.Release, phase releasev1alpha1.ReleasePhase,
+	reason string) {
 	w.t.Helper()
 	if !w.Has(r) {
 		w.t.Fatalf("%s, the release does not exist", when)
