@@ -43,6 +43,7 @@ type cloneSetMember struct {
 	ready  []bool
 	// seen are the images and partitions that the CloneSet had, without repetition.
 	seen []string
+	down bool
 }
 
 // newReleaseWorld has web:1 in all members, and a template that is changed to web:2.
@@ -108,7 +109,9 @@ func (w *releaseWorld) pass(d time.Duration) {
 		time.Sleep(time.Second)
 		for _, m := range w.members {
 			synctest.Wait()
-			m.act(w.failing)
+			if !m.down {
+				m.act(w.failing)
+			}
 		}
 	}
 	synctest.Wait()
@@ -473,5 +476,54 @@ func TestMissingRevisionStopsWritesToMembers(t *testing.T) {
 		}
 		w.pass(time.Minute)
 		w.pods("with the revision again", "web:2", 10, 10, 10)
+	})
+}
+
+func TestQueuedReleaseStartsWhenTheOtherEnds(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newReleaseWorld(t)
+		first := w.release("r1", oneTwoSeven)
+		w.pass(8 * time.Second)
+		w.image("web:3")
+		w.pods("when the template has changed", "web:2", 1, 1, 1)
+		second := w.release("r2", oneTwoSeven)
+		w.pass(3 * time.Second)
+		w.expect("at first, the second release", second, releasev1alpha1.ReleaseQueued, releasev1alpha1.ReasonQueued)
+		w.Has(first)
+		if c := meta.FindStatusCondition(first.Status.Conditions, releasev1alpha1.ReleaseDrifted); c == nil ||
+			c.Reason != releasev1alpha1.ReasonTemplateChanged {
+			t.Errorf("the conditions of the first release are %+v", first.Status.Conditions)
+		}
+		w.pass(30 * time.Second)
+		w.expect("the first release", first, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
+		w.pass(50 * time.Second)
+		w.expect("the second release", second, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
+		w.pods("in the end", "web:3", 10, 10, 10)
+	})
+}
+
+func TestLostClusterIsSkippedAndCatchesUp(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newReleaseWorld(t)
+		r := w.release("r1", oneTwoSeven+"onLostCluster: {action: Skip, after: 1m}\n")
+		w.pass(8 * time.Second)
+		lost := w.members[2]
+		lost.down = true
+		lost.server.Down(true)
+		w.pass(5 * time.Minute)
+		w.pods("without a cluster", "web:2", 10, 10, 1)
+		w.expect("without a cluster", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
+		if c := meta.FindStatusCondition(r.Status.Conditions, releasev1alpha1.ReleaseProgressing); c == nil ||
+			c.Reason != releasev1alpha1.ReasonCatchingUp {
+			t.Errorf("the conditions are %+v", r.Status.Conditions)
+		}
+		lost.server.Down(false)
+		lost.down = false
+		w.pass(3 * time.Minute)
+		w.pods("when the cluster is back", "web:2", 10, 10, 10)
+		w.expect("when the cluster is back", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
+		if p := w.plan(); p != nil {
+			t.Errorf("the binding still has a plan: %+v", p)
+		}
 	})
 }

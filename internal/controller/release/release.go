@@ -86,6 +86,9 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (a
 	if read.DeletionTimestamp != nil {
 		return 0, r.holdPlans(ctx, key, "")
 	}
+	if r.isBehind([]releasev1alpha1.Release{*read}) {
+		return commit.StaleRetry, nil
+	}
 	if err := r.holdPlans(ctx, key, string(read.UID)); err != nil {
 		return 0, err
 	}
