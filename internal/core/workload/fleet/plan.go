@@ -6,8 +6,12 @@ import (
 	"math/big"
 	"slices"
 
-	"github.com/argosy-io/argosy/api/wellknown"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
 const (
@@ -340,7 +344,7 @@ func ProgressOf(in Input) ([]ClusterProgress, error) {
 		if current {
 			m.Base, m.Local = m.before, m.before
 		}
-		all[i] = ClusterProgress{Cluster: m.Cluster, Current: current, Observed: m.fresh, Refused: m.refused,
+		all[i] = ClusterProgress{Cluster: m.Cluster, Current: current, Observed: m.fresh, Refused: m.refused && !unanswered(m.Work),
 			Lost: !m.Reachable}
 	}
 	handler := handlers[in.Template.GroupVersionKind().GroupKind()]
@@ -353,6 +357,21 @@ func ProgressOf(in Input) ([]ClusterProgress, error) {
 		return nil, fmt.Errorf("a %s cannot be rolled out in stages", in.Template.GetKind())
 	}
 	return all, f.podProgress(w, all)
+}
+
+// unanswered reports whether a Work is not applied because the member did not answer or was not asked. Its cluster is
+// lost soon, or answers again.
+func unanswered(w *workv1alpha1.Work) bool {
+	c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkFailure)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return false
+	}
+	switch c.Reason {
+	case workv1alpha1.ReasonUnreachable, workv1alpha1.ReasonTimeout, workv1alpha1.ReasonClusterNotReady,
+		workv1alpha1.ReasonHandsOff, workv1alpha1.ReasonRestored:
+		return true
+	}
+	return false
 }
 
 // podProgress is the progress of a template whose pods are divided.
