@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -162,8 +163,17 @@ func (o *objects) validateReleaseStrategy(_ context.Context, r request) error {
 	return r.refuse(validate.ReleaseStrategy(&s.Spec, field.NewPath("spec")))
 }
 
-// mutateReleaseApproval sets spec.by to the user who creates the approval.
-func (o *objects) mutateReleaseApproval(_ context.Context, r request) error { return r.stampUser("by") }
+// mutateReleaseApproval sets spec.by to the user who creates the approval, and has the approval deleted with its
+// release.
+func (o *objects) mutateReleaseApproval(_ context.Context, r request) error {
+	name, _, _ := unstructured.NestedString(r.obj.Object, "spec", "release")
+	uid, _, _ := unstructured.NestedString(r.obj.Object, "spec", "releaseUID")
+	if r.old == nil && name != "" && uid != "" {
+		r.obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: releasev1alpha1.GroupVersion.String(),
+			Kind: releasev1alpha1.ReleaseKind.Kind, Name: name, UID: types.UID(uid)}})
+	}
+	return r.stampUser("by")
+}
 
 // validateReleaseApproval checks that the user of a new ReleaseApproval may approve the release, and that the approval
 // counts for what the release waits for now. The schema refuses changes.

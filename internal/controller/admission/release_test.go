@@ -85,7 +85,8 @@ func TestTheCreatorOfAReleaseIsStamped(t *testing.T) {
 		}
 		isAlice := func(when string, obj *unstructured.Unstructured) {
 			t.Helper()
-			if by := creator(obj); by.User != "alice" || by.UID != "u-alice" || !slices.Equal(by.Groups, []string{"developers"}) {
+			by := creator(obj)
+			if by.User != "alice" || by.UID != "u-alice" || !slices.Equal(by.Groups, []string{"developers"}) {
 				t.Errorf("%s, the release is created by %+v", when, by)
 			}
 		}
@@ -293,6 +294,10 @@ func TestAnApprovalNeedsTheVerbAndIsOfItsUser(t *testing.T) {
 				}
 				if by, _, _ := unstructured.NestedString(stored.Object, "spec", "by", "user"); by != c.who {
 					t.Errorf("the %s of %s is by %s", verdict, c.who, by)
+				}
+				owners := stored.GetOwnerReferences()
+				if len(owners) != 1 || owners[0].UID != "u-1" || owners[0].Kind != "Release" {
+					t.Errorf("the approval is deleted with %v", owners)
 				}
 			}
 		}
