@@ -209,7 +209,7 @@ func TestEachVerbOnAReleasePermitsItsChangeAndNoOther(t *testing.T) {
 		paused := changed(t, stored, "Pause", "spec", "state")
 		annotate := func(obj *unstructured.Unstructured, key, value string) *unstructured.Unstructured {
 			obj = obj.DeepCopy()
-			obj.SetAnnotations(map[string]string{key: value})
+			obj.SetAnnotations(map[string]string{key: value, releasev1alpha1.VerbReasonAnnotation: "a"})
 			return obj
 		}
 		writes := map[string]struct{ obj, old *unstructured.Unstructured }{
@@ -249,6 +249,10 @@ func TestEachVerbOnAReleasePermitsItsChangeAndNoOther(t *testing.T) {
 		h.refuses("skipper", annotate(stored, releasev1alpha1.SkipStageAnnotation, "prod@2"), stored,
 			`metadata.annotations[argosy.io/skip-stage]: Invalid value: "prod@2": must be prod@1: the release is at stage prod, attempt 1`)
 		h.refuses("retrier", annotate(stored, releasev1alpha1.RetryAnnotation, "prod@1"), stored, "stage prod has not failed")
+		bare := stored.DeepCopy()
+		bare.SetAnnotations(map[string]string{releasev1alpha1.SkipStageAnnotation: "prod@1"})
+		h.refuses("skipper", bare, stored, "to skip a stage needs a reason")
+		h.refuses("pauser", annotate(stored, "a", "b"), annotate(stored, "a", "c"), "to update releases")
 
 		for _, w := range writes { // the hub's controllers
 			if _, _, err := h.write(user.APIServerUser, w.obj, w.old); err != nil {

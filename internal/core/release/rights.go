@@ -33,8 +33,8 @@ type Right struct {
 }
 
 // RightsFor returns the verbs that a write of a release needs beside create, update or patch. old is nil for a new
-// release. A change of anything but the state and the two annotations needs the verb update, also in a patch: so a user
-// may have patch and pause, and no other change of a release.
+// release. A change of anything but the state, the two annotations and the reason for them needs the verb update, also
+// in a patch. So a user with patch and pause can pause a release and change nothing else.
 func RightsFor(old, r *releasev1alpha1.Release) []Right {
 	var rights []Right
 	if old != nil && stateOf(old) != stateOf(r) {
@@ -52,8 +52,16 @@ func RightsFor(old, r *releasev1alpha1.Release) []Right {
 			rights = append(rights, Right{a.verb, "to remove the annotation " + a.annotation})
 		}
 	}
-	if old != nil && !equality.Semantic.DeepEqual(withoutVerbs(old), withoutVerbs(r)) {
-		rights = append(rights, Right{"update", "any other change than of spec.state"})
+	if old == nil {
+		return rights
+	}
+	was, is := withoutVerbs(old), withoutVerbs(r)
+	if len(rights) > 0 {
+		delete(was.Annotations, releasev1alpha1.VerbReasonAnnotation)
+		delete(is.Annotations, releasev1alpha1.VerbReasonAnnotation)
+	}
+	if !equality.Semantic.DeepEqual(was, is) {
+		rights = append(rights, Right{"update", "a change of more than spec.state"})
 	}
 	return rights
 }
@@ -83,7 +91,7 @@ func withoutVerbs(r *releasev1alpha1.Release) *releasev1alpha1.Release {
 }
 
 // CheckAnnotations checks the annotations that skip and retry a stage, where a write changes them: they name the stage
-// under way and its attempt. old is nil for a new release.
+// under way and its attempt, and need a reason. old is nil for a new release.
 func CheckAnnotations(old, r *releasev1alpha1.Release) field.ErrorList {
 	var errs field.ErrorList
 	status := releasev1alpha1.ReleaseStatus{}
@@ -110,6 +118,9 @@ func CheckAnnotations(old, r *releasev1alpha1.Release) field.ErrorList {
 		case a.verb == releasev1alpha1.VerbRetry && stage.Phase != releasev1alpha1.StageFailed:
 			errs = append(errs, field.Invalid(path, value,
 				fmt.Sprintf("stage %s has not failed: it is %s", stage.Name, stage.Phase)))
+		case r.Annotations[releasev1alpha1.VerbReasonAnnotation] == "":
+			errs = append(errs, field.Required(field.NewPath("metadata", "annotations").Key(
+				releasev1alpha1.VerbReasonAnnotation), fmt.Sprintf("to %s a stage needs a reason", a.verb)))
 		}
 	}
 	return errs

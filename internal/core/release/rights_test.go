@@ -68,6 +68,11 @@ func TestEachChangeOfAReleaseNeedsItsVerb(t *testing.T) {
 		{"no skip any more", annotated(skip, "prod@1"), state(""), []string{"skip"}},
 		{"the same skip", annotated(skip, "prod@1"), annotated(skip, "prod@1"), nil},
 		{"retry", state(""), annotated(retry, "prod@1"), []string{"retry"}},
+		{"pause with a reason", annotated(releasev1alpha1.VerbReasonAnnotation, "a"), func(r *releasev1alpha1.Release) {
+			annotated(releasev1alpha1.VerbReasonAnnotation, "b")(r)
+			r.Spec.State = releasev1alpha1.StatePause
+		}, []string{"pause"}},
+		{"a reason alone", state(""), annotated(releasev1alpha1.VerbReasonAnnotation, "b"), []string{"update"}},
 		{"another annotation", state(""), annotated("a", "b"), []string{"update"}},
 		{"a label", state(""), func(r *releasev1alpha1.Release) { r.Labels = map[string]string{"a": "b"} },
 			[]string{"update"}},
@@ -130,13 +135,23 @@ func TestSkipAndRetryNameTheStageUnderWay(t *testing.T) {
 			c.change(old)
 		}
 		r := old.DeepCopy()
-		r.Annotations = map[string]string{c.annotation: c.value}
+		r.Annotations = map[string]string{c.annotation: c.value, releasev1alpha1.VerbReasonAnnotation: "a"}
 		err := release.CheckAnnotations(old, r).ToAggregate()
 		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %s in %s: %v, want %q", c.annotation, c.value, old.Status.Phase, err, c.want)
 		}
 		if err := release.CheckAnnotations(r, r).ToAggregate(); err != nil {
 			t.Errorf("%s: %s is checked again: %v", c.annotation, c.value, err)
+		}
+	}
+	for _, key := range []string{releasev1alpha1.SkipStageAnnotation, releasev1alpha1.RetryAnnotation} {
+		old := releaseAtProd(t)
+		old.Status.Stages[1].Phase = releasev1alpha1.StageFailed
+		r := old.DeepCopy()
+		r.Annotations = map[string]string{key: "prod@2"}
+		if err := release.CheckAnnotations(old, r).ToAggregate(); err == nil ||
+			!strings.Contains(err.Error(), "metadata.annotations[argosy.io/release-reason]: Required value") {
+			t.Errorf("%s without a reason: %v", key, err)
 		}
 	}
 	if release.CheckAnnotations(nil, &releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{
