@@ -117,7 +117,7 @@ func Accept(in Input) Acceptance {
 		return refuse(releasev1alpha1.ReasonStrategyNotFound, "ReleaseStrategy %q does not exist in namespace %q", name,
 			r.Namespace)
 	}
-	if cycle := cycleOf(r.Spec.Targets); cycle != "" {
+	if cycle := DependencyProblem(r.Spec.Targets); cycle != "" {
 		return refuse(releasev1alpha1.ReasonDependencyCycle, "%s", cycle)
 	}
 	a := Acceptance{Reason: releasev1alpha1.ReasonPlanned}
@@ -220,8 +220,8 @@ func sameTarget(a, b releasev1alpha1.ReleaseObjectReference) bool {
 	return group(a.APIVersion) == group(b.APIVersion) && a.Kind == b.Kind && a.Name == b.Name
 }
 
-// cycleOf is what is wrong with the dependencies of targets.
-func cycleOf(targets []releasev1alpha1.ReleaseTarget) string {
+// DependencyProblem is what is wrong with the dependencies of targets; empty if they can be met.
+func DependencyProblem(targets []releasev1alpha1.ReleaseTarget) string {
 	done := map[string]bool{}
 	for range targets {
 		for _, t := range targets {

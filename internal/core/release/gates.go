@@ -92,50 +92,20 @@ func countOf(gate releasev1alpha1.ReleaseGate) int32 {
 func (s *stepper) verdicts(k int, gate releasev1alpha1.ReleaseGate,
 	position releasev1alpha1.GatePosition) (approved, rejected []string) {
 	stage := s.status.Stages[k]
-	for _, a := range s.Approvals {
-		spec := a.Spec
-		at := spec.Position
-		if at == "" {
-			at = releasev1alpha1.GateBefore
-		}
-		if a.Namespace != s.Release.Namespace || spec.Release != s.Release.Name || spec.ReleaseUID != s.Release.UID ||
-			spec.Revision != s.status.Revision || spec.Stage != stage.Name || at != position || spec.Gate != gate.Name ||
-			max(spec.Attempt, 1) != stage.Attempt || spec.By == nil || !s.mayApprove(gate.Approval, *spec.By) {
+	for i := range s.Approvals {
+		a := &s.Approvals[i]
+		if differs, _ := mismatch(s.Release, s.status.Revision, stage, a); differs != "" || a.Spec.Gate != gate.Name ||
+			positionOf(a) != position || a.Spec.By == nil || MayApprove(s.Release, gate.Approval, *a.Spec.By) != "" {
 			continue
 		}
-		if spec.Verdict == releasev1alpha1.VerdictReject {
-			rejected = append(rejected, spec.By.User)
-		} else if spec.Verdict == releasev1alpha1.VerdictApprove {
-			approved = append(approved, spec.By.User)
+		switch a.Spec.Verdict {
+		case releasev1alpha1.VerdictReject:
+			rejected = append(rejected, a.Spec.By.User)
+		case releasev1alpha1.VerdictApprove:
+			approved = append(approved, a.Spec.By.User)
 		}
 	}
 	slices.Sort(approved)
 	slices.Sort(rejected)
 	return slices.Compact(approved), slices.Compact(rejected)
-}
-
-// mayApprove reports whether the verdict of a user counts under a rule. If the author of the release is not known,
-// everybody counts as another user.
-func (s *stepper) mayApprove(rule *releasev1alpha1.ReleaseApprovalRule, by releasev1alpha1.ReleaseUser) bool {
-	if rule == nil {
-		return true
-	}
-	if author := s.Release.Spec.CreatedBy; rule.NotAuthor && author != nil && author.User == by.User {
-		return false
-	}
-	return len(rule.From) == 0 || slices.ContainsFunc(rule.From, func(subject releasev1alpha1.ReleaseSubject) bool {
-		switch subject.Kind {
-		case "User":
-			return subject.Name == by.User
-		case "Group":
-			return slices.Contains(by.Groups, subject.Name)
-		case "ServiceAccount":
-			name := subject.Name
-			if !strings.Contains(name, ":") {
-				name = s.Release.Namespace + ":" + name
-			}
-			return by.User == "system:serviceaccount:"+name
-		}
-		return false
-	})
 }

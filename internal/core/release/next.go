@@ -290,14 +290,7 @@ func (s *stepper) start() bool {
 }
 
 // current is the index of the stage under way; the number of stages when all have ended.
-func (s *stepper) current() int {
-	if k := slices.IndexFunc(s.status.Stages, func(stage releasev1alpha1.ReleaseStageStatus) bool {
-		return stage.EndedAt == nil
-	}); k >= 0 {
-		return k
-	}
-	return len(s.status.Stages)
-}
+func (s *stepper) current() int { return currentStage(s.status.Stages) }
 
 // run advances the stage under way.
 func (s *stepper) run() bool {
@@ -348,7 +341,7 @@ func (s *stepper) run() bool {
 // skip ends the stage under way where its user asks for that.
 func (s *stepper) skip(k int) bool {
 	stage := &s.status.Stages[k]
-	if s.Release.Annotations[releasev1alpha1.SkipStageAnnotation] != fmt.Sprintf("%s@%d", stage.Name, stage.Attempt) {
+	if s.Release.Annotations[releasev1alpha1.SkipStageAnnotation] != stageAttempt(*stage) {
 		return false
 	}
 	s.journal(releasev1alpha1.JournalVerb, stage.Name, "", "", "SkipStage", "")
@@ -529,7 +522,7 @@ func (s *stepper) resume() bool {
 			stage.ProgressAt = s.time()
 		}
 		s.status.SoakUntil = nil
-	case s.Release.Annotations[releasev1alpha1.RetryAnnotation] == fmt.Sprintf("%s@%d", stage.Name, stage.Attempt):
+	case s.Release.Annotations[releasev1alpha1.RetryAnnotation] == stageAttempt(*stage):
 		s.journal(releasev1alpha1.JournalVerb, stage.Name, "", "", "Retry", "")
 		stage.Attempt++
 		stage.Gates, stage.BegunTargets, stage.ReachedAt = nil, nil, nil

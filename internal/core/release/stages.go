@@ -60,15 +60,15 @@ func completes(strategy *releasev1alpha1.ReleaseStrategySpec, k int) bool {
 		return false
 	}
 	for _, later := range strategy.Stages[k+1:] {
-		if later.To != nil && later.To.Weight != nil && sameSelection(later, strategy.Stages[k]) {
+		if later.To != nil && later.To.Weight != nil && SameSelection(later, strategy.Stages[k]) {
 			return false
 		}
 	}
 	return true
 }
 
-// sameSelection reports whether two stages select the same clusters.
-func sameSelection(a, b releasev1alpha1.ReleaseStage) bool {
+// SameSelection reports whether two stages select the same clusters.
+func SameSelection(a, b releasev1alpha1.ReleaseStage) bool {
 	return equal(a.Clusters, b.Clusters)
 }
 
