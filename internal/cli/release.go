@@ -57,8 +57,8 @@ func newRelease(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release",
 		Short: "Release a change of a workload in stages over clusters",
-		Long: `Release a change of a workload in stages over clusters: plan and start a release, watch it, approve its gates, and stop it or go
-back. A Release does not write the template of the workload. See docs/releases.md.`,
+		Long: `Release a change of a workload in stages over clusters: plan and start a release, watch it, approve its gates,
+and stop it or go back. A Release does not write the template of the workload. See docs/releases.md.`,
 		Args: noArgs,
 	}
 	cmd.AddCommand(
@@ -68,15 +68,16 @@ back. A Release does not write the template of the workload. See docs/releases.m
 			"Pauses a release. Pods stay as they are, new and old, until `argosy release resume`.",
 			(*releases).pause),
 		newReleaseState(hub, "resume", "Resume a release that a user paused",
-			"Resumes a release that `argosy release pause` paused. A release that is paused because a stage has failed needs\n"+
-				"`argosy release retry`, `argosy release skip` or `argosy release rollback` instead.",
+			"Resumes a release that `argosy release pause` paused. A release that is paused because a stage has failed\n"+
+				"needs `argosy release retry`, `argosy release skip` or `argosy release rollback` instead.",
 			(*releases).resume),
 		newReleaseState(hub, "abort", "End a release and leave pods as they are",
 			"Ends a release. Pods stay as they are, new and old. `argosy release rollback` can still go back afterwards.",
 			(*releases).abort),
 		newReleaseState(hub, "rollback", "Go back to the revision before a release",
-			"Goes back to the revision that clusters had before the release, in the order that its strategy names. A release that has\n"+
-				"succeeded or was aborted can be rolled back too, until another one follows. The revision is then blocked.",
+			"Goes back to the revision that clusters had before the release, in the order that its strategy names. A\n"+
+				"release that has succeeded or was aborted can be rolled back too, until another one follows. The revision\n"+
+				"is then blocked.",
 			(*releases).rollback),
 		newReleaseStage(hub, "retry", "Start a stage again that has failed", releasev1alpha1.RetryAnnotation),
 		newReleaseStage(hub, "skip", "End the stage under way and continue with the next one",
@@ -113,8 +114,8 @@ func (r *releases) get(ctx context.Context, name string) (*releasev1alpha1.Relea
 	found := &releasev1alpha1.Release{}
 	err := r.client.Get(ctx, types.NamespacedName{Namespace: r.namespace, Name: name}, found)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no release %q in namespace %q; `argosy get releases -n %s` lists those that are", name,
-			r.namespace, r.namespace)
+		return nil, fmt.Errorf("there is no release %q in namespace %q; `argosy get releases -n %s` lists all",
+			name, r.namespace, r.namespace)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read release %q: %w", name, err)
@@ -214,10 +215,12 @@ func newReleaseStart(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start KIND NAME",
 		Short: "Start a release of what the template of a workload has now",
-		Long: `Starts a release of a workload and prints its name. "argosy release plan" with the same flags shows what it will do.
+		Long: `Starts a release of a workload and prints its name. "argosy release plan" with the same flags shows what it
+will do.
 
-With --wait it shows the progress until the release has ended. The exit code is 0 if it has succeeded, 1 if it has failed, was refused,
-aborted or replaced, 2 if it was rolled back, and 3 if it has not ended within --timeout. It then continues on the hub.`,
+With --wait it shows the progress until the release has ended. The exit code is 0 if it has succeeded, 1 if it
+has failed, was refused, aborted or replaced, 2 if it was rolled back, and 3 if it has not ended within
+--timeout. It then continues on the hub.`,
 		Example: `  argosy release start cloneset/web -n shop --strategy 1-2-7
   argosy release start cloneset/web -n shop --commit 3f2c1a --change-url https://ci.example.com/42 --wait --timeout 1h
   argosy release start cloneset/web -n shop --revision cloneset-web-5d0c7f21aa10 --reason "web:7 is slow"`,
@@ -359,8 +362,8 @@ func (r *releases) last(ctx context.Context, rel *releasev1alpha1.Release) error
 		}
 		for _, t := range other.Spec.Targets {
 			if slices.ContainsFunc(rel.Spec.Targets, func(own releasev1alpha1.ReleaseTarget) bool { return own.Ref == t.Ref }) {
-				return fmt.Errorf("release %s cannot be rolled back: release %s of %s %s has followed; roll that one back, or start a release with --revision",
-					rel.Name, other.Name, t.Ref.Kind, t.Ref.Name)
+				return fmt.Errorf("release %s cannot be rolled back: release %s of %s %s has followed; "+
+					"roll that one back, or start a release with --revision", rel.Name, other.Name, t.Ref.Kind, t.Ref.Name)
 			}
 		}
 	}

@@ -29,8 +29,9 @@ func newReleaseVerdict(hub *hubFlags, kind releasev1alpha1.ApprovalVerdict) *cob
 	}
 	cmd := nameOfRelease(&cobra.Command{
 		Use: verb + " NAME", Short: short,
-		Long: `Shows what the stage will do, how far the release is and what it changes, asks, and creates a ReleaseApproval. The verdict counts for
-the revision, the stage and the attempt that are shown, and for no other. Without a terminal, --yes is required.`,
+		Long: `Shows what the stage will do, how far the release is and what it changes, asks, and creates a ReleaseApproval.
+The verdict counts for the revision, the stage and the attempt that are shown, and for no other. Without a
+terminal, --yes is required.`,
 		Example: fmt.Sprintf("  argosy release %s web-x7k2p -n shop\n"+
 			"  argosy release %s web-x7k2p -n shop --gate sign --comment \"load test is good\" --yes", verb, verb),
 		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error { return r.decide(ctx, name, v) }),

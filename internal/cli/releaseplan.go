@@ -63,11 +63,11 @@ func newReleasePlan(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan KIND NAME",
 		Short: "Show what a release would do in each stage and cluster, without starting it",
-		Long: `Shows what each stage of a release will do if nothing fails, cluster by cluster. Nothing is written. The hub computes the same steps
-when it runs the release. An error names why the hub would refuse the release.
+		Long: `Shows what each stage of a release will do if nothing fails, cluster by cluster. Nothing is written. The hub
+computes the same steps when it runs the release. An error names why the hub would refuse the release.
 
-The plan needs the right to read the workload, its binding, clusters, releases and ReleaseRevisions. Without the right to read Works
-and override policies, it says what it leaves out.`,
+The plan needs the right to read the workload, its binding, clusters, releases and ReleaseRevisions. Without
+the right to read Works and override policies, it says what it leaves out.`,
 		Example: `  argosy release plan cloneset/web -n shop --strategy 1-2-7
   argosy release plan cloneset/web -n shop -f strategy.yaml -o json`,
 		Args:              oneObject("cloneset web"),
@@ -234,8 +234,9 @@ func newReleaseDiff(hub *hubFlags) *cobra.Command {
 	cmd := nameOfRelease(&cobra.Command{
 		Use:   "diff NAME",
 		Short: "Show what a release changes: pods, overrides and configuration of each target",
-		Long: `Shows the differences between the revisions before and after a release, for each target: the fields of the template that make pods,
-the override policies that select it, and the ConfigMaps and Secrets that its pods use. Data of ConfigMaps and Secrets is not shown.`,
+		Long: `Shows the differences between the revisions before and after a release, for each target: the fields of the
+template that make pods, the override policies that select it, and the ConfigMaps and Secrets that its pods
+use. Data of ConfigMaps and Secrets is not shown.`,
 		Example: "  argosy release diff web-x7k2p -n shop",
 		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error {
 			if output != "" && output != "json" {

@@ -68,8 +68,8 @@ func (r *releases) input(ctx context.Context, rel *releasev1alpha1.Release) (in 
 }
 
 // template reads a workload of the hub; nil if there is none.
-func (r *releases) template(ctx context.Context, ref releasev1alpha1.ReleaseObjectReference) (*unstructured.Unstructured,
-	error) {
+func (r *releases) template(ctx context.Context,
+	ref releasev1alpha1.ReleaseObjectReference) (*unstructured.Unstructured, error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
 		return nil, err

@@ -176,9 +176,9 @@ func newReleaseWatch(hub *hubFlags) *cobra.Command {
 	cmd := nameOfRelease(&cobra.Command{
 		Use:   "watch NAME",
 		Short: "Show the progress of a release until it has ended",
-		Long: `Shows the progress of a release until it has ended: a view that is updated on a terminal, one line for each thing that happens
-elsewhere. The exit code is 0 if it has succeeded, 1 if it has failed, was refused, aborted or replaced, 2 if it was rolled back, and 3 if it has
-not ended within --timeout.`,
+		Long: `Shows the progress of a release until it has ended: a view that is updated on a terminal, one line for each
+thing that happens elsewhere. The exit code is 0 if it has succeeded, 1 if it has failed, was refused, aborted
+or replaced, 2 if it was rolled back, and 3 if it has not ended within --timeout.`,
 		Example: "  argosy release watch web-x7k2p -n shop",
 		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error {
 			return r.watch(ctx, name, timeout)
