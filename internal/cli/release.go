@@ -138,9 +138,16 @@ func (d *draft) bind(cmd *cobra.Command, hub *hubFlags) {
 	flags.StringVarP(&d.file, "filename", "f", "", "file with a ReleaseStrategy for this release alone")
 	flags.StringVar(&d.revision, "revision", "",
 		"ReleaseRevision to release, such as an earlier one (default: what the template has now)")
-	cmd.MarkFlagsMutuallyExclusive("strategy", "filename")
 	_ = cmd.RegisterFlagCompletionFunc("strategy", named(hub, "releasestrategies.release.argosy.io"))
 	_ = cmd.RegisterFlagCompletionFunc("revision", named(hub, "releaserevisions.release.argosy.io"))
+}
+
+// check refuses flags that exclude each other. Cobra's own check would define the flags of Kubernetes' libraries first.
+func (d *draft) check() error {
+	if d.strategy != "" && d.file != "" {
+		return errors.New("give either --strategy or -f, not both")
+	}
+	return nil
 }
 
 // release is the release of an object of the hub as the flags describe it.
@@ -232,6 +239,9 @@ has failed, was refused, aborted or replaced, 2 if it was rolled back, and 3 if 
 			}
 			if !slices.Contains([]string{"Queue", "Replace", "Refuse"}, d.supersede) {
 				return fmt.Errorf("--supersede is Queue, Replace or Refuse, not %q", d.supersede)
+			}
+			if err := d.check(); err != nil {
+				return err
 			}
 			kind, name := objectOf(args)
 			return releaseRun(hub, func(ctx context.Context, r *releases, name string) error {

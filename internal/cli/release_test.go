@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +29,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
 const releaseTemplate = `
@@ -74,7 +76,7 @@ func newReleaseHub(t *testing.T, objects ...client.Object) *releaseHub {
 	strategy := &releasev1alpha1.ReleaseStrategy{}
 	decode(t, releaseStrategy, strategy)
 	gvk := template.GroupVersionKind()
-	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{gvk.GroupVersion(), {Version: "v1"}})
 	mapper.Add(gvk, meta.RESTScopeNamespace)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
 
@@ -179,13 +181,26 @@ revision: abc
 startedAt: "2026-01-01T11:00:00Z"
 conditions:
 - {type: Accepted, status: "True", reason: Planned, message: "", lastTransitionTime: "2026-01-01T11:00:00Z"}
-- {type: Progressing, status: "False", reason: WaitingForApproval, message: gates sign of stage two, lastTransitionTime: "2026-01-01T11:00:00Z"}
+- type: Progressing
+  status: "False"
+  reason: WaitingForApproval
+  message: gates sign of stage two
+  lastTransitionTime: "2026-01-01T11:00:00Z"
 journal:
 - {seq: 1, at: "2026-01-01T11:00:00Z", type: Phase, reason: Started}
 - {seq: 2, at: "2026-01-01T11:30:00Z", type: Stage, stage: one, reason: Done}
 stages:
-- {name: one, phase: Done, attempt: 1, clusterNames: [eu, us], endedAt: "2026-01-01T11:30:00Z", counts: {clusters: 2, reached: 2, pods: 2, new: 2, available: 2}}
-- {name: two, phase: Gated, attempt: 2, sameClusters: true, gates: [{name: sign, position: Before, phase: Waiting, since: "2026-01-01T11:30:00Z"}]}
+- name: one
+  phase: Done
+  attempt: 1
+  clusterNames: [eu, us]
+  endedAt: "2026-01-01T11:30:00Z"
+  counts: {clusters: 2, reached: 2, pods: 2, new: 2, available: 2}
+- name: two
+  phase: Gated
+  attempt: 2
+  sameClusters: true
+  gates: [{name: sign, position: Before, phase: Waiting, since: "2026-01-01T11:30:00Z"}]
 - {name: seven, phase: Pending, attempt: 0, sameClusters: true}
 `
 
@@ -194,8 +209,18 @@ const failing = `
 phase: Paused
 reason: PausedByFailure
 stage: one
-conditions: [{type: Progressing, status: "False", reason: PausedByFailure, message: stage one has failed, lastTransitionTime: "2026-01-01T11:00:00Z"}]
-stages: [{name: one, phase: Failed, attempt: 3, clusterNames: [eu, us], clusters: [{name: eu, workload: web, replicas: 10, target: 1, new: 1, phase: Failed, message: ImagePullBackOff}]}]
+conditions:
+- type: Progressing
+  status: "False"
+  reason: PausedByFailure
+  message: stage one has failed
+  lastTransitionTime: "2026-01-01T11:00:00Z"
+stages:
+- name: one
+  phase: Failed
+  attempt: 3
+  clusterNames: [eu, us]
+  clusters: [{name: eu, workload: web, replicas: 10, target: 1, new: 1, phase: Failed, message: ImagePullBackOff}]
 `
 
 // withRevisions names the revisions of the hub in a release.
@@ -274,7 +299,8 @@ func TestReleasePlanIsTheSameWithoutTheRightToReadWorks(t *testing.T) {
 	}
 	h.denied = "works"
 	got, err := h.plan(t.Context(), h.drafted(&draft{}))
-	if err != nil || got.Hash != want.Hash || len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "may not read Works") {
+	if err != nil || got.Hash != want.Hash || len(got.Notes) != 1 ||
+		!strings.Contains(got.Notes[0], "may not read Works") {
 		t.Errorf("without Works, the plan is %+v, %v; want that of %+v and a note", got, err, want)
 	}
 }
@@ -297,8 +323,8 @@ func TestReleasePlanNamesWhyTheHubWouldRefuse(t *testing.T) {
 
 func TestReleaseStartCreatesARelease(t *testing.T) {
 	h := newReleaseHub(t)
-	d := &draft{supersede: "Replace", change: releasev1alpha1.ReleaseChange{URL: "https://ci.example.com/1", Commit: "3f2c",
-		Ticket: "T-1", Reason: "faster"}}
+	d := &draft{supersede: "Replace", change: releasev1alpha1.ReleaseChange{URL: "https://ci.example.com/1",
+		Commit: "3f2c", Ticket: "T-1", Reason: "faster"}}
 	if err := h.start(t.Context(), d, "clonesets", "web", false, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -307,8 +333,8 @@ func TestReleaseStartCreatesARelease(t *testing.T) {
 		t.Fatalf("there are %d releases, %v", len(all.Items), err)
 	}
 	got := all.Items[0]
-	if !strings.HasPrefix(got.Name, "web-") || got.Spec.StrategyRef == nil || got.Spec.StrategyRef.Name != "one-two-seven" ||
-		got.Spec.Supersede != releasev1alpha1.SupersedeReplace || got.Spec.Targets[0].To.Current == nil ||
+	if !strings.HasPrefix(got.Name, "web-") || got.Spec.StrategyRef == nil ||
+		got.Spec.StrategyRef.Name != "one-two-seven" || got.Spec.Supersede != releasev1alpha1.SupersedeReplace || got.Spec.Targets[0].To.Current == nil ||
 		*got.Spec.Change != d.change {
 		t.Errorf("the release is %+v", got)
 	}
@@ -438,7 +464,12 @@ func TestReleaseViewReplacesWhatItShowedOnATerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first, second, replaced := strings.Cut(out.String(), "\x1b["+"12A\x1b[J")
+	var once bytes.Buffer
+	if err := printRelease(&once, started(gated), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	up := fmt.Sprintf("\x1b[%dA\x1b[J", strings.Count(once.String(), "\n"))
+	first, second, replaced := strings.Cut(out.String(), up)
 	if !replaced || first != second {
 		t.Errorf("it writes %q", out.String())
 	}
@@ -548,7 +579,7 @@ func TestReleaseVerbsSetTheState(t *testing.T) {
 		"roll back":                  {(*releases).rollback, gated, "Run", "Rollback", "will be rolled back"},
 		"roll back after success":    {(*releases).rollback, "phase: Succeeded", "Run", "Rollback", "will be rolled back"},
 		"roll back an aborted one":   {(*releases).rollback, "phase: Aborted", "Abort", "Rollback", "will be rolled back"},
-		"roll back twice":            {(*releases).rollback, "phase: RollingBack", "Rollback", "Rollback", "already rolling back"},
+		"roll back twice":            {(*releases).rollback, "phase: RollingBack", "Rollback", "Rollback", "already"},
 		"roll back what was":         {(*releases).rollback, "phase: RolledBack", "Run", "Run", "has ended"},
 	} {
 		h := newReleaseHub(t)
@@ -578,7 +609,8 @@ func TestReleaseThatWasFollowedIsNotRolledBack(t *testing.T) {
 	next := started("{phase: Running, startedAt: \"2026-01-01T11:30:00Z\"}")
 	next.Name = "r2"
 	h.create(next)
-	if err := h.rollback(t.Context(), "r1", ""); err == nil || !strings.Contains(err.Error(), "release r2 of CloneSet web") {
+	err := h.rollback(t.Context(), "r1", "")
+	if err == nil || !strings.Contains(err.Error(), "release r2 of CloneSet web") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -640,5 +672,38 @@ func TestReleaseThatDoesNotExistIsNamed(t *testing.T) {
 	h := newReleaseHub(t)
 	if _, err := h.get(t.Context(), "none"); err == nil || !strings.Contains(err.Error(), `no release "none"`) {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestReleaseGatesThatWaitAreCompleted(t *testing.T) {
+	s := see(t, nil)
+	s.api.Serve(membertest.Kind{GroupVersionKind: releasev1alpha1.GroupVersion.WithKind("Release"), Plural: "releases",
+		Namespaced: true})
+	rel := started(strings.Replace(gated, "gates: [", "gates: [{name: done, position: Before, phase: Passed}, ", 1))
+	rel.TypeMeta = metav1.TypeMeta{APIVersion: releasev1alpha1.GroupVersion.String(), Kind: "Release"}
+	s.api.Put(rel)
+	words, _ := completed(t, "argosy", "__complete", "--kubeconfig", s.file, "release", "approve", "r1", "--gate", "")
+	if strings.Join(words, " ") != "sign" {
+		t.Errorf("the gates that are offered are %q, want sign", words)
+	}
+}
+
+func TestReleaseCommandLinesAreChecked(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	for line, want := range map[string]string{
+		"release skip r1":                                     "--reason is missing",
+		"release retry r1":                                    "--reason is missing",
+		"release status":                                      "the name of a release is missing",
+		"release start cloneset/web --timeout 1m":             "add --wait",
+		"release start cloneset/web --supersede Later":        "Queue, Replace or Refuse",
+		"release plan cloneset/web -o yaml":                   "use json",
+		"release plan cloneset/web --strategy a --filename b": "not both",
+		"release plan web":                                    "KIND/NAME",
+	} {
+		var out, errOut bytes.Buffer
+		code := Main(t.Context(), append([]string{"argosy"}, strings.Fields(line)...), &out, &errOut)
+		if code != 1 || out.Len() > 0 || !strings.Contains(errOut.String(), want) {
+			t.Errorf("argosy %s exits with %d and prints %q, want %q", line, code, errOut.String(), want)
+		}
 	}
 }

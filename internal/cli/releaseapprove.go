@@ -32,8 +32,8 @@ func newReleaseVerdict(hub *hubFlags, kind releasev1alpha1.ApprovalVerdict) *cob
 		Long: `Shows what the stage will do, how far the release is and what it changes, asks, and creates a ReleaseApproval.
 The verdict counts for the revision, the stage and the attempt that are shown, and for no other. Without a
 terminal, --yes is required.`,
-		Example: fmt.Sprintf("  argosy release %s web-x7k2p -n shop\n"+
-			"  argosy release %s web-x7k2p -n shop --gate sign --comment \"load test is good\" --yes", verb, verb),
+		Example: strings.ReplaceAll(`  argosy release approve web-x7k2p -n shop
+  argosy release approve web-x7k2p -n shop --gate sign --comment "see SHOP-17" --yes`, "approve", verb),
 		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error { return r.decide(ctx, name, v) }),
 	}, hub)
 	flags := cmd.Flags()

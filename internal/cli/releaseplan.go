@@ -76,6 +76,9 @@ the right to read Works and override policies, it says what it leaves out.`,
 			if output != "" && output != "json" {
 				return fmt.Errorf("-o %s is not supported: use json, or leave it out for a table", output)
 			}
+			if err := d.check(); err != nil {
+				return err
+			}
 			kind, name := objectOf(args)
 			return releaseRun(hub, func(ctx context.Context, r *releases, name string) error {
 				drafted, err := d.release(ctx, r, kind, name)
