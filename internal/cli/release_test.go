@@ -25,6 +25,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/object/names"
@@ -124,6 +125,7 @@ func newReleaseHub(t *testing.T, objects ...client.Object) *releaseHub {
 	}
 	hub := fake.NewClientBuilder().WithScheme(s).WithRESTMapper(mapper).WithObjects(objects...).
 		WithStatusSubresource(&releasev1alpha1.Release{}).
+		WithIndex(&workv1alpha1.Work{}, "metadata.name", func(obj client.Object) []string { return []string{obj.GetName()} }).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
 				opts ...client.GetOption) error {
@@ -146,7 +148,7 @@ func newReleaseHub(t *testing.T, objects ...client.Object) *releaseHub {
 
 func typeName(obj any) string {
 	switch obj.(type) {
-	case *workv1alpha1.Work:
+	case *workv1alpha1.WorkList:
 		return "works"
 	case *policyv1alpha1.OverridePolicyList, *policyv1alpha1.ClusterOverridePolicyList:
 		return "overridepolicies"
@@ -300,7 +302,7 @@ func TestReleasePlanIsTheSameWithoutTheRightToReadWorks(t *testing.T) {
 	h.denied = "works"
 	got, err := h.plan(t.Context(), h.drafted(&draft{}))
 	if err != nil || got.Hash != want.Hash || len(got.Notes) != 1 ||
-		!strings.Contains(got.Notes[0], "may not read Works") {
+		!strings.Contains(got.Notes[0], "may not list Works") {
 		t.Errorf("without Works, the plan is %+v, %v; want that of %+v and a note", got, err, want)
 	}
 }
@@ -334,8 +336,8 @@ func TestReleaseStartCreatesARelease(t *testing.T) {
 	}
 	got := all.Items[0]
 	if !strings.HasPrefix(got.Name, "web-") || got.Spec.StrategyRef == nil ||
-		got.Spec.StrategyRef.Name != "one-two-seven" || got.Spec.Supersede != releasev1alpha1.SupersedeReplace || got.Spec.Targets[0].To.Current == nil ||
-		*got.Spec.Change != d.change {
+		got.Spec.StrategyRef.Name != "one-two-seven" || got.Spec.Supersede != releasev1alpha1.SupersedeReplace ||
+		got.Spec.Targets[0].To.Current == nil || *got.Spec.Change != d.change {
 		t.Errorf("the release is %+v", got)
 	}
 	h.expect("release " + got.Name + " is created")
@@ -595,7 +597,7 @@ func TestReleaseVerbsSetTheState(t *testing.T) {
 		if getErr != nil {
 			t.Fatal(getErr)
 		}
-		reason := got.Annotations[releasev1alpha1.VerbReasonAnnotation]
+		reason := got.Annotations[wellknown.ReleaseReasonAnnotation]
 		if got.Spec.State != c.want || !strings.Contains(printed, c.prints) || (reason == "because") != (c.state != c.want) {
 			t.Errorf("%s: the state is %s with reason %q, and it prints %q; want %s and %q", name, got.Spec.State, reason,
 				printed, c.want, c.prints)
@@ -640,7 +642,7 @@ func TestReleaseStagesAreRetriedAndSkippedInTheirAttempt(t *testing.T) {
 			t.Fatal(getErr)
 		}
 		if got.Annotations[c.annotation] != c.want || !strings.Contains(printed, c.prints) ||
-			c.want != "" && got.Annotations[releasev1alpha1.VerbReasonAnnotation] != c.reason {
+			c.want != "" && got.Annotations[wellknown.ReleaseReasonAnnotation] != c.reason {
 			t.Errorf("%s: the annotations are %v, and it prints %q; want %q and %q", name, got.Annotations, printed, c.want,
 				c.prints)
 		}

@@ -67,7 +67,7 @@ func newReleasePlan(hub *hubFlags) *cobra.Command {
 computes the same steps when it runs the release. An error names why the hub would refuse the release.
 
 The plan needs the right to read the workload, its binding, clusters, releases and ReleaseRevisions. Without
-the right to read Works and override policies, it says what it leaves out.`,
+the right to list Works and override policies, it says what it leaves out.`,
 		Example: `  argosy release plan cloneset/web -n shop --strategy 1-2-7
   argosy release plan cloneset/web -n shop -f strategy.yaml -o json`,
 		Args:              oneObject("cloneset web"),

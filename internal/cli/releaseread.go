@@ -133,17 +133,16 @@ func (r *releases) target(ctx context.Context, ref releasev1alpha1.ReleaseObject
 
 	// 3. What clusters have.
 	works := map[string]*workv1alpha1.Work{}
-	for _, c := range spec.Clusters {
-		w := &workv1alpha1.Work{}
-		err := r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(c.Name),
-			Name: dispatch.WorkName(t.Binding, t.Template)}, w)
-		switch {
-		case apierrors.IsForbidden(err):
-			notes = append(notes, "you may not read Works: progress in clusters is not known")
-		case client.IgnoreNotFound(err) != nil:
-			return t, nil, fmt.Errorf("read the Work in cluster %q: %w", c.Name, err)
-		case err == nil:
-			works[c.Name] = w
+	var list workv1alpha1.WorkList
+	err = r.client.List(ctx, &list, client.MatchingFields{"metadata.name": dispatch.WorkName(t.Binding, t.Template)})
+	if apierrors.IsForbidden(err) {
+		notes = append(notes, "you may not list Works: progress in clusters is not known")
+	} else if err != nil {
+		return t, nil, fmt.Errorf("list Works: %w", err)
+	}
+	for i := range list.Items {
+		if cluster, err := names.ClusterOf(list.Items[i].Namespace); err == nil {
+			works[cluster] = &list.Items[i]
 		}
 	}
 	if effective == nil {
