@@ -82,6 +82,11 @@ const (
 	// On: bindings, Works. Written by: core/workload/fleet. Read by: core/workload/fleet. Users may set it: no.
 	EffectiveRevisionAnnotation = "argosy.io/effective-revision"
 
+	// ReleaseReasonAnnotation is why a user skipped or retried a stage of a release, or changed its state, for people.
+	//
+	// On: Releases. Written by: users, cli. Read by: cli. Users may set it: yes.
+	ReleaseReasonAnnotation = "argosy.io/release-reason"
+
 	// UnreachableClustersAnnotation states whether the pods of an unreachable cluster count as unavailable
 	// (CountAsDown, the default: the rollout waits) or do not count (Ignore).
 	//
