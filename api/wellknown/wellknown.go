@@ -45,8 +45,8 @@ const (
 	RolloutStagesAnnotation = "argosy.io/rollout-stages"
 
 	// RolloutStageAnnotation approves the pauses of the stages up to a number, counted from 1, for one revision.
-	// `argosy rollout status` shows the revision. A number alone counts for the revision that the template has when the hub
-	// first reads it.
+	// `argosy rollout status` shows the revision. A number alone counts for the revision that the template has when the
+	// hub first reads it.
 	//
 	//	{"stage": 2, "revision": "1b2c3d4e"}
 	//
