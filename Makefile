@@ -43,7 +43,7 @@ test: build ## Run the tests that every change must pass, in at most 8 minutes.
 test-long: build ## Run all tests, with fuzzing, the race detector and an upgrade, in about 30 minutes.
 	@GO=$(GO) ./hack/test.sh long
 
-upgrade-test: build ## Test the upgrade from PREVIOUS=REF (default: the last tag, otherwise 50 changes back).
+upgrade-test: build ## Test the upgrade from PREVIOUS=REF (default: the last tag, otherwise hack/previous).
 	@previous=$$(PREVIOUS='$(PREVIOUS)' ./hack/previous.sh) && \
 	ARGOSY_BINARY=$(CURDIR)/bin/argosy ARGOSY_PREVIOUS_BINARY=$$previous $(GO) test -count=1 -v -timeout 15m -run 'ThePreviousVersion' ./test/up
 

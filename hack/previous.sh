@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Builds argosy from an earlier commit and prints the path of the binary. The commit is PREVIOUS, otherwise the last tag before
-# this commit, otherwise the commit that is 50 changes back on this branch. Exits with code 3 if the history here has no earlier
-# commit.
+# this commit, otherwise that in hack/previous, which passed the long suite. Exits with code 3 if the history here lacks it.
 # usage: PREVIOUS=REF previous.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,11 +14,10 @@ elif ! git rev-parse --verify --quiet HEAD >/dev/null 2>&1; then
 	none "this folder is no git checkout"
 elif tag=$(git describe --tags --match 'v[0-9]*' --abbrev=0 HEAD^ 2>/dev/null); then
 	commit=$(git rev-parse --verify "$tag^{commit}")
-elif [ "$(git rev-parse --is-shallow-repository)" = true ]; then
-	none "this clone is shallow and has no tag; run git fetch --unshallow --tags"
 else
-	commit=$(git rev-list --first-parent --max-count=51 HEAD | tail -n 1)
-	[ "$commit" != "$(git rev-parse HEAD)" ] || none "this is the first commit"
+	commit=$(cat hack/previous)
+	git rev-parse --verify --quiet "$commit^{commit}" >/dev/null ||
+		none "this clone lacks commit $commit; run git fetch --unshallow --tags"
 fi
 out=$PWD/bin/previous/argosy-$commit
 if [ ! -x "$out" ]; then

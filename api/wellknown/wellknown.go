@@ -17,8 +17,8 @@ func RestAnnotation(version string) string { return Prefix + version + "-rest" }
 const (
 	// RolloutScopeAnnotation states what a workload's partition, maxUnavailable and the like count: the pods of all
 	// clusters together (Fleet), or of each cluster (Cluster, as in Karmada). The default is Fleet for OpenKruise
-	// workloads whose replicas are divided, and Cluster otherwise. It is always Cluster with the label retain-
-	// replicas.
+	// workloads whose replicas are divided, and Cluster otherwise. It is always Cluster with the label
+	// resourcetemplate.karmada.io/retain-replicas.
 	//
 	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
 	RolloutScopeAnnotation = "argosy.io/rollout-scope"
@@ -44,9 +44,9 @@ const (
 	// On: templates. Written by: users. Read by: core/release, core/workload/fleet. Users may set it: yes.
 	RolloutStagesAnnotation = "argosy.io/rollout-stages"
 
-	// RolloutStageAnnotation approves the pauses of the stages up to a number, counted from 1, for one revision
-	// (RevisionOf of core/workload/fleet). A number alone counts for the revision that the template has when the hub
-	// first reads it.
+	// RolloutStageAnnotation approves the pauses of the stages up to a number, counted from 1, for one revision.
+	// `argosy rollout status` shows the revision. A number alone counts for the revision that the template has when the
+	// hub first reads it.
 	//
 	//	{"stage": 2, "revision": "1b2c3d4e"}
 	//
@@ -241,7 +241,7 @@ const (
 	// AcceptRestoredAnnotation applies a Work that waits since the hub was restored. The value is the time since when
 	// it waits.
 	//
-	// On: Works. Written by: cli. Read by: core/execute. Users may set it: with `argosy restored`.
+	// On: Works. Written by: cli. Read by: core/execute. Users may set it: with `argosy restore accept`.
 	AcceptRestoredAnnotation = "argosy.io/accept-restored"
 )
 
@@ -266,7 +266,7 @@ const (
 	AddonLabel = "argosy.io/addon"
 
 	// BindingRestAnnotation has the fields of a binding that v1alpha1 lacks, as JSON, so that a client that reads and
-	// writes v1alpha1 loses nothing. See RestAnnotation.
+	// writes v1alpha1 loses nothing.
 	//
 	// On: bindings in version v1alpha1. Written by: core/admission/convert. Read by: core/admission/convert. Users may
 	// set it: no.

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -97,7 +98,8 @@ func explainUsage(root *cobra.Command, args []string, err error) error {
 	cmd, _, unknown := root.Find(args)
 	if unknown != nil {
 		name := ""
-		if root.ParseFlags(args) == nil {
+		withoutHelp := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--help" || a == "-h" })
+		if root.ParseFlags(withoutHelp) == nil {
 			name = root.Flags().Arg(0)
 		}
 		return unknownCommand(root, name)

@@ -24,6 +24,7 @@ func TestWrongCommandLineIsExplainedInOneSentence(t *testing.T) {
 		{"cordon", "the name of a cluster is missing; for example: "},
 		{"taint", "the name of a cluster is missing; for example: "},
 		{"statsu", `unknown command "statsu" for "argosy"; did you mean "status"?`},
+		{"statsu --help", `unknown command "statsu" for "argosy"; did you mean "status"?`},
 		{"rollout paus", `unknown command "paus" for "argosy rollout"; did you mean "pause"?`},
 		{"certificates renwe", `unknown command "renwe" for "argosy certificates"; did you mean "renew"?`},
 		{"completion bsh", `unknown command "bsh" for "argosy completion"; did you mean "bash"?`},

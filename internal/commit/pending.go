@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -79,6 +80,13 @@ func (p *PendingWrites[O]) Forget(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.writes, key)
+}
+
+// ForgetIf forgets all writes of the keys for which which returns true.
+func (p *PendingWrites[O]) ForgetIf(which func(types.NamespacedName) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.writes, func(key types.NamespacedName, _ []pendingWrite[O]) bool { return which(key) })
 }
 
 // Len returns the number of keys that have writes.

@@ -88,7 +88,7 @@ var notRun = map[string][]string{
 		`make image`,
 		`skopeo copy --all oci:dist/image docker://registry.example.com/argosy:v1`,
 		`podman load --input dist/argosy-image.tar`,
-		`podman run --detach --name argosy --publish 7443:7443 --volume argosy:/var/lib/argosy argosy:v1`,
+		`podman run --detach --name argosy --publish 7443:7443 --volume argosy:/var/lib/argosy argosy:VERSION`,
 		`helm install argosy charts/argosy --namespace argosy --create-namespace ` +
 			`--set image.repository=registry.example.com/argosy --set image.tag=v1`,
 		`kubectl create namespace argosy`,

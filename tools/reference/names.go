@@ -29,7 +29,6 @@ const (
 
 // internalNames are names that no user meets on an object of the hub or of a member.
 var internalNames = map[string]string{
-	"argosy.io/logs":    "of commands of the CLI, in memory",
 	"argosy.io/drained": "a taint of simulated clusters, in memory",
 }
 

@@ -99,8 +99,8 @@ func TestIncompleteConstantsAreErrors(t *testing.T) {
 
 func TestDocCommentStatesTheFactsOfAName(t *testing.T) {
 	text, n, ok := factsOf("X is on it. On: Works, objects in members. Written by: cli, core/a, core/b. Read by: x. " +
-		"Users may set it: with `argosy restored`.")
-	want := name{on: "Works, objects in members", by: "`argosy`, the hub (with `argosy restored`)", users: true}
+		"Users may set it: with `argosy restore accept`.")
+	want := name{on: "Works, objects in members", by: "`argosy`, the hub (with `argosy restore accept`)", users: true}
 	if !ok || text != "X is on it." || n != want {
 		t.Errorf("got %q, %+v, %t", text, n, ok)
 	}

@@ -86,13 +86,16 @@ type subject struct {
 	cluster string
 }
 
+func newReconciler(c client.Client, o Options) *reconciler {
+	return &reconciler{Options: o, client: c, unhealthy: map[types.NamespacedName]map[string]time.Time{},
+		limiter: rate.NewLimiter(eventsPerSecond, eventsAtOnce)}
+}
+
 // Setup registers the controller with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
 	o.SchedulerName = cmp.Or(o.SchedulerName, policyv1alpha1.DefaultSchedulerName)
-	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, "failover-controller"),
-		unhealthy: map[types.NamespacedName]map[string]time.Time{},
-		limiter:   rate.NewLimiter(eventsPerSecond, eventsAtOnce)}
-	r.pending.Life = commit.PendingWriteLife
+	r := newReconciler(mgr.GetClient(), o)
+	r.events = commit.Recorder(mgr, "failover-controller")
 	// One worker: a plan sees what the one before it did.
 	b := ctrl.NewControllerManagedBy(mgr).Named("failover").WatchesRawSource(changes{r})
 	for _, kind := range scope.Bindings.Kinds() {
@@ -158,11 +161,14 @@ func (r *reconciler) input(ctx context.Context, now time.Time) (failover.Input, 
 
 // current returns the bindings, each as the cache has it or as the last plan wrote it.
 func (r *reconciler) current(cached []workv1alpha2.Binding) []workv1alpha2.Binding {
+	exist := make(map[types.NamespacedName]bool, len(cached))
 	for i, b := range cached {
 		key := client.ObjectKeyFromObject(b)
+		exist[key] = true
 		cached[i] = commit.Newest(b, r.pending.Get(key))
 		r.pending.Seen(key, b)
 	}
+	r.pending.ForgetIf(func(key types.NamespacedName) bool { return !exist[key] })
 	return cached
 }
 

@@ -387,6 +387,24 @@ func TestPlanUsesPendingWrites(t *testing.T) {
 	if r.pending.Len() != 0 {
 		t.Error("a write that the cache shows is kept")
 	}
+	r.pending.Add(types.NamespacedName{}, written)
+	if r.current(nil); r.pending.Len() != 0 {
+		t.Error("a write of a binding that is gone is kept")
+	}
+}
+
+// A plan by a binding as it was before the write would evict it again.
+func TestPendingWriteStaysUntilTheCacheShowsIt(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		cached, written := &workv1alpha2.ResourceBinding{}, &workv1alpha2.ResourceBinding{}
+		cached.ResourceVersion, written.ResourceVersion = "1", "2"
+		r := newReconciler(nil, Options{})
+		r.pending.Add(types.NamespacedName{}, written)
+		time.Sleep(time.Hour) // on the clock of the test
+		if got := r.current([]workv1alpha2.Binding{cached}); got[0].GetResourceVersion() != "2" {
+			t.Errorf("the plan is made of version %s, want 2", got[0].GetResourceVersion())
+		}
+	})
 }
 
 func TestUnhealthyTimesEndWithTheFailure(t *testing.T) {

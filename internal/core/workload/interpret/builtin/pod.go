@@ -37,9 +37,12 @@ func retainPod(_ context.Context, desired, observed *unstructured.Unstructured) 
 	for _, containers := range []string{"containers", "initContainers"} {
 		images := map[string]string{}
 		for _, c := range objects(want, containers) {
-			if name := text(c, "name"); name != "" { // without a name there is no counterpart
-				images[name] = text(c, "image")
+			name := text(c, "name")
+			if _, twice := images[name]; twice || name == "" { // its counterpart is not known
+				images[name] = ""
+				continue
 			}
+			images[name] = text(c, "image")
 		}
 		for _, c := range objects(spec, containers) {
 			setText(c, "image", images[text(c, "name")])
