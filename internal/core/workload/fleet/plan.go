@@ -344,8 +344,8 @@ func ProgressOf(in Input) ([]ClusterProgress, error) {
 		if current {
 			m.Base, m.Local = m.before, m.before
 		}
-		all[i] = ClusterProgress{Cluster: m.Cluster, Current: current, Observed: m.fresh, Refused: m.refused && !unanswered(m.Work),
-			Lost: !m.Reachable}
+		all[i] = ClusterProgress{Cluster: m.Cluster, Current: current, Observed: m.fresh,
+			Refused: m.refused && !unanswered(m.Work), Lost: !m.Reachable}
 	}
 	handler := handlers[in.Template.GroupVersionKind().GroupKind()]
 	if handler.stagesClusters(o, in.Template, in.Divided) {
