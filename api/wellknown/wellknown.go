@@ -53,11 +53,6 @@ const (
 	// On: templates. Written by: users, cli. Read by: core/workload/fleet. Users may set it: yes.
 	RolloutStageAnnotation = "argosy.io/rollout-stage"
 
-	// ReleaseReasonAnnotation is why a user skipped or retried a stage of a release, or changed its state, for people.
-	//
-	// On: Releases. Written by: users, cli. Read by: cli. Users may set it: yes.
-	ReleaseReasonAnnotation = "argosy.io/release-reason"
-
 	// UnreachableClustersAnnotation states whether the pods of an unreachable cluster count as unavailable
 	// (CountAsDown, the default: the rollout waits) or do not count (Ignore).
 	//
