@@ -25,7 +25,6 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
-	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/object/names"
@@ -301,8 +300,8 @@ func TestReleasePlanIsTheSameWithoutTheRightToReadWorks(t *testing.T) {
 	}
 	h.denied = "works"
 	got, err := h.plan(t.Context(), h.drafted(&draft{}))
-	if err != nil || got.Hash != want.Hash || len(got.Notes) != 1 ||
-		!strings.Contains(got.Notes[0], "may not list Works") {
+	if err != nil || got.Hash != want.Hash || got.Targets[0].From != unknownRevision || len(got.Notes) != 2 ||
+		!strings.Contains(got.Notes[1], "may not list Works") {
 		t.Errorf("without Works, the plan is %+v, %v; want that of %+v and a note", got, err, want)
 	}
 }
@@ -316,6 +315,20 @@ func TestReleasePlanNamesWhyTheHubWouldRefuse(t *testing.T) {
 		if _, err := h.plan(t.Context(), h.drafted(d)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want %s", err, want)
 		}
+	}
+	template, err := h.template(t.Context(), h.drafted(&draft{}).Spec.Targets[0].Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unstructured.SetNestedSlice(template.Object, []any{map[string]any{"name": "main", "image": "web:1"}}, "spec",
+		"template", "spec", "containers"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.client.Update(t.Context(), template); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.plan(t.Context(), h.drafted(&draft{})); err == nil || !strings.Contains(err.Error(), "SameRevision") {
+		t.Errorf("for the pods that clusters have, the error is %v", err)
 	}
 	if _, err := (&draft{}).release(t.Context(), h.releases, "clonesets", "none"); err == nil ||
 		!strings.Contains(err.Error(), `no CloneSet "none"`) {
@@ -597,7 +610,7 @@ func TestReleaseVerbsSetTheState(t *testing.T) {
 		if getErr != nil {
 			t.Fatal(getErr)
 		}
-		reason := got.Annotations[wellknown.ReleaseReasonAnnotation]
+		reason := got.Annotations[releasev1alpha1.VerbReasonAnnotation]
 		if got.Spec.State != c.want || !strings.Contains(printed, c.prints) || (reason == "because") != (c.state != c.want) {
 			t.Errorf("%s: the state is %s with reason %q, and it prints %q; want %s and %q", name, got.Spec.State, reason,
 				printed, c.want, c.prints)
@@ -642,7 +655,7 @@ func TestReleaseStagesAreRetriedAndSkippedInTheirAttempt(t *testing.T) {
 			t.Fatal(getErr)
 		}
 		if got.Annotations[c.annotation] != c.want || !strings.Contains(printed, c.prints) ||
-			c.want != "" && got.Annotations[wellknown.ReleaseReasonAnnotation] != c.reason {
+			c.want != "" && got.Annotations[releasev1alpha1.VerbReasonAnnotation] != c.reason {
 			t.Errorf("%s: the annotations are %v, and it prints %q; want %q and %q", name, got.Annotations, printed, c.want,
 				c.prints)
 		}

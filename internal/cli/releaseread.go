@@ -2,10 +2,9 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
@@ -122,12 +122,7 @@ func (r *releases) target(ctx context.Context, ref releasev1alpha1.ReleaseObject
 		return t, nil, fmt.Errorf("list override policies: %w", err)
 	}
 	effective := t.Revisions[t.Binding.GetAnnotations()[fleet.EffectiveRevisionAnnotation]]
-	var config []releasev1alpha1.RevisionConfig
-	if effective != nil {
-		// Hashes of Secrets need not be known: the plan is the same whatever they are.
-		config = effective.Spec.Config
-	}
-	if t.Current, err = release.NewRevision(t.Template, overrides, config); err != nil {
+	if t.Current, err = release.NewRevision(t.Template, overrides, nil); err != nil {
 		return t, nil, err
 	}
 
@@ -146,8 +141,11 @@ func (r *releases) target(ctx context.Context, ref releasev1alpha1.ReleaseObject
 		}
 	}
 	if effective == nil {
-		if t.Former, err = formerRevision(t, works); err != nil {
+		if t.Former, err = formerRevision(t, works, overrides); err != nil {
 			return t, nil, err
+		}
+		if t.Former.Name == unknownRevision {
+			notes = append(notes, "the revision that clusters have is not known: the plan takes all their pods for old ones")
 		}
 	}
 	if fleet.PlanOf(t.Binding.GetAnnotations()) != nil {
@@ -157,41 +155,47 @@ func (r *releases) target(ctx context.Context, ref releasev1alpha1.ReleaseObject
 	return t, notes, err
 }
 
-// formerRevision is the revision of the first cluster that does not have the pods of the template. If clusters are not
-// known, it is one that differs from the template, so that a plan shows all pods as new ones.
-func formerRevision(t release.Target, works map[string]*workv1alpha1.Work) (*releasev1alpha1.ReleaseRevision, error) {
-	same := false
-	for _, c := range t.Binding.BindingSpec().Clusters {
-		w := works[c.Name]
-		if w == nil || len(w.Spec.Workload.Manifests) == 0 {
+// unknownRevision is the name of a former revision that is not known.
+const unknownRevision = "unknown"
+
+// formerRevision is the revision that clusters have while the binding names none: that of a Work to which no override
+// was applied, of another revision than the template's if there is one. Without such a Work, it is one that differs
+// from the template's, so that the plan takes all pods for old ones.
+func formerRevision(t release.Target, works map[string]*workv1alpha1.Work,
+	overrides []policyv1alpha1.Override) (*releasev1alpha1.ReleaseRevision, error) {
+	var same *releasev1alpha1.ReleaseRevision
+	for _, cluster := range slices.Sorted(maps.Keys(works)) {
+		w := works[cluster]
+		if len(w.Spec.Workload.Manifests) == 0 || w.Annotations[policyv1alpha1.AppliedOverridesAnnotation] != "" ||
+			w.Annotations[policyv1alpha1.AppliedClusterOverridesAnnotation] != "" {
 			continue
 		}
 		manifest := &unstructured.Unstructured{}
-		if err := json.Unmarshal(w.Spec.Workload.Manifests[0].Raw, manifest); err != nil {
-			return nil, fmt.Errorf("read the Work in cluster %q: %w", c.Name, err)
+		if err := manifest.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
+			return nil, fmt.Errorf("read the Work in cluster %q: %w", cluster, err)
 		}
-		revision, err := release.NewRevision(withNameOf(manifest, t.Template), nil, nil)
+		revision, err := release.NewRevision(withNameOf(manifest, t.Template), overrides, nil)
 		if err != nil {
 			return nil, err
 		}
-		if revision.Spec.PodsHash != t.Current.Spec.PodsHash {
+		if revision.Name != t.Current.Name {
 			return revision, nil
 		}
-		same = true
+		same = revision
 	}
-	if same {
-		return t.Current, nil
+	if same != nil {
+		return same, nil
 	}
 	other := t.Template.DeepCopy()
-	for _, path := range fleet.RevisionPaths(other.GroupVersionKind().GroupKind()) {
-		if strings.Join(path, ".") == "spec.template" {
-			marked := append(slices.Clone(path), "metadata", "annotations", "former")
-			if err := unstructured.SetNestedField(other.Object, "unknown", marked...); err != nil {
-				return nil, err
-			}
-		}
+	if err := unstructured.SetNestedField(other.Object, unknownRevision, "spec", "template", "metadata", "annotations",
+		unknownRevision); err != nil {
+		return nil, err
 	}
-	return release.NewRevision(other, nil, nil)
+	revision, err := release.NewRevision(other, nil, nil)
+	if err == nil {
+		revision.Name = unknownRevision
+	}
+	return revision, err
 }
 
 // withNameOf is a manifest under the name and version of its template.
