@@ -16,7 +16,9 @@ var GroupVersion = schema.GroupVersion{Group: "release.argosy.io", Version: "v1a
 
 // AddToScheme registers the kinds of this package.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &EnclosedManifest{}, &EnclosedManifestList{})
+	s.AddKnownTypes(GroupVersion, &EnclosedManifest{}, &EnclosedManifestList{}, &Release{}, &ReleaseList{},
+		&ReleaseStrategy{}, &ReleaseStrategyList{}, &ReleaseApproval{}, &ReleaseApprovalList{},
+		&ReleaseRevision{}, &ReleaseRevisionList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }
