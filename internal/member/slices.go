@@ -34,10 +34,10 @@ func (m *Member) EndpointSlices(of types.NamespacedName) (all []service.Slice, l
 		store = m.followSlices(of)
 	}
 	m.endpoints.mu.Unlock()
-	return store.all()
+	return store.list()
 }
 
-// StopEndpointSlices ends to follow those of a Service.
+// StopEndpointSlices stops watching the EndpointSlices of a Service.
 func (m *Member) StopEndpointSlices(of types.NamespacedName) {
 	m.endpoints.mu.Lock()
 	defer m.endpoints.mu.Unlock()
@@ -75,7 +75,8 @@ type sliceStore struct {
 	stop context.CancelFunc
 }
 
-func (s *sliceStore) all() (all []service.Slice, listed bool) {
+// list returns the slices, and whether the member has listed them.
+func (s *sliceStore) list() (all []service.Slice, listed bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return slices.AppendSeq(make([]service.Slice, 0, len(s.values)), maps.Values(s.values)), s.values != nil

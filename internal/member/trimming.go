@@ -166,14 +166,14 @@ func (s *lines[V]) replace(all []line[V]) {
 	before := s.values
 	s.values = values
 	s.mu.Unlock()
-	gone, added := s.without(before, values), s.without(values, before)
+	gone, added := s.missing(before, values), s.missing(values, before)
 	if before == nil || len(gone)+len(added) > 0 {
 		s.changed(gone, added)
 	}
 }
 
-// without are the values of a that b does not have of the same object.
-func (s *lines[V]) without(a, b map[types.NamespacedName]V) (rest []V) {
+// missing returns the values of a that b lacks, or has differently, for the same object.
+func (s *lines[V]) missing(a, b map[types.NamespacedName]V) (rest []V) {
 	for key, value := range a {
 		if other, has := b[key]; !has || !s.equal(value, other) {
 			rest = append(rest, value)

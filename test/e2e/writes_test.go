@@ -132,3 +132,27 @@ spec:
 		t.Errorf("its first version is %v", b.Object)
 	}
 }
+
+// Only the hub's own requests carry a status; see commit.Create.
+func TestStatusThatAUserCreatesABindingWithIsDropped(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	hub, err := client.New(fleet.Hub.Config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+		"metadata": map[string]any{"namespace": ns, "name": "forged"},
+		"spec":     map[string]any{"resource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "forged"}},
+		"status": map[string]any{"schedulerObservedGeneration": int64(1), "conditions": []any{map[string]any{
+			"type": "Scheduled", "status": "True", "reason": "Success", "message": "",
+			"lastTransitionTime": "2026-01-01T00:00:00Z"}}},
+	}}
+	if err := hub.Create(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if status := b.Object["status"]; status != nil && len(status.(map[string]any)) > 0 {
+		t.Errorf("the status %v is stored", status)
+	}
+}

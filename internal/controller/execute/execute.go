@@ -391,7 +391,7 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	case kind == execute.EndWaits:
 		return after, nil
 	case kind == execute.EndKept:
-		log.Info("kept the object of a Work that was not deleted by the hub", "cluster", cluster, "work", work.Name, "why",
+		log.Info("kept the object of a Work that others deleted", "cluster", cluster, "work", work.Name, "why",
 			why)
 		err := r.release(ctx, work)
 		if err == nil {

@@ -130,11 +130,13 @@ func (k *keptObjects) reportCluster(ctx context.Context, cluster string, c keptI
 	condition := metav1.Condition{Type: clusterv1alpha1.ClusterConditionWorksKept, Status: metav1.ConditionTrue,
 		Reason:             clusterv1alpha1.ReasonWorksDeletedByOthers,
 		LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(),
-		Message:            fmt.Sprintf("%d Works were not deleted by the hub (%s): nothing was deleted in the cluster, and the Works that are still needed are recreated", c.works, c.reason)}
+		Message: fmt.Sprintf("%d Works were deleted by somebody other than the hub (%s). Nothing is deleted in the "+
+			"cluster; the Works that are still needed are recreated", c.works, c.reason)}
 	if now.Sub(c.last) >= execute.WaveWindow {
 		since := metav1.NewTime(c.last).UTC().Format(time.RFC3339)
 		condition.Status, condition.Reason = metav1.ConditionFalse, clusterv1alpha1.ReasonNoWorksDeletedByOthers
-		condition.Message = fmt.Sprintf("no more since %s, when %d Works were not deleted by the hub (%s); nothing was deleted in the cluster", since, c.works, c.reason)
+		condition.Message = fmt.Sprintf("Until %s, %d Works were deleted by somebody other than the hub (%s). Nothing was "+
+			"deleted in the cluster", since, c.works, c.reason)
 		if c.works == 0 {
 			condition.Message = fmt.Sprintf("no more since %s, when the hub started; before that: %s", since, c.before)
 		}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -395,16 +396,16 @@ func TestPlanUsesPendingWrites(t *testing.T) {
 
 // A plan by a binding as it was before the write would evict it again.
 func TestPendingWriteStaysUntilTheCacheShowsIt(t *testing.T) {
-	controllertest.Run(t, func(t *testing.T) {
-		cached, written := &workv1alpha2.ResourceBinding{}, &workv1alpha2.ResourceBinding{}
-		cached.ResourceVersion, written.ResourceVersion = "1", "2"
-		r := newReconciler(nil, Options{})
-		r.pending.Add(types.NamespacedName{}, written)
-		time.Sleep(time.Hour) // on the clock of the test
-		if got := r.current([]workv1alpha2.Binding{cached}); got[0].GetResourceVersion() != "2" {
-			t.Errorf("the plan is made of version %s, want 2", got[0].GetResourceVersion())
-		}
-	})
+	cached, written := &workv1alpha2.ResourceBinding{}, &workv1alpha2.ResourceBinding{}
+	cached.ResourceVersion, written.ResourceVersion = "1", "2"
+	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	r := newReconciler(nil, Options{})
+	r.pending.Clock = clock
+	r.pending.Add(types.NamespacedName{}, written)
+	clock.SetTime(clock.Now().Add(time.Hour))
+	if got := r.current([]workv1alpha2.Binding{cached}); got[0].GetResourceVersion() != "2" {
+		t.Errorf("the plan is made of version %s, want 2", got[0].GetResourceVersion())
+	}
 }
 
 func TestUnhealthyTimesEndWithTheFailure(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestAffinity(t *testing.T) {
-	frankfurt := cluster("frankfurt", labelled("tier", "prod"), in("acme", "eu", "eu-1", "eu-2"))
+	frankfurt := cluster("frankfurt", labelled("tier", "prod"), located("acme", "eu", "eu-1", "eu-2"))
 	nowhere := cluster("nowhere")
 	old := cluster("old")
 	old.Spec.Zone = "eu-1"

@@ -35,7 +35,7 @@ func labelled(key, value string) with {
 	return func(c *clusterv1alpha1.Cluster) { metav1.SetMetaDataLabel(&c.ObjectMeta, key, value) }
 }
 
-func in(provider, region string, zones ...string) with {
+func located(provider, region string, zones ...string) with {
 	return func(c *clusterv1alpha1.Cluster) {
 		c.Spec.Provider, c.Spec.Region, c.Spec.Zones = provider, region, zones
 	}
