@@ -144,7 +144,8 @@ func TestStatusThatAUserCreatesABindingWithIsDropped(t *testing.T) {
 	b := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
 		"metadata": map[string]any{"namespace": ns, "name": "forged"},
-		"spec":     map[string]any{"resource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "forged"}},
+		"spec": map[string]any{"resource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": ns,
+			"name": "forged"}},
 		"status": map[string]any{"schedulerObservedGeneration": int64(1), "conditions": []any{map[string]any{
 			"type": "Scheduled", "status": "True", "reason": "Success", "message": "",
 			"lastTransitionTime": "2026-01-01T00:00:00Z"}}},
