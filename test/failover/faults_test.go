@@ -123,7 +123,8 @@ spec:
   placement: {%[3]s}`, ns, name, placement)
 }
 
-// deployment is a template whose pods request an amount of CPU.
+// deployment is a template whose pods request an amount of CPU. Its rollouts make no additional pods, so that more ready
+// pods than its replicas are a fault.
 func deployment(ns, name string, replicas int32, cpu, more string) string {
 	return fmt.Sprintf(`
 ---
@@ -132,6 +133,7 @@ kind: Deployment
 metadata: {name: %[2]s, namespace: %[1]s}
 spec:
   replicas: %[3]d
+  strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}
   selector: {matchLabels: {app: %[2]s}}
   template:
     metadata: {labels: {app: %[2]s}}
