@@ -20,8 +20,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// revisionPathsOf are the fields of a kind that make pods new.
-func revisionPathsOf(kind schema.GroupKind) [][]string {
+// RevisionPaths are the fields of a kind that make pods new.
+func RevisionPaths(kind schema.GroupKind) [][]string {
 	if w, ok := workloads[kind]; ok {
 		return w.revisionPaths()
 	}
@@ -30,7 +30,7 @@ func revisionPathsOf(kind schema.GroupKind) [][]string {
 
 // samePods says whether two objects of a kind ask for the same pods.
 func samePods(a, b *unstructured.Unstructured) bool {
-	return !slices.ContainsFunc(revisionPathsOf(a.GroupVersionKind().GroupKind()), func(path []string) bool {
+	return !slices.ContainsFunc(RevisionPaths(a.GroupVersionKind().GroupKind()), func(path []string) bool {
 		return !reflect.DeepEqual(field(a.Object, path...), field(b.Object, path...))
 	})
 }
@@ -38,7 +38,7 @@ func samePods(a, b *unstructured.Unstructured) bool {
 // RevisionOf names the pods of a template. It changes when the template asks for other pods.
 func RevisionOf(template *unstructured.Unstructured) (string, error) {
 	h := fnv.New64a()
-	for _, path := range revisionPathsOf(template.GroupVersionKind().GroupKind()) {
+	for _, path := range RevisionPaths(template.GroupVersionKind().GroupKind()) {
 		raw, err := json.Marshal(field(template.Object, path...))
 		if err != nil {
 			return "", fmt.Errorf("read %s of the template: %w", strings.Join(path, "."), err)
@@ -257,7 +257,8 @@ func (f *fleet) stageOfClusters() (targets []int64, at Stage) {
 	same := make([]bool, len(f.members))
 	settled := true
 	for i, m := range f.members {
-		same[i] = m.before == nil || m.Local != nil && samePods(m.Local, m.before)
+		same[i] = m.before == nil && f.options.plan == nil ||
+			m.before != nil && m.Local != nil && samePods(m.Local, m.before)
 		seats[i] = Seat{Weight: 1, Cap: 1}
 		if same[i] {
 			seats[i].Floor = 1
@@ -265,12 +266,12 @@ func (f *fleet) stageOfClusters() (targets []int64, at Stage) {
 		settled = settled && same[i] && m.rolledOut()
 	}
 	allLost := !slices.ContainsFunc(f.members, func(m *member) bool { return m.Reachable })
-	targets, at = f.options.staged(f.clusters(), int64(len(seats)), seats, func(targets []int64) bool {
+	targets, at = f.options.targets(f.clusters())(int64(len(seats)), seats, func(targets []int64) bool {
 		if allLost && sum(targets) > 0 {
 			return false // the hub is probably cut off
 		}
 		for i, m := range f.members {
-			if targets[i] > 0 && (m.Reachable || !f.options.ignoreLost) && !(same[i] && m.rolledOut()) {
+			if targets[i] > 0 && (m.Reachable || !f.options.ignores(m.Cluster)) && !(same[i] && m.rolledOut()) {
 				return false
 			}
 		}
@@ -319,7 +320,9 @@ func pausesPods(obj *unstructured.Unstructured) bool {
 func (f *fleet) holdClusters() {
 	targets, _ := f.stageOfClusters()
 	for i, m := range f.members {
-		if targets[i] == 0 {
+		if f.options.plan != nil {
+			f.keepFormer(m, m.before != nil && m.Local != nil && samePods(m.Local, m.before), targets[i], 1)
+		} else if targets[i] == 0 {
 			f.result.Held = append(f.result.Held, m.Cluster)
 		}
 		if f.result.Notes[m.Cluster] == "" {
