@@ -84,7 +84,7 @@ const (
 
 	// ReleaseReasonAnnotation is why a user skipped or retried a stage of a release, or changed its state, for people.
 	//
-	// On: Releases. Written by: users, cli. Read by: cli. Users may set it: yes.
+	// On: Releases. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
 	ReleaseReasonAnnotation = "argosy.io/release-reason"
 
 	// UnreachableClustersAnnotation states whether the pods of an unreachable cluster count as unavailable

@@ -393,7 +393,7 @@ func (r *releases) write(ctx context.Context, rel *releasev1alpha1.Release, stat
 	reason, done string) error {
 	patch := map[string]any{"spec": map[string]any{"state": state}}
 	if reason != "" {
-		patch["metadata"] = map[string]any{"annotations": map[string]any{releasev1alpha1.VerbReasonAnnotation: reason}}
+		patch["metadata"] = map[string]any{"annotations": map[string]any{releasev1alpha1.ReleaseReasonAnnotation: reason}}
 	}
 	if err := r.patch(ctx, rel, patch); err != nil {
 		return err
@@ -447,7 +447,7 @@ func (r *releases) stage(ctx context.Context, name, verb, annotation, reason str
 	}
 	value := fmt.Sprintf("%s@%d", stage.Name, stage.Attempt)
 	if err := r.patch(ctx, rel, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
-		annotation: value, releasev1alpha1.VerbReasonAnnotation: reason}}}); err != nil {
+		annotation: value, releasev1alpha1.ReleaseReasonAnnotation: reason}}}); err != nil {
 		return err
 	}
 	done := "skipped"

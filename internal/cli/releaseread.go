@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,11 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -105,103 +102,67 @@ func (r *releases) target(ctx context.Context, ref releasev1alpha1.ReleaseObject
 	if t.Binding, _, err = scope.BindingFor(ctx, r.client, gk, r.namespace, ref.Name); err != nil || t.Binding == nil {
 		return t, nil, err
 	}
-	spec := t.Binding.BindingSpec()
-	t.Divided = spec.Replicas > 0 && spec.Placement.DividesReplicas()
+	t.Divided = dispatch.Divides(t.Binding.BindingSpec())
 
-	// 2. Its revisions.
-	t.Revisions = map[string]*releasev1alpha1.ReleaseRevision{}
-	for i, revision := range revisions {
-		if own := revision.Spec.Target; own.Kind == ref.Kind && own.Name == ref.Name {
-			t.Revisions[revision.Name] = &revisions[i]
-		}
-	}
+	// 2. What is beside them.
 	overrides, err := scope.Overrides.Over(ctx, r.client, r.namespace)
 	if apierrors.IsForbidden(err) {
 		notes = append(notes, "you may not list all override policies: changes of overrides are not seen")
 	} else if err != nil {
 		return t, nil, fmt.Errorf("list override policies: %w", err)
 	}
-	effective := t.Revisions[t.Binding.GetAnnotations()[fleet.EffectiveRevisionAnnotation]]
-	if t.Current, err = release.NewRevision(t.Template, overrides, nil); err != nil {
-		return t, nil, err
-	}
-
-	// 3. What clusters have.
-	works := map[string]*workv1alpha1.Work{}
-	var list workv1alpha1.WorkList
-	err = r.client.List(ctx, &list, client.MatchingFields{"metadata.name": dispatch.WorkName(t.Binding, t.Template)})
-	if apierrors.IsForbidden(err) {
+	var works workv1alpha1.WorkList
+	err = r.client.List(ctx, &works, client.MatchingFields{"metadata.name": dispatch.WorkName(t.Binding, t.Template)})
+	unread := apierrors.IsForbidden(err)
+	if unread {
 		notes = append(notes, "you may not list Works: progress in clusters is not known")
 	} else if err != nil {
 		return t, nil, fmt.Errorf("list Works: %w", err)
 	}
-	for i := range list.Items {
-		if cluster, err := names.ClusterOf(list.Items[i].Namespace); err == nil {
-			works[cluster] = &list.Items[i]
-		}
+	pacers, lacks, err := r.pacers(ctx)
+	if err != nil {
+		return t, nil, err
 	}
-	if effective == nil {
-		if t.Former, err = formerRevision(t, works, overrides); err != nil {
-			return t, nil, err
-		}
-		if t.Former.Name == unknownRevision {
-			notes = append(notes, "the revision that clusters have is not known: the plan takes all their pods for old ones")
-		}
+	notes = append(notes, lacks...)
+
+	// 3. What follows.
+	if err := t.SetRevisions(ref, revisions, works.Items, overrides); err != nil {
+		return t, nil, err
 	}
-	if fleet.PlanOf(t.Binding.GetAnnotations()) != nil {
-		t.Progress, err = dispatch.ProgressOf(dispatch.Input{Binding: t.Binding, Template: t.Template, Clusters: clusters,
-			Existing: works, Revisions: t.Revisions, Now: r.now()})
+	t.SetObstacles(clusters, overrides, pacers)
+	t.Placed = t.Placed || unread
+	if t.Placed && t.Former == nil && t.Binding.GetAnnotations()[fleet.EffectiveRevisionAnnotation] == "" {
+		notes = append(notes, "the revision that clusters have is not known: the plan takes all their pods for old ones")
 	}
+	t.Progress, err = dispatch.ProgressOf(dispatch.Input{Binding: t.Binding, Template: t.Template, Clusters: clusters,
+		Existing: dispatch.WorksByCluster(works.Items), Revisions: t.Revisions, Now: r.now()})
 	return t, notes, err
 }
 
-// unknownRevision is the name of a former revision that is not known.
-const unknownRevision = "unknown"
-
-// formerRevision is the revision that clusters have while the binding names none: that of a Work to which no override
-// was applied, of another revision than the template's if there is one. Without such a Work, it is one that differs
-// from the template's, so that the plan takes all pods for old ones.
-func formerRevision(t release.Target, works map[string]*workv1alpha1.Work,
-	overrides []policyv1alpha1.Override) (*releasev1alpha1.ReleaseRevision, error) {
-	var same *releasev1alpha1.ReleaseRevision
-	for _, cluster := range slices.Sorted(maps.Keys(works)) {
-		w := works[cluster]
-		if len(w.Spec.Workload.Manifests) == 0 || w.Annotations[policyv1alpha1.AppliedOverridesAnnotation] != "" ||
-			w.Annotations[policyv1alpha1.AppliedClusterOverridesAnnotation] != "" {
+// pacers reads the objects that may pace workloads of the namespace in members. notes name what the user may not read.
+func (r *releases) pacers(ctx context.Context) (all []*unstructured.Unstructured, notes []string, err error) {
+	for _, kind := range release.PacerKinds() {
+		mapping, err := r.mapper.RESTMapping(kind)
+		if meta.IsNoMatchError(err) {
 			continue
 		}
-		manifest := &unstructured.Unstructured{}
-		if err := manifest.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
-			return nil, fmt.Errorf("read the Work in cluster %q: %w", cluster, err)
-		}
-		revision, err := release.NewRevision(withNameOf(manifest, t.Template), overrides, nil)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if revision.Name != t.Current.Name {
-			return revision, nil
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(mapping.GroupVersionKind)
+		err = r.client.List(ctx, list, client.InNamespace(r.namespace))
+		if apierrors.IsForbidden(err) {
+			notes = append(notes, fmt.Sprintf("you may not list %s: whether one of them paces the workload is not known",
+				mapping.Resource.GroupResource()))
+			continue
 		}
-		same = revision
+		if err != nil {
+			return nil, nil, fmt.Errorf("list %s: %w", mapping.Resource.GroupResource(), err)
+		}
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
 	}
-	if same != nil {
-		return same, nil
-	}
-	other := t.Template.DeepCopy()
-	if err := unstructured.SetNestedField(other.Object, unknownRevision, "spec", "template", "metadata", "annotations",
-		unknownRevision); err != nil {
-		return nil, err
-	}
-	revision, err := release.NewRevision(other, nil, nil)
-	if err == nil {
-		revision.Name = unknownRevision
-	}
-	return revision, err
-}
-
-// withNameOf is a manifest under the name and version of its template.
-func withNameOf(manifest, template *unstructured.Unstructured) *unstructured.Unstructured {
-	manifest.SetAPIVersion(template.GetAPIVersion())
-	manifest.SetName(template.GetName())
-	manifest.SetNamespace(template.GetNamespace())
-	return manifest
+	return all, notes, nil
 }

@@ -15,6 +15,8 @@ const (
 	// the stage and its attempt, such as prod@1. Attempts count from 1; see status.stages.
 	SkipStageAnnotation = wellknown.SkipStageAnnotation
 	RetryAnnotation     = wellknown.RetryAnnotation
+	// ReleaseReasonAnnotation on a Release is why a user skipped or retried a stage, or changed the state of the release.
+	ReleaseReasonAnnotation = wellknown.ReleaseReasonAnnotation
 )
 
 // ReleaseKind is the kind of Release.

@@ -209,7 +209,7 @@ func TestEachVerbOnAReleasePermitsItsChangeAndNoOther(t *testing.T) {
 		paused := changed(t, stored, "Pause", "spec", "state")
 		annotate := func(obj *unstructured.Unstructured, key, value string) *unstructured.Unstructured {
 			obj = obj.DeepCopy()
-			obj.SetAnnotations(map[string]string{key: value, releasev1alpha1.VerbReasonAnnotation: "a"})
+			obj.SetAnnotations(map[string]string{key: value, releasev1alpha1.ReleaseReasonAnnotation: "a"})
 			return obj
 		}
 		writes := map[string]struct{ obj, old *unstructured.Unstructured }{

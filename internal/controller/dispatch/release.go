@@ -13,8 +13,6 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
-	"github.com/argosy-io/argosy/internal/core/workload/fleet"
-	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -45,13 +43,6 @@ func (r *reconciler) revisions(ctx context.Context,
 	}
 	return found, nil
 }
-
-// paceChanged passes bindings whose release plan or effective revision changes.
-var paceChanged = filter.Updates(func(was, is client.Object) bool {
-	before, now := was.GetAnnotations(), is.GetAnnotations()
-	return before[fleet.PlanAnnotation] != now[fleet.PlanAnnotation] ||
-		before[fleet.EffectiveRevisionAnnotation] != now[fleet.EffectiveRevisionAnnotation]
-})
 
 // madeFrom returns the binding of the workload of a ReleaseRevision.
 func (r *reconciler) madeFrom(ctx context.Context, revision client.Object) []reconcile.Request {

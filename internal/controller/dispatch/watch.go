@@ -40,7 +40,7 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 	for _, kind := range scope.Bindings.Kinds() {
 		// The status of a binding decides nothing here.
 		b = b.Watches(kind, &handler.EnqueueRequestForObject{},
-			builder.WithPredicates(predicate.Or[client.Object](specChanged, paceChanged)))
+			builder.WithPredicates(predicate.Or[client.Object](specChanged, filter.Updates(dispatch.Repaced))))
 	}
 	b = b.Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.about),
 		builder.WithPredicates(replaced))

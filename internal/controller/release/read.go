@@ -2,7 +2,6 @@ package release
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,9 +17,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
-	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/release"
-	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -128,67 +125,35 @@ func (r *reconciler) target(ctx context.Context, in release.Input, spec releasev
 		client.MatchingFields{byTarget: targetIndex(spec.Ref)}, client.UnsafeDisableDeepCopy); err != nil {
 		return t, fmt.Errorf("list release revisions: %w", err)
 	}
-	t.Revisions = map[string]*releasev1alpha1.ReleaseRevision{}
-	for i := range revisions.Items {
-		t.Revisions[revisions.Items[i].Name] = &revisions.Items[i]
-	}
-	if t.Template == nil {
-		return t, nil
-	}
-	if t.Current, err = release.NewRevision(t.Template, overrides, nil); err != nil {
-		return t, err
-	}
-	if stored := t.Revisions[t.Current.Name]; stored != nil {
-		t.Current = stored // it may be blocked
-	}
-	if t.Binding == nil {
-		return t, nil
-	}
-	works, err := scope.WorksOf(ctx, r.client, client.ObjectKeyFromObject(b))
-	if err != nil {
-		return t, err
-	}
-	annotations := b.GetAnnotations()
-	if annotations[fleet.EffectiveRevisionAnnotation] == "" {
-		if t.Former, err = release.FormerOf(works, overrides, t.Current); err != nil {
+	var works []workv1alpha1.Work
+	if t.Binding != nil {
+		if works, err = scope.WorksOf(ctx, r.client, client.ObjectKeyFromObject(b)); err != nil {
 			return t, err
 		}
 	}
+	if err := t.SetRevisions(spec.Ref, revisions.Items, works, overrides); err != nil {
+		return t, err
+	}
+	if t.Template == nil || t.Binding == nil {
+		return t, nil
+	}
 	if !in.Release.Status.Phase.Ended() && in.Release.Status.StartedAt == nil {
-		t.PartitionOverridden = release.OverridesPartition(t.Template, b, in.Clusters, overrides)
-		t.Pacer = r.pacer(t.Template)
+		t.SetObstacles(in.Clusters, overrides, r.pacers(namespace))
 	}
-	if annotations[fleet.PlanAnnotation] != "" {
-		t.Progress, err = progress(in, t, works)
-	}
+	t.Progress, err = dispatch.ProgressOf(dispatch.Input{Binding: t.Binding, Template: t.Template,
+		Clusters: in.Clusters, Existing: dispatch.WorksByCluster(works), Revisions: t.Revisions, Now: in.Now})
 	return t, err
 }
 
-// pacer returns the Rollout on the hub that paces the workload in members.
-func (r *reconciler) pacer(workload *unstructured.Unstructured) string {
+// pacers returns the objects on the hub that may pace workloads of a namespace in members.
+func (r *reconciler) pacers(namespace string) []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for _, kind := range release.PacerKinds() {
 		if r.Templates.Wanted(kind) {
-			all = append(all, r.Templates.List(kind, workload.GetNamespace(), labels.Everything())...)
+			all = append(all, r.Templates.List(kind, namespace, labels.Everything())...)
 		}
 	}
-	return release.PacerOf(workload, all)
-}
-
-// progress returns how far the plan of the binding is; nil while a ReleaseRevision that the binding names is missing.
-func progress(in release.Input, t release.Target, works []workv1alpha1.Work) ([]fleet.ClusterProgress, error) {
-	existing := map[string]*workv1alpha1.Work{}
-	for i := range works {
-		if cluster, err := names.ClusterOf(works[i].Namespace); err == nil {
-			existing[cluster] = &works[i]
-		}
-	}
-	all, err := dispatch.ProgressOf(dispatch.Input{Binding: t.Binding, Template: t.Template, Clusters: in.Clusters,
-		Existing: existing, Revisions: t.Revisions, Now: in.Now})
-	if missing := (*dispatch.RevisionMissingError)(nil); errors.As(err, &missing) {
-		return nil, nil
-	}
-	return all, err
+	return all
 }
 
 // targetIndex is the value under which releases and ReleaseRevisions of a workload are found.

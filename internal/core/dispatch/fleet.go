@@ -86,12 +86,12 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 	return fleet.Shares(fin)
 }
 
-// StageOf is the stage of the rollout of a template, by its Works in the clusters that it was scheduled to. lost are
-// the clusters that do not answer. ok is false for a template without stages.
+// StageOf is the stage of the rollout of a template, or of the release plan of its binding, by its Works in the
+// clusters that it was scheduled to. lost are the clusters that do not answer. ok is false without stages.
 func StageOf(b workv1alpha2.Binding, template *unstructured.Unstructured, works []workv1alpha1.Work,
 	lost func(cluster string) bool) (s fleet.Stage, ok bool) {
 	spec := b.BindingSpec()
-	in := fleet.Input{Template: template, Divided: Divides(spec),
+	in := fleet.Input{Template: template, Divided: Divides(spec), Plan: fleet.PlanOf(b.GetAnnotations()),
 		Approved: b.GetAnnotations()[wellknown.ApprovedStageAnnotation]}
 	for _, target := range spec.Clusters {
 		m := fleet.Member{Cluster: target.Name, Replicas: int64(target.Replicas), Reachable: !lost(target.Name)}

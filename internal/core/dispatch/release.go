@@ -1,11 +1,14 @@
 package dispatch
 
 import (
+	"errors"
 	"fmt"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
@@ -31,6 +34,13 @@ func RevisionsOf(b workv1alpha2.Binding) []string {
 		names = append(names, plan.From)
 	}
 	return names
+}
+
+// Repaced reports whether the release plan or the effective revision of a binding changes.
+func Repaced(was, is workv1alpha2.Binding) bool {
+	before, now := was.GetAnnotations(), is.GetAnnotations()
+	return before[fleet.PlanAnnotation] != now[fleet.PlanAnnotation] ||
+		before[fleet.EffectiveRevisionAnnotation] != now[fleet.EffectiveRevisionAnnotation]
 }
 
 // RevisionMissingError says that the ReleaseRevision that members should get does not exist. Nothing is written to
@@ -95,10 +105,28 @@ func (in Input) pacedResult(p part, former bool, from origin, resolution policyv
 	return r
 }
 
+// WorksByCluster are the Works of one binding by their clusters.
+func WorksByCluster(works []workv1alpha1.Work) map[string]*workv1alpha1.Work {
+	byCluster := make(map[string]*workv1alpha1.Work, len(works))
+	for i := range works {
+		if cluster, err := names.ClusterOf(works[i].Namespace); err == nil {
+			byCluster[cluster] = &works[i]
+		}
+	}
+	return byCluster
+}
+
 // ProgressOf is how far the release plan of a binding is in each cluster that the binding is scheduled to. It needs
-// Binding, Template, Clusters, Existing and Revisions. It fails for a binding without a plan.
+// Binding, Template, Clusters, Existing and Revisions. It is nil without a plan, and while a ReleaseRevision that the
+// binding names is missing.
 func ProgressOf(in Input) ([]fleet.ClusterProgress, error) {
+	if fleet.PlanOf(in.Binding.GetAnnotations()) == nil {
+		return nil, nil
+	}
 	in, err := in.paced()
+	if missing := (*RevisionMissingError)(nil); errors.As(err, &missing) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,8 @@ type Target struct {
 	Current *releasev1alpha1.ReleaseRevision
 	// Former is the revision that members have while the binding names none; nil if it is not known.
 	Former *releasev1alpha1.ReleaseRevision
+	// Placed says that members have the workload.
+	Placed bool
 	// Revisions are the stored ones of the target, by name.
 	Revisions map[string]*releasev1alpha1.ReleaseRevision
 	// PartitionOverridden says that an override policy sets the partition in a cluster.

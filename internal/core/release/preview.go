@@ -2,9 +2,13 @@ package release
 
 import (
 	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // Planned is a step of the plan of a release: after it, so many pods of a target in a cluster may be new.
@@ -44,9 +48,12 @@ func Preview(in Input) (steps []Planned, hash string, err error) {
 		}
 		before := template
 		if former != nil {
-			if before, err = WithPods(t.Template, former); err != nil {
-				return nil, "", err
-			}
+			before, err = WithPods(t.Template, former)
+		} else if t.Placed {
+			before, err = withOtherPods(t.Template)
+		}
+		if err != nil {
+			return nil, "", err
 		}
 		p := s.plan(status.To, status.From)
 		p.Stages = s.planStages(spec.Name)
@@ -64,6 +71,18 @@ func Preview(in Input) (steps []Planned, hash string, err error) {
 	}
 	hash, err = hashOf(steps)
 	return steps, hash, err
+}
+
+// withOtherPods is a copy of a template that makes other pods than any revision.
+func withOtherPods(template *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	out := template.DeepCopy()
+	for _, path := range interpret.PodTemplates(template) {
+		at := append(slices.Clone(path), "metadata", "annotations", "revision")
+		if err := unstructured.SetNestedField(out.Object, "unknown", at...); err != nil {
+			return nil, fmt.Errorf("read the pod template of %s %s: %w", template.GetKind(), template.GetName(), err)
+		}
+	}
+	return out, nil
 }
 
 // clustersOf are the clusters of all stages.

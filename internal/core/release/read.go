@@ -22,9 +22,42 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/rollout"
 )
 
-// FormerOf returns the revision that members have while the binding names none: that of a Work to which no override was
+// SetRevisions sets which revisions t has: the template now, members, and the stored ones. works are those of its
+// binding. The Template and Binding of t may be nil.
+func (t *Target) SetRevisions(ref releasev1alpha1.ReleaseObjectReference, stored []releasev1alpha1.ReleaseRevision,
+	works []workv1alpha1.Work, overrides []policyv1alpha1.Override) (err error) {
+	t.Revisions = map[string]*releasev1alpha1.ReleaseRevision{}
+	for i := range stored {
+		if sameTarget(stored[i].Spec.Target, ref) {
+			t.Revisions[stored[i].Name] = &stored[i]
+		}
+	}
+	if t.Template == nil {
+		return nil
+	}
+	if t.Current, err = NewRevision(t.Template, overrides); err != nil {
+		return err
+	}
+	if known := t.Revisions[t.Current.Name]; known != nil {
+		t.Current = known // it may be blocked
+	}
+	t.Placed = len(works) > 0
+	if t.Binding != nil && t.effective() == "" {
+		t.Former, err = formerOf(works, overrides, t.Current)
+	}
+	return err
+}
+
+// SetObstacles sets what else decides the pods of t in members. pacers are objects of PacerKinds in its namespace.
+func (t *Target) SetObstacles(clusters map[string]*clusterv1alpha1.Cluster, overrides []policyv1alpha1.Override,
+	pacers []*unstructured.Unstructured) {
+	t.PartitionOverridden = overridesPartition(t.Template, t.Binding, clusters, overrides)
+	t.Pacer = pacerOf(t.Template, pacers)
+}
+
+// formerOf returns the revision that members have while the binding names none: that of a Work to which no override was
 // applied, of another revision than the template's if there is one. It returns nil if there is no such Work.
-func FormerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
+func formerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
 	current *releasev1alpha1.ReleaseRevision) (*releasev1alpha1.ReleaseRevision, error) {
 	works = slices.SortedFunc(slices.Values(works), func(a, b workv1alpha1.Work) int {
 		return cmp.Compare(a.Namespace, b.Namespace)
@@ -40,7 +73,7 @@ func FormerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
 		if err := manifest.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
 			return nil, fmt.Errorf("read the manifest of Work %s/%s: %w", w.Namespace, w.Name, err)
 		}
-		revision, err := NewRevision(manifest, overrides, nil)
+		revision, err := NewRevision(manifest, overrides)
 		if err != nil {
 			return nil, err
 		}
@@ -52,8 +85,8 @@ func FormerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
 	return former, nil
 }
 
-// OverridesPartition reports whether an override policy sets the partition of a template in a cluster of the binding.
-func OverridesPartition(template *unstructured.Unstructured, b workv1alpha2.Binding,
+// overridesPartition reports whether an override policy sets the partition of a template in a cluster of the binding.
+func overridesPartition(template *unstructured.Unstructured, b workv1alpha2.Binding,
 	clusters map[string]*clusterv1alpha1.Cluster, overrides []policyv1alpha1.Override) bool {
 	selecting := override.Selecting(template, overrides)
 	if len(selecting) == 0 || fleet.HasPartition(template) {
@@ -75,9 +108,9 @@ var argoRolloutKind = schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}
 // PacerKinds returns the kinds of objects that can pace a workload in members.
 func PacerKinds() []schema.GroupKind { return []schema.GroupKind{rollout.Kind, argoRolloutKind} }
 
-// PacerOf returns the object that paces a workload, such as "Rollout shop", or nothing. objects are of PacerKinds, in
+// pacerOf returns the object that paces a workload, such as "Rollout shop", or nothing. objects are of PacerKinds, in
 // the namespace of the workload.
-func PacerOf(workload *unstructured.Unstructured, objects []*unstructured.Unstructured) string {
+func pacerOf(workload *unstructured.Unstructured, objects []*unstructured.Unstructured) string {
 	for _, obj := range objects {
 		for _, path := range [][]string{{"spec", "workloadRef"}, {"spec", "objectRef", "workloadRef"}} {
 			ref := fields.Object(obj.Object, path...)

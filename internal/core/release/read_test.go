@@ -46,13 +46,13 @@ func TestFormerRevisionIsThatOfAWorkWithoutOverrides(t *testing.T) {
 		"one is new already":  {[]workv1alpha1.Work{work("c1", "web:2", ""), work("c2", "web:1", "")}, "web:1"},
 		"all are new already": {[]workv1alpha1.Work{work("c1", "web:2", "")}, "web:2"},
 	} {
-		former, err := release.FormerOf(c.works, nil, current)
-		if err != nil {
+		target := release.Target{Template: w.template, Binding: w.binding}
+		if err := target.SetRevisions(current.Spec.Target, nil, c.works, nil); err != nil {
 			t.Fatal(err)
 		}
 		got := ""
-		if former != nil {
-			got = former.Spec.Images[0]
+		if target.Former != nil {
+			got = target.Former.Spec.Images[0]
 		}
 		if got != c.want {
 			t.Errorf("%s: the former revision has image %q, want %q", name, got, c.want)
@@ -102,13 +102,14 @@ func TestPacerIsARolloutThatRefersToTheWorkload(t *testing.T) {
 		rollout(`{kind: Rollout, metadata: {name: other}, spec: {workloadRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: shop}}}`),
 		rollout(`{kind: Rollout, metadata: {name: deployment}, spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`),
 	}
-	if got := release.PacerOf(w.template, objects); got != "" {
-		t.Errorf("%s paces the workload, want none", got)
+	target := release.Target{Template: w.template, Binding: w.binding}
+	if target.SetObstacles(w.clusters, nil, objects); target.Pacer != "" {
+		t.Errorf("%s paces the workload, want none", target.Pacer)
 	}
 	objects = append(objects, rollout(`{kind: Rollout, metadata: {name: own}, spec: {objectRef:
 		{workloadRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}}}}`))
-	if got := release.PacerOf(w.template, objects); got != "Rollout own" {
-		t.Errorf("%q paces the workload, want Rollout own", got)
+	if target.SetObstacles(w.clusters, nil, objects); target.Pacer != "Rollout own" {
+		t.Errorf("%q paces the workload, want Rollout own", target.Pacer)
 	}
 }
 

@@ -57,8 +57,8 @@ func RightsFor(old, r *releasev1alpha1.Release) []Right {
 	}
 	was, is := withoutVerbs(old), withoutVerbs(r)
 	if len(rights) > 0 {
-		delete(was.Annotations, releasev1alpha1.VerbReasonAnnotation)
-		delete(is.Annotations, releasev1alpha1.VerbReasonAnnotation)
+		delete(was.Annotations, releasev1alpha1.ReleaseReasonAnnotation)
+		delete(is.Annotations, releasev1alpha1.ReleaseReasonAnnotation)
 	}
 	if !equality.Semantic.DeepEqual(was, is) {
 		rights = append(rights, Right{"update", "a change of more than spec.state"})
@@ -118,9 +118,9 @@ func CheckAnnotations(old, r *releasev1alpha1.Release) field.ErrorList {
 		case a.verb == releasev1alpha1.VerbRetry && stage.Phase != releasev1alpha1.StageFailed:
 			errs = append(errs, field.Invalid(path, value,
 				fmt.Sprintf("stage %s has not failed: it is %s", stage.Name, stage.Phase)))
-		case r.Annotations[releasev1alpha1.VerbReasonAnnotation] == "":
+		case r.Annotations[releasev1alpha1.ReleaseReasonAnnotation] == "":
 			errs = append(errs, field.Required(field.NewPath("metadata", "annotations").Key(
-				releasev1alpha1.VerbReasonAnnotation), fmt.Sprintf("to %s a stage needs a reason", a.verb)))
+				releasev1alpha1.ReleaseReasonAnnotation), fmt.Sprintf("to %s a stage needs a reason", a.verb)))
 		}
 	}
 	return errs

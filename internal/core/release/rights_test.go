@@ -68,11 +68,11 @@ func TestEachChangeOfAReleaseNeedsItsVerb(t *testing.T) {
 		{"no skip any more", annotated(skip, "prod@1"), state(""), []string{"skip"}},
 		{"the same skip", annotated(skip, "prod@1"), annotated(skip, "prod@1"), nil},
 		{"retry", state(""), annotated(retry, "prod@1"), []string{"retry"}},
-		{"pause with a reason", annotated(releasev1alpha1.VerbReasonAnnotation, "a"), func(r *releasev1alpha1.Release) {
-			annotated(releasev1alpha1.VerbReasonAnnotation, "b")(r)
+		{"pause with a reason", annotated(releasev1alpha1.ReleaseReasonAnnotation, "a"), func(r *releasev1alpha1.Release) {
+			annotated(releasev1alpha1.ReleaseReasonAnnotation, "b")(r)
 			r.Spec.State = releasev1alpha1.StatePause
 		}, []string{"pause"}},
-		{"a reason alone", state(""), annotated(releasev1alpha1.VerbReasonAnnotation, "b"), []string{"update"}},
+		{"a reason alone", state(""), annotated(releasev1alpha1.ReleaseReasonAnnotation, "b"), []string{"update"}},
 		{"another annotation", state(""), annotated("a", "b"), []string{"update"}},
 		{"a label", state(""), func(r *releasev1alpha1.Release) { r.Labels = map[string]string{"a": "b"} },
 			[]string{"update"}},
@@ -135,7 +135,7 @@ func TestSkipAndRetryNameTheStageUnderWay(t *testing.T) {
 			c.change(old)
 		}
 		r := old.DeepCopy()
-		r.Annotations = map[string]string{c.annotation: c.value, releasev1alpha1.VerbReasonAnnotation: "a"}
+		r.Annotations = map[string]string{c.annotation: c.value, releasev1alpha1.ReleaseReasonAnnotation: "a"}
 		err := release.CheckAnnotations(old, r).ToAggregate()
 		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %s in %s: %v, want %q", c.annotation, c.value, old.Status.Phase, err, c.want)

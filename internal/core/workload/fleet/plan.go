@@ -359,6 +359,28 @@ func ProgressOf(in Input) ([]ClusterProgress, error) {
 	return all, f.podProgress(w, all)
 }
 
+// planStage is the stage that the plan of in is at.
+func (in Input) planStage() (s Stage, ok bool) {
+	p := in.Plan
+	progress, err := ProgressOf(in)
+	if err != nil || len(progress) == 0 || len(p.Stages) == 0 {
+		return Stage{}, false
+	}
+	reached := !slices.ContainsFunc(progress, func(c ClusterProgress) bool {
+		return !c.Reached && !(c.Lost && slices.Contains(p.Skipped, c.Cluster))
+	})
+	s = Stage{Number: min(p.At, len(p.Stages)), Of: len(p.Stages), State: StageInProgress}
+	switch last := s.Number == s.Of; {
+	case p.Done || last && reached:
+		s.State = StageCompleted
+	case p.Hold:
+		s.State = StagePaused
+	case s.Number == 0 || reached:
+		s.State = StageWaitingForRelease
+	}
+	return s, true
+}
+
 // unanswered reports whether a Work is not applied because the member did not answer or was not asked. Its cluster is
 // lost soon, or answers again.
 func unanswered(w *workv1alpha1.Work) bool {

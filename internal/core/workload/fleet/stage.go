@@ -102,8 +102,8 @@ func (a Approval) counts(revision, record string) (stage int64, next string) {
 }
 
 // StagesCompleted: the template is rolled out in stages, and all are complete. The reason has the stage, such as
-// Stage1Of3InProgress, Stage1Of3WaitingForApproval or Stage3Of3Completed; observedGeneration is the generation of the
-// template.
+// Stage1Of3InProgress, Stage1Of3WaitingForApproval or Stage3Of3Completed, and under a Release also
+// Stage1Of3WaitingForRelease and Stage1Of3Paused; observedGeneration is the generation of the template.
 //
 //reference:condition ResourceBinding and ClusterResourceBinding
 const StagesCompleted = "StagesCompleted"
@@ -119,11 +119,15 @@ const (
 	StageWaiting StageState = "WaitingForApproval"
 	// StageCompleted: all stages are complete.
 	StageCompleted StageState = "Completed"
+	// StageWaitingForRelease: they are, and the Release has not started the next stage.
+	StageWaitingForRelease StageState = "WaitingForRelease"
+	// StagePaused: the Release is paused, or has ended before the last stage.
+	StagePaused StageState = "Paused"
 )
 
 // Stage is the stage of a rollout.
 type Stage struct {
-	// Number counts from 1; Of is how many stages there are.
+	// Number counts from 1, and is 0 before a Release starts the first one; Of is how many stages there are.
 	Number, Of int
 	State      StageState
 }
@@ -135,6 +139,13 @@ func (s Stage) String() string {
 		return fmt.Sprintf("all %d stages are complete", s.Of)
 	case StageWaiting:
 		return fmt.Sprintf("stage %d of %d is complete and waits for an approval", s.Number, s.Of)
+	case StageWaitingForRelease:
+		if s.Number == 0 {
+			return fmt.Sprintf("the first of %d stages waits for its Release", s.Of)
+		}
+		return fmt.Sprintf("stage %d of %d is complete, and the next one waits for its Release", s.Number, s.Of)
+	case StagePaused:
+		return fmt.Sprintf("stage %d of %d is paused by its Release", s.Number, s.Of)
 	default:
 		return fmt.Sprintf("stage %d of %d is in progress", s.Number, s.Of)
 	}
@@ -170,8 +181,11 @@ func InStages(template *unstructured.Unstructured) bool {
 }
 
 // StageOf is the stage of a rollout by its Works alone: Base and Local of the members are not used. ok is false for a
-// template without stages, or with invalid ones.
+// template, or a plan, without stages, or with invalid ones.
 func StageOf(in Input) (s Stage, ok bool) {
+	if in.Plan != nil {
+		return in.planStage()
+	}
 	if !InStages(in.Template) {
 		return Stage{}, false
 	}
