@@ -422,11 +422,11 @@ func TestDeletedReleaseLeavesItsPlanHeld(t *testing.T) {
 func TestEndedReleasesAndOldRevisionsAreDeleted(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newReleaseWorld(t)
-		day := int64(24 * 60 * 60)
+		minutes := int64(15 * 60)
 		for i := range 12 {
 			w.image(fmt.Sprintf("web:%d", i+2))
 			r := w.release(fmt.Sprintf("r%d", i+1), "stages: [{name: all}]")
-			controllertest.Change(w.Hub, r, func(r *releasev1alpha1.Release) { r.Spec.TTLSecondsAfterFinished = &day })
+			controllertest.Change(w.Hub, r, func(r *releasev1alpha1.Release) { r.Spec.TTLSecondsAfterFinished = &minutes })
 			w.pass(15 * time.Second)
 			w.expect("one of many", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
 		}
@@ -437,12 +437,12 @@ func TestEndedReleasesAndOldRevisionsAreDeleted(t *testing.T) {
 		if n := len(revisions.Items); n < 10 || n > 11 {
 			t.Errorf("%d revisions are kept of 13, want 10 or 11", n)
 		}
-		w.Advance(23 * time.Hour)
+		w.pass(5 * time.Minute)
 		var releases releasev1alpha1.ReleaseList
 		if err := w.List(t.Context(), &releases); err != nil || len(releases.Items) != 12 {
 			t.Errorf("before their time, %d releases are left: %v", len(releases.Items), err)
 		}
-		w.Advance(2 * time.Hour)
+		w.pass(15 * time.Minute)
 		if err := w.List(t.Context(), &releases); err != nil || len(releases.Items) > 0 {
 			t.Errorf("after their time, %d releases are left: %v", len(releases.Items), err)
 		}
