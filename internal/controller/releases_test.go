@@ -401,6 +401,7 @@ func TestDeletedReleaseLeavesItsPlanHeld(t *testing.T) {
 				if down {
 					w.stop()
 				}
+				w.Quiet()
 				w.Gone(r)
 				if down {
 					w.start()
@@ -410,6 +411,11 @@ func TestDeletedReleaseLeavesItsPlanHeld(t *testing.T) {
 					t.Fatalf("the plan is not held: %+v", p)
 				}
 				w.pods("after the deletion", "web:2", 1, 1, 1)
+				for write := range count(w.Quiet()) {
+					if strings.HasPrefix(write, "delete ") && write != "delete releases" {
+						t.Errorf("the hub did %q after the deletion of the release", write)
+					}
+				}
 				next := w.release("r2", oneTwoSeven)
 				w.pass(time.Minute)
 				w.expect("the next release", next, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)

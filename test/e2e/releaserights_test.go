@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -100,4 +101,19 @@ func TestUsersControlReleasesByTheirVerbs(t *testing.T) {
 	root.shut("a revision", root.creates(`{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseRevision,
 		metadata: {name: web-1, namespace: `+ns+`}, spec: {hash: h, podsHash: h, pods: [{path: spec.template}],
 		target: {apiVersion: apps/v1, kind: Deployment, name: web}}}`))
+
+	// What this version does not have is refused by name.
+	gate := func(text string) *unstructured.Unstructured {
+		return kit.Object(t, `{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseStrategy, metadata: {name: s, namespace: `+
+			ns+`}, spec: {stages: [{name: a, before: [{name: slo, `+text+`}]}]}}`)
+	}
+	for text, want := range map[string]string{
+		"type: Check":           `spec.stages[0].before[0].type: Unsupported value: "Check"`,
+		"checkRef: {name: slo}": `unknown field "spec.stages[0].before[0].checkRef"`,
+	} {
+		err := root.Create(t.Context(), gate(text), client.FieldValidation("Strict"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a gate with %s: %v, want %q", text, err, want)
+		}
+	}
 }

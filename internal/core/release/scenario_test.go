@@ -312,6 +312,22 @@ func TestPauseAndAbortHoldWhatIsThere(t *testing.T) {
 }
 
 // Scenario 12, without guards.
+// I11.
+func TestNoStageStartsWithoutTheReleaseController(t *testing.T) {
+	w := newWorld(t, cloneSet, repeat(10, 10)...)
+	r := w.release("r1", "stages: [{name: one, to: {percent: 10}}, {name: rest}]")
+	w.reconcile(r)
+	plan := w.binding.Annotations[fleet.PlanAnnotation]
+	w.releases = nil // nobody reconciles them
+	w.pass(24 * time.Hour)
+	if n := w.count("web:2"); n != 10 || len(w.works) != 10 {
+		t.Errorf("%d pods in %d clusters are new, want the 10 of the first stage", n, len(w.works))
+	}
+	if plan == "" || w.binding.Annotations[fleet.PlanAnnotation] != plan {
+		t.Errorf("the plan is %q, was %q", w.binding.Annotations[fleet.PlanAnnotation], plan)
+	}
+}
+
 func TestReleasesOfATargetQueueOrReplaceEachOther(t *testing.T) {
 	const gated = "stages: [{name: some, to: {percent: 30}}, {name: rest, before: [{name: go}]}]"
 	w := newWorld(t, cloneSet, 10, 10)
