@@ -132,7 +132,8 @@ func (r *releases) target(ctx context.Context, ref releasev1alpha1.ReleaseObject
 	t.SetObstacles(clusters, overrides, pacers)
 	t.Placed = t.Placed || unread
 	if t.Placed && t.Former == nil && t.Binding.GetAnnotations()[fleet.EffectiveRevisionAnnotation] == "" {
-		notes = append(notes, "the revision that clusters have is not known: the plan takes all their pods for old ones")
+		notes = append(notes, "the revision that clusters have is not known: the plan takes all their "+
+			"pods for old ones, and the release cannot be rolled back")
 	}
 	t.Progress, err = dispatch.ProgressOf(dispatch.Input{Binding: t.Binding, Template: t.Template, Clusters: clusters,
 		Existing: dispatch.WorksByCluster(works.Items), Revisions: t.Revisions, Now: r.now()})
