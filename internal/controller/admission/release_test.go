@@ -336,12 +336,12 @@ func TestAnApprovalIsForThePresentStateOfItsRelease(t *testing.T) {
 func TestAnApprovalCannotBeChanged(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := releaseHub(t, storedRelease(t, releaseHub(t)))
-		stored, _, err := h.write("admin", approvalOf(t, ""), nil)
-		if err == nil {
+		if _, _, err := h.write("admin", approvalOf(t, ""), nil); err == nil {
 			t.Fatal("admin is none of those who may approve")
 		}
 		h.may["bob approve releases shop"] = true
-		if stored, _, err = h.write("bob", approvalOf(t, ""), nil); err != nil {
+		stored, _, err := h.write("bob", approvalOf(t, ""), nil)
+		if err != nil {
 			t.Fatal(err)
 		}
 		stored.SetResourceVersion("1")

@@ -81,7 +81,7 @@ func hasAnnotation(r *releasev1alpha1.Release, key string) bool {
 // withoutVerbs is a copy of a release without what has a verb of its own, and without what the API server sets.
 func withoutVerbs(r *releasev1alpha1.Release) *releasev1alpha1.Release {
 	r = r.DeepCopy()
-	r.ManagedFields, r.ResourceVersion, r.Generation, r.SelfLink = nil, "", 0, ""
+	r.ManagedFields, r.ResourceVersion, r.Generation = nil, "", 0
 	r.Status = releasev1alpha1.ReleaseStatus{}
 	r.Spec.State = ""
 	for _, a := range annotationVerbs {

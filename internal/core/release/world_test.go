@@ -40,7 +40,6 @@ type member struct {
 	lost  bool
 	// updated counts the pods that got another image.
 	updated int
-	seen    int64 // generation of the Work that the member has seen
 }
 
 // world is a hub with one workload in its members, and releases of it.
