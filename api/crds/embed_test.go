@@ -1,12 +1,15 @@
 package crds
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 )
 
 // served is what clients made for Karmada see in discovery and in tables.
@@ -55,6 +58,14 @@ var served = map[string]struct {
 		true, ""},
 	"enclosedmanifests.release.argosy.io": {"EnclosedManifest", "Cluster", "", "", []string{"v1alpha1"}, false,
 		"MANIFEST-KIND MANIFEST-NAMESPACE MANIFEST-NAME AGE"},
+	"releases.release.argosy.io": {"Release", "Namespaced", "rel", "", []string{"v1alpha1"}, true,
+		"PHASE STAGE TARGET PROGRESS REASON AGE"},
+	"releasestrategies.release.argosy.io": {"ReleaseStrategy", "Namespaced", "rst", "", []string{"v1alpha1"}, false,
+		"FIRST-STAGE ON-FAILURE AGE"},
+	"releaseapprovals.release.argosy.io": {"ReleaseApproval", "Namespaced", "rap", "", []string{"v1alpha1"}, false,
+		"RELEASE STAGE GATE VERDICT BY AGE"},
+	"releaserevisions.release.argosy.io": {"ReleaseRevision", "Namespaced", "rrev", "", []string{"v1alpha1"}, true,
+		"KIND TARGET IMAGE BLOCKED AGE"},
 	"replicaschedulingpolicies.config.karmada.io": {"ReplicaSchedulingPolicy", "Cluster", "rsp", "karmada-io",
 		[]string{"v1alpha1"}, true,
 		"CPU MEMORY BALANCED AGE"},
@@ -111,6 +122,26 @@ func TestDefinitionsAreServedAsKarmadasClientsKnowThem(t *testing.T) {
 		slices.Sort(versions)
 		slices.Reverse(versions)
 		equal("versions", strings.Join(versions, " "), strings.Join(want.versions, " "))
+	}
+}
+
+// An API server refuses definitions whose rules cost too much.
+func TestAPIServersAcceptTheDefinitionsOfReleases(t *testing.T) {
+	for _, crd := range mustAll(t) {
+		if crd.Spec.Group != "release.argosy.io" {
+			continue
+		}
+		apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
+		apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+		crd.Status.StoredVersions = []string{"v1alpha1"}
+		var internal apiextensions.CustomResourceDefinition
+		if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd,
+			&internal, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range validation.ValidateCustomResourceDefinition(context.Background(), &internal) {
+			t.Errorf("%s: %v", crd.Name, err)
+		}
 	}
 }
 

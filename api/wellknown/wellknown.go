@@ -26,13 +26,13 @@ const (
 	// RolloutOrderAnnotation states where new pods come first: in all clusters in proportion (Proportional, the
 	// default), in one cluster after the other (Ordered), or as RolloutStagesAnnotation defines (Stages).
 	//
-	// On: templates. Written by: users. Read by: cli, core/workload/fleet. Users may set it: yes.
+	// On: templates. Written by: users. Read by: cli, core/release, core/workload/fleet. Users may set it: yes.
 	RolloutOrderAnnotation = "argosy.io/rollout-order"
 
 	// RolloutClustersAnnotation is the order of clusters, "a,b,c". Other clusters follow in the order of the
 	// placement, then by name.
 	//
-	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
+	// On: templates. Written by: users. Read by: core/release, core/workload/fleet. Users may set it: yes.
 	RolloutClustersAnnotation = "argosy.io/rollout-clusters"
 
 	// RolloutStagesAnnotation is a JSON list of stages. A stage has either a percent of all replicas, up to 100, that
@@ -41,7 +41,7 @@ const (
 	//
 	//	[{"percent": 10, "pause": true}, {"clusters": ["eu"]}, {"percent": 100}]
 	//
-	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
+	// On: templates. Written by: users. Read by: core/release, core/workload/fleet. Users may set it: yes.
 	RolloutStagesAnnotation = "argosy.io/rollout-stages"
 
 	// RolloutStageAnnotation approves the pauses of the stages up to a number, counted from 1, for one revision.
@@ -50,8 +50,42 @@ const (
 	//
 	//	{"stage": 2, "revision": "1b2c3d4e"}
 	//
-	// On: templates. Written by: users, cli. Read by: core/workload/fleet. Users may set it: yes.
+	// On: templates. Written by: users, cli. Read by: core/release, core/workload/fleet. Users may set it: yes.
 	RolloutStageAnnotation = "argosy.io/rollout-stage"
+
+	// ReleaseStrategyAnnotation names the ReleaseStrategy by which changes of the pods of a template are released.
+	// Without a release, members keep the pods that they have.
+	//
+	// On: templates. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
+	ReleaseStrategyAnnotation = "argosy.io/release-strategy"
+
+	// SkipStageAnnotation ends a stage of a release, which continues with the next one. The value is the stage and its
+	// attempt, such as prod@1.
+	//
+	// On: Releases. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
+	SkipStageAnnotation = "argosy.io/skip-stage"
+
+	// RetryAnnotation starts a stage of a release again that failed. The value is the stage and its attempt, such as
+	// prod@1.
+	//
+	// On: Releases. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
+	RetryAnnotation = "argosy.io/retry"
+
+	// ReleasePlanAnnotation is the plan of the release that is under way, or that was aborted, as JSON.
+	//
+	// On: bindings. Written by: core/workload/fleet. Read by: core/workload/fleet. Users may set it: no.
+	ReleasePlanAnnotation = "argosy.io/release-plan"
+
+	// EffectiveRevisionAnnotation names the ReleaseRevision whose pods members get instead of those of the template; on a
+	// Work, the one that its manifest was made from.
+	//
+	// On: bindings, Works. Written by: core/workload/fleet. Read by: core/workload/fleet. Users may set it: no.
+	EffectiveRevisionAnnotation = "argosy.io/effective-revision"
+
+	// ReleaseReasonAnnotation is why a user skipped or retried a stage of a release, or changed its state, for people.
+	//
+	// On: Releases. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
+	ReleaseReasonAnnotation = "argosy.io/release-reason"
 
 	// UnreachableClustersAnnotation states whether the pods of an unreachable cluster count as unavailable
 	// (CountAsDown, the default: the rollout waits) or do not count (Ignore).

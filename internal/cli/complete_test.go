@@ -46,7 +46,9 @@ func TestCompletionIsSilentWhenTheHubDoesNotAnswer(t *testing.T) {
 			lines := [][]string{
 				{"why", ""}, {"why", "deployment", ""}, {"why", "deployment/"}, {"get", "pods", ""}, {"logs", ""}, {"exec", ""},
 				{"describe", "deployment", ""},
-				{"unjoin", ""}, {"rollout", "status", "cloneset", ""}, {"adopt", "--cluster", "eu", "deployment", ""},
+				{"unjoin", ""}, {"rollout", "status", "cloneset", ""},
+				{"release", "status", ""}, {"release", "approve", "r1", "--gate", ""},
+				{"release", "start", "cloneset", "web", "--strategy", ""}, {"adopt", "--cluster", "eu", "deployment", ""},
 				{"get", "pods", "-C", ""}, {"why", "deployment", "web", "-n", ""}, {"simulate", "--cluster-down", ""},
 			}
 			if name == "not responding" {

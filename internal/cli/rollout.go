@@ -223,8 +223,9 @@ func (r *rolling) status(ctx context.Context) error {
 	if err := printTable(r.out, table, printers.PrintOptions{}); err != nil {
 		return err
 	}
-	if fleet.InStages(r.template) {
-		if _, err := fmt.Fprintf(r.out, "\n%s\n", stageLine(r.conditions, r.template.GetGeneration())); err != nil {
+	generation := r.template.GetGeneration()
+	if _, reported := fleet.ReportedStage(r.conditions, generation); reported || fleet.InStages(r.template) {
+		if _, err := fmt.Fprintf(r.out, "\n%s\n", stageLine(r.conditions, generation)); err != nil {
 			return err
 		}
 	}

@@ -29,6 +29,7 @@ func verbs(hub *hubFlags) []*cobra.Command {
 		newUncordon(hub),
 		newAddons(hub),
 		newRollout(hub),
+		newRelease(hub),
 		newStatus(hub),
 		newOrphans(hub),
 		newBackup(),

@@ -30,6 +30,7 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
@@ -47,6 +48,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/ocm"
 	"github.com/argosy-io/argosy/internal/controller/propagate"
 	"github.com/argosy-io/argosy/internal/controller/rebalance"
+	"github.com/argosy-io/argosy/internal/controller/release"
 	"github.com/argosy-io/argosy/internal/controller/rename"
 	"github.com/argosy-io/argosy/internal/controller/schedule"
 	"github.com/argosy-io/argosy/internal/controller/service"
@@ -210,6 +212,7 @@ func manager(o Options) (ctrl.Manager, error) {
 		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
 		clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, configv1alpha1.AddToScheme, appsv1alpha1.AddToScheme,
 		multiclusterv1alpha1.AddToScheme, networkingv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme,
+		releasev1alpha1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			return nil, fmt.Errorf("register kinds: %w", err)
@@ -344,6 +347,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 				Pods:          dispatch.PodsOf(members),
 				SchedulerName: o.Scheduler.Name, Plugins: o.Scheduler.Plugins, ForbidOverwrite: o.ForbidOverwrite,
 				Concurrency: o.Concurrency, Definitions: definitions})
+		}},
+		{"release", func() error {
+			return release.Setup(ctx, mgr, release.Options{Templates: templates})
 		}},
 		{"execute", func() error {
 			return execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpreter, Workers: o.Concurrency,

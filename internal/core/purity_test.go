@@ -58,7 +58,7 @@ var groups = []struct {
 	{"match", []string{"match"}, []string{"object"}},
 	{"cluster", []string{"cluster"}, []string{"object", "match"}},
 	{"workload", []string{"workload"}, []string{"object", "match", "cluster"}},
-	{"pipeline", []string{"propagate", "schedule", "override", "dispatch", "execute", "aggregate"},
+	{"pipeline", []string{"propagate", "schedule", "override", "release", "dispatch", "execute", "aggregate"},
 		[]string{"object", "match", "cluster", "workload"}},
 	{"adjust", []string{"adjust"}, []string{"object", "match", "cluster", "workload", "pipeline"}},
 	{"source", []string{"source"}, []string{"object", "match", "cluster", "workload", "pipeline"}},

@@ -78,12 +78,13 @@ func (c *EncryptionConfig) checkFile() error {
 }
 
 // secret are the resources that hold what is secret: Secrets, what carries them to members or into namespaces, what
-// users write into both, and Clusters, whose proxies have passwords in URLs and headers.
+// users write into both and revisions of that, and Clusters, whose proxies have passwords in URLs and headers.
 var secret = []schema.GroupResource{
 	{Resource: "secrets"},
 	{Group: "work.karmada.io", Resource: "works"},
 	{Group: "work.open-cluster-management.io", Resource: "manifestworks"},
 	{Group: "release.argosy.io", Resource: "enclosedmanifests"},
+	{Group: "release.argosy.io", Resource: "releaserevisions"},
 	{Group: "policy.karmada.io", Resource: "overridepolicies"},
 	{Group: "policy.karmada.io", Resource: "clusteroverridepolicies"},
 	{Group: "cluster.karmada.io", Resource: "clusters"},

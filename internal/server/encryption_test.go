@@ -82,6 +82,13 @@ func TestWhatHoldsSecretsForRolesIsEncrypted(t *testing.T) {
 	if n < 4 {
 		t.Errorf("%d kinds hold Secrets", n)
 	}
+	// Overrides can set passwords, and revisions contain overrides.
+	for _, name := range []string{"overridepolicies.policy.karmada.io", "clusteroverridepolicies.policy.karmada.io",
+		"releaserevisions.release.argosy.io"} {
+		if !slices.Contains(secret, schema.ParseGroupResource(name)) {
+			t.Errorf("%s is not encrypted, and has overrides", name)
+		}
+	}
 }
 
 // keepSecrets writes a Secret, a member's token, a Work that carries the Secret, and a Cluster whose proxy has a

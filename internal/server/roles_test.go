@@ -147,7 +147,7 @@ func TestEachRoleMayDoWhatItsTableSaysAndNothingElse(t *testing.T) {
 	}
 
 	verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "bind",
-		"escalate", "impersonate"}
+		"escalate", "impersonate", "approve", "pause", "resume", "abort", "rollback", "skip", "retry"}
 	_, served, err := client.Discovery().ServerGroupsAndResources()
 	if err != nil {
 		t.Fatal(err)

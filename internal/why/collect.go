@@ -23,6 +23,7 @@ import (
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
@@ -290,7 +291,17 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 		f.Scalers = scalers.Items
 	}
 
-	// 6. What was told. Who may not read events gets the answer without them.
+	// 6. Its releases. A user who may not list them gets the answer without them.
+	if namespace != "" {
+		var releases releasev1alpha1.ReleaseList
+		if err := r.List(ctx, &releases, client.InNamespace(namespace)); err != nil && !apierrors.IsForbidden(err) &&
+			!apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+			return f, fmt.Errorf("list releases: %w", err)
+		}
+		f.Releases = releases.Items
+	}
+
+	// 7. What was told. Who may not read events gets the answer without them.
 	f.Warnings, err = warnings(ctx, r, namespace, kind, name, binding)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return f, fmt.Errorf("list events: %w", err)

@@ -27,6 +27,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
@@ -147,6 +148,8 @@ func TestWhatHasToDoWithATemplateIsCollected(t *testing.T) {
 		&policyv1alpha1.PropagationPolicy{ObjectMeta: in("bank", "theirs")},
 		&policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: in("", "all")},
 		&clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")},
+		&releasev1alpha1.Release{ObjectMeta: in("shop", "r1")},
+		&releasev1alpha1.Release{ObjectMeta: in("bank", "r2")},
 		&workv1alpha1.Work{ObjectMeta: in("karmada-es-eu", names.Work("Deployment", "web", "shop"))},
 		&workv1alpha1.Work{ObjectMeta: in("karmada-es-eu", "another")},
 		&corev1.Event{ObjectMeta: in("shop", "e1"),
@@ -173,7 +176,7 @@ func TestWhatHasToDoWithATemplateIsCollected(t *testing.T) {
 	if got := strings.Join(policies, " "); got != "ours all" && got != "all ours" {
 		t.Errorf("policies %s", got)
 	}
-	if len(f.Works) != 1 || len(f.Clusters) != 1 || f.Binding != nil || len(f.Warnings) != 1 ||
+	if len(f.Releases) != 1 || len(f.Works) != 1 || len(f.Clusters) != 1 || f.Binding != nil || len(f.Warnings) != 1 ||
 		f.Warnings[0].Reason != "Ours" {
 		t.Errorf("works %d, clusters %d, binding %v, warnings %+v", len(f.Works), len(f.Clusters), f.Binding, f.Warnings)
 	}

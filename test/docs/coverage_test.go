@@ -78,6 +78,11 @@ var doorTests = map[string][]string{
 		"TestExecutorIsRejected",
 		"FuzzManifestWorks",
 	},
+	"Release, ReleaseStrategy, ReleaseApproval, ReleaseRevision": {
+		"TestARevisionChangesOnlyThePodsOfItsWorkload",
+		"TestAGateNeedsDifferentApproversForThisRevision",
+		"TestReleasesThatCannotRunAreRefused",
+	},
 	"EnclosedManifest (`argosy addons`)": {
 		"TestMembersGetWhatATemplateEncloses",
 		"TestWhateverUsersSayATemplateReachesAMemberAsItself",

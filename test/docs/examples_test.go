@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/examples"
 )
 
 // Each example of a page is run by a test, checked by a test of this file, or listed here with the reason why not.
@@ -56,6 +58,7 @@ var notRun = map[string][]string{
 		`kubectl patch crd $crd --type merge --patch-file versions.json`,
 		`kubectl annotate deployment web argosy.io/rollout-order=Ordered`,
 		`kubectl apply -f web.yaml`,
+		`kubectl annotate cloneset web argosy.io/release-strategy=one-two-seven -n shop`,
 		`kubectl create serviceaccount prometheus -n karmada-system`,
 		`kubectl create clusterrolebinding prometheus --clusterrole system:monitoring ` +
 			`--serviceaccount karmada-system:prometheus`,
@@ -210,7 +213,8 @@ func TestEveryCommandOfPagesIsRunOrListed(t *testing.T) {
 
 func TestEveryObjectOfPagesIsValid(t *testing.T) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{policyv1alpha1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{policyv1alpha1.AddToScheme, releasev1alpha1.AddToScheme,
+		corev1.AddToScheme, rbacv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -230,6 +234,38 @@ func TestEveryObjectOfPagesIsValid(t *testing.T) {
 	}
 	if checked < 5 {
 		t.Errorf("only %d objects were checked", checked)
+	}
+}
+
+// The demo applies the workload of another project; all other files of examples/ are of our API.
+func TestEveryFileOfExamplesIsValid(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{policyv1alpha1.AddToScheme, releasev1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	files, err := examples.Files.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, file := range files {
+		if file.Name() == "cloneset.yaml" {
+			continue
+		}
+		raw, err := examples.Files.ReadFile(file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		checked++
+		if err := validExample(decoder, string(raw)); err != nil {
+			t.Errorf("examples/%s: %v", file.Name(), err)
+		}
+	}
+	if checked < 4 {
+		t.Errorf("only %d files were checked", checked)
 	}
 }
 

@@ -587,6 +587,10 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 		"multicluster.x-k8s.io/v1alpha1 serviceexports":                       "ServiceExport true [svcex] []",
 		"multicluster.x-k8s.io/v1alpha1 serviceimports":                       "ServiceImport true [svcim] []",
 		"release.argosy.io/v1alpha1 enclosedmanifests":                        "EnclosedManifest false [] []",
+		"release.argosy.io/v1alpha1 releases":                                 "Release true [rel] []",
+		"release.argosy.io/v1alpha1 releasestrategies":                        "ReleaseStrategy true [rst] []",
+		"release.argosy.io/v1alpha1 releaseapprovals":                         "ReleaseApproval true [rap] []",
+		"release.argosy.io/v1alpha1 releaserevisions":                         "ReleaseRevision true [rrev] []",
 	} {
 		if shown[name] != want {
 			t.Errorf("%s is %q, want %q", name, shown[name], want)

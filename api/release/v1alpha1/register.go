@@ -14,9 +14,16 @@ import (
 // GroupVersion is release.argosy.io/v1alpha1.
 var GroupVersion = schema.GroupVersion{Group: "release.argosy.io", Version: "v1alpha1"}
 
+// Resource turns a plural into a GroupResource of this group.
+func Resource(plural string) schema.GroupResource {
+	return GroupVersion.WithResource(plural).GroupResource()
+}
+
 // AddToScheme registers the kinds of this package.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &EnclosedManifest{}, &EnclosedManifestList{})
+	s.AddKnownTypes(GroupVersion, &EnclosedManifest{}, &EnclosedManifestList{}, &Release{}, &ReleaseList{},
+		&ReleaseStrategy{}, &ReleaseStrategyList{}, &ReleaseApproval{}, &ReleaseApprovalList{},
+		&ReleaseRevision{}, &ReleaseRevisionList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -28,6 +28,7 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/admission/dialect"
@@ -86,6 +87,10 @@ func newObjects(index *index, options Options) *objects {
 		networkingv1alpha1.Resource("multiclusteringresses"): {o.mutateMultiClusterIngress,
 			o.validateMultiClusterIngress},
 		multiclusterv1alpha1.Resource("serviceimports"):  {nil, o.validateServiceImport},
+		releasev1alpha1.Resource("releases"):             {o.mutateRelease, o.validateRelease},
+		releasev1alpha1.Resource("releasestrategies"):    {nil, o.validateReleaseStrategy},
+		releasev1alpha1.Resource("releaseapprovals"):     {o.mutateReleaseApproval, o.validateReleaseApproval},
+		releasev1alpha1.Resource("releaserevisions"):     {nil, o.validateReleaseRevision},
 		workv1alpha1.Resource("works"):                   {o.mutateWork, o.validateWork},
 		workv1alpha2.Resource("resourcebindings"):        binding,
 		workv1alpha2.Resource("clusterresourcebindings"): binding,
@@ -167,7 +172,7 @@ func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfac
 	// What is going away is not held up: its finalizers must be removable whatever it holds. What it says still counts
 	// until it is gone, so that a change of that is judged.
 	if !ok || k.validate == nil || r.obj.GetDeletionTimestamp() != nil && r.old != nil &&
-		equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
+		equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) && sameRelease(r) {
 		return nil
 	}
 	if err := k.validate(ctx, r); err != nil {

@@ -113,7 +113,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	})
 	for _, kind := range scope.Bindings.Kinds() {
 		b = b.Watches(kind, &handler.EnqueueRequestForObject{},
-			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, rewritten)))
+			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, rewritten,
+				filter.Updates(dispatch.Repaced))))
 	}
 	if !o.LastReported {
 		b = b.Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.placedIn),

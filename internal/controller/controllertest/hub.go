@@ -37,6 +37,7 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -96,6 +97,10 @@ var (
 		kind(multiclusterv1alpha1.GroupVersion.Group, "v1alpha1", "ServiceExport", "serviceexports", true),
 		kind(multiclusterv1alpha1.GroupVersion.Group, "v1alpha1", "ServiceImport", "serviceimports", true),
 		kind(networkingv1alpha1.GroupVersion.Group, "v1alpha1", "MultiClusterService", "multiclusterservices", true),
+		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "Release", "releases", true),
+		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseStrategy", "releasestrategies", true),
+		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseApproval", "releaseapprovals", true),
+		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseRevision", "releaserevisions", true),
 		Definition,
 		Service,
 		kind("", "v1", "Secret", "secrets", true),
@@ -177,7 +182,7 @@ func newScheme() *runtime.Scheme {
 		workv1alpha1.AddToScheme,
 		workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, ocmv1.AddToScheme, configv1alpha1.AddToScheme,
 		appsv1alpha1.AddToScheme, multiclusterv1alpha1.AddToScheme, networkingv1alpha1.AddToScheme,
-		autoscalingv1alpha1.AddToScheme} {
+		autoscalingv1alpha1.AddToScheme, releasev1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err)
 		}

@@ -269,6 +269,9 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding,
 	if in.ForbidOverwrite, err = r.forbidsOverwrite(ctx, tmpl); err != nil {
 		return in, err
 	}
+	if in.Revisions, err = r.revisions(ctx, b); err != nil {
+		return in, err
+	}
 	in.Overrides, err = r.overrides(ctx, tmpl.GetNamespace())
 	return in, err
 }

@@ -39,7 +39,8 @@ import (
 func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 	for _, kind := range scope.Bindings.Kinds() {
 		// The status of a binding decides nothing here.
-		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(specChanged))
+		b = b.Watches(kind, &handler.EnqueueRequestForObject{},
+			builder.WithPredicates(predicate.Or[client.Object](specChanged, filter.Updates(dispatch.Repaced))))
 	}
 	b = b.Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.about),
 		builder.WithPredicates(replaced))
@@ -51,6 +52,8 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		WatchesRawSource(interpreter.Changes(r.Interpreter, r.client)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOf),
 			builder.WithPredicates(predicate.Or[client.Object](workTouched, workMoved))).
+		Watches(&releasev1alpha1.ReleaseRevision{}, handler.EnqueueRequestsFromMapFunc(r.madeFrom),
+			builder.WithPredicates(filter.AfterStart, filter.CreationsAndDeletions)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.waiters), builder.WithPredicates(sidecarsMoved)).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.waiters),
 			builder.WithPredicates(sidecarsPlaced)).

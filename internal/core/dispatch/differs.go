@@ -10,6 +10,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 // sometimes are the annotations and labels that only some Works have: one that is wanted no more has to go.
@@ -25,6 +26,7 @@ var sometimes = []string{
 	workv1alpha2.ClusterResourceBindingNameAnnotation,
 	wellknown.FleetAnnotation,
 	wellknown.RevisionsAnnotation,
+	fleet.EffectiveRevisionAnnotation,
 	wellknown.UpdateStrategyAnnotation,
 	wellknown.IgnoredFieldsAnnotation,
 }

@@ -18,7 +18,7 @@ import (
 func division(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Unstructured,
 	completions map[string]int32) func(context.Context, interpret.Interpreter, string) (*unstructured.Unstructured,
 	error) {
-	if !divides(spec) {
+	if !Divides(spec) {
 		return func(context.Context, interpret.Interpreter, string) (*unstructured.Unstructured, error) {
 			return template, nil
 		}
@@ -54,7 +54,7 @@ var job = schema.GroupKind{Group: "batch", Kind: "Job"}
 // completionsOf divides a Job's completions by the parallelism that each cluster was given; nil for anything else.
 // The template's UID breaks ties, as in scheduling.
 func completionsOf(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Unstructured) map[string]int32 {
-	if template.GroupVersionKind().GroupKind() != job || !divides(spec) {
+	if template.GroupVersionKind().GroupKind() != job || !Divides(spec) {
 		return nil
 	}
 	total, ok, err := unstructured.NestedInt64(template.Object, "spec", "completions")

@@ -33,15 +33,16 @@ type part struct {
 // its new pods meanwhile.
 func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error) {
 	spec := in.Binding.BindingSpec()
-	divided := divides(spec)
+	divided := Divides(spec)
 	concerns, err := fleet.Concerns(in.Template, divided)
+	concerns = concerns || in.pace.plan != nil
 	annotations := in.Binding.GetAnnotations()
 	record := annotations[wellknown.OrdinalsAnnotation]
 	if err == nil && !concerns && in.Template.GetAnnotations()[wellknown.UniqueOrdinalsAnnotation] == "true" {
 		// It has no replicas now; its volumes are where they were.
 		return fleet.Result{Record: record}, nil
 	}
-	if err != nil {
+	if err != nil && in.pace.plan == nil {
 		return fleet.Result{}, err
 	}
 	if !concerns {
@@ -51,7 +52,7 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 		return slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster })
 	}
 	fin := fleet.Input{Template: in.Template, Divided: divided, Record: record, Pods: in.Pods, History: in.History,
-		Target:   in.Target,
+		Target: in.Target, Plan: in.pace.plan,
 		Progress: annotations[wellknown.RolloutProgressAnnotation], Routed: annotations[wellknown.RoutedToAnnotation],
 		Approved: annotations[wellknown.ApprovedStageAnnotation],
 		Now:      in.Now, Leaving: spec.LeftGracefully()}
@@ -85,12 +86,12 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 	return fleet.Shares(fin)
 }
 
-// StageOf is the stage of the rollout of a template, by its Works in the clusters that it was scheduled to. lost are
-// the clusters that do not answer. ok is false for a template without stages.
+// StageOf is the stage of the rollout of a template, or of the release plan of its binding, by its Works in the
+// clusters that it was scheduled to. lost are the clusters that do not answer. ok is false without stages.
 func StageOf(b workv1alpha2.Binding, template *unstructured.Unstructured, works []workv1alpha1.Work,
 	lost func(cluster string) bool) (s fleet.Stage, ok bool) {
 	spec := b.BindingSpec()
-	in := fleet.Input{Template: template, Divided: divides(spec),
+	in := fleet.Input{Template: template, Divided: Divides(spec), Plan: fleet.PlanOf(b.GetAnnotations()),
 		Approved: b.GetAnnotations()[wellknown.ApprovedStageAnnotation]}
 	for _, target := range spec.Clusters {
 		m := fleet.Member{Cluster: target.Name, Replicas: int64(target.Replicas), Reachable: !lost(target.Name)}
@@ -124,8 +125,8 @@ func inOrder(p *policyv1alpha1.Placement, members []fleet.Member) {
 // leaving says whether a Work is being deleted: one made anew takes its place when it is gone.
 func leaving(w *workv1alpha1.Work) bool { return w != nil && w.DeletionTimestamp != nil }
 
-// divides says whether the binding divides replicas.
-func divides(spec *workv1alpha2.ResourceBindingSpec) bool {
+// Divides reports whether a binding divides the replicas of its template among clusters.
+func Divides(spec *workv1alpha2.ResourceBindingSpec) bool {
 	return spec.Replicas > 0 && spec.Placement.DividesReplicas()
 }
 

@@ -239,6 +239,10 @@ func keepPods(wanted, standing *workv1alpha1.Work) bool {
 			return false
 		}
 	}
+	delete(wanted.Annotations, fleet.EffectiveRevisionAnnotation)
+	if revision, ok := standing.Annotations[fleet.EffectiveRevisionAnnotation]; ok {
+		wanted.Annotations[fleet.EffectiveRevisionAnnotation] = revision
+	}
 	if made := is.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation]; made != "" {
 		annotations := m.GetAnnotations()
 		annotations[workv1alpha2.TemplateGenerationAnnotation] = made

@@ -81,7 +81,7 @@ func handsOff(w *workv1alpha1.Work) bool {
 func (in Input) withoutReplacements(ctx context.Context, i interpret.Interpreter) Input {
 	b := in.Binding.DeepCopyObject().(workv1alpha2.Binding)
 	spec := b.BindingSpec()
-	divided := divides(spec)
+	divided := Divides(spec)
 	spec.Clusters = slices.DeleteFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool {
 		return in.Existing[t.Name] == nil || divided && len(t.Components) > 0 && in.sentTo(ctx, i, t) < t.Replicas
 	})

@@ -20,6 +20,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -64,6 +65,10 @@ type Input struct {
 	Convert Convert
 	// ForbidOverwrite is why users may not overwrite in members with this template; empty if they may. See Forbidden.
 	ForbidOverwrite string
+	// Revisions are the ReleaseRevisions by name that RevisionsOf the binding names.
+	Revisions map[string]*releasev1alpha1.ReleaseRevision
+
+	pace pace
 }
 
 // Result is the Work of one cluster, or why there is none.
@@ -134,6 +139,10 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		in = in.withoutReplacements(ctx, i)
 		spec = in.Binding.BindingSpec()
 	}
+	in, err := in.paced()
+	if err != nil {
+		return Decision{Err: err}
+	}
 	targets := Targets(in.Binding)
 	sent, err := content(in.Template)
 	if err != nil {
@@ -181,7 +190,8 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		if m := shared.Manifests[p.Name]; m != nil {
 			p.manifest = m
 		}
-		r := in.result(p.Name, p.manifest, from, cmp.Or(spec.ConflictResolution, policyv1alpha1.ConflictAbort))
+		r := in.pacedResult(p, slices.Contains(shared.Former, p.Name), from,
+			cmp.Or(spec.ConflictResolution, policyv1alpha1.ConflictAbort))
 		if r.Work != nil {
 			if suspended(spec.Suspension, p.Name) {
 				r.Work.Spec.SuspendDispatching = new(true)
@@ -379,6 +389,7 @@ func prune(template *unstructured.Unstructured) *unstructured.Unstructured {
 	interpret.Prune(out)
 	// Marks for the hub alone.
 	unstructured.RemoveNestedField(out.Object, "metadata", "annotations", wellknown.AwaitingChangeAnnotation)
+	unstructured.RemoveNestedField(out.Object, "metadata", "annotations", releasev1alpha1.ReleaseStrategyAnnotation)
 	fleet.Bare(out)
 	return out
 }

@@ -118,7 +118,12 @@ func (a Applied) Annotations() (map[string]string, error) {
 	return annotations, nil
 }
 
-// ordered returns the policies that select t in order of application.
+// Selecting returns the policies that select a template, in the order of application.
+func Selecting(template *unstructured.Unstructured, policies []policyv1alpha1.Override) []policyv1alpha1.Override {
+	return ordered(match.TemplateOf(template), policies)
+}
+
+// ordered returns the policies that select t, in the order of application.
 func ordered(t match.Template, policies []policyv1alpha1.Override) []policyv1alpha1.Override {
 	type ranked struct {
 		policy   policyv1alpha1.Override

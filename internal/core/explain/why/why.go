@@ -18,6 +18,7 @@ import (
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
@@ -47,6 +48,8 @@ type Facts struct {
 	Service *Service
 	// Scalers are the FederatedHPAs of its namespace.
 	Scalers []autoscalingv1alpha1.FederatedHPA
+	// Releases are those of its namespace.
+	Releases []releasev1alpha1.Release
 	// Warnings are recent events of these objects.
 	Warnings []Warning
 	// Scheduler is the name of the hub's; empty is the default one. Plugins are those that it runs with.
@@ -159,6 +162,7 @@ func Explain(f Facts) Answer {
 	}
 	e.explainPolicy()
 	e.explainBinding()
+	e.explainReleases()
 	e.explainPlacement()
 	e.answer.Failovers = e.failovers()
 	e.explainClusters()

@@ -9,6 +9,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 )
 
 // The roles that the hub keeps. The first three are for a namespace, and part of Kubernetes' roles of these names;
@@ -32,6 +34,8 @@ const (
 	nothing level = iota
 	// reads also its status and scale.
 	reads
+	// creates is reads, and to create objects, not to change or delete them.
+	creates
 	// tends is reads, and to change and delete objects, not all of them in one request.
 	tends
 	// manages is tends, and to create objects.
@@ -48,6 +52,8 @@ type Decision struct {
 	Status, Scale bool
 	// what viewers, editors and administrators of a namespace, and operators of the fleet may do.
 	view, edit, admin, operator level
+	// Own are the verbs of a role beside those of its level. Admission checks them.
+	Own map[string][]string
 	// Why nobody may do more.
 	Why string
 }
@@ -59,6 +65,8 @@ const (
 	whyAllTenants = "it changes the workloads of every namespace, so only administrators may write it"
 	whyOwn        = "the users of its namespace write it; operators only read it"
 	whyApproval   = whyOwn + ". A separate right to approve would have no effect, because a user who can change a Rollout can remove its pauses"
+	whyRelease    = "the users of its namespace write it; operators read, pause, abort and roll it back. The verb patch permits only what the other verbs permit"
+	whyApprovals  = "an approval cannot be changed, and deleting one withdraws the verdict of another user. Admission requires the verb approve on the release"
 	whyCopies     = "it contains the data of the Secret that it copies to namespaces"
 )
 
@@ -94,6 +102,21 @@ var Decisions = []Decision{
 	{Group: "work.karmada.io", Resource: "works", Status: true, Why: whyContent},
 	{Group: "work.open-cluster-management.io", Resource: "manifestworks", Status: true, Why: whyContent},
 	{Group: "release.argosy.io", Resource: "enclosedmanifests", Why: whyContent},
+
+	// Releases.
+	{Group: "release.argosy.io", Resource: "releases", Status: true, view: reads, edit: writes, admin: writes,
+		operator: reads, Own: map[string][]string{
+			Edit: {releasev1alpha1.VerbAbort, releasev1alpha1.VerbPause, releasev1alpha1.VerbRollback},
+			Admin: {releasev1alpha1.VerbAbort, releasev1alpha1.VerbApprove, releasev1alpha1.VerbPause,
+				releasev1alpha1.VerbResume, releasev1alpha1.VerbRetry, releasev1alpha1.VerbRollback, releasev1alpha1.VerbSkip},
+			Operator: {releasev1alpha1.VerbAbort, "patch", releasev1alpha1.VerbPause, releasev1alpha1.VerbRollback},
+		}, Why: whyRelease},
+	{Group: "release.argosy.io", Resource: "releasestrategies", view: reads, edit: writes, admin: writes,
+		operator: reads, Why: whyOwn},
+	{Group: "release.argosy.io", Resource: "releaseapprovals", view: reads, edit: reads, admin: creates, operator: reads,
+		Why: whyApprovals},
+	{Group: "release.argosy.io", Resource: "releaserevisions", Status: true, view: reads, edit: reads, admin: reads,
+		operator: reads, Why: whyTheHubs},
 
 	// Autoscaling and Services of several clusters.
 	{Group: "autoscaling.karmada.io", Resource: "federatedhpas", Status: true, view: reads, edit: writes, admin: writes,
@@ -210,6 +233,8 @@ func verbs(l level) []string {
 	switch l {
 	case reads:
 		return []string{"get", "list", "watch"}
+	case creates:
+		return []string{"create", "get", "list", "watch"}
 	case tends:
 		return []string{"delete", "get", "list", "patch", "update", "watch"}
 	case manages:
@@ -250,7 +275,11 @@ func (p Path) of(role string) bool {
 func Names() []string { return []string{View, Edit, Admin, Operator} }
 
 // Verbs are what a role may do with a resource, sorted.
-func Verbs(role string, d Decision) []string { return verbs(d.of(role)) }
+func Verbs(role string, d Decision) []string {
+	all := append(verbs(d.of(role)), d.Own[role]...)
+	slices.Sort(all)
+	return all
+}
 
 // MayGet says whether a role may get an address.
 func MayGet(role string, p Path) bool { return p.of(role) }
@@ -300,7 +329,7 @@ func rules(role string) []rbacv1.PolicyRule {
 		if l == nothing {
 			continue
 		}
-		add(d.Group, d.Resource, verbs(l)...)
+		add(d.Group, d.Resource, Verbs(role, d)...)
 		if d.Status {
 			add(d.Group, d.Resource+"/status", "get")
 		}

@@ -143,7 +143,8 @@ func TestRolesOfANamespaceContainEachOtherAndWriteNothingOfTheFleet(t *testing.T
 	}
 }
 
-// Operators write nothing in a namespace, add no cluster, and cannot take the whole fleet away in one request.
+// Operators write nothing in a namespace, create no cluster, and cannot delete the whole fleet in one request. They may
+// stop releases: admission permits no other change with these verbs.
 func TestOperatorsWriteWhatIsOfTheFleetAlone(t *testing.T) {
 	all, wrote := definitions(t), 0
 	each(role(t, Operator), func(verb, group, resource string) {
@@ -151,6 +152,9 @@ func TestOperatorsWriteWhatIsOfTheFleetAlone(t *testing.T) {
 			return
 		}
 		wrote++
+		if resource == "releases" && slices.Contains([]string{"abort", "patch", "pause", "rollback"}, verb) {
+			return
+		}
 		if crd := all[resource+"."+group]; crd == nil || crd.Spec.Scope != apiextensionsv1.ClusterScoped ||
 			verb == "deletecollection" || verb+" "+resource == "create clusters" {
 			t.Errorf("operators may %s %s.%s", verb, resource, group)
@@ -181,5 +185,35 @@ func TestRolesArePartOfKubernetesRolesOfTheirNames(t *testing.T) {
 		if r.Annotations[rbacv1.AutoUpdateAnnotationKey] != "true" {
 			t.Errorf("%s does not say that a start brings it up to date", r.Name)
 		}
+	}
+}
+
+func TestRolesMayControlReleases(t *testing.T) {
+	may := map[string]string{}
+	for _, name := range Names() {
+		each(role(t, name), func(verb, group, resource string) {
+			if group == "release.argosy.io" {
+				may[resource] += name + " " + verb + "; "
+			}
+		})
+	}
+	for verb, want := range map[string][]string{
+		"get": {View, Edit, Admin, Operator}, "create": {Edit, Admin}, "update": {Edit, Admin}, "delete": {Edit, Admin},
+		"patch": {Edit, Admin, Operator}, "pause": {Edit, Admin, Operator}, "abort": {Edit, Admin, Operator},
+		"rollback": {Edit, Admin, Operator}, "resume": {Admin}, "skip": {Admin}, "retry": {Admin}, "approve": {Admin},
+	} {
+		for _, name := range Names() {
+			if got := strings.Contains(may["releases"], name+" "+verb+"; "); got != slices.Contains(want, name) {
+				t.Errorf("%s may %s releases: %t", name, verb, got)
+			}
+		}
+	}
+	for _, right := range []string{"update", "patch", "delete", "deletecollection"} {
+		if strings.Contains(may["releaseapprovals"]+may["releaserevisions"], right) {
+			t.Errorf("a role may %s releaseapprovals or releaserevisions", right)
+		}
+	}
+	if may := may["releaseapprovals"]; strings.Count(may, "create") != 1 || !strings.Contains(may, Admin+" create; ") {
+		t.Errorf("only administrators of a namespace create releaseapprovals, but %s", may)
 	}
 }

@@ -48,6 +48,7 @@ type options struct {
 	uniqueOrdinals bool
 	mobility       string
 	highestFirst   bool
+	plan           *Plan // nil without a release
 }
 
 func optionsOf(annotations map[string]string) (options, error) {

@@ -32,6 +32,8 @@ type Input struct {
 	Record, Progress string
 	// Routed is the wellknown.RoutedToAnnotation of the binding, Approved its wellknown.ApprovedStageAnnotation.
 	Routed, Approved string
+	// Plan is that of the binding, see PlanOf; nil without a release.
+	Plan *Plan
 	// Leaving are clusters that are no members and still have their copies: until others have replaced them, or until
 	// they can be deleted.
 	Leaving []string
@@ -76,6 +78,8 @@ type Result struct {
 	Waiting []string
 	// Held are clusters whose pods stay as their Works have them, while all else of the template is applied.
 	Held []string
+	// Former are clusters without a Work that get the pods of Plan.From.
+	Former []string
 	// Notes are the values of wellknown.FleetAnnotation on the Works, by cluster.
 	Notes map[string]string
 	// Revisions are the values of wellknown.RevisionsAnnotation on the Works, by cluster.
@@ -192,18 +196,17 @@ func (h handler) arithmetic(o options, template *unstructured.Unstructured, divi
 //
 // An error means that the template cannot be divided as it asks; then nothing should be written.
 func Shares(in Input) (Result, error) {
-	concerns, err := Concerns(in.Template, in.Divided)
+	handler, known := handlers[in.Template.GroupVersionKind().GroupKind()]
+	if !known && !InStages(in.Template) && in.Plan == nil {
+		return Result{}, nil
+	}
+	o, err := in.options()
 	if err != nil {
 		return Result{}, err
 	}
-	if !concerns {
+	if !handler.concerned(o, in.Template, in.Divided) && !handler.stagesClusters(o, in.Template, in.Divided) {
 		return Result{Conditions: ignoredStages(in.Template)}, nil
 	}
-	o, err := optionsOf(in.Template.GetAnnotations())
-	if err != nil {
-		return Result{}, err
-	}
-	handler := handlers[in.Template.GroupVersionKind().GroupKind()]
 	if o.alone(len(in.Members)) && handler.always == nil && handler.partial == nil && !o.uniqueOrdinals {
 		if o.order == inStages {
 			return Result{Approved: in.Approved}, nil // it is in no cluster for now
@@ -410,6 +413,11 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 		return err
 	}
 	for i, m := range f.members {
+		if p := parties[i]; f.keepFormer(m, p.same, outcomes[i].target, p.replicas) {
+			outcomes[i] = p.former(outcomes[i])
+		}
+	}
+	for i, m := range f.members {
 		if m.Base == nil {
 			continue
 		}
@@ -421,7 +429,10 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 		f.result.Notes[m.Cluster] = outcomes[i].note.String()
 	}
 	f.goesOn(clock, outcomes)
-	if len(halted) > 0 && f.options.failedPods != nil {
+	if p := f.options.plan; len(halted) > 0 && p != nil {
+		f.tell(FleetHalted, "the rollout is halted in all clusters because new pods fail in %s; see release %s",
+			strings.Join(unique(halted), ", "), p.Release)
+	} else if len(halted) > 0 && f.options.failedPods != nil {
 		f.tell(FleetHalted, "the rollout is halted in all clusters because more than %d new pods are failing, in %s; fix the template, or raise the annotation %s",
 			ro.tolerated, strings.Join(unique(halted), ", "), wellknown.FailedPodsThresholdAnnotation)
 	} else if len(halted) > 0 {
@@ -463,7 +474,11 @@ func (f *fleet) begin(w workload) (ro rollout, parties []party, total int64, err
 		parties[i].rewritten = m.before != nil && m.generation() != strconv.FormatInt(f.Template.GetGeneration(), 10)
 		total += parties[i].replicas
 	}
-	return rollout{partition: strategy(f.Template.Object, "partition"), kept: w.kept, options: f.options,
+	partition := strategy(f.Template.Object, "partition")
+	if f.options.plan != nil {
+		partition = nil
+	}
+	return rollout{partition: partition, kept: w.kept, options: f.options,
 		single: ordered(f.Template.Object), targets: f.options.targets(f.clusters())}, parties, total, nil
 }
 

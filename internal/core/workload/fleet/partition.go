@@ -11,6 +11,11 @@ import (
 // targets returns where n new pods go, and the stage of that: seats are the clusters by name, in order. done says
 // whether as many pods are new, and available, as a stage wants.
 func (o options) targets(clusters []string) func(n int64, seats []Seat, done func([]int64) bool) ([]int64, Stage) {
+	if o.plan != nil {
+		return func(_ int64, seats []Seat, done func([]int64) bool) ([]int64, Stage) {
+			return o.plan.targets(clusters, seats, done), Stage{}
+		}
+	}
 	switch o.order {
 	case oneByOne:
 		return func(n int64, seats []Seat, _ func([]int64) bool) ([]int64, Stage) { return inOrder(n, seats), Stage{} }

@@ -193,7 +193,7 @@ func (ro rollout) aim(parties []party) (aim, error) {
 			return false // the hub is probably cut off
 		}
 		for i, p := range parties {
-			if !p.reachable && ro.options.ignoreLost {
+			if !p.reachable && ro.options.ignores(p.cluster) {
 				continue
 			}
 			if p.fixed == nil && targets[i] > 0 &&
@@ -238,8 +238,8 @@ func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, er
 	for i, p := range parties {
 		steps[i] = ro.stay(p, a, a.targets[i], a.seats[i].Floor)
 	}
-	if halted = ro.broken(steps); len(halted) > 0 {
-		// A rollout that broke a member stops everywhere: what is new stays, and no more follows.
+	if halted = ro.broken(steps); len(halted) > 0 || ro.options.holds() {
+		// A rollout that broke a member, or that a release holds, stops everywhere: what is new stays, and no more follows.
 		for i := range steps {
 			steps[i].halt(slices.Contains(halted, steps[i].cluster))
 		}
@@ -257,11 +257,11 @@ func (ro rollout) stay(p party, a aim, target, floor int64) step {
 	s.to.note = Note{Partition: quote(ro.partition), Raised: a.raised, Settled: !a.raised && p.settled()}
 	// 1. What it may be using of the budgets now, and what is down.
 	switch {
-	case p.overridden():
+	case p.overridden(), !p.there && ro.options.waits(p.cluster):
 	case p.reachable:
 		s.using, s.surging = p.using()
 		s.down = max(0, p.running(p.replicas)-p.available)
-	case !ro.options.ignoreLost:
+	case !ro.options.ignores(p.cluster):
 		s.using, s.surging = p.using()
 		s.down, s.lost = p.replicas, true
 	}

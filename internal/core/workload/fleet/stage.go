@@ -20,8 +20,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// revisionPathsOf are the fields of a kind that make pods new.
-func revisionPathsOf(kind schema.GroupKind) [][]string {
+// RevisionPaths are the fields of a kind that make pods new.
+func RevisionPaths(kind schema.GroupKind) [][]string {
 	if w, ok := workloads[kind]; ok {
 		return w.revisionPaths()
 	}
@@ -30,7 +30,7 @@ func revisionPathsOf(kind schema.GroupKind) [][]string {
 
 // samePods says whether two objects of a kind ask for the same pods.
 func samePods(a, b *unstructured.Unstructured) bool {
-	return !slices.ContainsFunc(revisionPathsOf(a.GroupVersionKind().GroupKind()), func(path []string) bool {
+	return !slices.ContainsFunc(RevisionPaths(a.GroupVersionKind().GroupKind()), func(path []string) bool {
 		return !reflect.DeepEqual(field(a.Object, path...), field(b.Object, path...))
 	})
 }
@@ -38,7 +38,7 @@ func samePods(a, b *unstructured.Unstructured) bool {
 // RevisionOf names the pods of a template. It changes when the template asks for other pods.
 func RevisionOf(template *unstructured.Unstructured) (string, error) {
 	h := fnv.New64a()
-	for _, path := range revisionPathsOf(template.GroupVersionKind().GroupKind()) {
+	for _, path := range RevisionPaths(template.GroupVersionKind().GroupKind()) {
 		raw, err := json.Marshal(field(template.Object, path...))
 		if err != nil {
 			return "", fmt.Errorf("read %s of the template: %w", strings.Join(path, "."), err)
@@ -102,8 +102,8 @@ func (a Approval) counts(revision, record string) (stage int64, next string) {
 }
 
 // StagesCompleted: the template is rolled out in stages, and all are complete. The reason has the stage, such as
-// Stage1Of3InProgress, Stage1Of3WaitingForApproval or Stage3Of3Completed; observedGeneration is the generation of the
-// template.
+// Stage1Of3InProgress, Stage1Of3WaitingForApproval or Stage3Of3Completed, and under a Release also
+// Stage1Of3WaitingForRelease and Stage1Of3Paused; observedGeneration is the generation of the template.
 //
 //reference:condition ResourceBinding and ClusterResourceBinding
 const StagesCompleted = "StagesCompleted"
@@ -119,11 +119,15 @@ const (
 	StageWaiting StageState = "WaitingForApproval"
 	// StageCompleted: all stages are complete.
 	StageCompleted StageState = "Completed"
+	// StageWaitingForRelease: they are, and the Release has not started the next stage.
+	StageWaitingForRelease StageState = "WaitingForRelease"
+	// StagePaused: the Release is paused, or has ended before the last stage.
+	StagePaused StageState = "Paused"
 )
 
 // Stage is the stage of a rollout.
 type Stage struct {
-	// Number counts from 1; Of is how many stages there are.
+	// Number counts from 1, and is 0 before a Release starts the first one; Of is how many stages there are.
 	Number, Of int
 	State      StageState
 }
@@ -135,6 +139,13 @@ func (s Stage) String() string {
 		return fmt.Sprintf("all %d stages are complete", s.Of)
 	case StageWaiting:
 		return fmt.Sprintf("stage %d of %d is complete and waits for an approval", s.Number, s.Of)
+	case StageWaitingForRelease:
+		if s.Number == 0 {
+			return fmt.Sprintf("the first of %d stages waits for its Release", s.Of)
+		}
+		return fmt.Sprintf("stage %d of %d is complete, and the next one waits for its Release", s.Number, s.Of)
+	case StagePaused:
+		return fmt.Sprintf("stage %d of %d is paused by its Release", s.Number, s.Of)
 	default:
 		return fmt.Sprintf("stage %d of %d is in progress", s.Number, s.Of)
 	}
@@ -170,8 +181,11 @@ func InStages(template *unstructured.Unstructured) bool {
 }
 
 // StageOf is the stage of a rollout by its Works alone: Base and Local of the members are not used. ok is false for a
-// template without stages, or with invalid ones.
+// template, or a plan, without stages, or with invalid ones.
 func StageOf(in Input) (s Stage, ok bool) {
+	if in.Plan != nil {
+		return in.planStage()
+	}
 	if !InStages(in.Template) {
 		return Stage{}, false
 	}
@@ -257,7 +271,8 @@ func (f *fleet) stageOfClusters() (targets []int64, at Stage) {
 	same := make([]bool, len(f.members))
 	settled := true
 	for i, m := range f.members {
-		same[i] = m.before == nil || m.Local != nil && samePods(m.Local, m.before)
+		same[i] = m.before == nil && f.options.plan == nil ||
+			m.before != nil && m.Local != nil && samePods(m.Local, m.before)
 		seats[i] = Seat{Weight: 1, Cap: 1}
 		if same[i] {
 			seats[i].Floor = 1
@@ -265,12 +280,12 @@ func (f *fleet) stageOfClusters() (targets []int64, at Stage) {
 		settled = settled && same[i] && m.rolledOut()
 	}
 	allLost := !slices.ContainsFunc(f.members, func(m *member) bool { return m.Reachable })
-	targets, at = f.options.staged(f.clusters(), int64(len(seats)), seats, func(targets []int64) bool {
+	targets, at = f.options.targets(f.clusters())(int64(len(seats)), seats, func(targets []int64) bool {
 		if allLost && sum(targets) > 0 {
 			return false // the hub is probably cut off
 		}
 		for i, m := range f.members {
-			if targets[i] > 0 && (m.Reachable || !f.options.ignoreLost) && !(same[i] && m.rolledOut()) {
+			if targets[i] > 0 && (m.Reachable || !f.options.ignores(m.Cluster)) && !(same[i] && m.rolledOut()) {
 				return false
 			}
 		}
@@ -319,7 +334,9 @@ func pausesPods(obj *unstructured.Unstructured) bool {
 func (f *fleet) holdClusters() {
 	targets, _ := f.stageOfClusters()
 	for i, m := range f.members {
-		if targets[i] == 0 {
+		if f.options.plan != nil {
+			f.keepFormer(m, m.before != nil && m.Local != nil && samePods(m.Local, m.before), targets[i], 1)
+		} else if targets[i] == 0 {
 			f.result.Held = append(f.result.Held, m.Cluster)
 		}
 		if f.result.Notes[m.Cluster] == "" {

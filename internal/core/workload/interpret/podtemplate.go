@@ -127,8 +127,8 @@ func present(obj *unstructured.Unstructured, paths [][]string) [][]string {
 type Container struct {
 	// Path of the container. List indexes are decimal, as in a JSON pointer.
 	Path []string
-	// Name of the container; may be empty.
-	Name string
+	// Name and Image of the container; may be empty.
+	Name, Image string
 	// Init containers run before the others.
 	Init bool
 }
@@ -145,7 +145,8 @@ func Containers(obj *unstructured.Unstructured) []Container {
 				return
 			}
 			name, _ := c["name"].(string)
-			found = append(found, Container{Path: at, Name: name, Init: init})
+			image, _ := c["image"].(string)
+			found = append(found, Container{Path: at, Name: name, Image: image, Init: init})
 		})
 	}
 	under := func(path []string, keys ...string) []string { return append(path[:len(path):len(path)], keys...) }

@@ -1,0 +1,13 @@
+package v1alpha1
+
+// The verbs on releases beside those of Kubernetes. Admission requires them for a ReleaseApproval, for a change of
+// spec.state, and for SkipStageAnnotation and RetryAnnotation.
+const (
+	VerbApprove  = "approve"
+	VerbPause    = "pause"
+	VerbResume   = "resume"
+	VerbAbort    = "abort"
+	VerbRollback = "rollback"
+	VerbSkip     = "skip"
+	VerbRetry    = "retry"
+)

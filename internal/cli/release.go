@@ -1,0 +1,500 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/release"
+)
+
+// releases is what the verbs of `argosy release` work with.
+type releases struct {
+	client    client.WithWatch
+	mapper    meta.RESTMapper
+	namespace string
+	out       io.Writer
+	errOut    io.Writer
+	// answers is where a user answers questions; nil if nobody does.
+	answers io.Reader
+	// live says that out is a terminal, so that what was written can be replaced.
+	live bool
+	now  func() time.Time
+}
+
+// connect prepares r for a command.
+func (r *releases) connect(cmd *cobra.Command, hub *hubFlags) error {
+	config, err := hub.ToRESTConfig()
+	if err != nil {
+		return err
+	}
+	if r.mapper, err = hub.ToRESTMapper(); err != nil {
+		return err
+	}
+	r.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: r.mapper})
+	r.namespace, r.answers, r.live = hub.namespaceOrDefault(), answers(cmd), isTerminal(cmd.OutOrStdout())
+	r.errOut, r.now = cmd.ErrOrStderr(), time.Now
+	return err
+}
+
+func newRelease(hub *hubFlags) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "release",
+		Short: "Release a change of a workload in stages over clusters",
+		Long: `Release a change of a workload in stages over clusters: plan and start a release, watch it, approve its gates,
+and stop it or go back. A Release does not write the template of the workload. See docs/releases.md.`,
+		Args: noArgs,
+	}
+	cmd.AddCommand(
+		newReleasePlan(hub), newReleaseStart(hub), newReleaseStatus(hub), newReleaseWatch(hub),
+		newReleaseVerdict(hub, releasev1alpha1.VerdictApprove), newReleaseVerdict(hub, releasev1alpha1.VerdictReject),
+		newReleaseState(hub, "pause", "Pause a release: no more pods are updated",
+			"Pauses a release. Pods stay as they are, new and old, until `argosy release resume`.",
+			(*releases).pause),
+		newReleaseState(hub, "resume", "Resume a release that a user paused",
+			"Resumes a release that `argosy release pause` paused. A release that is paused because a stage has failed\n"+
+				"needs `argosy release retry`, `argosy release skip` or `argosy release rollback` instead.",
+			(*releases).resume),
+		newReleaseState(hub, "abort", "End a release and leave pods as they are",
+			"Ends a release. Pods stay as they are, new and old. `argosy release rollback` can still go back afterwards.",
+			(*releases).abort),
+		newReleaseState(hub, "rollback", "Go back to the revision before a release",
+			"Goes back to the revision that clusters had before the release, in the order that its strategy names. A\n"+
+				"release that has succeeded or was aborted can be rolled back too, until another one follows. The revision\n"+
+				"is then blocked.",
+			(*releases).rollback),
+		newReleaseStage(hub, "retry", "Start a stage again that has failed", releasev1alpha1.RetryAnnotation),
+		newReleaseStage(hub, "skip", "End the stage under way and continue with the next one",
+			releasev1alpha1.SkipStageAnnotation),
+		newReleaseDiff(hub),
+	)
+	return cmd
+}
+
+// nameOfRelease takes and completes the name of a release.
+func nameOfRelease(cmd *cobra.Command, hub *hubFlags) *cobra.Command {
+	cmd.Args = oneArg("the name of a release")
+	cmd.ValidArgsFunction = once(named(hub, "releases.release.argosy.io"))
+	return cmd
+}
+
+// releaseRun is the RunE of a verb that takes the name of a release.
+func releaseRun(hub *hubFlags, run func(ctx context.Context, r *releases, name string) error) func(*cobra.Command,
+	[]string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		r := &releases{}
+		if err := r.connect(cmd, hub); err != nil {
+			return err
+		}
+		out, flush := painted(cmd)
+		defer flush()
+		r.out = out
+		return run(cmd.Context(), r, args[0])
+	}
+}
+
+// get reads a release.
+func (r *releases) get(ctx context.Context, name string) (*releasev1alpha1.Release, error) {
+	found := &releasev1alpha1.Release{}
+	err := r.client.Get(ctx, types.NamespacedName{Namespace: r.namespace, Name: name}, found)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("there is no release %q in namespace %q; `argosy get releases -n %s` lists all",
+			name, r.namespace, r.namespace)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read release %q: %w", name, err)
+	}
+	return found, nil
+}
+
+// draft is a release that is not created yet.
+type draft struct {
+	strategy, file, revision string
+	supersede                string
+	change                   releasev1alpha1.ReleaseChange
+}
+
+func (d *draft) bind(cmd *cobra.Command, hub *hubFlags) {
+	flags := cmd.Flags()
+	flags.StringVar(&d.strategy, "strategy", "",
+		"ReleaseStrategy in the namespace (default: that of the template's annotation "+
+			releasev1alpha1.ReleaseStrategyAnnotation+")")
+	flags.StringVarP(&d.file, "filename", "f", "", "file with a ReleaseStrategy for this release alone")
+	flags.StringVar(&d.revision, "revision", "",
+		"ReleaseRevision to release, such as an earlier one (default: what the template has now)")
+	_ = cmd.RegisterFlagCompletionFunc("strategy", named(hub, "releasestrategies.release.argosy.io"))
+	_ = cmd.RegisterFlagCompletionFunc("revision", named(hub, "releaserevisions.release.argosy.io"))
+}
+
+// check refuses flags that exclude each other. Cobra's own check would define the flags of Kubernetes' libraries first.
+func (d *draft) check() error {
+	if d.strategy != "" && d.file != "" {
+		return errors.New("give either --strategy or -f, not both")
+	}
+	return nil
+}
+
+// release is the release of an object of the hub as the flags describe it.
+func (d *draft) release(ctx context.Context, r *releases, kind, name string) (*releasev1alpha1.Release, error) {
+	gvk, err := r.mapper.KindFor(schema.ParseGroupResource(kind).WithVersion(""))
+	if err != nil {
+		return nil, fmt.Errorf("resolve %q: %w", kind, err)
+	}
+	ref := releasev1alpha1.ReleaseObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: name}
+	template, err := r.template(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if template == nil {
+		return nil, fmt.Errorf("the hub has no %s %q in namespace %q", gvk.Kind, name, r.namespace)
+	}
+	target := releasev1alpha1.ReleaseTarget{Name: targetName(name), Ref: ref}
+	if target.To.Revision = d.revision; d.revision == "" {
+		target.To.Current = &releasev1alpha1.CurrentRevision{}
+	}
+	out := &releasev1alpha1.Release{TypeMeta: metav1.TypeMeta{APIVersion: releasev1alpha1.GroupVersion.String(),
+		Kind: releasev1alpha1.ReleaseKind.Kind}}
+	out.Namespace, out.GenerateName = r.namespace, target.Name+"-"
+	out.Spec = releasev1alpha1.ReleaseSpec{Targets: []releasev1alpha1.ReleaseTarget{target},
+		State: releasev1alpha1.StateRun, Supersede: releasev1alpha1.SupersedeAction(d.supersede)}
+	if d.change != (releasev1alpha1.ReleaseChange{}) {
+		out.Spec.Change = &d.change
+	}
+	if d.file != "" {
+		out.Spec.Strategy, err = strategyOf(d.file)
+		return out, err
+	}
+	strategy := d.strategy
+	if strategy == "" {
+		strategy = template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation]
+	}
+	if strategy == "" {
+		return nil, fmt.Errorf("%s has no annotation %s: name a strategy with --strategy or -f", objectName(template),
+			releasev1alpha1.ReleaseStrategyAnnotation)
+	}
+	out.Spec.StrategyRef = &releasev1alpha1.ReleaseStrategyReference{Name: strategy}
+	return out, nil
+}
+
+// targetName is the name of a workload as a DNS label.
+func targetName(name string) string {
+	name = strings.ReplaceAll(name, ".", "-")
+	return strings.Trim(name[:min(len(name), 50)], "-")
+}
+
+// strategyOf reads a file with one ReleaseStrategy. A field that does not exist is an error.
+func strategyOf(file string) (*releasev1alpha1.ReleaseStrategySpec, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	s := &releasev1alpha1.ReleaseStrategy{}
+	if err := yaml.UnmarshalStrict(raw, s); err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	if s.Kind != "ReleaseStrategy" || s.APIVersion != releasev1alpha1.GroupVersion.String() {
+		return nil, fmt.Errorf("%s has %s %s: want one ReleaseStrategy of %s", file, orNone(s.APIVersion), orNone(s.Kind),
+			releasev1alpha1.GroupVersion)
+	}
+	return &s.Spec, nil
+}
+
+func newReleaseStart(hub *hubFlags) *cobra.Command {
+	d := &draft{}
+	var wait bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "start KIND NAME",
+		Short: "Start a release of what the template of a workload has now",
+		Long: `Starts a release of a workload and prints its name. "argosy release plan" with the same flags shows what it
+will do.
+
+With --wait it shows the progress until the release has ended. The exit code is 0 if it has succeeded, 1 if it
+has failed, was refused, aborted or replaced, 2 if it was rolled back, and 3 if it has not ended within
+--timeout. It then continues on the hub.`,
+		Example: `  argosy release start cloneset/web -n shop --strategy 1-2-7
+  argosy release start cloneset/web -n shop --commit 3f2c1a --change-url https://ci.example.com/42 --wait --timeout 1h
+  argosy release start cloneset/web -n shop --revision cloneset-web-5d0c7f21aa10 --reason "web:7 is slow"`,
+		Args:              oneObject("cloneset web"),
+		ValidArgsFunction: oneOfHub(hub),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if timeout > 0 && !wait {
+				return errors.New("--timeout is for --wait: add --wait")
+			}
+			if !slices.Contains([]string{"Queue", "Replace", "Refuse"}, d.supersede) {
+				return fmt.Errorf("--supersede is Queue, Replace or Refuse, not %q", d.supersede)
+			}
+			if err := d.check(); err != nil {
+				return err
+			}
+			kind, name := objectOf(args)
+			return releaseRun(hub, func(ctx context.Context, r *releases, name string) error {
+				return r.start(ctx, d, kind, name, wait, timeout)
+			})(cmd, []string{name})
+		},
+	}
+	d.bind(cmd, hub)
+	flags := cmd.Flags()
+	flags.StringVar(&d.supersede, "supersede", string(releasev1alpha1.SupersedeQueue),
+		"what happens while another release of the workload is under way: Queue, Replace or Refuse")
+	flags.StringVar(&d.change.URL, "change-url", "", "address of the change, such as a pull request")
+	flags.StringVar(&d.change.Commit, "commit", "", "commit that is released")
+	flags.StringVar(&d.change.Ticket, "ticket", "", "ticket of the change")
+	flags.StringVar(&d.change.Reason, "reason", "", "reason for the change")
+	flags.BoolVar(&wait, "wait", false, "show the progress until the release has ended")
+	flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits; 0 for without end")
+	_ = cmd.RegisterFlagCompletionFunc("supersede", cobra.FixedCompletions([]string{"Queue", "Replace", "Refuse"},
+		cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (r *releases) start(ctx context.Context, d *draft, kind, name string, wait bool, timeout time.Duration) error {
+	created, err := d.release(ctx, r, kind, name)
+	if err != nil {
+		return err
+	}
+	if err := r.client.Create(ctx, created); err != nil {
+		return fmt.Errorf("create a release of %s %s: %w", created.Spec.Targets[0].Ref.Kind, name, err)
+	}
+	fmt.Fprintf(r.out, "release %s is created\n", created.Name)
+	if !wait {
+		fmt.Fprintf(r.out, "`argosy release watch %s -n %s` shows its progress\n", created.Name, r.namespace)
+		return nil
+	}
+	return r.watch(ctx, created.Name, timeout)
+}
+
+func newReleaseState(hub *hubFlags, verb, short, long string,
+	run func(r *releases, ctx context.Context, name, reason string) error) *cobra.Command {
+	var reason string
+	cmd := nameOfRelease(&cobra.Command{Use: verb + " NAME", Short: short, Long: long,
+		Example: "  argosy release " + verb + " web-x7k2p -n shop",
+		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error {
+			return run(r, ctx, name, reason)
+		}),
+	}, hub)
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, for people")
+	return cmd
+}
+
+func (r *releases) pause(ctx context.Context, name, reason string) error {
+	rel, err := r.get(ctx, name)
+	switch {
+	case err != nil:
+		return err
+	case rel.Status.Phase == releasev1alpha1.ReleaseRollingBack:
+		return fmt.Errorf("release %s is rolling back, which cannot be paused", name)
+	case rel.Spec.State == releasev1alpha1.StatePause:
+		fmt.Fprintf(r.out, "release %s is already paused\n", name)
+		return nil
+	}
+	return r.set(ctx, rel, releasev1alpha1.StatePause, reason, "paused")
+}
+
+func (r *releases) resume(ctx context.Context, name, reason string) error {
+	rel, err := r.get(ctx, name)
+	if err != nil {
+		return err
+	}
+	if rel.Spec.State != releasev1alpha1.StatePause {
+		if rel.Status.Phase == releasev1alpha1.ReleasePaused {
+			what, next := release.Waits(rel)
+			return fmt.Errorf("release %s cannot be resumed: %s; %s", name, what, next)
+		}
+		return fmt.Errorf("release %s is not paused: it is %s", name, phaseOf(rel))
+	}
+	if err := r.set(ctx, rel, releasev1alpha1.StateRun, reason, "resumed"); err != nil {
+		return err
+	}
+	if stage := release.StageUnderWay(rel); stage != nil && stage.Phase == releasev1alpha1.StageFailed {
+		fmt.Fprintf(r.out, "stage %s has failed: `argosy release retry %s -n %s --reason TEXT` starts it again\n", stage.Name,
+			name, r.namespace)
+	}
+	return nil
+}
+
+func (r *releases) abort(ctx context.Context, name, reason string) error {
+	rel, err := r.get(ctx, name)
+	if err != nil {
+		return err
+	}
+	return r.set(ctx, rel, releasev1alpha1.StateAbort, reason, "aborted: pods stay as they are")
+}
+
+func (r *releases) rollback(ctx context.Context, name, reason string) error {
+	rel, err := r.get(ctx, name)
+	if err != nil {
+		return err
+	}
+	switch rel.Status.Phase {
+	case releasev1alpha1.ReleaseRollingBack:
+		fmt.Fprintf(r.out, "release %s is already rolling back\n", name)
+		return nil
+	case releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReleaseAborted:
+		if err := r.last(ctx, rel); err != nil {
+			return err
+		}
+		if rel.Spec.State == releasev1alpha1.StateRollback {
+			return fmt.Errorf("release %s is %s although a rollback was requested: another release of the workload has followed",
+				name, rel.Status.Phase)
+		}
+		return r.write(ctx, rel, releasev1alpha1.StateRollback, reason, "rolled back")
+	}
+	return r.set(ctx, rel, releasev1alpha1.StateRollback, reason, "rolled back")
+}
+
+// last refuses a release that has ended if another release of a target was created later and has begun.
+func (r *releases) last(ctx context.Context, rel *releasev1alpha1.Release) error {
+	var all releasev1alpha1.ReleaseList
+	if err := r.client.List(ctx, &all, client.InNamespace(r.namespace)); err != nil {
+		return fmt.Errorf("list releases: %w", err)
+	}
+	for _, other := range all.Items {
+		if other.Status.StartedAt == nil || rel.Status.EndedAt == nil ||
+			other.Status.StartedAt.Before(rel.Status.EndedAt) || other.Name == rel.Name {
+			continue
+		}
+		for _, t := range other.Spec.Targets {
+			if slices.ContainsFunc(rel.Spec.Targets, func(own releasev1alpha1.ReleaseTarget) bool { return own.Ref == t.Ref }) {
+				return fmt.Errorf("release %s cannot be rolled back: release %s of %s %s has followed; "+
+					"roll that one back, or start a release with --revision", rel.Name, other.Name, t.Ref.Kind, t.Ref.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// set asks for a state of a release that has not ended.
+func (r *releases) set(ctx context.Context, rel *releasev1alpha1.Release, state releasev1alpha1.ReleaseState,
+	reason, done string) error {
+	if rel.Status.Phase.Ended() {
+		return fmt.Errorf("release %s has ended: it is %s", rel.Name, rel.Status.Phase)
+	}
+	return r.write(ctx, rel, state, reason, done)
+}
+
+func (r *releases) write(ctx context.Context, rel *releasev1alpha1.Release, state releasev1alpha1.ReleaseState,
+	reason, done string) error {
+	patch := map[string]any{"spec": map[string]any{"state": state}}
+	if reason != "" {
+		patch["metadata"] = map[string]any{"annotations": map[string]any{releasev1alpha1.ReleaseReasonAnnotation: reason}}
+	}
+	if err := r.patch(ctx, rel, patch); err != nil {
+		return err
+	}
+	fmt.Fprintf(r.out, "release %s will be %s\n", rel.Name, done)
+	return nil
+}
+
+func (r *releases) patch(ctx context.Context, rel *releasev1alpha1.Release, patch map[string]any) error {
+	raw, err := json.Marshal(patch)
+	if err == nil {
+		err = r.client.Patch(ctx, rel.DeepCopy(), client.RawPatch(types.MergePatchType, raw))
+	}
+	if err != nil {
+		return fmt.Errorf("write release %s: %w", rel.Name, err)
+	}
+	return nil
+}
+
+func newReleaseStage(hub *hubFlags, verb, short, annotation string) *cobra.Command {
+	var reason string
+	cmd := nameOfRelease(&cobra.Command{Use: verb + " NAME", Short: short,
+		Example: "  argosy release " + verb + ` web-x7k2p -n shop --reason "the registry answers again"`,
+		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error {
+			return r.stage(ctx, name, verb, annotation, reason)
+		}),
+	}, hub)
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, for people; required")
+	_ = cmd.MarkFlagRequired("reason")
+	return cmd
+}
+
+// stage retries or skips the stage under way, in the attempt that it has now.
+func (r *releases) stage(ctx context.Context, name, verb, annotation, reason string) error {
+	rel, err := r.get(ctx, name)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(reason) == "" {
+		return errors.New("--reason is empty: name the reason")
+	}
+	if p := rel.Status.Phase; p != releasev1alpha1.ReleaseRunning && p != releasev1alpha1.ReleasePaused {
+		return fmt.Errorf("release %s has no stage under way: it is %s", name, phaseOf(rel))
+	}
+	stage := release.StageUnderWay(rel)
+	if stage == nil {
+		return fmt.Errorf("release %s has no stage under way", name)
+	}
+	if annotation == releasev1alpha1.RetryAnnotation && stage.Phase != releasev1alpha1.StageFailed {
+		return fmt.Errorf("stage %s of release %s has not failed: it is %s", stage.Name, name, stage.Phase)
+	}
+	value := fmt.Sprintf("%s@%d", stage.Name, stage.Attempt)
+	if err := r.patch(ctx, rel, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
+		annotation: value, releasev1alpha1.ReleaseReasonAnnotation: reason}}}); err != nil {
+		return err
+	}
+	done := "skipped"
+	if annotation == releasev1alpha1.RetryAnnotation {
+		done = "started again"
+	}
+	fmt.Fprintf(r.out, "release %s: stage %s (attempt %d) will be %s\n", name, stage.Name, stage.Attempt, done)
+	if rel.Spec.State == releasev1alpha1.StatePause {
+		fmt.Fprintf(r.out, "the release is paused: `argosy release resume %s -n %s`\n", name, r.namespace)
+	}
+	return nil
+}
+
+// phaseOf is the phase of a release for people.
+func phaseOf(rel *releasev1alpha1.Release) string {
+	if rel.Status.Phase == "" {
+		return string(releasev1alpha1.ReleasePending)
+	}
+	return string(rel.Status.Phase)
+}
+
+// gatesOf completes the gates that a release waits for.
+func gatesOf(hub *hubFlags) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		directive := cobra.ShellCompDirectiveNoFileComp
+		q := quick{&place{hubFlags: hub}}
+		if len(args) != 1 || !q.answers() {
+			return nil, directive
+		}
+		config, err := q.ToRESTConfig()
+		if err != nil {
+			return nil, directive
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
+		defer cancel()
+		c, err := client.New(config, client.Options{Scheme: scheme})
+		if err != nil {
+			return nil, directive
+		}
+		rel := &releasev1alpha1.Release{}
+		if err := c.Get(ctx, types.NamespacedName{Namespace: hub.namespaceOrDefault(), Name: args[0]}, rel); err != nil {
+			return nil, directive
+		}
+		var names []string
+		for _, g := range waitingGates(rel) {
+			names = append(names, g.Name)
+		}
+		return names, directive
+	}
+}

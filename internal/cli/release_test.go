@@ -1,0 +1,721 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+)
+
+const releaseTemplate = `
+apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata: {name: web, namespace: shop, uid: u-1, annotations: {argosy.io/release-strategy: one-two-seven}}
+spec:
+  replicas: 20
+  updateStrategy: {maxUnavailable: "50%"}
+  template: {spec: {containers: [{name: main, image: "web:1"}]}}
+`
+
+const releaseStrategy = `
+apiVersion: release.argosy.io/v1alpha1
+kind: ReleaseStrategy
+metadata: {name: one-two-seven, namespace: shop}
+spec:
+  stages:
+  - {name: one, to: {weight: 1}, soak: 5m}
+  - {name: two, to: {weight: 2}, before: [{name: sign}]}
+  - {name: seven, to: {weight: 7}, after: [{name: look, approval: {count: 2}}]}
+`
+
+// releaseHub is a hub in memory with a CloneSet of web:2 whose clusters have web:1.
+type releaseHub struct {
+	*releases
+	t      *testing.T
+	shown  *bytes.Buffer
+	denied string // kind that the user may not read
+}
+
+func decode(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newReleaseHub(t *testing.T, objects ...client.Object) *releaseHub {
+	t.Helper()
+	h := &releaseHub{t: t, shown: &bytes.Buffer{}}
+	template := &unstructured.Unstructured{}
+	decode(t, releaseTemplate, &template.Object)
+	strategy := &releasev1alpha1.ReleaseStrategy{}
+	decode(t, releaseStrategy, strategy)
+	gvk := template.GroupVersionKind()
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{gvk.GroupVersion(), {Version: "v1"}})
+	mapper.Add(gvk, meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
+
+	binding := &workv1alpha2.ResourceBinding{}
+	binding.Namespace, binding.Name = "shop", names.Binding(gvk.Kind, "web")
+	binding.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: template.GetAPIVersion(), Kind: gvk.Kind,
+		Namespace: "shop", Name: "web"}
+	binding.Spec.Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided}}
+	binding.Spec.Replicas = 20
+	objects = append(objects, strategy, binding)
+	for _, cluster := range []string{"eu", "us"} {
+		binding.Spec.Clusters = append(binding.Spec.Clusters, workv1alpha2.TargetCluster{Name: cluster, Replicas: 10})
+		objects = append(objects, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
+		raw, err := template.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster),
+			Name: names.WorkFor(binding.Name, gvk.GroupKind(), "web", "shop")}}
+		work.Spec.Workload.Manifests = make([]workv1alpha1.Manifest, 1)
+		work.Spec.Workload.Manifests[0].Raw = raw
+		objects = append(objects, work)
+	}
+	changed := template.DeepCopy()
+	if err := unstructured.SetNestedSlice(changed.Object, []any{map[string]any{"name": "main", "image": "web:2"}}, "spec",
+		"template", "spec", "containers"); err != nil {
+		t.Fatal(err)
+	}
+	for _, old := range []*unstructured.Unstructured{template, changed} {
+		revision, err := release.NewRevision(old, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, revision)
+	}
+	objects = append(objects, changed)
+
+	s := scheme
+	forbidden := func(obj any) error {
+		if h.denied != "" && strings.Contains(strings.ToLower(typeName(obj)), h.denied) {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: h.denied}, "", errors.New("no"))
+		}
+		return nil
+	}
+	hub := fake.NewClientBuilder().WithScheme(s).WithRESTMapper(mapper).WithObjects(objects...).
+		WithStatusSubresource(&releasev1alpha1.Release{}).
+		WithIndex(&workv1alpha1.Work{}, "metadata.name", func(obj client.Object) []string { return []string{obj.GetName()} }).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+				opts ...client.GetOption) error {
+				if err := forbidden(obj); err != nil {
+					return err
+				}
+				return c.Get(ctx, key, obj, opts...)
+			},
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				if err := forbidden(list); err != nil {
+					return err
+				}
+				return c.List(ctx, list, opts...)
+			},
+		}).Build()
+	h.releases = &releases{client: hub, mapper: mapper, namespace: "shop", out: h.shown, errOut: h.shown,
+		now: func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }}
+	return h
+}
+
+func typeName(obj any) string {
+	switch obj.(type) {
+	case *workv1alpha1.WorkList:
+		return "works"
+	case *policyv1alpha1.OverridePolicyList, *policyv1alpha1.ClusterOverridePolicyList:
+		return "overridepolicies"
+	case *releasev1alpha1.ReleaseRevision:
+		return "releaserevisions"
+	}
+	return ""
+}
+
+// started is a release of the hub with a status, as the hub would write it.
+func started(status string) *releasev1alpha1.Release {
+	r := &releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "r1", UID: "uid-r1",
+		Generation: 1}}
+	r.Spec = releasev1alpha1.ReleaseSpec{State: releasev1alpha1.StateRun,
+		StrategyRef: &releasev1alpha1.ReleaseStrategyReference{Name: "one-two-seven"},
+		Targets: []releasev1alpha1.ReleaseTarget{{Name: "web", Ref: releasev1alpha1.ReleaseObjectReference{
+			APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "web"}}}}
+	if err := yaml.UnmarshalStrict([]byte(status), &r.Status); err != nil {
+		panic(err) // a mistake in this file
+	}
+	return r
+}
+
+// gated is the status of a release that waits at gate sign of its second stage.
+const gated = `
+observedGeneration: 1
+phase: Running
+reason: WaitingForApproval
+stage: two
+progress: 2/20
+revision: abc
+startedAt: "2026-01-01T11:00:00Z"
+conditions:
+- {type: Accepted, status: "True", reason: Planned, message: "", lastTransitionTime: "2026-01-01T11:00:00Z"}
+- type: Progressing
+  status: "False"
+  reason: WaitingForApproval
+  message: gates sign of stage two
+  lastTransitionTime: "2026-01-01T11:00:00Z"
+journal:
+- {seq: 1, at: "2026-01-01T11:00:00Z", type: Phase, reason: Started}
+- {seq: 2, at: "2026-01-01T11:30:00Z", type: Stage, stage: one, reason: Done}
+stages:
+- name: one
+  phase: Done
+  attempt: 1
+  clusterNames: [eu, us]
+  endedAt: "2026-01-01T11:30:00Z"
+  counts: {clusters: 2, reached: 2, pods: 2, new: 2, available: 2}
+- name: two
+  phase: Gated
+  attempt: 2
+  sameClusters: true
+  gates: [{name: sign, position: Before, phase: Waiting, since: "2026-01-01T11:30:00Z"}]
+- {name: seven, phase: Pending, attempt: 0, sameClusters: true}
+`
+
+// failing is the status of a release whose first stage has failed.
+const failing = `
+phase: Paused
+reason: PausedByFailure
+stage: one
+conditions:
+- type: Progressing
+  status: "False"
+  reason: PausedByFailure
+  message: stage one has failed
+  lastTransitionTime: "2026-01-01T11:00:00Z"
+stages:
+- name: one
+  phase: Failed
+  attempt: 3
+  clusterNames: [eu, us]
+  clusters: [{name: eu, workload: web, replicas: 10, target: 1, new: 1, phase: Failed, message: ImagePullBackOff}]
+`
+
+// withRevisions names the revisions of the hub in a release.
+func (h *releaseHub) withRevisions(rel *releasev1alpha1.Release) *releasev1alpha1.Release {
+	h.t.Helper()
+	plan, err := h.plan(h.t.Context(), h.drafted(&draft{}))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	strategy := &releasev1alpha1.ReleaseStrategy{}
+	decode(h.t, releaseStrategy, strategy)
+	rel.Status.Strategy = &strategy.Spec
+	rel.Status.Targets = []releasev1alpha1.ReleaseTargetStatus{{Name: "web", From: plan.Targets[0].From,
+		To: plan.Targets[0].To}}
+	return rel
+}
+
+func (h *releaseHub) drafted(d *draft) *releasev1alpha1.Release {
+	h.t.Helper()
+	rel, err := d.release(h.t.Context(), h.releases, "clonesets", "web")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return rel
+}
+
+// create stores a release with its status.
+func (h *releaseHub) create(rel *releasev1alpha1.Release) {
+	h.t.Helper()
+	status := rel.Status
+	if err := h.client.Create(h.t.Context(), rel); err != nil {
+		h.t.Fatal(err)
+	}
+	rel.Status = status
+	if err := h.client.Status().Update(h.t.Context(), rel); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *releaseHub) expect(texts ...string) {
+	h.t.Helper()
+	got := strings.Join(strings.Fields(h.shown.String()), " ")
+	for _, want := range texts {
+		if !strings.Contains(got, want) {
+			h.t.Errorf("%q is not in what is printed:\n%s", want, h.shown)
+		}
+	}
+}
+
+func TestReleasePlanShowsEachClusterOfEachStage(t *testing.T) {
+	h := newReleaseHub(t)
+	plan, err := h.plan(t.Context(), h.drafted(&draft{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plan.print(h.shown); err != nil {
+		t.Fatal(err)
+	}
+	h.expect("Stage 1 of 3: one CLUSTER REPLICAS NEW BEFORE NEW AFTER eu 10 0 1 us 10 0 1 "+
+		"2 new pods, which must stay available for 5m0s",
+		"Stage 2 of 3: two Before it starts: sign CLUSTER REPLICAS NEW BEFORE NEW AFTER eu 10 1 3 us 10 1 3 4 new pods",
+		"eu 10 3 10 us 10 3 10 14 new pods, then look (2 approvals)")
+	var again releasePlan
+	raw, err := json.Marshal(plan)
+	if err != nil || json.Unmarshal(raw, &again) != nil || again.Hash == "" || len(again.Steps) < 6 ||
+		again.Stages[2].Clusters[1].New != 10 {
+		t.Errorf("as JSON, the plan is %s, %v", raw, err)
+	}
+}
+
+func TestReleasePlanIsTheSameWithoutTheRightToReadWorks(t *testing.T) {
+	h := newReleaseHub(t)
+	want, err := h.plan(t.Context(), h.drafted(&draft{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.denied = "works"
+	got, err := h.plan(t.Context(), h.drafted(&draft{}))
+	if err != nil || got.Hash != want.Hash || got.Targets[0].From != "" || len(got.Notes) != 2 ||
+		!strings.Contains(got.Notes[1], "may not list Works") {
+		t.Errorf("without Works, the plan is %+v, %v; want that of %+v and a note", got, err, want)
+	}
+}
+
+func TestReleasePlanNamesWhyTheHubWouldRefuse(t *testing.T) {
+	h := newReleaseHub(t)
+	for want, d := range map[string]*draft{
+		"RevisionNotFound": {revision: "cloneset-web-none"},
+		"StrategyNotFound": {strategy: "none"},
+	} {
+		if _, err := h.plan(t.Context(), h.drafted(d)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
+	}
+	template, err := h.template(t.Context(), h.drafted(&draft{}).Spec.Targets[0].Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unstructured.SetNestedSlice(template.Object, []any{map[string]any{"name": "main", "image": "web:1"}}, "spec",
+		"template", "spec", "containers"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.client.Update(t.Context(), template); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.plan(t.Context(), h.drafted(&draft{})); err == nil || !strings.Contains(err.Error(), "SameRevision") {
+		t.Errorf("for the pods that clusters have, the error is %v", err)
+	}
+	if _, err := (&draft{}).release(t.Context(), h.releases, "clonesets", "none"); err == nil ||
+		!strings.Contains(err.Error(), `no CloneSet "none"`) {
+		t.Errorf("for a workload that does not exist, the error is %v", err)
+	}
+}
+
+func TestReleaseStartCreatesARelease(t *testing.T) {
+	h := newReleaseHub(t)
+	d := &draft{supersede: "Replace", change: releasev1alpha1.ReleaseChange{URL: "https://ci.example.com/1",
+		Commit: "3f2c", Ticket: "T-1", Reason: "faster"}}
+	if err := h.start(t.Context(), d, "clonesets", "web", false, 0); err != nil {
+		t.Fatal(err)
+	}
+	var all releasev1alpha1.ReleaseList
+	if err := h.client.List(t.Context(), &all); err != nil || len(all.Items) != 1 {
+		t.Fatalf("there are %d releases, %v", len(all.Items), err)
+	}
+	got := all.Items[0]
+	if !strings.HasPrefix(got.Name, "web-") || got.Spec.StrategyRef == nil ||
+		got.Spec.StrategyRef.Name != "one-two-seven" || got.Spec.Supersede != releasev1alpha1.SupersedeReplace ||
+		got.Spec.Targets[0].To.Current == nil || *got.Spec.Change != d.change {
+		t.Errorf("the release is %+v", got)
+	}
+	h.expect("release " + got.Name + " is created")
+}
+
+func TestReleaseStartReadsAStrategyFromAFile(t *testing.T) {
+	h := newReleaseHub(t)
+	file := filepath.Join(t.TempDir(), "strategy.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(releaseStrategy)
+	rel := h.drafted(&draft{file: file, revision: "cloneset-web-1"})
+	if rel.Spec.Strategy == nil || len(rel.Spec.Strategy.Stages) != 3 || rel.Spec.StrategyRef != nil ||
+		rel.Spec.Targets[0].To.Revision != "cloneset-web-1" || rel.Spec.Targets[0].To.Current != nil {
+		t.Errorf("the release is %+v", rel.Spec)
+	}
+	for text, want := range map[string]string{
+		strings.Replace(releaseStrategy, "soak:", "soaks:", 1):           "soaks",
+		strings.Replace(releaseStrategy, "ReleaseStrategy", "Secret", 1): "want one ReleaseStrategy",
+	} {
+		write(text)
+		if _, err := (&draft{file: file}).release(t.Context(), h.releases, "clonesets", "web"); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
+	}
+}
+
+func TestReleaseStartNeedsAStrategy(t *testing.T) {
+	h := newReleaseHub(t)
+	template, err := h.template(t.Context(), started("{}").Spec.Targets[0].Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.SetAnnotations(nil)
+	if err := h.client.Update(t.Context(), template); err != nil {
+		t.Fatal(err)
+	}
+	err = h.start(t.Context(), &draft{}, "clonesets", "web", false, 0)
+	if err == nil || !strings.Contains(err.Error(), "--strategy or -f") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestReleaseWatchHasAnExitCodeForEachOutcome(t *testing.T) {
+	for phase, want := range map[string]int{"Succeeded": 0, "Failed": 1, "Aborted": 1, "Superseded": 1, "RolledBack": 2} {
+		h := newReleaseHub(t)
+		h.create(started("observedGeneration: 1\nphase: " + phase))
+		if got := codeOf(h.watch(t.Context(), "r1", 0)); got != want {
+			t.Errorf("%s: the exit code is %d, want %d", phase, got, want)
+		}
+	}
+	h := newReleaseHub(t)
+	rel := started("observedGeneration: 1\nphase: Succeeded")
+	rel.Spec.State = releasev1alpha1.StateRollback
+	h.create(rel)
+	if err := h.watch(t.Context(), "r1", 0); codeOf(err) != 1 || !strings.Contains(err.Error(), "was not rolled back") {
+		t.Errorf("for a rollback that was refused, the error is %v", err)
+	}
+}
+
+func codeOf(err error) int {
+	var exit exitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.code
+	}
+	return -1
+}
+
+func TestReleaseWatchPrintsWhatHappensUntilTheEnd(t *testing.T) {
+	h := newReleaseHub(t)
+	rel := started(gated)
+	h.create(rel)
+	shown := make(chan struct{}, 8)
+	h.out = writerFunc(func(p []byte) (int, error) {
+		n, err := h.shown.Write(p)
+		if strings.Contains(string(p), "approval") {
+			shown <- struct{}{}
+		}
+		return n, err
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- h.watch(t.Context(), "r1", 0) }()
+	<-shown
+	rel.Status.Phase = releasev1alpha1.ReleaseSucceeded
+	rel.Status.Journal = append(rel.Status.Journal, releasev1alpha1.ReleaseJournalEntry{Seq: 3,
+		At: metav1.NewTime(h.now()), Type: releasev1alpha1.JournalPhase, Reason: "Completed"})
+	if err := h.client.Status().Update(t.Context(), rel); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	h.expect("2026-01-01T11:30:00Z Stage one Done it waits for approval: gates sign of stage two; next: " +
+		"`argosy release approve r1 -n shop` 2026-01-01T12:00:00Z Phase Completed it has succeeded")
+	if n := strings.Count(h.shown.String(), "Stage one Done"); n != 1 {
+		t.Errorf("an entry of the journal is printed %d times", n)
+	}
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestReleaseWatchTimesOutWithCodeThree(t *testing.T) {
+	h := newReleaseHub(t)
+	h.create(started(gated))
+	err := h.watch(t.Context(), "r1", time.Millisecond)
+	if codeOf(err) != 3 || !strings.Contains(err.Error(), "has not ended within 1ms") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestReleaseViewReplacesWhatItShowedOnATerminal(t *testing.T) {
+	var out bytes.Buffer
+	v := &releaseView{out: &out, live: true, now: time.Now}
+	for range 2 {
+		if err := v.show(started(gated)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var once bytes.Buffer
+	if err := printRelease(&once, started(gated), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	up := fmt.Sprintf("\x1b[%dA\x1b[J", strings.Count(once.String(), "\n"))
+	first, second, replaced := strings.Cut(out.String(), up)
+	if !replaced || first != second {
+		t.Errorf("it writes %q", out.String())
+	}
+}
+
+func TestReleaseStatusShowsStagesAndTheNextCommand(t *testing.T) {
+	h := newReleaseHub(t)
+	if err := printRelease(h.shown, started(gated), h.now()); err != nil {
+		t.Fatal(err)
+	}
+	h.expect("Release shop/r1: Running (WaitingForApproval), 2/20 pods are new",
+		"STAGE PHASE CLUSTERS PODS GATES REASON", "one Done 2/2 2/2 <none> <none>",
+		"two Gated <none> <none> sign: Waiting for 30m WaitingForApproval",
+		"It waits for approval: gates sign of stage two. Next: `argosy release approve r1 -n shop`")
+	h.shown.Reset()
+	if err := printRelease(h.shown, started(failing), h.now()); err != nil {
+		t.Fatal(err)
+	}
+	h.expect("STAGE CLUSTER TARGET NEW AVAILABLE PHASE MESSAGE one eu web 1/1 0 Failed ImagePullBackOff",
+		"retry r1 -n shop --reason TEXT")
+}
+
+func TestReleaseApprovalIsOfTheRevisionAndAttemptThatWereShown(t *testing.T) {
+	h := newReleaseHub(t)
+	h.create(h.withRevisions(started(gated)))
+	h.answers = strings.NewReader("y\n")
+	if err := h.decide(t.Context(), "r1", &verdict{verdict: releasev1alpha1.VerdictApprove, comment: "good"}); err != nil {
+		t.Fatal(err)
+	}
+	h.expect("Stage 2 of 3: two", "eu 10 1 3", "spec.template.spec.containers[main].image: web:1 → web:2",
+		"Approve gate sign of stage two (attempt 2) for revision abc?")
+	var all releasev1alpha1.ReleaseApprovalList
+	if err := h.client.List(t.Context(), &all); err != nil || len(all.Items) != 1 {
+		t.Fatalf("there are %d approvals, %v", len(all.Items), err)
+	}
+	want := releasev1alpha1.ReleaseApprovalSpec{Release: "r1", ReleaseUID: "uid-r1", Revision: "abc", Stage: "two",
+		Position: releasev1alpha1.GateBefore, Gate: "sign", Attempt: 2, Verdict: releasev1alpha1.VerdictApprove,
+		Comment: "good"}
+	if got := all.Items[0].Spec; got != want {
+		t.Errorf("the approval is %+v, want %+v", got, want)
+	}
+}
+
+func TestReleaseApprovalIsRefused(t *testing.T) {
+	approve := releasev1alpha1.VerdictApprove
+	for name, c := range map[string]struct {
+		status, answer string
+		v              verdict
+		want           string
+	}{
+		"without a terminal and --yes": {gated, "", verdict{verdict: approve}, "add --yes"},
+		"by another answer":            {gated, "n\n", verdict{verdict: approve}, "nothing was changed"},
+		"at another gate":              {gated, "y\n", verdict{verdict: approve, gate: "look"}, "it waits at sign"},
+		"where nothing waits":          {failing, "y\n", verdict{verdict: approve}, "waits at no gate"},
+		"at one of several": {strings.Replace(gated, "gates: [", "gates: [{name: b, position: Before, phase: Waiting}, ", 1),
+			"y\n", verdict{verdict: approve}, "choose one with --gate"},
+	} {
+		h := newReleaseHub(t)
+		h.create(started(c.status))
+		if c.answer != "" {
+			h.answers = strings.NewReader(c.answer)
+		}
+		err := h.decide(t.Context(), "r1", &c.v)
+		var all releasev1alpha1.ReleaseApprovalList
+		if listed := h.client.List(t.Context(), &all); listed != nil || len(all.Items) > 0 {
+			t.Errorf("%s: there are %d approvals, %v", name, len(all.Items), listed)
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: the error is %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestReleaseRejectionNeedsNoTerminalWithYes(t *testing.T) {
+	h := newReleaseHub(t)
+	h.create(started(gated))
+	h.denied = "releaserevisions"
+	if err := h.decide(t.Context(), "r1", &verdict{verdict: releasev1alpha1.VerdictReject, gate: "sign",
+		yes: true}); err != nil {
+		t.Fatal(err)
+	}
+	var all releasev1alpha1.ReleaseApprovalList
+	if err := h.client.List(t.Context(), &all); err != nil || len(all.Items) != 1 ||
+		all.Items[0].Spec.Verdict != releasev1alpha1.VerdictReject {
+		t.Errorf("the approvals are %+v, %v", all.Items, err)
+	}
+	h.expect("gate sign of stage two is rejected by you")
+}
+
+func TestReleaseVerbsSetTheState(t *testing.T) {
+	type verb func(r *releases, ctx context.Context, name, reason string) error
+	for name, c := range map[string]struct {
+		run         verb
+		status      string
+		state, want releasev1alpha1.ReleaseState
+		prints      string
+	}{
+		"pause":                      {(*releases).pause, gated, "Run", "Pause", "will be paused"},
+		"pause twice":                {(*releases).pause, gated, "Pause", "Pause", "already paused"},
+		"pause a rollback":           {(*releases).pause, "phase: RollingBack", "Run", "Run", "cannot be paused"},
+		"resume":                     {(*releases).resume, "phase: Paused", "Pause", "Run", "will be resumed"},
+		"resume what runs":           {(*releases).resume, gated, "Run", "Run", "is not paused"},
+		"resume a failed stage":      {(*releases).resume, failing, "Run", "Run", "release retry r1"},
+		"resume with a failed stage": {(*releases).resume, failing, "Pause", "Run", "stage one has failed"},
+		"abort":                      {(*releases).abort, gated, "Run", "Abort", "pods stay as they are"},
+		"abort what has ended":       {(*releases).abort, "phase: RolledBack", "Run", "Run", "has ended"},
+		"roll back":                  {(*releases).rollback, gated, "Run", "Rollback", "will be rolled back"},
+		"roll back after success":    {(*releases).rollback, "phase: Succeeded", "Run", "Rollback", "will be rolled back"},
+		"roll back an aborted one":   {(*releases).rollback, "phase: Aborted", "Abort", "Rollback", "will be rolled back"},
+		"roll back twice":            {(*releases).rollback, "phase: RollingBack", "Rollback", "Rollback", "already"},
+		"roll back what was":         {(*releases).rollback, "phase: RolledBack", "Run", "Run", "has ended"},
+	} {
+		h := newReleaseHub(t)
+		rel := started(c.status)
+		rel.Spec.State = c.state
+		h.create(rel)
+		err := c.run(h.releases, t.Context(), "r1", "because")
+		printed := h.shown.String()
+		if err != nil {
+			printed += err.Error()
+		}
+		got, getErr := h.get(t.Context(), "r1")
+		if getErr != nil {
+			t.Fatal(getErr)
+		}
+		reason := got.Annotations[releasev1alpha1.ReleaseReasonAnnotation]
+		if got.Spec.State != c.want || !strings.Contains(printed, c.prints) || (reason == "because") != (c.state != c.want) {
+			t.Errorf("%s: the state is %s with reason %q, and it prints %q; want %s and %q", name, got.Spec.State, reason,
+				printed, c.want, c.prints)
+		}
+	}
+}
+
+func TestReleaseThatWasFollowedIsNotRolledBack(t *testing.T) {
+	h := newReleaseHub(t)
+	h.create(started("{phase: Succeeded, endedAt: \"2026-01-01T11:00:00Z\"}"))
+	next := started("{phase: Running, startedAt: \"2026-01-01T11:30:00Z\"}")
+	next.Name = "r2"
+	h.create(next)
+	err := h.rollback(t.Context(), "r1", "")
+	if err == nil || !strings.Contains(err.Error(), "release r2 of CloneSet web") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestReleaseStagesAreRetriedAndSkippedInTheirAttempt(t *testing.T) {
+	retry, skip := releasev1alpha1.RetryAnnotation, releasev1alpha1.SkipStageAnnotation
+	for name, c := range map[string]struct {
+		verb, annotation, status, reason, want, prints string
+	}{
+		"retry":                  {"retry", retry, failing, "fixed", "one@3", "stage one (attempt 3) will be started again"},
+		"skip":                   {"skip", skip, gated, "urgent", "two@2", "stage two (attempt 2) will be skipped"},
+		"retry what has not":     {"retry", retry, gated, "x", "", "has not failed"},
+		"skip without a reason":  {"skip", skip, gated, " ", "", "--reason is empty"},
+		"skip before the start":  {"skip", skip, "phase: Queued", "x", "", "no stage under way"},
+		"skip what has ended":    {"skip", skip, "phase: Succeeded", "x", "", "no stage under way"},
+		"retry during a rolback": {"retry", retry, "phase: RollingBack", "x", "", "no stage under way"},
+	} {
+		h := newReleaseHub(t)
+		h.create(started(c.status))
+		err := h.stage(t.Context(), "r1", c.verb, c.annotation, c.reason)
+		printed := h.shown.String()
+		if err != nil {
+			printed += err.Error()
+		}
+		got, getErr := h.get(t.Context(), "r1")
+		if getErr != nil {
+			t.Fatal(getErr)
+		}
+		if got.Annotations[c.annotation] != c.want || !strings.Contains(printed, c.prints) ||
+			c.want != "" && got.Annotations[releasev1alpha1.ReleaseReasonAnnotation] != c.reason {
+			t.Errorf("%s: the annotations are %v, and it prints %q; want %q and %q", name, got.Annotations, printed, c.want,
+				c.prints)
+		}
+	}
+}
+
+func TestReleaseDiffNamesTheChangesOfEachTarget(t *testing.T) {
+	h := newReleaseHub(t)
+	h.create(h.withRevisions(started(gated)))
+	rel, err := h.get(t.Context(), "r1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := h.diff(t.Context(), rel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	printDiff(h.shown, all)
+	h.expect("spec.template.spec.containers[main].image: web:1 → web:2")
+	if _, err := h.diff(t.Context(), started("{}")); err == nil || !strings.Contains(err.Error(), "not accepted") {
+		t.Errorf("for a release that is not accepted, the error is %v", err)
+	}
+}
+
+func TestReleaseThatDoesNotExistIsNamed(t *testing.T) {
+	h := newReleaseHub(t)
+	if _, err := h.get(t.Context(), "none"); err == nil || !strings.Contains(err.Error(), `no release "none"`) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestReleaseGatesThatWaitAreCompleted(t *testing.T) {
+	s := see(t, nil)
+	s.api.Serve(membertest.Kind{GroupVersionKind: releasev1alpha1.GroupVersion.WithKind("Release"), Plural: "releases",
+		Namespaced: true})
+	rel := started(strings.Replace(gated, "gates: [", "gates: [{name: done, position: Before, phase: Passed}, ", 1))
+	rel.TypeMeta = metav1.TypeMeta{APIVersion: releasev1alpha1.GroupVersion.String(), Kind: "Release"}
+	s.api.Put(rel)
+	words, _ := completed(t, "argosy", "__complete", "--kubeconfig", s.file, "release", "approve", "r1", "--gate", "")
+	if strings.Join(words, " ") != "sign" {
+		t.Errorf("the gates that are offered are %q, want sign", words)
+	}
+}
+
+func TestReleaseCommandLinesAreChecked(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	for line, want := range map[string]string{
+		"release skip r1":                                     "--reason is missing",
+		"release retry r1":                                    "--reason is missing",
+		"release status":                                      "the name of a release is missing",
+		"release start cloneset/web --timeout 1m":             "add --wait",
+		"release start cloneset/web --supersede Later":        "Queue, Replace or Refuse",
+		"release plan cloneset/web -o yaml":                   "use json",
+		"release plan cloneset/web --strategy a --filename b": "not both",
+		"release plan web":                                    "KIND/NAME",
+	} {
+		var out, errOut bytes.Buffer
+		code := Main(t.Context(), append([]string{"argosy"}, strings.Fields(line)...), &out, &errOut)
+		if code != 1 || out.Len() > 0 || !strings.Contains(errOut.String(), want) {
+			t.Errorf("argosy %s exits with %d and prints %q, want %q", line, code, errOut.String(), want)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/release"
+)
+
+// verdict is what the flags of approve and reject say.
+type verdict struct {
+	verdict       releasev1alpha1.ApprovalVerdict
+	gate, comment string
+	yes           bool
+}
+
+func newReleaseVerdict(hub *hubFlags, kind releasev1alpha1.ApprovalVerdict) *cobra.Command {
+	v := &verdict{verdict: kind}
+	verb := strings.ToLower(string(kind))
+	short := "Approve a gate of a release, after a look at its plan, progress and changes"
+	if kind == releasev1alpha1.VerdictReject {
+		short = "Reject a release at a gate, which fails the stage"
+	}
+	cmd := nameOfRelease(&cobra.Command{
+		Use: verb + " NAME", Short: short,
+		Long: `Shows what the stage will do, how far the release is and what it changes, asks, and creates a ReleaseApproval.
+The verdict counts for the revision, the stage and the attempt that are shown, and for no other. Without a
+terminal, --yes is required.`,
+		Example: strings.ReplaceAll(`  argosy release approve web-x7k2p -n shop
+  argosy release approve web-x7k2p -n shop --gate sign --comment "see SHOP-17" --yes`, "approve", verb),
+		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error { return r.decide(ctx, name, v) }),
+	}, hub)
+	flags := cmd.Flags()
+	flags.StringVar(&v.gate, "gate", "", "gate (default: the only one that waits)")
+	flags.StringVar(&v.comment, "comment", "", "comment, for people")
+	flags.BoolVar(&v.yes, "yes", false, "do not ask")
+	_ = cmd.RegisterFlagCompletionFunc("gate", gatesOf(hub))
+	return cmd
+}
+
+// waitingGates are the gates that a release waits for.
+func waitingGates(rel *releasev1alpha1.Release) []releasev1alpha1.ReleaseGateStatus {
+	stage := release.StageUnderWay(rel)
+	if stage == nil || rel.Status.Phase != releasev1alpha1.ReleaseRunning {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(stage.Gates), func(g releasev1alpha1.ReleaseGateStatus) bool {
+		return g.Phase != releasev1alpha1.GateWaiting
+	})
+}
+
+// choose is the gate that a verdict is about.
+func (v *verdict) choose(rel *releasev1alpha1.Release) (releasev1alpha1.ReleaseGateStatus, error) {
+	waiting := waitingGates(rel)
+	var names []string
+	for _, g := range waiting {
+		if g.Name == v.gate {
+			return g, nil
+		}
+		names = append(names, g.Name)
+	}
+	none := releasev1alpha1.ReleaseGateStatus{}
+	switch {
+	case len(waiting) == 0:
+		what, _ := release.Waits(rel)
+		return none, fmt.Errorf("release %s waits at no gate: %s", rel.Name, what)
+	case v.gate != "":
+		return none, fmt.Errorf("release %s does not wait at gate %q; it waits at %s", rel.Name, v.gate,
+			strings.Join(names, ", "))
+	case len(waiting) > 1:
+		return none, fmt.Errorf("release %s waits at %s: choose one with --gate", rel.Name, strings.Join(names, ", "))
+	}
+	return waiting[0], nil
+}
+
+// decide shows a release and creates the verdict of the user.
+func (r *releases) decide(ctx context.Context, name string, v *verdict) error {
+	rel, err := r.get(ctx, name)
+	if err != nil {
+		return err
+	}
+	gate, err := v.choose(rel)
+	if err != nil {
+		return err
+	}
+	if !v.yes && r.answers == nil {
+		return fmt.Errorf("%s asks before it is done, and this is no terminal: add --yes", strings.ToLower(string(v.verdict)))
+	}
+	stage := release.StageUnderWay(rel)
+	if err := r.evidence(ctx, rel, stage.Name); err != nil {
+		return err
+	}
+	if !v.yes {
+		if err := ask(r.out, r.answers, fmt.Sprintf("\n%s gate %s of stage %s (attempt %d) for revision %s?", v.verdict,
+			gate.Name, stage.Name, stage.Attempt, rel.Status.Revision)); err != nil {
+			return err
+		}
+	}
+	a := &releasev1alpha1.ReleaseApproval{}
+	a.Namespace, a.GenerateName = r.namespace, fmt.Sprintf("%s-%s-", targetName(rel.Name), stage.Name)
+	a.Spec = releasev1alpha1.ReleaseApprovalSpec{Release: rel.Name, ReleaseUID: rel.UID, Revision: rel.Status.Revision,
+		Stage: stage.Name, Position: gate.Position, Gate: gate.Name, Attempt: stage.Attempt, Verdict: v.verdict,
+		Comment: v.comment}
+	if err := r.client.Create(ctx, a); err != nil {
+		return fmt.Errorf("create the ReleaseApproval: %w", err)
+	}
+	done := map[releasev1alpha1.ApprovalVerdict]string{releasev1alpha1.VerdictApprove: "approved",
+		releasev1alpha1.VerdictReject: "rejected"}[v.verdict]
+	fmt.Fprintf(r.out, "release %s: gate %s of stage %s is %s by you\n", rel.Name, gate.Name, stage.Name, done)
+	return nil
+}
+
+// evidence shows how far a release is, what its stage does, and what it changes. What the user may not read is left out
+// with the reason.
+func (r *releases) evidence(ctx context.Context, rel *releasev1alpha1.Release, stage string) error {
+	if err := printRelease(r.out, rel, r.now()); err != nil {
+		return err
+	}
+	plan, err := r.plan(ctx, rel)
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	if err != nil {
+		fmt.Fprintf(r.out, "\nWarning: the plan cannot be shown: %v\n", err)
+	} else {
+		i := slices.IndexFunc(plan.Stages, func(s plannedStage) bool { return s.Name == stage })
+		if i >= 0 {
+			if err := plan.printStage(r.out, i); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Fprintln(r.out)
+	all, err := r.diff(ctx, rel)
+	if err != nil {
+		fmt.Fprintf(r.out, "Warning: the changes cannot be shown: %v\n", err)
+		return nil
+	}
+	printDiff(r.out, all)
+	return nil
+}

@@ -1,0 +1,221 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/release"
+)
+
+var releases = releasev1alpha1.GroupVersion.WithResource("releases")
+
+// mutateRelease sets spec.createdBy: the user who creates the release, and later the user who created it. The hub's own
+// controllers may name another user.
+func (o *objects) mutateRelease(_ context.Context, r request) error {
+	if r.ours() {
+		return nil
+	}
+	return r.stampUser("createdBy")
+}
+
+// stampUser sets a field of the spec to the user of a creation, and keeps it in an update.
+func (r request) stampUser(name string) error {
+	spec, ok := r.obj.Object["spec"].(map[string]any)
+	if !ok {
+		return nil // the schema refuses it
+	}
+	if r.old == nil {
+		by, err := generic(r.user())
+		if err != nil {
+			return err
+		}
+		spec[name] = by
+		return nil
+	}
+	delete(spec, name)
+	if was, ok, _ := unstructured.NestedFieldCopy(r.old.Object, "spec", name); ok {
+		spec[name] = was
+	}
+	return nil
+}
+
+// user is the user of the request.
+func (r request) user() releasev1alpha1.ReleaseUser {
+	info := r.GetUserInfo()
+	return releasev1alpha1.ReleaseUser{User: info.GetName(), UID: info.GetUID(), Groups: info.GetGroups()}
+}
+
+// validateRelease validates what a write changes of a Release, and checks the rights that the change needs.
+func (o *objects) validateRelease(ctx context.Context, r request) error {
+	rel, old := &releasev1alpha1.Release{}, (*releasev1alpha1.Release)(nil)
+	if err := into(r.obj, rel); err != nil {
+		return r.invalid(err)
+	}
+	if r.old != nil {
+		old = &releasev1alpha1.Release{}
+		if err := into(r.old, old); err != nil {
+			return r.invalid(err)
+		}
+	}
+	if !r.ours() {
+		for _, right := range release.RightsFor(old, rel) {
+			if err := o.mayOnRelease(ctx, r, right.Verb, r.name(), right.For); err != nil {
+				return err
+			}
+		}
+		if old == nil || !equality.Semantic.DeepEqual(rel.Spec.Targets, old.Spec.Targets) {
+			if err := o.mayUpdateTargets(ctx, r, rel); err != nil {
+				return err
+			}
+		}
+		if err := r.refuse(release.CheckAnnotations(old, rel)); err != nil {
+			return err
+		}
+	}
+	if old != nil {
+		if err := r.refuse(validate.ReleaseUpdate(rel, old)); err != nil {
+			return err
+		}
+		// A release that an earlier version stored can still be paused.
+		if equality.Semantic.DeepEqual(rel.Spec.Targets, old.Spec.Targets) &&
+			equality.Semantic.DeepEqual(rel.Spec.Strategy, old.Spec.Strategy) {
+			return nil
+		}
+	}
+	return r.refuse(validate.Release(rel, o.scoped()))
+}
+
+// sameRelease reports whether an update changes nothing that the hub acts on.
+func sameRelease(r request) bool {
+	if r.GetResource().GroupResource() != releases.GroupResource() {
+		return true
+	}
+	verbs := func(obj *unstructured.Unstructured) map[string]string {
+		kept := map[string]string{}
+		for _, key := range []string{releasev1alpha1.SkipStageAnnotation, releasev1alpha1.RetryAnnotation} {
+			if value, ok := obj.GetAnnotations()[key]; ok {
+				kept[key] = value
+			}
+		}
+		return kept
+	}
+	return maps.Equal(verbs(r.old), verbs(r.obj))
+}
+
+// mayOnRelease refuses a write to a user without a verb on a release.
+func (o *objects) mayOnRelease(ctx context.Context, r request, verb, name, what string) error {
+	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: r.GetUserInfo(), Verb: verb, ResourceRequest: true, Namespace: r.GetNamespace(), Name: name,
+		APIGroup: releases.Group, APIVersion: releases.Version, Resource: releases.Resource,
+	})
+	if decision == authorizer.DecisionAllow {
+		return nil
+	}
+	return admission.NewForbidden(r, errors.Join(fmt.Errorf("%s: you need permission to %s %s %q in the namespace %q",
+		what, verb, releases.GroupResource(), name, r.GetNamespace()), err))
+}
+
+// mayUpdateTargets refuses a release to a user who may not update its workloads: it replaces their pods.
+func (o *objects) mayUpdateTargets(ctx context.Context, r request, rel *releasev1alpha1.Release) error {
+	for i, t := range rel.Spec.Targets {
+		resource, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(t.Ref.APIVersion, t.Ref.Kind))
+		if mapping, err := o.mapper.RESTMapping(match.GroupKind(t.Ref.APIVersion, t.Ref.Kind)); err == nil {
+			resource = mapping.Resource
+		}
+		decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+			User: r.GetUserInfo(), Verb: "update", ResourceRequest: true, Namespace: r.GetNamespace(), Name: t.Ref.Name,
+			APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource,
+		})
+		if decision != authorizer.DecisionAllow {
+			return admission.NewForbidden(r, errors.Join(fmt.Errorf(
+				"spec.targets[%d]: a release replaces the pods of its targets: you need permission to update %s %q in the namespace %q",
+				i, resource.GroupResource(), t.Ref.Name, r.GetNamespace()), err))
+		}
+	}
+	return nil
+}
+
+// validateReleaseStrategy validates a ReleaseStrategy whose spec has changed.
+func (o *objects) validateReleaseStrategy(_ context.Context, r request) error {
+	if r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
+		return nil
+	}
+	s := &releasev1alpha1.ReleaseStrategy{}
+	if err := into(r.obj, s); err != nil {
+		return r.invalid(err)
+	}
+	return r.refuse(validate.ReleaseStrategy(&s.Spec, field.NewPath("spec")))
+}
+
+// mutateReleaseApproval sets spec.by to the user who creates the approval, and has the approval deleted with its
+// release.
+func (o *objects) mutateReleaseApproval(_ context.Context, r request) error {
+	name, _, _ := unstructured.NestedString(r.obj.Object, "spec", "release")
+	uid, _, _ := unstructured.NestedString(r.obj.Object, "spec", "releaseUID")
+	if r.old == nil && name != "" && uid != "" {
+		r.obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: releasev1alpha1.GroupVersion.String(),
+			Kind: releasev1alpha1.ReleaseKind.Kind, Name: name, UID: types.UID(uid)}})
+	}
+	return r.stampUser("by")
+}
+
+// validateReleaseApproval checks that the user of a new ReleaseApproval may approve the release, and that the approval
+// counts for what the release waits for now. The schema refuses changes.
+func (o *objects) validateReleaseApproval(ctx context.Context, r request) error {
+	if r.old != nil {
+		return nil
+	}
+	a := &releasev1alpha1.ReleaseApproval{}
+	if err := into(r.obj, a); err != nil {
+		return r.invalid(err)
+	}
+	a.Namespace = r.GetNamespace()
+	if err := o.mayOnRelease(ctx, r, releasev1alpha1.VerbApprove, a.Spec.Release, "a ReleaseApproval"); err != nil {
+		return err
+	}
+	path := field.NewPath("spec", "release")
+	found, err := o.client.Resource(releases).Namespace(a.Namespace).Get(ctx, a.Spec.Release, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return r.refuse(field.ErrorList{field.NotFound(path, a.Spec.Release)})
+	case err != nil:
+		return fmt.Errorf("get release %s/%s: %w", a.Namespace, a.Spec.Release, err)
+	}
+	rel := &releasev1alpha1.Release{}
+	if err := into(found, rel); err != nil {
+		return fmt.Errorf("decode release %s/%s: %w", a.Namespace, a.Spec.Release, err)
+	}
+	gate, problem := release.CheckApproval(rel, a)
+	if problem != nil {
+		return r.refuse(field.ErrorList{problem})
+	}
+	if why := release.MayApprove(rel, gate.Approval, r.user()); why != "" {
+		return admission.NewForbidden(r, errors.New(why))
+	}
+	return nil
+}
+
+// validateReleaseRevision refuses revisions that the hub has not made: a release sends their pods to members as if the
+// workload had them.
+func (o *objects) validateReleaseRevision(_ context.Context, r request) error {
+	if r.ours() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
+		return nil
+	}
+	return admission.NewForbidden(r, errors.New("only the hub writes ReleaseRevisions, when it accepts a release"))
+}

@@ -1,0 +1,408 @@
+package admission
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+)
+
+// The rights of the users of these tests: alice creates releases, the others have what they are named for.
+var releaseRights = map[string]bool{
+	"alice update clonesets shop": true, "alice update releases shop": true,
+	"pauser pause releases shop": true, "resumer resume releases shop": true, "aborter abort releases shop": true,
+	"roller rollback releases shop": true, "skipper skip releases shop": true, "retrier retry releases shop": true,
+}
+
+func releaseHub(t *testing.T, objects ...*unstructured.Unstructured) *hub {
+	h := newHub(t, objects...)
+	h.may = map[string]bool{}
+	for right := range releaseRights {
+		h.may[right] = true
+	}
+	h.users = map[string]*user.DefaultInfo{"alice": {Name: "alice", UID: "u-alice", Groups: []string{"developers"}}}
+	return h
+}
+
+// releaseOf is a release of the CloneSet web with more fields of its spec.
+func releaseOf(t *testing.T, more string) *unstructured.Unstructured {
+	t.Helper()
+	return object(t, `{apiVersion: release.argosy.io/v1alpha1, kind: Release, metadata: {name: r1, namespace: shop},
+		spec: {strategyRef: {name: s}, targets: [{name: web, ref: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}}]`+
+		more+`}}`)
+}
+
+// storedRelease is a release that alice has created and that waits for approvals before its stage prod.
+func storedRelease(t *testing.T, h *hub) *unstructured.Unstructured {
+	t.Helper()
+	r, _, err := h.write("alice", releaseOf(t, ""), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetUID("u-1")
+	r.SetResourceVersion("1")
+	r.Object["status"] = object(t, `{apiVersion: v1, kind: a, status: {phase: Running, stage: prod, revision: rev-2,
+		conditions: [{type: Accepted, status: "True", reason: Planned, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}],
+		strategy: {stages: [{name: prod, before: [{name: sign, approval: {count: 2, notAuthor: true, from: [
+			{kind: User, name: alice}, {kind: User, name: bob}, {kind: Group, name: leads}]}}]}]},
+		stages: [{name: prod, phase: Gated, attempt: 1, gates: [{name: sign, position: Before, phase: Waiting}]}]}}`).Object["status"]
+	return r
+}
+
+// changed is a copy of an object with a field set to a value.
+func changed(t *testing.T, obj *unstructured.Unstructured, value any, path ...string) *unstructured.Unstructured {
+	t.Helper()
+	obj = obj.DeepCopy()
+	if err := unstructured.SetNestedField(obj.Object, value, path...); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+func TestTheCreatorOfAReleaseIsStamped(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := releaseHub(t)
+		creator := func(obj *unstructured.Unstructured) releasev1alpha1.ReleaseUser {
+			t.Helper()
+			r := &releasev1alpha1.Release{}
+			if err := into(obj, r); err != nil {
+				t.Fatal(err)
+			}
+			if r.Spec.CreatedBy == nil {
+				return releasev1alpha1.ReleaseUser{}
+			}
+			return *r.Spec.CreatedBy
+		}
+		isAlice := func(when string, obj *unstructured.Unstructured) {
+			t.Helper()
+			by := creator(obj)
+			if by.User != "alice" || by.UID != "u-alice" || !slices.Equal(by.Groups, []string{"developers"}) {
+				t.Errorf("%s, the release is created by %+v", when, by)
+			}
+		}
+		stored, _, err := h.write("alice", releaseOf(t, `, createdBy: {user: bob, groups: [leads]}`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		isAlice("at first", stored)
+		forged := changed(t, changed(t, stored, "bob", "spec", "createdBy", "user"), int64(60), "spec",
+			"ttlSecondsAfterFinished")
+		updated, _, err := h.write("admin", forged, stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		isAlice("after an update with another user", updated)
+		without := stored.DeepCopy()
+		unstructured.RemoveNestedField(without.Object, "spec", "createdBy")
+		if updated, _, err = h.write("admin", without, stored); err != nil {
+			t.Fatal(err)
+		}
+		isAlice("after an update without a user", updated)
+		// A release that is older than this rule gets no creator.
+		if updated, _, err = h.write("admin", changed(t, without, int64(60), "spec", "ttlSecondsAfterFinished"),
+			without); err != nil {
+			t.Fatal(err)
+		}
+		if by := creator(updated); by.User != "" {
+			t.Errorf("an update makes %s the creator", by.User)
+		}
+		// The hub may create releases for users.
+		ours, _, err := h.write(user.APIServerUser, releaseOf(t, `, createdBy: {user: bob}`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if by := creator(ours); by.User != "bob" {
+			t.Errorf("a release of the hub is created by %q", by.User)
+		}
+	})
+}
+
+func TestTheCreatorOfAReleaseMayUpdateItsTargets(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := releaseHub(t)
+		h.may["bob update releases shop"], h.may["bob update clonesets bank"] = true, true
+		h.refuses("bob", releaseOf(t, ""), nil, "spec.targets[0]", "you need permission to update clonesets.apps.kruise.io",
+			`"web" in the namespace "shop"`)
+		stored, _, err := h.write("alice", releaseOf(t, ""), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets, _, _ := unstructured.NestedSlice(stored.Object, "spec", "targets")
+		targets = append(targets, map[string]any{"name": "db", "to": map[string]any{"current": map[string]any{}},
+			"ref": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "db"}})
+		h.refuses("alice", changed(t, stored, targets, "spec", "targets"), stored, "spec.targets[1]",
+			"you need permission to update deployments.apps")
+		if _, _, err := h.write("bob", changed(t, stored, int64(60), "spec", "ttlSecondsAfterFinished"), stored); err != nil {
+			t.Errorf("a change of something else: %v", err)
+		}
+	})
+}
+
+func TestAReleaseIsValidated(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := releaseHub(t)
+		for more, words := range map[string][]string{
+			`, strategy: {stages: [{name: a, soak: soon}]}`: {"soon"},
+			`, strategy: {stages: [{name: a, to: {percent: 50}}, {name: b, to: {weight: 1}}]}`: {
+				`Release.release.argosy.io "r1" is invalid: spec.strategy.stages[1].to`, "a weight or none"},
+		} {
+			h.refuses("alice", releaseOf(t, more), nil, words...)
+		}
+		strategy := func(stages string) *unstructured.Unstructured {
+			return object(t, `{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseStrategy, metadata: {name: s, namespace: shop},
+				spec: {stages: `+stages+`}}`)
+		}
+		h.refuses("alice", strategy(`[{name: a, to: {percent: 50}}, {name: b, to: {percent: 20}}]`), nil,
+			`ReleaseStrategy.release.argosy.io "s" is invalid: spec.stages[1].to`, "which has 50 percent")
+		if _, _, err := h.write("alice", strategy(`[{name: a, to: {percent: 50}}, {name: b}]`), nil); err != nil {
+			t.Error(err)
+		}
+
+		// A release that was stored before a rule can be paused.
+		stored, _, err := h.write("alice", object(t, `{apiVersion: release.argosy.io/v1alpha1, kind: Release,
+			metadata: {name: r1, namespace: shop}, spec: {strategy: {stages: [{name: a, to: {percent: 50}}, {name: b}]},
+			targets: [{name: web, ref: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}}]}}`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stages, _, _ := unstructured.NestedSlice(stored.Object, "spec", "strategy", "stages")
+		stages[1].(map[string]any)["to"] = map[string]any{"weight": int64(1)}
+		stored = changed(t, stored, stages, "spec", "strategy", "stages")
+		if _, _, err := h.write("pauser", changed(t, stored, "Pause", "spec", "state"), stored); err != nil {
+			t.Errorf("pause of an older release: %v", err)
+		}
+	})
+}
+
+func TestAnAcceptedReleaseChangesItsStateOnly(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := releaseHub(t)
+		stored := storedRelease(t, h)
+		h.refuses("alice", changed(t, stored, "other", "spec", "strategyRef", "name"), stored,
+			"spec.strategyRef: Forbidden: cannot be changed once the release is accepted")
+		h.refuses("admin", changed(t, stored, map[string]any{"ticket": "1"}, "spec", "change"), stored,
+			"spec.change: Forbidden")
+		if _, _, err := h.write("alice", changed(t, changed(t, stored, "Replace", "spec", "supersede"), int64(60), "spec",
+			"ttlSecondsAfterFinished"), stored); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A user with patch on releases, and one verb more, can do what the verb is for and nothing else.
+func TestEachVerbOnAReleasePermitsItsChangeAndNoOther(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := releaseHub(t)
+		stored := storedRelease(t, h)
+		failed := storedRelease(t, h)
+		failed.Object["status"].(map[string]any)["stages"].([]any)[0].(map[string]any)["phase"] = "Failed"
+		paused := changed(t, stored, "Pause", "spec", "state")
+		annotate := func(obj *unstructured.Unstructured, key, value string) *unstructured.Unstructured {
+			obj = obj.DeepCopy()
+			obj.SetAnnotations(map[string]string{key: value, releasev1alpha1.ReleaseReasonAnnotation: "a"})
+			return obj
+		}
+		writes := map[string]struct{ obj, old *unstructured.Unstructured }{
+			"pause":    {paused, stored},
+			"resume":   {stored, paused},
+			"abort":    {changed(t, stored, "Abort", "spec", "state"), stored},
+			"rollback": {changed(t, stored, "Rollback", "spec", "state"), stored},
+			"skip":     {annotate(stored, releasev1alpha1.SkipStageAnnotation, "prod@1"), stored},
+			"retry":    {annotate(failed, releasev1alpha1.RetryAnnotation, "prod@1"), failed},
+			"update":   {changed(t, stored, "Replace", "spec", "supersede"), stored},
+		}
+		users := map[string]string{"pauser": "pause", "resumer": "resume", "aborter": "abort", "roller": "rollback",
+			"skipper": "skip", "retrier": "retry", "alice": "update"}
+		for name, has := range users {
+			for verb, w := range writes {
+				_, _, err := h.write(name, w.obj, w.old)
+				switch {
+				case verb == has && err != nil:
+					t.Errorf("%s, who may %s, is refused: %v", name, verb, err)
+				case verb != has && (!apierrors.IsForbidden(err) ||
+					!strings.Contains(err.Error(), "you need permission to "+verb+" releases.release.argosy.io \"r1\"")):
+					t.Errorf("%s, who may only %s, may %s: %v", name, has, verb, err)
+				}
+			}
+		}
+
+		// One write that does two things needs both.
+		h.refuses("pauser", changed(t, paused, int64(1), "spec", "ttlSecondsAfterFinished"), stored, "to update releases")
+		h.refuses("pauser", annotate(paused, releasev1alpha1.SkipStageAnnotation, "prod@1"), stored, "to skip releases")
+		h.refuses("pauser", annotate(stored, "a", "b"), stored, "to update releases")
+		// A new release cannot bring the annotation along.
+		h.refuses("alice", annotate(releaseOf(t, ""), releasev1alpha1.SkipStageAnnotation, "prod@1"), nil, "to skip releases")
+		// Nor one that is being deleted.
+		going := changed(t, stored, "2026-01-01T00:00:00Z", "metadata", "deletionTimestamp")
+		h.refuses("alice", annotate(going, releasev1alpha1.SkipStageAnnotation, "prod@1"), going, "to skip releases")
+
+		h.refuses("skipper", annotate(stored, releasev1alpha1.SkipStageAnnotation, "prod@2"), stored,
+			`metadata.annotations[argosy.io/skip-stage]: Invalid value: "prod@2": must be prod@1: the release is at stage prod, attempt 1`)
+		h.refuses("retrier", annotate(stored, releasev1alpha1.RetryAnnotation, "prod@1"), stored, "stage prod has not failed")
+		bare := stored.DeepCopy()
+		bare.SetAnnotations(map[string]string{releasev1alpha1.SkipStageAnnotation: "prod@1"})
+		h.refuses("skipper", bare, stored, "to skip a stage needs a reason")
+		h.refuses("pauser", annotate(stored, "a", "b"), annotate(stored, "a", "c"), "to update releases")
+
+		for _, w := range writes { // the hub's controllers
+			if _, _, err := h.write(user.APIServerUser, w.obj, w.old); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func approvalOf(t *testing.T, spec string) *unstructured.Unstructured {
+	t.Helper()
+	return object(t, `{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseApproval, metadata: {name: a1, namespace: shop}, spec: {
+		release: r1, releaseUID: u-1, revision: rev-2, stage: prod, gate: sign, verdict: Approve`+spec+`}}`)
+}
+
+func TestAnApprovalNeedsTheVerbAndIsOfItsUser(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := releaseHub(t, storedRelease(t, releaseHub(t)))
+		for _, name := range []string{"alice", "bob", "carol", "eve"} {
+			h.may[name+" approve releases shop"] = true
+		}
+		h.users["carol"] = &user.DefaultInfo{Name: "carol", Groups: []string{"leads"}}
+		for _, c := range []struct{ who, refused string }{
+			{"alice", "alice created the release: another user must approve it"},
+			{"dave", `you need permission to approve releases.release.argosy.io "r1" in the namespace "shop"`},
+			{"pauser", "you need permission to approve releases"},
+			{"eve", "eve is none of those who may approve at this gate: User alice, User bob, Group leads"},
+			{"bob", ""},
+			{"carol", ""},
+		} {
+			for _, verdict := range []string{"Approve", "Reject"} {
+				a := changed(t, approvalOf(t, `, by: {user: bob, groups: [leads]}`), verdict, "spec", "verdict")
+				stored, _, err := h.write(c.who, a, nil)
+				if c.refused != "" {
+					if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), c.refused) {
+						t.Errorf("%s by %s: %v, want %q", verdict, c.who, err, c.refused)
+					}
+					continue
+				}
+				if err != nil {
+					t.Errorf("%s by %s: %v", verdict, c.who, err)
+					continue
+				}
+				if by, _, _ := unstructured.NestedString(stored.Object, "spec", "by", "user"); by != c.who {
+					t.Errorf("the %s of %s is by %s", verdict, c.who, by)
+				}
+				owners := stored.GetOwnerReferences()
+				if len(owners) != 1 || owners[0].UID != "u-1" || owners[0].Kind != "Release" {
+					t.Errorf("the approval is deleted with %v", owners)
+				}
+			}
+		}
+	})
+}
+
+func TestAnApprovalIsForThePresentStateOfItsRelease(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := releaseHub(t, storedRelease(t, releaseHub(t)))
+		h.may["bob approve releases shop"], h.may["bob approve releases bank"] = true, true
+		const present = "the release is at stage prod, attempt 1, revision rev-2"
+		for _, c := range []struct {
+			field string
+			value any
+			words []string
+		}{
+			{"revision", "rev-1", []string{`spec.revision: Invalid value: "rev-1"`, present}},
+			{"stage", "test", []string{`spec.stage: Invalid value: "test"`, present}},
+			{"attempt", int64(2), []string{`spec.attempt: Invalid value: 2`, present}},
+			{"releaseUID", "u-0", []string{"spec.releaseUID", "has the uid u-1"}},
+			{"gate", "other", []string{"spec.gate", "stage prod has no gate of this name before it"}},
+			{"position", "After", []string{"stage prod has no gate of this name after it"}},
+		} {
+			h.refuses("bob", changed(t, approvalOf(t, ""), c.value, "spec", c.field), nil, c.words...)
+		}
+		elsewhere := approvalOf(t, "")
+		elsewhere.SetNamespace("bank")
+		h.refuses("bob", elsewhere, nil, `spec.release: Not found: "r1"`)
+	})
+}
+
+func TestAnApprovalCannotBeChanged(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := releaseHub(t, storedRelease(t, releaseHub(t)))
+		if _, _, err := h.write("admin", approvalOf(t, ""), nil); err == nil {
+			t.Fatal("admin is none of those who may approve")
+		}
+		h.may["bob approve releases shop"] = true
+		stored, _, err := h.write("bob", approvalOf(t, ""), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored.SetResourceVersion("1")
+		// Another user is not stored, so the same file can be applied again.
+		for _, by := range []any{map[string]any{"user": "carol"}, map[string]any{}} {
+			again, _, err := h.write("admin", changed(t, stored, by, "spec", "by"), stored)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if errs := rulesOf(t, again, stored); len(errs) > 0 {
+				t.Errorf("an update that changes nothing: %v", errs)
+			}
+		}
+		for field, value := range map[string]any{"verdict": "Reject", "revision": "rev-3", "comment": "fine"} {
+			updated, _, err := h.write("admin", changed(t, stored, value, "spec", field), stored)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if errs := rulesOf(t, updated, stored); len(errs) != 1 ||
+				!strings.Contains(errs[0], "a ReleaseApproval cannot be changed") {
+				t.Errorf("another %s: %v", field, errs)
+			}
+		}
+	})
+}
+
+// rulesOf are the complaints of the CEL rules in the schema of an object about an update.
+func rulesOf(t *testing.T, obj, old *unstructured.Unstructured) (complaints []string) {
+	t.Helper()
+	props, _ := schemaOf(t, obj)
+	s, err := structuralschema.NewStructural(props)
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs, _ := cel.NewValidator(s, true, celconfig.PerCallLimit).Validate(context.Background(), nil, s, obj.Object,
+		old.Object, celconfig.RuntimeCELCostBudget)
+	for _, err := range errs {
+		complaints = append(complaints, err.Error())
+	}
+	return complaints
+}
+
+func TestOnlyTheHubWritesReleaseRevisions(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := releaseHub(t)
+		revision := object(t, `{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseRevision, metadata: {name: web-1, namespace: shop},
+			spec: {hash: h, podsHash: h, pods: [{path: spec.template, value: {}}],
+			target: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}}}`)
+		for _, who := range []string{"alice", "admin"} {
+			h.refuses(who, revision, nil, "only the hub writes ReleaseRevisions")
+		}
+		stored, _, err := h.write(user.APIServerUser, revision, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored.SetResourceVersion("1")
+		h.refuses("admin", changed(t, stored, "other", "spec", "hash"), stored, "only the hub writes ReleaseRevisions")
+		labelled := stored.DeepCopy()
+		labelled.SetLabels(map[string]string{"a": "b"})
+		if _, _, err := h.write("admin", labelled, stored); err != nil { // such as by the garbage collector
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,165 @@
+// Package release carries out releases. core/release decides the next step of a release; the controller reads what the
+// step follows from, and writes it: the ReleaseRevisions, the status, and the plan on the bindings of the targets.
+package release
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/internal/template"
+)
+
+// Options of the controller.
+type Options struct {
+	Templates *template.Store
+	// Clock is the time; default the real one.
+	Clock clock.PassiveClock
+}
+
+const (
+	// firstRetry is the delay of the first attempt after a failure; it grows.
+	firstRetry = 100 * time.Millisecond
+	// defaultTTL is the time to live of a release that has ended and does not set one.
+	defaultTTL = 30 * 24 * time.Hour
+)
+
+type reconciler struct {
+	Options
+	client client.Client
+	// live reads past the cache, where an old state would refuse a release or hold a plan.
+	live   client.Reader
+	events commit.Events
+	// pending are the statuses that were written, by release.
+	pending commit.PendingWrites[*metav1.PartialObjectMetadata]
+}
+
+// Setup registers the controller with the manager. It has one worker: two releases of a workload must not start at the
+// same time.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(),
+		events: commit.Recorder(mgr, "release-controller")}
+	r.pending.Life, r.pending.Clock = commit.PendingWriteLife, o.Clock
+	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("release").WithOptions(controller.Options{
+		MaxConcurrentReconciles: 1,
+		RateLimiter:             commit.Backoff[reconcile.Request](firstRetry),
+	})).Complete(r)
+}
+
+// Reconcile takes the next step of a release.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	return commit.Requeue(r.reconcile(ctx, req.NamespacedName))
+}
+
+func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (after time.Duration, err error) {
+	read := &releasev1alpha1.Release{}
+	err = r.client.Get(ctx, key, read)
+	if apierrors.IsNotFound(err) {
+		err = r.live.Get(ctx, key, read)
+	}
+	if apierrors.IsNotFound(err) {
+		r.pending.Forget(key)
+		return 0, r.holdPlans(ctx, key, "")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("get Release %s: %w", key, err)
+	}
+	if read.DeletionTimestamp != nil {
+		return 0, r.holdPlans(ctx, key, "")
+	}
+	if r.isBehind([]releasev1alpha1.Release{*read}) {
+		return commit.StaleRetry, nil
+	}
+	if err := r.holdPlans(ctx, key, string(read.UID)); err != nil {
+		return 0, err
+	}
+	in, err := r.input(ctx, read)
+	if err != nil {
+		return 0, err
+	}
+	if r.isBehind(in.Others) {
+		return commit.StaleRetry, nil
+	}
+	step := release.Next(in)
+	if err := r.write(ctx, in, step); err != nil {
+		return 0, err
+	}
+	expires, err := r.expire(ctx, in, step)
+	return commit.ShorterDelay(step.RequeueAfter, expires), err
+}
+
+// isBehind reports whether the cache lacks a status of one of the releases that this controller has written.
+func (r *reconciler) isBehind(releases []releasev1alpha1.Release) bool {
+	for i := range releases {
+		cached := &releases[i]
+		key := client.ObjectKeyFromObject(cached)
+		for _, written := range r.pending.Get(key) {
+			if !commit.Shows(cached, written) {
+				return true
+			}
+		}
+		r.pending.Seen(key, cached)
+	}
+	return false
+}
+
+// holdPlans holds the plans of a release that does not exist any more: its absence neither continues nor ends them. uid
+// is of the release that has the name now.
+func (r *reconciler) holdPlans(ctx context.Context, key types.NamespacedName, uid string) error {
+	var bindings workv1alpha2.ResourceBindingList
+	if err := r.client.List(ctx, &bindings, client.InNamespace(key.Namespace),
+		client.MatchingFields{byPlan: key.Name}); err != nil {
+		return fmt.Errorf("list the bindings of Release %s: %w", key, err)
+	}
+	for i := range bindings.Items {
+		b := &bindings.Items[i]
+		plan := release.HeldPlan(b, uid)
+		if plan == nil {
+			continue
+		}
+		if err := r.pace(ctx, b, release.BindingState{Plan: plan, Revision: plan.Revision}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expire deletes a release that has ended when its time to live is over, and returns when that will be. A release whose
+// clusters catch up stays until they have.
+func (r *reconciler) expire(ctx context.Context, in release.Input, step release.Step) (time.Duration, error) {
+	if !step.Status.Phase.Ended() || step.Status.EndedAt == nil {
+		return 0, nil
+	}
+	for _, t := range in.Targets {
+		if release.CatchesUp(in.Release, t) {
+			return 0, nil
+		}
+	}
+	ttl := defaultTTL
+	if seconds := in.Release.Spec.TTLSecondsAfterFinished; seconds != nil {
+		ttl = time.Duration(*seconds) * time.Second
+	}
+	if left := step.Status.EndedAt.Add(ttl).Sub(r.Clock.Now()); left > 0 {
+		return left, nil
+	}
+	return 0, commit.Delete(ctx, r.client, in.Release)
+}

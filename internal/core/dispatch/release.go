@@ -1,0 +1,142 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+)
+
+// pace is what a release says about the Works of a binding.
+type pace struct {
+	// plan is nil without a release.
+	plan *fleet.Plan
+	// revision is the ReleaseRevision that the template was made from; empty for none.
+	revision string
+	// former is the revision of Plan.From and its overrides; nil if it is not known.
+	former    *releasev1alpha1.ReleaseRevision
+	overrides []policyv1alpha1.Override
+}
+
+// RevisionsOf are the names of the ReleaseRevisions that the Works of a binding are made from.
+func RevisionsOf(b workv1alpha2.Binding) []string {
+	var names []string
+	if name := b.GetAnnotations()[fleet.EffectiveRevisionAnnotation]; name != "" {
+		names = append(names, name)
+	}
+	if plan := fleet.PlanOf(b.GetAnnotations()); plan != nil && plan.From != "" {
+		names = append(names, plan.From)
+	}
+	return names
+}
+
+// Repaced reports whether the release plan or the effective revision of a binding changes.
+func Repaced(was, is workv1alpha2.Binding) bool {
+	before, now := was.GetAnnotations(), is.GetAnnotations()
+	return before[fleet.PlanAnnotation] != now[fleet.PlanAnnotation] ||
+		before[fleet.EffectiveRevisionAnnotation] != now[fleet.EffectiveRevisionAnnotation]
+}
+
+// RevisionMissingError says that the ReleaseRevision that members should get does not exist. Nothing is written to
+// members then.
+type RevisionMissingError struct{ Namespace, Name string }
+
+func (e *RevisionMissingError) Error() string {
+	return fmt.Sprintf("ReleaseRevision %s/%s does not exist: members keep what they have; restore it, or release another revision",
+		e.Namespace, e.Name)
+}
+
+// paced is in with the pods and overrides of the effective revision instead of the template's. It fails if that
+// revision is missing. Pods stay as the Works have them if the template has a release strategy and there was no release
+// yet.
+func (in Input) paced() (Input, error) {
+	annotations := in.Binding.GetAnnotations()
+	in.pace = pace{plan: fleet.PlanOf(annotations)}
+	name := annotations[fleet.EffectiveRevisionAnnotation]
+	if name == "" {
+		if in.pace.plan == nil && in.Template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation] != "" {
+			in.pace.plan = &fleet.Plan{Hold: true}
+		}
+		return in, nil
+	}
+	r := in.Revisions[name]
+	if r == nil {
+		return in, &RevisionMissingError{in.Binding.GetNamespace(), name}
+	}
+	var err error
+	if in.Template, err = release.WithPods(in.Template, r); err != nil {
+		return in, err
+	}
+	if in.Overrides, err = release.Overrides(r); err != nil {
+		return in, err
+	}
+	in.pace.revision = name
+	if in.pace.plan == nil || in.pace.plan.From == "" {
+		return in, nil
+	}
+	if in.pace.former = in.Revisions[in.pace.plan.From]; in.pace.former == nil {
+		in.pace.plan.From = ""
+		return in, nil
+	}
+	in.pace.overrides, err = release.Overrides(in.pace.former)
+	return in, err
+}
+
+// pacedResult is the result of a part, with the pods of the former revision if its stage has not come.
+func (in Input) pacedResult(p part, former bool, from origin, resolution policyv1alpha1.ConflictResolution) Result {
+	revision := in.pace.revision
+	if former {
+		m, err := release.WithPods(p.manifest, in.pace.former)
+		if err != nil {
+			return in.failed(p.Name, err)
+		}
+		p.manifest, in.Overrides, revision = m, in.pace.overrides, in.pace.former.Name
+	}
+	r := in.result(p.Name, p.manifest, from, resolution)
+	if r.Work != nil && revision != "" {
+		r.Work.Annotations[fleet.EffectiveRevisionAnnotation] = revision
+	}
+	return r
+}
+
+// WorksByCluster are the Works of one binding by their clusters.
+func WorksByCluster(works []workv1alpha1.Work) map[string]*workv1alpha1.Work {
+	byCluster := make(map[string]*workv1alpha1.Work, len(works))
+	for i := range works {
+		if cluster, err := names.ClusterOf(works[i].Namespace); err == nil {
+			byCluster[cluster] = &works[i]
+		}
+	}
+	return byCluster
+}
+
+// ProgressOf is how far the release plan of a binding is in each cluster that the binding is scheduled to. It needs
+// Binding, Template, Clusters, Existing and Revisions. It is nil without a plan, and while a ReleaseRevision that the
+// binding names is missing.
+func ProgressOf(in Input) ([]fleet.ClusterProgress, error) {
+	if fleet.PlanOf(in.Binding.GetAnnotations()) == nil {
+		return nil, nil
+	}
+	in, err := in.paced()
+	if missing := (*RevisionMissingError)(nil); errors.As(err, &missing) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	spec := in.Binding.BindingSpec()
+	fin := fleet.Input{Template: in.Template, Divided: Divides(spec), Plan: in.pace.plan}
+	for _, target := range spec.Clusters {
+		w := in.Existing[target.Name]
+		fin.Members = append(fin.Members, fleet.Member{Cluster: target.Name, Replicas: int64(target.Replicas),
+			Reachable: reachable(in.Clusters[target.Name]), Work: w, Scaled: scaled(in.Binding, w)})
+	}
+	inOrder(spec.Placement, fin.Members)
+	return fleet.ProgressOf(fin)
+}

@@ -1,0 +1,46 @@
+package why
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+)
+
+func TestAReleaseThatWaitsIsAFindingOfItsWorkload(t *testing.T) {
+	template := &unstructured.Unstructured{}
+	template.SetAPIVersion("apps.kruise.io/v1beta1")
+	template.SetKind("CloneSet")
+	template.SetNamespace("shop")
+	template.SetName("web")
+	rel := func(name, workload string, phase releasev1alpha1.ReleasePhase, reason string) releasev1alpha1.Release {
+		r := releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		r.Spec.Targets = []releasev1alpha1.ReleaseTarget{{Name: "web", Ref: releasev1alpha1.ReleaseObjectReference{
+			APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: workload}}}
+		r.Status.Phase, r.Status.Reason = phase, reason
+		r.Status.Conditions = []metav1.Condition{{Type: releasev1alpha1.ReleaseProgressing,
+			Status: metav1.ConditionFalse, Reason: reason, Message: "gates sign of stage prod"}}
+		return r
+	}
+	answer := Explain(Facts{Template: template, Releases: []releasev1alpha1.Release{
+		rel("r4", "web", releasev1alpha1.ReleasePaused, releasev1alpha1.ReasonPausedByFailure),
+		rel("r3", "web", releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval),
+		rel("r2", "web", releasev1alpha1.ReleaseSucceeded, ""),
+		rel("r1", "db", releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval),
+	}})
+	var got []Finding
+	for _, f := range answer.Findings {
+		if strings.HasPrefix(f.What, "release ") {
+			got = append(got, f)
+		}
+	}
+	if len(got) != 2 || got[0].Severity != Problem || !strings.HasPrefix(got[0].What, "release r4: it is paused") ||
+		got[1].Severity != Waiting || got[1].What !=
+		"release r3: it waits for approval: gates sign of stage prod (WaitingForApproval)" ||
+		got[1].Next != "`argosy release approve r3 -n shop`" {
+		t.Errorf("the findings are %+v", got)
+	}
+}

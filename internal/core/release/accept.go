@@ -1,0 +1,274 @@
+package release
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+)
+
+// Target is what is known of a target of a release.
+type Target struct {
+	// Template on the hub; nil if there is none.
+	Template *unstructured.Unstructured
+	// Binding of the template; nil if no policy claims it.
+	Binding workv1alpha2.Binding
+	// Divided says that the replicas of the template are divided among clusters.
+	Divided bool
+	// Current is the revision that the template has now; see NewRevision.
+	Current *releasev1alpha1.ReleaseRevision
+	// Former is the revision that members have while the binding names none; nil if it is not known.
+	Former *releasev1alpha1.ReleaseRevision
+	// Placed says that members have the workload.
+	Placed bool
+	// Revisions are the stored ones of the target, by name.
+	Revisions map[string]*releasev1alpha1.ReleaseRevision
+	// PartitionOverridden says that an override policy sets the partition in a cluster.
+	PartitionOverridden bool
+	// Pacer is the Kruise or Argo Rollout that paces the workload in members, such as "Rollout shop"; empty for none.
+	Pacer string
+	// Progress by cluster of the plan that the binding has; see dispatch.ProgressOf. Nil without a plan.
+	Progress []fleet.ClusterProgress
+}
+
+// effective is the ReleaseRevision that the binding names.
+func (t Target) effective() string {
+	if t.Binding == nil {
+		return ""
+	}
+	return t.Binding.GetAnnotations()[fleet.EffectiveRevisionAnnotation]
+}
+
+// plan is the plan of the binding.
+func (t Target) plan() *fleet.Plan {
+	if t.Binding == nil {
+		return nil
+	}
+	return fleet.PlanOf(t.Binding.GetAnnotations())
+}
+
+// revision is the ReleaseRevision of a name, nil if there is none.
+func (t Target) revision(name string) *releasev1alpha1.ReleaseRevision {
+	for _, r := range []*releasev1alpha1.ReleaseRevision{t.Revisions[name], t.Current, t.Former} {
+		if r != nil && r.Name == name {
+			return r
+		}
+	}
+	return nil
+}
+
+// formerName is the revision that all clusters had when the last release that was completed ended.
+func (t Target) formerName() string {
+	switch p := t.plan(); {
+	case p != nil && !p.Done && p.From != "":
+		return p.From // a release was aborted or replaced
+	case t.effective() != "" && (p == nil || p.Done):
+		return t.effective()
+	case t.Former != nil:
+		return t.Former.Name
+	}
+	return ""
+}
+
+// clusters of the target and its replicas there. Replicas of what is updated by whole clusters are 1.
+func (t Target) replicas(whole bool) (clusters []string, replicas []int64) {
+	for _, c := range t.Binding.BindingSpec().Clusters {
+		n := int64(1)
+		if !whole {
+			n = int64(c.Replicas)
+			if i := slices.IndexFunc(t.Progress, func(p fleet.ClusterProgress) bool { return p.Cluster == c.Name }); i >= 0 {
+				n = t.Progress[i].Replicas
+			}
+		}
+		clusters, replicas = append(clusters, c.Name), append(replicas, n)
+	}
+	return clusters, replicas
+}
+
+// Acceptance is whether a release can run, and how.
+type Acceptance struct {
+	// Reason of the condition Accepted: Planned, or why not, with a Message.
+	Reason, Message string
+	// Targets are the revisions, in the order of spec.targets.
+	Targets []releasev1alpha1.ReleaseTargetStatus
+	// Clusters by stage.
+	Clusters [][]string
+	// Revisions are those that have to be stored.
+	Revisions []*releasev1alpha1.ReleaseRevision
+}
+
+func refuse(reason, format string, args ...any) Acceptance {
+	return Acceptance{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Accept decides whether a release can run now.
+func Accept(in Input) Acceptance {
+	r, strategy := in.Release, in.strategy()
+	if strategy == nil {
+		name := ""
+		if r.Spec.StrategyRef != nil {
+			name = r.Spec.StrategyRef.Name
+		}
+		return refuse(releasev1alpha1.ReasonStrategyNotFound, "ReleaseStrategy %q does not exist in namespace %q", name,
+			r.Namespace)
+	}
+	if cycle := DependencyProblem(r.Spec.Targets); cycle != "" {
+		return refuse(releasev1alpha1.ReasonDependencyCycle, "%s", cycle)
+	}
+	a := Acceptance{Reason: releasev1alpha1.ReasonPlanned}
+	same := 0
+	for _, spec := range r.Spec.Targets {
+		t := in.Targets[spec.Name]
+		if refused := t.refuses(spec); refused.Reason != "" {
+			return refused
+		}
+		status := releasev1alpha1.ReleaseTargetStatus{Name: spec.Name, From: t.formerName()}
+		switch chosen := in.chosen(spec.Name); {
+		case chosen != "":
+			status.To = chosen
+		case spec.To.Revision != "":
+			status.To = spec.To.Revision
+		case t.Current != nil:
+			status.To = t.Current.Name
+		}
+		to := t.revision(status.To)
+		if to == nil || !sameTarget(to.Spec.Target, spec.Ref) {
+			return refuse(releasev1alpha1.ReasonRevisionNotFound, "target %s: ReleaseRevision %q of %s %s does not exist",
+				spec.Name, status.To, spec.Ref.Kind, spec.Ref.Name)
+		}
+		if b := to.Status.Blocked; b != nil {
+			return refuse(releasev1alpha1.ReasonRevisionBlocked,
+				"target %s: ReleaseRevision %s is blocked since release %s was rolled back: %s", spec.Name, status.To, b.Release,
+				b.Reason)
+		}
+		if p := t.plan(); status.To == status.From && (p == nil || p.Done) {
+			same++
+		}
+		a.Targets = append(a.Targets, status)
+		for _, name := range []string{status.From, status.To} {
+			if stored := t.revision(name); stored != nil && t.Revisions[name] == nil {
+				a.Revisions = append(a.Revisions, stored)
+			}
+		}
+	}
+	if other := in.underWay(); r.Spec.Supersede == releasev1alpha1.SupersedeRefuse && other != "" {
+		return refuse(releasev1alpha1.ReasonAnotherUnderWay, "release %s of the same workload is under way", other)
+	}
+	if same == len(a.Targets) && in.underWay() == "" {
+		return refuse(releasev1alpha1.ReasonSameRevision, "all clusters have revision %s already", a.Targets[0].To)
+	}
+	names := in.clusterNames()
+	var unassigned []string
+	if a.Clusters, unassigned = resolve(strategy, names, in.Clusters); len(unassigned) > 0 {
+		return refuse(releasev1alpha1.ReasonClustersUnassigned,
+			"no stage selects %s; add a stage, or set unassigned: LastStage", strings.Join(unassigned, ", "))
+	}
+	if len(names) == 0 {
+		return refuse(releasev1alpha1.ReasonStagesEmpty, "the workloads are in no cluster")
+	}
+	if rest := in.incomplete(strategy, a.Clusters); len(rest) > 0 {
+		return refuse(releasev1alpha1.ReasonClustersUnassigned,
+			"no stage updates all pods of %s; add a stage without `to`", strings.Join(rest, ", "))
+	}
+	return a
+}
+
+// refuses is why the target cannot be released, whatever the revision.
+func (t Target) refuses(spec releasev1alpha1.ReleaseTarget) Acceptance {
+	what := fmt.Sprintf("target %s: %s %s", spec.Name, spec.Ref.Kind, spec.Ref.Name)
+	if t.Template == nil {
+		return refuse(releasev1alpha1.ReasonTargetNotFound, "%s does not exist", what)
+	}
+	if t.Binding == nil {
+		return refuse(releasev1alpha1.ReasonTargetNotHeld, "no policy propagates %s", what)
+	}
+	if ok, _ := fleet.Staged(t.Template, t.Divided); !ok {
+		return refuse(releasev1alpha1.ReasonKindNotStaged,
+			"%s cannot be updated in stages: it has no pod template, or its update strategy does not replace pods", what)
+	}
+	for _, key := range []string{wellknown.RolloutOrderAnnotation, wellknown.RolloutStagesAnnotation,
+		wellknown.RolloutStageAnnotation,
+		wellknown.RolloutClustersAnnotation} {
+		if _, ok := t.Template.GetAnnotations()[key]; ok {
+			return refuse(releasev1alpha1.ReasonAnnotationsPresent, "remove the annotation %s from %s", key, what)
+		}
+	}
+	if t.Pacer != "" {
+		return refuse(releasev1alpha1.ReasonForeignRollout, "%s is paced by %s in its clusters", what, t.Pacer)
+	}
+	if t.PartitionOverridden || fleet.HasPartition(t.Template) {
+		return refuse(releasev1alpha1.ReasonPartitionOverridden,
+			"the template or an override of %s sets the partition; remove it", what)
+	}
+	return Acceptance{}
+}
+
+// sameTarget compares group, kind and name.
+func sameTarget(a, b releasev1alpha1.ReleaseObjectReference) bool {
+	group := func(apiVersion string) string {
+		g, _, ok := strings.Cut(apiVersion, "/")
+		if !ok {
+			return ""
+		}
+		return g
+	}
+	return group(a.APIVersion) == group(b.APIVersion) && a.Kind == b.Kind && a.Name == b.Name
+}
+
+// DependencyProblem is what is wrong with the dependencies of targets; empty if they can be met.
+func DependencyProblem(targets []releasev1alpha1.ReleaseTarget) string {
+	done := map[string]bool{}
+	for range targets {
+		for _, t := range targets {
+			done[t.Name] = done[t.Name] ||
+				!slices.ContainsFunc(t.DependsOn, func(name string) bool { return !done[name] })
+		}
+	}
+	for _, t := range targets {
+		if !done[t.Name] {
+			return fmt.Sprintf("target %s depends on %s: they depend on each other, or one does not exist", t.Name,
+				strings.Join(t.DependsOn, ", "))
+		}
+	}
+	return ""
+}
+
+// clusterNames are the clusters of all targets, sorted.
+func (in Input) clusterNames() []string {
+	var names []string
+	for _, t := range in.Targets {
+		if t.Binding != nil {
+			for _, c := range t.Binding.BindingSpec().Clusters {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// incomplete are the clusters that keep old pods after the last stage, by the replicas that there are now.
+func (in Input) incomplete(strategy *releasev1alpha1.ReleaseStrategySpec, byStage [][]string) []string {
+	var rest []string
+	for _, t := range in.Targets {
+		_, whole := fleet.Staged(t.Template, t.Divided)
+		plan := fleet.Plan{Stages: planStages(strategy, byStage, whole)}
+		clusters, replicas := t.replicas(whole)
+		for i, n := range plan.Targets(clusters, replicas, len(plan.Stages)) {
+			if n < replicas[i] {
+				rest = append(rest, clusters[i])
+			}
+		}
+	}
+	slices.Sort(rest)
+	return slices.Compact(rest)
+}
+
+func equal(a, b any) bool { return reflect.DeepEqual(a, b) }

@@ -1,0 +1,193 @@
+package release
+
+import (
+	"slices"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+)
+
+// bindings are what the bindings of the targets must say, by the status alone. A release that has ended changes only
+// bindings that still have its plan.
+func (s *stepper) bindings() map[string]BindingState {
+	all := map[string]BindingState{}
+	for _, t := range s.status.Targets {
+		target := s.Targets[t.Name]
+		if target.Binding == nil || target.Template == nil {
+			continue
+		}
+		plan := target.plan()
+		own := plan != nil && plan.UID == string(s.Release.UID)
+		switch phase := s.status.Phase; {
+		case phase == releasev1alpha1.ReleaseRunning:
+			all[t.Name] = BindingState{s.forward(t.Name), t.To}
+		case phase == releasev1alpha1.ReleasePaused,
+			own && (phase == releasev1alpha1.ReleaseAborted || phase == releasev1alpha1.ReleaseSuperseded ||
+				phase == releasev1alpha1.ReleaseFailed) && s.status.Rollback == nil:
+			p := s.forward(t.Name)
+			p.Hold = true
+			all[t.Name] = BindingState{p, t.To}
+		case phase == releasev1alpha1.ReleaseRollingBack && s.begun():
+			all[t.Name] = BindingState{s.backward(t.Name), t.From}
+		case own && (phase == releasev1alpha1.ReleaseAborted || phase == releasev1alpha1.ReleaseSuperseded ||
+			phase == releasev1alpha1.ReleaseFailed):
+			p := s.backward(t.Name)
+			p.Hold = true
+			all[t.Name] = BindingState{p, t.From}
+		case own && phase == releasev1alpha1.ReleaseSucceeded && target.catchesUp():
+			p := s.forward(t.Name)
+			p.Done, p.Joining = true, string(releasev1alpha1.NewClusterInclude)
+			all[t.Name] = BindingState{p, t.To}
+		case own && phase == releasev1alpha1.ReleaseSucceeded:
+			all[t.Name] = BindingState{nil, target.pinned(t.To)}
+		case own && phase == releasev1alpha1.ReleaseRolledBack:
+			all[t.Name] = BindingState{nil, target.pinned(t.From)}
+		}
+	}
+	return all
+}
+
+// pinned is what the binding names when all clusters have a revision: nothing if the template has it too, unless
+// changes of the template wait for a release.
+func (t Target) pinned(revision string) string {
+	if t.Current != nil && t.Current.Name == revision && t.Template != nil &&
+		t.Template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation] == "" {
+		return ""
+	}
+	return revision
+}
+
+// plan is a plan for a revision without stages.
+func (s *stepper) plan(revision, from string) *fleet.Plan {
+	failure := s.status.Strategy.Failure
+	p := &fleet.Plan{Release: s.Release.Name, UID: string(s.Release.UID), Revision: revision, From: from,
+		FailedPods: "0", Continue: failure.Action == releasev1alpha1.FailureContinue}
+	if failure.MaxFailedPods != nil {
+		p.FailedPods = failure.MaxFailedPods.String()
+	}
+	for _, l := range s.status.LostClusters {
+		if l.Skipped {
+			p.Skipped = append(p.Skipped, l.Name)
+		}
+	}
+	return p
+}
+
+// forward is the plan of a target on its way to the new revision.
+func (s *stepper) forward(name string) *fleet.Plan {
+	status := s.target(name)
+	p := s.plan(status.To, status.From)
+	p.Joining = string(s.status.Strategy.OnNewCluster)
+	if p.Joining == "" {
+		p.Joining = string(releasev1alpha1.NewClusterInclude)
+	}
+	p.Stages = s.planStages(name)
+	for k, stage := range s.status.Stages {
+		if stage.Phase == releasev1alpha1.StageSkipped && stage.Attempt > 0 {
+			p.Stages[k].Clusters = nil // skipped by a user
+		}
+	}
+	p.At = s.current()
+	if p.At < len(s.status.Stages) && slices.Contains(s.status.Stages[p.At].BegunTargets, name) {
+		p.At++
+	}
+	return p
+}
+
+// planStages are the stages of a target as they were accepted.
+func (s *stepper) planStages(name string) []fleet.PlanStage {
+	byStage := make([][]string, len(s.status.Stages))
+	for k := range byStage {
+		byStage[k] = clusterNames(s.status.Stages, k)
+	}
+	t := s.Targets[name]
+	whole := false
+	if t.Template != nil {
+		_, whole = fleet.Staged(t.Template, t.Divided)
+	}
+	return planStages(s.status.Strategy, byStage, whole)
+}
+
+// rollbackStep is a step of a rollback: the clusters that go back, and how much of their pods is old after it.
+type rollbackStep struct {
+	name     string
+	clusters []string
+	stages   []int // that are rolled back, of the strategy
+}
+
+// rollbackSteps are the steps of a rollback: of the stages that have begun, all at once or the last one first.
+func (s *stepper) rollbackSteps() []rollbackStep {
+	var begun []int
+	for k, stage := range s.status.Stages {
+		if stage.StartedAt != nil {
+			begun = append(begun, k)
+		}
+	}
+	if len(begun) == 0 {
+		return nil
+	}
+	if s.status.Strategy.Rollback.Order == releasev1alpha1.RollbackReverse {
+		slices.Reverse(begun)
+		steps := make([]rollbackStep, len(begun))
+		for i, k := range begun {
+			steps[i] = rollbackStep{s.status.Stages[k].Name, clusterNames(s.status.Stages, k), []int{k}}
+		}
+		return steps
+	}
+	all := rollbackStep{name: "all", stages: begun}
+	for _, k := range begun {
+		for _, c := range clusterNames(s.status.Stages, k) {
+			if !slices.Contains(all.clusters, c) {
+				all.clusters = append(all.clusters, c)
+			}
+		}
+	}
+	return []rollbackStep{all}
+}
+
+// backward is the plan of a target on its way to the former revision.
+func (s *stepper) backward(name string) *fleet.Plan {
+	status := s.target(name)
+	p := s.plan(status.From, status.From)
+	p.Joining = string(releasev1alpha1.NewClusterDefer)
+	if len(s.status.Stages) > 0 && s.status.Stages[len(s.status.Stages)-1].StartedAt != nil {
+		p.Joining = string(releasev1alpha1.NewClusterInclude)
+	}
+	p.Continue = true // what fails is what goes
+	forward := s.planStages(name)
+	for i, step := range s.rollbackSteps() {
+		stage := fleet.PlanStage{Name: step.name, Clusters: step.clusters, Part: [2]int64{1, 1},
+			WholeClusters: forward[0].WholeClusters}
+		if len(step.stages) == 1 {
+			k := step.stages[0]
+			stage.WholeClusters, stage.InOrder = forward[k].WholeClusters, forward[k].InOrder
+			stage.Part = oldAfter(forward, k)
+		}
+		p.Stages = append(p.Stages, stage)
+		if step.name == s.status.Rollback.Stage {
+			p.At = i + 1
+		}
+	}
+	return p
+}
+
+// oldAfter is the part of the pods that is old when stage k is rolled back: all but those of the stage before it with
+// the same clusters. Numbers of pods cannot be a part of so many; then all are old.
+func oldAfter(stages []fleet.PlanStage, k int) [2]int64 {
+	for i := k - 1; i >= 0; i-- {
+		if s := stages[i]; slices.Equal(s.Clusters, stages[k].Clusters) && s.Pods == 0 {
+			return [2]int64{max(s.Part[1]-s.Part[0], 0), s.Part[1]}
+		}
+	}
+	return [2]int64{1, 1}
+}
+
+// target is the status of a target.
+func (s *stepper) target(name string) releasev1alpha1.ReleaseTargetStatus {
+	for _, t := range s.status.Targets {
+		if t.Name == name {
+			return t
+		}
+	}
+	return releasev1alpha1.ReleaseTargetStatus{Name: name}
+}

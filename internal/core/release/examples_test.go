@@ -1,0 +1,61 @@
+package release_test
+
+import (
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/examples"
+)
+
+// exampleStrategy is the spec of a strategy in examples/.
+func exampleStrategy(t *testing.T, file string) string {
+	t.Helper()
+	raw, err := examples.Files.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &releasev1alpha1.ReleaseStrategy{}
+	if err := yaml.UnmarshalStrict(raw, s); err != nil {
+		t.Fatal(err)
+	}
+	spec, err := yaml.Marshal(s.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(spec)
+}
+
+func TestTheExampleInTheRatio127WaitsForTwoApprovals(t *testing.T) {
+	w := newWorld(t, cloneSet, repeat(10, 10)...)
+	r := w.release("r1", exampleStrategy(t, "release-1-2-7.yaml"))
+	w.pass(10 * time.Minute)
+	w.expect("after ten minutes", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonSoaking, "web:2", 30)
+	w.pass(10 * time.Minute)
+	w.expect("after twenty minutes", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval, "web:2",
+		30)
+	for _, user := range []string{"ann", "bob"} {
+		w.approve(r, "two", "both-parties-check", user)
+		w.approvals[len(w.approvals)-1].Spec.Position = releasev1alpha1.GateAfter
+	}
+	w.pass(10 * time.Minute)
+	w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 100)
+}
+
+func TestTheExampleOfEnvironmentsNeedsAnotherUserForProduction(t *testing.T) {
+	w := environmentsWorld(t)
+	r := w.release("r1", exampleStrategy(t, "release-environments.yaml"))
+	r.Spec.CreatedBy = &releasev1alpha1.ReleaseUser{User: "ann"}
+	w.pass(time.Hour)
+	w.approve(r, "prod-canary", "sign-off", "ann")
+	w.pass(time.Hour)
+	w.expect("after the author's approval", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval,
+		"web:2", 25)
+	w.approve(r, "prod-canary", "sign-off", "bob")
+	w.rest()
+	w.expect("after another user's", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonSoaking, "web:2", 27)
+	w.pass(time.Hour)
+	w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 40)
+}

@@ -1,0 +1,111 @@
+package release
+
+import (
+	"slices"
+	"strings"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+)
+
+// gateFailed is the reason of a stage that failed at a gate.
+const gateFailed = "GateFailed"
+
+// gates reads the gates before or after stage k, and reports whether all have passed.
+func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) bool {
+	gates := s.status.Strategy.Stages[k].Before
+	if position == releasev1alpha1.GateAfter {
+		gates = s.status.Strategy.Stages[k].After
+	}
+	var waiting []string
+	for _, gate := range gates {
+		g := s.gate(k, gate, position)
+		if g.Phase != releasev1alpha1.GatePassed {
+			approved, rejected := s.verdicts(k, gate, position)
+			switch {
+			case len(rejected) > 0:
+				s.closeGate(k, g, releasev1alpha1.GateRejected, rejected[:1])
+				s.fail(k, gateFailed, "gate "+gate.Name+" was rejected by "+rejected[0])
+				return false
+			case len(approved) >= int(max(countOf(gate), 1)):
+				s.closeGate(k, g, releasev1alpha1.GatePassed, approved)
+				continue
+			case g.Until != nil && !s.now.Before(g.Until.Time):
+				s.closeGate(k, g, releasev1alpha1.GateTimedOut, approved)
+				message := "gate " + gate.Name + " timed out"
+				if gate.OnTimeout == releasev1alpha1.GateTimeoutFail {
+					s.fail(k, gateFailed, message)
+				} else {
+					s.pauseByFailure(k, gateFailed, message)
+				}
+				return false
+			}
+			if g.Until != nil {
+				s.wake(g.Until.Time)
+			}
+			if !slices.Equal(g.By, approved) {
+				g.By, s.changed = approved, true
+			}
+			waiting = append(waiting, gate.Name)
+		}
+	}
+	if len(waiting) > 0 {
+		s.wait(releasev1alpha1.ReasonWaitingForApproval, "gates %s of stage %s", strings.Join(waiting, ", "),
+			s.status.Stages[k].Name)
+		return false
+	}
+	return true
+}
+
+// gate is the status of a gate, a new one if it has none.
+func (s *stepper) gate(k int, gate releasev1alpha1.ReleaseGate,
+	position releasev1alpha1.GatePosition) *releasev1alpha1.ReleaseGateStatus {
+	stage := &s.status.Stages[k]
+	for i := range stage.Gates {
+		if g := &stage.Gates[i]; g.Name == gate.Name && g.Position == position {
+			return g
+		}
+	}
+	g := releasev1alpha1.ReleaseGateStatus{Name: gate.Name, Position: position, Phase: releasev1alpha1.GateWaiting,
+		Since: s.time()}
+	if gate.Timeout != nil {
+		g.Until = s.timeAfter(gate.Timeout.Duration)
+	}
+	stage.Gates = append(stage.Gates, g)
+	s.changed = true
+	return &stage.Gates[len(stage.Gates)-1]
+}
+
+func (s *stepper) closeGate(k int, g *releasev1alpha1.ReleaseGateStatus, phase releasev1alpha1.GatePhase, by []string) {
+	g.Phase, g.By = phase, by
+	s.journal(releasev1alpha1.JournalGate, s.status.Stages[k].Name, "", strings.Join(by, ", "), string(phase), g.Name)
+}
+
+func countOf(gate releasev1alpha1.ReleaseGate) int32 {
+	if gate.Approval == nil {
+		return 1
+	}
+	return gate.Approval.Count
+}
+
+// verdicts are the users who approve and reject at a gate, each once, sorted. Verdicts about another release, revision
+// or attempt do not count, nor do those without a user that the hub has set.
+func (s *stepper) verdicts(k int, gate releasev1alpha1.ReleaseGate,
+	position releasev1alpha1.GatePosition) (approved, rejected []string) {
+	stage := s.status.Stages[k]
+	for i := range s.Approvals {
+		a := &s.Approvals[i]
+		if differs, _ := mismatch(s.Release, s.status.Revision, stage, a); differs != "" || a.Spec.Gate != gate.Name ||
+			positionOf(a) != position || a.Spec.By == nil || MayApprove(s.Release, gate.Approval, *a.Spec.By) != "" {
+			continue
+		}
+		switch a.Spec.Verdict {
+		case releasev1alpha1.VerdictReject:
+			rejected = append(rejected, a.Spec.By.User)
+		case releasev1alpha1.VerdictApprove:
+			approved = append(approved, a.Spec.By.User)
+		}
+	}
+	slices.Sort(approved)
+	slices.Sort(rejected)
+	return slices.Compact(approved), slices.Compact(rejected)
+}

@@ -1,0 +1,701 @@
+// Package release decides the next step of a release: from the release, its strategy, the approvals and what members
+// report, to the status of the release and the plan on the bindings of its targets. core/workload/fleet carries plans
+// out. Nothing here reads a cluster or a clock.
+package release
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+)
+
+// Input is what the next step of a release follows from. All of it is read-only.
+type Input struct {
+	Release *releasev1alpha1.Release
+	// Strategy is the one that the release names or has; nil if it does not exist. It counts until the release is
+	// accepted.
+	Strategy *releasev1alpha1.ReleaseStrategySpec
+	// Targets by their names in the release.
+	Targets map[string]Target
+	// Clusters that are registered, by name.
+	Clusters map[string]*clusterv1alpha1.Cluster
+	// Approvals of this release; others are ignored.
+	Approvals []releasev1alpha1.ReleaseApproval
+	// Others are all releases of the namespace. This one, and those of other workloads, are ignored.
+	Others []releasev1alpha1.Release
+	Now    time.Time
+}
+
+// BindingState is what the binding of a target must say.
+type BindingState struct {
+	// Plan is the value of fleet.PlanAnnotation; nil if the binding has no plan.
+	Plan *fleet.Plan
+	// Revision is the value of fleet.EffectiveRevisionAnnotation; empty if the binding names none.
+	Revision string
+}
+
+// Step is the next step of a release. Write its parts in the order of the fields.
+type Step struct {
+	// Revisions are to be stored, if they are not.
+	Revisions []*releasev1alpha1.ReleaseRevision
+	// Block are revisions, by name, that must not be released again, and Blocked why.
+	Block   []string
+	Blocked *releasev1alpha1.RevisionBlock
+	// Status of the release.
+	Status releasev1alpha1.ReleaseStatus
+	// Bindings by target; a target that is not in it keeps what its binding says.
+	Bindings map[string]BindingState
+	// RequeueAfter is when to ask again though nothing has happened; 0 for never.
+	RequeueAfter time.Duration
+}
+
+// Next decides the next step of a release. The same input gives the same step, and a step that was written and is given
+// back changes nothing.
+func Next(in Input) Step {
+	s := &stepper{Input: in, status: *in.Release.Status.DeepCopy(),
+		now: in.Now.UTC().Add(time.Second - 1).Truncate(time.Second)}
+	for range 8 + 8*len(s.status.Stages) + 8*32 {
+		if !s.advance() {
+			break
+		}
+	}
+	return s.step()
+}
+
+// stepper is a release on its way through its states.
+type stepper struct {
+	Input
+	status releasev1alpha1.ReleaseStatus
+	now    time.Time
+	next   Step
+	wakeAt time.Time
+	// changed says that something happened that is worth a write.
+	changed bool
+	// waits is the reason of Progressing for what the stage waits for, with a message.
+	waits, waitsFor string
+}
+
+func (in Input) strategy() *releasev1alpha1.ReleaseStrategySpec {
+	if in.Release.Status.Strategy != nil {
+		return in.Release.Status.Strategy
+	}
+	return in.Strategy
+}
+
+// chosen is the revision of a target that was accepted.
+func (in Input) chosen(target string) string {
+	for _, t := range in.Release.Status.Targets {
+		if t.Name == target {
+			return t.To
+		}
+	}
+	return ""
+}
+
+// rivals are the other releases that have a target of this one.
+func (in Input) rivals() []releasev1alpha1.Release {
+	var rivals []releasev1alpha1.Release
+	for _, other := range in.Others {
+		if other.Name == in.Release.Name || other.Namespace != in.Release.Namespace {
+			continue
+		}
+		if slices.ContainsFunc(other.Spec.Targets, func(a releasev1alpha1.ReleaseTarget) bool {
+			return slices.ContainsFunc(in.Release.Spec.Targets, func(b releasev1alpha1.ReleaseTarget) bool {
+				return sameTarget(a.Ref, b.Ref)
+			})
+		}) {
+			rivals = append(rivals, other)
+		}
+	}
+	return rivals
+}
+
+// underWay is the name of a rival that is under way.
+func (in Input) underWay() string {
+	for _, other := range in.rivals() {
+		if other.Status.Phase.UnderWay() {
+			return other.Name
+		}
+	}
+	return ""
+}
+
+// before is the name of a rival that goes first.
+func (in Input) before() string {
+	if name := in.underWay(); name != "" {
+		return name
+	}
+	for _, other := range in.rivals() {
+		if !other.Status.Phase.Ended() && older(&other, in.Release) {
+			return other.Name
+		}
+	}
+	return ""
+}
+
+// replacedBy is the name of a newer rival that replaces this release.
+func (in Input) replacedBy() string {
+	for _, other := range in.rivals() {
+		if other.Spec.Supersede == releasev1alpha1.SupersedeReplace && other.Status.Phase == releasev1alpha1.ReleaseQueued &&
+			older(in.Release, &other) {
+			return other.Name
+		}
+	}
+	return ""
+}
+
+// older orders releases by creation, then by name.
+func older(a, b *releasev1alpha1.Release) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.Name < b.Name
+}
+
+// advance takes one transition and reports whether there may be another one.
+func (s *stepper) advance() bool {
+	switch s.status.Phase {
+	case "", releasev1alpha1.ReleasePending:
+		return s.accept()
+	case releasev1alpha1.ReleaseQueued:
+		return s.endedByOthers() || s.start()
+	case releasev1alpha1.ReleaseRunning:
+		return s.endedByOthers() || s.run()
+	case releasev1alpha1.ReleasePaused:
+		return s.endedByOthers() || s.resume()
+	case releasev1alpha1.ReleaseRollingBack:
+		return s.endedByOthers() || s.rollBack()
+	}
+	return s.reopen()
+}
+
+// endedByOthers ends the release where a newer one replaces it, or its user aborts it.
+func (s *stepper) endedByOthers() bool {
+	if s.Release.Spec.State == releasev1alpha1.StateAbort {
+		s.end(releasev1alpha1.ReleaseAborted, releasev1alpha1.ReasonAborted, "")
+		return true
+	}
+	if name := s.replacedBy(); name != "" {
+		s.end(releasev1alpha1.ReleaseSuperseded, releasev1alpha1.ReasonSuperseded, "by release "+name)
+		return true
+	}
+	if s.Release.Spec.State == releasev1alpha1.StateRollback && s.status.Phase != releasev1alpha1.ReleaseRollingBack {
+		if s.status.Phase == releasev1alpha1.ReleaseQueued {
+			s.end(releasev1alpha1.ReleaseAborted, releasev1alpha1.ReasonAborted, "before it started")
+			return true
+		}
+		s.startRollback(releasev1alpha1.ReasonUserRequest, "")
+		return true
+	}
+	return false
+}
+
+// accept goes from Pending to Queued, or refuses.
+func (s *stepper) accept() bool {
+	if s.Release.Spec.State == releasev1alpha1.StateAbort {
+		s.end(releasev1alpha1.ReleaseAborted, releasev1alpha1.ReasonAborted, "")
+		return false
+	}
+	a := Accept(s.Input)
+	if !s.accepted(a) {
+		return false
+	}
+	s.status.Strategy = s.strategy().DeepCopy()
+	s.status.Targets = a.Targets
+	to := make([]string, len(a.Targets))
+	for i, t := range a.Targets {
+		to[i] = t.To
+	}
+	s.status.Revision, _ = hashOf(to) // texts
+	s.next.Revisions = a.Revisions
+	for _, stage := range s.status.Strategy.Stages {
+		s.status.Stages = append(s.status.Stages, releasev1alpha1.ReleaseStageStatus{Name: stage.Name,
+			Phase: releasev1alpha1.StagePending})
+	}
+	s.phase(releasev1alpha1.ReleaseQueued, "Accepted", "")
+	return true
+}
+
+// accepted sets the condition Accepted, and ends a release that was refused. A new release waits a moment for what it
+// names, so that all of it can be created together.
+func (s *stepper) accepted(a Acceptance) bool {
+	ok := a.Reason == releasev1alpha1.ReasonPlanned
+	s.condition(releasev1alpha1.ReleaseAccepted, status(ok), a.Reason, a.Message)
+	until := s.Release.CreationTimestamp.Add(missingGrace)
+	switch {
+	case ok:
+	case s.status.Phase != releasev1alpha1.ReleaseQueued && a.isMissing() && s.now.Before(until):
+		s.status.Phase = releasev1alpha1.ReleasePending
+		s.wait(a.Reason, "%s", a.Message)
+		s.wake(until)
+	default:
+		s.end(releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRejected, a.Message)
+	}
+	return ok
+}
+
+// missingGrace is for how long after its creation a release waits for what it names.
+const missingGrace = 30 * time.Second
+
+// isMissing reports whether a release was refused for something that does not exist yet.
+func (a Acceptance) isMissing() bool {
+	switch a.Reason {
+	case releasev1alpha1.ReasonStrategyNotFound, releasev1alpha1.ReasonTargetNotFound, releasev1alpha1.ReasonTargetNotHeld,
+		releasev1alpha1.ReasonRevisionNotFound, releasev1alpha1.ReasonStagesEmpty:
+		return true
+	}
+	return false
+}
+
+// start goes from Queued to Running when no other release of the targets goes first.
+func (s *stepper) start() bool {
+	if other := s.before(); other != "" {
+		s.wait(releasev1alpha1.ReasonQueued, "release %s goes first", other)
+		return false
+	}
+	if s.Release.Spec.State == releasev1alpha1.StatePause {
+		s.wait(releasev1alpha1.ReasonPausedByUser, "set state: Run to start")
+		return false
+	}
+	in := s.Input
+	in.Release = in.Release.DeepCopy()
+	in.Release.Status = s.status
+	a := Accept(in)
+	if !s.accepted(a) {
+		return false
+	}
+	s.status.Targets = a.Targets
+	s.next.Revisions = a.Revisions
+	for k := range s.status.Stages {
+		stage := &s.status.Stages[k]
+		if stage.SameClusters = k > 0 && slices.Equal(a.Clusters[k], a.Clusters[k-1]); !stage.SameClusters {
+			stage.ClusterNames = a.Clusters[k]
+		}
+	}
+	in.Release.Status = s.status
+	if _, hash, err := Preview(in); err == nil {
+		s.status.PlanHash = hash
+	}
+	s.status.StartedAt = s.time()
+	s.phase(releasev1alpha1.ReleaseRunning, "Started", "")
+	return true
+}
+
+// current is the index of the stage under way; the number of stages when all have ended.
+func (s *stepper) current() int { return currentStage(s.status.Stages) }
+
+// run advances the stage under way.
+func (s *stepper) run() bool {
+	if s.Release.Spec.State == releasev1alpha1.StatePause {
+		s.phase(releasev1alpha1.ReleasePaused, releasev1alpha1.ReasonPausedByUser, "")
+		return true
+	}
+	k := s.current()
+	if k == len(s.status.Stages) {
+		s.end(releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "")
+		return true
+	}
+	stage := &s.status.Stages[k]
+	if stage.Phase != releasev1alpha1.StagePending && s.skip(k) {
+		return true
+	}
+	switch stage.Phase {
+	case releasev1alpha1.StagePending:
+		if s.nothingToDo(k) {
+			s.endStage(k, releasev1alpha1.StageSkipped, "NothingToDo", "")
+			return true
+		}
+		stage.Attempt = 1
+		s.stagePhase(k, releasev1alpha1.StageGated, "Entered", "")
+		return true
+	case releasev1alpha1.StageGated:
+		if !s.gates(k, releasev1alpha1.GateBefore) {
+			return s.status.Phase != releasev1alpha1.ReleaseRunning || stage.Phase != releasev1alpha1.StageGated
+		}
+		stage.StartedAt, stage.ProgressAt, stage.Available = s.time(), s.time(), 0
+		stage.BegunTargets = s.ready(k, nil)
+		s.stagePhase(k, releasev1alpha1.StageUpdating, "Started", "")
+		return true
+	case releasev1alpha1.StageUpdating:
+		return s.update(k)
+	case releasev1alpha1.StageSoaking:
+		return s.soak(k)
+	case releasev1alpha1.StageChecking:
+		if !s.gates(k, releasev1alpha1.GateAfter) {
+			return s.status.Phase != releasev1alpha1.ReleaseRunning || stage.Phase != releasev1alpha1.StageChecking
+		}
+		s.endStage(k, releasev1alpha1.StageDone, "Done", "")
+		return true
+	}
+	return false
+}
+
+// skip ends the stage under way where its user asks for that.
+func (s *stepper) skip(k int) bool {
+	stage := &s.status.Stages[k]
+	if s.Release.Annotations[releasev1alpha1.SkipStageAnnotation] != stageAttempt(*stage) {
+		return false
+	}
+	s.journal(releasev1alpha1.JournalVerb, stage.Name, "", "", "SkipStage", "")
+	s.endStage(k, releasev1alpha1.StageSkipped, "SkippedByUser", "")
+	return true
+}
+
+// nothingToDo reports whether a stage adds no pod to the stage before it.
+func (s *stepper) nothingToDo(k int) bool {
+	for _, spec := range s.Release.Spec.Targets {
+		t := s.Targets[spec.Name]
+		if t.Binding == nil {
+			return false
+		}
+		plan := s.forward(spec.Name)
+		_, whole := fleet.Staged(t.Template, t.Divided)
+		clusters, replicas := t.replicas(whole)
+		before, after := plan.Targets(clusters, replicas, k), plan.Targets(clusters, replicas, k+1)
+		if !slices.Equal(before, after) {
+			return false
+		}
+	}
+	return true
+}
+
+// ready are the targets whose dependencies have reached stage k, beside those that have begun.
+func (s *stepper) ready(k int, reached map[string]bool) []string {
+	begun := s.status.Stages[k].BegunTargets
+	var all []string
+	for _, t := range s.Release.Spec.Targets {
+		if slices.Contains(begun, t.Name) ||
+			!slices.ContainsFunc(t.DependsOn, func(name string) bool { return !reached[name] }) {
+			all = append(all, t.Name)
+		}
+	}
+	return all
+}
+
+// update waits until the pods of the stage are new and available.
+func (s *stepper) update(k int) bool {
+	if !s.synced() {
+		return false
+	}
+	stage := &s.status.Stages[k]
+	spec := s.status.Strategy.Stages[k]
+	o := s.observe(k)
+	if s.lose(o) {
+		return true
+	}
+	if o.failure != "" {
+		s.fail(k, o.failure, o.message)
+		return true
+	}
+	if ready := s.ready(k, o.reachedTargets); len(ready) > len(stage.BegunTargets) {
+		stage.BegunTargets, stage.ProgressAt = ready, s.time()
+		s.changed = true
+		return true
+	}
+	if o.reached && len(stage.BegunTargets) == len(s.Release.Spec.Targets) {
+		stage.ReachedAt = s.time()
+		s.status.SoakUntil = s.timeAfter(spec.Soak.Duration)
+		s.stagePhase(k, releasev1alpha1.StageSoaking, "Reached", "")
+		return true
+	}
+	deadline := duration(spec.Deadline, 30*time.Minute)
+	late, persist := s.late(o, deadline, &stage.Available, &stage.ProgressAt)
+	s.changed = s.changed || persist
+	if late {
+		s.fail(k, releasev1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("no new pod has become available for %s", deadline))
+		return true
+	}
+	switch {
+	case o.onlyLost:
+		s.wait(releasev1alpha1.ReasonClusterUnreachable, "%s", strings.Join(o.lost, ", "))
+	case len(stage.BegunTargets) < len(s.Release.Spec.Targets):
+		s.wait(releasev1alpha1.ReasonStageUpdating, "other targets follow")
+	}
+	return false
+}
+
+// late reports whether no pod has become available for the time of the deadline; persist says that the clock changed.
+// The clock is written at most ten times in that time.
+func (s *stepper) late(o observation, deadline time.Duration, available *int64,
+	since **metav1.Time) (late, persist bool) {
+	if *since == nil {
+		*since = s.time()
+		return false, true
+	}
+	if o.onlyLost {
+		return false, false
+	}
+	passed := s.now.Sub((*since).Time)
+	switch {
+	case o.available > *available && passed >= deadline/10:
+		*available, *since = o.available, s.time()
+		s.wake((*since).Add(deadline))
+		return false, true
+	case o.available > *available:
+		s.wake((*since).Add(deadline / 10))
+	case passed >= deadline:
+		return true, false
+	default:
+		s.wake((*since).Add(deadline))
+	}
+	return false, false
+}
+
+// soak waits until the pods of the stage were available without interruption.
+func (s *stepper) soak(k int) bool {
+	if !s.synced() {
+		return false
+	}
+	o := s.observe(k)
+	if s.lose(o) {
+		return true
+	}
+	if o.failure != "" {
+		s.fail(k, o.failure, o.message)
+		return true
+	}
+	stage := &s.status.Stages[k]
+	switch {
+	case !o.reached && s.status.SoakUntil != nil:
+		s.status.SoakUntil = nil
+		s.journal(releasev1alpha1.JournalCluster, stage.Name, strings.Join(o.behind, ","), "", "Interrupted",
+			"pods are not available")
+		return false
+	case !o.reached:
+		return false
+	case s.status.SoakUntil == nil:
+		s.status.SoakUntil = s.timeAfter(s.status.Strategy.Stages[k].Soak.Duration)
+		s.changed = true
+	}
+	if s.now.Before(s.status.SoakUntil.Time) {
+		s.wake(s.status.SoakUntil.Time)
+		return false
+	}
+	s.status.SoakUntil = nil
+	s.stagePhase(k, releasev1alpha1.StageChecking, "Soaked", "")
+	return true
+}
+
+// fail acts on the failure of a stage.
+func (s *stepper) fail(k int, reason, message string) {
+	s.status.SoakUntil = nil
+	s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionFalse, healthReason(reason), message)
+	switch s.status.Strategy.Failure.Action {
+	case releasev1alpha1.FailureRollback:
+		s.stagePhase(k, releasev1alpha1.StageFailed, reason, message)
+		s.startRollback(reason, message)
+	case releasev1alpha1.FailureContinue:
+		s.endStage(k, releasev1alpha1.StageFailed, reason, message)
+	default:
+		s.pauseByFailure(k, reason, message)
+	}
+}
+
+func (s *stepper) pauseByFailure(k int, reason, message string) {
+	s.stagePhase(k, releasev1alpha1.StageFailed, reason, message)
+	s.phase(releasev1alpha1.ReleasePaused, releasev1alpha1.ReasonPausedByFailure, reason)
+}
+
+// resume leaves Paused where its user asks for that.
+func (s *stepper) resume() bool {
+	k := s.current()
+	if k == len(s.status.Stages) {
+		s.phase(releasev1alpha1.ReleaseRunning, "Resumed", "")
+		return true
+	}
+	stage := &s.status.Stages[k]
+	run := s.Release.Spec.State == releasev1alpha1.StateRun || s.Release.Spec.State == ""
+	switch {
+	case !run:
+		return false
+	case s.skip(k):
+	case stage.Phase != releasev1alpha1.StageFailed:
+		if stage.ProgressAt != nil {
+			stage.ProgressAt = s.time()
+		}
+		s.status.SoakUntil = nil
+	case s.Release.Annotations[releasev1alpha1.RetryAnnotation] == stageAttempt(*stage):
+		s.journal(releasev1alpha1.JournalVerb, stage.Name, "", "", "Retry", "")
+		stage.Attempt++
+		stage.Gates, stage.BegunTargets, stage.ReachedAt = nil, nil, nil
+		s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionUnknown, releasev1alpha1.ReasonNotObserved, "")
+		s.stagePhase(k, releasev1alpha1.StageGated, "Retried", "")
+	default:
+		return false
+	}
+	s.phase(releasev1alpha1.ReleaseRunning, "Resumed", "")
+	return true
+}
+
+// lose keeps the list of clusters that do not answer, and acts on those that have not for too long.
+func (s *stepper) lose(o observation) (again bool) {
+	rule := s.status.Strategy.OnLostCluster
+	after := duration(rule.After, 10*time.Minute)
+	s.status.LostClusters = slices.DeleteFunc(s.status.LostClusters, func(l releasev1alpha1.LostClusterStatus) bool {
+		if o.isLost[l.Name] {
+			return false
+		}
+		s.journal(releasev1alpha1.JournalCluster, "", l.Name, "", "Returned", "")
+		if k := s.current(); k < len(s.status.Stages) && s.status.Stages[k].ProgressAt != nil {
+			s.status.Stages[k].ProgressAt = s.time()
+		}
+		again = true
+		return true
+	})
+	for _, name := range o.lost {
+		i := slices.IndexFunc(s.status.LostClusters, func(l releasev1alpha1.LostClusterStatus) bool { return l.Name == name })
+		if i < 0 {
+			s.journal(releasev1alpha1.JournalCluster, "", name, "", "Lost", "the cluster does not answer")
+			s.status.LostClusters = append(s.status.LostClusters, releasev1alpha1.LostClusterStatus{Name: name,
+				Since: *s.time()})
+			again = true
+			continue
+		}
+		l := &s.status.LostClusters[i]
+		if l.Skipped || rule.Action != releasev1alpha1.LostClusterSkip && rule.Action != releasev1alpha1.LostClusterFail {
+			continue
+		}
+		due := l.Since.Add(after)
+		switch {
+		case s.now.Before(due):
+			s.wake(due)
+		case rule.Action == releasev1alpha1.LostClusterSkip:
+			l.Skipped = true
+			s.journal(releasev1alpha1.JournalCluster, "", name, "", "Skipped",
+				fmt.Sprintf("it does not answer for %s", after))
+			again = true
+		case s.status.Phase == releasev1alpha1.ReleaseRunning:
+			s.fail(s.current(), releasev1alpha1.ReasonClusterUnreachable,
+				fmt.Sprintf("cluster %s does not answer for %s", name, after))
+			return true
+		}
+	}
+	return again
+}
+
+// startRollback goes to RollingBack, or fails where there is no revision to go back to.
+func (s *stepper) startRollback(reason, message string) {
+	for _, t := range s.status.Targets {
+		if t.From == "" && s.begun() {
+			s.end(releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed,
+				fmt.Sprintf("the revision of target %s before this release is not known", t.Name))
+			return
+		}
+	}
+	s.status.EndedAt, s.status.SoakUntil = nil, nil
+	s.status.Rollback = &releasev1alpha1.ReleaseRollbackStatus{Reason: reason, StartedAt: *s.time(), ProgressAt: s.time()}
+	if steps := s.rollbackSteps(); len(steps) > 0 {
+		s.status.Rollback.Stage = steps[0].name
+	}
+	s.phase(releasev1alpha1.ReleaseRollingBack, reason, message)
+}
+
+// begun reports whether pods may be new.
+func (s *stepper) begun() bool {
+	return slices.ContainsFunc(s.status.Stages, func(stage releasev1alpha1.ReleaseStageStatus) bool {
+		return stage.StartedAt != nil
+	})
+}
+
+// rollBack advances the rollback.
+func (s *stepper) rollBack() bool {
+	steps := s.rollbackSteps()
+	if len(steps) == 0 {
+		s.rolledBack()
+		return true
+	}
+	if !s.synced() {
+		return false
+	}
+	at := slices.IndexFunc(steps, func(step rollbackStep) bool { return step.name == s.status.Rollback.Stage })
+	at = max(at, 0)
+	o := s.observeClusters(steps[at].clusters, true)
+	if s.lose(o) {
+		return true
+	}
+	deadline := duration(s.status.Strategy.Rollback.Deadline, 30*time.Minute)
+	late, persist := s.late(o, deadline, &s.status.Rollback.Available, &s.status.Rollback.ProgressAt)
+	s.changed = s.changed || persist
+	switch {
+	case o.refused == "" && o.reached && at+1 == len(steps):
+		s.rolledBack()
+		return true
+	case o.refused == "" && o.reached:
+		s.status.Rollback.Stage = steps[at+1].name
+		s.status.Rollback.ProgressAt, s.status.Rollback.Available = s.time(), 0
+		s.journal(releasev1alpha1.JournalStage, steps[at].name, "", "", "RolledBack", "")
+		return true
+	case o.refused != "" || late:
+		message := fmt.Sprintf("no pod of the former revision has become available for %s", deadline)
+		if o.refused != "" {
+			message = "refused in " + o.refused
+		}
+		s.end(releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed, message)
+		return true
+	}
+	return false
+}
+
+func (s *stepper) rolledBack() {
+	s.end(releasev1alpha1.ReleaseRolledBack, releasev1alpha1.ReasonRolledBack, s.status.Rollback.Reason)
+}
+
+// reopen rolls a release back that has succeeded or was aborted, where its user asks for that.
+func (s *stepper) reopen() bool {
+	if s.Release.Spec.State != releasev1alpha1.StateRollback || s.underWay() != "" ||
+		s.status.Phase != releasev1alpha1.ReleaseSucceeded && s.status.Phase != releasev1alpha1.ReleaseAborted {
+		return false
+	}
+	for _, t := range s.status.Targets {
+		target := s.Targets[t.Name]
+		effective := target.effective()
+		if effective == "" && target.Current != nil {
+			effective = target.Current.Name
+		}
+		if p := target.plan(); t.From == "" || effective != t.To || p != nil && p.UID != string(s.Release.UID) {
+			return false // another release has followed
+		}
+	}
+	if !s.begun() {
+		return false
+	}
+	s.startRollback(releasev1alpha1.ReasonUserRequest, "")
+	return true
+}
+
+// The reasons of failures that Healthy has by another name.
+func healthReason(reason string) string {
+	if reason == releasev1alpha1.ReasonDeadlineExceeded || reason == gateFailed {
+		return releasev1alpha1.ReasonNotObserved
+	}
+	return reason
+}
+
+func duration(d *metav1.Duration, unset time.Duration) time.Duration {
+	if d == nil {
+		return unset
+	}
+	return d.Duration
+}
+
+func status(ok bool) metav1.ConditionStatus {
+	if ok {
+		return metav1.ConditionTrue
+	}
+	return metav1.ConditionFalse
+}
+
+func (s *stepper) condition(kind string, status metav1.ConditionStatus, reason, message string) {
+	if meta.SetStatusCondition(&s.status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason,
+		Message: message, LastTransitionTime: *s.time(), ObservedGeneration: s.Release.Generation}) {
+		s.changed = true
+	}
+}

@@ -1,0 +1,164 @@
+package release
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+)
+
+// observation is what members report about the clusters of a stage.
+type observation struct {
+	// reached says that all clusters are reached but those that the release goes on without; reachedTargets are the
+	// targets of which that is so.
+	reached        bool
+	reachedTargets map[string]bool
+	// available are the new pods that are.
+	available int64
+	counts    releasev1alpha1.ReleaseStageCounts
+	clusters  []releasev1alpha1.ReleaseClusterStatus
+	// behind are clusters that are not reached, lost of them those that do not answer and count; onlyLost says that there
+	// are no others.
+	behind, lost []string
+	isLost       map[string]bool
+	onlyLost     bool
+	// refused is a cluster that does not take its Work.
+	refused string
+	// failure is the reason why the stage fails; empty if it does not.
+	failure, message string
+}
+
+// observe reads the clusters of stage k.
+func (s *stepper) observe(k int) observation {
+	return s.observeClusters(clusterNames(s.status.Stages, k), k+1 == len(s.status.Stages) &&
+		s.status.Strategy.OnNewCluster != releasev1alpha1.NewClusterDefer &&
+		s.status.Strategy.OnNewCluster != releasev1alpha1.NewClusterHold)
+}
+
+// observeClusters reads clusters; joined says that those in no stage count too, if the plan updates them.
+func (s *stepper) observeClusters(names []string, joined bool) observation {
+	o := observation{reached: true, reachedTargets: map[string]bool{}, isLost: map[string]bool{}}
+	perCluster := map[string]bool{} // whether it is reached
+	failed := map[string]bool{}
+	var failing int64
+	for _, spec := range s.Release.Spec.Targets {
+		reached := true
+		for _, p := range s.Targets[spec.Name].Progress {
+			own := slices.Contains(names, p.Cluster)
+			if p.Lost {
+				o.isLost[p.Cluster] = true
+			}
+			if !own && !(joined && p.Target > 0) {
+				continue
+			}
+			skipped := p.Lost && s.skipped(p.Cluster)
+			done := p.Reached && !p.Lost
+			was, seen := perCluster[p.Cluster]
+			perCluster[p.Cluster] = done && (was || !seen)
+			o.counts.Pods += p.Target
+			o.counts.New += p.New
+			o.counts.Available += p.Available
+			o.available += p.Available
+			bad := p.Failed || p.Refused && p.Current
+			if bad {
+				failed[p.Cluster] = true
+				failing += max(0, p.New-p.Available)
+			}
+			if p.Refused && p.Current {
+				o.refused = p.Cluster
+			}
+			phase := releasev1alpha1.ClusterUpdating
+			switch {
+			case skipped:
+				phase = releasev1alpha1.ClusterSkipped
+			case p.Lost:
+				phase = releasev1alpha1.ClusterLost
+			case bad:
+				phase = releasev1alpha1.ClusterFailed
+			case done:
+				continue
+			}
+			o.clusters = append(o.clusters, releasev1alpha1.ReleaseClusterStatus{Name: p.Cluster, Workload: spec.Name,
+				Replicas: p.Replicas, Target: p.Target, New: p.New, Available: p.Available, Phase: phase})
+			if !skipped && !bad {
+				reached = false
+			}
+		}
+		o.reachedTargets[spec.Name] = reached
+		o.reached = o.reached && reached
+	}
+	o.conclude(s, perCluster, failed, failing)
+	return o
+}
+
+// conclude counts clusters, and decides whether the stage fails.
+func (o *observation) conclude(s *stepper, perCluster, failed map[string]bool, failing int64) {
+	for name, done := range perCluster {
+		o.counts.Clusters++
+		switch {
+		case done:
+			o.counts.Reached++
+		case o.isLost[name] && s.skipped(name):
+			o.counts.Skipped++
+			o.lost = append(o.lost, name)
+		case failed[name]:
+			o.counts.Failed++
+		default:
+			o.behind = append(o.behind, name)
+			if o.isLost[name] {
+				o.lost = append(o.lost, name)
+			}
+		}
+	}
+	slices.Sort(o.behind)
+	slices.Sort(o.lost)
+	o.clusters = o.clusters[:min(len(o.clusters), 200)]
+	o.onlyLost = len(o.behind) > 0 && !slices.ContainsFunc(o.behind, func(name string) bool { return !o.isLost[name] })
+	var names []string
+	for name := range failed {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	rule := s.status.Strategy.Failure
+	switch {
+	case len(names) == 0:
+	case len(names) <= limitOf(rule.MaxFailedClusters, len(perCluster)) &&
+		failing <= int64(limitOf(rule.MaxFailedPods, int(o.counts.Pods))):
+	case o.refused != "":
+		o.failure, o.message = releasev1alpha1.ReasonRefused, fmt.Sprintf("the workload is refused in %s",
+			strings.Join(names, ", "))
+	case failing > 0:
+		o.failure, o.message = releasev1alpha1.ReasonPodsFailed, fmt.Sprintf("%d new pods fail in %s", failing,
+			strings.Join(names, ", "))
+	default:
+		o.failure, o.message = releasev1alpha1.ReasonCopyUnhealthy, fmt.Sprintf("the workload is unhealthy in %s",
+			strings.Join(names, ", "))
+	}
+}
+
+// skipped reports whether the release goes on without a cluster.
+func (s *stepper) skipped(cluster string) bool {
+	return slices.ContainsFunc(s.status.LostClusters, func(l releasev1alpha1.LostClusterStatus) bool {
+		return l.Name == cluster && l.Skipped
+	})
+}
+
+// synced reports whether the bindings say what the status asks for, so that what members report is about it.
+func (s *stepper) synced() bool {
+	for _, t := range s.status.Targets {
+		if target := s.Targets[t.Name]; target.Template == nil || target.Binding == nil {
+			s.wait(releasev1alpha1.ReasonTargetNotFound, "target %s does not exist, or no policy propagates it", t.Name)
+			return false
+		}
+	}
+	for name, want := range s.bindings() {
+		t := s.Targets[name]
+		if t.effective() != want.Revision ||
+			t.Binding.GetAnnotations()[fleet.PlanAnnotation] != want.Plan.String() || t.Progress == nil {
+			return false
+		}
+	}
+	return true
+}

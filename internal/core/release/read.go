@@ -1,0 +1,201 @@
+package release
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/override"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/rollout"
+)
+
+// SetRevisions sets which revisions t has: the template now, members, and the stored ones. works are those of its
+// binding. The Template and Binding of t may be nil.
+func (t *Target) SetRevisions(ref releasev1alpha1.ReleaseObjectReference, stored []releasev1alpha1.ReleaseRevision,
+	works []workv1alpha1.Work, overrides []policyv1alpha1.Override) (err error) {
+	t.Revisions = map[string]*releasev1alpha1.ReleaseRevision{}
+	for i := range stored {
+		if sameTarget(stored[i].Spec.Target, ref) {
+			t.Revisions[stored[i].Name] = &stored[i]
+		}
+	}
+	if t.Template == nil {
+		return nil
+	}
+	if t.Current, err = NewRevision(t.Template, overrides); err != nil {
+		return err
+	}
+	if known := t.Revisions[t.Current.Name]; known != nil {
+		t.Current = known // it may be blocked
+	}
+	t.Placed = len(works) > 0
+	if t.Binding != nil && t.effective() == "" {
+		t.Former, err = formerOf(works, overrides, t.Current)
+	}
+	return err
+}
+
+// SetObstacles sets what else decides the pods of t in members. pacers are objects of PacerKinds in its namespace.
+func (t *Target) SetObstacles(clusters map[string]*clusterv1alpha1.Cluster, overrides []policyv1alpha1.Override,
+	pacers []*unstructured.Unstructured) {
+	t.PartitionOverridden = overridesPartition(t.Template, t.Binding, clusters, overrides)
+	t.Pacer = pacerOf(t.Template, pacers)
+}
+
+// formerOf returns the revision that members have while the binding names none: that of a Work to which no override was
+// applied, of another revision than the template's if there is one. It returns nil if there is no such Work.
+func formerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
+	current *releasev1alpha1.ReleaseRevision) (*releasev1alpha1.ReleaseRevision, error) {
+	works = slices.SortedFunc(slices.Values(works), func(a, b workv1alpha1.Work) int {
+		return cmp.Compare(a.Namespace, b.Namespace)
+	})
+	var former *releasev1alpha1.ReleaseRevision
+	for i := range works {
+		w := &works[i]
+		if len(w.Spec.Workload.Manifests) == 0 || w.Annotations[policyv1alpha1.AppliedOverridesAnnotation] != "" ||
+			w.Annotations[policyv1alpha1.AppliedClusterOverridesAnnotation] != "" {
+			continue
+		}
+		manifest := &unstructured.Unstructured{}
+		if err := manifest.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
+			return nil, fmt.Errorf("read the manifest of Work %s/%s: %w", w.Namespace, w.Name, err)
+		}
+		revision, err := NewRevision(manifest, overrides)
+		if err != nil {
+			return nil, err
+		}
+		if current == nil || revision.Name != current.Name {
+			return revision, nil
+		}
+		former = cmp.Or(former, revision)
+	}
+	return former, nil
+}
+
+// overridesPartition reports whether an override policy sets the partition of a template in a cluster of the binding.
+func overridesPartition(template *unstructured.Unstructured, b workv1alpha2.Binding,
+	clusters map[string]*clusterv1alpha1.Cluster, overrides []policyv1alpha1.Override) bool {
+	selecting := override.Selecting(template, overrides)
+	if len(selecting) == 0 || fleet.HasPartition(template) {
+		return false
+	}
+	return slices.ContainsFunc(b.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool {
+		c := clusters[t.Name]
+		if c == nil {
+			return false
+		}
+		out, _, err := override.Apply(template, c, selecting)
+		return err == nil && fleet.HasPartition(out)
+	})
+}
+
+// argoRolloutKind is the kind of Rollout of Argo, which can pace a Deployment.
+var argoRolloutKind = schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}
+
+// PacerKinds returns the kinds of objects that can pace a workload in members.
+func PacerKinds() []schema.GroupKind { return []schema.GroupKind{rollout.Kind, argoRolloutKind} }
+
+// pacerOf returns the object that paces a workload, such as "Rollout shop", or nothing. objects are of PacerKinds, in
+// the namespace of the workload.
+func pacerOf(workload *unstructured.Unstructured, objects []*unstructured.Unstructured) string {
+	for _, obj := range objects {
+		for _, path := range [][]string{{"spec", "workloadRef"}, {"spec", "objectRef", "workloadRef"}} {
+			ref := fields.Object(obj.Object, path...)
+			if fields.Text(ref, "name") == workload.GetName() &&
+				match.GroupKind(fields.Text(ref, "apiVersion"), fields.Text(ref, "kind")) ==
+					workload.GroupVersionKind().GroupKind() {
+				return obj.GetKind() + " " + obj.GetName()
+			}
+		}
+	}
+	return ""
+}
+
+// keptRevisions is how many ReleaseRevisions of a target are kept, beside those that are blocked or in use.
+const keptRevisions = 10
+
+// SurplusRevisions returns the revisions of one target that are no longer kept. inUse are names.
+func SurplusRevisions(revisions []*releasev1alpha1.ReleaseRevision,
+	inUse map[string]bool) []*releasev1alpha1.ReleaseRevision {
+	newestFirst := slices.SortedFunc(slices.Values(revisions), func(a, b *releasev1alpha1.ReleaseRevision) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	return slices.DeleteFunc(newestFirst[min(len(newestFirst), keptRevisions):],
+		func(r *releasev1alpha1.ReleaseRevision) bool { return r.Status.Blocked != nil || inUse[r.Name] })
+}
+
+// RevisionsInUse returns the names of the revisions of a target that releases need. bound are those that its binding
+// names. A release that has ended needs its revisions while it can be rolled back.
+func RevisionsInUse(ref releasev1alpha1.ReleaseObjectReference, releases []releasev1alpha1.Release,
+	bound []string) map[string]bool {
+	inUse := map[string]bool{}
+	for _, name := range bound {
+		inUse[name] = true
+	}
+	for _, r := range releases {
+		for _, spec := range r.Spec.Targets {
+			if !sameTarget(spec.Ref, ref) {
+				continue
+			}
+			if !r.Status.Phase.Ended() {
+				inUse[spec.To.Revision] = true
+			}
+			for _, t := range r.Status.Targets {
+				if t.Name == spec.Name && (!r.Status.Phase.Ended() || slices.Contains(bound, t.To)) {
+					inUse[t.From], inUse[t.To] = true, true
+				}
+			}
+		}
+	}
+	return inUse
+}
+
+// IsFailure reports whether a journal entry is about a stage that failed.
+func IsFailure(e releasev1alpha1.ReleaseJournalEntry) bool {
+	switch e.Reason {
+	case releasev1alpha1.ReasonRefused, releasev1alpha1.ReasonPodsFailed, releasev1alpha1.ReasonCopyUnhealthy,
+		releasev1alpha1.ReasonDeadlineExceeded, releasev1alpha1.ReasonClusterUnreachable, gateFailed:
+		return e.Type == releasev1alpha1.JournalStage
+	}
+	return false
+}
+
+// HeldPlan returns the plan of a binding, held, if its release does not exist; nil if the binding can stay as it is.
+// uid is of the release that has the name now, empty for none. Clusters that only catch up do so without a release.
+func HeldPlan(b workv1alpha2.Binding, uid string) *fleet.Plan {
+	p := fleet.PlanOf(b.GetAnnotations())
+	if p == nil || p.UID == uid || p.Hold || p.Done {
+		return nil
+	}
+	p.Hold = true
+	return p
+}
+
+// Active reports whether a release may have a next step without a change of the release itself.
+func Active(r *releasev1alpha1.Release) bool {
+	if !r.Status.Phase.Ended() {
+		return true
+	}
+	return slices.ContainsFunc(r.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == releasev1alpha1.ReleaseProgressing && c.Reason == releasev1alpha1.ReasonCatchingUp
+	})
+}
+
+// CatchesUp reports whether the binding of a target has a plan of the release for clusters that catch up.
+func CatchesUp(r *releasev1alpha1.Release, t Target) bool {
+	p := t.plan()
+	return p != nil && p.UID == string(r.UID) && p.Done
+}

@@ -1,0 +1,155 @@
+package release_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/coretest"
+	"github.com/argosy-io/argosy/internal/core/release"
+)
+
+func TestFormerRevisionIsThatOfAWorkWithoutOverrides(t *testing.T) {
+	w := newWorld(t, cloneSet, 2)
+	current := w.revision() // of web:2
+	work := func(cluster, image, applied string) workv1alpha1.Work {
+		m := w.template.DeepCopy()
+		if err := unstructured.SetNestedSlice(m.Object, []any{map[string]any{"name": "main", "image": image}}, "spec",
+			"template", "spec", "containers"); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(m.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + cluster, Name: "web",
+			Annotations: map[string]string{policyv1alpha1.AppliedOverridesAnnotation: applied}}}
+		out.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+		return out
+	}
+	for name, c := range map[string]struct {
+		works []workv1alpha1.Work
+		want  string
+	}{
+		"none":                {nil, ""},
+		"all are overridden":  {[]workv1alpha1.Work{work("c1", "eu/web:1", "[{}]")}, ""},
+		"one is plain":        {[]workv1alpha1.Work{work("c1", "eu/web:1", "[{}]"), work("c2", "web:1", "")}, "web:1"},
+		"one is new already":  {[]workv1alpha1.Work{work("c1", "web:2", ""), work("c2", "web:1", "")}, "web:1"},
+		"all are new already": {[]workv1alpha1.Work{work("c1", "web:2", "")}, "web:2"},
+	} {
+		target := release.Target{Template: w.template, Binding: w.binding}
+		if err := target.SetRevisions(current.Spec.Target, nil, c.works, nil); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if target.Former != nil {
+			got = target.Former.Spec.Images[0]
+		}
+		if got != c.want {
+			t.Errorf("%s: the former revision has image %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestSurplusRevisionsAreOldUnusedAndNotBlocked(t *testing.T) {
+	var all []*releasev1alpha1.ReleaseRevision
+	for i := range 14 {
+		r := &releasev1alpha1.ReleaseRevision{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("r%02d", i),
+			CreationTimestamp: metav1.NewTime(time.Unix(int64(i), 0))}}
+		all = append(all, r)
+	}
+	all[1].Status.Blocked = &releasev1alpha1.RevisionBlock{Reason: "PodsFailed"}
+	var got []string
+	for _, r := range release.SurplusRevisions(all, map[string]bool{"r02": true}) {
+		got = append(got, r.Name)
+	}
+	if want := []string{"r03", "r00"}; !slices.Equal(got, want) {
+		t.Errorf("surplus are %v, want %v", got, want)
+	}
+}
+
+func TestRevisionsOfReleasesThatCanRollBackAreInUse(t *testing.T) {
+	ref := releasev1alpha1.ReleaseObjectReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "web"}
+	of := func(phase releasev1alpha1.ReleasePhase, from, to string) releasev1alpha1.Release {
+		r := releasev1alpha1.Release{Spec: releasev1alpha1.ReleaseSpec{Targets: []releasev1alpha1.ReleaseTarget{{Name: "web",
+			Ref: ref}}}}
+		r.Status.Phase = phase
+		r.Status.Targets = []releasev1alpha1.ReleaseTargetStatus{{Name: "web", From: from, To: to}}
+		return r
+	}
+	inUse := release.RevisionsInUse(ref, []releasev1alpha1.Release{of(releasev1alpha1.ReleaseSucceeded, "r1", "r2"),
+		of(releasev1alpha1.ReleaseSucceeded, "r2", "r3"), of(releasev1alpha1.ReleaseQueued, "r3", "r4")}, []string{"r3"})
+	for name, want := range map[string]bool{"r1": false, "r2": true, "r3": true, "r4": true} {
+		if inUse[name] != want {
+			t.Errorf("%s is in use: %v, want %v", name, inUse[name], want)
+		}
+	}
+}
+
+func TestPacerIsARolloutThatRefersToTheWorkload(t *testing.T) {
+	rollout := func(text string) *unstructured.Unstructured { return coretest.Object(t, text) }
+	w := newWorld(t, cloneSet, 2)
+	objects := []*unstructured.Unstructured{
+		rollout(`{kind: Rollout, metadata: {name: other}, spec: {workloadRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: shop}}}`),
+		rollout(`{kind: Rollout, metadata: {name: deployment}, spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`),
+	}
+	target := release.Target{Template: w.template, Binding: w.binding}
+	if target.SetObstacles(w.clusters, nil, objects); target.Pacer != "" {
+		t.Errorf("%s paces the workload, want none", target.Pacer)
+	}
+	objects = append(objects, rollout(`{kind: Rollout, metadata: {name: own}, spec: {objectRef:
+		{workloadRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}}}}`))
+	if target.SetObstacles(w.clusters, nil, objects); target.Pacer != "Rollout own" {
+		t.Errorf("%q paces the workload, want Rollout own", target.Pacer)
+	}
+}
+
+func TestNewReleaseWaitsAMomentForWhatItNames(t *testing.T) {
+	w := newWorld(t, cloneSet, 2, 2)
+	r := w.release("r1", "stages: [{name: all}]")
+	in := w.input(r)
+	in.Strategy = nil
+	step := release.Next(in)
+	if step.Status.Phase != releasev1alpha1.ReleasePending || step.RequeueAfter != 30*time.Second {
+		t.Errorf("at first, the release is %s and the next step is after %s", step.Status.Phase, step.RequeueAfter)
+	}
+	in.Release.Status = step.Status
+	in.Now = in.Now.Add(30 * time.Second)
+	if step = release.Next(in); step.Status.Phase != releasev1alpha1.ReleaseFailed {
+		t.Errorf("after a moment, the release is %s", step.Status.Phase)
+	}
+	in.Strategy = r.Spec.Strategy
+	in.Now = w.now
+	if step = release.Next(in); step.Status.Phase != releasev1alpha1.ReleaseRunning {
+		t.Errorf("with its strategy, the release is %s", step.Status.Phase)
+	}
+}
+
+// A binding or a template that is not there must not look like a workload that has reached its stage.
+func TestReleaseDoesNotAdvanceWithoutItsTarget(t *testing.T) {
+	w := newWorld(t, cloneSet, 2, 2)
+	r := w.release("r1", "stages: [{name: all}]")
+	w.reconcile(r)
+	for what, change := range map[string]func(*release.Target){
+		"template": func(t *release.Target) { t.Template = nil },
+		"binding":  func(t *release.Target) { t.Binding, t.Progress = nil, nil },
+	} {
+		in := w.input(r)
+		target := in.Targets["web"]
+		change(&target)
+		in.Targets["web"] = target
+		step := release.Next(in)
+		if step.Status.Phase != releasev1alpha1.ReleaseRunning || len(step.Bindings) > 0 {
+			t.Errorf("without its %s, the release is %s and writes bindings %v", what, step.Status.Phase, step.Bindings)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package release
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+)
+
+const (
+	journalSize   = 64
+	messageLength = 256
+)
+
+// time is now, as an object has it.
+func (s *stepper) time() *metav1.Time {
+	t := metav1.NewTime(s.now)
+	return &t
+}
+
+func (s *stepper) timeAfter(d time.Duration) *metav1.Time {
+	t := metav1.NewTime(s.now.Add(d))
+	return &t
+}
+
+// wake asks for another step at a time.
+func (s *stepper) wake(at time.Time) {
+	if s.wakeAt.IsZero() || at.Before(s.wakeAt) {
+		s.wakeAt = at
+	}
+}
+
+// wait says what the release waits for.
+func (s *stepper) wait(reason, format string, args ...any) {
+	s.waits, s.waitsFor = reason, fmt.Sprintf(format, args...)
+}
+
+// journal adds an entry, in place of the oldest one if there are too many.
+func (s *stepper) journal(kind releasev1alpha1.JournalType, stage, cluster, actor, reason, message string) {
+	var last int64
+	if n := len(s.status.Journal); n > 0 {
+		last = s.status.Journal[n-1].Seq
+	}
+	s.status.Journal = append(s.status.Journal, releasev1alpha1.ReleaseJournalEntry{Seq: last + 1, At: *s.time(),
+		Type: kind, Stage: stage, Cluster: cluster, Actor: actor, Reason: reason, Message: cut(message)})
+	if n := len(s.status.Journal); n > journalSize {
+		s.status.Journal = slices.Clone(s.status.Journal[n-journalSize:])
+	}
+	s.changed = true
+}
+
+func cut(message string) string {
+	runes := []rune(message)
+	if len(message) <= messageLength {
+		return message
+	}
+	return string(runes[:min(len(runes), messageLength/4)]) + "…"
+}
+
+// phase enters a phase.
+func (s *stepper) phase(p releasev1alpha1.ReleasePhase, reason, message string) {
+	s.status.Phase = p
+	s.journal(releasev1alpha1.JournalPhase, "", "", "", reason, message)
+}
+
+// stagePhase enters a phase of a stage.
+func (s *stepper) stagePhase(k int, p releasev1alpha1.ReleaseStagePhase, reason, message string) {
+	s.status.Stages[k].Phase = p
+	s.journal(releasev1alpha1.JournalStage, s.status.Stages[k].Name, "", "", reason, message)
+}
+
+// endStage ends a stage.
+func (s *stepper) endStage(k int, p releasev1alpha1.ReleaseStagePhase, reason, message string) {
+	s.status.Stages[k].EndedAt, s.status.SoakUntil = s.time(), nil
+	s.stagePhase(k, p, reason, message)
+}
+
+// end ends the release. reason is that of the condition Succeeded.
+func (s *stepper) end(p releasev1alpha1.ReleasePhase, reason, message string) {
+	s.status.EndedAt, s.status.SoakUntil = s.time(), nil
+	s.phase(p, reason, message)
+	s.condition(releasev1alpha1.ReleaseConditionSucceeded, status(p == releasev1alpha1.ReleaseSucceeded), reason, message)
+}
+
+// step is what the release has come to. A status in which nothing happened is returned as it was, so that numbers that
+// change all the time are not written.
+func (s *stepper) step() Step {
+	out := s.next
+	out.Bindings = s.bindings()
+	if !s.wakeAt.IsZero() {
+		out.RequeueAfter = max(s.wakeAt.Sub(s.Now), time.Second)
+	}
+	s.setConditions()
+	if s.changed || s.status.ObservedGeneration != s.Release.Generation {
+		s.status.ObservedGeneration = s.Release.Generation
+		s.summarize()
+	}
+	out.Status = s.status
+	if s.status.Phase == releasev1alpha1.ReleaseRolledBack {
+		for _, t := range s.status.Targets {
+			if r := s.Targets[t.Name].revision(t.To); t.To != t.From && r != nil && r.Status.Blocked == nil &&
+				s.Release.Status.Phase != releasev1alpha1.ReleaseRolledBack {
+				out.Block = append(out.Block, t.To)
+			}
+		}
+		if len(out.Block) > 0 {
+			out.Blocked = &releasev1alpha1.RevisionBlock{Reason: s.status.Rollback.Reason, Release: s.Release.Name,
+				At: *s.time()}
+		}
+	}
+	if reflect.DeepEqual(out.Status, s.Release.Status) {
+		out.Status = *s.Release.Status.DeepCopy()
+	}
+	return out
+}
+
+// setConditions sets Progressing, Healthy, Succeeded and Drifted by the phase.
+func (s *stepper) setConditions() {
+	progressing, reason, message := metav1.ConditionFalse, s.waits, s.waitsFor
+	k := s.current()
+	switch phase := s.status.Phase; {
+	case phase.Ended():
+		reason, message = releasev1alpha1.ReasonFinished, ""
+		if phase == releasev1alpha1.ReleaseSucceeded && s.catchesUp() {
+			progressing, reason = metav1.ConditionTrue, releasev1alpha1.ReasonCatchingUp
+		}
+	case phase == releasev1alpha1.ReleasePaused:
+		reason = releasev1alpha1.ReasonPausedByUser
+		if k < len(s.status.Stages) && s.status.Stages[k].Phase == releasev1alpha1.StageFailed {
+			reason, message = releasev1alpha1.ReasonPausedByFailure, "stage "+s.status.Stages[k].Name+" has failed"
+			if c := meta.FindStatusCondition(s.status.Conditions, releasev1alpha1.ReleaseHealthy); c != nil &&
+				c.Status == metav1.ConditionFalse && c.Message != "" {
+				message += ": " + c.Message
+			}
+		}
+	case phase == releasev1alpha1.ReleaseRollingBack:
+		progressing, reason, message = metav1.ConditionTrue, releasev1alpha1.ReasonRollingBack, s.waitsFor
+	case reason != "":
+		if reason == releasev1alpha1.ReasonStageUpdating {
+			progressing = metav1.ConditionTrue
+		}
+	case phase == releasev1alpha1.ReleaseRunning && k < len(s.status.Stages):
+		progressing = metav1.ConditionTrue
+		switch s.status.Stages[k].Phase {
+		case releasev1alpha1.StageSoaking:
+			reason = releasev1alpha1.ReasonSoaking
+		case releasev1alpha1.StageChecking:
+			reason = releasev1alpha1.ReasonChecking
+		default:
+			reason = releasev1alpha1.ReasonStageUpdating
+		}
+		message = "stage " + s.status.Stages[k].Name
+	default:
+		reason = releasev1alpha1.ReasonQueued
+	}
+	s.condition(releasev1alpha1.ReleaseProgressing, progressing, reason, message)
+	if !s.status.Phase.Ended() {
+		s.condition(releasev1alpha1.ReleaseConditionSucceeded, metav1.ConditionUnknown, releasev1alpha1.ReasonUnderWay, "")
+	}
+	if meta.FindStatusCondition(s.status.Conditions, releasev1alpha1.ReleaseHealthy) == nil {
+		s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionUnknown, releasev1alpha1.ReasonNotObserved, "")
+	}
+	if k > 0 && s.status.Phase == releasev1alpha1.ReleaseRunning || s.status.Phase == releasev1alpha1.ReleaseSucceeded {
+		s.healthy(k)
+	}
+	s.setDrifted()
+}
+
+// healthy sets Healthy to True when a stage has ended well.
+func (s *stepper) healthy(k int) {
+	for _, stage := range s.status.Stages[:min(k, len(s.status.Stages))] {
+		if stage.Phase == releasev1alpha1.StageFailed {
+			return
+		}
+	}
+	s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionTrue, releasev1alpha1.ReasonAsExpected, "")
+}
+
+// setDrifted compares what the templates have now with what is released.
+func (s *stepper) setDrifted() {
+	reason, message := "", ""
+	for _, spec := range s.Release.Spec.Targets {
+		t := s.Targets[spec.Name]
+		if to := s.target(spec.Name).To; to != "" && spec.To.Revision == "" && !s.status.Phase.Ended() {
+			if r := Drift(t.revision(to), t.Current); r != "" {
+				reason, message = r, "target "+spec.Name+" has changed since the release was accepted"
+			}
+		}
+	}
+	if reason != "" {
+		s.condition(releasev1alpha1.ReleaseDrifted, metav1.ConditionTrue, reason, message)
+	} else if meta.RemoveStatusCondition(&s.status.Conditions, releasev1alpha1.ReleaseDrifted) {
+		s.changed = true
+	}
+}
+
+// catchesUp reports whether clusters are left that get the revision after the release.
+func (s *stepper) catchesUp() bool {
+	return slices.ContainsFunc(s.status.Targets, func(t releasev1alpha1.ReleaseTargetStatus) bool {
+		target := s.Targets[t.Name]
+		plan := target.plan()
+		return plan != nil && plan.UID == string(s.Release.UID) && target.catchesUp()
+	})
+}
+
+// catchesUp reports whether clusters lack the revision of the plan.
+func (t Target) catchesUp() bool {
+	return slices.ContainsFunc(t.Progress, func(p fleet.ClusterProgress) bool {
+		return !p.Current || p.Lost || !p.Reached
+	})
+}
+
+// summarize sets the fields that tables show, and the counts of stages.
+func (s *stepper) summarize() {
+	s.status.Stage = ""
+	k := s.current()
+	if k < len(s.status.Stages) && s.status.Phase.UnderWay() {
+		s.status.Stage = s.status.Stages[k].Name
+	}
+	if s.status.Phase == releasev1alpha1.ReleaseRollingBack {
+		s.status.Stage = s.status.Rollback.Stage
+	}
+	s.status.Reason = ""
+	for _, kind := range []string{releasev1alpha1.ReleaseAccepted, releasev1alpha1.ReleaseConditionSucceeded,
+		releasev1alpha1.ReleaseProgressing} {
+		c := meta.FindStatusCondition(s.status.Conditions, kind)
+		if c == nil || kind == releasev1alpha1.ReleaseAccepted && c.Status == metav1.ConditionTrue ||
+			kind == releasev1alpha1.ReleaseConditionSucceeded && !s.status.Phase.Ended() {
+			continue
+		}
+		s.status.Reason = c.Reason
+		break
+	}
+	var available, replicas int64
+	for _, spec := range s.Release.Spec.Targets {
+		for _, p := range s.Targets[spec.Name].Progress {
+			replicas += p.Replicas
+			available += p.Available
+		}
+	}
+	if replicas > 0 && s.status.Phase.UnderWay() || s.status.Phase == releasev1alpha1.ReleaseSucceeded && replicas > 0 {
+		s.status.Progress = fmt.Sprintf("%d/%d", available, replicas)
+	}
+	for i := range s.status.Stages {
+		stage := &s.status.Stages[i]
+		if stage.StartedAt == nil || i != k && i != k-1 || s.status.Phase != releasev1alpha1.ReleaseRunning &&
+			s.status.Phase != releasev1alpha1.ReleasePaused {
+			continue
+		}
+		o := s.observe(i)
+		stage.Counts, stage.Clusters = o.counts, o.clusters
+	}
+}

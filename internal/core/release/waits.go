@@ -1,0 +1,101 @@
+package release
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+)
+
+// Waits describes what a release waits for or how it ended, for people. next is what to do about it; it is empty if
+// there is nothing to do.
+func Waits(r *releasev1alpha1.Release) (what, next string) {
+	run := func(verb string) string {
+		return fmt.Sprintf("`argosy release %s %s -n %s`", verb, r.Name, r.Namespace)
+	}
+	s := &r.Status
+	condition := func(kind string) metav1.Condition {
+		if c := meta.FindStatusCondition(s.Conditions, kind); c != nil {
+			return *c
+		}
+		return metav1.Condition{}
+	}
+	progressing, succeeded := condition(releasev1alpha1.ReleaseProgressing),
+		condition(releasev1alpha1.ReleaseConditionSucceeded)
+	if accepted := condition(releasev1alpha1.ReleaseAccepted); accepted.Status == metav1.ConditionFalse {
+		return "it was refused: " + reasonAnd(accepted), "fix the reason, then start another release"
+	}
+	switch s.Phase {
+	case "", releasev1alpha1.ReleasePending:
+		return "the hub has not accepted it yet", ""
+	case releasev1alpha1.ReleaseSucceeded:
+		if progressing.Reason == releasev1alpha1.ReasonCatchingUp {
+			return "it has succeeded; clusters that were lost or that joined are updated now", ""
+		}
+		return "it has succeeded", ""
+	case releasev1alpha1.ReleaseRolledBack:
+		what = "it was rolled back"
+		if s.Rollback != nil {
+			what += ": " + s.Rollback.Reason
+		}
+		return what, "fix the change, then start a release of another revision"
+	case releasev1alpha1.ReleaseAborted:
+		return "it was aborted; pods stay as they are, new and old", "start another release, or go back: " + run("rollback")
+	case releasev1alpha1.ReleaseSuperseded:
+		return strings.TrimSpace("it was replaced " + succeeded.Message), ""
+	case releasev1alpha1.ReleaseFailed:
+		return "it has failed: " + reasonAnd(succeeded), "fix the reason, then start another release"
+	}
+	switch progressing.Reason {
+	case releasev1alpha1.ReasonQueued:
+		return "it is queued: " + progressing.Message, ""
+	case releasev1alpha1.ReasonWaitingForApproval:
+		return "it waits for approval: " + progressing.Message, run("approve")
+	case releasev1alpha1.ReasonPausedByUser:
+		return "a user has paused it", run("resume")
+	case releasev1alpha1.ReasonPausedByFailure:
+		return "it is paused: " + progressing.Message, fmt.Sprintf("fix the reason, then %s; or go back: %s",
+			strings.TrimSuffix(run("retry"), "`")+" --reason TEXT`", run("rollback"))
+	case releasev1alpha1.ReasonClusterUnreachable:
+		return "clusters do not answer: " + progressing.Message, "`argosy status` shows why"
+	case releasev1alpha1.ReasonSoaking:
+		what = "stage " + s.Stage + " must stay healthy"
+		if s.SoakUntil != nil {
+			what += " until " + s.SoakUntil.UTC().Format(time.RFC3339)
+		}
+		return what, ""
+	case releasev1alpha1.ReasonRollingBack:
+		what = "it goes back to the former revision"
+		if s.Rollback != nil {
+			what += ": " + s.Rollback.Reason
+		}
+		return what, ""
+	case releasev1alpha1.ReasonStageUpdating, releasev1alpha1.ReasonChecking:
+		return "stage " + s.Stage + " is under way", ""
+	}
+	return reasonAnd(progressing), ""
+}
+
+func reasonAnd(c metav1.Condition) string {
+	if c.Message == "" {
+		return c.Reason
+	}
+	return c.Reason + ": " + c.Message
+}
+
+// StageUnderWay is the stage that a release is in; nil before the first stage and after the last one.
+func StageUnderWay(r *releasev1alpha1.Release) *releasev1alpha1.ReleaseStageStatus {
+	for i := range r.Status.Stages {
+		if s := &r.Status.Stages[i]; s.EndedAt == nil {
+			if s.Attempt == 0 {
+				return nil
+			}
+			return s
+		}
+	}
+	return nil
+}

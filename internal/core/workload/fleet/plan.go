@@ -1,0 +1,503 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+)
+
+const (
+	// PlanAnnotation on a binding is the plan of the release that is under way, or that was aborted: a Plan.
+	PlanAnnotation = wellknown.ReleasePlanAnnotation
+	// EffectiveRevisionAnnotation on a binding names the ReleaseRevision whose pods members get instead of those of the
+	// template. On a Work it names the ReleaseRevision that its manifest was made from.
+	EffectiveRevisionAnnotation = wellknown.EffectiveRevisionAnnotation
+)
+
+// Plan paces the rollout of one revision. It takes the place of the rollout annotations of the template.
+type Plan struct {
+	// Release and UID are of the release that the plan belongs to.
+	Release string `json:"release"`
+	UID     string `json:"uid"`
+	// Revision is the ReleaseRevision that is rolled out. The plan does not apply to any other.
+	Revision string `json:"revision"`
+	// From is the ReleaseRevision that clusters get which have no Work yet and whose stage has not come; empty if it is
+	// not known.
+	From   string      `json:"from,omitempty"`
+	Stages []PlanStage `json:"stages"`
+	// At is how many stages have begun; 0 for none.
+	At int `json:"at"`
+	// Hold stops the rollout: what is new stays, and no more pods are released.
+	Hold bool `json:"hold,omitempty"`
+	// Joining says what clusters in no stage get. Include: the new revision with the last stage; Defer: the old one;
+	// Hold: nothing.
+	Joining string `json:"joining,omitempty"`
+	// Skipped are clusters that do not answer and that the rollout does not wait for.
+	Skipped []string `json:"skipped,omitempty"`
+	// FailedPods takes the place of wellknown.FailedPodsThresholdAnnotation.
+	FailedPods string `json:"failedPods,omitempty"`
+	// Done says that all stages have ended. Clusters that were lost, or that joined, still get the revision.
+	Done bool `json:"done,omitempty"`
+	// Continue says that failing pods do not stop the rollout.
+	Continue bool `json:"continue,omitempty"`
+}
+
+// PlanStage is a stage of a Plan.
+type PlanStage struct {
+	Name string `json:"name"`
+	// Same says that the stage has the clusters of the stage before it. It is set in text only.
+	Same bool `json:"same,omitempty"`
+	// Clusters in the order in which they are updated.
+	Clusters []string `json:"clusters,omitempty"`
+	// Part of the pods in Clusters, or of the clusters, is new at the end of the stage, rounded up: Part[0]/Part[1]. Pods
+	// is a number instead.
+	Part [2]int64 `json:"part,omitzero"`
+	Pods int64    `json:"pods,omitempty"`
+	// WholeClusters says that a cluster is all old or all new, and that Part and Pods count clusters.
+	WholeClusters bool `json:"wholeClusters,omitempty"`
+	// MaxClusters is how many clusters are updated at the same time; 0 for all.
+	MaxClusters int `json:"maxClusters,omitempty"`
+	// InOrder says that clusters are updated one after the other.
+	InOrder bool `json:"inOrder,omitempty"`
+}
+
+// String is the value for PlanAnnotation.
+func (p *Plan) String() string {
+	short := *p
+	short.Stages = slices.Clone(p.Stages)
+	for k := len(short.Stages) - 1; k > 0; k-- {
+		if slices.Equal(p.Stages[k].Clusters, p.Stages[k-1].Clusters) {
+			short.Stages[k].Same, short.Stages[k].Clusters = true, nil
+		}
+	}
+	raw, err := json.Marshal(short)
+	if err != nil {
+		panic(err) // texts and numbers
+	}
+	return string(raw)
+}
+
+// PlanOf is the plan in the annotations of a binding, nil without one. A plan for another revision than the effective
+// one, or one that cannot be read, holds all clusters.
+func PlanOf(annotations map[string]string) *Plan {
+	text, ok := annotations[PlanAnnotation]
+	if !ok {
+		return nil
+	}
+	effective := annotations[EffectiveRevisionAnnotation]
+	p := &Plan{}
+	if err := json.Unmarshal([]byte(text), p); err != nil || p.Revision != effective || effective == "" {
+		return &Plan{Release: p.Release, UID: p.UID, Revision: effective, Hold: true}
+	}
+	for k := range p.Stages {
+		if s := &p.Stages[k]; s.Same && k > 0 {
+			s.Same, s.Clusters = false, p.Stages[k-1].Clusters
+		}
+	}
+	return p
+}
+
+// options are those of the template's annotations, and of the plan where there is one.
+func (in Input) options() (options, error) {
+	annotations := in.Template.GetAnnotations()
+	if in.Plan == nil {
+		return optionsOf(annotations)
+	}
+	for _, key := range []string{wellknown.RolloutOrderAnnotation, wellknown.RolloutStagesAnnotation,
+		wellknown.RolloutStageAnnotation, wellknown.RolloutClustersAnnotation,
+		wellknown.FailedPodsThresholdAnnotation, wellknown.AutoHaltAnnotation} {
+		delete(annotations, key) // GetAnnotations returns a copy
+	}
+	o, err := optionsOf(annotations)
+	o.order, o.plan, o.neverHalt = inStages, in.Plan, in.Plan.Continue
+	if text := in.Plan.FailedPods; text != "" {
+		o.failedPods = unquote(text)
+	}
+	return o, err
+}
+
+// ignores reports whether a rollout does not wait for a cluster that does not answer.
+func (o options) ignores(cluster string) bool {
+	return o.ignoreLost || o.plan != nil && slices.Contains(o.plan.Skipped, cluster)
+}
+
+// holds reports whether a release holds the rollout.
+func (o options) holds() bool { return o.plan != nil && o.plan.Hold }
+
+// waits reports whether a cluster without a Work gets none from the plan, so that its pods are not missing.
+func (o options) waits(cluster string) bool {
+	p := o.plan
+	return p != nil && p.joined(cluster) && (p.Joining == "Hold" || p.From == "")
+}
+
+// joined reports whether a cluster is in no stage.
+func (p *Plan) joined(cluster string) bool {
+	return !slices.ContainsFunc(p.Stages, func(s PlanStage) bool { return slices.Contains(s.Clusters, cluster) })
+}
+
+// targets are the new pods of the clusters at the end of the stage under way, at least those that are new already.
+// done says whether so many are new and available.
+func (p *Plan) targets(clusters []string, seats []Seat, done func([]int64) bool) []int64 {
+	released := make([]int64, len(seats))
+	for i, s := range seats {
+		released[i] = min(s.Floor, s.Cap)
+	}
+	targets := released
+	for k := range min(p.At, len(p.Stages)) {
+		stage := p.Stages[k]
+		if k+1 == len(p.Stages) && p.Joining == "Include" {
+			stage.Clusters = slices.Clone(stage.Clusters)
+			for _, c := range clusters {
+				if p.joined(c) {
+					stage.Clusters = append(stage.Clusters, c)
+				}
+			}
+		}
+		targets = stage.targets(clusters, seats, targets)
+		if k+1 == p.At && stage.MaxClusters > 0 {
+			stage.limit(clusters, targets, released, done)
+		}
+	}
+	return targets
+}
+
+// targets are the new pods at the end of the stage where before are new at its start.
+func (s PlanStage) targets(clusters []string, seats []Seat, before []int64) []int64 {
+	// 1. The seats of the stage, in its order.
+	var at []int
+	var own []Seat
+	var total int64
+	for _, c := range s.Clusters {
+		if i := slices.Index(clusters, c); i >= 0 {
+			at = append(at, i)
+			own = append(own, Seat{Weight: seats[i].Weight, Cap: seats[i].Cap, Floor: before[i]})
+			total += seats[i].Cap
+		}
+	}
+	// 2. The pods, or clusters, that are new in the end.
+	var shares []int64
+	switch {
+	case s.WholeClusters:
+		shares = make([]int64, len(own))
+		left := s.amount(int64(len(own)))
+		for _, whole := range []bool{true, false} { // those that are new already count first
+			for i, seat := range own {
+				if (seat.Floor >= seat.Cap) != whole {
+					continue
+				}
+				shares[i] = seat.Floor
+				if left > 0 {
+					shares[i] = seat.Cap
+					left--
+				}
+			}
+		}
+	case s.InOrder:
+		shares = inOrder(s.amount(total), own)
+	default:
+		shares = Split(s.amount(total), own)
+	}
+	targets := slices.Clone(before)
+	for k, i := range at {
+		targets[i] = max(shares[k], targets[i])
+	}
+	return targets
+}
+
+// amount is how many of so many are new at the end of the stage.
+func (s PlanStage) amount(of int64) int64 {
+	if s.Pods > 0 {
+		return min(s.Pods, of)
+	}
+	if s.Part[1] <= 0 {
+		return of
+	}
+	n := new(big.Int).Mul(big.NewInt(of), big.NewInt(s.Part[0]))
+	n.Add(n, big.NewInt(s.Part[1]-1))
+	return min(n.Quo(n, big.NewInt(s.Part[1])).Int64(), of)
+}
+
+// limit lets only so many clusters be updated at the same time; the others keep what is released there.
+func (s PlanStage) limit(clusters []string, targets, released []int64, done func([]int64) bool) {
+	complete := func(i int) bool {
+		one := make([]int64, len(targets))
+		one[i] = targets[i]
+		return done(one)
+	}
+	free := s.MaxClusters
+	var waiting []int
+	for _, c := range s.Clusters {
+		switch i := slices.Index(clusters, c); {
+		case i < 0 || targets[i] == 0:
+		case released[i] < targets[i]:
+			waiting = append(waiting, i)
+		case !complete(i):
+			free--
+		}
+	}
+	for _, i := range waiting {
+		if free--; free < 0 {
+			targets[i] = released[i]
+		}
+	}
+}
+
+// keepFormer keeps the pods of clusters whose stage has not come: a Work of another revision stays as it is, and a
+// cluster without a Work gets the revision before, or waits. same says that the Work has the pods of the template,
+// target how many of all pods are to be new.
+func (f *fleet) keepFormer(m *member, same bool, target, all int64) (kept bool) {
+	p := f.options.plan
+	switch {
+	case p == nil:
+		return false
+	case m.before != nil:
+		if same || target > 0 {
+			return false
+		}
+		f.result.Held = append(f.result.Held, m.Cluster)
+		return true
+	case target >= all && (target > 0 || !p.joined(m.Cluster)) || f.isNew() && p.From == "":
+		return false
+	case p.Joining == "Hold" && p.joined(m.Cluster) || p.From == "":
+		f.result.Waiting = append(f.result.Waiting, m.Cluster)
+	default:
+		f.result.Former = append(f.result.Former, m.Cluster)
+	}
+	return true
+}
+
+// isNew reports whether the template is in no cluster yet.
+func (f *fleet) isNew() bool {
+	return !slices.ContainsFunc(f.members, func(m *member) bool { return m.before != nil })
+}
+
+// former is the share of a cluster that keeps the pods of its Work: none of them changes.
+func (p party) former(o outcome) outcome {
+	if !p.there {
+		o.released = p.replicas
+		return o
+	}
+	o.released = max(0, p.replicas-(p.was.replicas-p.was.released))
+	o.unavailable, o.surging = p.was.unavailable, p.was.surging
+	if p.note != nil {
+		o.note = *p.note
+	}
+	return o
+}
+
+// unlimited is a copy that lets all clusters of a stage be updated at the same time.
+func (p *Plan) unlimited() *Plan {
+	out := *p
+	out.Stages = slices.Clone(p.Stages)
+	for k := range out.Stages {
+		out.Stages[k].MaxClusters = 0
+	}
+	return &out
+}
+
+// ClusterProgress is how far a Plan is in one cluster.
+type ClusterProgress struct {
+	Cluster string
+	// Replicas that the cluster has; Target of them are to be new, Released may be, New are, and Available are new and
+	// available.
+	Replicas, Target, Released, New, Available int64
+	// Reached says that the cluster has reported the revision of the plan with Target pods new and available.
+	Reached bool
+	// Current says that the Work in the cluster is of the revision of the plan.
+	Current bool
+	// Observed says that the member has reported about what its Work says now.
+	Observed bool
+	// Failed says that new pods fail there, Refused that the member did not take what the Work says.
+	Failed, Refused bool
+	// Lost says that the cluster does not answer.
+	Lost bool
+}
+
+// ProgressOf is how far the plan of in is in each cluster, by the Works alone: Base and Local of the members are not
+// used. Targets are those of the stage under way without a limit of clusters at the same time.
+func ProgressOf(in Input) ([]ClusterProgress, error) {
+	if in.Plan == nil {
+		return nil, fmt.Errorf("there is no plan")
+	}
+	plan := in.Plan.unlimited()
+	in.Plan = plan
+	o, err := in.options()
+	if err != nil {
+		return nil, err
+	}
+	f, err := fleetOf(in, o)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]ClusterProgress, len(f.members))
+	for i, m := range f.members {
+		m.Base, m.Local = nil, nil
+		current := m.Work != nil && m.before != nil && m.Work.Annotations[EffectiveRevisionAnnotation] == plan.Revision
+		if current {
+			m.Base, m.Local = m.before, m.before
+		}
+		all[i] = ClusterProgress{Cluster: m.Cluster, Current: current, Observed: m.fresh,
+			Refused: m.refused && !unanswered(m.Work), Lost: !m.Reachable}
+	}
+	handler := handlers[in.Template.GroupVersionKind().GroupKind()]
+	if handler.stagesClusters(o, in.Template, in.Divided) {
+		f.clusterProgress(all)
+		return all, nil
+	}
+	w, known := workloads[in.Template.GroupVersionKind().GroupKind()]
+	if !known {
+		return nil, fmt.Errorf("a %s cannot be rolled out in stages", in.Template.GetKind())
+	}
+	return all, f.podProgress(w, all)
+}
+
+// planStage is the stage that the plan of in is at.
+func (in Input) planStage() (s Stage, ok bool) {
+	p := in.Plan
+	progress, err := ProgressOf(in)
+	if err != nil || len(progress) == 0 || len(p.Stages) == 0 {
+		return Stage{}, false
+	}
+	reached := !slices.ContainsFunc(progress, func(c ClusterProgress) bool {
+		return !c.Reached && !(c.Lost && slices.Contains(p.Skipped, c.Cluster))
+	})
+	s = Stage{Number: min(p.At, len(p.Stages)), Of: len(p.Stages), State: StageInProgress}
+	switch last := s.Number == s.Of; {
+	case p.Done || last && reached:
+		s.State = StageCompleted
+	case p.Hold:
+		s.State = StagePaused
+	case s.Number == 0 || reached:
+		s.State = StageWaitingForRelease
+	}
+	return s, true
+}
+
+// unanswered reports whether a Work is not applied because the member did not answer or was not asked. Its cluster is
+// lost soon, or answers again.
+func unanswered(w *workv1alpha1.Work) bool {
+	c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkFailure)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return false
+	}
+	switch c.Reason {
+	case workv1alpha1.ReasonUnreachable, workv1alpha1.ReasonTimeout, workv1alpha1.ReasonClusterNotReady,
+		workv1alpha1.ReasonHandsOff, workv1alpha1.ReasonRestored:
+		return true
+	}
+	return false
+}
+
+// podProgress is the progress of a template whose pods are divided.
+func (f *fleet) podProgress(w workload, all []ClusterProgress) error {
+	ro, parties, total, err := f.begin(w)
+	if err != nil {
+		return err
+	}
+	if f.options.failedPods != nil {
+		if ro.tolerated, err = Resolve(f.options.failedPods, total, Down); err != nil {
+			return err
+		}
+	}
+	a, err := ro.aim(parties)
+	if err != nil {
+		return err
+	}
+	steps := make([]step, len(parties))
+	for i, p := range parties {
+		steps[i] = step{party: p, to: outcome{target: a.targets[i]}}
+	}
+	failing := ro.broken(steps)
+	for i, p := range parties {
+		c := &all[i]
+		c.Replicas, c.Target = p.replicas, a.targets[i]
+		if p.same {
+			c.Released, c.New, c.Available = p.was.released, p.updated, p.updatedAvailable
+		}
+		c.Reached = c.Target == 0 || p.same && p.fresh && !c.Refused && c.Released >= c.Target &&
+			p.updatedAvailable >= p.due(c.Target)
+		c.Failed = slices.Contains(failing, p.cluster)
+	}
+	return nil
+}
+
+// clusterProgress is the progress of a template that each cluster has whole.
+func (f *fleet) clusterProgress(all []ClusterProgress) {
+	targets, _ := f.stageOfClusters()
+	for i, m := range f.members {
+		c := &all[i]
+		c.Replicas = max(m.Replicas, 1)
+		if n, ok := whole(field(f.Template.Object, "spec", "replicas")); ok && !f.Divided {
+			c.Replicas = n
+		}
+		if targets[i] > 0 {
+			c.Target = c.Replicas
+		}
+		if c.Current {
+			c.Released = c.Replicas
+			c.New, c.Available = m.counted(c.Replicas)
+		}
+		c.Reached = c.Target == 0 || c.Current && !c.Refused && m.rolledOut()
+		c.Failed = c.Current && m.fresh && m.unhealthy && c.Target > 0 && !f.options.neverHalt
+	}
+}
+
+// counted are the new pods, and of them the available ones, that a member reports; of kinds that do not report them,
+// all or none.
+func (m *member) counted(replicas int64) (updated, available int64) {
+	if !m.fresh {
+		return 0, 0
+	}
+	pods, newPods, ready := "replicas", "updatedReplicas", "availableReplicas"
+	if w, ok := workloads[m.before.GroupVersionKind().GroupKind()]; ok {
+		pods, newPods, ready = w.pods, w.updated, w.available
+	}
+	if _, ok := whole(m.status[newPods]); !ok {
+		if m.rolledOut() {
+			return replicas, replicas
+		}
+		return 0, 0
+	}
+	updated = number(m.status, newPods)
+	return updated, min(updated, max(0, updated-(number(m.status, pods)-number(m.status, ready))))
+}
+
+// Staged reports whether the hub can pace the rollout of a template by a plan, and whether only by whole clusters.
+func Staged(template *unstructured.Unstructured, divided bool) (ok, wholeClusters bool) {
+	o, err := Input{Template: template, Plan: &Plan{}}.options()
+	if err != nil {
+		return false, false
+	}
+	h := handlers[template.GroupVersionKind().GroupKind()]
+	return h.hasStages(o, template, divided), h.stagesClusters(o, template, divided)
+}
+
+// HasPartition reports whether the template itself keeps pods on their old revision.
+func HasPartition(template *unstructured.Unstructured) bool {
+	w, ok := workloads[template.GroupVersionKind().GroupKind()]
+	if !ok {
+		return false
+	}
+	kept, err := w.kept(strategy(template.Object, "partition"), 100)
+	return err != nil || kept > 0
+}
+
+// Targets are the new pods of clusters with so many replicas at the end of a stage, counted from 1, if all were old
+// before the first one.
+func (p *Plan) Targets(clusters []string, replicas []int64, at int) []int64 {
+	begun := p.unlimited()
+	begun.At = at
+	seats := make([]Seat, len(replicas))
+	for i, n := range replicas {
+		seats[i] = Seat{Weight: n, Cap: n}
+	}
+	return begun.targets(clusters, seats, func([]int64) bool { return true })
+}
