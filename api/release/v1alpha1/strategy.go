@@ -285,7 +285,8 @@ type ReleaseSubject struct {
 // ReleaseFailure says when a stage fails and what happens then.
 type ReleaseFailure struct {
 	// Action when a stage fails. Pause: nothing more is updated until somebody resumes, aborts or rolls back. Rollback:
-	// the release goes back to the revision before it. Continue: the failure is recorded and the release continues.
+	// the release goes back to the revision before it. Continue: the failure is recorded and the release continues; a gate
+	// before a stage that fails pauses it all the same.
 	// +kubebuilder:validation:Enum=Pause;Rollback;Continue
 	// +kubebuilder:default=Pause
 	// +optional

@@ -83,9 +83,9 @@ func (s *stepper) forward(name string) *fleet.Plan {
 	}
 	p.Stages = s.planStages(name)
 	for k, stage := range s.status.Stages {
-		if stage.Phase == releasev1alpha1.StageSkipped && stage.Attempt > 0 {
-			p.Stages[k].Clusters = nil // skipped by a user
-		}
+		// A stage makes pods of a target new only if the target has begun it.
+		p.Stages[k].Skip = stage.EndedAt != nil && (stage.Phase == releasev1alpha1.StageSkipped ||
+			!slices.Contains(stage.BegunTargets, name))
 	}
 	p.At = s.current()
 	if p.At < len(s.status.Stages) && slices.Contains(s.status.Stages[p.At].BegunTargets, name) {

@@ -484,11 +484,16 @@ func (s *stepper) soak(k int) bool {
 	return true
 }
 
-// fail acts on the failure of a stage.
+// fail acts on the failure of a stage. A stage fails before it has started only at a gate. The release never continues
+// then: that would be as if the gate had passed.
 func (s *stepper) fail(k int, reason, message string) {
 	s.status.SoakUntil = nil
 	s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionFalse, healthReason(reason), message)
-	switch s.status.Strategy.Failure.Action {
+	action := s.status.Strategy.Failure.Action
+	if action == releasev1alpha1.FailureContinue && s.status.Stages[k].Phase == releasev1alpha1.StageGated {
+		action = releasev1alpha1.FailurePause
+	}
+	switch action {
 	case releasev1alpha1.FailureRollback:
 		s.stagePhase(k, releasev1alpha1.StageFailed, reason, message)
 		s.startRollback(reason, message)

@@ -67,6 +67,8 @@ type PlanStage struct {
 	MaxClusters int `json:"maxClusters,omitempty"`
 	// InOrder says that clusters are updated one after the other.
 	InOrder bool `json:"inOrder,omitempty"`
+	// Skip says that the stage makes no pod new. Its clusters keep what they have.
+	Skip bool `json:"skip,omitempty"`
 }
 
 // String is the value for PlanAnnotation.
@@ -153,6 +155,9 @@ func (p *Plan) targets(clusters []string, seats []Seat, done func([]int64) bool)
 	targets := released
 	for k := range min(p.At, len(p.Stages)) {
 		stage := p.Stages[k]
+		if stage.Skip {
+			continue
+		}
 		if k+1 == len(p.Stages) && p.Joining == "Include" {
 			stage.Clusters = slices.Clone(stage.Clusters)
 			for _, c := range clusters {
