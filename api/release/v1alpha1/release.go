@@ -707,7 +707,7 @@ const (
 //
 //reference:reason Succeeded of Release
 const (
-	// ReasonCompleted: all clusters have the revision.
+	// ReasonCompleted: all clusters have the revision, but those of stages that a user has skipped.
 	ReasonCompleted = "Completed"
 	// ReasonRolledBack: all clusters have the revision before the release.
 	ReasonRolledBack = "RolledBack"

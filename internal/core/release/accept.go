@@ -65,8 +65,8 @@ func (t Target) revision(name string) *releasev1alpha1.ReleaseRevision {
 // formerName is the revision that all clusters had when the last release that was completed ended.
 func (t Target) formerName() string {
 	switch p := t.plan(); {
-	case p != nil && !p.Done && p.From != "":
-		return p.From // a release was aborted or replaced
+	case p != nil && p.From != "" && (!p.Done || p.Skips()):
+		return p.From // a release was aborted or replaced, or a stage of it was skipped
 	case t.effective() != "" && (p == nil || p.Done):
 		return t.effective()
 	case t.Former != nil:
@@ -146,7 +146,7 @@ func Accept(in Input) Acceptance {
 				"target %s: ReleaseRevision %s is blocked since release %s was rolled back: %s", spec.Name, status.To, b.Release,
 				b.Reason)
 		}
-		if p := t.plan(); status.To == status.From && (p == nil || p.Done) {
+		if p := t.plan(); status.To == status.From && (p == nil || p.Done && !p.Skips()) {
 			same++
 		}
 		a.Targets = append(a.Targets, status)

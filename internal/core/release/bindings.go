@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
@@ -34,7 +35,8 @@ func (s *stepper) bindings() map[string]BindingState {
 			p := s.backward(t.Name)
 			p.Hold = true
 			all[t.Name] = BindingState{p, t.From}
-		case own && phase == releasev1alpha1.ReleaseSucceeded && target.catchesUp():
+		case own && phase == releasev1alpha1.ReleaseSucceeded &&
+			(target.catchesUp(&s.status) || len(keptClusters(&s.status)) > 0):
 			p := s.forward(t.Name)
 			p.Done, p.Joining = true, string(releasev1alpha1.NewClusterInclude)
 			all[t.Name] = BindingState{p, t.To}
@@ -83,9 +85,10 @@ func (s *stepper) forward(name string) *fleet.Plan {
 	}
 	p.Stages = s.planStages(name)
 	for k, stage := range s.status.Stages {
-		// A stage makes pods of a target new only if the target has begun it.
-		p.Stages[k].Skip = stage.EndedAt != nil && (stage.Phase == releasev1alpha1.StageSkipped ||
-			!slices.Contains(stage.BegunTargets, name))
+		// A stage makes pods of a target new only if the target has begun it. When all stages have ended, only what a user
+		// has skipped is left out.
+		p.Stages[k].Skip = skippedByUser(stage) || s.status.Phase != releasev1alpha1.ReleaseSucceeded &&
+			stage.EndedAt != nil && !slices.Contains(stage.BegunTargets, name)
 	}
 	p.At = s.current()
 	if p.At < len(s.status.Stages) && slices.Contains(s.status.Stages[p.At].BegunTargets, name) {
@@ -106,6 +109,58 @@ func (s *stepper) planStages(name string) []fleet.PlanStage {
 		_, whole = fleet.Staged(t.Template, t.Divided)
 	}
 	return planStages(s.status.Strategy, byStage, whole)
+}
+
+// skippedByUser reports whether a user has skipped a stage. A stage that had nothing to do has no attempt.
+func skippedByUser(stage releasev1alpha1.ReleaseStageStatus) bool {
+	return stage.Phase == releasev1alpha1.StageSkipped && stage.Attempt > 0
+}
+
+// KeptClusters are the clusters that keep the former revision until another release, because a user has skipped the
+// stage that would have completed them.
+func KeptClusters(r *releasev1alpha1.Release) []string { return keptClusters(&r.Status) }
+
+func keptClusters(status *releasev1alpha1.ReleaseStatus) (kept []string) {
+	decided := map[string]bool{}
+	for k := len(status.Stages) - 1; k >= 0; k-- {
+		for _, c := range clusterNames(status.Stages, k) {
+			switch {
+			case decided[c]:
+			case skippedByUser(status.Stages[k]):
+				kept = append(kept, c)
+				decided[c] = true
+			default:
+				decided[c] = true
+			}
+		}
+	}
+	// An earlier stage may have completed some of them.
+	for k, stage := range status.Stages {
+		if status.Strategy != nil && stage.Phase == releasev1alpha1.StageDone && completes(status.Strategy, k) {
+			names := clusterNames(status.Stages, k)
+			kept = slices.DeleteFunc(kept, func(c string) bool { return slices.Contains(names, c) })
+		}
+	}
+	slices.Sort(kept)
+	return kept
+}
+
+// keptMessage is about KeptClusters; empty if there are none.
+func keptMessage(status *releasev1alpha1.ReleaseStatus) string {
+	kept := keptClusters(status)
+	if len(kept) == 0 {
+		return ""
+	}
+	return "a user has skipped a stage, so pods of the former revision stay until another release in " +
+		text.Names(kept, 3)
+}
+
+// keeps reports whether a cluster keeps the former revision: one of keptClusters, or one that joined where the last
+// stage was skipped.
+func keeps(status *releasev1alpha1.ReleaseStatus, cluster string) bool {
+	n := len(status.Stages)
+	return slices.Contains(keptClusters(status), cluster) ||
+		n > 0 && skippedByUser(status.Stages[n-1]) && !slices.Contains(clustersOf(status.Stages), cluster)
 }
 
 // rollbackStep is a step of a rollback: the clusters that go back, and how much of their pods is old after it.

@@ -58,3 +58,78 @@ func TestContinueGoesOnAfterAStageThatStarted(t *testing.T) {
 		t.Errorf("after the rejection it is %s with %d new pods in production", r.Status.Phase, n)
 	}
 }
+
+func TestClustersOfASkippedStageKeepTheFormerRevision(t *testing.T) {
+	w := environmentsWorld(t)
+	r := w.release("r1", environments)
+	w.pass(time.Hour)
+	r.Annotations[releasev1alpha1.SkipStageAnnotation] = "prod@1"
+	w.pass(time.Hour)
+	w.expect("after the skip", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 25)
+	if got := fmt.Sprint(release.KeptClusters(r)); got != "[x1 x2 x3]" {
+		t.Errorf("clusters that keep the former revision are %s", got)
+	}
+	if what, _ := release.Waits(r); !strings.Contains(what, "former revision stay until another release in x1, x2, x3") {
+		t.Errorf("the release says %q", what)
+	}
+	if c := meta.FindStatusCondition(r.Status.Conditions, releasev1alpha1.ReleaseProgressing); c.Reason !=
+		releasev1alpha1.ReasonFinished || release.CatchesUp(r, w.input(r).Targets["web"]) {
+		t.Errorf("the release does not end: Progressing is %s", c.Reason)
+	}
+
+	// Neither scaling, nor a cluster that joins, nor the end of the Release object brings the revision there.
+	w.place("x1", 8)
+	w.join("x4", 3, map[string]string{"env": "prod"})
+	w.pass(time.Hour)
+	w.releases = nil
+	w.pass(time.Hour)
+	if n := w.count("web:2"); n != 25 || w.count("web:1", "x1") != 8 || w.count("web:1", "x4") != 3 {
+		t.Fatalf("%d pods are new, and x1 and x4 have %d and %d old ones, want 25, 8 and 3", n, w.count("web:1", "x1"),
+			w.count("web:1", "x4"))
+	}
+	if release.HeldPlan(w.binding, "") != nil {
+		t.Error("the plan is held without the Release")
+	}
+
+	// Another release of the same revision updates them, after its gates.
+	again := w.release("r2", environments)
+	w.pass(time.Hour)
+	w.expect("the next release", again, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval, "web:2",
+		25)
+	w.approve(again, "prod", "sign", "ann")
+	w.pass(time.Hour)
+	w.expect("the next release", again, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 46)
+	if fleet.PlanOf(w.binding.Annotations) != nil {
+		t.Error("the binding has a plan after a complete release")
+	}
+}
+
+func TestASkippedLastPartOfAllPodsStaysOld(t *testing.T) {
+	w := newWorld(t, cloneSet, 10, 10)
+	r := w.release("r1", strings.ReplaceAll(oneTwoSeven, "weight: 7}", "weight: 7}, before: [{name: go}]"))
+	w.pass(time.Minute)
+	r.Annotations[releasev1alpha1.SkipStageAnnotation] = "seven@1"
+	w.pass(time.Hour)
+	w.expect("after the skip", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 6)
+	w.place("c1", 20)
+	w.pass(time.Hour)
+	if n := w.count("web:2"); n > 9 {
+		t.Errorf("after scaling, %d of 30 pods are new, want at most 9", n)
+	}
+	r.Spec.State = releasev1alpha1.StateRollback
+	w.pass(time.Hour)
+	w.expect("after the rollback", r, releasev1alpha1.ReleaseRolledBack, releasev1alpha1.ReasonRolledBack, "web:2", 0)
+}
+
+func TestASkippedStageInBetweenLeavesItsPodsToTheNextOne(t *testing.T) {
+	w := newWorld(t, cloneSet, 10, 10)
+	r := w.release("r1", strings.ReplaceAll(oneTwoSeven, "weight: 2}", "weight: 2}, before: [{name: go}]"))
+	w.pass(time.Minute)
+	w.expect("at the gate", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval, "web:2", 2)
+	r.Annotations[releasev1alpha1.SkipStageAnnotation] = "two@1"
+	w.pass(time.Hour)
+	w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 20)
+	if kept := release.KeptClusters(r); len(kept) > 0 || fleet.PlanOf(w.binding.Annotations) != nil {
+		t.Errorf("%v keep the former revision", kept)
+	}
+}

@@ -300,7 +300,7 @@ func (s *stepper) run() bool {
 	}
 	k := s.current()
 	if k == len(s.status.Stages) {
-		s.end(releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "")
+		s.end(releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, keptMessage(&s.status))
 		return true
 	}
 	stage := &s.status.Stages[k]
@@ -338,14 +338,16 @@ func (s *stepper) run() bool {
 	return false
 }
 
-// skip ends the stage under way where its user asks for that.
+// skip ends the stage under way where its user asks for that. The stage makes no more pods new, also when the release
+// has succeeded: its gates have not passed.
 func (s *stepper) skip(k int) bool {
 	stage := &s.status.Stages[k]
 	if s.Release.Annotations[releasev1alpha1.SkipStageAnnotation] != stageAttempt(*stage) {
 		return false
 	}
 	s.journal(releasev1alpha1.JournalVerb, stage.Name, "", "", "SkipStage", "")
-	s.endStage(k, releasev1alpha1.StageSkipped, "SkippedByUser", "")
+	stage.Phase = releasev1alpha1.StageSkipped
+	s.endStage(k, releasev1alpha1.StageSkipped, "SkippedByUser", keptMessage(&s.status))
 	return true
 }
 

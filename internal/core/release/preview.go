@@ -50,6 +50,9 @@ func Preview(in Input) (steps []Planned, hash string, err error) {
 		}
 		p := s.plan(status.To, status.From)
 		p.Stages = s.planStages(spec.Name)
+		for k, stage := range s.status.Stages {
+			p.Stages[k].Skip = skippedByUser(stage)
+		}
 		fin := fleet.Input{Template: template, Divided: t.Divided, Plan: p}
 		for _, c := range t.Binding.BindingSpec().Clusters {
 			fin.Members = append(fin.Members, fleet.Member{Cluster: c.Name, Replicas: int64(c.Replicas)})

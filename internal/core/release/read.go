@@ -164,5 +164,5 @@ func Active(r *releasev1alpha1.Release) bool {
 // CatchesUp reports whether the binding of a target has a plan of the release for clusters that catch up.
 func CatchesUp(r *releasev1alpha1.Release, t Target) bool {
 	p := t.plan()
-	return p != nil && p.UID == string(r.UID) && p.Done
+	return p != nil && p.UID == string(r.UID) && p.Done && (t.Progress == nil || t.catchesUp(&r.Status))
 }

@@ -205,14 +205,14 @@ func (s *stepper) catchesUp() bool {
 	return slices.ContainsFunc(s.status.Targets, func(t releasev1alpha1.ReleaseTargetStatus) bool {
 		target := s.Targets[t.Name]
 		plan := target.plan()
-		return plan != nil && plan.UID == string(s.Release.UID) && target.catchesUp()
+		return plan != nil && plan.UID == string(s.Release.UID) && target.catchesUp(&s.status)
 	})
 }
 
-// catchesUp reports whether clusters lack the revision of the plan.
-func (t Target) catchesUp() bool {
+// catchesUp reports whether clusters lack the revision of the plan and will get it.
+func (t Target) catchesUp(status *releasev1alpha1.ReleaseStatus) bool {
 	return slices.ContainsFunc(t.Progress, func(p fleet.ClusterProgress) bool {
-		return !p.Current || p.Lost || !p.Reached
+		return (!p.Current || p.Lost || !p.Reached) && !keeps(status, p.Cluster)
 	})
 }
 

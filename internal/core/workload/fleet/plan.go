@@ -140,6 +140,11 @@ func (o options) waits(cluster string) bool {
 	return p != nil && p.joined(cluster) && (p.Joining == "Hold" || p.From == "")
 }
 
+// Skips reports whether a stage makes no pod new.
+func (p *Plan) Skips() bool {
+	return slices.ContainsFunc(p.Stages, func(s PlanStage) bool { return s.Skip })
+}
+
 // joined reports whether a cluster is in no stage.
 func (p *Plan) joined(cluster string) bool {
 	return !slices.ContainsFunc(p.Stages, func(s PlanStage) bool { return slices.Contains(s.Clusters, cluster) })
