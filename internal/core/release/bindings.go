@@ -230,11 +230,16 @@ func (s *stepper) backward(name string) *fleet.Plan {
 // the same clusters. Numbers of pods cannot be a part of so many; then all are old.
 func oldAfter(stages []fleet.PlanStage, k int) [2]int64 {
 	for i := k - 1; i >= 0; i-- {
-		if s := stages[i]; slices.Equal(s.Clusters, stages[k].Clusters) && s.Pods == 0 {
+		if s := stages[i]; sameNames(s.Clusters, stages[k].Clusters) && s.Pods == 0 {
 			return [2]int64{max(s.Part[1]-s.Part[0], 0), s.Part[1]}
 		}
 	}
 	return [2]int64{1, 1}
+}
+
+// sameNames compares names in any order.
+func sameNames(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // target is the status of a target.
