@@ -351,6 +351,11 @@ type ReleaseTargetStatus struct {
 
 	// To is the ReleaseRevision that is released.
 	To string `json:"to"`
+
+	// Unit is the smallest unit in which the target can be updated, by its template when the release started: Pods or
+	// Cluster. If the template is changed so that this is no longer possible, no pod is updated until the change is undone.
+	// +optional
+	Unit ReleaseUnit `json:"unit,omitempty"`
 }
 
 // ReleaseStageStatus is how far a stage is.
@@ -679,7 +684,7 @@ const (
 	ReasonPausedByFailure = "PausedByFailure"
 	// ReasonClusterUnreachable: a cluster does not answer.
 	ReasonClusterUnreachable = "ClusterUnreachable"
-	// ReasonFleetHalted: pods fail, and the rollout is halted.
+	// ReasonFleetHalted: the hub updates no pods, because a template can no longer be updated in the unit of the release.
 	ReasonFleetHalted = "FleetHalted"
 	// ReasonDeadlineExceeded: no new pod has become available within the deadline.
 	ReasonDeadlineExceeded = "DeadlineExceeded"

@@ -127,7 +127,11 @@ func Accept(in Input) Acceptance {
 		if refused := t.refuses(spec); refused.Reason != "" {
 			return refused
 		}
-		status := releasev1alpha1.ReleaseTargetStatus{Name: spec.Name, From: t.formerName()}
+		status := releasev1alpha1.ReleaseTargetStatus{Name: spec.Name, From: t.formerName(),
+			Unit: releasev1alpha1.UnitPods}
+		if _, whole := fleet.Staged(t.Template, t.Divided); whole {
+			status.Unit = releasev1alpha1.UnitCluster
+		}
 		switch chosen := in.chosen(spec.Name); {
 		case chosen != "":
 			status.To = chosen

@@ -59,11 +59,11 @@ func (t Target) pinned(revision string) string {
 	return revision
 }
 
-// plan is a plan for a revision without stages.
-func (s *stepper) plan(revision, from string) *fleet.Plan {
+// plan is a plan of a target for a revision, without stages.
+func (s *stepper) plan(t releasev1alpha1.ReleaseTargetStatus, revision string) *fleet.Plan {
 	failure := s.status.Strategy.Failure
-	p := &fleet.Plan{Release: s.Release.Name, UID: string(s.Release.UID), Revision: revision, From: from,
-		FailedPods: "0", Continue: failure.Action == releasev1alpha1.FailureContinue}
+	p := &fleet.Plan{Release: s.Release.Name, UID: string(s.Release.UID), Revision: revision, From: t.From,
+		Unit: string(t.Unit), FailedPods: "0", Continue: failure.Action == releasev1alpha1.FailureContinue}
 	if failure.MaxFailedPods != nil {
 		p.FailedPods = failure.MaxFailedPods.String()
 	}
@@ -78,7 +78,7 @@ func (s *stepper) plan(revision, from string) *fleet.Plan {
 // forward is the plan of a target on its way to the new revision.
 func (s *stepper) forward(name string) *fleet.Plan {
 	status := s.target(name)
-	p := s.plan(status.To, status.From)
+	p := s.plan(status, status.To)
 	p.Joining = string(s.status.Strategy.OnNewCluster)
 	if p.Joining == "" {
 		p.Joining = string(releasev1alpha1.NewClusterInclude)
@@ -103,12 +103,7 @@ func (s *stepper) planStages(name string) []fleet.PlanStage {
 	for k := range byStage {
 		byStage[k] = clusterNames(s.status.Stages, k)
 	}
-	t := s.Targets[name]
-	whole := false
-	if t.Template != nil {
-		_, whole = fleet.Staged(t.Template, t.Divided)
-	}
-	return planStages(s.status.Strategy, byStage, whole)
+	return planStages(s.status.Strategy, byStage, s.target(name).Unit == releasev1alpha1.UnitCluster)
 }
 
 // skippedByUser reports whether a user has skipped a stage. A stage that had nothing to do has no attempt.
@@ -203,7 +198,7 @@ func (s *stepper) rollbackSteps() []rollbackStep {
 // backward is the plan of a target on its way to the former revision.
 func (s *stepper) backward(name string) *fleet.Plan {
 	status := s.target(name)
-	p := s.plan(status.From, status.From)
+	p := s.plan(status, status.From)
 	p.Joining = string(releasev1alpha1.NewClusterDefer)
 	if len(s.status.Stages) > 0 && s.status.Stages[len(s.status.Stages)-1].StartedAt != nil {
 		p.Joining = string(releasev1alpha1.NewClusterInclude)

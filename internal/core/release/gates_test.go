@@ -2,10 +2,15 @@ package release_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 func (w *world) reject(r *releasev1alpha1.Release, stage, gate, user string) {

@@ -359,8 +359,7 @@ func (s *stepper) nothingToDo(k int) bool {
 			return false
 		}
 		plan := s.forward(spec.Name)
-		_, whole := fleet.Staged(t.Template, t.Divided)
-		clusters, replicas := t.replicas(whole)
+		clusters, replicas := t.replicas(s.target(spec.Name).Unit == releasev1alpha1.UnitCluster)
 		before, after := plan.Targets(clusters, replicas, k), plan.Targets(clusters, replicas, k+1)
 		if !slices.Equal(before, after) {
 			return false

@@ -159,6 +159,12 @@ func (s *stepper) synced() bool {
 			t.Binding.GetAnnotations()[fleet.PlanAnnotation] != want.Plan.String() || t.Progress == nil {
 			return false
 		}
+		if !want.Plan.Fits(t.Template, t.Divided) {
+			s.wait(releasev1alpha1.ReasonFleetHalted,
+				"the template of target %s can no longer be updated by %s, as when the release started: undo that change", name,
+				strings.ToLower(want.Plan.Unit))
+			return false
+		}
 	}
 	return true
 }

@@ -48,7 +48,7 @@ func Preview(in Input) (steps []Planned, hash string, err error) {
 				return nil, "", err
 			}
 		}
-		p := s.plan(status.To, status.From)
+		p := s.plan(status, status.To)
 		p.Stages = s.planStages(spec.Name)
 		for k, stage := range s.status.Stages {
 			p.Stages[k].Skip = skippedByUser(stage)

@@ -62,6 +62,9 @@ type world struct {
 	workWrites                  map[string]int
 	sequence                    []fleet.Released
 	released                    map[string]int64
+	// refuses says that dispatch may fail; refused is its last error.
+	refuses bool
+	refused error
 	// watch is called after every event.
 	watch func()
 }
@@ -210,7 +213,7 @@ func (w *world) lose(cluster string, lost bool) {
 // input is what a release is decided from.
 func (w *world) input(r *releasev1alpha1.Release) release.Input {
 	w.t.Helper()
-	t := release.Target{Template: w.template, Binding: w.binding.DeepCopy(), Divided: w.divided, Current: w.revision(),
+	t := release.Target{Template: w.template, Binding: w.binding.DeepCopy(), Divided: dispatch.Divides(&w.binding.Spec), Current: w.revision(),
 		Former: w.former, Revisions: w.revisions}
 	if fleet.PlanOf(w.binding.Annotations) != nil {
 		var err error
@@ -273,8 +276,11 @@ func (w *world) reconcile(r *releasev1alpha1.Release) (wrote bool, after time.Du
 func (w *world) dispatch() (wrote bool) {
 	w.t.Helper()
 	d := dispatch.Decide(context.Background(), w.dispatchInput(), interpret.New(builtin.Tier()))
-	if d.Err != nil {
-		w.t.Fatal(d.Err)
+	if w.refused = d.Err; d.Err != nil {
+		if !w.refuses {
+			w.t.Fatal(d.Err)
+		}
+		return false
 	}
 	for _, r := range d.Results {
 		if r.Err != nil {

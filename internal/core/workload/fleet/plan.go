@@ -31,7 +31,10 @@ type Plan struct {
 	Revision string `json:"revision"`
 	// From is the ReleaseRevision that clusters get which have no Work yet and whose stage has not come; empty if it is
 	// not known.
-	From   string      `json:"from,omitempty"`
+	From string `json:"from,omitempty"`
+	// Unit is UnitPods or UnitCluster: how the template could be updated when the release started. The plan does not
+	// apply to a template that is updated otherwise. Empty for a plan without stages.
+	Unit   string      `json:"unit,omitempty"`
 	Stages []PlanStage `json:"stages"`
 	// At is how many stages have begun; 0 for none.
 	At int `json:"at"`
@@ -48,6 +51,24 @@ type Plan struct {
 	Done bool `json:"done,omitempty"`
 	// Continue says that failing pods do not stop the rollout.
 	Continue bool `json:"continue,omitempty"`
+}
+
+// The units of a Plan.
+const (
+	// UnitPods: some pods of a cluster can be new while others are old.
+	UnitPods = "Pods"
+	// UnitCluster: a cluster is all old or all new.
+	UnitCluster = "Cluster"
+)
+
+// Fits reports whether the template can still be updated in the unit of the plan. A template without replicas has
+// nothing to divide, and fits.
+func (p *Plan) Fits(template *unstructured.Unstructured, divided bool) bool {
+	if n, ok := whole(field(template.Object, "spec", "replicas")); p.Unit == UnitPods && ok && n == 0 {
+		divided = true
+	}
+	staged, wholeClusters := Staged(template, divided)
+	return p.Unit == "" || staged && wholeClusters == (p.Unit == UnitCluster)
 }
 
 // PlanStage is a stage of a Plan.
@@ -97,7 +118,7 @@ func PlanOf(annotations map[string]string) *Plan {
 	effective := annotations[EffectiveRevisionAnnotation]
 	p := &Plan{}
 	if err := json.Unmarshal([]byte(text), p); err != nil || p.Revision != effective || effective == "" {
-		return &Plan{Release: p.Release, UID: p.UID, Revision: effective, Hold: true}
+		return &Plan{Release: p.Release, UID: p.UID, Revision: effective, Unit: p.Unit, Hold: true}
 	}
 	for k := range p.Stages {
 		if s := &p.Stages[k]; s.Same && k > 0 {
@@ -284,6 +305,13 @@ func (f *fleet) keepFormer(m *member, same bool, target, all int64) (kept bool) 
 	return true
 }
 
+// holdPods keeps the pods of all clusters, of a template that has no stages.
+func (f *fleet) holdPods() {
+	for _, m := range f.members {
+		f.keepFormer(m, m.before != nil && m.Local != nil && samePods(m.Local, m.before), 0, 1)
+	}
+}
+
 // isNew reports whether the template is in no cluster yet.
 func (f *fleet) isNew() bool {
 	return !slices.ContainsFunc(f.members, func(m *member) bool { return m.before != nil })
@@ -358,7 +386,7 @@ func ProgressOf(in Input) ([]ClusterProgress, error) {
 			Refused: m.refused && !unanswered(m.Work), Lost: !m.Reachable}
 	}
 	handler := handlers[in.Template.GroupVersionKind().GroupKind()]
-	if handler.stagesClusters(o, in.Template, in.Divided) {
+	if plan.Unit == UnitCluster || plan.Unit == "" && handler.stagesClusters(o, in.Template, in.Divided) {
 		f.clusterProgress(all)
 		return all, nil
 	}
