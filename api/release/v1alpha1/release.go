@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/argosy-io/argosy/api/wellknown"
 )
@@ -351,6 +352,10 @@ type ReleaseTargetStatus struct {
 
 	// To is the ReleaseRevision that is released.
 	To string `json:"to"`
+
+	// UID of the workload. A workload that was deleted and created again is another one: the release ends.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
 
 	// Unit is the smallest unit in which the target can be updated, by its template when the release started: Pods or
 	// Cluster. If the template is changed so that this is no longer possible, no pod is updated until the change is undone.
@@ -724,6 +729,8 @@ const (
 	ReasonRejected = "Rejected"
 	// ReasonRollbackFailed: the rollback failed. Pods stay as they are.
 	ReasonRollbackFailed = "RollbackFailed"
+	// ReasonTargetReplaced: a workload was deleted and created again. The new one is not released.
+	ReasonTargetReplaced = "TargetReplaced"
 	// ReasonUnderWay: the release has not ended.
 	ReasonUnderWay = "UnderWay"
 )

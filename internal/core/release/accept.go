@@ -75,6 +75,11 @@ func (t Target) formerName() string {
 	return ""
 }
 
+// replaced reports whether the workload is another one than that of the release: it was deleted and created again.
+func (t Target) replaced(status releasev1alpha1.ReleaseTargetStatus) bool {
+	return t.Template != nil && status.UID != "" && t.Template.GetUID() != status.UID
+}
+
 // clusters of the target and its replicas there. Replicas of what is updated by whole clusters are 1.
 func (t Target) replicas(whole bool) (clusters []string, replicas []int64) {
 	for _, c := range t.Binding.BindingSpec().Clusters {
@@ -128,7 +133,7 @@ func Accept(in Input) Acceptance {
 			return refused
 		}
 		status := releasev1alpha1.ReleaseTargetStatus{Name: spec.Name, From: t.formerName(),
-			Unit: releasev1alpha1.UnitPods}
+			UID: t.Template.GetUID(), Unit: releasev1alpha1.UnitPods}
 		if _, whole := fleet.Staged(t.Template, t.Divided); whole {
 			status.Unit = releasev1alpha1.UnitCluster
 		}

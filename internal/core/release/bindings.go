@@ -19,6 +19,12 @@ func (s *stepper) bindings() map[string]BindingState {
 		}
 		plan := target.plan()
 		own := plan != nil && plan.UID == string(s.Release.UID)
+		if target.replaced(t) {
+			if own {
+				all[t.Name] = BindingState{} // the plan is of the workload that was deleted
+			}
+			continue
+		}
 		switch phase := s.status.Phase; {
 		case phase == releasev1alpha1.ReleaseRunning:
 			all[t.Name] = BindingState{s.forward(t.Name), t.To}

@@ -177,11 +177,18 @@ func (s *stepper) advance() bool {
 	return s.reopen()
 }
 
-// endedByOthers ends the release where a newer one replaces it, or its user aborts it.
+// endedByOthers ends the release where a newer one replaces it, its user aborts it, or a workload is another one.
 func (s *stepper) endedByOthers() bool {
 	if s.Release.Spec.State == releasev1alpha1.StateAbort {
 		s.end(releasev1alpha1.ReleaseAborted, releasev1alpha1.ReasonAborted, "")
 		return true
+	}
+	for _, t := range s.status.Targets {
+		if s.Targets[t.Name].replaced(t) {
+			s.end(releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonTargetReplaced,
+				fmt.Sprintf("the workload of target %s was deleted and created again", t.Name))
+			return true
+		}
 	}
 	if name := s.replacedBy(); name != "" {
 		s.end(releasev1alpha1.ReleaseSuperseded, releasev1alpha1.ReasonSuperseded, "by release "+name)
@@ -666,7 +673,8 @@ func (s *stepper) reopen() bool {
 		if effective == "" && target.Current != nil {
 			effective = target.Current.Name
 		}
-		if p := target.plan(); t.From == "" || effective != t.To || p != nil && p.UID != string(s.Release.UID) {
+		if p := target.plan(); t.From == "" || effective != t.To || p != nil && p.UID != string(s.Release.UID) ||
+			target.replaced(t) {
 			return false // another release has followed
 		}
 	}

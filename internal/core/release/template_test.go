@@ -86,3 +86,26 @@ func TestAReleaseContinuesWhenItsWorkloadIsScaledToZeroAndBack(t *testing.T) {
 	w.pass(time.Hour)
 	w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 20)
 }
+
+func TestAReleaseEndsWhenItsWorkloadIsDeletedAndCreatedAgain(t *testing.T) {
+	for _, sameBinding := range []bool{false, true} {
+		w := newWorld(t, cloneSet, 10, 10)
+		r := w.release("r1", "stages: [{name: some, to: {percent: 10}}, {name: rest, before: [{name: go}]}]")
+		w.rest()
+		w.approve(r, "rest", "go", "ann")
+		w.template = w.template.DeepCopy()
+		w.template.SetUID("u-2")
+		w.binding.Spec.Resource.UID = "u-2"
+		if !sameBinding {
+			w.binding.Annotations = map[string]string{}
+		}
+		w.pass(time.Hour)
+		w.expect("the release", r, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonTargetReplaced, "web:2", 2)
+		if len(w.binding.Annotations) > 0 {
+			t.Errorf("the binding of the new workload has %v", w.binding.Annotations)
+		}
+		r.Spec.State = releasev1alpha1.StateRollback
+		w.pass(time.Hour)
+		w.expect("after a rollback", r, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonTargetReplaced, "web:2", 2)
+	}
+}
