@@ -138,3 +138,43 @@ func TestASkippedStageInBetweenLeavesItsPodsToTheNextOne(t *testing.T) {
 		t.Errorf("%v keep the former revision", kept)
 	}
 }
+
+func TestAStageWithoutItsClustersAsksItsGates(t *testing.T) {
+	for _, away := range []int64{-1, 0} {
+		w := environmentsWorld(t)
+		r := w.release("r1", environments)
+		w.watch = func() {
+			if w.count("web:2") == 3 {
+				for _, c := range []string{"x1", "x2", "x3"} {
+					w.place(c, away)
+				}
+				w.watch = func() {}
+			}
+		}
+		w.pass(time.Hour)
+		w.expect("without production", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval, "web:2",
+			25)
+		for _, c := range []string{"x1", "x2", "x3"} {
+			w.place(c, 5)
+		}
+		w.pass(time.Hour)
+		w.expect("when it is back", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval, "web:2", 25)
+		w.approve(r, "prod", "sign", "ann")
+		w.pass(time.Hour)
+		w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 40)
+	}
+}
+
+func TestAStageThatNoClusterIsInAsksItsGates(t *testing.T) {
+	w := newWorld(t, cloneSet, 5)
+	r := w.release("r1", "stages: [{name: all}, {name: prod, clusters: {clusterNames: [x1]}, before: [{name: go}]}, "+
+		"{name: other, clusters: {clusterNames: [x2]}}]")
+	w.pass(time.Hour)
+	w.expect("at the gate", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval, "web:2", 5)
+	w.approve(r, "prod", "go", "ann")
+	w.pass(time.Hour)
+	w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 5)
+	if phase := r.Status.Stages[2].Phase; phase != releasev1alpha1.StageSkipped {
+		t.Errorf("the stage without clusters and gates is %s", phase)
+	}
+}

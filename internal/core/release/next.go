@@ -358,8 +358,13 @@ func (s *stepper) skip(k int) bool {
 	return true
 }
 
-// nothingToDo reports whether a stage adds no pod to the stage before it.
+// nothingToDo reports whether a stage adds no pod to the stage before it because its share is rounded. A stage without
+// pods now asks its gates: clusters that were evicted or scaled to zero may return, and nobody has approved them.
 func (s *stepper) nothingToDo(k int) bool {
+	names := clusterNames(s.status.Stages, k)
+	if stage := s.status.Strategy.Stages[k]; len(names) == 0 {
+		return len(stage.Before)+len(stage.After) == 0
+	}
 	for _, spec := range s.Release.Spec.Targets {
 		t := s.Targets[spec.Name]
 		if t.Binding == nil {
@@ -367,6 +372,17 @@ func (s *stepper) nothingToDo(k int) bool {
 		}
 		plan := s.forward(spec.Name)
 		clusters, replicas := t.replicas(s.target(spec.Name).Unit == releasev1alpha1.UnitCluster)
+		var pods int64
+		for _, name := range names {
+			i := slices.Index(clusters, name)
+			if i < 0 {
+				return false
+			}
+			pods += replicas[i]
+		}
+		if pods == 0 {
+			return false
+		}
 		before, after := plan.Targets(clusters, replicas, k), plan.Targets(clusters, replicas, k+1)
 		if !slices.Equal(before, after) {
 			return false
