@@ -361,6 +361,11 @@ type ReleaseTargetStatus struct {
 	// Cluster. If the template is changed so that this is no longer possible, no pod is updated until the change is undone.
 	// +optional
 	Unit ReleaseUnit `json:"unit,omitempty"`
+
+	// Failed says that new pods of the target failed, that a cluster refused it, that it missed a deadline, or that a gate
+	// was rejected after it began. A rollback then blocks its revision. A retry clears it.
+	// +optional
+	Failed bool `json:"failed,omitempty"`
 }
 
 // ReleaseStageStatus is how far a stage is.
@@ -653,7 +658,7 @@ const (
 	ReasonPartitionOverridden = "PartitionOverridden"
 	// ReasonRevisionNotFound: the ReleaseRevision does not exist.
 	ReasonRevisionNotFound = "RevisionNotFound"
-	// ReasonRevisionBlocked: a release of the revision was rolled back.
+	// ReasonRevisionBlocked: the revision failed in a release that was rolled back.
 	ReasonRevisionBlocked = "RevisionBlocked"
 	// ReasonSameRevision: all clusters have the revision already.
 	ReasonSameRevision = "SameRevision"

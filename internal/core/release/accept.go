@@ -152,7 +152,7 @@ func Accept(in Input) Acceptance {
 		}
 		if b := to.Status.Blocked; b != nil {
 			return refuse(releasev1alpha1.ReasonRevisionBlocked,
-				"target %s: ReleaseRevision %s is blocked since release %s was rolled back: %s", spec.Name, status.To, b.Release,
+				"target %s: ReleaseRevision %s is blocked, because it failed in release %s: %s", spec.Name, status.To, b.Release,
 				b.Reason)
 		}
 		if p := t.plan(); status.To == status.From && (p == nil || p.Done && !p.Skips()) {

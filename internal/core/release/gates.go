@@ -24,7 +24,7 @@ func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) bool {
 			switch {
 			case len(rejected) > 0:
 				s.closeGate(k, g, releasev1alpha1.GateRejected, rejected[:1])
-				s.fail(k, gateFailed, "gate "+gate.Name+" was rejected by "+rejected[0])
+				s.fail(k, gateFailed, "gate "+gate.Name+" was rejected by "+rejected[0], s.begunTargets()...)
 				return false
 			case len(approved) >= int(max(countOf(gate), 1)):
 				s.closeGate(k, g, releasev1alpha1.GatePassed, approved)

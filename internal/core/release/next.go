@@ -416,7 +416,7 @@ func (s *stepper) update(k int) bool {
 		return true
 	}
 	if o.failure != "" {
-		s.fail(k, o.failure, o.message)
+		s.fail(k, o.failure, o.message, o.failedTargets...)
 		return true
 	}
 	if ready := s.ready(k, o.reachedTargets); len(ready) > len(stage.BegunTargets) {
@@ -434,7 +434,8 @@ func (s *stepper) update(k int) bool {
 	late, persist := s.late(o, deadline, &stage.Available, &stage.ProgressAt)
 	s.changed = s.changed || persist
 	if late {
-		s.fail(k, releasev1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("no new pod has become available for %s", deadline))
+		s.fail(k, releasev1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("no new pod has become available for %s", deadline),
+			slices.DeleteFunc(slices.Clone(stage.BegunTargets), func(name string) bool { return o.reachedTargets[name] })...)
 		return true
 	}
 	switch {
@@ -483,7 +484,7 @@ func (s *stepper) soak(k int) bool {
 		return true
 	}
 	if o.failure != "" {
-		s.fail(k, o.failure, o.message)
+		s.fail(k, o.failure, o.message, o.failedTargets...)
 		return true
 	}
 	stage := &s.status.Stages[k]
@@ -509,9 +510,13 @@ func (s *stepper) soak(k int) bool {
 }
 
 // fail acts on the failure of a stage. A stage fails before it has started only at a gate. The release never continues
-// then: that would be as if the gate had passed.
-func (s *stepper) fail(k int, reason, message string) {
+// then: that would be as if the gate had passed. targets are those whose revision is the reason.
+func (s *stepper) fail(k int, reason, message string, targets ...string) {
 	s.status.SoakUntil = nil
+	for i := range s.status.Targets {
+		t := &s.status.Targets[i]
+		t.Failed = t.Failed || slices.Contains(targets, t.Name)
+	}
 	s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionFalse, healthReason(reason), message)
 	action := s.status.Strategy.Failure.Action
 	if action == releasev1alpha1.FailureContinue && s.status.Stages[k].Phase == releasev1alpha1.StageGated {
@@ -555,6 +560,9 @@ func (s *stepper) resume() bool {
 		s.journal(releasev1alpha1.JournalVerb, stage.Name, "", "", "Retry", "")
 		stage.Attempt++
 		stage.Gates, stage.BegunTargets, stage.ReachedAt = nil, nil, nil
+		for i := range s.status.Targets {
+			s.status.Targets[i].Failed = false
+		}
 		s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionUnknown, releasev1alpha1.ReasonNotObserved, "")
 		s.stagePhase(k, releasev1alpha1.StageGated, "Retried", "")
 	default:
@@ -632,6 +640,18 @@ func (s *stepper) begun() bool {
 	return slices.ContainsFunc(s.status.Stages, func(stage releasev1alpha1.ReleaseStageStatus) bool {
 		return stage.StartedAt != nil
 	})
+}
+
+// begunTargets are the targets of which pods may be new.
+func (s *stepper) begunTargets() (names []string) {
+	for _, t := range s.status.Targets {
+		if slices.ContainsFunc(s.status.Stages, func(stage releasev1alpha1.ReleaseStageStatus) bool {
+			return slices.Contains(stage.BegunTargets, t.Name)
+		}) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
 }
 
 // rollBack advances the rollback.

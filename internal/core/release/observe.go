@@ -26,8 +26,9 @@ type observation struct {
 	onlyLost     bool
 	// refused is a cluster that does not take its Work.
 	refused string
-	// failure is the reason why the stage fails; empty if it does not.
+	// failure is the reason why the stage fails, empty if it does not; failedTargets are the targets that fail.
 	failure, message string
+	failedTargets    []string
 }
 
 // observe reads the clusters of stage k.
@@ -65,6 +66,9 @@ func (s *stepper) observeClusters(names []string, joined bool) observation {
 			if bad {
 				failed[p.Cluster] = true
 				failing += max(0, p.New-p.Available)
+				if !slices.Contains(o.failedTargets, spec.Name) {
+					o.failedTargets = append(o.failedTargets, spec.Name)
+				}
 			}
 			if p.Refused && p.Current {
 				o.refused = p.Cluster

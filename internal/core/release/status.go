@@ -104,7 +104,7 @@ func (s *stepper) step() Step {
 	out.Status = s.status
 	if s.status.Phase == releasev1alpha1.ReleaseRolledBack {
 		for _, t := range s.status.Targets {
-			if r := s.Targets[t.Name].revision(t.To); t.To != t.From && r != nil && r.Status.Blocked == nil &&
+			if r := s.Targets[t.Name].revision(t.To); t.Failed && t.To != t.From && r != nil && r.Status.Blocked == nil &&
 				s.Release.Status.Phase != releasev1alpha1.ReleaseRolledBack {
 				out.Block = append(out.Block, t.To)
 			}
@@ -112,6 +112,10 @@ func (s *stepper) step() Step {
 		if len(out.Block) > 0 {
 			out.Blocked = &releasev1alpha1.RevisionBlock{Reason: s.status.Rollback.Reason, Release: s.Release.Name,
 				At: *s.time()}
+			if c := meta.FindStatusCondition(s.status.Conditions, releasev1alpha1.ReleaseHealthy); c != nil &&
+				c.Status == metav1.ConditionFalse {
+				out.Blocked.Reason = c.Reason // what failed, also if a user asked for the rollback
+			}
 		}
 	}
 	if reflect.DeepEqual(out.Status, s.Release.Status) {
