@@ -407,7 +407,7 @@ func (s *stepper) ready(k int, reached map[string]bool) []string {
 // update waits until the pods of the stage are new and available.
 func (s *stepper) update(k int) bool {
 	if !s.synced() {
-		return false
+		return s.overdue(k)
 	}
 	stage := &s.status.Stages[k]
 	spec := s.status.Strategy.Stages[k]
@@ -447,6 +447,20 @@ func (s *stepper) update(k int) bool {
 	return false
 }
 
+// overdue fails a stage that cannot be observed for the time of its deadline.
+func (s *stepper) overdue(k int) bool {
+	stage, deadline := &s.status.Stages[k], duration(s.status.Strategy.Stages[k].Deadline, 30*time.Minute)
+	if s.waits == "" {
+		return false
+	}
+	late, persist := s.late(observation{}, deadline, &stage.Available, &stage.ProgressAt)
+	s.changed = s.changed || persist
+	if late {
+		s.fail(k, releasev1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("for %s: %s", deadline, s.waitsFor))
+	}
+	return late
+}
+
 // late reports whether no pod has become available for the time of the deadline; persist says that the clock changed.
 // The clock is written at most ten times in that time.
 func (s *stepper) late(o observation, deadline time.Duration, available *int64,
@@ -477,7 +491,7 @@ func (s *stepper) late(o observation, deadline time.Duration, available *int64,
 // soak waits until the pods of the stage were available without interruption.
 func (s *stepper) soak(k int) bool {
 	if !s.synced() {
-		return false
+		return s.overdue(k)
 	}
 	o := s.observe(k)
 	if s.lose(o) {
@@ -661,8 +675,15 @@ func (s *stepper) rollBack() bool {
 		s.rolledBack()
 		return true
 	}
+	deadline := duration(s.status.Strategy.Rollback.Deadline, 30*time.Minute)
 	if !s.synced() {
-		return false
+		late, persist := s.late(observation{}, deadline, &s.status.Rollback.Available, &s.status.Rollback.ProgressAt)
+		s.changed = s.changed || persist
+		if late {
+			s.end(releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed,
+				fmt.Sprintf("for %s: %s", deadline, s.waitsFor))
+		}
+		return late
 	}
 	at := slices.IndexFunc(steps, func(step rollbackStep) bool { return step.name == s.status.Rollback.Stage })
 	at = max(at, 0)
@@ -670,7 +691,6 @@ func (s *stepper) rollBack() bool {
 	if s.lose(o) {
 		return true
 	}
-	deadline := duration(s.status.Strategy.Rollback.Deadline, 30*time.Minute)
 	late, persist := s.late(o, deadline, &s.status.Rollback.Available, &s.status.Rollback.ProgressAt)
 	s.changed = s.changed || persist
 	switch {

@@ -149,7 +149,24 @@ func (s *stepper) skipped(cluster string) bool {
 	})
 }
 
-// synced reports whether the bindings say what the status asks for, so that what members report is about it.
+// missing waits for a ReleaseRevision that is not stored. One that was just stored may not be in the cache yet.
+func (s *stepper) missing(target, revision string) {
+	since := s.status.StartedAt
+	if s.status.Rollback != nil {
+		since = &s.status.Rollback.StartedAt
+	} else if k := s.current(); k < len(s.status.Stages) && s.status.Stages[k].StartedAt != nil {
+		since = s.status.Stages[k].StartedAt
+	}
+	if until := since.Add(missingGrace); s.now.Before(until) {
+		s.wake(until)
+		return
+	}
+	s.wait(releasev1alpha1.ReasonRevisionNotFound,
+		"ReleaseRevision %s of target %s does not exist: restore it, or release another revision", revision, target)
+}
+
+// synced reports whether the bindings say what the status asks for, so that what members report is about it. Where
+// something prevents that, the release waits with a reason.
 func (s *stepper) synced() bool {
 	for _, t := range s.status.Targets {
 		if target := s.Targets[t.Name]; target.Template == nil || target.Binding == nil {
@@ -160,7 +177,11 @@ func (s *stepper) synced() bool {
 	for name, want := range s.bindings() {
 		t := s.Targets[name]
 		if t.effective() != want.Revision ||
-			t.Binding.GetAnnotations()[fleet.PlanAnnotation] != want.Plan.String() || t.Progress == nil {
+			t.Binding.GetAnnotations()[fleet.PlanAnnotation] != want.Plan.String() {
+			return false
+		}
+		if t.Progress == nil {
+			s.missing(name, want.Revision)
 			return false
 		}
 		if !want.Plan.Fits(t.Template, t.Divided) {
