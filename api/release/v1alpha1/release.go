@@ -263,7 +263,8 @@ type ReleaseStatus struct {
 	// +optional
 	Stage string `json:"stage,omitempty"`
 
-	// Progress is the number of new pods that are available, and of all pods, of all targets together: 30/100.
+	// Progress is the number of new pods that are available, and of all pods, of all targets together: 30/100. During and
+	// after a rollback, it counts pods of the former revision instead.
 	// +optional
 	Progress string `json:"progress,omitempty"`
 

@@ -117,3 +117,17 @@ func TestARollbackBlocksOnlyTheTargetThatFailed(t *testing.T) {
 		t.Errorf("the release is %s and blocks %v, want only that of db", step.Status.Phase, step.Block)
 	}
 }
+
+func TestProgressOfARollbackCountsPodsOfTheFormerRevision(t *testing.T) {
+	w := newWorld(t, cloneSet, 5, 5)
+	r := w.release("r1", "stages: [{name: some, to: {percent: 40}}, {name: rest, before: [{name: go}]}]")
+	w.rest()
+	if r.Status.Progress != "4/10" {
+		t.Errorf("before the rollback, progress is %s, want 4/10", r.Status.Progress)
+	}
+	r.Spec.State = releasev1alpha1.StateRollback
+	w.rest()
+	if r.Status.Phase != releasev1alpha1.ReleaseRolledBack || r.Status.Progress != "10/10" {
+		t.Errorf("%s, progress is %s, want 10/10", r.Status.Phase, r.Status.Progress)
+	}
+}

@@ -248,7 +248,8 @@ func (s *stepper) summarize() {
 			available += p.Available
 		}
 	}
-	if replicas > 0 && s.status.Phase.UnderWay() || s.status.Phase == releasev1alpha1.ReleaseSucceeded && replicas > 0 {
+	if replicas > 0 && (s.status.Phase.UnderWay() || s.status.Phase == releasev1alpha1.ReleaseSucceeded ||
+		s.status.Phase == releasev1alpha1.ReleaseRolledBack) {
 		s.status.Progress = fmt.Sprintf("%d/%d", available, replicas)
 	}
 	for i := range s.status.Stages {
