@@ -531,6 +531,10 @@ func (s *stepper) fail(k int, reason, message string, targets ...string) {
 		t := &s.status.Targets[i]
 		t.Failed = t.Failed || slices.Contains(targets, t.Name)
 	}
+	if stage := &s.status.Stages[k]; len(stage.BegunTargets) > 0 {
+		o := s.observe(k)
+		stage.Counts, stage.Clusters = o.counts, o.clusters // a rollback does not count them any more
+	}
 	s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionFalse, healthReason(reason), message)
 	action := s.status.Strategy.Failure.Action
 	if action == releasev1alpha1.FailureContinue && s.status.Stages[k].Phase == releasev1alpha1.StageGated {

@@ -85,7 +85,8 @@ func (s *stepper) observeClusters(names []string, joined bool) observation {
 				continue
 			}
 			o.clusters = append(o.clusters, releasev1alpha1.ReleaseClusterStatus{Name: p.Cluster, Workload: spec.Name,
-				Replicas: p.Replicas, Target: p.Target, New: p.New, Available: p.Available, Phase: phase})
+				Replicas: p.Replicas, Target: p.Target, New: p.New, Available: p.Available, Phase: phase,
+				Message: cut(p.Message)})
 			if !skipped && !bad {
 				reached = false
 			}

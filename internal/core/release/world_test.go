@@ -39,6 +39,8 @@ type member struct {
 	// fails are images whose pods never become available here; flaps makes a pod unavailable for one report.
 	fails map[string]bool
 	lost  bool
+	// refuses is why the member does not take its Work; empty if it does.
+	refuses string
 	// updated counts the pods that got another image.
 	updated int
 	seen    int64 // generation of the Work that the member has seen
@@ -336,6 +338,9 @@ func (w *world) act(m *member) bool {
 	if work == nil || m.lost {
 		return false
 	}
+	if m.refuses != "" {
+		return w.refuse(m, work)
+	}
 	var manifest map[string]any
 	if err := json.Unmarshal(work.Spec.Workload.Manifests[0].Raw, &manifest); err != nil {
 		w.t.Fatal(err)
@@ -351,6 +356,17 @@ func (w *world) act(m *member) bool {
 	}
 	did := m.control(replicas, image, kept, budget)
 	return w.report(m, work, image) || did
+}
+
+// refuse reports that a member does not take its Work.
+func (w *world) refuse(m *member, work *workv1alpha1.Work) bool {
+	out := work.DeepCopy()
+	out.Status.Conditions = []metav1.Condition{
+		{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionFalse, ObservedGeneration: work.Generation},
+		{Type: workv1alpha1.WorkFailure, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonRejected,
+			Message: m.refuses, ObservedGeneration: work.Generation}}
+	w.works[m.name] = out
+	return !reflect.DeepEqual(work.Status, out.Status)
 }
 
 func number(manifest map[string]any, path ...string) int64 {

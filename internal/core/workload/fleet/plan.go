@@ -355,6 +355,8 @@ type ClusterProgress struct {
 	Observed bool
 	// Failed says that new pods fail there, Refused that the member did not take what the Work says.
 	Failed, Refused bool
+	// Message is why the member did not take what the Work says, in its words.
+	Message string
 	// Lost says that the cluster does not answer.
 	Lost bool
 }
@@ -384,6 +386,9 @@ func ProgressOf(in Input) ([]ClusterProgress, error) {
 		}
 		all[i] = ClusterProgress{Cluster: m.Cluster, Current: current, Observed: m.fresh,
 			Refused: m.refused && !unanswered(m.Work), Lost: !m.Reachable}
+		if all[i].Refused {
+			all[i].Message = refusal(m.Work)
+		}
 	}
 	handler := handlers[in.Template.GroupVersionKind().GroupKind()]
 	if plan.Unit == UnitCluster || plan.Unit == "" && handler.stagesClusters(o, in.Template, in.Divided) {
@@ -410,6 +415,16 @@ func unanswered(w *workv1alpha1.Work) bool {
 		return true
 	}
 	return false
+}
+
+// refusal is the message of a member that did not take a Work.
+func refusal(w *workv1alpha1.Work) string {
+	for _, kind := range []string{workv1alpha1.WorkFailure, workv1alpha1.WorkApplied} {
+		if c := meta.FindStatusCondition(w.Status.Conditions, kind); c != nil && c.Message != "" {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 // podProgress is the progress of a template whose pods are divided.
