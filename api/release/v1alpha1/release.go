@@ -697,8 +697,6 @@ const (
 	ReasonClusterUnreachable = "ClusterUnreachable"
 	// ReasonFleetHalted: the hub updates no pods, because a template can no longer be updated in the unit of the release.
 	ReasonFleetHalted = "FleetHalted"
-	// ReasonDeadlineExceeded: no new pod has become available within the deadline.
-	ReasonDeadlineExceeded = "DeadlineExceeded"
 	// ReasonFinished: the release has ended.
 	ReasonFinished = "Finished"
 )
@@ -715,6 +713,10 @@ const (
 	ReasonPodsFailed = "PodsFailed"
 	// ReasonRefused: a cluster refuses the workload.
 	ReasonRefused = "Refused"
+	// ReasonDeadlineExceeded: no new pod has become available within the deadline, or pods did not stay available.
+	ReasonDeadlineExceeded = "DeadlineExceeded"
+	// ReasonGateFailed: a gate was rejected, or timed out.
+	ReasonGateFailed = "GateFailed"
 	// ReasonNotObserved: nothing is known yet.
 	ReasonNotObserved = "NotObserved"
 )

@@ -535,7 +535,7 @@ func (s *stepper) fail(k int, reason, message string, targets ...string) {
 		o := s.observe(k)
 		stage.Counts, stage.Clusters = o.counts, o.clusters // a rollback does not count them any more
 	}
-	s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionFalse, healthReason(reason), message)
+	s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionFalse, reason, message)
 	action := s.status.Strategy.Failure.Action
 	if action == releasev1alpha1.FailureContinue && s.status.Stages[k].Phase == releasev1alpha1.StageGated {
 		action = releasev1alpha1.FailurePause
@@ -743,14 +743,6 @@ func (s *stepper) reopen() bool {
 	}
 	s.startRollback(releasev1alpha1.ReasonUserRequest, "")
 	return true
-}
-
-// The reasons of failures that Healthy has by another name.
-func healthReason(reason string) string {
-	if reason == releasev1alpha1.ReasonDeadlineExceeded || reason == gateFailed {
-		return releasev1alpha1.ReasonNotObserved
-	}
-	return reason
 }
 
 func duration(d *metav1.Duration, unset time.Duration) time.Duration {

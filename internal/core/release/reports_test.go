@@ -27,3 +27,24 @@ func TestARefusalIsShownInTheWordsOfTheMember(t *testing.T) {
 		}
 	}
 }
+
+func TestHealthyNamesAFailedGateAndAMissedDeadline(t *testing.T) {
+	for name, reason := range map[string]string{"gate": releasev1alpha1.ReasonGateFailed,
+		"deadline": releasev1alpha1.ReasonDeadlineExceeded} {
+		w := newWorld(t, cloneSet, 5, 5)
+		r := w.release("r1", "stages: [{name: all, before: [{name: go}], deadline: 10m}]\nfailure: {action: Pause, "+
+			"maxFailedPods: 10, maxFailedClusters: 2}")
+		w.rest()
+		if name == "gate" {
+			w.reject(r, "all", "go", "ann")
+		} else {
+			w.members[0].fails["web:2"] = true
+			w.approve(r, "all", "go", "ann")
+		}
+		w.pass(time.Hour)
+		c := meta.FindStatusCondition(r.Status.Conditions, releasev1alpha1.ReleaseHealthy)
+		if c.Status != "False" || c.Reason != reason || r.Status.Reason != releasev1alpha1.ReasonPausedByFailure {
+			t.Errorf("%s: Healthy is %+v, and the release is %s (%s)", name, c, r.Status.Phase, r.Status.Reason)
+		}
+	}
+}
