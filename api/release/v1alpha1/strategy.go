@@ -158,7 +158,8 @@ type ReleaseStage struct {
 	// +optional
 	Soak metav1.Duration `json:"soak,omitempty"`
 
-	// Deadline is for how long the stage may be without another new available pod before it fails.
+	// Deadline is for how long the stage may be without another new available pod before it fails. A stage whose pods come
+	// and go fails if it has not soaked within Soak and Deadline together.
 	// +kubebuilder:default="30m"
 	// +optional
 	Deadline *metav1.Duration `json:"deadline,omitempty"`

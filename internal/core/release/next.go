@@ -6,7 +6,6 @@ package release
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +13,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
@@ -425,7 +425,7 @@ func (s *stepper) update(k int) bool {
 		return true
 	}
 	if o.reached && len(stage.BegunTargets) == len(s.Release.Spec.Targets) {
-		stage.ReachedAt = s.time()
+		stage.ReachedAt, stage.ProgressAt = s.time(), s.time()
 		s.status.SoakUntil = s.timeAfter(spec.Soak.Duration)
 		s.stagePhase(k, releasev1alpha1.StageSoaking, "Reached", "")
 		return true
@@ -435,12 +435,12 @@ func (s *stepper) update(k int) bool {
 	s.changed = s.changed || persist
 	if late {
 		s.fail(k, releasev1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("no new pod has become available for %s", deadline),
-			slices.DeleteFunc(slices.Clone(stage.BegunTargets), func(name string) bool { return o.reachedTargets[name] })...)
+			o.behindTargets()...)
 		return true
 	}
 	switch {
 	case o.onlyLost:
-		s.wait(releasev1alpha1.ReasonClusterUnreachable, "%s", strings.Join(o.lost, ", "))
+		s.wait(releasev1alpha1.ReasonClusterUnreachable, "%s", text.Names(o.lost, 10))
 	case len(stage.BegunTargets) < len(s.Release.Spec.Targets):
 		s.wait(releasev1alpha1.ReasonStageUpdating, "other targets follow")
 	}
@@ -452,6 +452,9 @@ func (s *stepper) overdue(k int) bool {
 	stage, deadline := &s.status.Stages[k], duration(s.status.Strategy.Stages[k].Deadline, 30*time.Minute)
 	if s.waits == "" {
 		return false
+	}
+	if stage.Phase == releasev1alpha1.StageSoaking {
+		deadline += s.status.Strategy.Stages[k].Soak.Duration
 	}
 	late, persist := s.late(observation{}, deadline, &stage.Available, &stage.ProgressAt)
 	s.changed = s.changed || persist
@@ -505,11 +508,11 @@ func (s *stepper) soak(k int) bool {
 	switch {
 	case !o.reached && s.status.SoakUntil != nil:
 		s.status.SoakUntil = nil
-		s.journal(releasev1alpha1.JournalCluster, stage.Name, strings.Join(o.behind, ","), "", "Interrupted",
+		s.journal(releasev1alpha1.JournalCluster, stage.Name, text.Names(o.behind, 3), "", "Interrupted",
 			"pods are not available")
-		return false
+		return s.unsteady(k, o)
 	case !o.reached:
-		return false
+		return s.unsteady(k, o)
 	case s.status.SoakUntil == nil:
 		s.status.SoakUntil = s.timeAfter(s.status.Strategy.Stages[k].Soak.Duration)
 		s.changed = true
@@ -520,6 +523,24 @@ func (s *stepper) soak(k int) bool {
 	}
 	s.status.SoakUntil = nil
 	s.stagePhase(k, releasev1alpha1.StageChecking, "Soaked", "")
+	return true
+}
+
+// unsteady fails a stage whose pods are not available if it did not soak within its deadline and the time of soaking
+// since it was reached. So pods that come and go do not hold the release for ever.
+func (s *stepper) unsteady(k int, o observation) bool {
+	stage, spec := &s.status.Stages[k], s.status.Strategy.Stages[k]
+	if o.onlyLost || stage.ProgressAt == nil {
+		return false
+	}
+	deadline := duration(spec.Deadline, 30*time.Minute)
+	if until := stage.ProgressAt.Add(spec.Soak.Duration + deadline); s.now.Before(until) {
+		s.wake(until)
+		return false
+	}
+	s.fail(k, releasev1alpha1.ReasonDeadlineExceeded,
+		fmt.Sprintf("pods did not stay available for %s within %s: %s", spec.Soak.Duration, spec.Soak.Duration+deadline,
+			text.Names(o.behind, 3)), o.behindTargets()...)
 	return true
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
@@ -98,6 +99,17 @@ func (s *stepper) observeClusters(names []string, joined bool) observation {
 	return o
 }
 
+// behindTargets are the targets that are not reached, sorted.
+func (o observation) behindTargets() (names []string) {
+	for name, reached := range o.reachedTargets {
+		if !reached {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // conclude counts clusters, and decides whether the stage fails.
 func (o *observation) conclude(s *stepper, perCluster, failed map[string]bool, failing int64) {
 	for name, done := range perCluster {
@@ -133,13 +145,13 @@ func (o *observation) conclude(s *stepper, perCluster, failed map[string]bool, f
 		failing <= int64(limitOf(rule.MaxFailedPods, int(o.counts.Pods))):
 	case o.refused != "":
 		o.failure, o.message = releasev1alpha1.ReasonRefused, fmt.Sprintf("the workload is refused in %s",
-			strings.Join(names, ", "))
+			text.Names(names, 3))
 	case failing > 0:
 		o.failure, o.message = releasev1alpha1.ReasonPodsFailed, fmt.Sprintf("%d new pods fail in %s", failing,
-			strings.Join(names, ", "))
+			text.Names(names, 3))
 	default:
 		o.failure, o.message = releasev1alpha1.ReasonCopyUnhealthy, fmt.Sprintf("the workload is unhealthy in %s",
-			strings.Join(names, ", "))
+			text.Names(names, 3))
 	}
 }
 

@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,5 +47,72 @@ func TestHealthyNamesAFailedGateAndAMissedDeadline(t *testing.T) {
 		if c.Status != "False" || c.Reason != reason || r.Status.Reason != releasev1alpha1.ReasonPausedByFailure {
 			t.Errorf("%s: Healthy is %+v, and the release is %s (%s)", name, c, r.Status.Phase, r.Status.Reason)
 		}
+	}
+}
+
+// flap makes a new pod of c1 unavailable, and available again.
+func (w *world) flap(r *releasev1alpha1.Release) {
+	w.t.Helper()
+	for _, m := range w.members {
+		i := slices.Index(m.images, "web:2")
+		m.ready[i] = false
+		m.fails["web:2"] = true
+		w.report(m, w.works[m.name], "web:2")
+		work := w.works[m.name].DeepCopy()
+		work.Status.ManifestStatuses[0].Health = "Unknown" // it is unavailable, not failed
+		w.works[m.name] = work
+	}
+	w.reconcile(r)
+	for _, m := range w.members {
+		m.fails["web:2"] = false
+	}
+	w.rest()
+}
+
+func TestPodsThatComeAndGoFailTheStage(t *testing.T) {
+	w := newWorld(t, cloneSet, repeat(2, 20)...)
+	r := w.release("r1", "stages: [{name: half, to: {percent: 50}, soak: 20m, deadline: 10m}, {name: rest}]")
+	w.rest()
+	start := w.now
+	for r.Status.Phase == releasev1alpha1.ReleaseRunning && w.now.Sub(start) < 2*time.Hour {
+		w.pass(time.Minute)
+		w.flap(r)
+	}
+	w.expect("after flapping", r, releasev1alpha1.ReleasePaused, releasev1alpha1.ReasonPausedByFailure, "web:2", 20)
+	if got := w.now.Sub(start); got != 30*time.Minute {
+		t.Errorf("the stage failed after %s, want 30m", got)
+	}
+	interrupted := 0
+	for _, e := range r.Status.Journal {
+		if len(e.Cluster) > 0 && e.Reason == "Interrupted" {
+			interrupted++
+			if e.Cluster != "c1, c10, c11 and 17 more" {
+				t.Errorf("the journal names the clusters %q", e.Cluster)
+			}
+		}
+	}
+	if interrupted == 0 {
+		t.Error("the journal has no interruption")
+	}
+	r.Annotations[releasev1alpha1.RetryAnnotation] = "half@1"
+	w.pass(time.Hour)
+	w.expect("after a retry", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 40)
+}
+
+func TestALongMessageKeepsItsBeginning(t *testing.T) {
+	w := newWorld(t, cloneSet, 1)
+	r := w.release("r1", "stages: [{name: all}]\nfailure: {action: Pause}")
+	name := strings.Repeat("c", 250)
+	w.join(name, 3, nil)
+	w.members[1].fails["web:2"] = true
+	w.pass(time.Hour)
+	last := ""
+	for _, e := range r.Status.Journal {
+		if strings.Contains(e.Message, "ccc") {
+			last = e.Message
+		}
+	}
+	if len(last) <= 200 || len(last) > 256 {
+		t.Errorf("a message has %d bytes, want more than 200 and at most 256: %q", len(last), last)
 	}
 }

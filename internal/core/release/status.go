@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
@@ -55,13 +56,7 @@ func (s *stepper) journal(kind releasev1alpha1.JournalType, stage, cluster, acto
 	s.changed = true
 }
 
-func cut(message string) string {
-	runes := []rune(message)
-	if len(message) <= messageLength {
-		return message
-	}
-	return string(runes[:min(len(runes), messageLength/4)]) + "…"
-}
+func cut(message string) string { return text.Cut(message, messageLength) }
 
 // phase enters a phase.
 func (s *stepper) phase(p releasev1alpha1.ReleasePhase, reason, message string) {
