@@ -282,7 +282,7 @@ type ReleaseStatus struct {
 	// +optional
 	Strategy *ReleaseStrategySpec `json:"strategy,omitempty"`
 
-	// PlanHash is the hash of the steps that were planned when the release was accepted.
+	// PlanHash is the hash of the steps that were planned when the release started.
 	// +optional
 	PlanHash string `json:"planHash,omitempty"`
 
@@ -384,7 +384,8 @@ type ReleaseStageStatus struct {
 	// +optional
 	SameClusters bool `json:"sameClusters,omitempty"`
 
-	// ClusterNames are the clusters of the stage, in the order in which they are updated.
+	// ClusterNames are the clusters of the stage, in the order in which they are updated. They are chosen when the release
+	// starts.
 	// +listType=set
 	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
@@ -687,8 +688,6 @@ const (
 	ReasonQueued = "Queued"
 	// ReasonWaitingForApproval: a gate waits for approvals.
 	ReasonWaitingForApproval = "WaitingForApproval"
-	// ReasonDependencyNotReady: a target waits for targets that it depends on.
-	ReasonDependencyNotReady = "DependencyNotReady"
 	// ReasonPausedByUser: spec.state is Pause.
 	ReasonPausedByUser = "PausedByUser"
 	// ReasonPausedByFailure: a stage has failed.

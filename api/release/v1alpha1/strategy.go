@@ -107,7 +107,7 @@ type ReleaseStage struct {
 	Environment string `json:"environment,omitempty"`
 
 	// Clusters selects the clusters of the stage among those of the workload's placement. They are resolved once, when
-	// the release is accepted. If it is not set, the stage has all clusters that no earlier stage updates completely.
+	// the release starts. If it is not set, the stage has all clusters that no earlier stage updates completely.
 	// +optional
 	Clusters *policyv1alpha1.ClusterAffinity `json:"clusters,omitempty"`
 

@@ -442,7 +442,7 @@ func (s *stepper) update(k int) bool {
 	case o.onlyLost:
 		s.wait(releasev1alpha1.ReasonClusterUnreachable, "%s", text.Names(o.lost, 10))
 	case len(stage.BegunTargets) < len(s.Release.Spec.Targets):
-		s.wait(releasev1alpha1.ReasonStageUpdating, "other targets follow")
+		s.wait(releasev1alpha1.ReasonStageUpdating, "stage %s; other targets follow", stage.Name)
 	}
 	return false
 }
