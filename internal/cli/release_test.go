@@ -500,6 +500,14 @@ func TestReleaseStatusShowsStagesAndTheNextCommand(t *testing.T) {
 		"two Gated <none> <none> sign: Waiting for 30m WaitingForApproval",
 		"It waits for approval: gates sign of stage two. Next: `argosy release approve r1 -n shop`")
 	h.shown.Reset()
+	back := started(gated)
+	back.Status.Phase, back.Status.Progress = releasev1alpha1.ReleaseRollingBack, "18/20"
+	back.Status.Rollback = &releasev1alpha1.ReleaseRollbackStatus{Reason: releasev1alpha1.ReasonUserRequest}
+	if err := printRelease(h.shown, back, h.now()); err != nil {
+		t.Fatal(err)
+	}
+	h.expect("18/20 pods have the former revision")
+	h.shown.Reset()
 	if err := printRelease(h.shown, started(failing), h.now()); err != nil {
 		t.Fatal(err)
 	}

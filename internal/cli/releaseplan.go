@@ -111,6 +111,9 @@ func (r *releases) plan(ctx context.Context, rel *releasev1alpha1.Release) (*rel
 	if plan.Steps, plan.Hash, err = release.Preview(in); err != nil {
 		return nil, fmt.Errorf("the hub would refuse this release: %w", err)
 	}
+	if kept := release.KeptClusters(rel); len(kept) > 0 {
+		plan.Notes = append(plan.Notes, "a user has skipped a stage: the former revision stays in "+text.Names(kept, 3))
+	}
 	targets := rel.Status.Targets
 	if len(targets) == 0 {
 		targets = release.Accept(in).Targets

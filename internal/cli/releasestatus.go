@@ -75,7 +75,11 @@ func printRelease(out io.Writer, rel *releasev1alpha1.Release, now time.Time) er
 	if s.Reason != "" {
 		title += " (" + s.Reason + ")"
 	}
-	if s.Progress != "" {
+	switch {
+	case s.Progress == "":
+	case s.Rollback != nil:
+		title += ", " + s.Progress + " pods have the former revision"
+	default:
 		title += ", " + s.Progress + " pods are new"
 	}
 	fmt.Fprintln(out, title)

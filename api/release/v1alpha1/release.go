@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/argosy-io/argosy/api/wellknown"
 )
@@ -264,7 +265,8 @@ type ReleaseStatus struct {
 	// +optional
 	Stage string `json:"stage,omitempty"`
 
-	// Progress is the number of new pods that are available, and of all pods, of all targets together: 30/100.
+	// Progress is the number of new pods that are available, and of all pods, of all targets together: 30/100. During and
+	// after a rollback, it counts pods of the former revision instead.
 	// +optional
 	Progress string `json:"progress,omitempty"`
 
@@ -282,7 +284,7 @@ type ReleaseStatus struct {
 	// +optional
 	Strategy *ReleaseStrategySpec `json:"strategy,omitempty"`
 
-	// PlanHash is the hash of the steps that were planned when the release was accepted.
+	// PlanHash is the hash of the steps that were planned when the release started.
 	// +optional
 	PlanHash string `json:"planHash,omitempty"`
 
@@ -353,6 +355,20 @@ type ReleaseTargetStatus struct {
 
 	// To is the ReleaseRevision that is released.
 	To string `json:"to"`
+
+	// UID of the workload. A workload that was deleted and created again is another one: the release ends.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+
+	// Unit is the smallest unit in which the target can be updated, by its template when the release started: Pods or
+	// Cluster. If the template is changed so that this is no longer possible, no pod is updated until the change is undone.
+	// +optional
+	Unit ReleaseUnit `json:"unit,omitempty"`
+
+	// Failed says that new pods of the target failed, that a cluster refused it, that it missed a deadline, or that a gate
+	// was rejected after it began. A rollback then blocks its revision. A retry clears it.
+	// +optional
+	Failed bool `json:"failed,omitempty"`
 }
 
 // ReleaseStageStatus is how far a stage is.
@@ -370,7 +386,8 @@ type ReleaseStageStatus struct {
 	// +optional
 	SameClusters bool `json:"sameClusters,omitempty"`
 
-	// ClusterNames are the clusters of the stage, in the order in which they are updated.
+	// ClusterNames are the clusters of the stage, in the order in which they are updated. They are chosen when the release
+	// starts.
 	// +listType=set
 	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
@@ -645,7 +662,7 @@ const (
 	ReasonPartitionOverridden = "PartitionOverridden"
 	// ReasonRevisionNotFound: the ReleaseRevision does not exist.
 	ReasonRevisionNotFound = "RevisionNotFound"
-	// ReasonRevisionBlocked: a release of the revision was rolled back.
+	// ReasonRevisionBlocked: the revision failed in a release that was rolled back.
 	ReasonRevisionBlocked = "RevisionBlocked"
 	// ReasonSameRevision: all clusters have the revision already.
 	ReasonSameRevision = "SameRevision"
@@ -673,18 +690,14 @@ const (
 	ReasonQueued = "Queued"
 	// ReasonWaitingForApproval: a gate waits for approvals.
 	ReasonWaitingForApproval = "WaitingForApproval"
-	// ReasonDependencyNotReady: a target waits for targets that it depends on.
-	ReasonDependencyNotReady = "DependencyNotReady"
 	// ReasonPausedByUser: spec.state is Pause.
 	ReasonPausedByUser = "PausedByUser"
 	// ReasonPausedByFailure: a stage has failed.
 	ReasonPausedByFailure = "PausedByFailure"
 	// ReasonClusterUnreachable: a cluster does not answer.
 	ReasonClusterUnreachable = "ClusterUnreachable"
-	// ReasonFleetHalted: pods fail, and the rollout is halted.
+	// ReasonFleetHalted: the hub updates no pods, because a template can no longer be updated in the unit of the release.
 	ReasonFleetHalted = "FleetHalted"
-	// ReasonDeadlineExceeded: no new pod has become available within the deadline.
-	ReasonDeadlineExceeded = "DeadlineExceeded"
 	// ReasonFinished: the release has ended.
 	ReasonFinished = "Finished"
 )
@@ -701,6 +714,10 @@ const (
 	ReasonPodsFailed = "PodsFailed"
 	// ReasonRefused: a cluster refuses the workload.
 	ReasonRefused = "Refused"
+	// ReasonDeadlineExceeded: no new pod has become available within the deadline, or pods did not stay available.
+	ReasonDeadlineExceeded = "DeadlineExceeded"
+	// ReasonGateFailed: a gate was rejected, or timed out.
+	ReasonGateFailed = "GateFailed"
 	// ReasonNotObserved: nothing is known yet.
 	ReasonNotObserved = "NotObserved"
 )
@@ -709,7 +726,7 @@ const (
 //
 //reference:reason Succeeded of Release
 const (
-	// ReasonCompleted: all clusters have the revision.
+	// ReasonCompleted: all clusters have the revision, but those of stages that a user has skipped.
 	ReasonCompleted = "Completed"
 	// ReasonRolledBack: all clusters have the revision before the release.
 	ReasonRolledBack = "RolledBack"
@@ -721,6 +738,8 @@ const (
 	ReasonRejected = "Rejected"
 	// ReasonRollbackFailed: the rollback failed. Pods stay as they are.
 	ReasonRollbackFailed = "RollbackFailed"
+	// ReasonTargetReplaced: a workload was deleted and created again. The new one is not released.
+	ReasonTargetReplaced = "TargetReplaced"
 	// ReasonUnderWay: the release has not ended.
 	ReasonUnderWay = "UnderWay"
 )

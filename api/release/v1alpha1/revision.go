@@ -109,7 +109,8 @@ type RevisionOverride struct {
 
 // ReleaseRevisionStatus says whether the revision may be released.
 type ReleaseRevisionStatus struct {
-	// Blocked says why the revision must not be released again; not set if it may.
+	// Blocked says why the revision must not be released again; not set if it may. The hub sets it when a release in which
+	// the revision failed was rolled back. Who may update the status of ReleaseRevisions can set and remove it.
 	// +optional
 	Blocked *RevisionBlock `json:"blocked,omitempty"`
 }

@@ -107,7 +107,7 @@ type ReleaseStage struct {
 	Environment string `json:"environment,omitempty"`
 
 	// Clusters selects the clusters of the stage among those of the workload's placement. They are resolved once, when
-	// the release is accepted. If it is not set, the stage has all clusters that no earlier stage updates completely.
+	// the release starts. If it is not set, the stage has all clusters that no earlier stage updates completely.
 	// +optional
 	Clusters *policyv1alpha1.ClusterAffinity `json:"clusters,omitempty"`
 
@@ -158,7 +158,8 @@ type ReleaseStage struct {
 	// +optional
 	Soak metav1.Duration `json:"soak,omitempty"`
 
-	// Deadline is for how long the stage may be without another new available pod before it fails.
+	// Deadline is for how long the stage may be without another new available pod before it fails. A stage whose pods come
+	// and go fails if it has not soaked within Soak and Deadline together.
 	// +kubebuilder:default="30m"
 	// +optional
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
@@ -196,8 +197,8 @@ type ReleaseAmount struct {
 	// +optional
 	Pods *int64 `json:"pods,omitempty"`
 
-	// Weight is relative to the weights of all stages that have the same clusters. Of 100 pods, the weights 1, 2 and 7
-	// make 10, 30 and 100 pods new. Numbers are rounded up; a stage that has nothing to add is skipped with its gates.
+	// Weight is relative to the weights of all stages that select the same clusters. Of 100 pods, the weights 1, 2 and 7
+	// make 10, 30 and 100 pods new. Numbers are rounded up; a stage that adds no pod by rounding is skipped with its gates.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
@@ -285,7 +286,8 @@ type ReleaseSubject struct {
 // ReleaseFailure says when a stage fails and what happens then.
 type ReleaseFailure struct {
 	// Action when a stage fails. Pause: nothing more is updated until somebody resumes, aborts or rolls back. Rollback:
-	// the release goes back to the revision before it. Continue: the failure is recorded and the release continues.
+	// the release goes back to the revision before it. Continue: the failure is recorded and the release continues; a gate
+	// before a stage that fails pauses it all the same.
 	// +kubebuilder:validation:Enum=Pause;Rollback;Continue
 	// +kubebuilder:default=Pause
 	// +optional

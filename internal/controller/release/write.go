@@ -41,6 +41,10 @@ const (
 	//
 	//reference:event Warning on Release
 	eventRejected = "ReleaseRejected"
+	// eventTargetReplaced: a workload was deleted and created again, so the release has ended.
+	//
+	//reference:event Warning on Release
+	eventTargetReplaced = "ReleaseTargetReplaced"
 	// eventStageFailed: a stage has failed. The message has the stage and the reason.
 	//
 	//reference:event Warning on Release
@@ -70,6 +74,7 @@ var phaseEvents = map[string]struct{ kind, reason string }{
 	releasev1alpha1.ReasonAborted:         {corev1.EventTypeNormal, eventAborted},
 	releasev1alpha1.ReasonSuperseded:      {corev1.EventTypeNormal, eventSuperseded},
 	releasev1alpha1.ReasonRejected:        {corev1.EventTypeWarning, eventRejected},
+	releasev1alpha1.ReasonTargetReplaced:  {corev1.EventTypeWarning, eventTargetReplaced},
 	releasev1alpha1.ReasonRolledBack:      {corev1.EventTypeWarning, eventRolledBack},
 	releasev1alpha1.ReasonRollbackFailed:  {corev1.EventTypeWarning, eventRollbackFailed},
 }

@@ -67,14 +67,19 @@ func (t Target) revision(name string) *releasev1alpha1.ReleaseRevision {
 // formerName is the revision that all clusters had when the last release that was completed ended.
 func (t Target) formerName() string {
 	switch p := t.plan(); {
-	case p != nil && !p.Done && p.From != "":
-		return p.From // a release was aborted or replaced
+	case p != nil && p.From != "" && (!p.Done || p.Skips()):
+		return p.From // a release was aborted or replaced, or a stage of it was skipped
 	case t.effective() != "" && (p == nil || p.Done):
 		return t.effective()
 	case t.Former != nil:
 		return t.Former.Name
 	}
 	return ""
+}
+
+// replaced reports whether the workload is another one than that of the release: it was deleted and created again.
+func (t Target) replaced(status releasev1alpha1.ReleaseTargetStatus) bool {
+	return t.Template != nil && status.UID != "" && t.Template.GetUID() != status.UID
 }
 
 // clusters of the target and its replicas there. Replicas of what is updated by whole clusters are 1.
@@ -129,7 +134,11 @@ func Accept(in Input) Acceptance {
 		if refused := t.refuses(spec); refused.Reason != "" {
 			return refused
 		}
-		status := releasev1alpha1.ReleaseTargetStatus{Name: spec.Name, From: t.formerName()}
+		status := releasev1alpha1.ReleaseTargetStatus{Name: spec.Name, From: t.formerName(),
+			UID: t.Template.GetUID(), Unit: releasev1alpha1.UnitPods}
+		if _, whole := fleet.Staged(t.Template, t.Divided); whole {
+			status.Unit = releasev1alpha1.UnitCluster
+		}
 		switch chosen := in.chosen(spec.Name); {
 		case chosen != "":
 			status.To = chosen
@@ -145,10 +154,10 @@ func Accept(in Input) Acceptance {
 		}
 		if b := to.Status.Blocked; b != nil {
 			return refuse(releasev1alpha1.ReasonRevisionBlocked,
-				"target %s: ReleaseRevision %s is blocked since release %s was rolled back: %s", spec.Name, status.To, b.Release,
+				"target %s: ReleaseRevision %s is blocked, because it failed in release %s: %s", spec.Name, status.To, b.Release,
 				b.Reason)
 		}
-		if p := t.plan(); status.To == status.From && (p == nil || p.Done) {
+		if p := t.plan(); status.To == status.From && (p == nil || p.Done && !p.Skips()) {
 			same++
 		}
 		a.Targets = append(a.Targets, status)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
@@ -18,6 +19,12 @@ func (s *stepper) bindings() map[string]BindingState {
 		}
 		plan := target.plan()
 		own := plan != nil && plan.UID == string(s.Release.UID)
+		if target.replaced(t) {
+			if own {
+				all[t.Name] = BindingState{} // the plan is of the workload that was deleted
+			}
+			continue
+		}
 		switch phase := s.status.Phase; {
 		case phase == releasev1alpha1.ReleaseRunning:
 			all[t.Name] = BindingState{s.forward(t.Name), t.To}
@@ -34,7 +41,8 @@ func (s *stepper) bindings() map[string]BindingState {
 			p := s.backward(t.Name)
 			p.Hold = true
 			all[t.Name] = BindingState{p, t.From}
-		case own && phase == releasev1alpha1.ReleaseSucceeded && target.catchesUp():
+		case own && phase == releasev1alpha1.ReleaseSucceeded &&
+			(target.catchesUp(&s.status) || len(keptClusters(&s.status)) > 0):
 			p := s.forward(t.Name)
 			p.Done, p.Joining = true, string(releasev1alpha1.NewClusterInclude)
 			all[t.Name] = BindingState{p, t.To}
@@ -57,11 +65,11 @@ func (t Target) pinned(revision string) string {
 	return revision
 }
 
-// plan is a plan for a revision without stages.
-func (s *stepper) plan(revision, from string) *fleet.Plan {
+// plan is a plan of a target for a revision, without stages.
+func (s *stepper) plan(t releasev1alpha1.ReleaseTargetStatus, revision string) *fleet.Plan {
 	failure := s.status.Strategy.Failure
-	p := &fleet.Plan{Release: s.Release.Name, UID: string(s.Release.UID), Revision: revision, From: from,
-		FailedPods: "0", Continue: failure.Action == releasev1alpha1.FailureContinue}
+	p := &fleet.Plan{Release: s.Release.Name, UID: string(s.Release.UID), Revision: revision, From: t.From,
+		Unit: string(t.Unit), FailedPods: "0", Continue: failure.Action == releasev1alpha1.FailureContinue}
 	if failure.MaxFailedPods != nil {
 		p.FailedPods = failure.MaxFailedPods.String()
 	}
@@ -76,16 +84,17 @@ func (s *stepper) plan(revision, from string) *fleet.Plan {
 // forward is the plan of a target on its way to the new revision.
 func (s *stepper) forward(name string) *fleet.Plan {
 	status := s.target(name)
-	p := s.plan(status.To, status.From)
+	p := s.plan(status, status.To)
 	p.Joining = string(s.status.Strategy.OnNewCluster)
 	if p.Joining == "" {
 		p.Joining = string(releasev1alpha1.NewClusterInclude)
 	}
 	p.Stages = s.planStages(name)
 	for k, stage := range s.status.Stages {
-		if stage.Phase == releasev1alpha1.StageSkipped && stage.Attempt > 0 {
-			p.Stages[k].Clusters = nil // skipped by a user
-		}
+		// A stage makes pods of a target new only if the target has begun it. When all stages have ended, only what a user
+		// has skipped is left out.
+		p.Stages[k].Skip = skippedByUser(stage) || s.status.Phase != releasev1alpha1.ReleaseSucceeded &&
+			stage.EndedAt != nil && !slices.Contains(stage.BegunTargets, name)
 	}
 	p.At = s.current()
 	if p.At < len(s.status.Stages) && slices.Contains(s.status.Stages[p.At].BegunTargets, name) {
@@ -100,12 +109,59 @@ func (s *stepper) planStages(name string) []fleet.PlanStage {
 	for k := range byStage {
 		byStage[k] = clusterNames(s.status.Stages, k)
 	}
-	t := s.Targets[name]
-	whole := false
-	if t.Template != nil {
-		_, whole = fleet.Staged(t.Template, t.Divided)
+	return planStages(s.status.Strategy, byStage, s.target(name).Unit == releasev1alpha1.UnitCluster)
+}
+
+// skippedByUser reports whether a user has skipped a stage. A stage that had nothing to do has no attempt.
+func skippedByUser(stage releasev1alpha1.ReleaseStageStatus) bool {
+	return stage.Phase == releasev1alpha1.StageSkipped && stage.Attempt > 0
+}
+
+// KeptClusters are the clusters that keep the former revision until another release, because a user has skipped the
+// stage that would have completed them.
+func KeptClusters(r *releasev1alpha1.Release) []string { return keptClusters(&r.Status) }
+
+func keptClusters(status *releasev1alpha1.ReleaseStatus) (kept []string) {
+	decided := map[string]bool{}
+	for k := len(status.Stages) - 1; k >= 0; k-- {
+		for _, c := range clusterNames(status.Stages, k) {
+			switch {
+			case decided[c]:
+			case skippedByUser(status.Stages[k]):
+				kept = append(kept, c)
+				decided[c] = true
+			default:
+				decided[c] = true
+			}
+		}
 	}
-	return planStages(s.status.Strategy, byStage, whole)
+	// An earlier stage may have completed some of them.
+	for k, stage := range status.Stages {
+		if status.Strategy != nil && stage.Phase == releasev1alpha1.StageDone && completes(status.Strategy, k) {
+			names := clusterNames(status.Stages, k)
+			kept = slices.DeleteFunc(kept, func(c string) bool { return slices.Contains(names, c) })
+		}
+	}
+	slices.Sort(kept)
+	return kept
+}
+
+// keptMessage is about KeptClusters; empty if there are none.
+func keptMessage(status *releasev1alpha1.ReleaseStatus) string {
+	kept := keptClusters(status)
+	if len(kept) == 0 {
+		return ""
+	}
+	return "a user has skipped a stage, so pods of the former revision stay until another release in " +
+		text.Names(kept, 3)
+}
+
+// keeps reports whether a cluster keeps the former revision: one of keptClusters, or one that joined where the last
+// stage was skipped.
+func keeps(status *releasev1alpha1.ReleaseStatus, cluster string) bool {
+	n := len(status.Stages)
+	return slices.Contains(keptClusters(status), cluster) ||
+		n > 0 && skippedByUser(status.Stages[n-1]) && !slices.Contains(clustersOf(status.Stages), cluster)
 }
 
 // rollbackStep is a step of a rollback: the clusters that go back, and how much of their pods is old after it.
@@ -148,7 +204,7 @@ func (s *stepper) rollbackSteps() []rollbackStep {
 // backward is the plan of a target on its way to the former revision.
 func (s *stepper) backward(name string) *fleet.Plan {
 	status := s.target(name)
-	p := s.plan(status.From, status.From)
+	p := s.plan(status, status.From)
 	p.Joining = string(releasev1alpha1.NewClusterDefer)
 	if len(s.status.Stages) > 0 && s.status.Stages[len(s.status.Stages)-1].StartedAt != nil {
 		p.Joining = string(releasev1alpha1.NewClusterInclude)
@@ -175,11 +231,16 @@ func (s *stepper) backward(name string) *fleet.Plan {
 // the same clusters. Numbers of pods cannot be a part of so many; then all are old.
 func oldAfter(stages []fleet.PlanStage, k int) [2]int64 {
 	for i := k - 1; i >= 0; i-- {
-		if s := stages[i]; slices.Equal(s.Clusters, stages[k].Clusters) && s.Pods == 0 {
+		if s := stages[i]; sameNames(s.Clusters, stages[k].Clusters) && s.Pods == 0 {
 			return [2]int64{max(s.Part[1]-s.Part[0], 0), s.Part[1]}
 		}
 	}
 	return [2]int64{1, 1}
+}
+
+// sameNames compares names in any order.
+func sameNames(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // target is the status of a target.

@@ -7,9 +7,6 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 )
 
-// gateFailed is the reason of a stage that failed at a gate.
-const gateFailed = "GateFailed"
-
 // gates reads the gates before or after stage k, and reports whether all have passed.
 func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) bool {
 	gates := s.status.Strategy.Stages[k].Before
@@ -24,7 +21,7 @@ func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) bool {
 			switch {
 			case len(rejected) > 0:
 				s.closeGate(k, g, releasev1alpha1.GateRejected, rejected[:1])
-				s.fail(k, gateFailed, "gate "+gate.Name+" was rejected by "+rejected[0])
+				s.fail(k, releasev1alpha1.ReasonGateFailed, "gate "+gate.Name+" was rejected by "+rejected[0], s.begunTargets()...)
 				return false
 			case len(approved) >= int(max(countOf(gate), 1)):
 				s.closeGate(k, g, releasev1alpha1.GatePassed, approved)
@@ -33,9 +30,9 @@ func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) bool {
 				s.closeGate(k, g, releasev1alpha1.GateTimedOut, approved)
 				message := "gate " + gate.Name + " timed out"
 				if gate.OnTimeout == releasev1alpha1.GateTimeoutFail {
-					s.fail(k, gateFailed, message)
+					s.fail(k, releasev1alpha1.ReasonGateFailed, message)
 				} else {
-					s.pauseByFailure(k, gateFailed, message)
+					s.pauseByFailure(k, releasev1alpha1.ReasonGateFailed, message)
 				}
 				return false
 			}

@@ -6,7 +6,6 @@ package release
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +13,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
@@ -177,11 +177,18 @@ func (s *stepper) advance() bool {
 	return s.reopen()
 }
 
-// endedByOthers ends the release where a newer one replaces it, or its user aborts it.
+// endedByOthers ends the release where a newer one replaces it, its user aborts it, or a workload is another one.
 func (s *stepper) endedByOthers() bool {
 	if s.Release.Spec.State == releasev1alpha1.StateAbort {
 		s.end(releasev1alpha1.ReleaseAborted, releasev1alpha1.ReasonAborted, "")
 		return true
+	}
+	for _, t := range s.status.Targets {
+		if s.Targets[t.Name].replaced(t) {
+			s.end(releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonTargetReplaced,
+				fmt.Sprintf("the workload of target %s was deleted and created again", t.Name))
+			return true
+		}
 	}
 	if name := s.replacedBy(); name != "" {
 		s.end(releasev1alpha1.ReleaseSuperseded, releasev1alpha1.ReasonSuperseded, "by release "+name)
@@ -300,7 +307,7 @@ func (s *stepper) run() bool {
 	}
 	k := s.current()
 	if k == len(s.status.Stages) {
-		s.end(releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "")
+		s.end(releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, keptMessage(&s.status))
 		return true
 	}
 	stage := &s.status.Stages[k]
@@ -338,27 +345,44 @@ func (s *stepper) run() bool {
 	return false
 }
 
-// skip ends the stage under way where its user asks for that.
+// skip ends the stage under way where its user asks for that. The stage makes no more pods new, also when the release
+// has succeeded: its gates have not passed.
 func (s *stepper) skip(k int) bool {
 	stage := &s.status.Stages[k]
 	if s.Release.Annotations[releasev1alpha1.SkipStageAnnotation] != stageAttempt(*stage) {
 		return false
 	}
 	s.journal(releasev1alpha1.JournalVerb, stage.Name, "", "", "SkipStage", "")
-	s.endStage(k, releasev1alpha1.StageSkipped, "SkippedByUser", "")
+	stage.Phase = releasev1alpha1.StageSkipped
+	s.endStage(k, releasev1alpha1.StageSkipped, "SkippedByUser", keptMessage(&s.status))
 	return true
 }
 
-// nothingToDo reports whether a stage adds no pod to the stage before it.
+// nothingToDo reports whether a stage adds no pod to the stage before it because its share is rounded. A stage without
+// pods now asks its gates: clusters that were evicted or scaled to zero may return, and nobody has approved them.
 func (s *stepper) nothingToDo(k int) bool {
+	names := clusterNames(s.status.Stages, k)
+	if stage := s.status.Strategy.Stages[k]; len(names) == 0 {
+		return len(stage.Before)+len(stage.After) == 0
+	}
 	for _, spec := range s.Release.Spec.Targets {
 		t := s.Targets[spec.Name]
 		if t.Binding == nil {
 			return false
 		}
 		plan := s.forward(spec.Name)
-		_, whole := fleet.Staged(t.Template, t.Divided)
-		clusters, replicas := t.replicas(whole)
+		clusters, replicas := t.replicas(s.target(spec.Name).Unit == releasev1alpha1.UnitCluster)
+		var pods int64
+		for _, name := range names {
+			i := slices.Index(clusters, name)
+			if i < 0 {
+				return false
+			}
+			pods += replicas[i]
+		}
+		if pods == 0 {
+			return false
+		}
 		before, after := plan.Targets(clusters, replicas, k), plan.Targets(clusters, replicas, k+1)
 		if !slices.Equal(before, after) {
 			return false
@@ -383,7 +407,7 @@ func (s *stepper) ready(k int, reached map[string]bool) []string {
 // update waits until the pods of the stage are new and available.
 func (s *stepper) update(k int) bool {
 	if !s.synced() {
-		return false
+		return s.overdue(k)
 	}
 	stage := &s.status.Stages[k]
 	spec := s.status.Strategy.Stages[k]
@@ -392,7 +416,7 @@ func (s *stepper) update(k int) bool {
 		return true
 	}
 	if o.failure != "" {
-		s.fail(k, o.failure, o.message)
+		s.fail(k, o.failure, o.message, o.failedTargets...)
 		return true
 	}
 	if ready := s.ready(k, o.reachedTargets); len(ready) > len(stage.BegunTargets) {
@@ -401,7 +425,7 @@ func (s *stepper) update(k int) bool {
 		return true
 	}
 	if o.reached && len(stage.BegunTargets) == len(s.Release.Spec.Targets) {
-		stage.ReachedAt = s.time()
+		stage.ReachedAt, stage.ProgressAt = s.time(), s.time()
 		s.status.SoakUntil = s.timeAfter(spec.Soak.Duration)
 		s.stagePhase(k, releasev1alpha1.StageSoaking, "Reached", "")
 		return true
@@ -410,16 +434,34 @@ func (s *stepper) update(k int) bool {
 	late, persist := s.late(o, deadline, &stage.Available, &stage.ProgressAt)
 	s.changed = s.changed || persist
 	if late {
-		s.fail(k, releasev1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("no new pod has become available for %s", deadline))
+		s.fail(k, releasev1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("no new pod has become available for %s", deadline),
+			o.behindTargets()...)
 		return true
 	}
 	switch {
 	case o.onlyLost:
-		s.wait(releasev1alpha1.ReasonClusterUnreachable, "%s", strings.Join(o.lost, ", "))
+		s.wait(releasev1alpha1.ReasonClusterUnreachable, "%s", text.Names(o.lost, 10))
 	case len(stage.BegunTargets) < len(s.Release.Spec.Targets):
-		s.wait(releasev1alpha1.ReasonStageUpdating, "other targets follow")
+		s.wait(releasev1alpha1.ReasonStageUpdating, "stage %s; other targets follow", stage.Name)
 	}
 	return false
+}
+
+// overdue fails a stage that cannot be observed for the time of its deadline.
+func (s *stepper) overdue(k int) bool {
+	stage, deadline := &s.status.Stages[k], duration(s.status.Strategy.Stages[k].Deadline, 30*time.Minute)
+	if s.waits == "" {
+		return false
+	}
+	if stage.Phase == releasev1alpha1.StageSoaking {
+		deadline += s.status.Strategy.Stages[k].Soak.Duration
+	}
+	late, persist := s.late(observation{}, deadline, &stage.Available, &stage.ProgressAt)
+	s.changed = s.changed || persist
+	if late {
+		s.fail(k, releasev1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("for %s: %s", deadline, s.waitsFor))
+	}
+	return late
 }
 
 // late reports whether no pod has become available for the time of the deadline; persist says that the clock changed.
@@ -452,25 +494,25 @@ func (s *stepper) late(o observation, deadline time.Duration, available *int64,
 // soak waits until the pods of the stage were available without interruption.
 func (s *stepper) soak(k int) bool {
 	if !s.synced() {
-		return false
+		return s.overdue(k)
 	}
 	o := s.observe(k)
 	if s.lose(o) {
 		return true
 	}
 	if o.failure != "" {
-		s.fail(k, o.failure, o.message)
+		s.fail(k, o.failure, o.message, o.failedTargets...)
 		return true
 	}
 	stage := &s.status.Stages[k]
 	switch {
 	case !o.reached && s.status.SoakUntil != nil:
 		s.status.SoakUntil = nil
-		s.journal(releasev1alpha1.JournalCluster, stage.Name, strings.Join(o.behind, ","), "", "Interrupted",
+		s.journal(releasev1alpha1.JournalCluster, stage.Name, text.Names(o.behind, 3), "", "Interrupted",
 			"pods are not available")
-		return false
+		return s.unsteady(k, o)
 	case !o.reached:
-		return false
+		return s.unsteady(k, o)
 	case s.status.SoakUntil == nil:
 		s.status.SoakUntil = s.timeAfter(s.status.Strategy.Stages[k].Soak.Duration)
 		s.changed = true
@@ -484,11 +526,42 @@ func (s *stepper) soak(k int) bool {
 	return true
 }
 
-// fail acts on the failure of a stage.
-func (s *stepper) fail(k int, reason, message string) {
+// unsteady fails a stage whose pods are not available if it did not soak within its deadline and the time of soaking
+// since it was reached. So pods that come and go do not hold the release for ever.
+func (s *stepper) unsteady(k int, o observation) bool {
+	stage, spec := &s.status.Stages[k], s.status.Strategy.Stages[k]
+	if o.onlyLost || stage.ProgressAt == nil {
+		return false
+	}
+	deadline := duration(spec.Deadline, 30*time.Minute)
+	if until := stage.ProgressAt.Add(spec.Soak.Duration + deadline); s.now.Before(until) {
+		s.wake(until)
+		return false
+	}
+	s.fail(k, releasev1alpha1.ReasonDeadlineExceeded,
+		fmt.Sprintf("pods did not stay available for %s within %s: %s", spec.Soak.Duration, spec.Soak.Duration+deadline,
+			text.Names(o.behind, 3)), o.behindTargets()...)
+	return true
+}
+
+// fail acts on the failure of a stage. A stage fails before it has started only at a gate. The release never continues
+// then: that would be as if the gate had passed. targets are those whose revision is the reason.
+func (s *stepper) fail(k int, reason, message string, targets ...string) {
 	s.status.SoakUntil = nil
-	s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionFalse, healthReason(reason), message)
-	switch s.status.Strategy.Failure.Action {
+	for i := range s.status.Targets {
+		t := &s.status.Targets[i]
+		t.Failed = t.Failed || slices.Contains(targets, t.Name)
+	}
+	if stage := &s.status.Stages[k]; len(stage.BegunTargets) > 0 {
+		o := s.observe(k)
+		stage.Counts, stage.Clusters = o.counts, o.clusters // a rollback does not count them any more
+	}
+	s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionFalse, reason, message)
+	action := s.status.Strategy.Failure.Action
+	if action == releasev1alpha1.FailureContinue && s.status.Stages[k].Phase == releasev1alpha1.StageGated {
+		action = releasev1alpha1.FailurePause
+	}
+	switch action {
 	case releasev1alpha1.FailureRollback:
 		s.stagePhase(k, releasev1alpha1.StageFailed, reason, message)
 		s.startRollback(reason, message)
@@ -526,6 +599,9 @@ func (s *stepper) resume() bool {
 		s.journal(releasev1alpha1.JournalVerb, stage.Name, "", "", "Retry", "")
 		stage.Attempt++
 		stage.Gates, stage.BegunTargets, stage.ReachedAt = nil, nil, nil
+		for i := range s.status.Targets {
+			s.status.Targets[i].Failed = false
+		}
 		s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionUnknown, releasev1alpha1.ReasonNotObserved, "")
 		s.stagePhase(k, releasev1alpha1.StageGated, "Retried", "")
 	default:
@@ -605,6 +681,18 @@ func (s *stepper) begun() bool {
 	})
 }
 
+// begunTargets are the targets of which pods may be new.
+func (s *stepper) begunTargets() (names []string) {
+	for _, t := range s.status.Targets {
+		if slices.ContainsFunc(s.status.Stages, func(stage releasev1alpha1.ReleaseStageStatus) bool {
+			return slices.Contains(stage.BegunTargets, t.Name)
+		}) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
 // rollBack advances the rollback.
 func (s *stepper) rollBack() bool {
 	steps := s.rollbackSteps()
@@ -612,8 +700,15 @@ func (s *stepper) rollBack() bool {
 		s.rolledBack()
 		return true
 	}
+	deadline := duration(s.status.Strategy.Rollback.Deadline, 30*time.Minute)
 	if !s.synced() {
-		return false
+		late, persist := s.late(observation{}, deadline, &s.status.Rollback.Available, &s.status.Rollback.ProgressAt)
+		s.changed = s.changed || persist
+		if late {
+			s.end(releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed,
+				fmt.Sprintf("for %s: %s", deadline, s.waitsFor))
+		}
+		return late
 	}
 	at := slices.IndexFunc(steps, func(step rollbackStep) bool { return step.name == s.status.Rollback.Stage })
 	at = max(at, 0)
@@ -621,7 +716,6 @@ func (s *stepper) rollBack() bool {
 	if s.lose(o) {
 		return true
 	}
-	deadline := duration(s.status.Strategy.Rollback.Deadline, 30*time.Minute)
 	late, persist := s.late(o, deadline, &s.status.Rollback.Available, &s.status.Rollback.ProgressAt)
 	s.changed = s.changed || persist
 	switch {
@@ -660,7 +754,8 @@ func (s *stepper) reopen() bool {
 		if effective == "" && target.Current != nil {
 			effective = target.Current.Name
 		}
-		if p := target.plan(); t.From == "" || effective != t.To || p != nil && p.UID != string(s.Release.UID) {
+		if p := target.plan(); t.From == "" || effective != t.To || p != nil && p.UID != string(s.Release.UID) ||
+			target.replaced(t) {
 			return false // another release has followed
 		}
 	}
@@ -669,14 +764,6 @@ func (s *stepper) reopen() bool {
 	}
 	s.startRollback(releasev1alpha1.ReasonUserRequest, "")
 	return true
-}
-
-// The reasons of failures that Healthy has by another name.
-func healthReason(reason string) string {
-	if reason == releasev1alpha1.ReasonDeadlineExceeded || reason == gateFailed {
-		return releasev1alpha1.ReasonNotObserved
-	}
-	return reason
 }
 
 func duration(d *metav1.Duration, unset time.Duration) time.Duration {

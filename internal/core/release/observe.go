@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
@@ -26,8 +27,9 @@ type observation struct {
 	onlyLost     bool
 	// refused is a cluster that does not take its Work.
 	refused string
-	// failure is the reason why the stage fails; empty if it does not.
+	// failure is the reason why the stage fails, empty if it does not; failedTargets are the targets that fail.
 	failure, message string
+	failedTargets    []string
 }
 
 // observe reads the clusters of stage k.
@@ -65,6 +67,9 @@ func (s *stepper) observeClusters(names []string, joined bool) observation {
 			if bad {
 				failed[p.Cluster] = true
 				failing += max(0, p.New-p.Available)
+				if !slices.Contains(o.failedTargets, spec.Name) {
+					o.failedTargets = append(o.failedTargets, spec.Name)
+				}
 			}
 			if p.Refused && p.Current {
 				o.refused = p.Cluster
@@ -81,7 +86,8 @@ func (s *stepper) observeClusters(names []string, joined bool) observation {
 				continue
 			}
 			o.clusters = append(o.clusters, releasev1alpha1.ReleaseClusterStatus{Name: p.Cluster, Workload: spec.Name,
-				Replicas: p.Replicas, Target: p.Target, New: p.New, Available: p.Available, Phase: phase})
+				Replicas: p.Replicas, Target: p.Target, New: p.New, Available: p.Available, Phase: phase,
+				Message: cut(p.Message)})
 			if !skipped && !bad {
 				reached = false
 			}
@@ -91,6 +97,17 @@ func (s *stepper) observeClusters(names []string, joined bool) observation {
 	}
 	o.conclude(s, perCluster, failed, failing)
 	return o
+}
+
+// behindTargets are the targets that are not reached, sorted.
+func (o observation) behindTargets() (names []string) {
+	for name, reached := range o.reachedTargets {
+		if !reached {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // conclude counts clusters, and decides whether the stage fails.
@@ -128,13 +145,13 @@ func (o *observation) conclude(s *stepper, perCluster, failed map[string]bool, f
 		failing <= int64(limitOf(rule.MaxFailedPods, int(o.counts.Pods))):
 	case o.refused != "":
 		o.failure, o.message = releasev1alpha1.ReasonRefused, fmt.Sprintf("the workload is refused in %s",
-			strings.Join(names, ", "))
+			text.Names(names, 3))
 	case failing > 0:
 		o.failure, o.message = releasev1alpha1.ReasonPodsFailed, fmt.Sprintf("%d new pods fail in %s", failing,
-			strings.Join(names, ", "))
+			text.Names(names, 3))
 	default:
 		o.failure, o.message = releasev1alpha1.ReasonCopyUnhealthy, fmt.Sprintf("the workload is unhealthy in %s",
-			strings.Join(names, ", "))
+			text.Names(names, 3))
 	}
 }
 
@@ -145,7 +162,24 @@ func (s *stepper) skipped(cluster string) bool {
 	})
 }
 
-// synced reports whether the bindings say what the status asks for, so that what members report is about it.
+// missing waits for a ReleaseRevision that is not stored. One that was just stored may not be in the cache yet.
+func (s *stepper) missing(target, revision string) {
+	since := s.status.StartedAt
+	if s.status.Rollback != nil {
+		since = &s.status.Rollback.StartedAt
+	} else if k := s.current(); k < len(s.status.Stages) && s.status.Stages[k].StartedAt != nil {
+		since = s.status.Stages[k].StartedAt
+	}
+	if until := since.Add(missingGrace); s.now.Before(until) {
+		s.wake(until)
+		return
+	}
+	s.wait(releasev1alpha1.ReasonRevisionNotFound,
+		"ReleaseRevision %s of target %s does not exist: restore it, or release another revision", revision, target)
+}
+
+// synced reports whether the bindings say what the status asks for, so that what members report is about it. Where
+// something prevents that, the release waits with a reason.
 func (s *stepper) synced() bool {
 	for _, t := range s.status.Targets {
 		if target := s.Targets[t.Name]; target.Template == nil || target.Binding == nil {
@@ -156,7 +190,17 @@ func (s *stepper) synced() bool {
 	for name, want := range s.bindings() {
 		t := s.Targets[name]
 		if t.effective() != want.Revision ||
-			t.Binding.GetAnnotations()[fleet.PlanAnnotation] != want.Plan.String() || t.Progress == nil {
+			t.Binding.GetAnnotations()[fleet.PlanAnnotation] != want.Plan.String() {
+			return false
+		}
+		if t.Progress == nil {
+			s.missing(name, want.Revision)
+			return false
+		}
+		if !want.Plan.Fits(t.Template, t.Divided) {
+			s.wait(releasev1alpha1.ReasonFleetHalted,
+				"the template of target %s can no longer be updated by %s, as when the release started: undo that change", name,
+				strings.ToLower(want.Plan.Unit))
 			return false
 		}
 	}

@@ -55,8 +55,11 @@ func Preview(in Input) (steps []Planned, hash string, err error) {
 		if err != nil {
 			return nil, "", err
 		}
-		p := s.plan(status.To, status.From)
+		p := s.plan(status, status.To)
 		p.Stages = s.planStages(spec.Name)
+		for k, stage := range s.status.Stages {
+			p.Stages[k].Skip = skippedByUser(stage)
+		}
 		fin := fleet.Input{Template: template, Divided: t.Divided, Plan: p}
 		for _, c := range t.Binding.BindingSpec().Clusters {
 			fin.Members = append(fin.Members, fleet.Member{Cluster: c.Name, Replicas: int64(c.Replicas)})

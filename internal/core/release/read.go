@@ -167,7 +167,7 @@ func RevisionsInUse(ref releasev1alpha1.ReleaseObjectReference, releases []relea
 func IsFailure(e releasev1alpha1.ReleaseJournalEntry) bool {
 	switch e.Reason {
 	case releasev1alpha1.ReasonRefused, releasev1alpha1.ReasonPodsFailed, releasev1alpha1.ReasonCopyUnhealthy,
-		releasev1alpha1.ReasonDeadlineExceeded, releasev1alpha1.ReasonClusterUnreachable, gateFailed:
+		releasev1alpha1.ReasonDeadlineExceeded, releasev1alpha1.ReasonClusterUnreachable, releasev1alpha1.ReasonGateFailed:
 		return e.Type == releasev1alpha1.JournalStage
 	}
 	return false
@@ -197,5 +197,5 @@ func Active(r *releasev1alpha1.Release) bool {
 // CatchesUp reports whether the binding of a target has a plan of the release for clusters that catch up.
 func CatchesUp(r *releasev1alpha1.Release, t Target) bool {
 	p := t.plan()
-	return p != nil && p.UID == string(r.UID) && p.Done
+	return p != nil && p.UID == string(r.UID) && p.Done && (t.Progress == nil || t.catchesUp(&r.Status))
 }

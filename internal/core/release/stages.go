@@ -109,17 +109,18 @@ func planStages(strategy *releasev1alpha1.ReleaseStrategySpec, byStage [][]strin
 		case to.Pods != nil:
 			p.Part, p.Pods = [2]int64{}, *to.Pods
 		case to.Weight != nil:
-			p.Part = weights(strategy, byStage, k)
+			p.Part = weights(strategy, k)
 		}
 		stages[k] = p
 	}
 	return stages
 }
 
-// weights are the sum of the weights up to stage k, and of all stages that have the same clusters.
-func weights(strategy *releasev1alpha1.ReleaseStrategySpec, byStage [][]string, k int) (part [2]int64) {
+// weights are the sum of the weights up to stage k, and of all stages that select the same clusters. The selection
+// counts, not the clusters: the last stage may have more of them, and each stage has its own order.
+func weights(strategy *releasev1alpha1.ReleaseStrategySpec, k int) (part [2]int64) {
 	for i, s := range strategy.Stages {
-		if s.To == nil || s.To.Weight == nil || !slices.Equal(byStage[i], byStage[k]) {
+		if s.To == nil || s.To.Weight == nil || !SameSelection(s, strategy.Stages[k]) {
 			continue
 		}
 		part[1] += *s.To.Weight

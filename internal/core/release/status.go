@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
@@ -55,13 +56,7 @@ func (s *stepper) journal(kind releasev1alpha1.JournalType, stage, cluster, acto
 	s.changed = true
 }
 
-func cut(message string) string {
-	runes := []rune(message)
-	if len(message) <= messageLength {
-		return message
-	}
-	return string(runes[:min(len(runes), messageLength/4)]) + "…"
-}
+func cut(message string) string { return text.Cut(message, messageLength) }
 
 // phase enters a phase.
 func (s *stepper) phase(p releasev1alpha1.ReleasePhase, reason, message string) {
@@ -104,7 +99,7 @@ func (s *stepper) step() Step {
 	out.Status = s.status
 	if s.status.Phase == releasev1alpha1.ReleaseRolledBack {
 		for _, t := range s.status.Targets {
-			if r := s.Targets[t.Name].revision(t.To); t.To != t.From && r != nil && r.Status.Blocked == nil &&
+			if r := s.Targets[t.Name].revision(t.To); t.Failed && t.To != t.From && r != nil && r.Status.Blocked == nil &&
 				s.Release.Status.Phase != releasev1alpha1.ReleaseRolledBack {
 				out.Block = append(out.Block, t.To)
 			}
@@ -112,6 +107,10 @@ func (s *stepper) step() Step {
 		if len(out.Block) > 0 {
 			out.Blocked = &releasev1alpha1.RevisionBlock{Reason: s.status.Rollback.Reason, Release: s.Release.Name,
 				At: *s.time()}
+			if c := meta.FindStatusCondition(s.status.Conditions, releasev1alpha1.ReleaseHealthy); c != nil &&
+				c.Status == metav1.ConditionFalse {
+				out.Blocked.Reason = c.Reason // what failed, also if a user asked for the rollback
+			}
 		}
 	}
 	if reflect.DeepEqual(out.Status, s.Release.Status) {
@@ -205,14 +204,14 @@ func (s *stepper) catchesUp() bool {
 	return slices.ContainsFunc(s.status.Targets, func(t releasev1alpha1.ReleaseTargetStatus) bool {
 		target := s.Targets[t.Name]
 		plan := target.plan()
-		return plan != nil && plan.UID == string(s.Release.UID) && target.catchesUp()
+		return plan != nil && plan.UID == string(s.Release.UID) && target.catchesUp(&s.status)
 	})
 }
 
-// catchesUp reports whether clusters lack the revision of the plan.
-func (t Target) catchesUp() bool {
+// catchesUp reports whether clusters lack the revision of the plan and will get it.
+func (t Target) catchesUp(status *releasev1alpha1.ReleaseStatus) bool {
 	return slices.ContainsFunc(t.Progress, func(p fleet.ClusterProgress) bool {
-		return !p.Current || p.Lost || !p.Reached
+		return (!p.Current || p.Lost || !p.Reached) && !keeps(status, p.Cluster)
 	})
 }
 
@@ -244,7 +243,8 @@ func (s *stepper) summarize() {
 			available += p.Available
 		}
 	}
-	if replicas > 0 && s.status.Phase.UnderWay() || s.status.Phase == releasev1alpha1.ReleaseSucceeded && replicas > 0 {
+	if replicas > 0 && (s.status.Phase.UnderWay() || s.status.Phase == releasev1alpha1.ReleaseSucceeded ||
+		s.status.Phase == releasev1alpha1.ReleaseRolledBack) {
 		s.status.Progress = fmt.Sprintf("%d/%d", available, replicas)
 	}
 	for i := range s.status.Stages {

@@ -36,6 +36,9 @@ func Waits(r *releasev1alpha1.Release) (what, next string) {
 		if progressing.Reason == releasev1alpha1.ReasonCatchingUp {
 			return "it has succeeded; clusters that were lost or that joined are updated now", ""
 		}
+		if message := keptMessage(s); message != "" {
+			return "it has succeeded; " + message, "start another release to update them"
+		}
 		return "it has succeeded", ""
 	case releasev1alpha1.ReleaseRolledBack:
 		what = "it was rolled back"

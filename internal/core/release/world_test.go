@@ -3,6 +3,7 @@ package release_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -38,6 +39,10 @@ type member struct {
 	// fails are images whose pods never become available here; flaps makes a pod unavailable for one report.
 	fails map[string]bool
 	lost  bool
+	// refuses is why the member does not take its Work; empty if it does.
+	refuses string
+	// image is that of its Work, and former the one before it, which the workload's controller remembers.
+	image, former string
 	// updated counts the pods that got another image.
 	updated int
 }
@@ -61,6 +66,9 @@ type world struct {
 	workWrites                  map[string]int
 	sequence                    []fleet.Released
 	released                    map[string]int64
+	// refuses says that dispatch may fail; refused is its last error.
+	refuses bool
+	refused error
 	// watch is called after every event.
 	watch func()
 }
@@ -209,11 +217,12 @@ func (w *world) lose(cluster string, lost bool) {
 // input is what a release is decided from.
 func (w *world) input(r *releasev1alpha1.Release) release.Input {
 	w.t.Helper()
-	t := release.Target{Template: w.template, Binding: w.binding.DeepCopy(), Divided: w.divided, Current: w.revision(),
+	t := release.Target{Template: w.template, Binding: w.binding.DeepCopy(), Divided: dispatch.Divides(&w.binding.Spec), Current: w.revision(),
 		Former: w.former, Revisions: w.revisions}
 	if fleet.PlanOf(w.binding.Annotations) != nil {
 		var err error
-		if t.Progress, err = dispatch.ProgressOf(w.dispatchInput()); err != nil {
+		missing := (*dispatch.RevisionMissingError)(nil)
+		if t.Progress, err = dispatch.ProgressOf(w.dispatchInput()); err != nil && !errors.As(err, &missing) {
 			w.t.Fatal(err)
 		}
 	}
@@ -272,8 +281,11 @@ func (w *world) reconcile(r *releasev1alpha1.Release) (wrote bool, after time.Du
 func (w *world) dispatch() (wrote bool) {
 	w.t.Helper()
 	d := dispatch.Decide(context.Background(), w.dispatchInput(), interpret.New(builtin.Tier()))
-	if d.Err != nil {
-		w.t.Fatal(d.Err)
+	if w.refused = d.Err; d.Err != nil {
+		if !w.refuses {
+			w.t.Fatal(d.Err)
+		}
+		return false
 	}
 	for _, r := range d.Results {
 		if r.Err != nil {
@@ -327,6 +339,9 @@ func (w *world) act(m *member) bool {
 	if work == nil || m.lost {
 		return false
 	}
+	if m.refuses != "" {
+		return w.refuse(m, work)
+	}
 	var manifest map[string]any
 	if err := json.Unmarshal(work.Spec.Workload.Manifests[0].Raw, &manifest); err != nil {
 		w.t.Fatal(err)
@@ -340,8 +355,22 @@ func (w *world) act(m *member) bool {
 			budget = int(n)
 		}
 	}
+	if image != m.image {
+		m.image, m.former = image, m.image
+	}
 	did := m.control(replicas, image, kept, budget)
 	return w.report(m, work, image) || did
+}
+
+// refuse reports that a member does not take its Work.
+func (w *world) refuse(m *member, work *workv1alpha1.Work) bool {
+	out := work.DeepCopy()
+	out.Status.Conditions = []metav1.Condition{
+		{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionFalse, ObservedGeneration: work.Generation},
+		{Type: workv1alpha1.WorkFailure, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonRejected,
+			Message: m.refuses, ObservedGeneration: work.Generation}}
+	w.works[m.name] = out
+	return !reflect.DeepEqual(work.Status, out.Status)
 }
 
 func number(manifest map[string]any, path ...string) int64 {
@@ -369,10 +398,11 @@ func (m *member) control(replicas int, image string, kept, budget int) bool {
 	switch {
 	case len(m.images) < replicas: // new pods are old ones as far as the partition keeps them
 		add := image
-		if old := m.otherImage(image); old != "" && len(m.images)-current < kept {
-			add = old
+		if m.former != "" && len(m.images)-current < kept {
+			add = m.former
 		}
-		m.images, m.ready = append(m.images, add), append(m.ready, false)
+		// A pod that is added is available at once: what is not is so because of a release.
+		m.images, m.ready = append(m.images, add), append(m.ready, !m.fails[add])
 		return true
 	case len(m.images) > replicas: // old pods go first, as far as the partition lets them
 		i := slices.IndexFunc(m.images, func(have string) bool { return have != image })
@@ -397,15 +427,6 @@ func (m *member) control(replicas int, image string, kept, budget int) bool {
 		return true
 	}
 	return false
-}
-
-func (m *member) otherImage(image string) string {
-	for _, have := range m.images {
-		if have != image {
-			return have
-		}
-	}
-	return ""
 }
 
 // report writes the status of the Work, and reports whether it has changed.

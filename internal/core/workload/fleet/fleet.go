@@ -204,6 +204,14 @@ func Shares(in Input) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	if p := in.Plan; p != nil && !p.Fits(in.Template, in.Divided) {
+		by := "a part of its pods"
+		if p.Unit == UnitCluster {
+			by = "whole clusters"
+		}
+		return Result{}, fmt.Errorf("release %s updates this %s by %s, and the template can no longer be updated so: members keep what they have; undo the change of spec.updateStrategy, of the label %s, of the annotation %s or of the placement",
+			p.Release, in.Template.GetKind(), by, policyv1alpha1.RetainReplicasLabel, wellknown.RolloutScopeAnnotation)
+	}
 	if !handler.concerned(o, in.Template, in.Divided) && !handler.stagesClusters(o, in.Template, in.Divided) {
 		return Result{Conditions: ignoredStages(in.Template)}, nil
 	}
@@ -229,6 +237,8 @@ func Shares(in Input) (Result, error) {
 	}
 	if handler.stagesClusters(o, in.Template, in.Divided) {
 		f.holdClusters()
+	} else if o.holds() && !handler.hasStages(o, in.Template, in.Divided) && !runsOnce(in.Template) {
+		f.holdPods() // so that a later update strategy that replaces pods finds the old ones
 	}
 	return f.result, nil
 }

@@ -31,7 +31,10 @@ type Plan struct {
 	Revision string `json:"revision"`
 	// From is the ReleaseRevision that clusters get which have no Work yet and whose stage has not come; empty if it is
 	// not known.
-	From   string      `json:"from,omitempty"`
+	From string `json:"from,omitempty"`
+	// Unit is UnitPods or UnitCluster: how the template could be updated when the release started. The plan does not
+	// apply to a template that is updated otherwise. Empty for a plan without stages.
+	Unit   string      `json:"unit,omitempty"`
 	Stages []PlanStage `json:"stages"`
 	// At is how many stages have begun; 0 for none.
 	At int `json:"at"`
@@ -48,6 +51,24 @@ type Plan struct {
 	Done bool `json:"done,omitempty"`
 	// Continue says that failing pods do not stop the rollout.
 	Continue bool `json:"continue,omitempty"`
+}
+
+// The units of a Plan.
+const (
+	// UnitPods: some pods of a cluster can be new while others are old.
+	UnitPods = "Pods"
+	// UnitCluster: a cluster is all old or all new.
+	UnitCluster = "Cluster"
+)
+
+// Fits reports whether the template can still be updated in the unit of the plan. A template without replicas has
+// nothing to divide, and fits.
+func (p *Plan) Fits(template *unstructured.Unstructured, divided bool) bool {
+	if n, ok := whole(field(template.Object, "spec", "replicas")); p.Unit == UnitPods && ok && n == 0 {
+		divided = true
+	}
+	staged, wholeClusters := Staged(template, divided)
+	return p.Unit == "" || staged && wholeClusters == (p.Unit == UnitCluster)
 }
 
 // PlanStage is a stage of a Plan.
@@ -67,6 +88,8 @@ type PlanStage struct {
 	MaxClusters int `json:"maxClusters,omitempty"`
 	// InOrder says that clusters are updated one after the other.
 	InOrder bool `json:"inOrder,omitempty"`
+	// Skip says that the stage makes no pod new. Its clusters keep what they have.
+	Skip bool `json:"skip,omitempty"`
 }
 
 // String is the value for PlanAnnotation.
@@ -95,7 +118,7 @@ func PlanOf(annotations map[string]string) *Plan {
 	effective := annotations[EffectiveRevisionAnnotation]
 	p := &Plan{}
 	if err := json.Unmarshal([]byte(text), p); err != nil || p.Revision != effective || effective == "" {
-		return &Plan{Release: p.Release, UID: p.UID, Revision: effective, Hold: true}
+		return &Plan{Release: p.Release, UID: p.UID, Revision: effective, Unit: p.Unit, Hold: true}
 	}
 	for k := range p.Stages {
 		if s := &p.Stages[k]; s.Same && k > 0 {
@@ -138,6 +161,11 @@ func (o options) waits(cluster string) bool {
 	return p != nil && p.joined(cluster) && (p.Joining == "Hold" || p.From == "")
 }
 
+// Skips reports whether a stage makes no pod new.
+func (p *Plan) Skips() bool {
+	return slices.ContainsFunc(p.Stages, func(s PlanStage) bool { return s.Skip })
+}
+
 // joined reports whether a cluster is in no stage.
 func (p *Plan) joined(cluster string) bool {
 	return !slices.ContainsFunc(p.Stages, func(s PlanStage) bool { return slices.Contains(s.Clusters, cluster) })
@@ -153,6 +181,9 @@ func (p *Plan) targets(clusters []string, seats []Seat, done func([]int64) bool)
 	targets := released
 	for k := range min(p.At, len(p.Stages)) {
 		stage := p.Stages[k]
+		if stage.Skip {
+			continue
+		}
 		if k+1 == len(p.Stages) && p.Joining == "Include" {
 			stage.Clusters = slices.Clone(stage.Clusters)
 			for _, c := range clusters {
@@ -274,6 +305,13 @@ func (f *fleet) keepFormer(m *member, same bool, target, all int64) (kept bool) 
 	return true
 }
 
+// holdPods keeps the pods of all clusters, of a template that has no stages.
+func (f *fleet) holdPods() {
+	for _, m := range f.members {
+		f.keepFormer(m, m.before != nil && m.Local != nil && samePods(m.Local, m.before), 0, 1)
+	}
+}
+
 // isNew reports whether the template is in no cluster yet.
 func (f *fleet) isNew() bool {
 	return !slices.ContainsFunc(f.members, func(m *member) bool { return m.before != nil })
@@ -317,6 +355,8 @@ type ClusterProgress struct {
 	Observed bool
 	// Failed says that new pods fail there, Refused that the member did not take what the Work says.
 	Failed, Refused bool
+	// Message is why the member did not take what the Work says, in its words.
+	Message string
 	// Lost says that the cluster does not answer.
 	Lost bool
 }
@@ -346,9 +386,12 @@ func ProgressOf(in Input) ([]ClusterProgress, error) {
 		}
 		all[i] = ClusterProgress{Cluster: m.Cluster, Current: current, Observed: m.fresh,
 			Refused: m.refused && !unanswered(m.Work), Lost: !m.Reachable}
+		if all[i].Refused {
+			all[i].Message = refusal(m.Work)
+		}
 	}
 	handler := handlers[in.Template.GroupVersionKind().GroupKind()]
-	if handler.stagesClusters(o, in.Template, in.Divided) {
+	if plan.Unit == UnitCluster || plan.Unit == "" && handler.stagesClusters(o, in.Template, in.Divided) {
 		f.clusterProgress(all)
 		return all, nil
 	}
@@ -394,6 +437,16 @@ func unanswered(w *workv1alpha1.Work) bool {
 		return true
 	}
 	return false
+}
+
+// refusal is the message of a member that did not take a Work.
+func refusal(w *workv1alpha1.Work) string {
+	for _, kind := range []string{workv1alpha1.WorkFailure, workv1alpha1.WorkApplied} {
+		if c := meta.FindStatusCondition(w.Status.Conditions, kind); c != nil && c.Message != "" {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 // podProgress is the progress of a template whose pods are divided.

@@ -240,11 +240,16 @@ func (h handler) stagesClusters(o options, template *unstructured.Unstructured, 
 	if _, divides := workloads[kind]; o.order != inStages || divides && h.arithmetic(o, template, divided) {
 		return false
 	}
-	switch kind.Kind {
+	return !runsOnce(template) && len(interpret.PodTemplates(template)) > 0
+}
+
+// runsOnce reports whether pods of the kind are never replaced.
+func runsOnce(template *unstructured.Unstructured) bool {
+	switch template.GetKind() {
 	case "Pod", "Job", "BroadcastJob":
-		return false
+		return true
 	}
-	return len(interpret.PodTemplates(template)) > 0
+	return false
 }
 
 // hasStages reports whether the hub can roll out the template in stages: of pods, or of whole clusters.

@@ -1,0 +1,188 @@
+package release_test
+
+import (
+	"testing"
+	"time"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+)
+
+func TestARollbackBlocksARevisionOnlyAfterAFailure(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do      func(w *world, r *releasev1alpha1.Release)
+		blocked bool
+	}{
+		"before any pod ran": {do: func(*world, *releasev1alpha1.Release) {}},
+		"a rejection before any pod ran": {do: func(w *world, r *releasev1alpha1.Release) {
+			w.reject(r, "some", "first", "ann")
+		}},
+		"healthy pods": {do: func(w *world, r *releasev1alpha1.Release) {
+			w.approve(r, "some", "first", "ann")
+		}},
+		"failing pods": {blocked: true, do: func(w *world, r *releasev1alpha1.Release) {
+			w.members[0].fails["web:2"] = true
+			w.approve(r, "some", "first", "ann")
+		}},
+		"a rejection of pods that ran": {blocked: true, do: func(w *world, r *releasev1alpha1.Release) {
+			w.approve(r, "some", "first", "ann")
+			w.pass(time.Hour)
+			w.reject(r, "rest", "go", "ann")
+		}},
+		"a gate that timed out": {do: func(w *world, r *releasev1alpha1.Release) {
+			w.approve(r, "some", "first", "ann")
+			w.pass(10 * time.Hour)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, cloneSet, 5, 5)
+			r := w.release("r1", "stages: [{name: some, to: {percent: 20}, before: [{name: first}]}, "+
+				"{name: rest, before: [{name: go, timeout: 9h, onTimeout: Fail}]}]")
+			w.rest()
+			tt.do(w, r)
+			w.pass(time.Hour)
+			r.Spec.State = releasev1alpha1.StateRollback
+			w.pass(time.Hour)
+			w.expect("after the rollback", r, releasev1alpha1.ReleaseRolledBack, releasev1alpha1.ReasonRolledBack, "web:2", 0)
+			b := w.revisions[r.Status.Targets[0].To].Status.Blocked
+			if (b != nil) != tt.blocked || b != nil && b.Reason == releasev1alpha1.ReasonUserRequest {
+				t.Errorf("the revision is blocked: %+v, want %v", b, tt.blocked)
+			}
+		})
+	}
+}
+
+func TestARevisionThatIsUnblockedCanBeReleased(t *testing.T) {
+	w := newWorld(t, cloneSet, 5, 5)
+	w.members[0].fails["web:2"] = true
+	r := w.release("r1", "stages: [{name: all}]\nfailure: {action: Rollback}")
+	w.pass(time.Hour)
+	w.expect("after the failure", r, releasev1alpha1.ReleaseRolledBack, releasev1alpha1.ReasonRolledBack, "web:2", 0)
+	refused := w.release("r2", "stages: [{name: all}]")
+	w.pass(time.Hour)
+	w.expect("while it is blocked", refused, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRevisionBlocked,
+		"web:2", 0)
+	w.revisions[r.Status.Targets[0].To].Status.Blocked = nil
+	w.members[0].fails["web:2"] = false
+	again := w.release("r3", "stages: [{name: all}]")
+	w.pass(time.Hour)
+	w.expect("without the block", again, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 10)
+}
+
+func TestARollbackBlocksOnlyTheTargetThatFailed(t *testing.T) {
+	w := newWorld(t, cloneSet, 2, 2)
+	r := w.release("r1", "stages: [{name: all}]\nfailure: {action: Rollback}")
+	db := r.Spec.Targets[0]
+	db.Name, db.Ref.Name = "db", "db"
+	r.Spec.Targets = append(r.Spec.Targets, db)
+	in := w.input(r)
+	target := in.Targets["web"]
+	target.Template, target.Binding = w.template.DeepCopy(), w.binding.DeepCopy()
+	target.Template.SetName("db")
+	former := w.template.DeepCopy()
+	former.SetName("db")
+	var err error
+	if target.Current, err = release.NewRevision(target.Template, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	target.Revisions = map[string]*releasev1alpha1.ReleaseRevision{}
+	target.Former = target.Current.DeepCopy()
+	target.Former.Name = "former"
+	in.Targets["db"] = target
+
+	step := release.Next(in)
+	report := func(progress map[string]fleet.ClusterProgress) {
+		for name, p := range progress {
+			target := in.Targets[name]
+			b := step.Bindings[name]
+			target.Binding = w.binding.DeepCopy()
+			target.Binding.SetAnnotations(map[string]string{fleet.PlanAnnotation: b.Plan.String(),
+				fleet.EffectiveRevisionAnnotation: b.Revision})
+			p.Cluster, p.Replicas, p.Target, p.Current = "c1", 2, 2, true
+			target.Progress = []fleet.ClusterProgress{p}
+			in.Targets[name] = target
+		}
+		in.Release = in.Release.DeepCopy()
+		in.Release.Status = step.Status
+		step = release.Next(in)
+	}
+	report(map[string]fleet.ClusterProgress{"web": {New: 2, Available: 2, Reached: true}, "db": {New: 2, Failed: true}})
+	if step.Status.Phase != releasev1alpha1.ReleaseRollingBack {
+		t.Fatalf("after the failure, the release is %s", step.Status.Phase)
+	}
+	report(map[string]fleet.ClusterProgress{"web": {Reached: true}, "db": {Reached: true}})
+	if step.Status.Phase != releasev1alpha1.ReleaseRolledBack || len(step.Block) != 1 ||
+		step.Block[0] != in.Targets["db"].Current.Name {
+		t.Errorf("the release is %s and blocks %v, want only that of db", step.Status.Phase, step.Block)
+	}
+}
+
+func TestProgressOfARollbackCountsPodsOfTheFormerRevision(t *testing.T) {
+	w := newWorld(t, cloneSet, 5, 5)
+	r := w.release("r1", "stages: [{name: some, to: {percent: 40}}, {name: rest, before: [{name: go}]}]")
+	w.rest()
+	if r.Status.Progress != "4/10" {
+		t.Errorf("before the rollback, progress is %s, want 4/10", r.Status.Progress)
+	}
+	r.Spec.State = releasev1alpha1.StateRollback
+	w.rest()
+	if r.Status.Phase != releasev1alpha1.ReleaseRolledBack || r.Status.Progress != "10/10" {
+		t.Errorf("%s, progress is %s, want 10/10", r.Status.Phase, r.Status.Progress)
+	}
+}
+
+func TestARollbackWithoutAFormerRevisionFailsAndHoldsPods(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		w := newWorld(t, cloneSet, 5, 5)
+		w.former = nil
+		r := w.release("r1", "stages: [{name: some, to: {percent: 20}, before: [{name: go}]}, {name: rest}]")
+		w.rest()
+		if begun {
+			w.approve(r, "some", "go", "ann")
+			w.reconcile(r)
+			w.dispatch()
+		}
+		r.Spec.State = releasev1alpha1.StateRollback
+		w.pass(time.Hour)
+		if begun {
+			w.expect("after it began", r, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed, "web:2",
+				w.count("web:2"))
+			if n := w.count("web:2"); n > 2 {
+				t.Errorf("%d pods are new, want at most 2", n)
+			}
+		} else {
+			w.expect("before it began", r, releasev1alpha1.ReleaseRolledBack, releasev1alpha1.ReasonRolledBack, "web:2", 0)
+		}
+	}
+}
+
+func TestARollbackFailsAtItsDeadline(t *testing.T) {
+	w := newWorld(t, cloneSet, 5, 5)
+	r := w.release("r1", "stages: [{name: some, to: {percent: 40}}, {name: rest, before: [{name: go}]}]\n"+
+		"rollback: {deadline: 5m}")
+	w.rest()
+	for _, m := range w.members {
+		m.fails["web:1"] = true
+	}
+	r.Spec.State = releasev1alpha1.StateRollback
+	w.pass(time.Hour)
+	w.expect("at the deadline", r, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed, "web:1",
+		w.count("web:1"))
+	if plan := fleet.PlanOf(w.binding.Annotations); plan == nil || !plan.Hold {
+		t.Errorf("the plan after a rollback that failed is %+v, want a hold", plan)
+	}
+}
+
+func TestAStrategyThatChangesDoesNotChangeARelease(t *testing.T) {
+	w := newWorld(t, cloneSet, 5, 5)
+	r := w.release("r1", "stages: [{name: some, to: {percent: 20}}, {name: rest, before: [{name: go}]}]")
+	w.rest()
+	r.Spec.Strategy.Stages = r.Spec.Strategy.Stages[1:]
+	r.Spec.Strategy.Stages[0].Before = nil
+	w.pass(time.Hour)
+	w.expect("after the change", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval, "web:2", 2)
+	w.approve(r, "rest", "go", "ann")
+	w.pass(time.Hour)
+	w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 10)
+}
