@@ -2,9 +2,12 @@ package dispatch
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
@@ -19,6 +22,8 @@ type pace struct {
 	// former is the revision of Plan.From and its overrides; nil if it is not known.
 	former    *releasev1alpha1.ReleaseRevision
 	overrides []policyv1alpha1.Override
+	// baseline is the ReleaseRevision to store before the Works; see release.Baseline.
+	baseline *releasev1alpha1.ReleaseRevision
 }
 
 // RevisionsOf are the names of the ReleaseRevisions that the Works of a binding are made from.
@@ -43,23 +48,29 @@ func (e *RevisionMissingError) Error() string {
 }
 
 // paced is in with the pods and overrides of the effective revision instead of the template's. It fails if that
-// revision is missing. Pods stay as the Works have them if the template has a release strategy and there was no release
-// yet.
+// revision is missing. If the template has a release strategy and there was no release yet, the effective revision is
+// the baseline. If that is not known, pods stay as the Works have them, and clusters without a Work get none.
 func (in Input) paced() (Input, error) {
 	annotations := in.Binding.GetAnnotations()
 	in.pace = pace{plan: fleet.PlanOf(annotations)}
 	name := annotations[fleet.EffectiveRevisionAnnotation]
+	r, err := in.Revisions[name], error(nil)
 	if name == "" {
-		if in.pace.plan == nil && in.Template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation] != "" {
-			in.pace.plan = &fleet.Plan{Hold: true}
+		if in.pace.plan != nil || in.Template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation] == "" {
+			return in, nil
 		}
-		return in, nil
+		if r, err = in.baseline(); err != nil {
+			return in, err
+		}
+		if r == nil {
+			in.pace.plan = &fleet.Plan{Hold: true}
+			return in, nil
+		}
+		in.pace.baseline, name = r, r.Name
 	}
-	r := in.Revisions[name]
 	if r == nil {
 		return in, &RevisionMissingError{in.Binding.GetNamespace(), name}
 	}
-	var err error
 	if in.Template, err = release.WithPods(in.Template, r); err != nil {
 		return in, err
 	}
@@ -76,6 +87,18 @@ func (in Input) paced() (Input, error) {
 	}
 	in.pace.overrides, err = release.Overrides(in.pace.former)
 	return in, err
+}
+
+// baseline is release.Baseline of the template; nil for one that no release can update.
+func (in Input) baseline() (*releasev1alpha1.ReleaseRevision, error) {
+	if ok, _ := fleet.Staged(in.Template, Divides(in.Binding.BindingSpec())); !ok || in.Template.GetNamespace() == "" {
+		return nil, nil
+	}
+	works := make([]workv1alpha1.Work, 0, len(in.Existing))
+	for _, cluster := range slices.Sorted(maps.Keys(in.Existing)) {
+		works = append(works, *in.Existing[cluster])
+	}
+	return release.Baseline(in.Template, works, in.Clusters, in.Overrides)
 }
 
 // pacedResult is the result of a part, with the pods of the former revision if its stage has not come.

@@ -38,6 +38,12 @@ func (d Decision) Annotations(current map[string]string) map[string]string {
 			annotations[key] = value
 		}
 	}
+	if d.Baseline != nil {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[fleet.EffectiveRevisionAnnotation] = d.Baseline.Name
+	}
 	return annotations
 }
 

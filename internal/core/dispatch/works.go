@@ -99,6 +99,8 @@ type Decision struct {
 	// wellknown.RolloutProgressAnnotation, wellknown.RoutedToAnnotation and wellknown.ApprovedStageAnnotation of the
 	// binding; empty for none. See Annotations.
 	Record, Progress, Routed, Approved string
+	// Baseline is a ReleaseRevision to store before the binding, which names it then; nil for none. See release.Baseline.
+	Baseline *releasev1alpha1.ReleaseRevision
 	// RecheckAfter is when to decide again though nothing has happened; 0 for never.
 	RecheckAfter time.Duration
 	// Pulls are the Works of the images that are to be pulled first, of which those that do not stand are to be made, and
@@ -177,7 +179,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	}
 	// 3. The Works.
 	d := Decision{Conditions: shared.Conditions, Record: shared.Record, Progress: shared.Progress, Routed: shared.Routed,
-		Approved:     shared.Approved,
+		Approved: shared.Approved, Baseline: in.pace.baseline,
 		RecheckAfter: shared.RecheckAfter, Results: make([]Result, 0, len(parts))}
 	for _, p := range parts {
 		if slices.Contains(shared.Waiting, p.Name) {

@@ -60,6 +60,54 @@ func TestFormerRevisionIsThatOfAWorkWithoutOverrides(t *testing.T) {
 	}
 }
 
+func TestBaselineIsWhatMembersHave(t *testing.T) {
+	w := newWorld(t, cloneSet, 2)
+	work := func(cluster, image, applied string) workv1alpha1.Work {
+		m := w.template.DeepCopy()
+		if err := unstructured.SetNestedSlice(m.Object, []any{map[string]any{"name": "main", "image": image}}, "spec",
+			"template", "spec", "containers"); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(m.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + cluster, Name: "web",
+			Annotations: map[string]string{policyv1alpha1.AppliedOverridesAnnotation: applied}}}
+		out.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+		return out
+	}
+	w.join("c2", 2, nil)
+	for name, c := range map[string]struct {
+		works    []workv1alpha1.Work
+		override string
+		want     string
+	}{
+		"no cluster has it":                       {nil, "", "web:2"},
+		"a plain Work has the template":           {[]workv1alpha1.Work{work("c1", "web:1", ""), work("c2", "web:2", "")}, "", "web:2"},
+		"plain Works have an older one":           {[]workv1alpha1.Work{work("c1", "web:1", "")}, "", "web:1"},
+		"all are the template with its overrides": {[]workv1alpha1.Work{work("c1", "web:eu", "[{}]"), work("c2", "web:eu", "[{}]")}, "eu", "web:2"},
+		"an override is older":                    {[]workv1alpha1.Work{work("c1", "web:eu", "[{}]"), work("c2", "web:us", "[{}]")}, "eu", ""},
+		"an override hides the change":            {[]workv1alpha1.Work{work("c1", "web:eu", "[{}]"), work("c2", "web:1", "")}, "eu", "web:1"},
+	} {
+		var overrides []policyv1alpha1.Override
+		if c.override != "" {
+			overrides = append(overrides, overrideOf(c.override))
+		}
+		baseline, err := release.Baseline(w.template, c.works, w.clusters, overrides)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if baseline != nil {
+			got = baseline.Spec.Images[0]
+		}
+		if got != c.want {
+			t.Errorf("%s: the baseline has image %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestSurplusRevisionsAreOldUnusedAndNotBlocked(t *testing.T) {
 	var all []*releasev1alpha1.ReleaseRevision
 	for i := range 14 {
