@@ -648,14 +648,20 @@ func (s *stepper) rolledBack() {
 	s.end(releasev1alpha1.ReleaseRolledBack, releasev1alpha1.ReasonRolledBack, s.status.Rollback.Reason)
 }
 
-// reopen rolls a release back that has succeeded or was aborted, where its user asks for that.
+// reopen rolls a release back that has succeeded or was aborted, or whose rollback has failed, where its user asks for
+// that. After a failed rollback, only a change of the spec asks again.
 func (s *stepper) reopen() bool {
-	if s.Release.Spec.State != releasev1alpha1.StateRollback || s.underWay() != "" ||
+	failed := s.status.Phase == releasev1alpha1.ReleaseFailed && s.status.Rollback != nil &&
+		s.Release.Generation != s.status.ObservedGeneration
+	if s.Release.Spec.State != releasev1alpha1.StateRollback || s.underWay() != "" || !failed &&
 		s.status.Phase != releasev1alpha1.ReleaseSucceeded && s.status.Phase != releasev1alpha1.ReleaseAborted {
 		return false
 	}
 	for _, t := range s.status.Targets {
 		target := s.Targets[t.Name]
+		if p := target.plan(); failed && p != nil && p.UID == string(s.Release.UID) {
+			continue // the plan of the rollback is held
+		}
 		effective := target.effective()
 		if effective == "" && target.Current != nil {
 			effective = target.Current.Name

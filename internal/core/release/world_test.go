@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,6 +39,8 @@ type member struct {
 	// fails are images whose pods never become available here; flaps makes a pod unavailable for one report.
 	fails map[string]bool
 	lost  bool
+	// refuses is an image that the member's API server rejects.
+	refuses string
 	// updated counts the pods that got another image.
 	updated int
 	seen    int64 // generation of the Work that the member has seen
@@ -335,6 +338,9 @@ func (w *world) act(m *member) bool {
 	replicas := int(number(manifest, "spec", "replicas"))
 	image := fields.Text(fields.Objects(manifest, "spec", "template", "spec", "containers")[0], "image")
 	kept, budget := 0, 1
+	if image == m.refuses {
+		return w.reject(m, work)
+	}
 	if w.divided {
 		kept = int(number(manifest, "spec", "updateStrategy", "partition"))
 		if n, ok := fields.Whole(fields.At(manifest, "spec", "updateStrategy", "maxUnavailable")); ok {
@@ -407,6 +413,17 @@ func (m *member) otherImage(image string) string {
 		}
 	}
 	return ""
+}
+
+// reject writes that the member does not take the Work, and reports whether that is new.
+func (w *world) reject(m *member, work *workv1alpha1.Work) bool {
+	out := work.DeepCopy()
+	meta.SetStatusCondition(&out.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkApplied,
+		Status: metav1.ConditionFalse, Reason: workv1alpha1.ReasonAppliedFailed})
+	changed := meta.SetStatusCondition(&out.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkFailure,
+		Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonRejected, ObservedGeneration: work.Generation})
+	w.works[m.name] = out
+	return changed
 }
 
 // report writes the status of the Work, and reports whether it has changed.
