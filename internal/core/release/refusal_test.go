@@ -20,7 +20,7 @@ func TestRetryIsNotFailedByTheRefusalBeforeIt(t *testing.T) {
 	w.members[1].refuses = "web:2"
 	r := w.release("r1", "{stages: [{name: all}]}")
 	w.pass(time.Minute)
-	w.expect("after the refusal", r, releasev1alpha1.ReleasePaused, releasev1alpha1.ReasonPausedByFailure, "web:1", 2)
+	w.expect("after the refusal", r, releasev1alpha1.ReleasePaused, releasev1alpha1.ReasonPausedByFailure, "web:1", 3)
 	r.Annotations[releasev1alpha1.RetryAnnotation] = "all@1"
 	w.pass(2 * time.Minute)
 	w.expect("while the member may be asked again", r, releasev1alpha1.ReleaseRunning,
@@ -50,7 +50,7 @@ func TestFailedRollbackIsTriedAgainWhenItsUserAsks(t *testing.T) {
 	w.expect("while the member refuses", r, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed, "web:1", 2)
 	w.members[1].refuses = ""
 	w.pass(10 * time.Minute)
-	w.expect("without a request", r, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed, "web:1", 4)
+	w.expect("without a request", r, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed, "web:1", 3)
 	r.Spec.State, r.Generation = releasev1alpha1.StatePause, 3
 	w.pass(time.Minute)
 	r.Spec.State, r.Generation = releasev1alpha1.StateRollback, 4
