@@ -3,6 +3,7 @@ package release
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -163,6 +164,33 @@ func SurplusRevisions(revisions []*releasev1alpha1.ReleaseRevision,
 	})
 	return slices.DeleteFunc(newestFirst[min(len(newestFirst), keptRevisions):],
 		func(r *releasev1alpha1.ReleaseRevision) bool { return r.Status.Blocked != nil || inUse[r.Name] })
+}
+
+// Surplus returns the revisions of the targets that are no longer kept once a step is written. It does not rely on the
+// cache to show the step.
+func Surplus(in Input, step Step) []*releasev1alpha1.ReleaseRevision {
+	releases := slices.Clone(in.Others)
+	self := *in.Release
+	self.Status = step.Status
+	if i := slices.IndexFunc(releases, func(r releasev1alpha1.Release) bool { return r.Name == self.Name }); i >= 0 {
+		releases[i] = self
+	} else {
+		releases = append(releases, self)
+	}
+	var surplus []*releasev1alpha1.ReleaseRevision
+	for _, spec := range in.Release.Spec.Targets {
+		t := in.Targets[spec.Name]
+		bound := []string{t.effective(), step.Bindings[spec.Name].Revision}
+		for _, p := range []*fleet.Plan{t.plan(), step.Bindings[spec.Name].Plan} {
+			if p != nil {
+				bound = append(bound, p.From)
+			}
+		}
+		bound = slices.DeleteFunc(bound, func(name string) bool { return name == "" })
+		surplus = append(surplus, SurplusRevisions(slices.Collect(maps.Values(t.Revisions)),
+			RevisionsInUse(spec.Ref, releases, bound))...)
+	}
+	return surplus
 }
 
 // RevisionsInUse returns the names of the revisions of a target that releases need. bound are those that its binding

@@ -125,6 +125,33 @@ func TestSurplusRevisionsAreOldUnusedAndNotBlocked(t *testing.T) {
 	}
 }
 
+func TestRevisionThatAReleaseStartsWithIsNoSurplus(t *testing.T) {
+	w := newWorld(t, cloneSet, 2)
+	for i := range 14 {
+		w.image(fmt.Sprintf("web:%d", 10+i))
+		r := w.revision()
+		r.CreationTimestamp = metav1.NewTime(time.Unix(int64(i), 0))
+		w.revisions[r.Name] = r
+	}
+	w.image("web:10")
+	oldest := w.revision().Name
+	r := w.release("r1", "stages: [{name: all}]")
+	in := w.input(r)
+	step := release.Next(in)
+	if step.Status.Phase != releasev1alpha1.ReleaseRunning {
+		t.Fatalf("the release is %s", step.Status.Phase)
+	}
+	surplus := release.Surplus(in, step)
+	if len(surplus) != 3 {
+		t.Errorf("%d revisions are surplus, want 3", len(surplus))
+	}
+	for _, r := range surplus {
+		if r.Name == oldest {
+			t.Error("the revision that the release starts with is deleted")
+		}
+	}
+}
+
 func TestRevisionsOfReleasesThatCanRollBackAreInUse(t *testing.T) {
 	ref := releasev1alpha1.ReleaseObjectReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "web"}
 	of := func(phase releasev1alpha1.ReleasePhase, from, to string) releasev1alpha1.Release {
