@@ -344,7 +344,8 @@ func (s *stepper) skip(k int) bool {
 	if s.Release.Annotations[releasev1alpha1.SkipStageAnnotation] != stageAttempt(*stage) {
 		return false
 	}
-	s.journal(releasev1alpha1.JournalVerb, stage.Name, "", "", "SkipStage", "")
+	by := s.used(releasev1alpha1.SkipStageAnnotation)
+	s.journal(releasev1alpha1.JournalVerb, stage.Name, "", by.User, "SkipStage", by.Reason)
 	s.endStage(k, releasev1alpha1.StageSkipped, "SkippedByUser", "")
 	return true
 }
@@ -523,7 +524,8 @@ func (s *stepper) resume() bool {
 		}
 		s.status.SoakUntil = nil
 	case s.Release.Annotations[releasev1alpha1.RetryAnnotation] == stageAttempt(*stage):
-		s.journal(releasev1alpha1.JournalVerb, stage.Name, "", "", "Retry", "")
+		by := s.used(releasev1alpha1.RetryAnnotation)
+		s.journal(releasev1alpha1.JournalVerb, stage.Name, "", by.User, "Retry", by.Reason)
 		stage.Attempt++
 		stage.Gates, stage.BegunTargets, stage.ReachedAt = nil, nil, nil
 		s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionUnknown, releasev1alpha1.ReasonNotObserved, "")
