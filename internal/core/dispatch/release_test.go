@@ -5,11 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 )
@@ -99,6 +102,75 @@ func TestUnknownBaselineKeepsPods(t *testing.T) {
 	}
 	s.decide()
 	if got := s.images("eu", "us", "ap"); got != "mirror/nginx:1 mirror/nginx:1 mirror/nginx:1" {
+		t.Errorf("clusters have %s", got)
+	}
+}
+
+func (s *story) awaits() string {
+	s.t.Helper()
+	d := s.decide()
+	for _, c := range d.Conditions {
+		if c.Type == fleet.ChangeAwaitsRelease {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+func TestChangeThatWaitsForAReleaseIsReported(t *testing.T) {
+	s := begin(t, clones, threeEach)
+	s.annotate(releasev1alpha1.ReleaseStrategyAnnotation, gray)
+	s.decide()
+	if got := s.awaits(); got != "" {
+		t.Errorf("before a change, it reports %q", got)
+	}
+	s.image("nginx:2")
+	if got := s.awaits(); !strings.Contains(got, "argosy release start cloneset/web -n shop") {
+		t.Errorf("after a change, it reports %q", got)
+	}
+	s.annotate(releasev1alpha1.ReleaseStrategyAnnotation, "")
+	if got := s.awaits(); !strings.Contains(got, "without the annotation") {
+		t.Errorf("without the strategy, it reports %q", got)
+	}
+	if got := s.images("eu", "us", "ap"); got != "nginx:1 nginx:1 nginx:1" {
+		t.Errorf("without the strategy, clusters have %s", got)
+	}
+}
+
+func TestTemplateCountsAgainWhenItHasNoStrategyAndNoChangeWaits(t *testing.T) {
+	s := begin(t, clones, threeEach)
+	s.annotate(releasev1alpha1.ReleaseStrategyAnnotation, gray)
+	s.decide()
+	s.image("nginx:2")
+	s.decide()
+	s.annotate(releasev1alpha1.ReleaseStrategyAnnotation, "")
+	s.image("nginx:1")
+	s.decide()
+	if name, ok := s.in.Binding.GetAnnotations()[fleet.EffectiveRevisionAnnotation]; ok {
+		t.Errorf("the binding still names %s", name)
+	}
+	s.image("nginx:3")
+	s.decide()
+	if got := s.images("eu", "us", "ap"); got == "nginx:1 nginx:1 nginx:1" {
+		t.Errorf("a later change is not sent: clusters have %s", got)
+	}
+}
+
+func TestClusterThatJoinedAfterTheRevisionGetsTodaysOverrides(t *testing.T) {
+	s := begin(t, clones, threeEach)
+	s.annotate(releasev1alpha1.ReleaseStrategyAnnotation, gray)
+	s.decide()
+	for _, r := range s.in.Revisions {
+		r.CreationTimestamp = metav1.Unix(100, 0)
+	}
+	joined := s.in.Clusters["ap"].DeepCopy()
+	joined.CreationTimestamp = metav1.Unix(200, 0)
+	s.in.Clusters["ap"] = joined
+	s.in.Overrides = []policyv1alpha1.Override{clusterOverride(t, `{overrideRules: [{overriders: {imageOverrider:
+		[{component: Registry, operator: add, value: mirror}]}}]}`)}
+	s.decide()
+	s.decide()
+	if got := s.images("eu", "us", "ap"); got != "nginx:1 nginx:1 mirror/nginx:1" {
 		t.Errorf("clusters have %s", got)
 	}
 }
