@@ -92,7 +92,7 @@ func (t Target) replicas(whole bool) (clusters []string, replicas []int64) {
 
 // Acceptance is whether a release can run, and how.
 type Acceptance struct {
-	// Reason of the condition Accepted: Planned, or why not, with a Message.
+	// Reason of the condition Accepted: Planned, or why not, with a Message. The message of Planned is a warning.
 	Reason, Message string
 	// Targets are the revisions, in the order of spec.targets.
 	Targets []releasev1alpha1.ReleaseTargetStatus
@@ -148,6 +148,10 @@ func Accept(in Input) Acceptance {
 		}
 		if p := t.plan(); status.To == status.From && (p == nil || p.Done) {
 			same++
+		}
+		if status.From == "" {
+			a.Message = fmt.Sprintf("target %s: the revision that clusters have now is not known, so this release cannot be rolled back",
+				spec.Name)
 		}
 		a.Targets = append(a.Targets, status)
 		for _, name := range []string{status.From, status.To} {

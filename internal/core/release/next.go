@@ -220,7 +220,7 @@ func (s *stepper) accept() bool {
 		s.status.Stages = append(s.status.Stages, releasev1alpha1.ReleaseStageStatus{Name: stage.Name,
 			Phase: releasev1alpha1.StagePending})
 	}
-	s.phase(releasev1alpha1.ReleaseQueued, "Accepted", "")
+	s.phase(releasev1alpha1.ReleaseQueued, "Accepted", a.Message)
 	return true
 }
 

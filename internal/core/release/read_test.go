@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -122,6 +124,20 @@ func TestSurplusRevisionsAreOldUnusedAndNotBlocked(t *testing.T) {
 	}
 	if want := []string{"r03", "r00"}; !slices.Equal(got, want) {
 		t.Errorf("surplus are %v, want %v", got, want)
+	}
+}
+
+func TestReleaseWarnsThatItCannotBeRolledBack(t *testing.T) {
+	w := newWorld(t, cloneSet, 2)
+	r := w.release("r1", "stages: [{name: all}]")
+	if a := release.Accept(w.input(r)); a.Message != "" {
+		t.Errorf("it warns: %s", a.Message)
+	}
+	w.former = nil
+	step := release.Next(w.input(r))
+	c := meta.FindStatusCondition(step.Status.Conditions, releasev1alpha1.ReleaseAccepted)
+	if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "cannot be rolled back") {
+		t.Errorf("without a former revision, Accepted is %+v", c)
 	}
 }
 
