@@ -236,10 +236,10 @@ func newReleaseDiff(hub *hubFlags) *cobra.Command {
 	var output string
 	cmd := nameOfRelease(&cobra.Command{
 		Use:   "diff NAME",
-		Short: "Show what a release changes: pods, overrides and configuration of each target",
+		Short: "Show what a release changes: pods and overrides of each target",
 		Long: `Shows the differences between the revisions before and after a release, for each target: the fields of the
-template that make pods, the override policies that select it, and the ConfigMaps and Secrets that its pods
-use. Data of ConfigMaps and Secrets is not shown.`,
+template that make pods, and the override policies that select it. ConfigMaps and Secrets are not part of a release:
+their changes are sent at once.`,
 		Example: "  argosy release diff web-x7k2p -n shop",
 		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error {
 			if output != "" && output != "json" {
@@ -319,22 +319,7 @@ func printDiff(out io.Writer, all []targetDiff) {
 			fmt.Fprintln(out, "  no differences")
 		}
 		for _, c := range t.Changes {
-			if strings.HasPrefix(c.Path, "ConfigMap ") || strings.HasPrefix(c.Path, "Secret ") {
-				fmt.Fprintf(out, "  %s: %s\n", c.Path, configChange(c))
-				continue
-			}
 			fmt.Fprintf(out, "  %s: %s → %s\n", c.Path, valueOf(c.From), valueOf(c.To))
 		}
 	}
-}
-
-// configChange describes the change of a ConfigMap or Secret, of which only hashes are known.
-func configChange(c release.Change) string {
-	switch {
-	case c.From == nil:
-		return "pods use it now"
-	case c.To == nil:
-		return "pods do not use it now"
-	}
-	return "its data has changed"
 }

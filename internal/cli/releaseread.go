@@ -122,7 +122,7 @@ func (r *releases) target(ctx context.Context, ref releasev1alpha1.ReleaseObject
 		return t, nil, fmt.Errorf("list override policies: %w", err)
 	}
 	effective := t.Revisions[t.Binding.GetAnnotations()[fleet.EffectiveRevisionAnnotation]]
-	if t.Current, err = release.NewRevision(t.Template, overrides, nil); err != nil {
+	if t.Current, err = release.NewRevision(t.Template, overrides); err != nil {
 		return t, nil, err
 	}
 
@@ -174,7 +174,7 @@ func formerRevision(t release.Target, works map[string]*workv1alpha1.Work,
 		if err := manifest.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
 			return nil, fmt.Errorf("read the Work in cluster %q: %w", cluster, err)
 		}
-		revision, err := release.NewRevision(withNameOf(manifest, t.Template), overrides, nil)
+		revision, err := release.NewRevision(withNameOf(manifest, t.Template), overrides)
 		if err != nil {
 			return nil, err
 		}
@@ -191,7 +191,7 @@ func formerRevision(t release.Target, works map[string]*workv1alpha1.Work,
 		unknownRevision); err != nil {
 		return nil, err
 	}
-	revision, err := release.NewRevision(other, nil, nil)
+	revision, err := release.NewRevision(other, nil)
 	if err == nil {
 		revision.Name = unknownRevision
 	}

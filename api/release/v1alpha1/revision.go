@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ReleaseRevision is what members get of a workload: the fields that make its pods, the overrides of clusters, and
-// which configuration the pods use. The hub writes it when a release is accepted. Its spec cannot be changed.
+// ReleaseRevision is what members get of a workload: the fields that make its pods, and the overrides of clusters. The
+// hub writes it when a release is accepted, or when the workload gets a release strategy. Its spec cannot be changed.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=releaserevisions,scope=Namespaced,shortName=rrev
@@ -44,7 +44,7 @@ type ReleaseRevisionSpec struct {
 	// +required
 	Target ReleaseObjectReference `json:"target"`
 
-	// Hash of pods, overrides and config.
+	// Hash of pods and overrides.
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Hash string `json:"hash"`
@@ -69,15 +69,11 @@ type ReleaseRevisionSpec struct {
 	// +optional
 	Images []string `json:"images,omitempty"`
 
-	// Overrides are the override policies that select the workload, in the order in which they apply.
+	// Overrides are the override policies that select the workload, in the order in which they apply. Selectors of other
+	// workloads are left out.
 	// +listType=atomic
 	// +optional
 	Overrides []RevisionOverride `json:"overrides,omitempty"`
-
-	// Config are the ConfigMaps and Secrets that the pods use.
-	// +listType=atomic
-	// +optional
-	Config []RevisionConfig `json:"config,omitempty"`
 }
 
 // RevisionField is a field of the template.
@@ -110,22 +106,6 @@ type RevisionOverride struct {
 	// +kubebuilder:validation:Schemaless
 	// +required
 	Spec runtime.RawExtension `json:"spec"`
-}
-
-// RevisionConfig is a ConfigMap or a Secret that pods use.
-type RevisionConfig struct {
-	// Kind is ConfigMap or Secret.
-	// +kubebuilder:validation:Enum=ConfigMap;Secret
-	// +required
-	Kind string `json:"kind"`
-
-	// Name of the object.
-	// +required
-	Name string `json:"name"`
-
-	// Hash of its data; empty if the hub does not have it.
-	// +optional
-	Hash string `json:"hash,omitempty"`
 }
 
 // ReleaseRevisionStatus says whether the revision may be released.

@@ -135,7 +135,7 @@ func (r *reconciler) target(ctx context.Context, in release.Input, spec releasev
 	if t.Template == nil {
 		return t, nil
 	}
-	if t.Current, err = release.NewRevision(t.Template, overrides, nil); err != nil {
+	if t.Current, err = release.NewRevision(t.Template, overrides); err != nil {
 		return t, err
 	}
 	if stored := t.Revisions[t.Current.Name]; stored != nil {

@@ -80,7 +80,7 @@ func (in Input) paced() (Input, error) {
 		return in, &RevisionMissingError{in.Binding.GetNamespace(), name}
 	}
 	if in.pace.plan == nil {
-		current, err := release.NewRevision(in.Template, in.Overrides, nil)
+		current, err := release.NewRevision(in.Template, in.Overrides)
 		if err != nil {
 			return in, err
 		}

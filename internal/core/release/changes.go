@@ -19,8 +19,7 @@ type Change struct {
 	To   any `json:"to,omitempty"`
 }
 
-// Changes are the differences of two revisions of a workload: its pods, its overrides, and which configuration they
-// use. Without a former revision, all is new and there are none.
+// Changes are the differences of two revisions of a workload: its pods and its overrides. Without a former revision, all is new and there are none.
 func Changes(from, to *releasev1alpha1.ReleaseRevision) ([]Change, error) {
 	if from == nil || to == nil {
 		return nil, nil
@@ -59,9 +58,6 @@ func contents(r *releasev1alpha1.ReleaseRevision) (map[string]any, error) {
 		if err := add(o.Kind+" "+o.Name, o.Spec.Raw); err != nil {
 			return nil, err
 		}
-	}
-	for _, c := range r.Spec.Config {
-		all[c.Kind+" "+c.Name] = c.Hash
 	}
 	return all, nil
 }

@@ -22,7 +22,7 @@ func TestATargetWaitsForThoseThatItDependsOn(t *testing.T) {
 	current.SetName("db")
 	target.Template, target.Binding = current, w.binding.DeepCopy()
 	var err error
-	if target.Current, err = release.NewRevision(current, nil, nil); err != nil {
+	if target.Current, err = release.NewRevision(current, nil); err != nil {
 		t.Fatal(err)
 	}
 	target.Former = nil

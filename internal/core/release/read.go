@@ -41,7 +41,7 @@ func FormerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
 		if err := manifest.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
 			return nil, fmt.Errorf("read the manifest of Work %s/%s: %w", w.Namespace, w.Name, err)
 		}
-		revision, err := NewRevision(manifest, overrides, nil)
+		revision, err := NewRevision(manifest, overrides)
 		if err != nil {
 			return nil, err
 		}
@@ -59,7 +59,7 @@ func FormerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
 func Baseline(template *unstructured.Unstructured, works []workv1alpha1.Work,
 	clusters map[string]*clusterv1alpha1.Cluster,
 	overrides []policyv1alpha1.Override) (*releasev1alpha1.ReleaseRevision, error) {
-	current, err := NewRevision(template, overrides, nil)
+	current, err := NewRevision(template, overrides)
 	if err != nil || len(works) == 0 {
 		return current, err
 	}

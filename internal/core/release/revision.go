@@ -24,15 +24,14 @@ import (
 )
 
 // NewRevision is the revision of a workload: of its template on the hub, or of its manifest in a cluster without
-// overrides. Policies in overrides that do not select it do not count. config are the ConfigMaps and Secrets that its
-// pods use. Equal input has an equal name.
-func NewRevision(template *unstructured.Unstructured, overrides []policyv1alpha1.Override,
-	config []releasev1alpha1.RevisionConfig) (*releasev1alpha1.ReleaseRevision, error) {
+// overrides. Policies in overrides that do not select it do not count. Equal input has an equal name.
+func NewRevision(template *unstructured.Unstructured,
+	overrides []policyv1alpha1.Override) (*releasev1alpha1.ReleaseRevision, error) {
 	gvk := template.GroupVersionKind()
 	spec := releasev1alpha1.ReleaseRevisionSpec{
 		Target: releasev1alpha1.ReleaseObjectReference{APIVersion: template.GetAPIVersion(), Kind: gvk.Kind,
 			Name: template.GetName()},
-		TemplateGeneration: template.GetGeneration(), Config: slices.Clone(config),
+		TemplateGeneration: template.GetGeneration(),
 	}
 	var err error
 	if spec.PodsHash, err = fleet.RevisionOf(template); err != nil {
@@ -72,11 +71,8 @@ func NewRevision(template *unstructured.Unstructured, overrides []policyv1alpha1
 		spec.Overrides = append(spec.Overrides, releasev1alpha1.RevisionOverride{Kind: kind, Name: p.GetName(),
 			Spec: runtime.RawExtension{Raw: raw}})
 	}
-	slices.SortFunc(spec.Config, func(a, b releasev1alpha1.RevisionConfig) int {
-		return strings.Compare(a.Kind+"/"+a.Name, b.Kind+"/"+b.Name)
-	})
-	if spec.Hash, err = hashOf(gvk.GroupKind().String(), template.GetName(), spec.Pods, spec.Overrides,
-		spec.Config); err != nil {
+	if spec.Hash, err = hashOf(gvk.GroupKind().String(), template.GetName(), spec.Pods,
+		spec.Overrides); err != nil {
 		return nil, err
 	}
 	name := template.GetName()

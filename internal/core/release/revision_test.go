@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/release"
 )
@@ -23,8 +22,8 @@ func overrideOf(image string) policyv1alpha1.Override {
 
 func TestARevisionIsNamedByAllThatMembersGet(t *testing.T) {
 	w := newWorld(t, cloneSet, 2)
-	name := func(overrides []policyv1alpha1.Override, config ...releasev1alpha1.RevisionConfig) string {
-		r, err := release.NewRevision(w.template, overrides, config)
+	name := func(overrides []policyv1alpha1.Override) string {
+		r, err := release.NewRevision(w.template, overrides)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,10 +36,8 @@ func TestARevisionIsNamedByAllThatMembersGet(t *testing.T) {
 	}
 	names := map[string]bool{plain: true}
 	for what, other := range map[string]string{
-		"an override":         name([]policyv1alpha1.Override{overrideOf("a")}),
-		"another override":    name([]policyv1alpha1.Override{overrideOf("b")}),
-		"a ConfigMap":         name(nil, releasev1alpha1.RevisionConfig{Kind: "ConfigMap", Name: "c", Hash: "1"}),
-		"data of a ConfigMap": name(nil, releasev1alpha1.RevisionConfig{Kind: "ConfigMap", Name: "c", Hash: "2"}),
+		"an override":      name([]policyv1alpha1.Override{overrideOf("a")}),
+		"another override": name([]policyv1alpha1.Override{overrideOf("b")}),
 	} {
 		if names[other] {
 			t.Errorf("%s makes no other revision", what)
@@ -58,12 +55,12 @@ func TestARevisionHasNoSelectorsOfOtherWorkloads(t *testing.T) {
 	p := overrideOf("a")
 	spec := p.OverrideSpec()
 	own := spec.ResourceSelectors[0]
-	alone, err := release.NewRevision(w.template, []policyv1alpha1.Override{p}, nil)
+	alone, err := release.NewRevision(w.template, []policyv1alpha1.Override{p})
 	if err != nil {
 		t.Fatal(err)
 	}
 	spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Secret", Name: "of-another-team"}, own}
-	r, err := release.NewRevision(w.template, []policyv1alpha1.Override{p}, nil)
+	r, err := release.NewRevision(w.template, []policyv1alpha1.Override{p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +77,7 @@ func TestARevisionHasNoSelectorsOfOtherWorkloads(t *testing.T) {
 
 func TestARevisionChangesOnlyThePodsOfItsWorkload(t *testing.T) {
 	w := newWorld(t, cloneSet, 2)
-	r, err := release.NewRevision(w.template, []policyv1alpha1.Override{overrideOf("a")}, nil)
+	r, err := release.NewRevision(w.template, []policyv1alpha1.Override{overrideOf("a")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,8 +57,7 @@ func TestAFailedStageNamesRetryAndRollback(t *testing.T) {
 
 func TestChangesOfRevisionsNameContainersAndOverrides(t *testing.T) {
 	w := newWorld(t, cloneSet, 1)
-	from, err := release.NewRevision(w.template, nil, []releasev1alpha1.RevisionConfig{
-		{Kind: "ConfigMap", Name: "web", Hash: "a"}})
+	from, err := release.NewRevision(w.template, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +65,7 @@ func TestChangesOfRevisionsNameContainersAndOverrides(t *testing.T) {
 		"spec", "template", "spec", "containers")
 	o := &policyv1alpha1.OverridePolicy{}
 	o.Name, o.Namespace = "eu", "shop"
-	to, err := release.NewRevision(w.template, []policyv1alpha1.Override{o}, []releasev1alpha1.RevisionConfig{
-		{Kind: "ConfigMap", Name: "web", Hash: "b"}})
+	to, err := release.NewRevision(w.template, []policyv1alpha1.Override{o})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +81,7 @@ func TestChangesOfRevisionsNameContainersAndOverrides(t *testing.T) {
 	for _, c := range all {
 		paths = append(paths, c.Path)
 	}
-	want := "ConfigMap web, OverridePolicy eu, spec.template.spec.containers[log], " +
+	want := "OverridePolicy eu, spec.template.spec.containers[log], " +
 		"spec.template.spec.containers[main].image"
 	if got := strings.Join(paths, ", "); got != want {
 		t.Errorf("changes are %s, want %s", got, want)

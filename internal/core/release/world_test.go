@@ -157,7 +157,7 @@ func (w *world) image(image string) {
 
 func (w *world) revision() *releasev1alpha1.ReleaseRevision {
 	w.t.Helper()
-	r, err := release.NewRevision(w.template, nil, nil)
+	r, err := release.NewRevision(w.template, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
