@@ -175,6 +175,11 @@ func Accept(in Input) Acceptance {
 	if len(names) == 0 {
 		return refuse(releasev1alpha1.ReasonStagesEmpty, "the workloads are in no cluster")
 	}
+	if size := planSize(strategy, a.Clusters); size > planLimit {
+		return refuse(releasev1alpha1.ReasonPlanTooLarge,
+			"the stages list %d clusters in %d KiB, but a binding can record %d KiB; use fewer stages, or the same clusters in stages that follow each other",
+			len(names), size>>10, planLimit>>10)
+	}
 	if rest := in.incomplete(strategy, a.Clusters); len(rest) > 0 {
 		return refuse(releasev1alpha1.ReasonClustersUnassigned,
 			"no stage updates all pods of %s; add a stage without `to`", strings.Join(rest, ", "))
@@ -254,6 +259,14 @@ func (in Input) clusterNames() []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// planLimit is for the plan of a release: the API server accepts 256 KiB of annotations.
+const planLimit = 192 << 10
+
+// planSize is the number of bytes that the stages have in an annotation.
+func planSize(strategy *releasev1alpha1.ReleaseStrategySpec, byStage [][]string) int {
+	return len((&fleet.Plan{Stages: planStages(strategy, byStage, false)}).String())
 }
 
 // incomplete are the clusters that keep old pods after the last stage, by the replicas that there are now.

@@ -141,6 +141,23 @@ func TestReleaseWarnsThatItCannotBeRolledBack(t *testing.T) {
 	}
 }
 
+func TestPlanThatABindingCannotRecordIsRefused(t *testing.T) {
+	w := newWorld(t, cloneSet, 1)
+	for i := range 999 {
+		w.join(fmt.Sprintf("c%d", i+2), 1, nil)
+	}
+	var stages []string
+	for i := range 32 {
+		stages = append(stages, fmt.Sprintf("{name: s%d, clusters: {exclude: [c%d]}, to: {pods: %d}}", i, i+1, i+1))
+	}
+	stages[31] = "{name: all, clusters: {}}"
+	r := w.release("r1", "stages: ["+strings.Join(stages, ", ")+"]")
+	a := release.Accept(w.input(r))
+	if a.Reason != releasev1alpha1.ReasonPlanTooLarge {
+		t.Errorf("it is %s: %s", a.Reason, a.Message)
+	}
+}
+
 func TestRevisionThatAReleaseStartsWithIsNoSurplus(t *testing.T) {
 	w := newWorld(t, cloneSet, 2)
 	for i := range 14 {
