@@ -17,11 +17,13 @@ import (
 )
 
 // released adds the dependencies of the ReleaseRevisions that a binding names to those of its template: members have
-// pods of these revisions, or get them in a rollback. complete is false if a revision does not exist.
+// pods of these revisions, or get them in a rollback. complete is false if a revision does not exist, and if the
+// template waits for releases but dispatch has not found out yet what members have.
 func (r *reconciler) released(ctx context.Context, b workv1alpha2.Binding, tpl *unstructured.Unstructured,
 	refs []configv1alpha1.DependentObjectReference) (all []configv1alpha1.DependentObjectReference, complete bool,
 	err error) {
-	complete = true
+	complete = len(dispatch.RevisionsOf(b)) > 0 || b.GetNamespace() == "" ||
+		tpl.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation] == ""
 	for _, name := range dispatch.RevisionsOf(b) {
 		revision, key := &releasev1alpha1.ReleaseRevision{}, client.ObjectKey{Namespace: b.GetNamespace(), Name: name}
 		err := r.client.Get(ctx, key, revision, client.UnsafeDisableDeepCopy)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/release"
@@ -69,6 +70,13 @@ func TestDependenciesOfTheRevisionInMembersStayDuringARelease(t *testing.T) {
 				}
 			}
 		}
+		u.SetAnnotations(map[string]string{releasev1alpha1.ReleaseStrategyAnnotation: "gray"})
+		uses(u, "web-aaa")
+		h.update(u.DeepCopy())
+		has("before a change", nil, map[string]bool{"web-aaa": true})
+		uses(u, "web-bbb")
+		h.update(u)
+		has("before the baseline is stored", nil, map[string]bool{"web-aaa": true, "web-bbb": true})
 		plan := (&fleet.Plan{Release: "r1", UID: "1", Revision: now.Name, From: before.Name}).String()
 		has("while the change waits", map[string]string{fleet.EffectiveRevisionAnnotation: before.Name},
 			map[string]bool{"web-aaa": true, "web-bbb": true})
