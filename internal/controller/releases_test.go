@@ -202,8 +202,9 @@ func (w *releaseWorld) release(name, strategy string) *releasev1alpha1.Release {
 	r.Spec = releasev1alpha1.ReleaseSpec{StrategyRef: &releasev1alpha1.ReleaseStrategyReference{Name: name},
 		State: releasev1alpha1.StateRun, Targets: []releasev1alpha1.ReleaseTarget{{Name: "web",
 			Ref: releasev1alpha1.ReleaseObjectReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "web"}}}}
-	w.Make(r)
+	// In this order: a release that is reconciled before its strategy exists writes its status once more.
 	w.Make(s)
+	w.Make(r)
 	return r
 }
 
