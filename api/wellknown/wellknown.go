@@ -87,6 +87,12 @@ const (
 	// On: Releases. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
 	ReleaseReasonAnnotation = "argosy.io/release-reason"
 
+	// ReleaseVerbsAnnotation is who changed the state of a release, skipped or retried a stage last, and why, as JSON. The
+	// hub replaces what a client writes.
+	//
+	// On: Releases. Written by: core/release. Read by: core/release. Users may set it: no.
+	ReleaseVerbsAnnotation = "argosy.io/release-verbs"
+
 	// UnreachableClustersAnnotation states whether the pods of an unreachable cluster count as unavailable
 	// (CountAsDown, the default: the rollout waits) or do not count (Ignore).
 	//

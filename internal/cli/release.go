@@ -355,6 +355,17 @@ func (r *releases) rollback(ctx context.Context, name, reason string) error {
 				name, rel.Status.Phase)
 		}
 		return r.write(ctx, rel, releasev1alpha1.StateRollback, reason, "rolled back")
+	case releasev1alpha1.ReleaseFailed:
+		if rel.Status.Rollback == nil {
+			break
+		}
+		// The hub rolls back again when the state changes.
+		if rel.Spec.State == releasev1alpha1.StateRollback {
+			if err := r.patch(ctx, rel, map[string]any{"spec": map[string]any{"state": releasev1alpha1.StatePause}}); err != nil {
+				return err
+			}
+		}
+		return r.write(ctx, rel, releasev1alpha1.StateRollback, reason, "rolled back")
 	}
 	return r.set(ctx, rel, releasev1alpha1.StateRollback, reason, "rolled back")
 }

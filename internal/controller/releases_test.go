@@ -202,8 +202,9 @@ func (w *releaseWorld) release(name, strategy string) *releasev1alpha1.Release {
 	r.Spec = releasev1alpha1.ReleaseSpec{StrategyRef: &releasev1alpha1.ReleaseStrategyReference{Name: name},
 		State: releasev1alpha1.StateRun, Targets: []releasev1alpha1.ReleaseTarget{{Name: "web",
 			Ref: releasev1alpha1.ReleaseObjectReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "web"}}}}
-	w.Make(r)
+	// In this order: a release that is reconciled before its strategy exists writes its status once more.
 	w.Make(s)
+	w.Make(r)
 	return r
 }
 
@@ -234,6 +235,33 @@ func (w *releaseWorld) plan() *corefleet.Plan {
 		w.t.Fatal(err)
 	}
 	return corefleet.PlanOf(b.Annotations)
+}
+
+func TestBaselineIsStoredBeforeTheFirstRelease(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newReleaseWorld(t)
+		var revisions releasev1alpha1.ReleaseRevisionList
+		if err := w.List(t.Context(), &revisions); err != nil {
+			t.Fatal(err)
+		}
+		if len(revisions.Items) != 1 || revisions.Items[0].Spec.Images[0] != "web:1" {
+			t.Fatalf("the revisions are %+v", revisions.Items)
+		}
+		b := &workv1alpha2.ResourceBinding{}
+		if err := w.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-cloneset"}, b); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.Annotations[corefleet.EffectiveRevisionAnnotation]; got != revisions.Items[0].Name {
+			t.Errorf("the binding names the revision %q", got)
+		}
+		if !meta.IsStatusConditionTrue(b.Status.Conditions, corefleet.ChangeAwaitsRelease) {
+			t.Errorf("the change does not wait: %+v", b.Status.Conditions)
+		}
+		w.pass(time.Minute)
+		if writes := w.Quiet(); len(writes) > 0 {
+			t.Errorf("written while the change waits: %q", writes)
+		}
+	})
 }
 
 func TestReleaseUpdatesMembersStageByStage(t *testing.T) {

@@ -654,6 +654,8 @@ const (
 	ReasonClustersUnassigned = "ClustersUnassigned"
 	// ReasonStagesEmpty: the workloads are in no cluster.
 	ReasonStagesEmpty = "StagesEmpty"
+	// ReasonPlanTooLarge: the stages have too many different lists of clusters for a binding to record them.
+	ReasonPlanTooLarge = "PlanTooLarge"
 	// ReasonAnnotationsPresent: a template has an annotation argosy.io/rollout-*.
 	ReasonAnnotationsPresent = "AnnotationsPresent"
 	// ReasonForeignRollout: a Rollout of Kruise or Argo paces a workload.

@@ -6,7 +6,7 @@ import (
 )
 
 // ReleaseRevision is what members get of a workload: the fields that make its pods, and the overrides of clusters. The
-// hub writes it when a release is accepted. Its spec cannot be changed.
+// hub writes it when a release is accepted, or when the workload gets a release strategy. Its spec cannot be changed.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=releaserevisions,scope=Namespaced,shortName=rrev
@@ -69,7 +69,8 @@ type ReleaseRevisionSpec struct {
 	// +optional
 	Images []string `json:"images,omitempty"`
 
-	// Overrides are the override policies that select the workload, in the order in which they apply.
+	// Overrides are the override policies that select the workload, in the order in which they apply. Selectors of other
+	// workloads are left out.
 	// +listType=atomic
 	// +optional
 	Overrides []RevisionOverride `json:"overrides,omitempty"`

@@ -130,6 +130,8 @@ const (
 	ReasonKindNotServed = "KindNotServed"
 	// ReasonRejected: the member's API server or a webhook rejected the request.
 	ReasonRejected = "Rejected"
+	// ReasonServerError: the member's API server or a webhook could not carry out the request now. The hub tries again.
+	ReasonServerError = "ServerError"
 	// ReasonObjectUnmanaged: the object exists in the member and nobody manages it. Conflict resolution Overwrite
 	// takes it over.
 	ReasonObjectUnmanaged = "ObjectUnmanaged"

@@ -25,13 +25,43 @@ import (
 
 var releases = releasev1alpha1.GroupVersion.WithResource("releases")
 
-// mutateRelease sets spec.createdBy: the user who creates the release, and later the user who created it. The hub's own
-// controllers may name another user.
+// mutateRelease sets spec.createdBy: the user who creates the release, and later the user who created it. It also sets
+// who used a verb on the release. The hub's own controllers may name another user.
 func (o *objects) mutateRelease(_ context.Context, r request) error {
 	if r.ours() {
 		return nil
 	}
+	if err := r.stampVerbs(); err != nil {
+		return err
+	}
 	return r.stampUser("createdBy")
+}
+
+// stampVerbs sets release.VerbsAnnotation.
+func (r request) stampVerbs() error {
+	rel, old := &releasev1alpha1.Release{}, (*releasev1alpha1.Release)(nil)
+	if err := into(r.obj, rel); err != nil {
+		return r.invalid(err)
+	}
+	if r.old != nil {
+		old = &releasev1alpha1.Release{}
+		if err := into(r.old, old); err != nil {
+			return r.invalid(err)
+		}
+	}
+	annotations := r.obj.GetAnnotations()
+	value := release.StampVerbs(old, rel, r.user().User)
+	if annotations[release.VerbsAnnotation] == value {
+		return nil
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	if annotations[release.VerbsAnnotation] = value; value == "" {
+		delete(annotations, release.VerbsAnnotation)
+	}
+	r.obj.SetAnnotations(annotations)
+	return nil
 }
 
 // stampUser sets a field of the spec to the user of a creation, and keeps it in an update.
@@ -108,7 +138,8 @@ func sameRelease(r request) bool {
 	}
 	verbs := func(obj *unstructured.Unstructured) map[string]string {
 		kept := map[string]string{}
-		for _, key := range []string{releasev1alpha1.SkipStageAnnotation, releasev1alpha1.RetryAnnotation} {
+		for _, key := range []string{releasev1alpha1.SkipStageAnnotation, releasev1alpha1.RetryAnnotation,
+			release.VerbsAnnotation} {
 			if value, ok := obj.GetAnnotations()[key]; ok {
 				kept[key] = value
 			}

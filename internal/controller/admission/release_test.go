@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
@@ -123,6 +124,32 @@ func TestTheCreatorOfAReleaseIsStamped(t *testing.T) {
 		}
 		if by := creator(ours); by.User != "bob" {
 			t.Errorf("a release of the hub is created by %q", by.User)
+		}
+	})
+}
+
+func TestTheUserOfAVerbIsStamped(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := releaseHub(t)
+		stored := storedRelease(t, h)
+		paused := changed(t, stored, "Pause", "spec", "state")
+		paused.SetAnnotations(map[string]string{release.VerbsAnnotation: `{"state":{"value":"Pause","user":"boss"}}`,
+			releasev1alpha1.ReleaseReasonAnnotation: "lunch"})
+		now, _, err := h.write("pauser", paused, stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const want = `{"state":{"value":"Pause","user":"pauser","reason":"lunch"}}`
+		if got := now.GetAnnotations()[release.VerbsAnnotation]; got != want {
+			t.Errorf("after a pause, it has %s, want %s", got, want)
+		}
+		forged := now.DeepCopy()
+		forged.SetAnnotations(map[string]string{release.VerbsAnnotation: `{}`, releasev1alpha1.ReleaseReasonAnnotation: "lunch"})
+		if now, _, err = h.write("alice", forged, now); err != nil {
+			t.Fatal(err)
+		}
+		if got := now.GetAnnotations()[release.VerbsAnnotation]; got != want {
+			t.Errorf("after a write of another user, it has %s, want %s", got, want)
 		}
 	})
 }

@@ -183,9 +183,13 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 		return 0, err
 	}
 	refs, err := r.Interpreter.Dependencies(ctx, asked)
-	served := true
+	served, stored := true, true
+	if err == nil {
+		refs, stored, err = r.released(ctx, b, tpl, refs)
+	}
 	if err == nil {
 		refs, served, err = r.further(ctx, key, tpl.GetNamespace(), refs)
+		served = served && stored
 	}
 	var rights, watched []configv1alpha1.DependentObjectReference
 	known := true
@@ -576,7 +580,8 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 				(was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
 				was.GetAnnotations()[workv1alpha2.DependenciesAnnotation] !=
 					is.GetAnnotations()[workv1alpha2.DependenciesAnnotation] ||
-				!slices.Equal(was.GetFinalizers(), is.GetFinalizers())
+				!slices.Equal(was.GetFinalizers(), is.GetFinalizers()) ||
+				!slices.Equal(dispatch.RevisionsOf(was), dispatch.RevisionsOf(is))
 			if changed && (concerned(was) || concerned(is)) {
 				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(is)})
 			}

@@ -327,6 +327,9 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding,
 		return 0, err
 	}
 	after = commit.ShorterDelay(d.RecheckAfter, again)
+	if err := r.storeBaseline(ctx, d.Baseline); err != nil {
+		return 0, err
+	}
 	if b, err = r.annotate(ctx, b, d); err != nil {
 		return 0, err
 	}

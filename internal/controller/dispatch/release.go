@@ -11,6 +11,7 @@ import (
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -42,6 +43,20 @@ func (r *reconciler) revisions(ctx context.Context,
 		found[name] = revision
 	}
 	return found, nil
+}
+
+// storeBaseline stores the revision that members have when a template gets a release strategy. It is stored here, and not
+// by the release controller, because the Works and the template must not change meanwhile.
+func (r *reconciler) storeBaseline(ctx context.Context, baseline *releasev1alpha1.ReleaseRevision) error {
+	if baseline == nil {
+		return nil
+	}
+	stored := &releasev1alpha1.ReleaseRevision{Spec: *baseline.Spec.DeepCopy()}
+	stored.Namespace, stored.Name = baseline.Namespace, baseline.Name
+	if err := r.client.Create(ctx, stored); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create %s: %w", commit.Name(stored), err)
+	}
+	return nil
 }
 
 // madeFrom returns the binding of the workload of a ReleaseRevision.

@@ -2,6 +2,7 @@ package execute
 
 import (
 	"errors"
+	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -46,10 +47,18 @@ func failureOf(err error) (reason, message string) {
 		reason = workv1alpha1.ReasonUnauthorized
 	case apierrors.IsForbidden(err) && status.Status().Details != nil:
 		reason = workv1alpha1.ReasonForbidden
+	case answered && isTransient(status.Status().Code):
+		reason = workv1alpha1.ReasonServerError
 	case answered:
 		reason = workv1alpha1.ReasonRejected
 	default:
 		reason = workv1alpha1.ReasonNotSent
 	}
 	return reason, err.Error()
+}
+
+// isTransient reports whether the same request may succeed later: the server or a webhook is overloaded or broken, or the
+// object was changed meanwhile.
+func isTransient(code int32) bool {
+	return code == http.StatusConflict || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }

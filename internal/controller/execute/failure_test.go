@@ -31,6 +31,9 @@ func TestFailureReasonComesFromTheError(t *testing.T) {
 		workv1alpha1.ReasonUnauthorized:    {fmt.Errorf("apply: %w", apierrors.NewUnauthorized("Unauthorized"))},
 		workv1alpha1.ReasonForbidden:       {fmt.Errorf("apply: %w", forbidden)},
 		workv1alpha1.ReasonRejected:        {fmt.Errorf("apply: %w", invalid), fmt.Errorf("apply: %w", denied)},
+		workv1alpha1.ReasonServerError: {fmt.Errorf("apply: %w", apierrors.NewInternalError(errors.New("failed calling webhook"))),
+			fmt.Errorf("apply: %w", apierrors.NewTooManyRequests("busy", 1)),
+			fmt.Errorf("apply: %w", apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "c", nil))},
 		workv1alpha1.ReasonNotSent: {&hubError{fmt.Errorf("read its secret: %w", forbidden)}, errors.New("Unauthorized"),
 			errors.New("cluster is not reachable: no answer in time")},
 	} {

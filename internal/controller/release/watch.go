@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -91,7 +92,7 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 			}), builder.WithPredicates(filter.AfterStart)).
 		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.ofBinding),
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: filter.Touched})).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.ofWork),
+		Watches(&workv1alpha1.Work{}, r.reports(),
 			builder.WithPredicates(filter.AfterStart, reported)).
 		Watches(&clusterv1alpha1.Cluster{},
 			handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
@@ -205,6 +206,34 @@ func (r *reconciler) ofWork(ctx context.Context, work client.Object) []reconcile
 		return nil // the binding is an event of its own
 	}
 	return planned(b)
+}
+
+// reportDelay collects the reports of members: a step reads all Works of a release, and a stage with many clusters causes
+// as many reports.
+const reportDelay = 200 * time.Millisecond
+
+// reports enqueues the release of a Work after reportDelay. Reports meanwhile are enqueued with the first one.
+func (r *reconciler) reports() handler.Funcs {
+	enqueue := func(ctx context.Context, work client.Object,
+		q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		for _, req := range r.ofWork(ctx, work) {
+			q.AddAfter(req, reportDelay)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent,
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(ctx, e.Object, q)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent,
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(ctx, e.ObjectNew, q)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent,
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(ctx, e.Object, q)
+		},
+	}
 }
 
 // planned returns the release whose plan a binding has.

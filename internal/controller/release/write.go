@@ -14,7 +14,6 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
@@ -114,7 +113,7 @@ func (r *reconciler) write(ctx context.Context, in release.Input, step release.S
 		}
 	}
 	if ended := step.Status.Phase.Ended() && !in.Release.Status.Phase.Ended(); ended || len(step.Revisions) > 0 {
-		return r.deleteSurplus(ctx, in)
+		return r.deleteSurplus(ctx, in, step)
 	}
 	return nil
 }
@@ -161,18 +160,10 @@ func (r *reconciler) pace(ctx context.Context, b workv1alpha2.Binding, state rel
 }
 
 // deleteSurplus deletes old ReleaseRevisions of the targets.
-func (r *reconciler) deleteSurplus(ctx context.Context, in release.Input) error {
+func (r *reconciler) deleteSurplus(ctx context.Context, in release.Input, step release.Step) error {
 	var errs []error
-	for _, spec := range in.Release.Spec.Targets {
-		t := in.Targets[spec.Name]
-		var bound []string
-		if t.Binding != nil {
-			bound = dispatch.RevisionsOf(t.Binding)
-		}
-		inUse := release.RevisionsInUse(spec.Ref, in.Others, bound)
-		for _, revision := range release.SurplusRevisions(slices.Collect(maps.Values(t.Revisions)), inUse) {
-			errs = append(errs, commit.Delete(ctx, r.client, revision))
-		}
+	for _, revision := range release.Surplus(in, step) {
+		errs = append(errs, commit.Delete(ctx, r.client, revision))
 	}
 	return errors.Join(errs...)
 }

@@ -76,7 +76,7 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 		if c := in.Clusters[p.Name]; c != nil && p.manifest != nil {
 			m.Kubernetes = c.Status.KubernetesVersion
 			// Its failure is reported where the override counts.
-			if local, _, err := override.Apply(p.manifest, c, in.Overrides); err == nil {
+			if local, _, err := override.Apply(p.manifest, c, in.overridesFor(p.Name)); err == nil {
 				m.Local = local
 			}
 		}

@@ -89,7 +89,7 @@ func (in Input) gates(parts []part) (map[string]gate, error) {
 		if version == "" || err != nil {
 			continue
 		}
-		local, _, err := override.Apply(p.manifest, c, in.Overrides)
+		local, _, err := override.Apply(p.manifest, c, in.overridesFor(p.Name))
 		if err != nil {
 			continue // it is told where the override counts
 		}

@@ -3,6 +3,9 @@ package dispatch
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -22,6 +25,15 @@ type pace struct {
 	// former is the revision of Plan.From and its overrides; nil if it is not known.
 	former    *releasev1alpha1.ReleaseRevision
 	overrides []policyv1alpha1.Override
+	// baseline is the ReleaseRevision to store before the Works; see release.Baseline.
+	baseline *releasev1alpha1.ReleaseRevision
+	// unpin says that the binding no longer needs to name a ReleaseRevision.
+	unpin bool
+	// awaits says that a change of the template waits for a release; nil if none does.
+	awaits *fleet.Condition
+	// effective is the revision of the template, and today are the override policies as they are now; see overridesFor.
+	effective *releasev1alpha1.ReleaseRevision
+	today     []policyv1alpha1.Override
 }
 
 // RevisionsOf are the names of the ReleaseRevisions that the Works of a binding are made from.
@@ -53,23 +65,44 @@ func (e *RevisionMissingError) Error() string {
 }
 
 // paced is in with the pods and overrides of the effective revision instead of the template's. It fails if that
-// revision is missing. Pods stay as the Works have them if the template has a release strategy and there was no release
-// yet.
+// revision is missing. If the template has a release strategy and there was no release yet, the effective revision is
+// the baseline. If that is not known, pods stay as the Works have them, and clusters without a Work get none.
 func (in Input) paced() (Input, error) {
 	annotations := in.Binding.GetAnnotations()
 	in.pace = pace{plan: fleet.PlanOf(annotations)}
 	name := annotations[fleet.EffectiveRevisionAnnotation]
+	r, err := in.Revisions[name], error(nil)
 	if name == "" {
-		if in.pace.plan == nil && in.Template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation] != "" {
-			in.pace.plan = &fleet.Plan{Hold: true}
+		if in.pace.plan != nil || in.Template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation] == "" {
+			return in, nil
 		}
-		return in, nil
+		if r, err = in.baseline(); err != nil {
+			return in, err
+		}
+		if r == nil {
+			in.pace.plan, in.pace.awaits = &fleet.Plan{Hold: true}, in.unknownBaseline()
+			return in, nil
+		}
+		in.pace.baseline, name = r, r.Name
 	}
-	r := in.Revisions[name]
 	if r == nil {
 		return in, &RevisionMissingError{in.Binding.GetNamespace(), name}
 	}
-	var err error
+	if in.pace.plan == nil {
+		current, err := release.NewRevision(in.Template, in.Overrides)
+		if err != nil {
+			return in, err
+		}
+		bound := in.Template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation] != ""
+		switch {
+		case current.Name != name:
+			in.pace.awaits = in.awaitsRelease(name, bound)
+		case !bound:
+			in.pace.unpin = true
+			return in, nil
+		}
+	}
+	in.pace.effective, in.pace.today = r, in.Overrides
 	if in.Template, err = release.WithPods(in.Template, r); err != nil {
 		return in, err
 	}
@@ -88,6 +121,53 @@ func (in Input) paced() (Input, error) {
 	return in, err
 }
 
+// awaitsRelease is the condition of a template that differs from the revision that the binding names. bound says that it
+// has a release strategy.
+func (in Input) awaitsRelease(revision string, bound bool) *fleet.Condition {
+	what, after := in.Template.GetKind()+" "+in.Template.GetName(), ""
+	if !bound {
+		after = "; without the annotation " + releasev1alpha1.ReleaseStrategyAnnotation +
+			", changes are sent at once when the template or a release has made both equal"
+	}
+	return &fleet.Condition{Type: fleet.ChangeAwaitsRelease, Message: fmt.Sprintf(
+		"%s or its overrides have changed; clusters keep ReleaseRevision %s until a release: run `argosy release start "+
+			"%s/%s -n %s`, or revert the change%s", what, revision, strings.ToLower(in.Template.GetKind()),
+		in.Template.GetName(), in.Template.GetNamespace(), after)}
+}
+
+// unknownBaseline is the condition of a template with a release strategy whose pods in clusters are not known.
+func (in Input) unknownBaseline() *fleet.Condition {
+	what, next := in.Template.GetKind()+" "+in.Template.GetName(), "start a release"
+	if ok, _ := fleet.Staged(in.Template, Divides(in.Binding.BindingSpec())); !ok || in.Template.GetNamespace() == "" {
+		next = "a release cannot update it, so remove the annotation " + releasev1alpha1.ReleaseStrategyAnnotation
+	}
+	return &fleet.Condition{Type: fleet.ChangeAwaitsRelease, Message: fmt.Sprintf(
+		"the revision of %s that clusters have is not known: they keep it, and clusters without the workload get nothing; %s",
+		what, next)}
+}
+
+// overridesFor are the override policies that count in a cluster: those of the effective revision, and today's in a
+// cluster that joined after the revision was stored, which the revision cannot know.
+func (in Input) overridesFor(cluster string) []policyv1alpha1.Override {
+	c, r := in.Clusters[cluster], in.pace.effective
+	if c != nil && r != nil && !r.CreationTimestamp.IsZero() && r.CreationTimestamp.Before(&c.CreationTimestamp) {
+		return in.pace.today
+	}
+	return in.Overrides
+}
+
+// baseline is release.Baseline of the template; nil for one that no release can update.
+func (in Input) baseline() (*releasev1alpha1.ReleaseRevision, error) {
+	if ok, _ := fleet.Staged(in.Template, Divides(in.Binding.BindingSpec())); !ok || in.Template.GetNamespace() == "" {
+		return nil, nil
+	}
+	works := make([]workv1alpha1.Work, 0, len(in.Existing))
+	for _, cluster := range slices.Sorted(maps.Keys(in.Existing)) {
+		works = append(works, *in.Existing[cluster])
+	}
+	return release.Baseline(in.Template, works, in.Clusters, in.Overrides)
+}
+
 // pacedResult is the result of a part, with the pods of the former revision if its stage has not come.
 func (in Input) pacedResult(p part, former bool, from origin, resolution policyv1alpha1.ConflictResolution) Result {
 	revision := in.pace.revision
@@ -96,7 +176,8 @@ func (in Input) pacedResult(p part, former bool, from origin, resolution policyv
 		if err != nil {
 			return in.failed(p.Name, err)
 		}
-		p.manifest, in.Overrides, revision = m, in.pace.overrides, in.pace.former.Name
+		p.manifest, revision = m, in.pace.former.Name
+		in.Overrides, in.pace.effective = in.pace.overrides, in.pace.former
 	}
 	r := in.result(p.Name, p.manifest, from, resolution)
 	if r.Work != nil && revision != "" {

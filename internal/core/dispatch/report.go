@@ -38,6 +38,15 @@ func (d Decision) Annotations(current map[string]string) map[string]string {
 			annotations[key] = value
 		}
 	}
+	if d.Unpin {
+		delete(annotations, fleet.EffectiveRevisionAnnotation)
+	}
+	if d.Baseline != nil {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[fleet.EffectiveRevisionAnnotation] = d.Baseline.Name
+	}
 	return annotations
 }
 

@@ -99,6 +99,10 @@ type Decision struct {
 	// wellknown.RolloutProgressAnnotation, wellknown.RoutedToAnnotation and wellknown.ApprovedStageAnnotation of the
 	// binding; empty for none. See Annotations.
 	Record, Progress, Routed, Approved string
+	// Baseline is a ReleaseRevision to store before the binding, which names it then; nil for none. See release.Baseline.
+	// Unpin says that the binding names none any more.
+	Baseline *releasev1alpha1.ReleaseRevision
+	Unpin    bool
 	// RecheckAfter is when to decide again though nothing has happened; 0 for never.
 	RecheckAfter time.Duration
 	// Pulls are the Works of the images that are to be pulled first, of which those that do not stand are to be made, and
@@ -177,7 +181,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	}
 	// 3. The Works.
 	d := Decision{Conditions: shared.Conditions, Record: shared.Record, Progress: shared.Progress, Routed: shared.Routed,
-		Approved:     shared.Approved,
+		Approved: shared.Approved, Baseline: in.pace.baseline, Unpin: in.pace.unpin,
 		RecheckAfter: shared.RecheckAfter, Results: make([]Result, 0, len(parts))}
 	for _, p := range parts {
 		if slices.Contains(shared.Waiting, p.Name) {
@@ -223,6 +227,9 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	}
 	if c := in.overruled(slices.ContainsFunc(d.Results, func(r Result) bool { return r.asksToOverwrite })); c != nil {
 		d.Conditions = append(slices.Clip(d.Conditions), *c)
+	}
+	if in.pace.awaits != nil {
+		d.Conditions = append(slices.Clip(d.Conditions), *in.pace.awaits)
 	}
 	if in.Purging {
 		in.keepRecords(&d)
@@ -290,7 +297,7 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 	if c == nil {
 		return in.failed(cluster, errors.New("the cluster is not registered"))
 	}
-	m, applied, err := override.Apply(m, c, in.Overrides)
+	m, applied, err := override.Apply(m, c, in.overridesFor(cluster))
 	if err != nil {
 		return in.failed(cluster, &OverrideError{err})
 	}

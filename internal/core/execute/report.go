@@ -170,7 +170,7 @@ func (s status) failed(f *Failure) {
 	}
 	s.notApplied(workv1alpha1.ReasonAppliedFailed, fmt.Sprintf("Failed to apply all manifests (0/%d): %v",
 		len(s.work.Spec.Workload.Manifests), f.Cause))
-	s.set(workv1alpha1.WorkFailure, metav1.ConditionTrue, f.Reason, f.Message, appliedGeneration(s.work))
+	s.set(workv1alpha1.WorkFailure, metav1.ConditionTrue, f.Reason, f.Message, s.work.Generation) // the attempted one
 }
 
 // attempted reports an attempt without an error: the object was applied, or left alone for a known reason.

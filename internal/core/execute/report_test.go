@@ -180,7 +180,11 @@ health Healthy`},
 		"a member is silent about a new generation": {changes{changed}, execute.Outcome{Failure: silent}, `
 Applied=False AppliedFailed 3
 Dispatching=True Dispatching 0
-Failure=True Unreachable 3`},
+Failure=True Unreachable 4`},
+		"a new generation is rejected": {changes{changed}, execute.Outcome{Failure: rejected}, `
+Applied=False AppliedFailed 3
+Dispatching=True Dispatching 0
+Failure=True Rejected 4`},
 		"a member is silent about a suspended Work": {changes{unapplied, suspended},
 			execute.Outcome{Failure: silent}, `
 Dispatching=False SuspendDispatching 0`},

@@ -99,7 +99,7 @@ func (t Target) replicas(whole bool) (clusters []string, replicas []int64) {
 
 // Acceptance is whether a release can run, and how.
 type Acceptance struct {
-	// Reason of the condition Accepted: Planned, or why not, with a Message.
+	// Reason of the condition Accepted: Planned, or why not, with a Message. The message of Planned is a warning.
 	Reason, Message string
 	// Targets are the revisions, in the order of spec.targets.
 	Targets []releasev1alpha1.ReleaseTargetStatus
@@ -160,6 +160,10 @@ func Accept(in Input) Acceptance {
 		if p := t.plan(); status.To == status.From && (p == nil || p.Done && !p.Skips()) {
 			same++
 		}
+		if status.From == "" {
+			a.Message = fmt.Sprintf("target %s: the revision that clusters have now is not known, so this release cannot be rolled back",
+				spec.Name)
+		}
 		a.Targets = append(a.Targets, status)
 		for _, name := range []string{status.From, status.To} {
 			if stored := t.revision(name); stored != nil && t.Revisions[name] == nil {
@@ -181,6 +185,11 @@ func Accept(in Input) Acceptance {
 	}
 	if len(names) == 0 {
 		return refuse(releasev1alpha1.ReasonStagesEmpty, "the workloads are in no cluster")
+	}
+	if size := planSize(strategy, a.Clusters); size > planLimit {
+		return refuse(releasev1alpha1.ReasonPlanTooLarge,
+			"the stages list %d clusters in %d KiB, but a binding can record %d KiB; use fewer stages, or the same clusters in stages that follow each other",
+			len(names), size>>10, planLimit>>10)
 	}
 	if rest := in.incomplete(strategy, a.Clusters); len(rest) > 0 {
 		return refuse(releasev1alpha1.ReasonClustersUnassigned,
@@ -261,6 +270,14 @@ func (in Input) clusterNames() []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// planLimit is for the plan of a release: the API server accepts 256 KiB of annotations.
+const planLimit = 192 << 10
+
+// planSize is the number of bytes that the stages have in an annotation.
+func planSize(strategy *releasev1alpha1.ReleaseStrategySpec, byStage [][]string) int {
+	return len((&fleet.Plan{Stages: planStages(strategy, byStage, false)}).String())
 }
 
 // incomplete are the clusters that keep old pods after the last stage, by the replicas that there are now.

@@ -227,7 +227,7 @@ func (s *stepper) accept() bool {
 		s.status.Stages = append(s.status.Stages, releasev1alpha1.ReleaseStageStatus{Name: stage.Name,
 			Phase: releasev1alpha1.StagePending})
 	}
-	s.phase(releasev1alpha1.ReleaseQueued, "Accepted", "")
+	s.phase(releasev1alpha1.ReleaseQueued, "Accepted", a.Message)
 	return true
 }
 
@@ -352,7 +352,8 @@ func (s *stepper) skip(k int) bool {
 	if s.Release.Annotations[releasev1alpha1.SkipStageAnnotation] != stageAttempt(*stage) {
 		return false
 	}
-	s.journal(releasev1alpha1.JournalVerb, stage.Name, "", "", "SkipStage", "")
+	by := s.used(releasev1alpha1.SkipStageAnnotation)
+	s.journal(releasev1alpha1.JournalVerb, stage.Name, "", by.User, "SkipStage", by.Reason)
 	stage.Phase = releasev1alpha1.StageSkipped
 	s.endStage(k, releasev1alpha1.StageSkipped, "SkippedByUser", keptMessage(&s.status))
 	return true
@@ -596,7 +597,8 @@ func (s *stepper) resume() bool {
 		}
 		s.status.SoakUntil = nil
 	case s.Release.Annotations[releasev1alpha1.RetryAnnotation] == stageAttempt(*stage):
-		s.journal(releasev1alpha1.JournalVerb, stage.Name, "", "", "Retry", "")
+		by := s.used(releasev1alpha1.RetryAnnotation)
+		s.journal(releasev1alpha1.JournalVerb, stage.Name, "", by.User, "Retry", by.Reason)
 		stage.Attempt++
 		stage.Gates, stage.BegunTargets, stage.ReachedAt = nil, nil, nil
 		for i := range s.status.Targets {
@@ -742,14 +744,20 @@ func (s *stepper) rolledBack() {
 	s.end(releasev1alpha1.ReleaseRolledBack, releasev1alpha1.ReasonRolledBack, s.status.Rollback.Reason)
 }
 
-// reopen rolls a release back that has succeeded or was aborted, where its user asks for that.
+// reopen rolls a release back that has succeeded or was aborted, or whose rollback has failed, where its user asks for
+// that. After a failed rollback, only a change of the spec asks again.
 func (s *stepper) reopen() bool {
-	if s.Release.Spec.State != releasev1alpha1.StateRollback || s.underWay() != "" ||
+	failed := s.status.Phase == releasev1alpha1.ReleaseFailed && s.status.Rollback != nil &&
+		s.Release.Generation != s.status.ObservedGeneration
+	if s.Release.Spec.State != releasev1alpha1.StateRollback || s.underWay() != "" || !failed &&
 		s.status.Phase != releasev1alpha1.ReleaseSucceeded && s.status.Phase != releasev1alpha1.ReleaseAborted {
 		return false
 	}
 	for _, t := range s.status.Targets {
 		target := s.Targets[t.Name]
+		if p := target.plan(); failed && p != nil && p.UID == string(s.Release.UID) {
+			continue // the plan of the rollback is held
+		}
 		effective := target.effective()
 		if effective == "" && target.Current != nil {
 			effective = target.Current.Name

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/object/text"
@@ -63,7 +66,8 @@ func (s *stepper) observeClusters(names []string, joined bool) observation {
 			o.counts.New += p.New
 			o.counts.Available += p.Available
 			o.available += p.Available
-			bad := p.Failed || p.Refused && p.Current
+			refused := p.Refused && p.Current && s.refusalCounts()
+			bad := p.Failed || refused
 			if bad {
 				failed[p.Cluster] = true
 				failing += max(0, p.New-p.Available)
@@ -71,7 +75,7 @@ func (s *stepper) observeClusters(names []string, joined bool) observation {
 					o.failedTargets = append(o.failedTargets, spec.Name)
 				}
 			}
-			if p.Refused && p.Current {
+			if refused {
 				o.refused = p.Cluster
 			}
 			phase := releasev1alpha1.ClusterUpdating
@@ -108,6 +112,29 @@ func (o observation) behindTargets() (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// refusalGrace is for how long a retried stage, and a rollback, do not count refusals: a member may have been fixed, and
+// the hub asks it again every two minutes at the latest.
+const refusalGrace = 3 * time.Minute
+
+// refusalCounts reports whether the refusal of a cluster fails the stage or the rollback under way.
+func (s *stepper) refusalCounts() bool {
+	var since *metav1.Time
+	if r := s.status.Rollback; r != nil {
+		since = &r.StartedAt
+	} else if k := s.current(); k < len(s.status.Stages) && s.status.Stages[k].Attempt > 1 {
+		since = s.status.Stages[k].StartedAt
+	}
+	if since == nil {
+		return true
+	}
+	until := since.Add(refusalGrace)
+	if s.now.Before(until) {
+		s.wake(until)
+		return false
+	}
+	return true
 }
 
 // conclude counts clusters, and decides whether the stage fails.

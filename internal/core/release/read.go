@@ -3,6 +3,7 @@ package release
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/core/workload/rollout"
@@ -65,8 +67,7 @@ func formerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
 	var former *releasev1alpha1.ReleaseRevision
 	for i := range works {
 		w := &works[i]
-		if len(w.Spec.Workload.Manifests) == 0 || w.Annotations[policyv1alpha1.AppliedOverridesAnnotation] != "" ||
-			w.Annotations[policyv1alpha1.AppliedClusterOverridesAnnotation] != "" {
+		if len(w.Spec.Workload.Manifests) == 0 || !isPlain(w) {
 			continue
 		}
 		manifest := &unstructured.Unstructured{}
@@ -83,6 +84,67 @@ func formerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
 		former = cmp.Or(former, revision)
 	}
 	return former, nil
+}
+
+// Baseline returns the revision that members have when changes of a template begin to wait for releases: that of the
+// template if a Work has it already or there is no Work, and otherwise that of the Works. It returns nil if the Works do
+// not show it: the pods of the template were changed at the same time, and each Work has overrides.
+func Baseline(template *unstructured.Unstructured, works []workv1alpha1.Work,
+	clusters map[string]*clusterv1alpha1.Cluster,
+	overrides []policyv1alpha1.Override) (*releasev1alpha1.ReleaseRevision, error) {
+	current, err := NewRevision(template, overrides)
+	if err != nil || len(works) == 0 {
+		return current, err
+	}
+	former, err := formerOf(works, overrides, current)
+	if err != nil {
+		return nil, err
+	}
+	// An override may hide a change of the template, so plain Works count first.
+	all := true
+	for i := range works {
+		same, err := madeFrom(&works[i], template, clusters, overrides)
+		if err != nil {
+			return nil, err
+		}
+		if same && isPlain(&works[i]) {
+			return current, nil
+		}
+		all = all && same
+	}
+	if former == nil && all {
+		return current, nil
+	}
+	return former, nil
+}
+
+// isPlain reports whether no override was applied to a Work.
+func isPlain(w *workv1alpha1.Work) bool {
+	return w.Annotations[policyv1alpha1.AppliedOverridesAnnotation] == "" &&
+		w.Annotations[policyv1alpha1.AppliedClusterOverridesAnnotation] == ""
+}
+
+// madeFrom reports whether a Work has the pods of a template with the overrides of its cluster.
+func madeFrom(w *workv1alpha1.Work, template *unstructured.Unstructured, clusters map[string]*clusterv1alpha1.Cluster,
+	overrides []policyv1alpha1.Override) (bool, error) {
+	name, err := names.ClusterOf(w.Namespace)
+	if err != nil || clusters[name] == nil || len(w.Spec.Workload.Manifests) == 0 {
+		return false, nil
+	}
+	manifest := &unstructured.Unstructured{}
+	if err := manifest.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
+		return false, fmt.Errorf("read the manifest of Work %s/%s: %w", w.Namespace, w.Name, err)
+	}
+	want, _, err := override.Apply(template, clusters[name], overrides)
+	if err != nil {
+		return false, nil // dispatch reports it
+	}
+	has, err := fleet.RevisionOf(manifest)
+	if err != nil {
+		return false, err
+	}
+	wanted, err := fleet.RevisionOf(want)
+	return has == wanted, err
 }
 
 // overridesPartition reports whether an override policy sets the partition of a template in a cluster of the binding.
@@ -135,6 +197,33 @@ func SurplusRevisions(revisions []*releasev1alpha1.ReleaseRevision,
 	})
 	return slices.DeleteFunc(newestFirst[min(len(newestFirst), keptRevisions):],
 		func(r *releasev1alpha1.ReleaseRevision) bool { return r.Status.Blocked != nil || inUse[r.Name] })
+}
+
+// Surplus returns the revisions of the targets that are no longer kept once a step is written. It does not rely on the
+// cache to show the step.
+func Surplus(in Input, step Step) []*releasev1alpha1.ReleaseRevision {
+	releases := slices.Clone(in.Others)
+	self := *in.Release
+	self.Status = step.Status
+	if i := slices.IndexFunc(releases, func(r releasev1alpha1.Release) bool { return r.Name == self.Name }); i >= 0 {
+		releases[i] = self
+	} else {
+		releases = append(releases, self)
+	}
+	var surplus []*releasev1alpha1.ReleaseRevision
+	for _, spec := range in.Release.Spec.Targets {
+		t := in.Targets[spec.Name]
+		bound := []string{t.effective(), step.Bindings[spec.Name].Revision}
+		for _, p := range []*fleet.Plan{t.plan(), step.Bindings[spec.Name].Plan} {
+			if p != nil {
+				bound = append(bound, p.From)
+			}
+		}
+		bound = slices.DeleteFunc(bound, func(name string) bool { return name == "" })
+		surplus = append(surplus, SurplusRevisions(slices.Collect(maps.Values(t.Revisions)),
+			RevisionsInUse(spec.Ref, releases, bound))...)
+	}
+	return surplus
 }
 
 // RevisionsInUse returns the names of the revisions of a target that releases need. bound are those that its binding

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -60,6 +62,54 @@ func TestFormerRevisionIsThatOfAWorkWithoutOverrides(t *testing.T) {
 	}
 }
 
+func TestBaselineIsWhatMembersHave(t *testing.T) {
+	w := newWorld(t, cloneSet, 2)
+	work := func(cluster, image, applied string) workv1alpha1.Work {
+		m := w.template.DeepCopy()
+		if err := unstructured.SetNestedSlice(m.Object, []any{map[string]any{"name": "main", "image": image}}, "spec",
+			"template", "spec", "containers"); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(m.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + cluster, Name: "web",
+			Annotations: map[string]string{policyv1alpha1.AppliedOverridesAnnotation: applied}}}
+		out.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+		return out
+	}
+	w.join("c2", 2, nil)
+	for name, c := range map[string]struct {
+		works    []workv1alpha1.Work
+		override string
+		want     string
+	}{
+		"no cluster has it":                       {nil, "", "web:2"},
+		"a plain Work has the template":           {[]workv1alpha1.Work{work("c1", "web:1", ""), work("c2", "web:2", "")}, "", "web:2"},
+		"plain Works have an older one":           {[]workv1alpha1.Work{work("c1", "web:1", "")}, "", "web:1"},
+		"all are the template with its overrides": {[]workv1alpha1.Work{work("c1", "web:eu", "[{}]"), work("c2", "web:eu", "[{}]")}, "eu", "web:2"},
+		"an override is older":                    {[]workv1alpha1.Work{work("c1", "web:eu", "[{}]"), work("c2", "web:us", "[{}]")}, "eu", ""},
+		"an override hides the change":            {[]workv1alpha1.Work{work("c1", "web:eu", "[{}]"), work("c2", "web:1", "")}, "eu", "web:1"},
+	} {
+		var overrides []policyv1alpha1.Override
+		if c.override != "" {
+			overrides = append(overrides, overrideOf(c.override))
+		}
+		baseline, err := release.Baseline(w.template, c.works, w.clusters, overrides)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if baseline != nil {
+			got = baseline.Spec.Images[0]
+		}
+		if got != c.want {
+			t.Errorf("%s: the baseline has image %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestSurplusRevisionsAreOldUnusedAndNotBlocked(t *testing.T) {
 	var all []*releasev1alpha1.ReleaseRevision
 	for i := range 14 {
@@ -74,6 +124,64 @@ func TestSurplusRevisionsAreOldUnusedAndNotBlocked(t *testing.T) {
 	}
 	if want := []string{"r03", "r00"}; !slices.Equal(got, want) {
 		t.Errorf("surplus are %v, want %v", got, want)
+	}
+}
+
+func TestReleaseWarnsThatItCannotBeRolledBack(t *testing.T) {
+	w := newWorld(t, cloneSet, 2)
+	r := w.release("r1", "stages: [{name: all}]")
+	if a := release.Accept(w.input(r)); a.Message != "" {
+		t.Errorf("it warns: %s", a.Message)
+	}
+	w.former = nil
+	step := release.Next(w.input(r))
+	c := meta.FindStatusCondition(step.Status.Conditions, releasev1alpha1.ReleaseAccepted)
+	if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "cannot be rolled back") {
+		t.Errorf("without a former revision, Accepted is %+v", c)
+	}
+}
+
+func TestPlanThatABindingCannotRecordIsRefused(t *testing.T) {
+	w := newWorld(t, cloneSet, 1)
+	for i := range 999 {
+		w.join(fmt.Sprintf("c%d", i+2), 1, nil)
+	}
+	var stages []string
+	for i := range 32 {
+		stages = append(stages, fmt.Sprintf("{name: s%d, clusters: {exclude: [c%d]}, to: {pods: %d}}", i, i+1, i+1))
+	}
+	stages[31] = "{name: all, clusters: {}}"
+	r := w.release("r1", "stages: ["+strings.Join(stages, ", ")+"]")
+	a := release.Accept(w.input(r))
+	if a.Reason != releasev1alpha1.ReasonPlanTooLarge {
+		t.Errorf("it is %s: %s", a.Reason, a.Message)
+	}
+}
+
+func TestRevisionThatAReleaseStartsWithIsNoSurplus(t *testing.T) {
+	w := newWorld(t, cloneSet, 2)
+	for i := range 14 {
+		w.image(fmt.Sprintf("web:%d", 10+i))
+		r := w.revision()
+		r.CreationTimestamp = metav1.NewTime(time.Unix(int64(i), 0))
+		w.revisions[r.Name] = r
+	}
+	w.image("web:10")
+	oldest := w.revision().Name
+	r := w.release("r1", "stages: [{name: all}]")
+	in := w.input(r)
+	step := release.Next(in)
+	if step.Status.Phase != releasev1alpha1.ReleaseRunning {
+		t.Fatalf("the release is %s", step.Status.Phase)
+	}
+	surplus := release.Surplus(in, step)
+	if len(surplus) != 3 {
+		t.Errorf("%d revisions are surplus, want 3", len(surplus))
+	}
+	for _, r := range surplus {
+		if r.Name == oldest {
+			t.Error("the revision that the release starts with is deleted")
+		}
 	}
 }
 

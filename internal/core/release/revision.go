@@ -16,6 +16,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
@@ -53,7 +54,13 @@ func NewRevision(template *unstructured.Unstructured,
 		}
 	}
 	for _, p := range override.Selecting(template, overrides) {
-		raw, err := json.Marshal(p.OverrideSpec())
+		// Not the selectors of other workloads, which the readers of the revision may not know.
+		rules := *p.OverrideSpec()
+		rules.ResourceSelectors = slices.DeleteFunc(slices.Clone(rules.ResourceSelectors),
+			func(s policyv1alpha1.ResourceSelector) bool {
+				return match.Selector(s, match.TemplateOf(template)) == match.None
+			})
+		raw, err := json.Marshal(rules)
 		if err != nil {
 			return nil, fmt.Errorf("read override policy %s: %w", p.GetName(), err)
 		}

@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,6 +47,31 @@ func TestARevisionIsNamedByAllThatMembersGet(t *testing.T) {
 	w.image("web:9")
 	if name(nil) == plain {
 		t.Error("another image makes no other revision")
+	}
+}
+
+func TestARevisionHasNoSelectorsOfOtherWorkloads(t *testing.T) {
+	w := newWorld(t, cloneSet, 2)
+	p := overrideOf("a")
+	spec := p.OverrideSpec()
+	own := spec.ResourceSelectors[0]
+	alone, err := release.NewRevision(w.template, []policyv1alpha1.Override{p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Secret", Name: "of-another-team"}, own}
+	r, err := release.NewRevision(w.template, []policyv1alpha1.Override{p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw := string(r.Spec.Overrides[0].Spec.Raw); strings.Contains(raw, "of-another-team") {
+		t.Errorf("the revision has %s", raw)
+	}
+	if r.Name != alone.Name {
+		t.Error("a selector of another workload makes another revision")
+	}
+	if len(spec.ResourceSelectors) != 2 {
+		t.Error("the policy was changed")
 	}
 }
 

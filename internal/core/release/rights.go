@@ -87,6 +87,7 @@ func withoutVerbs(r *releasev1alpha1.Release) *releasev1alpha1.Release {
 	for _, a := range annotationVerbs {
 		delete(r.Annotations, a.annotation)
 	}
+	delete(r.Annotations, VerbsAnnotation) // the hub sets it
 	return r
 }
 

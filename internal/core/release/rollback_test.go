@@ -83,7 +83,7 @@ func TestARollbackBlocksOnlyTheTargetThatFailed(t *testing.T) {
 	former := w.template.DeepCopy()
 	former.SetName("db")
 	var err error
-	if target.Current, err = release.NewRevision(target.Template, nil, nil); err != nil {
+	if target.Current, err = release.NewRevision(target.Template, nil); err != nil {
 		t.Fatal(err)
 	}
 	target.Revisions = map[string]*releasev1alpha1.ReleaseRevision{}

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -61,7 +62,8 @@ func cut(message string) string { return text.Cut(message, messageLength) }
 // phase enters a phase.
 func (s *stepper) phase(p releasev1alpha1.ReleasePhase, reason, message string) {
 	s.status.Phase = p
-	s.journal(releasev1alpha1.JournalPhase, "", "", "", reason, message)
+	by := s.usedFor(reason)
+	s.journal(releasev1alpha1.JournalPhase, "", "", by.User, reason, cmp.Or(message, by.Reason))
 }
 
 // stagePhase enters a phase of a stage.

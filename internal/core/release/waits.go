@@ -51,6 +51,9 @@ func Waits(r *releasev1alpha1.Release) (what, next string) {
 	case releasev1alpha1.ReleaseSuperseded:
 		return strings.TrimSpace("it was replaced " + succeeded.Message), ""
 	case releasev1alpha1.ReleaseFailed:
+		if s.Rollback != nil {
+			return "it has failed: " + reasonAnd(succeeded), "fix the reason, then go back again: " + run("rollback")
+		}
 		return "it has failed: " + reasonAnd(succeeded), "fix the reason, then start another release"
 	}
 	switch progressing.Reason {

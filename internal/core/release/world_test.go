@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,6 +44,8 @@ type member struct {
 	refuses string
 	// image is that of its Work, and former the one before it, which the workload's controller remembers.
 	image, former string
+	// rejects is an image that the member's API server rejects.
+	rejects string
 	// updated counts the pods that got another image.
 	updated int
 }
@@ -349,6 +352,9 @@ func (w *world) act(m *member) bool {
 	replicas := int(number(manifest, "spec", "replicas"))
 	image := fields.Text(fields.Objects(manifest, "spec", "template", "spec", "containers")[0], "image")
 	kept, budget := 0, 1
+	if image == m.rejects {
+		return w.refuse(m, work)
+	}
 	if w.divided {
 		kept = int(number(manifest, "spec", "updateStrategy", "partition"))
 		if n, ok := fields.Whole(fields.At(manifest, "spec", "updateStrategy", "maxUnavailable")); ok {

@@ -533,6 +533,9 @@ func (e *explanation) explainFailure(c *clusterv1alpha1.Cluster, failure *metav1
 	case workv1alpha1.ReasonRejected:
 		return refused, cmp.Or(e.installKind(c.Name),
 			fmt.Sprintf("change what the member refuses, in the template or by an override for cluster %s", c.Name)+retries)
+	case workv1alpha1.ReasonServerError:
+		return "the member could not carry it out: " + failure.Message,
+			"check the API server of cluster " + c.Name + " and the webhook that the message names" + retries
 	case workv1alpha1.ReasonObjectUnmanaged:
 		return untouched, fmt.Sprintf("to take the member's object over, set conflictResolution: Overwrite in %s "+
 			"or annotate the template %s: %s; else delete or rename the object in cluster %s",

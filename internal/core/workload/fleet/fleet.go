@@ -142,6 +142,9 @@ const (
 	StatusIncomplete = "StatusIncomplete"
 	// ProgressDeadlineExceeded: no new pod has become available in any cluster for spec.progressDeadlineSeconds.
 	ProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+	// ChangeAwaitsRelease: the template or its overrides differ from the ReleaseRevision that clusters keep until a
+	// release.
+	ChangeAwaitsRelease = "ChangeAwaitsRelease"
 	// OverwriteForbidden: the template or its policy requests Overwrite, which an administrator forbids. It is treated
 	// as Abort.
 	OverwriteForbidden = "OverwriteForbidden"
@@ -151,7 +154,8 @@ const (
 func ConditionTypes() []string {
 	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, StageClusterNotFound, StagesIgnored, RevisionSkew,
 		RevisionMissing, StaleVolume, OrdinalsUnassigned,
-		BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete, ProgressDeadlineExceeded, OverwriteForbidden}
+		BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete, ProgressDeadlineExceeded, ChangeAwaitsRelease,
+		OverwriteForbidden}
 }
 
 // Concerns says whether a template is one whose numbers mean the fleet; if not, there is nothing to ask Shares. An

@@ -385,7 +385,7 @@ func ProgressOf(in Input) ([]ClusterProgress, error) {
 			m.Base, m.Local = m.before, m.before
 		}
 		all[i] = ClusterProgress{Cluster: m.Cluster, Current: current, Observed: m.fresh,
-			Refused: m.refused && !unanswered(m.Work), Lost: !m.Reachable}
+			Refused: m.refused && refuses(m.Work), Lost: !m.Reachable}
 		if all[i].Refused {
 			all[i].Message = refusal(m.Work)
 		}
@@ -424,16 +424,16 @@ func (in Input) planStage() (s Stage, ok bool) {
 	return s, true
 }
 
-// unanswered reports whether a Work is not applied because the member did not answer or was not asked. Its cluster is
-// lost soon, or answers again.
-func unanswered(w *workv1alpha1.Work) bool {
+// refuses reports whether the member has refused what its Work says now. A refusal of an older generation does not
+// count, nor does a failure that may end by itself.
+func refuses(w *workv1alpha1.Work) bool {
 	c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkFailure)
-	if c == nil || c.Status != metav1.ConditionTrue {
+	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration < w.Generation {
 		return false
 	}
 	switch c.Reason {
-	case workv1alpha1.ReasonUnreachable, workv1alpha1.ReasonTimeout, workv1alpha1.ReasonClusterNotReady,
-		workv1alpha1.ReasonHandsOff, workv1alpha1.ReasonRestored:
+	case workv1alpha1.ReasonRejected, workv1alpha1.ReasonForbidden, workv1alpha1.ReasonKindNotServed,
+		workv1alpha1.ReasonObjectUnmanaged, workv1alpha1.ReasonObjectOfAnother:
 		return true
 	}
 	return false
