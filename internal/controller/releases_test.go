@@ -264,6 +264,20 @@ func TestBaselineIsStoredBeforeTheFirstRelease(t *testing.T) {
 	})
 }
 
+// stage compares the reason of the condition StagesCompleted of the binding; empty for none.
+func (w *releaseWorld) stage(when, want string) {
+	w.t.Helper()
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-cloneset"}}
+	w.Has(b)
+	got := ""
+	if c := meta.FindStatusCondition(b.Status.Conditions, corefleet.StagesCompleted); c != nil {
+		got = c.Reason
+	}
+	if got != want {
+		w.t.Errorf("%s, the binding is at %q, want %q", when, got, want)
+	}
+}
+
 func TestReleaseUpdatesMembersStageByStage(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newReleaseWorld(t)
@@ -281,6 +295,7 @@ func TestReleaseUpdatesMembersStageByStage(t *testing.T) {
 		if w.plan() != nil {
 			t.Error("the binding has a plan after the release")
 		}
+		w.stage("after the release", "")
 		wrote := count(w.Quiet())
 		if n := wrote["update releases/status"]; n > 2+3*3 {
 			t.Errorf("the status was written %d times, want at most 11", n)
@@ -369,6 +384,7 @@ func TestReleasePausesResumesAndAborts(t *testing.T) {
 		w.pass(time.Minute)
 		w.expect("paused", r, releasev1alpha1.ReleasePaused, releasev1alpha1.ReasonPausedByUser)
 		w.pods("paused", "web:2", 1, 1, 1)
+		w.stage("paused", "Stage1Of3Paused")
 		w.set(r, releasev1alpha1.StateRun)
 		w.pass(16 * time.Second)
 		w.pods("resumed", "web:2", 3, 3, 3)

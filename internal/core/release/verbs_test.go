@@ -14,7 +14,7 @@ func act(r *releasev1alpha1.Release, user, reason string, change func()) {
 	old := r.DeepCopy()
 	change()
 	if reason != "" {
-		r.Annotations[releasev1alpha1.VerbReasonAnnotation] = reason
+		r.Annotations[releasev1alpha1.ReleaseReasonAnnotation] = reason
 	}
 	r.Annotations[release.VerbsAnnotation] = release.StampVerbs(old, r, user)
 	r.Generation++
