@@ -236,11 +236,11 @@ const (
 
 // Settings of objects in members, and of Works.
 const (
-	// HandsOffAnnotation = "true" stops the hub from writing or deleting the object. It works without a healthy hub: a
-	// user of the member can set it there. The hub never sends it, since a template author could use it to keep an
-	// object.
+	// HandsOffAnnotation = "true" stops the hub from writing or deleting the object. On a namespace of a member, it also
+	// counts for the objects in it, and on kube-system for the whole cluster. It works without a healthy hub: a user of
+	// the member can set it there. The hub never sends it, since a template author could use it to keep an object.
 	//
-	// On: objects in members, Works. Written by: users. Read by: core/admission/validate, core/execute,
+	// On: objects in members, Works. Written by: users, cli. Read by: core/admission/validate, core/execute,
 	// core/explain/why. Users may set it: yes.
 	HandsOffAnnotation = "argosy.io/hands-off"
 

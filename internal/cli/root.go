@@ -27,6 +27,7 @@ func verbs(hub *hubFlags) []*cobra.Command {
 		newTaint(hub),
 		newCordon(hub),
 		newUncordon(hub),
+		newBrake(hub),
 		newAddons(hub),
 		newRollout(hub),
 		newRelease(hub),

@@ -49,6 +49,7 @@ type Member struct {
 	token     atomic.Pointer[string]
 	load      atomic.Pointer[load]
 	scalers   scalers
+	brakes    brakes
 	endpoints endpoints
 	hung      hung
 	excesses  excesses

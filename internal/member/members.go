@@ -66,6 +66,7 @@ type Members struct {
 	room     []func(cluster string)
 	scaled   []func(cluster string, workload execute.Target)
 	reached  []func(cluster string, service types.NamespacedName)
+	braked   []func(cluster, namespace string, on bool)
 }
 
 // New knows no member yet.
@@ -134,6 +135,14 @@ func (m *Members) OnEndpoints(f func(cluster string, service types.NamespacedNam
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.reached = append(m.reached, f)
+}
+
+// OnBrake adds a function that is called when a namespace of a member gets the annotation hands-off, or loses it, once
+// Member.Brake was called. It must not block, and is added before the first Get.
+func (m *Members) OnBrake(f func(cluster, namespace string, on bool)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.braked = append(m.braked, f)
 }
 
 // Hub is the identity of this hub, as its objects in members carry it.
@@ -283,6 +292,12 @@ func (m *Members) member(cluster *clusterv1alpha1.Cluster) *Member {
 	fresh.scalers.changed = func(workload execute.Target) {
 		for _, f := range scaled {
 			f(name, workload)
+		}
+	}
+	braked := slices.Clone(m.braked)
+	fresh.brakes.changed = func(namespace string, on bool) {
+		for _, f := range braked {
+			f(name, namespace, on)
 		}
 	}
 	fresh.endpoints.changed = func(service types.NamespacedName) {

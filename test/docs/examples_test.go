@@ -81,6 +81,8 @@ var notRun = map[string][]string{
 	"it changes a member, past the hub": {
 		`kubectl --context member annotate cloneset web argosy.io/hands-off=true`,
 		`kubectl --context member annotate cloneset web argosy.io/hands-off-`,
+		`kubectl --context member annotate namespace kube-system argosy.io/hands-off=true`,
+		`kubectl --context member annotate namespace kube-system argosy.io/hands-off-`,
 		`kubectl --context member get crd $crd -o json | jq '{spec: {versions: .spec.versions}}' > versions.json`,
 		`crd=clonesets.apps.kruise.io`,
 	},

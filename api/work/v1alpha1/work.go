@@ -161,7 +161,8 @@ const (
 //
 //reference:reason HandsOff, Failure of Work
 const (
-	// ReasonHandsOff: remove the annotation from the object in the member, or from the Work.
+	// ReasonHandsOff: remove the annotation from what the message names: the object in the member, its namespace there,
+	// the namespace kube-system there, or the Work.
 	ReasonHandsOff = "HandsOff"
 )
 

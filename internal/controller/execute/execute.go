@@ -121,6 +121,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	o.Members.Handle(t.memberEvent)
 	o.Members.OnAnswer(t.memberAnswers)
 	o.Members.OnScaler(t.scalerChanged)
+	o.Members.OnBrake(r.brakeChanged)
 	interpreter.OnChange(o.Interpreter, t.kindsChanged)
 	err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, byWaitingObject, indexWaitingObject)
 	if err != nil {
@@ -274,8 +275,12 @@ func (r *reconciler) apply(ctx context.Context, cluster string,
 	}
 
 	// 2. Act on it.
+	brake, err := m.Brake(ctx, manifest.GetNamespace())
+	if err != nil {
+		return failed(false, err)
+	}
 	o.ScaledBy = r.scaledBy(ctx, m, work, manifest, observed)
-	kind, observed, err := r.act(ctx, m, work, manifest, observed, o.ScaledBy != "")
+	kind, observed, err := r.act(ctx, m, work, manifest, observed, brake, o.ScaledBy != "")
 	if observed != nil {
 		r.memory.update(key, func(r *workRecord) { r.missed = false })
 	}
@@ -285,7 +290,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string,
 		return reportObject(observed)
 	}
 	if kind == execute.Leave {
-		o.HandsOff = execute.HandsOff(work, observed)
+		o.HandsOff = cmp.Or(execute.HandsOff(work, observed), brake.Reason())
 		if !owned {
 			observed = nil
 		}
@@ -325,7 +330,10 @@ func (r *reconciler) apply(ctx context.Context, cluster string,
 	}
 	if observed != nil && !execute.Suspended(work) {
 		// A user's approval on the hub becomes a part of the status in the member. It cannot be applied with the object.
-		if patch := rollout.Grant(cluster, observed); patch != nil {
+		switch patch := rollout.Grant(cluster, observed); {
+		case patch != nil && brake != "":
+			o.HandsOff = brake.Reason()
+		case patch != nil:
 			granted, err := m.PatchStatus(ctx, observed, patch)
 			if apierrors.IsConflict(err) {
 				return nil, commit.StaleRetry, nil
@@ -421,9 +429,13 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	}
 
 	// 3. Keep, release or delete it.
+	brake, err := m.Brake(ctx, manifest.GetNamespace())
+	if err != nil {
+		return r.reporter.stuck(work, err)
+	}
 	leaves := work
 	if observed != nil {
-		if why := execute.HandsOff(work, observed); why != "" && execute.Owns(work, observed) &&
+		if why := cmp.Or(execute.HandsOff(work, observed), brake.Reason()); why != "" && execute.Owns(work, observed) &&
 			!execute.Anothers(work, observed) {
 			cl, err := readCluster(ctx, r.client, cluster)
 			if err != nil {
@@ -447,13 +459,16 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 			leaves.Spec.PreserveResourcesOnDeletion = new(true)
 		}
 	}
-	kind, _, err := r.act(ctx, m, leaves, manifest, observed, false)
+	kind, _, err := r.act(ctx, m, leaves, manifest, observed, brake, false)
 	switch held := new(restoreError); {
 	case errors.As(err, &held):
 		return 0, r.reporter.reportBlocked(ctx, work, execute.Outcome{Manifest: manifest, Restored: held.reason})
 	case err != nil:
 		r.restore.record(work, restoreChecked)
 		return r.reporter.stuck(work, err)
+	}
+	if kind == execute.Leave {
+		return commit.StaleRetry, nil // A user set the annotation in between.
 	}
 	r.restore.record(work, restoreSettled)
 	if kind == execute.Delete || kind == execute.Wait {
@@ -560,9 +575,10 @@ func observe(ctx context.Context, m *member.Member,
 // object after the action, or before it in case of an error. scaled means that an autoscaler in the member sets the
 // replicas.
 func (r *reconciler) act(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
-	manifest, observed *unstructured.Unstructured, scaled bool) (execute.Kind, *unstructured.Unstructured, error) {
+	manifest, observed *unstructured.Unstructured, brake execute.Brake,
+	scaled bool) (execute.Kind, *unstructured.Unstructured, error) {
 	for attempt := 1; ; attempt++ {
-		kind, after, err := r.actOnce(ctx, m, work, observed, scaled)
+		kind, after, err := r.actOnce(ctx, m, work, observed, brake, scaled)
 		if attempt == maxAttempts || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) ||
 			member.FieldConflict(err) {
 			return kind, after, err
@@ -574,7 +590,8 @@ func (r *reconciler) act(ctx context.Context, m *member.Member, work *workv1alph
 }
 
 func (r *reconciler) actOnce(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
-	observed *unstructured.Unstructured, scaled bool) (execute.Kind, *unstructured.Unstructured, error) {
+	observed *unstructured.Unstructured, brake execute.Brake,
+	scaled bool) (execute.Kind, *unstructured.Unstructured, error) {
 	var desired *unstructured.Unstructured
 	if work.DeletionTimestamp == nil {
 		var err error
@@ -597,7 +614,7 @@ func (r *reconciler) actOnce(ctx context.Context, m *member.Member, work *workv1
 			return "", observed, err
 		}
 	}
-	action := r.members.Hub().Plan(r.memory.withApplied(work), desired, observed)
+	action := brake.Stop(r.members.Hub().Plan(r.memory.withApplied(work), desired, observed))
 	if why := r.restore.reasonToHold(work, action, desired, observed); why != "" {
 		return action.Kind, observed, &restoreError{why}
 	}

@@ -150,6 +150,11 @@ func (r *reporter) emitTransitions(was, is *workv1alpha1.Work) {
 	case after.Status == metav1.ConditionTrue && (before == nil || before.ObservedGeneration != after.ObservedGeneration):
 		r.events.RecordStep(workv1alpha2.EventSyncSucceed, after.Message, is)
 	}
+	if c := meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkHandsOff); c != nil &&
+		!meta.IsStatusConditionTrue(was.Status.Conditions, workv1alpha1.WorkHandsOff) &&
+		(after == nil || after.Message != c.Message) {
+		r.events.Event(is, corev1.EventTypeWarning, eventHandsOff, c.Message)
+	}
 	before, after = meta.FindStatusCondition(was.Status.Conditions, workv1alpha1.WorkDispatching),
 		meta.FindStatusCondition(is.Status.Conditions, workv1alpha1.WorkDispatching)
 	otherHub := func(c *metav1.Condition) bool { return c != nil && c.Reason == clusterv1alpha1.ReasonHeldByAnotherHub }

@@ -12,12 +12,57 @@ import (
 // HandsOff says why the hub must not touch the object of w; empty if it may. observed is the object in the member, nil
 // for none.
 func HandsOff(w *workv1alpha1.Work, observed *unstructured.Unstructured) string {
-	const message = "the annotation %s is set on the %s: the hub neither writes nor deletes the object until it is removed"
 	switch {
-	case observed != nil && field(observed, "annotations", wellknown.HandsOffAnnotation) == "true":
-		return fmt.Sprintf(message, wellknown.HandsOffAnnotation, "object in the member")
+	case observed != nil && IsHandsOff(observed):
+		return handsOff("object in the member", "the object")
 	case w.Annotations[wellknown.HandsOffAnnotation] == "true":
-		return fmt.Sprintf(message, wellknown.HandsOffAnnotation, "Work")
+		return handsOff("Work", "the object")
 	}
 	return ""
+}
+
+func handsOff(where, what string) string {
+	return fmt.Sprintf("the annotation %s is set on the %s: the hub neither writes nor deletes %s until it is removed",
+		wellknown.HandsOffAnnotation, where, what)
+}
+
+// IsHandsOff reports whether an object in a member has wellknown.HandsOffAnnotation.
+func IsHandsOff(obj *unstructured.Unstructured) bool {
+	return field(obj, "annotations", wellknown.HandsOffAnnotation) == "true"
+}
+
+// BrakeNamespace is the namespace of a member where wellknown.HandsOffAnnotation counts for the whole cluster.
+const BrakeNamespace = "kube-system"
+
+// Brake is the namespace of a member whose annotation wellknown.HandsOffAnnotation keeps the hub from an object; empty
+// for none.
+type Brake string
+
+// Reason says why the hub must not write or delete an object; empty if it may.
+func (b Brake) Reason() string {
+	switch b {
+	case "":
+		return ""
+	case BrakeNamespace:
+		return handsOff("namespace "+BrakeNamespace+" of the member", "any object in the cluster")
+	}
+	return handsOff("namespace "+string(b)+" of the member", "the objects in it")
+}
+
+// Ended says that the hub may write again, because the annotation was removed.
+func (b Brake) Ended() string {
+	return fmt.Sprintf("the annotation %s is no longer set on the namespace %s of the member",
+		wellknown.HandsOffAnnotation, string(b))
+}
+
+// Stop returns a without its writes and deletions. An action that changes nothing in the member stays, so that a brake
+// costs no write for an object that is up to date.
+func (b Brake) Stop(a Action) Action {
+	switch a.Kind {
+	case Create, Apply, Delete, Release:
+		if reason := b.Reason(); reason != "" {
+			return Action{Kind: Leave, Reason: reason}
+		}
+	}
+	return a
 }

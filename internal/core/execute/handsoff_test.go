@@ -1,6 +1,8 @@
 package execute_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,5 +117,30 @@ func TestHubNeverSendsHandsOff(t *testing.T) {
 	}
 	if !execute.Marks(wellknown.HandsOffAnnotation) {
 		t.Error("overrides can set the annotation")
+	}
+}
+
+func TestBrakeOnNamespaceStopsWritesAndDeletions(t *testing.T) {
+	all := []execute.Kind{execute.Create, execute.Apply, execute.Delete, execute.Release, execute.Conflict, execute.Wait,
+		execute.Nothing, execute.Leave}
+	writes := all[:4]
+	for brake, want := range map[execute.Brake]string{
+		"":            "",
+		"shop":        "namespace shop of the member: the hub neither writes nor deletes the objects in it",
+		"kube-system": "namespace kube-system of the member: the hub neither writes nor deletes any object in the cluster",
+	} {
+		if got := brake.Reason(); !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("the brake %q says %q, want %q", brake, got, want)
+		}
+		for _, kind := range all {
+			a := execute.Action{Kind: kind, Reason: "because", Object: object(t, service)}
+			got := brake.Stop(a)
+			if brake != "" && slices.Contains(writes, kind) {
+				a = execute.Action{Kind: execute.Leave, Reason: brake.Reason()}
+			}
+			if got.Kind != a.Kind || got.Reason != a.Reason || got.Object != a.Object {
+				t.Errorf("with the brake %q, %s becomes %s (%s)", brake, kind, got.Kind, got.Reason)
+			}
+		}
 	}
 }

@@ -500,7 +500,8 @@ func (f *fleet) begin(w workload) (ro rollout, parties []party, total int64, err
 func (w workload) party(m *member) (party, error) {
 	p := party{cluster: m.Cluster, replicas: m.Replicas, reachable: m.Reachable, suspended: m.Suspended || m.Base == nil,
 		there: m.before != nil, note: m.note,
-		percent: m.Scaled && w.percentages(), known: m.status != nil, fresh: m.fresh, unhealthy: m.unhealthy}
+		scaled: m.Scaled, percent: m.Scaled && w.percentages(),
+		known: m.status != nil, fresh: m.fresh, unhealthy: m.unhealthy}
 	if w.desired != "" {
 		p.replicas = number(m.status, w.desired)
 	}

@@ -98,6 +98,10 @@ func (f *fleet) tellAbsent() {
 	if len(f.members) == 0 {
 		return // it runs nowhere yet
 	}
+	if p := f.options.plan; p != nil {
+		f.reportAbsentOf(p)
+		return
+	}
 	for k, stage := range f.options.stages {
 		for _, c := range stage.Clusters {
 			if !f.has(c) {
@@ -108,5 +112,21 @@ func (f *fleet) tellAbsent() {
 	if len(absent) > 0 {
 		f.tell(StageClusterNotFound, "%s, because the workload does not run there; correct the annotation %s, or ignore this if the cluster comes back",
 			strings.Join(absent, ", "), wellknown.RolloutStagesAnnotation)
+	}
+}
+
+// reportAbsentOf reports the clusters that the stages of a release name and where the workload does not run.
+func (f *fleet) reportAbsentOf(p *Plan) {
+	var absent []string
+	for _, stage := range p.Stages {
+		for _, c := range stage.Clusters {
+			if !f.has(c) {
+				absent = append(absent, c)
+			}
+		}
+	}
+	if len(absent) > 0 && !p.Done {
+		f.tell(StageClusterNotFound, "release %s skips %s, because the workload does not run there; "+
+			"a cluster that comes back takes part again", p.Release, strings.Join(unique(absent), ", "))
 	}
 }

@@ -267,10 +267,10 @@ func (s PlanStage) limit(clusters []string, targets, released []int64, done func
 	var waiting []int
 	for _, c := range s.Clusters {
 		switch i := slices.Index(clusters, c); {
-		case i < 0 || targets[i] == 0:
+		case i < 0 || targets[i] == 0 || complete(i): // or it is lost and not waited for
 		case released[i] < targets[i]:
 			waiting = append(waiting, i)
-		case !complete(i):
+		default:
 			free--
 		}
 	}

@@ -61,8 +61,9 @@ type party struct {
 	replicas int64
 	// reachable says that the cluster answers; suspended that its Work is not sent.
 	reachable, suspended bool
-	// percent says that the partition is written as a percentage.
-	percent bool
+	// scaled says that an autoscaler in the cluster sets the replicas, percent that the partition is therefore a
+	// percentage.
+	scaled, percent bool
 	// fixed is how many pods an override keeps old there, own how many an override lets be unavailable; nil without an
 	// override.
 	fixed, own *int64
@@ -110,8 +111,8 @@ type outcome struct {
 	note Note
 	// held says that the rollout waits there for its turn.
 	held bool
-	// percent says that the partition is written as a percentage.
-	percent bool
+	// scaled and percent are those of the party.
+	scaled, percent bool
 	// target is how many pods shall be new there in the end, or at the end of this stage.
 	target int64
 }
@@ -522,7 +523,7 @@ func (ro rollout) settle(steps []step) []outcome {
 	outcomes := make([]outcome, len(steps))
 	for i, s := range steps {
 		o := s.to
-		o.released, o.percent = s.expressible(o.released), s.percent
+		o.released, o.scaled, o.percent = s.expressible(o.released), s.scaled, s.percent
 		if !s.there {
 			o.unavailable, o.surging = unavailable[i], surge[i]
 		}

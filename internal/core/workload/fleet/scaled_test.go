@@ -2,8 +2,11 @@ package fleet
 
 import (
 	"fmt"
-	"github.com/argosy-io/argosy/api/wellknown"
+	"math"
+	"strings"
 	"testing"
+
+	"github.com/argosy-io/argosy/api/wellknown"
 )
 
 // newPods is how many of the pods of a CloneSet are new when an autoscaler scales it from one size to another: those
@@ -67,6 +70,30 @@ func TestScaledClusterWithoutItsTurnKeepsAllPodsOld(t *testing.T) {
 	h.edit(int64(10), "spec", "updateStrategy", "rollingUpdate", "partition")
 	h.edit(int64(2), "spec", "template", "a")
 	h.expect("c1 first", partitions+"0 100%")
+}
+
+func TestScaledStatefulSetWithoutItsTurnKeepsAllPodsOld(t *testing.T) {
+	statefulSet := strings.Replace(plainCloneSet, "kind: CloneSet", "kind: StatefulSet", 1)
+	highest := fmt.Sprint("0 ", float64(math.MaxInt32)) // the test reads numbers of JSON as float64
+	for order, want := range map[string]string{"Ordered": highest, "Proportional": "5 5"} {
+		t.Run(order, func(t *testing.T) {
+			h := newHub(t, statefulSet, 10, 10)
+			h.edit("Parallel", "spec", "podManagementPolicy")
+			h.in.Members[1].Scaled = true
+			h.edit(order, "metadata", "annotations", wellknown.RolloutOrderAnnotation)
+			h.look()
+			h.allNew()
+			h.edit(int64(10), "spec", "updateStrategy", "rollingUpdate", "partition")
+			h.edit(int64(2), "spec", "template", "a")
+			h.expect("with half of the pods", partitions+want)
+			h.in.Members[1].Replicas = 20 // its autoscaler adds pods
+			h.report(silent, up(20, 0))
+			h.edit(int64(0), "spec", "updateStrategy", "rollingUpdate", "partition")
+			h.look()
+			h.report(up(10, 10), up(20, 0))
+			h.expect("with all pods", partitions+"0 0")
+		})
+	}
 }
 
 func TestStagesProceedWhereAutoscalerKeepsFewerPods(t *testing.T) {

@@ -98,6 +98,9 @@ func (h *hub) look() {
 		if sent, ok := manifest.GetAnnotations()[wellknown.SentPodsToDeleteAnnotation]; ok {
 			annotations[wellknown.SentPodsToDeleteAnnotation] = sent
 		}
+		if slices.Contains(result.Held, m.Cluster) {
+			h.keepPods(m.Work, manifest, annotations)
+		}
 		manifest.SetAnnotations(annotations)
 		raw, err := json.Marshal(manifest.Object)
 		if err != nil {
@@ -118,6 +121,23 @@ func (h *hub) look() {
 		m.Work = work
 		h.writes++
 	}
+}
+
+// keepPods gives a manifest the pods of the Work that stands, which count as the generation that they are from.
+func (h *hub) keepPods(standing *workv1alpha1.Work, manifest *unstructured.Unstructured,
+	annotations map[string]string) {
+	h.t.Helper()
+	before := &unstructured.Unstructured{}
+	if err := before.UnmarshalJSON(standing.Spec.Workload.Manifests[0].Raw); err != nil {
+		h.t.Fatal(err)
+	}
+	for _, path := range RevisionPaths(manifest.GroupVersionKind().GroupKind()) {
+		if err := unstructured.SetNestedField(manifest.Object, field(before.Object, path...), path...); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	annotations[workv1alpha2.TemplateGenerationAnnotation] =
+		before.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation]
 }
 
 // silent is the word of a member that says nothing.

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -165,6 +166,9 @@ func (w workload) write(m *unstructured.Unstructured, o outcome) (*unstructured.
 	var partition any = o.replicas - o.released
 	if w.desired != "" && o.released == 0 && o.replicas > 0 {
 		partition = "100%" // of however many there will be
+	}
+	if w.numeric && o.scaled && o.released == 0 && o.replicas > 0 {
+		partition = int64(math.MaxInt32) // no pod that an autoscaler adds has this ordinal
 	}
 	if o.percent && o.released < o.replicas {
 		partition, _ = PercentKeeping(o.replicas-o.released, o.replicas)
