@@ -30,8 +30,23 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
-// newGet is kubectl's get against the hub, but for the table of clusters, whose columns a custom resource cannot give,
-// and for what members have.
+// computedKinds are the lists that `argosy get` computes itself, because no API serves them.
+var computedKinds = []string{"orphans", "failovers"}
+
+// computedKind returns the computed list that args name, in singular or plural; empty for none.
+func computedKind(args []string) string {
+	if len(args) != 1 {
+		return ""
+	}
+	for _, kind := range computedKinds {
+		if name := strings.ToLower(args[0]); name == kind || name+"s" == kind {
+			return kind
+		}
+	}
+	return ""
+}
+
+// newGet is kubectl's get against the hub. Computed lists, the table of clusters, and objects in members are our own.
 func newGet(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	where := &scopeFlags{}
 	out := &painter{out: streams.Out}
@@ -55,17 +70,16 @@ func newGet(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	cmd.Run = nil
 	cmd.ValidArgsFunction = silent(hub, completion.ResourceTypeAndNameCompletionFunc)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if output, _ := cmd.Flags().GetString("output"); output == "" || output == "wide" {
+		output, _ := cmd.Flags().GetString("output")
+		if output == "" || output == "wide" {
 			out.on = colors(cmd, out.out)
 			defer out.flush()
 		}
-		if len(args) == 1 && slices.Contains([]string{"orphan", "orphans"}, strings.ToLower(args[0])) {
-			output, _ := cmd.Flags().GetString("output")
+		switch computedKind(args) {
+		case "orphans":
 			chosen, _ := cmd.Flags().GetStringSlice("clusters")
 			return (&orphanFlags{clusters: chosen}).print(cmd, hub, output)
-		}
-		if len(args) == 1 && slices.Contains([]string{"failover", "failovers"}, strings.ToLower(args[0])) {
-			output, _ := cmd.Flags().GetString("output")
+		case "failovers":
 			return getFailovers(cmd, hub, output)
 		}
 		places, err := where.places(cmd.Context(), hub, false)
@@ -88,7 +102,6 @@ func newGet(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 			return err
 		}
 		selector, _ := cmd.Flags().GetString("selector")
-		output, _ := cmd.Flags().GetString("output")
 		noHeaders, _ := cmd.Flags().GetBool("no-headers")
 		list, err := clusters(cmd.Context(), c, names, selector)
 		if err != nil {
