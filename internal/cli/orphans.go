@@ -356,6 +356,9 @@ objects in the namespace or of the kind.`,
 			switch {
 			case len(found) == 0 && left > 0:
 				return fmt.Errorf("all %d orphans are namespaces and CustomResourceDefinitions, which contain other objects: name each one to delete", left)
+			case len(found) == 0 && all:
+				fmt.Fprintln(cmd.ErrOrStderr(), "No orphans found")
+				return nil
 			case len(found) == 0:
 				return errors.New("there is no such orphan")
 			case left > 0:
