@@ -157,12 +157,21 @@ func (e *explanation) explainHolder() {
 	e.explainMissingOverrides()
 }
 
-// explainMissingOverrides reports the override policies that a policy depends on and that do not exist.
+// explainMissingOverrides reports the override policies that a policy depends on and that do not exist. Without them
+// the template is not placed. If another policy has claimed it, only the preemption waits.
 func (e *explanation) explainMissingOverrides() {
-	if d := e.decision; len(d.MissingOverrides) > 0 {
-		e.find(Problem, "", fmt.Sprintf("%s waits for the override policies that it depends on: %s", describe(d.Pending),
-			strings.Join(d.MissingOverrides, ", ")), "create them, or remove them from dependentOverrides of the policy")
+	d := e.decision
+	if len(d.MissingOverrides) == 0 {
+		return
 	}
+	what := fmt.Sprintf("%s waits for the override policies that it depends on: %s", describe(d.Pending),
+		strings.Join(d.MissingOverrides, ", "))
+	const next = "create them, or remove them from dependentOverrides of the policy"
+	if e.holder != nil && describe(e.holder) != describe(d.Pending) {
+		e.find(Waiting, "", what+"; then it preempts "+describe(e.holder), next)
+		return
+	}
+	e.find(Problem, "", what, next)
 }
 
 // lazyPending reports whether a Lazy policy has not taken effect: there is no binding, or it has another placement.

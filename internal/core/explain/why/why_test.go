@@ -347,6 +347,15 @@ var stories = []struct {
 			h.policy("shop", "web", "{"+ofDeployments+", dependentOverrides: [images]}")
 			return h
 		}},
+	{name: "a preemption that waits for an override policy", severity: why.Waiting,
+		want: "PropagationPolicy shop/urgent waits for the override policies that it depends on: images; " +
+			"then it preempts PropagationPolicy shop/web",
+		next: "create them", tell: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			p := h.policy("shop", "web", "{"+ofDeployments+"}")
+			h.policy("shop", "urgent", "{"+ofDeployments+", priority: 9, preemption: Always, dependentOverrides: [images]}")
+			return h.all(p)
+		}},
 	{name: "the policy has not claimed it yet", severity: why.Waiting, want: "has not claimed it yet",
 		next: "check that the controllers of the hub run",
 		tell: func(t *testing.T) *hub {
