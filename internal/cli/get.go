@@ -125,13 +125,13 @@ func newAPIResources(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.C
 	return cmd
 }
 
-// twins are names that Kubernetes and OpenKruise both have a kind of; kubectl takes them for Kubernetes'.
+// twins are names of kinds that both Kubernetes and OpenKruise have; kubectl uses those of Kubernetes.
 var twins = map[string]string{
 	"statefulset": "statefulsets", "statefulsets": "statefulsets", "sts": "statefulsets",
 	"daemonset": "daemonsets", "daemonsets": "daemonsets", "ds": "daemonsets",
 }
 
-// hint tells who lists a kind for people that OpenKruise has one of this name, too.
+// hint prints that OpenKruise has a kind with the same name, if a user lists a kind of Kubernetes.
 func hint(cmd *cobra.Command, args []string) {
 	output, _ := cmd.Flags().GetString("output")
 	if len(args) != 1 || output != "" && output != "wide" {
@@ -145,7 +145,8 @@ func hint(cmd *cobra.Command, args []string) {
 	}
 }
 
-// clusterTable says whether the table of clusters is asked for, and of which; any other use is kubectl's.
+// clusterTable reports whether the user asked for the table of clusters, and for which clusters. kubectl handles any
+// other use.
 func clusterTable(flags *pflag.FlagSet, args []string) (names []string, ok bool) {
 	if len(args) == 0 || !slices.Contains([]string{"cluster", "clusters", "clusters.cluster.karmada.io"},
 		strings.ToLower(args[0])) {
@@ -214,8 +215,8 @@ func printClusters(out io.Writer, list []clusterv1alpha1.Cluster, now time.Time,
 	return printTable(out, table, o)
 }
 
-// repels are the taints by which a cluster keeps new workloads away, such as
-// "cluster.karmada.io/unschedulable:NoSchedule" of one that is cordoned.
+// repels returns the taints of a cluster that keep new workloads away, such as
+// "cluster.karmada.io/unschedulable:NoSchedule" of a cordoned one.
 func repels(c *clusterv1alpha1.Cluster) (taints []string) {
 	for _, t := range c.Spec.Taints {
 		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
