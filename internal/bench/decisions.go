@@ -96,7 +96,8 @@ func problem(clusters, bindings int) (schedule.Snapshot, []*workv1alpha2.Resourc
 				Placement: &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
 					ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
 					ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
-					WeightPreference:          &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}},
+					WeightPreference: &policyv1alpha1.ClusterPreferences{
+						DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}},
 			},
 		}
 	}

@@ -227,7 +227,9 @@ func unplaced(i int) *workv1alpha2.ResourceBinding {
 		Spec: workv1alpha2.ResourceBindingSpec{
 			Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: name,
 				UID: types.UID(name)},
-			Placement: &policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{meant: "true"}}}, SpreadConstraints: []policyv1alpha1.SpreadConstraint{
+			Placement: &policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{
+					meant: "true"}}}, SpreadConstraints: []policyv1alpha1.SpreadConstraint{
 				{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: used, MaxGroups: used}}},
 		},
 	}

@@ -34,10 +34,10 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// ofKarmada are the addons of Karmada, and what they are here: part of the hub, if it serves the group, or not there.
+// ofKarmada are the addons of Karmada. Argosy has them built in if the hub serves the group, or does not have them.
 var ofKarmada = []struct {
 	name string
-	// kind is one that the hub serves if it has the addon; none for what is always in it.
+	// kind is served by a hub that has the addon; empty for what every hub has.
 	kind schema.GroupKind
 	here string
 }{
@@ -90,8 +90,8 @@ func newAddonsList(hub *hubFlags) *cobra.Command {
 	}
 }
 
-// there says whether the hub has an addon of Karmada.
-func (a addons) there(kind schema.GroupKind) (bool, error) {
+// installed reports whether the hub has an addon of Karmada.
+func (a addons) installed(kind schema.GroupKind) (bool, error) {
 	if kind.Empty() {
 		return true, nil
 	}
@@ -105,7 +105,7 @@ func (a addons) there(kind schema.GroupKind) (bool, error) {
 func (a addons) list(ctx context.Context) error {
 	table := textTable("ADDON NAME", "STATUS", "DETAILS")
 	for _, k := range ofKarmada {
-		there, err := a.there(k.kind)
+		there, err := a.installed(k.kind)
 		switch {
 		case err != nil:
 			return err
@@ -148,7 +148,7 @@ func (a addons) list(ctx context.Context) error {
 	return printTable(a.out, table, printers.PrintOptions{})
 }
 
-// objects are the templates of an addon, or of all.
+// objects returns the templates of an addon, or of all.
 func (a addons) objects(ctx context.Context, name string) ([]releasev1alpha1.EnclosedManifest, error) {
 	var list releasev1alpha1.EnclosedManifestList
 	options := []client.ListOption{client.HasLabels{wellknown.AddonLabel}}
@@ -272,10 +272,10 @@ The addons of Karmada need no installation: each is either part of the hub or no
 	return cmd
 }
 
-// isKarmadas says whether a name is one that Karmada gives to addons of its own, or to all of them.
+// isKarmadas reports whether a name is one that Karmada gives to addons of its own, or to all of them.
 func isKarmadas(name string) bool { return strings.HasPrefix(name, "karmada-") || name == "all" }
 
-// karmadas answers for the addons of Karmada: there is nothing to enable or to disable.
+// karmadas handles the addons of Karmada: there is nothing to enable or to disable.
 func (a addons) karmadas(name string, enable bool) error {
 	var errs []error
 	found := false
@@ -284,7 +284,7 @@ func (a addons) karmadas(name string, enable bool) error {
 			continue
 		}
 		found = true
-		there, err := a.there(k.kind)
+		there, err := a.installed(k.kind)
 		switch {
 		case err != nil:
 			errs = append(errs, err)
@@ -304,7 +304,7 @@ func (a addons) karmadas(name string, enable bool) error {
 	return errors.Join(errs...)
 }
 
-// namespaced says whether objects of a kind of the hub are in namespaces.
+// namespaced reports whether objects of a kind of the hub are in namespaces.
 func (a addons) namespaced(gvk schema.GroupVersionKind) (is, known bool) {
 	mapping, err := a.mapper.RESTMapping(gvk.GroupKind())
 	if err != nil {
@@ -313,7 +313,7 @@ func (a addons) namespaced(gvk schema.GroupVersionKind) (is, known bool) {
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
 }
 
-// known says which of the clusters are none.
+// known returns an error that names the clusters that are not in the fleet.
 func (a addons) known(ctx context.Context, clusters []string) error {
 	for _, name := range clusters {
 		if _, err := joined(ctx, a.client, name); err != nil {
@@ -323,7 +323,8 @@ func (a addons) known(ctx context.Context, clusters []string) error {
 	return nil
 }
 
-// enable writes the policies, then the templates stage by stage, and takes away what an earlier version had.
+// enable writes the policies, then the templates stage by stage, and deletes what only an earlier version of the addon
+// had.
 func (a addons) enable(ctx context.Context, name string, all []addon.Object, o addon.Options,
 	patience time.Duration) error {
 	for _, want := range addon.Policies(name, all, o) {
@@ -377,7 +378,7 @@ func (a addons) enable(ctx context.Context, name string, all []addon.Object, o a
 	return nil
 }
 
-// write makes a template what it is to be; it writes nothing if it is so already.
+// write creates or updates a template; it writes nothing if the template is up to date.
 func (a addons) write(ctx context.Context, want *unstructured.Unstructured) error {
 	have := &unstructured.Unstructured{}
 	have.SetGroupVersionKind(want.GroupVersionKind())

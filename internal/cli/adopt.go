@@ -71,7 +71,7 @@ already has a template of that name, it is compared and not changed. KIND is a k
 	}
 	f := cmd.Flags()
 	f.StringVarP(&a.cluster, "cluster", "C", "", "cluster that the object lives in")
-	_ = cmd.MarkFlagRequired("cluster") // fails only for a flag that is not there
+	_ = cmd.MarkFlagRequired("cluster") // fails only for an unknown flag
 	f.StringVar(&flags.kubeconfig, "cluster-kubeconfig", "",
 		"kubeconfig of the member cluster (default: through the hub, which needs the right to use clusters/proxy)")
 	f.StringVar(&flags.context, "cluster-context", "",
@@ -85,7 +85,7 @@ already has a template of that name, it is compared and not changed. KIND is a k
 	return cmd
 }
 
-// adoption takes an object of a member into the fleet.
+// adoption brings an object of a member under the hub's management.
 type adoption struct {
 	kind, name, namespace string
 	cluster, policyName   string
@@ -98,7 +98,7 @@ type adoption struct {
 	client      client.Client
 }
 
-// side is a cluster whose objects of any kind are read and written.
+// side is a cluster, the hub or the member, with access to objects of any kind.
 type side struct {
 	dynamic dynamic.Interface
 	mapper  meta.RESTMapper
@@ -113,8 +113,8 @@ func newSide(config *rest.Config) (side, error) {
 	return side{c, mapper}, err
 }
 
-// of is where objects of the kind are; namespace is ignored for kinds without one.
-func (s side) of(gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
+// resource returns the client for objects of a kind; namespace is ignored for cluster-scoped kinds.
+func (s side) resource(gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
 	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
 		return nil, err
@@ -125,24 +125,24 @@ func (s side) of(gvk schema.GroupVersionKind, namespace string) (dynamic.Resourc
 	return s.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
 }
 
-// adopted is what an adoption comes to, for programs.
+// adopted is the result of an adoption, for programs.
 type adopted struct {
 	Cluster string `json:"cluster"`
-	// Adopted says that it was written; Managed, that the object was the fleet's already.
+	// Adopted: the template was written. Managed: the fleet managed the object already.
 	Adopted bool `json:"adopted"`
 	Managed bool `json:"managed,omitempty"`
-	// Asked says that the member itself was asked what it would make of it.
+	// Asked: the member checked the result in a dry run.
 	Asked        bool `json:"askedMember"`
 	adopt.Report `json:",inline"`
-	// Template and Policy are what is written; nil for what is on the hub already.
+	// Template and Policy are the objects to write; nil for those that are on the hub already.
 	Template *unstructured.Unstructured `json:"template,omitempty"`
 	Policy   policyv1alpha1.Propagation `json:"policy,omitempty"`
-	// Annotate says that the template on the hub is told to take over what is there.
+	// Annotate: the template on the hub gets the annotation that lets it take over existing objects.
 	Annotate bool `json:"annotate,omitempty"`
 
 	live     *unstructured.Unstructured
-	orphaned bool                       // it has the marks of a Work that the hub does not have
-	there    *unstructured.Unstructured // the template that the hub has
+	orphaned bool                       // it has the labels of a Work that the hub does not have
+	there    *unstructured.Unstructured // the template on the hub
 }
 
 func (a *adoption) run(ctx context.Context, hub *hubFlags, flags *memberFlags) error {
@@ -202,7 +202,8 @@ func (a *adoption) connect(ctx context.Context, hub *hubFlags, flags *memberFlag
 	return nil
 }
 
-// memberConfig is how a member is reached: by its kubeconfig if one is given, otherwise through the hub, as its user.
+// memberConfig returns the configuration of a client of a member: from its kubeconfig if given, otherwise through the
+// hub, as the hub's user.
 func memberConfig(ctx context.Context, hub client.Client, hubConfig *rest.Config, name string,
 	flags *memberFlags) (*rest.Config, error) {
 	if _, err := joined(ctx, hub, name); err != nil {
@@ -222,7 +223,7 @@ func memberConfig(ctx context.Context, hub client.Client, hubConfig *rest.Config
 	return config, nil
 }
 
-// plan reads what there is, and says what the adoption would write and change.
+// plan reads the objects and returns what the adoption would write and change.
 func (a *adoption) plan(ctx context.Context) (*adopted, error) {
 	// 1. The object, in a version that both know.
 	live, err := a.find(ctx)
@@ -230,7 +231,7 @@ func (a *adoption) plan(ctx context.Context) (*adopted, error) {
 		return nil, err
 	}
 	gvk := live.GroupVersionKind()
-	onHub, err := a.hub.of(gvk, a.namespace)
+	onHub, err := a.hub.resource(gvk, a.namespace)
 	if meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("the hub does not know %s: create its CustomResourceDefinition on the hub first", gvk)
 	}
@@ -261,7 +262,7 @@ func (a *adoption) plan(ctx context.Context) (*adopted, error) {
 		return nil, err
 	}
 	if result.orphaned {
-		free = execute.Released(live) // its marks say what the hub that was restored had made of it
+		free = execute.Released(live) // its annotations are those of the restored hub
 	}
 	if err := adopt.Obstacle(free); err != nil {
 		return nil, fmt.Errorf("%s in cluster %q cannot be adopted: %w", objectName(live), a.cluster, err)
@@ -271,7 +272,7 @@ func (a *adoption) plan(ctx context.Context) (*adopted, error) {
 		return nil, err
 	}
 	if work != nil {
-		if err := a.alone(ctx, there); err != nil {
+		if err := a.checkOnlyCluster(ctx, there); err != nil {
 			return nil, err
 		}
 		result.Annotate = true
@@ -286,7 +287,7 @@ func (a *adoption) plan(ctx context.Context) (*adopted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("determine which values cluster %q keeps in its %s: %w", a.cluster, objectName(live), err)
 	}
-	after, err := a.ask(ctx, desired)
+	after, err := a.previewApply(ctx, desired)
 	if err != nil {
 		return nil, err
 	}
@@ -298,7 +299,8 @@ func (a *adoption) plan(ctx context.Context) (*adopted, error) {
 	return result, nil
 }
 
-// find is the object in the member, of the kind that the user names; what the hub calls so comes first.
+// find returns the object in the member, of the kind that the user names. If the name is ambiguous, the hub's kind is
+// used.
 func (a *adoption) find(ctx context.Context) (*unstructured.Unstructured, error) {
 	resource := schema.ParseGroupResource(a.kind).WithVersion("")
 	gvk, err := a.hub.mapper.KindFor(resource)
@@ -312,7 +314,7 @@ func (a *adoption) find(ctx context.Context) (*unstructured.Unstructured, error)
 	if err != nil {
 		return nil, fmt.Errorf("cluster %q: %w", a.cluster, err)
 	}
-	in, err := a.member.of(mapping.GroupVersionKind, a.namespace)
+	in, err := a.member.resource(mapping.GroupVersionKind, a.namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -326,8 +328,8 @@ func (a *adoption) find(ctx context.Context) (*unstructured.Unstructured, error)
 	return live, nil
 }
 
-// orphaned says whether the object is marked as that of a Work which this hub would make of its template, and does not
-// have.
+// orphaned reports whether the object is marked as that of a Work which this hub would make of its template, and does
+// not have.
 func (a *adoption) orphaned(ctx context.Context, live *unstructured.Unstructured) (bool, error) {
 	key, ok := execute.WorkOf(live, a.cluster)
 	if !ok || !slices.Contains(names.Works(live.GroupVersionKind().GroupKind(), live.GetName(), live.GetNamespace()),
@@ -338,7 +340,7 @@ func (a *adoption) orphaned(ctx context.Context, live *unstructured.Unstructured
 	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 }
 
-// standing is the Work of a template for the cluster, nil if the hub sends it nothing.
+// standing returns the Work of a template for the cluster, nil if the hub sends it nothing.
 func (a *adoption) standing(ctx context.Context, template *unstructured.Unstructured) (*workv1alpha1.Work, error) {
 	b, err := a.binding(ctx, template)
 	if err != nil {
@@ -352,15 +354,16 @@ func (a *adoption) standing(ctx context.Context, template *unstructured.Unstruct
 	return w, nil
 }
 
-// binding is that of a template, nil if there is none.
+// binding returns the binding of a template; nil if there is none.
 func (a *adoption) binding(ctx context.Context, template *unstructured.Unstructured) (workv1alpha2.Binding, error) {
 	b, _, err := scope.BindingFor(ctx, a.client, template.GroupVersionKind().GroupKind(), template.GetNamespace(),
 		template.GetName())
 	return b, err
 }
 
-// alone says why a template may not be told to take over what is there: it would do so in other clusters, too.
-func (a *adoption) alone(ctx context.Context, template *unstructured.Unstructured) error {
+// checkOnlyCluster returns an error if the template is placed in other clusters too: it would take over objects there
+// as well.
+func (a *adoption) checkOnlyCluster(ctx context.Context, template *unstructured.Unstructured) error {
 	b, err := a.binding(ctx, template)
 	if err != nil {
 		return err
@@ -393,7 +396,7 @@ func (a *adoption) meaning(ctx context.Context) (interpret.Interpreter, error) {
 	return tiers.Offline(all), nil
 }
 
-// rehearse is the Work that the hub would make, of the template that it has or would have.
+// rehearse returns the Work that the hub would make, of the template that it has or would have.
 func (a *adoption) rehearse(ctx context.Context, result *adopted, onHub dynamic.ResourceInterface,
 	meaning interpret.Interpreter) (*workv1alpha1.Work, error) {
 	template := result.there
@@ -411,7 +414,7 @@ func (a *adoption) rehearse(ctx context.Context, result *adopted, onHub dynamic.
 		stored, err := onHub.Create(ctx, made, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		switch {
 		case apierrors.IsNotFound(err) && a.namespace != "":
-			stored = made // its namespace comes with it, and nobody has defaulted it yet
+			stored = made // its namespace is created with it, and no server has defaulted it yet
 		case err != nil:
 			return nil, fmt.Errorf("the hub refuses %s as a template: %w", objectName(made), err)
 		}
@@ -464,8 +467,8 @@ func (a *adoption) rehearse(ctx context.Context, result *adopted, onHub dynamic.
 	return w, nil
 }
 
-// holder says whether the policy is to be made: false if the same is there already. other is one that would hold the
-// template instead.
+// holder reports whether the policy must be created: false if the same policy exists. other is another policy that
+// would claim the template.
 func (a *adoption) holder(ctx context.Context, template *unstructured.Unstructured,
 	policy policyv1alpha1.Propagation) (made bool, other policyv1alpha1.Propagation, err error) {
 	policies, err := scope.Propagations.List(ctx, a.client)
@@ -497,16 +500,18 @@ func (a *adoption) holder(ctx context.Context, template *unstructured.Unstructur
 	return made, nil, nil
 }
 
-// ask has the member say what it would make of an apply, as the hub's would be, without doing it; nil if it cannot.
-func (a *adoption) ask(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	in, err := a.member.of(desired.GroupVersionKind(), desired.GetNamespace())
+// previewApply applies the object in the member as a dry run, as the hub would, and returns the result; nil if the
+// member does not support that.
+func (a *adoption) previewApply(ctx context.Context,
+	desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	in, err := a.member.resource(desired.GroupVersionKind(), desired.GetNamespace())
 	if err != nil {
 		return nil, err
 	}
 	after, err := in.Apply(ctx, desired.GetName(), desired, metav1.ApplyOptions{FieldManager: member.Manager, Force: true,
 		DryRun: []string{metav1.DryRunAll}})
 	if apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "dry run") {
-		return nil, nil // a webhook there does not tell
+		return nil, nil // a webhook there does not support dry runs
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cluster %q refuses what the hub would apply to %s: %w", a.cluster, objectName(desired), err)
@@ -514,7 +519,7 @@ func (a *adoption) ask(ctx context.Context, desired *unstructured.Unstructured) 
 	return after, nil
 }
 
-// write makes what the plan says: the policy before the template, so that it is claimed at once.
+// write writes the objects of the plan: the policy before the template, so that it is claimed at once.
 func (a *adoption) write(ctx context.Context, result *adopted) error {
 	if result.Template != nil && a.namespace != "" {
 		err := a.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}})
@@ -528,7 +533,7 @@ func (a *adoption) write(ctx context.Context, result *adopted) error {
 		}
 	}
 	if result.Template != nil {
-		onHub, err := a.hub.of(result.Template.GroupVersionKind(), a.namespace)
+		onHub, err := a.hub.resource(result.Template.GroupVersionKind(), a.namespace)
 		if err != nil {
 			return err
 		}
@@ -546,16 +551,15 @@ func (a *adoption) write(ctx context.Context, result *adopted) error {
 	return nil
 }
 
-// arrivalTimeout is how long the object may take to become the fleet's before the command ends without having seen
-// that.
+// arrivalTimeout bounds the wait until the hub manages the object.
 const arrivalTimeout = 30 * time.Second
 
 // arrived waits until the object is the fleet's.
 func (a *adoption) arrived(ctx context.Context, result *adopted) error {
 	if !a.createPolicy {
-		return nil // what sends it is the user's to make
+		return nil // the user must create what sends it
 	}
-	in, err := a.member.of(result.live.GroupVersionKind(), a.namespace)
+	in, err := a.member.resource(result.live.GroupVersionKind(), a.namespace)
 	if err != nil {
 		return err
 	}
@@ -609,7 +613,7 @@ func (a *adoption) print(result *adopted) {
 	}
 }
 
-// shown is a value on one line.
+// shown returns a value on one line.
 func shown(v any) string {
 	if v == nil {
 		return "nothing"

@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/server"
 )
 
-// storeFlags are those of the hub's configuration that say where its store and keys are.
+// storeFlags binds the flags of the hub's configuration for its store and keys.
 func storeFlags(cmd *cobra.Command, config *server.Config, file *string, names ...string) {
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.BindFlags(all)
@@ -45,10 +45,10 @@ also takes backups automatically, see --backup-interval of "argosy up".`,
 			if err := config.Load(file, cmd.Flags()); err != nil {
 				return err
 			}
-			said, stream := cmd.OutOrStdout(), to == "-"
+			messages, stream := cmd.OutOrStdout(), to == "-"
 			if stream {
-				said = cmd.ErrOrStderr()
-				dir, err := os.MkdirTemp("", "argosy-backup-") // a backup is checked whole before it is one
+				messages = cmd.ErrOrStderr()
+				dir, err := os.MkdirTemp("", "argosy-backup-") // a backup is complete only after it was checked
 				if err != nil {
 					return err
 				}
@@ -69,7 +69,7 @@ also takes backups automatically, see --backup-interval of "argosy up".`,
 			if !m.Keys {
 				keys = "without the hub's keys: back them up separately"
 			}
-			fmt.Fprintf(said, "%s: %s of revision %d, %s\n", path, text.Count(m.Objects, "object"), m.Revision, keys)
+			fmt.Fprintf(messages, "%s: %s of revision %d, %s\n", path, text.Count(m.Objects, "object"), m.Revision, keys)
 			return nil
 		},
 	}

@@ -102,7 +102,7 @@ func benchTable(out io.Writer, rows []bench.Row) error {
 	return w.Flush()
 }
 
-// figure is a number with its unit, as many digits as it deserves.
+// figure returns a number with its unit, as many digits as it deserves.
 func figure(v float64, unit string) string {
 	switch {
 	case unit == "x":

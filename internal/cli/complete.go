@@ -20,10 +20,10 @@ import (
 // completionTimeout bounds each request of a completion: a shell that waits longer seems to hang.
 const completionTimeout = time.Second
 
-// quick is a place that is asked for a completion: it answers soon, or not at all, and nothing is told of why.
+// quick is a place for completions: requests have a short timeout, and errors are not printed.
 type quick struct{ *place }
 
-// ToRESTConfig is how the place is reached.
+// ToRESTConfig returns the configuration of a client of the place.
 func (q quick) ToRESTConfig() (*rest.Config, error) {
 	config, err := q.locate()
 	if err != nil {
@@ -37,13 +37,13 @@ func (q quick) ToRESTConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// answers says whether the place answers in time.
+// answers reports whether the place responds in time.
 func (q quick) answers() bool {
 	d, err := q.ToDiscoveryClient()
 	return err == nil && d.RESTClient().Get().AbsPath("/version").Do(context.Background()).Error() == nil
 }
 
-// ToDiscoveryClient asks the place for its kinds once.
+// ToDiscoveryClient reads the kinds of the place once.
 func (q quick) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
 	return discoverOnce(q.ToRESTConfig())
 }
@@ -63,8 +63,8 @@ func silent(hub *hubFlags, of func(cmdutil.Factory) cobra.CompletionFunc) cobra.
 	}
 }
 
-// completedIn is the member that a command is about; empty for the hub, and for several members: what the hub has is a
-// good guess then.
+// completedIn returns the member that completions are read from; empty for the hub. For several members the hub is a
+// good guess.
 func completedIn(cmd *cobra.Command) string {
 	if clusters, err := cmd.Flags().GetStringSlice("cluster"); err == nil && len(clusters) == 1 {
 		return clusters[0]
@@ -91,7 +91,7 @@ func named(hub *hubFlags, kind string) cobra.CompletionFunc {
 			before, last = word[:i+1], word[i+1:]
 		}
 		given := strings.Split(before, ",")
-		onHub := &cobra.Command{} // whatever --cluster says already
+		onHub := &cobra.Command{} // ignores --cluster
 		all, directive := silent(hub, func(f cmdutil.Factory) cobra.CompletionFunc {
 			return completion.ResourceNameCompletionFunc(f, kind)
 		})(onHub, nil, last)
@@ -105,8 +105,8 @@ func named(hub *hubFlags, kind string) cobra.CompletionFunc {
 	}
 }
 
-// once completes the first argument only.
-func once(complete cobra.CompletionFunc) cobra.CompletionFunc {
+// firstArgument completes the first argument only.
+func firstArgument(complete cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp

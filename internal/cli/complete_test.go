@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// completed is what the shell is offered for a line, and whatever else was written.
+// completed returns what the shell is offered for a line, and whatever else was written.
 func completed(t *testing.T, args ...string) (words []string, rest string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -86,7 +86,7 @@ func TestFlagsWithFixedValuesAreCompletedWithoutAHub(t *testing.T) {
 	}
 }
 
-// scriptOf is what completion writes, which cobra sends to the standard output of the process.
+// scriptOf returns what completion writes, which cobra sends to the standard output of the process.
 func scriptOf(t *testing.T, name, shell string) (int, string) {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "script"))

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// answers is where a user answers a verb's questions, nil if nobody does.
+// answers returns the terminal that a user can answer on; nil if there is none.
 func answers(cmd *cobra.Command) io.Reader {
 	if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) {
 		return in
@@ -20,8 +20,8 @@ func answers(cmd *cobra.Command) io.Reader {
 	return nil
 }
 
-// ask asks a question that a user confirms with yes. Any other answer is an error.
-func ask(out io.Writer, in io.Reader, question string) error {
+// confirm asks a question that a user confirms with yes. Any other answer is an error.
+func confirm(out io.Writer, in io.Reader, question string) error {
 	fmt.Fprintf(out, "%s [y/N] ", question)
 	answer, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -33,13 +33,13 @@ import (
 	"github.com/argosy-io/argosy/internal/server"
 )
 
-// hubFlags say which hub a verb speaks to. They are given before or after the verb.
-// It is kubectl's genericclioptions.RESTClientGetter, so that kubectl's verbs can be had for the hub.
+// hubFlags are the flags of the connection to the hub, before or after the verb. It implements
+// genericclioptions.RESTClientGetter, so that verbs of kubectl work with the hub.
 type hubFlags struct {
 	kubeconfig, context, namespace string
-	// calledBy is how this binary was called: argosy, karmadactl or "kubectl karmada".
+	// calledBy is the name by which the binary was called: argosy, karmadactl or "kubectl karmada".
 	calledBy string
-	// reached is how the one look at the hub ended.
+	// reached returns the result of the one connection test.
 	reached func() error
 }
 
@@ -50,10 +50,10 @@ func (h *hubFlags) bind(fs *pflag.FlagSet) {
 	fs.StringVarP(&h.namespace, "namespace", "n", "", "namespace of the request")
 }
 
-// errNoHub says what to do when no hub is named and none was started here.
+// errNoHub explains what to do if no hub is named and none was started on this machine.
 var errNoHub = errors.New("no hub found: start one here with `argosy up`, or name its kubeconfig with --kubeconfig or KUBECONFIG")
 
-// ToRawKubeConfigLoader is the kubeconfig of the hub, not read yet.
+// ToRawKubeConfigLoader returns the kubeconfig of the hub, not read yet.
 func (h *hubFlags) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: h.kubeconfig}
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: h.context,
@@ -66,7 +66,7 @@ func (h *hubFlags) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 		file, own := hubHere()
 		if !own {
 			config, err := installedAccess(file)
-			if err != nil { // locate says so
+			if err != nil { // locate returns the error
 				config = clientcmdapi.NewConfig()
 			}
 			return clientcmd.NewDefaultClientConfig(*config, overrides)
@@ -76,8 +76,8 @@ func (h *hubFlags) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 }
 
-// hubHere is the admin kubeconfig of the hub on this machine: that of `argosy up` if there is one, which is the user's
-// own, else that of `argosy install`, which root alone may read.
+// hubHere returns the admin kubeconfig of the hub on this machine: that of `argosy up` if there is one, which is the
+// user's own, else that of `argosy install`, which root alone may read.
 func hubHere() (file string, own bool) {
 	file, installed := server.DefaultKubeconfig(), server.AdminKubeconfig(install.DataDir)
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
@@ -88,9 +88,9 @@ func hubHere() (file string, own bool) {
 	return file, true
 }
 
-// installedAccess is what the admin kubeconfig of an installed hub says of the hub. The hub's system user writes that
-// file and root reads it, so that nothing in it is run, read or trusted beyond the hub's address, its authorities and a
-// client certificate.
+// installedAccess returns the hub's access from the admin kubeconfig of an installed hub. The hub's system user writes
+// that file and root reads it. So only the hub's address, its authorities and a client certificate are used: nothing in
+// it is run, and no other file is read.
 func installedAccess(file string) (*clientcmdapi.Config, error) {
 	read, err := clientcmd.LoadFromFile(file)
 	if err != nil {
@@ -126,12 +126,12 @@ func installedAccess(file string) (*clientcmdapi.Config, error) {
 	return config, nil
 }
 
-// Named says whether a hub is named; without, it is the one that was started here, if one was.
+// Named reports whether the user named a hub. Otherwise the hub that was started on this machine is used.
 func (h *hubFlags) Named() bool {
 	return h.kubeconfig != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""
 }
 
-// ToRESTConfig is how the hub is reached, which was tried.
+// ToRESTConfig returns the configuration of a client of the hub, after a connection test.
 func (h *hubFlags) ToRESTConfig() (*rest.Config, error) {
 	config, err := h.locate()
 	if err != nil {
@@ -146,7 +146,7 @@ func (h *hubFlags) ToRESTConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// locate is how the hub is to be reached, whatever is there.
+// locate returns the configuration of a client of the hub, without a connection test.
 func (h *hubFlags) locate() (*rest.Config, error) {
 	if !h.Named() {
 		file, own := hubHere()
@@ -169,12 +169,12 @@ func (h *hubFlags) locate() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig of the hub: %w", err)
 	}
-	config.QPS = -1 // a person's command need not be slowed down
+	config.QPS = -1 // commands of users need no rate limit
 	config.WarningHandler = warnings
 	return config, nil
 }
 
-// ToDiscoveryClient asks the hub for its kinds once.
+// ToDiscoveryClient reads the kinds of the hub once.
 func (h *hubFlags) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
 	return discoverOnce(h.ToRESTConfig())
 }
@@ -182,7 +182,7 @@ func (h *hubFlags) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, erro
 // ToRESTMapper understands plurals, short names and kinds of the hub.
 func (h *hubFlags) ToRESTMapper() (meta.RESTMapper, error) { return mapperOf(h.ToDiscoveryClient()) }
 
-// discoverOnce asks a cluster for its kinds once.
+// discoverOnce reads the kinds of a cluster once.
 func discoverOnce(config *rest.Config, err error) (discovery.CachedDiscoveryInterface, error) {
 	if err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func (h *hubFlags) client() (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// clientOfAll reads and writes also kinds that scheme does not hold; the mapper knows them.
+// clientOfAll returns a client also for kinds that are not in scheme; the mapper knows them.
 func (h *hubFlags) clientOfAll() (client.Client, meta.RESTMapper, error) {
 	config, err := h.ToRESTConfig()
 	if err != nil {
@@ -224,7 +224,7 @@ func (h *hubFlags) clientOfAll() (client.Client, meta.RESTMapper, error) {
 	return c, mapper, err
 }
 
-// joined is a cluster of the fleet.
+// joined returns a cluster of the fleet.
 func joined(ctx context.Context, hub client.Reader, name string) (*clusterv1alpha1.Cluster, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	err := hub.Get(ctx, types.NamespacedName{Name: name}, cluster)
@@ -237,7 +237,7 @@ func joined(ctx context.Context, hub client.Reader, name string) (*clusterv1alph
 	return cluster, nil
 }
 
-// scheme holds the kinds that the verbs read and write, in the hub and in members.
+// scheme has the kinds that the verbs read and write, in the hub and in members.
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -246,13 +246,13 @@ var scheme = func() *runtime.Scheme {
 		workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
 	} {
 		if err := add(s); err != nil {
-			panic(err) // two kinds of one name: a mistake in our types
+			panic(err) // two kinds with one name: a mistake in our types
 		}
 	}
 	return s
 }()
 
-// memberFlags say which cluster a verb means as a member.
+// memberFlags are the flags of the connection to a member.
 type memberFlags struct {
 	kubeconfig, context, namespace string
 }

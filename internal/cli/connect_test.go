@@ -9,7 +9,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// The hub's system user writes the file, and root's commands read it without being told to.
+// The hub's system user writes the file, and commands of root read it by default.
 func TestTheKubeconfigOfAnInstalledHubRunsAndReadsNothing(t *testing.T) {
 	for story, tc := range map[string]struct {
 		change  func(*clientcmdapi.AuthInfo, *clientcmdapi.Cluster)

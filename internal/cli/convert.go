@@ -28,7 +28,7 @@ The hub accepts some spellings that are common in public guides but not part of 
 shows a warning. This command does the same to a file. Other objects are not changed; changed objects lose their comments.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// Nothing is printed unless all of it can be: half a file would be applied as if it were a whole one.
+			// Print nothing unless everything can be printed: half of a file would be applied as if it were complete.
 			var out bytes.Buffer
 			for _, file := range files {
 				if err := convertFile(file, cmd.InOrStdin(), &out, cmd.ErrOrStderr()); err != nil {
@@ -87,7 +87,7 @@ func convertFile(file string, in io.Reader, out *bytes.Buffer, warnings io.Write
 	}
 }
 
-// convertDocument is text itself if there is nothing to rewrite in it.
+// convertDocument returns text unchanged if there is nothing to rewrite.
 func convertDocument(text []byte) (converted []byte, warnings []string, err error) {
 	var content map[string]any
 	data, err := yaml.YAMLToJSONStrict(text)
@@ -96,7 +96,7 @@ func convertDocument(text []byte) (converted []byte, warnings []string, err erro
 	}
 	doc := &unstructured.Unstructured{}
 	if yaml.Unmarshal(data, &content) != nil || content["kind"] == nil || doc.UnmarshalJSON(data) != nil {
-		return text, nil, nil // not an object of Kubernetes
+		return text, nil, nil // not a Kubernetes object
 	}
 	objects := []*unstructured.Unstructured{doc}
 	if items, ok := doc.Object["items"].([]any); ok {
@@ -117,7 +117,7 @@ func convertDocument(text []byte) (converted []byte, warnings []string, err erro
 			warnings = append(warnings, fmt.Sprintf("%s %s: %s", obj.GetKind(), obj.GetName(), w))
 		}
 		if rewritten && !annotated {
-			// The file is what will be submitted from now on: there is nothing to remember.
+			// The file is what users will submit from now on, so the last applied configuration is not needed.
 			unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", wellknown.SubmittedFieldsAnnotation)
 			if len(obj.GetAnnotations()) == 0 {
 				unstructured.RemoveNestedField(obj.Object, "metadata", "annotations")

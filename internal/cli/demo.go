@@ -69,7 +69,7 @@ type demo struct {
 	hub   dynamic.Interface
 }
 
-// demoPatience is how long a step may take before the demo gives up.
+// demoPatience bounds each step of the demo.
 const demoPatience = 2 * time.Minute
 
 func (d *demo) run(ctx context.Context) (err error) {
@@ -198,7 +198,7 @@ func (d *demo) walk(ctx context.Context) error {
 		}},
 	} {
 		d.steps.begin(s.name)
-		if err := d.until(ctx, s.name, s.done); err != nil {
+		if err := d.waitFor(ctx, s.name, s.done); err != nil {
 			return err
 		}
 		d.steps.done("")
@@ -206,8 +206,8 @@ func (d *demo) walk(ctx context.Context) error {
 	return nil
 }
 
-// until looks again until the step is done, and shows how far it is.
-func (d *demo) until(ctx context.Context, what string, done func() (string, bool, error)) error {
+// waitFor looks again until the step is done, and shows how far it is.
+func (d *demo) waitFor(ctx context.Context, what string, done func() (string, bool, error)) error {
 	for {
 		detail, ok, err := done()
 		if ctx.Err() != nil {
@@ -216,7 +216,7 @@ func (d *demo) until(ctx context.Context, what string, done func() (string, bool
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		d.steps.say("%s", detail)
+		d.steps.progress("%s", detail)
 		if ok {
 			return nil
 		}
@@ -229,7 +229,7 @@ func (d *demo) until(ctx context.Context, what string, done func() (string, bool
 
 // apply creates the examples, the policies first; their clusters are the demo's members.
 func (d *demo) apply(ctx context.Context) ([]string, error) {
-	var said []string
+	var applied []string
 	for _, name := range []string{"propagationpolicy.yaml", "overridepolicy.yaml", "cloneset.yaml"} {
 		raw, err := fs.ReadFile(examples.Files, name)
 		if err != nil {
@@ -249,9 +249,9 @@ func (d *demo) apply(ctx context.Context) ([]string, error) {
 			metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
 			return nil, fmt.Errorf("apply example %s: %w", name, err)
 		}
-		said = append(said, obj.GetKind())
+		applied = append(applied, obj.GetKind())
 	}
-	return said, nil
+	return applied, nil
 }
 
 // allMembers places the policy's templates in as many members as the demo has.
@@ -270,7 +270,7 @@ func (d *demo) allMembers(policy *unstructured.Unstructured) error {
 		"clusterNames")
 }
 
-// binding is the CloneSet's binding; nil until it is there.
+// binding returns the CloneSet's binding; nil until it is there.
 func (d *demo) binding(ctx context.Context, name string) (*workv1alpha2.ResourceBinding, error) {
 	u, err := d.hub.Resource(bindings).Namespace("default").Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -280,7 +280,7 @@ func (d *demo) binding(ctx context.Context, name string) (*workv1alpha2.Resource
 	return b, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, b)
 }
 
-// table shows what the members themselves hold, then what the hub says of it, and fails if anything is not ready.
+// table prints the state of the members, then the state on the hub, and fails if anything is not ready.
 func (d *demo) table(ctx context.Context) error {
 	b, err := d.binding(ctx, names.Binding("CloneSet", "shop"))
 	if err != nil {
@@ -328,7 +328,7 @@ func (d *demo) table(ctx context.Context) error {
 	return errors.Join(wrong...)
 }
 
-// memberShare is the CloneSet in a member, and how many of its pods are ready with its image.
+// memberShare returns the CloneSet in a member, and how many of its pods are ready with its image.
 func memberShare(ctx context.Context, m *sim.Running) (*unstructured.Unstructured, int64, error) {
 	config, err := m.RESTConfig()
 	if err != nil {
@@ -360,7 +360,7 @@ func memberShare(ctx context.Context, m *sim.Running) (*unstructured.Unstructure
 	return object, ready, nil
 }
 
-// further says how to look around.
+// further prints commands to try.
 func (d *demo) further() {
 	fmt.Fprintf(d.out, `
 Everything keeps running until you press Ctrl-C. To explore it, run in another terminal:
@@ -376,7 +376,7 @@ and in a member:
 	}
 }
 
-// whole is a whole number in an object; 0 if there is none.
+// whole returns a whole number in an object; 0 if there is none.
 func whole(u *unstructured.Unstructured, path ...string) int64 {
 	n, _, _ := unstructured.NestedInt64(u.Object, path...)
 	return n
@@ -386,7 +386,7 @@ func firstImage(u *unstructured.Unstructured) string {
 	return firstImageOf(u, "spec", "template", "spec")
 }
 
-// firstImageOf is the image of the first container of the pod spec at path; empty if there is none.
+// firstImageOf returns the image of the first container of the pod spec at path; empty if there is none.
 func firstImageOf(u *unstructured.Unstructured, path ...string) string {
 	containers, _, _ := unstructured.NestedSlice(u.Object, append(path, "containers")...)
 	if len(containers) == 0 {

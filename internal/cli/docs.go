@@ -44,7 +44,7 @@ writes the same pages.`,
 	return cmd
 }
 
-// writeMan writes the pages into a folder, and returns how many they are.
+// writeMan writes the pages into a folder, and returns their number.
 func writeMan(folder string) (int, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return 0, fmt.Errorf("create the folder of the man pages: %w", err)
@@ -55,7 +55,7 @@ func writeMan(folder string) (int, error) {
 		header.Date = &date
 	}
 	root := newRoot("argosy")
-	home, _ := os.UserHomeDir() // without one, no default is in it
+	home, _ := os.UserHomeDir() // without a home folder, no default contains it
 	pages := 0
 	var prepare func(*cobra.Command)
 	prepare = func(cmd *cobra.Command) {
@@ -82,8 +82,7 @@ func writeMan(folder string) (int, error) {
 	return pages, nil
 }
 
-// markdown is plain text for a library that reads Markdown: what it would take for markup stays as it is, and lines
-// that are indented keep their layout.
+// markdown escapes plain text for a library that reads Markdown; indented lines keep their layout.
 func markdown(plain string) string {
 	lines := strings.Split(plain, "\n")
 	was := false

@@ -42,7 +42,7 @@ func getFailovers(cmd *cobra.Command, hub *hubFlags, output string) error {
 	return printFailovers(cmd.OutOrStdout(), moves, time.Now())
 }
 
-// failoversOf asks the hub for what the failovers are planned from, and plans them.
+// failoversOf reads the facts from the hub, and plans the failovers.
 func failoversOf(ctx context.Context, hub *rest.Config) ([]failover.Move, error) {
 	hub = rest.CopyConfig(hub)
 	hub.QPS = -1 // a template is read for each failover

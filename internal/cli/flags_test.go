@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// commandFlags are the flags of each command by its path without "argosy", with those that it inherits.
+// commandFlags returns the flags of each command by its path without "argosy", with those that it inherits.
 func commandFlags() map[string]map[string]bool {
 	all := map[string]map[string]bool{}
 	var walk func(cmd *cobra.Command)
@@ -44,7 +44,7 @@ var (
 		`;|&\n]*)?)`)
 )
 
-// unknownFlags are the flags that a text names and no command has, or the command that it names does not have.
+// unknownFlags returns the flags that a text names and no command has, or the command that it names does not have.
 func unknownFlags(text string, commands map[string]map[string]bool, foreign map[string]bool) []string {
 	anywhere := map[string]bool{}
 	for _, flags := range commands {

@@ -43,7 +43,7 @@ type fleetReader struct {
 	config *rest.Config
 	client dynamic.Interface
 	mapper meta.RESTMapper
-	// clusterScoped are the kinds met that have no namespace.
+	// clusterScoped are the cluster-scoped kinds that were read.
 	clusterScoped []schema.GroupKind
 	warnings      []string
 }
@@ -76,11 +76,11 @@ var steering = []schema.GroupKind{
 	{Group: "scheduling.k8s.io", Kind: "PriorityClass"},
 }
 
-// page is how many objects the hub is asked for at once.
+// page is the page size of lists from the hub.
 const page = 500
 
-// read is the fleet of the hub: what steers, and the templates of the kinds that it or the caller names. Nothing secret
-// is in it.
+// read returns the fleet of the hub: what steers, and the templates of the kinds that it or the caller names. Nothing
+// secret is in it.
 func (r *fleetReader) read(ctx context.Context, also []schema.GroupKind) ([]simulate.Object, error) {
 	var all []simulate.Object
 	for _, gk := range steering {
@@ -113,7 +113,8 @@ func (r *fleetReader) read(ctx context.Context, also []schema.GroupKind) ([]simu
 	return append(all, nodes...), err
 }
 
-// nodes are documents that say what the hub's scheduler counts by: how it is set, and the nodes of each cluster.
+// nodes returns documents with the facts that the hub's scheduler uses: its configuration, and the nodes of each
+// cluster.
 func (r *fleetReader) nodes(ctx context.Context, all []simulate.Object) ([]simulate.Object, error) {
 	var placed []capacity.Workload
 	for _, o := range all {
@@ -167,7 +168,7 @@ func (r *fleetReader) nodes(ctx context.Context, all []simulate.Object) ([]simul
 	return documents, nil
 }
 
-// list is all of a kind, as a file shall hold it, sorted by namespace and name.
+// list returns all objects of a kind as they are recorded, sorted by namespace and name.
 func (r *fleetReader) list(ctx context.Context, gk schema.GroupKind) ([]simulate.Object, error) {
 	mapping, err := r.mapper.RESTMapping(gk)
 	if err != nil {
@@ -190,7 +191,7 @@ func (r *fleetReader) list(ctx context.Context, gk schema.GroupKind) ([]simulate
 		return nil
 	})
 	if apierrors.IsNotFound(err) {
-		return nil, nil // its definition went meanwhile, and its objects with it
+		return nil, nil // its definition and objects were deleted in the meantime
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", gk, err)
@@ -215,7 +216,7 @@ func (r *fleetReader) parseKinds(names []string) (kinds []schema.GroupKind, err 
 	return kinds, errors.Join(errs...)
 }
 
-// writeObjects writes a stream of documents: YAML, or a line of JSON each, which is YAML too.
+// writeObjects writes a stream of documents: as YAML, or as one line of JSON each, which is YAML too.
 func writeObjects(out io.Writer, objects []simulate.Object, asJSON bool) error {
 	w := bufio.NewWriter(out)
 	for i, o := range objects {
@@ -227,7 +228,7 @@ func writeObjects(out io.Writer, objects []simulate.Object, asJSON bool) error {
 			return fmt.Errorf("write %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 		if i > 0 {
-			_, _ = w.WriteString("---\n") // Flush says it
+			_, _ = w.WriteString("---\n") // Flush returns the error
 		}
 		_, _ = w.Write(append(bytes.TrimRight(text, "\n"), '\n'))
 	}

@@ -11,7 +11,7 @@ import (
 // docs/scheduler.md has the table; those that are honoured are the hub's own.
 var foreign = []struct {
 	names []string
-	// bare says that they may stand without a value.
+	// bare: the flag may have no value.
 	bare bool
 	why  string
 }{
@@ -32,7 +32,7 @@ var foreign = []struct {
 	{names: []string{"logging-format"}, why: "the log's format is --log-format"},
 }
 
-// foreignFlag takes any value.
+// foreignFlag is a flag that accepts any value and has no effect.
 type foreignFlag struct{ text string }
 
 func (f *foreignFlag) String() string     { return f.text }
@@ -58,7 +58,7 @@ func foreignFlags(fs *pflag.FlagSet) {
 	}
 }
 
-// warnOfForeign tells which flags were given for nothing.
+// warnOfForeign prints which flags have no effect.
 func warnOfForeign(cmd *cobra.Command) {
 	for _, f := range foreign {
 		for _, name := range f.names {

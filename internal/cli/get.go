@@ -30,8 +30,23 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
-// newGet is kubectl's get against the hub, but for the table of clusters, whose columns a custom resource cannot give,
-// and for what members have.
+// computedKinds are the lists that `argosy get` computes itself, because no API serves them.
+var computedKinds = []string{"orphans", "failovers"}
+
+// computedKind returns the computed list that args name, in singular or plural; empty for none.
+func computedKind(args []string) string {
+	if len(args) != 1 {
+		return ""
+	}
+	for _, kind := range computedKinds {
+		if name := strings.ToLower(args[0]); name == kind || name+"s" == kind {
+			return kind
+		}
+	}
+	return ""
+}
+
+// newGet is kubectl's get against the hub. Computed lists, the table of clusters, and objects in members are our own.
 func newGet(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	where := &scopeFlags{}
 	out := &painter{out: streams.Out}
@@ -55,17 +70,16 @@ func newGet(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	cmd.Run = nil
 	cmd.ValidArgsFunction = silent(hub, completion.ResourceTypeAndNameCompletionFunc)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if output, _ := cmd.Flags().GetString("output"); output == "" || output == "wide" {
+		output, _ := cmd.Flags().GetString("output")
+		if output == "" || output == "wide" {
 			out.on = colors(cmd, out.out)
 			defer out.flush()
 		}
-		if len(args) == 1 && slices.Contains([]string{"orphan", "orphans"}, strings.ToLower(args[0])) {
-			output, _ := cmd.Flags().GetString("output")
+		switch computedKind(args) {
+		case "orphans":
 			chosen, _ := cmd.Flags().GetStringSlice("clusters")
 			return (&orphanFlags{clusters: chosen}).print(cmd, hub, output)
-		}
-		if len(args) == 1 && slices.Contains([]string{"failover", "failovers"}, strings.ToLower(args[0])) {
-			output, _ := cmd.Flags().GetString("output")
+		case "failovers":
 			return getFailovers(cmd, hub, output)
 		}
 		places, err := where.places(cmd.Context(), hub, false)
@@ -88,7 +102,6 @@ func newGet(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 			return err
 		}
 		selector, _ := cmd.Flags().GetString("selector")
-		output, _ := cmd.Flags().GetString("output")
 		noHeaders, _ := cmd.Flags().GetBool("no-headers")
 		list, err := clusters(cmd.Context(), c, names, selector)
 		if err != nil {
@@ -112,13 +125,13 @@ func newAPIResources(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.C
 	return cmd
 }
 
-// twins are names that Kubernetes and OpenKruise both have a kind of; kubectl takes them for Kubernetes'.
+// twins are names of kinds that both Kubernetes and OpenKruise have; kubectl uses those of Kubernetes.
 var twins = map[string]string{
 	"statefulset": "statefulsets", "statefulsets": "statefulsets", "sts": "statefulsets",
 	"daemonset": "daemonsets", "daemonsets": "daemonsets", "ds": "daemonsets",
 }
 
-// hint tells who lists a kind for people that OpenKruise has one of this name, too.
+// hint prints that OpenKruise has a kind with the same name, if a user lists a kind of Kubernetes.
 func hint(cmd *cobra.Command, args []string) {
 	output, _ := cmd.Flags().GetString("output")
 	if len(args) != 1 || output != "" && output != "wide" {
@@ -132,7 +145,8 @@ func hint(cmd *cobra.Command, args []string) {
 	}
 }
 
-// clusterTable says whether the table of clusters is asked for, and of which; any other use is kubectl's.
+// clusterTable reports whether the user asked for the table of clusters, and for which clusters. kubectl handles any
+// other use.
 func clusterTable(flags *pflag.FlagSet, args []string) (names []string, ok bool) {
 	if len(args) == 0 || !slices.Contains([]string{"cluster", "clusters", "clusters.cluster.karmada.io"},
 		strings.ToLower(args[0])) {
@@ -201,8 +215,8 @@ func printClusters(out io.Writer, list []clusterv1alpha1.Cluster, now time.Time,
 	return printTable(out, table, o)
 }
 
-// repels are the taints by which a cluster keeps new workloads away, such as
-// "cluster.karmada.io/unschedulable:NoSchedule" of one that is cordoned.
+// repels returns the taints of a cluster that keep new workloads away, such as
+// "cluster.karmada.io/unschedulable:NoSchedule" of a cordoned one.
 func repels(c *clusterv1alpha1.Cluster) (taints []string) {
 	for _, t := range c.Spec.Taints {
 		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {

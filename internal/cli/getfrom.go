@@ -23,11 +23,11 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// cachedFrom says, in objects of several clusters, which one each is from; Karmada's search says it so, too.
+// cachedFrom annotates objects with their cluster, as Karmada's search does.
 const cachedFrom = "resource.karmada.io/cached-from-cluster"
 
-// getFrom is get from members, and perhaps the hub: one table with a column of the clusters, or one list of objects
-// that are annotated with theirs. kubectl asks each place, and what it would print is put together.
+// getFrom runs get in members, and perhaps on the hub. It prints one table with a column for the cluster, or one list
+// of objects that are annotated with their cluster. kubectl runs once per place, and the results are joined.
 func getFrom(cmd *cobra.Command, args []string, places []*place, streams genericiooptions.IOStreams) error {
 	var found found
 	g := &gathered{out: streams.Out, parts: make([][]part, len(places))}
@@ -38,13 +38,13 @@ func getFrom(cmd *cobra.Command, args []string, places []*place, streams generic
 	if raw, _ := cmd.Flags().GetString("raw"); raw != "" {
 		return errors.New("--raw requests go to the hub; it serves the API of a member below /apis/cluster.karmada.io/v1alpha1/clusters/NAME/proxy")
 	}
-	said := make([]bytes.Buffer, len(places))
+	messages := make([]bytes.Buffer, len(places))
 	var asking sync.WaitGroup
 	for i, at := range places {
 		asking.Go(func() {
-			err := at.explain(g.ask(cmd, args, at, i, &said[i]))
+			err := at.explain(g.getFromPlace(cmd, args, at, i, &messages[i]))
 			if err != nil && !at.lacks(err) && g.watching {
-				fmt.Fprintln(streams.ErrOut, err) // the others are watched on
+				fmt.Fprintln(streams.ErrOut, err) // the other watches continue
 			}
 			found.note(at, err)
 		})
@@ -54,20 +54,20 @@ func getFrom(cmd *cobra.Command, args []string, places []*place, streams generic
 		return err
 	}
 	err := found.err()
-	if err == nil && !g.wrote && len(said) > 0 && !g.watching {
-		_, _ = streams.ErrOut.Write(said[0].Bytes()) // that nothing was found; of all places the same
+	if err == nil && !g.wrote && len(messages) > 0 && !g.watching {
+		_, _ = streams.ErrOut.Write(messages[0].Bytes()) // "nothing found", which is the same for all places
 	}
 	return err
 }
 
-// gathered is what kubectl would have printed of several places.
+// gathered has what kubectl would have printed for several places.
 type gathered struct {
 	out      io.Writer
 	watching bool
 
 	mu    sync.Mutex
 	parts [][]part // by place
-	// real is kubectl's own way to print; for a watch there is one printer, so that there is one header.
+	// real creates kubectl's own printers. A watch uses one printer, so that there is one header.
 	real  func(*meta.RESTMapping, *bool, bool, bool) (printers.ResourcePrinterFunc, error)
 	live  printers.ResourcePrinterFunc
 	tabs  *tabwriter.Writer
@@ -75,19 +75,20 @@ type gathered struct {
 	wrote bool
 }
 
-// part is what a place answers of one kind, and how it is to be printed.
+// part has the objects of one kind from one place, and how to print them.
 type part struct {
 	mapping             *meta.RESTMapping
 	namespace, withKind bool
 	obj                 runtime.Object
 }
 
-// ask has kubectl ask a place. said is what it tells the user besides.
-func (g *gathered) ask(cmd *cobra.Command, args []string, at *place, i int, said io.Writer) error {
+// getFromPlace runs kubectl for a place. said gets its messages for the user.
+func (g *gathered) getFromPlace(cmd *cobra.Command, args []string, at *place, i int, messages io.Writer) error {
 	if err := at.answers(cmd.Context()); err != nil {
 		return err
 	}
-	o := get.NewGetOptions("argosy", genericiooptions.IOStreams{In: bytes.NewReader(nil), Out: io.Discard, ErrOut: said})
+	o := get.NewGetOptions("argosy", genericiooptions.IOStreams{In: bytes.NewReader(nil), Out: io.Discard,
+		ErrOut: messages})
 	own := &cobra.Command{}
 	o.PrintFlags.AddFlags(own)
 	flags := own.Flags()
@@ -151,7 +152,7 @@ func (g *gathered) take(at *place, i int, p part) error {
 		if g.live, err = g.real(p.mapping, nil, p.namespace, p.withKind); err != nil {
 			return err
 		}
-		g.tabs = printers.GetNewTabWriter(g.out) // it remembers how wide columns are
+		g.tabs = printers.GetNewTabWriter(g.out) // it keeps the widths of columns
 	}
 	if err := g.live(p.obj, g.tabs); err != nil {
 		return err
@@ -159,11 +160,11 @@ func (g *gathered) take(at *place, i int, p part) error {
 	return g.tabs.Flush()
 }
 
-// mark says in an object, the items of a list, or the rows of a table where they are from.
+// mark adds the place to an object, to the items of a list, or to the rows of a table.
 func (g *gathered) mark(at *place, mapping *meta.RESTMapping, obj runtime.Object) (runtime.Object, error) {
 	if table, ok, err := tableOf(obj); ok || err != nil {
 		if err == nil {
-			// Pods have no adoption: their workloads are managed, they are not.
+			// Pods have no adoption: only their workloads are managed.
 			addColumns(table, at, mapping != nil && mapping.GroupVersionKind.GroupKind().String() != "Pod")
 		}
 		return table, err
@@ -191,7 +192,7 @@ func annotate(obj runtime.Object, at *place) error {
 	return nil
 }
 
-// tableOf is the table that a server answered with, if it did.
+// tableOf returns the table that a server answered with, if it did.
 func tableOf(obj runtime.Object) (*metav1.Table, bool, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok || u.GetKind() != "Table" || u.GroupVersionKind().Group != metav1.GroupName {
@@ -214,8 +215,8 @@ func tableOf(obj runtime.Object) (*metav1.Table, bool, error) {
 	return table, true, nil
 }
 
-// addColumns puts CLUSTER after the first column, and, if asked for, ADOPTION at the end: whether the hub manages what
-// is in a member. A table of a watch has its columns in the first event alone.
+// addColumns inserts CLUSTER after the first column and, if adoption is true, ADOPTION at the end: whether the hub
+// manages the object in the member. In a watch, only the first event of a table has the columns.
 func addColumns(table *metav1.Table, at *place, adoption bool) {
 	if len(table.ColumnDefinitions) > 0 {
 		table.ColumnDefinitions = slices.Insert(table.ColumnDefinitions, 1,
@@ -244,7 +245,7 @@ func managed(obj runtime.Object, at *place) string {
 	return "N"
 }
 
-// print prints what was gathered: the tables of a kind as one, in the order of the places, or the objects as one list.
+// print prints the result: the tables of a kind as one, in the order of the places, or the objects as one list.
 func (g *gathered) print() error {
 	if g.watching || g.real == nil {
 		return nil
@@ -302,7 +303,7 @@ func titles(t *metav1.Table) string {
 	return strings.Join(names, "\t")
 }
 
-// printObjects prints one object as it is, and others as a List.
+// printObjects prints a single object directly, and several as a List.
 func (g *gathered) printObjects() error {
 	all := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List",
 		"metadata": map[string]any{"resourceVersion": ""}}}
@@ -327,7 +328,7 @@ func (g *gathered) printObjects() error {
 		}
 	}
 	if len(all.Items) == 0 && !listed {
-		return nil // nobody has it, which is said elsewhere
+		return nil // no place serves it, which is reported elsewhere
 	}
 	g.wrote = true
 	printer, err := g.real(nil, nil, false, false)

@@ -11,8 +11,8 @@ import (
 // kubectlVerbs are taken from kubectl, with its text.
 var kubectlVerbs = []string{"get", "api-resources", "describe", "logs", "exec", "attach"}
 
-// nameHelp has examples and help of root and all commands under it show the name by which the binary was called. Our
-// own text says argosy; that of commands which are taken from kubectl says kubectl, which is kubectl's own elsewhere.
+// nameHelp replaces the name of the binary in examples and help of all commands by the name it was called by. Our own
+// text has argosy; text of commands from kubectl has kubectl.
 func nameHelp(root *cobra.Command) {
 	var verbs []string
 	for _, cmd := range root.Commands() {

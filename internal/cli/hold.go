@@ -19,7 +19,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 )
 
-// hubIdentity is what members know the hub by.
+// hubIdentity returns the identity by which members know the hub.
 func hubIdentity(ctx context.Context, hub client.Reader) (string, error) {
 	system := &corev1.Namespace{}
 	if err := hub.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, system); err != nil {
@@ -28,7 +28,7 @@ func hubIdentity(ctx context.Context, hub client.Reader) (string, error) {
 	return string(system.UID), nil
 }
 
-// stampOf is the lease in a member that says whose it is; an empty one if there is none.
+// stampOf returns the lease in a member that records its hub; an empty one if there is none.
 func stampOf(ctx context.Context, member client.Reader) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{}
 	err := member.Get(ctx, types.NamespacedName{Namespace: tenure.Namespace, Name: tenure.Name}, lease)
@@ -38,8 +38,8 @@ func stampOf(ctx context.Context, member client.Reader) (*coordinationv1.Lease, 
 	return lease, err
 }
 
-// mayHold refuses a member of another live hub, unless it is to be taken over, and says what a user should know of one
-// that may be had.
+// mayHold returns an error if another live hub manages the member, unless takeOver is set. It prints warnings about a
+// member that may be joined.
 func (j *join) mayHold(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease, err := stampOf(ctx, j.member)
 	if err != nil {
@@ -63,7 +63,8 @@ func (j *join) mayHold(ctx context.Context) (*coordinationv1.Lease, error) {
 	return lease, nil
 }
 
-// karmada says what shows that a control plane without stamps has been at work in a member; empty for nothing.
+// karmada returns the sign that a control plane of Karmada, which writes no lease, manages a member; empty if there is
+// none.
 func (j *join) karmada(ctx context.Context) (string, error) {
 	var signs []string
 	var accounts corev1.ServiceAccountList
@@ -71,7 +72,7 @@ func (j *join) karmada(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("list the service accounts in %s of cluster %q: %w", tenure.Namespace, j.name, err)
 	}
 	for _, a := range accounts.Items {
-		// Its own account is there when the cluster is joined again by a hub that was made before there were stamps.
+		// Its own account exists if a hub that wrote no lease joined the cluster before.
 		if strings.HasPrefix(a.Name, "karmada-") && a.Name != "karmada-"+j.name && a.Name != impersonator {
 			signs = append(signs, "service account "+a.Namespace+"/"+a.Name)
 		}
@@ -88,10 +89,10 @@ func (j *join) karmada(ctx context.Context) (string, error) {
 	return strings.Join(signs, ", "), nil
 }
 
-// hold writes the hub's stamp into the member. The hub renews it as soon as it knows the cluster.
+// hold writes the hub's lease into the member. The hub renews it as soon as it knows the cluster.
 func (j *join) hold(ctx context.Context, lease *coordinationv1.Lease) error {
 	if seen := tenure.Read(lease); seen != nil && seen.Hub == j.hubID {
-		return nil // its run goes on renewing it
+		return nil // its run renews the lease
 	}
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	tenure.Stamp{Hub: j.hubID, Address: j.hubAddress, Since: now, Renewed: now}.Write(lease)

@@ -69,8 +69,8 @@ this command did not write, or that were changed since, are replaced only with -
 	return cmd
 }
 
-// confirmInstall asks before an installation changes this machine. Below another folder than "/" nothing is run, and
-// nothing asked.
+// confirmInstall asks before an installation changes this machine. With a root folder other than "/", nothing is run,
+// and it does not ask.
 func confirmInstall(root string, yes bool, in io.Reader, out io.Writer) error {
 	switch {
 	case yes || root != "/":
@@ -78,16 +78,16 @@ func confirmInstall(root string, yes bool, in io.Reader, out io.Writer) error {
 	case in == nil:
 		return errors.New("this installs a service on this machine: confirm it with --yes, or see what it would do with --dry-run")
 	}
-	return ask(out, in, "Install the hub on this machine, with a system user and a systemd unit?")
+	return confirm(out, in, "Install the hub on this machine, with a system user and a systemd unit?")
 }
 
-// configHeader is what stands above an installed configuration.
+// configHeader is the comment at the top of an installed configuration.
 const configHeader = `# The hub's configuration. "argosy config" prints every setting with its default.
 # Restart the hub after a change: systemctl restart argosy. After changing folders or the port, first run "argosy install" again,
 # because the systemd unit permits only what is configured here.
 `
 
-// configure has o install the configuration that is there, or the default, under the flags that were given.
+// configure sets the installed configuration in o: the existing or the default one, overridden by the given flags.
 func configure(o *install.Options, config *server.Config, given *pflag.FlagSet) error {
 	file := filepath.Join(o.Root, install.ConfigPath)
 	switch _, err := os.Stat(file); {
@@ -114,7 +114,7 @@ func configure(o *install.Options, config *server.Config, given *pflag.FlagSet) 
 	return nil
 }
 
-// completions are the scripts that have shells complete this command.
+// completions returns the scripts that have shells complete this command.
 func completions(root *cobra.Command) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for shell, generate := range map[string]func(*bytes.Buffer) error{
@@ -158,7 +158,7 @@ backups cannot be read. It asks for confirmation on a terminal; elsewhere use --
 					case in == nil:
 						return fmt.Errorf("--purge-data deletes %s with the hub's store and keys: confirm it with --yes", dir)
 					}
-					return ask(cmd.OutOrStdout(), in, fmt.Sprintf("Delete %s with the hub's store and keys?", dir))
+					return confirm(cmd.OutOrStdout(), in, fmt.Sprintf("Delete %s with the hub's store and keys?", dir))
 				}
 			}
 			return install.Uninstall(r, cmd.OutOrStdout())

@@ -10,7 +10,7 @@ import (
 )
 
 // The whole verb, below a folder: nothing of the machine is touched.
-func TestInstallWritesTheFlagsOfUpAsAConfigurationThatLaterFlagsAddTo(t *testing.T) {
+func TestInstallWritesFlagsAsConfigurationAndLaterInstallsAddToIt(t *testing.T) {
 	root := t.TempDir()
 	call := func(args ...string) (string, bool) {
 		t.Helper()

@@ -31,7 +31,7 @@ import (
 )
 
 const (
-	// requestTimeout is how long one request to a member may take.
+	// requestTimeout bounds one request to a member.
 	requestTimeout = 10 * time.Second
 	impersonator   = "karmada-impersonator"
 )
@@ -74,7 +74,7 @@ A cluster that another running hub manages is refused, unless --take-over is giv
 		},
 	}
 	flags.bind(cmd.Flags())
-	_ = cmd.MarkFlagRequired("cluster-kubeconfig") // fails only for a flag that is not there
+	_ = cmd.MarkFlagRequired("cluster-kubeconfig") // fails only for an unknown flag
 	cmd.Flags().StringVar(&j.provider, "cluster-provider", "", "provider of the cluster")
 	cmd.Flags().StringVar(&j.region, "cluster-region", "", "region of the cluster")
 	cmd.Flags().StringSliceVar(&j.zones, "cluster-zones", nil, "zones of the cluster, separated by commas")
@@ -84,20 +84,20 @@ A cluster that another running hub manages is refused, unless --take-over is giv
 	return cmd
 }
 
-// join makes a cluster a member.
+// join adds a cluster to the fleet.
 type join struct {
 	name, namespace  string
 	provider, region string
 	zones            []string
 	dryRun           bool
-	// takeOver has a member of another hub joined; again says that it was this one's before.
+	// takeOver joins a member of another hub; again means that this hub managed it before.
 	takeOver, again bool
-	// hubID is what members know the hub by, hubAddress where it serves.
+	// hubID is the hub's identity in members, hubAddress its address.
 	hubID, hubAddress string
 
 	hub, member client.Client
 	endpoint    endpoint
-	// orphans returns the objects of this hub in the member that have no Work; nil if that cannot be known.
+	// orphans returns the orphans of this hub in the member; nil if unknown.
 	orphans func(context.Context) ([]orphan, error)
 	out     io.Writer
 }
@@ -205,8 +205,7 @@ func (j *join) run(ctx context.Context) error {
 	return nil
 }
 
-// reportOrphans says what an earlier membership left in the member. That it cannot be found out is no fault of the
-// join.
+// reportOrphans prints what an earlier membership left in the member. The join does not fail if that is unknown.
 func (j *join) reportOrphans(ctx context.Context) {
 	if j.orphans == nil {
 		return
@@ -220,7 +219,7 @@ func (j *join) reportOrphans(ctx context.Context) {
 	}
 }
 
-// joinable says whether a cluster may be joined under a name, and whether it was before.
+// joinable reports whether a cluster may be joined under a name, and whether it was before.
 func joinable(name, id string, members []clusterv1alpha1.Cluster) (again bool, err error) {
 	for i := range members {
 		m := &members[i]
@@ -242,7 +241,7 @@ func joinable(name, id string, members []clusterv1alpha1.Cluster) (again bool, e
 	return again, nil
 }
 
-// clusterID is the cluster's own property if it has one, otherwise the UID of its namespace kube-system.
+// clusterID returns the cluster's own property if it has one, otherwise the UID of its namespace kube-system.
 func clusterID(ctx context.Context, c client.Client) (string, error) {
 	property := &unstructured.Unstructured{}
 	property.SetGroupVersionKind(schema.GroupVersionKind{Group: "about.k8s.io", Version: "v1alpha1",
@@ -262,7 +261,7 @@ func clusterID(ctx context.Context, c client.Client) (string, error) {
 	return string(system.UID), nil
 }
 
-// unreachable says what to do about a member that gave no proper answer.
+// unreachable returns an error with what to do about a member that did not respond properly.
 func unreachable(name, host string, err error) error {
 	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
 		return &sentence{fmt.Sprintf("not authorized in cluster %q at %s: %s; use a --cluster-kubeconfig with cluster-admin rights", name, host, denial(err)), err}
@@ -277,7 +276,7 @@ func unreachable(name, host string, err error) error {
 	return &sentence{fmt.Sprintf("cluster %q at %s is not responding: %s; check that it is running and reachable from this machine, and --cluster-kubeconfig and --cluster-context", name, host, cause(err, requestTimeout)), err}
 }
 
-// denial is what an API server says of a request that it does not allow.
+// denial returns the API server's reason for a forbidden request.
 func denial(err error) string {
 	if apierrors.IsUnauthorized(err) {
 		return "the credentials are missing or not valid"
@@ -285,7 +284,7 @@ func denial(err error) string {
 	return cause(err, requestTimeout)
 }
 
-// account makes a service account in the member, and a token of it.
+// account creates a service account in the member, and a token of it.
 func (j *join) account(ctx context.Context, name string) (credentials, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: j.namespace}}
 	for _, step := range []struct {
@@ -311,15 +310,15 @@ func (j *join) account(ctx context.Context, name string) (credentials, error) {
 	return credentials{account: name, token: token, anchor: anchor}, nil
 }
 
-// credentials are an account in the member, a token of it, and the Secret that this goes with.
+// credentials are an account in the member, its token, and the Secret that the token is bound to.
 type credentials struct{ account, token, anchor string }
 
-// revoke has the member refuse the tokens that this hub had before. Those of others stay: whose member it was is told
-// by the stamp.
+// revoke deletes the earlier tokens of this hub in the member, but not those of others. The lease records whose member
+// it was.
 func (j *join) revoke(ctx context.Context, of credentials, ours bool) error {
 	endless := ""
 	if ours {
-		endless = of.account // made by hubs and tools that know no other tokens
+		endless = of.account // created by hubs and tools that know no other tokens
 	}
 	if err := member.RevokeTokens(ctx, j.member, j.namespace, of.account, j.hubID, of.anchor, endless); err != nil {
 		return fmt.Errorf("in cluster %q: the new token is in use, but the old one is not revoked; join the cluster again: %w", j.name, err)
@@ -329,7 +328,7 @@ func (j *join) revoke(ctx context.Context, of credentials, ours bool) error {
 
 func controllerRole(account string) string { return "karmada-controller-manager:" + account }
 
-// authorize lets the account do everything in the member.
+// authorize gives the account all permissions in the member.
 func (j *join) authorize(ctx context.Context, account string) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: controllerRole(account)}}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: controllerRole(account)}}
@@ -351,8 +350,8 @@ func (j *join) authorize(ctx context.Context, account string) error {
 	return nil
 }
 
-// caBundle is what the member's certificate was verified with just now. Without that, the member is known to the roots
-// of this machine, and its own CA would be wrong.
+// caBundle returns the authorities that the member's certificate was verified with in this connection. Without them,
+// the system roots verified it, and the member's own CA would be wrong.
 func (j *join) caBundle(ctx context.Context) []byte {
 	if tls := j.endpoint.config.TLSClientConfig; len(tls.CAData) > 0 || !tls.Insecure {
 		return tls.CAData
@@ -360,12 +359,12 @@ func (j *join) caBundle(ctx context.Context) []byte {
 	root := &corev1.ConfigMap{}
 	if err := j.member.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "kube-root-ca.crt"},
 		root); err != nil {
-		return nil // nothing is verified as it is
+		return nil // the current setting verifies nothing
 	}
 	return []byte(root.Data["ca.crt"])
 }
 
-// describe keeps what a user set on the Cluster and the flags do not say.
+// describe keeps settings of users on the Cluster that no flag sets.
 func (j *join) describe(cluster *clusterv1alpha1.Cluster, id string) {
 	spec := &cluster.Spec
 	spec.ID = id
@@ -387,7 +386,8 @@ func (j *join) describe(cluster *clusterv1alpha1.Cluster, id string) {
 	}
 }
 
-// ensure makes an object what set says, marked as the system's; it writes nothing if it is so already.
+// ensure creates or updates an object with set, and labels it as the system's. It writes nothing if the object is up to
+// date.
 func ensure(ctx context.Context, c client.Client, obj client.Object, set func()) error {
 	err := createOrUpdate(ctx, c, obj, func() {
 		labels := obj.GetLabels()
@@ -406,8 +406,8 @@ func ensure(ctx context.Context, c client.Client, obj client.Object, set func())
 	return nil
 }
 
-// createOrUpdate makes an object what set says, also while others write it: clusters that join at one time share a
-// namespace, and controllers look at a Cluster as soon as it is there.
+// createOrUpdate creates or updates an object with set, and retries conflicts: clusters that join at the same time
+// share a namespace, and controllers write a new Cluster at once.
 func createOrUpdate(ctx context.Context, c client.Client, obj client.Object, set func()) error {
 	return retry.OnError(retry.DefaultBackoff, commit.Stale, func() error {
 		_, err := controllerutil.CreateOrUpdate(ctx, c, obj, func() error { set(); return nil })

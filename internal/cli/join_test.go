@@ -36,7 +36,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
-// fakeMember is a cluster with a UID, whose token controller fills the secrets of accounts.
+// fakeMember returns a cluster with a UID and a token controller, which fills the secrets of accounts.
 func fakeMember(uid string) client.Client {
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(uid)}}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(system).WithInterceptorFuncs(interceptor.Funcs{
@@ -72,7 +72,7 @@ func joining(name string, hub, member client.Client) (*join, *bytes.Buffer) {
 	}, out
 }
 
-// anchorsOf are the Secrets that tokens of an account go with.
+// anchorsOf returns the Secrets that tokens of an account go with.
 func anchorsOf(t *testing.T, member client.Client, account string) []corev1.Secret {
 	t.Helper()
 	var list corev1.SecretList
@@ -450,7 +450,7 @@ func TestUnjoinSparesAnotherHubsAccounts(t *testing.T) {
 	}
 }
 
-func TestUnjoinDeletesTheNamespaceOfItsAccountsOnlyIfNothingElseIsInIt(t *testing.T) {
+func TestUnjoinKeepsAccountNamespaceWithOtherObjects(t *testing.T) {
 	theirs := execute.Content{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Name: "theirs", UID: "1"}
 	for story, tc := range map[string]struct {
 		namespace string
@@ -552,7 +552,7 @@ func TestUnjoinAsksBeforeAnythingIsDeleted(t *testing.T) {
 	}
 }
 
-// left is what an earlier unjoin without deletion left in a cluster.
+// left returns what an earlier unjoin without deletion left in a cluster.
 func left(context.Context) ([]orphan, error) {
 	return []orphan{{Cluster: "m1", Kind: "Deployment", Namespace: "shop", Name: "web"},
 			{Cluster: "m1", Kind: "Namespace", Name: "shop"}},
@@ -613,8 +613,9 @@ func TestADeadClusterIsUnjoinedByForceAlone(t *testing.T) {
 				`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "shop", "name": "web"}}`)}}}
 			binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment"},
 				Spec: workv1alpha2.ResourceBindingSpec{
-					Placement: &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided}},
-					Clusters:  []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}, {Name: "m2", Replicas: 2}}}}
+					Placement: &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+						ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided}},
+					Clusters: []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}, {Name: "m2", Replicas: 2}}}}
 			if tc.dead {
 				cluster.Status.Conditions[0].Status = metav1.ConditionTrue
 			}

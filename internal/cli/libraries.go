@@ -17,8 +17,7 @@ const servesAnnotation = "serves"
 // warnings prints what a server warns of, each once.
 var warnings = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true})
 
-// quietLibraries keeps what client libraries log off the terminal. An error of theirs comes back as an error, and is
-// told once.
+// quietLibraries hides what client libraries log. They return their errors, which are printed once.
 func quietLibraries() {
 	klog.SetLogger(logr.Discard())
 	controllerruntime.SetLogger(logr.Discard())

@@ -24,11 +24,10 @@ import (
 	"k8s.io/kubectl/pkg/util/completion"
 )
 
-// followed is how many logs of one cluster are followed at once, unless --max-log-requests says another number:
-// kubectl's five are for one cluster, of which a fleet has many.
+// followed is the default of --max-log-requests per cluster. kubectl's default of five is meant for one cluster.
 const followed = 50
 
-// newLogs is kubectl's logs for a member, or for many at once.
+// newLogs is kubectl's logs for one member or several.
 func newLogs(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	in, where := &place{hubFlags: hub}, &scopeFlags{}
 	cmd := logs.NewCmdLogs(cmdutil.NewFactory(in), streams)
@@ -78,8 +77,8 @@ KIND/NAME means all pods of the workload, each line with its pod; clusters witho
 	return cmd
 }
 
-// logsOf prints the logs of several places at once, each line with its place. What is wrong in one of them is told when
-// it is known, since the others may be followed for long.
+// logsOf prints the logs of several places at once, each line with its place. Errors are printed as they occur, because
+// the other logs may be followed for long.
 func logsOf(cmd *cobra.Command, args []string, places []*place, streams genericiooptions.IOStreams) error {
 	var running sync.WaitGroup
 	var found found
@@ -135,7 +134,8 @@ func (p *place) logs(cmd *cobra.Command, args []string, streams genericiooptions
 	return o.RunLogsContext(cmd.Context())
 }
 
-// wholeLines writes a log line by line. A last line without an end gets one: what is written next is of another pod.
+// wholeLines writes a log line by line. It completes an incomplete last line, because the next line is from another
+// pod.
 func wholeLines(ctx context.Context, request rest.ResponseWrapper, out io.Writer) error {
 	body, err := request.Stream(ctx)
 	if err != nil {
@@ -159,8 +159,8 @@ func wholeLines(ctx context.Context, request rest.ResponseWrapper, out io.Writer
 	}
 }
 
-// podsOf is a selector of the pods of an object KIND/NAME whose kind kubectl does not know the pods of; empty for those
-// it does.
+// podsOf returns a selector for the pods of an object KIND/NAME, if kubectl does not know how to find them; empty
+// otherwise.
 func (p *place) podsOf(ctx context.Context, args []string) (string, error) {
 	if len(args) == 0 || strings.Count(args[0], "/") != 1 {
 		return "", nil
@@ -209,13 +209,13 @@ func (p *place) podsOf(ctx context.Context, args []string) (string, error) {
 	return selectorOf(u)
 }
 
-// owner is the label that the pods of workloads without a selector have with its name.
+// owner is the label with the workload's name on the pods of workloads without a selector.
 var owner = map[schema.GroupKind]string{
 	{Group: "apps.kruise.io", Kind: "BroadcastJob"}: "broadcastjob-name",
 	{Group: "argoproj.io", Kind: "Workflow"}:        "workflows.argoproj.io/workflow",
 }
 
-// selectorOf selects the pods of a workload by what it says of them.
+// selectorOf returns the selector of a workload's pods, from its spec or status.
 func selectorOf(u *unstructured.Unstructured) (string, error) {
 	if label := owner[u.GroupVersionKind().GroupKind()]; label != "" {
 		return label + "=" + u.GetName(), nil
@@ -240,7 +240,7 @@ type lines struct {
 	prefix string
 	mu     *sync.Mutex
 	out    io.Writer
-	rest   []byte // a line that has not ended
+	rest   []byte // an incomplete line
 }
 
 // Write implements io.Writer. It is called by one at a time.
@@ -263,6 +263,6 @@ func (l *lines) Write(p []byte) (int, error) {
 // end writes a last line that has no end.
 func (l *lines) end() {
 	if len(l.rest) > 0 {
-		_, _ = l.Write([]byte("\n")) // whoever read is gone if it fails
+		_, _ = l.Write([]byte("\n")) // fails only if the reader is gone
 	}
 }

@@ -31,21 +31,21 @@ import (
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
 
-// std is where verbs of kubectl read and write.
+// std are the streams of kubectl's verbs.
 var std = genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 
-// place is the hub, or a member as the hub's proxy gives it. Like hubFlags it is what kubectl's verbs are made with.
+// place is the hub, or a member through the hub's proxy. Like hubFlags it is the client factory of kubectl's verbs.
 type place struct {
 	*hubFlags
 	// cluster is empty for the hub.
 	cluster string
 }
 
-// ToRESTConfig is how the place is reached.
+// ToRESTConfig returns the configuration of a client of the place.
 func (p *place) ToRESTConfig() (*rest.Config, error) {
 	config, err := p.hubFlags.ToRESTConfig()
 	if p.cluster == "" && errors.Is(err, errPlainCluster) {
-		return p.locate() // as karmadactl looks into a member by its own kubeconfig
+		return p.locate() // like karmadactl, which uses the member's own kubeconfig
 	}
 	if err != nil || p.cluster == "" {
 		return config, err
@@ -53,14 +53,14 @@ func (p *place) ToRESTConfig() (*rest.Config, error) {
 	return throughHub(config, p.cluster), nil
 }
 
-// throughHub is how a member is reached by the hub's proxy, with what reaches the hub.
+// throughHub returns the configuration of a client of a member through the hub's proxy, from that of the hub.
 func throughHub(hub *rest.Config, cluster string) *rest.Config {
 	config := rest.CopyConfig(hub)
 	config.Host = strings.TrimSuffix(config.Host, "/") + proxy.Path(cluster)
 	return config
 }
 
-// ToDiscoveryClient asks the place for its kinds once.
+// ToDiscoveryClient reads the kinds of the place once.
 func (p *place) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
 	return discoverOnce(p.ToRESTConfig())
 }
@@ -74,8 +74,8 @@ func (p *place) ToRESTMapper() (meta.RESTMapper, error) {
 	return placeMapper{mapper}, nil
 }
 
-// placeMapper gives a typed error for a kind that the place does not serve. kubectl makes a text of the mapper's own
-// error.
+// placeMapper returns a typed error for a kind that the place does not serve. kubectl turns the mapper's own error into
+// text.
 type placeMapper struct{ meta.RESTMapper }
 
 func (m placeMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
@@ -86,14 +86,14 @@ func (m placeMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta
 	return mapping, err
 }
 
-// notServedError says that a place does not serve a kind. kubectl has only the plural that the user typed in its place.
+// notServedError means that a place does not serve a kind. kubectl's own error has only the plural that the user typed.
 type notServedError struct{ kind schema.GroupKind }
 
 func (e *notServedError) Error() string {
 	return fmt.Sprintf("the server doesn't have a resource type %q", e.kind.String())
 }
 
-// answers returns why requests to a member would fail. kubectl asks for kinds first, and does not report the reason.
+// answers returns why requests to a member would fail. kubectl reads the kinds first and does not report the reason.
 func (p *place) answers(ctx context.Context) error {
 	if p.cluster == "" {
 		return nil
@@ -113,8 +113,8 @@ func (p *place) answers(ctx context.Context) error {
 	return nil
 }
 
-// aboutClusters returns the details of an API error that the hub gives about a Cluster, instead of the member about its
-// objects; else nil.
+// aboutClusters returns the details of an API error from the hub about a Cluster; nil if the error is from the member
+// about its objects.
 func aboutClusters(err error) *metav1.StatusDetails {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -127,7 +127,7 @@ func aboutClusters(err error) *metav1.StatusDetails {
 	return nil
 }
 
-// String is how the place is called in a table.
+// String returns the name of the place in a table.
 func (p *place) String() string {
 	if p.cluster == "" {
 		return "Karmada"
@@ -135,11 +135,11 @@ func (p *place) String() string {
 	return p.cluster
 }
 
-// scopeFlags say where a verb looks: at the templates of the hub, at what members have, or, for some verbs, at both.
+// scopeFlags select the places of a verb: the hub, members or, for some verbs, both.
 type scopeFlags struct {
 	scope    string
 	clusters []string
-	// all clusters, said by a flag of its own.
+	// all: a separate flag selected all clusters.
 	all bool
 }
 
@@ -149,7 +149,7 @@ const (
 	scopeAll     = "all"
 )
 
-// bind takes --cluster for --clusters and the other way round, and --labels for --selector, as karmadactl's verbs
+// bind also accepts --cluster for --clusters and the reverse, and --labels for --selector, because karmadactl's verbs
 // differ in them.
 func (s *scopeFlags) bind(cmd *cobra.Command, scopes ...string) {
 	if len(scopes) > 0 {
@@ -168,8 +168,8 @@ func (s *scopeFlags) bind(cmd *cobra.Command, scopes ...string) {
 	})
 }
 
-// places are where to look, the hub first and the members in the order of the alphabet, or of the flag. members is the
-// scope where none is said.
+// places returns the selected places: the hub first, then members by name, or in the order of the flag. members is the
+// default scope.
 func (s *scopeFlags) places(ctx context.Context, hub *hubFlags, members bool) ([]*place, error) {
 	scope := s.scope
 	switch {
@@ -222,8 +222,8 @@ func (s *scopeFlags) places(ctx context.Context, hub *hubFlags, members bool) ([
 	return out, nil
 }
 
-// only is the one place that a verb is about.
-func (s *scopeFlags) only(ctx context.Context, hub *hubFlags) (*place, error) {
+// onePlace returns the one place that a verb is about.
+func (s *scopeFlags) onePlace(ctx context.Context, hub *hubFlags) (*place, error) {
 	switch {
 	case len(s.clusters) > 1:
 		return nil, fmt.Errorf("name one cluster with --cluster, not %s", strings.Join(s.clusters, ", "))
@@ -257,7 +257,7 @@ func newAttach(hub *hubFlags, streams genericiooptions.IOStreams) *cobra.Command
 	return inOne(cmd, hub, in)
 }
 
-// inOne has a verb of kubectl's run in the one cluster that is named.
+// inOne runs a verb of kubectl in the one named cluster.
 func inOne(cmd *cobra.Command, hub *hubFlags, in *place) *cobra.Command {
 	where := &scopeFlags{}
 	where.bind(cmd, scopeHub, scopeMembers)
@@ -265,7 +265,7 @@ func inOne(cmd *cobra.Command, hub *hubFlags, in *place) *cobra.Command {
 	cmd.Run = nil
 	cmd.ValidArgsFunction = silent(hub, completion.PodResourceNameCompletionFunc)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		at, err := where.only(cmd.Context(), hub)
+		at, err := where.onePlace(cmd.Context(), hub)
 		if err != nil {
 			return err
 		}
@@ -342,8 +342,8 @@ func (p *place) explain(err error) error {
 	return fmt.Errorf("cluster %q: %w", p.cluster, err)
 }
 
-// found folds what became of asking several places. That some of them have no such object is no error as long as one
-// has.
+// found joins the results of several places. That an object does not exist in some of them is no error if it exists in
+// another.
 type found struct {
 	mu      sync.Mutex
 	any     bool
@@ -388,7 +388,7 @@ func (p *place) lacks(err error) bool {
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || errors.As(err, new(*notServedError))
 }
 
-// copyFlags gives the flags of to what was given for those of the same name.
+// copyFlags sets the flags of to to the values of those with the same name in from.
 func copyFlags(from, to *pflag.FlagSet) error {
 	var errs []error
 	to.VisitAll(func(f *pflag.Flag) {

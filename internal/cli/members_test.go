@@ -53,7 +53,7 @@ type seeing struct {
 	api  *membertest.Server
 }
 
-// see is a hub with these members; nil is one that does not answer.
+// see returns a hub with these members; nil is one that does not answer.
 func see(t *testing.T, members map[string]*membertest.Server) *seeing {
 	t.Helper()
 	api := membertest.New(t, clusterKind, leaseKind, definitionKind)
@@ -136,7 +136,7 @@ func pod(name string) *corev1.Pod {
 var kruiseSets = membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1",
 	Kind: "CloneSet"}, Plural: "clonesets", Namespaced: true}
 
-// runs is a member in which a CloneSet has pods with these logs.
+// runs returns a member in which a CloneSet has pods with these logs.
 func runs(t *testing.T, logs map[string]string) *membertest.Server {
 	m := membertest.New(t, kruiseSets)
 	k := &membertest.Kubelet{Log: map[string]string{}}

@@ -7,8 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// oneObject takes one object as arguments, as KIND NAME or KIND/NAME; example is such an object, for who gave another
-// thing.
+// oneObject requires one object as arguments, as KIND NAME or KIND/NAME; example is used in the error.
 func oneObject(example string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == 1 && strings.Count(args[0], "/") == 1 || len(args) == 2 {
@@ -18,7 +17,7 @@ func oneObject(example string) cobra.PositionalArgs {
 	}
 }
 
-// objectOf is what arguments name that oneObject took.
+// objectOf returns the kind and name in arguments that oneObject accepted.
 func objectOf(args []string) (kind, name string) {
 	if len(args) == 2 {
 		return args[0], args[1]

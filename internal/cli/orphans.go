@@ -29,7 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
-// orphan is an object in a member that is marked as the hub's, and whose Work the hub does not have.
+// orphan is an object in a member with the labels of this hub and no Work on the hub.
 type orphan struct {
 	Cluster    string    `json:"cluster"`
 	APIVersion string    `json:"apiVersion"`
@@ -37,7 +37,7 @@ type orphan struct {
 	Namespace  string    `json:"namespace,omitempty"`
 	Name       string    `json:"name"`
 	UID        types.UID `json:"uid"`
-	// Work is the one that the object says it is of.
+	// Work is the name of the Work in the object's annotation.
 	Work string `json:"work"`
 
 	resource schema.GroupVersionResource
@@ -61,20 +61,19 @@ func describeOrphans(all []orphan) string {
 }
 
 const (
-	// pageSize bounds what one answer of a member or the hub holds, askedAtOnce how many kinds a member is asked for at
-	// once.
+	// pageSize bounds one page of a list, askedAtOnce the kinds that are listed in parallel in a member.
 	pageSize    = 500
 	askedAtOnce = 4
 )
 
-// transient are kinds that no template is of, and of which members have many.
+// transient are kinds that are never templates and of which members have many objects.
 var transient = map[schema.GroupResource]bool{{Resource: "events"}: true,
 	{Group: "events.k8s.io", Resource: "events"}:       true,
 	{Group: "coordination.k8s.io", Resource: "leases"}: true, {Resource: "componentstatuses"}: true,
 	{Group: "metrics.k8s.io", Resource: "pods"}: true}
 
-// orphansOf asks members for the metadata of what is marked as the hub's there, and keeps what has no Work. An error
-// names the clusters that could not be asked wholly; what was found beside it is right.
+// orphansOf lists the metadata of objects with the labels of the hub in members, and returns those without a Work. An
+// error names the clusters that could not be listed completely; the returned orphans are correct anyway.
 func orphansOf(ctx context.Context, hub *rest.Config, clusterNames []string) ([]orphan, error) {
 	var mu sync.Mutex
 	var all []orphan
@@ -102,12 +101,12 @@ func orphansOf(ctx context.Context, hub *rest.Config, clusterNames []string) ([]
 // orphansIn returns the orphans of one cluster, which through reaches.
 func orphansIn(ctx context.Context, hub, through *rest.Config, cluster string) ([]orphan, error) {
 	through = rest.CopyConfig(through)
-	through.QPS, through.WarningHandler = -1, rest.NoWarnings{} // nobody chose the kinds, some of which are deprecated
+	through.QPS, through.WarningHandler = -1, rest.NoWarnings{} // deprecated kinds are no choice of the user
 	d, err := discovery.NewDiscoveryClientForConfig(through)
 	if err != nil {
 		return nil, err
 	}
-	lists, failed := d.ServerPreferredResources() // what could be found is there beside an error
+	lists, failed := d.ServerPreferredResources() // lists has all kinds that could be read, despite an error
 	if lists == nil && failed != nil {
 		return nil, failed
 	}
@@ -176,8 +175,8 @@ type listed struct {
 	kind string
 }
 
-// markedIn are the objects of some resources that are marked as the hub's in a member. An error names what could not be
-// listed.
+// markedIn returns the objects of some resources that are marked as the hub's in a member. An error names what could
+// not be listed.
 func markedIn(ctx context.Context, members metadata.Interface, cluster string, resources []listed) ([]orphan, error) {
 	var mu sync.Mutex
 	var marked []orphan
@@ -216,7 +215,7 @@ func markedOf(ctx context.Context, c metadata.Interface, r listed, cluster strin
 			}
 		})
 	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-		return found, nil // the kind has just gone, or is no kind of objects
+		return found, nil // the kind was removed, or has no objects
 	}
 	return found, err
 }
@@ -246,7 +245,7 @@ func (f *orphanFlags) bind(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVarP(&f.clusters, "clusters", "C", nil, "clusters to look in (default: all)")
 }
 
-// find are the orphans of the namespace if one is given, and of a kind and name.
+// find returns the orphans of the namespace if one is given, and of a kind and name.
 func (f *orphanFlags) find(ctx context.Context, hub *hubFlags, kind, name string) ([]orphan, error) {
 	config, err := hub.ToRESTConfig()
 	if err != nil {
@@ -273,7 +272,7 @@ func (f *orphanFlags) find(ctx context.Context, hub *hubFlags, kind, name string
 	}), err
 }
 
-// isKind says whether a user who wrote kind, plural or kind.group means this one.
+// isKind reports whether a user who wrote kind, plural or kind.group means this one.
 func isKind(text string, o orphan) bool {
 	text, group, qualified := strings.Cut(strings.ToLower(text), ".")
 	return (text == strings.ToLower(o.Kind) || text == o.resource.Resource) && (!qualified || group == o.resource.Group)
@@ -356,6 +355,9 @@ objects in the namespace or of the kind.`,
 			switch {
 			case len(found) == 0 && left > 0:
 				return fmt.Errorf("all %d orphans are namespaces and CustomResourceDefinitions, which contain other objects: name each one to delete", left)
+			case len(found) == 0 && all:
+				fmt.Fprintln(cmd.ErrOrStderr(), "No orphans found")
+				return nil
 			case len(found) == 0:
 				return errors.New("there is no such orphan")
 			case left > 0:
@@ -387,7 +389,7 @@ objects in the namespace or of the kind.`,
 	return cmd
 }
 
-// withoutHolders are the orphans that take no others along when they are deleted, and how many do.
+// withoutHolders returns the orphans that take no others along when they are deleted, and how many do.
 func withoutHolders(all []orphan) (rest []orphan, left int) {
 	rest = slices.DeleteFunc(slices.Clone(all), func(o orphan) bool {
 		return execute.TakesAlong(schema.GroupKind{Group: o.resource.Group, Kind: o.Kind})

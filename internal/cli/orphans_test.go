@@ -45,7 +45,21 @@ func TestWhatGoesWithItsWorkIsNoOrphan(t *testing.T) {
 	}
 }
 
-func TestOfAllOrphansThoseAreLeftOutThatTakeOthersAlong(t *testing.T) {
+func TestDeleteAllOrphansSucceedsIfThereAreNone(t *testing.T) {
+	configMaps := membertest.Kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Plural: "configmaps",
+		Namespaced: true}
+	s := see(t, map[string]*membertest.Server{"eu": membertest.New(t, configMaps)})
+	orphans := func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newOrphans(hub) }
+	_, stderr, err := s.run(orphans, "", "delete", "--all", "--yes")
+	if err != nil || stderr != "No orphans found\n" {
+		t.Errorf("--all: got %q (%v), want a note that there are none", stderr, err)
+	}
+	if _, _, err = s.run(orphans, "", "delete", "configmap", "settings", "-n", "shop"); err == nil {
+		t.Error("deleting an orphan by a name that does not exist succeeds")
+	}
+}
+
+func TestDeleteAllOrphansKeepsThoseThatContainOthers(t *testing.T) {
 	of := func(group, resource, kind, name string) orphan {
 		return orphan{Kind: kind, Name: name, resource: schema.GroupVersionResource{Group: group, Version: "v1",
 			Resource: resource}}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// checkOutput refuses what --output may not be where programs have json and yaml.
+// checkOutput rejects a value of --output other than json and yaml.
 func checkOutput(output string) error {
 	switch output {
 	case "", "json", "yaml":
@@ -41,7 +41,7 @@ func writeAs(out io.Writer, output string, value any) error {
 	return err
 }
 
-// textTable is a table without rows whose columns are texts.
+// textTable returns an empty table with columns of text.
 func textTable(columns ...string) *metav1.Table {
 	table := &metav1.Table{}
 	for _, name := range columns {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -16,6 +17,8 @@ var (
 	indented = regexp.MustCompile(`^    \S`)
 	// invoked matches a command that runs argosy, and captures its arguments.
 	invoked = regexp.MustCompile(`^(?:sudo (?:-u \w+ )?)?(?:(?:podman|kubectl) exec .*)?(?:bin/|/usr/local/bin/)?argosy (.*)$`)
+	// inline matches a command line in a sentence.
+	inline = regexp.MustCompile("`bin/argosy ([^`]+)`")
 	// separated matches what separates commands in a line.
 	separated = regexp.MustCompile(`; |\| |&& `)
 )
@@ -35,12 +38,13 @@ func argosyCommands(page string) [][]string {
 			continue
 		}
 		line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
+		line = strings.TrimPrefix(line, "until ")
 		for _, command := range separated.Split(line, -1) {
 			m := invoked.FindStringSubmatch(strings.TrimPrefix(command, "$ "))
 			if m == nil {
 				continue
 			}
-			arguments, _, _ := strings.Cut(m[1], " > ")
+			arguments, _, _ := strings.Cut(strings.TrimSuffix(m[1], " &"), " > ")
 			found = append(found, splitWords(strings.TrimSuffix(arguments, ")")))
 		}
 	}
@@ -104,7 +108,11 @@ func TestCommandLinesOfPagesAreAccepted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, args := range argosyCommands(string(text)) {
+		commands := argosyCommands(string(text))
+		for _, m := range inline.FindAllStringSubmatch(string(text), -1) {
+			commands = append(commands, strings.Fields(m[1]))
+		}
+		for _, args := range commands {
 			n++
 			if err := accepts(args); err != nil {
 				t.Errorf("%s: argosy %s: %v", page, strings.Join(args, " "), err)
@@ -130,6 +138,82 @@ func TestWrongCommandLinesAreFound(t *testing.T) {
 	for _, args := range []string{"unjoins eu", "unjoin eu --dry", "why", "join eu us"} {
 		if err := accepts(strings.Fields(args)); err == nil {
 			t.Errorf("argosy %s is accepted", args)
+		}
+	}
+}
+
+// backticked matches a word or command in backticks.
+var backticked = regexp.MustCompile("`([^`]+)`")
+
+// listedCommands returns the commands that the tables of a page list. A row can add subcommands in a short form:
+// "`argosy certificates`, with `renew`".
+func listedCommands(t *testing.T, page string) map[string]bool {
+	t.Helper()
+	root, found := newRoot("argosy"), map[string]bool{}
+	for line := range strings.Lines(page) {
+		var last *cobra.Command
+		for _, m := range backticked.FindAllStringSubmatch(line, -1) {
+			words, isArgosy := strings.CutPrefix(m[1], "argosy ")
+			args := strings.Fields(strings.NewReplacer("[", " ", "]", " ").Replace(words))
+			if !isArgosy {
+				for parent := last; parent != nil && len(args) > 0; parent = parent.Parent() {
+					if sub := subcommand(parent, args[0]); sub != nil {
+						found[sub.CommandPath()] = true
+						break
+					}
+				}
+				continue
+			}
+			last = root
+			for _, word := range args {
+				if sub := subcommand(last, word); sub != nil {
+					last = sub
+				} else if name, isFlag := strings.CutPrefix(word, "--"); isFlag {
+					if name, _, _ = strings.Cut(name, "="); last.Flag(name) == nil && name != "help" && name != "version" {
+						t.Errorf("%q: there is no flag --%s", m[1], name)
+					}
+				} else if last == root && !strings.HasPrefix(word, "-") && word != "COMMAND" {
+					t.Errorf("%q: there is no such command", m[1])
+				}
+			}
+			found[last.CommandPath()] = true
+		}
+	}
+	return found
+}
+
+// subcommand returns the command of a name below parent; nil if there is none.
+func subcommand(parent *cobra.Command, name string) *cobra.Command {
+	for _, child := range parent.Commands() {
+		if child.Name() == name {
+			return child
+		}
+	}
+	return nil
+}
+
+func TestCommandsPageListsEveryCommand(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "commands.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := listedCommands(t, string(page))
+	var check func(*cobra.Command)
+	check = func(cmd *cobra.Command) {
+		if cmd.HasParent() && !cmd.IsAvailableCommand() {
+			return
+		}
+		if cmd.HasParent() && cmd.Runnable() && !found[cmd.CommandPath()] {
+			t.Errorf("docs/commands.md does not list `%s`", cmd.CommandPath())
+		}
+		for _, child := range cmd.Commands() {
+			check(child)
+		}
+	}
+	check(newRoot("argosy"))
+	for _, kind := range append([]string{"clusters"}, computedKinds...) {
+		if !strings.Contains(string(page), "`argosy get "+kind+"`") {
+			t.Errorf("docs/commands.md does not list `argosy get %s`", kind)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (m *colorMode) Set(s string) error {
 	return nil
 }
 
-// colors says whether a command is to write in color. By itself it does so on a terminal that has colors, unless the
+// colors reports whether a command is to write in color. By itself it does so on a terminal that has colors, unless the
 // user has NO_COLOR set.
 func colors(cmd *cobra.Command, out io.Writer) bool {
 	if f := cmd.Flag("color"); f != nil && f.Value.String() != colorModes[0] {
@@ -46,7 +46,7 @@ func isTerminal(out io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// color is how something is painted; none for as it is.
+// color is an ANSI color; empty for none.
 type color string
 
 const (
@@ -64,18 +64,18 @@ func (c color) paint(s string) string {
 	return string(c) + s + plain
 }
 
-// A painter colors what is written to it by what it says: what is wrong red, what asks for a look yellow, what is well
-// green. It reads lines that are laid out already, so that no color counts into the width of a column.
+// A painter colors output: problems red, warnings yellow, good states green. It reads formatted lines, so the width of
+// columns does not include the colors.
 type painter struct {
 	out io.Writer
 	on  bool
 
-	rest []byte // a line that has not ended
-	// columns are those of the table that the lines are of, by where they start.
+	rest []byte // an incomplete line
+	// columns are the columns of the current table, by their start.
 	columns map[int]string
 }
 
-// painted is the standard output of a command, in color where that is wanted. flush writes a last line that has no end.
+// painted returns the standard output of a command, in color if wanted. flush writes an incomplete last line.
 func painted(cmd *cobra.Command) (out *painter, flush func()) {
 	p := &painter{out: cmd.OutOrStdout(), on: colors(cmd, cmd.OutOrStdout())}
 	return p, p.flush
@@ -101,12 +101,12 @@ func (p *painter) Write(data []byte) (int, error) {
 
 func (p *painter) flush() {
 	if len(p.rest) > 0 {
-		_, _ = io.WriteString(p.out, p.line(string(p.rest))) // whoever read is gone if it fails
+		_, _ = io.WriteString(p.out, p.line(string(p.rest))) // fails only if the reader is gone
 		p.rest = nil
 	}
 }
 
-// starts are lines that say by their beginning how what they tell of is.
+// starts are beginnings of lines, with the color of the line.
 var starts = []struct {
 	text  string
 	color color
@@ -117,7 +117,7 @@ var starts = []struct {
 }
 
 var (
-	// cell is what stands between two or more blanks.
+	// cell matches text between two or more blanks.
 	cell   = regexp.MustCompile(`\S+(?: \S+)*`)
 	header = regexp.MustCompile(`^[A-Z][A-Z0-9 ./()_-]*$`)
 )
@@ -162,7 +162,7 @@ func (p *painter) line(s string) string {
 }
 
 var (
-	// judged are the columns whose cells say how something is.
+	// judged are the columns whose cells are colored.
 	judged = []string{"READY", "STATE", "STATUS", "HEALTH", "APPLIED", "AVAILABLE", "SCHEDULED", "FULLYAPPLIED", "PHASE"}
 	well   = regexp.MustCompile(`^(True|yes|Healthy|Running|Active|Bound|Ready|Succeeded|Completed?)$`)
 	ill    = regexp.MustCompile(`^(False|no|Unhealthy|Degraded|Failed|NotReady.*|Lost|Evicted|OOMKilled|down)$|Error|BackOff|^Err`)
@@ -170,7 +170,7 @@ var (
 	share  = regexp.MustCompile(`^(\d+)/(\d+)$`)
 )
 
-// colorOf is how a cell of a column is painted.
+// colorOf returns the color of a cell of a column.
 func colorOf(column, text string) color {
 	if column == "TAINTS" && text != "<none>" {
 		return yellow

@@ -19,8 +19,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member"
 )
 
-// reach asks the hub for the API group that every hub serves, so that a wrong address or missing credentials are told
-// in one sentence, before anything else is tried.
+// reach reads the API group that every hub serves, so that a wrong address or missing credentials are reported in one
+// sentence first.
 func reach(config *rest.Config) error {
 	config = rest.CopyConfig(config)
 	config.Timeout = requestTimeout
@@ -29,8 +29,8 @@ func reach(config *rest.Config) error {
 		return fmt.Errorf("kubeconfig of the hub: %w", err)
 	}
 	answer := d.RESTClient().Get().AbsPath("/apis/" + clusterv1alpha1.GroupVersion.Group).Do(context.Background())
-	said, _ := answer.Raw()
-	if err = answer.Error(); err == nil && bytes.HasPrefix(bytes.TrimSpace(said), []byte("<")) {
+	body, _ := answer.Raw()
+	if err = answer.Error(); err == nil && bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")) {
 		return notHub(config.Host, "it responds, but not as a Kubernetes API server", nil)
 	}
 	return unusable(config, err)
@@ -39,7 +39,7 @@ func reach(config *rest.Config) error {
 // errNotServing is in the error for a hub that answers, but cannot serve requests yet. `argosy status` shows why.
 var errNotServing = errors.New("a hub that is not serving")
 
-// errPlainCluster is in the error for a Kubernetes API that is no hub's. Verbs of kubectl work with one all the same.
+// errPlainCluster is wrapped by the error for a Kubernetes API that is no hub. Verbs of kubectl work with it anyway.
 var errPlainCluster = errors.New("a plain cluster")
 
 func notHub(host, why string, err error) error {
@@ -60,10 +60,10 @@ func unusable(config *rest.Config, err error) error {
 		return notHub(host, "it does not serve the API group "+clusterv1alpha1.GroupVersion.Group,
 			errors.Join(errPlainCluster, err))
 	case apierrors.IsForbidden(err):
-		return nil // it answers as an API server does, and whoever asks for more is told more
+		return nil // it responds like an API server; later requests report more
 	case errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 &&
 		!apierrors.IsTooManyRequests(err):
-		return notHub(host, "it responds: "+err.Error(), err) // as an HTTPS server does when it is asked by HTTP
+		return notHub(host, "it responds: "+err.Error(), err) // as an HTTPS server answers an HTTP request
 	case errors.As(err, &status):
 		return &sentence{fmt.Sprintf("the hub at %s cannot serve requests now: %s; try again when it is ready: `argosy status` shows the reason", host, err), errors.Join(errNotServing, err)}
 	case member.Untrusted(err):
@@ -78,7 +78,7 @@ func anonymous(c *rest.Config) bool {
 		c.Username == "" && c.ExecProvider == nil && c.AuthProvider == nil
 }
 
-// sentence is an error in our words, with the one that it tells of.
+// sentence is an error with our own message, which wraps another error.
 type sentence struct {
 	text string
 	err  error
@@ -87,8 +87,8 @@ type sentence struct {
 func (s *sentence) Error() string { return s.text }
 func (s *sentence) Unwrap() error { return s.err }
 
-// cause says in a few words why a request got no answer: the innermost error, without the request and the addresses
-// that are told anyway. timeout is how long an answer was waited for.
+// cause returns in a few words why a request got no response: the innermost error, without the request and the
+// addresses, which the caller prints. timeout is how long the request waited.
 func cause(err error, timeout time.Duration) string {
 	var request *url.Error
 	var dns *net.DNSError

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Unjoin says of a member that is not responding that everything stays there: untrue of one that only refuses this
-// request.
+// Unjoin explains that everything stays in a member that does not respond. That is not true for a member that only
+// rejects this request.
 func TestAMemberThatRefusesARequestIsResponding(t *testing.T) {
 	for story, tc := range map[string]struct {
 		code   int

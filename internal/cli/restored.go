@@ -49,20 +49,21 @@ func (h *heldWork) why() string {
 	return h.Message
 }
 
-// restoreState is what follows from a restore of the hub.
+// restoreState is the state after a restore of the hub.
 type restoreState struct {
-	// Backup is the one that the hub was restored from, while nobody has accepted all of it.
+	// Backup describes the backup that the hub was restored from, until a user has accepted everything.
 	Backup map[string]string `json:"backup,omitempty"`
 	Held   []heldWork        `json:"held"`
-	// Unseen are the Works of each cluster that were not looked at since, once the hub has Counted them.
-	Unseen  map[string]int `json:"unseen,omitempty"`
+	// Unseen is the number of Works per cluster that the hub has not compared yet since the restore. It is valid if
+	// Counted is set.
+	Unseen  map[string]int `json:"pending,omitempty"`
 	Counted bool           `json:"unseenCounted,omitempty"`
 	// notReady are clusters with such Works that do not answer.
 	notReady map[string]bool
 }
 
-// unseen says, as a sentence, which Works were not looked at since the restore; empty if all were.
-func (s *restoreState) unseen() string {
+// pendingWorks returns a sentence about the Works that the hub has not compared yet since the restore; empty if none.
+func (s *restoreState) pendingWorks() string {
 	if s.Backup == nil {
 		return ""
 	}
@@ -122,12 +123,12 @@ func restoreStateOf(ctx context.Context, c client.Client) (restoreState, error) 
 	}
 }
 
-// count reads what the hub has said of the Works that it has not looked at.
-func (s *restoreState) count(ctx context.Context, c client.Client, said string) error {
-	if said == "" {
+// count reads from the hub how many Works it has not compared yet.
+func (s *restoreState) count(ctx context.Context, c client.Client, counted string) error {
+	if counted == "" {
 		return nil
 	}
-	if err := json.Unmarshal([]byte(said), &s.Unseen); err != nil {
+	if err := json.Unmarshal([]byte(counted), &s.Unseen); err != nil {
 		return fmt.Errorf("read annotation %s of ConfigMap %s/%s: %w", wellknown.RestoreUnseenAnnotation, names.System,
 			execute.RestoreMark, err)
 	}
@@ -142,19 +143,18 @@ func (s *restoreState) count(ctx context.Context, c client.Client, said string) 
 	return nil
 }
 
-// seenPatience is how long `accept --all` waits for the hub to look at what it has not looked at yet; a variable for
-// tests.
+// seenPatience is how long `accept --all` waits until the hub has compared all Works; a variable for tests.
 var seenPatience = 15 * time.Second
 
-// seen is the state once the hub has looked at all, or the last one before patience ends: a hub that has just started
-// sees its clusters as not Ready for a moment.
+// seen returns the state once the hub has compared all Works, or the last state after patience: right after a start,
+// clusters are not Ready for a moment.
 func seen(ctx context.Context, c client.Client, patience time.Duration) (s restoreState, err error) {
 	waited := wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(context.Context) (bool, error) {
 		s, err = restoreStateOf(ctx, c)
-		return err != nil || s.unseen() == "", nil
+		return err != nil || s.pendingWorks() == "", nil
 	})
 	if err == nil && waited != nil {
-		err = ctx.Err() // that time is up is in the state
+		err = ctx.Err() // the state shows that the time is over
 	}
 	return s, err
 }
@@ -189,12 +189,12 @@ func newRestoreStatus(hub *hubFlags) *cobra.Command {
 				fmt.Fprintf(out, "The hub was restored %s from a backup of %s (%s).\n", s.Backup["restored"], s.Backup["taken"],
 					s.Backup["file"])
 			}
-			unseen := s.unseen()
-			if unseen != "" {
-				fmt.Fprintln(out, unseen)
+			pending := s.pendingWorks()
+			if pending != "" {
+				fmt.Fprintln(out, pending)
 			}
 			switch {
-			case len(s.Held) == 0 && unseen != "":
+			case len(s.Held) == 0 && pending != "":
 				fmt.Fprintln(out, "Nothing is held so far.")
 				return nil
 			case len(s.Held) == 0:
@@ -243,15 +243,15 @@ checked since the restore, for example in a cluster that is not responding. Obje
 			}
 			namespace := hub.namespaceOrDefault()
 			s, err := restoreStateOf(cmd.Context(), c)
-			if err == nil && all && !force && s.unseen() != "" {
+			if err == nil && all && !force && s.pendingWorks() != "" {
 				s, err = seen(cmd.Context(), c, seenPatience)
 			}
 			if err != nil {
 				return err
 			}
-			if unseen := s.unseen(); all && !force && unseen != "" {
+			if pending := s.pendingWorks(); all && !force && pending != "" {
 				return fmt.Errorf("some Works were not checked since the restore. %s Newer objects there would be rolled back or deleted without a check. Wait until that is "+
-					"done (the hub must run, and the clusters must be Ready), name what to accept, or use --force", unseen)
+					"done (the hub must run, and the clusters must be Ready), name what to accept, or use --force", pending)
 			}
 			n := 0
 			for i := range s.Held {
@@ -292,7 +292,7 @@ checked since the restore, for example in a cluster that is not responding. Obje
 	return cmd
 }
 
-// meant says whether the object is the one named, or the namespace that it cannot be made again without.
+// meant reports whether the object is the named one, or its namespace, without which it cannot be created again.
 func (h *heldWork) meant(kind, name, namespace string, clusters []string) bool {
 	if len(clusters) > 0 && !slices.Contains(clusters, h.Cluster) {
 		return false

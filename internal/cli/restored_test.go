@@ -79,7 +79,7 @@ func TestARestoreIsNotOverWhileAClusterHasNotAnswered(t *testing.T) {
 		!stands(s) {
 		t.Errorf("%s (%v), want what cannot be read refused", out, err)
 	}
-	if state := (&restoreState{Backup: map[string]string{}}); state.unseen() == "" {
+	if state := (&restoreState{Backup: map[string]string{}}); state.pendingWorks() == "" {
 		t.Error("before the hub has counted, everything counts as seen")
 	}
 }

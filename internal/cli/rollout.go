@@ -83,18 +83,18 @@ covers neither later steps nor the next rollout. Run it again for clusters that 
 	return cmd
 }
 
-// rolling is a template of the hub that is rolled out.
+// rolling is a template on the hub with a rollout.
 type rolling struct {
 	clusters []string
 	out      io.Writer
 
 	client   client.Client
 	template *unstructured.Unstructured
-	// conditions are those of the binding, as read by all.
+	// conditions are the conditions of the binding, as read by readClusters.
 	conditions []metav1.Condition
 }
 
-// find reads the template. A rollout is Kruise's where others have a kind of that name, too.
+// find reads the template. The kind rollout means that of Kruise, if others have the same name.
 func (r *rolling) find(ctx context.Context, hub *hubFlags, kind, name string) error {
 	var mapper meta.RESTMapper
 	var err error
@@ -127,8 +127,8 @@ func (r *rolling) find(ctx context.Context, hub *hubFlags, kind, name string) er
 	return nil
 }
 
-// told is what a cluster last told of the object.
-type told struct {
+// clusterState is the last reported status of the object in a cluster.
+type clusterState struct {
 	cluster string
 	applied bool
 	health  string
@@ -139,7 +139,7 @@ type told struct {
 
 // replicaCells returns the row of a workload in a cluster: its health, and how many replicas exist, have this
 // generation and are ready.
-func (t told) replicaCells(generation int64) []any {
+func (t clusterState) replicaCells(generation int64) []any {
 	replicas, ready := fields.Number(t.status, "replicas"), fields.Number(t.status, "readyReplicas")
 	cells := []any{t.cluster, orNone(t.health), replicas, int64(0), ready}
 	if builtin.CountsUpdated(t.status, generation) {
@@ -151,9 +151,9 @@ func (t told) replicaCells(generation int64) []any {
 	return cells
 }
 
-// all are the clusters that have the template, or are to, by name, and what their binding says of statuses that are
-// stale.
-func (r *rolling) all(ctx context.Context) (all []told, stale string, err error) {
+// readClusters returns the clusters that have the template, or will have it, by name. stale is what the binding reports
+// about outdated statuses.
+func (r *rolling) readClusters(ctx context.Context) (all []clusterState, stale string, err error) {
 	b, _, err := scope.BindingFor(ctx, r.client, r.template.GroupVersionKind().GroupKind(), r.template.GetNamespace(),
 		r.template.GetName())
 	if err != nil {
@@ -167,7 +167,7 @@ func (r *rolling) all(ctx context.Context) (all []told, stale string, err error)
 	if c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.StatusCurrent); c != nil &&
 		c.Status == metav1.ConditionFalse {
 		stale = c.Message
-		// Who may not list clusters sees what the binding says, and no more.
+		// Users who may not list clusters see only what is in the binding.
 		if known, err := clusters(ctx, r.client, nil, ""); err == nil {
 			outages = aggregate.OutagesOf(b, func(name string) *clusterv1alpha1.Cluster {
 				if i := slices.IndexFunc(known, func(c clusterv1alpha1.Cluster) bool { return c.Name == name }); i >= 0 {
@@ -179,7 +179,7 @@ func (r *rolling) all(ctx context.Context) (all []told, stale string, err error)
 	}
 	seen := map[string]bool{}
 	for _, item := range b.BindingStatus().AggregatedStatus {
-		t := told{cluster: item.ClusterName, applied: item.Applied, health: string(item.Health),
+		t := clusterState{cluster: item.ClusterName, applied: item.Applied, health: string(item.Health),
 			outage: outages[item.ClusterName]}
 		if item.Status != nil {
 			if err := json.Unmarshal(item.Status.Raw, &t.status); err != nil {
@@ -191,15 +191,15 @@ func (r *rolling) all(ctx context.Context) (all []told, stale string, err error)
 	}
 	for _, target := range dispatch.Targets(b) {
 		if !seen[target.Name] {
-			all = append(all, told{cluster: target.Name})
+			all = append(all, clusterState{cluster: target.Name})
 		}
 	}
-	slices.SortFunc(all, func(a, b told) int { return strings.Compare(a.cluster, b.cluster) })
+	slices.SortFunc(all, func(a, b clusterState) int { return strings.Compare(a.cluster, b.cluster) })
 	return all, stale, nil
 }
 
 func (r *rolling) status(ctx context.Context) error {
-	all, stale, err := r.all(ctx)
+	all, stale, err := r.readClusters(ctx)
 	if err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (r *rolling) status(ctx context.Context) error {
 	return err
 }
 
-// stageLine is what a status shows of the stage of a rollout.
+// stageLine returns the line about the stage of a rollout.
 func stageLine(conditions []metav1.Condition, generation int64) string {
 	if _, ok := fleet.ReportedStage(conditions, generation); !ok {
 		return "The hub has not reported the stage of the current template yet."
@@ -251,7 +251,7 @@ func (r *rolling) resume(ctx context.Context) error {
 	if !fleet.InStages(r.template) || path != nil && fields.Yes(r.template.Object, path...) {
 		return r.pause(ctx, false)
 	}
-	if _, _, err := r.all(ctx); err != nil {
+	if _, _, err := r.readClusters(ctx); err != nil {
 		return err
 	}
 	if stage, ok := fleet.ReportedStage(r.conditions, r.template.GetGeneration()); ok &&
@@ -267,7 +267,7 @@ func (r *rolling) approveStage(ctx context.Context) error {
 	if len(r.clusters) > 0 {
 		return fmt.Errorf("%s is rolled out in stages of the fleet: omit --clusters, which is for the steps of a Kruise Rollout", objectName(r.template))
 	}
-	if _, _, err := r.all(ctx); err != nil {
+	if _, _, err := r.readClusters(ctx); err != nil {
 		return err
 	}
 	generation := r.template.GetGeneration()
@@ -308,7 +308,7 @@ func (r *rolling) approve(ctx context.Context) error {
 		return fmt.Errorf("%s has nothing to approve: only Kruise Rollouts have steps, and it is not rolled out in stages (annotation %s: Stages)",
 			objectName(r.template), wellknown.RolloutOrderAnnotation)
 	}
-	all, _, err := r.all(ctx)
+	all, _, err := r.readClusters(ctx)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,8 @@ import (
 
 func TestRolloutApprovesStageOfOneRevision(t *testing.T) {
 	gvk := schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "CloneSet"}
-	template := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"image": "2"}}}}
+	template := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{
+		"image": "2"}}}}
 	template.SetGroupVersionKind(gvk)
 	template.SetNamespace("shop")
 	template.SetName("web")

@@ -26,7 +26,8 @@ func TestRolloutStatusCountsReplicasOfTheObservedGenerationOnly(t *testing.T) {
 			if c.status == nil {
 				want = []any{"eu", "Healthy", int64(0), int64(0), int64(0)}
 			}
-			if got := (told{cluster: "eu", health: "Healthy", status: c.status}).replicaCells(4); !reflect.DeepEqual(got, want) {
+			state := clusterState{cluster: "eu", health: "Healthy", status: c.status}
+			if got := state.replicaCells(4); !reflect.DeepEqual(got, want) {
 				t.Errorf("the row is %v, want %v", got, want)
 			}
 		})

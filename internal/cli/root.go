@@ -1,5 +1,4 @@
-// Package cli is the argosy command: one file per verb. A verb reads flags and prints; what it does is in the package
-// it calls.
+// Package cli is the argosy command: one file per verb. A verb reads flags and prints; other packages do the work.
 package cli
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// verbs are the commands, in the order of help.
+// verbs returns the commands, in the order of help.
 func verbs(hub *hubFlags) []*cobra.Command {
 	return []*cobra.Command{
 		newUp(),
@@ -57,11 +56,11 @@ func verbs(hub *hubFlags) []*cobra.Command {
 	}
 }
 
-// Main runs the command line args, of which the first is the name we were called by, until it ends or ctx does, and
-// returns the process's exit code.
+// Main runs the command line args until it ends or ctx does, and returns the exit code. args[0] is the name of the
+// binary.
 func Main(ctx context.Context, args []string, out, errOut io.Writer) int {
 	if name, ok := strings.CutPrefix(filepath.Base(args[0]), "kubectl_complete-"); ok {
-		// kubectl completes a plugin by an executable of this name beside it.
+		// kubectl completes a plugin by an executable with this name.
 		args = append([]string{"kubectl-" + name, cobra.ShellCompRequestCmd}, args[1:]...)
 	}
 	root := newRoot(args[0])
@@ -87,8 +86,8 @@ func Main(ctx context.Context, args []string, out, errOut io.Writer) int {
 	return 0
 }
 
-// newRoot is the command under the name it was called by: karmadactl for scripts written for that, kubectl-NAME as a
-// kubectl plugin, argosy otherwise.
+// newRoot returns the command under the name it was called by: karmadactl for scripts written for that, kubectl-NAME as
+// a kubectl plugin, argosy otherwise.
 func newRoot(path string) *cobra.Command {
 	name := strings.TrimSuffix(filepath.Base(path), ".exe")
 	use := "argosy"
@@ -103,7 +102,7 @@ func newRoot(path string) *cobra.Command {
 		Short: "Argosy turns many Kubernetes clusters into one fleet",
 		// Cobra cuts Use at the first space for the name it prints.
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: use},
-		SilenceUsage:  true, // an error is one sentence, not a page
+		SilenceUsage:  true, // an error is one sentence, without the usage
 		SilenceErrors: true,
 	}
 	hub := &hubFlags{calledBy: use}

@@ -116,16 +116,16 @@ func encryptionOf(ctx context.Context, client *kubernetes.Clientset) (s server.E
 	return s, nil
 }
 
-// refusal is err in the words of the API server, which client-go leaves unread where an answer is asked for as it is.
+// refusal returns err with the message of the API server, which client-go does not parse for raw requests.
 func refusal(answer []byte, err error) error {
-	var said metav1.Status
-	if apierrors.IsForbidden(err) && json.Unmarshal(answer, &said) == nil && said.Message != "" {
-		return &apierrors.StatusError{ErrStatus: said}
+	var status metav1.Status
+	if apierrors.IsForbidden(err) && json.Unmarshal(answer, &status) == nil && status.Message != "" {
+		return &apierrors.StatusError{ErrStatus: status}
 	}
 	return err
 }
 
-// changeEncryption begins a change and returns when it is done.
+// changeEncryption starts a change and returns when it is done.
 func changeEncryption(cmd *cobra.Command, hub *hubFlags, what string) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	client, err := hub.kubernetes()
@@ -147,7 +147,7 @@ func changeEncryption(cmd *cobra.Command, hub *hubFlags, what string) error {
 		}
 		return fmt.Errorf("ask the hub: %w", refusal(answer, err))
 	}
-	said, begin := "", time.Now()
+	shown, begin := "", time.Now()
 	for tick := time.NewTicker(300 * time.Millisecond); ; {
 		select {
 		case <-tick.C:
@@ -159,11 +159,11 @@ func changeEncryption(cmd *cobra.Command, hub *hubFlags, what string) error {
 			return err
 		}
 		step := s.Step
-		if s.Behind > 0 && time.Since(begin) > patience { // hubs that read the store take a moment
+		if s.Behind > 0 && time.Since(begin) > patience { // hubs need a moment to read the store
 			step = waiting(s, what == "master")
 		}
-		if step != "" && step != said {
-			said = step
+		if step != "" && step != shown {
+			shown = step
 			fmt.Fprintf(out, "%s …\n", step)
 		}
 		switch {
@@ -180,10 +180,10 @@ func changeEncryption(cmd *cobra.Command, hub *hubFlags, what string) error {
 	}
 }
 
-// patience is how long hubs on one store may take to read keys before a user is told that they are waited for.
+// patience is how long hubs on one store may take to load keys before the user is informed about the wait.
 const patience = 3 * time.Second
 
-// waiting says which hubs are waited for, and what to do.
+// waiting returns which hubs the command waits for, and what to do.
 func waiting(s server.EncryptionStatus, master bool) string {
 	text := fmt.Sprintf("waiting for %d of the hubs on this store to read the new key", s.Behind)
 	if master {

@@ -99,7 +99,7 @@ func describe(out io.Writer, fleet *sim.Fleet, kubeconfig string) {
 	fmt.Fprintln(out, "\nCtrl-C stops them.")
 }
 
-// newSimMember is the command that a member's child process runs.
+// newSimMember returns the command that a member's child process runs.
 func newSimMember() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{

@@ -13,7 +13,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// simulation is what the flags of simulate say.
+// simulation has the flags of simulate.
 type simulation struct {
 	files, taints, scale   []string
 	down, drained, removed []string
@@ -109,7 +109,7 @@ func (s *simulation) run(cmd *cobra.Command, hub *hubFlags) error {
 	return err
 }
 
-// change is what is asked about; all that cannot be read is said at once.
+// change returns the simulated change. It reports all invalid flags at once.
 func (s *simulation) change(in io.Reader, namespace string) (simulate.Change, error) {
 	c := simulate.Change{Namespace: namespace, Down: s.down, Drained: s.drained, Removed: s.removed,
 		Unhealthy: s.unhealthy}
@@ -168,7 +168,8 @@ func (s *simulation) load(ctx context.Context, in io.Reader, hub *hubFlags,
 	return fleet, r.warnings, err
 }
 
-// scheduled is the fleet with the scheduler as the flags say, and else as the hub's is or was recorded.
+// scheduled returns the fleet with the scheduler that the flags configure, or else with the hub's or the recorded
+// configuration.
 func (s *simulation) scheduled(fleet *simulate.Fleet) (*simulate.Fleet, error) {
 	name, plugins := fleet.Scheduler()
 	if s.scheduler != "" {
@@ -224,7 +225,7 @@ same file. For thousands of workloads, -o json is faster to read.`,
 	return cmd
 }
 
-// namespaceOrDefault is the namespace of the flag, else of the hub's context, else "default".
+// namespaceOrDefault returns the namespace of the flag, else of the hub's context, else "default".
 func (h *hubFlags) namespaceOrDefault() string {
 	if h.namespace != "" {
 		return h.namespace

@@ -41,7 +41,7 @@ spec:
 {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 6, "template": {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}}}
 `
 
-// simulated runs simulate on a file, and returns its exit code and what it said.
+// simulated runs simulate on a file, and returns its exit code and output.
 func simulated(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "fleet.yaml")

@@ -36,10 +36,10 @@ import (
 	"github.com/argosy-io/argosy/internal/why"
 )
 
-// askTimeout is how long a part may take to say how it is.
+// askTimeout bounds the check of one part.
 const askTimeout = 5 * time.Second
 
-// unwell is the exit of status when checks failed, which were printed; it is how many.
+// unwell is the error of status when checks failed, which were printed; its value is their number.
 type unwell int
 
 func (n unwell) Error() string {
@@ -90,15 +90,15 @@ wait for; they do not fail a check.`,
 	return cmd
 }
 
-// health is what status prints.
+// health is the output of status.
 type health struct {
 	Healthy bool   `json:"healthy"`
 	API     string `json:"api"`
-	// Parts are those of the hub, Clusters its members, by name.
+	// Parts are the parts of the hub, Clusters its members by name.
 	Parts    []partHealth    `json:"parts"`
 	Clusters []clusterHealth `json:"clusters"`
-	// Workloads are those of the hub with pods in trouble, by namespace, name and cluster; MoreWorkloads is how many
-	// others there are.
+	// Workloads are the workloads with pods in trouble, by namespace, name and cluster. MoreWorkloads is the number of
+	// others.
 	Workloads     []corepods.Workload `json:"workloads,omitempty"`
 	MoreWorkloads int                 `json:"moreWorkloads,omitempty"`
 	// Failovers are the workloads that should leave a cluster, or are leaving it. They are known while a cluster has a
@@ -110,7 +110,7 @@ type partHealth struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`
-	// Next is what to do; empty if it is well.
+	// Next is what to do; empty if there is no problem.
 	Next string `json:"next,omitempty"`
 }
 
@@ -120,17 +120,17 @@ type clusterHealth struct {
 	Ready   string `json:"ready"`
 	Mode    string `json:"mode"`
 	Version string `json:"version,omitempty"`
-	// Lag is how long the member's API took to answer through the hub, in milliseconds; absent if it did not.
+	// Lag is the response time of the member's API through the hub, in milliseconds; absent if it did not respond.
 	Lag    *int64 `json:"lagMilliseconds,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Next   string `json:"next,omitempty"`
-	// Taints keep new workloads away, as those of a cordoned cluster do. Unschedulable is how many of its pods have no
-	// node; absent if this user may not know.
+	// Taints keep new workloads away, such as that of a cordoned cluster. Unschedulable is the number of the cluster's
+	// pods without a node; absent if this user may not read it.
 	Taints        []string `json:"taints,omitempty"`
 	Unschedulable *int64   `json:"unschedulablePods,omitempty"`
 }
 
-// notices are what is no fault of the cluster, and what somebody should know all the same: each with what to do.
+// notices returns what a user should know although the cluster is healthy, each with what to do.
 func (c clusterHealth) notices() (out [][2]string) {
 	if len(c.Taints) > 0 && c.OK {
 		out = append(out, [2]string{"not used for new workloads, because it has the taint " + strings.Join(c.Taints, ", "),
@@ -150,7 +150,7 @@ func podsAre(n int64) string {
 	return fmt.Sprintf("%d pods are", n)
 }
 
-// healthOf asks every part of the hub, and every member at once.
+// healthOf checks all parts of the hub and all members in parallel.
 func healthOf(ctx context.Context, config *rest.Config) health {
 	h := health{API: config.Host, Clusters: []clusterHealth{}}
 	config = rest.CopyConfig(config)
@@ -207,8 +207,8 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 	return h
 }
 
-// failoversNow are those that have not ended; none while no cluster has a NoExecute taint, or if this user may not read
-// what they are planned from.
+// failoversNow returns the failovers in progress. It returns none while no cluster has a NoExecute taint, or if this
+// user may not read the facts.
 func failoversNow(ctx context.Context, config *rest.Config, fleet []clusterv1alpha1.Cluster) []failover.Move {
 	if !slices.ContainsFunc(fleet, func(c clusterv1alpha1.Cluster) bool {
 		return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool {
@@ -224,7 +224,7 @@ func failoversNow(ctx context.Context, config *rest.Config, fleet []clusterv1alp
 	return slices.DeleteFunc(moves, func(m failover.Move) bool { return m.Ended != nil })
 }
 
-// failed is how many checks failed, of the hub's parts and of clusters.
+// failed returns the number of failed checks, of the hub's parts and of clusters.
 func (h health) failed() (n unwell) {
 	for _, p := range h.Parts {
 		if !p.OK {
@@ -239,7 +239,7 @@ func (h health) failed() (n unwell) {
 	return n
 }
 
-// askAPI also says whether there is any use in asking more.
+// askAPI also reports whether there is any use in asking more.
 func askAPI(ctx context.Context, d *discovery.DiscoveryClient) (partHealth, bool) {
 	p := partHealth{Name: "API server"}
 	began := time.Now()
@@ -257,7 +257,7 @@ func askAPI(ctx context.Context, d *discovery.DiscoveryClient) (partHealth, bool
 		return p, false
 	case err != nil:
 		p.Detail, p.Next = "not responding: "+cause(err, askTimeout),
-			"start the hub, or name another kubeconfig; the hub's log says why it ended (docs/logs.md)"
+			"start the hub, or name another kubeconfig; the hub's log has the reason why it ended (docs/logs.md)"
 		return p, false
 	}
 	var v version.Info
@@ -270,7 +270,7 @@ func askAPI(ctx context.Context, d *discovery.DiscoveryClient) (partHealth, bool
 	return p, true
 }
 
-// readiness is what the server's own checks say: of the store by itself, and of the others those that fail.
+// readiness returns the results of the server's own checks: that of the store, and failed ones of the others.
 func readiness(ctx context.Context, d *discovery.DiscoveryClient) []partHealth {
 	code := 0
 	answer := d.RESTClient().Get().AbsPath("/readyz").Param("verbose", "").Do(ctx).StatusCode(&code)
@@ -310,7 +310,7 @@ func readiness(ctx context.Context, d *discovery.DiscoveryClient) []partHealth {
 	return []partHealth{store, ready}
 }
 
-// definitions says whether all kinds of the hub are defined: without one, its objects seem to be gone.
+// definitions reports whether all kinds of the hub are defined: without one, its objects seem to be gone.
 func definitions(ctx context.Context, config *rest.Config) partHealth {
 	p := partHealth{Name: "definitions"}
 	broken, err := definition.BrokenNow(ctx, config)
@@ -328,22 +328,22 @@ func definitions(ctx context.Context, config *rest.Config) partHealth {
 	return p
 }
 
-// storeHealth is what the hub says of its store, its disk, its backups and what a restore left.
+// storeHealth returns what the hub reports about its store, its disk, its backups, and the state after a restore.
 func storeHealth(ctx context.Context, d *discovery.DiscoveryClient) []partHealth {
 	raw, err := d.RESTClient().Get().AbsPath(server.HealthPath).DoRaw(ctx)
-	var says server.Health
+	var health server.Health
 	if err == nil {
-		err = json.Unmarshal(raw, &says)
+		err = json.Unmarshal(raw, &health)
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil // a hub of before
+		return nil // an older hub
 	case apierrors.IsForbidden(err):
 		return []partHealth{{Name: "store", OK: true, Detail: "unknown: this user may not get " + server.HealthPath}}
 	case err != nil:
 		return []partHealth{{Name: "store", Detail: err.Error(), Next: "check the hub's log (docs/logs.md)"}}
 	}
-	s := says.Store
+	s := health.Store
 	detail := fmt.Sprintf("%.0f MiB of %.0f MiB", mib(s.Size), mib(s.Quota))
 	if s.Disk > 0 {
 		detail += fmt.Sprintf(", %.1f GiB of disk space free", mib(s.Free)/1024)
@@ -351,22 +351,22 @@ func storeHealth(ctx context.Context, d *discovery.DiscoveryClient) []partHealth
 	if s.Fsync > 0 {
 		detail += fmt.Sprintf(", WAL fsync p99 %s", s.Fsync.Round(time.Millisecond))
 	}
-	if says.LastBackup != nil {
-		detail += fmt.Sprintf(", backup %s ago", time.Since(*says.LastBackup).Round(time.Second))
+	if health.LastBackup != nil {
+		detail += fmt.Sprintf(", backup %s ago", time.Since(*health.LastBackup).Round(time.Second))
 	}
 	parts := []partHealth{{Name: "store", OK: true, Detail: detail}}
-	for _, f := range says.Findings {
+	for _, f := range health.Findings {
 		parts = append(parts, partHealth{Name: f.Name, Detail: f.Message, Next: f.Next})
 	}
-	if says.Held > 0 {
+	if health.Held > 0 {
 		parts = append(parts, partHealth{Name: "restore",
-			Detail: fmt.Sprintf("%d objects in clusters are held since the hub was restored", says.Held),
+			Detail: fmt.Sprintf("%d objects in clusters are held since the hub was restored", health.Held),
 			Next:   "`argosy restore status` lists them; `argosy restore accept` makes their clusters follow the hub"})
 	}
-	if len(says.Orphans) > 0 {
+	if len(health.Orphans) > 0 {
 		var where []string
-		for _, cluster := range slices.Sorted(maps.Keys(says.Orphans)) {
-			where = append(where, fmt.Sprintf("%d in %s", says.Orphans[cluster], cluster))
+		for _, cluster := range slices.Sorted(maps.Keys(health.Orphans)) {
+			where = append(where, fmt.Sprintf("%d in %s", health.Orphans[cluster], cluster))
 		}
 		parts = append(parts, partHealth{Name: "orphans", Detail: "clusters have objects that the hub does not know: " +
 			strings.Join(where, ", "),
@@ -375,8 +375,8 @@ func storeHealth(ctx context.Context, d *discovery.DiscoveryClient) []partHealth
 	return parts
 }
 
-// controllers says whether somebody runs them: by the lease that hubs elect by, or by what the scheduler of this
-// process says.
+// controllers reports whether a hub runs them: by the lease of the leader election, or by the scheduler's state of this
+// process.
 func controllers(ctx context.Context, c client.Client, config *rest.Config,
 	fleet []clusterv1alpha1.Cluster) partHealth {
 	p := partHealth{Name: "controllers"}
@@ -418,7 +418,8 @@ func controllers(ctx context.Context, c client.Client, config *rest.Config,
 	return p
 }
 
-// unschedulable is how many pods of a cluster the hub knows to have no node; nil where it, or this user, does not know.
+// unschedulable returns the number of a cluster's pods without a node; nil if the hub does not know it, or the user may
+// not read it.
 func unschedulable(ctx context.Context, config *rest.Config, cluster string) *int64 {
 	record, err := why.NodesOf(ctx, config, cluster)
 	if err != nil || record == nil {
@@ -433,7 +434,7 @@ func unschedulable(ctx context.Context, config *rest.Config, cluster string) *in
 	return &n
 }
 
-// clusterHealthOf is a member as the hub knows it, and as it answers now through the hub.
+// clusterHealthOf returns a member as the hub knows it, and as it answers now through the hub.
 func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient,
 	cluster *clusterv1alpha1.Cluster) clusterHealth {
 	c := clusterHealth{Name: cluster.Name, Ready: string(metav1.ConditionUnknown), Mode: string(cluster.Spec.SyncMode),
@@ -465,7 +466,7 @@ func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient,
 		lag := time.Since(began).Milliseconds()
 		c.Lag = &lag
 	case apierrors.IsForbidden(err) || cluster.Spec.SyncMode == clusterv1alpha1.Pull:
-		// That this user may not look, or the hub cannot, says nothing of the cluster.
+		// A user without the right, or a hub without the data, is no problem of the cluster.
 	case c.OK && timedOut(err):
 		c.OK, c.Detail = false, fmt.Sprintf("slow: it did not answer through the hub within %s", askTimeout)
 		c.Next = "check that its API server is not overloaded or suspended: " + next
@@ -475,13 +476,13 @@ func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient,
 	return c
 }
 
-// askVersion asks a member for its version through the hub.
+// askVersion reads the version of a member through the hub.
 func askVersion(ctx context.Context, d *discovery.DiscoveryClient, cluster string) error {
 	return d.RESTClient().Get().AbsPath(proxy.Path(cluster) + "/version").Do(ctx).Error()
 }
 
-// responds is why a member gives the hub no answer; nil if it does, or if that cannot be known: this user may not ask,
-// or the hub has no token to ask with.
+// responds returns why a member does not respond to the hub; nil if it responds, or if that is unknown: the user lacks
+// the right, or the hub has no token.
 func responds(ctx context.Context, config *rest.Config, cluster string) error {
 	config = rest.CopyConfig(config)
 	config.Timeout = askTimeout
@@ -520,7 +521,7 @@ func (h health) print(out io.Writer) error {
 		}
 	}
 	first := true
-	tell := func(name, detail, next string) {
+	printRow := func(name, detail, next string) {
 		if first {
 			fmt.Fprintln(out, "\nFAILED CHECKS")
 		}
@@ -529,12 +530,12 @@ func (h health) print(out io.Writer) error {
 	}
 	for _, p := range h.Parts {
 		if !p.OK {
-			tell(p.Name, p.Detail, p.Next)
+			printRow(p.Name, p.Detail, p.Next)
 		}
 	}
 	for _, c := range h.Clusters {
 		if !c.OK {
-			tell("cluster "+c.Name, c.Detail, c.Next)
+			printRow("cluster "+c.Name, c.Detail, c.Next)
 		}
 	}
 	noticed := false
@@ -562,7 +563,7 @@ func (h health) print(out io.Writer) error {
 	return nil
 }
 
-// shownWorkloads is how many are printed; with -o json, all that the hub tells of.
+// shownWorkloads is the number of workloads that are printed; -o json has all that the hub reports.
 const shownWorkloads = 20
 
 // printWorkloads prints those with pods in trouble.
@@ -575,8 +576,8 @@ func (h health) printWorkloads(out io.Writer) error {
 	fmt.Fprintf(w, "NAMESPACE\tWORKLOAD\tCLUSTER\tREASON\n")
 	all := h.Workloads[:min(len(h.Workloads), shownWorkloads)]
 	for _, of := range all {
-		for _, said := range of.Lines() {
-			fmt.Fprintf(w, "%s\t%s %s\t%s\t%s\n", of.Namespace, of.Kind, of.Name, of.Cluster, said)
+		for _, line := range of.Lines() {
+			fmt.Fprintf(w, "%s\t%s %s\t%s\t%s\n", of.Namespace, of.Kind, of.Name, of.Cluster, line)
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -602,7 +603,7 @@ func (h health) printFailovers(out io.Writer) error {
 	if more := len(h.Failovers) - len(all); more > 0 {
 		fmt.Fprintf(out, "and %d more\n", more)
 	}
-	fmt.Fprintln(out, "  next: argosy get failovers -o json says why each waits")
+	fmt.Fprintln(out, "  next: argosy get failovers -o json has the reason why each waits")
 	return nil
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// steps shows long work as it goes: on a terminal the step under way moves and shows its time, elsewhere each step is a
-// line when it ends.
+// steps shows the progress of long work. On a terminal, the current step is animated with its time; elsewhere, each
+// step is printed when it ends.
 type steps struct {
 	out          io.Writer
 	live, colors bool
@@ -42,8 +42,8 @@ func (s *steps) begin(name string) {
 	}
 }
 
-// say shows how far the step under way is.
-func (s *steps) say(format string, args ...any) {
+// progress shows how far the step under way is.
+func (s *steps) progress(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.under != nil {
@@ -51,7 +51,7 @@ func (s *steps) say(format string, args ...any) {
 	}
 }
 
-// done ends the step under way, with a detail if there is one.
+// done ends the current step, with a detail if there is one.
 func (s *steps) done(format string, args ...any) { s.end("✓", green, fmt.Sprintf(format, args...)) }
 
 // fail ends the step under way as failed.

@@ -50,7 +50,7 @@ not tolerate it, or no longer, leaves once another cluster has a replacement. to
 			if err != nil {
 				return err
 			}
-			return t.each(cmd, hub, names, func(name string) error {
+			return t.changeAll(cmd, hub, names, func(name string) error {
 				_, err := t.edit(cmd.Context(), name, func(taints []corev1.Taint) ([]corev1.Taint, error) {
 					return edit.Apply(taints, overwrite)
 				})
@@ -96,7 +96,7 @@ func newUncordon(hub *hubFlags) *cobra.Command {
 		taint.Edit{Drop: []corev1.Taint{taint.Cordon}})
 }
 
-// cordoning is the command of that verb, which makes the edit unless it is made already.
+// cordoning returns the command of that verb, which makes the edit unless it is made already.
 func cordoning(hub *hubFlags, verb, short, long string, edit taint.Edit) *cobra.Command {
 	t := &tainting{}
 	cmd := &cobra.Command{
@@ -105,7 +105,7 @@ func cordoning(hub *hubFlags, verb, short, long string, edit taint.Edit) *cobra.
 		Args:              someArgs("the name of a cluster"),
 		ValidArgsFunction: named(hub, "clusters.cluster.karmada.io"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.each(cmd, hub, args, func(name string) error {
+			return t.changeAll(cmd, hub, args, func(name string) error {
 				changed, err := t.edit(cmd.Context(), name, func(taints []corev1.Taint) ([]corev1.Taint, error) {
 					has := slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint.Cordon) })
 					if has == (len(edit.Put) > 0) {
@@ -139,8 +139,9 @@ func (t *tainting) bind(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&t.dryRun, "dry-run", false, "have the hub check the change and change nothing")
 }
 
-// each changes every cluster that is named, whatever became of the others.
-func (t *tainting) each(cmd *cobra.Command, hub *hubFlags, names []string, change func(name string) error) (err error) {
+// changeAll changes every cluster that is named, whatever became of the others.
+func (t *tainting) changeAll(cmd *cobra.Command, hub *hubFlags, names []string,
+	change func(name string) error) (err error) {
 	t.out = cmd.OutOrStdout()
 	if t.client, err = hub.client(); err != nil {
 		return err
@@ -159,7 +160,7 @@ func (t *tainting) print(format string, args ...any) {
 	fmt.Fprintf(t.out, format+"\n", args...)
 }
 
-// edit changes the taints of a cluster, again if somebody else writes the cluster meanwhile.
+// edit changes the taints of a cluster, and retries conflicts.
 func (t *tainting) edit(ctx context.Context, name string,
 	change func([]corev1.Taint) ([]corev1.Taint, error)) (changed bool, err error) {
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {

@@ -14,7 +14,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// taintsOf are a cluster's taints as kubectl prints them.
+// taintsOf returns a cluster's taints as kubectl prints them.
 func taintsOf(t *testing.T, s *seeing, name string) string {
 	t.Helper()
 	hub, err := (&hubFlags{kubeconfig: s.file}).client()

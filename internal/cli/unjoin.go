@@ -55,10 +55,10 @@ there, and "argosy orphans" lists the others. When called as karmadactl, the com
   argosy unjoin eu --dry-run
   argosy unjoin eu --keep-workloads`,
 		Args:              oneArg("the name of the cluster"),
-		ValidArgsFunction: once(named(hub, "clusters.cluster.karmada.io")),
+		ValidArgsFunction: firstArgument(named(hub, "clusters.cluster.karmada.io")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			u.name, u.namespace, u.out, u.colors = args[0], flags.namespace, cmd.OutOrStdout(), colors(cmd, cmd.OutOrStdout())
-			if strings.Contains(cmd.Root().Use, "karmada") { // scripts written for that know of no such flags
+			if strings.Contains(cmd.Root().Use, "karmada") { // scripts for karmadactl do not know these flags
 				u.yes, u.dead = true, true
 			}
 			u.answers = answers(cmd)
@@ -101,26 +101,26 @@ there, and "argosy orphans" lists the others. When called as karmadactl, the com
 	return cmd
 }
 
-// unjoin makes a cluster a member no more.
+// unjoin removes a cluster from the fleet.
 type unjoin struct {
 	name, namespace string
 	force, dryRun   bool
 	yes, keep       bool
-	// dead says that a cluster may go that is not responding.
+	// dead allows a cluster that does not respond to leave.
 	dead bool
 	wait time.Duration
-	// answers is where a user answers, nil if there is none.
+	// answers is the terminal of the user; nil if there is none.
 	answers io.Reader
 
 	hub client.Client
-	// member is nil when its kubeconfig is not given: then nothing is removed there. host is where it is.
+	// member is nil without a kubeconfig of the member: then nothing is removed there. host is its address.
 	member client.Client
 	host   string
-	// probe asks the member, through the hub, whether it is responding; nil if that is not to be known.
+	// probe checks through the hub whether the member responds; nil if the check is not possible.
 	probe func(context.Context) error
-	// orphans returns the objects of this hub in the member that have no Work; nil if that cannot be known.
+	// orphans returns the orphans of this hub in the member; nil if unknown.
 	orphans func(context.Context) ([]orphan, error)
-	// contents are what is in a namespace of the member.
+	// contents lists the objects in a namespace of the member.
 	contents func(ctx context.Context, namespace string) ([]execute.Content, error)
 	out      io.Writer
 	colors   bool
@@ -146,7 +146,7 @@ func (u *unjoin) run(ctx context.Context) error {
 		return err
 	}
 	leaves := !membership.Answers(cluster) && going.Objects() > 0
-	// In a cluster that another hub holds nothing would be deleted in any case.
+	// In a cluster that another hub manages nothing is deleted anyway.
 	if leaves && !membership.HeldByAnother(cluster) && !u.force && !u.dead && !u.keep {
 		return fmt.Errorf("cluster %q %s, so nothing can be deleted there: repair the cluster, or use --force to remove it from the hub and leave the objects listed above in the cluster", u.name, unready(cluster))
 	}
@@ -193,8 +193,8 @@ func (u *unjoin) run(ctx context.Context) error {
 	return nil
 }
 
-// checkMember makes sure, before anything is changed, that the kubeconfig given is that of the member and that it
-// answers.
+// checkMember checks, before anything is changed, that the kubeconfig is that of the member and that the member
+// responds.
 func (u *unjoin) checkMember(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	if u.member == nil {
 		return nil
@@ -211,7 +211,7 @@ func (u *unjoin) checkMember(ctx context.Context, cluster *clusterv1alpha1.Clust
 	return nil
 }
 
-// preview tells what becomes of what the hub sent to the cluster.
+// preview prints what happens to the objects that the hub sent to the cluster.
 func (u *unjoin) preview(ctx context.Context, cluster *clusterv1alpha1.Cluster) (leave.Outcome, error) {
 	var works workv1alpha1.WorkList
 	if err := u.hub.List(ctx, &works, client.InNamespace(names.ExecutionSpace(u.name))); err != nil {
@@ -242,8 +242,8 @@ func (u *unjoin) preview(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	return going, nil
 }
 
-// reportOrphans says what stays in the member because it has no Work. That it cannot be found out keeps no cluster from
-// leaving.
+// reportOrphans prints which objects stay in the member because they have no Work. If that is unknown, the cluster
+// leaves anyway.
 func (u *unjoin) reportOrphans(ctx context.Context) {
 	if u.orphans == nil {
 		return
@@ -257,8 +257,7 @@ func (u *unjoin) reportOrphans(ctx context.Context) {
 	}
 }
 
-// unready says why nothing can be deleted in a cluster: most do not respond, but one may, for example, be held by
-// another hub.
+// unready returns why nothing can be deleted in a cluster: most clusters do not respond, but another hub may manage it.
 func unready(cluster *clusterv1alpha1.Cluster) string {
 	ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 	if ready == nil || ready.Message == "" || ready.Reason == clusterv1alpha1.ReasonClusterNotReachable {
@@ -267,7 +266,7 @@ func unready(cluster *clusterv1alpha1.Cluster) string {
 	return fmt.Sprintf("is not ready (%s: %s)", ready.Reason, ready.Message)
 }
 
-// confirm asks whether what goes may go.
+// confirm asks whether to delete the listed objects.
 func (u *unjoin) confirm(going leave.Outcome) error {
 	switch {
 	case u.yes || !going.Deletes():
@@ -275,7 +274,7 @@ func (u *unjoin) confirm(going leave.Outcome) error {
 	case u.answers == nil:
 		return fmt.Errorf("the objects above would be deleted in cluster %q: confirm with --yes, or keep everything there with --keep-workloads", u.name)
 	}
-	return ask(u.out, u.answers, fmt.Sprintf("Unjoin cluster %s and delete the objects above?", u.name))
+	return confirm(u.out, u.answers, fmt.Sprintf("Unjoin cluster %s and delete the objects above?", u.name))
 }
 
 // leave has the cluster leave the fleet; the hub's controllers do the rest.
@@ -298,14 +297,14 @@ func (u *unjoin) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster) er
 }
 
 const (
-	// gonePeriod is how often unjoin looks whether something is gone, countPeriod how often it counts what is left.
+	// gonePeriod is the interval of checks whether an object is gone, countPeriod the interval of counts of what is left.
 	gonePeriod  = 100 * time.Millisecond
 	countPeriod = time.Second
-	// namespaceWait is how long the namespace of the hub's accounts may take to go.
+	// namespaceWait bounds the wait for the deletion of the namespace of the hub's accounts.
 	namespaceWait = time.Minute
 )
 
-// untilGone waits until nothing is left of the cluster, and shows how far that is. There were that many objects.
+// untilGone waits until nothing is left of the cluster, and shows the progress out of the initial number of objects.
 func (u *unjoin) untilGone(ctx context.Context, cluster *clusterv1alpha1.Cluster, objects int) error {
 	shown := newSteps(u.out, u.colors)
 	shown.begin("being removed")
@@ -332,7 +331,7 @@ func (u *unjoin) untilGone(ctx context.Context, cluster *clusterv1alpha1.Cluster
 		if len(left.Items) > 0 {
 			far = fmt.Sprintf("%d of %s removed", max(objects-len(left.Items), 0), text.Count(objects, "object"))
 		}
-		shown.say("%s", far)
+		shown.progress("%s", far)
 		if !shown.live && far != was {
 			fmt.Fprintln(u.out, far)
 		}
@@ -361,7 +360,7 @@ func (u *unjoin) untilGone(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	return u.abandon(ctx, cluster)
 }
 
-// heldBy says what a cluster under deletion waits for.
+// heldBy returns what the deletion of a cluster waits for.
 func (u *unjoin) heldBy(ctx context.Context) (string, error) {
 	bindings, err := scope.Bindings.List(ctx, u.hub)
 	if err != nil {
@@ -391,7 +390,7 @@ func (u *unjoin) heldBy(ctx context.Context) (string, error) {
 	return "its execution space is not removed yet; check that the hub's controllers run", nil
 }
 
-// abandon removes a cluster without what it waits for. Objects in the member stay.
+// abandon removes a cluster without waiting. Objects in the member stay.
 func (u *unjoin) abandon(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	space := names.ExecutionSpace(u.name)
 	var works workv1alpha1.WorkList
@@ -419,7 +418,7 @@ func (u *unjoin) abandon(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	return commit.RemoveFinalizer(ctx, u.hub, now, workv1alpha2.ClusterFinalizer)
 }
 
-// cleanMember removes what join made in the member; what another hub uses there stays.
+// cleanMember removes what join created in the member; what another hub uses there stays.
 func (u *unjoin) cleanMember(ctx context.Context) error {
 	if another, err := u.heldByAnother(ctx); err != nil || another {
 		return err
@@ -469,8 +468,8 @@ func (u *unjoin) cleanMember(ctx context.Context) error {
 	return u.cleanNamespace(ctx)
 }
 
-// cleanNamespace deletes the namespace of the accounts in the member, by the rule that holds for all: if the hub made
-// it, and nothing of others is in it.
+// cleanNamespace deletes the namespace of the accounts in the member, if the hub created it and it contains nothing of
+// others.
 func (u *unjoin) cleanNamespace(ctx context.Context) error {
 	ns := &corev1.Namespace{}
 	if err := u.member.Get(ctx, client.ObjectKey{Name: u.namespace}, ns); err != nil {
@@ -478,7 +477,7 @@ func (u *unjoin) cleanNamespace(ctx context.Context) error {
 	}
 	made := ns.DeepCopy()
 	if u.namespace == names.Clusters {
-		// Hubs and tools before this one did not say that they made it, and nobody else makes one of this name.
+		// Earlier hubs and tools did not record that they created the namespace, and nobody else creates one with this name.
 		metav1.SetMetaDataAnnotation(&made.ObjectMeta, wellknown.CreatedAnnotation, "true")
 	}
 	contents, err := u.contents(ctx, u.namespace)
@@ -499,7 +498,7 @@ func (u *unjoin) cleanNamespace(ctx context.Context) error {
 		!apierrors.IsConflict(err) {
 		return fmt.Errorf("delete namespace %s: %w", u.namespace, err)
 	}
-	// Until it is gone, the cluster cannot be joined again.
+	// Until the namespace is gone, the cluster cannot be joined again.
 	err = wait.PollUntilContextTimeout(ctx, gonePeriod, min(u.wait, namespaceWait), true,
 		func(ctx context.Context) (bool, error) {
 			now := &corev1.Namespace{}
@@ -513,8 +512,8 @@ func (u *unjoin) cleanNamespace(ctx context.Context) error {
 	return err
 }
 
-// heldByAnother says whether another hub holds the member by now, which may use the same accounts: they stay. A stamp
-// of this hub is taken off.
+// heldByAnother reports whether another hub manages the member now. It may use the same accounts, which then stay. It
+// removes the lease of this hub.
 func (u *unjoin) heldByAnother(ctx context.Context) (bool, error) {
 	hub, err := hubIdentity(ctx, u.hub)
 	if err != nil {

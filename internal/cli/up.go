@@ -31,7 +31,7 @@ Later starts with the same data folder continue from its data. Ctrl-C stops the 
 	return up
 }
 
-// configFlags are those of every verb that takes the hub's configuration.
+// configFlags binds the flags of verbs that read the hub's configuration.
 func configFlags(cmd *cobra.Command, config *server.Config, file *string) {
 	cmd.Flags().StringVar(file, "config", "", "configuration `FILE`, as printed by argosy config; flags override it")
 	config.BindFlags(cmd.Flags())

@@ -46,7 +46,7 @@ func oneArg(what string) cobra.PositionalArgs {
 	}
 }
 
-// someArgs is for commands that take one or more arguments, each of which what describes.
+// someArgs requires one or more arguments, described by what.
 func someArgs(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -64,7 +64,7 @@ func optionalObject(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// flagError replaces Cobra's error for a wrong flag by one that says what to write instead.
+// flagError replaces Cobra's error for a wrong flag by one with the correct spelling.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var bare *pflag.ValueRequiredError

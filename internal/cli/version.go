@@ -9,10 +9,10 @@ import (
 	"github.com/argosy-io/argosy/internal/version"
 )
 
-// versions is what `version -o json` prints.
+// versions is the output of `version -o json`.
 type versions struct {
 	version.Build
-	// KubernetesVersion is the release whose API server and libraries are built in, such as v1.36.3.
+	// KubernetesVersion is the release of the built-in API server and libraries, such as v1.36.3.
 	KubernetesVersion string `json:"kubernetesVersion"`
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/argosy-io/argosy/internal/why"
 )
 
-// newWhy explains what became of one template. What it finds is no error: that is for questions without an answer.
+// newWhy explains the state of one template. Findings are no errors; only an unanswered question is one.
 func newWhy(hub *hubFlags) *cobra.Command {
 	var cluster, output string
 	cmd := &cobra.Command{
@@ -46,7 +46,7 @@ Problems come first, each with the next step to take. KIND is a kind, plural or 
 			q.Orphans = func(ctx context.Context, cluster string) (names []string) {
 				ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 				defer cancel()
-				// What was found is right beside an error; this user may not be allowed to look.
+				// Orphans that were found are correct despite an error; this user may not be allowed to list all.
 				found, _ := orphansOf(ctx, config, []string{cluster})
 				for i := range found {
 					names = append(names, found[i].object())

@@ -105,7 +105,8 @@ func TestOverridesAndDependenciesAreToldByDefault(t *testing.T) {
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
 				Containers: []corev1.Container{{Name: "c", Image: "nginx"}},
 				Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
-					ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}}}}}}
+					ConfigMap: &corev1.ConfigMapVolumeSource{
+						LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}}}}}}
 		h.Make(claimed(web, p))
 		h.Eventually("the dependency follows", func() string {
 			if members["m1"].Object(membertest.ConfigMap, "shop", "settings") == nil {

@@ -39,8 +39,10 @@ func TestWorkloadLeavesADrainedClusterStepByStep(t *testing.T) {
 			ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
 				ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
 				ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated}}
-		spec.Failover = &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{PurgeMode: policyv1alpha1.PurgeModeGracefully,
-			StatePreservation: &policyv1alpha1.StatePreservation{Rules: []policyv1alpha1.StatePreservationRule{{AliasLabelName: "was-ready", JSONPath: "{.readyReplicas}"}}}}}
+		spec.Failover = &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{
+			PurgeMode: policyv1alpha1.PurgeModeGracefully,
+			StatePreservation: &policyv1alpha1.StatePreservation{Rules: []policyv1alpha1.StatePreservationRule{{
+				AliasLabelName: "was-ready", JSONPath: "{.readyReplicas}"}}}}}
 		h.Make(p)
 		h.Make(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}})
 		h.Make(claimed(parsed(t, controllertest.Deployment, "web",

@@ -28,9 +28,8 @@ import (
 var words = []string{"", "web", "kube-system", "../bank/web", "web/../../bank", "karmada-es-us", "ClusterRoleBinding",
 	"rbac.authorization.k8s.io/v1", "v1", "apps/v1", "system:masters", "*", "a,b", "{{.}}", "\x00"}
 
-// What a user asks for without a template, endpoints of other clusters and autoscalers, is made in members of objects
-// that the hub writes itself. None of his words decide which objects these are: they are of three kinds, in his own
-// namespace, in the clusters of his object.
+// Endpoints of other clusters and autoscalers have no template: the hub itself writes their objects in members. Whatever
+// the user writes, these objects are of three kinds, in the user's namespace, and in the clusters of the user's object.
 func TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace(t *testing.T) {
 	cases := 3000
 	if testing.Short() {

@@ -20,26 +20,28 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
-// ErrKindNotServed says that a member does not know a kind in any version. What wraps it names both.
+// ErrKindNotServed means that a member does not serve any version of a kind. The wrapping error names the member and
+// the kind.
 var ErrKindNotServed = errors.New("kind is not served")
 
-// Mapping is how a member serves a kind.
+// Mapping is the resource of a kind in a member.
 type Mapping struct {
 	Resource   schema.GroupVersionResource
 	Kind       string
 	Namespaced bool
 }
 
-// APIs is what a member serves.
+// APIs are the resources that a member serves.
 type APIs struct {
 	Lists []*metav1.APIResourceList
-	// Failed are the group versions that could not be listed, and why: an aggregated API that is down.
+	// Failed are the group versions that could not be listed, for example of an aggregated API that is down, with the
+	// errors.
 	Failed map[string]string
 }
 
-// apis is what a member was last seen to serve, over one connection.
+// apis are the resources that a member served at the last discovery over one connection.
 type apis struct {
-	// asking is held while the member is asked, so that many who miss a kind ask once.
+	// asking is locked during discovery, so that concurrent requests for an unknown kind cause only one.
 	asking sync.Mutex
 	tags   map[string]string // etag by path
 	parts  map[string]APIs
@@ -50,10 +52,10 @@ type apis struct {
 	asked time.Time
 }
 
-// missPeriod is how often a kind that was not found makes us ask the member again.
+// missPeriod is the minimal time between discoveries because of an unknown kind.
 const missPeriod = 2 * time.Second
 
-// Discover asks what the member serves. What has not changed since the last time is not sent again.
+// Discover reads what the member serves. The member does not send unchanged parts again.
 func (m *Member) Discover(ctx context.Context) (APIs, error) {
 	c := m.conn()
 	c.apis.asking.Lock()
@@ -61,15 +63,15 @@ func (m *Member) Discover(ctx context.Context) (APIs, error) {
 	return m.discover(ctx, c)
 }
 
-// Mapping is how the member serves a kind: in the version given if it does, otherwise in the one it prefers.
-// The error wraps ErrKindNotServed if it serves none.
+// Mapping returns the resource of a kind in the member: in the given version if it is served, otherwise in the
+// preferred one. The error wraps ErrKindNotServed if the member serves none.
 func (m *Member) Mapping(ctx context.Context, gvk schema.GroupVersionKind) (Mapping, error) {
 	c := m.conn()
 	mapping, ok, since := c.apis.find(gvk)
 	if ok && mapping.Resource.Version == gvk.Version {
 		return mapping, nil
 	}
-	// The kind, or this version of it, may have come since.
+	// The kind, or this version of it, may be new.
 	if m.o.Clock.Since(since) >= missPeriod {
 		c.apis.asking.Lock()
 		defer c.apis.asking.Unlock()
@@ -105,7 +107,7 @@ func (a *apis) find(gvk schema.GroupVersionKind) (mapping Mapping, ok bool, aske
 	return served[0], true, a.asked
 }
 
-// discover is called with asking held.
+// discover must be called with asking locked.
 func (m *Member) discover(ctx context.Context, c *connection) (APIs, error) {
 	a := &c.apis
 	changed := a.parts == nil
@@ -151,7 +153,8 @@ func (m *Member) discover(ctx context.Context, c *connection) (APIs, error) {
 	return all, nil
 }
 
-// bound refuses a discovery that is larger than any cluster's: all of it is kept, and goes into the Cluster's status.
+// bound rejects a discovery that is larger than that of any real cluster, because it stays in memory and goes into the
+// Cluster's status.
 func (m *Member) bound(all APIs) error {
 	kinds, chars := 0, 0
 	for _, list := range all.Lists {
@@ -184,7 +187,7 @@ func (a *apis) set(now time.Time, all APIs) {
 	for _, list := range all.Lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			continue // a member that names its group so cannot be asked for it either
+			continue // a group with such a name cannot be requested
 		}
 		for _, r := range list.APIResources {
 			if strings.Contains(r.Name, "/") {
@@ -199,7 +202,7 @@ func (a *apis) set(now time.Time, all APIs) {
 	a.all, a.kinds, a.asked = all, kinds, now
 }
 
-// errNotAggregated says that a member is older than the discovery that lists everything in one answer.
+// errNotAggregated means that a member is too old for aggregated discovery.
 var errNotAggregated = errors.New("no aggregated discovery")
 
 // aggregated reads one half of the discovery; nil if it is still that of the tag.
@@ -244,10 +247,10 @@ func (c *connection) aggregated(ctx context.Context, path, tag string) (*APIs, s
 	return part, resp.Header.Get("Etag"), nil
 }
 
-// versionsLimit is the most group versions that are asked for one by one, all at once.
+// versionsLimit bounds how many group versions are discovered one by one, in parallel.
 const versionsLimit = 1_000
 
-// known is a client that was told the groups already.
+// known is a discovery client that has the groups already.
 type known struct {
 	discovery.DiscoveryInterface
 	groups *metav1.APIGroupList
@@ -255,7 +258,7 @@ type known struct {
 
 func (k known) ServerGroups() (*metav1.APIGroupList, error) { return k.groups, nil }
 
-// unaggregated asks for each group version, as members before Kubernetes 1.30 need it.
+// unaggregated discovers each group version on its own, as members before Kubernetes 1.30 require.
 func (c *connection) unaggregated() (APIs, error) {
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(c.config, c.http)
 	if err != nil {

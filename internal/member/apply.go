@@ -21,7 +21,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
-// Get reads an object of the member itself, managed or not; nil if there is none.
+// Get reads an object from the member, managed or not; nil if there is none.
 func (m *Member) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace,
 	name string) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{}
@@ -43,8 +43,8 @@ func (m *Member) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace
 	return got, nil
 }
 
-// Create makes an object that must not exist: one that came first, whoever made it, is left alone and is an
-// AlreadyExists error.
+// Create creates an object. If the object exists, whoever created it, it is not changed, and the error is
+// AlreadyExists.
 func (m *Member) Create(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	client, gvr, err := m.resource(ctx, desired)
 	if err != nil {
@@ -58,23 +58,23 @@ func (m *Member) Create(ctx context.Context, desired *unstructured.Unstructured)
 	return made, nil
 }
 
-// Apply makes the fields that desired sets what they are there, whoever set them, and removes those that an earlier
-// desired had set. What others set besides stays. observed is the object as it was seen, from Cached or Get: if it was
-// replaced or deleted since, nothing is written and the error is a Conflict. So it is if desired has a resourceVersion,
-// because it was made from observed, and the object has changed since.
+// Apply sets the fields of desired, also those that others own, and removes fields that an earlier desired set. Other
+// fields stay. observed is the object as returned by Cached or Get. If it was replaced or deleted in the meantime,
+// nothing is written and the error is a Conflict. If desired has a resourceVersion, any change in the meantime is a
+// Conflict.
 func (m *Member) Apply(ctx context.Context, desired,
 	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return m.apply(ctx, desired, observed, true)
 }
 
-// ApplyYielding is Apply, but takes no field from others: one that they set otherwise is an error for which
-// FieldConflict holds.
+// ApplyYielding is Apply without taking fields from other owners: if another owner has a different value, it returns an
+// error for which FieldConflict is true.
 func (m *Member) ApplyYielding(ctx context.Context, desired,
 	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return m.apply(ctx, desired, observed, false)
 }
 
-// FieldConflict says whether an object was not applied because others set fields of it otherwise.
+// FieldConflict reports whether an object was not applied because others set fields of it otherwise.
 func FieldConflict(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }
@@ -89,7 +89,7 @@ func (m *Member) apply(ctx context.Context, desired, observed *unstructured.Unst
 	want.SetUID(observed.GetUID())
 	want.SetResourceVersion(desired.GetResourceVersion())
 	if created(observed.GetManagedFields()) {
-		version, err := own(ctx, client, observed, want.GetResourceVersion())
+		version, err := takeOwnership(ctx, client, observed, want.GetResourceVersion())
 		if err != nil {
 			return nil, m.failed("take over the fields of", desired, err)
 		}
@@ -106,10 +106,10 @@ func (m *Member) apply(ctx context.Context, desired, observed *unstructured.Unst
 	return got, nil
 }
 
-// own turns the fields that we set by creating the object into fields that we apply: only those go when the template
-// drops them. Defaults are among them; the member sets them anew. If the object has to be of a version, the one that it
-// has then is returned.
-func own(ctx context.Context, client dynamic.ResourceInterface, observed *unstructured.Unstructured,
+// takeOwnership converts the managed fields of our creation into fields of our apply. Otherwise fields that the
+// template drops later would stay. The fields include defaults, which the member sets again. If version is set, it
+// returns the version after the write.
+func takeOwnership(ctx context.Context, client dynamic.ResourceInterface, observed *unstructured.Unstructured,
 	version string) (string, error) {
 	live, err := client.Get(ctx, observed.GetName(), metav1.GetOptions{})
 	if err != nil {
@@ -124,7 +124,7 @@ func own(ctx context.Context, client dynamic.ResourceInterface, observed *unstru
 	case version != "" && live.GetResourceVersion() != version:
 		return conflict("it has changed")
 	}
-	// The patch holds the resourceVersion, so a change in between is a conflict.
+	// The patch has the resourceVersion, so a change in the meantime is a conflict.
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(Manager), Manager)
 	if err != nil || patch == nil {
 		return version, err
@@ -136,8 +136,8 @@ func own(ctx context.Context, client dynamic.ResourceInterface, observed *unstru
 	return owned.GetResourceVersion(), nil
 }
 
-// replace is Apply for an API that knows no apply: what the object needs to live on is carried over, the rest is as
-// desired.
+// replace is Apply for an API that does not support server-side apply. It copies the fields that the object needs in
+// the cluster, and takes the rest from desired.
 func replace(ctx context.Context, client dynamic.ResourceInterface,
 	desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live, err := client.Get(ctx, desired.GetName(), metav1.GetOptions{})
@@ -167,8 +167,8 @@ func over(base, top map[string]string) map[string]string {
 	return all
 }
 
-// Delete deletes the object that was observed and lets the member delete its dependents after it.
-// One that is gone or was replaced since is no error.
+// Delete deletes the observed object; the member deletes its dependents afterwards. It returns no error if the object
+// is gone or was replaced.
 func (m *Member) Delete(ctx context.Context, observed *unstructured.Unstructured) error {
 	client, _, err := m.resource(ctx, observed)
 	if err != nil {
@@ -187,9 +187,9 @@ func (m *Member) Delete(ctx context.Context, observed *unstructured.Unstructured
 	return nil
 }
 
-// Release leaves an object to the member in one write. It removes the labels and annotations that make the object ours,
-// and gives up the fields that we own, so that others can apply them without a conflict. Values stay. An object that
-// was replaced, or has other marks than observed, is a Conflict.
+// Release removes the hub's labels and annotations from an object and gives up its fields, in one write. Others can
+// then apply the fields without a conflict. Values stay. If the object was replaced, or its labels and annotations
+// changed since observed, the error is a Conflict.
 func (m *Member) Release(ctx context.Context, observed *unstructured.Unstructured) error {
 	client, gvr, err := m.resource(ctx, observed)
 	if err != nil {
@@ -218,12 +218,12 @@ func (m *Member) Release(ctx context.Context, observed *unstructured.Unstructure
 		switch len(marks) {
 		case 0:
 		case len(keys.now):
-			meta[field] = nil // who leaves an empty map owns it
+			meta[field] = nil // a manager that sets an empty map owns it
 		default:
 			meta[field] = marks
 		}
 	}
-	if entries := live.GetManagedFields(); slices.ContainsFunc(entries, ours) {
+	if entries := live.GetManagedFields(); slices.ContainsFunc(entries, isOurs) {
 		meta["managedFields"] = disowned(entries)
 	}
 	if len(meta) == 0 {
@@ -241,14 +241,14 @@ func (m *Member) Release(ctx context.Context, observed *unstructured.Unstructure
 	return nil
 }
 
-// ours says whether an entry of managed fields is of our manager.
-func ours(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == Manager }
+// isOurs reports whether an entry of managed fields is of our manager.
+func isOurs(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == Manager }
 
-// disowned are managed fields without ours. An object without any managed fields counts as set by "before-first-apply",
-// with which an apply of other values conflicts. So if there are no others, an entry stays, of a field that nobody
-// sets.
+// disowned returns the managed fields without ours. Kubernetes treats an object without any managed fields as owned by
+// "before-first-apply", and an apply of other values conflicts with that. So if no others remain, it keeps an entry
+// with a field that nobody sets.
 func disowned(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	others := slices.DeleteFunc(slices.Clone(entries), ours)
+	others := slices.DeleteFunc(slices.Clone(entries), isOurs)
 	if len(others) == 0 {
 		last := entries[len(entries)-1]
 		others = append(others, metav1.ManagedFieldsEntry{Manager: Manager + "-released",
@@ -280,7 +280,7 @@ func (m *Member) PatchStatus(ctx context.Context, observed *unstructured.Unstruc
 	return got, nil
 }
 
-// removal is the part of a merge patch that takes from a map the keys that are not to stay.
+// removal returns the part of a merge patch that takes from a map the keys that are not to stay.
 func removal(has, stays map[string]string) map[string]any {
 	patch := map[string]any{}
 	for key := range has {
@@ -291,7 +291,7 @@ func removal(has, stays map[string]string) map[string]any {
 	return patch
 }
 
-// resource is the client for the object's kind in the version that the member serves.
+// resource returns the client for the object's kind in the version that the member serves.
 func (m *Member) resource(ctx context.Context,
 	obj *unstructured.Unstructured) (dynamic.ResourceInterface, schema.GroupVersionResource, error) {
 	mapping, err := m.Mapping(ctx, obj.GroupVersionKind())
@@ -305,7 +305,7 @@ func (m *Member) resource(ctx context.Context,
 	return client, mapping.Resource, nil
 }
 
-// body is what is sent of an object: no status, and of the metadata only what a template may set.
+// body returns what is sent of an object: no status, and only the metadata that a template may set.
 func body(obj *unstructured.Unstructured, version string) *unstructured.Unstructured {
 	sent := &unstructured.Unstructured{Object: maps.Clone(obj.Object)}
 	delete(sent.Object, "status")
@@ -320,7 +320,7 @@ func body(obj *unstructured.Unstructured, version string) *unstructured.Unstruct
 	return sent
 }
 
-// failed says what could not be done to which object of which cluster.
+// failed returns an error with the action, the object and the cluster.
 func (m *Member) failed(action string, obj *unstructured.Unstructured, err error) error {
 	name := obj.GetName()
 	if ns := obj.GetNamespace(); ns != "" {

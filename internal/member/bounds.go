@@ -27,17 +27,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Limits bound what one member, broken or hostile, can have the hub hold in memory. The zero value of a field means its
-// default.
+// Limits bound the memory that one member, broken or hostile, can use in the hub. A zero field means its default.
 type Limits struct {
-	// Answer is the most bytes of one answer. What is listed is asked for in pages when it has more.
+	// Answer bounds one response in bytes. Larger lists are requested in pages.
 	Answer int64
-	// Memory is the most bytes that the hub keeps of a member's objects, about, and as many again of answers that are on
-	// their way.
+	// Memory bounds the bytes of a member's objects in memory (estimated), and separately the bytes of responses in
+	// transit.
 	Memory int64
-	// Listing is how long it may take until all objects of a watch are there.
+	// Listing bounds how long a watch may take to list all objects.
 	Listing time.Duration
-	// Pause is how long a watch that went over a limit rests before it is tried again.
+	// Pause is how long a watch that exceeded a limit waits before the next attempt.
 	Pause time.Duration
 }
 
@@ -56,18 +55,18 @@ func (l Limits) withDefaults() Limits {
 }
 
 const (
-	// eventLimit is the most bytes of one event of a watch: more than any store takes as one object.
+	// eventLimit bounds one watch event in bytes. It is larger than any object that a store accepts.
 	eventLimit = 16 << 20
-	// retryLimit is the most seconds that a member's Retry-After counts for: clients sleep as long as it says.
+	// retryLimit bounds a member's Retry-After in seconds, because clients sleep that long.
 	retryLimit = 1
-	// the limits of what a member serves, which its Cluster's status lists.
+	// The limits for the kinds that a member serves, which are in the Cluster's status.
 	kindLimit, kindNameLimit = 10_000, 768 << 10
 )
 
-// ErrLimit is in every error that comes from a member's answers being more than the hub takes.
+// ErrLimit is wrapped by all errors about responses of a member that are too large.
 var ErrLimit = errors.New("over the hub's limit for one cluster")
 
-// limitError says what was too much, and what to do.
+// limitError describes which limit was exceeded, and what to do.
 type limitError struct{ what, advice string }
 
 func (e *limitError) Error() string        { return e.what + "; " + e.advice }
@@ -91,10 +90,10 @@ func eventError(path string) error {
 		"API servers do not send such events: check that spec.apiEndpoint is the address of an API server"}
 }
 
-// excesses are the limits that a member went over of late.
+// excesses are the limits that a member exceeded recently.
 type excesses struct {
 	mu   sync.Mutex
-	last map[string]excess // by what was asked for
+	last map[string]excess // by the subject of the request
 }
 
 type excess struct {
@@ -102,8 +101,8 @@ type excess struct {
 	at  time.Time
 }
 
-// excessMemory is how long an excess counts that is not seen again: a watch is tried sooner, other requests perhaps
-// never.
+// excessMemory is how long an excess is reported that does not repeat. Watches are retried earlier; other requests
+// perhaps never.
 const excessMemory = 3 * time.Minute
 
 func (e *excesses) add(subject string, err error, now time.Time) {
@@ -121,8 +120,7 @@ func (e *excesses) clear(subject string) {
 	delete(e.last, subject)
 }
 
-// first is the excess of the subject that comes first by name, so that the same trouble is told in the same words; nil
-// if there is none.
+// first returns the excess with the first subject by name, so that the message stays the same; nil if there is none.
 func (e *excesses) first(now time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -138,17 +136,16 @@ func (e *excesses) first(now time.Time) error {
 	return err
 }
 
-// Excess is what the member sent more of than the hub takes, until it sends less; nil if there is nothing.
+// Excess returns the limit that the member exceeds; nil if none.
 func (m *Member) Excess() error { return m.excesses.first(m.o.Clock.Now()) }
 
-// meter is the transport that fails at once while the member is silent, and reads no more of a response than the
-// limits allow.
+// meter is a transport that fails at once while the member does not respond, and stops reading a response at the limit.
 type meter struct {
 	next http.RoundTripper
 	m    *Member
 }
 
-// WrappedRoundTripper lets client-go look through.
+// WrappedRoundTripper implements net.RoundTripperWrapper.
 func (t meter) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 func (t meter) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -162,7 +159,7 @@ func (t meter) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		retell(resp, t.m.o.Timeout)
+		shortenError(resp, t.m.o.Timeout)
 		t.exceeded(req, nil)
 		return resp, nil
 	}
@@ -180,7 +177,7 @@ func (t meter) RoundTrip(req *http.Request) (*http.Response, error) {
 				}
 				return err
 			}}
-		} // else its frames say how long they are, and client-go reads none that is longer
+		} // other frames have a length, which client-go limits
 		return resp, nil
 	}
 	limits := t.m.o.Limits
@@ -198,8 +195,7 @@ func (t meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// exceeded remembers an excess, or with nil that there is none, unless it is a watch's, which may get on with smaller
-// pages.
+// exceeded records an excess, or its end if err is nil. It ignores watches, which may continue with smaller pages.
 func (t meter) exceeded(req *http.Request, err error) {
 	subject := req.Method + " " + req.URL.Path
 	switch {
@@ -211,13 +207,13 @@ func (t meter) exceeded(req *http.Request, err error) {
 	}
 }
 
-// answerBody counts an answer while it is read; what is listed counts until all of it is stored.
+// answerBody counts the bytes of a response. A list counts until all of its objects are stored.
 type answerBody struct {
 	io.ReadCloser
 	m       *Member
 	listing *listing
 	path    string
-	// ended is told how it ended: nil, or why no more of it is read.
+	// ended is called at the end: with nil, or with why reading stopped.
 	ended  func(error)
 	read   int64
 	err    error
@@ -257,11 +253,11 @@ func (b *answerBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// watchBody ends a watch with an event of JSON that does not end: its reader would keep all of it. Nor is more read of
-// a watch whose objects went over a limit.
+// watchBody stops reading a watch if one JSON event is too large, because its reader would buffer all of it, or if the
+// watch's objects exceed a limit.
 type watchBody struct {
 	io.ReadCloser
-	gauge *gauge // nil for a watch that nothing counts
+	gauge *gauge // nil for a watch without limits
 	over  func() error
 	event int
 	err   error
@@ -288,12 +284,12 @@ func (b *watchBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// listing is one attempt to have all objects of a watch: its pages, or the events before the bookmark. What came of it
-// stays in memory until it is stored.
+// listing is one attempt to list all objects of a watch: its pages, or the events before the bookmark. They stay in
+// memory until they are stored.
 type listing struct {
 	m  *Member
 	mu sync.Mutex
-	// held is what it has taken so far of Limits.Memory.
+	// held is the part of Limits.Memory that it uses.
 	held int64
 	over bool
 }
@@ -306,7 +302,7 @@ func gaugeOf(ctx context.Context) *gauge {
 	return g
 }
 
-// hold takes over what was counted in the member's pending; false if it is to be given back now.
+// hold takes over bytes from the member's pending count. It returns false if the caller must release them now.
 func (l *listing) hold(n int64) bool {
 	if l == nil {
 		return false
@@ -320,7 +316,7 @@ func (l *listing) hold(n int64) bool {
 	return true
 }
 
-// end gives back what was held.
+// end releases the bytes.
 func (l *listing) end() {
 	if l == nil {
 		return
@@ -332,9 +328,8 @@ func (l *listing) end() {
 	l.held = 0
 }
 
-// gauge stands between a watch and its store: it asks for pages where one answer is too large, counts what is stored,
-// and ends the watch of what goes over a limit. What is in the store then stays as it was: that the rest is not known
-// is no news of its absence.
+// gauge is between a watch and its store. It requests pages if one response is too large, counts what is stored, and
+// ends a watch that exceeds a limit. The store then keeps its content, because missing objects may still exist.
 type gauge struct {
 	cache.ReflectorStore
 	m     *Member
@@ -348,21 +343,20 @@ type gauge struct {
 	listing  *listing
 	deadline *time.Timer
 	stop     context.CancelFunc
-	// page is how many objects are asked for at once; 0 is as many as the reflector wants.
+	// page is the page size; 0 leaves it to the reflector.
 	page int64
-	// rest is when the next attempt may be made.
+	// rest is the time of the next attempt.
 	rest time.Time
-	// listed says that the next watch goes on from a list right before it, so that its place in the member's time needs no
-	// look.
+	// listed: the next watch continues from a list right before it, so goneBack needs no check.
 	listed bool
 }
 
 var _ cache.TransformingStore = (*gauge)(nil)
 
-// pages are how many objects are asked for at once when one answer is too large, and when a page still is.
+// pages are the page sizes after a response was too large: the second if the first still is.
 var pages = []int64{500, 25}
 
-// source is what the reflector lists and watches with, until stop.
+// source returns the list and watch functions of the reflector, until stop.
 func (g *gauge) source(lw cache.ListWatch, stop context.CancelFunc) *cache.ListWatch {
 	g.mu.Lock()
 	g.stop = stop
@@ -398,10 +392,10 @@ func (g *gauge) source(lw cache.ListWatch, stop context.CancelFunc) *cache.ListW
 // lookTimeout bounds the question how far a member's time is.
 const lookTimeout = 5 * time.Second
 
-// goneBack is an error that has the reflector list anew, if the member's time is before the version that a watch is to
-// go on from: it was restored from an older backup. Its API server would take such a watch, and tell nothing until its
-// time has come there again. A member that does not answer now may be on its way back from one, and have passed that
-// version when it does: it is listed anew, too.
+// goneBack returns an error, so that the reflector lists again, if the member's revision is lower than the version that
+// a watch continues from: the member was restored from an older backup. Its API server would accept such a watch and
+// send no events until its revision is reached again. If the member does not respond, it may be about to be restored,
+// so the reflector lists again too.
 func (g *gauge) goneBack(ctx context.Context, version string, list cache.ListWithContextFunc) error {
 	g.mu.Lock()
 	fresh := g.listed
@@ -409,13 +403,13 @@ func (g *gauge) goneBack(ctx context.Context, version string, list cache.ListWit
 	g.mu.Unlock()
 	known, err := strconv.ParseUint(version, 10, 64)
 	if fresh || err != nil || known == 0 {
-		return nil // a version that is no number cannot be compared
+		return nil // a version that is not a number cannot be compared
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	now, err := list(ctx, metav1.ListOptions{Limit: 1})
 	if apierrors.IsTooManyRequests(err) {
-		return err // tried again later, without a list
+		return err // retried later, without a list
 	}
 	if err != nil {
 		return apierrors.NewResourceExpired(fmt.Sprintf("cluster %q did not return its resource version: %v", g.m.Name, err))
@@ -433,7 +427,7 @@ func (g *gauge) goneBack(ctx context.Context, version string, list cache.ListWit
 	return nil
 }
 
-// list asks for one page, and for a smaller one if that is too much.
+// list requests a page, and a smaller one if the page is too large.
 func (g *gauge) list(ctx context.Context, o metav1.ListOptions,
 	list cache.ListWithContextFunc) (runtime.Object, error) {
 	ctx = context.WithValue(ctx, gaugeKey{}, g)
@@ -445,7 +439,7 @@ func (g *gauge) list(ctx context.Context, o metav1.ListOptions,
 	for {
 		asked := o
 		if page > 0 {
-			// An API server gives pages of what it reads from its store alone, and not from memory.
+			// An API server pages only reads from its store, not from its cache.
 			asked.ResourceVersion, asked.ResourceVersionMatch, asked.Limit = "", "", page
 		}
 		got, err := list(ctx, asked)
@@ -488,7 +482,7 @@ func (g *gauge) begin() {
 	})
 }
 
-// settle is called with the lock held.
+// settle must be called with the lock.
 func (g *gauge) settle() {
 	if g.listing != nil {
 		g.listing.end()
@@ -510,7 +504,7 @@ func (g *gauge) after(err error) {
 	}
 }
 
-// exceed has the watch rest, and the member be told of.
+// exceed pauses the watch and reports the member.
 func (g *gauge) exceed(err error) {
 	g.m.excesses.add(g.name, err, g.clock.Now())
 	g.mu.Lock()
@@ -522,15 +516,15 @@ func (g *gauge) exceed(err error) {
 	}
 }
 
-// pause is how long the watch still has to rest; not above 0 when it may be tried.
+// pause returns how long the watch still waits; at most 0 if it may be tried.
 func (g *gauge) pause() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return time.Until(g.rest)
 }
 
-// Transformer trims what a watch lists before all of it is there, and counts it. It never fails: the reflector would
-// log the object.
+// Transformer trims the objects of a list while it is received, and counts them. It never fails, because the reflector
+// would log the object.
 func (g *gauge) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		kept, err := g.trim(obj)
@@ -607,7 +601,7 @@ func (g *gauge) Delete(obj any) error {
 	return g.ReflectorStore.Delete(obj)
 }
 
-// Replace takes the answer of a list, unless it is too much.
+// Replace stores the result of a list, unless it exceeds the limit.
 func (g *gauge) Replace(list []any, version string) error {
 	sizes := make(map[types.NamespacedName]int64, len(list))
 	var total int64
@@ -640,7 +634,7 @@ func (g *gauge) Replace(list []any, version string) error {
 	return g.ReflectorStore.Replace(list, version)
 }
 
-// forget gives back what the store of a watch that ended for good had.
+// forget releases what the store of an ended watch used.
 func (g *gauge) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -658,10 +652,10 @@ func nameOf(obj any) (types.NamespacedName, error) {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}, nil
 }
 
-// trimmedWeight is what is counted for an object of which a line is kept.
+// trimmedWeight is the size that is counted for an object that is stored as one line.
 const trimmedWeight = 512
 
-// weigh is about what an object takes in memory.
+// weigh estimates the memory of an object.
 func weigh(obj any) int64 {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return weighValue(u.Object)

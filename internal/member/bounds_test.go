@@ -257,7 +257,7 @@ func TestWhatIsOverALimitIsNotTakenForGone(t *testing.T) {
 			t.Fatalf("the first news is %v, want mine", c)
 		}
 		eventually(t, "an excess", func() bool { return m.Excess() != nil })
-		changes.none(t)
+		changes.expectNone(t)
 		if u, synced := m.Cached(configMaps, "shop", "mine"); u == nil || !synced {
 			t.Error("what was known is forgotten")
 		}

@@ -22,14 +22,12 @@ const (
 	KubeconfigKey = "kubeconfig"
 )
 
-// ErrCredentials says that what the hub holds about a member does not make a client; the text around it says what is
-// missing.
+// ErrCredentials means that the credentials of a member are unusable; the wrapping error names what is missing.
 var ErrCredentials = errors.New("unusable credentials")
 
-// Config is the client configuration for a member, from its Cluster and the secret that spec.secretRef names. Rate
-// limits and timeouts are left to the caller, and so is Dial, which must be set: it gives each client a transport of
-// its own, of which the headers of answers are bounded here. What would run a program or read a file of this machine is
-// refused.
+// Config returns the client configuration for a member, from its Cluster and the secret in spec.secretRef. The caller
+// sets rate limits, timeouts, and Dial, which is required: it gives each client its own transport, with bounded
+// response headers. Credentials that would run a program or read a file on this machine are rejected.
 func Config(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*rest.Config, error) {
 	config, err := credentials(secret)
 	if err != nil {
@@ -83,8 +81,8 @@ func credentials(secret *corev1.Secret) (*rest.Config, error) {
 	return config, nil
 }
 
-// refused says what in a kubeconfig from a secret must not be obeyed; whoever may write the secret must not command
-// this machine.
+// refused returns which setting in a kubeconfig from a secret is forbidden. Users who may write the secret must not
+// control this machine.
 func refused(kubeconfig *clientcmdapi.Config) string {
 	for name, user := range kubeconfig.AuthInfos {
 		switch {

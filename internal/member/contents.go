@@ -20,22 +20,23 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
-// contentsPage is how many objects of a kind are asked for at once, contentsMost how many objects of a namespace are
-// looked at.
+// contentsPage is the page size per kind, contentsMost the maximal number of objects per namespace that are read.
 const (
 	contentsPage = 500
 	contentsMost = 20_000
-	// emptyPages are how many pages may have less than was asked for and say that there is more: an API server sends none.
+	// emptyPages bounds pages that are not full although the member reports more; API servers send none.
 	emptyPages = 100
 )
 
-// contentsTimeout is how long one request of ContentsAt may take.
+// contentsTimeout bounds one request of ContentsAt.
 const contentsTimeout = 15 * time.Second
 
-// ErrContentsUnknown says that not all that is in a namespace could be seen, nor will be soon. What wraps it says why.
+// ErrContentsUnknown means that the contents of a namespace cannot be listed completely, now or soon. The wrapping
+// error has the reason.
 var ErrContentsUnknown = errors.New("the contents of the namespace cannot be listed completely")
 
-// Contents are the objects in a namespace of the member, of all kinds but those that are transient, by their metadata.
+// Contents returns the objects in a namespace of the member, of all kinds but those that are transient, by their
+// metadata.
 func (m *Member) Contents(ctx context.Context, namespace string) ([]execute.Content, error) {
 	apis, err := m.Discover(ctx)
 	if err != nil {
@@ -44,7 +45,7 @@ func (m *Member) Contents(ctx context.Context, namespace string) ([]execute.Cont
 	return contentsOf(ctx, apis, m.conn().metadata, m.Name, namespace)
 }
 
-// ContentsAt are those of a cluster that is no member, or not any more.
+// ContentsAt is Contents for a cluster that is not a member.
 func ContentsAt(ctx context.Context, config *rest.Config, cluster, namespace string) ([]execute.Content, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout, config.QPS = contentsTimeout, -1
@@ -68,15 +69,14 @@ func ContentsAt(ctx context.Context, config *rest.Config, cluster, namespace str
 	return contentsOf(ctx, apis, c, cluster, namespace)
 }
 
-// instancesPage is how many objects of a definition are looked at.
+// instancesPage is the maximal number of objects of a definition that are read.
 const instancesPage = 500
 
-// ErrInstancesUnknown says that the objects of a definition cannot be seen. What wraps it says why.
+// ErrInstancesUnknown means that the objects of a definition cannot be listed. The wrapping error has the reason.
 var ErrInstancesUnknown = errors.New("its objects cannot be listed")
 
-// Instances are objects of a definition in the member, by their metadata; more says that there are others. Any version
-// that is served has all of them; those that are stored in another one are converted, so that a conversion that fails
-// fails the list.
+// Instances returns metadata of objects of a definition in the member; more means that there are others. Every served
+// version lists all objects. Objects in another stored version are converted, so a broken conversion fails the list.
 func (m *Member) Instances(ctx context.Context,
 	definition *unstructured.Unstructured) (objects []execute.Content, more bool, err error) {
 	spec, _ := definition.Object["spec"].(map[string]any)
@@ -92,7 +92,7 @@ func (m *Member) Instances(ctx context.Context,
 			continue
 		}
 		if stored, _, _ := unstructured.NestedBool(v, "storage"); stored {
-			served = slices.Insert(served, 0, name) // it has the least to convert
+			served = slices.Insert(served, 0, name) // the stored version needs the fewest conversions
 		} else {
 			served = append(served, name)
 		}
@@ -119,7 +119,7 @@ func (m *Member) Instances(ctx context.Context,
 	return nil, false, fmt.Errorf("%w: list %s.%s in cluster %q: %w", ErrInstancesUnknown, plural, group, m.Name, err)
 }
 
-// passing says that a request failed for what will be over, so that it says nothing of what was asked for.
+// passing reports whether the error of a request is temporary, so that it says nothing about the object.
 func passing(err error) bool {
 	return Unreachable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsUnauthorized(err)
@@ -129,7 +129,7 @@ func contentsOf(ctx context.Context, apis APIs, c metadata.Interface, cluster,
 	namespace string) ([]execute.Content, error) {
 	for gv, why := range apis.Failed {
 		if group, _, _ := strings.Cut(gv, "/"); strings.HasSuffix(group, "metrics.k8s.io") {
-			continue // metrics are measured, and not stored
+			continue // metrics are not stored
 		}
 		return nil, fmt.Errorf("%w: cluster %q does not report what it serves in %s: %s", ErrContentsUnknown, cluster, gv,
 			why)
@@ -148,7 +148,7 @@ func contentsOf(ctx context.Context, apis APIs, c metadata.Interface, cluster,
 		for _, r := range list.APIResources {
 			gk := gv.WithKind(r.Kind).GroupKind()
 			if strings.Contains(r.Name, "/") || !r.Namespaced || namespaced[gk] {
-				continue // a version of each kind is enough
+				continue // one version of each kind is enough
 			}
 			namespaced[gk] = true
 			// What cannot be deleted is not stored, as metrics are not.
@@ -164,7 +164,7 @@ func contentsOf(ctx context.Context, apis APIs, c metadata.Interface, cluster,
 		for {
 			list, err := c.Resource(r.GroupVersionResource).Namespace(namespace).List(ctx, o)
 			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-				break // the kind has gone since
+				break // the kind was removed in the meantime
 			}
 			switch {
 			case err != nil && (passing(err) || ctx.Err() != nil):

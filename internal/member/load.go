@@ -17,10 +17,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
 
-// load is a member's nodes, what its pods ask of them, which of these are in trouble, and its quotas; what does not
-// count is not kept.
+// load has a member's nodes, the requests and problems of its pods, and its quotas. It stores only these.
 type load struct {
-	grown func() // called when room may have appeared, without the lock
+	grown func() // called without the lock when capacity may have been freed
 
 	mu     sync.Mutex
 	state  *capacity.ClusterState
@@ -29,8 +28,8 @@ type load struct {
 	synced chan struct{} // closed when nodes and pods were listed
 }
 
-// Load is the member's nodes, sorted by name, and what its pods ask of them. The first call starts to follow both;
-// until they have been listed, synced is false and the channel, which is closed then, tells when to ask again.
+// Load returns the member's nodes, sorted by name, and the sums of its pods' requests. The first call starts to watch
+// both. Until they are listed, synced is false; listed is closed when they are.
 func (m *Member) Load() (nodes []membership.Node, sums membership.Load, synced bool, listed <-chan struct{}) {
 	l := m.load.Load()
 	if l == nil {
@@ -38,7 +37,7 @@ func (m *Member) Load() (nodes []membership.Node, sums membership.Load, synced b
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.both() {
+	if !l.bothListed() {
 		return nil, nil, false, l.synced
 	}
 	sums = membership.Load{}
@@ -55,15 +54,15 @@ func (m *Member) Load() (nodes []membership.Node, sums membership.Load, synced b
 	return nodes, sums, true, l.synced
 }
 
-// Capacity has use look at what is known of the member's room, or change what is expected there; use must not block. It
-// is not called, and the answer is false, while nodes and pods are not followed or were not listed yet.
+// Capacity calls use with the capacity of the member, to read it or to change what is expected there; use must not
+// block. If nodes and pods are not watched or not listed yet, it returns false without a call.
 func (m *Member) Capacity(use func(*capacity.ClusterState)) bool {
 	l := m.load.Load()
 	if l == nil {
 		return false
 	}
 	l.mu.Lock()
-	if !l.both() {
+	if !l.bothListed() {
 		l.mu.Unlock()
 		return false
 	}
@@ -76,8 +75,8 @@ func (m *Member) Capacity(use func(*capacity.ClusterState)) bool {
 	return true
 }
 
-// Troubles are the pods of the member that are in trouble at a time, by namespace and name; full says that there may be
-// more. None while pods are not followed or were not listed yet.
+// Troubles returns the member's pods with problems at a time, by namespace and name; full means that there may be more.
+// It returns none while pods are not watched or not listed yet.
 func (m *Member) Troubles(now time.Time) (troubles []pods.Trouble, full bool) {
 	l := m.load.Load()
 	if l == nil {
@@ -85,7 +84,7 @@ func (m *Member) Troubles(now time.Time) (troubles []pods.Trouble, full bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.both() {
+	if !l.bothListed() {
 		return nil, false
 	}
 	return l.ailing.Current(now), l.ailing.Full()
@@ -98,8 +97,8 @@ func (m *Member) followLoad() *load {
 		return l
 	}
 	l := &load{state: capacity.NewClusterState(), ailing: pods.NewLedger(), synced: make(chan struct{}), grown: func() {
-		for _, tell := range m.room {
-			tell(m.Name)
+		for _, notify := range m.room {
+			notify(m.Name)
 		}
 	}}
 	m.load.Store(l)
@@ -113,7 +112,7 @@ func (m *Member) followLoad() *load {
 			},
 		}
 	})
-	// A pod that has ended leaves the selection, which the watch tells as a deletion.
+	// A pod that has ended leaves the selection, so the watch reports it as deleted.
 	live := fields.AndSelectors(
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))).String()
@@ -142,20 +141,20 @@ func (m *Member) followLoad() *load {
 	return l
 }
 
-func (l *load) both() bool { return l.listed.nodes && l.listed.pods }
+func (l *load) bothListed() bool { return l.listed.nodes && l.listed.pods }
 
-// change takes in what a watch saw, and tells if that made room.
+// change takes in what a watch saw, and reports whether that made room.
 func (l *load) change(change func(*capacity.ClusterState)) {
 	l.mu.Lock()
-	was := l.both()
+	was := l.bothListed()
 	change(l.state)
-	now, grown := l.both(), l.state.TakeGrown()
+	now, grown := l.bothListed(), l.state.TakeGrown()
 	if now && !was {
 		close(l.synced)
 	}
 	l.mu.Unlock()
 	if now && (grown || !was) {
-		l.grown() // also of what was listed first
+		l.grown() // also after the first list
 	}
 }
 
@@ -171,7 +170,7 @@ func (l *load) nodes() *trimming[*corev1.Node, capacity.Node] {
 	}
 }
 
-// seenPod is what is kept of a pod: what it takes, and what ails it, if anything.
+// seenPod is what is stored of a pod: its requests, and its problem, if any.
 type seenPod struct {
 	capacity.Pod
 	trouble *pods.Trouble

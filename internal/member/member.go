@@ -27,8 +27,8 @@ import (
 // Manager is the field manager of everything that the hub writes into a member.
 const Manager = "argosy"
 
-// Member is one member cluster. Its methods may be called from many goroutines; those that take a context ask the
-// member, and return within the time limit of the options whatever it does.
+// Member is one member cluster. Its methods are safe for concurrent use. Methods with a context send requests, and
+// return within the time limit of the options.
 type Member struct {
 	// Name of the Cluster.
 	Name string
@@ -39,13 +39,13 @@ type Member struct {
 	room     []func(cluster string)
 	reach    *reach
 	hold     hold
-	// lost is called when another hub holds the member that this one held.
+	// lost is called when another hub takes over the member.
 	lost   func()
-	ctx    context.Context // ends when the member is let go
+	ctx    context.Context // ends when the member is forgotten
 	cancel context.CancelFunc
 
 	connection atomic.Pointer[connection]
-	// token is what requests carry from now on: a new one needs no new connection, and watches go on.
+	// token is the current token of requests. A new token needs no new connection, and watches continue.
 	token     atomic.Pointer[string]
 	load      atomic.Pointer[load]
 	scalers   scalers
@@ -59,7 +59,7 @@ type Member struct {
 	watched map[schema.GroupVersionResource]*objects
 }
 
-// connection is a member as it is reached with one set of credentials.
+// connection is the connection to a member with one set of credentials.
 type connection struct {
 	identity [sha256.Size]byte
 	config   *rest.Config
@@ -116,15 +116,14 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 	c.ctx, c.close = context.WithCancel(m.ctx)
 	context.AfterFunc(c.ctx, func() { utilnet.CloseIdleConnectionsFor(limited.Transport) })
 
-	m.reach.retry() // what was known of the old endpoint says nothing about the new one
+	m.reach.retry() // the new endpoint may respond although the old one did not
 	if old := m.connection.Swap(c); old != nil {
 		old.close()
 	}
 	return nil
 }
 
-// Bearer is a transport that gives requests the token of the moment, if there is one: a new one needs no new
-// connection.
+// Bearer returns a transport that adds the current token, if any, to requests. A new token needs no new connection.
 func Bearer(next http.RoundTripper, token *atomic.Pointer[string]) http.RoundTripper {
 	return bearer{next, token}
 }
@@ -142,26 +141,26 @@ func (b bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(req)
 }
 
-// WrappedRoundTripper lets client-go look through.
+// WrappedRoundTripper implements net.RoundTripperWrapper.
 func (b bearer) WrappedRoundTripper() http.RoundTripper { return b.next }
 
 // Client speaks to the member in whatever kinds it serves.
 func (m *Member) Client() dynamic.Interface { return m.conn().dynamic }
 
-// Config is the client configuration of the member, for clients of other kinds; the caller may change it.
-// It outlives neither the credentials nor the member, so it is asked for anew at each use.
+// Config returns a copy of the client configuration of the member, for clients of other kinds. It is valid as long as
+// the credentials, so get it again for each use.
 func (m *Member) Config() *rest.Config { return rest.CopyConfig(m.conn().config) }
 
-// Probe asks the member how it is, even when it was silent just before.
+// Probe requests the health of the member, even if it did not respond just before.
 func (m *Member) Probe(ctx context.Context) membership.Probe {
-	p := m.ask(ctx, "/readyz")
+	p := m.probe(ctx, "/readyz")
 	if p.Code == http.StatusNotFound {
-		p = m.ask(ctx, "/healthz")
+		p = m.probe(ctx, "/healthz")
 	}
 	return p
 }
 
-func (m *Member) ask(ctx context.Context, path string) membership.Probe {
+func (m *Member) probe(ctx context.Context, path string) membership.Probe {
 	failed := func(err error) membership.Probe {
 		return membership.Probe{Err: cause(err).Error(), Slow: errors.Is(root(err), errNoAnswer), Untrusted: Untrusted(err)}
 	}
@@ -193,10 +192,10 @@ func (c *connection) get(ctx context.Context, path string, header http.Header) (
 	return c.http.Do(req)
 }
 
-// versionLimit is the most characters of a version: it goes into the status of the Cluster.
+// versionLimit is the maximal length of a version, which goes into the status of the Cluster.
 const versionLimit = 128
 
-// Version is the member's Kubernetes version, such as v1.36.3.
+// Version returns the member's Kubernetes version, such as v1.36.3.
 func (m *Member) Version(ctx context.Context) (string, error) {
 	resp, err := m.conn().get(ctx, "/version", http.Header{"Accept": {"application/json"}})
 	if err != nil {

@@ -43,10 +43,10 @@ func hub(objs ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).Build()
 }
 
-// change is what a handler was told.
+// change is one call of a handler.
 type change struct{ old, new *unstructured.Unstructured }
 
-// recorder collects what handlers are told.
+// recorder records the calls of handlers.
 type recorder chan change
 
 func (r recorder) handle(_ string, _ schema.GroupVersionResource, old, new *unstructured.Unstructured) {
@@ -64,7 +64,7 @@ func (r recorder) next(t *testing.T) change {
 	}
 }
 
-func (r recorder) none(t *testing.T) {
+func (r recorder) expectNone(t *testing.T) {
 	t.Helper()
 	select {
 	case c := <-r:
@@ -73,7 +73,7 @@ func (r recorder) none(t *testing.T) {
 	}
 }
 
-// joined is a server that the hub knows as m1.
+// joined returns a server that the hub knows as m1.
 func joined(t *testing.T, s *membertest.Server, o member.Options) (*member.Members, *member.Member, client.Client) {
 	t.Helper()
 	return joinedAs(t, s.Cluster("m1"), s.Secret("m1"), o)
@@ -488,7 +488,7 @@ func TestWatchSurvivesTheMembersAbsenceAndTellsWhatItMissed(t *testing.T) {
 		}
 		s.Remove(membertest.ConfigMap, "default", "goes")
 		s.Put(configMap("comes", nil, ours))
-		events.none(t)
+		events.expectNone(t)
 		if obj, synced := m.Cached(configMaps, "default", "stays"); obj == nil || !synced {
 			t.Error("what was known of a dead member is forgotten")
 		}
@@ -506,14 +506,14 @@ func TestWatchSurvivesTheMembersAbsenceAndTellsWhatItMissed(t *testing.T) {
 		if !told["-goes"] || !told["+comes"] {
 			t.Errorf("after the absence the watch told %v, want that goes went and comes came", told)
 		}
-		events.none(t) // stays did not change
+		events.expectNone(t) // stays did not change
 		if name := <-back; name != "m1" {
 			t.Errorf("%q answered again, want m1", name)
 		}
 	})
 }
 
-// A member that is restored from an older backup takes a watch that goes on from a later time, and tells nothing.
+// A member that was restored from an older backup accepts a watch from a later revision, and sends no events.
 func TestAMemberThatCannotSayWhichTimeItIsAtIsListedAnew(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)

@@ -1,5 +1,5 @@
-// Package member is the hub's view of its member clusters: a client for each, the managed objects in them as they
-// change, and what they serve. What to do in a member is decided elsewhere.
+// Package member has the hub's clients for member clusters: requests, watches of managed objects, and discovery. It
+// does not decide what to do in a member.
 package member
 
 import (
@@ -25,15 +25,15 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
-// Handler is told of a managed object of a member: old is nil when it appeared, new is nil when it is gone.
-// It must not block and must not change the objects.
+// Handler is called for a change of a managed object in a member: old is nil for a new object, new is nil for a deleted
+// one. It must not block and must not modify the objects.
 type Handler func(cluster string, gvr schema.GroupVersionResource, old, new *unstructured.Unstructured)
 
 // Options of Members; the zero value of a field means its default.
 type Options struct {
 	// Clusters reads Clusters, from a cache. Secrets reads secrets, from the hub itself: they are read seldom.
 	Clusters, Secrets client.Reader
-	// Handler is told of every managed object that is watched; nil for none.
+	// Handler is called for every watched managed object; nil for none.
 	Handler Handler
 	// QPS and Burst limit the requests to each member; default no limit: the member protects itself.
 	QPS   float32
@@ -42,7 +42,7 @@ type Options struct {
 	Timeout time.Duration
 	// Dial opens the connections to members; default TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Limits bound what a member can have the hub hold in memory.
+	// Limits bound the memory that a member can use in the hub.
 	Limits Limits
 	// Clock is the time; default the real one.
 	Clock clock.PassiveClock
@@ -58,7 +58,7 @@ type Members struct {
 
 	mu      sync.Mutex
 	members map[string]*Member
-	// lost are those that were forgotten because their credentials were unusable.
+	// lost are the members that were forgotten because their credentials were unusable.
 	lost     map[string]bool
 	handlers []Handler
 	answered []func(cluster string)
@@ -99,38 +99,38 @@ func (m *Members) Handle(h Handler) {
 	m.handlers = append(m.handlers, h)
 }
 
-// OnAnswer adds a function that is called when a member answers after it did not, from now on. It must not block.
+// OnAnswer adds a function that is called when a member responds again. It must not block.
 func (m *Members) OnAnswer(f func(cluster string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.answered = append(m.answered, f)
 }
 
-// OnTaken adds a function that is called when another hub is found to hold a member, from now on. It must not block.
+// OnTaken adds a function that is called when another hub takes over a member. It must not block.
 func (m *Members) OnTaken(f func(cluster string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.taken = append(m.taken, f)
 }
 
-// OnRoom adds a function that is called when room may have appeared in a member whose nodes and pods are followed, and
-// when they were listed first. It must not block, and is added before the first Get.
+// OnRoom adds a function that is called when a member may have more free capacity, and after the first list of its
+// nodes and pods. It must not block. Add it before the first Get.
 func (m *Members) OnRoom(f func(cluster string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.room = append(m.room, f)
 }
 
-// OnScaler adds a function that is called when another autoscaler of a member than before, or none, scales a workload,
-// once somebody has asked for any (see Member.Scaler). It must not block, and is added before the first Get.
+// OnScaler adds a function that is called when the autoscaler of a workload in a member changes, after the first call
+// of Member.Scaler. It must not block. Add it before the first Get.
 func (m *Members) OnScaler(f func(cluster string, workload execute.Target)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.scaled = append(m.scaled, f)
 }
 
-// OnEndpoints adds a function that is called when the endpoints of a Service that somebody follows change in a member
-// (see Member.EndpointSlices), from now on. It must not block.
+// OnEndpoints adds a function that is called when the watched endpoints of a Service change in a member (see
+// Member.EndpointSlices). It must not block.
 func (m *Members) OnEndpoints(f func(cluster string, service types.NamespacedName)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,27 +145,27 @@ func (m *Members) OnBrake(f func(cluster, namespace string, on bool)) {
 	m.braked = append(m.braked, f)
 }
 
-// Hub is the identity of this hub, as its objects in members carry it.
+// Hub returns the identity of this hub, as its objects in members carry it.
 func (m *Members) Hub() execute.Hub { return execute.Hub(m.o.Self.Hub) }
 
-// Known is the member of that name if it is in use already; else nil.
+// Known returns the member of that name if it is in use already; else nil.
 func (m *Members) Known(name string) *Member {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.members[name]
 }
 
-// Start waits for the end of ctx and then lets go of all members, so that Members can be part of a manager.
+// Start waits for the end of ctx and then closes all members, so that Members can be part of a manager.
 func (m *Members) Start(ctx context.Context) error {
 	<-ctx.Done()
 	m.cancel()
 	return nil
 }
 
-// NeedLeaderElection says that members may be read before this process leads.
+// NeedLeaderElection returns false: members may be read before this process leads.
 func (m *Members) NeedLeaderElection() bool { return false }
 
-// Get is the member of that name, made ready if this is its first use; the error is the reader's, or wraps
+// Get returns the member of that name, made ready if this is its first use; the error is the reader's, or wraps
 // ErrCredentials. It does not notice a change of the Cluster or its secret: see Refresh.
 func (m *Members) Get(name string) (*Member, error) {
 	m.mu.Lock()
@@ -179,9 +179,9 @@ func (m *Members) Get(name string) (*Member, error) {
 	return m.Refresh(ctx, name)
 }
 
-// Refresh is Get after another look at the Cluster and its secret. When the endpoint or the credentials changed,
-// the member goes on with new connections, and its watches with them; when they became unusable, it is forgotten,
-// and answers again, without watches, when they are usable.
+// Refresh is Get after the Cluster or its secret changed. If the endpoint or the credentials changed, the member and
+// its watches continue with new connections. If the credentials became unusable, the member is forgotten. Once they are
+// usable again, it responds again, without watches.
 func (m *Members) Refresh(ctx context.Context, name string) (*Member, error) {
 	member, back, err := m.refresh(ctx, name)
 	if back {
@@ -190,7 +190,7 @@ func (m *Members) Refresh(ctx context.Context, name string) (*Member, error) {
 	return member, err
 }
 
-// refresh also says whether the member is back after it was forgotten for its credentials.
+// refresh also reports whether the member is back after it was forgotten for its credentials.
 func (m *Members) refresh(ctx context.Context, name string) (_ *Member, back bool, _ error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := m.o.Clusters.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
@@ -253,7 +253,7 @@ func (m *Members) lose(name string) {
 	m.lost[name] = true
 }
 
-// Forget lets go of a member that left: its connections are closed and its watches end, without events.
+// Forget closes the connections and watches of a member that left, without events.
 func (m *Members) Forget(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -267,7 +267,7 @@ func (m *Members) forget(name string) {
 	}
 }
 
-// member is called with the lock held.
+// member must be called with the lock.
 func (m *Members) member(cluster *clusterv1alpha1.Cluster) *Member {
 	name := cluster.Name
 	fresh := &Member{
@@ -279,12 +279,12 @@ func (m *Members) member(cluster *clusterv1alpha1.Cluster) *Member {
 		watched:  map[schema.GroupVersionResource]*objects{},
 	}
 	fresh.reach = &reach{clock: m.o.Clock, answered: func() {
-		for _, f := range now(m, &m.answered) {
+		for _, f := range current(m, &m.answered) {
 			f(name)
 		}
 	}}
 	fresh.lost = func() {
-		for _, f := range now(m, &m.taken) {
+		for _, f := range current(m, &m.taken) {
 			f(name)
 		}
 	}
@@ -301,7 +301,7 @@ func (m *Members) member(cluster *clusterv1alpha1.Cluster) *Member {
 		}
 	}
 	fresh.endpoints.changed = func(service types.NamespacedName) {
-		for _, f := range now(m, &m.reached) {
+		for _, f := range current(m, &m.reached) {
 			f(name, service)
 		}
 	}
@@ -309,16 +309,15 @@ func (m *Members) member(cluster *clusterv1alpha1.Cluster) *Member {
 	return fresh
 }
 
-// now is a list of functions as it is by now: some are added when controllers start, and others may have used the
-// member before.
-func now[F any](m *Members, list *[]F) []F {
+// current returns a copy of a list of functions: functions can be added at any time, while members are in use.
+func current[F any](m *Members, list *[]F) []F {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(*list)
 }
 
-// Fingerprint is equal as long as a member is reached in the same way. The token is none of that: it changes every day,
-// and each request takes the one of the moment.
+// Fingerprint is equal as long as the connection to a member is configured the same. It ignores the token, which
+// changes every day and is read for each request.
 func Fingerprint(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) [sha256.Size]byte {
 	var b bytes.Buffer
 	spec := cluster.Spec

@@ -27,14 +27,14 @@ const (
 	customMetrics   = "custom.metrics.k8s.io"
 )
 
-// ErrNoMetrics says that a member serves no API of metrics. What wraps it says which, and what to do.
+// ErrNoMetrics means that a member does not serve a metrics API. The wrapping error names the API and what to do.
 var ErrNoMetrics = errors.New("the API is not served")
 
-// Pods are the pods that a selector selects. They are asked for, not watched: who needs them does so seldom.
+// Pods returns the pods that a selector selects. It requests them from the member, because callers need them seldom.
 func (m *Member) Pods(ctx context.Context, namespace, selector string) ([]corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.o.Timeout)
 	defer cancel()
-	// From memory, which is as new as the metrics are.
+	// Read from the API server's cache, which is as recent as the metrics.
 	list, err := m.conn().core.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
 	if err != nil {
 		return nil, fmt.Errorf("list pods: %w", cause(err))
@@ -42,7 +42,7 @@ func (m *Member) Pods(ctx context.Context, namespace, selector string) ([]corev1
 	return list.Items, nil
 }
 
-// Usage is what the pods that a selector selects use, as metrics.k8s.io says.
+// Usage returns the resource usage of selected pods, from metrics.k8s.io.
 func (m *Member) Usage(ctx context.Context, namespace, selector string) ([]autoscale.Usage, error) {
 	var list struct {
 		Items []struct {
@@ -85,7 +85,7 @@ type metricValues struct {
 	Value *resource.Quantity `json:"value"`
 }
 
-// PodMetric is a metric of custom.metrics.k8s.io of each pod that a selector selects.
+// PodMetric returns a metric of custom.metrics.k8s.io of each pod that a selector selects.
 func (m *Member) PodMetric(ctx context.Context, namespace, selector string,
 	metric autoscalingv2.MetricIdentifier) (autoscale.Reading, error) {
 	var list metricValues
@@ -104,8 +104,9 @@ func (m *Member) PodMetric(ctx context.Context, namespace, selector string,
 	return r, nil
 }
 
-// ObjectMetric is a metric of custom.metrics.k8s.io of one object as it is served for the namespace, and of no other:
-// who asks for it may know only what is in that one. Of kind Namespace it is the namespace itself, whatever the name.
+// ObjectMetric returns a metric of custom.metrics.k8s.io for one object in the namespace, and never for another
+// namespace, because the user may not be allowed to read it. For kind Namespace it is the metric of the namespace
+// itself; the name is ignored.
 func (m *Member) ObjectMetric(ctx context.Context, namespace string, of autoscalingv2.CrossVersionObjectReference,
 	metric autoscalingv2.MetricIdentifier) (autoscale.Reading, error) {
 	object := "metrics"
@@ -137,7 +138,7 @@ func (m *Member) ObjectMetric(ctx context.Context, namespace string, of autoscal
 	return autoscale.Reading{}, fmt.Errorf("metric %s of %s %s has no value", metric.Name, of.Kind, of.Name)
 }
 
-// lacks says whether an object is known not to be there.
+// lacks reports whether an object is known not to be there.
 func (m *Member) lacks(ctx context.Context, mapping Mapping, namespace, name string) bool {
 	_, err := m.Client().Resource(mapping.Resource).Namespace(namespace).Get(aside(ctx), name, metav1.GetOptions{})
 	return apierrors.IsNotFound(err)
@@ -172,7 +173,7 @@ func (m *Member) customMetric(ctx context.Context, namespace, object, selector s
 	return nil
 }
 
-// customVersion is the newest version of custom.metrics.k8s.io that the member was last seen to serve.
+// customVersion returns the newest version of custom.metrics.k8s.io that the member was last seen to serve.
 func (m *Member) customVersion() (string, bool) {
 	a := &m.conn().apis
 	a.mu.RLock()
@@ -189,7 +190,7 @@ func (m *Member) customVersion() (string, bool) {
 	return slices.Max(all), true
 }
 
-// segment says why a name cannot be part of an address.
+// segment returns an error if a name cannot be part of a URL.
 func segment(what, name string) error {
 	if why := content.IsPathSegmentName(name); name == "" || len(why) > 0 {
 		return fmt.Errorf("the %s %q is not valid: %s", what, name, cmp.Or(strings.Join(why, ", "), "it is empty"))
@@ -197,17 +198,17 @@ func segment(what, name string) error {
 	return nil
 }
 
-// hungPeriod is how often an API of metrics that hangs is tried again, by one request.
+// hungPeriod is the interval of attempts to reach a metrics API that does not respond.
 const hungPeriod = 30 * time.Second
 
-// hung has the APIs of metrics of a member that do not answer, and when they may be tried again. They are served by
-// others than the member's API server, which says nothing of whether that can be reached.
+// hung are the metrics APIs of a member that do not respond, with the time of the next attempt. Other servers than the
+// member's API server provide them, so they say nothing about the health of the member.
 type hung struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
-// admit says why an API need not be asked.
+// admit returns an error if an API must not be tried now.
 func (h *hung) admit(group string, now time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -237,8 +238,8 @@ func (h *hung) failed(group string, now time.Time) {
 	h.until[group] = now.Add(hungPeriod)
 }
 
-// metrics reads a list of metrics of an API; these are not kept by anybody, and there is nothing to watch. One that
-// hangs is given half of the time of other requests, once.
+// metrics reads a list from a metrics API; such lists cannot be watched. An API that does not respond gets half of the
+// usual time, once.
 func (m *Member) metrics(ctx context.Context, group, address, selector, of string, into any) error {
 	if err := m.hung.admit(group, m.o.Clock.Now()); err != nil {
 		return err

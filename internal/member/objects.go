@@ -24,13 +24,12 @@ import (
 // managed selects the objects that a hub created or adopted.
 const managed = workv1alpha2.ManagedLabel + "=true"
 
-// relist is how soon a broken watch is tried again. The longest delay bounds how long a member that came back goes
-// unnoticed.
+// relist returns the backoff of a broken watch. Its maximum bounds how long the recovery of a member goes unnoticed.
 func relist() *wait.Backoff {
 	return &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 5 * time.Second}
 }
 
-// Watch follows the managed objects of a resource from now on; once watched, it stays so until the member is let go.
+// Watch starts to watch the managed objects of a resource, until the member is forgotten.
 func (m *Member) Watch(gvr schema.GroupVersionResource) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,8 +48,8 @@ func (m *Member) Watch(gvr schema.GroupVersionResource) {
 	})
 }
 
-// Cached is a managed object as the watch saw it last; nil if there is none. The object is shared: it must not be
-// changed. synced is false while the resource is not watched or has not been listed yet: then nothing is known.
+// Cached returns a managed object from the watch; nil if there is none. The object is shared: do not modify it. synced
+// is false while the resource is not watched or not listed yet; then the result is unknown.
 func (m *Member) Cached(gvr schema.GroupVersionResource, namespace,
 	name string) (obj *unstructured.Unstructured, synced bool) {
 	m.mu.Lock()
@@ -62,7 +61,7 @@ func (m *Member) Cached(gvr schema.GroupVersionResource, namespace,
 	return store.get(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
-// EachManaged calls f for each managed object that the watches saw last. f must not change it, nor ask for others.
+// EachManaged calls f for each managed object in the watches. f must not modify it, and must not call EachManaged.
 func (m *Member) EachManaged(f func(*unstructured.Unstructured)) {
 	m.mu.Lock()
 	stores := slices.Collect(maps.Values(m.watched))
@@ -76,13 +75,14 @@ func (m *Member) EachManaged(f func(*unstructured.Unstructured)) {
 	}
 }
 
-// follow keeps a store like the member, over failures and changes of the connection, until the member is let go.
+// follow keeps a store in sync with the member, over failures and changes of the connection, until the member is
+// forgotten.
 func (m *Member) follow(name string, kind runtime.Object, store cache.ReflectorStore,
 	lw func(*connection) cache.ListWatch) {
 	m.followWhile(m.ctx, name, kind, store, lw)
 }
 
-// followWhile does so until ctx, which is part of the member's, ends.
+// followWhile does the same until ctx, a child of the member's context, ends.
 func (m *Member) followWhile(ctx context.Context, name string, kind runtime.Object, store cache.ReflectorStore,
 	lw func(*connection) cache.ListWatch) {
 	logger := klog.FromContext(ctx).WithValues("watch", name)
@@ -107,7 +107,7 @@ func (m *Member) followWhile(ctx context.Context, name string, kind runtime.Obje
 	}
 }
 
-// objects is a store of managed objects that tells of each difference once.
+// objects is a store of managed objects that reports each difference once.
 type objects struct {
 	changed func(old, new *unstructured.Unstructured)
 
@@ -152,7 +152,7 @@ func (s *objects) put(obj any) error {
 	}
 	s.items[key] = u
 	s.mu.Unlock()
-	s.tell(old, u)
+	s.notify(old, u)
 	return nil
 }
 
@@ -167,12 +167,12 @@ func (s *objects) Delete(obj any) error {
 	delete(s.items, key)
 	s.mu.Unlock()
 	if old != nil {
-		s.tell(old, nil)
+		s.notify(old, nil)
 	}
 	return nil
 }
 
-// Replace takes the answer of a list; what a broken watch missed is told now.
+// Replace stores the result of a list, and reports what a broken watch missed.
 func (s *objects) Replace(list []any, _ string) error {
 	items := make(map[types.NamespacedName]*unstructured.Unstructured, len(list))
 	for _, obj := range list {
@@ -189,17 +189,17 @@ func (s *objects) Replace(list []any, _ string) error {
 	s.mu.Unlock()
 	for key, old := range before {
 		if items[key] == nil {
-			s.tell(old, nil)
+			s.notify(old, nil)
 		}
 	}
 	for key, u := range items {
-		s.tell(before[key], u)
+		s.notify(before[key], u)
 	}
 	return nil
 }
 
-// tell keeps quiet when an object is the same as before.
-func (s *objects) tell(old, new *unstructured.Unstructured) {
+// notify keeps quiet when an object is the same as before.
+func (s *objects) notify(old, new *unstructured.Unstructured) {
 	if old != nil && new != nil && old.GetUID() == new.GetUID() && old.GetResourceVersion() == new.GetResourceVersion() {
 		return
 	}
@@ -210,11 +210,11 @@ func keyOf(u *unstructured.Unstructured) types.NamespacedName {
 	return types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// trim drops the managed fields, which nobody reads, but for a mark without fields that says that our manager's fields
-// still come from the creation (see Apply), and who else has set the replicas (see execute.Share). All else is compared
-// with what a manifest sets, annotations too.
+// trim drops the managed fields, except for two facts: that our fields still come from the creation (see Apply), and
+// who else has set the replicas (see execute.Share). It keeps all else, including annotations, because it is compared
+// with the manifest.
 func trim(u *unstructured.Unstructured) {
-	entries := u.GetManagedFields() // which decodes them, and is dear
+	entries := u.GetManagedFields() // this decodes them, and is expensive
 	if entries == nil {
 		return
 	}
@@ -226,7 +226,7 @@ func trim(u *unstructured.Unstructured) {
 	u.SetManagedFields(append(mark, execute.ScaledBy(entries, Manager)...))
 }
 
-// created says whether our manager's fields still come from a create or a full update, not from an apply.
+// created reports whether our manager's fields still come from a create or a full update, not from an apply.
 func created(entries []metav1.ManagedFieldsEntry) bool {
 	for _, entry := range entries {
 		if entry.Manager == Manager && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" {

@@ -22,7 +22,7 @@ import (
 // ErrUnreachable is in every error that a member's silence causes: it is not known whether the request took effect.
 var ErrUnreachable = errors.New(membership.Unreachable)
 
-// Unreachable returns whether an error comes from a member's silence, not from its answer.
+// Unreachable reports whether an error means that the member did not respond.
 func Unreachable(err error) bool { return errors.Is(err, ErrUnreachable) }
 
 var errNoAnswer = errors.New(membership.NoAnswer)
@@ -59,7 +59,7 @@ func Untrusted(err error) bool {
 		errors.As(err, new(x509.HostnameError)) || errors.As(err, new(x509.CertificateInvalidError))
 }
 
-// trialPeriod is how often a request may find out whether a silent member answers again; others fail at once meanwhile.
+// trialPeriod is the interval of requests that test whether a member responds again. Other requests fail at once.
 const trialPeriod = time.Second
 
 // reach remembers whether a member answers, so that those who wait for a silent one are few.
@@ -70,11 +70,11 @@ type reach struct {
 	answered func()
 
 	mu    sync.Mutex
-	cause error // nil while the member answers
+	cause error // nil while the member responds
 	trial time.Time
 }
 
-// admit says why a request need not be sent.
+// admit returns an error if a request must not be sent.
 func (r *reach) admit() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +88,7 @@ func (r *reach) admit() error {
 	return &unreachableError{r.cause}
 }
 
-// silent says why a request need not be sent that finds nothing out.
+// silent returns an error if the member does not respond and the request is not a test.
 func (r *reach) silent() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +105,7 @@ func (r *reach) failed(cause error) {
 	r.trial = r.clock.Now().Add(trialPeriod)
 }
 
-// retry lets the next request find out whether the member answers.
+// retry allows the next request as a test.
 func (r *reach) retry() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,12 +147,13 @@ func (r *reach) send(next http.RoundTripper, req *http.Request) (*http.Response,
 	return nil, &unreachableError{cause(err)}
 }
 
-// trialKey marks the requests that are sent however long the member has been silent.
+// trialKey marks requests that are sent even if the member does not respond.
 type trialKey struct{}
 
 func trial(ctx context.Context) context.Context { return context.WithValue(ctx, trialKey{}, true) }
 
-// asideKey marks the requests whose silence is not the member's: others than its API server answer them.
+// asideKey marks requests that other servers than the member's API server answer. Their timeouts say nothing about the
+// member.
 type asideKey struct{}
 
 func aside(ctx context.Context) context.Context { return context.WithValue(ctx, asideKey{}, true) }
@@ -188,7 +189,7 @@ func root(err error) error {
 type bounded struct {
 	next    http.RoundTripper
 	timeout time.Duration
-	// limit is the most bytes of a response body; 0 means no limit.
+	// limit bounds a response body in bytes; 0 means no limit.
 	limit int64
 }
 
@@ -206,7 +207,7 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// WrappedRoundTripper lets client-go look through.
+// WrappedRoundTripper implements net.RoundTripperWrapper.
 func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
 
 // endingBody releases the request's timer with the answer.

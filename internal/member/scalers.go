@@ -20,11 +20,11 @@ var scalerKinds = []schema.GroupVersionKind{
 	{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"},
 }
 
-// scalerPatience is how long the first question for autoscalers waits for the answer; who may not list them answers
-// never.
+// scalerPatience is how long the first call of Scaler waits for the list, which never completes without the right to
+// list.
 const scalerPatience = 2 * time.Second
 
-// scalers are which workloads of a member autoscalers there scale; nothing else is kept of these.
+// scalers are the workloads that autoscalers of a member scale. Nothing else of the autoscalers is stored.
 type scalers struct {
 	changed func(of execute.Target)
 
@@ -32,10 +32,9 @@ type scalers struct {
 	followed map[schema.GroupKind]*scalerStore
 }
 
-// Scaler is the autoscaler in the member that sets the replicas of a workload there, as "HorizontalPodAutoscaler web";
-// empty if there is none. The first call starts to follow all of them: what nobody asks for is not watched. Until they
-// were listed it waits, two seconds at most; then known is false, and what is found later is told to those who asked to
-// be, with OnScaler.
+// Scaler returns the autoscaler in the member that sets the replicas of a workload, as "HorizontalPodAutoscaler web";
+// empty if none. The first call starts to watch all autoscalers, and waits up to two seconds until they are listed. If
+// they are not, known is false, and OnScaler reports the result later.
 func (m *Member) Scaler(ctx context.Context, workload execute.Target) (scaler string, known bool) {
 	known = true
 	for _, gvk := range scalerKinds {
@@ -54,7 +53,7 @@ func (m *Member) Scaler(ctx context.Context, workload execute.Target) (scaler st
 			}
 			timer.Stop()
 		}
-		name, listed := store.of(workload)
+		name, listed := store.scalerOf(workload)
 		if name != "" {
 			return gvk.Kind + " " + name, true
 		}
@@ -63,14 +62,15 @@ func (m *Member) Scaler(ctx context.Context, workload execute.Target) (scaler st
 	return "", known
 }
 
-// followScalers is the store of a kind of autoscaler, followed from now on; nil while the member does not serve it.
+// followScalers returns the store of a kind of autoscaler, followed from now on; nil while the member does not serve
+// it.
 func (m *Member) followScalers(gvk schema.GroupVersionKind) *scalerStore {
 	m.scalers.mu.Lock()
 	defer m.scalers.mu.Unlock()
 	if store := m.scalers.followed[gvk.GroupKind()]; store != nil {
 		return store
 	}
-	mapping, ok, _ := m.conn().apis.find(gvk) // as it was discovered last: not to be served is no reason to ask again
+	mapping, ok, _ := m.conn().apis.find(gvk) // from the last discovery: if it is not served, do not ask again
 	if !ok {
 		return nil
 	}
@@ -101,11 +101,11 @@ func (m *Member) followScalers(gvk schema.GroupVersionKind) *scalerStore {
 type scalerStore struct {
 	lines[execute.Target]
 	since  time.Time
-	listed chan struct{} // closed when they were listed first
+	listed chan struct{} // closed after the first list
 }
 
-// of is the first by name that scales a workload; empty if none does, as far as listed.
-func (s *scalerStore) of(workload execute.Target) (name string, listed bool) {
+// scalerOf returns the first by name that scales a workload; empty if none does, as far as listed.
+func (s *scalerStore) scalerOf(workload execute.Target) (name string, listed bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for key, t := range s.values {

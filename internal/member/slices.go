@@ -24,9 +24,9 @@ type endpoints struct {
 	followed map[types.NamespacedName]*sliceStore
 }
 
-// EndpointSlices are those that a Service has in the member, but not those that a hub brought there. The first call
-// starts to follow the Service's; until they were listed, listed is false. What changes, then or later, is told to
-// those who asked to be, with OnEndpoints. A member that falls silent has what it had.
+// EndpointSlices returns the slices of a Service in the member, except those that a hub copied there. The first call
+// starts to watch them; until they are listed, listed is false. OnEndpoints reports changes. If a member does not
+// respond, the last slices stay.
 func (m *Member) EndpointSlices(of types.NamespacedName) (all []service.Slice, listed bool) {
 	m.endpoints.mu.Lock()
 	store := m.endpoints.followed[of]
@@ -47,7 +47,7 @@ func (m *Member) StopEndpointSlices(of types.NamespacedName) {
 	}
 }
 
-// followSlices is called with the lock held.
+// followSlices must be called with the lock.
 func (m *Member) followSlices(of types.NamespacedName) *sliceStore {
 	ctx, stop := context.WithCancel(m.ctx)
 	store := &sliceStore{stop: stop}

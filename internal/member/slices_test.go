@@ -19,7 +19,7 @@ import (
 var endpointSlice = membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1",
 	Kind: "EndpointSlice"}, Plural: "endpointslices", Namespaced: true}
 
-func TestEndpointsAreFollowedOfTheServicesThatAreAskedForAndAsLong(t *testing.T) {
+func TestOnlyRequestedServicesAreWatched(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t, endpointSlice)
 		put := func(namespace, name, service, from string, addresses ...string) {
@@ -58,7 +58,7 @@ func TestEndpointsAreFollowedOfTheServicesThatAreAskedForAndAsLong(t *testing.T)
 		if slices.ContainsFunc(s.Requests(""), func(r string) bool { return strings.Contains(r, "endpointslices") }) {
 			t.Error("the member was asked before anybody wanted to know")
 		}
-		// heard waits until it is told of a Service. Each change is told once, after it is known.
+		// heard waits until a change of a Service is reported. Each change is reported once, after the store has it.
 		heard := func(want types.NamespacedName) {
 			t.Helper()
 			select {
@@ -102,7 +102,7 @@ func TestEndpointsAreFollowedOfTheServicesThatAreAskedForAndAsLong(t *testing.T)
 		heard(web)
 		knows("web-c 10.0.0.3")
 
-		// Who no longer wants to know is told nothing; who wants to know again knows what is there now.
+		// After the watch is stopped, nothing is reported. A new watch has the current slices.
 		m.StopEndpointSlices(web)
 		put("shop", "web-c", "web", "", "10.0.0.4")
 		db := types.NamespacedName{Namespace: "shop", Name: "db"}

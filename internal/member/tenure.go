@@ -22,8 +22,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 )
 
-// ErrHeld says that nothing is written into a member because another hub holds it; the text around it says which, and
-// what to do.
+// ErrHeld means that this hub must not write into a member because another hub manages it. The wrapping error names
+// that hub, and what to do.
 var ErrHeld = errors.New("cluster is managed by another hub")
 
 // heldError is ErrHeld in the words of the decision.
@@ -32,16 +32,17 @@ type heldError struct{ cluster, why string }
 func (e *heldError) Error() string        { return fmt.Sprintf("cluster %q: %s", e.cluster, e.why) }
 func (e *heldError) Is(target error) bool { return target == ErrHeld }
 
-// stampTrust is how long a write may go by the last look at the stamp: a hub that lost a member stops within it.
+// stampTrust is the maximal age of a check of the lease before a write: a hub that lost a member stops writing within
+// that time.
 const stampTrust = time.Second
 
-// hold is what is known of whose a member is. It is shared by all connections that the member ever has.
+// hold is what is known of the ownership of a member. All connections to the member share it.
 type hold struct {
-	// looking is held while the member is asked, so that many who write ask once.
+	// looking is locked during a check, so that concurrent writes cause only one.
 	looking sync.Mutex
 
 	mu     sync.Mutex
-	looked time.Time // zero: never, or the last look failed
+	looked time.Time // zero: never, or the last check failed
 	last   tenure.Decision
 	seen   string // the stamp's version
 	since  time.Time
@@ -50,15 +51,15 @@ type hold struct {
 // stampKey marks the requests by which the stamp itself is read and written.
 type stampKey struct{}
 
-// Hold looks whose the member is, claims it when it is nobody else's, and renews the stamp when that is due. While the
-// verdict is Yield, whatever writes into the member through it fails with ErrHeld; reads go on.
+// Hold checks the ownership of the member, claims a member that no hub manages, and renews the lease when due. While
+// the verdict is Yield, writes to the member fail with ErrHeld; reads work.
 func (m *Member) Hold(ctx context.Context) (tenure.Decision, error) {
 	m.hold.looking.Lock()
 	defer m.hold.looking.Unlock()
-	return m.lookWhose(ctx)
+	return m.checkOwner(ctx)
 }
 
-// mayWrite says why nothing may be written now. It goes by a look at the stamp that is no older than stampTrust.
+// mayWrite returns an error if this hub must not write now. It relies on a check that is at most stampTrust old.
 func (m *Member) mayWrite(ctx context.Context) error {
 	if m.o.Self.Hub == "" {
 		return nil
@@ -69,8 +70,8 @@ func (m *Member) mayWrite(ctx context.Context) error {
 		defer m.hold.looking.Unlock()
 		if last, fresh = m.hold.trusted(m.o.Clock.Now()); !fresh {
 			var err error
-			if last, err = m.lookWhose(ctx); err != nil {
-				return fmt.Errorf("find out which hub holds cluster %q: %w", m.Name, err)
+			if last, err = m.checkOwner(ctx); err != nil {
+				return fmt.Errorf("find out which hub manages cluster %q: %w", m.Name, err)
 			}
 		}
 	}
@@ -87,9 +88,9 @@ func (h *hold) trusted(now time.Time) (tenure.Decision, bool) {
 	return h.last, !h.looked.IsZero() && age >= 0 && age < stampTrust
 }
 
-// lookWhose is called with looking held.
-func (m *Member) lookWhose(ctx context.Context) (tenure.Decision, error) {
-	decision, err := m.decideWhose(context.WithValue(ctx, stampKey{}, true))
+// checkOwner must be called with looking locked.
+func (m *Member) checkOwner(ctx context.Context) (tenure.Decision, error) {
+	decision, err := m.decideOwner(context.WithValue(ctx, stampKey{}, true))
 	h := &m.hold
 	h.mu.Lock()
 	lost := err == nil && decision.Verdict == tenure.Yield && h.last.Verdict != tenure.Yield
@@ -106,7 +107,7 @@ func (m *Member) lookWhose(ctx context.Context) (tenure.Decision, error) {
 
 var leases = coordinationv1.SchemeGroupVersion.WithResource("leases")
 
-func (m *Member) decideWhose(ctx context.Context) (tenure.Decision, error) {
+func (m *Member) decideOwner(ctx context.Context) (tenure.Decision, error) {
 	if m.o.Self.Hub == "" {
 		return tenure.Decision{Verdict: tenure.Hold}, nil
 	}
@@ -115,7 +116,7 @@ func (m *Member) decideWhose(ctx context.Context) (tenure.Decision, error) {
 		got, err := at.Get(ctx, tenure.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err) && m.noLeases(ctx), apierrors.IsForbidden(err):
-			// An account that was not made by `join` may see less: such a member is written to as before there were stamps.
+			// An account that `join` did not create may lack the right to read it: such members are written to without a lease.
 			return tenure.Decision{Verdict: tenure.Hold}, nil
 		case apierrors.IsNotFound(err):
 			got = nil
@@ -138,7 +139,7 @@ func (m *Member) decideWhose(ctx context.Context) (tenure.Decision, error) {
 		written, err := m.stamp(ctx, at, lease)
 		switch {
 		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-			continue // somebody else's stamp came in between
+			continue // another hub wrote the lease in the meantime
 		case apierrors.IsForbidden(err) && decision.Verdict == tenure.Claim && got == nil:
 			return tenure.Decision{Verdict: tenure.Hold}, nil // as above
 		case err != nil:
@@ -151,12 +152,11 @@ func (m *Member) decideWhose(ctx context.Context) (tenure.Decision, error) {
 		"claim cluster %q for this hub: the lease %s/%s there was changed concurrently on all %d attempts: find out what writes it", m.Name, tenure.Namespace, tenure.Name, stampAttempts)
 }
 
-// stampAttempts is how often the lease is written anew after a conflict, before the member counts as one that cannot be
-// stamped: a hub that another one races with wins or yields in two, and a member that says so for ever is not to keep
-// the hub busy.
+// stampAttempts bounds attempts to write the lease after conflicts. Two hubs that race need two attempts at most. A
+// member that always reports a conflict must not keep the hub busy.
 const stampAttempts = 5
 
-// unchanged is how long the stamp has been seen in that version.
+// unchanged returns how long the lease has had that version.
 func (h *hold) unchanged(version string, now time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -166,7 +166,7 @@ func (h *hold) unchanged(version string, now time.Time) time.Duration {
 	return now.Sub(h.since)
 }
 
-// noLeases says whether the member serves no Leases at all.
+// noLeases reports whether the member serves no Leases at all.
 func (m *Member) noLeases(ctx context.Context) bool {
 	_, err := m.Mapping(ctx, coordinationv1.SchemeGroupVersion.WithKind("Lease"))
 	return errors.Is(err, ErrKindNotServed)
@@ -188,7 +188,7 @@ func (m *Member) stamp(ctx context.Context, at dynamic.ResourceInterface, lease 
 		return written.GetResourceVersion(), nil
 	}
 	written, err := at.Create(ctx, u, metav1.CreateOptions{FieldManager: Manager})
-	if apierrors.IsNotFound(err) { // the namespace is not there
+	if apierrors.IsNotFound(err) { // the namespace does not exist
 		space := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
 			"metadata": map[string]any{
 				"name": tenure.Namespace, "labels": map[string]any{workv1alpha2.SystemLabel: "true"}}}}
@@ -204,8 +204,8 @@ func (m *Member) stamp(ctx context.Context, at dynamic.ResourceInterface, lease 
 	return written.GetResourceVersion(), nil
 }
 
-// Leave takes this hub's stamp off the member; that of another stays. Nothing may be written there afterwards but a new
-// claim.
+// Leave deletes this hub's lease in the member, but not that of another hub. Nothing may be written there afterwards
+// except a new claim.
 func (m *Member) Leave(ctx context.Context) error {
 	if m.o.Self.Hub == "" {
 		return nil
@@ -230,19 +230,18 @@ func (m *Member) Leave(ctx context.Context) error {
 	return err
 }
 
-// guestAnswerLimit is the most bytes of a response to a Guest, which reads single objects: etcd stores smaller ones
-// only.
+// guestAnswerLimit bounds a response to a Guest in bytes. It reads single objects, which are smaller in etcd.
 const guestAnswerLimit = 4 << 20
 
-// Guest is a client of a member for a replica of the hub that runs no controllers, and so has no Member. It follows
-// no redirect, ends requests after the timeout, and reads no response that is larger than an object. It writes only
-// into a member that the hub owns; hub returns the hub's identity. It never writes the ownership.
+// Guest returns a client of a member for a replica of the hub that runs no controllers, and so has no Member. It
+// follows no redirect, ends requests after the timeout, and reads no response that is larger than an object. It writes
+// only into a member that the hub owns; hub returns the hub's identity. It never writes the ownership.
 func Guest(config *rest.Config, timeout time.Duration, cluster string,
 	hub func(context.Context) (string, error)) (dynamic.Interface, error) {
 	g := &guest{cluster: cluster, hub: hub}
 	config = rest.CopyConfig(config)
 	config.UserAgent, config.WarningHandler = Manager, rest.NoWarnings{}
-	config.QPS = -1 // callers are bounded by what they do
+	config.QPS = -1 // the rate is limited by the callers' work
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 		return tenant{bounded{next: rt, timeout: timeout, limit: guestAnswerLimit}, g.mayWrite}
 	})
@@ -274,7 +273,7 @@ func (g *guest) mayWrite(ctx context.Context) error {
 		}
 		return fmt.Errorf("cluster %q is not claimed by this hub yet", g.cluster)
 	case err != nil:
-		return fmt.Errorf("find out which hub holds cluster %q: %w", g.cluster, err)
+		return fmt.Errorf("find out which hub manages cluster %q: %w", g.cluster, err)
 	}
 	lease := &coordinationv1.Lease{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(got.Object, lease); err != nil {
@@ -289,7 +288,7 @@ func (g *guest) mayWrite(ctx context.Context) error {
 	return nil
 }
 
-// Identity is the hub as its members know it: the UID of its namespace kube-system.
+// Identity returns the hub as its members know it: the UID of its namespace kube-system.
 func Identity(ctx context.Context, hub client.Reader) (string, error) {
 	system := &corev1.Namespace{}
 	if err := hub.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
@@ -298,8 +297,7 @@ func Identity(ctx context.Context, hub client.Reader) (string, error) {
 	return string(system.UID), nil
 }
 
-// tenant is the transport that lets a request change something in the member only if the member is this hub's. It is
-// the one place: whatever the hub itself writes there goes through it.
+// tenant is a transport that rejects writes unless this hub manages the member. All writes of the hub use it.
 type tenant struct {
 	next     http.RoundTripper
 	mayWrite func(context.Context) error
@@ -318,5 +316,5 @@ func (t tenant) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req)
 }
 
-// WrappedRoundTripper lets client-go look through.
+// WrappedRoundTripper implements net.RoundTripperWrapper.
 func (t tenant) WrappedRoundTripper() http.RoundTripper { return t.next }

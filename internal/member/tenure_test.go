@@ -102,7 +102,7 @@ func TestOfTwoHubsOnlyTheOneThatHoldsAMemberWritesThere(t *testing.T) {
 	})
 }
 
-// A member that says for ever that somebody else was first costs a few requests, and is told of.
+// A member that always reports a conflict costs a few requests, and is reported.
 func TestAMemberWhoseStampAlwaysConflictsIsNotAskedForEver(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t, membertest.Lease)

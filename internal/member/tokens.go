@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// tokenLimit is the most bytes of a token: it goes into a Secret of the hub, and with each request.
+	// tokenLimit bounds a token in bytes: it goes into a Secret of the hub, and into each request.
 	tokenLimit = 64 << 10
 )
 
-// IssueToken makes a token of a service account in a member, for the hub of that identity. It is bound to a Secret of
-// its own, empty but for its marks: whoever deletes that revokes the token. c is a client of the member.
+// IssueToken creates a token of a service account in a member, for the hub with that identity. The token is bound to a
+// new, empty Secret: deleting the Secret revokes the token. c is a client of the member.
 func IssueToken(ctx context.Context, c client.Client, namespace, account,
 	hub string) (token, secret string, err error) {
 	anchor := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
@@ -45,7 +45,7 @@ func IssueToken(ctx context.Context, c client.Client, namespace, account,
 	}}
 	of := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
 	if err := c.SubResource("token").Create(ctx, of, request); err != nil {
-		_ = c.Delete(ctx, anchor) // one that stays is swept with the next token
+		_ = c.Delete(ctx, anchor) // a leftover is deleted with the next token
 		return "", "", fmt.Errorf("request a token of the service account %s/%s: %w", namespace, account, err)
 	}
 	if len(request.Status.Token) > tokenLimit {
@@ -56,9 +56,9 @@ func IssueToken(ctx context.Context, c client.Client, namespace, account,
 	return request.Status.Token, anchor.Name, nil
 }
 
-// RevokeTokens deletes the Secrets that the hub's other tokens of a service account go with, but keep's. legacy also
-// deletes the Secret of that name, which has a token that never ends; empty for none. It goes on after a failure and
-// returns the first.
+// RevokeTokens deletes the Secrets of the hub's other tokens of a service account, but not that of keep. legacy is a
+// Secret with a token that does not expire, which is deleted too; empty for none. It continues after a failure and
+// returns the first error.
 func RevokeTokens(ctx context.Context, c client.Client, namespace, account, hub, keep, legacy string) error {
 	var anchors corev1.SecretList
 	err := c.List(ctx, &anchors, client.InNamespace(namespace),
@@ -88,9 +88,8 @@ func RevokeTokens(ctx context.Context, c client.Client, namespace, account, hub,
 	return first
 }
 
-// VerifyToken has a member say whether a token is good and of that service account. What a token says of itself is only
-// its giver's word: without this, who may write a Secret that the hub takes tokens from would be given one of any
-// account.
+// VerifyToken lets the member verify a token and its service account. The claims in the token are not proof: otherwise
+// a user who may write a Secret that the hub reads tokens from could get a token of any account.
 func VerifyToken(ctx context.Context, c client.Client, token, namespace, account string) error {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if err := c.Create(ctx, review); err != nil {
@@ -104,7 +103,7 @@ func VerifyToken(ctx context.Context, c client.Client, token, namespace, account
 	return nil
 }
 
-// accountKinds are all that a client of a member's accounts speaks of, so that it asks for no others.
+// accountKinds are the kinds that a client of a member's accounts uses, so that it needs no discovery.
 var accountKinds, accountMapper = func() (*runtime.Scheme, meta.RESTMapper) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, authenticationv1.AddToScheme} {
@@ -120,8 +119,8 @@ var accountKinds, accountMapper = func() (*runtime.Scheme, meta.RESTMapper) {
 	return s, m
 }()
 
-// TokenEnded says what to do about a token of the hub for the member that has ended; empty if it has not, or is none
-// that ends.
+// TokenEnded returns what to do about an expired token of the hub for the member; empty if it has not expired or does
+// not expire.
 func (m *Member) TokenEnded(now time.Time) string {
 	token, ok := credential.Read(*m.token.Load())
 	if !ok {
@@ -130,10 +129,10 @@ func (m *Member) TokenEnded(now time.Time) string {
 	return token.Expired(m.Name, now)
 }
 
-// TokenID tells one token of the hub for the member from another.
+// TokenID identifies a token of the hub for the member.
 func (m *Member) TokenID() [sha256.Size]byte { return sha256.Sum256([]byte(*m.token.Load())) }
 
-// Accounts is a client of the member's service accounts and Secrets, for their tokens.
+// Accounts returns a client of the member's service accounts and Secrets, for their tokens.
 func (m *Member) Accounts() (client.Client, error) {
 	c := m.conn()
 	config := rest.CopyConfig(c.config)

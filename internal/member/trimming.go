@@ -29,7 +29,7 @@ func (c *connection) listWatch(gvr schema.GroupVersionResource, namespace, label
 	}
 }
 
-// trimming is the store of a watch of T, of which K is kept.
+// trimming is the store of a watch of T that keeps a K of each object.
 type trimming[T metav1.Object, K any] struct {
 	// trim returns what is kept of an object; counts is false if nothing is.
 	trim func(T) (kept K, counts bool, err error)
@@ -38,22 +38,22 @@ type trimming[T metav1.Object, K any] struct {
 
 var _ cache.TransformingStore = (*trimming[*corev1.Pod, seenPod])(nil)
 
-// keeper has what is kept of the objects of a watch.
+// keeper stores what is kept of the objects of a watch.
 type keeper[K any] interface {
 	set(kept K)
 	drop(namespace, name string)
-	// replace takes the answer of a list.
+	// replace stores the result of a list.
 	replace(all []K)
 }
 
-// trimmed is what is kept of an object, under its name.
+// trimmed is what is kept of an object, with its name.
 type trimmed[K any] struct {
 	metav1.ObjectMeta
 	kept   K
 	counts bool
 }
 
-// Transformer trims what a watch lists before all of it is there.
+// Transformer trims the objects of a list while it is received.
 func (s *trimming[T, K]) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) { return s.trimmed(obj) }
 }
@@ -113,7 +113,7 @@ func (s *trimming[T, K]) Replace(list []any, _ string) error {
 	return nil
 }
 
-// line is a value that is kept of an object.
+// line is one stored value of an object.
 type line[V any] struct {
 	object types.NamespacedName
 	value  V
@@ -122,12 +122,12 @@ type line[V any] struct {
 // lines keeps a value of each object of a watch.
 type lines[V any] struct {
 	equal func(a, b V) bool
-	// changed is called without the lock after each change, with the values that are gone and those that are new. It is
-	// also called when the objects were listed first, whatever there is.
+	// changed is called without the lock after each change, with the removed and the added values, and after the first
+	// list.
 	changed func(gone, added []V)
 
 	mu     sync.RWMutex
-	values map[types.NamespacedName]V // nil until the objects were listed, which comes before all else
+	values map[types.NamespacedName]V // nil until the first list, which comes before everything else
 }
 
 func (s *lines[V]) set(l line[V]) {

@@ -16,20 +16,20 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// What a member says went wrong reaches conditions, events and the hub's log: a condition that is too long to be stored
-// would keep all else of a status from being written, that the member is not Ready above all.
+// Error messages of members appear in conditions, events and the hub's log. They are cut, because an oversized
+// condition would make the whole status unwritable, including that the member is not Ready.
 const (
-	// wordsLimit is the most bytes of a member's error that are repeated.
+	// wordsLimit bounds the length of a member's error in messages.
 	wordsLimit = 1 << 10
-	// plainLimit is the same of one that is no Status: what checks of its health failed, say.
+	// plainLimit is the limit for messages that are no Status, for example failed health checks.
 	plainLimit = 16 << 10
-	// faultLimit is the most bytes that are read of an answer that is an error.
+	// faultLimit bounds how much of an error response is read.
 	faultLimit = 256 << 10
-	// headerLimit is the most bytes that are read of an answer's headers.
+	// headerLimit bounds the headers of a response.
 	headerLimit = 1 << 20
 )
 
-// brief is as much of a text as is repeated.
+// brief returns the part of a text that is repeated in messages.
 func brief(text string) string {
 	if len(text) <= wordsLimit {
 		return text
@@ -46,7 +46,7 @@ type briefError struct {
 func (e *briefError) Error() string { return e.text }
 func (e *briefError) Unwrap() error { return e.err }
 
-// inBrief is the error if its text is short, or else one with the beginning of it.
+// inBrief shortens the text of an error if it is long.
 func inBrief(err error) error {
 	if err == nil {
 		return nil
@@ -57,13 +57,12 @@ func inBrief(err error) error {
 	return err
 }
 
-// retell reads an answer that is an error, for as long as timeout, and shortens what it says. What is short is left as
-// it is.
-func retell(resp *http.Response, timeout time.Duration) {
+// shortenError reads an error response, for at most timeout, and shortens its message. It does not change short ones.
+func shortenError(resp *http.Response, timeout time.Duration) {
 	if resp.ContentLength >= 0 && resp.ContentLength <= wordsLimit {
 		return
 	}
-	body := resp.Body // which is another one by the time that a late end sees it
+	body := resp.Body // Body may be replaced before a late end
 	late := time.AfterFunc(timeout, func() { _ = body.Close() })
 	raw, err := io.ReadAll(io.LimitReader(body, faultLimit+1))
 	late.Stop()
@@ -100,7 +99,7 @@ func rebody(resp *http.Response, body []byte, contentType string) {
 	resp.Header.Del("Content-Encoding")
 }
 
-// fewHeaders has a transport that was just made read no more of an answer's headers than headerLimit.
+// fewHeaders sets headerLimit on a new transport.
 func fewHeaders(rt http.RoundTripper) http.RoundTripper {
 	under := rt
 	for {

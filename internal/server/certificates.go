@@ -14,12 +14,12 @@ import (
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
-// recheck is how often certificates are looked at, which also brings what "argosy certificates renew" wrote into
-// kubeconfigs.
+// recheck is the interval of checks of the certificates. A check also writes what "argosy certificates renew" changed
+// into kubeconfigs.
 const recheck = 30 * time.Second
 
-// keepCertificates makes or renews what the hub needs now, and goes on to do so while it runs. The API server and the
-// loops read renewed files by themselves.
+// keepCertificates creates or renews the certificates that the hub needs now, and then does so periodically. The API
+// server and the loops read renewed files by themselves.
 func (h *Hub) keepCertificates() error {
 	if err := h.ensureCertificates(time.Now()); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (h *Hub) ensureCertificates(now time.Time) error {
 	return nil
 }
 
-// clientCAs is the file of the authorities whose client certificates are accepted: the hub's, and the user's.
+// clientCAs returns the file of the authorities that client certificates are verified with: the hub's, and the user's.
 func (h *Hub) clientCAs() string { return filepath.Join(h.config.DataDir, "client-ca.crt") }
 
 func (h *Hub) writeClientCAs(files pki.Files) error {
@@ -83,7 +83,7 @@ func (h *Hub) writeClientCAs(files pki.Files) error {
 	return pki.WriteFile(h.clientCAs(), all, 0o644)
 }
 
-// hosts are the names and addresses that the hub's serving certificate has.
+// hosts returns the names and addresses that the hub's serving certificate has.
 func (c *Config) hosts() []string {
 	names := hosts(c.BindAddress)
 	for _, name := range c.TLSSANs {
@@ -94,7 +94,7 @@ func (c *Config) hosts() []string {
 	return names
 }
 
-// hosts are the names under which clients may reach a server bound to address.
+// hosts returns the names under which clients may reach a server bound to address.
 func hosts(address string) []string {
 	names := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
 		"kubernetes.default.svc.cluster.local",
@@ -108,7 +108,7 @@ func hosts(address string) []string {
 	}
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
-		return names // those of a machine whose interfaces cannot be asked for are left out, not fatal
+		return names // the addresses of unreadable interfaces are left out
 	}
 	for _, a := range addresses {
 		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLinkLocalUnicast() && !slices.Contains(names, n.IP.String()) {
@@ -118,7 +118,7 @@ func hosts(address string) []string {
 	return names
 }
 
-// reachable is an address at which this machine reaches a server bound to address.
+// reachable returns an address at which this machine reaches a server bound to address.
 func reachable(address string) string {
 	switch ip := net.ParseIP(address); {
 	case ip.Equal(net.IPv4zero):

@@ -19,7 +19,7 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// shown is the serial number of the certificate that a hub shows to a new connection.
+// shown returns the serial number of the certificate that a hub shows to a new connection.
 func shown(t *testing.T, h *Hub) string {
 	t.Helper()
 	u, err := url.Parse(h.url)
@@ -34,7 +34,7 @@ func shown(t *testing.T, h *Hub) string {
 	return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
-func asks(t *testing.T, config *rest.Config) error {
+func getVersion(t *testing.T, config *rest.Config) error {
 	t.Helper()
 	_, err := kubernetes.NewForConfigOrDie(config).Discovery().RESTClient().Get().AbsPath("/version").DoRaw(t.Context())
 	if err == nil { // /version is open to all
@@ -61,7 +61,7 @@ func TestKeysRotateAndTheOldCountUntilForgotten(t *testing.T) {
 		}
 		return ""
 	})
-	if err := asks(t, old); err != nil {
+	if err := getVersion(t, old); err != nil {
 		t.Errorf("a kubeconfig from before: %v", err)
 	}
 
@@ -85,7 +85,7 @@ func TestKeysRotateAndTheOldCountUntilForgotten(t *testing.T) {
 	if restart, err := RenewCertificates(c, []string{"ca", "sa"}, time.Now()); err != nil || !restart {
 		t.Fatalf("restart %v, %v", restart, err)
 	}
-	if err := asks(t, robot); err != nil {
+	if err := getVersion(t, robot); err != nil {
 		t.Errorf("a token, before the restart: %v", err)
 	}
 	again := func() {
@@ -99,7 +99,7 @@ func TestKeysRotateAndTheOldCountUntilForgotten(t *testing.T) {
 	_, config := adminClient(t, AdminKubeconfig(c.DataDir))
 	for what, config := range map[string]*rest.Config{"an old kubeconfig": old, "an old token": robot,
 		"the new kubeconfig": config, "a new token": fresh} {
-		if err := asks(t, config); err != nil {
+		if err := getVersion(t, config); err != nil {
 			t.Errorf("after the restart, %s: %v", what, err)
 		}
 	}
@@ -110,15 +110,15 @@ func TestKeysRotateAndTheOldCountUntilForgotten(t *testing.T) {
 	again()
 	_, config = adminClient(t, AdminKubeconfig(c.DataDir))
 	for what, config := range map[string]*rest.Config{"the new kubeconfig": config, "a new token": fresh} {
-		if err := asks(t, config); err != nil {
+		if err := getVersion(t, config); err != nil {
 			t.Errorf("after all was forgotten, %s: %v", what, err)
 		}
 	}
-	if err := asks(t, old); err == nil {
+	if err := getVersion(t, old); err == nil {
 		t.Error("an old kubeconfig counts though its authority was forgotten")
 	}
 	robot.CAData = config.CAData // it is the token that is to be refused
-	if err := asks(t, robot); !apierrors.IsUnauthorized(err) {
+	if err := getVersion(t, robot); !apierrors.IsUnauthorized(err) {
 		t.Errorf("an old token gets %v", err)
 	}
 

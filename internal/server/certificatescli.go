@@ -14,13 +14,13 @@ import (
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
-// Certificates are those of the configuration's hub, which need not run.
+// Certificates returns the certificates of the hub of a configuration. The hub need not run.
 func Certificates(c Config, now time.Time) ([]pki.Certificate, error) {
 	return pki.List(c.pkiDir(), now)
 }
 
-// RenewCertificates replaces what is named of the configuration's hub, or without names every certificate that is not
-// an authority. It says whether a hub that runs must be started again for it.
+// RenewCertificates replaces the named certificates of the hub of a configuration; without names, every certificate
+// that is not an authority. It reports whether a running hub must be restarted.
 func RenewCertificates(c Config, names []string, now time.Time) (restart bool, err error) {
 	if len(names) == 0 {
 		names = []string{"apiserver", "admin", "front-proxy"}
@@ -51,8 +51,8 @@ func ForgetOldCertificates(c Config, now time.Time) error {
 	return pki.ForgetOld(c.pkiDir(), now, pki.LeafLife)
 }
 
-// CreateKeys makes the pki folder of hubs that are to share an etcd, with the master key of the store. What is there
-// stays.
+// CreateKeys creates the pki folder of hubs that will share an etcd, with the master key of the store. Existing files
+// stay.
 func CreateKeys(c Config, now time.Time) (dir string, err error) {
 	dir = c.pkiDir()
 	release, err := claimKeys(c)
@@ -66,8 +66,8 @@ func CreateKeys(c Config, now time.Time) (dir string, err error) {
 	return dir, keyring.EnsureMaster(MasterKeyFile(dir))
 }
 
-// claimKeys makes a data folder that is to hold the keys a hub's, which must not run: a hub takes no folder that others
-// began.
+// claimKeys locks a data folder before keys are written into it. It fails if a hub runs there: a hub accepts no folder
+// that another process has started to fill.
 func claimKeys(c Config) (release func(), err error) {
 	if err := ownedByCaller(c.DataDir, c.pkiDir()); err != nil {
 		return nil, err
@@ -78,13 +78,14 @@ func claimKeys(c Config) (release func(), err error) {
 	return claim(c.DataDir)
 }
 
-// ImportKeys brings what hubs on one etcd share from a folder, such as a mounted Secret, into the pki folder of the
-// configuration's hub. It returns the names of what changed. A master key that the folder lacks stays: nothing else
-// reads what it sealed.
+// ImportKeys copies the files that hubs on one etcd share from a folder, such as a mounted Secret, into the pki folder
+// of the hub. It returns the names of the changed files. It keeps a master key that the source folder lacks, because no
+// other key can decrypt what it sealed.
 func ImportKeys(c Config, from string) (changed []string, err error) {
 	required, optional := pki.Shared()
 	master := filepath.Base(MasterKeyFile(""))
-	if len(c.Etcd.Servers) > 0 { // each hub would make a master key of its own, and none could read what another wrote
+	// otherwise each hub would create its own master key, and could not read what another wrote
+	if len(c.Etcd.Servers) > 0 {
 		required = append(required, master)
 	} else {
 		optional = append(optional, master)
@@ -137,11 +138,11 @@ func ImportKeys(c Config, from string) (changed []string, err error) {
 	return changed, nil
 }
 
-// importedFile says, in a pki folder, where its keys were imported from.
+// importedFile returns the file in a pki folder that records the source of imported keys.
 func importedFile(pkiDir string) string { return filepath.Join(pkiDir, "imported-from") }
 
-// keepsMaster refuses an import that would replace a master key by others: what it sealed in the store could not be
-// read any more.
+// keepsMaster rejects an import that would remove a master key: the values that it sealed in the store could not be
+// decrypted any more.
 func keepsMaster(c Config, from string, imported []byte) error {
 	file := MasterKeyFile(c.pkiDir())
 	have, err := os.ReadFile(file)

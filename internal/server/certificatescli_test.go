@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// keysToImport is a folder of keys as `argosy certificates create` makes one.
+// keysToImport returns a folder of keys as `argosy certificates create` makes one.
 func keysToImport(t *testing.T) string {
 	t.Helper()
 	c := DefaultConfig()

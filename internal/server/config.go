@@ -35,11 +35,11 @@ import (
 
 // Config is everything that can be set about a hub. A file, flags and defaults all end up here.
 type Config struct {
-	// DataDir holds what the hub must keep: its store, keys, kubeconfig and log.
+	// DataDir is the folder of the hub's store, keys, kubeconfig and log.
 	DataDir string `json:"dataDir"`
-	// PKIDir holds the hub's keys and certificates. Empty: pki in the data folder. Hubs that share an etcd share
-	// authorities: each has a copy of one such folder, or the tokens and client certificates of one are nothing to the
-	// other.
+	// PKIDir is the folder of the hub's keys and certificates. Empty: pki in the data folder. Hubs that share an etcd need
+	// the same authorities: give each a copy of one such folder. Otherwise one hub rejects the tokens and client
+	// certificates of the other.
 	PKIDir string `json:"pkiDir,omitempty"`
 	// BindAddress is the IP address to serve on; 0.0.0.0 or :: means every one.
 	BindAddress string `json:"bindAddress"`
@@ -49,34 +49,33 @@ type Config struct {
 	TLSSANs []string `json:"tlsSANs,omitempty"`
 	// Etcd is an external etcd cluster; without servers the hub runs its own.
 	Etcd EtcdConfig `json:"etcd"`
-	// Backup is when the hub takes backups of itself.
+	// Backup configures the hub's own backups.
 	Backup BackupConfig `json:"backup"`
-	// KubeAPIServer is what can be set about the API server in the hub.
+	// KubeAPIServer configures the API server of the hub.
 	KubeAPIServer KubeAPIServerConfig `json:"kubeAPIServer"`
-	// Encryption is how what is secret is kept in the store.
+	// Encryption configures encryption at rest.
 	Encryption EncryptionConfig `json:"encryption"`
-	// Components to run: "*" is every one, "-NAME" leaves one out.
+	// Components to run: "*" for all, "-NAME" to exclude one.
 	Components []string `json:"components"`
-	// WorkloadKinds are the families of kinds beyond Kubernetes' own that the hub defines: "*" is every one, "-NAME"
-	// leaves one out.
+	// WorkloadKinds are the families of workload kinds beyond Kubernetes that the hub defines: "*" for all, "-NAME" to
+	// exclude one.
 	WorkloadKinds []string `json:"workloadKinds"`
-	// Members is how member clusters are looked after.
+	// Members configures the connections to member clusters.
 	Members MembersConfig `json:"members"`
-	// Scheduler is which bindings are placed, and by which rules.
+	// Scheduler configures the scheduler.
 	Scheduler SchedulerConfig `json:"scheduler"`
-	// Descheduler is when replicas that find no node are moved to other clusters; the component descheduler does it.
+	// Descheduler configures when replicas that find no node move to other clusters. The component descheduler moves them.
 	Descheduler DeschedulerConfig `json:"descheduler"`
 	// Taints are the default tolerations of policies, and which taints ClusterTaintPolicies may add.
 	Taints TaintsConfig `json:"taints"`
-	// Failover is how workloads leave clusters that are lost, drained or unhealthy for them.
+	// Failover configures how workloads leave lost, drained or unhealthy clusters.
 	Failover FailoverConfig `json:"failover"`
-	// Autoscaling is how FederatedHPAs scale.
+	// Autoscaling configures FederatedHPAs.
 	Autoscaling AutoscalingConfig `json:"autoscaling"`
-	// ForbidOverwrite has what users ask to overwrite in members count as abort: templates' annotation
-	// work.karmada.io/conflict-resolution, and conflictResolution of PropagationPolicies. A namespace does so for itself
-	// by the label argosy.io/forbid-overwrite.
+	// ForbidOverwrite treats Overwrite as Abort, in the annotation work.karmada.io/conflict-resolution of templates and in
+	// conflictResolution of PropagationPolicies. The label argosy.io/forbid-overwrite does the same for one namespace.
 	ForbidOverwrite bool `json:"forbidOverwrite,omitempty"`
-	// SuccessEvents is of which successes users are told by events: default, all or none. Each event is a write.
+	// SuccessEvents selects the success events that are recorded: default, all or none. Each event is a write.
 	SuccessEvents string `json:"successEvents"`
 	// KubeconfigOut is an additional file to merge the admin kubeconfig into.
 	KubeconfigOut string `json:"kubeconfigOut,omitempty"`
@@ -86,7 +85,7 @@ type Config struct {
 
 // EtcdConfig is about the hub's own etcd, or reaches an external one.
 type EtcdConfig struct {
-	// Quota is the most that the hub's own store may take on disk.
+	// Quota bounds the size of the hub's own store on disk.
 	Quota    resource.QuantityValue `json:"quota"`
 	Servers  []string               `json:"servers,omitempty"`
 	CAFile   string                 `json:"caFile,omitempty"`
@@ -94,60 +93,62 @@ type EtcdConfig struct {
 	KeyFile  string                 `json:"keyFile,omitempty"`
 }
 
-// MembersConfig is how member clusters are looked after.
+// MembersConfig configures the connections to member clusters.
 type MembersConfig struct {
-	// StatusUpdateFrequency is how often each one is asked how it is.
+	// StatusUpdateFrequency is the interval at which the status of each cluster is collected.
 	StatusUpdateFrequency metav1.Duration `json:"statusUpdateFrequency"`
-	// FailureThreshold and SuccessThreshold are how long one must not answer, or answer again, before its condition Ready
-	// follows.
+	// FailureThreshold and SuccessThreshold are how long a cluster must fail to respond, or respond again, before its
+	// condition Ready changes.
 	FailureThreshold metav1.Duration `json:"failureThreshold"`
 	SuccessThreshold metav1.Duration `json:"successThreshold"`
-	// AnswerLimit is the most bytes that the hub reads of one answer of a member, MemoryLimit the most that it keeps of
-	// one member's objects, and has on their way besides. A member that goes over one is not Ready.
+	// AnswerLimit bounds one response of a member in bytes. MemoryLimit bounds the objects of one member in memory, and
+	// separately those in transit. A member that exceeds a limit is not Ready.
 	AnswerLimit resource.QuantityValue `json:"answerLimit"`
 	MemoryLimit resource.QuantityValue `json:"memoryLimit"`
-	// ProxyRequests are the most requests of users into members that are under way at once, watches and other streams
-	// among them. One user, and one member, has half of them at most, and one user in one member a quarter.
+	// ProxyRequests bounds the concurrent requests of users to members, including watches and other streams. One user, and
+	// one member, can have at most half of them; one user in one member a quarter.
 	ProxyRequests int `json:"proxyRequests"`
-	// EmptyWorkloads sends workloads that divide their replicas also to the clusters chosen that get none of them.
+	// EmptyWorkloads also sends divided workloads to chosen clusters that get no replica.
 	EmptyWorkloads bool `json:"emptyWorkloads,omitempty"`
-	// WorkDeletions are how many Works others than the hub's own loops may delete within a minute. Of more, none is
-	// carried out in a member, and all are made again.
+	// WorkDeletions bounds how many Works anyone but the hub may delete within a minute. Beyond that, nothing is deleted
+	// in members, and all of these Works are created again.
 	WorkDeletions int `json:"workDeletions"`
-	// StaleStatus is how the status that a cluster last reported counts while the cluster is not Ready: StaleAsNotReady or
+	// StaleStatus is how the last status of a cluster counts while the cluster is not Ready: StaleAsNotReady or
 	// StaleAsLastReported.
 	StaleStatus string `json:"staleStatus"`
-	// Estimator is how the members' scheduler estimators are asked, beside what the hub knows of their room by itself.
+	// Estimator configures the requests to the members' scheduler estimators, which complement what the hub knows of free
+	// capacity.
 	Estimator EstimatorConfig `json:"estimator"`
 }
 
-// How the last reported status of a cluster counts that is not Ready.
+// How the last reported status of a cluster that is not Ready counts.
 const (
-	// StaleAsNotReady counts its objects and pods as there, and none of them as ready, as Kubernetes does with the pods of
-	// a node.
+	// StaleAsNotReady counts its objects and pods as existing but not ready, as Kubernetes does with the pods of a lost
+	// node.
 	StaleAsNotReady = "NotReady"
 	// StaleAsLastReported counts all as if it were so now, as Karmada does.
 	StaleAsLastReported = "LastReported"
 )
 
-// limits of what a member can have the hub hold.
+// limits returns the limits for data from members.
 func (c MembersConfig) limits() member.Limits {
 	return member.Limits{Answer: c.AnswerLimit.Value(), Memory: c.MemoryLimit.Value()}
 }
 
 // EstimatorConfig reaches the scheduler estimators of members, as Karmada runs them.
 type EstimatorConfig struct {
-	// Enabled has them asked.
+	// Enabled turns estimators on.
 	Enabled bool `json:"enabled"`
-	// SkipPull leaves out clusters whose agent pulls their work.
+	// SkipPull excludes clusters in Pull mode.
 	SkipPull bool `json:"skipPull,omitempty"`
-	// Timeout is how long one is waited for.
+	// Timeout bounds one request to an estimator.
 	Timeout metav1.Duration `json:"timeout"`
 	// ServicePrefix, ServiceNamespace and Port make their addresses in the cluster that the hub runs in.
 	ServicePrefix    string `json:"servicePrefix"`
 	ServiceNamespace string `json:"serviceNamespace"`
 	Port             int    `json:"port"`
-	// Addresses are those of estimators elsewhere, as CLUSTER=HOST:PORT; * is every other cluster, {cluster} its name.
+	// Addresses are the addresses of estimators as CLUSTER=HOST:PORT; * means every other cluster, and {cluster} is
+	// replaced by its name.
 	Addresses []string `json:"addresses,omitempty"`
 	// CAFile, CertFile and KeyFile encrypt the connections; InsecureSkipVerify does without knowing whom one speaks to.
 	CAFile             string `json:"caFile,omitempty"`
@@ -156,7 +157,7 @@ type EstimatorConfig struct {
 	InsecureSkipVerify bool   `json:"insecureSkipVerify,omitempty"`
 }
 
-// options of the estimators; nil if they are not asked.
+// options returns the options of the estimators; nil if they are off.
 func (c EstimatorConfig) options() *estimator.Options {
 	if !c.Enabled {
 		return nil
@@ -167,11 +168,11 @@ func (c EstimatorConfig) options() *estimator.Options {
 		InsecureSkipVerify: c.InsecureSkipVerify}
 }
 
-// SchedulerConfig is which bindings are placed, and by which rules.
+// SchedulerConfig configures the scheduler.
 type SchedulerConfig struct {
 	// Name is the scheduler's: bindings that name another in spec.schedulerName are left to that.
 	Name string `json:"name"`
-	// Plugins are Karmada's filters and scores to run: "*" is every one, "-NAME" leaves one out.
+	// Plugins are the filter and score plugins of Karmada to run: "*" for all, "-NAME" to exclude one.
 	Plugins []string `json:"plugins"`
 }
 
@@ -184,43 +185,43 @@ func (c SchedulerConfig) options() (controller.Scheduler, error) {
 	return controller.Scheduler{Name: c.Name, Plugins: plugins}, nil
 }
 
-// DeschedulerConfig is when replicas are moved after they were placed.
+// DeschedulerConfig configures when replicas move after they were placed.
 type DeschedulerConfig struct {
-	// Interval is how often replicas are looked for that find no node.
+	// Interval is the interval of checks for replicas that find no node.
 	Interval metav1.Duration `json:"interval"`
-	// UnschedulableThreshold is how long one has found none when it is moved.
+	// UnschedulableThreshold is how long a replica must have found no node before it moves.
 	UnschedulableThreshold metav1.Duration `json:"unschedulableThreshold"`
 }
 
 // TaintsConfig are the default tolerations of policies, and which taints ClusterTaintPolicies may add.
 type TaintsConfig struct {
-	// NotReadySeconds and UnreachableSeconds are for how long a policy tolerates a cluster that is not ready, or
-	// unreachable, unless the policy says so itself.
+	// NotReadySeconds and UnreachableSeconds are how long policies without a toleration of their own tolerate a cluster
+	// that is not ready, or unreachable.
 	NotReadySeconds    int64 `json:"defaultNotReadyTolerationSeconds"`
 	UnreachableSeconds int64 `json:"defaultUnreachableTolerationSeconds"`
 	// AllowNoExecutePolicy permits ClusterTaintPolicies with NoExecute taints.
 	AllowNoExecutePolicy bool `json:"allowNoExecuteTaintPolicy,omitempty"`
 }
 
-// tolerations are the defaults for policies.
+// tolerations returns the defaults for policies.
 func (c TaintsConfig) tolerations() membership.TolerationDefaults {
 	return membership.TolerationDefaults{NotReady: c.NotReadySeconds, Unreachable: c.UnreachableSeconds}
 }
 
-// FailoverConfig is how workloads leave clusters that are lost, drained or unhealthy for them.
+// FailoverConfig configures how workloads leave lost, drained or unhealthy clusters.
 type FailoverConfig struct {
-	// Cluster is which workloads leave lost clusters: FailoverByPolicy, FailoverOfAll or FailoverOff.
+	// Cluster selects the workloads that leave lost clusters: FailoverByPolicy, FailoverOfAll or FailoverOff.
 	Cluster string `json:"cluster"`
 	// BrakeShare is the share of the fleet above which nothing is evicted from clusters that were lost within five
 	// minutes.
 	BrakeShare float64 `json:"brakeShare"`
-	// EvictionsPerMinute is the most evictions of the fleet within a minute.
+	// EvictionsPerMinute bounds the evictions of the fleet within a minute.
 	EvictionsPerMinute int `json:"evictionsPerMinute"`
 }
 
 // Which workloads leave lost clusters.
 const (
-	// FailoverByPolicy moves those whose policy has spec.failover.cluster.
+	// FailoverByPolicy moves the workloads of policies with spec.failover.cluster.
 	FailoverByPolicy = "Policy"
 	// FailoverOfAll moves all.
 	FailoverOfAll = "All"
@@ -250,18 +251,18 @@ func (c FailoverConfig) validate() error {
 	return nil
 }
 
-// AutoscalingConfig is how FederatedHPAs scale, in the words of Kubernetes' HorizontalPodAutoscaler.
+// AutoscalingConfig configures FederatedHPAs, with the names of Kubernetes' HorizontalPodAutoscaler.
 type AutoscalingConfig struct {
-	// Interval is how often the load is looked at.
+	// Interval is the interval at which the load is measured.
 	Interval metav1.Duration `json:"interval"`
-	// DownscaleStabilization is the period for which the autoscaler looks back and does not scale down below any
-	// recommendation it made during that period, where a FederatedHPA does not set its own.
+	// DownscaleStabilization is the default stabilization window for scale-downs: the autoscaler does not scale down below
+	// any recommendation that it made during that period.
 	DownscaleStabilization metav1.Duration `json:"downscaleStabilization"`
 	// Tolerance is the minimum change (from 1.0) in the desired-to-actual metrics ratio for the autoscaler to consider
 	// scaling.
 	Tolerance float64 `json:"tolerance"`
-	// CPUInitializationPeriod is the period after pod start when CPU samples might be skipped, InitialReadinessDelay for
-	// how long it may not have been ready yet.
+	// CPUInitializationPeriod is the period after pod start when CPU samples might be skipped. InitialReadinessDelay is
+	// the period after pod start during which readiness changes count as initial readiness.
 	CPUInitializationPeriod metav1.Duration `json:"cpuInitializationPeriod"`
 	InitialReadinessDelay   metav1.Duration `json:"initialReadinessDelay"`
 }
@@ -273,7 +274,7 @@ func (c AutoscalingConfig) options() controller.Autoscaling {
 		InitialReadiness: c.InitialReadinessDelay.Duration}}
 }
 
-// LogConfig says where the log goes and how much of it there is.
+// LogConfig configures the file, format and level of the log.
 type LogConfig struct {
 	// File is a path, or "-" for standard error. Empty: argosy.log in the data folder.
 	File string `json:"file,omitempty"`
@@ -283,11 +284,11 @@ type LogConfig struct {
 	Level int `json:"level"`
 }
 
-// DefaultPort is not 6443, which clusters on the same machine (kind, k3s, kubeadm) take, nor the 5443 of a Karmada hub
-// that one may want to compare with; it still says HTTPS.
+// DefaultPort is not 6443, which clusters on the same machine (kind, k3s, kubeadm) use, and not 5443, which a Karmada
+// hub uses. It still suggests HTTPS.
 const DefaultPort = 7443
 
-// DefaultConfig is the one set of defaults.
+// DefaultConfig returns the one set of defaults.
 func DefaultConfig() Config {
 	return Config{
 		DataDir:       defaultDataDir(),
@@ -346,10 +347,10 @@ func defaultDataDir() string {
 	return filepath.Join(base, "argosy")
 }
 
-// AdminKubeconfig is the file in a data folder with which one administrates its hub.
+// AdminKubeconfig returns the file in a data folder with which one administrates its hub.
 func AdminKubeconfig(dataDir string) string { return filepath.Join(dataDir, "admin.kubeconfig") }
 
-// DefaultKubeconfig is the admin kubeconfig of a hub that `argosy up` started here with the default data folder.
+// DefaultKubeconfig returns the admin kubeconfig of a hub that `argosy up` started here with the default data folder.
 func DefaultKubeconfig() string { return AdminKubeconfig(defaultDataDir()) }
 
 // BindFlags lets flags set c.
@@ -461,8 +462,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 		"log verbosity: 0 logs decisions and errors, 2 and higher log more")
 }
 
-// Load is the configuration that results from a file, empty for none, under the flags that were given.
-// given must hold the flags that BindFlags bound to c.
+// Load returns the configuration of a file, empty for none, overridden by the flags that were given. given must contain
+// the flags that BindFlags bound to c.
 func (c *Config) Load(file string, given *pflag.FlagSet) error {
 	if file == "" {
 		return nil
@@ -476,7 +477,7 @@ func (c *Config) Load(file string, given *pflag.FlagSet) error {
 		return fmt.Errorf("configuration %s: %s", file, plain(err))
 	}
 
-	// The flags' variables are c's fields: remember what was given, take the file, give it again.
+	// The variables of the flags are fields of c: save the given values, read the file, and set the values again.
 	type value struct {
 		flag  *pflag.Flag
 		text  string
@@ -514,7 +515,7 @@ func plain(err error) string {
 	return text
 }
 
-// Validate says the first thing that is wrong, and how to put it right.
+// Validate returns the first error in the configuration, with what to change.
 func (c *Config) Validate() error {
 	switch {
 	case c.DataDir == "":
@@ -554,9 +555,11 @@ func (c *Config) Validate() error {
 	if _, err := c.Scheduler.options(); err != nil {
 		return err
 	}
-	for flag, duration := range map[string]metav1.Duration{"cluster-status-update-frequency": c.Members.StatusUpdateFrequency,
-		"cluster-failure-threshold": c.Members.FailureThreshold, "cluster-success-threshold": c.Members.SuccessThreshold,
-		"descheduling-interval": c.Descheduler.Interval, "unschedulable-threshold": c.Descheduler.UnschedulableThreshold,
+	for flag, duration := range map[string]metav1.Duration{
+		"cluster-status-update-frequency": c.Members.StatusUpdateFrequency,
+		"cluster-failure-threshold":       c.Members.FailureThreshold,
+		"cluster-success-threshold":       c.Members.SuccessThreshold,
+		"descheduling-interval":           c.Descheduler.Interval, "unschedulable-threshold": c.Descheduler.UnschedulableThreshold,
 		"horizontal-pod-autoscaler-sync-period":               c.Autoscaling.Interval,
 		"horizontal-pod-autoscaler-downscale-stabilization":   c.Autoscaling.DownscaleStabilization,
 		"horizontal-pod-autoscaler-cpu-initialization-period": c.Autoscaling.CPUInitializationPeriod,
@@ -635,16 +638,16 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// runs says whether the configuration wants a component.
+// runs reports whether the configuration wants a component.
 func (c *Config) runs(name string) bool {
 	return !slices.Contains(optional(), name) || chosen(c.Components, name)
 }
 
-// defines says whether the configuration wants a family of workload kinds.
+// defines reports whether the configuration wants a family of workload kinds.
 func (c *Config) defines(family string) bool { return chosen(c.WorkloadKinds, family) }
 
-// chosen says whether a list of names, "*" for all and "-NAME" for all but one, means this one. A list that only leaves
-// out means all the others: who writes -argo does not mean to go without OpenKruise.
+// chosen reports whether a list of names selects a name. "*" selects all, and "-NAME" excludes one. A list with only
+// exclusions selects all other names.
 func chosen(list []string, name string) bool {
 	if slices.Contains(list, "-"+name) {
 		return false
@@ -653,7 +656,7 @@ func chosen(list []string, name string) bool {
 	return slices.Contains(list, "*") || slices.Contains(list, name) || len(list) > 0 && !slices.ContainsFunc(list, takes)
 }
 
-// families are the names of workload kinds.
+// families returns the names of workload kinds.
 func families() []string {
 	names := make([]string, len(workloadKinds))
 	for i := range workloadKinds {
@@ -669,8 +672,8 @@ func (c *Config) logFile() string {
 	return c.Log.File
 }
 
-// Changes is c as a file would say it that leaves out what is as by default, but for where the hub is. Defaults of
-// later versions then hold for its hub.
+// Changes returns c as a file with only the settings that differ from the defaults, and the location of the hub. A
+// later version then applies its own defaults to the others.
 func (c *Config) Changes() (string, error) {
 	var all [2]map[string]any
 	defaults := DefaultConfig()
@@ -694,7 +697,7 @@ func (c *Config) Changes() (string, error) {
 	return string(data), nil
 }
 
-// difference is what have says otherwise than base.
+// difference returns the values of have that differ from base.
 func difference(have, base map[string]any) map[string]any {
 	changed := map[string]any{}
 	for key, value := range have {
@@ -712,8 +715,8 @@ func difference(have, base map[string]any) map[string]any {
 	return changed
 }
 
-// Folders are those outside of the data folder that a hub of c writes to: own are the hub's alone, others may hold more
-// than that.
+// Folders returns the folders outside of the data folder that a hub with c writes to. own are used only by the hub;
+// others may contain more.
 func (c *Config) Folders() (own, others []string) {
 	inside := func(path string) bool {
 		rel, err := filepath.Rel(c.DataDir, path)
@@ -733,7 +736,7 @@ func (c *Config) Folders() (own, others []string) {
 	return own, others
 }
 
-// Reads are the files that a hub of c reads and that others write, such as certificates of one's own.
+// Reads returns the files that a hub of c reads and that others write, such as certificates of one's own.
 func (c *Config) Reads() []string {
 	k := c.KubeAPIServer
 	all := []string{c.Etcd.CAFile, c.Etcd.CertFile, c.Etcd.KeyFile, c.Encryption.ProviderConfig,
@@ -754,7 +757,7 @@ func (c *Config) Reads() []string {
 	return slices.Compact(all)
 }
 
-// YAML is c as a file would say it.
+// YAML returns c as a configuration file.
 func (c *Config) YAML() (string, error) {
 	data, err := yaml.Marshal(c)
 	if err != nil {

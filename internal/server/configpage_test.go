@@ -17,7 +17,7 @@ import (
 // configPage is the page for users that has all fields.
 const configPage = "../../docs/configuration.md"
 
-// configRows are the lines of the page's table: a field, its flag, its default and the flag's help.
+// configRows returns the lines of the page's table: a field, its flag, its default and the flag's help.
 func configRows(t *testing.T) []string {
 	t.Helper()
 	t.Setenv("XDG_DATA_HOME", "~/.local/share") // as the page says it, whoever runs this

@@ -28,10 +28,10 @@ import (
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 )
 
-// establishTimeout is how long a server may take to serve a definition that it has.
+// establishTimeout bounds how long a server takes to serve a definition.
 const establishTimeout = 30 * time.Second
 
-// convertPath is where the hub converts its own kinds between versions.
+// convertPath is the URL path of the conversion webhook for the hub's own kinds.
 const convertPath = "/argosy/convert"
 
 // conversion sends the API server's conversion requests to itself. It knows this service's name and answers
@@ -49,7 +49,7 @@ func conversion() *apiextensionsv1.CustomResourceConversion {
 	}
 }
 
-// workloadKinds are the families of kinds that a hub defines for templates, by the names that --workload-kinds takes.
+// workloadKinds are the families of workload kinds that a hub can define, by their names in --workload-kinds.
 var workloadKinds = []struct {
 	name string
 	crds func() ([]*apiextensionsv1.CustomResourceDefinition, error)
@@ -58,7 +58,7 @@ var workloadKinds = []struct {
 	{"argo", argo.CRDs},
 }
 
-// workloadCRDs are the definitions of the families that are wanted.
+// workloadCRDs returns the definitions of the families that are wanted.
 func workloadCRDs(wanted func(family string) bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var all []*apiextensionsv1.CustomResourceDefinition
 	for _, family := range workloadKinds {
@@ -74,8 +74,8 @@ func workloadCRDs(wanted func(family string) bool) ([]*apiextensionsv1.CustomRes
 	return all, nil
 }
 
-// installCRDs makes the server serve our kinds, and returns when it does. Definitions that are right already cost a
-// read of their list and no write.
+// installCRDs installs the definitions of our kinds, and returns when the server serves them. If all are up to date, it
+// lists them and writes nothing.
 func installCRDs(ctx context.Context, config *rest.Config) error {
 	client, have, err := definitions(ctx, config)
 	if err != nil {
@@ -91,8 +91,9 @@ func installCRDs(ctx context.Context, config *rest.Config) error {
 	return waitServed(ctx, client.Discovery(), want)
 }
 
-// installWorkloadCRDs makes the server serve workload kinds. Definitions of kinds that are no longer wanted stay, since
-// objects would go with them; and one that somebody brought, from a newer OpenKruise for example, is theirs.
+// installWorkloadCRDs installs the definitions of workload kinds. It keeps definitions that are not needed any more,
+// because deleting one deletes its objects. It does not change a definition that a user installed, for example of a
+// newer OpenKruise.
 func installWorkloadCRDs(ctx context.Context, config *rest.Config, wanted func(family string) bool) error {
 	client, have, err := definitions(ctx, config)
 	if err != nil {
@@ -107,12 +108,12 @@ func installWorkloadCRDs(ctx context.Context, config *rest.Config, wanted func(f
 		current := have[crd.Name]
 		return current != nil && current.Annotations[wellknown.InstalledAnnotation] != "true"
 	})
-	// Each costs the server a tenth of a second of work, on what it serves meanwhile: one after the other.
+	// Install one definition at a time: each costs the server a tenth of a second, in which its other requests wait.
 	return installAll(ctx, client, have, want, 1)
 }
 
-// runDefinitions puts definitions back that somebody deletes, until ctx ends. One that is changed stays so until the
-// next start: two hubs of different versions that share a store would fight over it.
+// runDefinitions installs deleted definitions again, until ctx ends. It does not revert changed ones before the next
+// start: two hubs of different versions on one store would overwrite each other.
 func (h *Hub) runDefinitions(ctx context.Context) error {
 	client, err := metadata.NewForConfig(h.Config())
 	if err != nil {
@@ -128,7 +129,7 @@ func (h *Hub) runDefinitions(ctx context.Context) error {
 	informer := metadatainformer.NewFilteredMetadataInformer(client,
 		apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"),
 		metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
-	// Another field than the name and whether it is there is of no use here.
+	// Only the name and the existence matter.
 	_ = informer.SetTransform(func(obj any) (any, error) {
 		if d, ok := obj.(*metav1.PartialObjectMetadata); ok {
 			d.ManagedFields, d.Annotations, d.Labels = nil, nil, nil
@@ -141,8 +142,8 @@ func (h *Hub) runDefinitions(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() { defer close(ended); informer.Run(ctx.Done()) }()
 	defer func() { <-ended }()
-	look()                                       // one of ours may have gone while nobody looked
-	wanted := func(string) bool { return false } // and the others are being defined by the start
+	look()                                       // a definition may have been deleted before the watch
+	wanted := func(string) bool { return false } // the start installs the others
 	for {
 		select {
 		case <-ctx.Done():
@@ -158,7 +159,7 @@ func (h *Hub) runDefinitions(ctx context.Context) error {
 	}
 }
 
-// restoreCRDs makes the definitions that are missing: our own, and those of workload kinds that are wanted.
+// restoreCRDs installs missing definitions: our own, and those of enabled workload kinds.
 func restoreCRDs(ctx context.Context, config *rest.Config, wanted func(family string) bool) error {
 	client, have, err := definitions(ctx, config)
 	if err != nil {
@@ -195,7 +196,7 @@ func restoreCRDs(ctx context.Context, config *rest.Config, wanted func(family st
 	return installAll(ctx, client, have, workloads, 1)
 }
 
-// definitions are those that the server has, by name, and the client to change them with.
+// definitions returns the definitions on the server by name, and a client to change them.
 func definitions(ctx context.Context,
 	config *rest.Config) (apiextensions.Interface, map[string]*apiextensionsv1.CustomResourceDefinition, error) {
 	client, err := apiextensions.NewForConfig(config)
@@ -213,7 +214,8 @@ func definitions(ctx context.Context,
 	return client, have, nil
 }
 
-// installAll installs what is not there as it should be, so many at once, and returns when all are established.
+// installAll installs the definitions that are missing or outdated, several in parallel, and returns when all are
+// established.
 func installAll(ctx context.Context, client apiextensions.Interface,
 	have map[string]*apiextensionsv1.CustomResourceDefinition,
 	want []*apiextensionsv1.CustomResourceDefinition, atOnce int) error {
@@ -239,14 +241,14 @@ func installAll(ctx context.Context, client apiextensions.Interface,
 	return changed.Wait()
 }
 
-// waitServed returns when the server lists every version that is to be served of the definitions: what is established,
-// or was at the last start, is listed a moment later, and a client that looks before takes the kind for unknown.
+// waitServed returns when discovery lists every served version of the definitions. A definition is listed a moment
+// after it is established; until then, clients treat the kind as unknown.
 func waitServed(ctx context.Context, server discovery.DiscoveryInterface,
 	crds []*apiextensionsv1.CustomResourceDefinition) error {
 	var missing string
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, establishTimeout, true,
 		func(context.Context) (bool, error) {
-			// An error may be of one group alone; what is listed counts.
+			// The error may concern one group only; use the lists of the others.
 			_, lists, err := server.ServerGroupsAndResources()
 			listed := map[string]bool{}
 			for _, list := range lists {
@@ -271,13 +273,13 @@ func waitServed(ctx context.Context, server discovery.DiscoveryInterface,
 	return nil
 }
 
-// install makes crd what the server has; current is what it has, nil for nothing.
+// install creates or updates crd; current is the definition on the server, nil for none.
 func install(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface, current,
 	crd *apiextensionsv1.CustomResourceDefinition) error {
 	if current == nil {
 		crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 		_, err := definitions.Create(ctx, crd, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) { // another replica, starting with us, was first
+		if apierrors.IsAlreadyExists(err) { // another replica installed it first
 			return nil
 		}
 		return err
@@ -309,7 +311,7 @@ func install(ctx context.Context, definitions apiextensionsclient.CustomResource
 	return install(ctx, definitions, current, crd)
 }
 
-// upToDate says that current already has what want asks for. want has the server's defaults.
+// upToDate reports whether current has everything that want has. The server adds defaults to current.
 func upToDate(current, want *apiextensionsv1.CustomResourceDefinition) bool {
 	return apiequality.Semantic.DeepEqual(current.Spec, want.Spec) &&
 		contains(current.Labels, want.Labels) && contains(current.Annotations, want.Annotations)

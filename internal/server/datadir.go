@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// markerFile tells a data folder of ours from any other, and is what its user holds a lock on.
+// markerFile marks a folder as a data folder of a hub. A running hub has a lock on it.
 const markerFile = ".argosy-hub"
 
-// claim makes the folder ours, or says why it cannot be: not writable, somebody else's, or in use. The claim
-// ends with the process, or with release.
+// claim locks the folder for this hub. It returns an error if the folder is not writable, belongs to another program,
+// or is in use. The lock ends with the process, or with release.
 func claim(dir string) (release func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder %s cannot be created (%w): choose another with --data-dir", dir, reason(err))
@@ -50,17 +50,17 @@ func claim(dir string) (release func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// effectiveUser is who this process acts as.
+// effectiveUser returns the user id of this process.
 var effectiveUser = os.Geteuid
 
-// ownedByCaller refuses to write into a folder of another user, such as root into that of an installed hub: the hub
-// could not read its keys and its store any more. A folder of root that others may write, such as the root of a volume,
-// is nobody's in particular.
+// ownedByCaller rejects writing into a folder of another user. If root wrote into the folder of an installed hub, the
+// hub could not read its keys and its store any more. A folder of root that others may write, such as the root of a
+// volume, is accepted.
 func ownedByCaller(dirs ...string) error {
 	for _, dir := range dirs {
 		info, err := os.Stat(dir)
 		if err != nil {
-			continue // whoever makes it, or looks for it, has a sentence
+			continue // the caller that needs it returns a clear error
 		}
 		has, ok := info.Sys().(*syscall.Stat_t)
 		if !ok || has.Uid == 0 || int(has.Uid) == effectiveUser() {
@@ -75,8 +75,8 @@ func ownedByCaller(dirs ...string) error {
 	return nil
 }
 
-// Purge deletes the data folder of a hub that does not run, with its store and keys, and no other folder. One that is
-// not there is gone.
+// Purge deletes the data folder of a hub that does not run, with its store and keys. It rejects other folders, and
+// ignores a missing one.
 func Purge(dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil

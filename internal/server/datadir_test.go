@@ -43,7 +43,7 @@ func TestWhoDoesNotOwnAFolderWritesNothingThere(t *testing.T) {
 	}
 }
 
-// shared is the content of the serving certificate and the master key.
+// shared returns the content of the serving certificate and the master key.
 func shared(t *testing.T, c Config) string {
 	t.Helper()
 	crt, err := os.ReadFile(c.pkiDir() + "/apiserver.crt")

@@ -25,12 +25,12 @@ import (
 	"github.com/argosy-io/argosy/internal/server/keyring"
 )
 
-// EncryptionConfig is how what is secret is kept in the store.
+// EncryptionConfig configures encryption at rest.
 type EncryptionConfig struct {
 	// Enabled encrypts it with keys of the hub's.
 	Enabled bool `json:"enabled"`
-	// ProviderConfig is a file with an EncryptionConfiguration of Kubernetes, which then says alone what is encrypted and
-	// how: with a KMS, say. What the hub encrypted before is still read.
+	// ProviderConfig is a file with an EncryptionConfiguration of Kubernetes, for example for a KMS. It replaces the hub's
+	// own encryption. What the hub encrypted before can still be read.
 	ProviderConfig string `json:"providerConfig,omitempty"`
 }
 
@@ -41,7 +41,7 @@ func (c *EncryptionConfig) bindFlags(fs *pflag.FlagSet) {
 		"file with an EncryptionConfiguration of Kubernetes, such as for KMS v2, instead of the hub's own keys")
 }
 
-// checkFile says what is wrong with the provider configuration that the API server would not say.
+// checkFile returns errors in the provider configuration that the API server does not report.
 func (c *EncryptionConfig) checkFile() error {
 	if c.ProviderConfig == "" {
 		return nil
@@ -77,8 +77,8 @@ func (c *EncryptionConfig) checkFile() error {
 	return nil
 }
 
-// secret are the resources that hold what is secret: Secrets, what carries them to members or into namespaces, what
-// users write into both and revisions of that, and Clusters, whose proxies have passwords in URLs and headers.
+// secret are the resources that are encrypted: Secrets, objects that carry Secrets to members or into namespaces,
+// objects into which users may write secrets and their revisions, and Clusters, because proxy URLs and headers may contain passwords.
 var secret = []schema.GroupResource{
 	{Resource: "secrets"},
 	{Group: "work.karmada.io", Resource: "works"},
@@ -91,7 +91,7 @@ var secret = []schema.GroupResource{
 	{Group: "apps.kruise.io", Resource: "resourcedistributions"},
 }
 
-// secretKinds are the custom ones of secret.
+// secretKinds returns the custom ones of secret.
 func secretKinds() []schema.GroupResource {
 	return slices.DeleteFunc(slices.Clone(secret), func(r schema.GroupResource) bool { return r.Group == "" })
 }
@@ -104,7 +104,8 @@ func secretNames() string {
 	return strings.Join(names, ", ")
 }
 
-// storedAt is where the API server keeps a resource: Kubernetes' own by their names, custom ones below their group.
+// storedAt returns the etcd prefix of a resource. Kubernetes' own resources are stored by name, custom resources below
+// their group.
 func storedAt(r schema.GroupResource) string {
 	if r.Group == "" {
 		return "/registry/" + r.Resource + "/"
@@ -112,24 +113,24 @@ func storedAt(r schema.GroupResource) string {
 	return "/registry/" + r.Group + "/" + r.Resource + "/"
 }
 
-// MasterKeyFile is the key, in a pki folder, that the keys in the store are sealed with.
+// MasterKeyFile returns the key, in a pki folder, that the keys in the store are sealed with.
 func MasterKeyFile(pkiDir string) string { return filepath.Join(pkiDir, "encryption.key") }
 
-// encryption is how the store of a running hub is encrypted.
+// encryption is the encryption of the store of a running hub.
 type encryption struct {
 	ring *keyring.Ring
 	// own is that a provider configuration of the user's decides.
 	own bool
 
 	mu sync.Mutex
-	// transformers by resource, as the API server asked for them.
+	// transformers are the transformers that the API server got, by resource.
 	transformers map[schema.GroupResource]value.Transformer
-	// step is what a change under way does; failed is what the last one ended with.
+	// step is the step of a rotation that is in progress; failed is the error of the last one.
 	step   string
 	failed error
 }
 
-// startEncryption opens the keys of what is secret, before anything is read.
+// startEncryption loads the keys before the API server reads anything.
 func (h *Hub) startEncryption(ctx context.Context) (func(), error) {
 	client, err := h.storeClient()
 	if err != nil {
@@ -159,16 +160,16 @@ func (h *Hub) startEncryption(ctx context.Context) (func(), error) {
 	}, nil
 }
 
-// storeClient reaches the store beside the API server; the caller closes it.
+// storeClient connects to etcd directly; the caller closes the client.
 func (h *Hub) storeClient() (*clientv3.Client, error) {
-	if h.etcd != nil { // its client without a connection cannot defragment
+	if h.etcd != nil { // the client without a connection cannot defragment
 		return etcd.ConnectAll([]string{h.etcd.Endpoint}, "", "", "")
 	}
 	e := h.config.Etcd
 	return etcd.ConnectAll(e.Servers, e.CAFile, e.CertFile, e.KeyFile)
 }
 
-// transform is how the API server is to keep a resource that it would keep by own.
+// transform returns the transformer of a resource, which replaces the API server's own.
 func (e *encryption) transform(r schema.GroupResource, own value.Transformer) value.Transformer {
 	if !slices.Contains(secret, r) {
 		return own
@@ -183,7 +184,7 @@ func (e *encryption) transform(r schema.GroupResource, own value.Transformer) va
 	return t
 }
 
-// targets are what is encrypted.
+// targets returns the encrypted parts of the store.
 func (e *encryption) targets() []keyring.Target {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -196,7 +197,7 @@ func (e *encryption) targets() []keyring.Target {
 	return all
 }
 
-func (e *encryption) say(step string, done int) {
+func (e *encryption) setStep(step string, done int) {
 	if done > 0 {
 		step = fmt.Sprintf("%s (%d done)", step, done)
 	}
@@ -205,7 +206,7 @@ func (e *encryption) say(step string, done int) {
 	e.mu.Unlock()
 }
 
-// mode is the way in which the hub writes, which everything is rewritten for when it changes.
+// mode returns the way in which the hub writes, which everything is rewritten for when it changes.
 func (h *Hub) mode() string {
 	switch {
 	case h.encryption.own:
@@ -216,18 +217,19 @@ func (h *Hub) mode() string {
 	return "hub"
 }
 
-// way is mode, and what it is for: a hub that finds more resources secret than the one before rewrites those, too.
+// way returns the mode and the encrypted resources. If a new version encrypts more resources, the value differs, and
+// all are rewritten.
 func (h *Hub) way() string { return h.mode() + " " + secretNames() }
 
-// retryEncryption is how long after each failure in a row what holds secrets is rewritten again: another hub that
-// changed the keys at the same moment costs a second, a store that is away no more than a look a minute.
+// retryEncryption is the backoff after failed rewrites. If another hub changed the keys at the same moment, the retry
+// comes after a second; if the store is unavailable, at most once a minute.
 var retryEncryption = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 10, Cap: time.Minute}
 
-// runEncryption rewrites, on one replica at a time, what is not kept as it would be written now, and carries out
-// rotations that were begun on any.
+// runEncryption rewrites values that are not encrypted with the current settings, and completes rotations that any
+// replica began. It runs on the leader.
 func (h *Hub) runEncryption(ctx context.Context) error {
 	e, ready, retry := h.encryption, time.Time{}, retryEncryption
-	if e == nil { // a part of a hub, in a test
+	if e == nil { // in a test of a part of the hub
 		<-ctx.Done()
 		return nil
 	}
@@ -239,7 +241,7 @@ func (h *Hub) runEncryption(ctx context.Context) error {
 		case begin.Before(ready):
 		case e.ring.Rotating():
 			what = "rotate the encryption key"
-			err = e.ring.Rotate(ctx, e.targets(), e.say)
+			err = e.ring.Rotate(ctx, e.targets(), e.setStep)
 		default:
 			if err = e.ring.Write(ctx, h.way()); err == nil && !e.ring.Rewritten() {
 				what = "rewrite encrypted values"
@@ -263,18 +265,22 @@ func (h *Hub) runEncryption(ctx context.Context) error {
 			e.mu.Unlock()
 		}
 		select {
-		case <-time.After(time.Second): // a look at memory
+		case <-time.After(time.Second): // a check reads only memory
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// rewriteSecrets has everything kept as it would be written now, and the store forget what was there before.
+// rewriteSecrets rewrites all values with the current settings, and compacts the old revisions.
 func (h *Hub) rewriteSecrets(ctx context.Context) error {
 	e := h.encryption
 	rewritten := 0
-	if err := e.ring.Migrate(ctx, e.targets(), func(done int) { rewritten = done; e.say("rewriting", done) }); err != nil {
+	if err := e.ring.Migrate(ctx, e.targets(), func(done int) {
+		rewritten = done
+		e.setStep("rewriting",
+			done)
+	}); err != nil {
 		return err
 	}
 	if rewritten == 0 || h.mode() == "nothing" {
@@ -283,29 +289,30 @@ func (h *Hub) rewriteSecrets(ctx context.Context) error {
 	return e.ring.Forget(ctx)
 }
 
-// EncryptionPath answers GET with an EncryptionStatus. POST begins a rotation of the key, with ?master of the master
-// key too, or with ?rewrite that everything is rewritten that is not kept as it would be written now.
+// EncryptionPath is the URL path of the encryption. GET returns an EncryptionStatus. POST begins a rotation of the key;
+// with ?master also of the master key. With ?rewrite it rewrites all values that are not encrypted with the current
+// settings.
 const EncryptionPath = "/argosy/encryption"
 
-// EncryptionStatus is how the store is encrypted.
+// EncryptionStatus is the state of the encryption of the store.
 type EncryptionStatus struct {
 	// By is "hub", "providers" for a configuration of the user's, or "nothing".
 	By        string        `json:"by"`
 	Keys      []keyring.Key `json:"keys"`
 	Resources []string      `json:"resources"`
-	// Rotating and Rewriting are changes that began and have not ended, on whichever replica.
+	// Rotating and Rewriting: a change is in progress, on any replica.
 	Rotating  bool `json:"rotating,omitempty"`
 	Rewriting bool `json:"rewriting,omitempty"`
-	// Values there are, of which Stale are not encrypted as they would be if they were written now: in plain, or with an
+	// Values is the number of values. Stale of them are not encrypted with the current settings: in plain text, or with an
 	// older key.
 	Values     int `json:"values"`
 	Stale      int `json:"stale"`
 	Unreadable int `json:"unreadable"`
-	// Behind is how many hubs on the store have not the keys as this one has them.
+	// Behind is the number of hubs on the store that have not loaded the current keys.
 	Behind int `json:"behind,omitempty"`
 	// OldMasterKeys are files of the pki folder with master keys of before, for backups of before.
 	OldMasterKeys []string `json:"oldMasterKeys,omitempty"`
-	// Step is what a change under way does; Failed is what the last one ended with.
+	// Step is the step of a rotation that is in progress; Failed is the error of the last one.
 	Step   string `json:"step,omitempty"`
 	Failed string `json:"failed,omitempty"`
 }
@@ -342,7 +349,7 @@ func (h *Hub) serveEncryption(w http.ResponseWriter, r *http.Request) {
 		var err error
 		switch query := r.URL.Query(); {
 		case query.Has("rewrite"):
-			err = e.ring.Again(r.Context())
+			err = e.ring.RewriteAll(r.Context())
 		default:
 			err = h.beginRotation(r.Context(), query.Has("master"))
 		}
@@ -357,8 +364,8 @@ func (h *Hub) serveEncryption(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// beginRotation adds a key, and a new master key to seal it if asked, which any replica may do. The one that runs the
-// loops sees it, and goes on.
+// beginRotation adds a key and, if master is true, a new master key. Any replica may do it. The leader then completes
+// the rotation.
 func (h *Hub) beginRotation(ctx context.Context, master bool) error {
 	switch {
 	case h.encryption.own:

@@ -37,7 +37,7 @@ const (
 	proxyHeader = "Basic-of-a-proxy-2342"
 )
 
-// found are the files below dir that have any of the words, as they are or in base64.
+// found returns the files below dir that have any of the words, as they are or in base64.
 func found(t *testing.T, dir string, words ...string) []string {
 	t.Helper()
 	var files []string
@@ -135,7 +135,7 @@ func keepSecrets(t *testing.T, h *Hub) {
 	}
 }
 
-// readsSecrets says what a hub cannot read of what keepSecrets wrote.
+// readsSecrets returns an error for what a hub cannot read of the objects that keepSecrets wrote.
 func readsSecrets(ctx context.Context, h *Hub) error {
 	client, err := kubernetes.NewForConfig(h.Config())
 	if err != nil {
@@ -286,7 +286,7 @@ func TestNoFileOfTheStoreHasASecretInPlain(t *testing.T) {
 		}
 	})
 
-	// Without its key, and with another's, the hub says what is missing, and makes no new one.
+	// Without the key, or with the key of another hub, the error names the missing key, and no new key is created.
 	h.Stop()
 	key, err := os.ReadFile(master)
 	if err != nil {

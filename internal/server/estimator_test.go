@@ -13,7 +13,7 @@ import (
 	"github.com/argosy-io/argosy/internal/capacity/estimator"
 )
 
-// configured is what a file, empty for none, and flags come to.
+// configured returns what a file, empty for none, and flags come to.
 func configured(t *testing.T, file string, args ...string) (Config, error) {
 	t.Helper()
 	c := DefaultConfig()

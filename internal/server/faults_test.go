@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Whatever a user can get wrong is told in one sentence that names what to change, before anything costly starts.
+// Each wrong setting is reported in one sentence that names what to change, before anything costly starts.
 func TestAFaultIsOneClearSentence(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -24,8 +24,9 @@ import (
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
 
-// Kubernetes' own flow schemas keep users, service accounts and leader election apart. These two keep apart what only a
-// hub has: requests into members, which may wait for a member, and the agents of members that pull their work.
+// Kubernetes' own flow schemas separate users, service accounts and leader election. These two separate the requests
+// that only a hub has: requests to members, which may wait for a member, and requests of the agents of clusters in Pull
+// mode.
 const (
 	membersLevel = "argosy-members"
 	agentsLevel  = "argosy-agents"
@@ -57,7 +58,8 @@ func flowSchemas() []flowcontrolv1.FlowSchema {
 			Spec: flowcontrolv1.FlowSchemaSpec{
 				PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: name},
 				MatchingPrecedence:         precedence,
-				DistinguisherMethod:        &flowcontrolv1.FlowDistinguisherMethod{Type: flowcontrolv1.FlowDistinguisherMethodByUserType},
+				DistinguisherMethod: &flowcontrolv1.FlowDistinguisherMethod{
+					Type: flowcontrolv1.FlowDistinguisherMethodByUserType},
 				Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
 					Subjects: []flowcontrolv1.Subject{{Kind: rbacv1.GroupKind,
 						Group: &flowcontrolv1.GroupSubject{Name: group}}},
@@ -76,7 +78,7 @@ func flowSchemas() []flowcontrolv1.FlowSchema {
 	}
 }
 
-// untouched says that the hub wrote the object last, and notes that it is about to write it again.
+// untouched reports whether the hub was the last to write the object, and marks that the hub writes it again.
 func untouched(o metav1.Object) bool {
 	if o.GetAnnotations()[wellknown.SpecGenerationAnnotation] != strconv.FormatInt(o.GetGeneration(), 10) {
 		return false
@@ -85,7 +87,7 @@ func untouched(o metav1.Object) bool {
 	return true
 }
 
-// startFlowControl makes the hub's levels and schemas, and brings those up to date that nobody changed.
+// startFlowControl creates the hub's priority levels and flow schemas, and updates those that no user has changed.
 func (h *Hub) startFlowControl(ctx context.Context) (func(), error) {
 	if !h.config.KubeAPIServer.PriorityAndFairness {
 		return nil, nil
@@ -124,8 +126,8 @@ func (h *Hub) startFlowControl(ctx context.Context) (func(), error) {
 	return nil, nil
 }
 
-// longRunning has a request into a member count as the same request to the hub would. Kubernetes takes everything that
-// is proxied for a stream: it would have no place in a queue and no end, and one user could hold as many as he likes.
+// longRunning treats a request to a member like the same request to the hub. Kubernetes treats every proxied request as
+// a stream: it would bypass the queues and never time out, and one user could have any number of them.
 func longRunning(next request.LongRunningRequestCheck) request.LongRunningRequestCheck {
 	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
 		GrouplessAPIPrefixes: sets.NewString("api")}

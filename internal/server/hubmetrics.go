@@ -26,7 +26,7 @@ var (
 		nil)
 )
 
-// hubMetrics tells of the process as a whole.
+// hubMetrics has the metrics of the whole process.
 type hubMetrics struct {
 	hub *Hub
 
@@ -36,7 +36,7 @@ type hubMetrics struct {
 	held    int
 }
 
-// recount is how long what a restore left is not counted again: all Works are gone through for it.
+// recount is the minimal interval between counts of what a restore left, because a count reads all Works.
 const recount = time.Minute
 
 // Describe implements prometheus.Collector.
@@ -81,11 +81,11 @@ func (m *hubMetrics) restored() (orphans map[string]int, held int) {
 	return m.orphans, m.held
 }
 
-// certificatesEnd is when each certificate in use ends; a user's own serving certificate is "serving", and one for
-// further names is its file. What cannot be read is left out.
+// certificatesEnd returns the expiry of each certificate in use. A user's own serving certificate is "serving", and one
+// for further names has the name of its file. Unreadable certificates are left out.
 func (h *Hub) certificatesEnd(now time.Time) map[string]time.Time {
 	ends := map[string]time.Time{}
-	all, _ := pki.List(h.config.pkiDir(), now) // one whose folder is gone has none
+	all, _ := pki.List(h.config.pkiDir(), now) // without a folder there is none
 	for _, c := range all {
 		if c.Ends != nil {
 			ends[c.Name] = *c.Ends

@@ -70,8 +70,8 @@ func (s *keyService) serve(t *testing.T, socket string) (stop func()) {
 	}
 }
 
-// A key management service has the key: the store has nothing that opens it, and a hub whose service is away says so
-// until it is back.
+// A key management service has the key: the store contains nothing that decrypts it. A hub whose service is unavailable
+// reports that until the service is back.
 func TestAKeyManagementServiceHasTheKey(t *testing.T) {
 	kit.Long(t)
 	dir, err := os.MkdirTemp("", "kms") // short, since a path of a socket is

@@ -22,12 +22,12 @@ import (
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
-// KubeAPIServerConfig is what can be set about the API server in the hub, in the words of kube-apiserver.
+// KubeAPIServerConfig configures the API server of the hub, with the names of kube-apiserver's flags.
 type KubeAPIServerConfig struct {
 	// Args are further arguments of kube-apiserver, NAME=VALUE each, checked by checkArg. They come last, so they
 	// override the hub's.
 	Args []string `json:"args,omitempty"`
-	// Audit is who is told of requests.
+	// Audit configures the audit log.
 	Audit AuditConfig `json:"audit"`
 	// OIDC has tokens of one OpenID Connect issuer accepted.
 	OIDC OIDCConfig `json:"oidc"`
@@ -45,11 +45,11 @@ type KubeAPIServerConfig struct {
 	PriorityAndFairness bool `json:"priorityAndFairness"`
 }
 
-// AuditConfig is who is told of requests.
+// AuditConfig configures the audit log.
 type AuditConfig struct {
-	// LogFile gets a line of JSON for each event; "-" is standard output. Empty: no log.
+	// LogFile is the file of the audit log, with one JSON object per line; "-" is standard output. Empty: no log.
 	LogFile string `json:"logFile,omitempty"`
-	// PolicyFile says which requests are events, and what of them. Empty: the hub's default policy.
+	// PolicyFile selects the requests that are logged, and their level. Empty: the hub's default policy.
 	PolicyFile string `json:"policyFile,omitempty"`
 }
 
@@ -103,7 +103,7 @@ func (c *KubeAPIServerConfig) bindFlags(fs *pflag.FlagSet) {
 		"CERTFILE,KEYFILE[:NAME,...] of a serving certificate for these names; repeatable")
 }
 
-// paths are the settings that name files, to be made absolute.
+// paths returns the settings that name files, to be made absolute.
 func (c *KubeAPIServerConfig) paths() []*string {
 	paths := []*string{&c.Audit.PolicyFile, &c.OIDC.CAFile, &c.AuthenticationConfig, &c.AuthorizationConfig,
 		&c.ClientCAFile, &c.TLSCertFile, &c.TLSPrivateKeyFile}
@@ -113,7 +113,7 @@ func (c *KubeAPIServerConfig) paths() []*string {
 	return paths
 }
 
-// validate says what is wrong without a look at any file.
+// validate returns the first error that can be found without reading files.
 func (c *KubeAPIServerConfig) validate(admission []string) error {
 	for _, arg := range c.Args {
 		if err := checkArg(arg, admission); err != nil {
@@ -149,14 +149,14 @@ func (c *KubeAPIServerConfig) validate(admission []string) error {
 	return nil
 }
 
-// sniFiles are the files of a CERTFILE,KEYFILE[:NAME,…].
+// sniFiles returns the files of a CERTFILE,KEYFILE[:NAME,…].
 func sniFiles(pair string) (certFile, keyFile string) {
 	files, _, _ := strings.Cut(pair, ":")
 	certFile, keyFile, _ = strings.Cut(files, ",")
 	return certFile, keyFile
 }
 
-// checkFiles says what is wrong with the files, before anything costly starts.
+// checkFiles returns the first error in the files, before anything costly starts.
 func (c *KubeAPIServerConfig) checkFiles(now time.Time) error {
 	for flag, file := range map[string]string{"--audit-policy": c.Audit.PolicyFile, "--oidc-ca-file": c.OIDC.CAFile,
 		"--authentication-config": c.AuthenticationConfig,
@@ -204,7 +204,7 @@ func (c *KubeAPIServerConfig) checkFiles(now time.Time) error {
 	return nil
 }
 
-// checkPair says why a certificate and its key cannot be served at now.
+// checkPair returns why a certificate and its key cannot be served at the time now.
 func checkPair(certFlag, certFile, keyFlag, keyFile string, now time.Time) error {
 	for _, f := range []struct{ flag, file string }{{certFlag, certFile}, {keyFlag, keyFile}} {
 		if _, err := os.ReadFile(f.file); err != nil {
@@ -236,8 +236,8 @@ func checkPair(certFlag, certFile, keyFlag, keyFile string, now time.Time) error
 	return nil
 }
 
-// checkAuthorizers wants RBAC among the authorizers: the rights of agents, of service accounts and of the hub's own
-// roles are written in it.
+// checkAuthorizers requires RBAC among the authorizers: the permissions of agents, of service accounts and of the hub's
+// own roles depend on it.
 func checkAuthorizers(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -267,15 +267,15 @@ func checkAuthorizers(file string) error {
 //go:embed audit-policy.yaml
 var defaultAuditPolicy []byte
 
-// The log of audit starts anew as other logs do; kube-apiserver's own defaults let it grow for ever.
+// The audit log is rotated like other logs. With the defaults of kube-apiserver it would grow without limit.
 const (
 	auditMegabytes = 100
 	auditBackups   = 10
 	auditDays      = 30
 )
 
-// flags are the API server's for c. dir is where files that are made for them go, own the hub's certificate and the
-// names it is served by.
+// flags returns the arguments of the API server for c. dir is the folder for generated files; own is the hub's
+// certificate with its names.
 func (c *KubeAPIServerConfig) flags(dir string, own pki.Files, hosts []string) ([]string, error) {
 	var flags []string
 	set := func(name string, values ...string) {
@@ -325,16 +325,15 @@ func (c *KubeAPIServerConfig) flags(dir string, own pki.Files, hosts []string) (
 	return append(flags, c.argFlags()...), nil
 }
 
-// inClusterNames are those under which pods know an API server. They trust the hub's authority, which they are told
-// beside the name.
+// inClusterNames are the names by which pods reach an API server. Pods trust the hub's authority.
 var inClusterNames = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc",
 	"kubernetes.default.svc.cluster.local", serviceIP}
 
 // inClusterServerName is a name that the hub's own certificate always has.
 const inClusterServerName = "kubernetes.default.svc"
 
-// ownNames are the names of hosts by which the hub's certificate is served beside the user's: those that this one does
-// not have, and the ones of pods. The kubeconfigs that the hub writes ask for one of these.
+// ownNames returns the host names for which the hub's own certificate is served beside the user's: the names that the
+// user's certificate lacks, and those that pods use. The kubeconfigs that the hub writes use one of these.
 func (c *KubeAPIServerConfig) ownNames(hosts []string) ([]string, error) {
 	certs, err := cert.CertsFromFile(c.TLSCertFile)
 	if err != nil {
@@ -349,8 +348,8 @@ func (c *KubeAPIServerConfig) ownNames(hosts []string) ([]string, error) {
 	return names, nil
 }
 
-// tlsServerName is the name by which clients of the hub's kubeconfigs ask for its own certificate; empty where that is
-// the only one.
+// tlsServerName returns the name by which clients of the hub's kubeconfigs ask for its own certificate; empty where
+// that is the only one.
 func (c *KubeAPIServerConfig) tlsServerName() string {
 	if c.TLSCertFile == "" {
 		return ""
@@ -366,7 +365,7 @@ func (c *KubeAPIServerConfig) argFlags() []string {
 	return flags
 }
 
-// servingFiles are the certificate and key that are served where no name decides.
+// servingFiles returns the certificate and key that are served where no name decides.
 func (c *KubeAPIServerConfig) servingFiles(own pki.Files) (certFile, keyFile string) {
 	return cmp.Or(c.TLSCertFile, own.Serving), cmp.Or(c.TLSPrivateKeyFile, own.ServingKey)
 }

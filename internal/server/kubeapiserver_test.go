@@ -101,7 +101,7 @@ func TestKubeAPIServerHasTheAcceptedArgs(t *testing.T) {
 	}
 }
 
-// pair is a certificate for names, signed by itself, and its key, in files.
+// pair returns a certificate for names, signed by itself, and its key, in files.
 func pair(t testing.TB, begin, end time.Time, names ...string) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -192,7 +192,7 @@ func (i *issuer) token(t *testing.T, claims map[string]any) string {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-// withToken is a client at the hub of config that has a token and nothing else.
+// withToken returns a client at the hub of config that has a token and nothing else.
 func withToken(t *testing.T, config *rest.Config, token string) *kubernetes.Clientset {
 	t.Helper()
 	config = rest.AnonymousClientConfig(config)
@@ -200,7 +200,7 @@ func withToken(t *testing.T, config *rest.Config, token string) *kubernetes.Clie
 	return kubernetes.NewForConfigOrDie(config)
 }
 
-// whoami is the name and the groups that the hub knows a client by.
+// whoami returns the name and the groups that the hub knows a client by.
 func whoami(ctx context.Context, client kubernetes.Interface) (string, []string, error) {
 	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
 		metav1.CreateOptions{})
@@ -249,7 +249,7 @@ func TestHubTakesWhatKubeAPIServerTakes(t *testing.T) {
 
 	alice := withToken(t, config, i.token(t, map[string]any{"aud": "argosy", "email": "alice@example.com",
 		"email_verified": true, "groups": []string{"devs"}}))
-	t.Run("a token of the issuer is its user with his groups, and no other token is", func(t *testing.T) {
+	t.Run("a token of the issuer is its user with their groups, and no other token is", func(t *testing.T) {
 		kit.Eventually(t, "the issuer's keys", func() string {
 			name, groups, err := whoami(ctx, alice)
 			if err != nil || name != "oidc:alice@example.com" || !slices.Contains(groups, "oidc:devs") {

@@ -104,8 +104,8 @@ func checkArg(arg string, ours []string) error {
 	return nil
 }
 
-// unacceptedArg is the error for an argument that users may not set. It names the hub's own flag, or the argument
-// that was meant.
+// unacceptedArg returns the error for an argument that users may not set. It names the hub's own flag, or the argument
+// that the user probably meant.
 func unacceptedArg(name string) error {
 	const text = "--kube-apiserver-arg does not accept %s: %s"
 	hub := pflag.NewFlagSet("", pflag.ContinueOnError)

@@ -17,15 +17,14 @@ import (
 
 const (
 	contextName = "argosy"
-	// karmadaContext is the context that Karmada's own tools look for when told none.
+	// karmadaContext is the default context of Karmada's own tools.
 	karmadaContext = "karmada-apiserver"
 	adminUser      = "argosy-admin"
 )
 
-// writeKubeconfig merges access to the hub at url into file, which may be somebody's with other contexts in it.
-// serverName, where there is one, is the name by which the server shows the certificate that this access trusts. What
-// users set stays: the namespace of a context, and, once the file has the hub, the current context. Nothing is written
-// when nothing changes.
+// writeKubeconfig merges access to the hub at url into file, which may be a user's file with other contexts.
+// serverName, if set, is the server name (SNI) that selects the certificate that this access trusts. It keeps the
+// namespace of a context, and the current context once the file has the hub. It writes nothing if nothing changed.
 func writeKubeconfig(file, url, serverName string, files pki.Files) error {
 	config, err := clientcmd.LoadFromFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,8 +71,8 @@ func writeKubeconfig(file, url, serverName string, files pki.Files) error {
 	return nil
 }
 
-// AdminAccess is the administrator's kubeconfig of the configuration's hub, as it is used from elsewhere: with the hub
-// at the URL server, or where the hub says it is if that is empty.
+// AdminAccess returns the administrator's kubeconfig of the hub for use elsewhere. server is the URL of the hub; if it
+// is empty, the hub's own URL is used.
 func AdminAccess(c Config, server string) ([]byte, error) {
 	config, err := clientcmd.LoadFromFile(AdminKubeconfig(c.DataDir))
 	if err != nil {
@@ -86,7 +85,7 @@ func AdminAccess(c Config, server string) ([]byte, error) {
 	if err != nil || at.Scheme != "https" || at.Host == "" {
 		return nil, fmt.Errorf("--server %q is not a URL such as https://argosy.example.com:7443", server)
 	}
-	certs, err := cert.CertsFromFile(pki.In(c.pkiDir()).Serving)
+	certs, err := cert.CertsFromFile(pki.FilesIn(c.pkiDir()).Serving)
 	if err != nil {
 		return nil, fmt.Errorf("read the serving certificate: %w", err)
 	}

@@ -14,8 +14,8 @@ import (
 // logLimit bounds one log file; two exist at most.
 const logLimit = 64 << 20
 
-// setUpLog sends everything that logs in this process, through klog, logr or slog, to one place in one format.
-// The returned writer is that place, for libraries with a logger of their own.
+// setUpLog sends the logs of klog, logr and slog to one place in one format. The returned writer is that place, for
+// libraries with their own logger.
 func setUpLog(c *Config) (w io.Writer, closeLog func(), err error) {
 	w, closeLog = os.Stderr, func() {}
 	if file := c.logFile(); file != "-" {
@@ -40,12 +40,12 @@ func setUpLog(c *Config) (w io.Writer, closeLog func(), err error) {
 	return w, closeLog, nil
 }
 
-// logFile is a file that starts anew, keeping the old one as .1, when it has grown to logLimit.
+// logFile is a log file that is rotated when it reaches logLimit. The old file is kept as .1.
 type logFile struct {
 	path string
 
 	mu   sync.Mutex
-	file *os.File // nil once closed: what late goroutines say then is lost
+	file *os.File // nil once closed: later messages are lost
 	size int64
 }
 

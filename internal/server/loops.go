@@ -16,8 +16,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Kubernetes' own timings: a dead leader is replaced after leaseDuration at the latest, and one that cannot renew
-// stops five seconds before that.
+// Kubernetes' own timings: a dead leader is replaced after leaseDuration at the latest, and a leader that cannot renew
+// its lease stops five seconds before that.
 const (
 	leaseName     = "argosy"
 	leaseDuration = 15 * time.Second
@@ -25,16 +25,16 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-// elects says whether replicas take turns. A hub with a store of its own is alone by construction: it
-// holds the store's lock.
+// elects reports whether leader election is needed. A hub with its own store has a lock on the data folder and is
+// always alone.
 func (h *Hub) elects() bool { return len(h.config.Etcd.Servers) > 0 }
 
-// newAlive is a liveness check that fails when a leader has not renewed for a lease's length and yet leads on.
+// newAlive returns a liveness check that fails when a leader has not renewed for a lease's length and yet leads on.
 func newAlive() *leaderelection.HealthzAdaptor {
 	return leaderelection.NewLeaderHealthzAdaptor(leaseDuration)
 }
 
-// startLoops returns at once: replicas that stand by are ready too.
+// startLoops returns at once: replicas that are not the leader are ready too.
 func (h *Hub) startLoops(context.Context) (func(), error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	run := h.runLoops
@@ -95,7 +95,7 @@ func (h *Hub) elector() (func(context.Context) error, error) {
 	if err != nil {
 		return nil, fmt.Errorf("name this replica: %w", err)
 	}
-	identity := host + "_" + string(uuid.NewUUID()) // two on one machine are two
+	identity := host + "_" + string(uuid.NewUUID()) // several hubs may run on one machine
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: systemNamespace, Name: leaseName},
 		Client:     client.CoordinationV1(),
@@ -111,15 +111,15 @@ func (h *Hub) elector() (func(context.Context) error, error) {
 	}, nil
 }
 
-// leadOnce stands for election, leads, and returns when it leads no more and its loops have ended. Told to stop, it
-// ends the loops before it gives the lease back, so that two replicas never run them at once. Loops that outlive a lost
-// lease are an error, upon which the process must end: another replica is about to lead.
+// leadOnce waits for the lease, leads, and returns after its loops have ended. On a stop, it ends the loops before it
+// releases the lease, so that two replicas never run them at the same time. If loops do not end after the lease was
+// lost, it returns an error, and the process must exit.
 func (h *Hub) leadOnce(ctx context.Context, lock resourcelock.Interface) error {
 	candidacy, resign := context.WithCancel(context.WithoutCancel(ctx))
 	defer resign()
 	var (
 		mu       sync.Mutex
-		loops    chan error // what the loops ended with; nil until they start
+		loops    chan error // the result of the loops; nil until they start
 		resigned bool
 	)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{

@@ -12,9 +12,8 @@ import (
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// metricsHandler serves the metrics of every part of the process in one scrape: Kubernetes' registry,
-// controller-runtime's and the default one, which etcd uses; own is that of this hub, of which there may be several in
-// a process, as in tests.
+// metricsHandler serves all metrics of the process: the registries of Kubernetes and controller-runtime, and the
+// default one, which etcd uses. own is the registry of this hub, because tests run several hubs in one process.
 func metricsHandler(own prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(merged{legacyregistry.DefaultGatherer, controllermetrics.Registry,
 		prometheus.DefaultGatherer, own},
@@ -33,7 +32,7 @@ func (m merged) Gather() ([]*dto.MetricFamily, error) {
 	for _, registry := range m {
 		families, err := registry.Gather()
 		if err != nil && failed == nil {
-			failed = err // what could be gathered is served nevertheless
+			failed = err // serve what was gathered
 		}
 		for _, family := range families {
 			first, seen := byName[family.GetName()]
@@ -51,7 +50,7 @@ func (m merged) Gather() ([]*dto.MetricFamily, error) {
 	return all, failed
 }
 
-// missing are those of more whose labels none of have has.
+// missing returns the metrics in more with labels that no metric in have has.
 func missing(have, more []*dto.Metric) []*dto.Metric {
 	known := map[string]bool{}
 	for _, m := range have {

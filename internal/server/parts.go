@@ -32,9 +32,9 @@ import (
 	"github.com/argosy-io/argosy/internal/why"
 )
 
-// AllParts are the parts of a whole hub: the one place where they are put together.
+// AllParts returns the parts of a whole hub: the one place where they are put together.
 func AllParts() Parts {
-	// fleet is what the scheduler sees, once it runs.
+	// fleet is the scheduler's view of the fleet, once the scheduler runs.
 	var fleet atomic.Pointer[capacity.Fleet]
 	// restored counts what a restore left, once the loops run.
 	var restored atomic.Pointer[func() (map[string]int, int)]
@@ -62,7 +62,7 @@ func AllParts() Parts {
 	}
 	var follow sync.Once
 	var grants acting.Source
-	// of is who acts as himself in members, watched once for the proxy and the loops.
+	// of returns the users who act under their own name in members. It is watched once for the proxy and the loops.
 	of := func(d Deps) acting.Source {
 		follow.Do(func() { grants = acting.Follow(d.Config, d.Done) })
 		return grants
@@ -131,14 +131,14 @@ func AllParts() Parts {
 	}
 }
 
-// reader reads the hub with all rights, from when its API server is made.
+// reader returns a client for reads with all permissions, once the hub's API server is created.
 func reader(config *rest.Config) proxy.Hub {
 	return sync.OnceValues(func() (client.Reader, error) {
 		s := runtime.NewScheme()
 		if err := errors.Join(clusterv1alpha1.AddToScheme(s), corev1.AddToScheme(s)); err != nil {
 			return nil, err
 		}
-		// The kinds are known, and are not asked for.
+		// The kinds are known; no discovery is needed.
 		mapper := meta.NewDefaultRESTMapper(nil)
 		mapper.Add(clusterv1alpha1.GroupVersion.WithKind("Cluster"), meta.RESTScopeRoot)
 		mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
@@ -151,11 +151,11 @@ func reader(config *rest.Config) proxy.Hub {
 // ResourceBinding, and leaves all else to next.
 func explained(d Deps, room why.Room, nodes why.Nodes, troubled why.Troubled, next http.Handler) http.Handler {
 	connect := func() (client.Reader, meta.RESTMapper, error) { return why.Connect(d.Config) }
-	o, _ := d.Scheduler.options() // a configuration that is not valid does not come so far
+	o, _ := d.Scheduler.options() // the configuration was validated before
 	scheduler := why.Scheduler{Name: o.Name, Plugins: o.Plugins, Failover: d.Failover.options(d.Members, d.Taints).Options}
 	explain, measure, describe := why.Handler(connect, room, scheduler, troubled), why.RoomHandler(connect, room),
 		why.SchedulerHandler(connect, scheduler)
-	tell, ail := why.NodesHandler(connect, nodes), why.PodsHandler(connect, troubled)
+	serveNodes, servePods := why.NodesHandler(connect, nodes), why.PodsHandler(connect, troubled)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case why.Path:
@@ -163,9 +163,9 @@ func explained(d Deps, room why.Room, nodes why.Nodes, troubled why.Troubled, ne
 		case why.RoomPath:
 			measure.ServeHTTP(w, r)
 		case why.NodesPath:
-			tell.ServeHTTP(w, r)
+			serveNodes.ServeHTTP(w, r)
 		case why.PodsPath:
-			ail.ServeHTTP(w, r)
+			servePods.ServeHTTP(w, r)
 		case why.SchedulerPath:
 			describe.ServeHTTP(w, r)
 		default:
@@ -178,7 +178,7 @@ func explained(d Deps, room why.Room, nodes why.Nodes, troubled why.Troubled, ne
 	})
 }
 
-// podsAsked says of which ResourceBinding a request is for the pods. The hub has authorized it as the use of that
+// podsAsked returns the ResourceBinding of a request for pods. The hub has authorized the request as one for that
 // subresource.
 func podsAsked(r *http.Request) (binding types.NamespacedName, is bool) {
 	info, ok := request.RequestInfoFrom(r.Context())

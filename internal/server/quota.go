@@ -7,8 +7,8 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// hubQuotas selects the ResourceQuotas that bind on the hub: those that no policy claims. One that a policy claims
-// binds in members, and its status is theirs; who may have it claimed is judged by admission.
+// hubQuotas selects the ResourceQuotas that apply on the hub: those that no policy has claimed. A claimed one applies
+// in members, and its status comes from them; admission decides who may have one claimed.
 func hubQuotas() selectors.Selector {
 	selector := selectors.NewSelector()
 	for _, claim := range []string{policyv1alpha1.PropagationPolicyPermanentIDLabel,

@@ -27,12 +27,12 @@ import (
 const (
 	// restoringDir is in a data folder while a backup is restored into it.
 	restoringDir = ".restoring"
-	// restoredFile is in a data folder from a restore until the hub has told its loops of it.
+	// restoredFile is in a data folder from a restore until the hub has announced the restore to its loops.
 	restoredFile = "restored.json"
 )
 
-// open reaches the store of a configuration: that of the hub that runs on the data folder, an external one, or, when no
-// hub runs, the files in the folder, which nobody else may use until close.
+// open connects to the store of a configuration: of the hub that runs on the data folder, or an external one. If no hub
+// runs, it opens the files in the folder, and locks them until close.
 func (c *Config) open(ctx context.Context) (store *etcd.Client, close func(), err error) {
 	if e := c.Etcd; len(e.Servers) > 0 {
 		store, err = etcd.Connect(ctx, e.Servers, e.CAFile, e.CertFile, e.KeyFile)
@@ -84,11 +84,11 @@ func (c *Config) pkiDir() string {
 	return filepath.Join(c.DataDir, "pki")
 }
 
-// PKI is the folder of the hub's keys.
+// PKI returns the folder of the hub's keys.
 func (c *Config) PKI() string { return c.pkiDir() }
 
-// Backup takes a backup of the configuration's hub into a folder, or a file in one, and says where it is. to may be
-// empty for the hub's own folder of backups.
+// Backup writes a backup of the hub to a folder or file, and returns the path. If to is empty, the hub's own folder of
+// backups is used.
 func Backup(ctx context.Context, c Config, to string, keys bool, warn io.Writer) (string, backup.Manifest, error) {
 	if err := c.Validate(); err != nil {
 		return "", backup.Manifest{}, err
@@ -148,15 +148,15 @@ func Backup(ctx context.Context, c Config, to string, keys bool, warn io.Writer)
 	return backup.Write(ctx, source, dir, file, time.Now())
 }
 
-// restored is what a hub is told at its first start after a restore.
+// restored is what a hub reads at its first start after a restore.
 type restored struct {
 	File     string          `json:"file"`
 	At       time.Time       `json:"at"`
 	Manifest backup.Manifest `json:"manifest"`
 }
 
-// Restore makes the data folder of a hub of a backup: nothing else may be in it. Unless accepted, the hub then changes
-// nothing in member clusters that is otherwise there than the backup says, until somebody says so.
+// Restore creates the data folder of a hub from a backup; the folder must be empty. Unless accepted is true, the hub
+// then does not change objects in member clusters that differ from the backup, until a user accepts it.
 func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error) {
 	if err := c.Validate(); err != nil {
 		return m, err
@@ -237,14 +237,14 @@ func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error
 		if err := os.Remove(importedFile(pkiDir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return m, err
 		}
-		entries, _ := os.ReadDir(filepath.Join(aside, backup.Data)) // not there if there are none
+		entries, _ := os.ReadDir(filepath.Join(aside, backup.Data)) // the folder does not exist if there are none
 		for _, e := range entries {
 			if err := os.Rename(filepath.Join(aside, backup.Data, e.Name()), filepath.Join(c.DataDir, e.Name())); err != nil {
 				return m, err
 			}
 		}
 	}
-	// an older binary is to refuse the folder before etcd opens the store, as it would have refused the one before
+	// An older binary must refuse the folder before etcd opens the store, as it would have refused the original folder.
 	if m.Writer != nil {
 		if err := recordInFolder(c.DataDir, *m.Writer); err != nil {
 			return m, err
@@ -265,7 +265,7 @@ func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error
 	return m, markStore(c.DataDir)
 }
 
-// private takes files from all but their user: a copy has the umask's mode.
+// private removes the permissions of other users from files: a copy has the mode of the umask.
 func private(dir string) error {
 	return filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 		if err != nil {
@@ -278,7 +278,7 @@ func private(dir string) error {
 	})
 }
 
-// onlyIn says what else there is in a folder, which need not be there.
+// onlyIn returns an error if a folder contains anything but the named files. The folder need not exist.
 func onlyIn(dir string, names ...string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -291,13 +291,13 @@ next:
 				continue next
 			}
 		}
-		return fmt.Errorf("holds %q", e.Name())
+		return fmt.Errorf("contains %q", e.Name())
 	}
 	return nil
 }
 
-// announceRestore has the hub's loops know that the store is a backup's, by a ConfigMap that stands until somebody
-// accepts what follows.
+// announceRestore creates a ConfigMap that announces the restore to the hub's loops. It stays until a user accepts the
+// restored state.
 func (h *Hub) announceRestore(ctx context.Context, client kubernetes.Interface) error {
 	file := filepath.Join(h.config.DataDir, restoredFile)
 	raw, err := os.ReadFile(file)
@@ -317,7 +317,7 @@ func (h *Hub) announceRestore(ctx context.Context, client kubernetes.Interface) 
 			"revision": strconv.FormatInt(r.Manifest.Revision, 10)}}
 	maps := client.CoreV1().ConfigMaps(names.System)
 	if _, err = maps.Create(ctx, mark, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
-		_, err = maps.Update(ctx, mark, metav1.UpdateOptions{}) // the backup was of a hub that had been restored
+		_, err = maps.Update(ctx, mark, metav1.UpdateOptions{}) // the backup is of a hub that was restored before
 	}
 	if err != nil {
 		return fmt.Errorf("mark the store as restored: %w", err)
@@ -326,8 +326,8 @@ func (h *Hub) announceRestore(ctx context.Context, client kubernetes.Interface) 
 	return os.Remove(file)
 }
 
-// Defragment has the configuration's store give back what it does not use. With disarm it drops old revisions before,
-// and takes the alarm for want of space back after.
+// Defragment frees unused space of the store. With disarm it compacts old revisions first, and clears the NOSPACE alarm
+// afterwards.
 func Defragment(ctx context.Context, c Config, disarm bool) (before, after etcd.State, err error) {
 	if err := c.Validate(); err != nil {
 		return before, after, err

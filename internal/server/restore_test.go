@@ -57,7 +57,7 @@ func TestARestoreThatFailsLateLeavesNoFolderThatStarts(t *testing.T) {
 	}
 }
 
-// The folder says by itself who wrote its store, also to a binary that must not have etcd open it.
+// The folder records who wrote its store. A binary can read that without opening the store.
 func TestARestoredFolderSaysWhichVersionWroteIt(t *testing.T) {
 	lost := t.TempDir()
 	s, err := etcd.Start(t.Context(), etcd.Options{Dir: filepath.Join(lost, "etcd"), UnsafeNoFsync: true})

@@ -13,10 +13,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
 )
 
-// startRoles makes the hub's roles, and adds to them what is missing, as the API server does with Kubernetes' own: what
-// somebody added stays, labels and annotations that he set stay, and with the annotation
-// rbac.authorization.kubernetes.io/autoupdate "false" all does. A hub whose store is full, or whose webhooks are down,
-// starts without: that is to be mended on a hub that runs.
+// startRoles creates the hub's roles and adds missing rules, as the API server does with Kubernetes' own roles. Rules,
+// labels and annotations that users added stay. With the annotation rbac.authorization.kubernetes.io/autoupdate
+// "false", nothing changes. A hub whose store is full, or whose webhooks do not respond, starts without them, so that
+// it can be repaired.
 func (h *Hub) startRoles(ctx context.Context) (func(), error) {
 	client, err := kubernetes.NewForConfig(h.Config())
 	if err != nil {

@@ -31,22 +31,23 @@ type judge struct {
 	client kubernetes.Interface
 }
 
-// may says whether a user may do something to a resource, such as "update", "clonesets/status.apps.kruise.io".
-func (j judge) may(user, verb, resource, namespace, name string) bool {
+// allowed reports whether a user may do something to a resource, such as "update", "clonesets/status.apps.kruise.io".
+func (j judge) allowed(user, verb, resource, namespace, name string) bool {
 	j.Helper()
 	resource, group, _ := strings.Cut(resource, ".")
 	resource, sub, _ := strings.Cut(resource, "/")
-	return j.ask(user, &authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+	return j.review(user, &authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 		Verb: verb, Group: group, Resource: resource, Subresource: sub, Namespace: namespace, Name: name}})
 }
 
-// mayGet says whether a user may use an address that is no object.
+// mayGet reports whether a user may use an address that is no object.
 func (j judge) mayGet(user, verb, path string) bool {
 	j.Helper()
-	return j.ask(user, &authorizationv1.SubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: verb, Path: path}})
+	return j.review(user, &authorizationv1.SubjectAccessReviewSpec{
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: verb, Path: path}})
 }
 
-func (j judge) ask(user string, spec *authorizationv1.SubjectAccessReviewSpec) bool {
+func (j judge) review(user string, spec *authorizationv1.SubjectAccessReviewSpec) bool {
 	j.Helper()
 	spec.User, spec.Groups = user, []string{"system:authenticated"}
 	answer, err := j.client.AuthorizationV1().SubjectAccessReviews().Create(j.Context(),
@@ -139,7 +140,7 @@ func TestEachRoleMayDoWhatItsTableSaysAndNothingElse(t *testing.T) {
 		}
 		bind(t, client, p.name, p.role, p.namespace)
 		kit.Eventually(t, "the hub knows what "+p.name+" may do", func() string {
-			if j.may(p.name, "list", "propagationpolicies.policy.karmada.io", "shop", "") {
+			if j.allowed(p.name, "list", "propagationpolicies.policy.karmada.io", "shop", "") {
 				return ""
 			}
 			return "not yet"
@@ -179,7 +180,7 @@ func TestEachRoleMayDoWhatItsTableSaysAndNothingElse(t *testing.T) {
 				reaches := p.namespace == "" || namespaced[name] && ns == p.namespace
 				for _, verb := range verbs {
 					want := reaches && slices.Contains(roles.Verbs(p.of, d), verb)
-					if got := j.may(p.name, verb, name, ns, "x"); got != want {
+					if got := j.allowed(p.name, verb, name, ns, "x"); got != want {
 						t.Errorf("%s may %s %s in %q: %t, want %t", p.name, verb, name, ns, got, want)
 					}
 					asked++
@@ -189,14 +190,14 @@ func TestEachRoleMayDoWhatItsTableSaysAndNothingElse(t *testing.T) {
 						break
 					}
 					for _, verb := range []string{"update", "patch", "create"} {
-						if j.may(p.name, verb, d.Resource+sub+"."+d.Group, ns, "x") {
+						if j.allowed(p.name, verb, d.Resource+sub+"."+d.Group, ns, "x") {
 							t.Errorf("%s may %s %s%s in %q", p.name, verb, name, sub, ns)
 						}
 						asked++
 					}
 				}
 				if want := d.Scale && p.of != "" && p.of != roles.View && p.of != roles.Operator && reaches; d.Scale &&
-					j.may(p.name, "patch", d.Resource+"/scale."+d.Group, ns, "x") != want {
+					j.allowed(p.name, "patch", d.Resource+"/scale."+d.Group, ns, "x") != want {
 					t.Errorf("%s may patch %s/scale in %q: want %t", p.name, name, ns, want)
 				}
 			}
@@ -228,7 +229,7 @@ func TestEachRoleMayDoWhatItsTableSaysAndNothingElse(t *testing.T) {
 		{"oli", "list", "events", "bank", ""},
 		{"oli", "list", "customresourcedefinitions.apiextensions.k8s.io", "", ""},
 	} {
-		if !j.may(c.who, c.verb, c.resource, c.namespace, c.name) {
+		if !j.allowed(c.who, c.verb, c.resource, c.namespace, c.name) {
 			t.Errorf("%s may not %s %s %s in %q", c.who, c.verb, c.resource, c.name, c.namespace)
 		}
 	}
@@ -269,7 +270,7 @@ func TestEachRoleMayDoWhatItsTableSaysAndNothingElse(t *testing.T) {
 		{"oli", "delete", "customresourcedefinitions.apiextensions.k8s.io", "", "works.work.karmada.io"},
 		{"oli", "update", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "", "argosy-members"},
 	} {
-		if j.may(c.who, c.verb, c.resource, c.namespace, c.name) {
+		if j.allowed(c.who, c.verb, c.resource, c.namespace, c.name) {
 			t.Errorf("%s may %s %s %s in %q", c.who, c.verb, c.resource, c.name, c.namespace)
 		}
 	}

@@ -44,23 +44,23 @@ import (
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
-// Parts are what the rest of Argosy brings into the hub. Each may be absent, which leaves a plain API server for our
+// Parts are the components that the rest of Argosy adds to the hub. Without them, the hub is a plain API server for our
 // kinds.
 type Parts struct {
-	// Admission are the in-process admission plugins. They are made before the server runs; Client, below, is
-	// usable once it does.
+	// Admission returns the in-process admission plugins. They are created before the server runs; Client below is usable
+	// once it does.
 	Admission func(Deps) []apiserver.AdmissionPlugin
 	// Convert answers conversion reviews of our kinds.
 	Convert func(*apiextensionsv1.ConversionReview) *apiextensionsv1.ConversionReview
 	// Handler wraps the API behind authentication and authorization, to serve more than it does.
 	Handler func(Deps, http.Handler) http.Handler
-	// Restored counts what a restore left: objects in clusters that the hub knows nothing of, and Works that are held.
+	// Restored counts what a restore left: orphans per cluster, and paused Works.
 	Restored func() (orphans map[string]int, held int)
 	// Controllers run until ctx ends, on one replica at a time, and return when all of them have.
 	Controllers func(context.Context, Deps) error
 }
 
-// Deps are what parts may use.
+// Deps are the dependencies that parts may use.
 type Deps struct {
 	// Config reaches the hub's API with full rights and no rate limit, inside the process. Complete from
 	// the start; requests fail until the server runs.
@@ -70,28 +70,28 @@ type Deps struct {
 	Files   pki.Files
 	// Done is closed when the hub stops.
 	Done <-chan struct{}
-	// Members is how member clusters are looked after.
+	// Members configures the connections to member clusters.
 	Members MembersConfig
-	// Scheduler is which bindings are placed, and by which rules.
+	// Scheduler configures the scheduler.
 	Scheduler SchedulerConfig
-	// Failover is how workloads leave clusters that fail.
+	// Failover configures how workloads leave clusters that fail.
 	Failover FailoverConfig
-	// Autoscaling is how FederatedHPAs scale.
+	// Autoscaling configures FederatedHPAs.
 	Autoscaling AutoscalingConfig
 	// Taints are the default tolerations of policies, and which taints ClusterTaintPolicies may add.
 	Taints TaintsConfig
-	// ForbidOverwrite has what users say of overwriting in members count as abort.
+	// ForbidOverwrite treats Overwrite as Abort.
 	ForbidOverwrite bool
 	// Turn is this run of the loops, for the controllers.
 	Turn controller.Turn
-	// Successes is of which successes users are told.
+	// Successes selects the success events that are recorded.
 	Successes commit.SuccessEvents
-	// Descheduler is when replicas are moved after they were placed; nil where that component is left out.
+	// Descheduler configures when replicas move after they were placed; nil if that component is off.
 	Descheduler *DeschedulerConfig
 }
 
-// component is one part of the process. start returns when later components can rely on it, within ctx; stop ends it
-// and waits, and is called in reverse order of starting.
+// component is one part of the process. start returns, within ctx, when later components can use it. stop ends it and
+// waits; it is called in reverse order of starting.
 type component struct {
 	name  string
 	start func(h *Hub, ctx context.Context) (stop func(), err error)
@@ -99,7 +99,8 @@ type component struct {
 
 // components in the order in which they start:
 //
-//	etcd → version → upkeep → encryption → apiserver → crds → namespaces → roles → flow-control → loops (controller-manager, controllers) → workload-kinds
+//	etcd → version → upkeep → encryption → apiserver → crds → namespaces → roles → flow-control →
+//	loops (controller-manager, controllers) → workload-kinds
 //
 // The loops are a list of their own, because replicas take turns at them. Workload kinds come last: with a score of
 // definitions to make, a first start would take twice as long, and nothing of the hub needs them.
@@ -117,7 +118,7 @@ var components = []component{
 	{name: "workload-kinds", start: (*Hub).startWorkloadKinds},
 }
 
-// loops act on what the API holds. With several replicas one of them at a time runs these.
+// loops are the controllers. With several replicas, only the leader runs them.
 var loops = []loop{
 	{"controller-manager", (*Hub).runControllerManager},
 	{"controllers", (*Hub).runControllers},
@@ -146,17 +147,17 @@ func known() []string {
 func optional() []string { return []string{"controller-manager", "controllers", "descheduler"} }
 
 const (
-	// startTimeout bounds one component's start; only a store that replays a large log comes near.
+	// startTimeout bounds the start of one component. Only a store that replays a large log takes that long.
 	startTimeout = 2 * time.Minute
 	// serviceIP is the first address of the default service range, under which pods know an API server.
 	serviceIP = "10.96.0.1"
-	// systemNamespace holds the hub's own objects, clusterNamespace the credentials of its members.
+	// systemNamespace has the hub's own objects, clusterNamespace the credentials for its members.
 	systemNamespace  = "karmada-system"
 	clusterNamespace = "karmada-cluster"
 )
 
-// disabledAdmission fights templates, which are objects to run elsewhere: these plugins would rewrite or
-// refuse them by what the hub has or lacks.
+// disabledAdmission are plugins that would change or reject templates by the state of the hub, although templates run
+// elsewhere. The value is the reason.
 var disabledAdmission = map[string]string{
 	"ServiceAccount":               "it requires the service accounts of templates to exist on the hub, and mounts their tokens",
 	"StorageObjectInUseProtection": "its finalizers are only removed by volume controllers, which the hub does not run",
@@ -177,7 +178,7 @@ var disabledAdmission = map[string]string{
 var apiserverFlags = []string{
 	// Proxying between replicas of different versions, and the lease per replica that it needs, written every ten seconds.
 	"--feature-gates=UnknownVersionInteroperabilityProxy=false,APIServerIdentity=false",
-	// Long watches must not hold up a stop.
+	// Long watches must not delay a stop.
 	"--shutdown-watch-termination-grace-period=1s",
 }
 
@@ -206,26 +207,26 @@ type Hub struct {
 	stopOnce sync.Once
 }
 
-// Config is a privileged client configuration for the hub, inside the process.
+// Config returns a privileged client configuration for the hub, inside the process.
 func (h *Hub) Config() *rest.Config { return h.server.Loopback }
 
-// URL is where the hub serves.
+// URL returns the address of the hub's API server.
 func (h *Hub) URL() string { return h.url }
 
-// Run is a hub from start to stop: until ctx ends, which is success whenever it happens, or something fails for good.
+// Run runs a hub until ctx ends, which is no error at any time, or until something fails permanently.
 func Run(ctx context.Context, c Config, parts Parts, out io.Writer) error {
 	systemd := takeNotifier()
 	h, err := Start(ctx, c, parts, out)
 	switch {
-	case err != nil && ctx.Err() != nil: // told to end before it was ready
+	case err != nil && ctx.Err() != nil: // stopped before it was ready
 		fmt.Fprintln(out, "Stopped.")
 		return nil
 	case err != nil:
 		return err
 	}
 	defer h.Stop()
-	systemd.tell(daemon.SdNotifyReady)
-	defer systemd.tell(daemon.SdNotifyStopping) // before Stop
+	systemd.notify(daemon.SdNotifyReady)
+	defer systemd.notify(daemon.SdNotifyStopping) // before Stop
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(out, "Stopping …")
@@ -235,8 +236,8 @@ func Run(ctx context.Context, c Config, parts Parts, out io.Writer) error {
 	}
 }
 
-// Start returns when the hub serves everything it has. When it fails nothing is left running. ctx ends a
-// start under way; a started hub ends with Stop.
+// Start starts all components and returns when the hub serves. If it fails, it stops what it started. ctx ends a start
+// in progress; Stop ends a started hub.
 func Start(ctx context.Context, c Config, parts Parts, out io.Writer) (*Hub, error) {
 	begin := time.Now()
 	if err := c.Validate(); err != nil {
@@ -263,7 +264,7 @@ func (h *Hub) start(ctx context.Context) error {
 		}
 	}
 	h.ready.Store(true)
-	// A start makes much garbage, and a hub may be idle ever after: give its memory back once.
+	// A start creates much garbage, and a hub may be idle afterwards: return that memory once.
 	calm := time.AfterFunc(settle, debug.FreeOSMemory)
 	h.stops = append(h.stops, func() { calm.Stop() })
 	return nil
@@ -273,7 +274,7 @@ func (h *Hub) start(ctx context.Context) error {
 // of this package do.
 var unsafeNoFsync = false
 
-// settle is how long after a start informers have filled and one-time work is done.
+// settle is how long after a start the caches are filled and one-time work is done.
 const settle = 3 * time.Second
 
 // prepare does what can fail by a wrong setting, before anything costly starts: folder, log, port, keys, kubeconfig.
@@ -304,7 +305,7 @@ func (h *Hub) prepare() error {
 	h.stops = append(h.stops, func() { _ = h.listener.Close() }) // closed already when the API server took it over
 	h.config.Port = h.listener.Addr().(*net.TCPAddr).Port
 	h.url = "https://" + net.JoinHostPort(reachable(h.config.BindAddress), strconv.Itoa(h.config.Port))
-	h.files = pki.In(h.config.pkiDir())
+	h.files = pki.FilesIn(h.config.pkiDir())
 	return h.keepCertificates()
 }
 
@@ -327,7 +328,7 @@ func (h *Hub) startOne(ctx context.Context, part component) error {
 	return nil
 }
 
-// Stop ends everything in reverse order, and returns when it has ended. A second call does nothing.
+// Stop stops everything in reverse order, and returns when all has stopped. A second call does nothing.
 func (h *Hub) Stop() {
 	h.stopOnce.Do(func() {
 		h.ready.Store(false)
@@ -337,7 +338,7 @@ func (h *Hub) Stop() {
 	})
 }
 
-// fail ends Run. Only the first failure is told; the others follow from it more often than not.
+// fail ends Run. Only the first failure is returned, because the others usually follow from it.
 func (h *Hub) fail(err error) {
 	select {
 	case h.fatal <- err:
@@ -387,7 +388,7 @@ func (h *Hub) startEtcd(ctx context.Context) (func(), error) {
 	return func() { close(stopped); h.etcd.Stop() }, nil
 }
 
-// storeEnds tells why the process is about to end.
+// storeEnds reports why the process is about to end.
 func (h *Hub) storeEnds(why string) {
 	fmt.Fprintf(h.out, "The hub is stopping: etcd cannot continue: %v\nAll acknowledged writes are on disk.\n",
 		h.broken(errors.New(why)))
@@ -479,7 +480,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	return func() { stopping.Store(true); close(done); server.Stop() }, nil
 }
 
-// handler serves what the hub adds to Kubernetes' API, to those who may.
+// handler serves the hub's own URL paths to authorized users.
 func (h *Hub) handler(next http.Handler) http.Handler {
 	metrics := metricsHandler(h.keeper.metrics)
 	if h.parts.Handler != nil {
@@ -520,7 +521,7 @@ func (h *Hub) convert(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// checkReady holds readiness back until our kinds are served and the loops run or another replica runs them.
+// checkReady fails until our kinds are served and the loops run, here or in another replica.
 func (h *Hub) checkReady(*http.Request) error {
 	if !h.ready.Load() {
 		return errors.New("the hub is starting or stopping")
@@ -532,8 +533,8 @@ func (h *Hub) startCRDs(ctx context.Context) (func(), error) {
 	return nil, installCRDs(ctx, h.Config())
 }
 
-// startWorkloadKinds returns at once: who brings templates of workload kinds to a new hub may find that it defines them
-// for some seconds yet. A hub that was started before has them from the start.
+// startWorkloadKinds returns at once: a new hub may define workload kinds for some seconds after it is ready. A hub
+// that was started before has them from the start.
 func (h *Hub) startWorkloadKinds(context.Context) (func(), error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -577,7 +578,7 @@ func (h *Hub) runControllerManager(ctx context.Context) error {
 		Config:      h.Config(),
 		Controllers: controllermanager.Hub,
 		Quotas:      hubQuotas(),
-		// There are as many Works as templates times clusters, and our own controllers delete them.
+		// Works are as many as templates times clusters, and our own controllers delete them.
 		Unowned:               []schema.GroupResource{workv1alpha1.Resource("works")},
 		ServiceAccountKeyFile: h.files.ServiceAccountKey, RootCAFile: h.files.Trust,
 		ClusterSigningCertFile: h.files.ClusterCA, ClusterSigningKeyFile: h.files.ClusterCAKey,

@@ -20,7 +20,7 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// testConfig is a hub of its own on a free port.
+// testConfig returns a hub of its own on a free port.
 func testConfig(t testing.TB) Config {
 	t.Helper()
 	c := DefaultConfig()
@@ -133,7 +133,7 @@ func changeDefinition(t *testing.T, h *Hub, name string, change func(*apiextensi
 	}
 }
 
-// versions are the resource versions of every definition on the hub.
+// versions returns the resource versions of every definition on the hub.
 func versions(t *testing.T, h *Hub) map[string]string {
 	t.Helper()
 	client, err := apiextensions.NewForConfig(h.Config())

@@ -20,7 +20,7 @@ import (
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
-// lasting is a test whose temporary folders and cleanups last until all tests of the package have ended.
+// lasting is a test with temporary folders and cleanups that last until all tests of the package have ended.
 type lasting struct {
 	testing.TB
 	dir      string

@@ -10,9 +10,9 @@ import (
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 )
 
-// stored says how the kinds that the hub installs are kept. A version beside the stored one is for readers of old
-// manifests, not worth a cache. Works and bindings are most of what the hub writes, by our own hand; what has a default
-// got it when it was written.
+// stored returns how the kinds that the hub installs are stored. A version other than the stored one is only for old
+// manifests, so it needs no cache. Most writes are Works and bindings that the hub writes itself, with their defaults
+// set.
 func stored() (func(schema.GroupVersionKind) apiserver.Stored, error) {
 	ours, err := crds.All()
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 	"github.com/argosy-io/argosy/internal/controller"
 )
 
-// runFile names the last run of the loops by this data folder. It is beside the store and not in it: a store that was
-// restored elsewhere has none, and cannot take the members for those of a run that it knows to have ended.
+// runFile names the last run of the loops on this data folder. It is not in the store: a restored store has no such
+// file, so its hub cannot mistake the state of members for that of a run that has ended.
 const runFile = "run"
 
-// runRecord is the same for replicas, in the store that they share: who leads knows that nobody else does.
+// runRecord is the same for replicas, in the shared store: the leader knows that no other replica writes it.
 const (
 	runRecord    = "argosy-run"
 	runRecordKey = "run"
@@ -43,7 +43,7 @@ func (h *Hub) turn(ctx context.Context) (controller.Turn, error) {
 	return t, nil
 }
 
-// noteRun is called with the lock on the data folder held, so that the run in the file has ended.
+// noteRun must be called with the lock on the data folder, so that the run in the file has ended.
 func (h *Hub) noteRun(run string) (last string, err error) {
 	path := filepath.Join(h.config.DataDir, runFile)
 	was, err := os.ReadFile(path)

@@ -30,14 +30,14 @@ import (
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 )
 
-// BackupConfig is when the hub takes backups of itself, and how many it keeps. A hub with an external etcd takes none
-// by itself: several hubs may share that, and who runs it backs it up.
+// BackupConfig configures the hub's own backups. A hub with an external etcd takes none, because several hubs may share
+// it: its operator backs it up.
 type BackupConfig struct {
-	// Interval is how often; 0 is never.
+	// Interval is the time between backups; 0 turns them off.
 	Interval metav1.Duration `json:"interval"`
-	// Keep is how many stay, the newest.
+	// Keep is the number of backups that are kept, the newest.
 	Keep int `json:"keep"`
-	// Dir is where they are; by default backups in the data folder, which is on the same disk as what they are of.
+	// Dir is the folder of the backups. Default: backups in the data folder, which is on the same disk as the store.
 	Dir string `json:"dir,omitempty"`
 }
 
@@ -49,8 +49,8 @@ func defaultQuota() resource.QuantityValue {
 	return resource.QuantityValue{Quantity: *resource.NewQuantity(etcd.DefaultQuota, resource.BinarySI)}
 }
 
-// The least and the most that a store may be given: a hub without a template has 20 MiB, and etcd's makers advise
-// against more than 8 GiB, since a store is read whole at a start.
+// The minimal and maximal quota of a store: an empty hub uses 20 MiB, and etcd recommends at most 8 GiB, because a
+// store is read completely at a start.
 const (
 	leastQuota = 32 << 20
 	mostQuota  = 100 << 30
@@ -79,7 +79,7 @@ func (c *Config) validateUpkeep() error {
 	return nil
 }
 
-// BackupDir is where the hub's own backups are.
+// BackupDir returns the folder of the hub's own backups.
 func (c *Config) BackupDir() string {
 	if c.Backup.Dir != "" {
 		return c.Backup.Dir
@@ -88,12 +88,12 @@ func (c *Config) BackupDir() string {
 }
 
 const (
-	// diskLook and storeLook are how often the disk and the store are looked at. A disk may fill within seconds, and
-	// asking costs nothing.
+	// diskLook and storeLook are the intervals of checks of the disk and the store. A disk may fill within seconds, and a
+	// check of it is cheap.
 	diskLook, storeLook = time.Second, 10 * time.Second
-	// fsyncLook is the time that the latency of the log's disk is told of.
+	// fsyncLook is the period for which the latency of the log's disk is reported.
 	fsyncLook = time.Minute
-	// firstBackup is how long after a start a backup that is due waits, so that the start is quick.
+	// firstBackup is how long a due backup waits after a start, so that the start is quick.
 	firstBackup = time.Minute
 	// upkeepTimeout bounds one deed.
 	upkeepTimeout = 10 * time.Minute
@@ -109,8 +109,7 @@ type keeper struct {
 
 	mu    sync.Mutex
 	state upkeep.Store
-	// failed is why the store could not be looked at, backupFailed why the last backup was not taken; empty if all went
-	// well.
+	// failed is why the last check of the store failed, backupFailed why the last backup failed; empty after a success.
 	failed, backupFailed string
 	lastBackup           time.Time
 	// covered is until when all that was written is in a backup.
@@ -119,13 +118,13 @@ type keeper struct {
 	// slow counts the log's writes by how long they took, up to a minute ago.
 	slow map[float64]uint64
 
-	// What follows is the loop's alone. These times have monotonic parts, which setting a clock does not change.
+	// Only the loop uses these fields. The times are monotonic, so setting a clock does not change them.
 	defragged, backedUp, counted time.Time
 	first                        bool
-	told                         string
+	reported                     string
 }
 
-// startUpkeep looks after the store from before the API server is there until after it is gone.
+// startUpkeep monitors the store from before the start of the API server until after its end.
 func (h *Hub) startUpkeep(ctx context.Context) (func(), error) {
 	e := h.config.Etcd
 	k := &keeper{config: &h.config, pkiDir: filepath.Dir(h.files.ClusterCA), own: h.etcd != nil, first: true,
@@ -174,12 +173,12 @@ func (k *keeper) run(ctx context.Context) {
 			k.look(ctx)
 			k.guard(ctx)
 			k.defragment(ctx)
-			k.tell()
+			k.logFindings()
 		}
 	}
 }
 
-// look asks the store how it is.
+// look reads the state of the store.
 func (k *keeper) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, storeLook)
 	defer cancel()
@@ -205,7 +204,7 @@ func (k *keeper) lookAtDisk() {
 	}
 	free, total, err := backup.Free(k.config.DataDir)
 	if err != nil {
-		return // a file system that does not tell has no space to watch
+		return // the file system does not report its free space
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -232,7 +231,7 @@ func (k *keeper) lookAtFsync() {
 	}
 }
 
-// quantile is the upper bound of the bucket that it lies in, of what came since before; 0 if nothing did.
+// quantile returns the upper bound of the bucket that it lies in, of what came since before; 0 if nothing did.
 func quantile(q float64, before map[float64]uint64, now *dto.Histogram) time.Duration {
 	count := now.GetSampleCount() - before[math.Inf(1)]
 	if count == 0 || before == nil {
@@ -248,7 +247,7 @@ func quantile(q float64, before map[float64]uint64, now *dto.Histogram) time.Dur
 	return time.Duration(last * float64(time.Second))
 }
 
-func (k *keeper) now() upkeep.Store {
+func (k *keeper) storeState() upkeep.Store {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := k.state
@@ -256,9 +255,9 @@ func (k *keeper) now() upkeep.Store {
 	return s
 }
 
-// guard stops writes before the disk is full, and lets them go on when there is space.
+// guard stops writes before the disk is full, and allows them again when there is space.
 func (k *keeper) guard(ctx context.Context) {
-	raise, disarm := upkeep.Guard(k.now())
+	raise, disarm := upkeep.Guard(k.storeState())
 	if !raise && !disarm {
 		return
 	}
@@ -275,27 +274,27 @@ func (k *keeper) guard(ctx context.Context) {
 		return
 	}
 	k.look(ctx)
-	k.tell()
+	k.logFindings()
 }
 
 // defragment does so when it pays.
 func (k *keeper) defragment(ctx context.Context) {
-	if !k.own || !upkeep.DefragPays(k.now(), time.Since(k.defragged)) {
+	if !k.own || !upkeep.DefragPays(k.storeState(), time.Since(k.defragged)) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, upkeepTimeout)
 	defer cancel()
-	before, begin := k.now(), time.Now()
+	before, begin := k.storeState(), time.Now()
 	k.defragged = begin
 	if err := etcd.Defragment(ctx, k.store); err != nil {
 		klog.ErrorS(err, "defragment the store")
 		return
 	}
 	k.look(ctx)
-	klog.InfoS("defragmented the store", "before", before.Size, "after", k.now().Size, "took", time.Since(begin))
+	klog.InfoS("defragmented the store", "before", before.Size, "after", k.storeState().Size, "took", time.Since(begin))
 }
 
-// backUp takes a backup when one is due.
+// backUp writes a backup when one is due.
 func (k *keeper) backUp(ctx context.Context) {
 	interval := k.config.Backup.Interval.Duration
 	if interval <= 0 {
@@ -312,7 +311,7 @@ func (k *keeper) backUp(ctx context.Context) {
 		newest = &all[0]
 	}
 	k.cover(newest)
-	due := upkeep.BackupDue(time.Now(), newest, interval, since, k.first, k.now().Revision)
+	due := upkeep.BackupDue(time.Now(), newest, interval, since, k.first, k.storeState().Revision)
 	k.first, k.backedUp = false, time.Now()
 	if !due {
 		return
@@ -357,7 +356,7 @@ func (k *keeper) takeBackup(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := upkeep.Room(k.now().InUse, free); err != nil {
+	if err := upkeep.Room(k.storeState().InUse, free); err != nil {
 		return fmt.Errorf("not enough space for a backup in %s: %w", dir, err)
 	}
 	if _, err := backup.Exposed(dir); err != nil {
@@ -382,7 +381,7 @@ func (k *keeper) takeBackup(ctx context.Context, dir string) error {
 	return nil
 }
 
-// taken are the backups in a folder, the newest first.
+// taken returns the backups in a folder, the newest first.
 func taken(dir string) []upkeep.Backup {
 	var all []upkeep.Backup
 	for _, file := range backup.List(dir) {
@@ -392,9 +391,9 @@ func taken(dir string) []upkeep.Backup {
 	return all
 }
 
-// findings are what is wrong now.
+// findings returns the current problems.
 func (k *keeper) findings() []upkeep.Finding {
-	all := upkeep.Judge(k.now())
+	all := upkeep.Judge(k.storeState())
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.failed != "" {
@@ -408,19 +407,19 @@ func (k *keeper) findings() []upkeep.Finding {
 	return all
 }
 
-// tell logs what is wrong when that changes.
-func (k *keeper) tell() {
+// logFindings logs the problems when they change.
+func (k *keeper) logFindings() {
 	var now []string
 	for _, f := range k.findings() {
-		if k.told == "" || !strings.Contains(k.told, f.Name) {
+		if k.reported == "" || !strings.Contains(k.reported, f.Name) {
 			klog.Warningf("%s: %s; next: %s", f.Name, f.Message, f.Next)
 		}
 		now = append(now, f.Name)
 	}
-	if len(now) == 0 && k.told != "" {
-		klog.InfoS("the store is healthy again", "was", k.told)
+	if len(now) == 0 && k.reported != "" {
+		klog.InfoS("the store is healthy again", "was", k.reported)
 	}
-	k.told = strings.Join(now, " ")
+	k.reported = strings.Join(now, " ")
 }
 
 // check fails readiness while the hub cannot take writes.
@@ -433,25 +432,24 @@ func (k *keeper) check(*http.Request) error {
 	return nil
 }
 
-// HealthPath is where the hub says how its store is, as JSON.
+// HealthPath is the URL path of the state of the store, as JSON.
 const HealthPath = "/argosy/health"
 
 // Health is what is served at HealthPath.
 type Health struct {
 	Store upkeep.Store `json:"store"`
-	// Findings are what is wrong.
+	// Findings are the current problems.
 	Findings []upkeep.Finding `json:"findings"`
-	// LastBackup is when this hub took a backup last, since it started.
+	// LastBackup is the time of the last backup of this process.
 	LastBackup *time.Time `json:"lastBackup,omitempty"`
-	// Orphans counts, by cluster, what is marked as this hub's there and has no Work, of the kinds that the hub follows
-	// there.
+	// Orphans counts orphans per cluster, of the kinds that the hub watches there.
 	Orphans map[string]int `json:"orphans,omitempty"`
-	// Held is how many Works wait for a word since the hub was restored.
+	// Held counts the Works that are paused since a restore, until a user accepts them.
 	Held int `json:"held,omitempty"`
 }
 
 func (h *Hub) health() Health {
-	out := Health{Store: h.keeper.now(), Findings: h.keeper.findings()}
+	out := Health{Store: h.keeper.storeState(), Findings: h.keeper.findings()}
 	if h.parts.Restored != nil {
 		out.Orphans, out.Held = h.parts.Restored()
 	}
@@ -468,11 +466,10 @@ func (h *Hub) health() Health {
 
 func (h *Hub) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(h.health()) // who asked is gone
+	_ = json.NewEncoder(w).Encode(h.health()) // fails only if the client is gone
 }
 
-// readyz adds to the verbose answer what is wrong and does not keep the hub from working. Who is not authenticated is
-// told no figures.
+// readyz adds problems that do not stop the hub to the verbose answer. Anonymous users get no figures.
 func (h *Hub) readyz(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	if _, verbose := r.URL.Query()["verbose"]; !verbose {
 		next.ServeHTTP(w, r)
@@ -546,7 +543,7 @@ func (k *keeper) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	s := k.now()
+	s := k.storeState()
 	for _, alarm := range []string{upkeep.NoSpace, upkeep.Corrupt} {
 		raised := 0.0
 		if slices.Contains(s.Alarms, alarm) {
@@ -584,7 +581,7 @@ func (k *keeper) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// broken says what to do about a store that does not start.
+// broken returns an error with what to do about a store that does not start.
 func (h *Hub) broken(err error) error {
 	dir := h.config.DataDir
 	if free, _, asked := backup.Free(dir); asked == nil && free < minStartSpace {
@@ -612,10 +609,10 @@ const minStartSpace = 96 << 20
 // storeMark is in the marker of a data folder that has had a store of its own.
 const storeMark = "store\n"
 
-// errStoreGone says that a folder has had a store, and has none.
+// errStoreGone means that a folder had a store whose files are missing.
 var errStoreGone = errors.New("its files are missing")
 
-// storeThere says whether the folder lost its store; a hub never begins anew by itself.
+// storeThere returns an error if the folder lost its store. A hub never creates a new store in its place.
 func storeThere(dataDir string) error {
 	if _, err := os.Stat(filepath.Join(dataDir, restoringDir)); err == nil {
 		return fmt.Errorf("a restore into %s did not complete: empty the folder, and restore again", dataDir)
@@ -630,7 +627,8 @@ func storeThere(dataDir string) error {
 
 // markStore remembers that the folder has a store.
 func markStore(dataDir string) error {
-	f, err := os.OpenFile(filepath.Join(dataDir, markerFile), os.O_WRONLY, 0o600) // not truncated: it is locked and small
+	// not truncated: the file is locked and small
+	f, err := os.OpenFile(filepath.Join(dataDir, markerFile), os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

@@ -20,8 +20,9 @@ import (
 	"github.com/argosy-io/argosy/internal/version"
 )
 
-// writerFile has the record of the data folder: it is read before etcd opens a store that may be of a later etcd, and
-// keys are renewed. The store's own goes with it into backups, and to replicas with folders of their own.
+// writerFile is the record of the writer in the data folder. It is read before keys are renewed and before etcd opens
+// the store, which may have a later format. The record in the store is part of backups, and of replicas with their own
+// folders.
 const writerFile = "version.json"
 
 // writer is this binary.
@@ -31,7 +32,7 @@ func writer() upkeep.Writer {
 		Date: b.Date}
 }
 
-// checkFolder says why this binary must not start on a data folder. It writes nothing.
+// checkFolder returns why this binary must not start on a data folder. It writes nothing.
 func checkFolder(dataDir string) error {
 	stored, err := folderWriter(dataDir)
 	if err != nil || stored == nil {
@@ -43,7 +44,7 @@ func checkFolder(dataDir string) error {
 	return nil
 }
 
-// folderWriter is who wrote a data folder; nil where that is not recorded.
+// folderWriter returns the version that last wrote a data folder; nil if not recorded.
 func folderWriter(dataDir string) (*upkeep.Writer, error) {
 	file := filepath.Join(dataDir, writerFile)
 	raw, err := os.ReadFile(file)
@@ -60,8 +61,8 @@ func folderWriter(dataDir string) (*upkeep.Writer, error) {
 	return stored, nil
 }
 
-// startVersion has the store and the data folder say who wrote them, before anything else is written. A start of the
-// same version writes nothing.
+// startVersion records this version in the store and in the data folder before anything else is written. It writes
+// nothing if the version is the same.
 func (h *Hub) startVersion(ctx context.Context) (func(), error) {
 	client, err := h.storeClient()
 	if err != nil {
@@ -95,7 +96,7 @@ func (h *Hub) startVersion(ctx context.Context) (func(), error) {
 // writerKey has the record in the store.
 const writerKey = "/argosy/version"
 
-// storeWriter is who wrote a store; nil where that is not recorded.
+// storeWriter returns the version that last wrote a store; nil if not recorded.
 func storeWriter(ctx context.Context, client *etcd.Client) (*upkeep.Writer, error) {
 	stored, _, err := readWriter(ctx, client)
 	return stored, err
@@ -116,8 +117,8 @@ func readWriter(ctx context.Context, client *etcd.Client) (*upkeep.Writer, *clie
 	return stored, got, nil
 }
 
-// recordInStore makes the store's record name this binary where it succeeds the one there. It fails where the binary
-// must not write.
+// recordInStore records this binary in the store if it is newer than the recorded one. It fails if this binary must not
+// write the store.
 func recordInStore(ctx context.Context, client *etcd.Client, me upkeep.Writer) error {
 	for {
 		stored, got, err := readWriter(ctx, client)
@@ -185,7 +186,7 @@ func superseded(ctx context.Context, client *etcd.Client, me upkeep.Writer) erro
 					return fmt.Errorf("another hub on this store was upgraded, so this one exits. The store: %w", err)
 				}
 			}
-			// Whatever comes is read anew, and so it is where the watch ends: etcd has no leader, or drops old revisions.
+			// Read again after each change, and when the watch ends because etcd has no leader or compacted old revisions.
 			watching, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 			<-client.Watch(watching, writerKey, clientv3.WithRev(got.Header.Revision+1))
 			cancel()

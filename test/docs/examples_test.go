@@ -25,7 +25,7 @@ import (
 
 // runAsWritten are the pages whose commands and objects a test of the long suite runs, by that test.
 var runAsWritten = map[string]string{
-	"README.md":     "TestEveryCommandOfTheReadmeDoesWhatItSays",
+	"README.md":     "TestReadmeCommandsRunTopToBottom",
 	"docs/guide.md": "TestEveryBlockOfOurGuideDoesWhatItSays",
 }
 

@@ -127,7 +127,7 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 		return ""
 	})
 
-	// He propagates workloads of several kinds, and overrides one of them.
+	// The developer propagates workloads of several kinds, and overrides one of them.
 	for _, text := range []string{
 		propagation(ns, "all", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}, {apiVersion: v1, kind: Secret}], placement: "+to("m1", "m2")+"}"),
 		override(ns, "us", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], overrideRules: [{targetCluster: {clusterNames: [m2]},
@@ -143,7 +143,7 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	kit.Eventually(t, "he sees that it runs in both clusters", func() string {
+	kit.Eventually(t, "the developer sees that it runs in both clusters", func() string {
 		web := kit.Object(t, "{apiVersion: apps/v1, kind: Deployment}")
 		if err := dev.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "web"}, web); err != nil {
 			return err.Error()
@@ -176,7 +176,7 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 		t.Errorf("why, for who sees nothing of the fleet: %v\n%s", err, out)
 	}
 	given(t, fleet.Hub, page, "ClusterRole see-the-fleet", "ClusterRoleBinding see-the-fleet")
-	kit.Eventually(t, "he is told what became of it", func() string {
+	kit.Eventually(t, "an event reports the result", func() string {
 		out, err := dev.argosy("why", "deployment", "web", "-n", ns)
 		if err != nil || !strings.Contains(out, "Healthy") || strings.Contains(out, "about to be created") {
 			return fmt.Sprint(err, out)
@@ -194,7 +194,7 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 	for door, text := range map[string]string{
 		"a Work": "{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {namespace: " + space +
 			", name: " + ns + "}, spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}]}}}",
-		"a Work in his namespace": "{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {namespace: " + ns +
+		"a Work in the developer's namespace": "{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {namespace: " + ns +
 			", name: w}, spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}]}}}",
 		"a ManifestWork": "{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, metadata: {namespace: " + ns +
 			", name: w}, spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}]}}}",
@@ -207,8 +207,8 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 		"another namespace": deployment(bank, "web", 1, "example.com/web:1"),
 		"a policy there": propagation(bank, "p",
 			"{resourceSelectors: [{apiVersion: v1, kind: Secret, name: vault}], placement: "+to("m1")+"}"),
-		"a binding":                   "{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {namespace: " + ns + ", name: b}, spec: {resource: {apiVersion: v1, kind: Secret, namespace: " + bank + ", name: vault}, clusters: [{name: m1}]}}",
-		"a binding of his own Secret": "{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {namespace: " + ns + ", name: c}, spec: {resource: {apiVersion: v1, kind: Secret, namespace: " + ns + ", name: key}, clusters: [{name: m3}]}}",
+		"a binding": "{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {namespace: " + ns + ", name: b}, spec: {resource: {apiVersion: v1, kind: Secret, namespace: " + bank + ", name: vault}, clusters: [{name: m1}]}}",
+		"a binding of the developer's own Secret": "{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {namespace: " + ns + ", name: c}, spec: {resource: {apiVersion: v1, kind: Secret, namespace: " + ns + ", name: key}, clusters: [{name: m3}]}}",
 		"a Cluster": "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: " + ns +
 			"}, spec: {syncMode: Pull}}",
 		"a customization": "{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: " + ns + "}, spec: {target: {apiVersion: apps/v1, kind: Deployment}, customizations: {healthInterpretation: {luaScript: 'function InterpretHealth(o) return true end'}}}}",
@@ -219,21 +219,21 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 		"a Namespace": "{apiVersion: v1, kind: Namespace, metadata: {name: " + ns + "-2}}",
 		"a Secret of the hub's own": "{apiVersion: v1, kind: Secret, metadata: {namespace: karmada-cluster, name: " + ns +
 			"}}",
-		"a right of more than his own": "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: " + ns + ", name: more}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}, subjects: [{kind: User, name: dev, apiGroup: rbac.authorization.k8s.io}]}",
+		"a right beyond the developer's own": "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: " + ns + ", name: more}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}, subjects: [{kind: User, name: dev, apiGroup: rbac.authorization.k8s.io}]}",
 	} {
 		dev.shut(door, dev.creates(text))
 	}
 	for door, what := range map[string]struct{ kind, namespace, name string }{
-		"the Works of a cluster":       {"work.karmada.io/v1alpha1 Work", space, "any"},
-		"the tokens of the hub":        {"v1 Secret", "karmada-cluster", "m1"},
-		"a Secret of others":           {"v1 Secret", bank, "vault"},
-		"a policy of others":           {"policy.karmada.io/v1alpha1 PropagationPolicy", bank, "p"},
-		"a binding of others":          {"work.karmada.io/v1alpha2 ResourceBinding", bank, "b"},
-		"what webhooks the hub asks":   {"config.karmada.io/v1alpha1 ResourceInterpreterWebhookConfiguration", "", "w"},
-		"what an addon encloses":       {"release.argosy.io/v1alpha1 EnclosedManifest", "", "e"},
-		"what a distribution gives":    {"apps.kruise.io/v1alpha1 ResourceDistribution", "", "d"},
-		"a ManifestWork of his name":   {"work.open-cluster-management.io/v1 ManifestWork", ns, "w"},
-		"what the fleet is rebalanced": {"apps.karmada.io/v1alpha1 WorkloadRebalancer", "", "r"},
+		"the Works of a cluster":          {"work.karmada.io/v1alpha1 Work", space, "any"},
+		"the tokens of the hub":           {"v1 Secret", "karmada-cluster", "m1"},
+		"a Secret of others":              {"v1 Secret", bank, "vault"},
+		"a policy of others":              {"policy.karmada.io/v1alpha1 PropagationPolicy", bank, "p"},
+		"a binding of others":             {"work.karmada.io/v1alpha2 ResourceBinding", bank, "b"},
+		"what webhooks the hub asks":      {"config.karmada.io/v1alpha1 ResourceInterpreterWebhookConfiguration", "", "w"},
+		"what an addon encloses":          {"release.argosy.io/v1alpha1 EnclosedManifest", "", "e"},
+		"what a distribution gives":       {"apps.kruise.io/v1alpha1 ResourceDistribution", "", "d"},
+		"a ManifestWork of the developer": {"work.open-cluster-management.io/v1 ManifestWork", ns, "w"},
+		"what the fleet is rebalanced":    {"apps.karmada.io/v1alpha1 WorkloadRebalancer", "", "r"},
 	} {
 		apiVersion, kind, _ := strings.Cut(what.kind, " ")
 		dev.shut(door, dev.Get(t.Context(), client.ObjectKey{Namespace: what.namespace, Name: what.name},
@@ -254,14 +254,14 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 	dev.shut("a workload's status", dev.Status().Patch(t.Context(), cache,
 		client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`))))
 
-	// Into a member he is let by name, and may there what the member lets him.
+	// The developer has access to a member by name, with the permissions of the member.
 	pods := func(member string) error {
 		_, err := dev.in(member).CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
 		return err
 	}
 	dev.shut("the proxy", pods("m1"))
 	given(t, fleet.Hub, page, "ClusterRole into-berlin", "ClusterRoleBinding into-berlin")
-	kit.Eventually(t, "the member refuses him, by his name", func() string {
+	kit.Eventually(t, "the member rejects the developer by name", func() string {
 		if err := pods("m1"); !apierrors.IsForbidden(err) ||
 			!strings.Contains(err.Error(), fmt.Sprintf("User %q cannot list", "dev-"+ns)) {
 			return fmt.Sprint(err)
@@ -270,7 +270,7 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 	})
 	dev.shut("the proxy of another cluster", pods("m2"))
 	given(t, fleet.Members["m1"], page, "RoleBinding developers-look")
-	kit.Eventually(t, "he sees what the member lets him", func() string { return said(pods("m1")) })
+	kit.Eventually(t, "the developer sees what the member allows", func() string { return said(pods("m1")) })
 	_, err := dev.in("m1").CoreV1().Secrets(ns).List(t.Context(), metav1.ListOptions{})
 	dev.shut("Secrets in the member", err)
 }
@@ -372,7 +372,7 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 			t.Errorf("unjoin: %v\n%s", err, out)
 		}
 	})
-	kit.Eventually(t, "he may join", func() string {
+	kit.Eventually(t, "the operator may join clusters", func() string {
 		if err := oli.creates(cluster("m1")); !apierrors.IsForbidden(err) ||
 			!strings.Contains(err.Error(), `permission to get secrets "m1"`) {
 			return fmt.Sprint(err)
@@ -388,7 +388,7 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 	})
 	kit.Eventually(t, name+" is ready", func() string { return ready(t, name, metav1.ConditionTrue) })
 
-	// He taints and labels, and has templates go and move.
+	// The operator taints and labels clusters, and moves templates.
 	patch := func(text string) error {
 		return oli.Patch(t.Context(), kit.Object(t,
 			"{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: "+name+"}}"),
@@ -410,15 +410,15 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 		fleet.Hub.RemoveAtEnd(t, kit.Object(t, text))
 	}
 	fleet.Hub.Apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: "+ns+", name: everywhere}, data: {a: b}}")
-	kit.Eventually(t, "his policy sends it", func() string { return applied(t, ns, "everywhere-configmap", "m1") })
+	kit.Eventually(t, "the operator's policy propagates it", func() string { return applied(t, ns, "everywhere-configmap", "m1") })
 	if out, err := oli.argosy("status"); strings.Contains(out, "may not") || !strings.Contains(out, name) {
 		t.Errorf("status: %v\n%s", err, out)
 	}
 
-	// Where a cluster is, and who he is there, he does not say, and he writes nothing that arrives there.
+	// The operator cannot set the address or the credentials of a cluster, and writes nothing that reaches a member.
 	oli.shut("another address", patch(
 		`{"spec":{"apiEndpoint":"https://127.0.0.1:1","secretRef":{"namespace":"karmada-cluster","name":"m1"}}}`))
-	oli.shut("another cluster, sent to his own address",
+	oli.shut("another cluster, sent to the operator's own address",
 		oli.Patch(t.Context(), kit.Object(t,
 			"{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: m1}}"),
 			client.RawPatch(types.MergePatchType,

@@ -109,7 +109,7 @@ func inspectFile(path string, content []byte) ([]finding, error) {
 			continue
 		}
 		name, line := function.Name.Name, files.Position(function.Pos()).Line
-		if bareNames[strings.ToLower(name)] {
+		if bareNames[strings.ToLower(name)] && !(name == "Is" && function.Recv != nil) { // errors.Is calls the method
 			add(ruleFuncName, line, fmt.Sprintf("func %s: name it by what it does or returns", name))
 		}
 		if strings.HasPrefix(name, "Test") && len(name) > maxTestName {

@@ -12,6 +12,8 @@ const badFile = `package bad
 // tell does something that he wants.
 func tell() {}
 
+func (e badError) Is(error) bool { return true }
+
 func TestANameThatGoesOnAndOnAndOnUntilNobodyKnowsHowItBeganAnyMore() {}
 
 var text = "ask his admin"

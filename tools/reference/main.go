@@ -8,7 +8,8 @@
 //	//reference:event TYPE on OBJECTS
 //	//reference:none
 //
-// A directive of a constant replaces that of its block. The doc comment of a listed constant is "Name: meaning.".
+// A constant may have several directives. They replace those of its block. The doc comment of a listed constant is
+// "Name: meaning.".
 package main
 
 import (

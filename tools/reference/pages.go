@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,6 +35,16 @@ func render(root string, s source) (map[string]string, error) {
 func verify(s source) (missing []error) {
 	for _, call := range s.unnamed {
 		missing = append(missing, fmt.Errorf("%s: make the reason of the event a constant with a doc comment", call))
+	}
+	events, known := map[string]bool{}, map[string]bool{}
+	for _, c := range s.constants {
+		known[c.name] = true
+		events[c.name] = events[c.name] || c.kind == "event" || c.kind == "none"
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.recorded)) {
+		if known[name] && !events[name] {
+			missing = append(missing, fmt.Errorf("%s: the event %s needs a directive //reference:event", s.recorded[name], name))
+		}
 	}
 	for _, c := range s.constants {
 		at := fmt.Sprintf("%s:%d: %s", c.file, c.line, c.name)

@@ -15,7 +15,7 @@ func scanned(t *testing.T, text string) source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := source{literals: map[string]string{}}
+	s := newSource()
 	s.add(files, "internal/a/a.go", parsed)
 	return s
 }
@@ -42,6 +42,7 @@ const Ready = "Ready"
 // ReasonGood: all is well.
 //
 //reference:reason Ready of Work
+//reference:event Normal on template
 const ReasonGood = "Good"
 
 //reference:none
@@ -66,6 +67,7 @@ func TestPagesListConstantsWithTheirMeaning(t *testing.T) {
 		"| `Found` | Normal | Work and template | the object is there again |\n",
 		"| `Ready` | the object is ready |\n",
 		"| Ready | `Good` | all is well |\n",
+		"| `Good` | Normal | template | all is well |\n",
 	} {
 		if !strings.Contains(events+conditions, row) {
 			t.Errorf("no page has the row %q", row)
@@ -81,6 +83,8 @@ func TestIncompleteConstantsAreErrors(t *testing.T) {
 		`const EventLost = "Lost"`: "needs a directive",
 		"// Lost is gone.\n//\n//reference:event Warning on Work\nconst EventLost = \"Lost\"": "needs a doc comment",
 		`func f(r Recorder) { r.Event(nil, "Warning", "Lost", "") }`:                          "make the reason",
+		"// Lost: gone.\n//\n//reference:condition Work\nconst Lost = \"Lost\"\n" +
+			"func f(r Recorder) { r.Event(nil, \"Warning\", a.Lost, \"\") }": "the event Lost needs a directive",
 	} {
 		missing := verify(scanned(t, text))
 		if len(missing) != 1 || !strings.Contains(missing[0].Error(), want) {

@@ -31,6 +31,8 @@ type source struct {
 	literals map[string]string
 	// unnamed are the positions of calls that record an event whose reason is a literal.
 	unnamed []string
+	// recorded are the positions of calls that record an event whose reason has a name, by that name.
+	recorded map[string]string
 }
 
 var (
@@ -47,9 +49,13 @@ var (
 var skipped = []string{"internal/sim", "internal/lab", "internal/bench", "internal/controller/controllertest",
 	"internal/member/membertest"}
 
+func newSource() source {
+	return source{literals: map[string]string{}, recorded: map[string]string{}}
+}
+
 // scan reads the Go files below the folders of the repository at root, without tests and generated files.
 func scan(root string, folders ...string) (source, error) {
-	s := source{literals: map[string]string{}}
+	s := newSource()
 	for _, folder := range folders {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, e fs.DirEntry, err error) error {
 			if err != nil {
@@ -96,17 +102,23 @@ func (s *source) add(files *token.FileSet, rel string, parsed *ast.File) {
 				s.literals[text] = at(n)
 			}
 		case *ast.CallExpr:
-			if reason, ok := eventReason(n); ok {
-				s.unnamed = append(s.unnamed, fmt.Sprintf("%s: %q", at(n), reason))
+			switch reason := eventReason(n).(type) {
+			case *ast.BasicLit:
+				s.unnamed = append(s.unnamed, fmt.Sprintf("%s: %s", at(n), reason.Value))
+			case *ast.Ident:
+				s.recorded[reason.Name] = at(n)
+			case *ast.SelectorExpr:
+				s.recorded[reason.Sel.Name] = at(n)
 			}
 		}
 		return true
 	})
 }
 
-// addConstants takes the constants of a block. Variables are taken too: some names are part of one.
+// addConstants takes the constants of a block, one entry per directive. Variables are taken too: some names are part of
+// one.
 func (s *source) addConstants(files *token.FileSet, rel string, block *ast.GenDecl) {
-	blockKind, blockAbout := directiveOf(block.Doc)
+	blockDirectives := directivesOf(block.Doc)
 	for _, spec := range block.Specs {
 		value, ok := spec.(*ast.ValueSpec)
 		if !ok {
@@ -116,9 +128,12 @@ func (s *source) addConstants(files *token.FileSet, rel string, block *ast.GenDe
 		if doc == nil && !block.Lparen.IsValid() {
 			doc = block.Doc
 		}
-		kind, about := directiveOf(doc)
-		if kind == "" {
-			kind, about = blockKind, blockAbout
+		directives := directivesOf(doc)
+		if len(directives) == 0 {
+			directives = blockDirectives
+		}
+		if len(directives) == 0 {
+			directives = [][2]string{{}}
 		}
 		for i, name := range value.Names {
 			if i >= len(value.Values) {
@@ -128,9 +143,11 @@ func (s *source) addConstants(files *token.FileSet, rel string, block *ast.GenDe
 			if !ok {
 				continue
 			}
-			s.constants = append(s.constants, constant{file: rel, dir: filepath.Dir(rel),
-				line: files.Position(name.Pos()).Line, name: name.Name, value: text, doc: textOf(doc, value.Comment), kind: kind,
-				about: about})
+			for _, d := range directives {
+				s.constants = append(s.constants, constant{file: rel, dir: filepath.Dir(rel),
+					line: files.Position(name.Pos()).Line, name: name.Name, value: text, doc: textOf(doc, value.Comment),
+					kind: d[0], about: d[1]})
+			}
 		}
 	}
 }
@@ -164,30 +181,30 @@ func textOf(groups ...*ast.CommentGroup) string {
 	return ""
 }
 
-func directiveOf(g *ast.CommentGroup) (kind, about string) {
+// directivesOf returns the kind and subject of each directive in a comment.
+func directivesOf(g *ast.CommentGroup) (directives [][2]string) {
 	if g == nil {
-		return "", ""
+		return nil
 	}
 	for _, c := range g.List {
 		if m := directive.FindStringSubmatch(c.Text); m != nil {
-			return m[1], strings.TrimSpace(m[2])
+			directives = append(directives, [2]string{m[1], strings.TrimSpace(m[2])})
 		}
 	}
-	return "", ""
+	return directives
 }
 
 // recording are the positions of the reason among the arguments of methods that record events.
 var recording = map[string]int{"Event": 2, "Eventf": 2, "Succeeded": 0, "Stepped": 0}
 
-// eventReason returns the reason of a call that records an event, if it is a literal.
-func eventReason(call *ast.CallExpr) (string, bool) {
+// eventReason returns the reason in a call that records an event; nil for other calls.
+func eventReason(call *ast.CallExpr) ast.Expr {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
-		return "", false
+		return nil
 	}
-	i, ok := recording[method.Sel.Name]
-	if !ok || i >= len(call.Args) {
-		return "", false
+	if i, ok := recording[method.Sel.Name]; ok && i < len(call.Args) {
+		return call.Args[i]
 	}
-	return stringOf(call.Args[i])
+	return nil
 }

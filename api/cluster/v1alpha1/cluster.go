@@ -164,6 +164,9 @@ const (
 	ClusterConditionWorksKept = "WorksKept"
 	// ClusterConditionFailoverPaused: True while the cluster is lost and nothing is evicted from it, because many
 	// clusters were lost at the same time. Otherwise absent. Not in Karmada.
+	//
+	//reference:condition Cluster
+	//reference:event Warning on Cluster
 	ClusterConditionFailoverPaused = "FailoverPaused"
 	// ClusterConditionCertificateUntrusted: True while the cluster is not ready because the hub does not trust the
 	// certificate of its API server. Otherwise absent. Not in Karmada.
@@ -184,6 +187,9 @@ const (
 	// ReasonStatusCollectionFailed: the cluster responds, but the hub cannot read its version, nodes or pods.
 	ReasonStatusCollectionFailed = "StatusCollectionFailed"
 	// ReasonHeldByAnotherHub: another hub manages the cluster, so this one writes nothing there. Not in Karmada.
+	//
+	//reference:reason Ready of Cluster
+	//reference:event Warning on Cluster
 	ReasonHeldByAnotherHub = "HeldByAnotherHub"
 	// ReasonClusterStatusUnknown: the agent of a cluster in Pull mode has stopped reporting.
 	ReasonClusterStatusUnknown = "ClusterStatusUnknown"

@@ -15,7 +15,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 )
 
-// fieldOf is where a customization says what it does for an operation.
+// fieldOf returns the field of a customization for an operation.
 var fieldOf = map[configv1alpha1.InterpreterOperation]string{
 	configv1alpha1.InterpreterOperationInterpretReplica:    "replicaResource",
 	configv1alpha1.InterpreterOperationInterpretComponent:  "componentResource",
@@ -27,7 +27,7 @@ var fieldOf = map[configv1alpha1.InterpreterOperation]string{
 	configv1alpha1.InterpreterOperationInterpretDependency: "dependencyInterpretation",
 }
 
-// verdict is what check says of one operation.
+// verdict is the result of check for one operation.
 type verdict struct {
 	Operation configv1alpha1.InterpreterOperation `json:"operation"`
 	// Result is PASS, UNSET or ERROR.
@@ -44,7 +44,7 @@ type checked struct {
 	Errors []string `json:"errors,omitempty"`
 }
 
-// check prints for each customization which of its operations a hub would take; the error says how many it would not.
+// check prints for each customization which operations a hub would accept; the error has the number of rejected ones.
 func check(out io.Writer, all []customizationFile, machine bool) error {
 	objects := make([]*configv1alpha1.ResourceInterpreterCustomization, len(all))
 	for i, c := range all {
@@ -100,7 +100,7 @@ func judge(c customizationFile, all []*configv1alpha1.ResourceInterpreterCustomi
 		}
 		known = rest
 		for _, fault := range faults {
-			// What does not compile is said by both.
+			// A script that does not compile is reported by both checks.
 			if fault.Operation == operation && (fault.Reason != script.Syntax || len(v.Errors) == 0) {
 				v.Errors = append(v.Errors, lineAnd(fault))
 			}

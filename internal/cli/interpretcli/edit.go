@@ -11,7 +11,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/util/editor"
 )
 
-// contracts are what each operation is given and returns, in the order of an object's way.
+// contracts describe input and output of each operation, in the order in which an object passes them.
 var contracts = []struct{ field, text string }{
 	{"replicaResource", `function GetReplicas(obj)
 obj is the template.
@@ -41,7 +41,7 @@ Return a list of {apiVersion, kind, namespace, name or labelSelector}, such as
 kube.getPodDependencies(desiredObj.spec.template, desiredObj.metadata.namespace).`},
 }
 
-// documentation is what operations are, as text.
+// documentation returns a description of the operations.
 func documentation() string {
 	var out strings.Builder
 	for _, c := range contracts {
@@ -54,7 +54,7 @@ A call is limited to one second and 64 MiB. Scripts cannot do I/O, read the cloc
 	return out.String()
 }
 
-// comment marks what edit puts before a file, and takes away again.
+// comment marks lines that edit adds at the top of a file and removes again.
 const comment = "#| "
 
 func commented(text string) string {
@@ -65,7 +65,7 @@ func commented(text string) string {
 	return out.String()
 }
 
-// uncommented is a text without the lines that edit put in.
+// uncommented returns a text without the lines that edit put in.
 func uncommented(text []byte) []byte {
 	var out bytes.Buffer
 	for line := range bytes.Lines(text) {
@@ -76,7 +76,7 @@ func uncommented(text []byte) []byte {
 	return out.Bytes()
 }
 
-// edit opens a file of customizations in the user's editor until it is valid, is emptied, or is left as it was.
+// edit opens a file of customizations in the user's editor until it is valid, empty, or unchanged.
 func edit(cmd *cobra.Command, file string, showDoc bool) error {
 	before, err := os.ReadFile(file)
 	if err != nil {
@@ -95,7 +95,7 @@ func edit(cmd *cobra.Command, file string, showDoc bool) error {
 			return fmt.Errorf("edit %s: %w; the edited text is in %s", file, err, path)
 		}
 		after := uncommented(edited)
-		done := func() { os.Remove(path) } // a copy in a temporary folder: one that stays does no harm
+		done := func() { os.Remove(path) } // a leftover in a temporary folder does no harm
 		switch {
 		case len(bytes.TrimSpace(after)) == 0:
 			done()
@@ -105,7 +105,7 @@ func edit(cmd *cobra.Command, file string, showDoc bool) error {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s was not changed\n", file)
 			return nil
 		case problem != "" && bytes.Equal(after, text):
-			// The same once more: there is no way on.
+			// The same error again: stop.
 			return fmt.Errorf("%s was not changed, because the new text is not valid:\n%sthe edited text is in %s", file,
 				problem, path)
 		}

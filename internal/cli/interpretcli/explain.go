@@ -33,14 +33,14 @@ import (
 	"github.com/argosy-io/argosy/internal/interpreter"
 )
 
-// patience is how long a hub is waited for.
+// patience bounds requests to a hub.
 const patience = 10 * time.Second
 
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{configv1alpha1.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(s); err != nil {
-			panic(err) // two kinds of one name: a mistake in our types
+			panic(err) // two kinds with one name: a mistake in our types
 		}
 	}
 	return s
@@ -92,12 +92,12 @@ built in.`,
 	return cmd
 }
 
-// explanation is what is said of one kind.
+// explanation is the answer for one kind.
 type explanation struct {
 	Group   string `json:"group"`
 	Version string `json:"version"`
 	Kind    string `json:"kind"`
-	// Hub says whether one was asked, and Served whether it serves the kind in this version.
+	// Hub reports whether a hub was asked, and Served whether it serves the kind in this version.
 	Hub        bool     `json:"hub"`
 	Served     bool     `json:"served"`
 	Operations []answer `json:"operations"`
@@ -109,11 +109,11 @@ func (e *explanation) gvk() schema.GroupVersionKind {
 
 type answer struct {
 	Operation configv1alpha1.InterpreterOperation `json:"operation"`
-	// Tier that answers; empty when none does: then Default holds.
+	// Tier is the interpreter of the operation; empty if there is none: then Default applies.
 	Tier    string   `json:"tier,omitempty"`
 	By      []string `json:"by,omitempty"`
 	Default string   `json:"default,omitempty"`
-	// Besides say something of the operation, too, and are not asked about objects in this version.
+	// Besides are other interpreters for the operation, which are not used in this version.
 	Besides []besides `json:"besides,omitempty"`
 }
 
@@ -170,18 +170,18 @@ func explained(ctx context.Context, hub Hub, name string, errOut io.Writer) ([]e
 	for _, kind := range kinds {
 		e := explanation{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Hub: asked, Served: served(kind)}
 		for _, a := range tiers.Explain(kind, pointers(customizations.Items), pointers(webhooks.Items), known) {
-			said := answer{Operation: a.Operation, Tier: a.Tier, By: a.By, Default: a.Default}
+			row := answer{Operation: a.Operation, Tier: a.Tier, By: a.By, Default: a.Default}
 			for _, b := range a.Besides {
-				said.Besides = append(said.Besides, besides(b))
+				row.Besides = append(row.Besides, besides(b))
 			}
-			e.Operations = append(e.Operations, said)
+			e.Operations = append(e.Operations, row)
 		}
 		all = append(all, e)
 	}
 	return all, nil
 }
 
-// knownTo adds what the definitions of kinds on a hub say of them.
+// knownTo adds the schemas of the definitions on a hub.
 func knownTo(ctx context.Context, c client.Reader, mapper meta.RESTMapper, kinds []schema.GroupVersionKind,
 	o customization.Options) (customization.Options, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
@@ -211,8 +211,8 @@ func pointers[T any](items []T) []*T {
 	return out
 }
 
-// servedAs are the kinds of a hub that go by a name, in the version that the hub prefers; a name in full is that kind
-// whether or not it is served.
+// servedAs returns the kinds of a hub that go by a name, in the version that the hub prefers; a name in full is that
+// kind whether or not it is served.
 func servedAs(mapper meta.RESTMapper, name string) ([]schema.GroupVersionKind, error) {
 	if gvk, ok := inFull(name); ok {
 		return []schema.GroupVersionKind{gvk}, nil
@@ -234,7 +234,7 @@ func servedAs(mapper meta.RESTMapper, name string) ([]schema.GroupVersionKind, e
 
 var versionName = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
 
-// spelled reads resource, resource.group and resource.version.group, as kubectl does; what is not said is empty.
+// spelled parses resource, resource.group and resource.version.group, as kubectl does; missing parts are empty.
 func spelled(name string) schema.GroupVersionResource {
 	resource, rest, _ := strings.Cut(strings.ToLower(name), ".")
 	if v, group, ok := strings.Cut(rest, "."); ok && versionName.MatchString(v) {
@@ -253,7 +253,7 @@ func inFull(name string) (schema.GroupVersionKind, bool) {
 	return gvk, gvk.Version != "" && len(validation.IsDNS1035Label(gvk.Version)) == 0
 }
 
-// perhaps is a question after the kind that was probably meant; empty if none is like it.
+// perhaps suggests the kind that the user probably meant; empty if no name is similar.
 func perhaps(name string) string {
 	set, err := schemas.Builtin()
 	if err != nil {
@@ -271,7 +271,7 @@ func perhaps(name string) string {
 	return ""
 }
 
-// named are the kinds that Argosy knows, or that customizations are about, and that go by a name, sorted.
+// named returns the kinds that Argosy knows, or that customizations are about, and that go by a name, sorted.
 func named(name string, customizations []configv1alpha1.ResourceInterpreterCustomization) ([]schema.GroupVersionKind,
 	error) {
 	if gvk, ok := inFull(name); ok {
@@ -342,7 +342,7 @@ func printExplained(out io.Writer, all []explanation) error {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		fmt.Fprintf(out, "%s %s, %s\n", e.gvk().GroupVersion(), e.Kind, e.where())
+		fmt.Fprintf(out, "%s %s, %s\n", e.gvk().GroupVersion(), e.Kind, e.validFor())
 		tabs := printers.GetNewTabWriter(out)
 		fmt.Fprintln(tabs, "OPERATION\tTIER\tBY")
 		for _, a := range e.Operations {
@@ -367,8 +367,8 @@ func printExplained(out io.Writer, all []explanation) error {
 	return nil
 }
 
-// where says what the explanation is true for.
-func (e *explanation) where() string {
+// validFor returns where the explanation applies: a hub, or every hub.
+func (e *explanation) validFor() string {
 	switch {
 	case !e.Hub:
 		return "without a hub"
@@ -382,7 +382,7 @@ func (e *explanation) where() string {
 	return "which this hub does not serve; this is what would answer if it did (" + how + ")"
 }
 
-// familyOf is the name by which a hub is told to serve a kind; empty for kinds that it does not bring.
+// familyOf returns the family in a hub's configuration that has a kind; empty for other kinds.
 func familyOf(kind schema.GroupVersionKind) string {
 	for family, known := range map[string]func() ([]definition.Kind, error){"openkruise": kruise.Kinds,
 		"argo": argo.Kinds} {

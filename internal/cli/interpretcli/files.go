@@ -35,7 +35,7 @@ type source struct {
 	text []byte
 }
 
-// extensions are those of files that are read in a folder; a file that is named is read whatever it is called.
+// extensions are the extensions of files that are read in a folder. A file that is named directly may have any name.
 var extensions = []string{".yaml", ".yml", ".json"}
 
 // readFiles reads files, and what lies in folders, sorted by name.
@@ -86,7 +86,7 @@ func readFiles(names []string, recursive bool, in io.Reader) ([]source, error) {
 	return all, nil
 }
 
-// standardInput is the name of what has none.
+// standardInput is the name of input without a file.
 const standardInput = "standard input"
 
 // listed are names as people read them.
@@ -100,7 +100,8 @@ func listed(names []string) string {
 	return strings.Join(shown, ", ")
 }
 
-// objectsIn are the documents of a file that are mappings; a document that is a list comes as {items: …}, with no kind.
+// objectsIn returns the documents of a file that are mappings; a document that is a list comes as {items: …}, with no
+// kind.
 func objectsIn(name string, in io.Reader) ([]*unstructured.Unstructured, error) {
 	sources, err := readFiles([]string{name}, false, in)
 	if err != nil {
@@ -151,8 +152,7 @@ type customizationFile struct {
 	object *configv1alpha1.ResourceInterpreterCustomization
 }
 
-// customizations are those in the sources, in the spelling in which a hub would store them; other objects are passed
-// over.
+// customizations returns the customizations in the sources, converted to the API's spelling; other objects are skipped.
 func customizations(sources []source, warnings io.Writer) ([]customizationFile, error) {
 	var all []customizationFile
 	for _, s := range sources {
@@ -190,7 +190,7 @@ func customizations(sources []source, warnings io.Writer) ([]customizationFile, 
 	return all, nil
 }
 
-// customizationsOf are those about a kind, in whatever version.
+// customizationsOf returns the customizations for a kind, in any version.
 func customizationsOf(all []customizationFile, kind schema.GroupKind) []customizationFile {
 	return slices.DeleteFunc(slices.Clone(all), func(c customizationFile) bool {
 		target := c.object.Spec.Target
@@ -198,7 +198,7 @@ func customizationsOf(all []customizationFile, kind schema.GroupKind) []customiz
 	})
 }
 
-// tierOf answers as the customizations say; below fill in what they leave out.
+// tierOf returns an interpreter with the customizations; below handles the operations that they do not define.
 func tierOf(all []customizationFile, set *schemas.Set, below []interpret.Tier) interpret.Tier {
 	objects := make([]*configv1alpha1.ResourceInterpreterCustomization, len(all))
 	for i, c := range all {
@@ -207,7 +207,7 @@ func tierOf(all []customizationFile, set *schemas.Set, below []interpret.Tier) i
 	return customization.New(objects, customization.Options{Schema: schemaOf(set), Convert: tiers.Convert, Below: below})
 }
 
-// schemaOf is what scripts want to know of kinds.
+// schemaOf returns the schemas of kinds for scripts.
 func schemaOf(set *schemas.Set) func(schema.GroupVersionKind) *script.Schema {
 	return func(gvk schema.GroupVersionKind) *script.Schema {
 		kind, ok := set.Get(gvk)

@@ -125,7 +125,7 @@ func test(cmd *cobra.Command, names []string, machine, verbose bool) error {
 	return nil
 }
 
-// hasCases says whether a file is one of cases.
+// hasCases reports whether a file is one of cases.
 func hasCases(text []byte) bool {
 	var f struct {
 		Cases any `json:"cases"`

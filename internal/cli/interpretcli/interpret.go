@@ -1,5 +1,5 @@
-// Package interpretcli is `interpret`: what scripts and tiers say of objects, tried out on files. It reads flags and
-// files, and prints; what is said is decided in core/workload/interpret.
+// Package interpretcli is `interpret`: it runs scripts and interpreters on files. It reads flags and files, and prints;
+// core/workload/interpret decides.
 package interpretcli
 
 import (
@@ -27,11 +27,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 )
 
-// Hub is the hub that a command may ask; most ask none.
+// Hub is the hub that a command can read; most commands do not.
 type Hub interface {
 	ToRESTConfig() (*rest.Config, error)
 	ToRESTMapper() (meta.RESTMapper, error)
-	// Named says whether the user has named a hub, so that one that cannot be reached is to be told.
+	// Named reports whether the user named a hub, so that an unreachable hub is an error.
 	Named() bool
 }
 
@@ -50,7 +50,7 @@ type options struct {
 	desiredReplicaWasGiven bool
 }
 
-// New is the command with its subcommands.
+// New returns the command with its subcommands.
 func New(hub Hub) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
@@ -120,7 +120,7 @@ func outputFlag(cmd *cobra.Command, output *string) {
 	cmd.Flags().StringVarP(output, "output", "o", "", "output format: json, or a table if empty")
 }
 
-// asJSON says whether programs are to read the output.
+// asJSON reports whether programs are to read the output.
 func asJSON(output string) (bool, error) {
 	switch output {
 	case "", "table":
@@ -161,7 +161,7 @@ func (o *options) run(cmd *cobra.Command) error {
 	if o.check == (o.operation != "") {
 		return fmt.Errorf("use either --check, or --operation with one of %s", ask.Names())
 	}
-	if err := o.once(); err != nil {
+	if err := o.checkStdin(); err != nil {
 		return err
 	}
 	sources, err := readFiles(o.files, o.recursive, cmd.InOrStdin())
@@ -181,8 +181,8 @@ func (o *options) run(cmd *cobra.Command) error {
 	return o.execute(cmd, all, machine)
 }
 
-// once says that standard input, which can be read once, is named for several things.
-func (o *options) once() error {
+// checkStdin returns an error if standard input, which can be read once, is named several times.
+func (o *options) checkStdin() error {
 	var of []string
 	if slices.Contains(o.files, "-") {
 		of = append(of, "-f")
@@ -200,7 +200,7 @@ func (o *options) once() error {
 	return nil
 }
 
-// execute runs one operation and prints what it answers.
+// execute runs one operation and prints its result.
 func (o *options) execute(cmd *cobra.Command, all []customizationFile, machine bool) error {
 	q, err := o.question(cmd)
 	if err != nil {
@@ -224,7 +224,7 @@ func (o *options) execute(cmd *cobra.Command, all []customizationFile, machine b
 		return fmt.Errorf("the object is %s %s, but the customizations are for %s", obj.GetAPIVersion(), obj.GetKind(),
 			strings.Join(kinds, ", "))
 	}
-	tell(cmd.Context(), cmd.ErrOrStderr(), of, q, set)
+	printWarnings(cmd.Context(), cmd.ErrOrStderr(), of, q, set)
 	answer, err := q.Run(cmd.Context(), interpret.HooksOf(tierOf(of, set, nil), gvk))
 	if err == ask.ErrNotAnswered {
 		return fmt.Errorf("no customization in the files defines %s for %s", q.Operation, obj.GetKind())
@@ -246,7 +246,7 @@ func (o *options) execute(cmd *cobra.Command, all []customizationFile, machine b
 func printAnswer(out io.Writer, operation configv1alpha1.InterpreterOperation, answer []ask.Part) error {
 	note := ""
 	if operation == configv1alpha1.InterpreterOperationInterpretHealth {
-		// Karmada knows two healths; the finer one is a comment, so that the document stays what it is there.
+		// Karmada knows two states of health; the finer state is a comment, so that the document is valid there.
 		note = fmt.Sprintf(" # %v", answer[1].Value)
 		answer = answer[:1]
 	}
@@ -261,8 +261,8 @@ func printAnswer(out io.Writer, operation configv1alpha1.InterpreterOperation, a
 	return nil
 }
 
-// tell prints what the scripts print and are warned of; that they fail is said by their answer.
-func tell(ctx context.Context, errOut io.Writer, of []customizationFile, q ask.Question, set *schemas.Set) {
+// printWarnings prints the output and the warnings of scripts. Their errors are part of their result.
+func printWarnings(ctx context.Context, errOut io.Writer, of []customizationFile, q ask.Question, set *schemas.Set) {
 	in := script.Inputs{Object: q.Desired, Observed: q.Observed, Items: q.Items}
 	if in.Object == nil {
 		in.Object = q.Observed
@@ -300,8 +300,7 @@ func tell(ctx context.Context, errOut io.Writer, of []customizationFile, q ask.Q
 	}
 }
 
-// inVersion is what a script is given that is written for an apiVersion; not ok where nobody knows how to convert to
-// that.
+// inVersion converts the input for a script for another apiVersion; ok is false if no conversion is known.
 func inVersion(in script.Inputs, apiVersion string) (script.Inputs, bool) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -317,7 +316,7 @@ func inVersion(in script.Inputs, apiVersion string) (script.Inputs, bool) {
 	return in, true
 }
 
-// question is what the flags ask.
+// question returns the operation and input that the flags select.
 func (o *options) question(cmd *cobra.Command) (ask.Question, error) {
 	q := ask.Question{Operation: configv1alpha1.InterpreterOperation(o.operation)}
 	if o.desiredReplicaWasGiven {
@@ -352,7 +351,7 @@ func (o *options) question(cmd *cobra.Command) (ask.Question, error) {
 	return q, nil
 }
 
-// itemsIn are the items of AggregateStatus: one in each document, a list of them, or those of a binding.
+// itemsIn returns the items of AggregateStatus: one in each document, a list of them, or those of a binding.
 func itemsIn(objects []*unstructured.Unstructured) ([]workv1alpha2.AggregatedStatusItem, error) {
 	var raw []any
 	for _, obj := range objects {

@@ -81,7 +81,7 @@ func (noHub) ToRESTConfig() (*rest.Config, error)    { return nil, errors.New("n
 func (noHub) ToRESTMapper() (meta.RESTMapper, error) { return nil, errors.New("no hub found") }
 func (noHub) Named() bool                            { return false }
 
-// run is the command in a folder with these files.
+// run returns the command in a folder with these files.
 func run(t *testing.T, hub Hub, files map[string]string, args ...string) (out, errOut string, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -153,7 +153,7 @@ func TestAnOperationIsRunOnObjectsInFiles(t *testing.T) {
 	}
 }
 
-// revised is the object with so many replicas, as it is printed.
+// revised returns the object with so many replicas, as it is printed.
 func revised(replicas, rest string) string {
 	return "apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\nmetadata:\n  name: web\n  namespace: shop\nspec:\n  replicas: " + replicas + `
   selector:
@@ -457,7 +457,7 @@ InterpretDependency   shipped script
 	if diff := cmp.Diff(want, out); err != nil || errOut != "" || diff != "" {
 		t.Errorf("error %v, %q (-want +got):\n%s", err, errOut, diff)
 	}
-	// A kind's name may stand for several kinds, and a group tells them apart.
+	// The name of a kind may be ambiguous; the group makes it unique.
 	out, _, err = run(t, noHub{}, nil, "explain", "StatefulSet", "-o", "json")
 	var got []explanation
 	if err != nil || json.Unmarshal([]byte(out), &got) != nil || len(got) != 2 || got[0].Group != "apps" ||

@@ -112,8 +112,8 @@ func parseTarget(text string) (configv1alpha1.CustomizationTarget, error) {
 	return configv1alpha1.CustomizationTarget{APIVersion: text[:at], Kind: text[at+1:]}, nil
 }
 
-// knownKinds are those that are built in, those of the hub if one is named, and those in files, which outrank the
-// others.
+// knownKinds returns the built-in kinds, the kinds of the hub if one is named, and those in files, which have
+// precedence.
 func knownKinds(cmd *cobra.Command, hub Hub, definitionFiles []string, sources []source) (*schemas.Set, error) {
 	set, err := schemas.Builtin()
 	if err != nil {
@@ -144,7 +144,7 @@ func knownKinds(cmd *cobra.Command, hub Hub, definitionFiles []string, sources [
 		return nil, fmt.Errorf("--schema: there is no CustomResourceDefinition in %s", strings.Join(definitionFiles, ", "))
 	}
 	for _, s := range sources {
-		// A file that is no YAML is told by lint, with its line.
+		// lint reports a file with invalid YAML, with the line.
 		if _, err := definitions(set, []source{s}); err != nil {
 			continue
 		}

@@ -1,6 +1,6 @@
-// Package failover moves workloads out of clusters that are lost, drained or unhealthy for them. What moves, where to,
-// and when the old copy may go is decided by core/adjust/failover. This controller makes the plan when something it
-// depends on changes, and at the time that the plan names, and executes it in one write per binding.
+// Package failover moves workloads out of clusters that are lost, drained or unhealthy. core/adjust/failover decides
+// what moves, where, and when the old instance is deleted. This controller makes a plan when the facts change, and at
+// the time that the last plan names, and executes it with one write per binding.
 package failover
 
 import (
@@ -46,17 +46,16 @@ type Options struct {
 	failover.Options
 	Fleet     *capacity.Fleet
 	Templates *template.Store
-	// Settle is how long nothing is evicted after the first plan is due: until the conditions of the clusters are up to
-	// date.
+	// Settle is how long nothing is evicted after the first plan, until the conditions of the clusters are up to date.
 	Settle time.Duration
-	// Gather is how long a change waits for others before the plan is made.
+	// Gather is how long a change waits for other changes before a plan is made.
 	Gather time.Duration
 	// LastReported counts what clusters that are not ready last reported as if it were so now, as Karmada does.
 	LastReported bool
 }
 
 const (
-	// parallel is how many bindings are written at once.
+	// parallel is the number of bindings that are written in parallel.
 	parallel = 16
 	// eventsAtOnce and eventsPerSecond bound the events of bindings. The events of clusters count the rest.
 	eventsAtOnce, eventsPerSecond = 500, 50
@@ -68,9 +67,10 @@ type reconciler struct {
 	events commit.Events
 	// limiter limits the events of bindings.
 	limiter *rate.Limiter
-	// began is when the first plan was due: the caches are filled, and this hub leads.
+	// began is the time of the first plan: the caches are filled, and this hub leads.
 	began time.Time
-	// unhealthy is since when bindings are Unhealthy in clusters. A restart begins anew, which only delays.
+	// unhealthy has the time since which bindings are Unhealthy, per cluster. After a restart the time starts again, which
+	// only delays a failover.
 	unhealthy map[types.NamespacedName]map[string]time.Time
 	// recent are the times of the evictions of the last minute.
 	recent []time.Time
@@ -80,7 +80,7 @@ type reconciler struct {
 	reported commit.Dedup[subject]
 }
 
-// subject is what a warning is about.
+// subject is what a warning describes.
 type subject struct {
 	binding types.NamespacedName
 	cluster string
@@ -96,7 +96,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	o.SchedulerName = cmp.Or(o.SchedulerName, policyv1alpha1.DefaultSchedulerName)
 	r := newReconciler(mgr.GetClient(), o)
 	r.events = commit.Recorder(mgr, "failover-controller")
-	// One worker: a plan sees what the one before it did.
+	// One worker: a plan needs the result of the plan before it.
 	b := ctrl.NewControllerManagedBy(mgr).Named("failover").WatchesRawSource(changes{r})
 	for _, kind := range scope.Bindings.Kinds() {
 		b = b.Watches(kind, r.planOnBindingChange())
@@ -130,7 +130,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return commit.Requeue(after, err)
 }
 
-// input reads what the plan is made from.
+// input reads the facts for a plan.
 func (r *reconciler) input(ctx context.Context, now time.Time) (failover.Input, error) {
 	snapshot := r.Fleet.Snapshot()
 	in := failover.Input{Options: r.Options.Options, Registered: map[string]bool{}, Unhealthy: r.unhealthy,
@@ -199,7 +199,7 @@ func (r *reconciler) observe(bindings []workv1alpha2.Binding, now time.Time) {
 	}
 }
 
-// failsOver says whether a binding has application failover.
+// failsOver reports whether a binding has application failover.
 func failsOver(b workv1alpha2.Binding) bool {
 	f := b.BindingSpec().Failover
 	return f != nil && f.Application != nil
@@ -239,7 +239,7 @@ func (r *reconciler) hasWork(ctx context.Context, b workv1alpha2.Binding, cluste
 	return !apierrors.IsNotFound(err)
 }
 
-// runParallel calls act with 0 to n-1, several at once, and joins the errors.
+// runParallel calls act with 0 to n-1, several in parallel, and joins the errors.
 func runParallel(n int, act func(i int) error) error {
 	errs := make([]error, n)
 	var calls errgroup.Group
@@ -297,9 +297,9 @@ func (r *reconciler) evict(ctx context.Context, evictions []failover.Eviction, n
 	return err
 }
 
-// write writes a binding, and in the same write the status that follows: the confirmation of its placement, and what
-// its Works mean for its clusters. If the scheduler has to run, or if the API server does not take both in one write,
-// the schedule controller writes the status. affinity is the affinity term that it uses; empty for the one in use.
+// write writes a binding together with the status that follows: the confirmation of its placement, and what its Works
+// mean for its clusters. The schedule controller writes the status if the scheduler has to run, or if the API server
+// does not accept both in one write. affinity is the new affinity term; empty keeps the current one.
 func (r *reconciler) write(ctx context.Context, read, want workv1alpha2.Binding, affinity string, now time.Time) error {
 	confirmed := want.DeepCopyObject().(workv1alpha2.Binding)
 	status, at := confirmed.BindingStatus(), metav1.NewTime(now)
@@ -319,7 +319,7 @@ func (r *reconciler) write(ctx context.Context, read, want workv1alpha2.Binding,
 	return err
 }
 
-// describe is an eviction for people.
+// describe returns an eviction for people.
 func describe(e *failover.Eviction) string {
 	text := fmt.Sprintf("Evicted from cluster %s: %s. Result: {%s}.", e.From, e.Tasks[0].Message, placement(e.Placement))
 	switch e.Tasks[0].PurgeMode {
@@ -418,7 +418,7 @@ func (r *reconciler) pause(ctx context.Context, paused map[string]string, now ti
 	return errors.Join(errs...)
 }
 
-// report warns the users of what waits for them, once, and counts what waits.
+// report records an event once for each blocked failover, and counts them.
 func (r *reconciler) report(plan failover.Plan) {
 	counts := map[failover.Code]int{}
 	stands := map[subject]bool{}
@@ -446,7 +446,7 @@ func (r *reconciler) report(plan failover.Plan) {
 	}
 }
 
-// reference names the binding of what waits, and templateOf its template, for events.
+// reference returns the binding of a blocked failover for events, and templateOf its template.
 func reference(w failover.Waiting) *corev1.ObjectReference {
 	ref := &corev1.ObjectReference{APIVersion: workv1alpha2.GroupVersion.String(), Kind: "ResourceBinding",
 		Namespace: w.Binding.Namespace, Name: w.Binding.Name, UID: w.UID}

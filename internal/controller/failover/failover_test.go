@@ -35,8 +35,8 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// world is a hub that schedules and fails over, with a Deployment of two replicas in m1. Members report what the test
-// says.
+// world is a hub that schedules and fails over, with a Deployment of two replicas in m1. The test sets what members
+// report.
 type world struct {
 	*controllertest.Hub
 	t       *testing.T
@@ -78,7 +78,8 @@ func newWorld(t *testing.T, volumes ...any) *world {
 				UID: u.GetUID()},
 			Replicas: 2, Placement: &placement, Clusters: []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}},
 			ReplicaRequirements: &workv1alpha2.ReplicaRequirements{},
-			Failover:            &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{PurgeMode: policyv1alpha1.PurgeModeGracefully}},
+			Failover: &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{
+				PurgeMode: policyv1alpha1.PurgeModeGracefully}},
 		},
 	}
 	return w
@@ -149,8 +150,8 @@ func (w *world) reports(text string) {
 	}
 }
 
-// is waits until the binding is placed and leaves clusters as "m2:2 leaves m1", confirmed by the scheduler.
-func (w *world) is(want string) {
+// eventually waits until the binding is placed and leaves clusters as "m2:2 leaves m1", confirmed by the scheduler.
+func (w *world) eventually(want string) {
 	w.t.Helper()
 	w.Eventually("the binding is at "+want, func() string {
 		w.Has(w.binding)
@@ -171,10 +172,10 @@ func (w *world) is(want string) {
 	})
 }
 
-// hears waits until an event says so, on objects of these kinds.
-func (w *world) hears(reason, text string, kinds ...string) {
+// expectEvent waits for an event with this reason and text on objects of these kinds.
+func (w *world) expectEvent(reason, text string, kinds ...string) {
 	w.t.Helper()
-	w.Eventually("users are told of "+reason, func() string {
+	w.Eventually("an event "+reason, func() string {
 		for _, kind := range kinds {
 			if !slices.ContainsFunc(w.Events(), func(e string) bool {
 				return strings.HasPrefix(e, kind+" "+reason+": ") && strings.Contains(e, text)
@@ -192,30 +193,30 @@ func TestLostClusterIsReplacedInOneWrite(t *testing.T) {
 		w.Make(w.binding)
 		w.reports("m1=Healthy")
 		stop := w.run()
-		w.is("m1:2")
+		w.eventually("m1:2")
 		generation := w.binding.Generation
 		before := testutil.ToFloat64(evicted.WithLabelValues(failover.ReasonTaintUntolerated, "Evicted"))
 
 		w.lose("m1")
 		w.Advance(4 * time.Minute)
-		w.is("m1:2")
+		w.eventually("m1:2")
 		w.Advance(time.Minute)
-		w.is("m2:2 leaves m1")
+		w.eventually("m2:2 leaves m1")
 		if w.binding.Generation != generation+1 {
 			t.Errorf("generation %d became %d, want one write", generation, w.binding.Generation)
 		}
-		w.hears("EvictWorkloadFromClusterSucceed", "Evicted from cluster m1", "ResourceBinding", "Deployment")
-		w.hears("EvictWorkloadFromClusterSucceed", "Evicted 1 workloads", "Cluster")
+		w.expectEvent("EvictWorkloadFromClusterSucceed", "Evicted from cluster m1", "ResourceBinding", "Deployment")
+		w.expectEvent("EvictWorkloadFromClusterSucceed", "Evicted 1 workloads", "Cluster")
 		if got := testutil.ToFloat64(evicted.WithLabelValues(failover.ReasonTaintUntolerated, "Evicted")); got <= before {
 			t.Errorf("the metric is %v, and was %v", got, before)
 		}
 		stop()
 		w.run() // a restart continues
 		w.back("m1")
-		w.is("m2:2 leaves m1")
+		w.eventually("m2:2 leaves m1")
 		w.reports("m1=Healthy m2=Healthy")
-		w.is("m2:2")
-		w.hears("EvictWorkloadFromClusterSucceed", "The copy in cluster m1 is removed", "ResourceBinding", "Deployment")
+		w.eventually("m2:2")
+		w.expectEvent("EvictWorkloadFromClusterSucceed", "The copy in cluster m1 is removed", "ResourceBinding", "Deployment")
 		if record := failover.RecordOf(w.binding); record["m1"].Ended == nil {
 			t.Errorf("the failover has not ended: %+v", record)
 		}
@@ -229,16 +230,16 @@ func TestGracePeriodIsReportedAndRemovesNothing(t *testing.T) {
 		w.reports("m1=Healthy")
 		w.run()
 		w.taint("m1", "maintenance")
-		w.is("m2:2 leaves m1")
+		w.eventually("m2:2 leaves m1")
 		w.reports("m1=Healthy m2=Unknown")
 		w.Advance(time.Hour)
-		w.hears("EvictWorkloadFromClusterFailed", "The grace period is over", "ResourceBinding", "Deployment")
-		w.is("m2:2 leaves m1")
+		w.expectEvent("EvictWorkloadFromClusterFailed", "The grace period is over", "ResourceBinding", "Deployment")
+		w.eventually("m2:2 leaves m1")
 		// A user lets the old copy go.
 		controllertest.Change(w.Hub, w.binding, func(b *workv1alpha2.ResourceBinding) {
 			b.Spec.GracefulEvictionTasks[0].SuppressDeletion = new(false)
 		})
-		w.is("m2:2")
+		w.eventually("m2:2")
 	})
 }
 
@@ -248,7 +249,7 @@ func TestBrakeSetsAConditionOnClustersThatWouldBeLeft(t *testing.T) {
 		w.Make(w.binding)
 		w.reports("m1=Healthy")
 		w.run()
-		w.is("m1:2")
+		w.eventually("m1:2")
 		w.lose("m1")
 		w.lose("m2")
 		paused := func(name string) bool {
@@ -262,21 +263,21 @@ func TestBrakeSetsAConditionOnClustersThatWouldBeLeft(t *testing.T) {
 			}
 			return ""
 		})
-		w.hears("FailoverPaused", "2 of 3 clusters were lost", "Cluster")
+		w.expectEvent("FailoverPaused", "2 of 3 clusters were lost", "Cluster")
 		w.Advance(time.Hour)
-		w.is("m1:2")
+		w.eventually("m1:2")
 		w.back("m2")
 		w.Advance(time.Minute)
-		w.is("m1:2") // m1 may become ready, too
+		w.eventually("m1:2") // m1 may become ready, too
 		w.Advance(time.Minute)
-		w.is("m2:2 leaves m1")
+		w.eventually("m2:2 leaves m1")
 		w.Eventually("no cluster is paused", func() string {
 			if paused("m1") || paused("m2") {
 				return "one is"
 			}
 			return ""
 		})
-		w.hears("FailoverResumed", "", "Cluster")
+		w.expectEvent("FailoverResumed", "", "Cluster")
 	})
 }
 
@@ -285,22 +286,24 @@ func TestUnhealthyApplicationMovesWithItsState(t *testing.T) {
 		w := newWorld(t)
 		seconds := int32(60)
 		w.binding.Spec.PropagateDeps = true
-		w.binding.Spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{PurgeMode: policyv1alpha1.PurgeModeGracefully,
+		w.binding.Spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{
+			PurgeMode:          policyv1alpha1.PurgeModeGracefully,
 			DecisionConditions: policyv1alpha1.DecisionConditions{TolerationSeconds: &seconds},
-			StatePreservation:  &policyv1alpha1.StatePreservation{Rules: []policyv1alpha1.StatePreservationRule{{AliasLabelName: "ready", JSONPath: "{.readyReplicas}"}, {AliasLabelName: "none", JSONPath: "{.none}"}}}}}
+			StatePreservation: &policyv1alpha1.StatePreservation{Rules: []policyv1alpha1.StatePreservationRule{{
+				AliasLabelName: "ready", JSONPath: "{.readyReplicas}"}, {AliasLabelName: "none", JSONPath: "{.none}"}}}}}
 		w.Make(w.binding)
 		w.reports("m1=Healthy")
 		w.run()
-		w.is("m1:2")
+		w.eventually("m1:2")
 		w.reports("m1=Unhealthy")
 		w.Advance(59 * time.Second)
-		w.is("m1:2")
+		w.eventually("m1:2")
 		w.Advance(2 * time.Second)
-		w.is("m2:2 leaves m1")
+		w.eventually("m2:2 leaves m1")
 		if got := w.binding.Spec.GracefulEvictionTasks[0].PreservedLabelState; len(got) != 1 || got["ready"] != "2" {
 			t.Errorf("the preserved state is %v", got)
 		}
-		w.hears("PreserveStateFailed", "{.none}", "ResourceBinding", "Deployment")
+		w.expectEvent("PreserveStateFailed", "{.none}", "ResourceBinding", "Deployment")
 	})
 }
 
@@ -310,14 +313,14 @@ func TestVolumesMoveWhenThePolicyAllowsIt(t *testing.T) {
 		w.Make(w.binding)
 		w.reports("m1=Healthy")
 		w.run()
-		w.is("m1:2")
+		w.eventually("m1:2")
 		w.taint("m1", "maintenance")
-		w.hears("EvictWorkloadFromClusterFailed", "it has persistent volumes", "ResourceBinding", "Deployment")
-		w.is("m1:2")
+		w.expectEvent("EvictWorkloadFromClusterFailed", "it has persistent volumes", "ResourceBinding", "Deployment")
+		w.eventually("m1:2")
 		controllertest.Change(w.Hub, w.policy, func(p *policyv1alpha1.PropagationPolicy) {
 			metav1.SetMetaDataAnnotation(&p.ObjectMeta, wellknown.MoveVolumesAnnotation, "true")
 		})
-		w.is("m2:2 leaves m1")
+		w.eventually("m2:2 leaves m1")
 	})
 }
 
@@ -337,12 +340,12 @@ func TestFailbackReturnsAfterTheWindow(t *testing.T) {
 		w.Make(w.binding)
 		w.reports("m1=Healthy")
 		w.run()
-		w.is("m1:2")
+		w.eventually("m1:2")
 		w.lose("m1")
 		w.Advance(5 * time.Minute)
-		w.is("m2:2 leaves m1")
+		w.eventually("m2:2 leaves m1")
 		w.reports("m2=Healthy")
-		w.is("m2:2")
+		w.eventually("m2:2")
 		at := metav1.NewTime(time.Now())
 		w.ClusterStatus("m1", func(s *clusterv1alpha1.ClusterStatus) {
 			ready := meta.FindStatusCondition(s.Conditions, clusterv1alpha1.ClusterConditionReady)
@@ -350,11 +353,11 @@ func TestFailbackReturnsAfterTheWindow(t *testing.T) {
 		})
 		w.back("m1")
 		w.Advance(9 * time.Minute)
-		w.is("m2:2")
+		w.eventually("m2:2")
 		w.Advance(time.Minute)
-		w.is("m1:2 leaves m2")
+		w.eventually("m1:2 leaves m2")
 		w.reports("m1=Healthy m2=Healthy")
-		w.is("m1:2")
+		w.eventually("m1:2")
 		if w.binding.Status.SchedulerObservedAffinityName != "first" {
 			t.Errorf("the affinity term is %s", w.binding.Status.SchedulerObservedAffinityName)
 		}

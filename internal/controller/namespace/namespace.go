@@ -1,6 +1,5 @@
-// Package namespace sends the hub's namespaces to every member, so that what is placed there finds its namespace. What
-// the Works say is decided by core/dispatch; which namespaces are kept back is decided by names.Reserved and the skip
-// label.
+// Package namespace sends the namespaces of the hub to every member, so that placed objects find their namespace.
+// core/dispatch decides the content of the Works; names.Reserved and the skip label exclude namespaces.
 package namespace
 
 import (
@@ -40,28 +39,28 @@ import (
 
 // Options of the controller.
 type Options struct {
-	// ForbidOverwrite has what namespaces say of overwriting in members count as abort.
+	// ForbidOverwrite treats conflict resolution Overwrite on a namespace as Abort.
 	ForbidOverwrite bool
 }
 
 type reconciler struct {
 	Options
 	client client.Client
-	// live reads past the cache, where a verdict on an old state would take something away.
+	// live bypasses the cache, for decisions that would delete something because of an old state.
 	live client.Reader
 }
 
 const (
-	// spaceRetry is how soon a cluster is tried again whose execution space goes.
+	// spaceRetry is the delay before a cluster is tried again while its execution space is being deleted.
 	spaceRetry = 2 * time.Second
-	// concurrency is the number of namespaces under way at once.
+	// concurrency is the number of namespaces that are reconciled in parallel.
 	concurrency = 4
 )
 
 // Setup registers the controller with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
 	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader()}
-	all := handler.EnqueueRequestsFromMapFunc(r.all)
+	all := handler.EnqueueRequestsFromMapFunc(r.allNamespaces)
 	return ctrl.NewControllerManagedBy(mgr).Named("namespace").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		For(&corev1.Namespace{}).
@@ -79,7 +78,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Complete(r)
 }
 
-// spaceOpens passes execution spaces that are new: only then a cluster can have Works.
+// spaceOpens passes new execution spaces: only then can a cluster have Works.
 var spaceOpens = predicate.And[client.Object](filter.AfterStart, filter.Creations,
 	predicate.NewPredicateFuncs(func(namespace client.Object) bool {
 		_, err := names.ClusterOf(namespace.GetName())
@@ -107,7 +106,7 @@ func selects(policy client.Object) bool {
 // of a Work may have been deleted before the cache had the Work, or while the hub was down.
 var workTouched = predicate.Funcs{UpdateFunc: filter.Touched}
 
-// Reconcile makes the Works of one namespace what they should be, or has them go.
+// Reconcile writes the Works of one namespace, or deletes them.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	err := r.reconcile(ctx, req.Name)
 	switch {
@@ -119,8 +118,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, err
 }
 
-// errNoSpace says that the execution space of a cluster goes. That another opens is an event; but the API server's own
-// memory of namespaces may be behind ours.
+// errNoSpace means that the execution space of a cluster is being deleted. A new one triggers an event, but the API
+// server's own cache of namespaces may be behind ours.
 var errNoSpace = errors.New("a cluster has no execution space")
 
 func (r *reconciler) reconcile(ctx context.Context, name string) error {
@@ -133,7 +132,7 @@ func (r *reconciler) reconcile(ctx context.Context, name string) error {
 		return fmt.Errorf("get namespace %q: %w", name, err)
 	}
 	if ns.DeletionTimestamp != nil || !dispatch.AutoPropagated(named(ns)) {
-		// Terminating, its templates go first; skipped, what was sent before stays where it is: a label deletes nothing.
+		// In a terminating namespace the templates are deleted first. In a skipped one, Works stay: a label deletes nothing.
 		return nil
 	}
 	return r.send(ctx, ns)
@@ -171,7 +170,7 @@ func (r *reconciler) send(ctx context.Context, ns *corev1.Namespace) error {
 	return errors.Join(errs...)
 }
 
-// input gathers what the Works of a namespace are made from. It is only read, so nothing but the namespace is copied.
+// input reads the facts for the Works of a namespace. They are read-only, so only the namespace is copied.
 func (r *reconciler) input(ctx context.Context, ns *corev1.Namespace) (dispatch.Input, error) {
 	in := dispatch.Input{Clusters: map[string]*clusterv1alpha1.Cluster{}, Existing: map[string]*workv1alpha1.Work{},
 		NewID:           uuid.NewString,
@@ -202,7 +201,7 @@ func (r *reconciler) input(ctx context.Context, ns *corev1.Namespace) (dispatch.
 			return in, err
 		}
 		if !open {
-			continue // that it opens is an event
+			continue // its creation triggers this loop
 		}
 		existing := &workv1alpha1.Work{}
 		switch err := r.client.Get(ctx, workKey(ns.Name, c.Name), existing, client.UnsafeDisableDeepCopy); {
@@ -211,7 +210,7 @@ func (r *reconciler) input(ctx context.Context, ns *corev1.Namespace) (dispatch.
 			return in, fmt.Errorf("get the work of namespace %q for cluster %q: %w", ns.Name, c.Name, err)
 		default:
 			if _, bound := scope.BindingOf(existing); bound {
-				continue // a policy propagates the namespace there: what it says goes
+				continue // a policy propagates the namespace there, and decides
 			}
 			in.Existing[c.Name] = existing
 		}
@@ -220,7 +219,7 @@ func (r *reconciler) input(ctx context.Context, ns *corev1.Namespace) (dispatch.
 	return in, nil
 }
 
-// open says whether a cluster can have Works: its execution space is there, and is not going.
+// open reports whether a cluster can have Works: its execution space is there, and is not going.
 func (r *reconciler) open(ctx context.Context, cluster string) (bool, error) {
 	space := &corev1.Namespace{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: names.ExecutionSpace(cluster)}, space, client.UnsafeDisableDeepCopy)
@@ -230,8 +229,7 @@ func (r *reconciler) open(ctx context.Context, cluster string) (bool, error) {
 	return err == nil && space.DeletionTimestamp == nil, nil
 }
 
-// withdraw has the Works of a namespace go that is gone, and with them the namespace in the members where nothing in it
-// stays.
+// withdraw deletes the Works of a deleted namespace, and so the namespace in the members where nothing in it stays.
 func (r *reconciler) withdraw(ctx context.Context, name string) error {
 	var clusters clusterv1alpha1.ClusterList
 	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
@@ -252,7 +250,7 @@ func (r *reconciler) withdraw(ctx context.Context, name string) error {
 		return nil
 	}
 	if err := r.live.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
-		return err // it is there, made anew: the cache shows it soon, which is an event
+		return err // it was created again: the cache shows it soon, which triggers this loop
 	}
 	var errs []error
 	for _, work := range sent {
@@ -261,7 +259,7 @@ func (r *reconciler) withdraw(ctx context.Context, name string) error {
 	return errors.Join(errs...)
 }
 
-// named is what decides whether a namespace is sent.
+// named returns the fields that decide whether a namespace is sent.
 func named(ns *corev1.Namespace) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetName(ns.Name)
@@ -269,12 +267,12 @@ func named(ns *corev1.Namespace) *unstructured.Unstructured {
 	return u
 }
 
-// workKey is the Work of a namespace in a cluster.
+// workKey returns the Work of a namespace in a cluster.
 func workKey(ns, cluster string) client.ObjectKey {
 	return client.ObjectKey{Namespace: names.ExecutionSpace(cluster), Name: names.Work("Namespace", ns, "")}
 }
 
-func (r *reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *reconciler) allNamespaces(ctx context.Context, _ client.Object) []reconcile.Request {
 	var all corev1.NamespaceList
 	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list namespaces")
@@ -289,8 +287,8 @@ func (r *reconciler) all(ctx context.Context, _ client.Object) []reconcile.Reque
 
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
-// namespaceOf is the namespace that a Work is for; not ok if it is for something else. One that a policy propagates
-// counts: when that ends, the namespace is sent as all are.
+// namespaceOf returns the namespace that a Work is for; not ok if it is for something else. One that a policy
+// propagates counts: when that ends, the namespace is sent as all are.
 func namespaceOf(w *workv1alpha1.Work) (string, bool) {
 	if key, bound := scope.BindingOf(w); bound && key.Namespace != "" {
 		return "", false

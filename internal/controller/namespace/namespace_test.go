@@ -49,7 +49,7 @@ func (w *world) work(namespace, cluster string) *workv1alpha1.Work {
 	return work
 }
 
-// stage waits until the Work of a namespace says a label, "none" is none and "absent" is no Work.
+// stage waits until the Work of a namespace has a label; "none" means no label and "absent" no Work.
 func (w *world) stage(namespace, cluster, want string) {
 	w.t.Helper()
 	w.Eventually(fmt.Sprintf("%s in %s is %s", namespace, cluster, want), func() string {
@@ -193,7 +193,8 @@ func TestAnOverrideOfNamespacesFollowsPolicyAndCluster(t *testing.T) {
 		p := &policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "o"}}
 		p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Namespace"}}
 		p.Spec.OverrideRules = []policyv1alpha1.RuleWithCluster{{
-			TargetCluster: &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "prod"}}},
+			TargetCluster: &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{
+				"stage": "prod"}}},
 			Overriders: policyv1alpha1.Overriders{LabelsOverrider: []policyv1alpha1.LabelAnnotationOverrider{
 				{Operator: policyv1alpha1.OverriderOpAdd, Value: map[string]string{"stage": "prod"}}}},
 		}}
@@ -203,7 +204,9 @@ func TestAnOverrideOfNamespacesFollowsPolicyAndCluster(t *testing.T) {
 		controllertest.Change(w.Hub, m1, func(c *clusterv1alpha1.Cluster) { c.Labels = map[string]string{"stage": "prod"} })
 		w.stage("shop", "m1", "prod")
 		w.stage("shop", "m2", "none")
-		controllertest.Change(w.Hub, p, func(p *policyv1alpha1.ClusterOverridePolicy) { p.Spec.ResourceSelectors[0].Kind = "ConfigMap" })
+		controllertest.Change(w.Hub, p, func(p *policyv1alpha1.ClusterOverridePolicy) {
+			p.Spec.ResourceSelectors[0].Kind = "ConfigMap"
+		})
 		w.stage("shop", "m1", "none")
 	})
 }

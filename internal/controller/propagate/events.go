@@ -11,14 +11,14 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// fails tells the users of a template what keeps it back: once, until that changes.
+// fails records an event about what blocks a template. It records the same message only once.
 func (r *reconciler) fails(k key, template *unstructured.Unstructured, reason string, err error) {
 	if r.failures.IsNew(k, reason+": "+err.Error()) {
 		r.events.Event(template, corev1.EventTypeWarning, reason, err.Error())
 	}
 }
 
-// describe is how messages name a policy.
+// describe returns how messages name a policy.
 func describe(p policyv1alpha1.Propagation) string {
 	if propagate.Namespaced(p) {
 		return "policy(" + p.GetNamespace() + "/" + p.GetName() + ")"
@@ -26,8 +26,8 @@ func describe(p policyv1alpha1.Propagation) string {
 	return "cluster policy(" + p.GetName() + ")"
 }
 
-// tellMeaning says what was read of a workload.
-func (r *reconciler) tellMeaning(template *unstructured.Unstructured, m propagate.Meaning) {
+// recordMeaning records events about what was read of a workload.
+func (r *reconciler) recordMeaning(template *unstructured.Unstructured, m propagate.Meaning) {
 	switch {
 	case len(m.Components) > 0:
 		r.events.RecordStep(workv1alpha2.EventGetComponentsSucceed,

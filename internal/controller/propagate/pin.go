@@ -21,17 +21,17 @@ import (
 
 // Pods finds pods in members.
 type Pods interface {
-	// Owned says whether the cluster has a pod of that name that an object of that kind and name controls.
+	// Owned reports whether the cluster has a pod of that name that an object of that kind and name controls.
 	Owned(ctx context.Context, cluster, namespace, pod, kind, owner string) (bool, error)
 }
 
-// errPodsUnknown says that a scale-down waits because a cluster that may have a pod to delete does not respond.
+// errPodsUnknown means that a scale-down waits because a cluster that may have a pod to delete does not respond.
 var errPodsUnknown = errors.New("a cluster that may have a pod to delete does not respond")
 
-// podsRetry is how soon pods to delete are looked up again. The dispatch controller reports what is missing.
+// podsRetry is the delay before pods to delete are looked up again. The dispatch controller reports what is missing.
 const podsRetry = 5 * time.Second
 
-// pin records on want from which clusters replicas leave, in the write that asks for fewer. See propagate.Pin.
+// pin records on want which clusters lose replicas, in the write that reduces the replicas. See propagate.Pin.
 func (r *reconciler) pin(
 	ctx context.Context, template *unstructured.Unstructured, existing, want workv1alpha2.Binding,
 ) (unknown bool, err error) {

@@ -23,7 +23,7 @@ func (f found) Owned(_ context.Context, cluster, _, pod, _, _ string) (bool, err
 	return slices.Contains(f[cluster], pod), nil
 }
 
-func TestTheReplicasOfNamedPodsArePinnedInTheWriteThatAsksForFewer(t *testing.T) {
+func TestScaleDownPinsReplicasOfNamedPodsInTheSameWrite(t *testing.T) {
 	template := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1alpha1",
 		"kind": "CloneSet",
 		"spec": map[string]any{"scaleStrategy": map[string]any{"podsToDelete": []any{"c-a", "c-b"}}}}}

@@ -24,11 +24,11 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// unsyncedRetry is how often a policy that goes looks whether its kinds are in memory yet.
+// unsyncedRetry is the delay before a policy that is being deleted checks again whether its kinds are in the cache.
 const unsyncedRetry = time.Second
 
-// setupRelease registers the loop that lets deleted policies go. It is woken by the policy itself and by every claim
-// that ends.
+// setupRelease registers the loop that removes the finalizers of deleted policies. The policy and each claim that ends
+// trigger it.
 func (r *reconciler) setupRelease(mgr ctrl.Manager) error {
 	c, err := controller.New("release-policy", mgr, controller.Options{Reconciler: reconcile.Func(r.reconcilePolicy)})
 	if err != nil {
@@ -73,7 +73,8 @@ func (r *reconciler) setupRelease(mgr ctrl.Manager) error {
 	return nil
 }
 
-// ended adds the policy whose claim was on an object and is not any more; is is nil when the object is gone.
+// ended adds the policy that had claimed an object and has not claimed it any more; is is nil if the object was
+// deleted.
 func ended(was, is client.Object, add func(reconcile.Request)) {
 	holder, held := propagate.Claimed(was)
 	if !held {
@@ -87,8 +88,8 @@ func ended(was, is client.Object, add func(reconcile.Request)) {
 	add(reconcile.Request{NamespacedName: holder.NamespacedName})
 }
 
-// reconcilePolicy removes the finalizer of a deleted policy once nothing carries its claim.
-// Taking the claims away is the templates' own business: their loop was woken by the deletion too.
+// reconcilePolicy removes the finalizer of a deleted policy once no object carries its claim. The loop of the templates
+// removes the claims; the deletion triggers that loop too.
 func (r *reconciler) reconcilePolicy(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	p, err := scope.Propagations.Get(ctx, r.client, types.NamespacedName(req.NamespacedName))
 	if err != nil {
@@ -103,7 +104,7 @@ func (r *reconciler) reconcilePolicy(ctx context.Context, req reconcile.Request)
 			return reconcile.Result{}, fmt.Errorf("list the templates that %s claims: %w", describe(p), err)
 		}
 		if len(bindings) > 0 || len(r.Templates.HeldBy(id)) > 0 {
-			return reconcile.Result{}, nil // the end of each claim is an event
+			return reconcile.Result{}, nil // the end of each claim triggers this loop
 		}
 		for _, sel := range p.PropagationSpec().ResourceSelectors {
 			if !r.Templates.Synced(match.GroupKind(sel.APIVersion, sel.Kind)) {

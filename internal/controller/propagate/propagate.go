@@ -1,5 +1,5 @@
-// Package propagate has policies claim templates, and keeps a binding for each template that is claimed. Which policy
-// claims, and what its binding says, is decided by core/propagate; where the template goes, by the scheduler.
+// Package propagate claims templates for policies, and keeps a binding for each claimed template. core/propagate
+// decides which policy claims and the content of the binding; the scheduler decides the clusters.
 package propagate
 
 import (
@@ -29,26 +29,26 @@ type Options struct {
 	Templates   *template.Store
 	Interpreter interpret.Interpreter
 	// Place schedules a binding that is about to be created: it fills spec.clusters and the annotation of the applied
-	// placement, or leaves the binding alone and says so. nil leaves every binding to the scheduler.
+	// placement. If it returns false, the binding is unchanged. nil leaves every binding to the scheduler.
 	Place func(b workv1alpha2.Binding) (placed bool)
 	// Pods finds the pods that a template names to go; without it they are found nowhere.
 	Pods Pods
-	// Concurrency is the number of templates under way at once.
+	// Concurrency is the number of templates that are reconciled in parallel.
 	Concurrency int
 }
 
 // firstRetry is the delay of the first attempt after a failure; it grows.
 const firstRetry = 5 * time.Millisecond
 
-// reconciler is shared by the two loops: one per template, which does everything, and one per policy, which lets a
-// deleted policy go once the first has taken its claims away.
+// reconciler is shared by two loops: one per template, which claims and binds, and one per policy, which removes the
+// finalizer of a deleted policy once its claims are removed.
 type reconciler struct {
 	Options
 	client client.Client
-	// live reads past the cache, where a verdict on an old state would take something away.
+	// live bypasses the cache, for decisions that would delete something because of an old state.
 	live   client.Reader
 	events commit.Events
-	// failures are the messages that a user was told last, by template.
+	// failures has the last message that was recorded per template.
 	failures commit.Dedup[key]
 	sidecars sidecars
 }

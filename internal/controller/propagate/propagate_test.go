@@ -151,7 +151,7 @@ func (h *hub) settle() []string {
 			}
 		}
 		bindings, err := scope.Bindings.List(ctx, h.client)
-		h.must(err)
+		h.noError(err)
 		for _, b := range bindings {
 			keys[keyBehind(b)] = true
 		}
@@ -160,10 +160,10 @@ func (h *hub) settle() []string {
 		}
 		h.catchUp()
 		policies, err := scope.Propagations.List(ctx, h.client)
-		h.must(err)
+		h.noError(err)
 		for _, p := range policies {
 			_, err := h.r.reconcilePolicy(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
-			h.must(err)
+			h.noError(err)
 		}
 		if len(h.writes) == before {
 			return h.writes
@@ -179,7 +179,7 @@ func (h *hub) catchUp() { synctest.Wait() }
 func (h *hub) list(resource schema.GroupVersionResource) []*unstructured.Unstructured {
 	h.t.Helper()
 	l, err := h.templates.Resource(resource).List(context.Background(), metav1.ListOptions{})
-	h.must(err)
+	h.noError(err)
 	var out []*unstructured.Unstructured
 	for i := range l.Items {
 		out = append(out, &l.Items[i])
@@ -187,7 +187,7 @@ func (h *hub) list(resource schema.GroupVersionResource) []*unstructured.Unstruc
 	return out
 }
 
-func (h *hub) must(err error) {
+func (h *hub) noError(err error) {
 	h.t.Helper()
 	if err != nil {
 		h.t.Fatal(err)
@@ -214,12 +214,12 @@ func (h *hub) create(u *unstructured.Unstructured) {
 	h.t.Helper()
 	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Create(context.Background(), u,
 		metav1.CreateOptions{})
-	h.must(err)
+	h.noError(err)
 }
 
 func (h *hub) remove(u *unstructured.Unstructured) {
 	h.t.Helper()
-	h.must(h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Delete(context.Background(),
+	h.noError(h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Delete(context.Background(),
 		u.GetName(), metav1.DeleteOptions{}))
 }
 
@@ -227,7 +227,7 @@ func (h *hub) get(u *unstructured.Unstructured) *unstructured.Unstructured {
 	h.t.Helper()
 	got, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Get(context.Background(),
 		u.GetName(), metav1.GetOptions{})
-	h.must(err)
+	h.noError(err)
 	return got
 }
 
@@ -238,7 +238,7 @@ func (h *hub) edit(u *unstructured.Unstructured, change func(*unstructured.Unstr
 	change(got)
 	_, err := h.templates.Resource(resources[u.GetKind()]).Namespace(u.GetNamespace()).Update(context.Background(), got,
 		metav1.UpdateOptions{})
-	h.must(err)
+	h.noError(err)
 }
 
 // policy creates one as admission leaves it: an id that is its name, and its finalizer. It selects the kind of u.
@@ -259,22 +259,22 @@ func (h *hub) policy(namespace, name string, u *unstructured.Unstructured,
 	if change != nil {
 		change(p.PropagationSpec())
 	}
-	h.must(h.client.Create(context.Background(), p))
+	h.noError(h.client.Create(context.Background(), p))
 	return p
 }
 
 func (h *hub) updatePolicy(p policyv1alpha1.Propagation, change func(*policyv1alpha1.PropagationSpec)) {
 	h.t.Helper()
 	got, err := scope.Propagations.Get(context.Background(), h.client, client.ObjectKeyFromObject(p))
-	h.must(err)
+	h.noError(err)
 	change(got.PropagationSpec())
-	h.must(h.client.Update(context.Background(), got))
+	h.noError(h.client.Update(context.Background(), got))
 }
 
 func (h *hub) bindings() []workv1alpha2.Binding {
 	h.t.Helper()
 	all, err := scope.Bindings.List(context.Background(), h.client)
-	h.must(err)
+	h.noError(err)
 	return all
 }
 
@@ -298,7 +298,7 @@ func (h *hub) heldBy(u *unstructured.Unstructured, policy string) {
 	}
 }
 
-func (h *hub) told() []string {
+func (h *hub) drainEvents() []string {
 	var all []string
 	for {
 		select {
@@ -337,8 +337,8 @@ func TestTemplatesAndPoliciesMeetInAnyOrder(t *testing.T) {
 				t.Errorf("it wrote %v, want the claim and the binding", w)
 			}
 			h.heldBy(u, "p")
-			if told := h.told(); len(told) != 1 || !strings.HasPrefix(told[0], "Normal ApplyPolicySucceed Apply") {
-				t.Errorf("users were told %q", told)
+			if events := h.drainEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Normal ApplyPolicySucceed Apply") {
+				t.Errorf("got events %q", events)
 			}
 		})
 	}
@@ -355,8 +355,8 @@ func TestATemplateThatAdmissionClaimedCostsOneWrite(t *testing.T) {
 		if b := h.onlyBinding(); len(b.BindingSpec().Clusters) != 1 || propagate.PermanentID(b) == "" {
 			t.Errorf("the binding was created without clusters or id: %+v", b)
 		}
-		if told := h.told(); len(told) != 0 {
-			t.Errorf("users were told %q of what they did not see happen", told)
+		if events := h.drainEvents(); len(events) != 0 {
+			t.Errorf("got events %q, want none", events)
 		}
 		h.r = h.reconciler(h.r.Templates)
 		if w := h.settle(); len(w) != 0 {
@@ -419,7 +419,7 @@ func TestADeletedPolicyLetsGo(t *testing.T) {
 		p := h.policy(u.GetNamespace(), "p", u, nil)
 		h.create(u)
 		h.settle()
-		h.must(h.client.Delete(context.Background(), p))
+		h.noError(h.client.Delete(context.Background(), p))
 		h.settle()
 		h.heldBy(u, "")
 		if len(h.onlyBinding().BindingSpec().Clusters) != 1 {
@@ -443,7 +443,7 @@ func TestADeletedPolicyHandsOver(t *testing.T) {
 		if w := h.settle(); len(w) != 0 {
 			t.Errorf("a claim does not stay: %v", w)
 		}
-		h.must(h.client.Delete(context.Background(), p))
+		h.noError(h.client.Delete(context.Background(), p))
 		h.settle()
 		h.heldBy(u, "q")
 	})
@@ -464,7 +464,7 @@ func TestAPolicyThatGoesIsNotHeldUpByATemplateThatGoes(t *testing.T) {
 		if w := h.settle(); len(w) != 0 {
 			t.Errorf("a template on its way out made it write %v", w)
 		}
-		h.must(h.client.Delete(context.Background(), p))
+		h.noError(h.client.Delete(context.Background(), p))
 		h.settle()
 		h.heldBy(u, "")
 		if policies, err := scope.Propagations.List(context.Background(), h.client); err != nil || len(policies) != 0 {
@@ -502,13 +502,13 @@ func TestPreemption(t *testing.T) {
 		})
 		h.settle()
 		h.heldBy(u, "p")
-		h.told()
+		h.drainEvents()
 		// Lowering the holder lets the one between take over.
 		h.updatePolicy(p, func(s *policyv1alpha1.PropagationSpec) { s.Priority = &low })
 		h.settle()
 		h.heldBy(u, "q")
-		if told := h.told(); len(told) != 2 || !strings.HasPrefix(told[0], "Normal PreemptPolicySucceed") {
-			t.Errorf("users were told %q", told)
+		if events := h.drainEvents(); len(events) != 2 || !strings.HasPrefix(events[0], "Normal PreemptPolicySucceed") {
+			t.Errorf("got events %q", events)
 		}
 	})
 }
@@ -523,16 +523,16 @@ func TestAPolicyWaitsForTheOverridesItDependsOn(t *testing.T) {
 				t.Errorf("it did not wait: %v", w)
 			}
 		}
-		if told := h.told(); len(told) != 1 || !strings.Contains(told[0], "ApplyPolicyFailed") ||
-			!strings.HasSuffix(told[0], "depends on: o") {
-			t.Errorf("users were told %q, want one message that names the override", told)
+		if events := h.drainEvents(); len(events) != 1 || !strings.Contains(events[0], "ApplyPolicyFailed") ||
+			!strings.HasSuffix(events[0], "depends on: o") {
+			t.Errorf("got events %q, want one message that names the override", events)
 		}
 		if got := h.r.concerns(context.Background(), p); !got[keyOf(u)] {
 			t.Errorf("the override's creation would wake %v", got)
 		}
 		o := scope.Overrides.New(u.GetNamespace())
 		o.SetName("o")
-		h.must(h.client.Create(context.Background(), o))
+		h.noError(h.client.Create(context.Background(), o))
 		h.settle()
 		h.heldBy(u, "p")
 	})
@@ -586,7 +586,7 @@ func TestALazyPolicyWaitsForItsUsers(t *testing.T) {
 		if !suspended() {
 			t.Error("the user's change did not bring the policy into effect")
 		}
-		h.must(h.client.Delete(context.Background(), p))
+		h.noError(h.client.Delete(context.Background(), p))
 		h.settle()
 		h.heldBy(u, "")
 	})
@@ -613,7 +613,7 @@ func TestADeletedTemplateTakesItsBindingAlong(t *testing.T) {
 			t.Error("the old binding was taken over")
 		}
 		old.SetFinalizers(nil)
-		h.must(h.client.Update(context.Background(), old))
+		h.noError(h.client.Update(context.Background(), old))
 		h.settle()
 		if propagate.Owner(h.onlyBinding()) != "another" {
 			t.Error("the new template has no binding of its own")
@@ -630,12 +630,12 @@ func TestADeletionThatOrphansLeavesTheBinding(t *testing.T) {
 		h.settle()
 		b := h.onlyBinding()
 		b.SetOwnerReferences(nil)
-		h.must(h.client.Update(context.Background(), b))
+		h.noError(h.client.Update(context.Background(), b))
 		h.remove(u)
 		if w := h.settle(); len(w) != 0 || h.onlyBinding().GetDeletionTimestamp() != nil {
 			t.Errorf("it wrote %v over an orphan", w)
 		}
-		h.must(h.client.Delete(context.Background(), p))
+		h.noError(h.client.Delete(context.Background(), p))
 		h.settle()
 		if policies, err := scope.Propagations.List(context.Background(), h.client); err != nil || len(policies) != 0 {
 			t.Errorf("an orphan keeps its policy: %v, %v", policies, err)
@@ -656,7 +656,7 @@ func TestATakenNameIsSaidOnce(t *testing.T) {
 		h := newHub(t)
 		u := object("ConfigMap", "shop", "a")
 		for _, name := range names.Bindings(u.GroupVersionKind().GroupKind(), "a") {
-			h.must(h.client.Create(context.Background(), &workv1alpha2.ResourceBinding{
+			h.noError(h.client.Create(context.Background(), &workv1alpha2.ResourceBinding{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
 				Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "example.io/v1",
 					Kind: "ConfigMap", Namespace: "shop", Name: "a"}},
@@ -667,13 +667,13 @@ func TestATakenNameIsSaidOnce(t *testing.T) {
 		h.settle()
 		h.settle()
 		var failed []string
-		for _, e := range h.told() {
+		for _, e := range h.drainEvents() {
 			if strings.Contains(e, "ApplyPolicyFailed") {
 				failed = append(failed, e)
 			}
 		}
 		if len(failed) != 1 || !strings.Contains(failed[0], "is the binding of another template") {
-			t.Errorf("users were told %q, want it once", failed)
+			t.Errorf("got events %q, want it once", failed)
 		}
 		if res, err := h.r.reconcileTemplate(context.Background(), keyOf(u)); err != nil || res.RequeueAfter < time.Second {
 			t.Errorf("it looks again after %v, %v: too hot", res.RequeueAfter, err)
@@ -694,7 +694,8 @@ func TestASchedulePriorityComesFromItsClass(t *testing.T) {
 		if len(h.bindings()) != 0 {
 			t.Error("a binding without its priority")
 		}
-		h.must(h.client.Create(context.Background(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"},
+		h.noError(h.client.Create(context.Background(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{
+			Name: "high"},
 			Value: 77}))
 		h.settle()
 		if p := h.onlyBinding().BindingSpec().SchedulePriority; p == nil || p.Priority != 77 {

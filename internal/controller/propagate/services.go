@@ -16,9 +16,9 @@ import (
 
 var serviceKind = schema.GroupKind{Kind: "Service"}
 
-// exposed says whether the template is a Service that a MultiClusterService places. Its mark on the Service says so
-// too, but is not there yet on a new one, and not on one that somebody has just written without: a policy that took it
-// then would move it.
+// exposed reports whether a MultiClusterService places the template, a Service. It does not rely on the mark on the
+// Service: a new Service has none yet, and a user may have written the Service without it. A policy that claimed the
+// Service then would move it.
 func (r *reconciler) exposed(ctx context.Context, k key) (bool, error) {
 	if k.GroupKind != serviceKind {
 		return false, nil
@@ -33,7 +33,8 @@ func (r *reconciler) exposed(ctx context.Context, k key) (bool, error) {
 	return service.Exposes(s), nil
 }
 
-// exposureEnded adds the Service of a MultiClusterService that is going or gone: policies may have it.
+// exposureEnded adds the Service of a MultiClusterService that is being deleted or was deleted: policies may claim it
+// now.
 func (r *reconciler) exposureEnded() handler.TypedFuncs[*networkingv1alpha1.MultiClusterService, key] {
 	type queue = workqueue.TypedRateLimitingInterface[key]
 	add := func(s *networkingv1alpha1.MultiClusterService, q queue) {

@@ -12,13 +12,14 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 )
 
-func TestAServiceThatAMultiClusterServicePlacesIsNoPolicysWhateverItIsLabelled(t *testing.T) {
+func TestPoliciesIgnoreServicesOfMultiClusterServices(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		u := object("Service", "shop", "web")
 		s := &networkingv1alpha1.MultiClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
-			Spec: networkingv1alpha1.MultiClusterServiceSpec{Types: []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster}}}
-		h.must(h.client.Create(t.Context(), s))
+			Spec: networkingv1alpha1.MultiClusterServiceSpec{Types: []networkingv1alpha1.ExposureType{
+				networkingv1alpha1.ExposureTypeCrossCluster}}}
+		h.noError(h.client.Create(t.Context(), s))
 		h.policy("shop", "p", u, nil)
 		h.create(u) // nobody has marked it yet
 		if w := h.settle(); len(w) != 0 {
@@ -29,7 +30,7 @@ func TestAServiceThatAMultiClusterServicePlacesIsNoPolicysWhateverItIsLabelled(t
 			t.Errorf("replaced, it wrote %v", w)
 		}
 
-		h.must(h.client.Delete(t.Context(), s))
+		h.noError(h.client.Delete(t.Context(), s))
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[key]())
 		defer q.ShutDown()
 		h.r.exposureEnded().Delete(t.Context(), event.TypedDeleteEvent[*networkingv1alpha1.MultiClusterService]{Object: s}, q)
@@ -45,9 +46,10 @@ func TestAMultiClusterServiceForALoadBalancerPlacesNothing(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		u := object("Service", "shop", "web")
-		h.must(h.client.Create(t.Context(),
+		h.noError(h.client.Create(t.Context(),
 			&networkingv1alpha1.MultiClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
-				Spec: networkingv1alpha1.MultiClusterServiceSpec{Types: []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeLoadBalancer}}}))
+				Spec: networkingv1alpha1.MultiClusterServiceSpec{Types: []networkingv1alpha1.ExposureType{
+					networkingv1alpha1.ExposureTypeLoadBalancer}}}))
 		h.policy("shop", "p", u, nil)
 		h.create(u)
 		h.settle()

@@ -19,11 +19,11 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// sidecarPatience is for how long workloads wait for the SidecarSets of the hub to be in memory, which takes
-// milliseconds unless something is wrong with them. After that they go without, and what was counted before stays.
+// sidecarPatience is how long workloads wait until the SidecarSets of the hub are in the cache. That takes milliseconds
+// unless they are broken. After that, workloads are counted without them, and earlier counts stay.
 const sidecarPatience = 10 * time.Second
 
-// errSidecarsUnread has a workload looked at again shortly.
+// errSidecarsUnread requeues a workload shortly.
 var errSidecarsUnread = errors.New("the SidecarSets of the hub have not been loaded yet")
 
 // sidecars is since when workloads wait for SidecarSets. These are templates: their kind is watched since a policy
@@ -33,7 +33,7 @@ type sidecars struct {
 	waiting time.Time
 }
 
-// waited says for how long workloads have waited by now.
+// waited returns how long workloads have waited so far.
 func (x *sidecars) waited(now time.Time) time.Duration {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -49,11 +49,11 @@ func (x *sidecars) stopWaiting() {
 	x.waiting = time.Time{}
 }
 
-// count adds what SidecarSets inject into the pods of a workload to what it means. While the hub does not serve
-// SidecarSets though they were selected, as in the first moments of a start, nothing that was counted is taken back.
+// count adds what SidecarSets inject into the pods of a workload to its requirements. While the hub does not serve
+// SidecarSets yet, as in the first moments of a start, earlier counts stay.
 func (r *reconciler) count(ctx context.Context, workload *unstructured.Unstructured, m *propagate.Meaning) error {
 	if m.Replicas == 0 && m.Requirements == nil {
-		return nil // it has no replicas to find room for
+		return nil // no replicas need capacity
 	}
 	if workload.GetNamespace() == "" || len(interpret.PodTemplates(workload)) == 0 ||
 		!r.Templates.Wanted(dependency.SidecarSetKind) {
@@ -78,7 +78,7 @@ func (r *reconciler) count(ctx context.Context, workload *unstructured.Unstructu
 	return dependency.Count(m, workload, sets)
 }
 
-// sidecarsChanged adds the workloads into whose pods a SidecarSet injects, or did, when what it injects is another.
+// sidecarsChanged adds the workloads that a SidecarSet injects into, or did, if the injected containers changed.
 func (r *reconciler) sidecarsChanged(ctx context.Context, add func(key)) template.Handler {
 	return func(was, is *unstructured.Unstructured) {
 		obj := is
@@ -116,7 +116,7 @@ func (r *reconciler) sidecarsChanged(ctx context.Context, add func(key)) templat
 	}
 }
 
-// workloads visits the templates with pods that a policy holds, in one namespace or in all.
+// workloads visits the claimed templates with pods, in one namespace or in all.
 func (r *reconciler) workloads(namespace string, visit func(*unstructured.Unstructured)) {
 	for _, gk := range r.Templates.Kinds() {
 		if len(interpret.PodTemplatePaths(gk)) == 0 {
@@ -130,8 +130,8 @@ func (r *reconciler) workloads(namespace string, visit func(*unstructured.Unstru
 	}
 }
 
-// namespaceChanged adds the workloads of a namespace that a SidecarSet selects by labels which it did not have, or has
-// no more.
+// namespaceChanged adds the workloads of a namespace if the namespace selector of a SidecarSet starts or stops to match
+// its labels.
 func (r *reconciler) namespaceChanged() handler.TypedFuncs[*corev1.Namespace, key] {
 	type queue = workqueue.TypedRateLimitingInterface[key]
 	changed := func(name string, was, is map[string]string, q queue) {

@@ -30,7 +30,7 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// shop is a hub with the controller alone, whose workloads need half a CPU each.
+// shop is a hub with only this controller, with workloads that need half a CPU each.
 type shop struct {
 	*controllertest.Hub
 	t         *testing.T

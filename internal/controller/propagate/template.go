@@ -33,7 +33,7 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// takenRetry is how often a template checks for a free name for its binding while other bindings have all of its names.
+// takenRetry is the delay before a template checks for a free name again while other bindings have all of its names.
 const takenRetry = time.Minute
 
 // reconcileTemplate writes the claim and the binding of one template.
@@ -43,7 +43,7 @@ func (r *reconciler) reconcileTemplate(ctx context.Context, k key) (reconcile.Re
 	case commit.Stale(err) || apierrors.IsNotFound(err) || errors.Is(err, errSidecarsUnread):
 		return reconcile.Result{RequeueAfter: commit.SlowRetry}, nil
 	case errors.Is(err, propagate.ErrTerminating):
-		return reconcile.Result{}, nil // the end of the old binding is an event
+		return reconcile.Result{}, nil // the deletion of the old binding triggers this loop
 	case errors.Is(err, propagate.ErrTaken):
 		return reconcile.Result{RequeueAfter: takenRetry}, nil
 	case errors.Is(err, errPodsUnknown):
@@ -69,7 +69,7 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 	if err != nil {
 		return err
 	}
-	waits := len(d.MissingOverrides) > 0 // the creation of an override policy is an event
+	waits := len(d.MissingOverrides) > 0 // the creation of an override policy triggers this loop
 	if waits {
 		r.fails(k, template, workv1alpha2.EventApplyPolicyFailed,
 			fmt.Errorf("%s waits for the override policies that it depends on: %s", describe(d.Pending),
@@ -83,7 +83,7 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 	bound := false
 	switch d.Action {
 	case propagate.DeleteBinding:
-		return commit.Delete(ctx, r.client, existing) // the end of the binding is an event
+		return commit.Delete(ctx, r.client, existing) // the deletion of the binding triggers this loop
 	case propagate.MakeBinding:
 		bound, err = r.bind(ctx, k, template, d, existing)
 	case propagate.UpdateBinding:
@@ -162,7 +162,7 @@ func (r *reconciler) release(ctx context.Context, d propagate.Decision) error {
 	return err
 }
 
-// bind makes the binding of a template under the policy of d, and reports whether it wrote it.
+// bind writes the binding of a template under the policy of d, and reports whether it wrote.
 func (r *reconciler) bind(
 	ctx context.Context, k key, template *unstructured.Unstructured, d propagate.Decision, existing workv1alpha2.Binding,
 ) (wrote bool, err error) {
@@ -172,8 +172,8 @@ func (r *reconciler) bind(
 		return false, cmp.Or(unread, err)
 	}
 	if unread != nil {
-		// A customization that is broken, or a webhook that is down, keeps no change of the template from the members, such
-		// as the one that goes back to an image that worked: what was read before holds until there is an answer.
+		// A broken customization or webhook must not block a change of the template, such as a rollback to a good image. The
+		// values that were read before apply until the interpreter answers.
 		if interpret.FaultOf(unread, reading...) == nil || !propagate.Read(template, existing) {
 			return false, unread
 		}
@@ -185,7 +185,7 @@ func (r *reconciler) bind(
 		return wrote, err
 	}
 	if wrote && unread == nil {
-		r.tellMeaning(template, m)
+		r.recordMeaning(template, m)
 	}
 	return wrote, unread
 }
@@ -194,8 +194,8 @@ func (r *reconciler) bind(
 var reading = []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretReplica,
 	configv1alpha1.InterpreterOperationInterpretComponent}
 
-// write writes the binding of a template that means m, and reports whether it was another before. errPodsUnknown
-// reports that it was written without the fewer replicas that the template asks for.
+// write writes the binding of a template with the meaning m, and reports whether the binding changed. With
+// errPodsUnknown, the binding was written without the scale-down.
 func (r *reconciler) write(
 	ctx context.Context, k key, template *unstructured.Unstructured, d propagate.Decision, m propagate.Meaning,
 	existing workv1alpha2.Binding,
@@ -253,8 +253,8 @@ func (r *reconciler) write(
 	return wrote, nil
 }
 
-// complete gives a binding that is about to be created what would each cost a write later: its clusters, and if those
-// are known, the dependencies and companions that go with it.
+// complete adds to a new binding what would each need another write later: its clusters and, if these are known, its
+// dependencies and companions.
 func (r *reconciler) complete(ctx context.Context, template *unstructured.Unstructured,
 	b workv1alpha2.Binding) (workv1alpha2.Binding, error) {
 	if r.Place != nil {
@@ -265,13 +265,14 @@ func (r *reconciler) complete(ctx context.Context, template *unstructured.Unstru
 	}
 	dependencies, err := r.Interpreter.Dependencies(ctx, template)
 	if err != nil {
-		return b, nil // whoever distributes them says so
+		return b, nil // the controller that distributes them reports it
 	}
 	companions, _ := companion.Find(template, r.Templates.PointingAt(template))
 	return dependency.Record(b, dependency.Merge(dependencies, companions))
 }
 
-// meaning is what the template means under the policy. With an error of the interpreter it is the rest of it.
+// meaning returns what the interpreter reads of the template. If one operation fails, it returns the results of the
+// others with the error.
 func (r *reconciler) meaning(ctx context.Context, k key, template *unstructured.Unstructured,
 	p policyv1alpha1.Propagation) (propagate.Meaning, error) {
 	m := propagate.Meaning{ID: uuid.NewString()}
@@ -279,7 +280,7 @@ func (r *reconciler) meaning(ctx context.Context, k key, template *unstructured.
 	if class := spec.SchedulePriority; class != nil {
 		var c schedulingv1.PriorityClass
 		if err := r.client.Get(ctx, types.NamespacedName{Name: class.PriorityClassName}, &c); err != nil {
-			// Not wrapped: a missing class is no stale read, it wants patience.
+			// Not wrapped: a missing class is no stale read; it needs a longer backoff.
 			err = fmt.Errorf("schedulePriority of %s: get PriorityClass %q: %v", describe(p), class.PriorityClassName, err)
 			r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, err)
 			return m, err
@@ -294,14 +295,15 @@ func (r *reconciler) meaning(ctx context.Context, k key, template *unstructured.
 	if workload {
 		m.Replicas, m.Requirements = replicas, requirements
 	} else if m.Components, err = r.Interpreter.Components(ctx, template); err != nil {
-		// Components are asked where there is no single number to divide; a kind that has both is divided by its number.
+		// Components are read only if there is no single number of replicas to divide. A kind that has both is divided by its
+		// number.
 		r.fails(k, template, workv1alpha2.EventGetComponentsFailed, err)
 		return m, err
 	}
 	return m, nil
 }
 
-// forget deletes the binding of a template that is gone, nil for none. The garbage collector would, later.
+// forget deletes the binding of a deleted template, nil for none. The garbage collector would do it later.
 func (r *reconciler) forget(ctx context.Context, k key, existing workv1alpha2.Binding) error {
 	if existing == nil || existing.GetDeletionTimestamp() != nil || !propagate.Of(existing, k.GroupKind, k.Name) {
 		return nil
@@ -312,9 +314,10 @@ func (r *reconciler) forget(ctx context.Context, k key, existing workv1alpha2.Bi
 		return err
 	}
 	if found && template.GetUID() == propagate.Owner(existing) {
-		return nil // the store has it soon
+		return nil // the store has the change soon
 	}
-	// A deletion that orphans takes the binding's owner away before the template goes, perhaps after our cache was read.
+	// A deletion that orphans removes the owner of the binding before the template is deleted, perhaps after our cache was
+	// read.
 	fresh, err := scope.Bindings.Get(ctx, r.live, client.ObjectKeyFromObject(existing))
 	if err != nil {
 		return client.IgnoreNotFound(err)
@@ -322,7 +325,7 @@ func (r *reconciler) forget(ctx context.Context, k key, existing workv1alpha2.Bi
 	if owner := propagate.Owner(fresh); owner != "" && owner == propagate.Owner(existing) && !unserved {
 		return commit.Delete(ctx, r.client, fresh)
 	}
-	// It stays without its template, but no policy that is being deleted waits for it.
+	// The binding stays without its template, but no policy that is being deleted waits for it.
 	if p, err := r.claimant(ctx, fresh); err != nil || p != nil {
 		return err
 	}
@@ -332,8 +335,8 @@ func (r *reconciler) forget(ctx context.Context, k key, existing workv1alpha2.Bi
 	return err
 }
 
-// claimant reads the policy that claims obj, a template or a binding; nil if there is none, or it is being deleted. It
-// reads past the cache: admission may have claimed for a policy that the cache does not have yet.
+// claimant reads the policy that has claimed obj, a template or a binding; nil if there is none or it is being deleted.
+// It bypasses the cache: admission may have claimed for a policy that the cache does not have yet.
 func (r *reconciler) claimant(ctx context.Context, obj client.Object) (policyv1alpha1.Propagation, error) {
 	claim, claimed := propagate.Claimed(obj)
 	if !claimed {
@@ -349,7 +352,7 @@ func (r *reconciler) claimant(ctx context.Context, obj client.Object) (policyv1a
 	return p, nil
 }
 
-// policies are those that may select the template. They are shared: read only.
+// policies returns the policies that may select the template. They are shared: do not modify them.
 func (r *reconciler) policies(ctx context.Context,
 	template *unstructured.Unstructured) ([]policyv1alpha1.Propagation, error) {
 	var all []policyv1alpha1.Propagation
@@ -372,7 +375,8 @@ func (r *reconciler) policies(ctx context.Context,
 	return all, nil
 }
 
-// heldBindings are the bindings whose claim has the permanent id of a policy. They are shared: read only.
+// heldBindings returns the bindings that a policy, given by its permanent id, has claimed. They are shared: do not
+// modify them.
 func (r *reconciler) heldBindings(ctx context.Context, policyID string) ([]workv1alpha2.Binding, error) {
 	return scope.Bindings.List(ctx, r.client, client.MatchingFields{byHolder: policyID}, client.UnsafeDisableDeepCopy)
 }

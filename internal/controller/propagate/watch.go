@@ -38,14 +38,14 @@ func keyOf(obj *unstructured.Unstructured) key {
 		types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 }
 
-// keyBehind is the template that a binding is for.
+// keyBehind returns the template that a binding is for.
 func keyBehind(b workv1alpha2.Binding) key {
 	ref := b.BindingSpec().Resource
 	return key{match.GroupKind(ref.APIVersion, ref.Kind),
 		types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
 }
 
-// templateChanged adds templates whose content or claim changed; not those that only got another status.
+// templateChanged adds templates if their content or claim changed, but not if only their status changed.
 func templateChanged(add func(key)) template.Handler {
 	return func(was, is *unstructured.Unstructured) {
 		switch {
@@ -57,7 +57,7 @@ func templateChanged(add func(key)) template.Handler {
 	}
 }
 
-// kindsChanged adds the templates that a policy holds, of kinds that mean something else than before.
+// kindsChanged adds the claimed templates of kinds that are interpreted differently than before.
 func (r *reconciler) kindsChanged(add func(key)) func(interpreter.Concerns) {
 	return func(concerns interpreter.Concerns) {
 		for _, gk := range r.Templates.Kinds() {
@@ -73,7 +73,7 @@ func (r *reconciler) kindsChanged(add func(key)) func(interpreter.Concerns) {
 	}
 }
 
-// policyChanged adds the templates that a policy selects and those that it holds: what it took and what it must let go.
+// policyChanged adds the templates that a policy selects, and those that it has claimed.
 func (r *reconciler) policyChanged() handler.TypedFuncs[policyv1alpha1.Propagation, key] {
 	all := func(ctx context.Context, p policyv1alpha1.Propagation, q workqueue.TypedRateLimitingInterface[key]) {
 		for k := range r.concerns(ctx, p) {
@@ -99,8 +99,9 @@ func (r *reconciler) policyChanged() handler.TypedFuncs[policyv1alpha1.Propagati
 	}
 }
 
-// concerns are the templates that a policy selects, holds, or holds the binding of. The kinds that it selects, and
-// those that may go along, are watched from here on: what is not in memory yet comes by itself when it is.
+// concerns returns the templates that a policy selects or has claimed, and those of bindings that it has claimed. It
+// starts to watch the kinds of these templates and of their dependencies. Templates that are not in the cache yet are
+// added when they arrive.
 func (r *reconciler) concerns(ctx context.Context, p policyv1alpha1.Propagation) map[key]bool {
 	keys := map[key]bool{}
 	if p.PropagationSpec().PropagateDeps {
@@ -140,8 +141,8 @@ func (r *reconciler) concerns(ctx context.Context, p policyv1alpha1.Propagation)
 	return keys
 }
 
-// bindingChanged adds the template of a binding that somebody touched, and has its kind watched. Its status decides
-// nothing here.
+// bindingChanged adds the template of a binding that somebody changed, and starts to watch its kind. The status of the
+// binding decides nothing here.
 func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, key] {
 	add := func(b workv1alpha2.Binding, q workqueue.TypedRateLimitingInterface[key]) {
 		k := keyBehind(b)
@@ -194,7 +195,7 @@ const (
 	bySelection = "propagate.selection"
 	// byOverride finds the policies that depend on an override policy.
 	byOverride = "propagate.override"
-	// byHolder finds the bindings that a policy holds, by its permanent id.
+	// byHolder finds the bindings that a policy has claimed, by the permanent id of the policy.
 	byHolder = "propagate.holder"
 )
 
@@ -240,13 +241,13 @@ func indexes() []index {
 	return all
 }
 
-// selection is the value by which a policy of the namespace, empty for a cluster policy, is found for the templates of
-// a kind: all of them, or the one of that name.
+// selection returns the value by which a policy of the namespace, empty for a cluster policy, is found for the
+// templates of a kind: all of them, or the one of that name.
 func selection(policyNamespace string, gk schema.GroupKind, name string) string {
 	return policyNamespace + "/" + gk.String() + "/" + name
 }
 
-// selections are the values under which every policy is found that may select t.
+// selections returns the values under which every policy is found that may select t.
 func selections(t match.Template) []string {
 	values := []string{selection("", t.GroupKind(), ""), selection("", t.GroupKind(), t.Name)}
 	if t.Namespace != "" {

@@ -13,21 +13,21 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// index finds the bindings that something concerns, without looking at the others. A change of a cluster is asked about
-// once for each likeness of bindings, for those in the cluster and for those that are not: thousands of bindings share
-// a few placements. It holds the cache's own objects, which are read-only, in the state in which the handler has seen
-// them. What is put in before it is queued is never missed: a change that did not find the newer state comes before its
-// look at the fleet.
+// index finds the bindings that a change concerns without visiting all of them. Thousands of bindings share a few
+// placements: each kind of binding is checked once for the bindings in the changed cluster, and once for the others. It
+// stores the read-only objects of the cache, in the state that the handler received. A binding is indexed before it is
+// queued, so no change is missed: a change that finds the older state precedes the binding's own run.
 type index struct {
-	// scheduler is whose bindings are found by clusters. Those of groups are found whoever places them.
+	// scheduler is the name of the scheduler whose bindings are found by cluster. Bindings of groups are found for every
+	// scheduler.
 	scheduler string
-	// plugins are those that the scheduler runs with.
+	// plugins are the plugins that the scheduler runs with.
 	plugins schedule.Plugins
 
 	mu      sync.Mutex
 	entries map[client.ObjectKey]*entry
 	alike   map[string]*alike
-	// waiting are those of alike whose bindings wait.
+	// waiting has the kinds of bindings with a binding that waits.
 	waiting map[*alike]bool
 	grouped map[affinity]map[*entry]bool
 }
@@ -48,7 +48,7 @@ type alike struct {
 	in       map[string]map[*entry]bool
 }
 
-// affinity is a group of workloads that keep together or apart.
+// affinity is a group of workloads that are placed together or apart.
 type affinity struct {
 	namespace, name string
 	apart           bool
@@ -60,7 +60,7 @@ func newIndex(scheduler string, plugins schedule.Plugins) *index {
 		grouped: map[affinity]map[*entry]bool{}}
 }
 
-// put takes in a binding as it is now.
+// put stores the current state of a binding.
 func (x *index) put(b workv1alpha2.Binding) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -71,7 +71,7 @@ func (x *index) put(b workv1alpha2.Binding) {
 		if was.GetUID() == b.GetUID() && was.GetGeneration() == b.GetGeneration() && (known.alike != nil) == ours &&
 			schedule.Waits(was) == schedule.Waits(b) &&
 			was.GetAnnotations()[wellknown.SubsetClustersAnnotation] == b.GetAnnotations()[wellknown.SubsetClustersAnnotation] {
-			known.binding = b // all else is of the spec, which is the same
+			known.binding = b // everything else depends on the spec, which is the same
 			return
 		}
 		x.drop(key)
@@ -101,7 +101,7 @@ func (x *index) put(b workv1alpha2.Binding) {
 	}
 }
 
-// remove takes out a binding that is gone.
+// remove removes a deleted binding.
 func (x *index) remove(key client.ObjectKey) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -130,7 +130,7 @@ func (x *index) drop(key client.ObjectKey) {
 	}
 }
 
-// changed are the scheduler's bindings that a change of a cluster may move, the most urgent first.
+// changed returns the scheduler's bindings that a change of a cluster may move, the most urgent first.
 func (x *index) changed(c capacity.Change) []workv1alpha2.Binding {
 	affects := func(b workv1alpha2.Binding) bool { return schedule.Affects(b, c.Old, c.New, x.plugins) }
 	if schedule.RoomAlone(c.Old, c.New) {
@@ -145,8 +145,8 @@ func (x *index) changed(c capacity.Change) []workv1alpha2.Binding {
 	return x.concerned(name, affects)
 }
 
-// concerned are the scheduler's bindings that something about a cluster concerns, the most urgent first. concerns is
-// asked of one binding of each likeness that is in the cluster, and of one that is not.
+// concerned returns the scheduler's bindings that a change of a cluster concerns, the most urgent first. It calls
+// concerns for one binding of each kind that is in the cluster, and for one that is not.
 func (x *index) concerned(cluster string, concerns func(workv1alpha2.Binding) bool) []workv1alpha2.Binding {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -158,7 +158,7 @@ func (x *index) concerned(cluster string, concerns func(workv1alpha2.Binding) bo
 	return found
 }
 
-// waits are those of concerned that wait to be placed as they want to be.
+// waits returns the bindings of concerned that are not placed as their policy requires.
 func (x *index) waits(cluster string, concerns func(workv1alpha2.Binding) bool) []workv1alpha2.Binding {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -198,7 +198,7 @@ func (a *alike) concerned(found []workv1alpha2.Binding, cluster string,
 	return found
 }
 
-// peers are the bindings that share a group with b, whoever places them; b itself is not among them.
+// peers returns the bindings that share a group with b, whoever places them; b itself is not among them.
 func (x *index) peers(b workv1alpha2.Binding) []workv1alpha2.Binding {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -216,7 +216,7 @@ func (x *index) peers(b workv1alpha2.Binding) []workv1alpha2.Binding {
 	return found
 }
 
-// affinities are the groups of a binding.
+// affinities returns the groups of a binding.
 func affinities(b workv1alpha2.Binding) (groups []affinity) {
 	if !schedule.Grouped(b) {
 		return nil

@@ -66,7 +66,8 @@ func (h *history) placement() *policyv1alpha1.Placement {
 			ReplicaDivisionPreference: pick(h, policyv1alpha1.ReplicaDivisionPreferenceAggregated,
 				policyv1alpha1.ReplicaDivisionPreferenceWeighted)}
 		if s.ReplicaDivisionPreference == policyv1alpha1.ReplicaDivisionPreferenceWeighted {
-			s.WeightPreference = pick(h, &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
+			s.WeightPreference = pick(h, &policyv1alpha1.ClusterPreferences{
+				DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
 				&policyv1alpha1.ClusterPreferences{StaticWeightList: []policyv1alpha1.StaticClusterWeight{{TargetCluster: named(),
 					Weight: 1}}})
 		}
@@ -77,7 +78,7 @@ func (h *history) placement() *policyv1alpha1.Placement {
 
 var clusterNames = []string{"m1", "m2", "m3", "m4", "m5"}
 
-// binding is a binding of one of few placements; what is kept of was is its name.
+// binding returns a binding of one of few placements; what is kept of was is its name.
 func (h *history) binding(name string, placements []*policyv1alpha1.Placement) workv1alpha2.Binding {
 	h.versions++
 	b := scope.Bindings.New(pick(h, "shop", ""))
@@ -118,7 +119,8 @@ func (h *history) binding(name string, placements []*policyv1alpha1.Placement) w
 	return b
 }
 
-// parts are noted on b, or taken off it: a template that says only of its subsets where they go changes no generation.
+// parts writes the parts of a template to b, or removes them. A template that sets only the clusters of its subsets
+// changes no generation.
 func (h *history) parts(b workv1alpha2.Binding) {
 	var p *schedule.Parts
 	if h.one(2) {
@@ -135,7 +137,7 @@ func (h *history) confirm(b workv1alpha2.Binding) {
 		Status: pick(h, metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse)}}
 }
 
-// cluster is a cluster as it becomes after was, nil if it joins; nil if it leaves.
+// cluster returns a cluster as it becomes after was, nil if it joins; nil if it leaves.
 func (h *history) cluster(name string, was *clusterv1alpha1.Cluster) *clusterv1alpha1.Cluster {
 	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
 	if was != nil {
@@ -162,7 +164,8 @@ func (h *history) cluster(name string, was *clusterv1alpha1.Cluster) *clusterv1a
 		},
 		func() { c.DeletionTimestamp = pick(h, nil, nil, &metav1.Time{}) },
 		func() {
-			c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(int64(h.IntN(3)), resource.DecimalSI)}}
+			c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{
+				corev1.ResourceCPU: *resource.NewQuantity(int64(h.IntN(3)), resource.DecimalSI)}}
 		},
 	}
 	changes[h.IntN(len(changes))]()
@@ -308,8 +311,9 @@ func BenchmarkAChangeOfAClusterIsAskedAbout(b *testing.B) {
 			Labels: map[string]string{workv1alpha2.BindingManagedByLabel: "test"}}}
 		binding.Spec = workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "v1",
 			Kind: "ConfigMap"},
-			Placement: &policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{fmt.Sprint("m", i%20)}}},
-			Clusters:  []workv1alpha2.TargetCluster{{Name: fmt.Sprint("m", i%20)}}}
+			Placement: &policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{
+				fmt.Sprint("m", i%20)}}},
+			Clusters: []workv1alpha2.TargetCluster{{Name: fmt.Sprint("m", i%20)}}}
 		binding.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: metav1.ConditionTrue}}
 		all = append(all, binding)
 		x.put(binding)

@@ -10,7 +10,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// The names and labels are those of Karmada's scheduler, so that its dashboards and alerts go on.
+// The names and labels are those of Karmada's scheduler, so that its dashboards and alerts work.
 var (
 	attempts = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "karmada_scheduler_schedule_attempts_total",
@@ -35,7 +35,7 @@ const (
 func init() {
 	for _, result := range []string{success, failed} {
 		for _, kind := range []string{reconciling, scaling} {
-			attempts.WithLabelValues(result, kind) // told as 0 before the first
+			attempts.WithLabelValues(result, kind) // exports 0 before the first run
 		}
 	}
 	metrics.Registry.MustRegister(attempts, durations, prometheus.CollectorFunc(countWaiting))
@@ -54,12 +54,12 @@ func observe(reason schedule.Reason, failure error, took time.Duration) {
 	durations.WithLabelValues(result, kind).Observe(took.Seconds())
 }
 
-// told is the scheduler of this process that the metrics are about.
-var told atomic.Pointer[reconciler]
+// measured is the scheduler of this process, which the metrics describe.
+var measured atomic.Pointer[reconciler]
 
-// countWaiting counts when somebody asks.
+// countWaiting counts the waiting bindings when the metrics are collected.
 func countWaiting(to chan<- prometheus.Metric) {
-	r := told.Load()
+	r := measured.Load()
 	if r == nil {
 		return
 	}

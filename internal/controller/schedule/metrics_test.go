@@ -15,7 +15,7 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// scraped are the numbers of the registry that begin so, by name and labels' values; of histograms how often.
+// scraped returns the numbers of the registry that begin so, by name and labels' values; of histograms how often.
 func scraped(t *testing.T, prefix string) map[string]float64 {
 	t.Helper()
 	all, err := metrics.Registry.Gather()
@@ -60,7 +60,7 @@ func TestMetricsCountRunsByResultAndWhatWaits(t *testing.T) {
 		more := func(name string) float64 { return scraped(t, "karmada_scheduler_")[name] - before[name] }
 		w.Make(w.binding)
 		w.condition("0/0 clusters are available")
-		w.Eventually("one is told to wait", func() string {
+		w.Eventually("one waits", func() string {
 			if got := scraped(t, "scheduler_"); got["scheduler_pending_bindings unschedulable"] != 1 ||
 				got["scheduler_pending_bindings active"] != 0 {
 				return fmt.Sprint(got)
@@ -75,7 +75,7 @@ func TestMetricsCountRunsByResultAndWhatWaits(t *testing.T) {
 		}
 		w.Join("m1", controllertest.ClusterRole)
 		w.scheduled("m1")
-		w.Eventually("none is told to wait", func() string {
+		w.Eventually("none waits", func() string {
 			if got := scraped(t, "scheduler_"); got["scheduler_pending_bindings unschedulable"] != 0 {
 				return fmt.Sprint(got)
 			}
@@ -84,7 +84,7 @@ func TestMetricsCountRunsByResultAndWhatWaits(t *testing.T) {
 		for _, name := range []string{"karmada_scheduler_schedule_attempts_total",
 			"karmada_scheduler_e2e_scheduling_duration_seconds"} {
 			if n := more(name + " success ReconcileSchedule"); n < 1 || n > 2 {
-				t.Errorf("%s tells of %v runs that succeeded, want the one, or its confirmation as well", name, n)
+				t.Errorf("%s counts %v runs that succeeded, want the one, or its confirmation as well", name, n)
 			}
 		}
 	})

@@ -21,7 +21,8 @@ type peers struct {
 	pending commit.PendingWrites[workv1alpha2.Binding]
 }
 
-// placements returns where the other bindings of b's groups are, with pending writes. indexed is reused.
+// placements returns the clusters of the other bindings in b's groups, with pending writes. It reuses the memory of
+// indexed.
 func (p *peers) placements(b workv1alpha2.Binding, indexed []workv1alpha2.Binding) schedule.Peers {
 	for i, other := range indexed {
 		key := client.ObjectKeyFromObject(other)
@@ -31,8 +32,8 @@ func (p *peers) placements(b workv1alpha2.Binding, indexed []workv1alpha2.Bindin
 	return schedule.PeersOf(b, indexed)
 }
 
-// waitingPeers are the bindings of obj's groups that are not scheduled: where obj is now, or no longer is, may let them
-// in.
+// waitingPeers returns the bindings of obj's groups that are not scheduled: where obj is now, or no longer is, may let
+// them in.
 func (r *reconciler) waitingPeers(_ context.Context, obj client.Object) []reconcile.Request {
 	b, ok := obj.(workv1alpha2.Binding)
 	if !ok || !schedule.Grouped(b) {

@@ -18,7 +18,8 @@ func TestWorkloadsThatKeepApartNeverShareAClusterAndTheLastWaits(t *testing.T) {
 		for i := range 3 {
 			b := w.binding.DeepCopyObject().(workv1alpha2.Binding)
 			b.SetName(fmt.Sprint("b", i))
-			b.BindingSpec().Placement.SpreadConstraints = []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: 1}}
+			b.BindingSpec().Placement.SpreadConstraints = []policyv1alpha1.SpreadConstraint{{
+				SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: 1}}
 			b.BindingSpec().WorkloadAffinityGroups = &workv1alpha2.WorkloadAffinityGroups{AntiAffinityGroup: "team=x"}
 			all = append(all, b)
 			w.Make(b)

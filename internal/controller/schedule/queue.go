@@ -16,8 +16,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// byPriority queues bindings, those of the higher schedulePriority first and of equals the first to come. What is there
-// when the hub starts comes after what happens then.
+// byPriority queues bindings by schedulePriority, the highest first, and then in the order of events. The initial list
+// of a start comes after later events.
 var byPriority = handler.Funcs{
 	CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
 		later := 0

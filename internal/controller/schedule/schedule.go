@@ -1,6 +1,6 @@
-// Package schedule places bindings when they are due. Where a template goes is decided by core/schedule on a snapshot
-// of the fleet. A new binding is created with its placement and its confirmation (Placer). This controller acts when
-// something changes, and confirms what others place.
+// Package schedule schedules bindings when they are due. core/schedule decides on a snapshot of the fleet. A new
+// binding is created with its placement and its confirmation (Placer). This controller acts when something changes, and
+// confirms placements by others.
 package schedule
 
 import (
@@ -44,22 +44,22 @@ type Options struct {
 	Fleet *capacity.Fleet
 	// Name is the scheduler's: bindings that name another are left alone.
 	Name string
-	// Concurrency is the number of bindings under way at once.
+	// Concurrency is the number of bindings that are scheduled in parallel.
 	Concurrency int
-	// AskAgain is how long at least a binding waits that waits for room until estimators are asked again, RefreshAfter how
-	// long after a change of a cluster the conditions of those that are not scheduled are brought up to date; 30 s and 5 s
+	// AskAgain is the delay before estimators are asked again about a binding that waits for capacity; 30 s by default.
+	// RefreshAfter is the delay before the conditions of unscheduled bindings are updated after a change of a cluster; 5 s
 	// by default.
 	AskAgain, RefreshAfter time.Duration
 	// LastReported counts what clusters that are not ready last reported as if it were so now, as Karmada does.
 	LastReported bool
-	// Clock dates what is scheduled; default the real one.
+	// Clock gives the times in conditions and annotations; the real clock by default.
 	Clock clock.PassiveClock
 }
 
 const (
-	// toldMost and toldRate bound the events of success, one for each binding: each is a write. In a burst beyond that
-	// the conditions say it, and an event of the cluster that so many bindings follow.
-	toldMost, toldRate = 500, 50
+	// maxEvents and eventRate bound the success events: each is a write per binding. Beyond that, the conditions report
+	// the placement, and one event on the cluster reports how many bindings were rescheduled.
+	maxEvents, eventRate = 500, 50
 )
 
 // eventReschedule: a change of the cluster caused many bindings to be scheduled again.
@@ -76,15 +76,15 @@ type reconciler struct {
 	peers peers
 	// limiter limits the events of success.
 	limiter *rate.Limiter
-	// depth is how many bindings are queued.
+	// depth returns the number of queued bindings.
 	depth atomic.Pointer[func() int]
 
 	// pending are the placements that are being written, or were written and are confirmed when the cache shows them. A
 	// confirmation by an older binding would be refused as a conflict.
 	pending commit.PendingWrites[pendingPlacement]
-	// untold are the bindings that were created since the start and have no event of their placement yet. Their
+	// unannounced are the bindings that were created since the start and have no event of their placement yet. Their
 	// confirmation may have been written when they were created.
-	untold sync.Map // of types.NamespacedName to nothing
+	unannounced sync.Map // keys are types.NamespacedName
 }
 
 // Setup registers the controller with the manager.
@@ -94,8 +94,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	o.AskAgain, o.RefreshAfter = cmp.Or(o.AskAgain, askAgain), cmp.Or(o.RefreshAfter, refreshAfter)
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, o.Name),
-		index: newIndex(o.Name, o.Fleet.Snapshot().Plugins()), limiter: rate.NewLimiter(toldRate, toldMost)}
-	told.Store(r)
+		index: newIndex(o.Name, o.Fleet.Snapshot().Plugins()), limiter: rate.NewLimiter(eventRate, maxEvents)}
+	measured.Store(r)
 	b := ctrl.NewControllerManagedBy(mgr).Named("schedule").WithOptions(
 		controller.Options{MaxConcurrentReconciles: o.Concurrency})
 	for _, kind := range scope.Bindings.Kinds() {
@@ -104,9 +104,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return b.WatchesRawSource(fleetChanges{r}).Complete(r)
 }
 
-// relevant passes what the scheduler decides on: the spec, the labels that say whether a policy claims the binding, the
-// record of the placement, where the autoscalers of members put the replicas, and its confirmation. Our own writes pass
-// too, so that what happened in the fleet while they were under way is seen.
+// relevant passes what the scheduler decides on: the spec, the labels of the claim, the record of the placement, the
+// replicas that autoscalers of members set, and the confirmation. It also passes our own writes, because the fleet may
+// have changed during them.
 var relevant = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{},
 	filter.Changes(func(before, now client.Object) bool {
 		was, is := before.GetAnnotations(), now.GetAnnotations()
@@ -120,14 +120,14 @@ func confirmed(obj client.Object) bool {
 	return ok && meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled)
 }
 
-// bindings takes each binding into the index before it is queued, with those that wait for it.
+// bindings adds each binding to the index before it queues it, with the bindings that wait for it.
 func (r *reconciler) bindings() handler.EventHandler {
 	waiting := handler.EnqueueRequestsFromMapFunc(r.waitingPeers)
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
 			r.index.put(e.Object.(workv1alpha2.Binding))
 			if !e.IsInInitialList {
-				r.untold.Store(client.ObjectKeyFromObject(e.Object), nil)
+				r.unannounced.Store(client.ObjectKeyFromObject(e.Object), nil)
 			}
 			byPriority.Create(ctx, e, q)
 			waiting.Create(ctx, e, q)
@@ -145,15 +145,15 @@ func (r *reconciler) bindings() handler.EventHandler {
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
 			r.index.remove(client.ObjectKeyFromObject(e.Object))
-			r.untold.Delete(client.ObjectKeyFromObject(e.Object))
+			r.unannounced.Delete(client.ObjectKeyFromObject(e.Object))
 			byPriority.Delete(ctx, e, q)
 			waiting.Delete(ctx, e, q)
 		},
 	}
 }
 
-// fleetChanges queues the bindings that a change of a cluster may move. No binding is looked at before the fleet is
-// known: on half of a fleet everything would move.
+// fleetChanges queues the bindings that a change of a cluster may move. No binding is queued before all clusters are in
+// the cache: with half of the fleet everything would move.
 type fleetChanges struct{ r *reconciler }
 
 var _ source.SyncingSource = fleetChanges{}
@@ -161,7 +161,7 @@ var _ source.SyncingSource = fleetChanges{}
 // Start implements source.Source.
 func (f fleetChanges) Start(_ context.Context, q queue) error {
 	add := func(bindings []workv1alpha2.Binding) {
-		for _, b := range bindings { // those that matter most look first at what there is now
+		for _, b := range bindings { // the most urgent ones use the current fleet first
 			enqueue(q, b, 0)
 		}
 	}
@@ -238,7 +238,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	}
 	reason, due := schedule.Due(read, s)
 	if !due {
-		if _, untold := r.untold.Load(key); untold && confirmed(read) {
+		if _, unannounced := r.unannounced.Load(key); unannounced && confirmed(read) {
 			r.scheduled(read) // it was created with its confirmation
 		}
 		_, err := r.confirm(ctx, read, outcome{affinity: read.BindingStatus().SchedulerObservedAffinityName})
@@ -250,7 +250,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	result, failure := r.Fleet.Schedule(b, s)
 	result.Apply(b, failure)
 	moved := !equality.Semantic.DeepEqual(read.BindingSpec().Clusters, b.BindingSpec().Clusters)
-	o := outcome{affinity: result.AffinityName, failure: failure, ran: true, told: moved}
+	o := outcome{affinity: result.AffinityName, failure: failure, ran: true, announced: moved}
 	r.pending.Add(key, pendingPlacement{read, outcome{confirmed: true}}) // the event may arrive before the response
 	status, news, err := r.confirmation(ctx, b, o)
 	if err != nil {
@@ -271,7 +271,7 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 		return 0, err
 	}
 	if withStatus {
-		r.tell(b, status, o, news)
+		r.emitEvents(b, status, o, news)
 	}
 	if wrote && schedule.Grouped(b) {
 		r.peers.pending.Add(key, b)
@@ -286,11 +286,11 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 		return 0, nil
 	}
 	_, err = r.confirm(ctx, b, o)
-	return r.again(b, failure), err
+	return r.retryAfter(b, failure), err
 }
 
-// confirmPending confirms a placement that was written and that the cache shows now. It returns the binding as it is
-// then, or nil if the cache does not show the placement yet.
+// confirmPending confirms a pending write of a placement once the cache shows it. It returns the new binding, or nil if
+// the cache does not show the placement yet.
 func (r *reconciler) confirmPending(ctx context.Context, read workv1alpha2.Binding) (workv1alpha2.Binding, error) {
 	key := client.ObjectKeyFromObject(read)
 	for _, w := range r.pending.Get(key) {
@@ -309,23 +309,23 @@ func (r *reconciler) confirmPending(ctx context.Context, read workv1alpha2.Bindi
 	return read, nil
 }
 
-// pendingPlacement is a binding as it was written, and what is to be confirmed.
+// pendingPlacement is a binding as it was written, with what has to be confirmed.
 type pendingPlacement struct {
 	workv1alpha2.Binding
 	outcome
 }
 
-// outcome is what a look at a binding came to.
+// outcome is the result of a run for one binding.
 type outcome struct {
 	affinity string
 	failure  error
-	// ran says that the binding was due; told that its users know already where it went; confirmed that the status says so
-	// already.
-	ran, told, confirmed bool
+	// ran: the binding was due. announced: an event already reported the placement. confirmed: the status already confirms
+	// it.
+	ran, announced, confirmed bool
 }
 
-// confirm says in the status that the scheduler has seen this generation, and how it went; nothing is written when that
-// stands there. It returns the binding as it is then.
+// confirm writes into the status that the scheduler has seen this generation, with the result. It writes nothing if the
+// status has it already. It returns the new binding.
 func (r *reconciler) confirm(ctx context.Context, b workv1alpha2.Binding, o outcome) (workv1alpha2.Binding, error) {
 	status, news, err := r.confirmation(ctx, b, o)
 	if err != nil {
@@ -336,17 +336,17 @@ func (r *reconciler) confirm(ctx context.Context, b workv1alpha2.Binding, o outc
 	if _, err := commit.Status(ctx, r.client, b, want); err != nil {
 		return nil, err
 	}
-	r.tell(b, status, o, news)
+	r.emitEvents(b, status, o, news)
 	return want, nil
 }
 
-// confirmation is the status of b that reports how it went, and whether that is news. If the binding moved, it also has
-// what the Works mean for its clusters, which would be the next status to write.
+// confirmation returns the status of b with the result of the run, and whether the result is new. If the binding moved,
+// the status also has what the Works mean for its clusters, which saves the next write.
 func (r *reconciler) confirmation(ctx context.Context, b workv1alpha2.Binding,
 	o outcome) (status *workv1alpha2.ResourceBindingStatus, news bool, err error) {
 	b = b.DeepCopyObject().(workv1alpha2.Binding)
 	now := metav1.NewTime(r.Clock.Now())
-	if status = b.BindingStatus(); o.told {
+	if status = b.BindingStatus(); o.announced {
 		folded, err := scope.Fold(ctx, r.client, b, r.LastReported, now)
 		if err != nil {
 			return nil, false, err
@@ -358,21 +358,22 @@ func (r *reconciler) confirmation(ctx context.Context, b workv1alpha2.Binding,
 	return status, news, nil
 }
 
-// tell has the users of b know what is news.
-func (r *reconciler) tell(b workv1alpha2.Binding, status *workv1alpha2.ResourceBindingStatus, o outcome, news bool) {
+// emitEvents records events for a new result.
+func (r *reconciler) emitEvents(b workv1alpha2.Binding, status *workv1alpha2.ResourceBindingStatus, o outcome,
+	news bool) {
 	switch {
 	case news && o.failure != nil:
 		message := meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled).Message
 		for _, obj := range []runtime.Object{b, scope.TemplateOf(b)} {
 			r.events.Event(obj, corev1.EventTypeWarning, workv1alpha2.EventScheduleBindingFailed, message)
 		}
-	case news && !o.told:
+	case news && !o.announced:
 		r.scheduled(b)
 	}
 }
 
-// follows tells on a cluster that so many bindings are looked at again for its change that they do not each say what
-// came of it.
+// follows records one event on a cluster if its change reschedules so many bindings that they do not have events of
+// their own.
 func (r *reconciler) follows(c capacity.Change, bindings int) {
 	if bindings > r.limiter.Burst() && c.New != nil {
 		r.events.Eventf(c.New, corev1.EventTypeNormal, eventReschedule,
@@ -381,9 +382,9 @@ func (r *reconciler) follows(c capacity.Change, bindings int) {
 	}
 }
 
-// scheduled tells where a binding went, unless too much is told.
+// scheduled records an event with the clusters of a binding, unless there are too many events.
 func (r *reconciler) scheduled(b workv1alpha2.Binding) {
-	r.untold.Delete(client.ObjectKeyFromObject(b))
+	r.unannounced.Delete(client.ObjectKeyFromObject(b))
 	if !r.limiter.AllowN(r.Clock.Now(), 1) {
 		return
 	}
@@ -395,7 +396,7 @@ func (r *reconciler) scheduled(b workv1alpha2.Binding) {
 	r.events.RecordStep(workv1alpha2.EventScheduleBindingSucceed, text, scope.TemplateOf(b))
 }
 
-// clusters is the placement in words: "member1:2, member2:1".
+// clusters returns the placement in words: "member1:2, member2:1".
 func clusters(b workv1alpha2.Binding) string {
 	var out []string
 	for _, t := range b.BindingSpec().Clusters {

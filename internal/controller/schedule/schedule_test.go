@@ -37,7 +37,7 @@ type world struct {
 	*controllertest.Hub
 	t     *testing.T
 	fleet *capacity.Fleet
-	// embedded says that the server is in the scheduler's process.
+	// embedded places the server in the process of the scheduler.
 	embedded bool
 	// askAgain and refreshAfter are the options of these names.
 	askAgain, refreshAfter time.Duration
@@ -128,7 +128,7 @@ func (w *world) change(change func(workv1alpha2.Binding)) {
 	controllertest.Change(w.Hub, w.binding, change)
 }
 
-// written says what was written to the binding since the last call.
+// written returns what was written to the binding since the last call.
 func (w *world) written() (out []string) {
 	w.t.Helper()
 	for _, s := range w.Quiet() {
@@ -141,7 +141,7 @@ func (w *world) written() (out []string) {
 	return out
 }
 
-func (w *world) told(reason string) (n int) {
+func (w *world) countEvents(reason string) (n int) {
 	for _, e := range w.Events() {
 		if strings.Contains(e, reason) {
 			n++
@@ -150,12 +150,12 @@ func (w *world) told(reason string) (n int) {
 	return n
 }
 
-// hear waits until users were told so many times for the reason.
-func (w *world) hear(reason string, times int) {
+// expectEvents waits until there are this many events with the reason.
+func (w *world) expectEvents(reason string, times int) {
 	w.t.Helper()
-	w.Eventually("users are told of "+reason, func() string {
-		if n := w.told(reason); n != times {
-			return fmt.Sprintf("they are told %d times, want %d", n, times)
+	w.Eventually("an event "+reason, func() string {
+		if n := w.countEvents(reason); n != times {
+			return fmt.Sprintf("there are %d events, want %d", n, times)
 		}
 		return ""
 	})
@@ -166,7 +166,7 @@ func TestTheEventSaysThatEachClusterRunsAllReplicas(t *testing.T) {
 		w.binding.BindingSpec().Replicas = 3
 		w.Make(w.binding)
 		w.scheduled("m1 m2")
-		w.hear("Binding has been scheduled successfully. Result: {m1:3, m2:3} Duplicated: 3×2, each of the 2 clusters runs all 3 replicas, 6 in all;", 1)
+		w.expectEvents("Binding has been scheduled successfully. Result: {m1:3, m2:3} Duplicated: 3×2, each of the 2 clusters runs all 3 replicas, 6 in all;", 1)
 	})
 }
 
@@ -191,7 +191,7 @@ func TestPlacedBindingIsCreatedWithItsConfirmation(t *testing.T) {
 		if got := w.written(); !slices.Equal(got, want) {
 			w.t.Errorf("written: %q, want %q", got, want)
 		}
-		w.hear(workv1alpha2.EventScheduleBindingSucceed, 1)
+		w.expectEvents(workv1alpha2.EventScheduleBindingSucceed, 1)
 		w.stop()
 		w.run()
 		if got := w.written(); len(got) != 0 {
@@ -210,7 +210,7 @@ func TestABindingThatWasConfirmedBeforeItsFirstLookIsTold(t *testing.T) {
 		r := &reconciler{Options: Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Clock: w.clock},
 			client: w.Client, events: commit.Events{EventRecorder: heard},
 			index:   newIndex(policyv1alpha1.DefaultSchedulerName, w.fleet.Snapshot().Plugins()),
-			limiter: rate.NewLimiter(toldRate, 9)}
+			limiter: rate.NewLimiter(eventRate, 9)}
 		look := func(e event.CreateEvent, want int) {
 			w.t.Helper()
 			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -222,7 +222,7 @@ func TestABindingThatWasConfirmedBeforeItsFirstLookIsTold(t *testing.T) {
 				}
 			}
 			if len(heard.Events) != want {
-				w.t.Errorf("in the initial list %t: %d were told, want %d", e.IsInInitialList, len(heard.Events), want)
+				w.t.Errorf("in the initial list %t: %d events, want %d", e.IsInInitialList, len(heard.Events), want)
 			}
 		}
 		look(event.CreateEvent{Object: w.binding, IsInInitialList: true}, 0)
@@ -279,7 +279,7 @@ func TestWhatFitsNowhereIsToldOnceAndScheduledWhenAClusterComes(t *testing.T) {
 		if got := w.written(); len(got) != 2 {
 			w.t.Errorf("written: %q, want the binding and one status", got)
 		}
-		w.hear(workv1alpha2.EventScheduleBindingFailed, 2) // once on the binding and once on the template
+		w.expectEvents(workv1alpha2.EventScheduleBindingFailed, 2) // once on the binding and once on the template
 		w.Join("m1", controllertest.ClusterRole)
 		w.scheduled("m1")
 	})
@@ -295,7 +295,10 @@ func TestABindingFollowsTheFleet(t *testing.T) {
 		w.Quiet()
 
 		m2 := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m2"}}
-		controllertest.Change(w.Hub, m2, func(c *clusterv1alpha1.Cluster) { c.Labels = map[string]string{"unrelated": "label"} })
+		controllertest.Change(w.Hub, m2, func(c *clusterv1alpha1.Cluster) {
+			c.Labels = map[string]string{
+				"unrelated": "label"}
+		})
 		if got := w.written(); len(got) != 0 {
 			w.t.Errorf("a label that nobody asks for wrote %q", got)
 		}
@@ -305,7 +308,7 @@ func TestABindingFollowsTheFleet(t *testing.T) {
 		w.scheduled("m1 m3")
 		w.Gone(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}})
 		w.scheduled("m3")
-		w.hear(workv1alpha2.EventScheduleBindingSucceed, 4)
+		w.expectEvents(workv1alpha2.EventScheduleBindingSucceed, 4)
 	})
 }
 
@@ -313,7 +316,8 @@ func TestReplicasThatAutoscalersOfMembersMoveAreFollowed(t *testing.T) {
 	forBothScopes(t, []string{"m1", "m2"}, func(w *world) {
 		spec := w.binding.BindingSpec()
 		spec.Replicas, spec.ReplicaRequirements = 6, &workv1alpha2.ReplicaRequirements{}
-		spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided,
+		spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{
+			ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
 			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted}
 		w.Make(w.binding)
 		has := func(want string) {
@@ -413,10 +417,10 @@ func TestSuspendedSchedulingWaits(t *testing.T) {
 
 func TestABurstOfPlacementsIsNotABurstOfEvents(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
-	events := record.NewFakeRecorder(10 * toldMost)
+	events := record.NewFakeRecorder(10 * maxEvents)
 	r := &reconciler{Options: Options{Clock: clock}, events: commit.Events{EventRecorder: events},
-		limiter: rate.NewLimiter(toldRate, toldMost)}
-	told := func(bindings int) int {
+		limiter: rate.NewLimiter(eventRate, maxEvents)}
+	recorded := func(bindings int) int {
 		for range bindings {
 			r.scheduled(&workv1alpha2.ResourceBinding{})
 		}
@@ -426,35 +430,35 @@ func TestABurstOfPlacementsIsNotABurstOfEvents(t *testing.T) {
 		}
 		return n
 	}
-	if n := told(3 * toldMost); n != toldMost {
-		t.Errorf("of %d placements at once %d were told, want %d", 3*toldMost, n, toldMost)
+	if n := recorded(3 * maxEvents); n != maxEvents {
+		t.Errorf("%d placements at once recorded %d events, want %d", 3*maxEvents, n, maxEvents)
 	}
 	clock.SetTime(clock.Now().Add(time.Second))
-	if n := told(toldMost); n != toldRate {
-		t.Errorf("a second later %d were told, want %d", n, toldRate)
+	if n := recorded(maxEvents); n != eventRate {
+		t.Errorf("a second later there are %d events, want %d", n, eventRate)
 	}
 	clock.SetTime(clock.Now().Add(time.Hour))
-	if n := told(10); n != 10 {
-		t.Errorf("when it is over, %d of 10 are told", n)
+	if n := recorded(10); n != 10 {
+		t.Errorf("after the burst, %d of 10 are recorded", n)
 	}
 }
 
-func TestAClusterTellsHowManyBindingsItMovesWhereTheyDoNotTellThemselves(t *testing.T) {
+func TestClusterEventReplacesEventsOfManyBindings(t *testing.T) {
 	events := record.NewFakeRecorder(10)
-	r := &reconciler{events: commit.Events{EventRecorder: events}, limiter: rate.NewLimiter(toldRate, toldMost)}
+	r := &reconciler{events: commit.Events{EventRecorder: events}, limiter: rate.NewLimiter(eventRate, maxEvents)}
 	is := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
-	r.follows(capacity.Change{Old: is, New: is}, toldMost)
-	r.follows(capacity.Change{Old: is}, 10_000) // it is gone: there is nothing to tell it on
+	r.follows(capacity.Change{Old: is, New: is}, maxEvents)
+	r.follows(capacity.Change{Old: is}, 10_000) // the cluster is gone: no event can be recorded on it
 	if n := len(events.Events); n != 0 {
-		t.Fatalf("%d events, of bindings that tell themselves or of a cluster that is gone: %s", n, <-events.Events)
+		t.Fatalf("%d events, want none for bindings with their own events or for a removed cluster: %s", n, <-events.Events)
 	}
 	r.follows(capacity.Change{Old: is, New: is}, 10_000)
 	select {
 	case got := <-events.Events:
 		if want := "Normal RescheduleBindings A change of the cluster caused 10000 bindings to be rescheduled; the condition Scheduled of each shows the result"; got != want {
-			t.Errorf("told: %s\nwant: %s", got, want)
+			t.Errorf("got: %s\nwant: %s", got, want)
 		}
 	default:
-		t.Error("nothing was told of 10,000 bindings")
+		t.Error("no event for 10,000 bindings")
 	}
 }

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// askAgain is how long a binding waits at least that waits for room, until estimators are asked about it again: they
-	// tell nobody that their answers changed. askRate is how many of them are looked at a second at most, however many
-	// wait.
+	// askAgain is the minimal delay before estimators are asked again about a binding that waits for capacity. Estimators
+	// do not report that their answers changed. askRate bounds these bindings per second.
 	askAgain = 30 * time.Second
 	askRate  = 20
-	// refreshAfter is how long after a change of a cluster what is not scheduled is looked at again, so that its condition
-	// is about the fleet as it is; refreshRate how many a second.
+	// refreshAfter is the delay after a change of a cluster before unscheduled bindings run again, so that their
+	// conditions describe the current fleet. refreshRate bounds these bindings per second.
 	refreshAfter = 5 * time.Second
 	refreshRate  = 10
 )
 
-// again is when a binding is looked at again whose run failed: never, unless estimators may have room for it by then.
-func (r *reconciler) again(b workv1alpha2.Binding, failure error) time.Duration {
+// retryAfter returns the delay before a binding runs again after a failure: 0 for never, unless estimators may report
+// capacity by then.
+func (r *reconciler) retryAfter(b workv1alpha2.Binding, failure error) time.Duration {
 	var unfit *schedule.FitError
 	if failure == nil || errors.As(failure, &unfit) || !schedule.NeedsRoom(b) || !r.Fleet.Estimated() {
 		return 0
@@ -35,8 +35,8 @@ func (r *reconciler) again(b workv1alpha2.Binding, failure error) time.Duration 
 	return max(r.AskAgain, time.Duration(r.index.wanting())*time.Second/askRate)
 }
 
-// refresh queues what is not scheduled and is not concerned by a change of the fleet: the run will fail as before, but
-// what its condition says of the fleet may have changed. What is queued by then is looked at once.
+// refresh queues the unscheduled bindings that a change of the fleet does not concern: the run fails as before, but the
+// message of the condition may change. A binding that is queued already runs once.
 func (r *reconciler) refresh(q queue) {
 	for i, b := range r.index.failed() {
 		after := r.RefreshAfter + time.Duration(i)*time.Second/refreshRate
@@ -50,12 +50,12 @@ func (r *reconciler) refresh(q queue) {
 	}
 }
 
-// wanting is how many bindings wait that are placed by room.
+// wanting returns the number of waiting bindings that are placed by capacity.
 func (x *index) wanting() (n int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for a := range x.waiting {
-		for e := range a.all { // all of them alike
+		for e := range a.all { // all bindings of this kind
 			if schedule.NeedsRoom(e.binding) {
 				n += len(a.all)
 			}
@@ -65,7 +65,7 @@ func (x *index) wanting() (n int) {
 	return n
 }
 
-// failed are the bindings whose last run failed.
+// failed returns the bindings whose last run failed.
 func (x *index) failed() (found []workv1alpha2.Binding) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

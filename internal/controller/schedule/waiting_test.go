@@ -25,10 +25,11 @@ func dividedByRoom(b workv1alpha2.Binding) {
 	b.BindingSpec().Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{
 		ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
 		ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
-		WeightPreference:          &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}
+		WeightPreference: &policyv1alpha1.ClusterPreferences{
+			DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}}
 }
 
-// condition waits until the binding is not scheduled and says that.
+// condition waits until the binding is not scheduled and the condition has this message.
 func (w *world) condition(want string) {
 	w.t.Helper()
 	w.Eventually("it says "+want, func() string {
@@ -63,7 +64,7 @@ func TestWhatWaitsForRoomFindsThatAnEstimatorHasMoreNow(t *testing.T) {
 	})
 }
 
-func TestEstimatorsAreAskedAgainAboutWhatWaitsForRoomAtABoundedRate(t *testing.T) {
+func TestBindingsWaitingForCapacityRetryAtABoundedRate(t *testing.T) {
 	waits := func(name string) workv1alpha2.Binding {
 		b := &workv1alpha2.ResourceBinding{}
 		b.Namespace, b.Name = "shop", name
@@ -75,7 +76,7 @@ func TestEstimatorsAreAskedAgainAboutWhatWaitsForRoomAtABoundedRate(t *testing.T
 	r := &reconciler{Options: Options{Fleet: &capacity.Fleet{}, AskAgain: askAgain},
 		index: newIndex(policyv1alpha1.DefaultSchedulerName, schedule.Plugins{})}
 	b, full := waits("b"), &schedule.UnschedulableError{}
-	if got := r.again(b, full); got != 0 {
+	if got := r.retryAfter(b, full); got != 0 {
 		t.Errorf("without estimators it is looked at again after %s", got)
 	}
 	r.Fleet.Estimate(func(workv1alpha2.Binding, schedule.Snapshot) schedule.Capacity { return nil })
@@ -93,7 +94,7 @@ func TestEstimatorsAreAskedAgainAboutWhatWaitsForRoomAtABoundedRate(t *testing.T
 		{"one that waits for room", b, full, 30 * time.Second},
 		{"one that finds no room to spread", b, &schedule.SpreadError{}, 30 * time.Second},
 	} {
-		if got := r.again(test.b, test.failure); got != test.want {
+		if got := r.retryAfter(test.b, test.failure); got != test.want {
 			t.Errorf("%s is looked at again after %s, want %s", test.what, got, test.want)
 		}
 	}
@@ -101,7 +102,7 @@ func TestEstimatorsAreAskedAgainAboutWhatWaitsForRoomAtABoundedRate(t *testing.T
 		r.index.put(waits(fmt.Sprint("b", i)))
 	}
 	r.index.put(everywhere)
-	if got := r.again(b, full); got != 150*time.Second {
+	if got := r.retryAfter(b, full); got != 150*time.Second {
 		t.Errorf("with 3,000 that wait, one is looked at again after %s, want 20 a second", got)
 	}
 }
@@ -121,9 +122,12 @@ func TestTheConditionOfWhatIsNotScheduledIsAboutTheFleetAsItIs(t *testing.T) {
 			w.t.Errorf("another cluster that does not fit wrote %q, want one status", got)
 		}
 		m2 := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m2"}}
-		controllertest.Change(w.Hub, m2, func(c *clusterv1alpha1.Cluster) { c.Labels = map[string]string{"unrelated": "label"} })
+		controllertest.Change(w.Hub, m2, func(c *clusterv1alpha1.Cluster) {
+			c.Labels = map[string]string{
+				"unrelated": "label"}
+		})
 		if got := w.written(); len(got) != 0 {
-			w.t.Errorf("a label that the condition does not tell of wrote %q", got)
+			w.t.Errorf("a label that is not in the condition wrote %q", got)
 		}
 		w.Gone(m2)
 		w.condition("0/1 clusters are available")

@@ -20,6 +20,7 @@ import (
 // NodesOmitted: the status of a Workflow on the hub lacks some of its nodes. The message has the number and the reason.
 //
 //reference:condition status of a template
+//reference:event Warning on binding and template
 const NodesOmitted = "NodesOmitted"
 
 const (

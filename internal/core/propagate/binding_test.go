@@ -37,8 +37,9 @@ func full(namespace string) policyv1alpha1.Propagation {
 	p := identified(policy(namespace, "p", 3), "id-p")
 	s := p.PropagationSpec()
 	s.Placement = policyv1alpha1.Placement{
-		ClusterAffinity:  &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"eu"}, ExcludeClusters: []string{}},
-		WorkloadAffinity: &policyv1alpha1.WorkloadAffinity{AntiAffinity: &policyv1alpha1.WorkloadAffinityTerm{GroupByLabelKey: "app"}},
+		ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"eu"}, ExcludeClusters: []string{}},
+		WorkloadAffinity: &policyv1alpha1.WorkloadAffinity{AntiAffinity: &policyv1alpha1.WorkloadAffinityTerm{
+			GroupByLabelKey: "app"}},
 	}
 	s.Suspension = &policyv1alpha1.Suspension{Dispatching: new(bool)}
 	s.ConflictResolution = policyv1alpha1.ConflictOverwrite
@@ -449,7 +450,8 @@ func TestSameContent(t *testing.T) {
 func TestABindingSaysWhoseSidecarsCountAndKeepsThemWhileNobodyKnows(t *testing.T) {
 	needs := func(cpu string, sidecars ...string) propagate.Meaning {
 		m := meaning
-		m.Requirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+		m.Requirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse(cpu)}}
 		m.Sidecars = sidecars
 		return m
 	}

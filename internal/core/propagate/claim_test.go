@@ -95,8 +95,9 @@ func TestAClaimStays(t *testing.T) {
 		policy policyv1alpha1.Propagation
 		want   bool
 	}{
-		"while its policy selects the template":         {propagate.HolderOf(p), p, true},
-		"not when the policy was deleted and made anew": {propagate.Holder{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "a"}, ID: "id-old"}, p, false},
+		"while its policy selects the template": {propagate.HolderOf(p), p, true},
+		"not when the policy was deleted and made anew": {propagate.Holder{NamespacedName: types.NamespacedName{
+			Namespace: "shop", Name: "a"}, ID: "id-old"}, p, false},
 		"not when the policy's selectors let the template go": {propagate.HolderOf(p),
 			identified(policy("shop", "a", 0, named(deployments, "db")), "id-a"), false},
 	} {

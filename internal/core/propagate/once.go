@@ -38,7 +38,8 @@ func single(spec *workv1alpha2.ResourceBindingSpec, namespace string, components
 		spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{
 			ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
 			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
-			WeightPreference:          &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
+			WeightPreference: &policyv1alpha1.ClusterPreferences{
+				DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
 		}
 	}
 	needs := &workv1alpha2.ReplicaRequirements{Namespace: namespace}

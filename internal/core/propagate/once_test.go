@@ -36,7 +36,9 @@ func fleetOf(cpus map[string]string) schedule.Snapshot {
 		c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements,
 			Status: metav1.ConditionTrue}}
 		if cpu != "" {
-			c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("10")}}
+			c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("64Gi"),
+				corev1.ResourcePods: resource.MustParse("10")}}
 		}
 		clusters = append(clusters, c)
 	}
@@ -76,7 +78,8 @@ func TestAWorkflowGoesToOneCluster(t *testing.T) {
 			policyv1alpha1.Placement{ReplicaScheduling: divided(policyv1alpha1.ReplicaDivisionPreferenceWeighted,
 				&policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas})}, roomy, "eu"},
 		{"though the policy spreads over two",
-			policyv1alpha1.Placement{SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 2, MaxGroups: 2}}}, roomy, ""},
+			policyv1alpha1.Placement{SpreadConstraints: []policyv1alpha1.SpreadConstraint{{
+				SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 2, MaxGroups: 2}}}, roomy, ""},
 		{"one whose capacity nobody knows", policyv1alpha1.Placement{}, map[string]string{"eu": "", "us": "", "ap": ""}, ""},
 	} {
 		for _, kind := range []string{"Workflow", "CronWorkflow"} {

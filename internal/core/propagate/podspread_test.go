@@ -29,7 +29,8 @@ func TestABindingSaysHowItsPodsKeepApart(t *testing.T) {
 	selects := func(app string) map[string]any { return map[string]any{"matchLabels": map[string]any{"app": app}} }
 	apart := func(term map[string]any) map[string]any {
 		term["topologyKey"] = "kubernetes.io/hostname"
-		return map[string]any{"affinity": map[string]any{"podAntiAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": []any{term}}}}
+		return map[string]any{"affinity": map[string]any{"podAntiAffinity": map[string]any{
+			"requiredDuringSchedulingIgnoredDuringExecution": []any{term}}}}
 	}
 	const one = `{"apart":["kubernetes.io/hostname"]}`
 	p := policy("shop", "p", 0)
@@ -51,7 +52,8 @@ func TestABindingSaysHowItsPodsKeepApart(t *testing.T) {
 			""},
 		{"apart from another value of its own label",
 			apart(map[string]any{"labelSelector": map[string]any{}, "mismatchLabelKeys": []any{"app"}}), ""},
-		{"rather apart", map[string]any{"affinity": map[string]any{"podAntiAffinity": map[string]any{"preferredDuringSchedulingIgnoredDuringExecution": []any{}}}}, ""},
+		{"rather apart", map[string]any{"affinity": map[string]any{"podAntiAffinity": map[string]any{
+			"preferredDuringSchedulingIgnoredDuringExecution": []any{}}}}, ""},
 		{"even", map[string]any{"topologySpreadConstraints": []any{
 			map[string]any{"topologyKey": "zone", "maxSkew": int64(2), "minDomains": int64(3),
 				"whenUnsatisfiable": "DoNotSchedule", "labelSelector": selects("web"),

@@ -12,13 +12,14 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Affects says whether a cluster's change could matter to a binding, so that it is worth asking Due; old is nil when
-// the cluster joins and now when it is gone. It may say yes too often, never no wrongly:
+// Affects reports whether a change of a cluster may concern a binding, so that Due must be checked. old is nil for a
+// new cluster, and now for a removed one. It may return true without need, but never false wrongly:
 //
 //	divided and scheduled       a target leaves, or stops or starts to match the affinity
 //	duplicated, not a workload  the cluster starts or stops to fit: labels, fields, taints, kinds served
 //	spread over groups          the cluster goes into another group
-//	not scheduled               the same, the versions served of what not all can say, or a fit of another kind of reason; by room, also when the cluster has more room
+//	not scheduled               the same, and a change of the served versions that can express the template, or of the
+//	                            reason for a rejection; with division by capacity, also more free capacity
 func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster, plugins Plugins) bool {
 	spec := b.BindingSpec()
 	was, is := seen(old), seen(now)
@@ -46,7 +47,7 @@ func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster, plugins 
 		if strategy.divided() && scheduled {
 			answer = q.unmeant
 		}
-		before, after := ask(answer, was, target), ask(answer, is, target)
+		before, after := answerOf(answer, was, target), answerOf(answer, is, target)
 		if before != after {
 			return true
 		}
@@ -64,8 +65,7 @@ func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster, plugins 
 	return !scheduled && NeedsRoom(b) && gained(old, now)
 }
 
-// Urgency orders bindings that wait at once, for slices.SortFunc: the higher priority first, then the older, then by
-// name.
+// Urgency orders waiting bindings for slices.SortFunc: by priority, the highest first, then by age, then by name.
 func Urgency(a, b workv1alpha2.Binding) int {
 	return cmp.Or(
 		cmp.Compare(Priority(b), Priority(a)),
@@ -83,7 +83,7 @@ func Priority(b workv1alpha2.Binding) int32 {
 	return 0
 }
 
-// seen is a cluster as filters see it; nil if it is not in the fleet or is leaving.
+// seen returns a cluster as filters see it; nil if it is not in the fleet or is leaving.
 func seen(c *clusterv1alpha1.Cluster) *member {
 	if c == nil || c.DeletionTimestamp != nil {
 		return nil
@@ -99,22 +99,23 @@ func nameOf(was, is *member) string {
 	return was.cluster.Name
 }
 
-// ask returns the answer of a cluster. One that is not in the fleet answers like one that does not match.
-func ask(answer func(m *member, target bool) Cause, m *member, target bool) Cause {
+// answerOf returns the answer for a cluster. A cluster that is not in the fleet gets the same answer as one that does
+// not match.
+func answerOf(answer func(m *member, target bool) Cause, m *member, target bool) Cause {
 	if m == nil {
 		return because(ReasonAffinity)
 	}
 	return answer(m, target)
 }
 
-// regrouped says whether the cluster is in other groups than it was.
+// regrouped reports whether the cluster is in other groups than it was.
 func regrouped(spec *workv1alpha2.ResourceBindingSpec, old, now *clusterv1alpha1.Cluster) bool {
 	return slices.ContainsFunc(boundsOf(spec.Placement).groupings, func(g grouping) bool {
-		return !slices.Equal(slices.Collect(g.of(old)), slices.Collect(g.of(now)))
+		return !slices.Equal(slices.Collect(g.groupsOf(old)), slices.Collect(g.groupsOf(now)))
 	})
 }
 
-// gained says whether the cluster has more of anything free, or stopped or started to say.
+// gained reports whether the cluster has more free of any resource, or started or stopped to report its capacity.
 func gained(old, now *clusterv1alpha1.Cluster) bool {
 	was, is := freeOf(old.Status.ResourceSummary), freeOf(now.Status.ResourceSummary)
 	if (was == nil) != (is == nil) {

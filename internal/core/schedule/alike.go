@@ -14,15 +14,17 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Waits says whether a binding was not placed as it wants to be: a run failed, was not confirmed, or is still to come.
+// Waits reports whether a binding was not placed as it wants to be: a run failed, was not confirmed, or is still to
+// come.
 func Waits(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
 	return spec.Placement != nil && !(meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled) &&
 		fits(b))
 }
 
-// Likeness is the same for bindings that a cluster concerns alike: Affects and AwaitsRoom say the same of all that are
-// in it, and the same of all that are not. It holds all that these look at, but for the targets.
+// Likeness returns the same key for bindings that clusters concern in the same way: Affects and AwaitsRoom return the
+// same for all of them that are in the cluster, and the same for all that are not. It contains everything that these
+// functions read, except the targets.
 func Likeness(b workv1alpha2.Binding) string {
 	spec := b.BindingSpec()
 	if spec.Placement == nil {
@@ -45,12 +47,12 @@ func Likeness(b workv1alpha2.Binding) string {
 		strategyOf(spec), NeedsRoom(b), Waits(b), slices.Compact(evicting),
 		b.GetAnnotations()[wellknown.SubsetClustersAnnotation]})
 	if err != nil {
-		panic(err) // A Placement holds nothing that JSON cannot.
+		panic(err) // A Placement always marshals.
 	}
 	return string(text)
 }
 
-// RoomAlone says whether nothing about a cluster changed but its room, which matters to none but those that wait.
+// RoomAlone reports whether nothing about a cluster changed but its room, which matters to none but those that wait.
 func RoomAlone(old, now *clusterv1alpha1.Cluster) bool {
 	return old != nil && now != nil && old.Name == now.Name &&
 		(old.DeletionTimestamp == nil) == (now.DeletionTimestamp == nil) &&

@@ -6,13 +6,13 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// The division looks at room and weights alone, and may leave a group of the chosen clusters without replicas.
-// Here it is made to hold what the spread constraints want of the result.
+// The division uses only capacity and weights, and may leave a group of the chosen clusters without replicas. This file
+// adjusts it so that the result satisfies the spread constraints.
 
-// least is how many groups must have replicas: no more than there are replicas.
+// least returns the number of groups that must have replicas: at most one per replica.
 func (g grouping) least(replicas int32) int { return min(g.MinGroups, int(replicas)) }
 
-// spreadHolds says whether the targets of a workload that divides its replicas satisfy the placement's spread
+// spreadHolds reports whether the targets of a workload that divides its replicas satisfy the placement's spread
 // constraints.
 func spreadHolds(spec *workv1alpha2.ResourceBindingSpec, s Snapshot) bool {
 	if !spreads(spec) {
@@ -24,7 +24,7 @@ func spreadHolds(spec *workv1alpha2.ResourceBindingSpec, s Snapshot) bool {
 			used = append(used, Candidate{Cluster: m.cluster})
 		}
 	}
-	for _, g := range boundsOf(spec.Placement).all() {
+	for _, g := range boundsOf(spec.Placement).constraints() {
 		n := len(used)
 		if !g.byCluster() {
 			n = len(g.number(used).names)
@@ -36,14 +36,14 @@ func spreadHolds(spec *workv1alpha2.ResourceBindingSpec, s Snapshot) bool {
 	return true
 }
 
-// reaches says whether the clusters with replicas are in that many groups. Mostly the first few are.
+// reaches reports whether the clusters with replicas are in that many groups. Mostly the first few are.
 func (g grouping) reaches(least int, chosen []Candidate, replicas []int32) bool {
 	seen := make([]string, 0, least)
 	for i := range chosen {
 		if replicas[i] == 0 {
 			continue
 		}
-		for name := range g.of(chosen[i].Cluster) {
+		for name := range g.groupsOf(chosen[i].Cluster) {
 			if slices.Contains(seen, name) {
 				continue
 			}
@@ -55,12 +55,12 @@ func (g grouping) reaches(least int, chosen []Candidate, replicas []int32) bool 
 	return false
 }
 
-// occupied are the clusters that have replicas, counted by the groups that they are in.
+// occupied are the clusters with replicas, counted per group.
 type occupied struct {
 	bounds   []grouping
 	of       []numbering
 	replicas []int32
-	// total are the replicas to place, which bound how many groups are wanted.
+	// total is the number of replicas to place, which bounds the number of groups.
 	total int32
 	// in counts the clusters with replicas of each group, by grouping and number, and groups the groups that have some.
 	in     [][]int32
@@ -86,7 +86,7 @@ func occupy(spec *workv1alpha2.ResourceBindingSpec, all []grouping, chosen []Can
 
 func (o *occupied) enter(i int) {
 	for d := range o.of {
-		for _, n := range o.of[d].of(i) {
+		for _, n := range o.of[d].groups(i) {
 			if o.in[d][n]++; o.in[d][n] == 1 {
 				o.groups[d]++
 			}
@@ -96,7 +96,7 @@ func (o *occupied) enter(i int) {
 
 func (o *occupied) leave(i int) {
 	for d := range o.of {
-		for _, n := range o.of[d].of(i) {
+		for _, n := range o.of[d].groups(i) {
 			if o.in[d][n]--; o.in[d][n] == 0 {
 				o.groups[d]--
 			}
@@ -104,9 +104,9 @@ func (o *occupied) leave(i int) {
 	}
 }
 
-// opens says whether cluster i is in a group of grouping d that has no replicas.
+// opens reports whether cluster i is in a group of grouping d that has no replicas.
 func (o *occupied) opens(d, i int) bool {
-	for _, n := range o.of[d].of(i) {
+	for _, n := range o.of[d].groups(i) {
 		if o.in[d][n] == 0 {
 			return true
 		}
@@ -114,11 +114,11 @@ func (o *occupied) opens(d, i int) bool {
 	return false
 }
 
-// needed says whether the cluster is the only one with replicas in a group without which there were too few.
+// needed reports whether the cluster is the only one with replicas in a group without which there were too few.
 func (o *occupied) needed(i int) bool {
 	for d := range o.of {
 		rest := o.groups[d]
-		for _, n := range o.of[d].of(i) {
+		for _, n := range o.of[d].groups(i) {
 			if o.in[d][n] == 1 {
 				rest--
 			}
@@ -130,12 +130,13 @@ func (o *occupied) needed(i int) bool {
 	return false
 }
 
-// keepApart moves single replicas from the clusters with the most to groups without any, until there are as many groups
-// as wanted. replicas are those of chosen, in the same order; limited says that no cluster takes more than it holds.
-// Few replicas that cannot be in enough groups by several constraints at once are an error.
+// keepApart moves single replicas from the clusters with the most to groups without any, until there are enough groups.
+// replicas are the replicas of chosen, in the same order. limited means that no cluster gets more than it has capacity
+// for. It returns an error if there are too few replicas to satisfy several constraints.
 func keepApart(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, replicas []int32, limited bool) error {
 	// one has some anyway
-	all := slices.DeleteFunc(boundsOf(spec.Placement).all(), func(g grouping) bool { return g.least(spec.Replicas) <= 1 })
+	all := slices.DeleteFunc(boundsOf(spec.Placement).constraints(),
+		func(g grouping) bool { return g.least(spec.Replicas) <= 1 })
 	var o *occupied
 	for d, g := range all {
 		least := g.least(spec.Replicas)
@@ -155,8 +156,8 @@ func keepApart(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, repli
 	return nil
 }
 
-// moveOne gives one replica to the cluster outside the used groups that holds the most, one in use before others.
-// It comes from the cluster with the most that is not the last of any group that is needed.
+// moveOne moves one replica to the cluster with the most capacity outside the used groups; clusters in use come first.
+// It takes the replica from the cluster with the most replicas, but never the last one of a group that is needed.
 func (o *occupied) moveOne(d int, chosen []Candidate, limited bool) bool {
 	to, from := -1, -1
 	for i := range chosen {
@@ -191,7 +192,7 @@ func (o *occupied) moveOne(d int, chosen []Candidate, limited bool) bool {
 	return true
 }
 
-// receives says whether a takes a replica rather than b.
+// receives reports whether a takes a replica rather than b.
 func receives(a, b *Candidate) bool {
 	if was, is := a.Assigned > 0, b.Assigned > 0; was != is {
 		return was

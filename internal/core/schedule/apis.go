@@ -9,17 +9,17 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
 
-// apiSet is what clusters serve. Most clusters of a fleet serve the same, and share one.
+// apiSet are the kinds that a cluster serves. Most clusters serve the same kinds, and share one set.
 type apiSet struct {
 	source []clusterv1alpha1.APIEnablement
-	// versions are those served, by group and kind, as the discovery ordered them.
+	// versions are the served versions by group and kind, in the order of the discovery.
 	versions map[schema.GroupKind][]string
 }
 
 // apiSets are sets by the hash of their source.
 type apiSets map[uint64][]*apiSet
 
-// apiSets are those of the snapshot's members.
+// apiSets returns the sets of the snapshot's members.
 func (s Snapshot) apiSets() apiSets {
 	sets, seen := apiSets{}, map[*apiSet]bool{}
 	for i := range s.members {
@@ -34,8 +34,8 @@ func (s Snapshot) apiSets() apiSets {
 	return sets
 }
 
-// of is the set of a cluster that serves these: a known one, or a new one that is known from now on.
-func (s apiSets) of(source []clusterv1alpha1.APIEnablement) *apiSet {
+// setOf returns the set of a cluster with these enablements. It adds a new set if there is none.
+func (s apiSets) setOf(source []clusterv1alpha1.APIEnablement) *apiSet {
 	key := hashOf(source)
 	for _, known := range s[key] {
 		if slices.EqualFunc(known.source, source, sameEnablement) {
@@ -46,7 +46,7 @@ func (s apiSets) of(source []clusterv1alpha1.APIEnablement) *apiSet {
 	for i := range source {
 		gv, err := schema.ParseGroupVersion(source[i].GroupVersion)
 		if err != nil {
-			// The cluster's status holds what no API server lists; nothing can be sent in it.
+			// The cluster's status lists a version that no API server serves; nothing can be sent in it.
 			continue
 		}
 		for _, r := range source[i].Resources {
@@ -77,7 +77,7 @@ func hashOf(source []clusterv1alpha1.APIEnablement) uint64 {
 	return h.Sum64()
 }
 
-// serves says whether the cluster serves the question's kind in any version.
+// serves reports whether the cluster serves the question's kind in any version.
 func (q *question) serves(m *member) bool {
 	if m.apis != nil {
 		if m.apis != q.apis {

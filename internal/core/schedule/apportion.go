@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Share is what one takes part with, and gets.
+// Share is the weight of a participant, and its seats.
 type Share struct {
 	// Name is unique among the shares.
 	Name string
@@ -17,10 +17,10 @@ type Share struct {
 	Seats int32
 }
 
-// Apportion divides seats by weight, by Webster's (Sainte-Laguë's) method: one seat after the other goes to the largest
-// weight/(2·seats+1). Of equals the one with fewer seats goes first, then the first by name, or the last by name,
-// as the workload's UID has it: so one workload's reruns agree, and many workloads' remainders even out.
-// The seats add up to total if any weight is positive; more seats never take one away from anybody.
+// Apportion divides seats by weight with Webster's (Sainte-Laguë's) method: each seat goes to the largest
+// weight/(2·seats+1). Ties go to the share with fewer seats, then to the first or the last by name, depending on the
+// workload's UID: so reruns for one workload agree, and the remainders of many workloads even out. The seats add up to
+// total if any weight is positive. A higher total never takes a seat away from a share.
 func Apportion(total int32, shares []Share, uid types.UID) {
 	queue := make([]*Share, 0, len(shares))
 	for i := range shares {
@@ -43,7 +43,7 @@ func Apportion(total int32, shares []Share, uid types.UID) {
 	}
 }
 
-// lastFirst says whether ties go to the last by name: where the hash is odd. (FNV-1 and FNV-1a agree on that.)
+// lastFirst reports whether ties go to the last by name: where the hash is odd. (FNV-1 and FNV-1a agree on that.)
 func lastFirst(uid types.UID) bool {
 	h := fnv.New32()
 	// fnv never fails to write.
@@ -51,22 +51,22 @@ func lastFirst(uid types.UID) bool {
 	return h.Sum32()%2 == 1
 }
 
-// seating is a heap of shares, the one whose turn it is on top.
+// seating is a heap of shares; the next one to get a seat is on top.
 type seating struct {
 	queue     []*Share
 	lastFirst bool
 }
 
-// head gives out at once the seats of everybody whose quotient is at least sum/(2·m), for the largest m that is sure
-// not to be too large; the method gives these first, in whatever order. Then at most one seat for each share is left to
-// give out one by one. It returns the seats given.
+// head assigns at once the seats of all shares whose quotient is at least sum/(2·m), for the largest m that is
+// certainly not too large. The method assigns these first, in any order. Then at most one seat per share is left. It
+// returns the number of assigned seats.
 func (q *seating) head(total int32) int32 {
 	m := uint64(max(0, int(total)-(len(q.queue)+1)/2))
 	var sum uint64
 	for _, s := range q.queue {
 		var carry uint64
 		if sum, carry = bits.Add64(sum, uint64(s.Weight), 0); carry > 0 || sum>>63 > 0 {
-			// Weights this large are not worth more arithmetic: all seats are given one by one.
+			// With such large weights the products could overflow; all seats are assigned one by one.
 			return 0
 		}
 	}
@@ -82,7 +82,7 @@ func (q *seating) head(total int32) int32 {
 	return given
 }
 
-// before says whether a's turn is before b's: a total order, because names differ.
+// before reports whether a's turn is before b's: a total order, because names differ.
 func (q *seating) before(a, b *Share) bool {
 	// a.Weight/(2·a.Seats+1) against b.Weight/(2·b.Seats+1), exactly.
 	aHi, aLo := bits.Mul64(uint64(a.Weight), 2*uint64(b.Seats)+1)

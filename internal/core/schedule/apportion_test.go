@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// apportionNaively is the method as it is told: one seat after the other, exact fractions, everybody compared.
+// apportionNaively is the method by definition: one seat after the other, with exact fractions, comparing all shares.
 func apportionNaively(total int32, shares []Share, uid types.UID) {
 	for ; total > 0; total-- {
 		best := -1

@@ -18,7 +18,7 @@ func benchFleet(n int) []*clusterv1alpha1.Cluster {
 	clusters := make([]*clusterv1alpha1.Cluster, n)
 	for i := range clusters {
 		c := cluster(fmt.Sprintf("member-%04d", i), labelled("env", []string{"prod", "test"}[i%2]),
-			in("acme", fmt.Sprintf("region-%d", i%5), "z1", "z2"),
+			located("acme", fmt.Sprintf("region-%d", i%5), "z1", "z2"),
 			free(fmt.Sprintf("cpu=%d memory=%dGi pods=%d", 200+i%37, 900+i%53, 3000+i%71)))
 		for g := range 20 {
 			e := clusterv1alpha1.APIEnablement{GroupVersion: fmt.Sprintf("group-%d.example.com/v1", g)}
@@ -63,7 +63,8 @@ func cpu() time.Duration {
 // BenchmarkSchedule is a whole run, with the room estimated from the summaries.
 func BenchmarkSchedule(b *testing.B) {
 	byLabel := func(p policyv1alpha1.Placement) policyv1alpha1.Placement {
-		p.ClusterAffinity = &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}
+		p.ClusterAffinity = &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{
+			MatchLabels: map[string]string{"env": "prod"}}}
 		return p
 	}
 	weights := equally()
@@ -80,15 +81,15 @@ func BenchmarkSchedule(b *testing.B) {
 			"dynamic":        byAvailability(),
 			"dynamic-labels": byLabel(byAvailability()),
 			"dynamic-max10":  upTo(byAvailability(), 1, 10),
-			"regions":        upTo(by(byAvailability(), "region", 2, 3), 2, 10),
-			"regions-copied": by(policyv1alpha1.Placement{}, "region", 2, 3),
-			"region-zone":    upTo(by(by(together(), "region", 2, 0), "zone", 1, 2), 2, 0),
-			"label":          by(byAvailability(), "env", 1, 2),
-			"static-regions": by(weights, "region", 2, 2),
+			"regions":        upTo(spreadBy(byAvailability(), "region", 2, 3), 2, 10),
+			"regions-copied": spreadBy(policyv1alpha1.Placement{}, "region", 2, 3),
+			"region-zone":    upTo(spreadBy(spreadBy(together(), "region", 2, 0), "zone", 1, 2), 2, 0),
+			"label":          spreadBy(byAvailability(), "env", 1, 2),
+			"static-regions": spreadBy(weights, "region", 2, 2),
 			"aggregated":     together(),
 			"static-each":    weights,
 			"duplicated":     {},
-			"three-by-name":  only(byAvailability(), "member-0001", "member-0004", "member-0007"),
+			"three-by-name":  restrictedTo(byAvailability(), "member-0001", "member-0004", "member-0007"),
 		} {
 			binding := benchBinding(p)
 			b.Run(fmt.Sprintf("%s/clusters=%d", name, n), func(b *testing.B) {
@@ -121,16 +122,16 @@ func BenchmarkSpreadHard(b *testing.B) {
 			p        policyv1alpha1.Placement
 			replicas int32
 		}{
-			"many-groups":          {by(byAvailability(), "region", 3, 5), 60},
-			"many-groups-clusters": {upTo(by(byAvailability(), "region", 3, 5), 3, 10), 60},
+			"many-groups":          {spreadBy(byAvailability(), "region", 3, 5), 60},
+			"many-groups-clusters": {upTo(spreadBy(byAvailability(), "region", 3, 5), 3, 10), 60},
 			"no-room-in-clusters":  {upTo(byAvailability(), 3, 10), 500},
-			"no-room-in-groups":    {by(byAvailability(), "region", 3, 5), most / 2},
-			"no-room-anywhere":     {upTo(by(byAvailability(), "region", 3, 5), 3, 10), 500},
-			"hardly-room":          {upTo(by(byAvailability(), "region", 3, 5), 3, 10), 98},
-			"two-groupings":        {upTo(by(by(byAvailability(), "region", 2, 4), "rack", 2, 4), 2, 8), 40},
-			"two-groupings-full":   {upTo(by(by(byAvailability(), "region", 2, 4), "rack", 2, 4), 2, 8), 81},
-			"zones-and-racks":      {by(by(together(), "zone", 2, 3), "rack", 4, 6), 30},
-			"min-groups":           {by(byAvailability(), "rack", 30, 0), 100},
+			"no-room-in-groups":    {spreadBy(byAvailability(), "region", 3, 5), most / 2},
+			"no-room-anywhere":     {upTo(spreadBy(byAvailability(), "region", 3, 5), 3, 10), 500},
+			"hardly-room":          {upTo(spreadBy(byAvailability(), "region", 3, 5), 3, 10), 98},
+			"two-groupings":        {upTo(spreadBy(spreadBy(byAvailability(), "region", 2, 4), "rack", 2, 4), 2, 8), 40},
+			"two-groupings-full":   {upTo(spreadBy(spreadBy(byAvailability(), "region", 2, 4), "rack", 2, 4), 2, 8), 81},
+			"zones-and-racks":      {spreadBy(spreadBy(together(), "zone", 2, 3), "rack", 4, 6), 30},
+			"min-groups":           {spreadBy(byAvailability(), "rack", 30, 0), 100},
 		} {
 			binding := deployment(test.replicas, test.p)
 			b.Run(fmt.Sprintf("%s/clusters=%d", name, n), func(b *testing.B) {

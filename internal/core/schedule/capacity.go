@@ -13,12 +13,12 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
-// Capacity is an estimator's answers for one binding: how many more replicas a cluster has room for, and whether it
-// could say. Unknown is not zero: nobody has refused, so the cluster is trusted with what is asked for. Of a template
-// with several components it is sets of all of them. math.MaxInt32 is no limit. A nil Capacity knows nothing.
+// Capacity has an estimator's answers for one binding: how many more replicas fit into a cluster, and whether that is
+// known. An unknown cluster is not full: it can get all replicas. For a template with several components, the answer is
+// the number of sets of components. math.MaxInt32 means no limit. A nil Capacity knows nothing.
 type Capacity func(cluster string) (replicas int32, known bool)
 
-// Answers is the Capacity of a map; clusters that it does not hold are unknown.
+// Answers returns the Capacity of a map; clusters that are not in it are unknown.
 func Answers(replicas map[string]int32) Capacity {
 	return func(cluster string) (int32, bool) {
 		n, known := replicas[cluster]
@@ -26,7 +26,7 @@ func Answers(replicas map[string]int32) Capacity {
 	}
 }
 
-// Least is the smallest answer of those that could say.
+// Least returns the smallest known answer.
 func Least(all ...Capacity) Capacity {
 	return func(cluster string) (least int32, known bool) {
 		for _, c := range all {
@@ -41,7 +41,7 @@ func Least(all ...Capacity) Capacity {
 	}
 }
 
-// NeedsRoom says whether a run asks for the room of clusters; if not, no estimator need be asked.
+// NeedsRoom reports whether a run uses the capacity of clusters. If not, no estimator is called.
 func NeedsRoom(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
 	if spec.Placement == nil || spec.Replicas == 0 && len(spec.Components) == 0 {
@@ -51,7 +51,7 @@ func NeedsRoom(b workv1alpha2.Binding) bool {
 	return s.byRoom() || s != static && spreads(spec)
 }
 
-// AwaitsRoom says whether a binding did not get the room it asked for, and would take some in this cluster.
+// AwaitsRoom reports whether a binding lacks capacity, and would use capacity of this cluster.
 func AwaitsRoom(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster, plugins Plugins) bool {
 	spec, m := b.BindingSpec(), seen(cluster)
 	if m == nil || !NeedsRoom(b) || meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.Scheduled) &&
@@ -67,8 +67,9 @@ func AwaitsRoom(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster, plugin
 	return false
 }
 
-// estimate fills in the room of candidates. Where there is no limit, or none is known, it is what is asked for: so that
-// such clusters share alike, and beside those whose room is known they weigh no more than needed.
+// estimate sets the capacity of candidates. If a cluster has no limit, or is unknown, its capacity is the number of
+// wanted replicas. So these clusters get equal shares, and do not outweigh clusters with known capacity more than
+// needed.
 func estimate(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate, room Capacity) {
 	wanted := int64(spec.Replicas)
 	if len(spec.Components) > 0 {
@@ -87,8 +88,8 @@ func estimate(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate, ro
 	}
 }
 
-// stay has targets that do not answer keep what they have and get nothing more: a run that moves what is placed moves
-// nothing into a cluster of which nobody knows whether it works.
+// stay limits targets with unknown capacity to their current replicas: a run that moves replicas moves none into a
+// cluster that may not work.
 func stay(candidates []Candidate) {
 	for i := range candidates {
 		if c := &candidates[i]; c.Assigned > 0 && membership.Silent(c.Cluster) {
@@ -107,7 +108,7 @@ func amount(name corev1.ResourceName, q *resource.Quantity) int64 {
 	return q.Value()
 }
 
-// freeOf is what the summary leaves; nil if there is none.
+// freeOf returns the free capacity in the summary; nil if there is no summary.
 func freeOf(s *clusterv1alpha1.ResourceSummary) resources {
 	if s == nil || len(s.Allocatable) == 0 {
 		return nil
@@ -122,8 +123,8 @@ func freeOf(s *clusterv1alpha1.ResourceSummary) resources {
 	return free
 }
 
-// setOf is what all replicas of all components request together, without what is not requested, and how many pods they
-// are, at least one. What does not fit into a number is the largest.
+// setOf returns the requests of all replicas of all components together, without resources that are not requested, and
+// the number of pods, at least one. Sums that overflow are the largest number.
 func setOf(components []workv1alpha2.Component) (set resources, pods int64) {
 	set = resources{}
 	for i := range components {
@@ -152,9 +153,9 @@ type request struct {
 	amount int64
 }
 
-// Room estimates from the clusters' own summaries: what is free divided by what one replica requests, and free pods. In
-// a cluster whose nodes the hub does not see, its resource models say how that is spread over nodes. A cluster without
-// a summary is unknown; one that has none of a resource requested has no room.
+// Room estimates by the clusters' own summaries: free resources divided by the requests of a replica, and free pods. If
+// the hub does not see the nodes of a cluster, its resource models tell how the resources are spread over nodes. A
+// cluster without a summary is unknown. One that has nothing of a requested resource has no capacity.
 func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
 	var requests []request
 	pods := int64(1)
@@ -191,8 +192,8 @@ func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
 	}
 }
 
-// modelled is how many replicas fit on nodes of which only the grade is known: each has the least of its grade.
-// Resources that the models do not name bound nothing, and neither do models that name none of the resources.
+// modelled returns how many replicas fit on nodes of known grades: each node has the minimum of its grade. Resources
+// that are in no model do not limit the result.
 func modelled(c *clusterv1alpha1.Cluster, requests []request) int64 {
 	total, says := int64(0), false
 	for _, counted := range c.Status.ResourceSummary.AllocatableModelings {
@@ -200,7 +201,7 @@ func modelled(c *clusterv1alpha1.Cluster, requests []request) int64 {
 			return m.Grade == counted.Grade
 		})
 		if at < 0 {
-			continue // the models changed, and the nodes were not counted by them yet
+			continue // the models changed, and the nodes were not counted again yet
 		}
 		each := int64(math.MaxInt32)
 		for _, r := range requests {

@@ -196,8 +196,9 @@ func TestWhoDidNotGetTheRoomItAskedForAwaitsIt(t *testing.T) {
 		cluster *clusterv1alpha1.Cluster
 		want    bool
 	}{
-		"it was not placed":                           {waiting(byAvailability()), cluster("m"), true},
-		"it takes no room of clusters it may not use": {waiting(only(byAvailability(), "other")), cluster("m"), false},
+		"it was not placed": {waiting(byAvailability()), cluster("m"), true},
+		"it takes no room of clusters it may not use": {waiting(restrictedTo(byAvailability(), "other")), cluster("m"),
+			false},
 		"nor of tainted ones": {waiting(byAvailability()), cluster("m", tainted("k", "NoSchedule")),
 			false},
 		"nor of those that leave":  {waiting(byAvailability()), cluster("m", leaving), false},

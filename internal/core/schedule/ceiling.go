@@ -8,20 +8,19 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
-// ceiling is what groups have at most, so that a search passes over those that cannot do, however their clusters are
-// chosen.
+// ceiling bounds what groups can provide, so that a search can skip sets of groups that cannot satisfy the constraints
+// with any choice of clusters.
 type ceiling struct {
 	s *selection
 	d int
 	// rooms of each group's clusters, the largest first, by its number; of all of them, where each may be used. Without
 	// need they are nil.
 	rooms [][]int64
-	// inner counts the groups that each group is in by the groupings inside this one that have a minimum, by grouping and
-	// number.
+	// inner is the number of inner groups of each group, for each other grouping with a minimum, by grouping and number.
 	inner map[int][]int
 }
 
-// ceiling is that of groups of grouping d, of which one choice has failed.
+// ceiling returns the bounds of the groups of grouping d, after one choice has failed.
 func (s *selection) ceiling(d int, all []group) *ceiling {
 	c := &ceiling{s: s, d: d}
 	if s.need > 0 {
@@ -58,7 +57,8 @@ func (s *selection) ceiling(d int, all []group) *ceiling {
 	return c
 }
 
-// allows says whether these groups have room, clusters and groups enough at most; if not, it notes what is missing.
+// allows reports whether these groups may provide enough capacity, clusters and groups; if not, it records what is
+// missing.
 func (c *ceiling) allows(subset []group) bool {
 	s := c.s
 	var clusters int
@@ -92,8 +92,8 @@ func (c *ceiling) allows(subset []group) bool {
 	return true
 }
 
-// room is the most that as many clusters of the subset as allowed have together, if each says so with one of each
-// group, and how many clusters these are.
+// room returns the maximal capacity of as many clusters of the subset as allowed, with one of each group if each is
+// true, and the number of these clusters.
 func (c *ceiling) room(subset []group, each bool) (room int64, n int) {
 	most := c.s.clusters.MaxGroups
 	if most == 0 {
@@ -129,7 +129,7 @@ func (c *ceiling) room(subset []group, each bool) (room int64, n int) {
 	return room, n
 }
 
-// hopeless says whether no n of the groups can do; it notes what is missing.
+// hopeless reports whether no n of the groups can satisfy the constraints; it records what is missing.
 func (c *ceiling) hopeless(all []group, n int) bool {
 	s := c.s
 	roomiest := func(of func(g *group) int64) []group {

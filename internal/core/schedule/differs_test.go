@@ -15,9 +15,9 @@ import (
 func TestWhereOursIsNotKarmadas(t *testing.T) {
 	none := policyv1alpha1.Placement{}
 	s := fleet(
-		cluster("a", in("acme", "eu", "eu-1"), labelled("rack", "1")),
-		cluster("b", in("acme", "eu", "eu-2"), labelled("rack", "1")),
-		cluster("c", in("zeta", "us", "us-1"), labelled("rack", "2")),
+		cluster("a", located("acme", "eu", "eu-1"), labelled("rack", "1")),
+		cluster("b", located("acme", "eu", "eu-2"), labelled("rack", "1")),
+		cluster("c", located("zeta", "us", "us-1"), labelled("rack", "2")),
 	)
 
 	t.Run("maxGroups unset is no limit", func(t *testing.T) {
@@ -29,8 +29,8 @@ func TestWhereOursIsNotKarmadas(t *testing.T) {
 			"duplicated":     {configMap(upTo(none, 1, 0)), "a b c"},
 			"by room":        {deployment(6, upTo(byAvailability(), 1, 0)), "a=2 b=2 c=2"},
 			"aggregated":     {deployment(6, upTo(together(), 1, 0)), "a=6"},
-			"regions":        {configMap(by(none, "region", 1, 0)), "a b c"},
-			"regions needed": {deployment(6, by(together(), "region", 2, 0)), "a=5 c=1"},
+			"regions":        {configMap(spreadBy(none, "region", 1, 0)), "a b c"},
+			"regions needed": {deployment(6, spreadBy(together(), "region", 2, 0)), "a=5 c=1"},
 		} {
 			if got := schedule(t, test.b, s, nil); got != test.want {
 				t.Errorf("%s: got %q, want %q", what, got, test.want)
@@ -38,31 +38,30 @@ func TestWhereOursIsNotKarmadas(t *testing.T) {
 		}
 	})
 	t.Run("zones, providers and labels spread, and are not ignored or refused", func(t *testing.T) {
-		// There zone and provider are validated and then count for nothing, and spreadByLabel fails when it is too late to
-		// say so.
+		// Karmada validates zone and provider but ignores them, and spreadByLabel fails only in the scheduler.
 		for what, want := range map[string]string{"zone": "a b", "provider": "a c", "rack": "a c"} {
-			if got := schedule(t, configMap(upTo(by(none, what, 2, 2), 2, 2)), s, nil); got != want {
+			if got := schedule(t, configMap(upTo(spreadBy(none, what, 2, 2), 2, 2)), s, nil); got != want {
 				t.Errorf("by %s: got %q, want %q", what, got, want)
 			}
 		}
 	})
 	t.Run("constraints hold beside static weights", func(t *testing.T) {
 		// There they are ignored, so that "at most one region" is three, and "at least two" may be one.
-		if got := schedule(t, deployment(6, by(byWeight("a=3 b=2 c=1"), "region", 1, 1)), s, nil); got != "a=4 b=2" {
+		if got := schedule(t, deployment(6, spreadBy(byWeight("a=3 b=2 c=1"), "region", 1, 1)), s, nil); got != "a=4 b=2" {
 			t.Errorf("at most one region: got %q", got)
 		}
-		if got := schedule(t, deployment(2, by(byWeight("a=9 b=9 c=1"), "region", 2, 2)), s, nil); got != "a=1 c=1" {
+		if got := schedule(t, deployment(2, spreadBy(byWeight("a=9 b=9 c=1"), "region", 2, 2)), s, nil); got != "a=1 c=1" {
 			t.Errorf("at least two regions: got %q", got)
 		}
 	})
 	t.Run("minGroups holds in the result", func(t *testing.T) {
 		// There two regions are chosen, and packing then leaves one of them without a replica.
-		if got := schedule(t, deployment(6, by(together(), "region", 2, 2)), s, room("a=9 b=9 c=9")); got != "a=5 c=1" {
+		if got := schedule(t, deployment(6, spreadBy(together(), "region", 2, 2)), s, room("a=9 b=9 c=9")); got != "a=5 c=1" {
 			t.Errorf("got %q", got)
 		}
 	})
 	t.Run("a cluster that cannot say what room it has makes only itself unknown", func(t *testing.T) {
-		// There one estimator's failure throws away what the others said.
+		// In Karmada, one failing estimator discards the answers of the others.
 		estimators := Least(room("a=1 b=2"), room("b=7 c=9"))
 		if got := schedule(t, deployment(12, byAvailability()), s, estimators); got != "a=1 b=2 c=9" {
 			t.Errorf("got %q", got)
@@ -75,7 +74,8 @@ func TestWhereOursIsNotKarmadas(t *testing.T) {
 		if !Affects(waits, cluster("a", free("cpu=1")), cluster("a", free("cpu=9")), Plugins{}) {
 			t.Error("room that appears wakes nobody")
 		}
-		p := policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"rack": "1"}}}}
+		p := policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{
+			MatchLabels: map[string]string{"rack": "1"}}}}
 		b := placed(configMap(p), "a b")
 		if !Affects(b, cluster("b", labelled("rack", "1")), cluster("b"), Plugins{}) {
 			t.Error("a label taken away wakes nobody")

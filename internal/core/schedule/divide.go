@@ -10,8 +10,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// divide gives each chosen cluster its replicas; there is at least one. Divided shares add up to what was asked for,
-// and clusters with none are left out. The workload's UID breaks ties, so reruns agree.
+// divide assigns replicas to the chosen clusters, at least one. Divided shares add up to the wanted replicas, and
+// clusters without replicas are left out. The workload's UID breaks ties, so reruns agree.
 func divide(b workv1alpha2.Binding, chosen []Candidate) ([]workv1alpha2.TargetCluster, error) {
 	if targets, ok := pinned(b, chosen); ok {
 		return targets, nil
@@ -22,13 +22,13 @@ func divide(b workv1alpha2.Binding, chosen []Candidate) ([]workv1alpha2.TargetCl
 	spec := b.BindingSpec()
 	switch s := strategyOf(spec); s {
 	case everywhere:
-		targets := each(chosen, 0)
+		targets := uniformTargets(chosen, 0)
 		for i := range targets {
 			targets[i].Components = sharesOf(spec.Components)
 		}
 		return targets, nil
 	case duplicated:
-		return each(chosen, spec.Replicas), nil
+		return uniformTargets(chosen, spec.Replicas), nil
 	case static:
 		shares := weigh(spec.Placement.ReplicaScheduling.WeightPreference, chosen)
 		Apportion(spec.Replicas, shares, spec.Resource.UID)
@@ -38,7 +38,7 @@ func divide(b workv1alpha2.Binding, chosen []Candidate) ([]workv1alpha2.TargetCl
 	}
 }
 
-// sharesOf is what each cluster takes of components: all.
+// sharesOf returns the components of each cluster: all of them.
 func sharesOf(components []workv1alpha2.Component) []workv1alpha2.TargetComponent {
 	if len(components) == 0 {
 		return nil
@@ -50,7 +50,7 @@ func sharesOf(components []workv1alpha2.Component) []workv1alpha2.TargetComponen
 	return shares
 }
 
-func each(chosen []Candidate, replicas int32) []workv1alpha2.TargetCluster {
+func uniformTargets(chosen []Candidate, replicas int32) []workv1alpha2.TargetCluster {
 	targets := make([]workv1alpha2.TargetCluster, len(chosen))
 	for i := range chosen {
 		targets[i] = workv1alpha2.TargetCluster{Name: chosen[i].Cluster.Name, Replicas: replicas}
@@ -58,8 +58,8 @@ func each(chosen []Candidate, replicas int32) []workv1alpha2.TargetCluster {
 	return targets
 }
 
-// weigh gives each cluster the largest weight of the rules that match it. Without rules, or if none matches any, all
-// weigh alike.
+// weigh gives each cluster the largest weight of the rules that match it. Without rules, or if no rule matches, all
+// have the same weight.
 func weigh(p *policyv1alpha1.ClusterPreferences, chosen []Candidate) []Share {
 	shares := make([]Share, len(chosen))
 	for i := range chosen {
@@ -76,8 +76,8 @@ func weigh(p *policyv1alpha1.ClusterPreferences, chosen []Candidate) []Share {
 	return shares
 }
 
-// applyWeights raises shares, which are those of the candidates in the same order. Most rules name their clusters, and
-// are looked up by name: a rule for each cluster would otherwise cost the square of their number.
+// applyWeights raises the shares of the candidates, in the same order, to their static weights. Most rules name their
+// clusters and are looked up by name. Otherwise a rule per cluster would cost the square of their number.
 func applyWeights(rules []policyv1alpha1.StaticClusterWeight, candidates []Candidate, shares []Share) {
 	var position map[string]int
 	for r := range rules {
@@ -105,8 +105,8 @@ func applyWeights(rules []policyv1alpha1.StaticClusterWeight, candidates []Candi
 	}
 }
 
-// weightless is the error of static weights of which none is for any cluster of the fleet: a name is misspelt, or the
-// clusters left. Weights that are for other clusters than the candidates are not: then all candidates weigh alike.
+// weightless returns an error if no static weight is for any cluster of the fleet: a name is misspelt, or the clusters
+// left. If the weights are for clusters that are not candidates, all candidates have equal weights.
 func weightless(spec *workv1alpha2.ResourceBindingSpec, s Snapshot) error {
 	preference := spec.Placement.ReplicaScheduling
 	if strategyOf(spec) != static || preference.WeightPreference == nil ||
@@ -130,7 +130,7 @@ func weightless(spec *workv1alpha2.ResourceBindingSpec, s Snapshot) error {
 	return errWeightless
 }
 
-// weighs says whether a static weight is for the cluster; nil is none.
+// weighs reports whether a static weight is for the cluster; nil is none.
 func weighs(spec *workv1alpha2.ResourceBindingSpec, m *member) bool {
 	preference := spec.Placement.ReplicaScheduling
 	return m != nil && preference.WeightPreference != nil &&
@@ -139,9 +139,9 @@ func weighs(spec *workv1alpha2.ResourceBindingSpec, m *member) bool {
 		})
 }
 
-// divideByRoom shares out by the room that clusters have, affinity tier by tier. What is placed stays where it is:
-// fewer replicas shrink each cluster in proportion to what it has, the last tier first; more add to it. Only a fresh
-// run starts anew.
+// divideByRoom divides by the capacity of clusters, affinity tier by tier. Placed replicas stay: a scale-down shrinks
+// all clusters in proportion, the last tier first, and a scale-up adds replicas. Only a fresh run ignores the current
+// placement.
 func divideByRoom(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, s strategy,
 	fresh bool) ([]workv1alpha2.TargetCluster, error) {
 	var placed int64
@@ -149,7 +149,7 @@ func divideByRoom(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, s 
 		placed += int64(chosen[i].Assigned)
 	}
 	wanted := int64(spec.Replicas)
-	scale := down // or neither: then each keeps what it has, which is all of its weight
+	scale := down // or unchanged: then each cluster keeps its replicas, which are all of its weight
 	switch {
 	case fresh:
 		scale = anew
@@ -179,15 +179,15 @@ func divideByRoom(spec *workv1alpha2.ResourceBindingSpec, chosen []Candidate, s 
 		if s == aggregated {
 			aggregate(tier, chosen[start:end], scale, part)
 		}
-		// Nobody gets more than its weight, which is its room: by Webster's method all of the first weight-many seats of
-		// everybody come before anybody's next.
+		// No share exceeds its weight, which is its capacity: with Webster's method, each share gets all seats within its
+		// weight before another share gets a seat beyond its own.
 		Apportion(int32(part), tier, spec.Resource.UID)
 		wanted, start = wanted-part, end
 	}
 	return seated(spec, shares, chosen, scale == up)
 }
 
-// scaling is what changes about the replicas placed.
+// scaling is the kind of change of the placed replicas.
 type scaling int
 
 const (
@@ -196,7 +196,8 @@ const (
 	anew
 )
 
-// weight is what a cluster can take: of its own when shrinking, more when growing, both when starting anew.
+// weight returns the weight of a cluster: its replicas for a scale-down, its capacity for a scale-up, and both for a
+// fresh run.
 func (s scaling) weight(c *Candidate) int64 {
 	switch s {
 	case down:
@@ -208,9 +209,8 @@ func (s scaling) weight(c *Candidate) int64 {
 	}
 }
 
-// aggregate leaves weight to as few shares as have room for wanted: those with the most, of equals the first by name.
-// Growing, clusters that have replicas come before those that have none. The shares are those of chosen, in the same
-// order.
+// aggregate keeps the weights of as few shares as have capacity for wanted: those with the most, and of equals the
+// first by name. In a scale-up, clusters with replicas come first. The shares are those of chosen, in the same order.
 func aggregate(shares []Share, chosen []Candidate, scale scaling, wanted int64) {
 	order := make([]int, len(shares))
 	for i := range order {
@@ -237,8 +237,7 @@ func aggregate(shares []Share, chosen []Candidate, scale scaling, wanted int64) 
 	}
 }
 
-// seated are the clusters that have replicas: their seats, with what was there before if that is kept. shares are those
-// of chosen.
+// seated returns the clusters with seats, including the existing replicas if they are kept. shares are those of chosen.
 func seated(spec *workv1alpha2.ResourceBindingSpec, shares []Share, chosen []Candidate,
 	kept bool) ([]workv1alpha2.TargetCluster, error) {
 	replicas := make([]int32, len(shares))

@@ -13,8 +13,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// divideNaively is the division by room as users of Karmada know it, step by step and over all clusters, without tiers
-// or spread constraints. ok is false when there is not room enough.
+// divideNaively returns the division by room as users of Karmada know it, step by step and over all clusters, without
+// tiers or spread constraints. ok is false when there is not room enough.
 //
 //	steady, fewer replicas   what is placed is the weight, and nothing is added
 //	steady, more replicas    what is new is divided by the room left, and added
@@ -182,7 +182,7 @@ func TestNothingMovesWithoutAReason(t *testing.T) {
 			}
 		}
 		if r.IntN(2) == 0 {
-			clusters = append(clusters, cluster("new", in("p1", "r1", "z1"), labelled("rack", "1")))
+			clusters = append(clusters, cluster("new", located("p1", "r1", "z1"), labelled("rack", "1")))
 			at += "; new joined"
 		}
 		s := fleet(clusters...)

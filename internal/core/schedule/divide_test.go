@@ -22,7 +22,8 @@ func TestDivide(t *testing.T) {
 		labelled("tier", tier)(tiers[i])
 	}
 	byLabel := func(tier string) policyv1alpha1.ClusterAffinity {
-		return policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": tier}}}
+		return policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{
+			"tier": tier}}}
 	}
 	overlapping := divided(policyv1alpha1.ReplicaDivisionPreferenceWeighted, &policyv1alpha1.ClusterPreferences{
 		StaticWeightList: []policyv1alpha1.StaticClusterWeight{
@@ -52,7 +53,7 @@ func TestDivide(t *testing.T) {
 		"a cluster that no weight matches gets none": {deployment(6, byWeight("a=2 b=1")), "",
 			"a=4 b=2"},
 		"weights for other clusters than those that may be used weigh all alike": {deployment(6,
-			only(byWeight("a=3"), "b", "c")), "", "b=3 c=3"},
+			restrictedTo(byWeight("a=3"), "b", "c")), "", "b=3 c=3"},
 		"the largest weight that matches counts": {deployment(8, overlapping), "", "a=6 b=2"},
 		"weighted without weights is equal": {deployment(6, equally()), "",
 			"a=2 b=2 c=2"},
@@ -132,7 +133,7 @@ func TestWorkloadsWithoutReplicasAreKeptWhereThatIsAskedFor(t *testing.T) {
 		"a workload scaled to nothing stays where it is": {placed(deployment(0, byAvailability()), "a=2 b=1"), "", "a b c"},
 		"of the clusters chosen": {deployment(1, upTo(byAvailability(), 1, 2)), "a=1 b=3 c=4",
 			"b c=1"},
-		"packed":                             {deployment(3, only(together(), "a", "b")), "a=3 b=3", "a=3 b"},
+		"packed":                             {deployment(3, restrictedTo(together(), "a", "b")), "a=3 b=3", "a=3 b"},
 		"duplicated it is everywhere anyway": {deployment(2, policyv1alpha1.Placement{}), "", "a=2 b=2 c=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -219,7 +220,7 @@ func TestAFreshRunMovesNothingIntoAClusterThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// world is a fleet, its room, and a workload that divides its replicas, at random.
+// world returns a fleet, its room, and a workload that divides its replicas, at random.
 func world(r *rand.Rand) (Snapshot, map[string]int32, *workv1alpha2.ResourceBinding) {
 	answers := map[string]int32{}
 	var names []string

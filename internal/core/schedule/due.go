@@ -15,7 +15,7 @@ import (
 // Reason is why a binding is due, for people.
 type Reason string
 
-// The reasons, in the order in which they are looked for.
+// The reasons, in the order of the checks.
 const (
 	NeverScheduled    Reason = "the binding has not been scheduled yet"
 	PlacementChanged  Reason = "the placement changed"
@@ -32,18 +32,18 @@ const (
 	notDue            Reason = ""
 )
 
-// Due says whether a run could change anything, and why. After a successful run whose result, applied placement and
-// condition were written, it is not, until the binding or the fleet changes in a way that matters. After a run that
-// failed it stays due: running again gives the same answer, which is not worth a write, or a better one. Clusters that
-// join leave divided replicas alone: what is placed does not move without need.
+// Due reports whether a run could change anything, and why. After a successful run whose result, applied placement and
+// condition were written, it returns false until the binding or the fleet changes in a way that matters. After a failed
+// run it keeps returning true: another run gives the same answer, which is not written again, or a better one. New
+// clusters do not make divided replicas due: placed replicas do not move without need.
 func Due(b workv1alpha2.Binding, s Snapshot) (Reason, bool) {
 	reason := due(b, s)
 	return reason, reason != notDue
 }
 
-// NeverPlaced says whether b has no clusters because no run has found any for it yet. A binding that is made again in
-// place of one that somebody deleted may be so for a moment, or for as long as nothing fits: that is no order to take
-// anything away.
+// NeverPlaced reports whether b has no clusters because no run has placed it yet. A binding that was recreated after a
+// deletion may be in this state for a moment, or as long as nothing fits. It does not mean that anything should be
+// removed.
 func NeverPlaced(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
 	return spec.Placement != nil && len(spec.Clusters) == 0 && b.BindingStatus().LastScheduledTime == nil
@@ -98,8 +98,8 @@ func due(b workv1alpha2.Binding, s Snapshot) Reason {
 	return notDue
 }
 
-// settled says whether the targets are what a run would choose again: as many as it would take, and all of them
-// candidates. Clusters that have the template outrank those that do not, so without groups these are the ones.
+// settled reports whether a run would choose the current targets again: the number matches, and all are candidates.
+// Clusters with the template rank before others, so without groups a run chooses them.
 func settled(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate) bool {
 	var here int
 	for i := range candidates {
@@ -117,14 +117,14 @@ func settled(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate) boo
 	if len(b.groupings) == 0 {
 		return here == groups(b.clusters, len(candidates))
 	}
-	// What groups in use have room for does not matter to whether they stay.
+	// The capacity of groups in use does not matter here.
 	chosen, err := spread(spec, candidates, false)
 	return err == nil && len(chosen) == here &&
 		!slices.ContainsFunc(chosen, func(c Candidate) bool { return c.Score != maxScore })
 }
 
-// replicasFit says whether the targets hold the replicas asked for: together if divided, else each, and each all
-// components.
+// replicasFit reports whether the targets have the wanted replicas: together if divided, else each of them, and each
+// with all components.
 func replicasFit(spec *workv1alpha2.ResourceBindingSpec) bool {
 	s := strategyOf(spec)
 	if s.divided() {
@@ -144,25 +144,25 @@ func replicasFit(spec *workv1alpha2.ResourceBindingSpec) bool {
 	})
 }
 
-// fits says whether the targets of b hold what is asked for, as a whole and part by part.
+// fits reports whether the targets of b have the wanted replicas, in total and per part.
 func fits(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
 	return replicasFit(spec) && (!strategyOf(spec).divided() || PartsOf(b).fit(spec.Clusters))
 }
 
-// AppliedPlacement is the value of the annotation applied-placement: the placement that was last scheduled.
+// AppliedPlacement returns the value of the annotation applied-placement: the placement that was last scheduled.
 func AppliedPlacement(p *policyv1alpha1.Placement) string {
 	text, err := json.Marshal(p)
 	if err != nil {
-		// A Placement holds nothing that JSON cannot.
+		// A Placement always marshals.
 		panic(err)
 	}
 	return string(text)
 }
 
-// samePlacement compares texts, which mostly suffices, and then what they mean: other writers may order or default
-// fields in another way. Tolerations that only delay a failover place nothing, so admission may add them without a run.
-// A text that cannot be read is another placement.
+// samePlacement compares the texts, which usually suffices, and then the meanings, because other writers may order or
+// default fields differently. It ignores tolerations that only delay a failover, so admission can add them without a
+// run. An unreadable text is a different placement.
 func samePlacement(applied string, p *policyv1alpha1.Placement) bool {
 	want := AppliedPlacement(p)
 	if applied == want {
@@ -185,19 +185,19 @@ func withoutDelays(p *policyv1alpha1.Placement) *policyv1alpha1.Placement {
 	return &rest
 }
 
-// Confirmation is what the scheduler has to report of a binding that it has looked at.
+// Confirmation is what the scheduler reports for a binding after a run.
 type Confirmation struct {
-	// Generation of the binding that was looked at.
+	// Generation of the binding in the run.
 	Generation int64
 	// Affinity is the name of the affinity term in use.
 	Affinity string
-	// Ran says that a run placed the binding, or failed with Failure. Without a run, what is placed stays.
+	// Ran: a run placed the binding, or failed with Failure. Without a run, the placement stays.
 	Ran     bool
 	Failure error
 }
 
 // Confirm writes a confirmation into the status of b. It reports whether the condition Scheduled changed. All
-// controllers record with it what the scheduler has looked at.
+// controllers use it to record what the scheduler has processed.
 func Confirm(b workv1alpha2.Binding, c Confirmation, now metav1.Time) (changed bool) {
 	status := b.BindingStatus()
 	condition := Condition(c.Failure)
@@ -206,16 +206,16 @@ func Confirm(b workv1alpha2.Binding, c Confirmation, now metav1.Time) (changed b
 	if c.Failure == nil && (c.Ran || status.LastScheduledTime == nil) {
 		status.LastScheduledTime = &now
 		if asked := b.BindingSpec().RescheduleTriggeredAt; asked != nil && now.Before(asked) {
-			status.LastScheduledTime = asked // a rebalancer wrote it within this second
+			status.LastScheduledTime = asked // a rebalancer wrote it within the same second
 		}
 	}
 	status.SchedulerObservedGeneration, status.SchedulerObservedAffinityName = c.Generation, c.Affinity
 	return changed
 }
 
-// Keep confirms a placement that somebody else has written, by the affinity term of that name, if the scheduler would
-// keep it. It reports whether it did: a binding that is due, or that was not scheduled before, is the scheduler's to
-// confirm. The generation is set by whoever writes b.
+// Keep confirms a placement that another controller wrote, with the affinity term of that name, if the scheduler would
+// keep it. It returns false for a binding that is due or was not scheduled before: the scheduler confirms it. The
+// caller sets the generation.
 func Keep(b workv1alpha2.Binding, affinity, scheduler string, s Snapshot, now metav1.Time) bool {
 	status := b.BindingStatus()
 	if !Ours(b, scheduler) || Grouped(b) || !meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.Scheduled) {

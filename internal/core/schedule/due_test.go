@@ -111,15 +111,15 @@ func inProdDivided(p policyv1alpha1.Placement) policyv1alpha1.Placement {
 	return d
 }
 
-// TestAffectsMissesNothing changes one cluster at random: whenever a binding becomes due by it, or a run that failed
-// would succeed, Affects must have said so.
+// TestAffectsMissesNothing changes one cluster at random: if that makes a binding due, or lets a failed run succeed,
+// Affects must return true.
 func TestAffectsMissesNothing(t *testing.T) {
 	changes := []struct {
 		name string
 		with
 	}{
 		{"label", labelled("env", "prod")}, {"label", labelled("env", "test")},
-		{"region", in("acme", "eu", "eu-1")}, {"no region", in("", "")},
+		{"region", located("acme", "eu", "eu-1")}, {"no region", located("", "")},
 		{"taint", tainted("down", corev1.TaintEffectNoSchedule)}, {"taint", tainted("down", corev1.TaintEffectNoExecute)},
 		{"untaint", func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil }},
 		{"undiscovered", undiscovered}, {"discovered", func(c *clusterv1alpha1.Cluster) { c.Status = cluster("x").Status }},
@@ -127,7 +127,8 @@ func TestAffectsMissesNothing(t *testing.T) {
 		{"full", free("cpu=1 pods=10")}, {"empty", free("cpu=64 pods=100")},
 		{"silent", func(c *clusterv1alpha1.Cluster) { c.Status.ResourceSummary = nil }},
 	}
-	prod := policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}
+	prod := policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{
+		"env": "prod"}}}
 	europe := policyv1alpha1.ClusterAffinity{FieldSelector: &policyv1alpha1.FieldSelector{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "region", Operator: corev1.NodeSelectorOpIn,
 			Values: []string{"eu"}}},
@@ -211,7 +212,8 @@ func TestAffects(t *testing.T) {
 			cluster("a", free("cpu=3")), false},
 		"a cluster joins, duplicated": {placed(configMap(policyv1alpha1.Placement{}), "a"), nil, cluster("b"),
 			true},
-		"a cluster joins that the policy excludes": {placed(configMap(only(policyv1alpha1.Placement{}, "a")), "a"), nil,
+		"a cluster joins that the policy excludes": {placed(configMap(restrictedTo(policyv1alpha1.Placement{}, "a")), "a"),
+			nil,
 			cluster("b"), false},
 		"a cluster joins, divided": {placed(deployment(1, equally()), "a=1"), nil, cluster("b"), false},
 		"a target starts to leave": {placed(deployment(1, equally()), "a=1"), cluster("a"),
@@ -251,12 +253,12 @@ func TestAffects(t *testing.T) {
 
 func TestAppliedPlacementReadsBack(t *testing.T) {
 	for i, p := range []policyv1alpha1.Placement{{}, equally(), byWeight("a=1"), upTo(together(), 1, 2),
-		only(byAvailability(), "a")} {
+		restrictedTo(byAvailability(), "a")} {
 		if text := AppliedPlacement(&p); !samePlacement(text, &p) || !strings.HasPrefix(text, "{") {
 			t.Errorf("%d: %s", i, text)
 		}
 		for j, other := range []policyv1alpha1.Placement{{}, equally(), byWeight("a=1"), upTo(together(), 1, 2),
-			only(byAvailability(), "a")} {
+			restrictedTo(byAvailability(), "a")} {
 			if samePlacement(AppliedPlacement(&p), &other) != (i == j) {
 				t.Errorf("%s", fmt.Sprint(i, " and ", j))
 			}
@@ -328,8 +330,8 @@ func TestPlacementOfOthersIsConfirmedOnlyIfTheSchedulerKeepsIt(t *testing.T) {
 	}
 }
 
-// unconfirmed is a binding created with its clusters at a time, of which nobody has written a status, asked for a fresh
-// run at another.
+// unconfirmed returns a binding created with its clusters at a time, of which nobody has written a status, asked for a
+// fresh run at another.
 func unconfirmed(b *workv1alpha2.ResourceBinding, created, asked int64) *workv1alpha2.ResourceBinding {
 	b.Status = workv1alpha2.ResourceBindingStatus{}
 	b.CreationTimestamp = metav1.NewTime(time.Unix(created, 0))

@@ -14,7 +14,7 @@ import (
 var (
 	errNoPlacement = errors.New("the binding has no placement")
 	errNoClusters  = errors.New("no clusters available to schedule")
-	// errWeightless leaves what is placed where it is, so that a typing error takes nothing down.
+	// errWeightless keeps the current placement, so that a typing error deletes nothing.
 	errWeightless = &SpreadError{
 		Text: errNoClusters.Error(),
 		Hint: "no staticWeightList rule matches any cluster: correct its targetCluster, or remove the weights to divide equally",
@@ -26,9 +26,9 @@ type Rejection struct {
 	// Cluster is its name.
 	Cluster string
 	Cause
-	// Remedy is what would let the cluster pass the filter, as "tolerate …".
+	// Remedy is a change that lets the cluster pass the filter, as "tolerate …".
 	Remedy string
-	// Pending says that the reason may go away by itself, because the cluster's API has not been discovered completely.
+	// Pending means that the reason may disappear, because the discovery of the cluster's API is incomplete.
 	Pending bool
 }
 
@@ -49,18 +49,18 @@ func (r Rejections) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// FitError says that no cluster may take the binding. Its clusters are to be emptied, and only a change of the fleet
-// or of the binding can help: retrying cannot.
+// FitError means that no cluster is feasible for the binding. Its clusters are removed. Only a change of the fleet or
+// of the binding helps, not a retry.
 type FitError struct {
 	// Clusters is the size of the fleet.
 	Clusters int
-	// Rejections say why, cluster by cluster.
+	// Rejections are the reasons per cluster.
 	Rejections Rejections
-	// mismatch is what no cluster has that the affinity asks for; empty where one matches it.
+	// mismatch is the part of the affinity that no cluster matches; empty if one does.
 	mismatch string
 }
 
-// Error is the message of the condition.
+// Error returns the message of the condition.
 func (e *FitError) Error() string {
 	if e.Clusters == 0 {
 		return "0/0 clusters are available: " + errNoClusters.Error() + "."
@@ -68,29 +68,29 @@ func (e *FitError) Error() string {
 	return fmt.Sprintf("0/%d clusters are available: %s.", e.Clusters, e.Rejections)
 }
 
-// Pending says whether a cluster may fit as soon as its API has been discovered.
+// Pending reports whether a cluster may fit as soon as its API has been discovered.
 func (e *FitError) Pending() bool {
 	return slices.ContainsFunc(e.Rejections, func(r Rejection) bool { return r.Pending })
 }
 
-// UnschedulableError says that the clusters that may take the replicas have no room for them all.
-// Nothing is moved; more room helps.
+// UnschedulableError means that the feasible clusters do not have enough capacity. Nothing is moved; more capacity
+// helps.
 type UnschedulableError struct {
-	// Available is the room there is, in replicas, for Wanted more.
+	// Available is the free capacity in replicas; Wanted are the replicas to add.
 	Available, Wanted int64
-	// Apart is how the pods keep away from each other, which bounds the room; empty if they do not.
+	// Apart is how the anti-affinity of the pods limits the capacity; empty if it does not.
 	Apart string
 }
 
-// Error is the message of the condition.
+// Error returns the message of the condition.
 func (e *UnschedulableError) Error() string {
 	return fmt.Sprintf("Clusters available replicas %d are not enough to schedule.", e.Available)
 }
 
-// SpreadError says that the clusters that fit cannot be chosen as the spread constraints or weights want.
-// Nothing is moved; only a change of the fleet or of the placement helps.
+// SpreadError means that no choice of the feasible clusters satisfies the spread constraints or weights. Nothing is
+// moved; only a change of the fleet or of the placement helps.
 type SpreadError struct {
-	// Text is what users know from Karmada, Hint what would make it fit.
+	// Text is the message of Karmada, Hint what to change.
 	Text, Hint string
 }
 
@@ -100,7 +100,7 @@ func (e *SpreadError) Error() string { return e.Text }
 // Help is Hint.
 func (e *SpreadError) Help() string { return e.Hint }
 
-// Help says what would let more in: the clusters that were refused last come nearest, so it speaks of them.
+// Help returns what would make more clusters feasible. It is about the clusters that passed the most filters.
 func (e *FitError) Help() string {
 	if e.Clusters == 0 {
 		return "join a member cluster"
@@ -140,12 +140,12 @@ type termsError struct {
 // Unwrap is the first term's failure.
 func (e *termsError) Unwrap() error { return e.error }
 
-// Help says of each term what would make it fit.
+// Help returns what to change, per affinity term.
 func (e *termsError) Help() string {
 	return "satisfy one of the affinities: " + strings.Join(e.help, "; or ")
 }
 
-// Help says how much is missing.
+// Help returns how much capacity is missing.
 func (e *UnschedulableError) Help() string {
 	help := fmt.Sprintf("%d are required: free capacity for %d more, select more clusters in the policy, or request fewer replicas", e.Wanted, e.Wanted-e.Available)
 	if e.Apart != "" {
@@ -154,7 +154,7 @@ func (e *UnschedulableError) Help() string {
 	return help
 }
 
-// Help is what would make the binding fit whose run ended with err; empty if there is nothing to say.
+// Help returns what to change so that a run that ended with err succeeds; empty if unknown.
 func Help(err error) string {
 	var helpful interface{ Help() string }
 	if errors.As(err, &helpful) {
@@ -163,8 +163,8 @@ func Help(err error) string {
 	return ""
 }
 
-// Condition is the Scheduled condition that a run's error, or nil, asks for: the text that users know from Karmada,
-// and then what would help. Times and generation are the caller's.
+// Condition returns the condition Scheduled for the error of a run, or nil: the message of Karmada, and then what to
+// change. The caller sets times and generation.
 func Condition(err error) metav1.Condition {
 	c := metav1.Condition{
 		Type:    workv1alpha2.Scheduled,

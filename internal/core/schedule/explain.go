@@ -20,19 +20,19 @@ func (s Snapshot) Repels(r Rejection) (corev1.Taint, bool) {
 	return corev1.Taint{}, false
 }
 
-// Method is how the replicas of a binding are shared out.
+// Method is how the replicas of a binding are divided.
 type Method string
 
 // The methods.
 const (
-	Everywhere    Method = "Everywhere"    // what has no replicas goes to each cluster chosen
+	Everywhere    Method = "Everywhere"    // a template without replicas goes to each chosen cluster
 	Duplicated    Method = "Duplicated"    // each cluster gets all replicas
-	StaticWeights Method = "StaticWeights" // shares by weights of the policy
-	ByRoom        Method = "ByRoom"        // shares by the room there is
-	Aggregated    Method = "Aggregated"    // as few clusters as have room
+	StaticWeights Method = "StaticWeights" // shares by the weights of the policy
+	ByRoom        Method = "ByRoom"        // shares by capacity
+	Aggregated    Method = "Aggregated"    // as few clusters as have enough capacity
 )
 
-// MethodOf is how b is shared out; empty without a placement.
+// MethodOf returns how b is divided; empty without a placement.
 func MethodOf(b workv1alpha2.Binding) Method {
 	if b.BindingSpec().Placement == nil {
 		return ""
@@ -50,8 +50,8 @@ func MethodOf(b workv1alpha2.Binding) Method {
 	return StaticWeights
 }
 
-// Copies says what surprises who reads a template's number of replicas as that of the fleet: that each of several
-// clusters runs them all. Empty where that is not so.
+// Copies returns the warning that each of several clusters runs all replicas, because users may expect that the
+// template's replicas are the total; empty if that is not the case.
 func Copies(b workv1alpha2.Binding) string {
 	spec := b.BindingSpec()
 	n := int64(len(spec.Clusters))
@@ -62,8 +62,7 @@ func Copies(b workv1alpha2.Binding) string {
 		spec.Replicas, n, n, text.Count(int(spec.Replicas), "replica"), int64(spec.Replicas)*n)
 }
 
-// Weights are those that static shares of chosen are divided by, in the same order, without seats; nil for another
-// method.
+// Weights returns the weights of the static shares of chosen, in the same order, without seats; nil for another method.
 func Weights(b workv1alpha2.Binding, chosen []Candidate) []Share {
 	if MethodOf(b) != StaticWeights || b.BindingSpec().Placement.ReplicaScheduling == nil {
 		return nil
@@ -71,5 +70,5 @@ func Weights(b workv1alpha2.Binding, chosen []Candidate) []Share {
 	return weigh(b.BindingSpec().Placement.ReplicaScheduling.WeightPreference, chosen)
 }
 
-// Fresh says whether a run was asked for that may move replicas already placed.
+// Fresh reports whether a run may move placed replicas.
 func Fresh(b workv1alpha2.Binding) bool { return fresh(b) }

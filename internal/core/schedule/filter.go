@@ -33,14 +33,14 @@ const (
 	ReasonLabel    FilterReason = "did not have label"
 )
 
-// Cause is the answer of a filter to a binding. The zero value lets the binding pass.
+// Cause is why a filter rejects a cluster. The zero value accepts it.
 type Cause struct {
 	Reason FilterReason
 	// Detail is the taint of ReasonTaint, and the label's key of ReasonLabel. Otherwise it is empty.
 	Detail string
 }
 
-// because is the cause of a reason without details.
+// because returns the cause of a reason without details.
 func because(r FilterReason) Cause { return Cause{Reason: r} }
 
 // refuses returns whether the cluster may not take the binding.
@@ -54,14 +54,14 @@ func (c Cause) Clause() string {
 	return string(c.Reason) + " " + c.Detail
 }
 
-// Text returns the cause as users know it, such as "cluster(s) did not have the API resource".
+// Text returns the cause as a message, such as "cluster(s) did not have the API resource".
 func (c Cause) Text() string { return "cluster(s) " + c.Clause() }
 
-// question is what a binding asks of each cluster, worked out once.
+// question has what the filters need to know of a binding, computed once.
 type question struct {
 	spec *workv1alpha2.ResourceBindingSpec
 	kind schema.GroupKind
-	// version is the template's own, and versions are all that can say it; nil is any.
+	// version is the template's version; versions are the versions that can express the template, nil for all.
 	version  string
 	versions []string
 	plugins  Plugins
@@ -69,13 +69,13 @@ type question struct {
 	affinity *policyv1alpha1.ClusterAffinity
 	// overflow are the term's further tiers.
 	overflow []policyv1alpha1.OverflowAffinity
-	// peers are the other workloads of its groups; only where the fleet is asked, not for one cluster's change.
+	// peers are the other workloads of its groups; only set for a run, not for the change of one cluster.
 	peers Peers
-	// anew says that a run was asked for that may move what is placed.
+	// anew: the run may move placed replicas.
 	anew bool
 	// named and excluded stand for the affinity's lists where these are long.
 	named, excluded map[string]bool
-	// served is the answer for apis, which the cluster asked last serves, and mostly the next.
+	// served is the answer for apis, the kinds of the last cluster; most clusters serve the same.
 	apis   *apiSet
 	served bool
 }
@@ -83,7 +83,7 @@ type question struct {
 // longList is the length from which a list of names is worth a map.
 const longList = 16
 
-// newQuestion is the question by affinity term t, as a scheduler with these plugins asks it.
+// newQuestion returns the question for affinity term t, for a scheduler with these plugins.
 func newQuestion(spec *workv1alpha2.ResourceBindingSpec, t int, plugins Plugins) *question {
 	term := termOf(spec.Placement, t)
 	affinity := term.affinity
@@ -114,9 +114,9 @@ func set(names []string) map[string]bool {
 	return has
 }
 
-// filters each return why a cluster may not take a binding. The first cause counts, so the user's own choice comes
-// first: a cluster that the policy does not select is not blamed on its taints. target says that the cluster has the
-// template already.
+// filters return why a cluster is not feasible for a binding. The first cause is reported, so the user's choice comes
+// first: a cluster that the policy does not select is not reported for its taints. target means that the cluster has
+// the template already.
 var filters = [...]struct {
 	plugin Plugin
 	ask    func(q *question, m *member, target bool) Cause
@@ -184,9 +184,9 @@ func clusterEviction(q *question, m *member, _ bool) Cause {
 	return Cause{}
 }
 
-// taintToleration keeps a binding out of a cluster with a taint that it does not tolerate. A binding that the cluster
-// has already stays, with a NoExecute taint as well: failover decides about leaving, for a whole application at once.
-// Only a WorkloadRebalancer, which asks for a new placement, makes it leave a cluster with a NoExecute taint.
+// taintToleration rejects a cluster with a taint that the binding does not tolerate. A binding that is already there
+// stays, even with a NoExecute taint: failover decides when a whole application leaves. Only a WorkloadRebalancer,
+// which requests a new placement, makes it leave a cluster with a NoExecute taint.
 func taintToleration(q *question, m *member, target bool) Cause {
 	for i := range m.repels {
 		r := &m.repels[i]
@@ -200,9 +200,10 @@ func taintToleration(q *question, m *member, target bool) Cause {
 	return Cause{}
 }
 
-// apiEnablement asks for the kind in any version: the hub sends the object in one that the member serves. While
-// discovery is incomplete, a binding that the cluster has already stays. Two kinds pass anywhere: EnclosedManifests may
-// define the kinds that they need, and the hub installs the kinds of multi-cluster services itself.
+// apiEnablement rejects a cluster that does not serve the kind in any version; the hub sends the object in a served
+// version. While discovery is incomplete, a binding that is already there stays. Two kinds are always accepted:
+// EnclosedManifests may define the kinds that they need, and the hub installs the kinds of multi-cluster services
+// itself.
 func apiEnablement(q *question, m *member, target bool) Cause {
 	if q.kind == releasev1alpha1.EnclosedManifestKind || q.kind.Group == multiclusterv1alpha1.GroupVersion.Group ||
 		q.serves(m) || target && !m.discovered {
@@ -239,7 +240,7 @@ func spreadConstraint(q *question, m *member, _ bool) Cause {
 	return Cause{}
 }
 
-// remedy returns what lets a refused cluster pass; empty where the policy does not select the cluster.
+// remedy returns a change that makes a rejected cluster feasible; empty if the policy does not select the cluster.
 func (q *question) remedy(c Cause) string {
 	switch c.Reason {
 	case ReasonEviction:
@@ -274,19 +275,19 @@ type Candidate struct {
 	Cluster *clusterv1alpha1.Cluster
 	// Tier is 0, or the number of the overflow affinity that the cluster is in for; earlier ones are filled first.
 	Tier int
-	// Available is the room for more replicas, and Known whether anybody could say; only where NeedsRoom.
+	// Available is how many more replicas fit, and Known whether that is known; only set if NeedsRoom.
 	Available int64
-	// Score is how much the cluster is preferred.
+	// Score is the preference for the cluster.
 	Score int32
-	// Assigned is what the binding has there now.
+	// Assigned is the current number of replicas there.
 	Assigned int32
 	Known    bool
-	// placed says that the binding is there now, be it with no replicas.
+	// placed: the binding is there now, maybe without replicas.
 	placed bool
 }
 
-// feasible asks every cluster about affinity term t. Candidates and rejections are sorted by name, and the caller may
-// change them.
+// feasible runs the filters for affinity term t on every cluster. Candidates and rejections are sorted by name, and the
+// caller may change them.
 func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejections) {
 	q := newQuestion(b.BindingSpec(), t, s.plugins)
 	q.peers, q.anew = s.peers, fresh(b)
@@ -320,7 +321,7 @@ func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejection
 		}
 		if len(q.overflow) > 0 {
 			candidates[len(candidates)-1].Tier = q.tier(m)
-			if candidates[len(candidates)-1].Tier < 0 { // nobody asked whether it is meant
+			if candidates[len(candidates)-1].Tier < 0 { // only without the plugin ClusterAffinity
 				candidates[len(candidates)-1].Tier = len(q.overflow) + 1
 			}
 		}

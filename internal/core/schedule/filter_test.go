@@ -41,9 +41,9 @@ func TestFilter(t *testing.T) {
 	}{
 		"a plain cluster fits a plain placement": {cluster: cluster("m")},
 		"a cluster that the policy does not name": {cluster: cluster("m"),
-			placement: only(policyv1alpha1.Placement{}, "n"), want: "cluster(s) " + string(ReasonAffinity)},
+			placement: restrictedTo(policyv1alpha1.Placement{}, "n"), want: "cluster(s) " + string(ReasonAffinity)},
 		"what a policy never meant is not blamed on taints": {cluster: cluster("m",
-			tainted(maintenance, corev1.TaintEffectNoSchedule)), placement: only(policyv1alpha1.Placement{}, "n"),
+			tainted(maintenance, corev1.TaintEffectNoSchedule)), placement: restrictedTo(policyv1alpha1.Placement{}, "n"),
 			want: "cluster(s) " + string(ReasonAffinity)},
 		"a taint": {cluster: cluster("m",
 			tainted(maintenance, corev1.TaintEffectNoSchedule)),
@@ -120,7 +120,7 @@ func TestTheMessageOfNoFitCountsClustersByReason(t *testing.T) {
 		cluster("b", tainted("down", corev1.TaintEffectNoSchedule)),
 		cluster("c", undiscovered), cluster("d"), cluster("e", leaving),
 	)
-	_, err := Schedule(deployment(1, only(policyv1alpha1.Placement{}, "a", "b", "c")), s, nil)
+	_, err := Schedule(deployment(1, restrictedTo(policyv1alpha1.Placement{}, "a", "b", "c")), s, nil)
 	const want = "0/4 clusters are available: 1 cluster(s) did not have the API resource, " +
 		"1 cluster(s) did not match the placement cluster affinity constraint, 2 cluster(s) had untolerated taint {down:NoSchedule}."
 	if err == nil || err.Error() != want {
@@ -184,7 +184,8 @@ func TestClustersThatServeTheSameShareWhatIsKnownOfIt(t *testing.T) {
 	next = next.Next([]*clusterv1alpha1.Cluster{with("a", "2", "Thing"), with("b", "2"), with("c", "2", "Other")})
 	for cluster, want := range map[string]string{"a": "Thing", "b": "", "c": "Other"} {
 		for _, kind := range []string{"Thing", "Other"} {
-			if got := len(next.Versions(cluster, schema.GroupKind{Group: "example.com", Kind: kind})) > 0; got != (kind == want) {
+			if got := len(next.Versions(cluster, schema.GroupKind{Group: "example.com",
+				Kind: kind})) > 0; got != (kind == want) {
 				t.Errorf("%s serves %s: %v", cluster, kind, got)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
-// grouping is a spread constraint with what it groups clusters by.
+// grouping is a spread constraint with the property that it groups clusters by.
 type grouping struct {
 	policyv1alpha1.SpreadConstraint
 }
@@ -22,7 +22,7 @@ func (g grouping) rank() int {
 	}, g.SpreadByField)
 }
 
-// name is what the groups are, for people.
+// name returns the name of the groups for messages.
 func (g grouping) name() string {
 	switch {
 	case g.SpreadByLabel != "":
@@ -33,13 +33,14 @@ func (g grouping) name() string {
 	return string(g.SpreadByField)
 }
 
-// byCluster says whether each cluster is a group of its own.
+// byCluster reports whether each cluster is a group of its own.
 func (g grouping) byCluster() bool {
 	return g.SpreadByLabel == "" && (g.SpreadByField == "" || g.SpreadByField == policyv1alpha1.SpreadByFieldCluster)
 }
 
-// in is the group that a cluster is in, or none, when it is no candidate; not for zones, of which it has several.
-func (g grouping) in(c *clusterv1alpha1.Cluster) (name string, ok bool) {
+// groupOf returns the group of a cluster; ok is false if it has none and is no candidate. Not for zones, of which a
+// cluster can have several.
+func (g grouping) groupOf(c *clusterv1alpha1.Cluster) (name string, ok bool) {
 	switch {
 	case g.SpreadByLabel != "":
 		name, ok = c.Labels[g.SpreadByLabel]
@@ -54,8 +55,8 @@ func (g grouping) in(c *clusterv1alpha1.Cluster) (name string, ok bool) {
 	return name, name != ""
 }
 
-// of are the groups that a cluster is in.
-func (g grouping) of(c *clusterv1alpha1.Cluster) iter.Seq[string] {
+// groupsOf returns the groups that a cluster is in.
+func (g grouping) groupsOf(c *clusterv1alpha1.Cluster) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if g.SpreadByField == policyv1alpha1.SpreadByFieldZone {
 			for _, zone := range match.Zones(c) {
@@ -65,13 +66,13 @@ func (g grouping) of(c *clusterv1alpha1.Cluster) iter.Seq[string] {
 			}
 			return
 		}
-		if name, ok := g.in(c); ok {
+		if name, ok := g.groupOf(c); ok {
 			yield(name)
 		}
 	}
 }
 
-// lacking is the text that users know for fewer groups than wanted.
+// lacking returns the text that users know for fewer groups than wanted.
 func lacking(g grouping) string {
 	if g.byCluster() {
 		return "the number of feasible clusters is less than spreadConstraint.MinGroups"
@@ -79,7 +80,7 @@ func lacking(g grouping) string {
 	return "the number of feasible " + g.name() + " is less than spreadConstraint.MinGroups"
 }
 
-// fit says how many clusters fit: "1 cluster fits".
+// fit returns how many clusters fit, as text: "1 cluster fits".
 func fit(n int) string {
 	if n == 1 {
 		return "1 cluster fits"

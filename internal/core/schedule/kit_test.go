@@ -20,7 +20,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Workloads whose ties go to the first and to the last cluster by name.
+// Workloads whose ties go to the first, and to the last cluster by name.
 const (
 	evenUID = types.UID("a")
 	oddUID  = types.UID("b")
@@ -29,7 +29,7 @@ const (
 // with changes a cluster.
 type with func(*clusterv1alpha1.Cluster)
 
-// cluster serves Deployments and ConfigMaps, as a complete discovery said.
+// cluster returns a cluster that serves Deployments and ConfigMaps, with complete discovery.
 func cluster(name string, changes ...with) *clusterv1alpha1.Cluster {
 	c := &clusterv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -52,7 +52,7 @@ func labelled(key, value string) with {
 	return func(c *clusterv1alpha1.Cluster) { metav1.SetMetaDataLabel(&c.ObjectMeta, key, value) }
 }
 
-func in(provider, region string, zones ...string) with {
+func located(provider, region string, zones ...string) with {
 	return func(c *clusterv1alpha1.Cluster) {
 		c.Spec.Provider, c.Spec.Region, c.Spec.Zones = provider, region, zones
 	}
@@ -70,7 +70,7 @@ func undiscovered(c *clusterv1alpha1.Cluster) {
 	c.Status.APIEnablements, c.Status.Conditions = nil, nil
 }
 
-// free says what the cluster has free, as "cpu=2 memory=4Gi pods=10".
+// free sets the free capacity, as "cpu=2 memory=4Gi pods=10".
 func free(text string) with {
 	return func(c *clusterv1alpha1.Cluster) {
 		c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: quantities(text)}
@@ -97,7 +97,7 @@ func named(names ...string) []*clusterv1alpha1.Cluster {
 	return clusters
 }
 
-// deployment is the binding of a Deployment that was never scheduled, claimed by a policy of that placement.
+// deployment returns the binding of a Deployment that was never scheduled, claimed by a policy of that placement.
 func deployment(replicas int32, p policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
 	return &workv1alpha2.ResourceBinding{
 		ObjectMeta: metav1.ObjectMeta{
@@ -113,7 +113,7 @@ func deployment(replicas int32, p policyv1alpha1.Placement) *workv1alpha2.Resour
 	}
 }
 
-// configMap is the same of a ConfigMap.
+// configMap returns the same of a ConfigMap.
 func configMap(p policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
 	b := deployment(0, p)
 	b.Spec.Resource.APIVersion, b.Spec.Resource.Kind, b.Spec.ReplicaRequirements = "v1", "ConfigMap", nil
@@ -151,8 +151,8 @@ func together() policyv1alpha1.Placement {
 	return divided(policyv1alpha1.ReplicaDivisionPreferenceAggregated, nil)
 }
 
-// only restricts a placement to clusters by name.
-func only(p policyv1alpha1.Placement, names ...string) policyv1alpha1.Placement {
+// restrictedTo restricts a placement to clusters by name.
+func restrictedTo(p policyv1alpha1.Placement, names ...string) policyv1alpha1.Placement {
 	p.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: names}
 	return p
 }
@@ -210,7 +210,7 @@ func record(b workv1alpha2.Binding, r Result, err error, now time.Time) {
 	meta.SetStatusCondition(&status.Conditions, c)
 }
 
-// placed is the binding after a successful run that chose these targets.
+// placed returns the binding after a successful run that chose these targets.
 func placed(b *workv1alpha2.ResourceBinding, list string) *workv1alpha2.ResourceBinding {
 	record(b, Result{Clusters: targets(list)}, nil, time.Unix(100, 0))
 	return b

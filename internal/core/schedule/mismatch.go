@@ -14,8 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// mismatch says which parts of an affinity no cluster of the fleet has, and what would give them one; where each part
-// has some, that none has all. It is for an affinity that matches nothing.
+// mismatch returns which parts of an affinity no cluster of the fleet matches, and what to change. If each part matches
+// some cluster, it returns that no cluster matches all. It is for an affinity that matches nothing.
 func mismatch(a *policyv1alpha1.ClusterAffinity, s Snapshot) string {
 	if a == nil || len(s.members) == 0 {
 		return ""
@@ -144,7 +144,7 @@ func lackingField(e corev1.NodeSelectorRequirement, s Snapshot) string {
 		either(e.Values), are, specField(e.Key))
 }
 
-// specField is the field of a cluster's spec that is spread and selected by.
+// specField returns the field of a cluster's spec that is spread and selected by.
 func specField(key string) string {
 	if key == string(policyv1alpha1.SpreadByFieldZone) {
 		return "zones"
@@ -152,7 +152,7 @@ func specField(key string) string {
 	return key
 }
 
-// either is some names of which one would do.
+// either formats a list of alternatives.
 func either(names []string) string {
 	switch {
 	case len(names) == 0:

@@ -9,19 +9,19 @@ import (
 
 // numbering are the groups that candidates are in by one grouping, as numbers.
 type numbering struct {
-	// names are those of the groups, by number.
+	// names are the names of the groups, by number.
 	names []string
 	// numbers of candidate i are from starts[i] to starts[i+1].
 	numbers, starts []int32
 }
 
-// of are the groups of candidate i; one, except by zone.
-func (n *numbering) of(i int) []int32 { return n.numbers[n.starts[i]:n.starts[i+1]] }
+// groups returns the groups of candidate i; one, except by zone.
+func (n *numbering) groups(i int) []int32 { return n.numbers[n.starts[i]:n.starts[i+1]] }
 
 // fewNames is the number of names up to which looking through them is faster than a map.
 const fewNames = 8
 
-// number are the groups of candidates. By cluster each is its own, under its own number and without names.
+// number returns the groups of candidates. By cluster each is its own, under its own number and without names.
 func (g grouping) number(candidates []Candidate) numbering {
 	n := numbering{numbers: make([]int32, 0, len(candidates)), starts: make([]int32, 1, len(candidates)+1)}
 	var index map[string]int32
@@ -62,7 +62,7 @@ func (g grouping) number(candidates []Candidate) numbering {
 				}
 			}
 		default:
-			if name, ok := g.in(c); ok {
+			if name, ok := g.groupOf(c); ok {
 				add(name)
 			}
 		}
@@ -89,7 +89,7 @@ func newTally(of []numbering) tally {
 	return t
 }
 
-// clear forgets what was seen.
+// clear resets the counts.
 func (t *tally) clear() {
 	t.round++
 	clear(t.used)
@@ -98,7 +98,7 @@ func (t *tally) clear() {
 // add sees candidate i, and reports whether it is in a group that was not seen before.
 func (t *tally) add(i int) (opened bool) {
 	for d := range t.of {
-		for _, n := range t.of[d].of(i) {
+		for _, n := range t.of[d].groups(i) {
 			if t.marks[d][n] != t.round {
 				t.marks[d][n] = t.round
 				t.used[d]++
@@ -109,9 +109,9 @@ func (t *tally) add(i int) (opened bool) {
 	return opened
 }
 
-// opens says whether candidate i is in a group of grouping d that was not seen.
+// opens reports whether candidate i is in a group of grouping d that was not seen.
 func (t *tally) opens(d, i int) bool {
-	for _, n := range t.of[d].of(i) {
+	for _, n := range t.of[d].groups(i) {
 		if t.marks[d][n] != t.round {
 			return true
 		}

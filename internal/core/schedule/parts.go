@@ -15,14 +15,14 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
-// Parts are the subsets of a template that name the clusters they go to, by themselves and not by a policy. The policy
-// still says which clusters are allowed; where a part goes among these, and how many of its replicas, is no matter of
-// room or spread constraints. What became of them is in the components of the binding's clusters.
+// Parts are the subsets of a template that name their clusters themselves. The policy still decides which clusters are
+// allowed, but capacity and spread constraints do not apply to parts. Their placement is in the components of the
+// binding's clusters.
 type Parts struct {
 	// Subsets in the order of the template; their names are unique.
 	Subsets []Part `json:"subsets"`
-	// Rest says that the template has subsets that name no clusters, too: what replicas the parts leave are divided for
-	// these as the policy says.
+	// Rest: the template also has subsets that name no clusters. The policy divides the replicas that the parts leave for
+	// them.
 	Rest bool `json:"rest,omitempty"`
 	// Fault is why they cannot be placed; empty if they can.
 	Fault string `json:"fault,omitempty"`
@@ -33,14 +33,14 @@ type Part struct {
 	Name string `json:"name"`
 	// Replicas over all of its clusters.
 	Replicas int32 `json:"replicas"`
-	// ClusterAffinity says which are its clusters.
+	// ClusterAffinity selects its clusters.
 	ClusterAffinity policyv1alpha1.ClusterAffinity `json:"clusterAffinity"`
 }
 
 func (p Parts) String() string {
 	raw, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // names, numbers and selectors
+		panic(err) // it has only names, numbers and selectors
 	}
 	return string(raw)
 }
@@ -66,7 +66,7 @@ func SetParts(b workv1alpha2.Binding, p *Parts) {
 	b.SetAnnotations(annotations)
 }
 
-// PartsOf are the parts noted on b; nil if it has none.
+// PartsOf returns the parts noted on b; nil if it has none.
 func PartsOf(b workv1alpha2.Binding) *Parts {
 	text := b.GetAnnotations()[wellknown.SubsetClustersAnnotation]
 	if text == "" {
@@ -80,7 +80,7 @@ func PartsOf(b workv1alpha2.Binding) *Parts {
 	return p
 }
 
-// Given are the replicas of the parts of b in a cluster, by name; those that are there with none are 0.
+// Given returns the replicas of the parts of b in a cluster, by name; those that are there with none are 0.
 func Given(t workv1alpha2.TargetCluster) map[string]int32 {
 	given := make(map[string]int32, len(t.Components))
 	for _, c := range t.Components {
@@ -96,7 +96,7 @@ func sumOf(components []workv1alpha2.TargetComponent) (n int32) {
 	return n
 }
 
-// fit says whether the targets hold what the parts want, and nothing of others; nil parts want nothing.
+// fit reports whether the targets have the components of the parts, and no others; nil parts need none.
 func (p *Parts) fit(targets []workv1alpha2.TargetCluster) bool {
 	if p == nil {
 		return !slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return len(t.Components) > 0 })
@@ -124,7 +124,7 @@ func (p *Parts) fit(targets []workv1alpha2.TargetCluster) bool {
 	return p.Fault == ""
 }
 
-// Noted says whether b has the parts p.
+// Noted reports whether b has the parts p.
 func Noted(b workv1alpha2.Binding, p *Parts) bool {
 	text := ""
 	if p != nil {
@@ -133,13 +133,13 @@ func Noted(b workv1alpha2.Binding, p *Parts) bool {
 	return b.GetAnnotations()[wellknown.SubsetClustersAnnotation] == text
 }
 
-// Settled says whether b has the parts p, and its clusters hold what these want: if not, it is about to be placed, or
-// cannot be.
+// Settled reports whether b has the parts p, and its clusters have the replicas of the parts. If not, b is about to be
+// placed, or cannot be.
 func Settled(b workv1alpha2.Binding, p *Parts) bool {
 	return Noted(b, p) && (p == nil || p.fit(b.BindingSpec().Clusters))
 }
 
-// allowed says whether each part is in clusters alone that it names.
+// allowed reports whether each part is in clusters alone that it names.
 func (p *Parts) allowed(targets []workv1alpha2.TargetCluster, s Snapshot) bool {
 	if p == nil {
 		return true
@@ -157,7 +157,7 @@ func (p *Parts) allowed(targets []workv1alpha2.TargetCluster, s Snapshot) bool {
 	return true
 }
 
-// affected says whether a part means a cluster now that it did not mean, or the other way round. Nil is no cluster.
+// affected reports whether a part means a cluster now that it did not mean, or the other way round. Nil is no cluster.
 func (p *Parts) affected(was, is *member) bool {
 	if p == nil {
 		return false
@@ -170,19 +170,19 @@ func (p *Parts) affected(was, is *member) bool {
 	})
 }
 
-// PartError says that the parts of a template cannot be placed as it names their clusters. Nothing is moved; only a
+// PartError means that the parts of a template cannot be placed in the clusters that it names. Nothing is moved; only a
 // change of the template, the policy or the fleet helps.
 type PartError struct{ Text, Hint string }
 
-// Error is the message of the condition.
+// Error returns the message of the condition.
 func (e *PartError) Error() string { return e.Text }
 
-// Help says what would make it fit.
+// Help returns what to change.
 func (e *PartError) Help() string { return e.Hint }
 
-// place gives each part the clusters that it names, of those that may take the binding, by the static weights of the
-// policy or evenly; and divides the rest as the policy says. Clusters that get nothing are left out. The clusters
-// chosen for the rest are told, too.
+// place assigns each part to the feasible clusters that it names, by the static weights of the policy or evenly, and
+// divides the rest by the policy. Clusters without replicas are left out. It also returns the clusters that were chosen
+// for the rest.
 func (p *Parts) place(b workv1alpha2.Binding, candidates []Candidate, rejections Rejections, s Snapshot,
 	room Capacity) (targets []workv1alpha2.TargetCluster, chosen []Candidate, err error) {
 	spec := b.BindingSpec()
@@ -250,7 +250,7 @@ func (p *Parts) rest(spec *workv1alpha2.ResourceBindingSpec) *workv1alpha2.Resou
 	return &out
 }
 
-// placeRest divides what the parts leave. Those take room, too.
+// placeRest divides what the parts leave. The parts use capacity too.
 func (p *Parts) placeRest(b workv1alpha2.Binding, rest int32, candidates []Candidate,
 	of map[string][]workv1alpha2.TargetComponent, room Capacity) ([]workv1alpha2.TargetCluster, []Candidate, error) {
 	alone, had := b.DeepCopyObject().(workv1alpha2.Binding), map[string]int32{}
@@ -276,7 +276,7 @@ func (p *Parts) placeRest(b workv1alpha2.Binding, rest int32, candidates []Candi
 	return decide(alone, candidates, left)
 }
 
-// homeless is why none of a part's clusters may take it.
+// homeless returns why no cluster of a part is feasible.
 func (part *Part) homeless(rejections Rejections, s Snapshot) error {
 	var refused, hints []string
 	for _, r := range rejections {

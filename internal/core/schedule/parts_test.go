@@ -16,7 +16,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// part is a subset that goes to clusters by name, or to those of an "env=value".
+// part returns a subset that goes to clusters by name, or to those of an "env=value".
 func part(name string, replicas int32, clusters ...string) Part {
 	p := Part{Name: name, Replicas: replicas}
 	if env, ok := strings.CutPrefix(clusters[0], "env="); ok {
@@ -33,7 +33,7 @@ func having(b *workv1alpha2.ResourceBinding, p Parts) *workv1alpha2.ResourceBind
 	return b
 }
 
-// recorded is the binding after a run.
+// recorded returns the binding after a run.
 func recorded(t *testing.T, b *workv1alpha2.ResourceBinding, s Snapshot, room Capacity) Result {
 	t.Helper()
 	r, err := Schedule(b, s, room)
@@ -59,7 +59,7 @@ func detailed(targets []workv1alpha2.TargetCluster) string {
 	return strings.Join(out, " ")
 }
 
-func TestSubsetsGoToTheClustersThatTheyNameAndTheRestAsThePolicySays(t *testing.T) {
+func TestSubsetsUseTheirClustersAndThePolicyDividesTheRest(t *testing.T) {
 	s := fleet(cluster("a", labelled("env", "prod")), cluster("b", labelled("env", "prod")), cluster("c"))
 	for _, c := range []struct {
 		name      string
@@ -79,7 +79,8 @@ func TestSubsetsGoToTheClustersThatTheyNameAndTheRestAsThePolicySays(t *testing.
 			"a=3() b=3(x:3)"},
 		{"by the weights of the policy", 8, byWeight("a=3 b=1"), Parts{Subsets: []Part{part("x", 8, "env=prod")}}, nil,
 			"a=6(x:6) b=2(x:2)"},
-		{"the policy allows one of two", 5, only(equally(), "a"), Parts{Subsets: []Part{part("x", 5, "env=prod")}}, nil,
+		{"the policy allows one of two", 5, restrictedTo(equally(), "a"), Parts{Subsets: []Part{part("x", 5, "env=prod")}},
+			nil,
 			"a=5(x:5)"},
 		{"fewer than clusters", 2, equally(), Parts{Subsets: []Part{part("x", 1, "a", "b"), part("y", 1, "b")}}, nil,
 			"a=1(x:1) b=1(x:0 y:1)"},
@@ -113,7 +114,7 @@ func TestASubsetWithoutAClusterSaysWhyAndMovesNothing(t *testing.T) {
 			"the fleet has no z, which clusterNames lists: correct it to one of a, b, or join a cluster of that name"},
 		"no such label": {equally(), Parts{Subsets: []Part{part("x", 2, "env=prod")}},
 			`subset "x" is not scheduled to any cluster: its clusterAffinity matches none`, "env"},
-		"not the policy's": {only(equally(), "a"), Parts{Subsets: []Part{part("x", 2, "b")}},
+		"not the policy's": {restrictedTo(equally(), "a"), Parts{Subsets: []Part{part("x", 2, "b")}},
 			`subset "x" is not scheduled to any cluster: none that its clusterAffinity selects fits (b: cluster(s) did not match the placement cluster affinity constraint)`, "let the policy match b; or name other clusters"},
 		"subsets that make no sense": {equally(), Parts{Fault: "they add up to 3"}, "they add up to 3",
 			"correct the subsets"},
@@ -204,7 +205,7 @@ func TestEverySubsetIsPlacedExactly(t *testing.T) {
 		placement := []policyv1alpha1.Placement{equally(), byAvailability(), together(), byWeight("c0=3 c1=1"),
 			upTo(equally(), 1, 2)}[r.IntN(5)]
 		if r.IntN(3) == 0 {
-			placement = only(placement, "c0", "c1", "c2")
+			placement = restrictedTo(placement, "c0", "c1", "c2")
 		}
 		parts, total := Parts{Rest: r.IntN(2) == 0}, int32(0)
 		for k := range 1 + r.IntN(4) {

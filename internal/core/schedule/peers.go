@@ -6,18 +6,17 @@ import (
 
 // Peers are the clusters that other workloads of a binding's affinity groups are in.
 type Peers struct {
-	// together are those that the binding must go to one of, apart those that it must keep out of.
+	// together are the clusters of which the binding must use one; it must not use those in apart.
 	together, apart map[string]bool
 }
 
-// Grouped says whether where other workloads are matters to the binding.
+// Grouped reports whether where other workloads are matters to the binding.
 func Grouped(b workv1alpha2.Binding) bool {
 	g := b.BindingSpec().WorkloadAffinityGroups
 	return g != nil && (g.AffinityGroup != "" || g.AntiAffinityGroup != "")
 }
 
-// ArePeers says whether two bindings share an affinity or an anti-affinity group. Groups do not reach beyond a
-// namespace.
+// ArePeers reports whether two bindings share an affinity or an anti-affinity group. A group is within one namespace.
 func ArePeers(a, b workv1alpha2.Binding) (together, apart bool) {
 	if !Grouped(a) || !Grouped(b) || a.GetNamespace() != b.GetNamespace() || a.GetName() == b.GetName() {
 		return false, false
@@ -47,13 +46,14 @@ func PeersOf(b workv1alpha2.Binding, all []workv1alpha2.Binding) Peers {
 	return p
 }
 
-// Among is the same fleet with a binding's peers in it: for Due and runs of that binding only.
+// Among returns the same fleet with a binding's peers in it: for Due and runs of that binding only.
 func (s Snapshot) Among(p Peers) Snapshot {
 	s.peers = p
 	return s
 }
 
-// workloadAffinity: who is first of a group may go anywhere. What is placed stays, wherever others went since.
+// workloadAffinity accepts any cluster for the first workload of a group. A placed workload stays, even if others
+// moved.
 func workloadAffinity(q *question, m *member, target bool) Cause {
 	if !target && len(q.peers.together) > 0 && !q.peers.together[m.cluster.Name] {
 		return because(ReasonTogether)
@@ -61,7 +61,7 @@ func workloadAffinity(q *question, m *member, target bool) Cause {
 	return Cause{}
 }
 
-// workloadAntiAffinity: what is placed stays here, too.
+// workloadAntiAffinity also lets a placed workload stay.
 func workloadAntiAffinity(q *question, m *member, target bool) Cause {
 	if !target && q.peers.apart[m.cluster.Name] {
 		return because(ReasonApart)

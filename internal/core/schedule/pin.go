@@ -8,13 +8,13 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Pin says in which clusters replicas go when there shall be fewer, because pods there were named to go: before any
-// weight counts. It is about one change, and says nothing of later ones.
+// Pin records which clusters lose replicas in a scale-down, because pods there were named for deletion. It is applied
+// before weights, and only to one change.
 type Pin struct {
 	// From and To are the replicas of all clusters before and after.
 	From int32 `json:"from"`
 	To   int32 `json:"to"`
-	// Clusters are the replicas that go, by cluster; together no more than From-To.
+	// Clusters are the replicas to remove, by cluster; together at most From-To.
 	Clusters map[string]int32 `json:"clusters"`
 }
 
@@ -26,9 +26,8 @@ func (p Pin) String() string {
 	return string(raw)
 }
 
-// pinned divides fewer replicas than are placed where a Pin says which go first: the rest goes in proportion to what is
-// left. ok is false where no pin is about this run: none is there, or it is about other replicas or clusters, or
-// everything may move.
+// pinned divides a scale-down for which there is a Pin: after the pinned replicas, the others are removed in
+// proportion. ok is false if no pin applies: there is none, it is for other replicas or clusters, or the run is fresh.
 func pinned(b workv1alpha2.Binding, chosen []Candidate) (targets []workv1alpha2.TargetCluster, ok bool) {
 	text, there := b.GetAnnotations()[wellknown.PinnedScaleDownAnnotation]
 	spec := b.BindingSpec()
@@ -62,8 +61,8 @@ func pinned(b workv1alpha2.Binding, chosen []Candidate) (targets []workv1alpha2.
 	return targets, err == nil
 }
 
-// SetPin has the replicas that leave b leave these clusters first; none of them takes away the Pin of an earlier
-// change.
+// SetPin records that a scale-down of b removes replicas in these clusters first; no clusters removes the Pin of an
+// earlier change.
 func SetPin(b workv1alpha2.Binding, clusters map[string]int32) {
 	annotations := maps.Clone(b.GetAnnotations())
 	delete(annotations, wellknown.PinnedScaleDownAnnotation)
@@ -77,7 +76,7 @@ func SetPin(b workv1alpha2.Binding, clusters map[string]int32) {
 	b.SetAnnotations(annotations)
 }
 
-// Placed are the replicas that a binding's clusters have together.
+// Placed returns the replicas that a binding's clusters have together.
 func Placed(spec *workv1alpha2.ResourceBindingSpec) int32 {
 	var n int32
 	for i := range spec.Clusters {

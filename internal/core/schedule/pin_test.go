@@ -7,8 +7,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// pinnedTo is the binding of a Deployment placed as listed, of which the template asks for fewer, and names where they
-// go.
+// pinnedTo returns the binding of a Deployment placed as listed, of which the template asks for fewer, and names where
+// they go.
 func pinnedTo(b *workv1alpha2.ResourceBinding, list, leave string, replicas int32) *workv1alpha2.ResourceBinding {
 	placed(b, list)
 	b.Spec.Replicas = replicas
@@ -52,7 +52,7 @@ func TestReplicasThatAreNamedLeaveTheirOwnClusters(t *testing.T) {
 		"when all may move, nothing is pinned": {rebalanced(pinnedTo(deployment(9, equally()), "a=3 b=3 c=3", "a=1",
 			8)), "a=3 b=3 c=2"},
 		"an annotation that somebody broke says nothing": {broken, "a=3 b=3 c=2"},
-		"in one cluster alone": {pinnedTo(deployment(9, only(equally(), "a")), "a=9", "a=1", 8),
+		"in one cluster alone": {pinnedTo(deployment(9, restrictedTo(equally(), "a")), "a=9", "a=1", 8),
 			"a=8"},
 	} {
 		t.Run(name, func(t *testing.T) {

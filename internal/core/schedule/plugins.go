@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Plugin is a filter or score by the name that Karmada's scheduler gives it.
+// Plugin is a filter or score plugin, with its name in Karmada's scheduler.
 type Plugin string
 
-// The plugins. Each is a filter but for ClusterLocality.
+// The plugins. All are filters except ClusterLocality.
 const (
 	ClusterAffinity      Plugin = "ClusterAffinity"
 	ClusterEviction      Plugin = "ClusterEviction"
 	TaintToleration      Plugin = "TaintToleration"
-	APIEnablement        Plugin = "APIEnablement" // also whether the versions served can say the template
+	APIEnablement        Plugin = "APIEnablement" // also whether a served version can express the template
 	SpreadConstraint     Plugin = "SpreadConstraint"
 	WorkloadAffinity     Plugin = "WorkloadAffinity"
 	WorkloadAntiAffinity Plugin = "WorkloadAntiAffinity"
@@ -27,11 +27,11 @@ var allPlugins = [...]Plugin{
 	WorkloadAntiAffinity,
 }
 
-// Plugins says which plugins run; the zero value is all of them.
+// Plugins are the plugins that run; the zero value is all of them.
 type Plugins struct{ off uint16 }
 
-// ParsePlugins reads Karmada's --plugins: "*" is all, "foo" is that one, "-foo" is all that is meant but that one. A
-// list that only leaves out means all others; an empty one means all. The error names what is not known, and what is.
+// ParsePlugins parses Karmada's --plugins: "*" selects all, "foo" that one, and "-foo" excludes one. A list of only
+// exclusions selects all others; an empty one selects all. The error names unknown and known plugins.
 func ParsePlugins(list []string) (Plugins, error) {
 	var named, left uint16
 	all := true
@@ -57,7 +57,7 @@ func ParsePlugins(list []string) (Plugins, error) {
 	return Plugins{off: (1<<len(allPlugins) - 1) &^ (named &^ left)}, nil
 }
 
-// PluginNames are those of all plugins, sorted.
+// PluginNames returns the names of all plugins, sorted.
 func PluginNames() []string {
 	var names []string
 	for _, p := range allPlugins {
@@ -66,12 +66,12 @@ func PluginNames() []string {
 	return names
 }
 
-// Runs says whether a plugin does.
+// Runs reports whether a plugin does.
 func (p Plugins) Runs(name Plugin) bool {
 	return p.off == 0 || p.off&(1<<slices.Index(allPlugins[:], name)) == 0
 }
 
-// Off are the plugins that do not run, sorted.
+// Off returns the plugins that do not run, sorted.
 func (p Plugins) Off() (names []Plugin) {
 	for i, name := range allPlugins {
 		if p.off&(1<<i) != 0 {
@@ -81,7 +81,7 @@ func (p Plugins) Off() (names []Plugin) {
 	return names
 }
 
-// String is a list that ParsePlugins reads: "*", or "*,-TaintToleration".
+// String returns a list that ParsePlugins reads: "*", or "*,-TaintToleration".
 func (p Plugins) String() string {
 	text := "*"
 	for _, name := range p.Off() {
@@ -90,11 +90,11 @@ func (p Plugins) String() string {
 	return text
 }
 
-// With is the same fleet, and what Next makes of it, as a scheduler with these plugins looks at it.
+// With returns the same fleet, and what Next makes of it, as a scheduler with these plugins looks at it.
 func (s Snapshot) With(p Plugins) Snapshot {
 	s.plugins = p
 	return s
 }
 
-// Plugins are those of With.
+// Plugins returns the plugins that With set.
 func (s Snapshot) Plugins() Plugins { return s.plugins }

@@ -54,12 +54,13 @@ func TestWithoutAPluginWhatItRefusesIsTaken(t *testing.T) {
 		cluster *clusterv1alpha1.Cluster
 		peers   Peers
 	}{
-		ClusterAffinity: {binding: deployment(1, only(policyv1alpha1.Placement{}, "n")), cluster: cluster("m")},
+		ClusterAffinity: {binding: deployment(1, restrictedTo(policyv1alpha1.Placement{}, "n")), cluster: cluster("m")},
 		ClusterEviction: {binding: evicted, cluster: cluster("m")},
 		TaintToleration: {binding: plain, cluster: cluster("m", tainted("maintenance", corev1.TaintEffectNoExecute))},
 		APIEnablement:   {binding: plain, cluster: cluster("m", undiscovered)},
 		SpreadConstraint: {binding: deployment(1,
-			policyv1alpha1.Placement{SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldZone}}}), cluster: cluster("m")},
+			policyv1alpha1.Placement{SpreadConstraints: []policyv1alpha1.SpreadConstraint{{
+				SpreadByField: policyv1alpha1.SpreadByFieldZone}}}), cluster: cluster("m")},
 		WorkloadAffinity: {binding: grouped(workv1alpha2.WorkloadAffinityGroups{AffinityGroup: "g"}),
 			cluster: cluster("m"), peers: Peers{together: map[string]bool{"n": true}}},
 		WorkloadAntiAffinity: {binding: grouped(workv1alpha2.WorkloadAffinityGroups{AntiAffinityGroup: "g"}),
@@ -99,8 +100,9 @@ func TestWithoutClusterLocalityARunMayMoveWhatIsPlaced(t *testing.T) {
 func TestOverflowWithoutClusterAffinityIsFilledFirst(t *testing.T) {
 	placement := byAvailability()
 	placement.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{{AffinityName: "first",
-		ClusterAffinity:    policyv1alpha1.ClusterAffinity{ClusterNames: []string{"c"}},
-		OverflowAffinities: []policyv1alpha1.OverflowAffinity{{ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"b"}}}}}}
+		ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"c"}},
+		OverflowAffinities: []policyv1alpha1.OverflowAffinity{{ClusterAffinity: policyv1alpha1.ClusterAffinity{
+			ClusterNames: []string{"b"}}}}}}
 	p, err := ParsePlugins([]string{"-ClusterAffinity"})
 	if err != nil {
 		t.Fatal(err)

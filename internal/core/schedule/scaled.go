@@ -8,8 +8,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// SetScaled has the scheduler leave the replicas where the autoscalers of the members, which are of the FederatedHPA
-// by, put them; nil has it divide them again. What is known of clusters that got none stays.
+// SetScaled makes the scheduler keep the distribution of replicas by the members' autoscalers, which belong to the
+// FederatedHPA by; nil makes it divide them again. The entries of clusters without replicas stay.
 func SetScaled(b workv1alpha2.Binding, by string, clusters map[string]int32) {
 	annotations := maps.Clone(b.GetAnnotations())
 	if clusters == nil {
@@ -32,7 +32,7 @@ func SetScaled(b workv1alpha2.Binding, by string, clusters map[string]int32) {
 	b.SetAnnotations(annotations)
 }
 
-// SetScaler notes the FederatedHPA whose autoscalers scale in the members, before they have changed any replicas.
+// SetScaler records the FederatedHPA whose autoscalers scale in the members, before they have changed any replicas.
 func SetScaler(b workv1alpha2.Binding, by string) {
 	annotations := maps.Clone(b.GetAnnotations())
 	if annotations == nil {
@@ -42,7 +42,7 @@ func SetScaler(b workv1alpha2.Binding, by string) {
 	b.SetAnnotations(annotations)
 }
 
-// scaledOf is what the annotation says; ok is false if it is not there or cannot be read.
+// scaledOf returns the content of the annotation; ok is false if it is missing or invalid.
 func scaledOf(b workv1alpha2.Binding) (has map[string]int32, ok bool) {
 	text, there := b.GetAnnotations()[wellknown.ScaledByMembersAnnotation]
 	if !there || json.Unmarshal([]byte(text), &has) != nil || has == nil {
@@ -59,9 +59,8 @@ func scaledText(has map[string]int32) string {
 	return string(raw)
 }
 
-// scaled divides the replicas as the autoscalers of the members have. ok is false where they have made other replicas
-// than there shall be, or some in a cluster that is not chosen, where a cluster has joined that shall have some, or
-// everything may move.
+// scaled divides the replicas as the members' autoscalers have. ok is false if their total differs from the wanted
+// replicas, if a cluster with replicas is not chosen, if a new cluster must get replicas, or if the run is fresh.
 func scaled(b workv1alpha2.Binding, chosen []Candidate) (targets []workv1alpha2.TargetCluster, ok bool) {
 	spec := b.BindingSpec()
 	has, there := scaledOf(b)
@@ -96,8 +95,8 @@ func scaled(b workv1alpha2.Binding, chosen []Candidate) (targets []workv1alpha2.
 	return targets, err == nil
 }
 
-// joined is what the annotation is to say after a run, with the clusters that it did not know: the next run takes them
-// for what they got in this one. Empty is to leave it.
+// joined returns the new content of the annotation after a run, with the clusters that were not in it: the next run
+// assumes the replicas that they got in this one. Empty leaves it unchanged.
 func joined(b workv1alpha2.Binding, chosen []Candidate, targets []workv1alpha2.TargetCluster) string {
 	has, ok := scaledOf(b)
 	if !ok || !strategyOf(b.BindingSpec()).divided() {
@@ -121,8 +120,8 @@ func joined(b workv1alpha2.Binding, chosen []Candidate, targets []workv1alpha2.T
 
 func contains(has map[string]int32, name string) bool { _, there := has[name]; return there }
 
-// moved says whether the autoscalers of the members have moved replicas between the clusters that have some: they are
-// as many as before, and elsewhere.
+// moved reports whether the autoscalers of the members have moved replicas between the clusters with replicas: the
+// total is unchanged, the distribution is not.
 func moved(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
 	has, ok := scaledOf(b)

@@ -8,8 +8,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// scaledTo is the binding of a Deployment of as many replicas, placed as listed, that autoscalers of the members have
-// scaled.
+// scaledTo returns the binding of a Deployment of as many replicas, placed as listed, that autoscalers of the members
+// have scaled.
 func scaledTo(b *workv1alpha2.ResourceBinding, list, made string, replicas int32) *workv1alpha2.ResourceBinding {
 	placed(b, list)
 	b.Spec.Replicas = replicas
@@ -55,7 +55,7 @@ func TestReplicasStayWhereTheMembersAutoscalersPutThem(t *testing.T) {
 			"a=2 b=2 c=2"},
 		"one that got none before keeps none": {scaledTo(deployment(6, equally()), "a=3 b=3", "a=5 b=1 c=0", 6),
 			"a=5 b=1"},
-		"one that got none and is gone": {scaledTo(deployment(6, only(equally(), "a", "b")), "a=3 b=3",
+		"one that got none and is gone": {scaledTo(deployment(6, restrictedTo(equally(), "a", "b")), "a=3 b=3",
 			"a=5 b=1 c=0", 6), "a=5 b=1"},
 		"one that has no weight does not join": {scaledTo(deployment(6, toTwo), "a=3 b=3", "a=5 b=1", 6), "a=5 b=1"},
 		"an annotation that somebody broke":    {broken, "a=3 b=3 c=2"},
@@ -70,7 +70,7 @@ func TestReplicasStayWhereTheMembersAutoscalersPutThem(t *testing.T) {
 
 func TestClustersThatJoinGetReplicasOnce(t *testing.T) {
 	fleet := fleet(named("a", "b", "c", "d", "e")...)
-	// One replica was in a, whose autoscaler made three of it: the other clusters join, of which two get some.
+	// One replica was in a, where an autoscaler scaled up to three: the other clusters join, and two of them get some.
 	b := scaledTo(deployment(1, equally()), "a=1", "a=3", 3)
 	run := func() Result {
 		t.Helper()

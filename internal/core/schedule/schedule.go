@@ -1,8 +1,8 @@
-// Package schedule decides which member clusters take a template, how many replicas each gets, and why. It reads a
-// binding and a Snapshot of the fleet; asking estimators, writing the result and waking bindings are left to others.
+// Package schedule decides which member clusters get a template, how many replicas each gets, and why. It reads a
+// binding and a Snapshot of the fleet. Callers ask estimators, write the result and queue bindings.
 //
-// One run, in order: Due (is there anything to decide?) → filter.go (which clusters may) → score.go (which are
-// preferred) → spread.go, selection.go (which are used) → divide.go, apart.go (how many replicas each).
+// A run has these steps: Due (is there anything to decide?) → filter.go (which clusters are feasible) → score.go (which
+// are preferred) → spread.go, selection.go (which are used) → divide.go, apart.go (how many replicas each).
 package schedule
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 )
 
-// Ours says whether the scheduler of that name places the binding: a policy or component made it, it has a placement,
-// names this scheduler (an empty name is the default scheduler), and is neither suspended nor being deleted.
+// Ours reports whether the scheduler of that name places the binding: a policy or component made it, it has a
+// placement, names this scheduler (an empty name is the default scheduler), and is neither suspended nor being deleted.
 func Ours(b workv1alpha2.Binding, schedulerName string) bool {
 	spec, labels := b.BindingSpec(), b.GetLabels()
 	name := spec.SchedulerName
@@ -32,15 +32,14 @@ func Ours(b workv1alpha2.Binding, schedulerName string) bool {
 	return spec.Placement != nil && name == schedulerName && claimed && !suspended && b.GetDeletionTimestamp() == nil
 }
 
-// Result is what a run decided.
+// Result is the decision of a run.
 type Result struct {
-	// Clusters is what the binding should hold now, sorted by name; it is right to write it also when the run failed:
-	// with a FitError nothing fits and it is empty, with any other error it is what was there, without clusters that left.
+	// Clusters are the clusters to write, sorted by name. Write them after a failed run too. With a FitError they are
+	// empty; with any other error they are the current clusters without those that left the fleet.
 	Clusters []workv1alpha2.TargetCluster
 	// AffinityName is the term of clusterAffinities in use; empty without terms, or when none could be satisfied.
 	AffinityName string
-	// Scaled is what wellknown.ScaledByMembersAnnotation is to say now, where clusters have joined it; empty is to leave
-	// it.
+	// Scaled is the new content of wellknown.ScaledByMembersAnnotation if clusters have joined; empty leaves it unchanged.
 	Scaled string
 	// Candidates passed all filters, best first where ranking mattered, with the score and room that decided.
 	Candidates []Candidate
@@ -66,8 +65,8 @@ func (r Result) Apply(b workv1alpha2.Binding, failure error) {
 	b.SetAnnotations(annotations)
 }
 
-// Schedule is a whole run: each affinity term in order until one can be satisfied, starting at the one in use
-// (a fresh run starts at the first). The error is the first term's; Condition turns it into what users read.
+// Schedule decides a whole run. It tries affinity terms in order until one can be satisfied, starting at the one in use
+// (a fresh run starts at the first). The error is that of the first term; Condition turns it into a condition.
 func Schedule(b workv1alpha2.Binding, s Snapshot, room Capacity) (Result, error) {
 	spec := b.BindingSpec()
 	if spec.Placement == nil {
@@ -97,7 +96,7 @@ func Schedule(b workv1alpha2.Binding, s Snapshot, room Capacity) (Result, error)
 	return failed, failure
 }
 
-// attempt is a run with affinity term t.
+// attempt returns a run with affinity term t.
 func attempt(b workv1alpha2.Binding, s Snapshot, room Capacity, t int) (Result, error) {
 	candidates, rejections := feasible(b, s, t)
 	r := Result{Candidates: candidates, Rejections: rejections}
@@ -112,7 +111,7 @@ func attempt(b workv1alpha2.Binding, s Snapshot, room Capacity, t int) (Result, 
 		return r, err
 	}
 	var err error
-	// The candidates are ours, so that they may be ranked in place.
+	// The candidates are a copy, so they can be ranked in place.
 	var chosen []Candidate
 	if parts := PartsOf(b); parts != nil {
 		r.Clusters, chosen, err = parts.place(b, candidates, rejections, s, room)
@@ -132,8 +131,8 @@ func attempt(b workv1alpha2.Binding, s Snapshot, room Capacity, t int) (Result, 
 	return r, err
 }
 
-// Feasible are the clusters that may take the binding by its current affinity term, sorted by name, and those that may
-// not.
+// Feasible returns the clusters that may take the binding by its current affinity term, sorted by name, and those that
+// may not.
 func Feasible(b workv1alpha2.Binding, s Snapshot) ([]Candidate, Rejections) {
 	placement := b.BindingSpec().Placement
 	if placement == nil {
@@ -142,8 +141,8 @@ func Feasible(b workv1alpha2.Binding, s Snapshot) ([]Candidate, Rejections) {
 	return feasible(b, s, currentTerm(b))
 }
 
-// decide chooses among candidates, in any order, and gives each its replicas. It may change candidates, and also
-// returns which were chosen to divide among. room is asked only where NeedsRoom.
+// decide chooses among candidates, in any order, and assigns replicas. It may change candidates, and also returns the
+// clusters that it divided among. It calls room only if NeedsRoom.
 func decide(b workv1alpha2.Binding, candidates []Candidate,
 	room Capacity) ([]workv1alpha2.TargetCluster, []Candidate, error) {
 	if len(candidates) == 0 {
@@ -173,9 +172,9 @@ func decide(b workv1alpha2.Binding, candidates []Candidate,
 	return targets, chosen, nil
 }
 
-// withEmpty are the targets and, without replicas, the chosen that are none.
+// withEmpty returns the targets and, without replicas, the chosen that are none.
 func withEmpty(targets []workv1alpha2.TargetCluster, chosen []Candidate) []workv1alpha2.TargetCluster {
-	all := each(chosen, 0)
+	all := uniformTargets(chosen, 0)
 	byName := func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) }
 	slices.SortFunc(all, byName)
 	for _, t := range targets {
@@ -186,7 +185,7 @@ func withEmpty(targets []workv1alpha2.TargetCluster, chosen []Candidate) []workv
 	return all
 }
 
-// terms counts the affinity terms of a placement; without a list there is one, unnamed.
+// terms returns the number of affinity terms of a placement; without a list there is one, unnamed.
 func terms(p *policyv1alpha1.Placement) int { return max(1, len(p.ClusterAffinities)) }
 
 // term is an affinity term; a nil affinity allows every cluster.
@@ -196,7 +195,7 @@ type term struct {
 	overflow []policyv1alpha1.OverflowAffinity
 }
 
-// termOf is the i-th affinity term. Only replicas shared out by room can flow over.
+// termOf returns the i-th affinity term. Only replicas shared out by room can flow over.
 func termOf(p *policyv1alpha1.Placement, i int) term {
 	if len(p.ClusterAffinities) == 0 {
 		return term{affinity: p.ClusterAffinity}
@@ -205,7 +204,7 @@ func termOf(p *policyv1alpha1.Placement, i int) term {
 	return term{t.AffinityName, &t.ClusterAffinity, t.OverflowAffinities}
 }
 
-// currentTerm is where a run starts: the term in use, or the first if there is none or a fresh run was asked for.
+// currentTerm returns the first term of a run: the one in use, or the first if there is none or the run is fresh.
 func currentTerm(b workv1alpha2.Binding) int {
 	if fresh(b) {
 		return 0
@@ -213,15 +212,15 @@ func currentTerm(b workv1alpha2.Binding) int {
 	return max(0, observedTerm(b))
 }
 
-// observedTerm is the position of the term in use; -1 if the placement has no term of that name.
+// observedTerm returns the position of the term in use; -1 if the placement has no term of that name.
 func observedTerm(b workv1alpha2.Binding) int {
 	observed := b.BindingStatus().SchedulerObservedAffinityName
 	return slices.IndexFunc(b.BindingSpec().Placement.ClusterAffinities,
 		func(t policyv1alpha1.ClusterAffinityTerm) bool { return t.AffinityName == observed })
 }
 
-// fresh says whether a run was asked for that may move replicas already placed. A binding that was created with its
-// clusters was placed then, also while nobody has confirmed that.
+// fresh reports whether a run may move placed replicas. A binding that was created with clusters counts as placed at
+// its creation, even before the confirmation.
 func fresh(b workv1alpha2.Binding) bool {
 	asked, last := b.BindingSpec().RescheduleTriggeredAt, b.BindingStatus().LastScheduledTime
 	if last == nil {
@@ -231,24 +230,24 @@ func fresh(b workv1alpha2.Binding) bool {
 	return asked != nil && asked.After(last.Time)
 }
 
-// strategy is how replicas are shared out.
+// strategy is how replicas are divided.
 type strategy int
 
 const (
-	// everywhere: what has no replicas goes to each cluster chosen.
+	// everywhere: a template without replicas goes to each chosen cluster.
 	everywhere strategy = iota
 	// duplicated: each cluster gets all replicas.
 	duplicated
 	// static: shares by weights of the policy.
 	static
-	// dynamic: shares by the room there is.
+	// dynamic: shares by capacity.
 	dynamic
-	// aggregated: as few clusters as have room.
+	// aggregated: as few clusters as have enough capacity.
 	aggregated
 )
 
-// strategyOf reads a placement that is not nil. A template with several components has no single number of replicas to
-// divide.
+// strategyOf returns the strategy of a placement that is not nil. A template with several components has no single
+// number of replicas to divide.
 func strategyOf(spec *workv1alpha2.ResourceBindingSpec) strategy {
 	scheduling := spec.Placement.ReplicaScheduling
 	switch {
@@ -264,18 +263,18 @@ func strategyOf(spec *workv1alpha2.ResourceBindingSpec) strategy {
 	return static
 }
 
-// byRoom says whether shares depend on what clusters have room for.
+// byRoom reports whether shares depend on what clusters have room for.
 func (s strategy) byRoom() bool { return s == dynamic || s == aggregated }
 
-// divided says whether the clusters share the replicas.
+// divided reports whether the clusters share the replicas.
 func (s strategy) divided() bool { return s == static || s.byRoom() }
 
-// SharedByRoom says whether clusters share the replicas by what they have room for: dynamic weights, or Aggregated.
+// SharedByRoom reports whether replicas are divided by the capacity of clusters: dynamic weights, or Aggregated.
 func SharedByRoom(spec *workv1alpha2.ResourceBindingSpec) bool {
 	return spec.Placement != nil && strategyOf(spec).byRoom()
 }
 
-// Divided says whether clusters share the replicas of a placement that is not nil.
+// Divided reports whether clusters share the replicas of a placement that is not nil.
 func Divided(spec *workv1alpha2.ResourceBindingSpec) bool {
 	return spec.Placement != nil && strategyOf(spec).divided()
 }

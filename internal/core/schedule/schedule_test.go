@@ -32,8 +32,11 @@ func TestOurs(t *testing.T) {
 		"a dependency's": {func(b binding) { b.Spec.Placement = nil }, false},
 		"one that names the scheduler": {func(b binding) { b.Spec.SchedulerName = policyv1alpha1.DefaultSchedulerName },
 			true},
-		"one that names another scheduler":  {func(b binding) { b.Spec.SchedulerName = "batch" }, false},
-		"one whose scheduling is suspended": {func(b binding) { b.Spec.Suspension = &workv1alpha2.Suspension{Scheduling: &yes} }, false},
+		"one that names another scheduler": {func(b binding) { b.Spec.SchedulerName = "batch" }, false},
+		"one whose scheduling is suspended": {func(b binding) {
+			b.Spec.Suspension = &workv1alpha2.Suspension{
+				Scheduling: &yes}
+		}, false},
 		"one whose dispatching is suspended": {func(b binding) {
 			b.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: &yes}}
 		}, true},
@@ -183,7 +186,7 @@ func TestStandbyIsUntouchedWhileTheActiveOnesFit(t *testing.T) {
 
 func TestARunThatFailsSaysWhatTheBindingShouldHold(t *testing.T) {
 	t.Run("nothing, when nothing fits", func(t *testing.T) {
-		r, err := Schedule(placed(configMap(only(policyv1alpha1.Placement{}, "x")), "a"), fleet(named("a")...), nil)
+		r, err := Schedule(placed(configMap(restrictedTo(policyv1alpha1.Placement{}, "x")), "a"), fleet(named("a")...), nil)
 		if c := Condition(err); len(r.Clusters) != 0 || c.Reason != workv1alpha2.ReasonNoClusterFit ||
 			c.Status != metav1.ConditionFalse {
 			t.Errorf("%q with %v", targetList(r.Clusters), c)

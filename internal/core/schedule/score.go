@@ -18,14 +18,14 @@ func clusterLocality(target bool) int32 {
 	return 0
 }
 
-// rank orders candidates in place: the earlier affinity tier first, then the higher score, then the more room for what
-// is there and what is to come, then by name.
+// rank sorts candidates in place: by affinity tier, then by score, then by capacity including the current replicas,
+// then by name.
 func rank(candidates []Candidate) {
 	byName := func(a, b Candidate) int { return strings.Compare(a.Cluster.Name, b.Cluster.Name) }
 	if !slices.IsSortedFunc(candidates, byName) {
 		slices.SortFunc(candidates, byName)
 	}
-	// What is compared is sorted apart, which is smaller, and the position stands for the name.
+	// Sort small copies of the compared fields; the position breaks ties by name.
 	scratch := places.Get().(*[]place)
 	defer places.Put(scratch)
 	order := (*scratch)[:0]
@@ -45,7 +45,7 @@ func rank(candidates []Candidate) {
 		}
 		return a.at - b.at
 	})
-	// Each goes to its place, and who was there to its own, until the first one's is reached again.
+	// Apply the permutation in place, cycle by cycle.
 	for i := range order {
 		first := candidates[i]
 		for to := i; order[to].at >= 0; {
@@ -61,7 +61,7 @@ func rank(candidates []Candidate) {
 	}
 }
 
-// place is where a candidate was, with what it is ranked by.
+// place is the position of a candidate, with the fields that rank it.
 type place struct {
 	tier  int
 	score int32
@@ -69,8 +69,8 @@ type place struct {
 	at    int
 }
 
-// places are reused by runs: ranking takes as much as all else of a small one.
+// places are reused by runs: the copies need as much memory as the rest of a small run.
 var places = sync.Pool{New: func() any { return new([]place) }}
 
-// holds is how many replicas of the binding fit into the cluster altogether.
+// holds returns how many replicas of the binding fit into the cluster in total.
 func (c *Candidate) holds() int64 { return c.Available + int64(c.Assigned) }

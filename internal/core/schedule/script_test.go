@@ -31,8 +31,8 @@ import (
 //	uid TEXT                        the template's UID
 //	rebalance                       a fresh run is asked for
 //
-// "=> not due" says that nobody would run the scheduler, and that the binding holds what it held.
-// After each step a second look must find nothing due, unless the run failed, and a second run nothing else.
+// "=> not due" expects that no run is due, and that the binding is unchanged. After each step a second check must find
+// nothing due, unless the run failed, and a second run must return the same.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -71,7 +71,7 @@ func play(t *testing.T, file string) {
 		line, _, _ := strings.Cut(lines.Text(), "#")
 		step, want, looks := strings.Cut(line, "=>")
 		if strings.TrimSpace(step) != "" {
-			s.do(t, file+":"+strconv.Itoa(n), strings.Fields(step))
+			s.run(t, file+":"+strconv.Itoa(n), strings.Fields(step))
 		}
 		if looks {
 			s.look(t, file+":"+strconv.Itoa(n)+": "+strings.TrimSpace(step), strings.TrimSpace(want))
@@ -79,7 +79,7 @@ func play(t *testing.T, file string) {
 	}
 }
 
-func (s *story) do(t *testing.T, at string, words []string) {
+func (s *story) run(t *testing.T, at string, words []string) {
 	t.Helper()
 	args := words[1:]
 	switch words[0] {
@@ -124,7 +124,7 @@ func (s *story) do(t *testing.T, at string, words []string) {
 	s.snapshot = s.snapshot.Next(s.clusters)
 }
 
-// property is a field of the cluster to spread over, or else a label.
+// property returns a field of the cluster to spread over, or else a label.
 func property(key, value string) with {
 	return func(c *clusterv1alpha1.Cluster) {
 		switch key {

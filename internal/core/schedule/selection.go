@@ -11,26 +11,26 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
-// selection chooses clusters so that the groups they are in are as many as the constraints want:
+// selection chooses clusters so that the number of their groups satisfies the constraints:
 //
 //	of each grouping, one inside the other, the best groups that are allowed → of these groups' clusters the best,
 //	one of each group first
 //
-// If some choice leads nowhere, the next best is tried, unless what the groups have at most says that it cannot do
-// either.
+// If a choice fails, the next best is tried, unless the bounds of the groups show that it fails too.
 type selection struct {
 	bounds
 	// ranked are the candidates, best first; members below are positions in it, ascending.
 	ranked []Candidate
 	// of are the groups of each candidate, by grouping.
 	of []numbering
-	// duplicated, wanted and need say what the clusters are for: each takes all, or they have room for need together.
+	// duplicated, wanted and need describe the use of the clusters: each gets all replicas, or together they need capacity
+	// for need.
 	strategy strategy
 	wanted   int64
 	need     int64
-	// sticky says that groups in use are preferred to better ones.
+	// sticky: groups in use are preferred to better ones.
 	sticky bool
-	// steps are the candidates that may still be looked at.
+	// steps is the remaining number of candidates to visit.
 	steps int
 	tally tally
 	// nearest is the failure that came nearest to success, how near that was, and what room it found.
@@ -54,14 +54,14 @@ func newSelection(spec *workv1alpha2.ResourceBindingSpec, b bounds, ranked []Can
 	return s
 }
 
-// choose is the choice, best cluster first.
+// choose returns the choice, best cluster first.
 func (s *selection) choose() ([]Candidate, error) {
 	all := make([]int, len(s.ranked))
 	for i := range all {
 		all[i] = i
 	}
 	var members []int
-	if s.strategy != static { // weights are shared out anew each time
+	if s.strategy != static { // weights are applied again in each run
 		members = s.keep()
 	}
 	if members == nil {
@@ -81,7 +81,7 @@ func (s *selection) choose() ([]Candidate, error) {
 	return chosen, nil
 }
 
-// keep is what is used now, if that satisfies the constraints, with what may join it; else nil.
+// keep returns the current clusters, with those that may join them, if that satisfies the constraints; else nil.
 func (s *selection) keep() []int {
 	var used []int
 	for i := range s.ranked {
@@ -93,7 +93,7 @@ func (s *selection) keep() []int {
 		return nil
 	}
 	if used = s.extend(used); !s.holds(used) {
-		s.nearest, s.near = nil, 0 // what others than these are missing is to be told
+		s.nearest, s.near = nil, 0 // report what is missing for the other choices
 		return nil
 	}
 	return used
@@ -138,14 +138,14 @@ const (
 	fleetLacks
 )
 
-// fail notes a failure; the one nearest to success is told.
+// fail records a failure; the one that is closest to success is reported.
 func (s *selection) fail(near int, err func() error) {
 	if s.nearest == nil || near > s.near {
 		s.nearest, s.near = err(), near
 	}
 }
 
-// failRoom notes that some of the clusters have not room enough; the most room that was found is told.
+// failRoom records that the clusters have not enough capacity; the largest capacity is reported.
 func (s *selection) failRoom(clusters int, room int64) {
 	if s.near == roomMissing && room <= s.nearly {
 		return
@@ -153,18 +153,18 @@ func (s *selection) failRoom(clusters int, room int64) {
 	s.nearest, s.near, s.nearly = noRoom(clusters, room, s.need, clusters < len(s.ranked)), roomMissing, room
 }
 
-// group is clusters that have a value in common.
+// group is a set of clusters with a common value.
 type group struct {
 	// number is its position among the names of its grouping.
 	number int
 	name   string
-	// members are its clusters, of those that it was made of.
+	// members are its clusters, among the members that it was created from.
 	members []int
 	merit
 }
 
-// merit is what groups are preferred by, alone or together: those in use, those of the first affinity tiers,
-// the score, and then the larger.
+// merit is what groups are ranked by, alone or together: groups in use first, then the affinity tiers, the score, and
+// the size.
 type merit struct {
 	used, tier int
 	score      int64
@@ -191,14 +191,14 @@ func prefers(a, b merit) int {
 	return cmp.Compare(b.clusters, a.clusters)
 }
 
-// groups are those of the members by grouping d, best first.
+// groups returns the groups of the members by grouping d, best first.
 func (s *selection) groups(d int, members []int) []group {
 	s.steps -= len(members)
 	of := &s.of[d]
 	ends := make([]int, len(of.names)+1)
 	var total int
 	for _, m := range members {
-		for _, n := range of.of(m) {
+		for _, n := range of.groups(m) {
 			ends[n+1]++
 			total++
 		}
@@ -210,10 +210,10 @@ func (s *selection) groups(d int, members []int) []group {
 		}
 		ends[n+1] += ends[n]
 	}
-	// lists holds the members of group n from ends[n-1] to ends[n], once they are in.
+	// After the loop, lists has the members of group n from ends[n-1] to ends[n].
 	lists := make([]int, total)
 	for _, m := range members {
-		for _, n := range of.of(m) {
+		for _, n := range of.groups(m) {
 			lists[ends[n]] = m
 			ends[n]++
 		}
@@ -239,11 +239,11 @@ func (s *selection) groups(d int, members []int) []group {
 	return all
 }
 
-// unit is what a cluster or a replica of room is worth to a group, against the mean score of its clusters.
+// unit is the value of a cluster, or of capacity for a replica, relative to the mean score of a group's clusters.
 const unit = 1000
 
-// score of a group. Where each cluster takes all replicas: the clusters that have room for them count. Where clusters
-// share: the room counts, up to a fair share of what is wanted.
+// score returns the score of a group. If each cluster gets all replicas, it counts the clusters with enough capacity.
+// If clusters share the replicas, it counts the capacity, up to a fair share.
 func (s *selection) score(d int, members []int) int64 {
 	var sum, scores int64
 	if !s.strategy.divided() {
@@ -271,8 +271,8 @@ func (s *selection) score(d int, members []int) int64 {
 	return sum*unit + scores/int64(len(members))
 }
 
-// narrow chooses groups of grouping d and those inside, and the clusters of these; nil if there is no choice. Of the
-// groups that there may be it takes the best together; then, where their number has a maximum, as few of them as do.
+// narrow chooses groups of grouping d and of the groupings inside it, and their clusters; nil if there is no choice. It
+// uses the best allowed set of groups and then, if their number has a maximum, as few of them as suffice.
 func (s *selection) narrow(d int, members []int) []int {
 	if d == len(s.groupings) {
 		return s.seat(members)
@@ -292,7 +292,7 @@ func (s *selection) narrow(d int, members []int) []int {
 		most = min(most, s.clusters.MaxGroups)
 	}
 	least := max(1, g.MinGroups)
-	// What the groups have at most is worth knowing once the best have failed.
+	// The bounds of the groups are computed only after the best set has failed.
 	var limit *ceiling
 	// Fewer groups leave more of a bounded number of clusters to those with room.
 	for n := most; n >= min(least, most); n-- {
@@ -320,9 +320,9 @@ func (s *selection) narrow(d int, members []int) []int {
 	return nil
 }
 
-// reduce drops the last of the groups, of which chosen was chosen, as long as the rest does: where their number has a
-// maximum, no more are used than it takes. Groups in use, which come first, stay. Static weights mean all their
-// clusters, and give up none that may be used.
+// reduce drops the last groups of those that chosen was chosen from, as long as the rest satisfies the constraints: a
+// constraint with a maximum uses no more groups than needed. Groups in use come first and stay. Static weights need all
+// their clusters, so none is dropped.
 func (s *selection) reduce(d int, members []int, subset []group, least int, chosen []int) []int {
 	if s.groupings[d].MaxGroups == 0 || s.strategy == static {
 		return chosen
@@ -340,7 +340,7 @@ func (s *selection) reduce(d int, members []int, subset []group, least int, chos
 	return chosen
 }
 
-// within are the members that are in no other groups than these.
+// within returns the members that are in no other groups than these.
 func (s *selection) within(d int, members []int, allowed []group) []int {
 	var some int
 	for i := range allowed {
@@ -368,15 +368,15 @@ func (s *selection) within(d int, members []int, allowed []group) []int {
 	}
 	kept := make([]int, 0, min(some, len(members)))
 	for _, m := range members {
-		if !slices.ContainsFunc(of.of(m), func(n int32) bool { return !in[n] }) {
+		if !slices.ContainsFunc(of.groups(m), func(n int32) bool { return !in[n] }) {
 			kept = append(kept, m)
 		}
 	}
 	return kept
 }
 
-// seat takes the best members, one of each group first. If they have not room enough, the last make way for those with
-// the most, as long as each group keeps one.
+// seat selects the best members, one of each group first. If their capacity is too small, it replaces the last ones by
+// those with the most capacity, and keeps one of each group.
 func (s *selection) seat(members []int) []int {
 	s.steps -= len(members)
 	if groups(s.clusters, len(members)) == len(members) {
@@ -401,7 +401,7 @@ func (s *selection) seat(members []int) []int {
 	return chosen
 }
 
-// fill takes from members in their order: first each that is in a group not seen yet, then others.
+// fill selects from members in order: first those in groups that have none yet, then others.
 func (s *selection) fill(members []int) []int {
 	most := groups(s.clusters, len(members))
 	chosen := make([]int, 0, most)
@@ -449,7 +449,7 @@ func (s *selection) makeWay(chosen, members []int) []int {
 
 func (s *selection) sameGroups(a, b int) bool {
 	for d := range s.of {
-		if !slices.Equal(s.of[d].of(a), s.of[d].of(b)) {
+		if !slices.Equal(s.of[d].groups(a), s.of[d].groups(b)) {
 			return false
 		}
 	}
@@ -463,7 +463,7 @@ func (s *selection) room(members []int) (sum int64) {
 	return sum
 }
 
-// holds says whether these clusters satisfy all constraints, and notes why not.
+// holds reports whether these clusters satisfy all constraints, and records why not.
 func (s *selection) holds(members []int) bool {
 	s.tally.clear()
 	for _, m := range members {
@@ -486,12 +486,12 @@ func (s *selection) holds(members []int) bool {
 	return true
 }
 
-// conflicting says that clusters which the other constraints allow are in n groups by grouping d, which are too few or
-// too many.
+// conflicting returns an error: the clusters that the other constraints allow are in too few or too many groups by
+// grouping d, n.
 func (s *selection) conflicting(d, n int) error {
 	g := s.groupings[d]
 	var others []string
-	for e, other := range s.bounds.all() {
+	for e, other := range s.bounds.constraints() {
 		if e != d+1 && other.MaxGroups > 0 { // clusters come first
 			others = append(others, other.name())
 		}
@@ -507,7 +507,7 @@ func (s *selection) conflicting(d, n int) error {
 	}
 }
 
-// failClusters notes that the groups that may be used have too few clusters.
+// failClusters records that the allowed groups have too few clusters.
 func (s *selection) failClusters(have int) {
 	s.fail(clustersMissing, func() error {
 		return &SpreadError{
@@ -517,7 +517,7 @@ func (s *selection) failClusters(have int) {
 	})
 }
 
-// tooFew says that there are fewer groups than wanted, and which.
+// tooFew returns an error: there are fewer groups than wanted. It names them.
 func tooFew(g grouping, all []group) error {
 	names := make([]string, len(all))
 	for i := range all {
@@ -535,11 +535,11 @@ func tooFew(g grouping, all []group) error {
 	}
 }
 
-// maxExhaust is the number of candidates up to which every choice is tried: groups that overlap or cross each other may
-// have a choice that going from group to group does not find.
+// maxExhaust is the number of candidates up to which all choices are tried: if groups overlap, the search by groups may
+// miss a choice.
 const maxExhaust = 12
 
-// exhaust tries every choice of few clusters; nil if there is none, or if going from group to group has missed none.
+// exhaust tries all choices of few clusters; nil if there is none, or if the search by groups cannot have missed one.
 func (s *selection) exhaust() []int {
 	if len(s.ranked) > maxExhaust || len(s.groupings) == 1 &&
 		s.groupings[0].SpreadByField != policyv1alpha1.SpreadByFieldZone {

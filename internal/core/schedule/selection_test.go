@@ -44,8 +44,7 @@ func TestSubsetsComeBestFirstAndOnceEach(t *testing.T) {
 	}
 }
 
-// TestWhatIsPassedOverCouldNotDo: groups that a search passes over unseen, because of what they have at most, have no
-// choice of clusters that satisfies the constraints.
+// Groups that a search skips because of their bounds have no choice of clusters that satisfies the constraints.
 func TestWhatIsPassedOverCouldNotDo(t *testing.T) {
 	var passed, hopeless int
 	for seed := range uint64(6000) {
@@ -75,7 +74,7 @@ func TestWhatIsPassedOverCouldNotDo(t *testing.T) {
 		check := func(subset []group, what string) {
 			if chosen := anyChoice(s, s.within(0, everything, subset)); chosen != nil {
 				t.Fatalf("seed %d: %s is passed over, though %v of %s would do, by %s", seed, what, chosen,
-					targetList(each(candidates, 0)), AppliedPlacement(b.Spec.Placement))
+					targetList(uniformTargets(candidates, 0)), AppliedPlacement(b.Spec.Placement))
 			}
 		}
 		subset := slices.DeleteFunc(slices.Clone(all), func(group) bool { return r.IntN(2) == 0 })
@@ -103,7 +102,7 @@ func TestWhatIsPassedOverCouldNotDo(t *testing.T) {
 	}
 }
 
-// anyChoice is a choice of the members that satisfies all constraints; nil if there is none.
+// anyChoice returns a choice of the members that satisfies all constraints; nil if there is none.
 func anyChoice(s *selection, members []int) []int {
 	for set := 1; set < 1<<len(members); set++ {
 		var chosen []int

@@ -13,8 +13,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
-// Snapshot is the fleet at one moment, with what filters ask of it worked out. It never changes and may be shared by
-// any number of readers; the clusters in it are read-only. Clusters that are being deleted are not part of it.
+// Snapshot is the fleet at one moment, with data derived for the filters. It is immutable and may be shared; the
+// clusters in it are read-only. It does not contain clusters that are being deleted.
 type Snapshot struct {
 	// members are sorted by name.
 	members []member
@@ -22,22 +22,22 @@ type Snapshot struct {
 	index map[string]int
 	// peers are set for one binding's run.
 	peers Peers
-	// keepEmpty has divided workloads go to clusters that get no replica, too.
+	// keepEmpty also places divided workloads in clusters that get no replica.
 	keepEmpty bool
-	// plugins are those that run.
+	// plugins are the enabled plugins.
 	plugins Plugins
 }
 
-// member is a cluster and what is asked of it often.
+// member is a cluster with derived data that is used often.
 type member struct {
 	cluster *clusterv1alpha1.Cluster
 	// repels are the taints that keep templates away.
 	repels []repulsion
-	// discovered says that the kinds listed are all there are.
+	// discovered: the listed kinds are complete.
 	discovered bool
-	// apis are what the cluster serves, shared with others that serve the same; nil if not worked out.
+	// apis are the kinds that the cluster serves, shared with other clusters that serve the same; nil if not computed.
 	apis *apiSet
-	// free is what is neither allocated nor being allocated; nil if the cluster did not say.
+	// free is what is neither allocated nor being allocated; nil if the cluster does not report it.
 	free resources
 }
 
@@ -50,8 +50,8 @@ type repulsion struct {
 // NewSnapshot works out the fleet. The clusters must not be changed afterwards.
 func NewSnapshot(clusters []*clusterv1alpha1.Cluster) Snapshot { return Snapshot{}.Next(clusters) }
 
-// Next is the snapshot of these clusters. What s knows of those that have not changed since is shared, so that one
-// cluster's change costs one cluster's work.
+// Next returns the snapshot of these clusters. It reuses the data of clusters that have not changed, so that the change
+// of one cluster costs the work for one cluster.
 func (s Snapshot) Next(clusters []*clusterv1alpha1.Cluster) Snapshot {
 	next := Snapshot{
 		members:   make([]member, 0, len(clusters)),
@@ -72,7 +72,7 @@ func (s Snapshot) Next(clusters []*clusterv1alpha1.Cluster) Snapshot {
 			sets = s.apiSets()
 		}
 		m := glance(c)
-		m.apis, m.free = sets.of(c.Status.APIEnablements), freeOf(c.Status.ResourceSummary)
+		m.apis, m.free = sets.setOf(c.Status.APIEnablements), freeOf(c.Status.ResourceSummary)
 		next.members = append(next.members, m)
 	}
 	slices.SortStableFunc(next.members, func(a, b member) int { return strings.Compare(a.cluster.Name, b.cluster.Name) })
@@ -83,23 +83,23 @@ func (s Snapshot) Next(clusters []*clusterv1alpha1.Cluster) Snapshot {
 	return next
 }
 
-// KeepingEmpty is the same fleet, and what Next makes of it, where a workload that divides its replicas goes also to
-// the chosen clusters that get none of them: scaled to zero it is still there. It is Karmada's
+// KeepingEmpty returns the same fleet, and what Next makes of it, where a workload that divides its replicas goes also
+// to the chosen clusters that get none of them: scaled to zero it is still there. It is Karmada's
 // enable-empty-workload-propagation.
 func (s Snapshot) KeepingEmpty() Snapshot {
 	s.keepEmpty = true
 	return s
 }
 
-// unchanged says whether both are the same version of the same object.
+// unchanged reports whether both are the same version of the same object.
 func unchanged(a, b *clusterv1alpha1.Cluster) bool {
 	return a == b || a.UID == b.UID && a.ResourceVersion == b.ResourceVersion && a.ResourceVersion != ""
 }
 
-// Len is the number of clusters.
+// Len returns the number of clusters.
 func (s Snapshot) Len() int { return len(s.members) }
 
-// Names are those of the clusters, sorted.
+// Names returns the names of the clusters, sorted.
 func (s Snapshot) Names() []string {
 	names := make([]string, len(s.members))
 	for i := range s.members {
@@ -108,7 +108,7 @@ func (s Snapshot) Names() []string {
 	return names
 }
 
-// Cluster is the cluster of that name; nil if it is not in the fleet or is leaving.
+// Cluster returns the cluster of that name; nil if it is not in the fleet or is leaving.
 func (s Snapshot) Cluster(name string) *clusterv1alpha1.Cluster {
 	if m := s.member(name); m != nil {
 		return m.cluster
@@ -116,7 +116,8 @@ func (s Snapshot) Cluster(name string) *clusterv1alpha1.Cluster {
 	return nil
 }
 
-// Versions are those in which the cluster serves a kind, as its discovery ordered them; none if it does not serve it.
+// Versions returns the versions in which the cluster serves a kind, in the order of its discovery; none if it does not
+// serve the kind.
 func (s Snapshot) Versions(cluster string, kind schema.GroupKind) []string {
 	if m := s.member(cluster); m != nil {
 		return m.apis.versions[kind]
@@ -131,7 +132,7 @@ func (s Snapshot) member(name string) *member {
 	return nil
 }
 
-// present are the targets that are in the fleet.
+// present returns the targets that are in the fleet.
 func (s Snapshot) present(targets []workv1alpha2.TargetCluster) []workv1alpha2.TargetCluster {
 	var here []workv1alpha2.TargetCluster
 	for _, t := range targets {
@@ -142,11 +143,11 @@ func (s Snapshot) present(targets []workv1alpha2.TargetCluster) []workv1alpha2.T
 	return here
 }
 
-// notTarget stands for the replicas of a cluster that is no target.
+// notTarget represents the replicas of a cluster that is not a target.
 const notTarget = -1
 
-// assigned are the replicas that each member has been given, by position; notTarget where it is no target. Nil is no
-// targets.
+// assigned returns the replicas that each member has been given, by position; notTarget where it is no target. Nil is
+// no targets.
 func (s Snapshot) assigned(targets []workv1alpha2.TargetCluster) []int32 {
 	if len(targets) == 0 {
 		return nil
@@ -172,7 +173,7 @@ func glance(c *clusterv1alpha1.Cluster) member {
 	for i := range c.Spec.Taints {
 		t := &c.Spec.Taints[i]
 		if t.Effect == corev1.TaintEffectNoExecute && membership.IsReadinessTaint(*t) {
-			continue // the NoSchedule taint beside it keeps new placements out; what leaves is for failover to decide
+			continue // the NoSchedule taint beside it keeps new placements out; failover decides about evictions
 		}
 		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
 			m.repels = append(m.repels, repulsion{taint: *t, text: "{" + t.ToString() + "}"})

@@ -9,21 +9,21 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// spreads says whether the placement has spread constraints. Static weights do not lift them: a weight says how much
-// a cluster takes of those that are used.
+// spreads reports whether the placement has spread constraints. They apply with static weights too: a weight is the
+// share of a cluster if it is used.
 func spreads(spec *workv1alpha2.ResourceBindingSpec) bool {
 	return len(spec.Placement.SpreadConstraints) > 0
 }
 
-// bounds are a placement's spread constraints, by what they count.
+// bounds are the spread constraints of a placement, by what they count.
 type bounds struct {
-	// clusters bounds the clusters; without a constraint on them it is zero, which is no bound.
+	// clusters bounds the number of clusters; the zero value means no bound.
 	clusters policyv1alpha1.SpreadConstraint
 	// groupings bound the groups of clusters, those that contain others first.
 	groupings []grouping
 }
 
-// boundsOf reads the constraints: at most one of each field, as admission has it.
+// boundsOf reads the constraints: at most one per field, as admission ensures.
 func boundsOf(p *policyv1alpha1.Placement) bounds {
 	var b bounds
 	for _, c := range p.SpreadConstraints {
@@ -34,8 +34,8 @@ func boundsOf(p *policyv1alpha1.Placement) bounds {
 		b.groupings = append(b.groupings, grouping{SpreadConstraint: c})
 	}
 	slices.SortStableFunc(b.groupings, func(x, y grouping) int { return cmp.Compare(x.rank(), y.rank()) })
-	// A cluster is in one group, or, of zones, in several. Where fewer clusters are allowed than groups required, the
-	// groups count, as in Karmada, which takes the best cluster of each region first.
+	// A cluster is in one group, but can be in several zones. If fewer clusters are allowed than groups required, the
+	// groups decide, as in Karmada, which uses the best cluster of each region first.
 	for _, g := range b.groupings {
 		if b.clusters.MaxGroups > 0 && g.SpreadByField != policyv1alpha1.SpreadByFieldZone {
 			b.clusters.MaxGroups = max(b.clusters.MaxGroups, g.MinGroups)
@@ -44,8 +44,8 @@ func boundsOf(p *policyv1alpha1.Placement) bounds {
 	return b
 }
 
-// spread chooses the clusters that are used, by the placement's constraints. It ranks candidates in place.
-// What is there stays as long as the constraints hold with it, unless the run is fresh.
+// spread chooses the clusters to use by the spread constraints. It ranks candidates in place. Current clusters stay as
+// long as they satisfy the constraints, unless the run is fresh.
 func spread(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate, fresh bool) ([]Candidate, error) {
 	if !spreads(spec) {
 		return candidates, nil
@@ -64,9 +64,9 @@ func spread(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate, fres
 	return newSelection(spec, b, candidates, fresh).choose()
 }
 
-// contradiction is what no fleet could satisfy.
+// contradiction returns an error if no fleet could satisfy the constraints.
 func (b bounds) contradiction() error {
-	for _, c := range b.all() {
+	for _, c := range b.constraints() {
 		if c.MaxGroups > 0 && c.MinGroups > c.MaxGroups {
 			return &SpreadError{
 				Text: lacking(c),
@@ -77,12 +77,12 @@ func (b bounds) contradiction() error {
 	return nil
 }
 
-// all are the constraints, that on clusters first.
-func (b bounds) all() []grouping {
+// constraints returns the constraints, that on clusters first.
+func (b bounds) constraints() []grouping {
 	return append([]grouping{{SpreadConstraint: b.clusters}}, b.groupings...)
 }
 
-// withRoomForSet are the candidates with room for one set of components, and those that have theirs already.
+// withRoomForSet returns the candidates with capacity for one set of components, and those that have their set already.
 func withRoomForSet(candidates []Candidate) []Candidate {
 	kept := make([]Candidate, 0, len(candidates))
 	for _, c := range candidates {
@@ -93,7 +93,7 @@ func withRoomForSet(candidates []Candidate) []Candidate {
 	return kept
 }
 
-// needs is the replicas that the chosen clusters must have room for together; 0 if each takes what it is given.
+// needs returns the total capacity in replicas that the chosen clusters need; 0 if each gets its own number.
 func needs(spec *workv1alpha2.ResourceBindingSpec) int64 {
 	if strategyOf(spec).byRoom() {
 		return int64(spec.Replicas)
@@ -101,8 +101,8 @@ func needs(spec *workv1alpha2.ResourceBindingSpec) int64 {
 	return 0
 }
 
-// weighted are the candidates that a static weight gives anything, with the weight as what they hold: so the heaviest
-// are preferred.
+// weighted returns the candidates with a positive static weight. The weight is set as their capacity, so that the
+// heaviest are preferred.
 func weighted(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate) []Candidate {
 	shares := weigh(spec.Placement.ReplicaScheduling.WeightPreference, candidates)
 	kept := make([]Candidate, 0, len(candidates))
@@ -115,8 +115,8 @@ func weighted(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate) []
 	return kept
 }
 
-// spreadByCluster takes the best, as many as allowed. If they have no room for need replicas, the last of them make
-// way, one after the other, for those with the most room. MaxGroups 0 is no limit.
+// spreadByCluster selects the best candidates, as many as allowed. If their capacity is too small for need replicas, it
+// replaces the last ones, one after the other, by those with the most capacity. MaxGroups 0 means no limit.
 func spreadByCluster(c policyv1alpha1.SpreadConstraint, ranked []Candidate, need int64) ([]Candidate, error) {
 	if len(ranked) < c.MinGroups {
 		return nil, &SpreadError{
@@ -144,7 +144,7 @@ func spreadByCluster(c policyv1alpha1.SpreadConstraint, ranked []Candidate, need
 	return chosen, nil
 }
 
-// noRoom says that the clusters that the constraints allow have no room for all.
+// noRoom returns an error: the clusters that the constraints allow do not have enough capacity.
 func noRoom(clusters int, room, need int64, bounded bool) error {
 	e := &SpreadError{
 		Text: fmt.Sprintf("no enough resource when selecting %d clusters", clusters),
@@ -157,7 +157,7 @@ func noRoom(clusters int, room, need int64, bounded bool) error {
 	return e
 }
 
-// groups is how many of n groups a constraint uses.
+// groups returns how many of n groups a constraint uses.
 func groups(c policyv1alpha1.SpreadConstraint, n int) int {
 	if c.MaxGroups == 0 {
 		return n

@@ -15,7 +15,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// spreadWorld is a small fleet in groups of all sorts, its room, and a binding with constraints on them, at random.
+// spreadWorld returns a small fleet in groups of all sorts, its room, and a binding with constraints on them, at
+// random.
 func spreadWorld(r *rand.Rand) ([]*clusterv1alpha1.Cluster, map[string]int32, *workv1alpha2.ResourceBinding) {
 	answers := map[string]int32{}
 	var clusters []*clusterv1alpha1.Cluster
@@ -25,7 +26,7 @@ func spreadWorld(r *rand.Rand) ([]*clusterv1alpha1.Cluster, map[string]int32, *w
 		if other := fmt.Sprintf("z%d", r.IntN(4)); r.IntN(4) == 0 && other != at[0] {
 			at = append(at, other)
 		}
-		changes := []with{in(fmt.Sprintf("p%d", r.IntN(2)), fmt.Sprintf("r%d", r.IntN(3)), at...)}
+		changes := []with{located(fmt.Sprintf("p%d", r.IntN(2)), fmt.Sprintf("r%d", r.IntN(3)), at...)}
 		if r.IntN(4) > 0 {
 			changes = append(changes, labelled("rack", fmt.Sprint(r.IntN(3))))
 		}
@@ -45,14 +46,14 @@ func spreadWorld(r *rand.Rand) ([]*clusterv1alpha1.Cluster, map[string]int32, *w
 		if r.IntN(3) > 0 {
 			most = least + r.IntN(2)
 		}
-		p = by(p, what, least, most)
+		p = spreadBy(p, what, least, most)
 	}
 	b := deployment(int32(1+r.IntN(20)), p)
 	b.Spec.Resource.UID = types.UID(fmt.Sprint(r.IntN(10)))
 	return clusters, answers, b
 }
 
-// possible is the naive twin of a first choice: it tries every set of clusters.
+// possible returns the naive twin of a first choice: it tries every set of clusters.
 func possible(b *workv1alpha2.ResourceBinding, candidates []Candidate, answers map[string]int32) bool {
 	spec := &b.Spec
 	if strategyOf(spec) == static {
@@ -192,7 +193,7 @@ func TestSpreadingAgainstEveryChoice(t *testing.T) {
 		take(answers, result.Clusters, nil)
 
 		// Another cluster joins: what was placed stays where there may be no more groups, and the constraints hold.
-		more := fleet(append(slices.Clone(clusters), cluster("new", in("p0", "r0", "z0"), labelled("rack", "0")))...)
+		more := fleet(append(slices.Clone(clusters), cluster("new", located("p0", "r0", "z0"), labelled("rack", "0")))...)
 		s = more
 		if _, due := Due(b, more); divides && due {
 			t.Fatalf("%s\ndivided replicas are due because a cluster joined", at)

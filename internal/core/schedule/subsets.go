@@ -2,18 +2,18 @@ package schedule
 
 import "slices"
 
-// maxSubsets bounds how many sets of groups are looked at.
+// maxSubsets bounds the sets of groups that are tried.
 const maxSubsets = 300
 
-// subsets are those of n of the groups, the best together first; of many only the first. Groups come best first, and so
-// they are in each subset, which is valid until the next.
+// subsets yields sets of n of the groups, the best first, up to a maximum. Groups are sorted best first, also within a
+// set, which is valid until the next one.
 func subsets(all []group, n int) func(yield func([]group) bool) {
 	return func(yield func([]group) bool) {
 		if !yield(all[:n]) || n == len(all) {
 			return
 		}
-		// A subset is made of the one that has the position moved last one place earlier: so each is made once, and none
-		// before one that is better. Positions before the one moved last are where they were at first.
+		// Each subset is created from the subset in which the last moved position is one place earlier. So each is created
+		// once, and never before a better one. Positions before the last moved one are at their start.
 		q := &subsetQueue{n: n}
 		first := subset{last: n - 1}
 		for i := range n {
@@ -21,7 +21,7 @@ func subsets(all []group, n int) func(yield func([]group) bool) {
 			first.merit = first.merit.plus(all[i].merit)
 		}
 		push := func(from subset, i int) {
-			at := q.at(from)
+			at := q.positionsOf(from)
 			next := at[i] + 1
 			if next == len(all) || i+1 < n && next == at[i+1] {
 				return
@@ -38,7 +38,7 @@ func subsets(all []group, n int) func(yield func([]group) bool) {
 				return
 			}
 			best := q.pop()
-			for i, at := range q.at(best) {
+			for i, at := range q.positionsOf(best) {
 				chosen[i] = all[at]
 			}
 			if !yield(chosen) {
@@ -52,30 +52,31 @@ func subsets(all []group, n int) func(yield func([]group) bool) {
 	}
 }
 
-// subset is positions of groups, ascending, and what they are worth together.
+// subset has positions of groups, ascending, and their merit together.
 type subset struct {
-	// start is where its positions are.
+	// start is the index of its positions.
 	start int
 	// last is the position that was moved last.
 	last int
 	merit
 }
 
-// subsetQueue is a heap of subsets of n groups, the best on top. It is not container/heap's, which makes an object of
-// each.
+// subsetQueue is a heap of subsets of n groups, the best on top. container/heap would allocate an object for each.
 type subsetQueue struct {
 	n         int
-	positions []int // of all there ever were
+	positions []int // of all subsets so far
 	heap      []subset
 }
 
-func (q *subsetQueue) at(s subset) []int { return q.positions[s.start : s.start+q.n : s.start+q.n] }
+func (q *subsetQueue) positionsOf(s subset) []int {
+	return q.positions[s.start : s.start+q.n : s.start+q.n]
+}
 
 func (q *subsetQueue) less(i, j int) bool {
 	if better := prefers(q.heap[i].merit, q.heap[j].merit); better != 0 {
 		return better < 0
 	}
-	return slices.Compare(q.at(q.heap[i]), q.at(q.heap[j])) < 0
+	return slices.Compare(q.positionsOf(q.heap[i]), q.positionsOf(q.heap[j])) < 0
 }
 
 func (q *subsetQueue) push(s subset) {

@@ -13,7 +13,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
-// placedOn is a binding whose last run placed it on the clusters, 3 replicas each.
+// placedOn returns a binding whose last run placed it on the clusters, with 3 replicas each.
 func placedOn(p policyv1alpha1.Placement, clusters ...string) *workv1alpha2.ResourceBinding {
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
@@ -29,7 +29,7 @@ func placedOn(p policyv1alpha1.Placement, clusters ...string) *workv1alpha2.Reso
 	return b
 }
 
-// servingDeployments is a cluster that serves Deployments.
+// servingDeployments returns a cluster that serves Deployments.
 func servingDeployments(name string, taints ...corev1.Taint) *clusterv1alpha1.Cluster {
 	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: clusterv1alpha1.ClusterSpec{Taints: taints}}
@@ -75,7 +75,7 @@ func TestLostClusterKeepsItsWorkloadsAndGetsNoNewOnes(t *testing.T) {
 			if reason, due := Due(placed, fleet); due {
 				t.Errorf("the lost cluster makes the binding due: %s", reason)
 			}
-			// Not even a WorkloadRebalancer takes it away: nothing says yet that it fits elsewhere.
+			// Not even a WorkloadRebalancer removes it: it is unknown whether it fits elsewhere.
 			asked := metav1.NewTime(placed.Status.LastScheduledTime.Add(3600e9))
 			placed.Spec.RescheduleTriggeredAt = &asked
 			candidates, _ := feasible(placed, fleet, 0)

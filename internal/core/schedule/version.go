@@ -11,7 +11,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// versions are those of wellknown.TemplateVersionsAnnotation; nil where every version will do.
+// versions returns the versions in wellknown.TemplateVersionsAnnotation; nil if every version can express the template.
 func versions(b workv1alpha2.Binding) []string {
 	text := b.GetAnnotations()[wellknown.TemplateVersionsAnnotation]
 	if text == "" {
@@ -20,25 +20,25 @@ func versions(b workv1alpha2.Binding) []string {
 	return strings.Split(text, ",")
 }
 
-// says whether a cluster that serves these versions of the template's kind can be sent the template: it is sent in its
-// own version where that is served, and else in another.
-func (q *question) says(served []string) bool {
+// canReceive reports whether a cluster that serves these versions can receive the template: it is sent
+// in its own version where that is served, and else in another.
+func (q *question) canReceive(served []string) bool {
 	if slices.Contains(served, q.version) {
 		return slices.Contains(q.versions, q.version)
 	}
 	return slices.ContainsFunc(served, func(v string) bool { return slices.Contains(q.versions, v) })
 }
 
-// preferServed takes out the candidates that serve no version which can say the template, as long as others are left.
-// Only where the replicas are divided: what each cluster is to have a copy of is sent to the others, and of these its
-// author is told. What is placed stays, unless the run is fresh: what was sent before still runs there.
+// preferServed removes the candidates that serve no version that can express the template, as long as others are left.
+// It applies only if replicas are divided. Otherwise all other clusters get a copy, and the author is warned about
+// these. Current clusters stay unless the run is fresh: the object that was sent before still runs there.
 func (q *question) preferServed(candidates []Candidate, rejections Rejections, s Snapshot,
 	fresh bool) ([]Candidate, Rejections) {
 	if q.versions == nil || !q.plugins.Runs(APIEnablement) || !strategyOf(q.spec).divided() {
 		return candidates, rejections
 	}
 	refused := func(c Candidate) bool {
-		return (fresh || !c.placed) && !q.says(s.member(c.Cluster.Name).apis.versions[q.kind])
+		return (fresh || !c.placed) && !q.canReceive(s.member(c.Cluster.Name).apis.versions[q.kind])
 	}
 	if !slices.ContainsFunc(candidates, refused) ||
 		!slices.ContainsFunc(candidates, func(c Candidate) bool { return !refused(c) }) {
@@ -54,10 +54,10 @@ func (q *question) preferServed(candidates []Candidate, rejections Rejections, s
 	return slices.DeleteFunc(candidates, refused), rejections
 }
 
-// otherVersions says whether a cluster serves the kind in other versions than it did.
+// otherVersions reports whether a cluster serves the kind in other versions than it did.
 func otherVersions(kind schema.GroupKind, old, now *clusterv1alpha1.Cluster) bool {
 	of := func(c *clusterv1alpha1.Cluster) []string {
-		return apiSets{}.of(c.Status.APIEnablements).versions[kind]
+		return apiSets{}.setOf(c.Status.APIEnablements).versions[kind]
 	}
 	return old != nil && now != nil && !slices.Equal(of(old), of(now))
 }

@@ -1,5 +1,5 @@
-// Package acting keeps members letting the hub act as those of its users whom its roles let in. Who these are is
-// decided by core/cluster/access; that somebody may use the proxy of a cluster, by the hub's authorizer before.
+// Package acting maintains the roles in members that let the hub impersonate its users. core/cluster/access decides
+// which users; the hub's authorizer decides before who may use the proxy of a cluster.
 package acting
 
 import (
@@ -28,16 +28,16 @@ import (
 	"github.com/argosy-io/argosy/internal/member"
 )
 
-// Source gives who is let in now, and a channel that is closed when that may have changed.
+// Source returns the users who are allowed now, and a channel that is closed when that may have changed.
 type Source func(context.Context) (access.Grants, <-chan struct{}, error)
 
-// Of is a Source that never changes.
+// Of returns a Source that never changes.
 func Of(g access.Grants) Source {
 	return func(context.Context) (access.Grants, <-chan struct{}, error) { return g, nil, nil }
 }
 
-// Follow is the Source of a hub. Its cluster roles are watched from the first time that somebody asks, until done is
-// closed: of a role only what it says of clusters is kept.
+// Follow returns the Source of a hub. It watches the hub's cluster roles from the first call until done is closed. It
+// keeps only the rules about clusters.
 func Follow(config *rest.Config, done <-chan struct{}) Source {
 	f := &follower{config: config, done: done, changed: make(chan struct{})}
 	return f.grants
@@ -52,17 +52,17 @@ type follower struct {
 	// What they list is trimmed.
 	roles    rbaclisters.ClusterRoleLister
 	bindings rbaclisters.ClusterRoleBindingLister
-	// listed say whether what there was at first has been told; synced that it has.
+	// listed reports whether the handlers got the initial lists; synced that all did.
 	listed []cache.InformerSynced
 	synced atomic.Bool
 
 	mu      sync.Mutex
 	changed chan struct{}
-	known   *access.Grants // of now; nil when something changed
+	known   *access.Grants // the current grants; nil after a change
 }
 
 func (f *follower) start() {
-	client, err := rbacclient.NewForConfig(f.config) // a client of all groups is megabytes
+	client, err := rbacclient.NewForConfig(f.config) // a client of all groups needs megabytes
 	if err != nil {
 		f.err = err
 		return
@@ -88,7 +88,7 @@ func (f *follower) start() {
 	}
 }
 
-// trim leaves of a role what says into which clusters it lets.
+// trim keeps only the rules of a role that give access to clusters.
 func trim(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *rbacv1.ClusterRole:
@@ -105,9 +105,9 @@ func trim(obj any) (any, error) {
 	return obj, nil
 }
 
-// change is told of a role or a binding as it was and is, or one of these. Most are about other things than clusters.
+// change is called with a role or binding before and after a change. Most do not concern clusters.
 func (f *follower) change(was ...any) {
-	if !slices.ContainsFunc(was, f.matters) || len(was) == 2 && same(was[0], was[1]) {
+	if !slices.ContainsFunc(was, f.matters) || len(was) == 2 && sameRole(was[0], was[1]) {
 		return
 	}
 	f.mu.Lock()
@@ -119,8 +119,8 @@ func (f *follower) change(was ...any) {
 	}
 }
 
-// matters says whether a role or binding may let somebody into a cluster. A binding does so with its role, which is
-// told of by itself.
+// matters reports whether a role or binding may give access to a cluster. A binding does with its role, which has its
+// own events.
 func (f *follower) matters(obj any) bool {
 	switch o := obj.(type) {
 	case *rbacv1.ClusterRole:
@@ -129,10 +129,10 @@ func (f *follower) matters(obj any) bool {
 		role, err := f.roles.Get(o.RoleRef.Name)
 		return err == nil && len(role.Rules) > 0
 	}
-	return true // gone while nobody looked
+	return true // it was deleted in the meantime
 }
 
-func same(a, b any) bool {
+func sameRole(a, b any) bool {
 	switch a := a.(type) {
 	case *rbacv1.ClusterRole:
 		b, ok := b.(*rbacv1.ClusterRole)
@@ -180,7 +180,7 @@ func values[T any](pointers []*T) []T {
 	return out
 }
 
-// ErrTheirs says that somebody in the member wrote or changed an object, so that the hub leaves it alone.
+// ErrTheirs means that somebody in the member created or changed an object, so the hub does not change it.
 var ErrTheirs = errors.New("it was created or changed by someone else, so the hub does not update it, although it controls whom the hub may impersonate there; delete it, and the hub recreates it")
 
 var (
@@ -188,16 +188,16 @@ var (
 	bindings = rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings")
 )
 
-// Keep makes the role of a member what those allowed there need, and id with them, who may be nobody. hub is the
-// identity of the hub; the client is one that goes by whose the member is. wrote says whether that was a write.
+// Keep updates the role of a member for the allowed users, and for id, which may be empty. hub is the identity of the
+// hub; client must check the ownership of the member. wrote reports whether it wrote.
 func Keep(ctx context.Context, client dynamic.Interface, hub string, a access.Allowed,
 	id access.Identity) (wrote bool, err error) {
 	return put(ctx, client.Resource(roles), "ClusterRole", nil,
 		func(existing *rbacv1.ClusterRole) (*rbacv1.ClusterRole, bool) { return a.Role(existing, hub, id) })
 }
 
-// Bind gives the role to the service account of the hub. Before that is written verify says why it must not be: that
-// the account is the hub's is only the word of its token so far.
+// Bind binds the role to the service account of the hub. Before the write, it calls verify, because only the token
+// claims that the account is the hub's.
 func Bind(ctx context.Context, client dynamic.Interface, hub, namespace, account string,
 	verify func() error) (wrote bool, err error) {
 	return put(ctx, client.Resource(bindings), "ClusterRoleBinding", verify,
@@ -206,8 +206,8 @@ func Bind(ctx context.Context, client dynamic.Interface, hub, namespace, account
 		})
 }
 
-// Leave takes the hub's right to act as anybody off a member: binding and role that it wrote last and nobody changed
-// since.
+// Leave removes the hub's right to impersonate users from a member: the binding and the role, unless somebody changed
+// them after the hub.
 func Leave(ctx context.Context, client dynamic.Interface, hub string) error {
 	return errors.Join(remove[rbacv1.ClusterRoleBinding](ctx, client.Resource(bindings), "ClusterRoleBinding", hub),
 		remove[rbacv1.ClusterRole](ctx, client.Resource(roles), "ClusterRole", hub))
@@ -227,20 +227,19 @@ func remove[T any, P interface {
 				metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
 		}
 	}
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // who changed it meanwhile has it stay
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // a changed object stays
 		return nil
 	}
 	return fmt.Errorf("%s %s: %w", kind, access.Impersonator, err)
 }
 
-// put writes what decide says the object of the impersonator shall be, if it is otherwise and verify lets it; decide is
-// given nil for none.
+// put writes the object that decide returns, if it differs and verify allows it; decide gets nil if there is no object.
 func put[T any, P interface {
 	*T
 	metav1.Object
 }](ctx context.Context, at dynamic.ResourceInterface, kind string, verify func() error,
 	decide func(existing P) (want P, ours bool)) (wrote bool, err error) {
-	const attempts = 3 // two may write at once
+	const attempts = 3 // another writer may be active
 	for range attempts {
 		if wrote, err = putOnce(ctx, at, kind, verify, decide); !apierrors.IsConflict(err) &&
 			!apierrors.IsAlreadyExists(err) {

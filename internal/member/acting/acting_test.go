@@ -33,7 +33,7 @@ var (
 		Plural: "clusterrolebindings"}
 )
 
-// lets is a role that lets into the proxies of all clusters.
+// lets returns a role that lets into the proxies of all clusters.
 func lets(name string) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -51,14 +51,14 @@ func bound(name, role string, users ...string) *rbacv1.ClusterRoleBinding {
 	return b
 }
 
-// of are those let in by these bindings to lets("see").
-func of(users ...string) access.Allowed {
+// allowedUsers returns those let in by these bindings to lets("see").
+func allowedUsers(users ...string) access.Allowed {
 	return access.Derive([]rbacv1.ClusterRole{*lets("see")},
 		[]rbacv1.ClusterRoleBinding{*bound("see", "see", users...)}).Of("eu", nil)
 }
 
-// as is a client of the member for the hub of that identity.
-func as(t *testing.T, m *membertest.Server, hub string) dynamic.Interface {
+// clientOf returns a client of the member for the hub of that identity.
+func clientOf(t *testing.T, m *membertest.Server, hub string) dynamic.Interface {
 	t.Helper()
 	c, err := member.Guest(&rest.Config{Host: m.URL, BearerToken: membertest.Token}, time.Minute, "eu",
 		func(context.Context) (string, error) { return hub, nil })
@@ -68,7 +68,7 @@ func as(t *testing.T, m *membertest.Server, hub string) dynamic.Interface {
 	return c
 }
 
-// stamped says that the member is the hub's.
+// stamped marks the member as managed by the hub.
 func stamped(m *membertest.Server, hub string) {
 	lease := &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}}
 	tenure.Stamp{Hub: hub, Address: "https://" + hub, Run: "1", Since: time.Unix(0, 0),
@@ -108,8 +108,8 @@ func TestTheRoleOfAMemberIsWrittenWhereTheStampIsTheHubs(t *testing.T) {
 			if c.stamp != "" {
 				stamped(m, c.stamp)
 			}
-			client := as(t, m, "a")
-			_, kept := acting.Keep(t.Context(), client, "a", of("alice"), access.Identity{})
+			client := clientOf(t, m, "a")
+			_, kept := acting.Keep(t.Context(), client, "a", allowedUsers("alice"), access.Identity{})
 			_, boundTo := acting.Bind(t.Context(), client, "a", "karmada-cluster", "karmada-impersonator", func() error {
 				return nil
 			})
@@ -130,7 +130,8 @@ func TestAMemberThatIsTakenOverLetsTheNewHubActAsItsOwnUsers(t *testing.T) {
 	m := membertest.New(t, membertest.Lease, roles, bindings)
 	for _, hub := range []string{"a", "b", "b"} {
 		stamped(m, hub)
-		if _, err := acting.Keep(t.Context(), as(t, m, hub), hub, of("of-"+hub), access.Identity{}); err != nil {
+		if _, err := acting.Keep(t.Context(), clientOf(t, m, hub), hub, allowedUsers("of-"+hub),
+			access.Identity{}); err != nil {
 			t.Fatal(err)
 		}
 		role := m.Object(roles, "", access.Impersonator)
@@ -143,7 +144,8 @@ func TestAMemberThatIsTakenOverLetsTheNewHubActAsItsOwnUsers(t *testing.T) {
 		t.Errorf("written: %v, want %v", got, want)
 	}
 	// The hub that lost it changes nothing, whoever it lets in.
-	if _, err := acting.Keep(t.Context(), as(t, m, "a"), "a", of("eve"), access.Identity{}); !errors.Is(err,
+	if _, err := acting.Keep(t.Context(), clientOf(t, m, "a"), "a", allowedUsers("eve"),
+		access.Identity{}); !errors.Is(err,
 		member.ErrHeld) || users(m) != "of-b" {
 		t.Errorf("the hub that lost the member: %v; the role is of %s", err, users(m))
 	}
@@ -157,7 +159,8 @@ func TestWhatSomebodyInTheMemberChangedStaysAndIsTold(t *testing.T) {
 			m.Put(role)
 		},
 		"what the role is put together from": func(m *membertest.Server, role, _ *unstructured.Unstructured) {
-			role.Object["aggregationRule"] = map[string]any{"clusterRoleSelectors": []any{map[string]any{"matchLabels": map[string]any{"a": "b"}}}}
+			role.Object["aggregationRule"] = map[string]any{"clusterRoleSelectors": []any{map[string]any{
+				"matchLabels": map[string]any{"a": "b"}}}}
 			m.Put(role)
 		},
 		"the binding": func(m *membertest.Server, _, binding *unstructured.Unstructured) {
@@ -169,10 +172,11 @@ func TestWhatSomebodyInTheMemberChangedStaysAndIsTold(t *testing.T) {
 		t.Run(story, func(t *testing.T) {
 			m := membertest.New(t, roles, bindings)
 			keep := func(who ...string) error {
-				_, kept := acting.Keep(t.Context(), as(t, m, "a"), "a", of(who...), access.Identity{})
-				_, failed := acting.Bind(t.Context(), as(t, m, "a"), "a", "karmada-cluster", "karmada-impersonator", func() error {
-					return nil
-				})
+				_, kept := acting.Keep(t.Context(), clientOf(t, m, "a"), "a", allowedUsers(who...), access.Identity{})
+				_, failed := acting.Bind(t.Context(), clientOf(t, m, "a"), "a", "karmada-cluster", "karmada-impersonator",
+					func() error {
+						return nil
+					})
 				return errors.Join(kept, failed)
 			}
 			if err := keep("alice"); err != nil {
@@ -212,8 +216,8 @@ func TestAHubThatLeavesTakesItsRightAlongAndNothingElse(t *testing.T) {
 		t.Run(story, func(t *testing.T) {
 			m := membertest.New(t, roles, bindings)
 			if c.last != "" {
-				_, kept := acting.Keep(t.Context(), as(t, m, c.last), c.last, of("alice"), access.Identity{})
-				_, given := acting.Bind(t.Context(), as(t, m, c.last), c.last, "karmada-cluster", "karmada-impersonator",
+				_, kept := acting.Keep(t.Context(), clientOf(t, m, c.last), c.last, allowedUsers("alice"), access.Identity{})
+				_, given := acting.Bind(t.Context(), clientOf(t, m, c.last), c.last, "karmada-cluster", "karmada-impersonator",
 					func() error { return nil })
 				if kept != nil || given != nil {
 					t.Fatal(kept, given)
@@ -222,7 +226,7 @@ func TestAHubThatLeavesTakesItsRightAlongAndNothingElse(t *testing.T) {
 			if c.change != nil {
 				c.change(m)
 			}
-			if err := acting.Leave(t.Context(), as(t, m, "a"), "a"); err != nil {
+			if err := acting.Leave(t.Context(), clientOf(t, m, "a"), "a"); err != nil {
 				t.Fatal(err)
 			}
 			role, binding := m.Object(roles, "", access.Impersonator) != nil, m.Object(bindings, "", access.Impersonator) != nil
@@ -236,7 +240,8 @@ func TestAHubThatLeavesTakesItsRightAlongAndNothingElse(t *testing.T) {
 func TestABindingIsWrittenForNoAccountThatIsNotVerified(t *testing.T) {
 	m := membertest.New(t, roles, bindings)
 	no := errors.New("not the hub's")
-	if _, err := acting.Bind(t.Context(), as(t, m, "a"), "a", "shop", "mine", func() error { return no }); !errors.Is(err,
+	if _, err := acting.Bind(t.Context(), clientOf(t, m, "a"), "a", "shop", "mine",
+		func() error { return no }); !errors.Is(err,
 		no) || len(m.Writes()) > 0 {
 		t.Errorf("%v, written %v", err, m.Writes())
 	}
@@ -258,7 +263,8 @@ func TestAMembersAnswerIsReadNoFurtherThanAnObjectGoes(t *testing.T) {
 		}
 		return true
 	})
-	if _, err := acting.Keep(t.Context(), as(t, m, "a"), "a", of("alice"), access.Identity{}); err == nil ||
+	if _, err := acting.Keep(t.Context(), clientOf(t, m, "a"), "a", allowedUsers("alice"),
+		access.Identity{}); err == nil ||
 		!strings.Contains(err.Error(), "too large") {
 		t.Errorf("it ends with %v", err)
 	}
@@ -278,7 +284,7 @@ func TestManyWhoAreToldAtOnceAreAllInTheRole(t *testing.T) {
 		all.Go(func() {
 			id, err := allowed.Judge(name, []string{"devs"})
 			if err == nil {
-				_, err = acting.Keep(t.Context(), as(t, m, "a"), "a", allowed, id)
+				_, err = acting.Keep(t.Context(), clientOf(t, m, "a"), "a", allowed, id)
 			}
 			if err != nil {
 				t.Error(err)

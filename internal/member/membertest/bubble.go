@@ -12,9 +12,9 @@ import (
 // clock.
 func init() { utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] }
 
-// Run runs a test in a testing/synctest bubble: its clock stands still while anything happens, and moves on when all
-// goroutines wait. Waiting costs nothing, and the speed of the machine changes nothing. Servers are those of
-// NewInMemory, reached with Dial: a bubble cannot wait for sockets.
+// Run runs a test in a testing/synctest bubble: its clock moves only when all goroutines wait. Waiting takes no time,
+// and the speed of the machine does not matter. Use servers of NewInMemory, reached with Dial: a bubble cannot wait for
+// sockets.
 func Run(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -24,13 +24,13 @@ func Run(t *testing.T, test func(t *testing.T)) {
 	})
 }
 
-// Advance moves the clock of the bubble on, and returns when all that is due has happened.
+// Advance moves the clock of the bubble, and returns when all due work is done.
 func Advance(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// Patience is how long a test waits for what should become true, on the clock of the bubble.
+// Patience is how long a test waits for a condition, on the clock of the bubble.
 const Patience = time.Minute
 
 // Becomes reports whether a condition becomes true within Patience.

@@ -18,7 +18,7 @@ import (
 // Kubelet answers for pods what a member's nodes would: logs, and commands over SPDY and websocket. Its Serve is for
 // Server.Behave.
 type Kubelet struct {
-	// Log is a pod's log, by namespace/pod, and follow what comes after it; a log that is followed ends when that is
+	// Log has the logs of pods, by namespace/pod, and follow their next lines; a followed log ends when the channel is
 	// closed.
 	Log    map[string]string
 	Follow <-chan string
@@ -26,7 +26,7 @@ type Kubelet struct {
 	Exec func(pod string, command []string, stdin io.Reader, stdout, stderr io.Writer) error
 }
 
-// Serve answers requests for pods' subresources, and says whether it did.
+// Serve answers requests for pods' subresources, and reports whether it did.
 func (k *Kubelet) Serve(w http.ResponseWriter, r *http.Request) bool {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/"), "/")
 	if len(parts) != 4 || parts[1] != "pods" {
@@ -87,7 +87,7 @@ func (k *Kubelet) run(pod string, q url.Values, stdin io.Reader, stdout, stderr 
 	return text
 }
 
-// ExitCode is how a command in a pod ended that did not end well.
+// ExitCode is the exit code of a command in a pod that failed.
 type ExitCode int
 
 func (e ExitCode) Error() string { return fmt.Sprintf("command terminated with exit code %d", int(e)) }
@@ -125,7 +125,7 @@ func (k *Kubelet) overSPDY(w http.ResponseWriter, r *http.Request, pod string, q
 	for _, s := range streams {
 		_ = s.(httpstream.Stream).Close()
 	}
-	<-conn.CloseChan() // the client has read all, and goes
+	<-conn.CloseChan() // the client closes after it has read everything
 }
 
 func (k *Kubelet) overWebsocket(w http.ResponseWriter, r *http.Request, pod string, q url.Values) {
@@ -134,7 +134,7 @@ func (k *Kubelet) overWebsocket(w http.ResponseWriter, r *http.Request, pod stri
 			wsstream.ReadChannel, wsstream.WriteChannel, wsstream.WriteChannel, wsstream.WriteChannel, wsstream.ReadChannel}}})
 	_, streams, err := conn.Open(w, r)
 	if err != nil {
-		return // the other side is gone, or was answered
+		return // the other side is gone, or has a response
 	}
 	defer conn.Close()
 	_, _ = streams[3].Write(k.run(pod, q, streams[0], streams[1], streams[2]))

@@ -14,7 +14,7 @@ import (
 // The network in memory has the listeners of this process. Its connections block on channels alone, so that a test in a
 // testing/synctest bubble can wait for servers and clients.
 
-// listeners are those of the network in memory, by address.
+// listeners are the listeners of the network in memory, by address.
 var listeners sync.Map
 
 // Dial connects to a listener made by Listen, such as that of NewInMemory.
@@ -39,7 +39,7 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 // last is the number of the last address that Serve took.
 var last atomic.Int64
 
-// Serve is a server with an address of its own.
+// Serve returns a server with an address of its own.
 func Serve(handler http.Handler) *httptest.Server {
 	s := &httptest.Server{Listener: Listen(fmt.Sprintf("server%d.test:80", last.Add(1))),
 		Config: &http.Server{Handler: handler}}

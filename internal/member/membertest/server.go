@@ -34,14 +34,14 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-// Kind is one that the server serves.
+// Kind is a kind that the server serves.
 type Kind struct {
 	schema.GroupVersionKind
 	Plural     string
 	Namespaced bool
 }
 
-// Lease is a kind of real members, which say by one whose they are.
+// Lease is the kind with which real members record their ownership.
 var Lease = Kind{schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, "leases", true}
 
 // Kinds that every server serves.
@@ -53,7 +53,7 @@ var (
 	Quota     = Kind{schema.GroupVersionKind{Version: "v1", Kind: "ResourceQuota"}, "resourcequotas", true}
 )
 
-// Token is what the server takes unless told otherwise.
+// Token is the default token that the server accepts.
 const Token = "let-me-in"
 
 // Server is the member.
@@ -80,7 +80,7 @@ type Server struct {
 	closed   chan struct{}     // ends every watch, also those that start while the server closes
 }
 
-// happening is a change that a watch may have missed; nil is absent.
+// happening is a change that a watch may have missed; nil means absent.
 type happening struct {
 	version int64
 	kind    Kind
@@ -97,7 +97,7 @@ type watcher struct {
 	partial bool
 }
 
-// New serves the kinds given and those that every server serves on a loopback address, until the test ends.
+// New returns a server for the given kinds and the standard ones on a loopback address, until the test ends.
 func New(t testing.TB, kinds ...Kind) *Server {
 	s := newServer(kinds)
 	s.way = http.DefaultTransport
@@ -129,7 +129,7 @@ func newServer(kinds []Kind) *Server {
 	}
 }
 
-// start makes the server end with the test.
+// start ends the server with the test.
 func (s *Server) start(t testing.TB) {
 	s.URL = s.http.URL
 	t.Cleanup(func() {
@@ -139,7 +139,7 @@ func (s *Server) start(t testing.TB) {
 	})
 }
 
-// Cluster and Secret are what joining the server as name leaves in the hub.
+// Cluster and Secret return the objects that joining the server as name creates on the hub.
 func (s *Server) Cluster(name string) *clusterv1alpha1.Cluster {
 	return &clusterv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-uid")},
@@ -151,7 +151,7 @@ func (s *Server) Cluster(name string) *clusterv1alpha1.Cluster {
 	}
 }
 
-// Secret holds the token that the server takes.
+// Secret contains the token that the server accepts.
 func (s *Server) Secret(name string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: name},
@@ -159,7 +159,7 @@ func (s *Server) Secret(name string) *corev1.Secret {
 	}
 }
 
-// Down makes every connection break, existing watches too, until it is called with false.
+// Down breaks every connection, including existing watches, until it is called with false.
 func (s *Server) Down(down bool) {
 	s.mu.Lock()
 	s.down = down
@@ -169,14 +169,14 @@ func (s *Server) Down(down bool) {
 	}
 }
 
-// Take changes the token that the server takes.
+// Take changes the token that the server accepts.
 func (s *Server) Take(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.token = token
 }
 
-// Behave gives f the first chance at each request: it returns whether it has answered. nil ends it.
+// Behave calls f first for each request; f returns whether it has responded. nil removes f.
 func (s *Server) Behave(f func(http.ResponseWriter, *http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +190,7 @@ func (s *Server) Serve(k Kind) {
 	s.kinds = append(s.kinds, k)
 }
 
-// Unserve takes a kind away until it is served again. Its objects stay, as those of an API that is down.
+// Unserve removes a kind until it is served again. Its objects stay, like those of an API that is down.
 func (s *Server) Unserve(k Kind) {
 	s.mu.Lock()
 	s.kinds = slices.DeleteFunc(s.kinds, func(served Kind) bool { return served == k })
@@ -198,7 +198,7 @@ func (s *Server) Unserve(k Kind) {
 	s.BreakWatches()
 }
 
-// SeparateStatus makes the status of kinds a subresource: a write of one leaves the other as it is.
+// SeparateStatus makes the status of kinds a subresource: a write of one does not change the other.
 func (s *Server) SeparateStatus(kinds ...Kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,8 +214,8 @@ func (s *Server) NeedNamespaces() {
 	s.strict = true
 }
 
-// Within is the way to the server of clients in its process: a creation or update keeps its context, and amend is given
-// what it stores.
+// Within returns a transport for clients in the server's process: a creation or update keeps its context, and amend can
+// change the object before it is stored.
 func (s *Server) Within(amend func(context.Context, *unstructured.Unstructured) error) http.RoundTripper {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,22 +244,21 @@ func (t within) RoundTrip(r *http.Request) (_ *http.Response, err error) {
 	return answer.Result(), nil
 }
 
-// Writes are what requests have changed so far: the verb, the resource and the name, as in "create configmaps
-// default/c".
+// Writes returns the writes so far: verb, resource and name, such as "create configmaps default/c".
 func (s *Server) Writes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.writes)
 }
 
-// Requests are the methods and paths so far; with a prefix, those that have it.
+// Requests returns the methods and paths so far; with a prefix, those that have it.
 func (s *Server) Requests(prefix string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(s.requests), func(r string) bool { return !strings.HasPrefix(r, prefix) })
 }
 
-// Put creates or changes an object as somebody else in the member would.
+// Put creates or changes an object like another client in the member.
 func (s *Server) Put(obj runtime.Object) *unstructured.Unstructured {
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -273,10 +272,10 @@ func (s *Server) Put(obj runtime.Object) *unstructured.Unstructured {
 		panic(fmt.Sprintf("%s is not served", u.GroupVersionKind()))
 	}
 	path := pathOf(kind, u.GetNamespace(), u.GetName())
-	return s.store(kind, path, own(kind, s.objects[path], u, "somebody")).DeepCopy()
+	return s.store(kind, path, recordOwnership(kind, s.objects[path], u, "somebody")).DeepCopy()
 }
 
-// Object is what the server holds; nil if nothing.
+// Object returns the stored object; nil if there is none.
 func (s *Server) Object(k Kind, namespace, name string) *unstructured.Unstructured {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,7 +285,7 @@ func (s *Server) Object(k Kind, namespace, name string) *unstructured.Unstructur
 	return nil
 }
 
-// Remove deletes an object as somebody else in the member would.
+// Remove deletes an object like another client in the member.
 func (s *Server) Remove(k Kind, namespace, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -316,7 +315,7 @@ func (s *Server) kindOf(gvk schema.GroupVersionKind) (Kind, bool) {
 	return s.kinds[i], true
 }
 
-// store is called with the lock held.
+// store must be called with the lock.
 func (s *Server) store(k Kind, path string, u *unstructured.Unstructured) *unstructured.Unstructured {
 	s.version++
 	old := s.objects[path]
@@ -338,7 +337,7 @@ func (s *Server) store(k Kind, path string, u *unstructured.Unstructured) *unstr
 	return u
 }
 
-// follow has u be what comes after old.
+// follow sets the metadata of u as the successor of old.
 func follow(old, u *unstructured.Unstructured) {
 	u.SetUID(old.GetUID())
 	u.SetGeneration(old.GetGeneration())
@@ -358,15 +357,15 @@ func (s *Server) remove(k Kind, path string) {
 	s.happened(happening{s.version, k, old, nil})
 }
 
-// happened tells the watches, and those that come for what they missed.
+// happened sends an event to the watches, and stores it for watches that resume.
 func (s *Server) happened(h happening) {
 	s.history = append(s.history, h)
 	for w := range s.watchers {
-		w.tell(h)
+		w.notify(h)
 	}
 }
 
-func (w *watcher) tell(h happening) {
+func (w *watcher) notify(h happening) {
 	if w.kind.GroupVersionKind != h.kind.GroupVersionKind {
 		return
 	}
@@ -402,7 +401,7 @@ func (s *Server) BreakWatches() {
 	defer s.mu.Unlock()
 	for w := range s.watchers {
 		w.end()
-		delete(s.watchers, w) // what changes from now on is told to new ones alone
+		delete(s.watchers, w) // later events go only to new watches
 	}
 }
 
@@ -495,7 +494,7 @@ func (s *Server) discovery(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(list)
 }
 
-// find says which kind, namespace and name a path means.
+// find returns the kind, namespace and name of a URL path.
 func (s *Server) find(path string) (k Kind, namespace, name string, ok bool) {
 	parts := strings.Split(strings.Trim(strings.TrimSuffix(path, "/status"), "/"), "/")
 	var gv schema.GroupVersion
@@ -571,7 +570,7 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 		}
 		path = pathOf(kind, namespace, obj.GetName())
 		if s.objects[path] != nil && kind.Kind == "Event" {
-			// Clients name events by the time, which stands still on a fake clock.
+			// Clients name events by the time, which does not move on a fake clock.
 			obj.SetName(fmt.Sprintf("%s.%d", obj.GetName(), s.version))
 			path = pathOf(kind, namespace, obj.GetName())
 		}
@@ -597,7 +596,7 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 		if apart {
 			delete(obj.Object, "status")
 		}
-		obj = own(kind, nil, obj, manager)
+		obj = recordOwnership(kind, nil, obj, manager)
 		if s.amend != nil {
 			if err := s.amend(r.Context(), obj); err != nil {
 				fail(w, apierrors.NewInternalError(err))
@@ -627,7 +626,7 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		to.SetDeletionTimestamp(live.GetDeletionTimestamp())
-		to = own(kind, live, to, manager)
+		to = recordOwnership(kind, live, to, manager)
 		if s.amend != nil {
 			follow(live, to)
 			if err := s.amend(r.Context(), to); err != nil {
@@ -645,7 +644,7 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 		case live != nil && patched.GetUID() != live.GetUID(), live == nil && patched.GetUID() != "":
 			fail(w, apierrors.NewConflict(gr, name, fmt.Errorf("uid mismatch: the provided object specified uid %s",
 				patched.GetUID())))
-		case live != nil && same(live, patched):
+		case live != nil && sameContent(live, patched):
 			answer(w, http.StatusOK, live)
 		default:
 			wrote("patch", name)
@@ -662,7 +661,7 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 			fail(w, apierrors.NewConflict(gr, name, fmt.Errorf("precondition failed: resourceVersion")))
 			return
 		}
-		// As Kubernetes does: a policy given decides whether dependents go first, which a finalizer says.
+		// Like Kubernetes: the propagation policy decides whether dependents are deleted first, which a finalizer records.
 		finalizers := live.GetFinalizers()
 		if o.PropagationPolicy != nil {
 			finalizers = slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool {
@@ -695,7 +694,7 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// list is called with the lock held, and releases it.
+// list must be called with the lock, and releases it.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, kind Kind, namespace string) {
 	q := r.URL.Query()
 	if q.Get("sendInitialEvents") == "true" {
@@ -744,7 +743,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, kind Kind, namespa
 	})
 }
 
-// watch is called with the lock held, and releases it.
+// watch must be called with the lock, and releases it.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, kind Kind,
 	matches func(*unstructured.Unstructured) bool) {
 	since, err := strconv.ParseInt(r.URL.Query().Get("resourceVersion"), 10, 64)
@@ -757,7 +756,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, kind Kind,
 		gone: make(chan struct{}), partial: partial(r)}
 	for _, h := range s.history {
 		if h.version > since {
-			watcher.tell(h)
+			watcher.notify(h)
 		}
 	}
 	s.watchers[watcher] = true
@@ -794,8 +793,8 @@ func (s *Server) Conflicts(k Kind, obj *unstructured.Unstructured, manager strin
 	return err
 }
 
-// own records, as an API server does, that the manager wrote what differs.
-func own(k Kind, live, obj *unstructured.Unstructured, manager string) *unstructured.Unstructured {
+// recordOwnership records, as an API server does, that the manager wrote what differs.
+func recordOwnership(k Kind, live, obj *unstructured.Unstructured, manager string) *unstructured.Unstructured {
 	if live == nil {
 		live = blank(k)
 	}
@@ -856,11 +855,11 @@ func patch(k Kind, live *unstructured.Unstructured, how string, sent []byte,
 	if v := obj.GetResourceVersion(); v != live.GetResourceVersion() {
 		return nil, fmt.Errorf("the object has been modified")
 	}
-	return own(k, live, obj, manager), nil
+	return recordOwnership(k, live, obj, manager), nil
 }
 
-// same says whether a patch changed nothing that is stored; the time of an ownership is not.
-func same(a, b *unstructured.Unstructured) bool {
+// sameContent reports whether a patch changed nothing that is stored; the time of an ownership is not.
+func sameContent(a, b *unstructured.Unstructured) bool {
 	timeless := func(u *unstructured.Unstructured) string {
 		u = u.DeepCopy()
 		entries := u.GetManagedFields()
@@ -910,7 +909,7 @@ func decode(raw []byte) (*unstructured.Unstructured, error) {
 	return u, u.UnmarshalJSON(raw)
 }
 
-// partial says whether a request asks for metadata alone.
+// partial reports whether a request wants only metadata.
 func partial(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata")
 }

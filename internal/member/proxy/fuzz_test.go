@@ -90,8 +90,8 @@ func (s *strict) take() []string {
 	return s.wrong
 }
 
-// FuzzRequest sends what anybody might, as alice: whatever reaches the member is below its own path, and says of the
-// caller what the hub says.
+// FuzzRequest sends arbitrary requests as alice: those that reach the member must be below their own path, and identify
+// the caller as the hub does.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []struct{ method, path, header string }{
 		{"GET", "/apis/cluster.karmada.io/v1alpha1/clusters/eu/proxy/api/v1/pods?limit=1", "Accept: */*"},

@@ -15,8 +15,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member"
 )
 
-// whoHeaders and whoPrefixes are how servers, and what stands before them, are told who calls or what for, in small
-// letters.
+// whoHeaders and whoPrefixes are the headers, in lower case, with which servers and proxies identify a caller.
 var (
 	whoHeaders = []string{"authorization", "proxy-authorization", "cookie", "cookie2", "forwarded", "via", "x-real-ip",
 		"x-http-method", "x-http-method-override",
@@ -26,19 +25,19 @@ var (
 		"x-impersonate-"}
 )
 
-// tellsWho says whether a request header speaks of the caller. An underscore is a dash to servers that make variables
-// of headers.
-func tellsWho(name string) bool {
+// identifiesCaller reports whether a request header identifies the caller. An underscore is a dash to servers that make
+// variables of headers.
+func identifiesCaller(name string) bool {
 	name = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "_", "-")
 	return slices.Contains(whoHeaders, name) ||
 		slices.ContainsFunc(whoPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// protocols are those that Kubernetes upgrades connections to. Another, such as HTTP/2 in the clear, would carry
-// requests that the hub does not see.
+// protocols are the protocols that Kubernetes upgrades connections to. Others, such as HTTP/2 without TLS, would carry
+// requests that the hub cannot check.
 var protocols = []string{"spdy/3.1", "websocket"}
 
-// upgrade is the protocol that a request asks for in place of HTTP; empty for none.
+// upgrade returns the protocol that a request wants to upgrade to; empty for none.
 func upgrade(r *http.Request) (string, error) {
 	asked := r.Header.Values("Upgrade")
 	if len(asked) == 0 {
@@ -51,9 +50,8 @@ func upgrade(r *http.Request) (string, error) {
 		strings.Join(protocols, ", "), asked))
 }
 
-// answerHeaders are those of a member's answer that go on to the caller: what says how to read it. All others speak to
-// the hub's own address, where a browser or a client takes them for the hub's: cookies, redirects, further addresses,
-// how to authenticate.
+// answerHeaders are the response headers that reach the caller: those that describe the body. Other headers, such as
+// cookies, redirects and authentication, would apply to the hub's own address.
 var answerHeaders = map[string]bool{
 	"Accept-Ranges": true, "Age": true, "Cache-Control": true, "Content-Disposition": true, "Content-Encoding": true,
 	"Content-Language": true,
@@ -68,14 +66,14 @@ var answerHeaders = map[string]bool{
 var switching = map[string]bool{"Connection": true, "Upgrade": true, "Sec-Websocket-Accept": true,
 	"Sec-Websocket-Protocol": true, "Sec-Websocket-Extensions": true}
 
-// errRefused says that the member does not know the hub.
+// errRefused means that the member does not accept the hub's credentials.
 var errRefused = errors.New("unauthorized")
 
 // misleadingError is why an answer of a member is not passed on.
 type misleadingError struct{ error }
 
-// answer makes an answer of the member one that the hub may give, or says why there is none. asked is whether the
-// connection was to be upgraded.
+// answer filters a response of the member for the caller, or returns why it must not be passed on. asked: the request
+// wanted an upgrade.
 func answer(resp *http.Response, asked bool) error {
 	switched := resp.StatusCode == http.StatusSwitchingProtocols
 	switch {
@@ -95,21 +93,21 @@ func answer(resp *http.Response, asked bool) error {
 	}
 	resp.Trailer = nil
 	if !switched {
-		// Pages of members are no pages of the hub: a browser gives them neither its scripts' rights nor another type.
+		// Responses of members must not run scripts with the rights of the hub's pages, or be read as another type.
 		resp.Header.Set("X-Content-Type-Options", "nosniff")
 		resp.Header.Set("Content-Security-Policy", "sandbox")
 	}
 	return nil
 }
 
-// final passes on no answers that come before the answer: they have headers, too.
+// final drops informational responses, which have headers too.
 type final struct{ next http.RoundTripper }
 
 func (f final) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(r.WithContext(untraced{r.Context()}))
 }
 
-// untraced hides from a transport who wants to know of such answers.
+// untraced hides informational responses from a transport's trace.
 type untraced struct{ context.Context }
 
 func (u untraced) Value(key any) any {

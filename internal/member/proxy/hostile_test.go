@@ -57,7 +57,7 @@ func TestAMembersRedirectLeadsNobodyToTheHub(t *testing.T) {
 					t.Errorf("%s answered with %d to %q becomes %s %s", method, code, to, resp.Status, body)
 				}
 				if resp.Header.Get("Location") != "" {
-					t.Errorf("the caller is told to go to %s", resp.Header.Get("Location"))
+					t.Errorf("the caller is redirected to %s", resp.Header.Get("Location"))
 				}
 			}
 		}
@@ -229,11 +229,11 @@ func TestWhatTellsOfTheCallerInOtherWordsIsLeftOut(t *testing.T) {
 	got := requests.last().Header
 	for name, values := range got {
 		if strings.Contains(strings.Join(values, ","), "stolen") {
-			t.Errorf("the member was told %s", name)
+			t.Errorf("the member got %s", name)
 		}
 	}
 	if got.Get("X-Of-An-App") != "kept" {
-		t.Errorf("the member was told %v", got)
+		t.Errorf("the member got %v", got)
 	}
 }
 

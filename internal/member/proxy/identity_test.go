@@ -77,7 +77,7 @@ func TestWhoCallsActsUnderTheNamesThatRolesLetInAlone(t *testing.T) {
 			got := requests.last().Header
 			if got.Get("Authorization") != "Bearer acting" || got.Get("Impersonate-User") != c.user ||
 				!slices.Equal(got["Impersonate-Group"], c.groups) || got.Get("Impersonate-Uid") != "" {
-				t.Errorf("the member was told %v", got)
+				t.Errorf("the member got %v", got)
 			}
 			role := m.Object(roleKind, "", access.Impersonator)
 			if role == nil || !strings.Contains(strings.Join(namesIn(role, "users"), " "), c.user) {
@@ -102,7 +102,7 @@ func TestWhoCallsActsUnderTheNamesThatRolesLetInAlone(t *testing.T) {
 		}
 		if got := requests.last().Header; got.Get("Impersonate-User") != "system:serviceaccount:ci:deployer" ||
 			got["Impersonate-Group"] != nil {
-			t.Errorf("the member was told %v", got)
+			t.Errorf("the member got %v", got)
 		}
 		if got := namesIn(m.Object(roleKind, "", access.Impersonator), "serviceaccounts"); !slices.Equal(got,
 			[]string{"deployer"}) {
@@ -110,7 +110,7 @@ func TestWhoCallsActsUnderTheNamesThatRolesLetInAlone(t *testing.T) {
 		}
 	})
 
-	t.Run("the administrator acts as the hub, whose credentials he may read", func(t *testing.T) {
+	t.Run("the administrator acts as the hub, whose credentials the administrator may read", func(t *testing.T) {
 		as.Store(&user.DefaultInfo{Name: "admin", Groups: []string{"system:masters", "system:authenticated"}})
 		resp, body := raw(t, server, "GET "+proxy.Path("eu")+
 			"/version HTTP/1.1\nImpersonate-User: x\nAuthorization: Bearer mine")
@@ -119,7 +119,7 @@ func TestWhoCallsActsUnderTheNamesThatRolesLetInAlone(t *testing.T) {
 		}
 		if got := requests.last().Header; got.Get("Authorization") != "Bearer "+membertest.Token ||
 			got.Get("Impersonate-User") != "" {
-			t.Errorf("the member was told %v", got)
+			t.Errorf("the member got %v", got)
 		}
 		if got := namesIn(m.Object(roleKind, "", access.Impersonator), "groups"); slices.Contains(got, "system:masters") {
 			t.Errorf("the role names groups %v", got)
@@ -127,7 +127,7 @@ func TestWhoCallsActsUnderTheNamesThatRolesLetInAlone(t *testing.T) {
 	})
 }
 
-// namesIn are those whom a role is about.
+// namesIn returns those whom a role is about.
 func namesIn(role *unstructured.Unstructured, resource string) []string {
 	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
 	for _, rule := range rules {
@@ -183,7 +183,7 @@ func TestATokenThatTheHubReplacedIsTheOneThatCounts(t *testing.T) {
 	}
 }
 
-// The stamp says whose a member is: the proxy of a hub that lost it serves its users, and changes nothing for them.
+// The proxy of a hub that lost a member still serves its users, but writes no roles there.
 func TestTheProxyTellsNoMemberOfAnotherHub(t *testing.T) {
 	m := membertest.New(t, roleKind, membertest.Lease)
 	lease := &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}}
@@ -198,7 +198,7 @@ func TestTheProxyTellsNoMemberOfAnotherHub(t *testing.T) {
 	}
 	lease.Spec.HolderIdentity = new(identity)
 	m.Put(lease)
-	// Another member, since who could not be told is left alone for a while.
+	// Use another member: after a failure the hub waits before it writes the roles again.
 	n := membertest.New(t, roleKind, membertest.Lease)
 	n.Put(lease)
 	server, _, _ = hubFor(t, joined(n, "us")...)

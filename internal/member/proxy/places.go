@@ -8,15 +8,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// DefaultRequests are the most requests into members that are under way at once. A stream takes about 100 KiB of
-// memory.
+// DefaultRequests is the default limit of concurrent requests to members. A stream takes about 100 KiB of memory.
 const DefaultRequests = 10_000
 
-// retryAfter is how many seconds one who found no place is told to wait: streams end by themselves after minutes.
+// retryAfter is the Retry-After in seconds of a rejected request. Streams end by themselves after minutes.
 const retryAfter = 5
 
-// places bound the requests under way. Streams are in no queue of the API server and have no end, so that one user
-// could hold all of the hub's memory with them, and one member those of all who ask it.
+// places bound the concurrent requests. Streams bypass the queues of the API server and have no timeout. Without a
+// bound, one user, or one member, could use up the hub's memory.
 type places struct {
 	most int
 
@@ -27,7 +26,7 @@ type places struct {
 	shares   map[share]int
 }
 
-// share is what one user has of one cluster.
+// share counts the requests of one user to one cluster.
 type share struct{ user, cluster string }
 
 func newPlaces(most int) *places {
@@ -64,7 +63,7 @@ func (p *places) take(user, cluster string) (leave func(), err error) {
 	}, nil
 }
 
-// add is called with the lock held.
+// add must be called with the lock.
 func (p *places) add(user, cluster string, n int) {
 	p.taken += n
 	count(p.users, user, n)
@@ -73,8 +72,8 @@ func (p *places) add(user, cluster string, n int) {
 }
 
 // count forgets whom it has nothing of.
-func count[K comparable](by map[K]int, whose K, n int) {
-	if by[whose] += n; by[whose] == 0 {
-		delete(by, whose)
+func count[K comparable](by map[K]int, key K, n int) {
+	if by[key] += n; by[key] == 0 {
+		delete(by, key)
 	}
 }

@@ -27,7 +27,7 @@ type streams struct {
 	ends   []func()
 }
 
-// open asks a member for something that has no end, and says what came of it once its answer has begun.
+// open starts an endless request to a member, and returns the result once the response has begun.
 func (s *streams) open(cluster string) (int, metav1.Status, http.Header) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -62,7 +62,7 @@ func (s *streams) endAll() {
 	s.ends = nil
 }
 
-// watched is a member whose watches say nothing, and have no end.
+// watched returns a member whose watches never end and send no events.
 func watched(t *testing.T) *membertest.Server {
 	m := membertest.New(t)
 	m.Behave(func(w http.ResponseWriter, r *http.Request) bool {
@@ -158,7 +158,7 @@ func TestOneUserLeavesRoomForOthersInACluster(t *testing.T) {
 			t.Errorf("one more of %s: %d %q", name, code, status.Message)
 		} else if says := fmt.Sprintf("user %q has 10 requests to this cluster in flight", name); name == "alice" &&
 			!strings.Contains(status.Message, says) {
-			t.Errorf("%s is told %q, want %q", name, status.Message, says)
+			t.Errorf("%s gets %q, want %q", name, status.Message, says)
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package proxy passes requests of the hub's users on to member clusters: the subresource clusters/proxy of Karmada's
-// API. The hub authenticates a caller and authorizes the use of clusters/proxy before; what the caller may do in the
-// member, the member decides, as for the user and the groups that the hub knows.
+// Package proxy passes requests of users to member clusters: the subresource clusters/proxy of Karmada's API. Before
+// that, the hub authenticates the caller and authorizes clusters/proxy. The member authorizes the request itself, for
+// the user and groups that the hub knows.
 package proxy
 
 import (
@@ -41,25 +41,25 @@ import (
 const (
 	prefix = "/apis/cluster.karmada.io/v1alpha1/clusters/"
 	suffix = "/proxy"
-	// dialTimeout is how long a member may take to accept a connection.
+	// dialTimeout bounds how long a member may take to accept a connection.
 	dialTimeout = 5 * time.Second
 )
 
-// Path is where the hub serves the API of a member.
+// Path returns the URL path at which the hub serves the API of a member.
 func Path(cluster string) string { return prefix + cluster + suffix }
 
-// Hub gives what to read Clusters and their secrets with, by the hub's own rights.
+// Hub returns a client for Clusters and their secrets, with the hub's own permissions.
 type Hub func() (client.Reader, error)
 
 // Options of the proxy.
 type Options struct {
 	Hub Hub
-	// Grants are who acts as himself in members.
+	// Grants returns who acts under their own name in members.
 	Grants acting.Source
-	// Identity is the hub's, for what it writes in members itself; nil for none.
+	// Identity returns the identity of the hub, for its own writes in members; nil for none.
 	Identity func(context.Context) (string, error)
-	// Requests are the most that are under way at once, streams among them; one user, and one member, has half of them at
-	// most, and one user in one member a quarter. 0 is DefaultRequests.
+	// Requests bounds the concurrent requests, including streams. One user, and one member, can have at most half of them;
+	// one user in one member a quarter. 0 is DefaultRequests.
 	Requests int
 }
 
@@ -70,7 +70,7 @@ func Handler(o Options, next http.Handler) http.Handler {
 	p := &proxy{Options: o, ways: map[string]*way{}, lets: map[string]lets{}, places: newPlaces(o.Requests)}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := request.RequestInfoFrom(r.Context())
-		// The path as it was authorized is the path that is served: one of a namespace, say, is another.
+		// Serve exactly the path that was authorized: a path with a namespace, for example, is a different one.
 		if !ok || !info.IsResourceRequest || info.APIGroup != clusterv1alpha1.GroupVersion.Group ||
 			info.Resource != "clusters" ||
 			info.Subresource != "proxy" || !strings.HasPrefix(r.URL.Path, Path(info.Name)) {
@@ -95,22 +95,22 @@ type proxy struct {
 	lets map[string]lets
 }
 
-// way is how a member is reached.
+// way is the connection to a member.
 type way struct {
-	identity any // of the Cluster and its secret, but for the token
+	identity any // identifies the Cluster and its secret, without the token
 	base     *url.URL
-	// token of the hub is that of the moment.
+	// token is the current token of the hub.
 	token atomic.Pointer[string]
-	// bare adds nobody's credentials, own the hub's.
+	// bare are transports without credentials, own those with the hub's.
 	bare, own transports
 	// hub is the member as the hub itself.
 	hub dynamic.Interface
 
-	// telling has who tells the member something: one at a time, so that many requests of one user tell once.
-	telling chan struct{}
+	// writing is a lock for writes of the member's role, so that concurrent requests of one user write once.
+	writing chan struct{}
 
 	mu sync.Mutex
-	told
+	knownRole
 }
 
 // transports of one way.
@@ -130,7 +130,7 @@ func newTransports(config *rest.Config) (t transports, err error) {
 	return t, err
 }
 
-// pass answers the request, or says why it cannot be passed on.
+// pass answers the request, or explains why it cannot be passed on.
 func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error {
 	path, err := remainder(r.URL, name)
 	if err != nil {
@@ -148,19 +148,19 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 	if err != nil {
 		return err
 	}
-	if !id.Hub { // an administrator is not kept out, as by no queue either
+	if !id.Hub { // administrators are not limited, as in API Priority and Fairness
 		leave, err := p.places.take(caller.GetName(), name)
 		if err != nil {
 			return err
 		}
 		defer leave()
 	}
-	reach, token, err := p.to(r.Context(), cluster, id)
+	reach, token, err := p.reach(r.Context(), cluster, id)
 	if err != nil {
 		return err
 	}
 	if !id.Hub {
-		p.tell(r.Context(), reach, allowed, id, token)
+		p.allowImpersonation(r.Context(), reach, allowed, id, token)
 	}
 	target := *reach.base
 	target.Path = strings.TrimSuffix(reach.base.Path, "/") + path.Path
@@ -181,10 +181,10 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 	}
 	(&httputil.ReverseProxy{
 		Transport: final{transport},
-		ErrorLog:  log.New(io.Discard, "", 0), // who asked is told, or gone
-		// Hop-by-hop headers are gone before: a caller cannot have ours removed by naming them in Connection.
+		ErrorLog:  log.New(io.Discard, "", 0), // the caller gets the error, or is gone
+		// Hop-by-hop headers are removed before: a caller cannot remove ours by naming them in Connection.
 		Rewrite: func(pr *httputil.ProxyRequest) {
-			// Trailers are headers to some, and nobody looks through them before.
+			// Some servers treat trailers as headers, and nothing checks them.
 			pr.Out.URL, pr.Out.Host, pr.Out.Trailer = &target, "", nil
 			actAs(pr.Out.Header, id, token)
 		},
@@ -205,8 +205,8 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 	return nil
 }
 
-// remainder is what comes after Path(name), as Path and RawPath, and the query. A path that could lead out of the
-// member's API, which may be below a path of a server that has others, is refused.
+// remainder returns the Path, RawPath and query after Path(name). It rejects paths that could leave the member's API,
+// which may share a server with others.
 func remainder(u *url.URL, name string) (*url.URL, error) {
 	escaped, ok := strings.CutPrefix(u.EscapedPath(), Path(name))
 	plain := strings.TrimPrefix(u.Path, Path(name))
@@ -227,7 +227,7 @@ func remainder(u *url.URL, name string) (*url.URL, error) {
 	return &url.URL{Path: plain, RawPath: escaped, RawQuery: query}, nil
 }
 
-// climbs says whether anybody on the way could take a part of the path for "." or "..", also one who decodes it once
+// climbs reports whether anybody on the way could take a part of the path for "." or "..", also one who decodes it once
 // more.
 func climbs(path string) bool {
 	for range 3 {
@@ -242,16 +242,16 @@ func climbs(path string) bool {
 		}
 		path = again
 	}
-	return true // nobody encodes a path that often and means well
+	return true // nobody encodes a path that often with good intentions
 }
 
 // websocketToken is the prefix of a subprotocol that carries a bearer token.
 const websocketToken = "base64url.bearer.authorization.k8s.io."
 
-// actAs replaces whatever says who the caller is by the hub's word for it.
+// actAs replaces all headers that identify the caller with the identity that the hub authenticated.
 func actAs(h http.Header, id access.Identity, token string) {
 	for name := range h {
-		if tellsWho(name) {
+		if identifiesCaller(name) {
 			delete(h, name)
 		}
 	}
@@ -274,7 +274,7 @@ func actAs(h http.Header, id access.Identity, token string) {
 	}
 }
 
-// cluster is the Cluster of that name. The error is an API error.
+// cluster returns the Cluster of that name. The error is an API error.
 func (p *proxy) cluster(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
 	if name == "*" {
 		return nil, apierrors.NewBadRequest(
@@ -298,10 +298,10 @@ func (p *proxy) cluster(ctx context.Context, name string) (*clusterv1alpha1.Clus
 	return cluster, nil
 }
 
-// patience is how long the role of a caller who was just let in may take to be seen here, and by a member.
+// patience bounds the wait until this replica and the member see a role that was just written.
 const patience = 3 * time.Second
 
-// identify is as whom the caller acts in the cluster, and who may act there. The error is an API error.
+// identify returns the identity of the caller in the cluster, and who is allowed there. The error is an API error.
 func (p *proxy) identify(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 	caller user.Info) (access.Identity, access.Allowed, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -316,7 +316,7 @@ func (p *proxy) identify(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 		if err == nil {
 			return id, allowed, nil
 		}
-		// The authorizer let the caller in, so that a role of his may be on its way.
+		// The authorizer allowed the caller, so a role of the caller may not be in the cache yet.
 		if errors.Is(err, access.ErrNotNamed) && changed != nil {
 			select {
 			case <-changed:
@@ -329,9 +329,9 @@ func (p *proxy) identify(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 	}
 }
 
-// lets is who may act in a cluster, worked out once for all callers: fleets may let in thousands.
+// lets are the users who are allowed in a cluster, computed once for all callers, because there may be thousands.
 type lets struct {
-	grants  <-chan struct{} // tells one state of the hub's roles from another
+	grants  <-chan struct{} // identifies a state of the hub's roles
 	names   string
 	allowed access.Allowed
 }
@@ -348,7 +348,7 @@ func (p *proxy) allowed(cluster *clusterv1alpha1.Cluster, grants access.Grants, 
 	return known.allowed
 }
 
-// explain says what to do for a caller who does not act in a cluster.
+// explain returns an error with what to do for a caller who has no identity in a cluster.
 func explain(err error, cluster, caller string) error {
 	if errors.Is(err, access.ErrSystemName) {
 		return fmt.Errorf("%q is %w, and the same name is a different identity in the cluster, so it is not passed on: use a user of another name, or allow this one to act as %[1]s of the cluster, "+
@@ -357,9 +357,9 @@ func explain(err error, cluster, caller string) error {
 	return fmt.Errorf("%q is %w for clusters/proxy of cluster.karmada.io, so no cluster lets the hub act as %[1]q: bind such a ClusterRole to this user, or to one of the user's groups, with a ClusterRoleBinding", caller, err)
 }
 
-// to is how the member is reached now, and the token that acts as users there if id does not act as the hub. The error
+// reach returns the current connection to the member, and the token for impersonation if id is not the hub. The error
 // is an API error.
-func (p *proxy) to(ctx context.Context, cluster *clusterv1alpha1.Cluster, id access.Identity) (*way, string, error) {
+func (p *proxy) reach(ctx context.Context, cluster *clusterv1alpha1.Cluster, id access.Identity) (*way, string, error) {
 	hub, err := p.Hub()
 	if err != nil {
 		return nil, "", unavailable("reach the hub's API: %v", err)
@@ -404,7 +404,7 @@ func secretOf(ctx context.Context, hub client.Reader, cluster, field string,
 	return secret, nil
 }
 
-// way is the one known, or a new one if the Cluster or its secret says another thing by now.
+// way returns the known connection, or a new one if the Cluster or its secret changed.
 func (p *proxy) way(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*way, error) {
 	identity, token := member.Fingerprint(cluster, secret), string(secret.Data[member.TokenKey])
 	p.mu.Lock()
@@ -418,9 +418,9 @@ func (p *proxy) way(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*w
 	if err != nil {
 		return nil, err
 	}
-	config.DisableCompression = true // the caller says what it takes
+	config.DisableCompression = true // the caller chooses the encoding
 	config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
-	fresh := &way{identity: identity, telling: make(chan struct{}, 1)}
+	fresh := &way{identity: identity, writing: make(chan struct{}, 1)}
 	if fresh.base, _, err = rest.DefaultServerUrlFor(config); err != nil {
 		return nil, fmt.Errorf("spec.apiEndpoint: %w", err)
 	}
@@ -445,7 +445,7 @@ func (p *proxy) way(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*w
 	return fresh, nil
 }
 
-// identity is the hub's, asked for once.
+// identity returns the hub's identity, which is read once.
 func (p *proxy) identity(ctx context.Context) (string, error) {
 	if p.Identity == nil {
 		return "", nil
@@ -468,7 +468,7 @@ func (p *proxy) forget(name string) {
 	delete(p.lets, name)
 }
 
-// close lets go of connections that nobody uses; streams go on.
+// close closes idle connections; streams continue.
 func (w *way) close() {
 	if w != nil {
 		for _, t := range []transports{w.bare, w.own} {
@@ -482,11 +482,11 @@ func unavailable(format string, args ...any) error {
 	return apierrors.NewServiceUnavailable(fmt.Sprintf(format, args...))
 }
 
-// silent is unavailable for a member that gave no answer, which clients tell by its cause from what this hub or the
-// member refuses.
+// silent returns the error for a member that did not respond. Clients recognize it by its cause.
 func silent(format string, args ...any) error {
 	err := apierrors.NewServiceUnavailable(fmt.Sprintf(format, args...))
-	err.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: clusterv1alpha1.ReasonClusterNotReachable}}}
+	err.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{
+		Type: clusterv1alpha1.ReasonClusterNotReachable}}}
 	return err
 }
 
@@ -502,5 +502,5 @@ func refuse(w http.ResponseWriter, err error) {
 		w.Header().Set("Retry-After", strconv.Itoa(after))
 	}
 	w.WriteHeader(int(status.Code))
-	_ = json.NewEncoder(w).Encode(status) // who asked is gone if it fails
+	_ = json.NewEncoder(w).Encode(status) // fails only if the client is gone
 }

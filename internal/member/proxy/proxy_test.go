@@ -103,7 +103,7 @@ func hubOf(t testing.TB, requests int, objects ...client.Object) (*httptest.Serv
 	return server, store, as
 }
 
-// joined are the objects of the hub about a member.
+// joined returns the objects of the hub about a member.
 func joined(m *membertest.Server, name string) []client.Object {
 	c := m.Cluster(name)
 	c.Spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: name +
@@ -116,7 +116,7 @@ func impersonator(name, token string) *corev1.Secret {
 		Data: map[string][]byte{"token": []byte(token)}}
 }
 
-// through is a client configuration for a member through the hub.
+// through returns a client configuration for a member through the hub.
 func through(server *httptest.Server, cluster string) *rest.Config {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	return &rest.Config{Host: server.URL + proxy.Path(cluster), TLSClientConfig: rest.TLSClientConfig{CAData: ca},
@@ -238,14 +238,14 @@ func TestTheMemberIsToldWhoAsksByTheHubAlone(t *testing.T) {
 			got := requests.last().Header
 			if got.Get("Authorization") != "Bearer "+membertest.Token || got.Get("Impersonate-User") != "alice" ||
 				!slices.Equal(got["Impersonate-Group"], []string{"devs"}) {
-				t.Errorf("the member was told %v", got)
+				t.Errorf("the member got %v", got)
 			}
 			for header, values := range got {
 				lower := strings.ToLower(header)
 				if lower == "cookie" || lower == "impersonate-uid" || strings.HasPrefix(lower, "impersonate-extra") ||
 					strings.HasPrefix(lower, "x-remote") ||
 					strings.Contains(strings.Join(values, ","), "stolen") || strings.Contains(strings.Join(values, ","), "base64url") {
-					t.Errorf("the member was told %s: %q", header, values)
+					t.Errorf("the member got %s: %q", header, values)
 				}
 			}
 		})
@@ -314,7 +314,7 @@ func TestAPathLeadsNowhereButBelowTheMembersAPI(t *testing.T) {
 	}
 }
 
-// deadEnd is an address that nobody listens on.
+// deadEnd returns an address that nobody listens on.
 func deadEnd(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -544,7 +544,7 @@ func join(a net.Conn, fromA io.Reader, b net.Conn) {
 	_, _ = io.Copy(a, b)
 }
 
-// tunnel is a proxy that opens tunnels for who sends a header, and fails the test if none is opened.
+// tunnel returns a proxy that opens tunnels for who sends a header, and fails the test if none is opened.
 func tunnel(t *testing.T, header, want string) string {
 	t.Helper()
 	var opened atomic.Int32

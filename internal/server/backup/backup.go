@@ -1,5 +1,5 @@
-// Package backup writes and reads the one file that a hub can be made again from: its store as it was at one moment,
-// and its keys. When backups are taken, and how many are kept, is left to its callers.
+// Package backup writes and reads backups: one file with the store at one moment, and the keys. Callers decide when
+// backups are taken and how many are kept.
 package backup
 
 import (
@@ -26,10 +26,10 @@ import (
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 )
 
-// format is the one that this version writes and reads.
+// format is the version of the file format that this version writes and reads.
 const format = 1
 
-// The parts of a backup: its table of contents, which comes first, the store, and below the folders the keys.
+// The parts of a backup: first its table of contents, then the store, and in folders the keys.
 const (
 	manifestName = "manifest.json"
 	snapshotName = "snapshot.db"
@@ -38,19 +38,19 @@ const (
 	Data = "data"
 )
 
-// Manifest says what a backup is of.
+// Manifest describes a backup.
 type Manifest struct {
 	Format int `json:"format"`
 	// Hub is the UID of the hub's namespace kube-system, which lasts as long as its store.
 	Hub string `json:"hub,omitempty"`
-	// Writer is the version of argosy that wrote the store; nil where the store does not say.
+	// Writer is the version of argosy that wrote the store; nil if not recorded.
 	Writer *upkeep.Writer `json:"writer,omitempty"`
 	// Revision is the store's, Time when it was that, by the hub's clock.
 	Revision int64     `json:"revision"`
 	Time     time.Time `json:"time"`
-	// Objects is how many the store holds.
+	// Objects is the number of objects in the store.
 	Objects int `json:"objects"`
-	// Keys says whether the hub's keys are in the backup.
+	// Keys reports whether the hub's keys are in the backup.
 	Keys bool `json:"keys"`
 	// Parts are all others, in their order.
 	Parts []Part `json:"parts"`
@@ -63,19 +63,19 @@ type Part struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Source is what a backup is taken of.
+// Source is the hub that a backup is taken of.
 type Source struct {
 	Store *etcd.Client
-	// Writer is what the store says of who wrote it.
+	// Writer is the recorded writer of the store.
 	Writer *upkeep.Writer
 	// PKIDir and DataDir are the folders with the hub's keys; both empty leaves the keys out.
 	PKIDir, DataDir string
 }
 
-// maxKeys bounds what is taken of the folders with keys: there are a dozen, and one that grows was not made by the hub.
+// maxKeys bounds the total size of the folders with keys. The hub writes about a dozen small files.
 const maxKeys = 32 << 20
 
-// Name is the file of a backup.
+// Name returns the file of a backup.
 func (m Manifest) Name() string {
 	return fmt.Sprintf("argosy-%s-r%d.tar.gz", m.Time.UTC().Format("20060102T150405Z"), m.Revision)
 }
@@ -100,7 +100,7 @@ func Parse(name string) (taken time.Time, revision int64, ok bool) {
 	return taken, revision, true
 }
 
-// List are the backups in a folder, the newest first; none if there is no folder.
+// List returns the backups in a folder, the newest first; none if there is no folder.
 func List(dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -127,19 +127,19 @@ func List(dir string) []string {
 	return names
 }
 
-// partial is how files begin that are being written.
+// partial is the prefix of files that are being written.
 const partial = ".argosy-partial-"
 
 // Clean removes what backups left that did not come to their end. Nobody may be writing one there.
 func Clean(dir string) {
-	left, _ := filepath.Glob(filepath.Join(dir, partial+"*")) // fails for a malformed pattern alone
+	left, _ := filepath.Glob(filepath.Join(dir, partial+"*")) // fails only for a malformed pattern
 	for _, file := range left {
 		_ = os.Remove(file)
 	}
 }
 
-// Write takes a backup into a file of its own in dir, or at to if that is not empty, and returns its path when it is
-// whole and on the disk. The file is its user's alone, and none that is there is replaced.
+// Write writes a backup into a new file in dir, or at to if set, and returns its path once it is complete and synced.
+// Only the user can read the file. It never replaces a file.
 func Write(ctx context.Context, s Source, dir, to string, now time.Time) (_ string, _ Manifest, err error) {
 	if to != "" {
 		dir = filepath.Dir(to)
@@ -206,7 +206,7 @@ func Write(ctx context.Context, s Source, dir, to string, now time.Time) (_ stri
 	if to == "" {
 		to = filepath.Join(dir, m.Name())
 	}
-	if err := os.Link(out.Name(), to); err != nil { // unlike a rename, it replaces nothing
+	if err := os.Link(out.Name(), to); err != nil { // unlike a rename, a link never replaces a file
 		return "", Manifest{}, fmt.Errorf("write %s: %w", to, reason(err))
 	}
 	_ = os.Remove(out.Name())
@@ -216,7 +216,7 @@ func Write(ctx context.Context, s Source, dir, to string, now time.Time) (_ stri
 // key is a file that a hub cannot be without.
 type key struct{ name, file string }
 
-// keys are the whole pki folder, and of the data folder what is neither made anew nor the store.
+// keys returns the files of the pki folder, and those of the data folder that are neither the store nor generated.
 func (s Source) keys() ([]key, error) {
 	var all []key
 	size := int64(0)
@@ -268,7 +268,7 @@ func (s Source) keys() ([]key, error) {
 	return all, nil
 }
 
-// isKey says whether a file of a data folder is a key, such as that of encryption at rest.
+// isKey reports whether a file of a data folder is a key, such as that of encryption at rest.
 func isKey(name string) bool {
 	return strings.HasSuffix(name, ".key") || strings.HasPrefix(name, "encryption")
 }
@@ -328,8 +328,8 @@ func (m Manifest) pack(w io.Writer, from map[string]string) error {
 	return errors.Join(archive.Close(), zipped.Close(), buffered.Flush())
 }
 
-// Unpack reads the whole backup and checks it; what is in it is written below dir, in files of its user alone. Nothing
-// is to be used of what is there after an error.
+// Unpack reads and checks the whole backup, and writes its files below dir, readable only by the user. After an error,
+// do not use the files.
 func Unpack(file, dir string) (Manifest, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -343,7 +343,7 @@ func Unpack(file, dir string) (Manifest, error) {
 	return m, nil
 }
 
-// maxManifest bounds what is read before anything is known of a file.
+// maxManifest bounds what is read before a file is known to be a backup.
 const maxManifest = 4 << 20
 
 func unpack(r io.Reader, dir string) (m Manifest, err error) {
@@ -411,11 +411,11 @@ func write(file string, r io.Reader, p Part) error {
 	return nil
 }
 
-// Snapshot is the file of the store below a folder that a backup was unpacked to.
+// Snapshot returns the file of the store below a folder that a backup was unpacked to.
 func Snapshot(dir string) string { return filepath.Join(dir, snapshotName) }
 
-// Exposed says whom a folder lets at its files besides their user: an error where others could replace them, a note
-// where they see names.
+// Exposed checks the permissions of a folder. It returns an error if other users could replace files, and a note if
+// they can list names.
 func Exposed(dir string) (note string, err error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -434,7 +434,7 @@ func Exposed(dir string) (note string, err error) {
 	return "", nil
 }
 
-// Free is how much can be written to the file system that a folder is on.
+// Free returns the free and total space of the file system of a folder.
 func Free(dir string) (free, total int64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 )
 
-// taken is a backup of a store with one key, and of folders with keys.
+// taken returns a backup of a store with one key, and of folders with keys.
 func taken(t *testing.T) (file string, m Manifest) {
 	t.Helper()
 	dir := t.TempDir()
@@ -127,7 +127,7 @@ func TestABackupDamagedAnywhereIsRefused(t *testing.T) {
 	}
 }
 
-// forged is an archive of these parts, with good checksums.
+// forged returns an archive of these parts, with good checksums.
 func forged(t *testing.T, m Manifest, parts map[string]string, order ...string) string {
 	t.Helper()
 	for _, name := range order {

@@ -1,6 +1,6 @@
-// Package keyring encrypts what is secret in the store. The keys are in the store themselves, each sealed with a master
-// key that is a file in the pki folder: so replicas of a hub, which have a copy of that folder each, change keys
-// together and copy nothing. Which resources are secret the caller decides.
+// Package keyring encrypts secret values in the store. The keys are in the store too, each sealed with a master key,
+// which is a file in the pki folder. Replicas of a hub share that folder's content, so they can change keys together.
+// The caller decides which resources are encrypted.
 package keyring
 
 import (
@@ -36,15 +36,15 @@ const (
 // ErrBusy is that another change of the keys is in progress.
 var ErrBusy = errors.New("another change of the keys is in progress")
 
-// errSealed is that a key of the ring is sealed with a master key that the hub does not have.
+// errSealed means that a key of the ring is sealed with a master key that the hub does not have.
 var errSealed = errors.New("cannot be decrypted")
 
-// document is the ring as it is stored. The first key is written with, all are read with.
+// document is the stored ring. The first key encrypts; all keys decrypt.
 type document struct {
 	Keys []sealedKey `json:"keys"`
-	// Next is the key that is to become the first, while a rotation is under way.
+	// Next is the key that a rotation in progress will make the first.
 	Next string `json:"next,omitempty"`
-	// Rewritten is that everything in the store was found to be as it would be written now, in the way that Mode names.
+	// Rewritten means that all values in the store are encrypted with the current settings, in the mode Mode.
 	Rewritten bool   `json:"rewritten"`
 	Mode      string `json:"mode,omitempty"`
 }
@@ -59,7 +59,7 @@ type sealedKey struct {
 type Key struct {
 	Name    string    `json:"name"`
 	Created time.Time `json:"created"`
-	// Writes is that what is written now is encrypted with it.
+	// Writes means that the key encrypts new values.
 	Writes bool `json:"writes"`
 }
 
@@ -69,10 +69,10 @@ type Ring struct {
 	master *masterFile
 	plain  bool
 
-	// taking lets one version at a time be taken, so that none replaces a later one.
+	// taking serializes loads, so that an older version never replaces a newer one.
 	taking  sync.Mutex
 	current atomic.Pointer[state]
-	// changing lets one change of the keys run at a time.
+	// changing serializes changes of the keys.
 	changing sync.Mutex
 }
 
@@ -80,24 +80,24 @@ type Ring struct {
 type state struct {
 	document
 	revision int64      // of the document
-	master   *masterKey // that seals the first key
+	master   *masterKey // the key that seals the first key
 	value.Transformer
 }
 
-// Options say where a ring is.
+// Options configure a ring.
 type Options struct {
 	// Client reaches the store; the caller closes it after the ring's last use.
 	Client *clientv3.Client
-	// MasterFile has the master key. It is made for a store that has no ring yet.
+	// MasterFile is the file of the master key. It is created for a store without a ring.
 	MasterFile string
 	// Prefixes are the keys of the store below which values are encrypted.
 	Prefixes []string
-	// Plain writes without encryption, and reads what is encrypted.
+	// Plain writes without encryption, and decrypts existing values.
 	Plain bool
 }
 
-// Open reads the store's ring, or makes one for a store that has none. Values without encryption, from before there was
-// a ring, are read too.
+// Open reads the ring of the store, or creates one. Values that were written without encryption, before there was a
+// ring, can still be read.
 func Open(ctx context.Context, o Options) (*Ring, error) {
 	found, err := o.Client.Get(ctx, documentKey)
 	if err != nil {
@@ -126,14 +126,14 @@ func Open(ctx context.Context, o Options) (*Ring, error) {
 				return nil, err
 			}
 		}
-		// The file stays after a failure: the store may have taken the ring, and not said so.
+		// Keep the file after a failure: the store may have saved the ring although the answer was lost.
 		if err := r.create(ctx, o.Prefixes); err != nil {
 			return nil, err
 		}
 	}
 	switch _, err := r.load(ctx); {
 	case errors.Is(err, errSealed):
-		if made { // another hub was first, with a key of its own: ours would only mislead
+		if made { // another hub created the ring first, with its own key: ours is useless
 			_ = os.Remove(o.MasterFile)
 		}
 		return nil, fmt.Errorf("%w: the master key in %s does not match the store; restore the right file from a backup of the pki folder, or copy it from another hub that uses this store", err, o.MasterFile)
@@ -157,7 +157,7 @@ func (o Options) refuseLostRing(ctx context.Context) error {
 	return nil
 }
 
-// create makes a ring of one key, unless there is one by then.
+// create stores a ring with one key, unless there is a ring already.
 func (r *Ring) create(ctx context.Context, prefixes []string) error {
 	key, err := newKey(r.master.keys[0])
 	if err != nil {
@@ -182,7 +182,7 @@ func (r *Ring) create(ctx context.Context, prefixes []string) error {
 	return nil
 }
 
-// load takes the ring as it is in the store, at that revision of the store.
+// load reads the ring from the store, and returns the revision of the store.
 func (r *Ring) load(ctx context.Context) (revision int64, err error) {
 	found, err := r.client.Get(ctx, documentKey)
 	if err != nil {
@@ -250,7 +250,7 @@ func (r *Ring) TransformToStorage(ctx context.Context, data []byte, at value.Con
 	return r.current.Load().TransformToStorage(ctx, data, at)
 }
 
-// Before has what the ring encrypted read also where another transformer now writes.
+// Before returns a transformer that writes with other, and also reads what the ring encrypted.
 func (r *Ring) Before(other value.Transformer) value.Transformer { return both{r, other} }
 
 type both struct {
@@ -266,7 +266,7 @@ func (b both) TransformFromStorage(ctx context.Context, data []byte, at value.Co
 	return b.Transformer.TransformFromStorage(ctx, data, at)
 }
 
-// Keys are those of the ring, the one that is written with first.
+// Keys returns the keys of the ring; the first one encrypts.
 func (r *Ring) Keys() []Key {
 	s := r.current.Load()
 	keys := make([]Key, len(s.Keys))
@@ -279,10 +279,10 @@ func (r *Ring) Keys() []Key {
 // Rotating is that a rotation began and has not ended.
 func (r *Ring) Rotating() bool { return r.current.Load().Next != "" }
 
-// Rewritten is that everything was found to be as it would be written now.
+// Rewritten reports whether all values are encrypted with the current settings.
 func (r *Ring) Rewritten() bool { return r.current.Load().Rewritten }
 
-// Write says in which way the hub writes now, and has everything rewritten when it was another before.
+// Write sets the current mode of encryption. If it differs from the previous mode, all values are rewritten.
 func (r *Ring) Write(ctx context.Context, mode string) error {
 	was := r.current.Load().Mode
 	if was == mode {
@@ -295,12 +295,12 @@ func (r *Ring) Write(ctx context.Context, mode string) error {
 	})
 }
 
-// Again has everything looked at, and rewritten where it is not as it would be written now.
-func (r *Ring) Again(ctx context.Context) error {
+// RewriteAll checks all values again, and rewrites those that are not encrypted with the current settings.
+func (r *Ring) RewriteAll(ctx context.Context) error {
 	return r.change(ctx, func(d *document) error { d.Rewritten = false; return nil })
 }
 
-// newKey is a random key, sealed.
+// newKey returns a random key, sealed.
 func newKey(master *masterKey) (sealedKey, error) {
 	seed, id, nonce := make([]byte, encryptaes.MinSeedSizeExtendedNonceGCM), make([]byte, 4),
 		make([]byte, master.NonceSize())
@@ -314,7 +314,7 @@ func newKey(master *masterKey) (sealedKey, error) {
 	return k, nil
 }
 
-// change replaces the document if nobody else did meanwhile, and takes the result.
+// change replaces the document, unless another replica changed it in the meantime, and loads the result.
 func (r *Ring) change(ctx context.Context, amend func(*document) error) error {
 	s := r.current.Load()
 	d := s.document

@@ -23,19 +23,19 @@ const masterBytes = 32
 
 // masterKey seals the keys of a ring.
 type masterKey struct {
-	text string // in base64, as its file has it
+	text string // in base64, as in the file
 	cipher.AEAD
 }
 
-// masterFile has the master key, a line in base64. While one is replaced it has two, the new one first: so at each
-// moment the file opens every key in the store, wherever a crash comes between the two.
+// masterFile is the file of the master key, a line in base64. During a replacement it has two keys, the new one first.
+// So the file opens every key in the store at each moment, even after a crash.
 type masterFile struct {
 	path string
 	mu   sync.Mutex
 	keys []*masterKey
 }
 
-// oldMasterName is what a master key that was replaced is kept as, with the time: backups of before need it.
+// oldMasterName is the file name of a replaced master key, with the time. Older backups need it.
 const oldMasterName = "encryption-until-%s.key"
 
 func readMaster(path string) (*masterFile, error) {
@@ -43,7 +43,7 @@ func readMaster(path string) (*masterFile, error) {
 	return f, f.read()
 }
 
-// read takes the keys as the file has them now.
+// read reads the keys from the file.
 func (f *masterFile) read() error {
 	data, err := os.ReadFile(f.path)
 	if err != nil {
@@ -53,7 +53,7 @@ func (f *masterFile) read() error {
 	for line := range strings.Lines(string(bytes.TrimSpace(data))) {
 		line = strings.TrimSpace(line)
 		i := slices.IndexFunc(f.keys, func(k *masterKey) bool { return k.text == line })
-		if i >= 0 { // the same key stays the same value
+		if i >= 0 { // keep the value of a known key
 			keys = append(keys, f.keys[i])
 			continue
 		}
@@ -75,7 +75,7 @@ func (f *masterFile) read() error {
 	return nil
 }
 
-// EnsureMaster makes a master key for a store to come, unless there is one.
+// EnsureMaster creates a master key for a future store, unless there is one.
 func EnsureMaster(path string) error {
 	_, err := readMaster(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -128,8 +128,8 @@ func writeMaster(path string, keys []*masterKey) error {
 	return pki.WriteFile(path, []byte(text.String()), 0o600)
 }
 
-// next is a key that seals none of a ring that used sealed, for one that is to replace it. One that was made for that
-// and never used is taken again: whether it was used is not always known, as when the store did not answer.
+// next returns a master key that replaces used. It returns the first key of the file if that is another one: an earlier
+// attempt added it, and a lost answer of the store may hide whether it sealed a key.
 func (f *masterFile) next(used *masterKey) (*masterKey, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,8 +139,8 @@ func (f *masterFile) next(used *masterKey) (*masterKey, error) {
 	return f.add()
 }
 
-// unseal opens a sealed key, and says with which master key. The file is read again where none opens it: somebody may
-// have brought a new one.
+// unseal opens a sealed key, and returns the master key that opened it. If none does, it reads the file again, because
+// a user may have replaced it.
 func (f *masterFile) unseal(s sealedKey) (seed []byte, by *masterKey, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,7 +179,7 @@ func (f *masterFile) forget(used []*masterKey) error {
 	return nil
 }
 
-// OldMasterKeys are the names of the files beside a master key that have those of before.
+// OldMasterKeys returns the names of the files of replaced master keys.
 func OldMasterKeys(path string) []string {
 	files, _ := filepath.Glob(filepath.Join(filepath.Dir(path), fmt.Sprintf(oldMasterName, "*")))
 	for i, file := range files {

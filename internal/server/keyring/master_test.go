@@ -43,7 +43,7 @@ func newWorld(t *testing.T) *world {
 	return &world{t, client, filepath.Join(t.TempDir(), "encryption.key")}
 }
 
-// open is a hub's start, with the master key in file.
+// open returns a hub's start, with the master key in file.
 func (w *world) open(file string) *Ring {
 	w.Helper()
 	r, err := Open(w.Context(), Options{Client: w.client, MasterFile: file, Prefixes: []string{prefix}})
@@ -64,7 +64,7 @@ func (w *world) write(r *Ring) {
 	}
 }
 
-// reads says why the hub cannot read what was written.
+// reads fails the test if the ring cannot read what was written.
 func (w *world) reads(r *Ring) {
 	w.Helper()
 	got, err := w.client.Get(w.Context(), secret)
@@ -204,7 +204,7 @@ func TestAFirstStartThatIsBrokenOffKeepsItsMasterKey(t *testing.T) {
 	w.reads(r)
 }
 
-// failing is a store whose answers to reads of the ring may fail.
+// failing is a store in which reads of the ring may fail.
 type failing struct {
 	clientv3.KV
 	err func() error

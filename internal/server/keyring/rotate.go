@@ -17,12 +17,13 @@ import (
 )
 
 const (
-	// page is how many values are read at once, perSecond how many are rewritten: a store in use is not to notice.
+	// page is the number of values that are read at a time, perSecond the number of values that are rewritten per second,
+	// so that other users of the store are not slowed down.
 	page      = 100
 	perSecond = 200
-	// readerLife is how long a replica that no longer answers is waited for.
+	// readerLife is how long a replica that does not respond any more is waited for.
 	readerLife = 30 * time.Second
-	// settle is how long watches may lag behind a rewrite: they read old values under the old key.
+	// settle is how long watches may lag behind a rewrite; they read old values with the old key.
 	settle = 2 * time.Second
 )
 
@@ -32,10 +33,9 @@ type Target struct {
 	value.Transformer
 }
 
-// Count is what a look at targets found.
+// Count is the result of a count of values.
 type Count struct {
-	// Total values, of which Stale are not encrypted as they would be if they were written now, and Unreadable cannot be
-	// decrypted.
+	// Total values, of which Stale are not encrypted with the current settings, and Unreadable cannot be decrypted.
 	Total, Stale, Unreadable int
 }
 
@@ -44,7 +44,7 @@ func (r *Ring) Look(ctx context.Context, targets []Target) (Count, error) {
 	return r.walk(ctx, targets, nil)
 }
 
-// rewrite brings every value under the key that is written with. What cannot be decrypted stays as it is.
+// rewrite encrypts every value with the current key. It keeps values that it cannot decrypt.
 func (r *Ring) rewrite(ctx context.Context, targets []Target, progress func(done int)) error {
 	limit := flowcontrol.NewTokenBucketRateLimiter(perSecond, page)
 	for {
@@ -57,7 +57,7 @@ func (r *Ring) rewrite(ctx context.Context, targets []Target, progress func(done
 			if err != nil {
 				return fmt.Errorf("encrypt %s: %w", key, err)
 			}
-			// A value that changed meanwhile was written by somebody who encrypted it.
+			// A value that changed in the meantime was encrypted by its writer.
 			_, err = r.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(string(key)), "=", revision)).
 				Then(clientv3.OpPut(string(key), string(fresh), clientv3.WithIgnoreLease())).Commit()
 			if err != nil {
@@ -78,7 +78,7 @@ func (r *Ring) rewrite(ctx context.Context, targets []Target, progress func(done
 	}
 }
 
-// walk reads all values, and gives those that are stale to visit.
+// walk reads all values, and calls visit for the stale ones.
 func (r *Ring) walk(ctx context.Context, targets []Target,
 	visit func(t Target, key, plain []byte, revision int64) error) (Count, error) {
 	var count Count
@@ -115,7 +115,7 @@ func (r *Ring) walk(ctx context.Context, targets []Target,
 	return count, nil
 }
 
-// Migrate brings everything under the key that is written with, once.
+// Migrate rewrites everything with the current key, once.
 func (r *Ring) Migrate(ctx context.Context, targets []Target, progress func(done int)) error {
 	if !r.changing.TryLock() {
 		return ErrBusy
@@ -132,7 +132,7 @@ func (r *Ring) Begin(ctx context.Context) error {
 	return r.begin(ctx, func(used *masterKey) (*masterKey, error) { return used, nil })
 }
 
-// BeginMaster adds a key as Begin does, sealed with a new master key: when Rotate has made it the first, the old master
+// BeginMaster adds a key like Begin, sealed with a new master key: once Rotate has made it the first, the old master
 // key opens nothing. Replicas wait until they have the new one.
 func (r *Ring) BeginMaster(ctx context.Context) error {
 	return r.begin(ctx, r.master.next)
@@ -160,7 +160,7 @@ func (r *Ring) begin(ctx context.Context, choose func(used *masterKey) (*masterK
 	}
 }
 
-// Rotate replaces the key that is written with:
+// Rotate replaces the key that encrypts new values:
 //
 //	(old) → (old new) → (new old) → everything rewritten → (new)
 //
@@ -199,7 +199,7 @@ func (r *Ring) Rotate(ctx context.Context, targets []Target, progress func(step 
 		return err
 	}
 	progress("removing the old key", 0)
-	// Lists in pages and watches from before would read values under the old key: they are told to begin again.
+	// Lists in pages and earlier watches would read values with the old key; after the compaction they start again.
 	if err := r.compact(ctx); err != nil {
 		return err
 	}
@@ -226,8 +226,7 @@ func (r *Ring) compact(ctx context.Context) error {
 	return nil
 }
 
-// Forget has the store drop what values were before, and give the space back, so that no file of it holds them any
-// longer than its own log does.
+// Forget compacts old revisions and defragments, so that no file of the store but its log contains old values.
 func (r *Ring) Forget(ctx context.Context) error {
 	if err := r.compact(ctx); err != nil {
 		return err
@@ -240,8 +239,8 @@ func (r *Ring) Forget(ctx context.Context) error {
 	return nil
 }
 
-// Follow takes every change that other replicas make, and lets them know, until ctx ends. Only a store that replicas
-// share needs it.
+// Follow loads each change by other replicas, and records which version this replica has, until ctx ends. Only a shared
+// store needs it.
 func (r *Ring) Follow(ctx context.Context) {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id)
@@ -272,23 +271,22 @@ func (r *Ring) followOnce(ctx context.Context, key string) error {
 	if err != nil {
 		return fmt.Errorf("keep the lease: %w", err)
 	}
-	tell := func() error {
+	announce := func() error {
 		_, err := r.client.Put(ctx, key, strconv.FormatInt(r.current.Load().revision, 10), clientv3.WithLease(lease.ID))
 		return err
 	}
-	// In this order nobody believes for a moment that this replica has what it has not, nor that it is not there.
-	if err := tell(); err != nil {
+	// In this order, other replicas never see a version that this replica does not have, and never miss this replica.
+	if err := announce(); err != nil {
 		return fmt.Errorf("publish which keys are loaded: %w", err)
 	}
 	seen, err := r.load(ctx)
 	if err != nil {
 		return err
 	}
-	if err := tell(); err != nil {
+	if err := announce(); err != nil {
 		return fmt.Errorf("publish which keys are loaded: %w", err)
 	}
-	// Of what this replica itself changes from now on it tells, too; what came before is compacted in time, and cannot be
-	// watched.
+	// This replica also records its own changes from now on. Earlier changes are compacted and cannot be watched.
 	changes := r.client.Watch(ctx, documentKey, clientv3.WithRev(seen+1))
 	for {
 		select {
@@ -308,14 +306,14 @@ func (r *Ring) followOnce(ctx context.Context, key string) error {
 					return err
 				}
 			}
-			if err := tell(); err != nil {
+			if err := announce(); err != nil {
 				return fmt.Errorf("publish which keys are loaded: %w", err)
 			}
 		}
 	}
 }
 
-// Behind is how many replicas that follow have not the ring as it is here.
+// Behind returns how many replicas have not loaded the current ring.
 func (r *Ring) Behind(ctx context.Context) (int, error) {
 	want := r.current.Load().revision
 	readers, err := r.client.Get(ctx, readersPrefix, clientv3.WithPrefix())
@@ -331,7 +329,7 @@ func (r *Ring) Behind(ctx context.Context) (int, error) {
 	return behind, nil
 }
 
-// awaitReaders returns when every replica that follows has the ring as it is here. One that died is forgotten after
+// awaitReaders returns when every replica has loaded the current ring. It ignores replicas that have not responded for
 // readerLife.
 func (r *Ring) awaitReaders(ctx context.Context) error {
 	for {

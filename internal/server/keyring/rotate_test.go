@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// telling does something each time after a hub said which version of the ring it has.
+// telling calls a function each time a hub records which version of the ring it has.
 type telling struct {
 	clientv3.KV
 	after func()
@@ -25,8 +25,8 @@ func (k telling) Put(ctx context.Context, key, value string, o ...clientv3.OpOpt
 	return done, err
 }
 
-// A hub that changes the keys in the moment in which it begins to follow them says so as well: a rotation would wait
-// for it without end.
+// A hub that changes the keys while it begins to follow them records its version too. Otherwise a rotation would wait
+// forever.
 func TestWhoFollowsIsNotBehindForGood(t *testing.T) {
 	w := newWorld(t)
 	r := w.open(w.file)
@@ -35,7 +35,7 @@ func TestWhoFollowsIsNotBehindForGood(t *testing.T) {
 		if said++; said > 2 { // when it began, and what it loaded then
 			return
 		}
-		if err := r.Again(t.Context()); err != nil {
+		if err := r.RewriteAll(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}}
@@ -97,7 +97,7 @@ func TestWhoBeginsToFollowLateFollows(t *testing.T) {
 		readers, err := w.client.Get(t.Context(), readersPrefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
 		return err == nil && readers.Count == 1
 	})
-	if err := other.Again(t.Context()); err != nil {
+	if err := other.RewriteAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	until("it has what another hub changed", func() bool {

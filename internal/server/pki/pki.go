@@ -1,6 +1,6 @@
-// Package pki keeps the keys and certificates of one Kubernetes control plane in a folder: it makes what is
-// missing, renews what runs out and reissues what no longer names the right addresses. It never
-// replaces an authority that still has leaves to sign, so clients that trust it keep working.
+// Package pki manages the keys and certificates of one Kubernetes control plane in a folder. It creates missing ones,
+// renews expiring ones and reissues those with wrong addresses. It never replaces an authority that still signs, so
+// clients that trust it keep working.
 package pki
 
 import (
@@ -29,18 +29,18 @@ import (
 
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
-	// LeafLife is how long a certificate is valid unless told otherwise.
+	// LeafLife is the default validity of a certificate.
 	LeafLife = 365 * 24 * time.Hour
 	// A certificate is renewed when less than this part of its life is left: four months of a leaf,
 	// so that a hub restarted or left running as rarely as once a quarter never meets an expired one.
 	renewPart = 3
-	// backdate forgives clients whose clocks are behind.
+	// backdate allows for clients with slow clocks.
 	backdate = time.Hour
 )
 
-// Files names every file of a control plane. All are inside one folder; keys have mode 0600.
+// Files are the paths of all files of a control plane. They are in one folder; keys have mode 0600.
 type Files struct {
-	// ClusterCA signs the serving certificate and every client certificate, and is what kubeconfigs trust.
+	// ClusterCA signs the serving certificate and all client certificates. Kubeconfigs trust it.
 	ClusterCA, ClusterCAKey string
 	// FrontProxyCA signs FrontProxy, with which the aggregator speaks for its users.
 	FrontProxyCA, FrontProxyCAKey string
@@ -49,17 +49,17 @@ type Files struct {
 	Serving, ServingKey string
 	// Admin is a client certificate in the group system:masters.
 	Admin, AdminKey string
-	// ServiceAccountKey signs service account tokens. OldServiceAccountKeys are public keys that signed before: tokens of
-	// theirs count on.
+	// ServiceAccountKey signs service account tokens. OldServiceAccountKeys are earlier public keys, with which tokens are
+	// still accepted.
 	ServiceAccountKey, OldServiceAccountKeys string
-	// Trust is ClusterCA and, beside it, OldClusterCAs, which it replaced: what clients are to trust, and clients'
-	// certificates are verified with. CrossCA is ClusterCA's key signed by the authority before: with it in the serving
-	// certificate's chain, who trusts that one alone is served on.
+	// Trust contains ClusterCA and the OldClusterCAs that it replaced: clients trust it, and client certificates are
+	// verified with it. CrossCA is ClusterCA's key signed by the previous authority: it is in the serving certificate's
+	// chain for clients that trust only the previous one.
 	Trust, OldClusterCAs, CrossCA string
 }
 
-// In names the files in dir, whether they exist or not.
-func In(dir string) Files {
+// FilesIn names the files in dir, whether they exist or not.
+func FilesIn(dir string) Files {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	return Files{
 		ClusterCA: at("ca.crt"), ClusterCAKey: at("ca.key"),
@@ -72,10 +72,10 @@ func In(dir string) Files {
 	}
 }
 
-// Shared are the files that hubs on one etcd have in common, by their names in a folder. What else is there, each makes
-// with these. The optional ones are there after a rotation.
+// Shared returns the names of the files that hubs on one etcd share. The optional ones exist after a rotation. Each hub
+// creates its other files with these.
 func Shared() (required, optional []string) {
-	f := In("")
+	f := FilesIn("")
 	return []string{f.ClusterCA, f.ClusterCAKey, f.FrontProxyCA, f.FrontProxyCAKey, f.ServiceAccountKey},
 		[]string{f.OldClusterCAs, f.CrossCA, f.OldServiceAccountKeys}
 }
@@ -85,9 +85,9 @@ func Ensure(dir string, hosts []string, now time.Time) (files Files, changed []s
 	return EnsureFor(dir, hosts, now, LeafLife)
 }
 
-// EnsureFor brings dir to a state in which every certificate is valid at now and well beyond, and the
-// serving certificate names hosts (IP addresses and DNS names). It changes nothing that is right already, and
-// returns the names of what it made or renewed. life is that of certificates it makes, authorities excepted.
+// EnsureFor creates or renews files in dir, so that every certificate is valid at now and well beyond, and the serving
+// certificate names hosts (IP addresses and DNS names). It returns the names of the changed files. life is the validity
+// of new certificates other than authorities.
 func EnsureFor(dir string, hosts []string, now time.Time,
 	life time.Duration) (files Files, changed []string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -98,7 +98,7 @@ func EnsureFor(dir string, hosts []string, now time.Time,
 		return Files{}, nil, err
 	}
 	defer unlock()
-	f := In(dir)
+	f := FilesIn(dir)
 	e := ensurer{now: now, life: life}
 	cluster := e.authority("argosy-ca", f.ClusterCA, f.ClusterCAKey)
 	proxy := e.authority("argosy-front-proxy-ca", f.FrontProxyCA, f.FrontProxyCAKey)
@@ -150,7 +150,7 @@ func client(name string, groups ...string) x509.Certificate {
 	}
 }
 
-// ensurer does one step after the other until one fails.
+// ensurer runs steps in order until one fails.
 type ensurer struct {
 	now     time.Time
 	life    time.Duration
@@ -163,8 +163,8 @@ type pair struct {
 	key  crypto.Signer
 }
 
-// authority returns the CA in the two files. An expiring one is renewed with its old key and name, so that
-// what it signed stays valid under the new certificate too.
+// authority returns the CA in the two files. It renews an expiring one with the old key and name, so that certificates
+// that it signed stay valid.
 func (e *ensurer) authority(name, certFile, keyFile string) pair {
 	if e.err != nil {
 		return pair{}
@@ -180,7 +180,7 @@ func (e *ensurer) authority(name, certFile, keyFile string) pair {
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign,
 	}
 	have := readCert(certFile)
-	if have != nil { // after a rotation it is another
+	if have != nil { // after a rotation it differs
 		want.Subject = have.Subject
 	}
 	if have != nil && have.IsCA && samePublic(have, key) && e.fresh(have) {
@@ -189,7 +189,7 @@ func (e *ensurer) authority(name, certFile, keyFile string) pair {
 	return pair{e.issue(want, authorityLife, &want, key, key, certFile), key}
 }
 
-// trust writes what is trusted: the authority, and those before it that have not ended.
+// trust writes the trusted authorities: the current one, and earlier ones that have not expired.
 func (e *ensurer) trust(f Files) {
 	if e.err != nil {
 		return
@@ -216,8 +216,8 @@ func (e *ensurer) trust(f Files) {
 	}
 }
 
-// cross is what leads from a leaf of ca to the authorities before, the last first; nothing if there was none, or it has
-// ended.
+// cross returns the certificates that lead from a leaf of ca to the earlier authorities, the last first; nil if there
+// was none, or it has expired.
 func (e *ensurer) cross(ca pair, f Files) []*x509.Certificate {
 	if e.err != nil {
 		return nil
@@ -234,7 +234,7 @@ func (e *ensurer) cross(ca pair, f Files) []*x509.Certificate {
 	return all
 }
 
-// leaf makes or renews a certificate of ca. chain follows it in the file.
+// leaf creates or renews a certificate signed by ca. The file also contains chain.
 func (e *ensurer) leaf(ca pair, certFile, keyFile string, want x509.Certificate, chain ...*x509.Certificate) {
 	if e.err != nil {
 		return
@@ -284,8 +284,8 @@ func (e *ensurer) issue(want x509.Certificate, life time.Duration, parent *x509.
 	return made
 }
 
-// key returns the ECDSA key in file, made when the file is absent. A file that holds no key is an error: to
-// replace it would silently lock out everybody who trusts it.
+// key returns the ECDSA key in file; it creates a missing file. A file without a key is an error: replacing it would
+// lock out all clients that trust it.
 func (e *ensurer) key(file string) (crypto.Signer, error) {
 	key, err := readKey(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -312,7 +312,7 @@ func (e *ensurer) write(file string, data []byte, mode fs.FileMode) {
 	e.changed = append(e.changed, filepath.Base(file))
 }
 
-// fresh says that c needs no renewal yet.
+// fresh reports whether c needs no renewal yet.
 func (e *ensurer) fresh(c *x509.Certificate) bool {
 	renewal := c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / renewPart)
 	return !e.now.Before(c.NotBefore) && e.now.Before(renewal)
@@ -354,8 +354,8 @@ func sameNames(have, want *x509.Certificate) bool {
 		slices.EqualFunc(have.IPAddresses, want.IPAddresses, net.IP.Equal)
 }
 
-// WriteFile replaces file at once, so that a reader, or a start after a crash, finds all of it or
-// none, and does nothing when it holds data already.
+// WriteFile replaces file atomically: a reader, or a start after a crash, finds the old or the new content. It does
+// nothing if the file has the content already.
 func WriteFile(file string, data []byte, mode fs.FileMode) error {
 	if have, err := os.ReadFile(file); err == nil && bytes.Equal(have, data) {
 		return os.Chmod(file, mode)
@@ -363,7 +363,7 @@ func WriteFile(file string, data []byte, mode fs.FileMode) error {
 	return Replace(file, bytes.NewReader(data), mode)
 }
 
-// Replace gives file the content of from at once. Whoever has the old file open keeps it.
+// Replace replaces the content of file with from atomically. Open handles keep the old file.
 func Replace(file string, from io.Reader, mode fs.FileMode) error {
 	t, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-")
 	if err != nil {
@@ -384,7 +384,7 @@ func Replace(file string, from io.Reader, mode fs.FileMode) error {
 		err = os.Rename(t.Name(), file)
 	}
 	if err == nil {
-		err = syncFolder(filepath.Dir(file)) // without which a machine that loses its power may have the old file
+		err = syncFolder(filepath.Dir(file)) // otherwise the old file may be back after a power loss
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", file, err)

@@ -22,14 +22,14 @@ import (
 
 // Certificate is one of a folder, or a key without a certificate.
 type Certificate struct {
-	// Name is what it is called by; File is where it is.
+	// Name is the name of the certificate or key; File is its path.
 	Name string `json:"name"`
 	File string `json:"file"`
 	For  string `json:"for"`
 	// Subject and Issuer are empty for a key.
 	Subject string `json:"subject,omitempty"`
 	Issuer  string `json:"issuer,omitempty"`
-	// Made is when it was made; Begins is before that by what clocks of clients may be behind.
+	// Made is when it was created; Begins is earlier, to allow for clients with slow clocks.
 	Made   time.Time  `json:"made"`
 	Begins time.Time  `json:"begins"`
 	Ends   *time.Time `json:"ends,omitempty"`
@@ -39,7 +39,7 @@ type Certificate struct {
 	Wrong string `json:"wrong,omitempty"`
 }
 
-// named are the certificates and keys of a folder that one speaks of by name.
+// named returns the certificates and keys of a folder that one speaks of by name.
 func named(f Files) []struct{ name, cert, key, purpose string } {
 	return []struct{ name, cert, key, purpose string }{
 		{"ca", f.ClusterCA, f.ClusterCAKey, "signs the serving certificate and client certificates"},
@@ -52,9 +52,9 @@ func named(f Files) []struct{ name, cert, key, purpose string } {
 	}
 }
 
-// List is what is in dir, at now.
+// List returns the certificates and keys in dir at the time now.
 func List(dir string, now time.Time) ([]Certificate, error) {
-	f := In(dir)
+	f := FilesIn(dir)
 	if _, err := os.Stat(f.ClusterCA); err != nil {
 		return nil, fmt.Errorf("%s is not a hub's certificate folder (%w)", dir, err)
 	}
@@ -110,13 +110,13 @@ func (c *Certificate) describe(x *x509.Certificate, now time.Time) {
 	}
 }
 
-// Renewable are the names that Renew takes.
+// Renewable returns the names that Renew takes.
 func Renewable() []string { return []string{"apiserver", "admin", "front-proxy", "ca", "sa"} }
 
-// Renew replaces what is named, at now. A certificate gets a new key, too. An authority is replaced such that nobody is
-// cut off: the new one is signed by the old as well, and the old is trusted until it ends. The key that signs tokens is
-// replaced likewise: tokens of the old count on. A hub that runs reads certificates anew by itself, and a new authority
-// or signing key at its next start. life is that of the certificates.
+// Renew replaces the named certificates and keys at the time now. A certificate also gets a new key. A new authority is
+// also signed by the old one, which stays trusted until it expires, so no client is cut off. After a new signing key,
+// tokens signed with the old one are still accepted. A running hub reads certificates by itself, and a new authority or
+// signing key at its next start. life is the validity of the certificates.
 func Renew(dir string, names []string, now time.Time, life time.Duration) error {
 	for _, name := range names {
 		if !slices.Contains(Renewable(), name) {
@@ -128,7 +128,7 @@ func Renew(dir string, names []string, now time.Time, life time.Duration) error 
 		return err
 	}
 	defer unlock()
-	f := In(dir)
+	f := FilesIn(dir)
 	e := ensurer{now: now, life: life}
 	for _, name := range names {
 		switch name {
@@ -138,7 +138,7 @@ func Renew(dir string, names []string, now time.Time, life time.Duration) error 
 			e.replaceSigningKey(f)
 		}
 	}
-	// After its authority, a certificate of it.
+	// Renew the certificates of an authority after the authority.
 	for _, n := range named(f) {
 		_, leaf := map[string]bool{"apiserver": true, "admin": true, "front-proxy": true}[n.name]
 		ofCA := n.name == "apiserver" || n.name == "admin"
@@ -160,7 +160,7 @@ func ForgetOld(dir string, now time.Time, life time.Duration) error {
 		return err
 	}
 	defer unlock()
-	f := In(dir)
+	f := FilesIn(dir)
 	for _, file := range []string{f.OldClusterCAs, f.CrossCA, f.OldServiceAccountKeys} {
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -172,7 +172,7 @@ func ForgetOld(dir string, now time.Time, life time.Duration) error {
 	return e.err
 }
 
-// replaceAuthority makes a new authority. What leads to it from the old one is there before it is.
+// replaceAuthority creates a new authority. It writes the chain from the old one first.
 func (e *ensurer) replaceAuthority(f Files) {
 	if e.err != nil {
 		return
@@ -195,7 +195,7 @@ func (e *ensurer) replaceAuthority(f Files) {
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign,
 	}
 	cross := want
-	// Where nobody forgot the authorities before, what leads to each of them stays.
+	// The chains to earlier authorities stay, unless the user removed those authorities.
 	e.issue(cross, min(authorityLife, old.NotAfter.Sub(e.now)), old, key, was, f.CrossCA, e.cross(pair{old, was}, f)...)
 	before := []*x509.Certificate{old}
 	if all, err := cert.CertsFromFile(f.OldClusterCAs); err == nil {
@@ -221,14 +221,14 @@ func (e *ensurer) replaceAuthority(f Files) {
 	e.trust(f)
 }
 
-// replaceLeaf issues a certificate again, for the names that it has, with a key of its own if told.
+// replaceLeaf issues a certificate again for the same names, with a new key if requested.
 func (e *ensurer) replaceLeaf(f Files, certFile, keyFile string, rekey bool) {
 	if e.err != nil {
 		return
 	}
 	have := readCert(certFile)
 	if have == nil {
-		return // the hub makes it at its start
+		return // the hub creates it at its start
 	}
 	caFile, caKey := f.ClusterCA, f.ClusterCAKey
 	if certFile == f.FrontProxy {
@@ -267,7 +267,7 @@ func (e *ensurer) replaceLeaf(f Files, certFile, keyFile string, rekey bool) {
 	}
 }
 
-// replaceSigningKey makes a new key for tokens, after the old one is among those that tokens are verified with.
+// replaceSigningKey creates a new key for tokens. It first adds the old key to those that verify tokens.
 func (e *ensurer) replaceSigningKey(f Files) {
 	if e.err != nil {
 		return

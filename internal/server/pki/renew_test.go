@@ -26,7 +26,7 @@ func pool(t *testing.T, file string) *x509.CertPool {
 	return p
 }
 
-// trusted says why who trusts roots does not trust the chain in file.
+// trusted returns why a client with these roots does not trust the chain in file.
 func trusted(t *testing.T, roots *x509.CertPool, file string, use x509.ExtKeyUsage, now time.Time) error {
 	t.Helper()
 	all, err := cert.CertsFromFile(file)

@@ -63,7 +63,8 @@ func aSidecarSet(t *testing.T, c cluster, version, name string) {
 	set := parse(t, fmt.Sprintf(sidecarSet, version, name))
 	set.SetNamespace("")
 	unknown := set.DeepCopy()
-	unknown.Object["spec"].(map[string]any)["injectionStrategy"] = map[string]any{"revision": map[string]any{"customVersion": "v0"}}
+	unknown.Object["spec"].(map[string]any)["injectionStrategy"] = map[string]any{"revision": map[string]any{
+		"customVersion": "v0"}}
 	c.refused("a revision that is not there", unknown, "Cannot find specific ControllerRevision, err: ")
 	if version == "v1beta1" {
 		set.Object["spec"].(map[string]any)["customVersion"] = "one"
@@ -422,7 +423,8 @@ func TestAMemberServesTheVersionsOfItsRelease(t *testing.T) {
 	t.Run("a CloneSet", func(t *testing.T) {
 		c := cluster{t: t, Client: c.Client}
 		u := parse(t, fmt.Sprintf(workload, "apps.kruise.io/v1beta1", "CloneSet", "web", 3))
-		u.Object["spec"].(map[string]any)["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"}}
+		u.Object["spec"].(map[string]any)["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{
+			"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"}}
 		c.createObject(u)
 		c.await("ready", u, counts(map[string]int64{"readyReplicas": 3, "expectedUpdatedReplicas": 3}))
 		before := uids(c.pods("web"))
@@ -442,7 +444,8 @@ func TestAMemberServesTheVersionsOfItsRelease(t *testing.T) {
 	t.Run("what would be refused is accepted", func(t *testing.T) {
 		c := cluster{t: t, Client: c.Client}
 		u := parse(t, fmt.Sprintf(workload, "apps.kruise.io/v1beta1", "CloneSet", "still", 1))
-		u.Object["spec"].(map[string]any)["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": int64(0), "maxSurge": int64(0)}}
+		u.Object["spec"].(map[string]any)["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{
+			"maxUnavailable": int64(0), "maxSurge": int64(0)}}
 		c.createObject(u)
 		c.await("ready", u, counts(map[string]int64{"readyReplicas": 1}))
 	})

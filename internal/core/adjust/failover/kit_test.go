@@ -117,7 +117,8 @@ func equally() policyv1alpha1.Placement {
 
 func byRoom() policyv1alpha1.Placement {
 	p := equally()
-	p.ReplicaScheduling.WeightPreference = &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}
+	p.ReplicaScheduling.WeightPreference = &policyv1alpha1.ClusterPreferences{
+		DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas}
 	return p
 }
 
@@ -137,7 +138,8 @@ func (w *world) deployment(name, at string, p policyv1alpha1.Placement) *workv1a
 			Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: name,
 				UID: "u"},
 			Placement: &p, ReplicaRequirements: &workv1alpha2.ReplicaRequirements{}, Clusters: targets(at),
-			Failover: &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{PurgeMode: policyv1alpha1.PurgeModeGracefully}},
+			Failover: &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{
+				PurgeMode: policyv1alpha1.PurgeModeGracefully}},
 		},
 		Status: workv1alpha2.ResourceBindingStatus{SchedulerObservedGeneration: 1,
 			LastScheduledTime: &metav1.Time{Time: w.now.Add(-time.Hour)},

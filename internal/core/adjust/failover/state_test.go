@@ -11,11 +11,12 @@ import (
 )
 
 func TestStateIsReadFromTheLastStatus(t *testing.T) {
-	b := &workv1alpha2.ResourceBinding{Status: workv1alpha2.ResourceBindingStatus{AggregatedStatus: []workv1alpha2.AggregatedStatusItem{
-		{ClusterName: "a", Status: &runtime.RawExtension{Raw: []byte(`{"job":{"id":"x1"},"n":7,"list":[1,2],"long":"` +
-			strings.Repeat("x", 64) + `","empty":""}`)}},
-		{ClusterName: "b"},
-	}}}
+	b := &workv1alpha2.ResourceBinding{Status: workv1alpha2.ResourceBindingStatus{
+		AggregatedStatus: []workv1alpha2.AggregatedStatusItem{
+			{ClusterName: "a", Status: &runtime.RawExtension{Raw: []byte(`{"job":{"id":"x1"},"n":7,"list":[1,2],"long":"` +
+				strings.Repeat("x", 64) + `","empty":""}`)}},
+			{ClusterName: "b"},
+		}}}
 	for path, want := range map[string]string{
 		"{.job.id}": "x1", "{.n}": "7", "{.job.id}-{.n}": "x1-7", "{.list[1]}": "2", "{.list[-1]}": "2",
 		"{.job['id']}": "x1", "{$.n}": "7",

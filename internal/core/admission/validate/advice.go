@@ -15,15 +15,15 @@ import (
 // serve.
 type Served func(schema.GroupKind) []string
 
-// CustomizationAdvice is what is legal in a customization and hardly meant: one that says nothing, that is about what
-// nobody has, or of which an other one speaks as well, in another version. others may hold an earlier state of c
-// itself.
+// CustomizationAdvice warns about valid customizations that are probably mistakes: without any rule, for a kind that
+// nothing serves, or for a kind that another customization has rules for in another version. others may contain an
+// earlier state of c.
 func CustomizationAdvice(c *configv1alpha1.ResourceInterpreterCustomization,
 	others []*configv1alpha1.ResourceInterpreterCustomization,
 	served Served, convert interpret.Convert) []string {
 	var advice []string
-	said := operations(&c.Spec.Customizations)
-	if len(said) == 0 {
+	rules := operations(&c.Spec.Customizations)
+	if len(rules) == 0 {
 		advice = append(advice, "spec.customizations: is empty, so the customization has no effect; add an operation, such as replicaResource or healthInterpretation")
 	}
 	target := schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind)
@@ -37,7 +37,7 @@ func CustomizationAdvice(c *configv1alpha1.ResourceInterpreterCustomization,
 		}
 		var both []string
 		for _, o := range operations(&other.Spec.Customizations) {
-			if slices.ContainsFunc(said, func(mine operation) bool { return mine.operation == o.operation }) {
+			if slices.ContainsFunc(rules, func(mine operation) bool { return mine.operation == o.operation }) {
 				both = append(both, o.name)
 			}
 		}
@@ -51,7 +51,7 @@ func CustomizationAdvice(c *configv1alpha1.ResourceInterpreterCustomization,
 	return advice
 }
 
-// WebhookConfigurationAdvice is what is legal in a registration of webhooks and hardly meant: what is never asked.
+// WebhookConfigurationAdvice warns about valid rules for webhooks that are never called.
 func WebhookConfigurationAdvice(c *configv1alpha1.ResourceInterpreterWebhookConfiguration, served Served,
 	convert interpret.Convert) []string {
 	if len(c.Webhooks) == 0 {
@@ -80,7 +80,7 @@ func WebhookConfigurationAdvice(c *configv1alpha1.ResourceInterpreterWebhookConf
 	return advice
 }
 
-// neverAsked is what is to be said of a rule for a kind; nothing if it is asked in one of its versions.
+// neverAsked returns the warning about a rule for a kind that is never used; empty if one of its versions is used.
 func neverAsked(place, webhook string, kind schema.GroupKind, versions, served []string,
 	convert interpret.Convert) []string {
 	why := ""
@@ -92,7 +92,7 @@ func neverAsked(place, webhook string, kind schema.GroupKind, versions, served [
 	return []string{place + why}
 }
 
-// unused says why nothing comes of what somebody says of a version of a kind; empty where something does.
+// unused returns why a rule for a version of a kind has no effect; empty if it has one.
 func unused(who string, kind schema.GroupVersionKind, served []string, convert interpret.Convert) string {
 	as := func(version string) string { return schema.GroupVersion{Group: kind.Group, Version: version}.String() }
 	switch {

@@ -11,8 +11,8 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 )
 
-// served is a hub with Deployments, and with Shops that are read as v2; v1 and v2 of a Shop are the same but for the
-// name.
+// served returns a hub with Deployments, and with Shops that are read as v2; v1 and v2 of a Shop are the same but for
+// the name.
 func served(kind schema.GroupKind) []string {
 	switch kind {
 	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
@@ -36,7 +36,7 @@ func TestACustomizationThatDoesNothingIsToldSo(t *testing.T) {
 	const health = `healthInterpretation: {jsonPath: .status.phase, expected: Fine}`
 	ric := func(name, apiVersion, kind, rules string) *configv1alpha1.ResourceInterpreterCustomization {
 		c := &configv1alpha1.ResourceInterpreterCustomization{}
-		from(t, fmt.Sprintf("{metadata: {name: %s}, spec: {target: {apiVersion: %s, kind: %s}, customizations: {%s}}}", name,
+		parse(t, fmt.Sprintf("{metadata: {name: %s}, spec: {target: {apiVersion: %s, kind: %s}, customizations: {%s}}}", name,
 			apiVersion, kind, rules), c)
 		return c
 	}
@@ -84,7 +84,7 @@ func TestAWebhookThatIsNeverAskedIsToldSo(t *testing.T) {
 		`[{name: a.b.c, rules: [{apiGroups: [example.com], apiVersions: [v1], kinds: [Shop]}]}]`: nil,
 	} {
 		c := &configv1alpha1.ResourceInterpreterWebhookConfiguration{}
-		from(t, "{webhooks: "+webhooks+"}", c)
+		parse(t, "{webhooks: "+webhooks+"}", c)
 		if diff := cmp.Diff(want, WebhookConfigurationAdvice(c, served, relabel)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", webhooks, diff)
 		}

@@ -26,7 +26,7 @@ const (
 	longestWindow, longestPeriod = 3600, 1800
 )
 
-// DefaultFederatedHPA fills in what a HorizontalPodAutoscaler would have.
+// DefaultFederatedHPA sets the defaults of a HorizontalPodAutoscaler.
 func DefaultFederatedHPA(f *autoscalingv1alpha1.FederatedHPA) {
 	if f.Spec.MinReplicas == nil {
 		one := int32(1)
@@ -112,7 +112,8 @@ func bounds(lowest, highest *int32, minPath, maxPath *field.Path) field.ErrorLis
 func metric(m autoscalingv2.MetricSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	given := map[autoscalingv2.MetricSourceType]bool{}
-	for kind, there := range map[autoscalingv2.MetricSourceType]bool{autoscalingv2.ResourceMetricSourceType: m.Resource != nil,
+	for kind, there := range map[autoscalingv2.MetricSourceType]bool{
+		autoscalingv2.ResourceMetricSourceType:          m.Resource != nil,
 		autoscalingv2.ContainerResourceMetricSourceType: m.ContainerResource != nil,
 		autoscalingv2.PodsMetricSourceType:              m.Pods != nil,
 		autoscalingv2.ObjectMetricSourceType:            m.Object != nil,
@@ -136,7 +137,7 @@ func metric(m autoscalingv2.MetricSpec, path *field.Path) field.ErrorList {
 			errs = append(errs, field.Required(path.Child(name), example))
 		}
 	}
-	// What is asked for by name is part of an address.
+	// A name of a metric or selector becomes part of a URL.
 	segment := func(value, name, example string) {
 		required(value, name, example)
 		if why := content.IsPathSegmentName(value); len(why) > 0 {

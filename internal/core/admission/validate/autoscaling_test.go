@@ -61,12 +61,12 @@ func TestFederatedHPA(t *testing.T) {
 			[]string{"selectPolicy: Unsupported value", `type: Unsupported value: "Nodes"`}},
 	} {
 		f := &autoscalingv1alpha1.FederatedHPA{}
-		from(t, c.spec, &f.Spec)
+		parse(t, c.spec, &f.Spec)
 		DefaultFederatedHPA(f)
 		check(t, c.name, FederatedHPA(f), c.want)
 	}
 	f := &autoscalingv1alpha1.FederatedHPA{}
-	from(t, `{`+of+`maxReplicas: 3}`, &f.Spec)
+	parse(t, `{`+of+`maxReplicas: 3}`, &f.Spec)
 	f.Annotations = map[string]string{wellknown.AutoscalingModeAnnotation: "distributed"}
 	check(t, "a mode misspelt", FederatedHPA(f), []string{"metadata.annotations[argosy.io/autoscaling-mode]",
 		`Unsupported value: "distributed": supported values: "Central", "Distributed"`})
@@ -74,7 +74,7 @@ func TestFederatedHPA(t *testing.T) {
 
 func TestFederatedHPADefaultsAreThoseOfAHorizontalPodAutoscaler(t *testing.T) {
 	f := &autoscalingv1alpha1.FederatedHPA{}
-	from(t, `{maxReplicas: 3, behavior: {scaleDown: {selectPolicy: Min}}}`, &f.Spec)
+	parse(t, `{maxReplicas: 3, behavior: {scaleDown: {selectPolicy: Min}}}`, &f.Spec)
 	DefaultFederatedHPA(f)
 	once := f.DeepCopy()
 	DefaultFederatedHPA(once)
@@ -119,7 +119,7 @@ func TestCronFederatedHPA(t *testing.T) {
 		{"another kind of the group", `{scaleTargetRef: {apiVersion: autoscaling.karmada.io/v1alpha1, kind: CronFederatedHPA, name: web}, rules: []}`, []string{"only a FederatedHPA"}},
 	} {
 		cron := &autoscalingv1alpha1.CronFederatedHPA{}
-		from(t, c.spec, &cron.Spec)
+		parse(t, c.spec, &cron.Spec)
 		check(t, c.name, CronFederatedHPA(cron), c.want)
 	}
 }

@@ -16,10 +16,10 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
 
-// clusterNameLimit leaves room for the names that are made of a cluster's.
+// clusterNameLimit leaves space for names that are derived from that of a cluster.
 const clusterNameLimit = 48
 
-// DefaultCluster fills in what the schema cannot. A NoExecute taint counts from now.
+// DefaultCluster sets the defaults that the schema cannot. The time of a NoExecute taint starts now.
 func DefaultCluster(c *clusterv1alpha1.Cluster, now metav1.Time) {
 	if c.Spec.Zone != "" && len(c.Spec.Zones) == 0 {
 		c.Spec.Zones, c.Spec.Zone = []string{c.Spec.Zone}, ""
@@ -47,7 +47,7 @@ func DefaultCluster(c *clusterv1alpha1.Cluster, now metav1.Time) {
 	}
 }
 
-// DefaultGrades are the nine grades of nodes that a cluster has which brings none of its own.
+// DefaultGrades returns the nine grades of nodes that a cluster has which brings none of its own.
 func DefaultGrades() []clusterv1alpha1.ResourceModel {
 	const gi = 1 << 30
 	cpu := []int64{0, 1, 2, 4, 8, 16, 32, 64, 128, math.MaxInt64}

@@ -18,11 +18,11 @@ type operation struct {
 	rule      *configv1alpha1.OperationRule
 	// lists are fields that stand in place of one jsonPath.
 	lists []list
-	// judge says what is wrong with a field for the operation, empty if nothing; nil where the operation is more than a
-	// field, and instead says what to write there.
+	// judge returns what is wrong with a path for the operation; empty if nothing. It is nil for operations that one path
+	// cannot express; then instead has the advice.
 	judge   func(jsonpath.Path) string
 	instead string
-	// kind is what the field holds.
+	// kind is the type of the field.
 	kind jsonpath.Kind
 }
 
@@ -113,8 +113,8 @@ func keepable(p jsonpath.Path) string {
 	return ""
 }
 
-// Customization validates the scripts and paths of a customization, and that no other one answers the same questions
-// about its kind. others may hold an earlier state of c itself.
+// Customization validates the scripts and paths of a customization, and that no other customization handles the same
+// operations of its kind. others may contain an earlier state of c.
 func Customization(c *configv1alpha1.ResourceInterpreterCustomization,
 	others []*configv1alpha1.ResourceInterpreterCustomization) field.ErrorList {
 	path := field.NewPath("spec", "customizations")
@@ -146,8 +146,7 @@ func Customization(c *configv1alpha1.ResourceInterpreterCustomization,
 	return errs
 }
 
-// Lenient parts what is wrong with a customization into what an author who asked for lenience is only warned of, and
-// the rest.
+// Lenient splits the errors of a customization into warnings, for authors who asked for lenience, and the rest.
 func Lenient(errs field.ErrorList) (warnings []string, rest field.ErrorList) {
 	for _, err := range errs {
 		if err.Type == field.ErrorTypeInvalid && strings.HasSuffix(err.Field, ".luaScript") {

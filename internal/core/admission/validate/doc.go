@@ -1,4 +1,3 @@
-// Package validate defaults and validates our own kinds, in the words that users of Karmada know. It decides what may
-// be stored; when it is asked, and how a refusal travels to the client, is left to controller/admission. What the
-// schema of a kind says already is not said again.
+// Package validate defaults and validates our own kinds, with the messages of Karmada. It decides what may be stored;
+// controller/admission calls it and answers the client. It does not repeat the validation of the schemas.
 package validate

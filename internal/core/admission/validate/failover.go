@@ -58,7 +58,7 @@ func statePreservation(s *policyv1alpha1.StatePreservation, path *field.Path) fi
 	return errs
 }
 
-// PropagationAdvice is what the author of a valid policy should know, for people.
+// PropagationAdvice returns warnings for the author of a valid policy.
 func PropagationAdvice(p policyv1alpha1.Propagation) (advice []string) {
 	annotations := p.GetAnnotations()
 	if value, ok := annotations[wellknown.MoveVolumesAnnotation]; ok && value != "true" && value != "false" {

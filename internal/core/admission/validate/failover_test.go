@@ -27,9 +27,12 @@ func TestFailoverThatMaySurpriseIsWarnedOf(t *testing.T) {
 			a.DecisionConditions.TolerationSeconds = new(int32(0))
 		}),
 			[]string{"tolerationSeconds: with 0, the application moves as soon as it is unhealthy"}},
-		"Never": {nil, application(func(a *policyv1alpha1.ApplicationFailoverBehavior) { a.PurgeMode = policyv1alpha1.PurgeModeNever }),
+		"Never": {nil, application(func(a *policyv1alpha1.ApplicationFailoverBehavior) {
+			a.PurgeMode = policyv1alpha1.PurgeModeNever
+		}),
 			[]string{"purgeMode: with Never, the old copy stays until"}},
-		"Directly": {nil, &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{PurgeMode: policyv1alpha1.PurgeModeDirectly}},
+		"Directly": {nil, &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{
+			PurgeMode: policyv1alpha1.PurgeModeDirectly}},
 			[]string{"purgeMode: with Directly"}},
 		"annotations that cannot be read": {map[string]string{"argosy.io/failover-persistent-volumes": "yes",
 			"argosy.io/failback-after": "soon"}, nil,

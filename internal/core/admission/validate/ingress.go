@@ -58,7 +58,7 @@ func MultiClusterIngress(i *networkingv1alpha1.MultiClusterIngress) field.ErrorL
 	return errs
 }
 
-// ingressHost is a name in DNS, or one whose first label is an asterisk.
+// ingressHost validates a DNS name, or one with an asterisk as the first label.
 func ingressHost(host string, path *field.Path) field.ErrorList {
 	if len(validation.IsValidIP(field.NewPath("host"), host)) == 0 {
 		return field.ErrorList{field.Invalid(path, host, "must be a DNS name, not an IP address")}
@@ -73,7 +73,7 @@ func ingressHost(host string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// notInPaths would have a path mean another one.
+// notInPaths are substrings that would change the meaning of a URL path.
 var notInPaths = []string{"//", "/./", "/../", "%2f", "%2F"}
 
 func ingressPath(p *networkingv1.HTTPIngressPath, path *field.Path) field.ErrorList {

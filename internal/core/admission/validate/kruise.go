@@ -17,9 +17,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// MemberAdvice returns warnings about what the webhooks of OpenKruise in the members will reject in a template, as
-// far as the template alone shows. old is its previous state, nil for a new template. The hub stores the template
-// anyway: a member may have a newer version that accepts it, and an override may change it.
+// MemberAdvice warns about what the webhooks of OpenKruise in the members will reject in a template, as far as the
+// template alone shows. old is its previous state, nil for a new template. The hub stores the template anyway: a member
+// may have a newer version that accepts it, and an override may change it.
 func MemberAdvice(obj, old *unstructured.Unstructured) []string {
 	judge := memberRules[obj.GroupVersionKind().GroupKind()]
 	if judge == nil {
@@ -38,7 +38,7 @@ func MemberAdvice(obj, old *unstructured.Unstructured) []string {
 // template is the template that the rules check.
 type template struct {
 	obj, spec map[string]any
-	old       map[string]any // the spec that it had, nil for a new one
+	old       map[string]any // the previous spec, nil for a new object
 	alpha     bool           // written in v1alpha1
 	advice    []string
 }
@@ -81,7 +81,8 @@ func (t *template) invalid(detail string, path ...string) {
 	t.refuse(field.Invalid(at, v, detail))
 }
 
-// fixed warns of a change of these fields of the spec. A field that was empty may have got its default since.
+// fixed warns about a change of these fields of the spec. A field that was empty may have got its default in the
+// meantime.
 func (t *template) fixed(names ...string) {
 	for _, name := range names {
 		if was := t.old[name]; was != nil && !reflect.DeepEqual(was, t.spec[name]) {
@@ -96,7 +97,7 @@ func (t *template) selects(labelsPath ...string) {
 	var s metav1.LabelSelector
 	raw := values.Object(t.spec, "selector")
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &s) != nil {
-		return // its definition says so
+		return // its definition requires it
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&s)
 	if err != nil {
@@ -116,8 +117,8 @@ func (t *template) selects(labelsPath ...string) {
 	}
 }
 
-// amount resolves a number or a percentage at a path below the spec, otherwise if it is not set; what is neither is
-// refused.
+// amount resolves a number or a percentage at a path below the spec. It returns otherwise if the field is not set, and
+// rejects other types.
 func (t *template) amount(of int64, r fleet.Rounding, otherwise any, path ...string) (int64, bool) {
 	v := values.At(t.spec, path...)
 	if v == nil {
@@ -190,7 +191,7 @@ func statefulSetRules(t *template) {
 func daemonSetRules(t *template) {
 	t.selects("template", "metadata", "labels")
 	at := func(name string) []string { return []string{"updateStrategy", "rollingUpdate", name} }
-	const many = 1000 // of how many nodes a percentage is nobody knows here
+	const many = 1000 // the number of nodes is unknown here
 	surge, known := t.amount(many, fleet.Up, int64(0), at("maxSurge")...)
 	otherwise := any(int64(1))
 	if surge > 0 {
@@ -250,7 +251,7 @@ func unitedDeploymentRules(t *template) {
 	switch {
 	case len(subsets) > 0 && !unlimited:
 		t.invalid("at least one subset must not have maxReplicas", "topology", "subsets")
-	case !set || !numbers: // percentages are made numbers where replicas are divided
+	case !set || !numbers: // percentages become numbers if replicas are divided
 	case all && sum != total:
 		t.invalid(fmt.Sprintf("the replicas of all subsets are set and add up to %d, but spec.replicas is %d", sum, total),
 			"topology", "subsets")

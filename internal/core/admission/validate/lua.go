@@ -2,8 +2,8 @@ package validate
 
 import "github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 
-// scriptLimit is how long a script may be, in bytes.
+// scriptLimit is the maximal size of a script in bytes.
 const scriptLimit = script.SizeLimit
 
-// compiles says where and why a script is no Lua.
+// compiles returns the first syntax error of a Lua script.
 func compiles(source string) error { return script.Check(source) }

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// manifestLimit is how many bytes the objects of a ManifestWork may have together.
+	// manifestLimit is the maximal size of all objects of a ManifestWork in bytes.
 	manifestLimit = 500 * 1024
-	// configLimit is how many options it may have: each is held against each object at every look.
+	// configLimit is the maximal number of options: each reconciliation compares each option with each object.
 	configLimit = 1000
-	// expressionLimit is how many expressions it may have: to read one takes a millisecond.
+	// expressionLimit is the maximal number of expressions: compiling one takes a millisecond.
 	expressionLimit = 500
 )
 
-// ManifestWork validates a ManifestWork. What would be carried out otherwise than it says is refused where it asks for
-// less than the hub would do.
+// ManifestWork validates a ManifestWork. It rejects options that the hub cannot follow if the hub would do more than
+// they allow.
 func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
@@ -115,19 +115,18 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 	return errs
 }
 
-// ManifestWorkAdvice is what of a ManifestWork is carried out otherwise than its author may think, or not at all. c is
-// its cluster, nil if that is not known; scoped says whether objects of a kind are in namespaces, as far as the kind is
-// known.
+// ManifestWorkAdvice warns about options of a ManifestWork that the hub ignores or follows differently. c is its
+// cluster, nil if unknown; scoped reports whether a kind is namespaced, if the kind is known.
 func ManifestWorkAdvice(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster,
 	scoped func(schema.GroupKind) (namespaced, known bool)) (advice []string) {
-	say := func(at *field.Path, format string, args ...any) {
+	warn := func(at *field.Path, format string, args ...any) {
 		advice = append(advice, at.String()+": "+fmt.Sprintf(format, args...))
 	}
 	items := ocm.Items(mw, c)
 	for i, item := range items {
 		if namespaced, _ := scoped(schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}); namespaced &&
 			item.Meta.Namespace == "" {
-			say(field.NewPath("spec", "workload", "manifests").Index(i).Child("metadata", "namespace"),
+			warn(field.NewPath("spec", "workload", "manifests").Index(i).Child("metadata", "namespace"),
 				"a %s is namespaced: the cluster rejects one without a namespace", item.Meta.Kind)
 		}
 	}
@@ -140,15 +139,15 @@ func ManifestWorkAdvice(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster,
 			}
 		}
 		if len(named) == 0 {
-			say(at.Child("resourceIdentifier"),
+			warn(at.Child("resourceIdentifier"),
 				"matches none of the manifests, so this entry has no effect: resource is the plural name of a kind, such as deployments")
 		}
 		if u := config.UpdateStrategy; u != nil && u.ServerSideApply != nil {
 			ssa := at.Child("updateStrategy", "serverSideApply")
 			if u.Type != ocmv1.UpdateStrategyServerSideApply {
-				say(ssa, "has no effect with the type %s", u.Type)
+				warn(ssa, "has no effect with the type %s", u.Type)
 			} else if m := u.ServerSideApply.FieldManager; m != "" && m != "work-agent" {
-				say(ssa.Child("fieldManager"), "the hub applies as argosy, not as %s", m)
+				warn(ssa.Child("fieldManager"), "the hub applies as argosy, not as %s", m)
 			}
 		}
 		reported := map[string]bool{}
@@ -157,17 +156,17 @@ func ManifestWorkAdvice(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster,
 			if rule.Type == ocmv1.FeedbackWellKnownStatus {
 				for _, item := range named {
 					if kind := (schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}); !ocm.WellKnown(kind) {
-						say(feedback, "there are no well-known values for a %s: use the type JSONPaths; well-known values exist for %s",
+						warn(feedback, "there are no well-known values for a %s: use the type JSONPaths; well-known values exist for %s",
 							kind, strings.Join(ocm.WellKnownKinds(), ", "))
 					}
 				}
 			}
 			for k, path := range rule.JsonPaths {
 				if _, err := ocm.ParsePath(path); err != nil {
-					say(feedback.Child("jsonPaths").Index(k).Child("path"), "%v", err)
+					warn(feedback.Child("jsonPaths").Index(k).Child("path"), "%v", err)
 				}
 				if reported[path.Name] {
-					say(feedback.Child("jsonPaths").Index(k).Child("name"), "duplicate name %s: only the first value is reported",
+					warn(feedback.Child("jsonPaths").Index(k).Child("name"), "duplicate name %s: only the first value is reported",
 						path.Name)
 				}
 				reported[path.Name] = true
@@ -177,12 +176,12 @@ func ManifestWorkAdvice(mw *ocmv1.ManifestWork, c *clusterv1alpha1.Cluster,
 			condition := at.Child("conditionRules").Index(j)
 			for k, expression := range rule.CelExpressions {
 				if _, err := ocm.Compile(expression, cel.BoolType); err != nil {
-					say(condition.Child("celExpressions").Index(k), "%v", err)
+					warn(condition.Child("celExpressions").Index(k), "%v", err)
 				}
 			}
 			if rule.MessageExpression != "" {
 				if _, err := ocm.Compile(rule.MessageExpression, cel.StringType); err != nil {
-					say(condition.Child("messageExpression"), "%v", err)
+					warn(condition.Child("messageExpression"), "%v", err)
 				}
 			}
 		}

@@ -18,21 +18,21 @@ type Named struct {
 	Value string
 }
 
-// Names are what a policy names beside templates: a misspelt name selects nothing, and nothing is refused for it, since
-// what it names may come later.
+// Names are the names in a policy, apart from templates. A misspelt name selects nothing. It is not an error, because
+// the object may be created later.
 type Names struct {
 	// Kinds has the selectors, each at its path.
 	Kinds                []NamedKind
 	Clusters, Namespaces []Named
 }
 
-// NamedKind is the kind that a selector names, or one that the hub serves, at no path.
+// NamedKind is a kind that a selector names, or with an empty path a kind that the hub serves.
 type NamedKind struct {
 	Path             *field.Path
 	APIVersion, Kind string
 }
 
-// NamesOf are those of a PropagationPolicy or ClusterPropagationPolicy.
+// NamesOf returns the names in a PropagationPolicy or ClusterPropagationPolicy.
 func NamesOf(p policyv1alpha1.Propagation) (n Names) {
 	spec, path := p.PropagationSpec(), field.NewPath("spec")
 	n.selectors(spec.ResourceSelectors, p.GetNamespace(), path)
@@ -53,7 +53,7 @@ func NamesOf(p policyv1alpha1.Propagation) (n Names) {
 	return n
 }
 
-// NamesOfOverride are those of an OverridePolicy or ClusterOverridePolicy.
+// NamesOfOverride returns the names in an OverridePolicy or ClusterOverridePolicy.
 func NamesOfOverride(o policyv1alpha1.Override) (n Names) {
 	spec, path := o.OverrideSpec(), field.NewPath("spec")
 	n.selectors(spec.ResourceSelectors, o.GetNamespace(), path)
@@ -64,7 +64,7 @@ func NamesOfOverride(o policyv1alpha1.Override) (n Names) {
 	return n
 }
 
-// NamesOfService are those of a MultiClusterService.
+// NamesOfService returns the names in a MultiClusterService.
 func NamesOfService(s *networkingv1alpha1.MultiClusterService) (n Names) {
 	path := field.NewPath("spec")
 	n.clusters(s.Spec.ServiceProvisionClusters, path.Child("serviceProvisionClusters"))
@@ -101,26 +101,23 @@ func (n *Names) clusters(names []string, path *field.Path) {
 	}
 }
 
-// MissingCluster is what the author of a policy is told of a cluster that is not in the fleet; known are those that
-// are.
+// MissingCluster returns the warning about a cluster that is not in the fleet; known are the clusters of the fleet.
 func MissingCluster(n Named, known []string) string {
 	return fmt.Sprintf("%s: no cluster is named %q%s", n.Path, n.Value, meant(n.Value, known))
 }
 
-// MissingNamespace is what the author of a policy is told of a namespace that the hub does not have; known are those
-// that it has.
+// MissingNamespace returns the warning about a namespace that the hub does not have; known are its namespaces.
 func MissingNamespace(n Named, known []string) string {
 	return fmt.Sprintf("%s: the hub has no namespace %q%s", n.Path, n.Value, meant(n.Value, known))
 }
 
-// MissingKind is what the author of a policy is told of a kind that the hub does not serve; known are some that it
-// does.
+// MissingKind returns the warning about a kind that the hub does not serve; known are kinds that it serves.
 func MissingKind(n NamedKind, known []NamedKind) string {
 	return fmt.Sprintf("%s: the hub serves no kind %s in %s%s", n.Path, n.Kind, n.APIVersion, meantKind(n, known))
 }
 
-// MeantKind returns the kind that was probably meant by one that the hub does not serve: one of the same group, or else
-// one of another group, which may be what is misspelt.
+// MeantKind returns the kind that the user probably meant instead of one that the hub does not serve: one of the same
+// group, or else of another group, because the group may be misspelt.
 func MeantKind(n NamedKind, known []NamedKind) (NamedKind, bool) {
 	var same, all []string
 	for _, k := range known {
@@ -146,7 +143,7 @@ func MeantKind(n NamedKind, known []NamedKind) (NamedKind, bool) {
 	return NamedKind{APIVersion: cmp.Or(lint.Meant(n.APIVersion, versions), versions[0]), Kind: kind}, true
 }
 
-// meantKind asks for the kind that was probably meant, or says that the named one may come later.
+// meantKind suggests the kind that the user probably meant, or explains that the kind may be created later.
 func meantKind(n NamedKind, known []NamedKind) string {
 	m, ok := MeantKind(n, known)
 	switch {
@@ -159,11 +156,11 @@ func meantKind(n NamedKind, known []NamedKind) string {
 }
 
 func group(k NamedKind) string {
-	gv, _ := schema.ParseGroupVersion(k.APIVersion) // of what is no version, the group is empty
+	gv, _ := schema.ParseGroupVersion(k.APIVersion) // an invalid version has no group
 	return gv.Group
 }
 
-// meant asks for the name that was probably meant, or says that what is named may come later.
+// meant suggests the name that the user probably meant, or explains that the object may be created later.
 func meant(name string, known []string) string {
 	if m := lint.Meant(name, known); m != "" {
 		return fmt.Sprintf("; did you mean %s?", m)

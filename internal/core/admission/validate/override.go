@@ -43,8 +43,8 @@ func Override(o policyv1alpha1.Override) field.ErrorList {
 	return errs
 }
 
-// OverrideAdvice says what an override policy may do that its author did not mean: to add a list where the template has
-// one replaces that, as JSON patches go, and what members keep for themselves is not sent.
+// OverrideAdvice warns about likely mistakes in an override policy: adding a list where the template has one replaces
+// it, as JSON patches do; and fields that members keep are not sent.
 func OverrideAdvice(o policyv1alpha1.Override) (advice []string) {
 	lists := func(o *policyv1alpha1.Overriders, path *field.Path) {
 		for i, p := range o.Plaintext {
@@ -105,7 +105,7 @@ func overriders(o *policyv1alpha1.Overriders, selectors []policyv1alpha1.Resourc
 	return errs
 }
 
-// reaches refuses a path by which an override would make another object of a template, or set what the hub alone says.
+// reaches rejects a path that would change the identity of a template, or a field that only the hub sets.
 func reaches(pointer string, path *field.Path) field.ErrorList {
 	if what := override.Reaches(pointer); what != "" {
 		why := "an override cannot change the group, kind, namespace or name of an object"
@@ -120,7 +120,7 @@ func reaches(pointer string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// marks refuses labels and annotations that only the hub puts on what it sends.
+// marks rejects labels and annotations that only the hub sets on what it sends.
 func marks(path *field.Path, keys ...string) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range keys {
@@ -190,7 +190,7 @@ func fieldOverrider(o *policyv1alpha1.FieldOverrider, path *field.Path) field.Er
 	return errs
 }
 
-// given says whether a value is there; clients that marshal an empty one send null.
+// given reports whether a value is there; clients that marshal an empty one send null.
 func given(value apiextensionsv1.JSON) bool { return len(value.Raw) > 0 && string(value.Raw) != "null" }
 
 // jsonPointer validates RFC 6901 syntax, without the empty pointer: the whole document is never one field.

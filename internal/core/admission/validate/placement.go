@@ -89,7 +89,7 @@ func overflow(p *policyv1alpha1.Placement, term *policyv1alpha1.ClusterAffinityT
 	return errs
 }
 
-// dividesByRoom says whether replicas are shared out by what clusters have free: only then is there anything to flow
+// dividesByRoom reports whether replicas are shared out by what clusters have free: only then is there anything to flow
 // over.
 func dividesByRoom(p *policyv1alpha1.Placement) bool {
 	if !p.DividesReplicas() {
@@ -215,7 +215,7 @@ func labelValue(value string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// groupOf is the group of an apiVersion.
+// groupOf returns the group of an apiVersion.
 func groupOf(apiVersion string) string {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	if !grouped {

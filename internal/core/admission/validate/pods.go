@@ -18,13 +18,12 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 )
 
-// podAdviceLimit is how many mistakes are told at once.
+// podAdviceLimit is the maximal number of mistakes in one warning.
 const podAdviceLimit = 10
 
-// PodAdvice says which fields nobody knows, and which hold values of another type, in those parts of obj that its
-// definition leaves open: pod templates, claims, the steps of Workflows, and expressions of SidecarSets. Members drop
-// such fields, or refuse the object; a newer Kubernetes may know more of them than Argosy does, so nothing is refused
-// for it here.
+// PodAdvice warns about unknown fields and values of the wrong type in those parts of obj that its definition does not
+// describe: pod templates, claims, steps of Workflows, and expressions of SidecarSets. Members drop such fields or
+// reject the object. They are not rejected here, because a newer Kubernetes may know more fields than Argosy.
 func PodAdvice(obj *unstructured.Unstructured) []string {
 	known := podFields()
 	w := fieldWalk{}
@@ -48,7 +47,7 @@ type part struct {
 	fields *script.Schema
 }
 
-// each in a path stands for every element of a list.
+// each in a path matches every element of a list.
 const each = "*"
 
 type fieldsOfPods struct {
@@ -93,7 +92,7 @@ var podFields = sync.OnceValue(func() fieldsOfPods {
 		return of("", "v1", "PodTemplate", append([]string{"template", "spec"}, path...)...)
 	}
 	container := spec("containers", each)
-	pod := map[string]*script.Schema{ // what a Workflow and its steps have of a pod
+	pod := map[string]*script.Schema{ // the pod fields of a Workflow and of its steps
 		"volumes": spec("volumes"), "affinity": spec("affinity"), "tolerations": spec("tolerations"),
 		"securityContext": spec("securityContext"),
 		"hostAliases":     spec("hostAliases"),
@@ -153,7 +152,7 @@ type fieldWalk struct {
 	advice []string
 }
 
-// place is where a value stands, spelled out only where something is wrong with it. A field of an element has no name.
+// place is the path of a value. It is formatted only for a mistake. A field of an element has no name.
 type place struct {
 	in    *place
 	field string
@@ -172,7 +171,7 @@ func (p *place) String() string {
 	return p.in.String() + "." + p.field
 }
 
-// walk goes from v, which stands at a place, along rest, and compares what it finds there.
+// walk follows the path rest from v, which is at a place, and compares the values that it finds.
 func (w *fieldWalk) walk(v any, at *place, rest []string, s *script.Schema) {
 	if len(rest) == 0 {
 		w.compare(v, at, s)
@@ -190,7 +189,7 @@ func (w *fieldWalk) walk(v any, at *place, rest []string, s *script.Schema) {
 	}
 }
 
-// compare tells what s does not allow of v; a nil s allows anything, and so does a nil v.
+// compare reports what s does not allow in v; a nil s allows anything, and a nil v is always allowed.
 func (w *fieldWalk) compare(v any, at *place, s *script.Schema) {
 	if s == nil || s.Type == "" || v == nil {
 		return
@@ -228,7 +227,7 @@ func (w *fieldWalk) compare(v any, at *place, s *script.Schema) {
 var nouns = map[string]string{"object": "an object", "array": "a list", "string": "a string",
 	"integer": "a whole number", "number": "a number", "boolean": "true or false"}
 
-// fits says whether a value is of a type of OpenAPI.
+// fits reports whether a value is of a type of OpenAPI.
 func fits(v any, kind string) bool {
 	switch v := v.(type) {
 	case map[string]any:

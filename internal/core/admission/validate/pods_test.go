@@ -107,10 +107,11 @@ func TestManyMistakesAreToldInFewWords(t *testing.T) {
 	}
 }
 
-// Every kind whose pods are known to the interpreter is one whose pods are looked at.
+// PodAdvice checks every kind that the interpreter knows pods of.
 func TestEveryPodTemplateIsLookedAt(t *testing.T) {
 	known := podFields()
-	if known.template == nil || known.template.Properties["spec"].Properties["containers"].Items.Properties["image"] == nil {
+	if known.template == nil ||
+		known.template.Properties["spec"].Properties["containers"].Items.Properties["image"] == nil {
 		t.Fatal("the fields of pods are not known")
 	}
 	for kind, parts := range known.parts {

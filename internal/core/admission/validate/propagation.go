@@ -20,8 +20,9 @@ func policyID(p policyv1alpha1.Propagation) permanentID {
 	return permanentID{policyv1alpha1.PropagationPolicyPermanentIDLabel, policyv1alpha1.PropagationPolicyFinalizer}
 }
 
-// Identify makes id the permanent id of a policy that is being created, whatever it brought along: an id in a backup or
-// a copied manifest is another policy's. It adds the finalizer that has its claims removed before it goes.
+// Identify sets id as the permanent id of a policy that is being created. An id in the request, for example from a
+// backup or a copied manifest, belongs to another policy. It adds the finalizer that keeps the policy until its claims
+// are removed.
 func Identify(p policyv1alpha1.Propagation, id string) {
 	labels := p.GetLabels()
 	if labels == nil {
@@ -34,11 +35,11 @@ func Identify(p policyv1alpha1.Propagation, id string) {
 	}
 }
 
-// defaultGracePeriodSeconds is how long the old copy of a failed application stays at most.
+// defaultGracePeriodSeconds is the maximal time that the old instance of a failed application stays.
 const defaultGracePeriodSeconds int32 = 600
 
-// DefaultPropagation fills in what the schema cannot. clusterScoped says which kinds have no namespace:
-// a selector of one keeps none, and a namespaced policy with such a selector has been authorized by then.
+// DefaultPropagation sets the defaults that the schema cannot. clusterScoped reports which kinds have no namespace:
+// their selectors keep none. A namespaced policy with such a selector was authorized before.
 func DefaultPropagation(p policyv1alpha1.Propagation, clusterScoped func(policyv1alpha1.ResourceSelector) bool) {
 	spec := p.PropagationSpec()
 	DefaultSelectors(spec.ResourceSelectors, p.GetNamespace(), clusterScoped)
@@ -77,7 +78,7 @@ func DefaultPropagation(p policyv1alpha1.Propagation, clusterScoped func(policyv
 	}
 }
 
-// DefaultSelectors gives the selectors of a namespaced policy its namespace.
+// DefaultSelectors sets the namespace of a namespaced policy in its selectors.
 func DefaultSelectors(selectors []policyv1alpha1.ResourceSelector, namespace string,
 	clusterScoped func(policyv1alpha1.ResourceSelector) bool) {
 	if namespace == "" {
@@ -90,7 +91,7 @@ func DefaultSelectors(selectors []policyv1alpha1.ResourceSelector, namespace str
 	}
 }
 
-// Propagation validates a policy; old is what it replaces, nil for a new one.
+// Propagation validates a policy; old is its previous state, nil for a new policy.
 func Propagation(p, old policyv1alpha1.Propagation) field.ErrorList {
 	spec, path := p.PropagationSpec(), field.NewPath("spec")
 	errs := identity(p, old)
@@ -119,7 +120,7 @@ func Propagation(p, old policyv1alpha1.Propagation) field.ErrorList {
 	return errs
 }
 
-// identity: claims refer to a policy by its permanent id, so it is there and it stays.
+// identity requires the permanent id of a policy, and rejects changes of it: claims refer to the policy by it.
 func identity(p, old policyv1alpha1.Propagation) field.ErrorList {
 	label := policyID(p).label
 	path := field.NewPath("metadata", "labels").Key(label)

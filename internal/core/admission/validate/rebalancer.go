@@ -11,8 +11,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// Rebalancer validates a WorkloadRebalancer. scoped says whether objects of a kind are in namespaces, as far as the
-// kind is known: what can never name a workload is refused, what is only not there yet is not.
+// Rebalancer validates a WorkloadRebalancer. scoped reports whether a kind is namespaced, if the kind is known.
+// References that can never name a workload are rejected; those to missing objects are not.
 func Rebalancer(r *appsv1alpha1.WorkloadRebalancer,
 	scoped func(schema.GroupKind) (namespaced, known bool)) field.ErrorList {
 	var errs field.ErrorList

@@ -35,7 +35,7 @@ func TestRebalancer(t *testing.T) {
 			[]string{"spec.ttlSecondsAfterFinished", "must be greater than or equal to 0"}},
 	} {
 		r := &appsv1alpha1.WorkloadRebalancer{}
-		from(t, c.spec, &r.Spec)
+		parse(t, c.spec, &r.Spec)
 		check(t, c.name, Rebalancer(r, scoped), c.want)
 	}
 }

@@ -11,17 +11,16 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 )
 
-// DefaultRescheduleInterval is how often a ReplicaSchedulingPolicy without an interval looks at the clusters.
+// DefaultRescheduleInterval is the default interval of a ReplicaSchedulingPolicy.
 const DefaultRescheduleInterval = time.Minute
 
-// defaultMaxMoved is how many replicas of a workload move at a time at most.
+// defaultMaxMoved is the default share of a workload's replicas that move at a time.
 const defaultMaxMoved = "25%"
 
-// shortestInterval keeps a typing error, such as 60ms, from keeping the hub busy; members tell of their use every ten
-// seconds.
+// shortestInterval protects the hub from typing errors such as 60ms; members report their usage every ten seconds.
 const shortestInterval = time.Second
 
-// DefaultReplicaScheduling fills in what the schema does not.
+// DefaultReplicaScheduling sets the defaults that the schema cannot.
 func DefaultReplicaScheduling(p *configv1alpha1.ReplicaSchedulingPolicy) {
 	r := &p.Spec.ReschedulePolicy
 	if r.Enabled == nil {

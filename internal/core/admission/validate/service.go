@@ -14,8 +14,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
-// MultiClusterService validates a MultiClusterService; old is nil for a new one. The texts are those that users of
-// Karmada know.
+// MultiClusterService validates a MultiClusterService; old is nil for a new one. The messages are those of Karmada.
 func MultiClusterService(s, old *networkingv1alpha1.MultiClusterService) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
@@ -67,7 +66,8 @@ func MultiClusterService(s, old *networkingv1alpha1.MultiClusterService) field.E
 	return errs
 }
 
-// MultiClusterServiceAdvice is what is legal in a MultiClusterService and comes to less than it says.
+// MultiClusterServiceAdvice warns about valid settings of a MultiClusterService that have less effect than they
+// suggest.
 func MultiClusterServiceAdvice(s *networkingv1alpha1.MultiClusterService) (advice []string) {
 	if len(s.Spec.Types) == 0 {
 		advice = append(advice, "spec.types: without a type the object has no effect; CrossCluster lets clusters reach each other's Service")
@@ -110,7 +110,7 @@ func ServiceImport(i *multiclusterv1alpha1.ServiceImport) field.ErrorList {
 	return errs
 }
 
-// serviceName is a name that a Service may have.
+// serviceName returns a name that a Service may have.
 func serviceName(name string, path *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "name the Service")}

@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// Template are the mistakes of a template in what it says to the hub alone, which no member can judge.
+// Template validates the settings in a template that only the hub reads, and that no member can validate.
 func Template(obj *unstructured.Unstructured) field.ErrorList {
 	if !fleet.NamesClusters(obj) {
 		return nil

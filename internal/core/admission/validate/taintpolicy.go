@@ -14,7 +14,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/taint"
 )
 
-// ClusterTaintPolicy validates a policy. noExecute says whether its taints may have that effect.
+// ClusterTaintPolicy validates a policy. noExecute reports whether its taints may have that effect.
 func ClusterTaintPolicy(p *policyv1alpha1.ClusterTaintPolicy, noExecute bool) field.ErrorList {
 	path := field.NewPath("spec")
 	var errs field.ErrorList
@@ -68,7 +68,7 @@ func matchConditions(list []policyv1alpha1.MatchCondition, path *field.Path) fie
 	return errs
 }
 
-// ClusterTaintPolicyAdvice is what the author of a valid policy should know; clusters are the fleet.
+// ClusterTaintPolicyAdvice returns warnings for the author of a valid policy; clusters are the fleet.
 func ClusterTaintPolicyAdvice(p *policyv1alpha1.ClusterTaintPolicy,
 	clusters []*clusterv1alpha1.Cluster) (advice []string) {
 	if len(p.Spec.AddOnConditions)+len(p.Spec.RemoveOnConditions) == 0 {
@@ -91,7 +91,7 @@ func ClusterTaintPolicyAdvice(p *policyv1alpha1.ClusterTaintPolicy,
 	return advice
 }
 
-// TolerationAdvice is what the author of a placement should know of its tolerations.
+// TolerationAdvice returns warnings about the tolerations of a placement.
 func TolerationAdvice(tolerations []corev1.Toleration) (advice []string) {
 	for i, t := range tolerations {
 		if t.TolerationSeconds == nil {

@@ -18,7 +18,8 @@ func taintPolicy(statuses string, taints ...policyv1alpha1.Taint) *policyv1alpha
 	for _, s := range strings.Split(statuses, ",") {
 		m.StatusValues = append(m.StatusValues, metav1.ConditionStatus(s))
 	}
-	return &policyv1alpha1.ClusterTaintPolicy{Spec: policyv1alpha1.ClusterTaintPolicySpec{AddOnConditions: []policyv1alpha1.MatchCondition{m}, Taints: taints}}
+	return &policyv1alpha1.ClusterTaintPolicy{Spec: policyv1alpha1.ClusterTaintPolicySpec{
+		AddOnConditions: []policyv1alpha1.MatchCondition{m}, Taints: taints}}
 }
 
 func TestClusterTaintPolicy(t *testing.T) {
@@ -61,7 +62,8 @@ func TestClusterTaintPolicy(t *testing.T) {
 		}), false, []string{"spec.removeOnConditions[0].conditionType", "spec.removeOnConditions[0].operator",
 			"spec.removeOnConditions[0].statusValues"}},
 		"a bad selector": {with(taintPolicy("False", schedule), func(s *policyv1alpha1.ClusterTaintPolicySpec) {
-			s.TargetClusters = &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}}
+			s.TargetClusters = &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{
+				MatchLabels: map[string]string{"a b": "c"}}}
 		}), false, []string{"spec.targetClusters.labelSelector"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -113,7 +113,7 @@ func TestPropagation(t *testing.T) {
 	for _, c := range propagations {
 		for _, namespace := range []string{"default", ""} {
 			p := policy(namespace)
-			from(t, c.spec, p.PropagationSpec())
+			parse(t, c.spec, p.PropagationSpec())
 			Identify(p, "id")
 			check(t, c.name, Propagation(p, nil), c.want)
 		}
@@ -172,8 +172,8 @@ func TestDefaultPropagation(t *testing.T) {
 			`{propagateDeps: true, resourceSelectors: [{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceImport, namespace: default}]}`},
 	} {
 		got, want := policy("default"), policy("default")
-		from(t, c.spec, got.PropagationSpec())
-		from(t, c.want, want.PropagationSpec())
+		parse(t, c.spec, got.PropagationSpec())
+		parse(t, c.want, want.PropagationSpec())
 		clusterScoped := func(s policyv1alpha1.ResourceSelector) bool { return s.Kind == "Namespace" }
 		for range 2 {
 			DefaultPropagation(got, clusterScoped)
@@ -187,7 +187,7 @@ func TestDefaultPropagation(t *testing.T) {
 func TestANamespacedPolicySelectsInItsNamespaceOnly(t *testing.T) {
 	p := policy("default")
 	Identify(p, "id")
-	from(t, `{resourceSelectors: [{apiVersion: v1, kind: Pod, namespace: other}]}`, p.PropagationSpec())
+	parse(t, `{resourceSelectors: [{apiVersion: v1, kind: Pod, namespace: other}]}`, p.PropagationSpec())
 	want := []string{"spec.resourceSelectors[0].namespace",
 		`the namespace of a selector must be that of the policy, "default"`}
 	check(t, "propagation", Propagation(p, nil), want)
@@ -282,7 +282,7 @@ func TestOverride(t *testing.T) {
 				`unsupported key "rack", must be provider, region, or zone`}},
 	} {
 		o := &policyv1alpha1.ClusterOverridePolicy{}
-		from(t, c.spec, &o.Spec)
+		parse(t, c.spec, &o.Spec)
 		check(t, c.name, Override(o), c.want)
 	}
 }
@@ -319,7 +319,7 @@ func TestCluster(t *testing.T) {
 			[]string{"max value must be greater than min value"}},
 	} {
 		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "member1"}}
-		from(t, c.spec, &cluster.Spec)
+		parse(t, c.spec, &cluster.Spec)
 		check(t, c.name, Cluster(cluster), c.want)
 	}
 	for name, want := range map[string]string{
@@ -341,7 +341,7 @@ func TestDefaultCluster(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1000, 0))
 	earlier := metav1.NewTime(time.Unix(1, 0))
 	c := &clusterv1alpha1.Cluster{}
-	from(t, `{zone: z, taints: [{key: a, effect: NoExecute}, {key: b, effect: NoSchedule}],
+	parse(t, `{zone: z, taints: [{key: a, effect: NoExecute}, {key: b, effect: NoSchedule}],
 		resourceModels: [{grade: 2, ranges: [{name: cpu, min: 1, max: 8}]}, {grade: 1, ranges: [{name: cpu, min: 500m, max: 1}]}]}`, &c.Spec)
 	for range 2 {
 		DefaultCluster(c, now)
@@ -434,7 +434,7 @@ func TestCustomization(t *testing.T) {
 	} {
 		r := &configv1alpha1.ResourceInterpreterCustomization{}
 		r.Spec.Target = configv1alpha1.CustomizationTarget{APIVersion: "example.com/v1", Kind: "Shop"}
-		from(t, c.spec, &r.Spec.Customizations)
+		parse(t, c.spec, &r.Spec.Customizations)
 		check(t, c.name, Customization(r, nil), c.want)
 	}
 }
@@ -458,7 +458,7 @@ func TestACustomizationNamesAKind(t *testing.T) {
 
 func TestPathsAreCheckedAgainstTheKind(t *testing.T) {
 	schema := map[string]any{}
-	from(t, `{type: object, properties: {spec: {type: object, properties: {replicas: {type: integer}, name: {type: string}}},
+	parse(t, `{type: object, properties: {spec: {type: object, properties: {replicas: {type: integer}, name: {type: string}}},
 		status: {type: object, properties: {ready: {type: integer}, phase: {type: string}}}}}`, &schema)
 	for _, c := range []refusal{
 		{"all there", `{replicaResource: {jsonPath: .spec.replicas}, retention: {jsonPaths: [.spec.name, .metadata.labels.a]},
@@ -474,7 +474,7 @@ func TestPathsAreCheckedAgainstTheKind(t *testing.T) {
 			[]string{"statusAggregation.jsonPaths.sum[0]", "a number is required"}},
 	} {
 		r := &configv1alpha1.ResourceInterpreterCustomization{}
-		from(t, c.spec, &r.Spec.Customizations)
+		parse(t, c.spec, &r.Spec.Customizations)
 		check(t, c.name, CustomizationPaths(r, schema), c.want)
 	}
 }
@@ -500,7 +500,7 @@ func TestCustomizationsOfOneKindDoNotConflict(t *testing.T) {
 		c := &configv1alpha1.ResourceInterpreterCustomization{}
 		c.Name = name
 		c.Spec.Target = configv1alpha1.CustomizationTarget{APIVersion: "apps/v1", Kind: kind}
-		from(t, rules, &c.Spec.Customizations)
+		parse(t, rules, &c.Spec.Customizations)
 		return c
 	}
 	const replicas, both = `{replicaResource: {luaScript: return 1}}`,
@@ -545,7 +545,7 @@ func TestWebhookConfiguration(t *testing.T) {
 			[]string{"must include at least one of v1alpha1"}},
 	} {
 		w := &configv1alpha1.ResourceInterpreterWebhookConfiguration{}
-		from(t, c.spec, &w.Webhooks)
+		parse(t, c.spec, &w.Webhooks)
 		check(t, c.name, WebhookConfiguration(w), c.want)
 	}
 }
@@ -575,12 +575,12 @@ func TestReplicaScheduling(t *testing.T) {
 			[]string{"spec.resourceSelectors[0].labelSelector.matchExpressions[0].operator"}},
 	} {
 		p := &configv1alpha1.ReplicaSchedulingPolicy{}
-		from(t, c.spec, &p.Spec)
+		parse(t, c.spec, &p.Spec)
 		check(t, c.name, ReplicaScheduling(p), c.want)
 	}
 
 	p := &configv1alpha1.ReplicaSchedulingPolicy{}
-	from(t, `{reschedulePolicy: {threshold: {cpuUtilization: 80}}}`, &p.Spec)
+	parse(t, `{reschedulePolicy: {threshold: {cpuUtilization: 80}}}`, &p.Spec)
 	DefaultReplicaScheduling(p)
 	r := p.Spec.ReschedulePolicy
 	if !*r.Enabled || r.Interval.Duration != time.Minute || r.MaxMoved.String() != "25%" {
@@ -592,13 +592,14 @@ func TestReplicaScheduling(t *testing.T) {
 func TestBinding(t *testing.T) {
 	b := &workv1alpha2.ResourceBinding{}
 	check(t, "nothing", Binding(b), nil)
-	b.Annotations = map[string]string{workv1alpha2.DependenciesAnnotation: `[{"apiVersion":"v1","kind":"ConfigMap","name":"a"}]`}
+	b.Annotations = map[string]string{
+		workv1alpha2.DependenciesAnnotation: `[{"apiVersion":"v1","kind":"ConfigMap","name":"a"}]`}
 	check(t, "dependencies", Binding(b), nil)
 	b.Annotations[workv1alpha2.DependenciesAnnotation] = `{`
 	check(t, "dependencies that are no JSON", Binding(b),
 		[]string{"metadata.annotations[resourcebinding.karmada.io/dependencies]", "annotation value must be a valid JSON"})
 	b.Annotations = nil
-	from(t, `{components: [{name: a}, {name: ""}, {name: a}]}`, &b.Spec)
+	parse(t, `{components: [{name: a}, {name: ""}, {name: a}]}`, &b.Spec)
 	check(t, "components", Binding(b),
 		[]string{"component name must not be empty", "spec.components[2].name: Duplicate value"})
 }
@@ -610,7 +611,7 @@ func policy(namespace string) policyv1alpha1.Propagation {
 	return &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p"}}
 }
 
-func from(t *testing.T, text string, into any) {
+func parse(t *testing.T, text string, into any) {
 	t.Helper()
 	if err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(text, "\t", " ")), into); err != nil {
 		t.Fatalf("%s: %v", text, err)

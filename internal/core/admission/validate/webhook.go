@@ -109,7 +109,7 @@ func webhookRule(r *configv1alpha1.RuleWithOperations, path *field.Path) field.E
 	return append(errs, wildcard(r.Kinds, path.Child("kinds"))...)
 }
 
-// wildcard: something is listed, and * stands alone.
+// wildcard rejects an empty list, and a list with * and other entries.
 func wildcard(list []string, path *field.Path) field.ErrorList {
 	if len(list) == 0 {
 		return field.ErrorList{field.Required(path, "")}

@@ -147,27 +147,28 @@ func (a Allowed) mayAct(name string) bool {
 	return name != "" && (!strings.HasPrefix(name, systemPrefix) || a.system[name])
 }
 
-// Identity is as whom a request is passed on.
+// Identity is the identity under which a request is passed on.
 type Identity struct {
-	// Hub is the hub itself, for who may do anything there: he could read its credentials as well.
+	// Hub means that the request uses the hub's identity. The user is an administrator, who can read the hub's
+	// credentials anyway.
 	Hub bool
-	// User and Groups act in the member.
+	// User and Groups are the identity in the member.
 	User   string
 	Groups []string
-	// By are the groups that let in a user whom no role names.
+	// By are the groups that give access to a user whom no role names.
 	By []string
 }
 
 // The reasons why a user of the hub does not act in a member.
 var (
-	// ErrSystemName: names of Kubernetes' own mean somebody else there.
+	// ErrSystemName: system names of Kubernetes are other users in the member.
 	ErrSystemName = errors.New("a system user of Kubernetes")
-	// ErrNotNamed: no role of the hub lets him in, whoever else did.
+	// ErrNotNamed: no role of the hub gives the user access.
 	ErrNotNamed = errors.New("not allowed by any ClusterRole")
 )
 
-// Judge says as whom a user of the hub acts. Of his groups those act with him that roles of the hub let in: a member
-// cannot be made to let the hub act as groups that nobody has named.
+// Judge returns the identity of a user of the hub in the member. It contains only those groups of the user that roles
+// of the hub name, because the hub can only get the right to impersonate named groups.
 func (a Allowed) Judge(name string, groups []string) (Identity, error) {
 	if slices.Contains(groups, masters) {
 		return Identity{Hub: true}, nil
@@ -181,7 +182,7 @@ func (a Allowed) Judge(name string, groups []string) (Identity, error) {
 			id.By = append(id.By, group)
 		}
 		if _, acts := slices.BinarySearch(a.Groups, group); acts && !strings.HasPrefix(name, accountPrefix) {
-			id.Groups = append(id.Groups, group) // the groups of a service account are the member's to know
+			id.Groups = append(id.Groups, group) // the member decides the groups of a service account
 		}
 	}
 	if _, named := slices.BinarySearch(a.Users, name); named {
@@ -192,21 +193,21 @@ func (a Allowed) Judge(name string, groups []string) (Identity, error) {
 	return id, nil
 }
 
-// Member is a user whom a group lets in: who is in a group is known when he calls.
+// Member is a user who has access by a group. The groups of a user are known only when the user calls.
 type Member struct {
 	User   string   `json:"user"`
 	Groups []string `json:"groups"`
 }
 
-// most is how many users let in by groups a member is told of, and mostBytes how much their names may take, which stand
-// in an annotation of at most 256 KiB: who called first goes first, and is told of again when he calls.
+// most bounds the users with access by groups in the role of a member, and mostBytes the size of their names, which are
+// in an annotation of at most 256 KiB. The user who called first is dropped first, and added again at the next call.
 const (
 	most      = 1000
 	mostBytes = 128 << 10
 )
 
-// Learn is known with those who are let in yet, and with id if a group lets it in. Who is among the later half stays
-// where he is, so that a call of his is no write.
+// Learn returns the users in known who still have access, and id if a group gives it access. A user in the later half
+// keeps the position, so that the call causes no write.
 func (a Allowed) Learn(known []Member, id Identity) []Member {
 	var out []Member
 	at := -1

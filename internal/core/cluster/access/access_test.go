@@ -118,8 +118,8 @@ func TestTheHubMayActAsThoseAndNobodyElse(t *testing.T) {
 	}
 }
 
-// Property: whoever calls, with whatever the roles say, the rules let the hub act as him and his groups, name everybody
-// they are about, and nobody of Kubernetes' own whom the Cluster does not name.
+// For every caller and all roles, the rules let the hub impersonate the caller and the caller's groups. They name all
+// users that they apply to, and no system user of Kubernetes that the Cluster does not name.
 func TestWhoeverIsLetInIsInTheRulesAndNobodyOfKubernetesOwn(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	names := []string{"a", "b", "c", masters, everybody, "system:nodes", "system:serviceaccount:x:y", "system:anonymous",

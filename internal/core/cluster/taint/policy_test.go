@@ -109,7 +109,8 @@ func TestPoliciesAddAndRemoveTaints(t *testing.T) {
 		"another cluster": {clusterWith("eu", "Fit=False"), nil,
 			policies{only(disk, policyv1alpha1.ClusterAffinity{ClusterNames: []string{"us"}})}, nil, 0},
 		"a cluster by label": {clusterWith("eu", "Fit=False"), nil,
-			policies{only(disk, policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "eu"}}})}, []string{"disk=full:NoSchedule", "disk=full:NoExecute"}, 2},
+			policies{only(disk, policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{
+				MatchLabels: map[string]string{"tier": "eu"}}})}, []string{"disk=full:NoSchedule", "disk=full:NoExecute"}, 2},
 		"a policy that is being deleted": {clusterWith("eu", "Fit=False"), nil, policies{deleted}, nil, 0},
 		"the younger policy has the last word": {clusterWith("eu", "Fit=True"), nil,
 			policies{policy("young", 2, nil, up, "a:NoSchedule"), policy("old", 1, up, nil, "a:NoSchedule", "b:NoSchedule")},

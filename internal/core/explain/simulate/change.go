@@ -22,7 +22,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// Change is what is asked about.
+// Change is a simulated change.
 type Change struct {
 	// Objects are applied: templates, policies, overrides, clusters, customizations.
 	Objects []Object
@@ -30,7 +30,7 @@ type Change struct {
 	Namespace string
 	// Down are clusters that stop responding: workloads that fail over leave them, others stay, and new ones avoid them.
 	Down []string
-	// Drained are clusters that get the taint Drained and whose workloads are scheduled anew, as by a WorkloadRebalancer.
+	// Drained are clusters that get the taint Drained, and whose workloads are rescheduled as by a WorkloadRebalancer.
 	Drained []string
 	// Removed are clusters that leave the fleet, as by an unjoin, with all that runs in them.
 	Removed []string
@@ -43,7 +43,7 @@ type Change struct {
 	Scale []Scale
 }
 
-// Drained is the taint that a cluster gets which is drained.
+// Drained is the taint of a drained cluster.
 var Drained = corev1.Taint{Key: wellknown.DrainedTaint, Effect: corev1.TaintEffectNoExecute}
 
 // Taint is one of a cluster.
@@ -52,7 +52,7 @@ type Taint struct {
 	corev1.Taint
 }
 
-// Scale is a workload and the replicas that it shall have. Kind is a kind or its plural, in any case, as "cloneset" or
+// Scale is a workload and its new replicas. Kind is a kind or its plural, in any case, as "cloneset" or
 // "clonesets.apps.kruise.io".
 type Scale struct {
 	Namespace, Kind, Name string
@@ -106,7 +106,7 @@ func ParseScale(text string) (Scale, error) {
 	return s, nil
 }
 
-// String is the scaling as ParseScale reads it.
+// String returns the scaling as ParseScale reads it.
 func (s Scale) String() string {
 	text := fmt.Sprintf("%s/%s=%d", s.Kind, s.Name, s.Replicas)
 	if s.Namespace != "" {
@@ -123,11 +123,11 @@ func putTaint(c *clusterv1alpha1.Cluster, t corev1.Taint, now time.Time) {
 	c.Spec.Taints = append(slices.DeleteFunc(c.Spec.Taints, func(has corev1.Taint) bool { return has.MatchTaint(&t) }), t)
 }
 
-// changed is the fleet after the change: what was lost, tainted, applied and scaled, with nothing decided on it yet.
-// touched are the templates that are written. The error is a join of all that contradicts the fleet or itself.
+// changed returns the fleet after the change is applied, before anything is decided. touched are the changed templates.
+// The error joins all contradictions in the change.
 func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) interpret.Interpreter,
 	now time.Time) (next *Fleet, touched map[ref]bool, err error) {
-	next, touched, err = f.With(c.Objects, c.Namespace)
+	next, touched, err = f.Apply(c.Objects, c.Namespace)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -140,7 +140,7 @@ func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) inte
 			few(sortedKeys(next.clusters))))
 		return false
 	}
-	// A cluster that is changed is not the one that was read.
+	// Copy a cluster before it is changed.
 	edited := func(name string) *clusterv1alpha1.Cluster {
 		cluster := next.clusters[name].DeepCopy()
 		cluster.ResourceVersion = ""
@@ -212,7 +212,7 @@ func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) inte
 	return next, touched, nil
 }
 
-// find is the one template that a scaling means.
+// find returns the one template that a scaling means.
 func (f *Fleet) find(s Scale) (ref, error) {
 	kind, group, grouped := strings.Cut(strings.ToLower(s.Kind), ".")
 	var found []ref

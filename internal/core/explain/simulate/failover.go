@@ -21,7 +21,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// latest is when the fleet last changed, as far as its objects say: the time of a simulated change.
+// latest returns the latest time in the objects of the fleet, which is the time of a simulated change.
 func (f *Fleet) latest() time.Time {
 	last := time.Unix(1, 0).UTC()
 	see := func(at time.Time) {
@@ -52,12 +52,11 @@ func (f *Fleet) latest() time.Time {
 	return last
 }
 
-// plans is how often the failover is planned at most: an eviction can make room for another, and each minute has a
-// budget.
+// plans bounds the number of failover plans: an eviction can free capacity for another, and each minute has a budget.
 const plans = 64
 
 // failOver executes the failover of the hub until nothing moves any more, as controller/failover does. Replacements
-// become healthy at once, and time passes until tolerations end.
+// become healthy at once, and time advances until tolerations end.
 func (s *state) failOver(order []types.NamespacedName) {
 	if !s.mayFailOver() {
 		return
@@ -87,7 +86,7 @@ func (s *state) failOver(order []types.NamespacedName) {
 	}
 }
 
-// mayFailOver says whether a workload may have to leave a cluster, or may return to one.
+// mayFailOver reports whether a workload may have to leave a cluster, or may return to one.
 func (s *state) mayFailOver() bool {
 	if len(s.unhealthy) > 0 {
 		return true
@@ -107,7 +106,7 @@ func (s *state) mayFailOver() bool {
 	return false
 }
 
-// execute changes a binding as the plan says.
+// execute changes a binding according to the plan.
 func (s *state) execute(b workv1alpha2.Binding, reason schedule.Reason, apply func(workv1alpha2.Binding)) {
 	key := types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}
 	moved := b.DeepCopyObject().(workv1alpha2.Binding)
@@ -118,7 +117,7 @@ func (s *state) execute(b workv1alpha2.Binding, reason schedule.Reason, apply fu
 	}
 }
 
-// chooser chooses clusters by the room that they have.
+// chooser chooses clusters by their capacity.
 type chooser = func(schedule.Capacity) (clusters []workv1alpha2.TargetCluster, ok bool)
 
 // decide keeps the room of the clusters that a binding is moved to.
@@ -132,8 +131,8 @@ func (s *state) decide(b workv1alpha2.Binding, choose chooser) {
 	s.put(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, placed)
 }
 
-// failoverInput is what the hub would plan from. Each replacement is healthy, and the scheduler has confirmed what it
-// has placed.
+// failoverInput returns the input of the hub's plan. Each replacement is healthy, and the scheduler has confirmed its
+// placements.
 func (s *state) failoverInput(order []types.NamespacedName) failover.Input {
 	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts,
 		Fleet:     deschedule.Fleet{Snapshot: s.snapshot, Decide: s.decide},
@@ -175,7 +174,7 @@ func (s *state) unhealthyIn(b workv1alpha2.Binding) map[string]time.Time {
 	return since
 }
 
-// reportUnhealthy is a binding that is reported unhealthy in clusters. What it reported before is kept, for
+// reportUnhealthy returns a binding that is reported unhealthy in clusters. What it reported before is kept, for
 // statePreservation.
 func (s *state) reportUnhealthy(b workv1alpha2.Binding, in map[string]time.Time) workv1alpha2.Binding {
 	b = b.DeepCopyObject().(workv1alpha2.Binding)
@@ -194,8 +193,8 @@ func (s *state) reportUnhealthy(b workv1alpha2.Binding, in map[string]time.Time)
 	return b
 }
 
-// healthy are the reports of a binding whose copies are healthy, with all replicas, in all clusters that respond. What
-// has finished has finished.
+// healthy returns the status of a binding that is healthy with all replicas in all clusters that respond. Finished
+// workloads stay finished.
 func (s *state) healthy(b workv1alpha2.Binding) (items []workv1alpha2.AggregatedStatusItem) {
 	of := b.BindingSpec().Resource
 	for _, item := range b.BindingStatus().AggregatedStatus {
@@ -214,13 +213,13 @@ func (s *state) healthy(b workv1alpha2.Binding) (items []workv1alpha2.Aggregated
 	return items
 }
 
-// readyItem is the report of a cluster with all replicas of a target.
+// readyItem returns the report of a cluster with all replicas of a target.
 func readyItem(t workv1alpha2.TargetCluster) workv1alpha2.AggregatedStatusItem {
 	return workv1alpha2.AggregatedStatusItem{ClusterName: t.Name, Applied: true, Health: workv1alpha1.ResourceHealthy,
 		Status: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"readyReplicas":%d}`, t.Replicas)}}
 }
 
-// facts are those of the template and the policy of a binding.
+// facts returns the facts about the template and the policy of a binding.
 func (s *state) facts(b workv1alpha2.Binding) (failover.Facts, error) {
 	of := b.BindingSpec().Resource
 	template := s.templates[ref{match.GroupKind(of.APIVersion, of.Kind), of.Namespace, of.Name}]
@@ -234,8 +233,8 @@ func (s *state) facts(b workv1alpha2.Binding) (failover.Facts, error) {
 	return failover.FactsOf(template, policy.GetAnnotations()), nil
 }
 
-// staying are the messages about a workload that stays in clusters which it should leave. problem is one about a lost
-// cluster without a replacement.
+// staying returns the messages about a workload that stays in clusters which it should leave. problem is one about a
+// lost cluster without a replacement.
 func (s *state) staying(key types.NamespacedName) (messages []string, problem string) {
 	for _, w := range s.stays[key] {
 		if w.Evicted || w.Code == failover.OneAtATime || w.Code == failover.WorkloadFirst {
@@ -244,7 +243,7 @@ func (s *state) staying(key types.NamespacedName) (messages []string, problem st
 		message := fmt.Sprintf("stays in %s: %s", w.From, w.Message)
 		switch {
 		case w.Code == failover.Paused:
-			// A warning says why.
+			// The warning has the reason.
 			messages = append(messages, fmt.Sprintf("stays in %s: failover is paused", w.From))
 		case problem == "" && w.Code == failover.NothingFits && membership.Silent(s.clusters[w.From]):
 			problem = message

@@ -15,8 +15,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// roomLacking returns what would give a binding room for its replicas: room in the clusters that may take it, or
-// fewer replicas. It returns nil if the scheduler failed for another reason; schedule.Help says then what helps.
+// roomLacking returns what would give a binding enough capacity: more in its clusters, or fewer replicas. It returns
+// nil if the scheduler failed for another reason; then schedule.Help has the advice.
 func (s *state) roomLacking(b workv1alpha2.Binding, failure error) []string {
 	var short *schedule.UnschedulableError
 	if !errors.As(failure, &short) {
@@ -36,7 +36,7 @@ func (s *state) roomLacking(b workv1alpha2.Binding, failure error) []string {
 	return out
 }
 
-// requests is what n replicas request, as " (cpu 4, memory 8Gi)"; empty if that is nothing.
+// requests returns what n replicas request, as " (cpu 4, memory 8Gi)"; empty for no requests.
 func requests(need *workv1alpha2.ReplicaRequirements, n int64) string {
 	if need == nil {
 		return ""

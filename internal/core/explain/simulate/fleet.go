@@ -32,24 +32,23 @@ import (
 	"github.com/argosy-io/argosy/internal/core/source/dependency"
 )
 
-// Fleet is all that a simulation knows of a hub: one that was recorded, or one that somebody made up. Nothing in it is
-// ever changed.
+// Fleet is the input of a simulation: a recorded or an invented hub. It is immutable.
 type Fleet struct {
 	clusters map[string]*clusterv1alpha1.Cluster
-	// members are what clusters have, by the files; of those that are not among them the summary is known. made are the
-	// clusters that follow from it and serve all that there is.
+	// members are the members in the files; of others, only the summary is known. made are clusters that only files of
+	// members define; they serve every kind.
 	members   map[string]*Member
 	made      map[string]bool
 	templates map[ref]*unstructured.Unstructured
 	policies  map[types.NamespacedName]policyv1alpha1.Propagation
 	overrides map[types.NamespacedName]policyv1alpha1.Override
-	// bindings are where the templates are; a template without one has not been placed yet.
+	// bindings are the placements of templates; a template without one has not been placed yet.
 	bindings       map[types.NamespacedName]workv1alpha2.Binding
 	customizations map[string]*configv1alpha1.ResourceInterpreterCustomization
 	webhooks       map[string]*configv1alpha1.ResourceInterpreterWebhookConfiguration
 	priorities     map[string]int32
 	rebalancers    map[string]*appsv1alpha1.WorkloadRebalancer
-	// clusterScoped are the kinds that were learnt to have no namespace.
+	// clusterScoped are the kinds that are known to be cluster-scoped.
 	clusterScoped map[schema.GroupKind]bool
 	// invented are the templates without a UID of a hub, of those that were added last.
 	invented map[ref]bool
@@ -57,7 +56,7 @@ type Fleet struct {
 	// scheduler is the name of the hub's, plugins those that it runs with.
 	scheduler string
 	plugins   schedule.Plugins
-	// failover is how the hub fails over.
+	// failover are the hub's failover options.
 	failover failover.Options
 }
 
@@ -90,8 +89,8 @@ type Object struct {
 	Source string
 }
 
-// Load is the fleet of these objects, in any order. Objects without a namespace, of kinds that have one, get the one
-// given. The error is a join of one for each object that cannot be understood.
+// Load returns a fleet with these objects, in any order. namespace is the default of namespaced objects. The error
+// joins one error per invalid object.
 func Load(objects []Object, namespace string) (*Fleet, error) {
 	f := &Fleet{
 		scheduler:      policyv1alpha1.DefaultSchedulerName,
@@ -113,9 +112,9 @@ func Load(objects []Object, namespace string) (*Fleet, error) {
 	return f, f.add(objects, namespace, true)
 }
 
-// With is the fleet with objects applied to it as to the hub: in other spellings than the canonical ones too, defaulted
-// and validated. touched are the templates among them. The error is as Load's.
-func (f *Fleet) With(objects []Object, namespace string) (next *Fleet, touched map[ref]bool, err error) {
+// Apply returns a fleet with more objects, applied as to the hub: converted from other spellings, defaulted and
+// validated. touched are the templates among them. The error is like that of Load.
+func (f *Fleet) Apply(objects []Object, namespace string) (next *Fleet, touched map[ref]bool, err error) {
 	next = f.clone()
 	next.warnings, next.invented = nil, map[ref]bool{}
 	if err := next.add(objects, namespace, false); err != nil {
@@ -130,18 +129,17 @@ func (f *Fleet) With(objects []Object, namespace string) (next *Fleet, touched m
 	return next, touched, nil
 }
 
-// Scheduler is the name of the scheduler, and the plugins that it runs with, as the files say.
+// Scheduler returns the name and the plugins of the scheduler from the files.
 func (f *Fleet) Scheduler() (name string, plugins schedule.Plugins) { return f.scheduler, f.plugins }
 
-// ScheduledBy is the fleet of a hub whose scheduler has that name, empty for the default one, and runs with these
-// plugins.
+// ScheduledBy returns the fleet with a scheduler of that name, empty for the default one, and these plugins.
 func (f *Fleet) ScheduledBy(name string, plugins schedule.Plugins) *Fleet {
 	next := f.clone()
 	next.scheduler, next.plugins = cmp.Or(name, policyv1alpha1.DefaultSchedulerName), plugins
 	return next
 }
 
-// WithoutNamespace is the fleet that knows that these kinds have no namespace.
+// WithoutNamespace returns the fleet that knows that these kinds have no namespace.
 func (f *Fleet) WithoutNamespace(kinds ...schema.GroupKind) *Fleet {
 	next := f.clone()
 	for _, gk := range kinds {
@@ -150,11 +148,11 @@ func (f *Fleet) WithoutNamespace(kinds ...schema.GroupKind) *Fleet {
 	return next
 }
 
-// Warnings are what was rewritten or is hardly meant in the objects added last.
+// Warnings returns what was rewritten, or is probably a mistake, in the objects that were added last.
 func (f *Fleet) Warnings() []string { return f.warnings }
 
-// Kinds are those that a simulation with these objects asks templates of: what policies select, namespaces, where
-// SidecarSets may select them by label, and MultiClusterServices with their Services. They are sorted.
+// Kinds returns the kinds of templates that a simulation with these objects needs: those that policies select,
+// namespaces if SidecarSets select them by label, and MultiClusterServices with their Services. They are sorted.
 func Kinds(objects []Object) []schema.GroupKind {
 	var kinds []schema.GroupKind
 	add := func(apiVersion, kind string) {
@@ -169,7 +167,7 @@ func Kinds(objects []Object) []schema.GroupKind {
 			policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy").GroupKind():
 			u := o.DeepCopy()
 			if _, _, err := dialect.Normalise(u); err != nil {
-				continue // Load says it
+				continue // Load returns the error
 			}
 			selectors, _, _ := unstructured.NestedSlice(u.Object, "spec", "resourceSelectors")
 			for _, s := range selectors {
@@ -211,17 +209,17 @@ func (f *Fleet) clone() *Fleet {
 	return &next
 }
 
-// add takes objects in: first what says of others whether they have a namespace, then each where it belongs.
-// recorded says that they come from a hub, or stand for one.
+// add adds objects: first those that define the scope of kinds, then the others. recorded means that they come from a
+// hub, or represent one.
 func (f *Fleet) add(objects []Object, namespace string, recorded bool) error {
 	for _, o := range objects {
 		f.learnScope(o.Unstructured, recorded)
 	}
 	var errs []error
-	seen, said := map[ref]string{}, map[string]string{}
+	seen, sources := map[ref]string{}, map[string]string{}
 	for _, o := range objects {
 		if o.GroupVersionKind().Group == Document.Group {
-			if err := f.addMembers(o, said); err != nil {
+			if err := f.addMembers(o, sources); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", o.Source, err))
 			}
 			continue
@@ -250,7 +248,7 @@ func (f *Fleet) add(objects []Object, namespace string, recorded bool) error {
 		}
 	}
 	slices.Sort(f.warnings)
-	return errors.Join(append(errs, f.makeClusters(said))...)
+	return errors.Join(append(errs, f.makeClusters(sources))...)
 }
 
 func (f *Fleet) addOne(u *unstructured.Unstructured, recorded bool, warn func(string)) error {
@@ -338,7 +336,7 @@ func (f *Fleet) addOne(u *unstructured.Unstructured, recorded bool, warn func(st
 		}
 	case workv1alpha2.GroupVersion.Group:
 		if !recorded {
-			return fmt.Errorf("the hub makes these itself: leave it out, or put it into the file of --fleet to say where a template is now")
+			return fmt.Errorf("the hub makes these itself: leave it out, or put it into the file of --fleet to set where a template is now")
 		}
 		switch gvk.Kind {
 		case "ResourceBinding":
@@ -366,8 +364,8 @@ func (f *Fleet) addOne(u *unstructured.Unstructured, recorded bool, warn func(st
 	return nil
 }
 
-// over gives what is applied over an object what stays of it: its identity, its claim, and labels and annotations of
-// others.
+// over copies what stays of an object when a manifest is applied: its identity, its claim, and labels and annotations
+// of others.
 func over(was, u *unstructured.Unstructured) {
 	u.SetUID(was.GetUID())
 	u.SetResourceVersion(was.GetResourceVersion())

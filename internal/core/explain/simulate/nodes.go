@@ -22,35 +22,35 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// Document is the kind of the objects of a file that say what clusters have: nodes, pods, quotas. See docs/simulate.md.
+// Document is the kind of documents about clusters: nodes, pods, quotas. See docs/simulate.md.
 var Document = schema.GroupVersionKind{Group: "simulate.argosy.io", Version: "v1alpha1", Kind: "Fleet"}
 
-// Member is what a file says of one cluster.
+// Member is a cluster in a document.
 type Member struct {
 	Name string `json:"name"`
-	// These make a cluster of which the file has no Cluster.
+	// These fields define a cluster without a Cluster object.
 	Labels   map[string]string `json:"labels,omitempty"`
 	Provider string            `json:"provider,omitempty"`
 	Region   string            `json:"region,omitempty"`
 	Zones    []string          `json:"zones,omitempty"`
 	Taints   []corev1.Taint    `json:"taints,omitempty"`
-	// APIs are the kinds that it serves, as apps/v1/Deployment; without any, all that the files have templates of.
+	// APIs are the kinds that it serves, as apps/v1/Deployment; by default all kinds of templates in the files.
 	APIs []string `json:"apis,omitempty"`
 
 	capacity.Record `json:",inline"`
 }
 
-// Scheduler is how a hub's scheduler and its failover are set.
+// Scheduler configures a hub's scheduler and failover.
 type Scheduler struct {
-	// Name is the one that policies are for which it places; the default one's if it is empty.
+	// Name is the schedulerName of the policies that it places; empty for the default.
 	Name string `json:"name,omitempty"`
-	// Plugins are as in the hub's configuration, such as "*,-TaintToleration"; all if it is empty.
+	// Plugins are as in the hub's configuration, such as "*,-TaintToleration"; empty for all.
 	Plugins string `json:"plugins,omitempty"`
-	// Failover is how the hub fails over; nil is the default.
+	// Failover are the hub's failover options; nil for the defaults.
 	Failover *failover.Options `json:"failover,omitempty"`
 }
 
-// DocumentOf is a document about these clusters, and how the scheduler is set, unless that is nil.
+// DocumentOf returns a document about these clusters, and how the scheduler is set, unless that is nil.
 func DocumentOf(s *Scheduler, members ...Member) (*unstructured.Unstructured, error) {
 	fields := map[string]any{"apiVersion": Document.GroupVersion().String(), "kind": Document.Kind,
 		"clusters": append([]Member{}, members...)}
@@ -65,8 +65,7 @@ func DocumentOf(s *Scheduler, members ...Member) (*unstructured.Unstructured, er
 	return u, u.UnmarshalJSON(raw)
 }
 
-// membersOf are the clusters of a document, and how the scheduler is set if it says that. The error joins all that
-// cannot be understood.
+// membersOf returns the clusters in a document, and its scheduler if it has one. The error joins all errors.
 func membersOf(u *unstructured.Unstructured) ([]Member, *Scheduler, error) {
 	if gvk := u.GroupVersionKind(); gvk != Document {
 		return nil, nil, fmt.Errorf("it is of %s, kind %s, and this version of argosy reads %s, kind %s: use the version that wrote it, or a newer one, or record the fleet anew",
@@ -131,7 +130,7 @@ func strictly(raw []byte, into any) error {
 	return nil
 }
 
-// amountsIn checks the amounts below v, since an error of decoding would not say where it is.
+// amountsIn checks the quantities below v, because the decoder's error would not name the field.
 func amountsIn(v any, path string, errs *[]error) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -156,8 +155,8 @@ func amountsIn(v any, path string, errs *[]error) {
 	}
 }
 
-// addMembers takes in what a document says, which Clusters may be added beside.
-func (f *Fleet) addMembers(o Object, said map[string]string) error {
+// addMembers adds a document. Cluster objects may be added separately.
+func (f *Fleet) addMembers(o Object, sources map[string]string) error {
 	members, scheduler, err := membersOf(o.Unstructured)
 	if err != nil {
 		return err
@@ -172,27 +171,27 @@ func (f *Fleet) addMembers(o Object, said map[string]string) error {
 	var errs []error
 	for i := range members {
 		m := &members[i]
-		if at, twice := said[m.Name]; twice {
+		if at, twice := sources[m.Name]; twice {
 			errs = append(errs, fmt.Errorf("cluster %q is in %s already: keep one of the two, or give it another name", m.Name,
 				at))
 			continue
 		}
-		said[m.Name] = o.Source
+		sources[m.Name] = o.Source
 		f.members[m.Name] = m
 	}
 	return errors.Join(errs...)
 }
 
-// makeClusters makes the clusters of which there is no Cluster.
-func (f *Fleet) makeClusters(said map[string]string) error {
+// makeClusters creates the clusters that have no Cluster object.
+func (f *Fleet) makeClusters(sources map[string]string) error {
 	var errs []error
-	for _, name := range sortedKeys(said) {
+	for _, name := range sortedKeys(sources) {
 		m := f.members[name]
 		if f.clusters[name] != nil {
 			if m.describes() {
 				errs = append(errs, fmt.Errorf(
-					"%s: cluster %q: there is a Cluster of that name: say its labels, region, zones, provider, taints and APIs there",
-					said[name], name))
+					"%s: cluster %q: there is a Cluster of that name: set its labels, region, zones, provider, taints and APIs there",
+					sources[name], name))
 			}
 			continue
 		}
@@ -227,7 +226,7 @@ func (m *Member) enablements() ([]clusterv1alpha1.APIEnablement, error) {
 	return served(kinds), nil
 }
 
-// served are the kinds as a cluster says that it serves them.
+// served returns the kinds as API enablements of a cluster.
 func served(kinds map[schema.GroupVersionKind]bool) []clusterv1alpha1.APIEnablement {
 	byGroup := map[string]*clusterv1alpha1.APIEnablement{}
 	for _, gvk := range slices.SortedFunc(maps.Keys(kinds), func(a, b schema.GroupVersionKind) int {
@@ -247,8 +246,8 @@ func served(kinds map[schema.GroupVersionKind]bool) []clusterv1alpha1.APIEnablem
 	return all
 }
 
-// seenClusters are the clusters as the scheduler sees them: those that were made up without APIs serve all that there
-// are templates of.
+// seenClusters returns the clusters as the scheduler sees them: those that were made up without APIs serve all that
+// there are templates of.
 func (f *Fleet) seenClusters() []*clusterv1alpha1.Cluster {
 	kinds := map[schema.GroupVersionKind]bool{}
 	for _, u := range f.templates {

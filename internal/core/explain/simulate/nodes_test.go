@@ -40,8 +40,8 @@ clusters:
 ---
 `
 
-// on is where a workload is after.
-func on(r Report, name string) string {
+// placedOn returns where a workload is after.
+func placedOn(r Report, name string) string {
 	for _, w := range r.Workloads {
 		if w.Name == name {
 			return shares(w.After)
@@ -54,7 +54,7 @@ func TestAFleetOfNodesIsCountedNodeByNode(t *testing.T) {
 	shop := made + policy("shop", "", byRoom) + deployment("web", 12)
 	r := run(t, load(t, shop), Change{})
 	// Ten nodes of m2 have half a CPU each, which is five together and none for a replica.
-	if got := on(r, "web"); got != "m1:12" {
+	if got := placedOn(r, "web"); got != "m1:12" {
 		t.Errorf("web is in %s, want m1:12", got)
 	}
 	r = run(t, load(t, shop), Change{Scale: []Scale{scale(t, "deployment/web=17")}})
@@ -69,7 +69,7 @@ clusters:
 - {name: m2, nodes: [{name: new, count: 2, allocatable: {cpu: 3, memory: 8Gi}}]}
 - {name: m3, nodes: [{name: new, allocatable: {cpu: 3, memory: 8Gi}}]}
 `)})
-	if got := on(r, "web"); !r.Summary.Fits() || got != "m1:14 m2:2 m3:1" {
+	if got := placedOn(r, "web"); !r.Summary.Fits() || got != "m1:14 m2:2 m3:1" {
 		t.Errorf("with more nodes web is in %s: %+v", got, r.Summary)
 	}
 	r = run(t, load(t, three+policy("shop", "", equally)+
@@ -105,7 +105,7 @@ func TestTheFleetOfTheDocumentsIsOne(t *testing.T) {
 	fleet, _, _ := strings.Cut(blocks[1], "```")
 	more, _, _ := strings.Cut(blocks[2], "```")
 	down := run(t, load(t, fleet), Change{Removed: []string{"us-1"}})
-	if got := on(down, "web"); got != "eu-1:60" || down.Summary.MovedReplicas == 0 {
+	if got := placedOn(down, "web"); got != "eu-1:60" || down.Summary.MovedReplicas == 0 {
 		t.Errorf("web is in %s, %+v", got, down.Summary)
 	}
 	r := run(t, load(t, fleet), Change{Objects: objects(t, more)})
@@ -218,7 +218,7 @@ func (h *hub) schedule(i int) {
 	}
 }
 
-// anyNodes is a fleet of nodes, and workloads for it, by chance.
+// anyNodes returns a fleet of nodes, and workloads for it, by chance.
 func anyNodes(t *testing.T, seed uint64) string {
 	r := rand.New(rand.NewPCG(seed, 21))
 	clusters := 2 + r.IntN(3)
@@ -272,7 +272,7 @@ func list(text string) corev1.ResourceList {
 	return l
 }
 
-// live is a hub in which the bindings of a made-up fleet were made.
+// live returns a hub in which the bindings of a made-up fleet were made.
 func live(t *testing.T, text string) *hub {
 	t.Helper()
 	f := load(t, text)
@@ -298,7 +298,7 @@ func live(t *testing.T, text string) *hub {
 	return h
 }
 
-// record is the hub as a file has it.
+// record returns the hub as a file has it.
 func (h *hub) record() []Object {
 	h.t.Helper()
 	var all []Object
@@ -341,7 +341,7 @@ func (h *hub) record() []Object {
 	return all
 }
 
-// placement is where all is, in one line each.
+// placement returns where all is, in one line each.
 func (h *hub) placement() string {
 	var lines []string
 	for _, b := range h.bindings {

@@ -54,7 +54,7 @@ func (h controllers) settle(t *testing.T) map[ref]bool {
 	return nil
 }
 
-// exposing is the MultiClusterService that exposes a template; nil if none does.
+// exposing returns the MultiClusterService that exposes a template; nil if none does.
 func (h controllers) exposing(t *testing.T, r ref) *networkingv1alpha1.MultiClusterService {
 	t.Helper()
 	u := h.templates[ref{multiClusterService, r.Namespace, r.Name}]
@@ -164,7 +164,7 @@ func anyEvent(r *rand.Rand, number int) event {
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
 	write := func(text string) event {
 		return event{"apply" + text, func(t *testing.T, f *Fleet) (*Fleet, map[ref]bool) {
-			next, touched, err := f.With(objects(t, text), "default")
+			next, touched, err := f.Apply(objects(t, text), "default")
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
@@ -370,7 +370,7 @@ func TestAClusterThatJoinsIsRecordedForTheAutoscalersOfMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fleet, touched, err := fleet.With(objects(t, cluster("m3", 10, "")+deployment("web", 9)), "default")
+	fleet, touched, err := fleet.Apply(objects(t, cluster("m3", 10, "")+deployment("web", 9)), "default")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,9 @@ import (
 
 var secret = schema.GroupKind{Kind: "Secret"}
 
-// Recorded is an object of a hub as a file shall hold it: without what a simulation does not need, and without anything
-// secret. Of a Secret there is its metadata and type; what overrides would write into one is left out, and so is the
-// status of templates, how members are reached, and the copy of an object that clients keep in an annotation. obj is
-// not changed.
+// Recorded returns an object of a hub for a file, without secrets and without what a simulation does not need. A Secret
+// keeps only its metadata and type. Overrides of Secrets, the status of templates, the connections to members, and the
+// last applied configuration are removed. obj is not changed.
 func Recorded(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	u := obj.DeepCopy()
 	interpret.DropAllocated(u)
@@ -60,7 +59,7 @@ func Recorded(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// mayOverrideSecrets says whether an override policy selects Secrets, or everything.
+// mayOverrideSecrets reports whether an override policy selects Secrets, or everything.
 func mayOverrideSecrets(u *unstructured.Unstructured) bool {
 	selectors, _, _ := unstructured.NestedSlice(u.Object, "spec", "resourceSelectors")
 	return len(selectors) == 0 || slices.ContainsFunc(selectors, func(s any) bool {
@@ -89,7 +88,7 @@ func withoutSecrets(v any) any {
 	return v
 }
 
-// intoData says whether an overrider's pointer is to the whole of a Secret, or into its data.
+// intoData reports whether an overrider's pointer is to the whole of a Secret, or into its data.
 func intoData(overrider map[string]any, key string) bool {
 	path, is := overrider[key].(string)
 	if !is {

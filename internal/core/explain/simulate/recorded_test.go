@@ -14,7 +14,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 )
 
-// settled is a fleet as a hub would have it after a while: templates claimed, bindings placed, and what they take
+// settled returns a fleet as a hub would have it after a while: templates claimed, bindings placed, and what they take
 // allocated.
 func settled(t testing.TB, text string) []Object {
 	t.Helper()
@@ -33,7 +33,7 @@ func settled(t testing.TB, text string) []Object {
 	return recordOf(t, f)
 }
 
-// recordOf is a fleet as a file has it.
+// recordOf returns a fleet as a file has it.
 func recordOf(t testing.TB, f *Fleet) []Object {
 	t.Helper()
 	var all []Object

@@ -24,14 +24,14 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// Report is what a simulation found, in an order of its own: equal fleets and changes make equal reports.
+// Report is the result of a simulation. It is sorted: equal fleets and changes give equal reports.
 type Report struct {
-	// Change is what was asked, in words.
+	// Change describes the simulated change.
 	Change  []string `json:"change"`
 	Summary Summary  `json:"summary"`
-	// Workloads are all templates that a policy holds, or should, sorted by namespace, kind and name.
+	// Workloads are all templates that a policy has claimed, or should, sorted by namespace, kind and name.
 	Workloads []Workload `json:"workloads"`
-	// Clusters are those before and after, sorted by name.
+	// Clusters are the clusters before and after, sorted by name.
 	Clusters []Cluster `json:"clusters"`
 	Warnings []string  `json:"warnings,omitempty"`
 }
@@ -46,11 +46,11 @@ type Summary struct {
 	// Unplaced are the workloads that do not fit, or get no binding; UnplacedReplicas what has no place.
 	Unplaced         int   `json:"unplaced"`
 	UnplacedReplicas int64 `json:"unplacedReplicas"`
-	// ShortClusters are those that are given more than they have room for.
+	// ShortClusters is the number of clusters that get more than they have capacity for.
 	ShortClusters int `json:"shortClusters"`
 }
 
-// Fits says whether everything has a place, and the room that it needs.
+// Fits reports whether everything has a place, and the room that it needs.
 func (s Summary) Fits() bool { return s.Unplaced == 0 && s.ShortClusters == 0 }
 
 // Workload is one template before and after.
@@ -62,42 +62,41 @@ type Workload struct {
 
 	Before Placed `json:"before"`
 	After  Placed `json:"after"`
-	// Reason is why it was placed anew; empty if it was not.
+	// Reason is why it was rescheduled; empty if it was not.
 	Reason string `json:"reason,omitempty"`
-	// Moved replicas leave one cluster for another; Added and Removed ones change their number.
+	// Moved replicas change their cluster; Added and Removed ones change the number of replicas.
 	Moved   int64 `json:"moved,omitempty"`
 	Added   int64 `json:"added,omitempty"`
 	Removed int64 `json:"removed,omitempty"`
-	// Unplaced replicas have no place. Problem is why, in the words of the condition Scheduled; it can also be that
-	// nothing is wrong with the place, and the binding cannot be made. WouldFit are what would help, each by itself.
+	// Unplaced replicas have no cluster. Problem is the reason, as in the condition Scheduled, or why the binding cannot
+	// be created. WouldFit are changes that would help, each on its own.
 	Unplaced int64    `json:"unplaced,omitempty"`
 	Problem  string   `json:"problem,omitempty"`
 	WouldFit []string `json:"wouldFit,omitempty"`
-	// Stays says why the workload stays in clusters that it should leave, as "stays in m1: …".
+	// Stays are the reasons why the workload stays in clusters that it should leave, as "stays in m1: …".
 	Stays []string `json:"stays,omitempty"`
-	// Help is what the scheduler itself says would help, where nothing else is known to.
+	// Help is the scheduler's own advice if there is no other.
 	Help string `json:"help,omitempty"`
 	// Overridden are the manifests that changed overrides make different.
 	Overridden []Overridden `json:"overridden,omitempty"`
 }
 
-// Placed is where a workload is, and by which policy: "PropagationPolicy shop/web".
+// Placed is the placement of a workload, and its policy: "PropagationPolicy shop/web".
 type Placed struct {
 	Policy   string                       `json:"policy,omitempty"`
 	Replicas int32                        `json:"replicas"`
 	Clusters []workv1alpha2.TargetCluster `json:"clusters"`
 }
 
-// Changed says whether the workload is any different after.
+// Changed reports whether the workload is any different after.
 func (w Workload) Changed() bool {
 	return w.Before.Policy != w.After.Policy || w.Before.Replicas != w.After.Replicas ||
-		!same(w.Before.Clusters, w.After.Clusters) || len(w.Overridden) > 0
+		!sameTargets(w.Before.Clusters, w.After.Clusters) || len(w.Overridden) > 0
 }
 
-func same(a, b []workv1alpha2.TargetCluster) bool { return equality.Semantic.DeepEqual(a, b) }
+func sameTargets(a, b []workv1alpha2.TargetCluster) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// Overridden is a manifest in one cluster: what is different in it, as "spec.paused: false → true", or why it cannot be
-// sent.
+// Overridden is a manifest in one cluster: its changes, as "spec.paused: false → true", or why it cannot be sent.
 type Overridden struct {
 	Cluster string   `json:"cluster"`
 	Changes []string `json:"changes,omitempty"`
@@ -107,19 +106,19 @@ type Overridden struct {
 // Cluster is one cluster before and after.
 type Cluster struct {
 	Name string `json:"name"`
-	// State is what the change does to the cluster: "down", "drained", "unhealthy", "removed" or "new"; else empty.
+	// State is the simulated state of the cluster: "down", "drained", "unhealthy", "removed" or "new"; else empty.
 	State string `json:"state,omitempty"`
 	// Replicas of the workloads of the report.
 	Before int64 `json:"replicasBefore"`
 	After  int64 `json:"replicasAfter"`
-	// Headroom by resource; nil if the cluster never said what it has.
+	// Headroom is the free capacity per resource; nil if the cluster never reported its capacity.
 	Headroom map[corev1.ResourceName]Headroom `json:"headroom,omitempty"`
-	// Short are what it is given more of than it has, as "cpu 4".
+	// Short are the resources that are exceeded, and by how much, as "cpu 4".
 	Short []string `json:"short,omitempty"`
 }
 
-// Headroom is of one resource. What is free is negative where more was placed than there is room, and absent while the
-// cluster is not there.
+// Headroom is the capacity for one resource. The free amount is negative if more was placed than fits, and absent if
+// the cluster does not exist.
 type Headroom struct {
 	Allocatable resource.Quantity  `json:"allocatable"`
 	Before      *resource.Quantity `json:"freeBefore,omitempty"`
@@ -127,7 +126,8 @@ type Headroom struct {
 }
 
 func report(c Change, before, after *state) Report {
-	r := Report{Change: words(c), Workloads: []Workload{}, Clusters: []Cluster{}, Warnings: slices.Clone(after.warnings)}
+	r := Report{Change: describeChange(c), Workloads: []Workload{}, Clusters: []Cluster{},
+		Warnings: slices.Clone(after.warnings)}
 	if off := after.plugins.Off(); len(off) > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
 			"the scheduler runs without the plugins %v, and does not ask what they would", off))
@@ -227,8 +227,8 @@ func report(c Change, before, after *state) Report {
 	return r
 }
 
-// words are the change as a person would say it.
-func words(c Change) []string {
+// describeChange returns the change as sentences.
+func describeChange(c Change) []string {
 	out := []string{}
 	for _, f := range []struct {
 		clusters []string
@@ -299,13 +299,13 @@ func workload(k ref, key types.NamespacedName, before, after *state) Workload {
 	if w.Stays, noReplacement = after.staying(key); w.Problem == "" {
 		w.Problem = noReplacement
 	}
-	if !same(w.Before.Clusters, w.After.Clusters) || failure != nil {
+	if !sameTargets(w.Before.Clusters, w.After.Clusters) || failure != nil {
 		w.Reason = string(after.reasons[key])
 	}
 	return w
 }
 
-// unplaced are the replicas that have no place.
+// unplaced returns the replicas that have no place.
 func unplaced(spec *workv1alpha2.ResourceBindingSpec) int64 {
 	if !spec.Placement.DividesReplicas() {
 		if len(spec.Clusters) > 0 {
@@ -321,7 +321,7 @@ func unplaced(spec *workv1alpha2.ResourceBindingSpec) int64 {
 }
 
 func (s *state) placed(k ref, key types.NamespacedName) Placed {
-	p := Placed{Clusters: []workv1alpha2.TargetCluster{}} // programs read a list, empty or not
+	p := Placed{Clusters: []workv1alpha2.TargetCluster{}} // programs need a list, even if it is empty
 	var held metav1.Object
 	b := s.bindings[key]
 	if b != nil {
@@ -371,7 +371,7 @@ func (c *Cluster) headroom(name string, before, after *state) {
 	slices.Sort(c.Short)
 }
 
-// changedOverrides are the override policies, before or after, that are not the same in both.
+// changedOverrides returns the override policies, before or after, that are not the same in both.
 func changedOverrides(before, after *state) (out []policyv1alpha1.Override) {
 	for key, o := range after.overrides {
 		if was := before.overrides[key]; was != o {
@@ -384,10 +384,10 @@ func changedOverrides(before, after *state) (out []policyv1alpha1.Override) {
 	return out
 }
 
-// shown is how many changes of one manifest are told.
+// shown is the number of changes of one manifest that are printed.
 const shown = 8
 
-// overridden are the manifests of a template that changed overrides make different.
+// overridden returns the manifests of a template that changed overrides make different.
 func (s *state) overridden(k ref, key types.NamespacedName, before *state, changed []policyv1alpha1.Override,
 	warnings *[]string) (out []Overridden) {
 	template, b := s.templates[k], s.bindings[key]
@@ -434,7 +434,7 @@ func (s *state) overridden(k ref, key types.NamespacedName, before *state, chang
 	return out
 }
 
-// differences adds the paths at which a and b differ, with the values if these may be told.
+// differences adds the paths at which a and b differ, with the values if they may be shown.
 func differences(a, b any, path string, values bool, out *[]string) {
 	if reflect.DeepEqual(a, b) {
 		return

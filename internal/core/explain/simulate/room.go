@@ -17,16 +17,15 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// rooms is what clusters have, kept current while workloads are placed: node by node where the nodes are known, else by
-// summary.
+// rooms is the capacity of clusters, updated while workloads are placed: per node if nodes are known, else by summary.
 type rooms struct {
 	members map[string]*capacity.Rehearsal
-	// free by cluster, of the others. Where more was placed than there is room, it is negative; a cluster that never said
-	// what it has is absent: its room is unknown.
+	// free is the free capacity of clusters without nodes. It is negative if more was placed than fits. A cluster that
+	// never reported its capacity is absent: its capacity is unknown.
 	free map[string]capacity.Amounts
 }
 
-// newRooms are those of a fleet. The error is of what a file says that cannot be.
+// newRooms returns the capacity of a fleet. The error is about impossible values in files.
 func newRooms(f *Fleet) (rooms, error) {
 	r := rooms{members: map[string]*capacity.Rehearsal{}, free: map[string]capacity.Amounts{}}
 	for _, name := range sortedKeys(f.clusters) {
@@ -37,24 +36,24 @@ func newRooms(f *Fleet) (rooms, error) {
 	return r, nil
 }
 
-// join takes a cluster in.
+// join adds a cluster.
 func (r rooms) join(f *Fleet, name string) error {
-	said := f.members[name]
-	if said == nil || len(said.Nodes) == 0 {
+	listed := f.members[name]
+	if listed == nil || len(listed.Nodes) == 0 {
 		if free := freeOf(f.clusters[name].Status.ResourceSummary); free != nil {
 			r.free[name] = free
 		}
 		return nil
 	}
-	m, err := capacity.Rehearse(said.Record)
+	m, err := capacity.Rehearse(listed.Record)
 	if err != nil {
 		return fmt.Errorf("cluster %q: %w", name, err)
 	}
 	r.members[name] = m
-	if said.Pods != nil {
+	if listed.Pods != nil {
 		return nil
 	}
-	// Nobody said on which nodes the replicas are that bindings have there.
+	// It is unknown on which nodes the existing replicas run.
 	keys := make([]types.NamespacedName, 0, len(f.bindings))
 	for key := range f.bindings {
 		keys = append(keys, key)
@@ -77,7 +76,7 @@ func compareKeys(a, b types.NamespacedName) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-// freeOf is what the summary leaves; nil if there is none.
+// freeOf returns the free capacity in the summary; nil if there is no summary.
 func freeOf(s *clusterv1alpha1.ResourceSummary) capacity.Amounts {
 	if s == nil || len(s.Allocatable) == 0 {
 		return nil
@@ -93,9 +92,9 @@ func freeOf(s *clusterv1alpha1.ResourceSummary) capacity.Amounts {
 	return free
 }
 
-// of is the estimator's answer for a binding: of nodes as the hub's, else as schedule.Snapshot's Room, of what is free
-// now.
-func (r rooms) of(b workv1alpha2.Binding) schedule.Capacity {
+// capacityFor returns the estimator of a binding: per node like the hub's, otherwise by the current summary like
+// schedule.Snapshot's Room.
+func (r rooms) capacityFor(b workv1alpha2.Binding) schedule.Capacity {
 	spec := b.BindingSpec()
 	var parts []capacity.Part
 	var sets bool
@@ -151,7 +150,7 @@ func (r rooms) move(was, is workv1alpha2.Binding) {
 	}
 	spec := is.BindingSpec()
 	var had []workv1alpha2.TargetCluster
-	renewed := false // its pods are made anew, since they ask for something else
+	renewed := false // replace its pods, because their requests changed
 	if was != nil {
 		before := was.BindingSpec()
 		had = before.Clusters
@@ -185,12 +184,12 @@ func (r rooms) move(was, is workv1alpha2.Binding) {
 	}
 }
 
-// account adds to what is free by summary.
+// account adds the requests of a binding to the free capacity by summary, or subtracts them.
 func (r rooms) account(b workv1alpha2.Binding, sign int64) {
 	if b == nil || len(b.BindingSpec().Clusters) == 0 || len(r.free) == 0 {
 		return
 	}
-	// What each target takes: of several components all, else its replicas.
+	// The requests of each target: with several components those of all, otherwise those of its replicas.
 	spec := b.BindingSpec()
 	type part struct {
 		need     capacity.Amounts
@@ -231,7 +230,7 @@ func (r rooms) account(b workv1alpha2.Binding, sign int64) {
 	}
 }
 
-// become has the clusters be those of next, where they were those of now. What was placed stays counted.
+// become replaces the clusters of now by those of next. What was placed still counts.
 func (r rooms) become(now, next *Fleet) error {
 	for name := range now.clusters {
 		if next.clusters[name] == nil {
@@ -241,16 +240,16 @@ func (r rooms) become(now, next *Fleet) error {
 	}
 	for _, name := range sortedKeys(next.clusters) {
 		was, is := now.clusters[name], next.clusters[name]
-		said := next.members[name]
+		listed := next.members[name]
 		var err error
 		switch {
 		case was == nil:
 			err = r.join(next, name)
 		case r.members[name] != nil:
-			if said != now.members[name] {
-				err = r.members[name].Amend(said.Record)
+			if listed != now.members[name] {
+				err = r.members[name].Amend(listed.Record)
 			}
-		case said != now.members[name]: // its nodes are known now
+		case listed != now.members[name]: // its nodes are known now
 			delete(r.free, name)
 			err = r.join(next, name)
 		case is != was:
@@ -263,7 +262,7 @@ func (r rooms) become(now, next *Fleet) error {
 	return nil
 }
 
-// adjust has a cluster be as is where it was as was; either is nil where the cluster did not say.
+// adjust changes the free capacity of a cluster by the difference of is and was; nil if the cluster does not report it.
 func (r rooms) adjust(cluster string, was, is capacity.Amounts) {
 	if is == nil {
 		delete(r.free, cluster)
@@ -279,13 +278,13 @@ func (r rooms) adjust(cluster string, was, is capacity.Amounts) {
 	r.free[cluster] = free
 }
 
-// balance is what a cluster has and what is left of it, with the replicas that no node has room for.
+// balance is the capacity of a cluster and what is free, with the replicas that fit on no node.
 type balance struct {
 	allocatable, free capacity.Amounts
 	homeless          int64
 }
 
-// balances are those of the clusters that say what they have.
+// balances returns the balances of the clusters that report their capacity.
 func (r rooms) balances(clusters map[string]*clusterv1alpha1.Cluster) map[string]balance {
 	all := map[string]balance{}
 	for name, c := range clusters {

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// noNamespace are the kinds without one that templates and policies are written for, by group.
+// noNamespace are common cluster-scoped kinds, by group.
 var noNamespace = map[string][]string{
 	"": {"Namespace", "Node", "PersistentVolume"},
 	"admissionregistration.k8s.io": {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
@@ -38,12 +38,11 @@ var known = func() map[schema.GroupKind]bool {
 	return all
 }()
 
-// isClusterScoped says whether a kind has no namespace, as far as that is known: of a kind that nothing was heard of,
-// no.
+// isClusterScoped reports whether a kind is cluster-scoped; false if unknown.
 func (f *Fleet) isClusterScoped(gk schema.GroupKind) bool { return known[gk] || f.clusterScoped[gk] }
 
-// learnScope takes in what an object says of its kind, or a definition of another: a recorded object without a
-// namespace has none.
+// learnScope records the scope of a kind from an object or a definition: a recorded object without a namespace is
+// cluster-scoped.
 func (f *Fleet) learnScope(u *unstructured.Unstructured, recorded bool) {
 	gk := u.GroupVersionKind().GroupKind()
 	if gk == (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {

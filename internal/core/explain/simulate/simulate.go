@@ -1,6 +1,6 @@
-// Package simulate decides what a fleet would become if something changed: a cluster lost or tainted, a workload
-// scaled, files applied. It goes the hub's own walk (propagate, interpret, schedule, override) on a copy, with room
-// used up as workloads are placed; reading a fleet, and printing the report, are left to others.
+// Package simulate decides the effect of a change on a fleet: a cluster lost or tainted, a workload scaled, files
+// applied. It runs the hub's own pipeline (propagate, interpret, schedule, override) on a copy, and counts the capacity
+// that placed workloads use. Callers read the fleet and print the report.
 package simulate
 
 import (
@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Run is what becomes of the fleet by the change: first the fleet is settled as it is, which moves nothing in one that
-// a hub has settled, then once more with the change. The same arguments, in any order of objects, give the same report.
-// The error says what in the change contradicts the fleet or itself; that something does not fit is none.
+// Run simulates a change. First it settles the unchanged fleet, which moves nothing if a hub has settled it, then the
+// fleet with the change. Equal arguments, with objects in any order, give equal reports. The error is about
+// contradictions in the change; a workload that does not fit is no error.
 func Run(ctx context.Context, f *Fleet, c Change) (Report, error) {
 	now := f.latest()
 	rooms, err := newRooms(f)

@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden reports anew")
 
-// objects are the documents of a text.
+// objects returns the documents of a text.
 func objects(t testing.TB, text string) (out []Object) {
 	t.Helper()
 	for i, doc := range strings.Split(text, "\n---\n") {
@@ -114,7 +114,7 @@ spec:
 `, apiVersion, kind, name, replicas)
 }
 
-// policy places all Deployments, or what selectors say.
+// policy places all Deployments, or what selectors select.
 func policy(name, selectors, placement string) string {
 	if selectors == "" {
 		selectors = "[{apiVersion: apps/v1, kind: Deployment}]"
@@ -154,7 +154,7 @@ func scale(t testing.TB, text string) Scale {
 	return s
 }
 
-// stories are told by golden reports: testdata/<name>.txt.
+// stories are tests with golden reports in testdata/<name>.txt.
 func stories(t testing.TB) []struct {
 	name, fleet string
 	change      Change
@@ -429,14 +429,16 @@ func TestTheRoomIsTheSchedulers(t *testing.T) {
 		f := load(t, anyFleet(rand.New(rand.NewPCG(seed, 4))))
 		s := newState(f.clone(), roomsOf(t, f), nil, time.Unix(1, 0))
 		b := &workv1alpha2.ResourceBinding{}
-		b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: f.clusters["m0"].Status.ResourceSummary.Allocatable}
+		b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{
+			ResourceRequest: f.clusters["m0"].Status.ResourceSummary.Allocatable}
 		parts := &workv1alpha2.ResourceBinding{}
 		for i, cpu := range []string{"1", "500m"} {
 			parts.Spec.Components = append(parts.Spec.Components, workv1alpha2.Component{Name: cpu, Replicas: int32(1 + i),
-				ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}})
+				ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: corev1.ResourceList{
+					corev1.ResourceCPU: resource.MustParse(cpu)}}})
 		}
 		for _, room := range []workv1alpha2.Binding{b, parts, &workv1alpha2.ResourceBinding{}} {
-			ours, theirs := s.rooms.of(room), s.snapshot.Room(room)
+			ours, theirs := s.rooms.capacityFor(room), s.snapshot.Room(room)
 			for name := range f.clusters {
 				n, known := ours(name)
 				m, also := theirs(name)

@@ -148,8 +148,8 @@ func (r Report) unit(name corev1.ResourceName) capacity.Unit {
 	return capacity.UnitOf(name, largest).Rounded()
 }
 
-// free returns what is free, or by how much the capacity is exceeded: "7.5", "over by 2", "none" of a cluster that is
-// not there.
+// free returns the free capacity, or by how much it is exceeded: "7.5", "over by 2", or "none" for a cluster that does
+// not exist.
 func free(q *resource.Quantity, unit capacity.Unit) string {
 	switch {
 	case q == nil:
@@ -178,7 +178,7 @@ func trimmed(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// short is a policy without its kind: a name without a namespace is a cluster policy's.
+// short returns a policy without its kind: a name without a namespace is a cluster policy's.
 func short(policy string) string {
 	if _, name, ok := strings.Cut(policy, " "); ok {
 		return name
@@ -186,7 +186,7 @@ func short(policy string) string {
 	return "-"
 }
 
-// listed is how many clusters are told one by one.
+// listed is the number of clusters that are listed individually.
 const listed = 6
 
 // shares are "m1:4 m2:2", without the numbers where there are none to divide.

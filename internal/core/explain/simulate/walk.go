@@ -33,7 +33,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/webhook"
 )
 
-// Meaning is what kinds mean by the customizations of a fleet, and by what Argosy knows. Webhooks are not asked.
+// Meaning returns the interpreter with the fleet's customizations and the built-in ones. Webhooks are not called.
 func Meaning(f *Fleet) interpret.Interpreter {
 	var all []*configv1alpha1.ResourceInterpreterCustomization
 	for _, name := range sortedKeys(f.customizations) {
@@ -48,26 +48,26 @@ type state struct {
 	meaning  interpret.Interpreter
 	snapshot schedule.Snapshot
 	rooms    rooms
-	// balances are what clusters had left when all was settled.
+	// balances are the balances of clusters after the fleet was settled.
 	balances map[string]balance
-	// rebalancing are the WorkloadRebalancers that are made in this step.
+	// rebalancing are the WorkloadRebalancers that are created in this step.
 	rebalancing []*appsv1alpha1.WorkloadRebalancer
 	// touched are the templates that a user writes in this step.
 	touched map[ref]bool
-	// problems are why a template has not the binding that it should have, by template.
+	// problems are the reasons why templates lack their binding, by template.
 	problems map[ref]error
-	// failures are why a binding could not be placed, reasons why it was looked at, by binding.
+	// failures are the errors of bindings that could not be placed, reasons why bindings were scheduled.
 	failures map[types.NamespacedName]error
 	reasons  map[types.NamespacedName]schedule.Reason
 	// grouped are the bindings to which it matters where others are, in the order in which they are placed.
 	grouped []types.NamespacedName
-	// sidecars are what SidecarSets inject, nil until somebody asks: after the SidecarSets were claimed.
+	// sidecars are the containers that SidecarSets inject, computed on first use, after the SidecarSets were claimed.
 	sidecars []dependency.Sidecars
-	// unlabelled are the namespaces of which the labels were missed.
+	// unlabelled are the namespaces whose unknown labels matter.
 	unlabelled map[string]bool
 	// policiesOf are the policies by the kind and name that a selector names; an empty name is any.
 	policiesOf map[selected][]policyv1alpha1.Propagation
-	// now is the time, stays are the workloads that should leave a cluster and cannot, by binding.
+	// now is the time; stays are the workloads that should leave a cluster and cannot, by binding.
 	now   time.Time
 	stays map[types.NamespacedName][]failover.Waiting
 	// unhealthy is since when workloads with application failover are unhealthy, by cluster.
@@ -103,12 +103,12 @@ func newState(f *Fleet, r rooms, touched map[ref]bool, now time.Time) *state {
 	return s
 }
 
-// passes are how often bindings are looked at again at most: placing one can make room for another.
+// passes bounds the passes over the bindings: placing one can free capacity for another.
 const passes = 16
 
-// settle goes the hub's walk until nothing is left to decide: policies claim templates, bindings follow,
-// and the scheduler places what is due. On a hub the order of bindings is that of events; here it is by schedule
-// priority, the highest first, then by namespace and name.
+// settle runs the hub's pipeline until nothing is left to decide: policies claim templates, bindings follow, and the
+// scheduler places what is due. A hub schedules bindings in the order of events; here the order is schedule priority,
+// highest first, then namespace and name.
 func (s *state) settle(ctx context.Context) {
 	refs := make([]ref, 0, len(s.templates))
 	for r := range s.templates {
@@ -141,7 +141,7 @@ func (s *state) settle(ctx context.Context) {
 	s.balances = s.rooms.balances(s.clusters)
 }
 
-// scheduleAll places what is due, in that order.
+// scheduleAll places the due bindings in that order.
 func (s *state) scheduleAll(order []types.NamespacedName) {
 	for changed, pass := true, 0; changed && pass < passes; pass++ {
 		changed = false
@@ -153,8 +153,8 @@ func (s *state) scheduleAll(order []types.NamespacedName) {
 	}
 }
 
-// rebalance asks for what the WorkloadRebalancers of this step ask for, as controller/rebalance does. One that no hub
-// has dated is made after all that happened.
+// rebalance applies the WorkloadRebalancers of this step, as controller/rebalance does. One without a creation time is
+// treated as the newest object.
 func (s *state) rebalance() {
 	slices.SortFunc(s.rebalancing, func(a, b *appsv1alpha1.WorkloadRebalancer) int {
 		return strings.Compare(a.Name, b.Name)
@@ -187,7 +187,7 @@ func (s *state) rebalance() {
 	}
 }
 
-// drain is a WorkloadRebalancer of all that is placed in one of the clusters; nil if nothing is.
+// drain returns a WorkloadRebalancer of all that is placed in one of the clusters; nil if nothing is.
 func (s *state) drain(clusters []string) *appsv1alpha1.WorkloadRebalancer {
 	r := &appsv1alpha1.WorkloadRebalancer{ObjectMeta: metav1.ObjectMeta{Name: "drain"}}
 	for _, b := range s.bindings {
@@ -212,9 +212,9 @@ func (s *state) drain(clusters []string) *appsv1alpha1.WorkloadRebalancer {
 
 func ptr[T any](v T) *T { return &v }
 
-// room is what is said of the room for a binding, as in the hub: a cluster that does not answer is unknown.
+// room returns the capacity for a binding, as on the hub: that of a cluster that does not respond is unknown.
 func (s *state) room(b workv1alpha2.Binding) schedule.Capacity {
-	of := s.rooms.of(b)
+	of := s.rooms.capacityFor(b)
 	return func(cluster string) (int32, bool) {
 		if membership.Silent(s.snapshot.Cluster(cluster)) {
 			return 0, false
@@ -286,8 +286,8 @@ func (s *state) propagate(ctx context.Context, r ref) error {
 	return nil
 }
 
-// bindingFor is the binding of a template, nil if there is none, with the name that a new one is to have, and the key
-// of either.
+// bindingFor returns the binding of a template, nil if there is none, with the name that a new one is to have, and the
+// key capacityFor either.
 func (s *state) bindingFor(r ref) (existing workv1alpha2.Binding, free string, key types.NamespacedName) {
 	existing, free, _ = propagate.Find(r.GroupKind, r.Namespace, r.Name,
 		func(key types.NamespacedName) (workv1alpha2.Binding, error) {
@@ -313,7 +313,7 @@ func (s *state) bind(r ref, b workv1alpha2.Binding) error {
 	return nil
 }
 
-// pin records from which clusters replicas leave. Which pods are where is not known.
+// pin records which clusters lose replicas. The pods' clusters are unknown.
 func (s *state) pin(r ref, existing, want workv1alpha2.Binding) error {
 	template, spec := s.templates[r], want.BindingSpec()
 	fewer := spec.Replicas < existing.BindingSpec().Replicas && spec.Placement.DividesReplicas()
@@ -325,7 +325,7 @@ func (s *state) pin(r ref, existing, want workv1alpha2.Binding) error {
 	return err
 }
 
-// selecting are the policies that may select t, each once.
+// selecting returns the policies that may select t, each once.
 func (s *state) selecting(t match.Template) []policyv1alpha1.Propagation {
 	gk := t.GroupKind()
 	all := slices.Concat(s.policiesOf[selected{gk, t.Name}], s.policiesOf[selected{gk, ""}])
@@ -334,7 +334,7 @@ func (s *state) selecting(t match.Template) []policyv1alpha1.Propagation {
 	})
 }
 
-// meaningOf is what the template means under the policy. What only a webhook knows is taken from the binding.
+// meaningOf returns the meaning of a template under its policy. What only a webhook knows is read from the binding.
 func (s *state) meaningOf(ctx context.Context, r ref, template *unstructured.Unstructured, p policyv1alpha1.Propagation,
 	existing workv1alpha2.Binding) (propagate.Meaning, error) {
 	m := propagate.Meaning{ID: "simulated " + r.String()}
@@ -354,7 +354,7 @@ func (s *state) meaningOf(ctx context.Context, r ref, template *unstructured.Uns
 			return m, nil
 		}
 		s.warnings = append(s.warnings, fmt.Sprintf(
-			"%s: %s may say what it needs, and webhooks are not asked: what Argosy knows of the kind is used", r, hook))
+			"%s: %s may compute what it needs, and webhooks are not called: the built-in interpretation of the kind is used", r, hook))
 	}
 	replicas, requirements, workload, err := s.meaning.Replicas(ctx, template)
 	if err != nil {
@@ -368,8 +368,8 @@ func (s *state) meaningOf(ctx context.Context, r ref, template *unstructured.Uns
 	return m, err
 }
 
-// count adds what SidecarSets inject into the pods of a workload. In the order of templates these, which have no
-// namespace, were claimed first.
+// count adds what SidecarSets inject into the pods of a workload. SidecarSets have no namespace, so they come first in
+// the order of templates and are claimed already.
 func (s *state) count(r ref, workload *unstructured.Unstructured, m *propagate.Meaning) error {
 	if r.Namespace == "" {
 		return nil
@@ -395,7 +395,7 @@ func (s *state) count(r ref, workload *unstructured.Unstructured, m *propagate.M
 	} else {
 		for _, set := range s.sidecars {
 			if set.ByLabel() && set.Selects(workload) {
-				m.SidecarsUnread = true // what is in the binding is better than to guess
+				m.SidecarsUnread = true // the values in the binding are better than a guess
 				if !s.unlabelled[r.Namespace] {
 					s.unlabelled[r.Namespace] = true
 					s.warnings = append(s.warnings,
@@ -407,7 +407,7 @@ func (s *state) count(r ref, workload *unstructured.Unstructured, m *propagate.M
 	return dependency.Count(m, workload, dependency.Injecting(s.sidecars, workload, of))
 }
 
-// hooked is the webhook configuration that concerns a kind, the first by name; empty for none.
+// hooked returns the webhook configuration that concerns a kind, the first by name; empty for none.
 func (f *Fleet) hooked(gk schema.GroupKind) string {
 	for _, name := range sortedKeys(f.webhooks) {
 		if webhook.Concerns(f.webhooks[name], gk) {
@@ -417,7 +417,7 @@ func (f *Fleet) hooked(gk schema.GroupKind) string {
 	return ""
 }
 
-// schedule places one binding if it is due, as controller/schedule does. It says whether that changed where it is.
+// schedule places one binding if it is due, as controller/schedule does. It reports whether that changed where it is.
 func (s *state) schedule(key types.NamespacedName) bool {
 	was := s.bindings[key]
 	if !schedule.Ours(was, s.scheduler) {
@@ -436,11 +436,11 @@ func (s *state) schedule(key types.NamespacedName) bool {
 	status.SchedulerObservedAffinityName = result.AffinityName
 	if result.Apply(is, failure); failure == nil {
 		if asked := spec.RescheduleTriggeredAt; asked != nil {
-			status.LastScheduledTime = asked // what was asked for is done
+			status.LastScheduledTime = asked // the request is done
 		}
 	}
-	_, told := s.reasons[key]
-	if !told && (reason != schedule.NotYetSuccessful || failure == nil) {
+	_, known := s.reasons[key]
+	if !known && (reason != schedule.NotYetSuccessful || failure == nil) {
 		s.reasons[key] = reason
 	}
 	changed := !equality.Semantic.DeepEqual(was.BindingSpec().Clusters, spec.Clusters)
@@ -454,7 +454,7 @@ func (s *state) schedule(key types.NamespacedName) bool {
 	return changed
 }
 
-// seenBy is the fleet as a binding sees it: among the others of its affinity groups.
+// seenBy returns the fleet as a binding sees it: among the others of its affinity groups.
 func (s *state) seenBy(b workv1alpha2.Binding) schedule.Snapshot {
 	if !schedule.Grouped(b) {
 		return s.snapshot
@@ -466,13 +466,13 @@ func (s *state) seenBy(b workv1alpha2.Binding) schedule.Snapshot {
 	return s.snapshot.Among(schedule.PeersOf(b, others))
 }
 
-// put makes b the binding of that key, with the room that it takes.
+// put stores b as the binding with that key, and updates the used capacity.
 func (s *state) put(key types.NamespacedName, b workv1alpha2.Binding) {
 	s.rooms.move(s.bindings[key], b)
 	s.bindings[key] = b
 }
 
-// revise is a template with another number of replicas.
+// revise returns a template with another number of replicas.
 func revise(ctx context.Context, meaning interpret.Interpreter, f *Fleet, r ref,
 	s Scale) (*unstructured.Unstructured, error) {
 	template := f.templates[r]

@@ -22,7 +22,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
 )
 
-// PolicyFacts are what is known of a policy. All of it is read-only.
+// PolicyFacts are the facts about a policy. They are read-only.
 type PolicyFacts struct {
 	// Propagation or Override is the policy; the other is nil.
 	Propagation policyv1alpha1.Propagation
@@ -31,11 +31,11 @@ type PolicyFacts struct {
 	Templates []Selectable
 	// Unknown are the kinds among them that the hub does not serve, with the kinds of that name that it does.
 	Unknown map[schema.GroupKind][]schema.GroupVersionKind
-	// Kinds are those that the hub serves; empty unless one of Unknown is in no other group.
+	// Kinds are the kinds that the hub serves; only set if a kind of Unknown exists in no other group.
 	Kinds []validate.NamedKind
 	// Policies are all propagation policies.
 	Policies []policyv1alpha1.Propagation
-	// Bindings are those of the templates that the policy has claimed; of an override policy, all bindings.
+	// Bindings are the bindings of claimed templates; for an override policy, all bindings.
 	Bindings []workv1alpha2.Binding
 	Clusters []*clusterv1alpha1.Cluster
 	Plugins  schedule.Plugins
@@ -62,8 +62,8 @@ type PolicyAnswer struct {
 	// Findings are sorted by severity.
 	Findings  []Finding  `json:"findings,omitempty"`
 	Selectors []Selector `json:"selectors,omitempty"`
-	// Templates are those that it selects or has claimed: first those that it has not claimed, then by kind, namespace
-	// and name.
+	// Templates are the templates that it selects or has claimed: first those that it has not claimed, then by kind,
+	// namespace and name.
 	Templates []Selected `json:"templates,omitempty"`
 	// Clusters are the whole fleet; of an override policy, those that a rule targets.
 	Clusters []PolicyCluster `json:"clusters,omitempty"`
@@ -80,18 +80,18 @@ type Selector struct {
 // Selected is a template that the policy selects or has claimed.
 type Selected struct {
 	Template string `json:"template"`
-	// By is how closely it is selected: name, label or all; empty if it is claimed but no longer selected.
+	// By is the kind of selector: name, label or all; empty if it is claimed but no longer selected.
 	By string `json:"by,omitempty"`
 	// Held is true if the policy has claimed it; of an override policy, if any policy propagates it.
 	Held bool `json:"held"`
 	// Why it is not claimed, or is claimed although it is no longer selected.
 	Why string `json:"why,omitempty"`
-	// Placed are its clusters, as "m1:2 m2:1", and State its binding's condition that is not as it should be.
+	// Placed are its clusters, as "m1:2 m2:1", and State is the first False condition of its binding.
 	Placed string `json:"placed,omitempty"`
 	State  string `json:"state,omitempty"`
 }
 
-// PolicyCluster is how the policy's placement, or the targets of its rules, come out for a cluster.
+// PolicyCluster is the result of the policy's placement, or of its rules' targets, for a cluster.
 type PolicyCluster struct {
 	Name string `json:"name"`
 	// Takes is true if the cluster is eligible. Why is why it is not, and for which kind.
@@ -195,8 +195,8 @@ func (e *policyExplanation) closeness(t match.Template) match.ImplicitPriority {
 	return match.Selectors(e.namespace, e.selectors, t)
 }
 
-// whyNotHeld returns why the policy has not claimed a template that it selects, or that it no longer selects one that
-// it has claimed.
+// whyNotHeld returns why the policy has not claimed a template that it selects, or that it no longer selects a claimed
+// one.
 func (e *policyExplanation) whyNotHeld(row Selected, t match.Template, claim propagate.Holder,
 	claimed bool) string {
 	switch {
@@ -228,7 +228,7 @@ func (e *policyExplanation) whyNotHeld(row Selected, t match.Template, claim pro
 // notClaimedYet is the reason for a template that the policy is about to claim.
 const notClaimedYet = "is not claimed yet"
 
-// amiss is the condition of a binding that is not as it should be, in words; empty for none.
+// amiss returns the first False condition of a binding as text; empty if there is none.
 func amiss(b workv1alpha2.Binding) string {
 	for _, of := range []string{workv1alpha2.Scheduled, workv1alpha2.FullyApplied} {
 		for _, c := range b.BindingStatus().Conditions {
@@ -404,7 +404,7 @@ func (e *policyExplanation) explainPlacement() {
 	}
 	e.findMissingClusters(validate.NamesOf(e.Propagation).Clusters)
 	if len(order) == 0 {
-		return // of no kind that is known
+		return // an unknown kind
 	}
 	for _, name := range fleet.Names() {
 		e.answer.Clusters = append(e.answer.Clusters, *rows[name])
@@ -415,7 +415,7 @@ func (e *policyExplanation) explainPlacement() {
 // nearest name.
 func (e *policyExplanation) findMissingClusters(named []validate.Named) {
 	if len(e.Clusters) == 0 {
-		return // policies may come before the first cluster
+		return // policies may exist before the first cluster
 	}
 	known := map[string]bool{}
 	for _, c := range e.Clusters {

@@ -18,7 +18,7 @@ import (
 
 const nameless = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: NAME, namespace: NS, labels: {app: NAME}}}`
 
-// holds are the facts of a policy of a hub, with the templates in it.
+// holds returns the facts of a policy of a hub, with the templates in it.
 func holds(p policyv1alpha1.Propagation, hubs ...*hub) why.PolicyFacts {
 	f := why.PolicyFacts{Propagation: p}
 	for _, h := range hubs {
@@ -42,32 +42,32 @@ func named(t *testing.T, namespace, name string, others ...*hub) *hub {
 // policyStories are as stories, of policies.
 var policyStories = []struct {
 	name       string
-	tell       func(t *testing.T) why.PolicyFacts
+	given      func(t *testing.T) why.PolicyFacts
 	severity   why.Severity
 	want, next string
 }{
-	{name: "all is well", tell: func(t *testing.T) why.PolicyFacts {
+	{name: "all is well", given: func(t *testing.T) why.PolicyFacts {
 		h := start(t, deployment, fleet()...)
 		p := h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}")
-		return holds(p, h.all(p))
+		return holds(p, h.runAll(p))
 	}},
 	{name: "held by others", severity: why.Attention, want: "has claimed none of the templates that it selects",
 		next: "a higher priority",
-		tell: func(t *testing.T) why.PolicyFacts {
+		given: func(t *testing.T) why.PolicyFacts {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], priority: 5}"))
+			h.runAll(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], priority: 5}"))
 			return holds(h.policy("shop", "all", "{"+ofDeployments+", priority: 1}"), h)
 		}},
-	{name: "some are held by others", tell: func(t *testing.T) why.PolicyFacts {
+	{name: "some are held by others", given: func(t *testing.T) why.PolicyFacts {
 		one, two := named(t, "shop", "api"), named(t, "shop", "web")
-		one.all(one.policy("shop", "api", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: api}]}"))
+		one.runAll(one.policy("shop", "api", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: api}]}"))
 		p := two.policy("shop", "everything", "{"+ofDeployments+"}")
-		return holds(p, one, two.all(p))
+		return holds(p, one, two.runAll(p))
 	}},
-	{name: "not selected any more", tell: func(t *testing.T) why.PolicyFacts {
+	{name: "not selected any more", given: func(t *testing.T) why.PolicyFacts {
 		h := start(t, deployment, fleet()...)
 		p := h.policy("shop", "web", "{"+ofDeployments+"}")
-		h.all(p)
+		h.runAll(p)
 		p.PropagationSpec().ResourceSelectors[0].LabelSelector = nil
 		p.PropagationSpec().ResourceSelectors[0].Name = "api"
 		return holds(p, h, named(t, "shop", "api"))
@@ -75,27 +75,27 @@ var policyStories = []struct {
 	{name: "another namespace", severity: why.Problem,
 		want: "in namespace bank, but a policy in namespace shop selects only in its own namespace",
 		next: "in the namespace of the template",
-		tell: func(t *testing.T) why.PolicyFacts {
+		given: func(t *testing.T) why.PolicyFacts {
 			h := named(t, "bank", "ledger")
 			return holds(h.policy("shop", "ledger",
 				"{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: ledger}]}"), h)
 		}},
 	{name: "another namespace of a cluster policy", severity: why.Problem, want: "in namespace bank, not in shop",
 		next: "set namespace: bank",
-		tell: func(t *testing.T) why.PolicyFacts {
+		given: func(t *testing.T) why.PolicyFacts {
 			h := named(t, "bank", "ledger")
 			return holds(h.policy("", "ledger",
 				"{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: ledger}]}"), h)
 		}},
 	{name: "another name", severity: why.Attention, want: "has no Deployment.apps of that name; it has api, web",
 		next: "correct the name to web",
-		tell: func(t *testing.T) why.PolicyFacts {
+		given: func(t *testing.T) why.PolicyFacts {
 			h := named(t, "shop", "web")
 			return holds(h.policy("shop", "wbe", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: wbe}]}"),
 				named(t, "shop", "api"), h)
 		}},
 	{name: "other labels", severity: why.Attention, want: "api has app=api", next: "correct the labels",
-		tell: func(t *testing.T) why.PolicyFacts {
+		given: func(t *testing.T) why.PolicyFacts {
 			h := named(t, "shop", "web")
 			return holds(h.policy("shop", "front",
 				"{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {tier: front}}}]}"),
@@ -103,7 +103,7 @@ var policyStories = []struct {
 		}},
 	{name: "nothing there yet", severity: why.Attention, want: "there is no Deployment.apps in namespace shop",
 		next: "create one",
-		tell: func(t *testing.T) why.PolicyFacts {
+		given: func(t *testing.T) why.PolicyFacts {
 			h := start(t, deployment, fleet()...)
 			f := holds(h.policy("shop", "web", "{"+ofDeployments+"}"), h)
 			f.Templates = nil
@@ -112,7 +112,7 @@ var policyStories = []struct {
 	{name: "another group", severity: why.Problem,
 		want: "does not serve the kind StatefulSet.kruise.io; it serves StatefulSet in another group",
 		next: "set apiVersion: apps/v1 or apps.kruise.io/v1beta1, kind: StatefulSet",
-		tell: func(t *testing.T) why.PolicyFacts {
+		given: func(t *testing.T) why.PolicyFacts {
 			h := start(t, deployment, fleet()...)
 			f := holds(h.policy("shop", "db", "{resourceSelectors: [{apiVersion: kruise.io/v1, kind: StatefulSet}]}"), h)
 			f.Unknown = map[schema.GroupKind][]schema.GroupVersionKind{{Group: "kruise.io", Kind: "StatefulSet"}: {
@@ -122,7 +122,7 @@ var policyStories = []struct {
 		}},
 	{name: "a kind of nobody", severity: why.Problem, want: "does not serve the kind Train.example.com",
 		next: "CustomResourceDefinition",
-		tell: func(t *testing.T) why.PolicyFacts {
+		given: func(t *testing.T) why.PolicyFacts {
 			h := start(t, deployment, fleet()...)
 			f := holds(h.policy("shop", "trains", "{resourceSelectors: [{apiVersion: example.com/v1, kind: Train}]}"), h)
 			f.Unknown = map[schema.GroupKind][]schema.GroupVersionKind{{Group: "example.com", Kind: "Train"}: nil}
@@ -131,7 +131,7 @@ var policyStories = []struct {
 	{name: "a misspelt kind", severity: why.Problem,
 		want: "does not serve the kind Deploymnet.apps; did you mean Deployment?",
 		next: "set apiVersion: apps/v1, kind: Deployment",
-		tell: func(t *testing.T) why.PolicyFacts {
+		given: func(t *testing.T) why.PolicyFacts {
 			h := start(t, deployment, fleet()...)
 			f := holds(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deploymnet}]}"), h)
 			f.Unknown = map[schema.GroupKind][]schema.GroupVersionKind{{Group: "apps", Kind: "Deploymnet"}: nil}
@@ -141,18 +141,18 @@ var policyStories = []struct {
 		}},
 	{name: "a misspelt cluster", severity: why.Attention,
 		want: `spec.placement.clusterAffinity.clusterNames[1]: no cluster is named "m-2"; did you mean m2?`,
-		tell: func(t *testing.T) why.PolicyFacts {
+		given: func(t *testing.T) why.PolicyFacts {
 			h := start(t, deployment, fleet()...)
 			p := h.policy("shop", "web", "{"+ofDeployments+", placement: {clusterAffinity: {clusterNames: [m1, m-2]}}}")
-			return holds(p, h.all(p))
+			return holds(p, h.runAll(p))
 		}},
 	{name: "no cluster", severity: why.Problem, want: "its placement allows no cluster for Deployment.apps: 0/3 clusters",
 		next: "the fleet has no m9, which clusterNames lists",
-		tell: func(t *testing.T) why.PolicyFacts {
+		given: func(t *testing.T) why.PolicyFacts {
 			h := start(t, deployment, fleet()...)
 			return holds(h.policy("shop", "web", "{"+ofDeployments+", placement: {clusterAffinity: {clusterNames: [m9]}}}"), h)
 		}},
-	{name: "affinity terms", tell: func(t *testing.T) why.PolicyFacts {
+	{name: "affinity terms", given: func(t *testing.T) why.PolicyFacts {
 		h := start(t, deployment, cluster("m1", tainted("gpu", corev1.TaintEffectNoSchedule)), cluster("m2"), cluster("m3"),
 			cluster("m4", serves("ConfigMap")))
 		return holds(h.policy("shop", "web", "{"+ofDeployments+
@@ -160,9 +160,9 @@ var policyStories = []struct {
 	}},
 	{name: "an override policy", severity: why.Attention, want: "overrideRules[1] matches no cluster",
 		next: "the fleet has no m9",
-		tell: func(t *testing.T) why.PolicyFacts {
+		given: func(t *testing.T) why.PolicyFacts {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]}"))
+			h.runAll(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]}"))
 			h.override("fewer", "{"+ofDeployments+
 				", overrideRules: [{targetCluster: {clusterNames: [m1]}, overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}}, {targetCluster: {clusterNames: [m9]}, overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}}]}")
 			f := holds(nil, h, named(t, "shop", "api"))
@@ -174,7 +174,7 @@ var policyStories = []struct {
 func TestPolicyStories(t *testing.T) {
 	for _, s := range policyStories {
 		t.Run(s.name, func(t *testing.T) {
-			f := s.tell(t)
+			f := s.given(t)
 			answer := why.ExplainPolicy(f)
 			switch {
 			case s.severity == "" && len(answer.Findings) > 0:

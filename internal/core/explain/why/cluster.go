@@ -32,46 +32,46 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
 
-// State is how the template fares in a cluster.
+// State is the state of the template in a cluster.
 type State string
 
 // The states, the reddest first.
 const (
-	Failed    State = "Failed"    // the member has not what it should have
-	Unhealthy State = "Unhealthy" // it has, and that is not well
-	Unknown   State = "Unknown"   // the cluster is not ready, and what it last reported is stale
-	Pending   State = "Pending"   // on its way, or nobody knows yet
+	Failed    State = "Failed"    // the object is missing or outdated in the member
+	Unhealthy State = "Unhealthy" // the object is there, but not healthy
+	Unknown   State = "Unknown"   // the cluster is not ready, and its last report is outdated
+	Pending   State = "Pending"   // in progress, or unknown
 	Suspended State = "Suspended" // dispatching is suspended
 	Leaving   State = "Leaving"   // it is being removed
 	Healthy   State = "Healthy"
-	Refused   State = "Refused" // a filter refused the cluster
-	Unused    State = "Unused"  // it may take the template, and is not used
+	Refused   State = "Refused" // a filter rejected the cluster
+	Unused    State = "Unused"  // the cluster is feasible, but not used
 )
 
 var states = []State{Failed, Unhealthy, Unknown, Pending, Suspended, Leaving, Healthy, Refused, Unused}
 
-// Cluster is what became of the template in one cluster.
+// Cluster is the result for the template in one cluster.
 type Cluster struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// Why it is in that state, where that is not plain.
+	// Why is the reason of the state, if it is not obvious.
 	Why string `json:"why,omitempty"`
-	// Target says that the template is meant to be there, with Replicas if it has any.
+	// Target: the template should be there, with Replicas if it has any.
 	Target   bool  `json:"target,omitempty"`
 	Replicas int32 `json:"replicas,omitempty"`
-	// Score is how much a run prefers the cluster, Room for how many more replicas it has room; nil if it was refused, or
-	// nobody asked.
+	// Score is the scheduler's score of the cluster, Room the number of additional replicas that fit; nil if the cluster
+	// was rejected, or if unknown.
 	Score *int32 `json:"score,omitempty"`
 	Room  *int64 `json:"room,omitempty"`
 	// Overrides are the rules that apply to the manifest here.
 	Overrides []OverrideRule `json:"overrides,omitempty"`
 	// Untouched are overriders that found nothing to change here.
 	Untouched []string `json:"untouched,omitempty"`
-	// Work is what was sent; nil if there is none.
+	// Work is the state of the Work; nil if there is none.
 	Work *Work `json:"work,omitempty"`
-	// Pods are those in trouble; nil for none, and if nobody knows.
+	// Pods are the pods in trouble; nil for none or unknown.
 	Pods *pods.Report `json:"pods,omitempty"`
-	// Taints, Ready and Free are the cluster's own: Free says per resource how many replicas fit.
+	// Taints, Ready and Free describe the cluster: Free has the number of replicas that fit per resource.
 	Taints []string          `json:"taints,omitempty"`
 	Ready  *metav1.Condition `json:"ready,omitempty"`
 	Free   []Free            `json:"free,omitempty"`
@@ -83,11 +83,11 @@ type OverrideRule struct {
 	Overriders string `json:"overriders"`
 }
 
-// Work is what was sent to a member, and what it answered.
+// Work is the state of a Work in a member.
 type Work struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Applied says that the member took it, Message what it said if not.
+	// Applied: the member accepted the object. Message is the member's error if not.
 	Applied bool   `json:"applied"`
 	Message string `json:"message,omitempty"`
 	// Health that was reported, and the status.
@@ -96,7 +96,7 @@ type Work struct {
 	Conditions []metav1.Condition          `json:"conditions,omitempty"`
 }
 
-// Free is what a cluster has free of a resource that a replica requests.
+// Free is the free amount of a resource that a replica requests.
 type Free struct {
 	Resource string            `json:"resource"`
 	Free     resource.Quantity `json:"free"`
@@ -105,7 +105,7 @@ type Free struct {
 	Request       resource.Quantity  `json:"request"`
 }
 
-// explainClusters goes through the fleet, and through what is left in clusters that are gone.
+// explainClusters explains each cluster of the fleet, and what is left of clusters that are gone.
 func (e *explanation) explainClusters() {
 	works := map[string]*workv1alpha1.Work{}
 	for i := range e.Works {
@@ -126,7 +126,7 @@ func (e *explanation) explainClusters() {
 	items := map[string]workv1alpha2.AggregatedStatusItem{}
 	candidates := map[string]schedule.Candidate{}
 	rejections := map[string]schedule.Rejection{}
-	if b := e.own(); b != nil {
+	if b := e.ownBinding(); b != nil {
 		for _, t := range dispatch.Targets(b) {
 			targets[t.Name], all[t.Name] = t, true
 		}
@@ -165,7 +165,7 @@ func (e *explanation) explainClusters() {
 		rejection, refused := rejections[name]
 		item, reported := items[name]
 		if !reported && works[name] != nil {
-			item = alone(name, works[name])
+			item = itemOf(name, works[name])
 		}
 		switch {
 		case wanted:
@@ -174,13 +174,13 @@ func (e *explanation) explainClusters() {
 				e.find(Attention, name, name+" has it, but is no longer eligible: it "+why, next)
 			}
 			e.explainFailover(name)
-		case works[name] != nil && e.ours(works[name]):
+		case works[name] != nil && e.ownsWork(works[name]):
 			e.explainLeaving(&row, works[name], item)
 		case refused:
 			row.State = Refused
 			var next string
 			row.Why, next = e.rejected(rejection)
-			// What the policy's author never meant is no news.
+			// A cluster that the policy does not select is not worth a finding.
 			if rejection.Reason != schedule.ReasonAffinity && len(targets) > 0 {
 				e.find(Attention, name, name+" is left out: it "+row.Why, next)
 			}
@@ -196,26 +196,26 @@ func (e *explanation) explainClusters() {
 			strings.Compare(a.Name, b.Name))
 	})
 	if e.answer.Placement == nil && !e.sentByItself() {
-		// Nothing was placed, and rows that all say so say nothing.
+		// Nothing was placed: rows that all have the same reason add nothing.
 		e.answer.Clusters = slices.DeleteFunc(e.answer.Clusters, func(c Cluster) bool { return c.State == Unused })
 	}
 }
 
-// ours says whether a Work is the template's, and not one of another that shares its name.
-func (e *explanation) ours(w *workv1alpha1.Work) bool {
-	return e.own() != nil || e.sentByItself() || e.Facts.Template.GetDeletionTimestamp() != nil ||
+// ownsWork reports whether a Work is the template's, and not one of another that shares its name.
+func (e *explanation) ownsWork(w *workv1alpha1.Work) bool {
+	return e.ownBinding() != nil || e.sentByItself() || e.Facts.Template.GetDeletionTimestamp() != nil ||
 		w.DeletionTimestamp != nil
 }
 
-// placedByRun says whether the binding was scheduled to the cluster, and not drawn there by what requires it.
+// placedByRun reports whether the binding was scheduled to the cluster, and not drawn there by what requires it.
 func (e *explanation) placedByRun(cluster string) bool {
-	return slices.ContainsFunc(e.own().BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool {
+	return slices.ContainsFunc(e.ownBinding().BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool {
 		return t.Name == cluster
 	})
 }
 
-// alone is what a Work says that no binding folds in.
-func alone(cluster string, w *workv1alpha1.Work) workv1alpha2.AggregatedStatusItem {
+// itemOf returns the status of a Work that is in no binding.
+func itemOf(cluster string, w *workv1alpha1.Work) workv1alpha2.AggregatedStatusItem {
 	b := &workv1alpha2.ResourceBinding{}
 	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: cluster}}
 	for _, item := range aggregate.Binding(b, []workv1alpha1.Work{*w}, nil, metav1.Time{}).AggregatedStatus {
@@ -224,7 +224,7 @@ func alone(cluster string, w *workv1alpha1.Work) workv1alpha2.AggregatedStatusIt
 	return workv1alpha2.AggregatedStatusItem{ClusterName: cluster}
 }
 
-// describeCluster fills in what is so whatever the template.
+// describeCluster sets the fields that do not depend on the template.
 func (e *explanation) describeCluster(row *Cluster, c *clusterv1alpha1.Cluster) {
 	if c == nil {
 		return
@@ -233,7 +233,7 @@ func (e *explanation) describeCluster(row *Cluster, c *clusterv1alpha1.Cluster) 
 	for i := range c.Spec.Taints {
 		row.Taints = append(row.Taints, c.Spec.Taints[i].ToString())
 	}
-	b := e.own()
+	b := e.ownBinding()
 	if b == nil || b.BindingSpec().ReplicaRequirements == nil || c.Status.ResourceSummary == nil {
 		return
 	}
@@ -291,21 +291,21 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		wait(Leaving, "the cluster is leaving the fleet, so nothing is sent there", "")
 	case w == nil && e.suspended(row.Name):
 		wait(Suspended, "dispatching is suspended", e.resume())
-	case w == nil && e.Unseen && e.own() == nil:
+	case w == nil && e.Unseen && e.ownBinding() == nil:
 		wait(Pending, "its state there is in its Work, which you may not read",
 			"ask somebody who may list works.work.karmada.io")
 	case w == nil && e.Unseen:
 		wait(Pending, "the member has not answered yet, according to its binding; you may not read its Work", "")
 	case w == nil:
-		if b := e.own(); b != nil && len(dispatch.Purging(b, e.Works)) > 0 {
+		if b := e.ownBinding(); b != nil && len(dispatch.Purging(b, e.Works)) > 0 {
 			wait(Pending, "waits until objects in other clusters that must be deleted first are gone", "")
 			return
 		}
-		if told := e.latest(workv1alpha2.EventSyncWorkFailed); told != nil {
-			fail("there is no Work: "+told.Message, "change the template or an override as the message says")
+		if event := e.latest(workv1alpha2.EventSyncWorkFailed); event != nil {
+			fail("there is no Work: "+event.Message, "change the template or an override: the message has the reason")
 			return
 		}
-		b := e.own()
+		b := e.ownBinding()
 		if b != nil && meta.IsStatusConditionFalse(b.BindingStatus().Conditions, workv1alpha2.SidecarsInForce) {
 			row.State, row.Why = Pending, "has no Work yet, which may wait for a SidecarSet"
 			return
@@ -339,10 +339,10 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		row.State, row.Why = Unknown, strings.TrimSuffix("stale since "+outage.Since.UTC().Format(time.RFC3339)+": "+
 			brief(row.Work.Status), ": ")
 	case ails:
-		// What its status says besides is in the notes; its counters say less than the pods.
-		said := append(ailing.Lines(), strings.Trim(overdue(w), ", "))
-		said = append(said, notes(row.Work.Status)...)
-		row.State, row.Why = Unhealthy, strings.Join(slices.DeleteFunc(said, func(s string) bool { return s == "" }), "; ")
+		// The notes repeat the status, and its counters have less detail than the pods.
+		lines := append(ailing.Lines(), strings.Trim(overdue(w), ", "))
+		lines = append(lines, notes(row.Work.Status)...)
+		row.State, row.Why = Unhealthy, strings.Join(slices.DeleteFunc(lines, func(s string) bool { return s == "" }), "; ")
 		severity := Problem
 		if item.Health == workv1alpha1.ResourceHealthy {
 			row.State, severity = Healthy, Attention
@@ -397,7 +397,7 @@ func (e *explanation) backFirst(row *Cluster, away bool) string {
 	return ""
 }
 
-// explainLeaving says what holds a copy that is to go.
+// explainLeaving reports what blocks a deletion in a cluster.
 func (e *explanation) explainLeaving(row *Cluster, w *workv1alpha1.Work, item workv1alpha2.AggregatedStatusItem) {
 	row.State, row.Work = Leaving, workOf(w, item)
 	row.Why = "it is being removed"
@@ -418,7 +418,7 @@ func (e *explanation) explainLeaving(row *Cluster, w *workv1alpha1.Work, item wo
 // joined again. Placed replicas do not move by themselves, neither those by capacity nor those by static weights.
 func (e *explanation) passedOver(row *Cluster) {
 	if e.answer.Placement == nil || e.answer.Placement.Due != "" {
-		return // a run is due, which may use the cluster
+		return // a due run may use the cluster
 	}
 	i := slices.IndexFunc(e.answer.Placement.Fresh, func(t workv1alpha2.TargetCluster) bool { return t.Name == row.Name })
 	if i < 0 {
@@ -436,9 +436,9 @@ func (e *explanation) passedOver(row *Cluster) {
 		fmt.Sprintf("to distribute them again, create a WorkloadRebalancer with spec.workloads: [{apiVersion: %s, kind: %s%s, name: %s}]", t.APIVersion, t.Kind, namespace, t.Name))
 }
 
-// unused is why a cluster that may take the template does not get it.
+// unused returns why a cluster that may take the template does not get it.
 func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates map[string]schedule.Candidate) string {
-	b := e.own()
+	b := e.ownBinding()
 	switch {
 	case c != nil && c.DeletionTimestamp != nil:
 		return "the cluster is leaving the fleet"
@@ -473,7 +473,7 @@ func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates
 	return ""
 }
 
-// unweighted says whether the cluster has no weight where others have.
+// unweighted reports whether the cluster has no weight where others have.
 func (e *explanation) unweighted(b workv1alpha2.Binding, candidates map[string]schedule.Candidate, name string) bool {
 	all := slices.Collect(maps.Values(candidates))
 	return slices.ContainsFunc(schedule.Weights(b, all), func(s schedule.Share) bool {
@@ -481,9 +481,9 @@ func (e *explanation) unweighted(b workv1alpha2.Binding, candidates map[string]s
 	})
 }
 
-// suspended says whether the binding sends nothing to the cluster.
+// suspended reports whether the binding sends nothing to the cluster.
 func (e *explanation) suspended(cluster string) bool {
-	b := e.own()
+	b := e.ownBinding()
 	return b != nil && suspended(b, cluster)
 }
 
@@ -496,7 +496,7 @@ func suspended(b workv1alpha2.Binding, cluster string) bool {
 		s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster)
 }
 
-// resume is how what is suspended goes on.
+// resume returns how to resume what is suspended.
 func (e *explanation) resume() string {
 	if propagate.Paused(e.Facts.Template) {
 		return "remove the annotation " + wellknown.PauseManagementAnnotation
@@ -510,7 +510,7 @@ func (e *explanation) resume() string {
 func (e *explanation) explainFailure(c *clusterv1alpha1.Cluster, failure *metav1.Condition,
 	message string) (what, next string) {
 	const retries = "; the hub retries by itself"
-	unknown := cmp.Or(e.installKind(c.Name), "resolve what the message says"+retries)
+	unknown := cmp.Or(e.installKind(c.Name), "fix what the message names"+retries)
 	if failure == nil {
 		return "not applied: " + message, unknown
 	}
@@ -541,7 +541,7 @@ func (e *explanation) explainFailure(c *clusterv1alpha1.Cluster, failure *metav1
 			"or annotate the template %s: %s; else delete or rename the object in cluster %s",
 			e.holderName(), workv1alpha2.ConflictResolutionAnnotation, workv1alpha2.ConflictResolutionOverwrite, c.Name)
 	case workv1alpha1.ReasonObjectOfAnother:
-		return untouched, "do what the message says" + retries
+		return untouched, "follow the message" + retries
 	case workv1alpha1.ReasonHandsOff:
 		return "the hub leaves the member's object alone: " + failure.Message,
 			"remove the annotation " + wellknown.HandsOffAnnotation + " when the hub may change the object again"
@@ -561,7 +561,7 @@ func (e *explanation) installKind(cluster string) string {
 		"or exclude that cluster from the policy", gk, cluster)
 }
 
-// acceptRestored returns the command that applies the hub's state to what is held after a restore.
+// acceptRestored returns the command that applies the hub's state to objects that are paused after a restore.
 func (e *explanation) acceptRestored() string {
 	command := fmt.Sprintf("argosy restore accept %s %s", e.template.Kind, e.template.Name)
 	if e.template.Namespace != "" {
@@ -577,14 +577,14 @@ func trustAgain(c *clusterv1alpha1.Cluster) string {
 		"or correct caBundle in the secret that spec.secretRef of the Cluster names", c.Spec.APIEndpoint)
 }
 
-// stale says whether what was applied is of an older generation of the Work.
+// stale reports whether what was applied is of an older generation of the Work.
 func stale(w *workv1alpha1.Work) bool {
 	c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkApplied)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration > 0 && c.ObservedGeneration < w.Generation
 }
 
-// overdue says since when nothing has moved of what does not get on, or how its controller fails; empty if neither is
-// what ails it.
+// overdue returns since when a rollout makes no progress, or the error of its controller; empty if neither is the
+// cause.
 func overdue(w *workv1alpha1.Work) string {
 	c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkProgressing)
 	if c == nil || c.Status != metav1.ConditionFalse {
@@ -612,31 +612,32 @@ func overridePolicy(r override.Rule, namespace string) string {
 	return "ClusterOverridePolicy " + r.Policy
 }
 
-// told are the fields of a status that say most in few words, in this order.
-var told = []string{"phase", "replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "unavailableReplicas",
+// briefFields are the status fields with the most information, in this order.
+var briefFields = []string{"phase", "replicas", "readyReplicas", "availableReplicas", "updatedReplicas",
+	"unavailableReplicas",
 	"desiredNumberScheduled", "numberReady", "desired", "active", "succeeded", "failed"}
 
-// brief is a status in few words; empty if there is nothing to say.
+// brief returns a summary of a status; empty if there is none.
 func brief(status json.RawMessage) string {
 	var fields map[string]any
 	if json.Unmarshal(status, &fields) != nil {
 		return ""
 	}
 	var parts []string
-	for _, name := range told {
+	for _, name := range briefFields {
 		switch v := fields[name].(type) {
 		case string, float64:
 			parts = append(parts, fmt.Sprintf("%s %v", name, v))
 		}
 	}
-	said := interpret.Notes(fields)
+	lines := interpret.Notes(fields)
 	if len(parts) > 0 {
-		said = append([]string{strings.Join(parts, ", ")}, said...)
+		lines = append([]string{strings.Join(parts, ", ")}, lines...)
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(lines, "; ")
 }
 
-// notes are what the hub adds to a status.
+// notes returns the notes that the hub adds to a status.
 func notes(status json.RawMessage) []string {
 	var fields map[string]any
 	if json.Unmarshal(status, &fields) != nil {

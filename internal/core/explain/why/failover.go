@@ -13,12 +13,12 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// chooser chooses clusters by the room that they have.
+// chooser chooses clusters by their capacity.
 type chooser = func(schedule.Capacity) (clusters []workv1alpha2.TargetCluster, ok bool)
 
-// failovers plans as the hub does, and returns what concerns the template.
+// failovers plans as the hub does, and returns the moves of the template.
 func (e *explanation) failovers() []failover.Move {
-	own := e.own()
+	own := e.ownBinding()
 	if own == nil {
 		return nil
 	}

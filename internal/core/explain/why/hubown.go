@@ -28,7 +28,7 @@ func (e *explanation) explainOwn() string {
 		c, _ := c.(map[string]any)
 		kind, status := fields.Text(c, "type"), fields.Text(c, "status")
 		states = append(states, kind+"="+status)
-		if status == "False" && kind != "ScalingLimited" { // which is as it should be
+		if status == "False" && kind != "ScalingLimited" { // which is normal
 			why := fields.Text(c, "message")
 			if why == "" {
 				why = fields.Text(c, "reason")

@@ -23,15 +23,15 @@ import (
 	"github.com/argosy-io/argosy/internal/core/source/ocm"
 )
 
-// ManifestWorkFacts are what is known of a ManifestWork. All of it is read-only.
+// ManifestWorkFacts are the facts about a ManifestWork. They are read-only.
 type ManifestWorkFacts struct {
 	ManifestWork *ocmv1.ManifestWork
 	Clusters     []*clusterv1alpha1.Cluster
-	// Works are those of its cluster.
+	// Works are the Works of its cluster.
 	Works []workv1alpha1.Work
 }
 
-// ManifestWorkAnswer is all there is to say of a ManifestWork.
+// ManifestWorkAnswer is the explanation of a ManifestWork.
 type ManifestWorkAnswer struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
@@ -43,12 +43,12 @@ type ManifestWorkAnswer struct {
 	Objects []ManifestThere `json:"objects,omitempty"`
 }
 
-// ManifestThere is an object of a ManifestWork, and what became of it in the cluster.
+// ManifestThere is an object of a ManifestWork, with its state in the cluster.
 type ManifestThere struct {
 	Object string `json:"object"`
 	// Work is the one of the object; empty for none.
 	Work string `json:"work,omitempty"`
-	// Applied and Available are as the conditions are: True, False or Unknown; empty while nothing is known.
+	// Applied and Available are the statuses of the conditions: True, False or Unknown; empty if unset.
 	Applied   metav1.ConditionStatus `json:"applied,omitempty"`
 	Available metav1.ConditionStatus `json:"available,omitempty"`
 	Health    string                 `json:"health,omitempty"`
@@ -98,7 +98,7 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 			for _, s := range w.Status.ManifestStatuses {
 				if row.Health = string(s.Health); membership.OutageOf(cluster) != nil &&
 					!aggregate.Final(schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}, s.Status) {
-					// it is the last word of a cluster that has not been heard of since
+					// it is the last status of a cluster that has not responded since
 					row.Health = string(workv1alpha1.ResourceUnknown)
 				}
 			}
@@ -151,7 +151,7 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 	return a
 }
 
-// Write prints the answer for people: what is wrong first, then each object.
+// Write prints the answer: problems first, then each object.
 func (a ManifestWorkAnswer) Write(out io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s/%s: %s\n", a.Kind, a.Namespace, a.Name, a.Summary)

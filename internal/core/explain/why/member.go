@@ -22,12 +22,12 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// MemberFacts are what is known of a member cluster. All of it is read-only.
+// MemberFacts are the facts about a member cluster. They are read-only.
 type MemberFacts struct {
 	Cluster *clusterv1alpha1.Cluster
-	// Bindings are those of all templates.
+	// Bindings are the bindings of all templates.
 	Bindings []workv1alpha2.Binding
-	// Orphans are the objects of this hub in the cluster that have no Work, such as "Deployment shop/web".
+	// Orphans are the orphans of this hub in the cluster, such as "Deployment shop/web".
 	Orphans []string
 	Plugins schedule.Plugins
 }
@@ -69,8 +69,8 @@ type Refusal struct {
 	Times  int      `json:"times"`
 	Such   []string `json:"such"`
 	Remedy string   `json:"remedy,omitempty"`
-	// notable says that the refusal is worth a finding: the policy selects the cluster, and the taint is not the hub's
-	// own of a cluster that is not ready.
+	// notable: the rejection is worth a finding. The policy selects the cluster, and the taint is not the hub's own for
+	// clusters that are not ready.
 	notable bool
 }
 
@@ -97,7 +97,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		find(Problem, "this hub writes nothing into the cluster: "+a.Ready.Message,
 			fmt.Sprintf("argosy join %s --take-over --cluster-kubeconfig FILE, or argosy unjoin %s", c.Name, c.Name))
 	case !membership.IsReady(c):
-		find(Problem, fmt.Sprintf("the cluster is not ready%s: %s, %s", since(a.Ready), a.Ready.Reason, a.Ready.Message),
+		find(Problem, fmt.Sprintf("the cluster is not ready%s: %s, %s", sinceText(a.Ready), a.Ready.Reason, a.Ready.Message),
 			bringBack(c, a.Ready))
 	}
 	if known := meta.FindStatusCondition(c.Status.Conditions,
@@ -227,20 +227,20 @@ func bringBack(c *clusterv1alpha1.Cluster, ready *metav1.Condition) string {
 	}
 	switch ready.Reason {
 	case clusterv1alpha1.ReasonClusterNotReady, clusterv1alpha1.ReasonStatusCollectionFailed:
-		return "resolve what the message says; the hub retries by itself"
+		return "fix what the message names; the hub retries by itself"
 	}
 	return strings.TrimSuffix("check that its API server is running, not overloaded, and reachable at "+c.Spec.APIEndpoint,
 		" at ")
 }
 
-// templateName is a binding's template as people name it.
+// templateName returns a binding's template as people name it.
 func templateName(b workv1alpha2.Binding) string {
 	ref := b.BindingSpec().Resource
 	return match.GroupKind(ref.APIVersion, ref.Kind).String() + " " +
 		strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/")
 }
 
-// placedThere is a binding's template in a target.
+// placedThere returns a binding's template in a target.
 func placedThere(b workv1alpha2.Binding, of string, target workv1alpha2.TargetCluster) PlacedThere {
 	row := PlacedThere{Template: of, Replicas: target.Replicas}
 	for _, item := range b.BindingStatus().AggregatedStatus {
@@ -251,7 +251,7 @@ func placedThere(b workv1alpha2.Binding, of string, target workv1alpha2.TargetCl
 	return row
 }
 
-// roomOf is what is free of each resource, sorted.
+// roomOf returns the free amount of each resource, sorted.
 func roomOf(s *clusterv1alpha1.ResourceSummary) (lines []string) {
 	if s == nil {
 		return nil
@@ -263,8 +263,8 @@ func roomOf(s *clusterv1alpha1.ResourceSummary) (lines []string) {
 	return lines
 }
 
-// since is " since 2026-01-02T15:04:05Z" of a condition; empty if that is not known.
-func since(c *metav1.Condition) string {
+// sinceText is " since 2026-01-02T15:04:05Z" of a condition; empty if that is not known.
+func sinceText(c *metav1.Condition) string {
 	if c.LastTransitionTime.IsZero() {
 		return ""
 	}
@@ -278,7 +278,7 @@ func (a MemberAnswer) Write(out io.Writer) error {
 	writeFindings(&b, a.Findings)
 	fmt.Fprintln(&b)
 	if c := a.Ready; c != nil {
-		fmt.Fprintf(&b, "Ready: %s%s (%s) %s\n", c.Status, since(c), c.Reason, c.Message)
+		fmt.Fprintf(&b, "Ready: %s%s (%s) %s\n", c.Status, sinceText(c), c.Reason, c.Message)
 	}
 	if len(a.Taints) > 0 {
 		fmt.Fprintf(&b, "Taints: %s\n", strings.Join(a.Taints, ", "))

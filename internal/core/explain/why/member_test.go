@@ -31,62 +31,63 @@ func TestMemberStories(t *testing.T) {
 	for _, s := range []struct {
 		name       string
 		member     *clusterv1alpha1.Cluster
-		tell       func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding
+		given      func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding
 		orphans    []string
 		want, next string
 	}{
 		{name: "all is well", member: cluster("m1", cpus("4")),
-			tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
-				return []workv1alpha2.Binding{in(t, c, "web", ""),
-					in(t, c, "api", "placement: {clusterAffinity: {clusterNames: [m2]}}")}
+			given: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
+				return []workv1alpha2.Binding{placedBinding(t, c, "web", ""),
+					placedBinding(t, c, "api", "placement: {clusterAffinity: {clusterNames: [m2]}}")}
 			}},
 		{name: "silent", member: cluster("m1", silent, tainted("cluster.karmada.io/not-ready", corev1.TaintEffectNoSchedule)),
 			want: "the cluster is not ready since 2026-01-01T00:00:00Z: ClusterNotReachable",
 			next: "check that its API server is running",
-			tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
-				return []workv1alpha2.Binding{in(t, c, "web", "")}
+			given: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
+				return []workv1alpha2.Binding{placedBinding(t, c, "web", "")}
 			}},
 		{name: "credentials refused", member: cluster("m1", func(c *clusterv1alpha1.Cluster) {
 			meta.SetStatusCondition(&c.Status.Conditions, membership.Seen(membership.Probe{Code: 401}))
 			c.Status.Conditions[1].LastTransitionTime = metav1.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		}), want: "cluster is reachable but rejects the credentials", next: "resolve what the message says",
-			tell: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
+		}), want: "cluster is reachable but rejects the credentials", next: "fix what the message names",
+			given: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
 		{name: "left by an earlier membership", member: cluster("m1"),
 			orphans: []string{"Service shop/web", "Deployment shop/web"},
 			want:    "2 objects of this hub without a Work, such as Deployment shop/web, Service shop/web",
 			next:    "argosy orphans -C m1 lists them",
-			tell:    func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
+			given:   func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
 		{name: "tainted", member: cluster("m1", tainted("maintenance", corev1.TaintEffectNoSchedule)),
 			want: "the scheduler excludes the cluster for 2 templates, such as Deployment.apps shop/api, Deployment.apps shop/web: it had untolerated taint", next: "tolerate {maintenance:NoSchedule}",
-			tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
-				there := in(t, c, "db", "placement: {clusterTolerations: [{key: maintenance, operator: Exists}]}")
-				return []workv1alpha2.Binding{in(t, c, "web", ""), in(t, c, "api", ""), there}
+			given: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
+				there := placedBinding(t, c, "db", "placement: {clusterTolerations: [{key: maintenance, operator: Exists}]}")
+				return []workv1alpha2.Binding{placedBinding(t, c, "web", ""), placedBinding(t, c, "api", ""), there}
 			}},
 		{name: "cordoned", member: cluster("m1", tainted("cluster.karmada.io/unschedulable", corev1.TaintEffectNoSchedule)),
-			want: "new workloads avoid the cluster: it has the taint cluster.karmada.io/unschedulable:NoSchedule",
-			next: "remove the taint",
-			tell: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
+			want:  "new workloads avoid the cluster: it has the taint cluster.karmada.io/unschedulable:NoSchedule",
+			next:  "remove the taint",
+			given: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
 		{name: "drained", member: cluster("m1", tainted("maintenance", corev1.TaintEffectNoExecute)),
-			want: "those that do not tolerate the taint leave it: it has the taint maintenance:NoExecute",
-			next: "remove the taint",
-			tell: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
+			want:  "those that do not tolerate the taint leave it: it has the taint maintenance:NoExecute",
+			next:  "remove the taint",
+			given: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
 		{name: "lost with many others", member: cluster("m1", paused), want: "failover is paused: 3 of 4 clusters were lost",
-			tell: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
+			given: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
 		{name: "refused, sick and leaving", member: cluster("m1"),
 			want: "1 template not applied, such as Deployment.apps shop/refused", next: "see the table below",
-			tell: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
-				refused, sick, leaving := in(t, c, "refused", ""), in(t, c, "sick", ""), in(t, c, "leaving", "")
+			given: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
+				refused, sick, leaving := placedBinding(t, c, "refused", ""), placedBinding(t, c, "sick", ""), placedBinding(t, c,
+					"leaving", "")
 				refused.BindingStatus().AggregatedStatus[0].Applied,
 					refused.BindingStatus().AggregatedStatus[0].AppliedMessage = false, "admission webhook denied it"
 				sick.BindingStatus().AggregatedStatus[0].Health = workv1alpha1.ResourceUnhealthy
 				leaving.BindingSpec().Clusters = nil
 				leaving.BindingSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m1",
 					Producer: "TaintManager", Reason: "TaintUntolerated"}}
-				return []workv1alpha2.Binding{refused, sick, leaving, in(t, c, "well", "")}
+				return []workv1alpha2.Binding{refused, sick, leaving, placedBinding(t, c, "well", "")}
 			}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
-			f := why.MemberFacts{Cluster: s.member, Bindings: s.tell(s.member), Orphans: s.orphans}
+			f := why.MemberFacts{Cluster: s.member, Bindings: s.given(s.member), Orphans: s.orphans}
 			answer := why.ExplainMember(f)
 			switch {
 			case s.want == "" && len(answer.Findings) > 0:
@@ -113,8 +114,9 @@ func TestMemberStories(t *testing.T) {
 	}
 }
 
-// in is the binding of a Deployment of that name, placed in a fleet of one cluster if it may be, and well there.
-func in(t *testing.T, c *clusterv1alpha1.Cluster, name, spec string) workv1alpha2.Binding {
+// placedBinding returns the binding of a Deployment of that name, placed in a fleet of one cluster if it may be, and
+// well there.
+func placedBinding(t *testing.T, c *clusterv1alpha1.Cluster, name, spec string) workv1alpha2.Binding {
 	h := start(t, strings.NewReplacer("NAME", name, "NS", "shop").Replace(nameless), c)
 	p := h.policy("shop", name, "{"+strings.TrimSuffix(
 		"resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: "+name+"}], "+spec, ", ")+"}")

@@ -25,13 +25,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// Placement is where the scheduler put the template, and how it came to that.
+// Placement is the decision of the scheduler, and how it was made.
 type Placement struct {
 	// Binding as "ResourceBinding shop/web-deployment".
 	Binding string `json:"binding"`
 	// Scheduled is the binding's condition; nil while the scheduler has not spoken.
 	Scheduled *metav1.Condition `json:"scheduled,omitempty"`
-	// LastScheduled is when a run last placed it.
+	// LastScheduled is the time of the last run that placed it.
 	LastScheduled *metav1.Time    `json:"lastScheduled,omitempty"`
 	Replicas      int32           `json:"replicas,omitempty"`
 	Method        schedule.Method `json:"method,omitempty"`
@@ -47,7 +47,7 @@ type Placement struct {
 	Failure string `json:"failure,omitempty"`
 	// Due is why the scheduler is about to place it again; empty if it is not.
 	Due schedule.Reason `json:"due,omitempty"`
-	// Fresh is where a run would put it that may move what is placed; empty if it would move nothing.
+	// Fresh is the placement of a run that may move replicas; empty if it moves nothing.
 	Fresh []workv1alpha2.TargetCluster `json:"fresh,omitempty"`
 }
 
@@ -59,8 +59,8 @@ type Term struct {
 	Fails string `json:"fails,omitempty"`
 }
 
-// own is the binding if it is the template's; nil if there is none or it is another's.
-func (e *explanation) own() workv1alpha2.Binding {
+// ownBinding returns the binding if it is the template's; nil if there is none or it is another's.
+func (e *explanation) ownBinding() workv1alpha2.Binding {
 	if e.Binding == nil || propagate.Belongs(e.Facts.Template, e.Binding) != nil {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (e *explanation) explainBinding() {
 		e.find(severity, "", err.Error(), next)
 		return
 	}
-	b := e.own()
+	b := e.ownBinding()
 	switch {
 	case b == nil && e.holder != nil && !e.found(Waiting) && len(e.decision.MissingOverrides) == 0:
 		// Only events have the reason.
@@ -121,7 +121,7 @@ func (e *explanation) explainBinding() {
 	}
 }
 
-// latest is the newest warning of these reasons; nil for none.
+// latest returns the newest warning of these reasons; nil for none.
 func (e *explanation) latest(reasons ...string) *Warning {
 	var newest *Warning
 	for i := range e.Warnings {
@@ -132,9 +132,9 @@ func (e *explanation) latest(reasons ...string) *Warning {
 	return newest
 }
 
-// run is the scheduler's run on the fleet as it is now.
+// run returns the result of the scheduler for the current fleet.
 func (e *explanation) run() (schedule.Result, error) {
-	b := e.own().DeepCopyObject().(workv1alpha2.Binding)
+	b := e.ownBinding().DeepCopyObject().(workv1alpha2.Binding)
 	return schedule.Schedule(b, e.fleet, e.room(b))
 }
 
@@ -147,7 +147,7 @@ func (e *explanation) room(b workv1alpha2.Binding) schedule.Capacity {
 
 // explainPlacement runs the scheduler again and reports how it decides.
 func (e *explanation) explainPlacement() {
-	b := e.own()
+	b := e.ownBinding()
 	if b == nil {
 		return
 	}
@@ -190,7 +190,7 @@ func (e *explanation) explainPlacement() {
 		e.find(Waiting, "", "the last scheduling attempt failed and would succeed now: "+out.Scheduled.Reason+", "+
 			out.Scheduled.Message, "")
 	case failure != nil && len(out.Placed) > 0 && out.Due == "":
-		// What is placed stays, so that a run that would fail is none of its concern.
+		// A placed workload stays, so a failing run does not concern it.
 	case failure != nil:
 		e.find(Problem, "", "not scheduled: "+failure.Error(), e.wouldFit(result, failure))
 	case out.Scheduled == nil || status.SchedulerObservedGeneration < b.GetGeneration():
@@ -202,7 +202,7 @@ func (e *explanation) explainPlacement() {
 
 // wouldFit returns what to change so that a binding that does not fit can be scheduled.
 func (e *explanation) wouldFit(result schedule.Result, failure error) string {
-	spec := e.own().BindingSpec()
+	spec := e.ownBinding().BindingSpec()
 	var noRoom *schedule.UnschedulableError
 	if errors.As(failure, &noRoom) {
 		placed := int64(0)
@@ -225,12 +225,12 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 		if unfit.Clusters == 0 {
 			return "join a cluster: argosy join NAME --cluster-kubeconfig FILE"
 		}
-		// Each cluster's own way is in its row; the one that is nearest is worth naming here.
+		// Each cluster's reason is in its row; name only the cluster that is closest to being feasible.
 		best := slices.MinFunc(unfit.Rejections, func(a, b schedule.Rejection) int {
 			return cmp.Or(cmp.Compare(distance(a.Reason), distance(b.Reason)), strings.Compare(a.Cluster, b.Cluster))
 		})
 		if best.Reason == schedule.ReasonAffinity {
-			return schedule.Help(failure) // none is nearer than another
+			return schedule.Help(failure) // all are equally far
 		}
 		why, next := e.rejected(best)
 		return strings.TrimSuffix(fmt.Sprintf("the closest is %s, which %s: %s", best.Cluster, why, next), ": ")
@@ -241,7 +241,7 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 	return "change the placement of " + e.holderName()
 }
 
-// distance ranks the reasons of rejections: the lowest is the one that is most useful to fix.
+// distance ranks the reasons of rejections: the lowest is the easiest to fix.
 func distance(reason schedule.FilterReason) int {
 	switch reason {
 	case schedule.ReasonAffinity:
@@ -274,8 +274,7 @@ func (e *explanation) terms(b workv1alpha2.Binding) []Term {
 	return out
 }
 
-// fresh returns where a run that may move replicas would place them; nil if it would leave them where they are, or
-// cannot place them.
+// fresh returns the placement of a run that may move replicas; nil if it moves none or cannot place them.
 func (e *explanation) fresh(b workv1alpha2.Binding) []workv1alpha2.TargetCluster {
 	if m := schedule.MethodOf(b); m != schedule.ByRoom && m != schedule.Aggregated && m != schedule.StaticWeights {
 		return nil
@@ -327,7 +326,7 @@ func (e *explanation) steps(b workv1alpha2.Binding, result schedule.Result, fail
 	return append(steps, "result: "+targets(result.Clusters, schedule.MethodOf(b) != schedule.Everywhere))
 }
 
-// division is how the replicas are shared out.
+// division returns how the replicas are divided.
 func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) []string {
 	spec := b.BindingSpec()
 	if parts := schedule.PartsOf(b); parts != nil {
@@ -396,7 +395,7 @@ func (e *explanation) parts(b workv1alpha2.Binding, parts *schedule.Parts, resul
 	return steps
 }
 
-// byRoom is the division of dynamic weights and of Aggregated.
+// byRoom returns the division of dynamic weights and of Aggregated.
 func (e *explanation) byRoom(b workv1alpha2.Binding, result schedule.Result) []string {
 	spec := b.BindingSpec()
 	names, placed, wanted := []string(nil), int64(0), int64(spec.Replicas)
@@ -435,7 +434,7 @@ func (e *explanation) byRoom(b workv1alpha2.Binding, result schedule.Result) []s
 	return append(steps, fmt.Sprintf("divide: all %d stay where they are", placed))
 }
 
-// shownSeats is the highest number of replicas that are listed one by one.
+// shownSeats is the maximal number of replicas that are listed individually.
 const shownSeats = 24
 
 // seats lists which cluster gets which replica, by Webster's method. With one more replica no cluster loses one, so
@@ -478,7 +477,7 @@ func weights(shares []schedule.Share) string {
 	return strings.Join(parts, ", ")
 }
 
-// targets are clusters in words: "m1:3 m2:2", or "m1 m2" of what has no replicas.
+// targets formats clusters: "m1:3 m2:2", or "m1 m2" for a workload without replicas.
 func targets(all []workv1alpha2.TargetCluster, replicas bool) string {
 	if len(all) == 0 {
 		return "no cluster"
@@ -532,7 +531,7 @@ func (e *explanation) rejected(r schedule.Rejection) (why, next string) {
 		return "is not selected by the policy's cluster affinity" + e.unmet(c),
 			"to use it, include it in clusterAffinity of " + e.holderName()
 	case schedule.ReasonEviction:
-		for _, t := range e.own().BindingSpec().GracefulEvictionTasks {
+		for _, t := range e.ownBinding().BindingSpec().GracefulEvictionTasks {
 			if t.FromCluster == r.Cluster {
 				return fmt.Sprintf("is being evicted: requested by %s, reason %s", t.Producer, t.Reason),
 					"wait until the replacements in other clusters are healthy"
@@ -565,10 +564,10 @@ func (e *explanation) rejected(r schedule.Rejection) (why, next string) {
 
 // unmet lists the parts of the affinity in use that do not match the cluster, after a colon; empty for none.
 func (e *explanation) unmet(c *clusterv1alpha1.Cluster) string {
-	p := e.own().BindingSpec().Placement
+	p := e.ownBinding().BindingSpec().Placement
 	affinity := p.ClusterAffinity
 	for i, t := range p.ClusterAffinities {
-		if i == 0 || t.AffinityName == e.own().BindingStatus().SchedulerObservedAffinityName {
+		if i == 0 || t.AffinityName == e.ownBinding().BindingStatus().SchedulerObservedAffinityName {
 			affinity = &p.ClusterAffinities[i].ClusterAffinity
 		}
 	}
@@ -588,7 +587,8 @@ func (e *explanation) unmet(c *clusterv1alpha1.Cluster) string {
 	}
 	if s := affinity.FieldSelector; s != nil {
 		for _, m := range s.MatchExpressions {
-			part(policyv1alpha1.ClusterAffinity{FieldSelector: &policyv1alpha1.FieldSelector{MatchExpressions: []corev1.NodeSelectorRequirement{m}}},
+			part(policyv1alpha1.ClusterAffinity{FieldSelector: &policyv1alpha1.FieldSelector{
+				MatchExpressions: []corev1.NodeSelectorRequirement{m}}},
 				fmt.Sprintf("%s %s %v does not match", m.Key, m.Operator, m.Values))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
 
-// Pods is what is known of the pods of a template in members.
+// Pods are the facts about the pods of a template in members.
 type Pods struct {
 	// In has the reports about pods that are not running, by cluster; nil if unknown.
 	In map[string]pods.Report
@@ -36,7 +36,7 @@ func (e *explanation) explainOtherPods() {
 
 // unseenPods returns which permission the user needs to see the reasons of pods; empty if the user has it.
 func (e *explanation) unseenPods() string {
-	if b := e.own(); !e.Pods.Unseen || b == nil || b.BindingSpec().Replicas == 0 {
+	if b := e.ownBinding(); !e.Pods.Unseen || b == nil || b.BindingSpec().Replicas == 0 {
 		return ""
 	}
 	return fmt.Sprintf("; to see the reasons of its pods, you need permission to get resourcebindings/pods in namespace %s", e.template.Namespace)

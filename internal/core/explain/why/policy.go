@@ -15,7 +15,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/companion"
 )
 
-// Policy is which policy has claimed the template, and why the others have not.
+// Policy is the policy that has claimed the template, and why others have not.
 type Policy struct {
 	// Holder is the policy that has claimed it, as "PropagationPolicy shop/web"; empty for none.
 	Holder string `json:"holder,omitempty"`
@@ -32,7 +32,7 @@ type Policy struct {
 type PolicyCandidate struct {
 	Policy   string `json:"policy"`
 	Priority int32  `json:"priority"`
-	// Selects is how closely it selects the template: name, label or all; empty if it does not.
+	// Selects is the kind of selector: name, label or all; empty if the policy does not select the template.
 	Selects string `json:"selects,omitempty"`
 	Holds   bool   `json:"holds,omitempty"`
 	// Why it has not claimed the template; empty if it has.
@@ -67,6 +67,9 @@ func (e *explanation) explainPolicy() {
 			c.Holds = true
 		case e.holder != nil:
 			c.Why = e.whyNot(p, e.holder)
+			if d := e.decision; len(d.MissingOverrides) > 0 && describe(d.Pending) == describe(p) {
+				c.Why = "preempts that policy as soon as the override policies exist that it depends on"
+			}
 		case selected && describe(p) != describe(best):
 			c.Why = e.whyNot(p, best)
 		case selected:
@@ -157,17 +160,26 @@ func (e *explanation) explainHolder() {
 	e.explainMissingOverrides()
 }
 
-// explainMissingOverrides reports the override policies that a policy depends on and that do not exist.
+// explainMissingOverrides reports the override policies that a policy depends on and that do not exist. Without them
+// the template is not placed. If another policy has claimed it, only the preemption waits.
 func (e *explanation) explainMissingOverrides() {
-	if d := e.decision; len(d.MissingOverrides) > 0 {
-		e.find(Problem, "", fmt.Sprintf("%s waits for the override policies that it depends on: %s", describe(d.Pending),
-			strings.Join(d.MissingOverrides, ", ")), "create them, or remove them from dependentOverrides of the policy")
+	d := e.decision
+	if len(d.MissingOverrides) == 0 {
+		return
 	}
+	what := fmt.Sprintf("%s waits for the override policies that it depends on: %s", describe(d.Pending),
+		strings.Join(d.MissingOverrides, ", "))
+	const next = "create them, or remove them from dependentOverrides of the policy"
+	if e.holder != nil && describe(e.holder) != describe(d.Pending) {
+		e.find(Waiting, "", what+"; then it preempts "+describe(e.holder), next)
+		return
+	}
+	e.find(Problem, "", what, next)
 }
 
 // lazyPending reports whether a Lazy policy has not taken effect: there is no binding, or it has another placement.
 func (e *explanation) lazyPending() bool {
-	b := e.own()
+	b := e.ownBinding()
 	return b == nil || b.BindingSpec().Placement == nil ||
 		compact(b.BindingSpec().Placement) != compact(e.holder.PropagationSpec().Placement)
 }
@@ -180,7 +192,7 @@ func (e *explanation) unselected(claim propagate.Holder, claimed bool) {
 		kind = "ClusterPropagationPolicy"
 	}
 	severity, what := Problem, "no policy selects it, so it stays on the hub"
-	if e.own() != nil {
+	if e.ownBinding() != nil {
 		severity, what = Attention, "no policy selects it anymore: its objects stay in the clusters unchanged"
 	}
 	if claimed {

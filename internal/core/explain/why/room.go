@@ -8,7 +8,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 )
 
-// leftOf is what a cluster has free of a resource; less than zero if more is requested there than it has.
+// leftOf returns the free amount of a resource in a cluster; negative if more is requested than the cluster has.
 func leftOf(s *clusterv1alpha1.ResourceSummary, name corev1.ResourceName) resource.Quantity {
 	left := s.Allocatable[name].DeepCopy()
 	for _, used := range []corev1.ResourceList{s.Allocated, s.Allocating} {
@@ -19,7 +19,7 @@ func leftOf(s *clusterv1alpha1.ResourceSummary, name corev1.ResourceName) resour
 	return left
 }
 
-// split is what is left as what is free and what is over-committed; one of them is zero.
+// split splits the difference of capacity and requests into a free and an over-committed amount; one of them is zero.
 func split(left resource.Quantity) (free, over resource.Quantity) {
 	zero := resource.Quantity{Format: left.Format}
 	if left.Sign() < 0 {

@@ -11,7 +11,7 @@ import (
 
 // explainService reports clusters where the pods of a StatefulSet have no DNS names because its Service is not there.
 func (e *explanation) explainService() {
-	b := e.own()
+	b := e.ownBinding()
 	if e.Service == nil || b == nil || b.GetDeletionTimestamp() != nil {
 		return
 	}

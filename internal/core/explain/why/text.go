@@ -143,7 +143,7 @@ func writeDetail(b *bytes.Buffer, c Cluster) {
 		fmt.Fprintf(b, "  why: %s\n", c.Why)
 	}
 	if c.Ready != nil {
-		fmt.Fprintf(b, "  ready: %s%s (%s) %s\n", c.Ready.Status, since(c.Ready), c.Ready.Reason, c.Ready.Message)
+		fmt.Fprintf(b, "  ready: %s%s (%s) %s\n", c.Ready.Status, sinceText(c.Ready), c.Ready.Reason, c.Ready.Message)
 	}
 	if len(c.Taints) > 0 {
 		fmt.Fprintf(b, "  taints: %s\n", strings.Join(c.Taints, ", "))
@@ -161,11 +161,11 @@ func writeDetail(b *bytes.Buffer, c Cluster) {
 		return
 	}
 	if c.Pods != nil {
-		for i, said := range c.Pods.Lines() {
+		for i, line := range c.Pods.Lines() {
 			if i < len(c.Pods.Troubles) {
-				said += ", such as pod " + c.Pods.Troubles[i].Pod
+				line += ", such as pod " + c.Pods.Troubles[i].Pod
 			}
-			fmt.Fprintf(b, "  pods: %s\n", said)
+			fmt.Fprintf(b, "  pods: %s\n", line)
 		}
 	}
 	fmt.Fprintf(b, "  work: %s/%s\n", c.Work.Namespace, c.Work.Name)
@@ -178,7 +178,7 @@ func writeDetail(b *bytes.Buffer, c Cluster) {
 	}
 }
 
-// shownWhy is the length from which a table cuts a reason, which the findings have in full.
+// shownWhy is the maximal length of a reason in a table; the findings have the whole text.
 const shownWhy = 90
 
 func short(s string) string {

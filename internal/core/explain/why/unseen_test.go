@@ -13,12 +13,12 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
-// Who may not read Works is told of each cluster that the binding's status tells of what who may is told, but for what
-// only a condition of the Work has.
+// A user who may not read Works gets the same explanation from the binding's status, except for what only a condition
+// of the Work has.
 func TestWhoMayNotReadWorksIsToldTheSameByTheBinding(t *testing.T) {
 	compared := 0
 	for _, s := range stories {
-		h := s.tell(t)
+		h := s.given(t)
 		if h.Binding == nil {
 			continue
 		}
@@ -26,16 +26,16 @@ func TestWhoMayNotReadWorksIsToldTheSameByTheBinding(t *testing.T) {
 		seen := why.Explain(h.Facts)
 		blind := h.Facts
 		blind.Works, blind.Unseen = why.WorksInStatus(h.Binding), true
-		told := why.Explain(blind)
+		answer := why.Explain(blind)
 		for _, c := range seen.Clusters {
 			i := slices.IndexFunc(h.Works, func(w workv1alpha1.Work) bool { return w.Namespace == names.ExecutionSpace(c.Name) })
 			if i < 0 || !slices.ContainsFunc(h.Binding.BindingStatus().AggregatedStatus,
 				func(item workv1alpha2.AggregatedStatusItem) bool { return item.ClusterName == c.Name }) {
 				continue
 			}
-			got, ok := told.In(c.Name)
+			got, ok := answer.In(c.Name)
 			if !ok {
-				t.Errorf("%s: nothing is told of %s", s.name, c.Name)
+				t.Errorf("%s: nothing is explained about %s", s.name, c.Name)
 				continue
 			}
 			compared++
@@ -43,7 +43,7 @@ func TestWhoMayNotReadWorksIsToldTheSameByTheBinding(t *testing.T) {
 				return c.Type != workv1alpha1.WorkApplied
 			})
 			if g := got.Clusters[0]; g.State != c.State || !more && g.Why != c.Why {
-				t.Errorf("%s: of %s is told %s, %q; who may read Works is told %s, %q", s.name, c.Name, g.State, g.Why, c.State,
+				t.Errorf("%s: %s is %s, %q; with access to Works it is %s, %q", s.name, c.Name, g.State, g.Why, c.State,
 					c.Why)
 			}
 		}
@@ -53,7 +53,7 @@ func TestWhoMayNotReadWorksIsToldTheSameByTheBinding(t *testing.T) {
 	}
 }
 
-// What no binding tells of is not said to be about to come.
+// What no binding reports is not explained as about to come.
 func TestOfWhatMayNotBeReadNothingIsSaid(t *testing.T) {
 	h := start(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", cluster("m1"))
 	h.Unseen = true

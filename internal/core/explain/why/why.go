@@ -30,21 +30,22 @@ import (
 
 // Facts are the objects that concern a template. They are read-only.
 type Facts struct {
-	// Template as it is on the hub.
+	// Template is the template on the hub.
 	Template *unstructured.Unstructured
 	// Policies that may select it: those of its namespace, and the cluster ones.
 	Policies []policyv1alpha1.Propagation
-	// Binding is the one that has the name of the template's binding, be it the template's or not; nil for none.
+	// Binding is the binding with the name of the template's binding, even if it belongs to another template; nil if there
+	// is none.
 	Binding workv1alpha2.Binding
 	// Clusters are the whole fleet.
 	Clusters []*clusterv1alpha1.Cluster
 	// Overrides that may select it.
 	Overrides []policyv1alpha1.Override
-	// Works are those that have the name of the template's Works, in the execution spaces.
+	// Works are the Works in the execution spaces with the name of the template's Works.
 	Works []workv1alpha1.Work
 	// Unseen is true if the user may not read Works. Works are then those of WorksInStatus.
 	Unseen bool
-	// Service is the one that the template names for its pods; nil if it names none.
+	// Service is the Service that the template names for its pods; nil if it names none.
 	Service *Service
 	// Scalers are the FederatedHPAs of its namespace.
 	Scalers []autoscalingv1alpha1.FederatedHPA
@@ -52,21 +53,21 @@ type Facts struct {
 	Releases []releasev1alpha1.Release
 	// Warnings are recent events of these objects.
 	Warnings []Warning
-	// Scheduler is the name of the hub's; empty is the default one. Plugins are those that it runs with.
+	// Scheduler is the name of the hub's scheduler, empty for the default; Plugins are its plugins.
 	Scheduler string
 	Plugins   schedule.Plugins
-	// Failover is how the hub fails over; the zero value is the default. Peers are other bindings of the same policy, Now
-	// is the time.
+	// Failover are the hub's failover options; the zero value is the default. Peers are other bindings of the same policy,
+	// Now is the time.
 	Failover failover.Options
 	Peers    []workv1alpha2.Binding
 	Now      time.Time
-	// Pods is what is known of its pods.
+	// Pods are the facts about its pods.
 	Pods Pods
 	// Room has the capacity for the binding by the scheduler's estimators; if nil, by the clusters' summaries.
 	Room schedule.Capacity
 }
 
-// Service is what is known of the Service of a StatefulSet.
+// Service are the facts about the Service of a StatefulSet.
 type Service struct {
 	Name string
 	// There is true if it is on the hub. Binding is the binding of its name; nil for none.
@@ -83,14 +84,14 @@ type Warning struct {
 	Last    metav1.Time `json:"last"`
 }
 
-// Severity is how important a finding is.
+// Severity is the importance of a finding.
 type Severity string
 
 // The severities, the reddest first.
 const (
-	Problem   Severity = "Problem"   // does not go away by itself
-	Attention Severity = "Attention" // works, and perhaps not as it was meant
-	Waiting   Severity = "Waiting"   // is under way, or was asked to wait
+	Problem   Severity = "Problem"   // does not disappear by itself
+	Attention Severity = "Attention" // works, but perhaps not as intended
+	Waiting   Severity = "Waiting"   // in progress, or waiting as requested
 )
 
 var severities = []Severity{Problem, Attention, Waiting}
@@ -120,7 +121,7 @@ type Answer struct {
 	Scaling []string `json:"scaling,omitempty"`
 	// Placement is nil while there is no binding.
 	Placement *Placement `json:"placement,omitempty"`
-	// Clusters are the fleet: first those with a problem, last those that have nothing to do with the template.
+	// Clusters are the clusters of the fleet: first those with a problem, last those without a relation to the template.
 	Clusters []Cluster `json:"clusters,omitempty"`
 	// Failovers are the clusters that the template should leave, is leaving, or has left recently.
 	Failovers []failover.Move `json:"failovers,omitempty"`
@@ -138,7 +139,7 @@ type explanation struct {
 	// holder is the policy that has claimed the template; nil for none. decision is what the hub does next with the claim.
 	holder   policyv1alpha1.Propagation
 	decision propagate.Decision
-	// acts is how it is as one of the kinds that the hub acts on; empty for others.
+	// acts is the template's role if the hub acts on its kind; empty for other kinds.
 	acts string
 }
 
@@ -201,7 +202,7 @@ func (e *explanation) found(severity Severity) bool {
 	return slices.ContainsFunc(e.answer.Findings, func(f Finding) bool { return f.Severity == severity })
 }
 
-// explainWarnings keeps the newest of each, five at most.
+// explainWarnings keeps the newest event per reason, at most five.
 func (e *explanation) explainWarnings() {
 	all := slices.Clone(e.Warnings)
 	slices.SortStableFunc(all, func(a, b Warning) int {
@@ -262,7 +263,7 @@ func tally(findings []Finding) (parts []string) {
 	return parts
 }
 
-// reference is an object as people name it: "Deployment shop/web".
+// reference returns an object as people name it: "Deployment shop/web".
 func reference(kind string, obj metav1.Object) string {
 	if obj.GetNamespace() == "" {
 		return kind + " " + obj.GetName()
@@ -270,7 +271,7 @@ func reference(kind string, obj metav1.Object) string {
 	return kind + " " + obj.GetNamespace() + "/" + obj.GetName()
 }
 
-// describe is a policy as people name it.
+// describe returns a policy as people name it.
 func describe(p policyv1alpha1.Propagation) string { return propagate.HolderOf(p).String() }
 
 func describeBinding(b workv1alpha2.Binding) string {
@@ -280,7 +281,7 @@ func describeBinding(b workv1alpha2.Binding) string {
 	return reference("ResourceBinding", b)
 }
 
-// compact is a value of an API type as one line of JSON.
+// compact returns a value of an API type as one line of JSON.
 func compact(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -73,7 +73,7 @@ func parse(t *testing.T, text string, into any) {
 	}
 }
 
-// policy is a PropagationPolicy of the namespace shop, or a cluster one; its spec is flow YAML.
+// policy returns a PropagationPolicy of the namespace shop, or a cluster one; its spec is flow YAML.
 func (h *hub) policy(namespace, name, spec string) policyv1alpha1.Propagation {
 	h.t.Helper()
 	var p policyv1alpha1.Propagation
@@ -107,7 +107,8 @@ func (h *hub) claim(p policyv1alpha1.Propagation) {
 	m := propagate.Meaning{ID: "binding-id"}
 	if n, found, _ := unstructured.NestedInt64(h.Template.Object, "spec", "replicas"); found {
 		m.Replicas = int32(n)
-		m.Requirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(h.cpu)}}
+		m.Requirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse(h.cpu)}}
 	}
 	b, err := propagate.Binding(h.Template, p, m, h.Binding)
 	if err != nil {
@@ -152,7 +153,7 @@ func (h *hub) send() {
 	}
 }
 
-// answers are the members' in order of their names: well unless said otherwise.
+// answers sets the responses of the members in the order of their names; members without one are healthy.
 func (h *hub) answers(health workv1alpha1.ResourceHealth, status string, clusters ...string) {
 	for i := range h.Works {
 		w := &h.Works[i]
@@ -181,8 +182,8 @@ func (h *hub) refuses(cluster, reason, message string) {
 	}
 }
 
-// all is the whole way, with all well.
-func (h *hub) all(p policyv1alpha1.Propagation) *hub {
+// runAll returns the whole way, with all well.
+func (h *hub) runAll(p policyv1alpha1.Propagation) *hub {
 	h.claim(p)
 	h.schedule()
 	h.send()
@@ -207,7 +208,8 @@ func cluster(name string, changes ...with) *clusterv1alpha1.Cluster {
 				{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue, Reason: "ClusterReady",
 					Message: "cluster is healthy and ready to accept workloads"},
 			},
-			ResourceSummary: &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10"), corev1.ResourcePods: resource.MustParse("100")}},
+			ResourceSummary: &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("10"), corev1.ResourcePods: resource.MustParse("100")}},
 		},
 	}
 	for _, change := range changes {
@@ -284,37 +286,37 @@ const packed = "replicaScheduling: {replicaSchedulingType: Divided, replicaDivis
 func ailing(t *testing.T, health workv1alpha1.ResourceHealth, r pods.Report) *hub {
 	t.Helper()
 	h := start(t, deployment, fleet()...)
-	h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+	h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 	h.answers(health, `{"replicas": 3, "readyReplicas": 1}`, "m2")
 	r.Cluster = "m2"
 	h.Pods = why.Pods{In: map[string]pods.Report{"m2": r}}
 	return h
 }
 
-// stories are what users run into. want is what the reddest finding says, and next what it advises; empty where all is
-// well. What the whole answer looks like is in testdata, one file per story.
+// stories are problems that users have. want is the finding with the highest severity, and next its advice; empty if
+// there is no problem. The whole answer is in testdata, one file per story.
 var stories = []struct {
-	name string
-	tell func(t *testing.T) *hub
+	name  string
+	given func(t *testing.T) *hub
 	// only narrows the answer to a cluster.
 	only       string
 	severity   why.Severity
 	want, next string
 }{
-	{name: "all is well", tell: func(t *testing.T) *hub {
+	{name: "all is well", given: func(t *testing.T) *hub {
 		h := start(t, deployment, fleet()...)
-		return h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}"))
+		return h.runAll(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}"))
 	}},
 	{name: "no policy selects it", severity: why.Problem, want: "no policy selects it",
 		next: "create a PropagationPolicy in namespace shop",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.policy("shop", "api", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: api}]}")
 			h.policy("shop", "labelled", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {tier: front}}}]}")
 			h.policy("shop", "config", "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]}")
 			return h
 		}},
-	{name: "policies of a lower rank", tell: func(t *testing.T) *hub {
+	{name: "policies of a lower rank", given: func(t *testing.T) *hub {
 		h := start(t, deployment, fleet()...)
 		p := h.policy("shop", "web", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], priority: 5, placement: {clusterAffinity: {clusterNames: [m1]}}}")
 		h.policy("shop", "aaa", "{"+ofDeployments+"}")
@@ -322,18 +324,18 @@ var stories = []struct {
 		h.policy("shop", "late", "{"+ofDeployments+", priority: 9}")
 		h.policy("", "everything", "{"+ofDeployments+", priority: 100}")
 		h.policy("", "other", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, namespace: bank}]}")
-		return h.all(p)
+		return h.runAll(p)
 	}},
 	{name: "the policy is gone", severity: why.Problem, want: "the policy that claimed it, shop/web, was deleted",
 		next: "create a PropagationPolicy",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.Policies = nil
 			return h
 		}},
 	{name: "a lazy policy waits", severity: why.Waiting, want: "is Lazy", next: "change the template",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			p := h.policy("shop", "web", "{"+ofDeployments+", activationPreference: Lazy}")
 			propagate.Claim(h.Template, p)
@@ -342,21 +344,30 @@ var stories = []struct {
 		}},
 	{name: "an override that the policy depends on is missing", severity: why.Problem,
 		want: "PropagationPolicy shop/web waits for the override policies that it depends on: images",
-		next: "create them", tell: func(t *testing.T) *hub {
+		next: "create them", given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.policy("shop", "web", "{"+ofDeployments+", dependentOverrides: [images]}")
 			return h
 		}},
+	{name: "a preemption that waits for an override policy", severity: why.Waiting,
+		want: "PropagationPolicy shop/urgent waits for the override policies that it depends on: images; " +
+			"then it preempts PropagationPolicy shop/web",
+		next: "create them", given: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			p := h.policy("shop", "web", "{"+ofDeployments+"}")
+			h.policy("shop", "urgent", "{"+ofDeployments+", priority: 9, preemption: Always, dependentOverrides: [images]}")
+			return h.runAll(p)
+		}},
 	{name: "the policy has not claimed it yet", severity: why.Waiting, want: "has not claimed it yet",
 		next: "check that the controllers of the hub run",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.policy("shop", "web", "{"+ofDeployments+"}")
 			return h
 		}},
-	{name: "replicas that no interpreter can tell", severity: why.Problem, want: "script: attempt to index a nil value",
+	{name: "replicas that no interpreter can read", severity: why.Problem, want: "script: attempt to index a nil value",
 		next: "fix what the message names",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			propagate.Claim(h.Template, h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.Warnings = []why.Warning{{Object: "Deployment shop/web", Reason: workv1alpha2.EventGetReplicasFailed,
@@ -365,7 +376,7 @@ var stories = []struct {
 		}},
 	{name: "two kinds of one name", severity: why.Problem, want: "is the binding of another template",
 		next: "another name",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			other := start(t, strings.ReplaceAll(deployment, "apps/v1", "example.com/v1"), fleet()...)
 			other.claim(other.policy("shop", "theirs", "{resourceSelectors: [{apiVersion: example.com/v1, kind: Deployment}]}"))
 			h := start(t, deployment, fleet()...)
@@ -376,38 +387,38 @@ var stories = []struct {
 	{name: "a cluster is tainted", severity: why.Attention,
 		want: "m3 is left out: it has the untolerated taint maintenance:NoSchedule",
 		next: "clusterTolerations: [{key: maintenance, operator: Exists}]",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2"),
 				cluster("m3", tainted("maintenance", corev1.TaintEffectNoSchedule)))
-			return h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			return h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 		}},
 	{name: "a taint that would evict", severity: why.Waiting,
 		want: "m2: it should leave the cluster (TaintUntolerated): the hub is about to move it",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h = h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h = h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			tainted("maintenance", corev1.TaintEffectNoExecute)(h.Clusters[1])
 			return h
 		}},
 	{name: "a taint that would evict, of a cluster that is cordoned too", severity: why.Waiting,
 		want: "m2: it should leave the cluster (TaintUntolerated): the hub is about to move it",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h = h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h = h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			tainted("cordon", corev1.TaintEffectNoSchedule)(h.Clusters[1])
 			tainted("maintenance", corev1.TaintEffectNoExecute)(h.Clusters[1])
 			return h
 		}},
 	{name: "a kind that a member does not know", severity: why.Attention,
 		want: "m2 is left out: it does not serve the kind Deployment.apps", next: "CustomResourceDefinition",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2", serves("ConfigMap")), cluster("m3", undiscovered))
-			return h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			return h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 		}},
 	{name: "it fits nowhere", severity: why.Problem,
 		want: "0/3 clusters are available: 1 cluster(s) did not have the API resource, 1 cluster(s) did not match",
 		next: "the closest is m2",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2", tainted("gpu", corev1.TaintEffectNoExecute)),
 				cluster("m3", serves("ConfigMap")))
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {clusterAffinity: {exclude: [m1]}}}"))
@@ -415,20 +426,20 @@ var stories = []struct {
 			return h
 		}},
 	{name: "there is no cluster", severity: why.Problem, want: "0/0 clusters", next: "argosy join",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.schedule()
 			return h
 		}},
-	{name: "an affinity that means others", only: "m2", tell: func(t *testing.T) *hub {
+	{name: "an affinity that means others", only: "m2", given: func(t *testing.T) *hub {
 		h := start(t, deployment, fleet()...)
-		return h.all(h.policy("shop", "web", "{"+ofDeployments+`, placement: {clusterAffinity: {labelSelector: {matchExpressions: [{key: out, operator: DoesNotExist}]},
+		return h.runAll(h.policy("shop", "web", "{"+ofDeployments+`, placement: {clusterAffinity: {labelSelector: {matchExpressions: [{key: out, operator: DoesNotExist}]},
 			fieldSelector: {matchExpressions: [{key: region, operator: In, values: [r-m1]}]}}}}`))
 	}},
 	{name: "replicas beyond capacity", severity: why.Problem, want: "Clusters available replicas 30 are not enough",
 		next: "lower the replicas from 40 to 30",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, strings.Replace(deployment, "replicas: 6", "replicas: 40", 1), fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
 			h.schedule()
@@ -436,7 +447,7 @@ var stories = []struct {
 		}},
 	{name: "pods that keep apart", severity: why.Problem, want: "Clusters available replicas 3 are not enough",
 		next: "relax the spread (a cluster has capacity for one per node by podAntiAffinity)",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, strings.Replace(deployment, "spec: {containers:",
 				"spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}, containers:", 1), fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
@@ -444,61 +455,61 @@ var stories = []struct {
 			h.schedule()
 			return h
 		}},
-	{name: "few clusters suffice", tell: func(t *testing.T) *hub {
+	{name: "few clusters suffice", given: func(t *testing.T) *hub {
 		h := start(t, deployment, cluster("m1", cpus("4")), cluster("m2", cpus("0")), cluster("m3"))
-		return h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+packed+"}}"))
+		return h.runAll(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+packed+"}}"))
 	}},
 	{name: "a cluster that was joined again", severity: why.Attention,
 		want: "m2 has none of the replicas, and a fresh scheduling would place 2 replicas there",
-		next: "create a WorkloadRebalancer with spec.workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: web}]", tell: func(t *testing.T) *hub {
+		next: "create a WorkloadRebalancer with spec.workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: web}]", given: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"))
-			h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
 			h.Clusters = append(h.Clusters, cluster("m2"))
 			return h
 		}},
 	{name: "a cluster with a static weight that was joined again", severity: why.Attention,
 		want: "m2 has none of the replicas, and a fresh scheduling would place 2 replicas there",
-		next: "create a WorkloadRebalancer with spec.workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: web}]", tell: func(t *testing.T) *hub {
+		next: "create a WorkloadRebalancer with spec.workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: shop, name: web}]", given: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"))
-			h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}"))
 			h.Clusters = append(h.Clusters, cluster("m2"))
 			return h
 		}},
 	{name: "room that came later", severity: why.Attention,
 		want: "m2 has none of the replicas, and a fresh scheduling would place 2 replicas there",
-		next: "create a WorkloadRebalancer", tell: func(t *testing.T) *hub {
+		next: "create a WorkloadRebalancer", given: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2", cpus("0")))
-			h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
 			h.Clusters[1] = cluster("m2")
 			return h
 		}},
 	{name: "too few clusters to spread over", severity: why.Problem, want: "less than spreadConstraint.MinGroups",
 		next: "lower minGroups to 3",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+
 				", placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 4, maxGroups: 5}]}}"))
 			h.schedule()
 			return h
 		}},
-	{name: "spread over one", tell: func(t *testing.T) *hub {
+	{name: "spread over one", given: func(t *testing.T) *hub {
 		h := start(t, deployment, fleet()...)
-		return h.all(h.policy("shop", "web", "{"+ofDeployments+
+		return h.runAll(h.policy("shop", "web", "{"+ofDeployments+
 			", placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]}}"))
 	}},
-	{name: "weights beside a spread", tell: func(t *testing.T) *hub {
+	{name: "weights beside a spread", given: func(t *testing.T) *hub {
 		h := start(t, deployment, fleet()...)
-		return h.all(h.policy("shop", "web", "{"+ofDeployments+
+		return h.runAll(h.policy("shop", "web", "{"+ofDeployments+
 			", placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 2}], "+byWeights+"}}"))
 	}},
-	{name: "subsets that name their clusters", tell: func(t *testing.T) *hub {
+	{name: "subsets that name their clusters", given: func(t *testing.T) *hub {
 		h := start(t, united, servingUnited()...)
-		return h.all(h.policy("shop", "web", "{"+ofUnited+"}"))
+		return h.runAll(h.policy("shop", "web", "{"+ofUnited+"}"))
 	}},
 	{name: "a subset that no cluster may take", severity: why.Problem,
 		want: `subset "b" is not scheduled to any cluster: none that its clusterAffinity selects fits (m2`,
 		next: "let the policy match m2",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, united, servingUnited()...)
 			h.claim(h.policy("shop", "web", "{"+ofUnited+", placement: {clusterAffinity: {clusterNames: [m1, m3]}}}"))
 			h.schedule()
@@ -507,22 +518,22 @@ var stories = []struct {
 		}},
 	{name: "an image is pulled first", severity: why.Waiting, want: `cluster "m2": it is pulling example.com/web:2`,
 		next: "remove the annotation argosy.io/pre-pull",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			meta.SetStatusCondition(&h.Binding.BindingStatus().Conditions,
 				metav1.Condition{Type: workv1alpha2.ImagesPulled, Status: metav1.ConditionFalse,
 					Reason:  workv1alpha2.ReasonPullingImages,
 					Message: `cluster "m2": it is pulling example.com/web:2; new pods are created when 95% of its nodes have it, or at 2027-01-15T08:10:00Z`})
 			return h
 		}},
-	{name: "the second affinity", tell: func(t *testing.T) *hub {
+	{name: "the second affinity", given: func(t *testing.T) *hub {
 		h := start(t, deployment, fleet()...)
-		return h.all(h.policy("shop", "web", "{"+ofDeployments+
+		return h.runAll(h.policy("shop", "web", "{"+ofDeployments+
 			", placement: {clusterAffinities: [{affinityName: home, clusterNames: [m9]}, {affinityName: away, clusterNames: [m2]}]}}"))
 	}},
 	{name: "scheduling is suspended", severity: why.Waiting, want: "scheduling is suspended", next: "set it to false",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.Binding.BindingSpec().Suspension = &workv1alpha2.Suspension{Scheduling: new(true)}
@@ -530,7 +541,7 @@ var stories = []struct {
 		}},
 	{name: "dispatching is suspended", severity: why.Waiting, want: "m2: dispatching is suspended; nothing was sent",
 		next: "remove spec.suspension from PropagationPolicy shop/web",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", suspension: {dispatchingOnClusters: {clusterNames: [m2]}}}"))
 			h.schedule()
@@ -540,7 +551,7 @@ var stories = []struct {
 		}},
 	{name: "its management is paused", severity: why.Waiting, want: "m1: dispatching is suspended; nothing was sent",
 		next: "remove the annotation argosy.io/pause-management",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, strings.Replace(deployment, "metadata: {",
 				`metadata: {annotations: {argosy.io/pause-management: "true"}, `, 1), fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -551,14 +562,15 @@ var stories = []struct {
 	{name: "its autoscaler does not scale it", severity: why.Attention,
 		want: "FederatedHPA by-load does not scale it: no cluster reports this metric",
 		next: "see the conditions of the FederatedHPA",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.schedule()
 			h.send()
 			h.answers(workv1alpha1.ResourceHealthy, `{"replicas": 6, "readyReplicas": 6}`, "m1", "m2", "m3")
 			h.Scalers = []autoscalingv1alpha1.FederatedHPA{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "by-load"},
-				Spec: autoscalingv1alpha1.FederatedHPASpec{ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, MaxReplicas: 9},
+				Spec: autoscalingv1alpha1.FederatedHPASpec{ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{
+					APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, MaxReplicas: 9},
 				Status: autoscalingv1alpha1.FederatedHPAStatus{CurrentReplicas: 6,
 					Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{
 						{Type: autoscalingv2.ScalingActive, Status: "False", Message: "no cluster reports this metric"}}}},
@@ -567,59 +579,59 @@ var stories = []struct {
 		}},
 	{name: "another scheduler", severity: why.Waiting, want: `selects the scheduler "volcano"`,
 		next: "check that this scheduler is running",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", schedulerName: volcano}"))
 			return h
 		}},
 	{name: "a scheduler of another name", severity: why.Waiting, want: `selects the scheduler "default-scheduler"`,
 		next: "use the hub's: schedulerName: ours",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.Scheduler = "ours"
 			return h
 		}},
-	{name: "a scheduler without a plugin", tell: func(t *testing.T) *hub {
+	{name: "a scheduler without a plugin", given: func(t *testing.T) *hub {
 		h := start(t, deployment, cluster("m1"), cluster("m2", tainted("maintenance", corev1.TaintEffectNoSchedule)))
 		plugins, err := schedule.ParsePlugins([]string{"*", "-TaintToleration"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		h.Plugins = plugins
-		return h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+		return h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 	}},
 	{name: "an override that fails", severity: why.Problem, want: "m2: an override fails",
 		next: "fix that override policy",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.override("eu", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], overrideRules: [
 				{targetCluster: {clusterNames: [m1]}, overriders: {imageOverrider: [{component: Registry, operator: replace, value: eu.example.com}]}},
 				{targetCluster: {clusterNames: [m2]}, overriders: {plaintext: [{path: /spec/nothing/here, operator: replace, value: 1}]}}]}`)
-			return h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			return h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 		}},
 	{name: "an override that changes nothing", severity: why.Attention, want: "changed nothing", next: "fix the overrider",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"))
 			h.override("args", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], overrideRules: [
 				{overriders: {argsOverrider: [{containerName: nobody, operator: add, value: [--fast]}]}}]}`)
-			return h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			return h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 		}},
 	{name: "a member that has an object of that name", severity: why.Problem,
 		want: "m1: the hub leaves the member's object alone",
 		next: "conflictResolution: Overwrite in PropagationPolicy shop/web",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.refuses("m1", workv1alpha1.ReasonObjectUnmanaged,
 				"resource(kind=Deployment, shop/web) already exists in the cluster m1 and the work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource")
 			return h
 		}},
 	{name: "a Retain that fails", severity: why.Problem,
 		want: "m1: nothing new is sent, because Retain could not be interpreted", next: "argosy interpret explain Deployment",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.refuses("m1", workv1alpha1.ReasonNotSent,
 				`retain member values of Deployment shop/web: customization "a", Retain: Retain returned nil`)
 			for i := range h.Works {
@@ -631,11 +643,11 @@ var stories = []struct {
 		}},
 	{name: "a member that refuses it", only: "m2", severity: why.Problem, want: "denied by policy no-latest",
 		next: "override for cluster m2",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.override("eu", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], overrideRules: [
 				{targetCluster: {clusterNames: [m2]}, overriders: {imageOverrider: [{component: Tag, operator: replace, value: latest}]}}]}`)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byWeights+"}}"))
 			h.refuses("m2", workv1alpha1.ReasonRejected,
 				`admission webhook "policy.example.com" denied the request: denied by policy no-latest`)
 			return h
@@ -643,9 +655,9 @@ var stories = []struct {
 	{name: "a webhook that quotes others", only: "m2", severity: why.Problem,
 		want: "m2: the member refused it: create Deployment shop/web in cluster \"m2\": admission webhook",
 		next: "change what the member refuses",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.refuses("m2", workv1alpha1.ReasonRejected,
 				`create Deployment shop/web in cluster "m2": admission webhook "policy.example.com" denied the request: cluster is not reachable: no answer in time; 401 Unauthorized; secrets is forbidden: User "x"; set work.karmada.io/conflict-resolution; cluster "m2": Unauthorized`)
 			return h
@@ -653,27 +665,27 @@ var stories = []struct {
 	{name: "a member that is slow", severity: why.Problem,
 		want: "m2: the cluster did not answer in time, so it is not known whether it has the change",
 		next: "running and not overloaded",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.refuses("m2", workv1alpha1.ReasonTimeout, "cluster is not reachable: no answer in time")
 			return h
 		}},
 	{name: "a member that nobody reaches", severity: why.Problem,
 		want: "m2: the cluster is not reachable: connection refused",
 		next: "check that its API server is running and reachable at https://m2",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.Clusters[1].Spec.APIEndpoint = "https://m2"
 			h.refuses("m2", workv1alpha1.ReasonUnreachable, "cluster is not reachable: connection refused")
 			return h
 		}},
 	{name: "a member whose certificate is another", severity: why.Problem,
 		want: "m2: the cluster is not reachable: tls: failed to verify certificate", next: "correct caBundle",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.Clusters[1].Spec.APIEndpoint = "https://m2"
 			h.refuses("m2", workv1alpha1.ReasonCertificateUntrusted,
 				"cluster is not reachable: tls: failed to verify certificate: x509: certificate signed by unknown authority")
@@ -681,62 +693,62 @@ var stories = []struct {
 		}},
 	{name: "a member that no longer knows the hub", severity: why.Problem, want: "m2: the member refused it: Unauthorized",
 		next: "join cluster m2 again",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.refuses("m2", workv1alpha1.ReasonUnauthorized, "Unauthorized")
 			return h
 		}},
 	{name: "a member where the hub lacks a right", severity: why.Problem,
 		want: "m2: the member refused it: deployments.apps is forbidden",
 		next: "grant that to the hub's account in cluster m2",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.refuses("m2", workv1alpha1.ReasonForbidden,
 				`deployments.apps is forbidden: User "system:serviceaccount:karmada-cluster:karmada-m2" cannot create resource "deployments" in API group "apps" in the namespace "shop"`)
 			return h
 		}},
 	{name: "a failure that an earlier version recorded", severity: why.Problem,
-		want: "m2: not applied: Failed to apply all manifests (0/1): Unauthorized", next: "resolve what the message says",
-		tell: func(t *testing.T) *hub {
+		want: "m2: not applied: Failed to apply all manifests (0/1): Unauthorized", next: "fix what the message names",
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.refuses("m2", "", "Unauthorized")
 			return h
 		}},
 	{name: "an object that is held after a restore", severity: why.Problem,
 		want: "m2: held after a restore of the hub: it does not exist there",
 		next: "argosy restore accept Deployment web -n shop",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.refuses("m2", workv1alpha1.ReasonRestored,
 				"it does not exist there, although the hub had dispatched it before the backup")
 			return h
 		}},
 	{name: "an object of another Work", severity: why.Problem,
-		want: "m2: the hub leaves the member's object alone: resource(kind=Deployment, shop/web) in the cluster m2 belongs to the work", next: "do what the message says",
-		tell: func(t *testing.T) *hub {
+		want: "m2: the hub leaves the member's object alone: resource(kind=Deployment, shop/web) in the cluster m2 belongs to the work", next: "follow the message",
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.refuses("m2", workv1alpha1.ReasonObjectOfAnother,
 				"resource(kind=Deployment, shop/web) in the cluster m2 belongs to the work karmada-es-m2/other")
 			return h
 		}},
 	{name: "a manifest that cannot be sent", severity: why.Problem, want: "m2: not applied: decode the manifest",
-		next: "resolve what the message says",
-		tell: func(t *testing.T) *hub {
+		next: "fix what the message names",
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.refuses("m2", workv1alpha1.ReasonNotSent, "decode the manifest: unexpected end of JSON input")
 			return h
 		}},
 	{name: "a cluster that is not ready for its certificate", severity: why.Problem,
 		want: "m2: the cluster is not ready: ", next: "correct caBundle",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.Clusters[1].Spec.APIEndpoint = "https://m2"
 			h.refuses("m2", workv1alpha1.ReasonClusterNotReady, `cluster "m2" is not ready`)
 			silent(h.Clusters[1])
@@ -745,29 +757,29 @@ var stories = []struct {
 		}},
 	{name: "not healthy in a member", severity: why.Problem,
 		want: "m3: applied, and not healthy: replicas 6, readyReplicas 1", next: "--cluster m3",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.answers(workv1alpha1.ResourceUnhealthy, `{"replicas": 6, "readyReplicas": 1}`, "m3")
 			h.answers(workv1alpha1.ResourceUnknown, `{"replicas": 6}`, "m2")
 			return h
 		}},
 	{name: "an image that cannot be pulled", severity: why.Problem,
 		want: `m2: 2 of 3 pods: ImagePullBackOff: Back-off pulling image "nope:1" (container web)`, next: "imagePullSecrets",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			return ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, Troubles: []pods.Group{
 				{Pods: 2, Pod: "web-5d4f-a", Reason: "ImagePullBackOff", Message: `Back-off pulling image "nope:1"`,
 					Container: "web"}}})
 		}},
 	{name: "pods that find no node", only: "m2", severity: why.Problem,
 		want: "m2: 1 of 3 pods: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.", next: "add nodes to cluster m2",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			return ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, Troubles: []pods.Group{
 				{Pods: 1, Pod: "web-5d4f-a", Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}})
 		}},
 	{name: "containers that crash", only: "m2", severity: why.Problem,
 		want: "m2: 1 of 3 pods: CrashLoopBackOff: 7 restarts, last terminated: Error, exit code 2 (container web)",
-		next: "argosy logs web-5d4f-a -n shop -C m2 -c web --previous", tell: func(t *testing.T) *hub {
+		next: "argosy logs web-5d4f-a -n shop -C m2 -c web --previous", given: func(t *testing.T) *hub {
 			return ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, Others: 1, Troubles: []pods.Group{
 				{Pods: 1, Pod: "web-5d4f-a", Reason: "CrashLoopBackOff", Container: "web", Restarts: 7,
 					Last: &pods.End{Reason: "Error", ExitCode: 2}},
@@ -777,14 +789,14 @@ var stories = []struct {
 	{name: "containers that take too much memory", severity: why.Problem,
 		want: "CrashLoopBackOff: 3 restarts, last terminated: OOMKilled, exit code 137",
 		next: "raise the memory limit of container web",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			return ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, AtLeast: true, Troubles: []pods.Group{
 				{Pods: 3, Pod: "web-5d4f-a", Reason: "CrashLoopBackOff", Container: "web", Restarts: 3,
 					Last: &pods.End{Reason: "OOMKilled", ExitCode: 137}}}})
 		}},
 	{name: "a Secret that is not there", severity: why.Problem,
 		want: `m2: 3 of 3 pods: CreateContainerConfigError: secret "db" not found (container web)`, next: "propagateDeps",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			return ailing(t, workv1alpha1.ResourceUnknown, pods.Report{Pods: 3, Troubles: []pods.Group{
 				{Pods: 3, Pod: "web-5d4f-a", Reason: "CreateContainerConfigError", Message: `secret "db" not found`,
 					Container: "web"}}})
@@ -792,13 +804,13 @@ var stories = []struct {
 	{name: "a pod too many in trouble", severity: why.Attention,
 		want: "m2: 1 of 4 pods: ContainersNotReady: the container is running, and not ready (container web)",
 		next: "argosy logs web-5d4f-a -n shop -C m2 -c web",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			return ailing(t, workv1alpha1.ResourceHealthy, pods.Report{Pods: 4, Troubles: []pods.Group{
 				{Pods: 1, Pod: "web-5d4f-a", Reason: pods.ContainersNotReady, Message: "the container is running, and not ready",
 					Container: "web"}}})
 		}},
 	{name: "pods in trouble in very many clusters", severity: why.Problem, want: "m2: 3 of 3 pods: ImagePullBackOff",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := ailing(t, workv1alpha1.ResourceUnhealthy,
 				pods.Report{Pods: 3, Troubles: []pods.Group{{Pods: 3, Pod: "web-5d4f-a", Reason: "ImagePullBackOff"}}})
 			h.Pods.More = 3
@@ -806,7 +818,7 @@ var stories = []struct {
 		}},
 	{name: "pods of a member that does not answer", only: "m2", severity: why.Problem,
 		want: "m2: the cluster has not been ready since 2026-01-01T00:00:00Z", next: "bring the cluster back",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := ailing(t, workv1alpha1.ResourceUnhealthy,
 				pods.Report{Pods: 3, Troubles: []pods.Group{{Pods: 3, Pod: "web-5d4f-a", Reason: "ImagePullBackOff"}}})
 			silent(h.Clusters[1])
@@ -814,9 +826,9 @@ var stories = []struct {
 		}},
 	{name: "pods that may not be seen", severity: why.Problem, want: "m3: applied, and not healthy",
 		next: "you need permission to get resourcebindings/pods in namespace shop",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.answers(workv1alpha1.ResourceUnhealthy, `{"replicas": 6, "readyReplicas": 1}`, "m3")
 			h.answers(workv1alpha1.ResourceUnknown, `{"replicas": 6}`, "m2")
 			h.Pods.Unseen = true
@@ -825,9 +837,9 @@ var stories = []struct {
 	{name: "a rollout that stands still", severity: why.Problem,
 		want: "m3: applied, and not healthy: its deadline passed without progress at 2026-01-01T00:00:00Z, replicas 6",
 		next: "--cluster m3",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.answers(workv1alpha1.ResourceUnhealthy, `{"replicas": 6, "readyReplicas": 1}`, "m3")
 			for i := range h.Works {
 				if h.Works[i].Namespace == names.ExecutionSpace("m3") {
@@ -840,9 +852,9 @@ var stories = []struct {
 			return h
 		}},
 	{name: "an autoscaler in a member",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.answers(workv1alpha1.ResourceHealthy, `{"replicas": 9, "readyReplicas": 9}`, "m3")
 			for i := range h.Works {
 				if h.Works[i].Namespace == names.ExecutionSpace("m3") {
@@ -857,9 +869,9 @@ var stories = []struct {
 	{name: "an object that somebody changes again and again", severity: why.Attention,
 		want: `m3: field manager "kubectl" repeatedly changes /spec/replicas of Deployment shop/web in cluster "m3"`,
 		next: "stop it from doing so",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			for i := range h.Works {
 				if h.Works[i].Namespace == names.ExecutionSpace("m3") {
 					h.Works[i].Status.Conditions = append(h.Works[i].Status.Conditions,
@@ -872,9 +884,9 @@ var stories = []struct {
 		}},
 	{name: "what is noted of a status", severity: why.Waiting,
 		want: "m2: applied, and not known to be healthy yet: replicas 6; 1 in subset a",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.answers(workv1alpha1.ResourceHealthy,
 				`{"conditions": [{"type": "NoMatchedPods", "status": "True", "message": "it is in no pod"}, {"type": "Other", "status": "True", "message": "not this"}]}`, "m3")
 			h.answers(workv1alpha1.ResourceUnknown,
@@ -883,38 +895,38 @@ var stories = []struct {
 		}},
 	{name: "a member that does not answer", severity: why.Problem, want: "m1: the cluster has not been ready since ",
 		next: "bring the cluster back",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2"))
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			silent(h.Clusters[0])
 			return h
 		}},
 	{name: "a Job that has ended in a member that does not answer", only: "m1",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			runs := func(c *clusterv1alpha1.Cluster) {
 				c.Status.APIEnablements = append(c.Status.APIEnablements,
 					clusterv1alpha1.APIEnablement{GroupVersion: "batch/v1",
 						Resources: []clusterv1alpha1.APIResource{{Name: "jobs", Kind: "Job"}}})
 			}
 			h := start(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: web, namespace: shop, uid: a}, spec: {template: {spec: {containers: [{name: c, image: "example.com/web:1"}]}}}}`, cluster("m1", runs), cluster("m2", runs))
-			h.all(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: batch/v1, kind: Job}], placement: {}}"))
+			h.runAll(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: batch/v1, kind: Job}], placement: {}}"))
 			h.answers(workv1alpha1.ResourceHealthy,
 				`{"succeeded": 1, "completionTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Complete", "status": "True"}]}`, "m1", "m2")
 			silent(h.Clusters[0])
 			return h
 		}},
 	{name: "a cluster left the fleet", severity: why.Problem, want: "m2: the cluster is not in the fleet",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2"))
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.Clusters = h.Clusters[:1]
 			return h
 		}},
 	{name: "leaving in good order", severity: why.Waiting,
 		want: "m1: the object is kept until its replacements in other clusters are healthy (TaintUntolerated)",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"), cluster("m2"))
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.Binding.BindingSpec().Clusters = h.Binding.BindingSpec().Clusters[1:]
 			h.Binding.BindingSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m1",
 				Producer: "TaintManager", Reason: "TaintUntolerated"}}
@@ -925,9 +937,9 @@ var stories = []struct {
 		}},
 	{name: "its sidecars are not in force yet", severity: why.Waiting,
 		want: `its first Work waits: cluster "m2": SidecarSet logs`, next: "argosy why sidecarset",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", ofDeployments))
+			h.runAll(h.policy("shop", "web", ofDeployments))
 			h.Works = slices.DeleteFunc(h.Works, func(w workv1alpha1.Work) bool {
 				return w.Namespace == names.ExecutionSpace("m2")
 			})
@@ -938,7 +950,7 @@ var stories = []struct {
 						15*time.Second)})
 			return h
 		}},
-	{name: "it follows what requires it", tell: func(t *testing.T) *hub {
+	{name: "it follows what requires it", given: func(t *testing.T) *hub {
 		h := start(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop, uid: c}, data: {a: b}}",
 			fleet()...)
 		b, err := propagate.For(h.Template, nil)
@@ -953,7 +965,7 @@ var stories = []struct {
 		h.answers(workv1alpha1.ResourceHealthy, `{}`)
 		return h
 	}},
-	{name: "it follows what it points at", tell: func(t *testing.T) *hub {
+	{name: "it follows what it points at", given: func(t *testing.T) *hub {
 		h := start(t, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web, namespace: shop, uid: c}, spec: {selector: {matchLabels: {app: web}}}}", fleet()...)
 		b, err := propagate.For(h.Template, nil)
 		if err != nil {
@@ -969,31 +981,31 @@ var stories = []struct {
 	}},
 	{name: "nobody takes it along", severity: why.Problem, want: "no policy selects it",
 		next: "propagate it with the object that it refers to, CloneSet web: set propagateDeps: true in the policy of that object",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			return start(t, "{apiVersion: apps.kruise.io/v1beta1, kind: WorkloadSpread, metadata: {name: web, namespace: shop}, spec: {targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}}}", fleet()...)
 		}},
 	{name: "it points at nonsense", severity: why.Problem, want: "no policy selects it",
 		next: "fix it: read spec.selector of PodProbeMarker web: ",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			return start(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: PodProbeMarker, metadata: {name: web, namespace: shop}, spec: {selector: {matchExpressions: [{key: app, operator: Like}]}}}", fleet()...)
 		}},
-	{name: "what steers the hub", severity: why.Attention, want: "never propagated", tell: func(t *testing.T) *hub {
+	{name: "what steers the hub", severity: why.Attention, want: "never propagated", given: func(t *testing.T) *hub {
 		return start(t, "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web, namespace: shop}}", fleet()...)
 	}},
 	{name: "what acts on the hub", severity: why.Attention, want: "EndpointSliceDispatched is False: no endpoints in m2",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			return start(t, `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterService, metadata: {name: web, namespace: shop}, status: {conditions: [
 			{type: ServiceApplied, status: "True"}, {type: EndpointSliceDispatched, status: "False", message: no endpoints in m2}]}}`, fleet()...)
 		}},
-	{name: "what acts on the hub as it should", tell: func(t *testing.T) *hub {
+	{name: "what acts on the hub as it should", given: func(t *testing.T) *hub {
 		return start(t, `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, metadata: {name: web, namespace: shop}, status: {conditions: [
 			{type: AbleToScale, status: "True"}, {type: ScalingLimited, status: "False"}]}}`, fleet()...)
 	}},
 	{name: "its policy was deleted", severity: why.Attention, want: "its objects stay in the clusters unchanged",
 		next: "create a PropagationPolicy",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.Policies = nil
 			for _, marks := range []map[string]string{h.Template.GetLabels(), h.Template.GetAnnotations()} {
 				clear(marks)
@@ -1004,23 +1016,23 @@ var stories = []struct {
 		}},
 	{name: "the Service of its pods is not there", severity: why.Attention,
 		want: "the hub has no Service db, which spec.serviceName names", next: "propagateDeps",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			h.Service = &why.Service{Name: "db"}
 			return h
 		}},
 	{name: "the Service of its pods goes elsewhere", severity: why.Attention,
 		want: "its Service db is not propagated to m2, m3", next: "set propagateDeps: true in PropagationPolicy shop/web",
-		tell: func(t *testing.T) *hub {
+		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
-			h.all(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
 			b := &workv1alpha2.ResourceBinding{}
 			b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Clusters: []workv1alpha2.TargetCluster{{Name: "m1"}}}}
 			h.Service = &why.Service{Name: "db", There: true, Binding: b}
 			return h
 		}},
-	{name: "a namespace", tell: func(t *testing.T) *hub {
+	{name: "a namespace", given: func(t *testing.T) *hub {
 		h := start(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", cluster("m1"))
 		h.Works = []workv1alpha1.Work{{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"),
 			Name: names.Work("Namespace", "shop", ""), Generation: 1}}}
@@ -1032,7 +1044,7 @@ var stories = []struct {
 func TestStories(t *testing.T) {
 	for _, s := range stories {
 		t.Run(s.name, func(t *testing.T) {
-			answer := why.Explain(s.tell(t).Facts)
+			answer := why.Explain(s.given(t).Facts)
 			if s.only != "" {
 				var ok bool
 				if answer, ok = answer.In(s.only); !ok {
@@ -1087,7 +1099,7 @@ func TestTheGoldenFilesAreThoseOfTheStories(t *testing.T) {
 		}
 		if !slices.ContainsFunc(stories, func(s struct {
 			name       string
-			tell       func(t *testing.T) *hub
+			given      func(t *testing.T) *hub
 			only       string
 			severity   why.Severity
 			want, next string
@@ -1101,7 +1113,7 @@ func TestTheGoldenFilesAreThoseOfTheStories(t *testing.T) {
 
 func TestTheOrderOfFactsDoesNotMatterAndTheyAreNotChanged(t *testing.T) {
 	for _, s := range stories {
-		h := s.tell(t)
+		h := s.given(t)
 		before := fmt.Sprintf("%+v", asJSON(t, h.Facts))
 		want := asJSON(t, why.Explain(h.Facts))
 		dice := rand.New(rand.NewPCG(1, 2))
@@ -1122,7 +1134,7 @@ func TestTheOrderOfFactsDoesNotMatterAndTheyAreNotChanged(t *testing.T) {
 func TestWhatIsWrongComesFirst(t *testing.T) {
 	rank := map[why.Severity]int{why.Problem: 0, why.Attention: 1, why.Waiting: 2}
 	for _, s := range stories {
-		answer := why.Explain(s.tell(t).Facts)
+		answer := why.Explain(s.given(t).Facts)
 		if !slices.IsSortedFunc(answer.Findings, func(a, b why.Finding) int { return rank[a.Severity] - rank[b.Severity] }) {
 			t.Errorf("%s: the findings are %+v", s.name, answer.Findings)
 		}
@@ -1139,7 +1151,7 @@ func TestWhatIsWrongComesFirst(t *testing.T) {
 
 func TestAClusterThatHasNothingToDoWithItIsNotThere(t *testing.T) {
 	h := start(t, deployment, fleet()...)
-	if _, ok := why.Explain(h.all(h.policy("shop", "web", "{"+ofDeployments+"}")).Facts).In("m9"); ok {
+	if _, ok := why.Explain(h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}")).Facts).In("m9"); ok {
 		t.Error("it speaks of a cluster that is not in the fleet")
 	}
 }

@@ -91,7 +91,8 @@ func Policy(template *unstructured.Unstructured, name, cluster string) policyv1a
 			APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Namespace: template.GetNamespace(),
 			Name: template.GetName(),
 		}},
-		Placement: policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}},
+		Placement: policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{
+			cluster}}},
 	}
 	if template.GetNamespace() == "" {
 		return &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}

@@ -119,7 +119,8 @@ func TestWhatWouldDisturbPodsIsRefused(t *testing.T) {
 			disturbs: "recreated", differs: "spec.template.spec.containers.0.image",
 		},
 		"an override of the hub": {
-			overrides: []policyv1alpha1.Override{&policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "registry"}, Spec: policyv1alpha1.OverrideSpec{
+			overrides: []policyv1alpha1.Override{&policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{
+				Name: "registry"}, Spec: policyv1alpha1.OverrideSpec{
 				OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{
 					ImageOverrider: []policyv1alpha1.ImageOverrider{{Component: policyv1alpha1.Registry,
 						Operator: policyv1alpha1.OverriderOpAdd, Value: "registry.example"}},

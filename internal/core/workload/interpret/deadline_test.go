@@ -19,7 +19,8 @@ func TestDeadlineAppliesOnlyToExpectedProgress(t *testing.T) {
 	}{
 		"a workload that says nothing has ten minutes": {"{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 3}}",
 			600 * time.Second},
-		"one with a deadline has that":             {"{apiVersion: apps/v1, kind: Deployment, spec: {progressDeadlineSeconds: 30}}", 30 * time.Second},
+		"one with a deadline has that": {
+			"{apiVersion: apps/v1, kind: Deployment, spec: {progressDeadlineSeconds: 30}}", 30 * time.Second},
 		"Kubernetes' word for no deadline is none": {"{apiVersion: apps/v1, kind: Deployment, spec: {progressDeadlineSeconds: 2147483647}}", 0},
 		"pods that may not be available before have it on top": {
 			"{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, spec: {minReadySeconds: 900}}", 1500 * time.Second},

@@ -225,8 +225,8 @@ func TestAMemberGetsAVersionThatItServesOrTheReason(t *testing.T) {
 	}
 }
 
-// The template is stored as v1beta1, and says in an annotation what its author wrote as v1alpha1: members need not see
-// that, and those that serve v1alpha1 get what he wrote.
+// The template is stored as v1beta1, with what its author wrote as v1alpha1 in an annotation. Members do not get the
+// annotation, and those that serve v1alpha1 get what the author wrote.
 func TestWhatTheHubKeepsForOneVersionReachesTheMembersThatServeIt(t *testing.T) {
 	written := parse(t, `{apiVersion: rollouts.kruise.io/v1alpha1, kind: Rollout, metadata: {name: x}, spec: {rolloutID: "7", objectRef: {workloadRef: {name: d}}}}`)
 	stored := convertTo(t, written, beta)

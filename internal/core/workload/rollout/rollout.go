@@ -1,6 +1,5 @@
-// Package rollout says how far a Kruise Rollout is in each cluster, and decides what has it go on: an approval that a
-// user gives on the hub, for the very step that he saw. Reading and writing, in the hub and in members, are left to its
-// callers.
+// Package rollout returns the progress of a Kruise Rollout in each cluster, and decides what an approval on the hub
+// continues: exactly the step that the user saw. Callers read and write in the hub and in members.
 package rollout
 
 import (

@@ -1,6 +1,5 @@
-// Package apiserver runs a full kube-apiserver inside this process, for the hub and for simulated members.
-// It turns Options into the server's own flags, so that what is written here reads like any manifest of a
-// kube-apiserver; it decides nothing about what the server serves beyond Kubernetes itself.
+// Package apiserver runs a full kube-apiserver inside this process, for the hub and for simulated members. It turns
+// Options into the server's own flags, so that the code reads like a manifest of a kube-apiserver.
 //
 // One process should run one API server at a time: feature gates, metrics and logging are global to it.
 package apiserver
@@ -51,8 +50,8 @@ type Options struct {
 	EtcdServers                           []string
 	EtcdCAFile, EtcdCertFile, EtcdKeyFile string
 
-	// Listener, when set, is what the server listens on and owns from here on; BindAddress and Port then
-	// only describe it. A caller that binds the port itself can tell the user at once if it is taken.
+	// Listener, if set, is what the server listens on and closes; BindAddress and Port then only describe it. A caller
+	// that binds the port itself can report at once that it is in use.
 	Listener    net.Listener
 	BindAddress string
 	Port        int
@@ -72,37 +71,36 @@ type Options struct {
 	ServiceClusterIPRange string
 	// DisabledAdmission names stock admission plugins to turn off.
 	DisabledAdmission []string
-	// Admission are plugins of ours. They run in this order, just before admission webhooks.
+	// Admission are our own plugins. They run in this order, just before admission webhooks.
 	Admission []AdmissionPlugin
-	// Quotas, when set, are the ResourceQuotas that bind here, in place of the stock plugin, which is to be among
+	// Quotas, if set, selects the ResourceQuotas that apply here. It replaces the stock plugin, which must be in
 	// DisabledAdmission.
 	Quotas labels.Selector
 	// PriorityAndFairness turns on API priority and fairness, which queues per flow. Without it the
 	// server only bounds requests in flight, and privileged clients pass that bound.
 	PriorityAndFairness bool
 
-	// LongRunning, when set, says which requests are streams, with the server's own answer at hand.
+	// LongRunning, if set, decides which requests are streams; next is the server's own decision.
 	LongRunning func(next request.LongRunningRequestCheck) request.LongRunningRequestCheck
 
 	// Unauthenticated are handlers by exact path, reached by anybody who reaches the port.
 	Unauthenticated map[string]http.Handler
-	// Authorized, when set, wraps everything that is behind authentication, authorization and admission's request
-	// info; it can serve some paths itself and pass on the rest.
+	// Authorized, if set, wraps the handlers behind authentication and authorization; it can serve paths itself.
 	Authorized func(next http.Handler) http.Handler
 	// Discovered are groups that Authorized serves, and discovery lists.
 	Discovered []apidiscoveryv2.APIGroupDiscovery
 	// HealthChecks join /livez, /readyz and /healthz. ReadyChecks join /readyz alone.
 	HealthChecks, ReadyChecks []healthz.HealthChecker
 
-	// Loopback, when set, becomes the way into this server; Start makes one otherwise.
+	// Loopback, if set, is connected to this server; otherwise Start creates one.
 	Loopback *Loopback
-	// Etcd, when set, makes a client of the etcd at EtcdServers that runs in this process, for all that is stored.
+	// Etcd, if set, returns a client of the etcd at EtcdServers in this process, for all stored kinds.
 	Etcd func() *clientv3.Client
-	// Encrypt, when set, is how a resource is kept that would be kept by own, which is not nil. It is asked at the start
-	// for the custom resources of Encrypted, and for all others when they are first served.
+	// Encrypt, if set, returns the transformer of a resource, which replaces own. It is called at the start for the custom
+	// resources in Encrypted, and for all other resources when they are first served.
 	Encrypt   func(resource schema.GroupResource, own value.Transformer) value.Transformer
 	Encrypted []schema.GroupResource
-	// Stored, when set, says how custom kinds are kept, for the kinds that are not kept Kubernetes' own way.
+	// Stored, if set, returns how a custom kind is stored, if that differs from Kubernetes' way.
 	Stored func(schema.GroupVersionKind) Stored
 	// AuthorizationConfigFile is an AuthorizationConfiguration, instead of Node and RBAC.
 	AuthorizationConfigFile string
@@ -110,8 +108,8 @@ type Options struct {
 	Flags []string
 }
 
-// AdmissionPlugin is an admission plugin under its name. New is called more than once: a kube-apiserver is made of
-// several servers, for built-in kinds, for custom ones and for aggregation, each with its own chain.
+// AdmissionPlugin is an admission plugin with its name. New is called several times: a kube-apiserver consists of
+// servers for built-in kinds, for custom kinds and for aggregation, each with its own chain.
 type AdmissionPlugin struct {
 	Name string
 	New  func() (admission.Interface, error)
@@ -132,11 +130,10 @@ type Server struct {
 	err      error // valid when done is closed
 }
 
-// hooksTimeout is how long a server that is stopped may take to finish its start.
+// hooksTimeout bounds how long a stopped server may take to finish its start.
 const hooksTimeout = 15 * time.Second
 
-// Start builds the server and begins to serve; WaitReady tells when it answers. ctx bounds the server's life,
-// as Stop does.
+// Start builds the server and begins to serve; WaitReady returns when it is ready. ctx, like Stop, ends the server.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	s, err := runOptions(o)
 	if err != nil {
@@ -194,7 +191,7 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (_ *Serv
 	outer.AddReadyzChecks(o.ReadyChecks...)
 
 	if !o.PriorityAndFairness {
-		// It would go on writing the defaults of a configuration that nobody reads.
+		// It would continuously write the defaults of a configuration that is not used.
 		config.KubeAPIs.ControlPlane.Generic.DisabledPostStartHooks.Insert(flowcontrolrest.PostStartHookName)
 	}
 	outer.EffectiveVersion = released{outer.EffectiveVersion}
@@ -233,7 +230,7 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (_ *Serv
 	shared := outer.LoopbackClientConfig
 	over := rest.CopyConfig(shared)
 	shared.Transport = o.Loopback
-	shared.TLSClientConfig = rest.TLSClientConfig{} // client-go refuses TLS options beside a transport
+	shared.TLSClientConfig = rest.TLSClientConfig{} // client-go rejects TLS options together with a transport
 
 	// 3. Build the chain, then serve.
 	complete, err := config.Complete()
@@ -267,14 +264,15 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (_ *Serv
 	return server, nil
 }
 
-// lean is c for requests that come from this process. They carry their own deadline, are few enough not to be counted,
-// and are traced by whoever made them, so filters that would start a goroutine and a span for each are left out. What
-// decides about a request (authentication, authorization, admission) is the same.
+// lean simplifies c for requests of this process. They have their own deadlines, are few enough not to be counted, and
+// are traced by the caller. So filters that start a goroutine and a span per request are left out. Authentication,
+// authorization and admission stay.
 func lean(c *genericapiserver.Config) *genericapiserver.Config {
 	l := *c
 	// exempt from deadline, timeout and count
 	l.LongRunningFunc = func(*http.Request, *request.RequestInfo) bool { return true }
-	l.FlowControl, l.MaxRequestsInFlight, l.MaxMutatingRequestsInFlight = nil, 0, 0 // they are in no queue
+	// API Priority and Fairness queues no requests of this process
+	l.FlowControl, l.MaxRequestsInFlight, l.MaxMutatingRequestsInFlight = nil, 0, 0
 	l.FeatureGate = untraced{c.FeatureGate}
 	return &l
 }
@@ -285,7 +283,7 @@ func (u untraced) Enabled(f featuregate.Feature) bool {
 	return f != features.APIServerTracing && u.FeatureGate.Enabled(f)
 }
 
-// released is a version that clients can read: that of the Kubernetes module, unless the linker was told another.
+// released is a version that clients can parse: that of the Kubernetes module, unless the linker set another.
 type released struct{ compatibility.EffectiveVersion }
 
 func (r released) Info() *version.Info {
@@ -294,7 +292,7 @@ func (r released) Info() *version.Info {
 		return info
 	}
 	info.GitVersion = "v" + r.BinaryVersion().String()
-	if built := argosy.Kubernetes(); !strings.HasPrefix(built, "v0.0.0") { // a test's binary does not note its modules
+	if built := argosy.Kubernetes(); !strings.HasPrefix(built, "v0.0.0") { // a test binary does not record its modules
 		info.GitVersion = built
 	}
 	ours := argosy.Get()
@@ -315,7 +313,7 @@ func unauthenticated(handlers map[string]http.Handler, next http.Handler) http.H
 	})
 }
 
-// NotReadyError says that the server did not become ready.
+// NotReadyError means that the server did not become ready.
 type NotReadyError struct {
 	// Checks are the names of the readiness checks that failed last, such as "kms-providers".
 	Checks []string
@@ -332,8 +330,8 @@ func (e *NotReadyError) Error() string {
 func (e *NotReadyError) Unwrap() error { return e.Err }
 
 // WaitReady returns nil once every readiness check of the server itself passes: storage, CRD discovery, RBAC's
-// bootstrap. Options.ReadyChecks do not count, since they may wait for what the caller does next. It returns a
-// *NotReadyError when ctx ends, or at once when the server ends.
+// bootstrap. It ignores Options.ReadyChecks, which may wait for what the caller does next. It returns a *NotReadyError
+// when ctx ends, or when the server ends.
 func (s *Server) WaitReady(ctx context.Context) error {
 	client, err := rest.HTTPClientFor(s.Loopback)
 	if err != nil {
@@ -348,7 +346,7 @@ func (s *Server) WaitReady(ctx context.Context) error {
 			s.wasReady.Store(true)
 			return nil
 		}
-		if notReady.Response != "" && ctx.Err() == nil { // a request that ctx broke off has no answer
+		if notReady.Response != "" && ctx.Err() == nil { // the response of a request that ctx ended is unknown
 			last = notReady
 		}
 		select {
@@ -375,7 +373,7 @@ func (s *Server) WaitReady(ctx context.Context) error {
 // lastRequestTimeout bounds the one request for the cause after a wait that ended without a response.
 const lastRequestTimeout = 5 * time.Second
 
-// notReady asks the server for its readiness; nil if it is ready.
+// notReady returns why the server is not ready; nil if it is.
 func (s *Server) notReady(ctx context.Context, client *http.Client) *NotReadyError {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Loopback.Host+"/readyz?"+strings.Join(s.notOurs, "&"),
 		nil)
@@ -418,18 +416,18 @@ func failedChecks(body string) *NotReadyError {
 	return &failed
 }
 
-// Done is closed when the server has ended, by Stop or by itself; Err then says why.
+// Done is closed when the server has ended; Err then returns the reason.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Err is what ended the server; nil for an ordered end. Call it after Done.
+// Err returns the error that ended the server; nil after Stop. Call it after Done.
 func (s *Server) Err() error { return s.err }
 
-// Stop ends the server and waits until requests are answered and storage is closed. A server that is not ready yet ends
-// the whole process when one of its post-start hooks is broken off, so it is let finish them first.
+// Stop ends the server and waits until requests are answered and storage is closed. It waits for the post-start hooks
+// of a starting server, because an interrupted hook ends the whole process.
 func (s *Server) Stop() {
 	if !s.wasReady.Load() {
 		ctx, cancel := context.WithTimeout(context.Background(), hooksTimeout)
-		_ = s.WaitReady(ctx) // a server that does not become ready is stopped all the same
+		_ = s.WaitReady(ctx) // a server that does not become ready is stopped too
 		cancel()
 	}
 	s.stop()
@@ -462,13 +460,13 @@ func runOptions(o Options) (*options.ServerRunOptions, error) {
 	if err := s.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
 		return nil, fmt.Errorf("set feature gates: %w", err)
 	}
-	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // loopback clients need not be told about deprecations
+	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // loopback clients need no warnings about deprecations
 	return s, nil
 }
 
 func flagSet(s *options.ServerRunOptions) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error says it
+	flags.SetOutput(io.Discard) // the error has the message
 	for _, set := range s.Flags().FlagSets {
 		flags.AddFlagSet(set)
 	}
@@ -482,7 +480,7 @@ func CheckFlags(flags []string) error {
 	return flagSet(options.NewServerRunOptions()).Parse(flags)
 }
 
-// CheckAuthenticationConfig says why the API server could not start with the AuthenticationConfiguration in file.
+// CheckAuthenticationConfig returns why the API server could not start with the AuthenticationConfiguration in file.
 func CheckAuthenticationConfig(file string) error {
 	o := kubeoptions.NewBuiltInAuthenticationOptions().WithAnonymous().WithOIDC()
 	o.AuthenticationConfigFile = file
@@ -490,13 +488,13 @@ func CheckAuthenticationConfig(file string) error {
 	return err
 }
 
-// CheckAuditPolicy says why the API server could not start with the audit policy in file.
+// CheckAuditPolicy returns why the API server could not start with the audit policy in file.
 func CheckAuditPolicy(file string) error {
 	_, err := policy.LoadPolicyFromFile(file)
 	return err
 }
 
-// admissionOrder puts ours before the first of the plugins that ask somebody else, which stand at the end.
+// admissionOrder inserts our plugins before the webhook plugins, which are at the end.
 func admissionOrder(stock []string, ours []AdmissionPlugin) []string {
 	at := slices.Index(stock, "MutatingAdmissionPolicy")
 	if at < 0 {
@@ -533,8 +531,8 @@ func (o Options) flags() []string {
 		"requestheader-extra-headers-prefix": "X-Remote-Extra-",
 		"requestheader-group-headers":        "X-Remote-Group",
 		"requestheader-username-headers":     "X-Remote-User",
-		// Anonymous requests are authenticated as such, and RBAC lets them see health and version; a cluster-info ConfigMap
-		// for bootstrap, where there is one, must be readable before one has credentials.
+		// Anonymous requests are authenticated as such, and RBAC allows them to read health and version. A cluster-info
+		// ConfigMap for bootstrap must be readable without credentials.
 		"authorization-config":         o.AuthorizationConfigFile,
 		"allow-privileged":             "true",
 		"enable-bootstrap-token-auth":  "true",

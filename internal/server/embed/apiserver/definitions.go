@@ -12,22 +12,21 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Established says whether the server serves the definition, or is about to.
+// Established reports whether the server serves the definition, or is about to.
 func Established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
 	})
 }
 
-// AwaitEstablished returns the definition of this name once it is established; one that is not there yet may still
-// come. It watches: a definition is large, and asking for a score of them again and again was a tenth of a server's
-// start.
+// AwaitEstablished returns the definition of this name once it is established; it may be created later. It watches,
+// because definitions are large: polling about twenty of them took a tenth of a server's start.
 func AwaitEstablished(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface,
 	name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	for {
 		crd, err := watchEstablished(ctx, definitions, name)
 		if err == nil && crd == nil && ctx.Err() == nil {
-			continue // the server ended the watch, as it does with any
+			continue // the server ends each watch after some time
 		}
 		if err == nil {
 			err = ctx.Err()

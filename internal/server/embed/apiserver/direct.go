@@ -19,16 +19,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// direct keeps all kinds in an etcd of this process by calling it, where Kubernetes would have a connection for each:
-// two goroutines, buffers, and each write and event encoded, sent through a socket and decoded, twice.
+// direct stores all kinds in an etcd of this process by direct calls. Kubernetes has a connection per kind: two
+// goroutines, buffers, and each write and event is encoded, sent through a socket and decoded twice.
 type direct struct {
 	generic.RESTOptionsGetter
 	shared *directEtcd
 }
 
-// directEtcd is what all kinds share.
+// directEtcd is shared by all kinds.
 type directEtcd struct {
-	// client makes a client whose watches are its own.
+	// client returns a client with its own watch connection.
 	client func() *clientv3.Client
 
 	mu    sync.Mutex
@@ -51,7 +51,7 @@ func (d direct) GetRESTOptions(resource schema.GroupResource, example runtime.Ob
 	return o, nil
 }
 
-// cached is as genericregistry.StorageWithCacher.
+// cached corresponds to genericregistry.StorageWithCacher.
 func (d *directEtcd) cached(c *storagebackend.ConfigForResource, prefix string,
 	key func(runtime.Object) (string, error), newObject, newList func() runtime.Object,
 	attributes storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers) (storage.Interface,
@@ -79,7 +79,7 @@ func (d *directEtcd) cached(c *storagebackend.ConfigForResource, prefix string,
 	}), nil
 }
 
-// uncached is as generic.UndecoratedStorage.
+// uncached corresponds to generic.UndecoratedStorage.
 func (d *directEtcd) uncached(c *storagebackend.ConfigForResource, prefix string,
 	_ func(runtime.Object) (string, error), newObject, newList func() runtime.Object,
 	_ storage.AttrFunc, _ storage.IndexerFuncs, _ *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
@@ -116,7 +116,7 @@ func (d *directEtcd) storage(c *storagebackend.ConfigForResource, newObject, new
 	}), nil
 }
 
-// open has the store compacted while kinds are kept in it.
+// open starts compaction of the store while kinds are stored in it.
 func (d *directEtcd) open(c *storagebackend.ConfigForResource) (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

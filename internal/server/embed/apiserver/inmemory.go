@@ -15,20 +15,20 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// windowBytes is how far a handler may run ahead of its reader: enough for most responses to need no
-// waiting at all, little enough that a slow watcher is noticed by the server's own limits.
+// windowBytes bounds how much a handler may write before its reader reads. Most responses fit completely, and the
+// server's own limits still detect a slow watcher.
 const windowBytes = 256 << 10
 
-// Loopback is an http.RoundTripper that calls a server of this process directly: no TLS, no sockets, no HTTP framing.
-// It behaves as an HTTP/2 connection would: the handler's context ends when the caller's does, when the
-// caller closes the body, or when the handler returns; a flushed part is readable at once; a handler
-// that runs too far ahead of its reader waits. Upgraded connections (exec, port-forward) do not exist on it.
+// Loopback is an http.RoundTripper that calls a server of this process directly, without TLS, sockets or HTTP framing.
+// It behaves like an HTTP/2 connection. The handler's context ends when the caller's context ends, when the caller
+// closes the body, or when the handler returns. Flushed data is readable at once. A handler waits if it is too far
+// ahead of its reader. Upgraded connections (exec, port-forward) are not supported.
 //
-// A request that is answered in one piece is handled by the caller's own goroutine: no hand-over, and a stack that has
-// grown to what a handler needs already.
+// A request with a single response is handled on the caller's goroutine: this saves a switch, and the stack has already
+// grown to the size that a handler needs.
 //
-// It can be made, and clients made from its Config, before the server is: until that runs, and after
-// it has stopped, requests fail.
+// A Loopback, and clients from its Config, can be created before the server. Until the server runs, and after it
+// stopped, requests fail.
 type Loopback struct {
 	target atomic.Pointer[target]
 	// passed are the keys of the values of a caller's context that the handler's context has.
@@ -40,18 +40,19 @@ type target struct {
 	handler http.Handler
 	// token authenticates as the server itself.
 	token string
-	// longRunning tells watches and other streams, which may take as long as they like, from requests, which get timeout.
+	// longRunning reports whether a request is a watch or another stream, which has no timeout. Other requests end after
+	// timeout.
 	longRunning func(*http.Request) bool
 	timeout     time.Duration
 	// closed ends every exchange, as losing the connection would.
 	closed context.Context
 }
 
-// NewLoopback returns a loopback that is not connected to a server yet; Options.Loopback connects it. Of the values of
-// a caller's context, handlers get those of the passed keys only.
+// NewLoopback returns a loopback without a server; Options.Loopback connects it. Handlers get only the values of the
+// passed keys from the caller's context.
 func NewLoopback(passed ...any) *Loopback { return &Loopback{passed: passed} }
 
-// Config is a client configuration with every right and no rate limit. Clients choose their own content type.
+// Config returns a client configuration with every right and no rate limit. Clients choose their own content type.
 func (l *Loopback) Config() *rest.Config {
 	return &rest.Config{Host: "https://loopback", Transport: l, QPS: -1, DisableCompression: true}
 }
@@ -83,7 +84,7 @@ func (t *target) answer(caller context.Context, req *http.Request) (*http.Respon
 	x := newExchange(ctx, cancel, req)
 	x.unbounded = true
 	t.serve(x, t.inbound(ctx, req))
-	if x.end != io.EOF { // nobody else has x yet: no lock
+	if x.end != io.EOF { // no lock: x is not shared yet
 		return nil, x.end
 	}
 	return x.response, nil
@@ -105,7 +106,7 @@ func (t *target) stream(caller context.Context, req *http.Request) (*http.Respon
 	case <-x.started:
 	case <-ctx.Done():
 		select {
-		case <-x.started: // both at once: an answer that is there is returned
+		case <-x.started: // if both are ready, return the response
 		default:
 			return nil, context.Cause(ctx)
 		}
@@ -156,7 +157,7 @@ func (t *target) serve(x *exchange, in *http.Request) {
 	defer func() {
 		closeBody(in)
 		end := io.EOF
-		if r := recover(); r != nil { // as net/http does: the exchange breaks, the process does not
+		if r := recover(); r != nil { // as net/http does: the exchange breaks, the process goes on
 			end = io.ErrUnexpectedEOF
 			if r != http.ErrAbortHandler { // net/http compares it so
 				klog.ErrorS(nil, "handler panicked", "panic", r, "stack", string(debug.Stack()))
@@ -173,7 +174,7 @@ func closeBody(r *http.Request) {
 	}
 }
 
-// exchange is the response of one request: the handler writes at one end, the caller reads at the other.
+// exchange is the response of one request: the handler writes it, the caller reads it.
 type exchange struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
@@ -188,7 +189,7 @@ type exchange struct {
 	code   int       // 0 until WriteHeader
 	buffer []byte    // written and not yet read
 	sent   bool      // started is closed
-	end    error     // what a reader gets when buffer is empty; nil while the handler runs
+	end    error     // returned to a reader when buffer is empty; nil while the handler runs
 	closed bool      // the reader has gone
 }
 
@@ -210,7 +211,7 @@ func (x *exchange) WriteHeader(code int) {
 }
 
 func (x *exchange) writeHeader(code int) {
-	if x.code != 0 || code < 200 { // informational responses have nobody to inform
+	if x.code != 0 || code < 200 { // informational responses are dropped
 		return
 	}
 	x.code = code
@@ -219,7 +220,7 @@ func (x *exchange) writeHeader(code int) {
 	x.response.Header = x.header.Clone()
 }
 
-// Write implements http.ResponseWriter. It waits while the window is full and somebody reads.
+// Write implements http.ResponseWriter. It waits while the window is full and there is a reader.
 func (x *exchange) Write(p []byte) (int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -250,15 +251,15 @@ func (x *exchange) Flush() {
 	}
 }
 
-// CloseNotify implements the deprecated http.CloseNotifier, without which the API server's filters
-// take a writer for one that cannot flush.
+// CloseNotify implements the deprecated http.CloseNotifier. Without it, the API server's filters assume that the writer
+// cannot flush.
 func (x *exchange) CloseNotify() <-chan bool {
 	gone := make(chan bool, 1)
 	context.AfterFunc(x.ctx, func() { gone <- true })
 	return gone
 }
 
-// send lets RoundTrip return what is there. x.mu is held.
+// send lets RoundTrip return. The caller must have locked x.mu.
 func (x *exchange) send() {
 	if !x.sent {
 		x.sent = true
@@ -271,7 +272,7 @@ func (x *exchange) send() {
 func (x *exchange) finish(end error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if end == io.EOF && x.ctx.Err() != nil { // it may have stopped halfway because of that
+	if end == io.EOF && x.ctx.Err() != nil { // the response may be incomplete
 		end = context.Cause(x.ctx)
 	}
 	x.end = end
@@ -282,10 +283,10 @@ func (x *exchange) finish(end error) {
 		}
 	}
 	x.send()
-	x.cancel(nil) // what is buffered and the end itself stay readable
+	x.cancel(nil) // the buffer and the end can still be read
 }
 
-// silent is why the handler ended without an answer; nil if there is one.
+// silent returns why the handler ended without a response; nil if there is one.
 func (x *exchange) silent() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -316,7 +317,7 @@ func (b *body) Read(p []byte) (int, error) {
 			full := len(x.buffer) >= windowBytes
 			n := copy(p, x.buffer)
 			if x.buffer = x.buffer[n:]; len(x.buffer) == 0 {
-				x.buffer = nil // a watch that is quiet holds no memory
+				x.buffer = nil // an idle watch uses no memory
 			}
 			if full {
 				x.cond.Broadcast()

@@ -15,7 +15,7 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// connect is a client of a handler over the loopback, and the function that ends the server.
+// connect returns a client of a handler over the loopback, and the function that ends the server.
 func connect(t *testing.T, handler http.HandlerFunc) (*http.Client, context.CancelFunc) {
 	t.Helper()
 	l := NewLoopback()

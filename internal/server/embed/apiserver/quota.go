@@ -16,14 +16,14 @@ import (
 	corev1listers "k8s.io/client-go/listers/core/v1"
 )
 
-// QuotaPlugin is the name of the plugin that holds requests to the quotas that Options.Quotas selects.
+// QuotaPlugin is the name of the plugin that enforces the quotas that Options.Quotas selects.
 const QuotaPlugin = "SelectedResourceQuota"
 
-// quotaEvaluators is how many requests are judged at once, as in Kubernetes.
+// quotaEvaluators is the number of parallel evaluations, as in Kubernetes.
 const quotaEvaluators = 5
 
-// quotas is Kubernetes' own plugin, of which it sees the quotas that are selected. What this process itself asks for is
-// let through: its loops follow what users have written, and it is counted all the same.
+// quotas is Kubernetes' own plugin, limited to the selected quotas. Requests of this process are always allowed,
+// because its loops follow what users wrote; they still count.
 type quotas struct {
 	*resourcequota.QuotaAdmission
 	selected labels.Selector
@@ -103,7 +103,7 @@ type selectedNamespace struct {
 	selected labels.Selector
 }
 
-// List is all that the plugin calls, with no selector of its own.
+// List returns all that the plugin calls, with no selector of its own.
 func (l *selectedNamespace) List(also labels.Selector) ([]*corev1.ResourceQuota, error) {
 	all, err := l.ResourceQuotaNamespaceLister.List(also)
 	if err != nil {

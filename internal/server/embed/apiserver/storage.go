@@ -17,21 +17,20 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Stored is how a custom kind is kept, in one of its versions. The zero value is Kubernetes' own way.
+// Stored is how a version of a custom kind is stored. The zero value is Kubernetes' own way.
 type Stored struct {
-	// Uncached has reads and watches go to etcd. A version that is served beside the stored one otherwise has a watch
-	// cache of its own, into which every write is decoded, converted and kept a second time, asked for or not.
+	// Uncached sends reads and watches to etcd. Otherwise each version other than the stored one has its own watch cache,
+	// into which every write is decoded and converted again, used or not.
 	Uncached bool
-	// Trusted takes what was stored for what the schema wants. Kubernetes prunes and defaults whatever it reads, in case
-	// the schema changed since; a kind that got its defaults as it was written, and that its writers keep writing, can do
-	// without.
+	// Trusted skips pruning and defaulting of stored objects. Kubernetes does both on each read, in case the schema
+	// changed. It is not needed for kinds whose defaults are set at the write and that are written again regularly.
 	Trusted bool
-	// Amend, when set, is given each object before it is stored, in the version that it was written in. An error refuses
-	// the write.
+	// Amend, if set, can change each object before it is stored, in the version of the request. An error rejects the
+	// write.
 	Amend func(context.Context, *unstructured.Unstructured) error
 }
 
-// encrypted has resources kept by other transformers than Kubernetes would have.
+// encrypted replaces the transformers of resources.
 type encrypted struct {
 	generic.RESTOptionsGetter
 	transform func(schema.GroupResource, value.Transformer) value.Transformer
@@ -52,7 +51,7 @@ func (e encrypted) GetRESTOptions(resource schema.GroupResource, example runtime
 	return o, nil
 }
 
-// restOptions has each custom kind kept as it is to be.
+// restOptions applies Stored to custom kinds.
 type restOptions struct {
 	generic.RESTOptionsGetter
 	stored func(schema.GroupVersionKind) Stored
@@ -67,7 +66,7 @@ func (r restOptions) GetRESTOptions(resource schema.GroupResource,
 		return o, err
 	}
 	own := o.Decorator
-	// The version is known here alone: the caller asks for the options without an example.
+	// Only here the version is known: the caller requests the options without an example object.
 	o.Decorator = func(c *storagebackend.ConfigForResource, prefix string, key func(runtime.Object) (string, error),
 		newObject, newList func() runtime.Object,
 		attributes storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers) (storage.Interface,
@@ -91,7 +90,7 @@ func (r restOptions) GetRESTOptions(resource schema.GroupResource,
 	return o, nil
 }
 
-// trusted decodes what is stored in the wanted kind and version as it is.
+// trusted decodes stored objects without pruning and defaulting.
 type trusted struct {
 	runtime.Codec
 	kind schema.GroupVersionKind

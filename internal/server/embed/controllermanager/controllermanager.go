@@ -37,8 +37,8 @@ import (
 	"k8s.io/kubernetes/pkg/serviceaccount"
 )
 
-// Hub are the loops of a server whose workloads run elsewhere: what keeps namespaces, ownership, accounts and
-// certificates working, and nothing that acts on a workload.
+// Hub are the loops for a server whose workloads run elsewhere: those for namespaces, ownership, accounts and
+// certificates, and none that acts on a workload.
 var Hub = []string{
 	names.NamespaceController,
 	names.GarbageCollectorController,
@@ -84,20 +84,20 @@ type Options struct {
 	ServiceAccountKeyFile, RootCAFile string
 	// ClusterSigningCertFile and ClusterSigningKeyFile sign certificate requests.
 	ClusterSigningCertFile, ClusterSigningKeyFile string
-	// Unowned are resources whose objects neither own others nor are owned: the garbage collector need not watch them.
+	// Unowned are resources whose objects neither own others nor are owned; the garbage collector does not watch them.
 	Unowned []schema.GroupResource
-	// Quotas, when set, are the ResourceQuotas whose use is counted, from when there is one; Controllers then does not
-	// name that loop.
+	// Quotas, if set, selects the ResourceQuotas whose usage is counted, once there is one; Controllers must not contain
+	// that loop.
 	Quotas labels.Selector
 	// Flags are further kube-controller-manager flags, applied last.
 	Flags []string
 }
 
-// shutdownTimeout bounds the wait for loops to return once told to.
+// shutdownTimeout bounds the wait for loops to stop.
 const shutdownTimeout = 10 * time.Second
 
-// Run builds the loops and runs them until ctx ends; it returns when every one has returned. The API server must
-// be ready. An error means that a loop could not be built or did not return in time.
+// Run builds the loops and runs them until ctx ends; it returns when all have returned. The API server must be ready.
+// It returns an error if a loop cannot be built or does not stop in time.
 func Run(ctx context.Context, o Options) error {
 	c, err := configure(o)
 	if err != nil {
@@ -135,7 +135,7 @@ func Run(ctx context.Context, o Options) error {
 	defer cc.InformerFactory.Shutdown()
 	cc.ObjectOrMetadataInformerFactory.Start(ctx.Done())
 	close(cc.InformersStarted)
-	const noJitter = 0 // these loops are few and share one process: nothing to spread
+	const noJitter = 0 // the few loops of one process need no jitter
 	if !app.RunControllers(ctx, cc, controllers, noJitter, shutdownTimeout) {
 		return errors.New("kube-controller-manager's controllers did not stop in time")
 	}
@@ -174,7 +174,7 @@ func configure(o Options) (*config.CompletedConfig, error) {
 	return c.Complete(), nil
 }
 
-// chosen are the descriptors of the named loops, without the token controller, which its own
+// chosen returns the descriptors of the named loops, without the token controller, which its own
 // constructor refuses to build outside of kube-controller-manager's Run.
 func chosen(controllers []string) (map[string]*app.ControllerDescriptor, error) {
 	all := app.NewControllerDescriptors()
@@ -191,8 +191,8 @@ func chosen(controllers []string) (map[string]*app.ControllerDescriptor, error) 
 	return descriptors, nil
 }
 
-// controllerContext is what kube-controller-manager builds for its loops, with our client and without the
-// process-wide informer name, which would make a second set of loops in one process impossible.
+// controllerContext returns the context that kube-controller-manager builds for its loops, with our client. It omits
+// the process-wide informer name, which would not allow a second set of loops in one process.
 func controllerContext(ctx context.Context, o Options, c *config.CompletedConfig) (app.ControllerContext, error) {
 	o.Config = rest.CopyConfig(o.Config)
 	o.Config.ContentType = "application/vnd.kubernetes.protobuf" // no loop writes a custom kind
@@ -285,7 +285,7 @@ func tokenController(ctx context.Context, cc app.ControllerContext, o Options) (
 	return loop{names.ServiceAccountTokenController, func(ctx context.Context) { tokens.Run(ctx, workers) }}, nil
 }
 
-// noHealthChecks: the loops' checks answer for their goroutines, which end only with ours.
+// noHealthChecks: the health checks report whether the loops' goroutines run, and those end only with the process.
 type noHealthChecks struct{}
 
 func (noHealthChecks) AddHealthChecker(...healthz.HealthChecker) {}

@@ -100,7 +100,7 @@ func runQuotas(ctx context.Context, cc app.ControllerContext, o Options, chosen 
 	return nil
 }
 
-// without are the lists without some resources.
+// without returns the lists without some resources.
 func without(lists []*metav1.APIResourceList, unwanted []schema.GroupResource) []*metav1.APIResourceList {
 	out := make([]*metav1.APIResourceList, 0, len(lists))
 	for _, list := range lists {

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// DamagedError says what is broken in the files of a store.
+// DamagedError describes what is broken in the files of a store.
 type DamagedError struct {
 	File string
 	Why  error
@@ -23,8 +23,8 @@ type DamagedError struct {
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s is damaged: %v", e.File, e.Why) }
 func (e *DamagedError) Unwrap() error { return e.Why }
 
-// checkFiles says what is broken in the store in dir before etcd opens it. etcd would make an empty store where the
-// file is empty or gone, mend a log by cutting it, and then take new writes for ones that it knows already.
+// checkFiles returns what is broken in the store in dir, before etcd opens it. etcd would create an empty store if the
+// file is empty or missing, and would repair a log by truncating it, which loses writes.
 func checkFiles(dir string) error {
 	db := filepath.Join(dir, "data", "member", "snap", "db")
 	applied, err := lastApplied(db)
@@ -43,10 +43,10 @@ func checkFiles(dir string) error {
 	return nil
 }
 
-// lastApplied is the last entry of the log that is in the store.
+// lastApplied returns the last entry of the log that is in the store.
 func lastApplied(file string) (index uint64, err error) {
 	defer notPanicking(&err)
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // reading behind the end of a mapped file is a fault
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // reading beyond the end of a mapped file is a fault
 	info, err := os.Stat(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, errors.New("it is missing, but its log exists")
@@ -68,7 +68,7 @@ func lastApplied(file string) (index uint64, err error) {
 		}
 		meta := tx.Bucket(schema.Meta.Name())
 		if meta == nil {
-			return nil // as a start leaves it that was killed early
+			return nil // a killed start leaves this state
 		}
 		if v := meta.Get(schema.MetaConsistentIndexKeyName); len(v) == 8 {
 			index = binary.BigEndian.Uint64(v)
@@ -77,7 +77,7 @@ func lastApplied(file string) (index uint64, err error) {
 	})
 }
 
-// lastLogged is the last entry of the log, whether it was applied or not.
+// lastLogged returns the last entry of the log, whether it was applied or not.
 func lastLogged(dir string) (index uint64, err error) {
 	defer notPanicking(&err)
 	if !wal.Exist(dir) {

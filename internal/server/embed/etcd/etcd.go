@@ -1,5 +1,5 @@
-// Package etcd runs one etcd member inside this process. It serves the API server of the same process, by
-// calls and over a unix socket; whoever wants a cluster of several members runs etcd outside.
+// Package etcd runs one etcd member inside this process. It serves the API server of the same process, by calls and
+// over a unix socket. A cluster of several members runs outside.
 package etcd
 
 import (
@@ -26,25 +26,26 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// maxSocketPath is what sockaddr_un holds on every system we run on (104 on Darwin, 108 on Linux), less its NUL.
+// maxSocketPath is the longest socket path that all supported systems accept (104 bytes on Darwin, 108 on Linux,
+// including the NUL).
 const maxSocketPath = 103
 
-// startTimeout bounds the replay of a large log after a crash, which is the slowest start there is.
+// startTimeout bounds the slowest start: the replay of a large log after a crash.
 const startTimeout = 2 * time.Minute
 
-// Options say where the data is and what it is worth.
+// Options are the folder and the durability of a store.
 type Options struct {
-	// Dir holds the data. It is made with mode 0700 when absent and must belong to this member alone.
+	// Dir is the data folder. It is created with mode 0700, and must be used only by this member.
 	Dir string
-	// UnsafeNoFsync trades durability on power loss for speed. Only for data that can be made again,
-	// such as a simulated member's. A killed process loses nothing either way.
+	// UnsafeNoFsync trades durability on power loss for speed, for data that can be created again, such as a simulated
+	// member's. A killed process loses nothing either way.
 	UnsafeNoFsync bool
-	// Quota is the most that the store may take on disk, in bytes; default DefaultQuota. Beyond it etcd raises the alarm
-	// NOSPACE.
+	// Quota bounds the size of the store on disk, in bytes; default DefaultQuota. Beyond it etcd raises the alarm NOSPACE.
 	Quota int64
 	// Log receives warnings and errors, one JSON object a line; nil discards them.
 	Log io.Writer
-	// Fatal is told what etcd ends the process for, right before it does, as when the disk is full. It may be nil.
+	// Fatal is called with the reason right before etcd ends the process, for example when the disk is full. It may be
+	// nil.
 	Fatal func(reason string)
 }
 
@@ -59,14 +60,14 @@ type Server struct {
 	dir      string
 	etcd     *embed.Etcd
 	logLevel zap.AtomicLevel
-	// started says that etcd runs; broken is why it does not start.
+	// started: etcd runs. broken is why it does not start.
 	started atomic.Bool
 	broken  chan error
-	// tempDir holds the socket when Dir's own path is too long for one, and is removed on Stop.
+	// tempDir is the folder of the socket if the path of Dir is too long. Stop removes it.
 	tempDir string
 }
 
-// Start returns when the member serves. Cancelling ctx only gives up waiting; a started server ends with Stop.
+// Start returns when the member serves. Cancelling ctx only ends the wait; Stop ends a started server.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create etcd's data folder: %w", err)
@@ -79,9 +80,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	s.Endpoint = "unix://" + socket
 
 	c := config(o.Dir)
-	c.ListenPeerUrls = nil // a member without peers listens for none; the advertised peer URL stays a mere name
+	c.ListenPeerUrls = nil // a member without peers does not listen; the advertised peer URL is only a name
 	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: socket}}
-	// With a place of its own for HTTP, which nobody uses, gRPC has the socket to itself, without a multiplexer between.
+	// With a separate socket for HTTP, which is not used, gRPC needs no multiplexer.
 	c.ListenClientHttpUrls = []url.URL{{Scheme: "unix", Path: socket + ".http"}}
 	c.EnableGRPCGateway = false
 	c.UnsafeNoFsync = o.UnsafeNoFsync
@@ -92,7 +93,8 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	c.TickMs, c.ElectionMs = 50, 250
 	// Nobody has to catch up either: keep the raft log, which lives in memory, short.
 	c.SnapshotCount, c.SnapshotCatchUpEntries = 5000, 100
-	c.WarningUnaryRequestDuration = 500 * time.Millisecond // its default is the flag's: unset, every request is slow
+	// the default is only set by the flag: without it, every request is slow
+	c.WarningUnaryRequestDuration = 500 * time.Millisecond
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(s.logger(o.Log, o.Fatal))
 
 	if HasData(o.Dir) {
@@ -122,7 +124,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return nil, fmt.Errorf("wait for etcd on %s: %w", o.Dir, err)
 }
 
-// config is what the member of a folder is called, and where its data is.
+// config returns the name of the member and its data folders.
 func config(dir string) *embed.Config {
 	c := embed.NewConfig()
 	c.Name = "argosy"
@@ -131,7 +133,7 @@ func config(dir string) *embed.Config {
 	return c
 }
 
-// HasData says whether a folder holds a store.
+// HasData reports whether a folder holds a store.
 func HasData(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "data", "member"))
 	return err == nil
@@ -149,7 +151,7 @@ func (s *Server) start(c *embed.Config) (*embed.Etcd, error) {
 		defer func() { done <- r }()
 		defer notPanicking(&r.err)
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-		r.err = errEnded // unless the goroutine gets to its end
+		r.err = errEnded // overwritten if the goroutine ends normally
 		r.etcd, r.err = embed.StartEtcd(c)
 	}()
 	var r result
@@ -165,13 +167,13 @@ func (s *Server) start(c *embed.Config) (*embed.Etcd, error) {
 	return r.etcd, r.err
 }
 
-// errEnded stands for an error on its way.
+// errEnded replaces an error that is reported later.
 var errEnded = errors.New("etcd stopped while starting")
 
-// last is what etcd calls when it cannot go on: an error of a start under way, and the end of the process later.
+// last is what etcd calls for a fatal error: during a start it returns the error, later it ends the process.
 type last struct {
 	*Server
-	told func(reason string)
+	fatal func(reason string)
 }
 
 // OnWrite implements zapcore.CheckWriteHook.
@@ -189,8 +191,8 @@ func (l last) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 		}
 		runtime.Goexit()
 	}
-	if l.told != nil {
-		l.told(reason)
+	if l.fatal != nil {
+		l.fatal(reason)
 	}
 	os.Exit(1)
 }
@@ -201,13 +203,13 @@ func (s *Server) Client() *clientv3.Client { return v3client.New(s.etcd.Server) 
 // Err reports a failure of the running server, at most a few; it never closes before Stop.
 func (s *Server) Err() <-chan error { return s.etcd.Err() }
 
-// Revision is the store's current revision: the number of writes it has seen, plus one.
+// Revision returns the store's current revision: the number of writes it has seen, plus one.
 func (s *Server) Revision() int64 { return s.etcd.Server.KV().Rev() }
 
-// Stop ends the server after its clients should have gone, and returns when the data is closed.
+// Stop stops the server and returns when its data is closed. Clients should be closed before.
 func (s *Server) Stop() {
-	s.logLevel.SetLevel(zapcore.FatalLevel)           // it reports its listeners' orderly ends as errors
-	_ = os.Remove(filepath.Join(s.dir, endpointFile)) // what is left of it leads to no socket
+	s.logLevel.SetLevel(zapcore.FatalLevel)           // it logs the normal end of its listeners as an error
+	_ = os.Remove(filepath.Join(s.dir, endpointFile)) // a leftover names no socket
 	s.etcd.Close()
 	s.removeTempDir()
 }
@@ -233,7 +235,7 @@ func (s *Server) socketPath(dir string) (string, error) {
 	return filepath.Join(s.tempDir, "etcd.sock"), nil
 }
 
-func (s *Server) logger(w io.Writer, told func(string)) *zap.Logger {
+func (s *Server) logger(w io.Writer, fatal func(string)) *zap.Logger {
 	s.logLevel.SetLevel(zapcore.WarnLevel)
 	core := zapcore.NewNopCore()
 	if w != nil {
@@ -241,14 +243,14 @@ func (s *Server) logger(w io.Writer, told func(string)) *zap.Logger {
 		encoder.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 		core = zapcore.NewCore(zapcore.NewJSONEncoder(encoder), zapcore.Lock(zapcore.AddSync(w)), s.logLevel)
 	}
-	hook := last{s, told}
+	hook := last{s, fatal}
 	return zap.New(core, zap.WithFatalHook(hook), zap.WithPanicHook(hook)).Named("etcd")
 }
 
-// checkTimeout is how long an external server has to answer.
+// checkTimeout bounds how long an external server may take to respond.
 const checkTimeout = 5 * time.Second
 
-// Check says why no one of the servers answers as an etcd, or nil if one does.
+// Check returns nil if one of the servers responds as an etcd, and otherwise why none does.
 func Check(ctx context.Context, servers []string, caFile, certFile, keyFile string) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -272,7 +274,7 @@ func Check(ctx context.Context, servers []string, caFile, certFile, keyFile stri
 	return fmt.Errorf("etcd is not responding (%w): start it, or correct --etcd-servers", failed)
 }
 
-// ConnectAll is a client of all of servers, which goes on with another when one ends. Close it when done.
+// ConnectAll returns a client of all of servers, which goes on with another when one ends. Close it when done.
 func ConnectAll(servers []string, caFile, certFile, keyFile string) (*clientv3.Client, error) {
 	tlsConfig, err := (transport.TLSInfo{TrustedCAFile: caFile, CertFile: certFile, KeyFile: keyFile}).ClientConfig()
 	if err != nil {

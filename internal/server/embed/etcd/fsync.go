@@ -8,9 +8,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// FsyncDurations returns etcd's histogram of the fsync calls of its log, summed over all members of this process.
-// It does not gather the default registry: among its collectors are those of the API server, which dial etcd and wait
-// up to 20 seconds for it.
+// FsyncDurations returns etcd's histogram of the fsync calls of its log, summed over all members of this process. It
+// does not gather the whole default registry: some collectors of the API server dial etcd and wait up to 20 seconds.
 func FsyncDurations() (*dto.Histogram, error) {
 	// etcd does not export the histogram. The registry returns it to whoever registers a second one of the same name and
 	// help.

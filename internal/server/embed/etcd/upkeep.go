@@ -23,14 +23,13 @@ import (
 // Client is a client of an etcd, inside the process or outside.
 type Client = clientv3.Client
 
-// endpointFile is in a member's folder and names the socket where it serves, which is elsewhere when the path is too
-// long.
+// endpointFile is in a member's folder and contains the path of its socket, which is elsewhere if the path is too long.
 const endpointFile = "endpoint"
 
-// ErrNotRunning says that no member runs on a folder.
+// ErrNotRunning means that no member runs on a folder.
 var ErrNotRunning = errors.New("no hub is running on it")
 
-// Dial connects to the member that runs on dir, from outside its process: the socket lets its user in alone.
+// Dial connects to the member that runs on dir from another process. Only the user of the member may open the socket.
 func Dial(ctx context.Context, dir string) (*Client, error) {
 	endpoint, err := os.ReadFile(filepath.Join(dir, endpointFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -42,7 +41,7 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 	return Connect(ctx, []string{strings.TrimSpace(string(endpoint))}, "", "", "")
 }
 
-// Connect is a client of the first of servers that answers.
+// Connect returns a client of the first of servers that answers.
 func Connect(ctx context.Context, servers []string, caFile, certFile, keyFile string) (*Client, error) {
 	var failed error
 	for _, server := range servers {
@@ -67,24 +66,24 @@ func Connect(ctx context.Context, servers []string, caFile, certFile, keyFile st
 		failed = errors.Join(failed, fmt.Errorf("%s: %w", server, err))
 	}
 	if err := Check(ctx, servers, caFile, certFile, keyFile); err != nil {
-		return nil, err // it says better why
+		return nil, err // it has the better reason
 	}
 	return nil, failed
 }
 
-// State is how a store is.
+// State is the state of a store.
 type State struct {
 	Revision int64 `json:"revision"`
-	// Size is what the store takes on disk, InUse what of it is in use: the rest comes back by a defragmentation. Quota is
-	// the most that Size may be.
+	// Size is the size of the store on disk. InUse is the part in use; defragmentation frees the rest. Quota is the
+	// maximum of Size.
 	Size  int64 `json:"sizeBytes"`
 	InUse int64 `json:"inUseBytes"`
 	Quota int64 `json:"quotaBytes"`
-	// Alarms are those raised: with NOSPACE nothing is written, with CORRUPT nothing should be.
+	// Alarms are the active alarms. With NOSPACE etcd rejects writes; with CORRUPT nothing should be written.
 	Alarms []string `json:"alarms,omitempty"`
 }
 
-// Look asks a store how it is.
+// Look reads the state of a store.
 func Look(ctx context.Context, c *Client) (State, error) {
 	s, err := c.Status(ctx, endpointOf(c))
 	if err != nil {
@@ -103,7 +102,7 @@ func Look(ctx context.Context, c *Client) (State, error) {
 	return state, nil
 }
 
-// endpointOf is the one endpoint of a client; one inside the process has none and asks nobody else.
+// endpointOf returns the endpoint of a client. A client inside the process has none.
 func endpointOf(c *Client) string {
 	if e := c.Endpoints(); len(e) > 0 {
 		return e[0]
@@ -111,7 +110,7 @@ func endpointOf(c *Client) string {
 	return ""
 }
 
-// Compact drops what is older than the current revision.
+// Compact removes all revisions but the current one.
 func Compact(ctx context.Context, c *Client) error {
 	state, err := Look(ctx, c)
 	if err != nil {
@@ -124,8 +123,8 @@ func Compact(ctx context.Context, c *Client) error {
 	return nil
 }
 
-// Defragment gives what the store does not use back to the disk. Reads and writes wait meanwhile: a second or so for
-// each 100 MiB in use.
+// Defragment returns unused space to the disk. Reads and writes wait in the meantime: about a second for each 100 MiB
+// in use.
 func Defragment(ctx context.Context, c *Client) error {
 	if _, err := c.Defragment(ctx, endpointOf(c)); err != nil {
 		return fmt.Errorf("defragment etcd: %w", err)
@@ -133,7 +132,7 @@ func Defragment(ctx context.Context, c *Client) error {
 	return nil
 }
 
-// Disarm takes back every alarm for want of space. One of corruption stays: only a restore mends what raised it.
+// Disarm clears all NOSPACE alarms. CORRUPT stays: only a restore repairs the store.
 func Disarm(ctx context.Context, c *Client) error {
 	alarms, err := c.AlarmList(ctx)
 	if err != nil {
@@ -150,7 +149,7 @@ func Disarm(ctx context.Context, c *Client) error {
 	return nil
 }
 
-// Snapshot writes the store as it is at one moment, with its checksum at the end, to w.
+// Snapshot writes a snapshot of the store to w, with its checksum at the end.
 func Snapshot(ctx context.Context, c *Client, w io.Writer) error {
 	s, err := c.SnapshotWithVersion(ctx)
 	if err != nil {
@@ -163,13 +162,13 @@ func Snapshot(ctx context.Context, c *Client, w io.Writer) error {
 	return nil
 }
 
-// Contents are what a snapshot file holds.
+// Contents describes a snapshot file.
 type Contents struct {
 	Revision int64
 	Keys     int
 }
 
-// Inspect reads a whole snapshot file and says what is in it, or that it is damaged.
+// Inspect reads and checks a whole snapshot file and returns its contents.
 func Inspect(file string) (_ Contents, err error) {
 	defer notPanicking(&err)
 	s, err := snapshot.NewV3(zap.NewNop()).Status(file)
@@ -179,13 +178,13 @@ func Inspect(file string) (_ Contents, err error) {
 	return Contents{Revision: s.Revision, Keys: s.TotalKey}, nil
 }
 
-// revisionBump is how far revisions go on after a restore: more than a hub writes between a backup and its loss (1,000
-// writes a second for eleven days), so that nobody who remembers one of the lost store meets it again with another
-// meaning.
+// revisionBump is how far revisions jump at a restore: more than a hub writes between a backup and its loss (1,000
+// writes a second for eleven days). So no client that remembers a revision of the lost store finds it with other
+// content.
 const revisionBump = 1_000_000_000
 
-// Restore makes the store of a snapshot file in dir, which must not hold one. All revisions before are compacted, so
-// that whoever watched the lost store lists anew.
+// Restore creates a store from a snapshot file in dir, which must not contain one. All earlier revisions are compacted,
+// so that clients that watched the lost store list again.
 func Restore(file, dir string) (err error) {
 	defer notPanicking(&err)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -206,14 +205,15 @@ func Restore(file, dir string) (err error) {
 	return nil
 }
 
-// notPanicking makes an error of a panic: etcd's storage panics on files that are not as they should be.
+// notPanicking turns a panic into an error: etcd's storage panics on damaged files.
 func notPanicking(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%v", p)
 	}
 }
 
-// NamespaceUID is the UID of a namespace of the API server that keeps its objects in the store; empty if there is none.
+// NamespaceUID returns the UID of a namespace of the API server that keeps its objects in the store; empty if there is
+// none.
 func NamespaceUID(ctx context.Context, c *Client, name string) (string, error) {
 	got, err := c.Get(ctx, "/registry/namespaces/"+name)
 	if err != nil {
@@ -233,7 +233,7 @@ func NamespaceUID(ctx context.Context, c *Client, name string) (string, error) {
 	return string(ns.UID), nil
 }
 
-// RaiseNoSpace has the store refuse writes, as it does at its quota. What it holds can be read and deleted.
+// RaiseNoSpace makes the store reject writes, as it does at its quota. Reads and deletions work.
 func RaiseNoSpace(ctx context.Context, c *Client) error {
 	s, err := c.Status(ctx, endpointOf(c))
 	if err != nil {

@@ -22,7 +22,7 @@ func startOn(t *testing.T, o Options) *Server {
 	return s
 }
 
-// filled is the folder of a store with n keys, which has been stopped.
+// filled returns the folder of a store with n keys, which has been stopped.
 func filled(t *testing.T, n int) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "etcd")
@@ -90,7 +90,7 @@ func TestARestoredStoreHasWhatTheSnapshotHadAndTimeGoesOn(t *testing.T) {
 	if err != nil || len(got.Kvs) != 1 || string(got.Kvs[0].Key) != "key-before" {
 		t.Errorf("the restored store holds %v (%v), want key-before", got, err)
 	}
-	// Whoever watches from a revision of the lost store is told that it is gone, and lists anew.
+	// A client that watches from a revision of the lost store gets an error and lists again.
 	w := <-in.Watch(t.Context(), "key-", clientv3.WithPrefix(), clientv3.WithRev(last))
 	if w.CompactRevision == 0 {
 		t.Errorf("a watch from the lost store's revision %d goes on: %+v", last, w)
@@ -100,8 +100,7 @@ func TestARestoredStoreHasWhatTheSnapshotHadAndTimeGoesOn(t *testing.T) {
 	}
 }
 
-// Promised: a store that was cut off anywhere says what is broken, or has everything; it never starts with less than it
-// had.
+// A store that was cut off anywhere either reports what is broken, or has everything. It never starts with less data.
 func TestAStoreThatIsCutOffAtARandomByteNeverStartsWithLess(t *testing.T) {
 	const keys = 300
 	whole := filled(t, keys)
@@ -182,7 +181,7 @@ func TestAStoreThatIsCutOffAtARandomByteNeverStartsWithLess(t *testing.T) {
 	}
 }
 
-func TestAFullStoreIsMendedByCompactionDefragmentationAndDisarming(t *testing.T) {
+func TestCompactDefragmentAndDisarmRepairAFullStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "etcd")
 	s := startOn(t, Options{Dir: dir, Quota: 4 << 20, UnsafeNoFsync: true})
 	defer s.Stop()

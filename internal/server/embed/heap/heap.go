@@ -1,5 +1,5 @@
-// Package heap paces the memory of a process that embeds Kubernetes: much room in a burst, where every fifth of its
-// time would otherwise go into collections, and little when there is nothing to do.
+// Package heap tunes the garbage collector of a process that embeds Kubernetes: much garbage may accumulate in a burst,
+// where collections would otherwise take a fifth of the time, and little when the process is idle.
 package heap
 
 import (
@@ -18,18 +18,18 @@ const (
 	Thrifty = 0
 	// starting is the pace until the process has started, in percent.
 	starting = 200
-	// period is how often the process is looked at.
+	// period is the interval of checks of the process.
 	period = time.Second
 	// calm is the share of one core below which a process counts as having nothing to do.
 	calm = 0.2
 	// settled is for how many periods nothing must be to be done for the start to be over.
 	settled = 5
-	// worth is how much must be to be given back, in bytes: less is not worth a collection.
+	// worth is the minimal amount of garbage, in bytes, that justifies a collection.
 	worth = 32 << 20
 )
 
-// Pace paces the process until ctx ends; room is how much garbage may gather between collections, in bytes. Whoever
-// sets GOGC or GOMEMLIMIT knows better: then it does nothing.
+// Pace tunes the garbage collector until ctx ends; room is how many bytes of garbage may accumulate between
+// collections. It does nothing if GOGC or GOMEMLIMIT is set.
 func Pace(ctx context.Context, room uint64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -55,30 +55,29 @@ func Pace(ctx context.Context, room uint64) {
 	}()
 }
 
-// percent is Go's measure for the room, as a share of what is alive: at least its own, and not so much that a small
-// process grows without need.
+// percent converts room to GOGC's percentage of the live heap: at least Go's default, with a limit for small processes.
 func percent(live, room uint64) int {
 	return int(min(max(room*100/max(live, 1), 100), 400))
 }
 
-// live is what the last collection found alive, in bytes.
+// live returns the bytes that survived the last collection.
 func live() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// pacer remembers what was seen at the last look.
+// pacer has the state of the last check.
 type pacer struct {
 	used time.Duration
-	// calm is how many looks in a row found nothing to do.
+	// calm is the number of idle checks in a row.
 	calm int
-	// started says that the start is over: what it leaves for good would lie scattered over a large heap for ever.
+	// started means that the start is over: its garbage would otherwise stay scattered over a large heap.
 	started bool
 }
 
-// trims says whether it is time to give memory back: nothing was to be done for two periods, and it is worth it. used
-// is the processor time of the process so far, spare the memory in bytes that it holds without need.
+// trims reports whether to return memory to the system: the process was idle for two periods, and it is worth it. used
+// is the processor time of the process so far, spare the unused memory in bytes.
 func (p *pacer) trims(used, period time.Duration, spare uint64) bool {
 	if used-p.used < time.Duration(calm*float64(period)) {
 		p.calm++
@@ -89,7 +88,7 @@ func (p *pacer) trims(used, period time.Duration, spare uint64) bool {
 	return p.calm >= 2 && spare >= worth
 }
 
-// spare is what a collection would find and what the heap keeps free, in bytes.
+// spare returns the garbage and the free memory of the heap, in bytes.
 func spare() uint64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}
 	metrics.Read(samples)
@@ -97,7 +96,7 @@ func spare() uint64 {
 	return max(objects, alive) - alive + samples[1].Value.Uint64()
 }
 
-// used is the processor time of the process so far.
+// used returns the processor time of the process so far.
 func used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -20,26 +20,27 @@ import (
 )
 
 const (
-	// pauseAfterFailure is how long a member that could not be told is not told again: callers would wait for it.
+	// pauseAfterFailure is how long the hub waits before it writes the role of a member again after a failure, because
+	// callers wait for the write.
 	pauseAfterFailure = 10 * time.Second
-	// toldFor is how long it counts that a member was told of somebody: others may have been told of since in his place,
-	// or its role be gone.
-	toldFor = time.Minute
-	// mostTold is of how many users and groups it is remembered.
-	mostTold = 1000
+	// knownFor is how long a written identity is trusted to be in the member's role: another hub process may have replaced
+	// it, or the role may be deleted.
+	knownFor = time.Minute
+	// maxKnown is of how many users and groups it is remembered.
+	maxKnown = 1000
 )
 
-// told is as whom a member lets the hub act, as far as is known.
-type told struct {
-	// allowed are those whom the hub let in then, and since when each was told of.
+// knownRole is what is known of a member's role.
+type knownRole struct {
+	// allowed are the users that the role was written for, with the time of each write.
 	allowed string
 	since   map[string]time.Time
-	// pause is until when nothing is told.
+	// pause is the time until which the role is not written.
 	pause time.Time
 }
 
-// lacks says whether the member is to be told of id, who is among those allowed now.
-func (t *told) lacks(allowed string, id access.Identity, now time.Time) bool {
+// lacks reports whether the member's role must be written for id, who is one of the allowed users.
+func (t *knownRole) lacks(allowed string, id access.Identity, now time.Time) bool {
 	if now.Before(t.pause) {
 		return false
 	}
@@ -48,14 +49,14 @@ func (t *told) lacks(allowed string, id access.Identity, now time.Time) bool {
 	}
 	return slices.ContainsFunc(subjects(id), func(s string) bool {
 		since, known := t.since[s]
-		return !known || now.Sub(since) >= toldFor
+		return !known || now.Sub(since) >= knownFor
 	})
 }
 
-// note takes down that the member was told of id.
-func (t *told) note(allowed string, id access.Identity, now time.Time) {
-	maps.DeleteFunc(t.since, func(_ string, since time.Time) bool { return now.Sub(since) >= toldFor })
-	if all := subjects(id); t.since == nil || t.allowed != allowed || len(t.since)+len(all) > mostTold {
+// note records that the role was written for id.
+func (t *knownRole) note(allowed string, id access.Identity, now time.Time) {
+	maps.DeleteFunc(t.since, func(_ string, since time.Time) bool { return now.Sub(since) >= knownFor })
+	if all := subjects(id); t.since == nil || t.allowed != allowed || len(t.since)+len(all) > maxKnown {
 		t.allowed, t.since = allowed, map[string]time.Time{}
 	}
 	for _, s := range subjects(id) {
@@ -71,10 +72,11 @@ func subjects(id access.Identity) []string {
 	return out
 }
 
-// tell has the member let the hub act as id, if it is not known to do so. The status loop tells members of all whom
-// roles name; who is let in by a group is known when he calls, and a role that just changed may be ahead of that loop.
-// What cannot be told is not held against the caller: the member answers him.
-func (p *proxy) tell(ctx context.Context, w *way, allowed access.Allowed, id access.Identity, token string) {
+// allowImpersonation adds id to the role with which the hub impersonates users in the member, if it may be missing. The
+// status loop adds the users that roles name. Users that are allowed by a group are known only when they call, and the
+// loop may be behind a role that just changed. After a failure the request goes on, and the member decides.
+func (p *proxy) allowImpersonation(ctx context.Context, w *way, allowed access.Allowed, id access.Identity,
+	token string) {
 	now := allowed.String()
 	lacks := func() bool {
 		w.mu.Lock()
@@ -87,8 +89,8 @@ func (p *proxy) tell(ctx context.Context, w *way, allowed access.Allowed, id acc
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	select {
-	case w.telling <- struct{}{}:
-		defer func() { <-w.telling }()
+	case w.writing <- struct{}{}:
+		defer func() { <-w.writing }()
 	case <-ctx.Done():
 		return
 	}
@@ -108,16 +110,17 @@ func (p *proxy) tell(ctx context.Context, w *way, allowed access.Allowed, id acc
 	switch {
 	case err == nil, errors.Is(err, acting.ErrTheirs), apierrors.IsForbidden(err):
 		w.note(now, id, time.Now())
-	case !errors.Is(ctx.Err(), context.Canceled): // who called waits no more, which says nothing of the member
+	case !errors.Is(ctx.Err(), context.Canceled): // the caller is gone, which is no failure of the member
 		w.pause = time.Now().Add(pauseAfterFailure)
 	}
 }
 
-// awaitRight waits until the member has seen the role that was just written, or does not say.
+// awaitRight waits until the member uses the role that was just written. It returns at once if the member does not
+// answer the question.
 func (w *way) awaitRight(ctx context.Context, id access.Identity, token string) {
 	const often = 20 * time.Millisecond
 	for tick := time.NewTicker(often); ; {
-		if w.may(ctx, id, token) {
+		if w.mayImpersonate(ctx, id, token) {
 			tick.Stop()
 			return
 		}
@@ -130,9 +133,9 @@ func (w *way) awaitRight(ctx context.Context, id access.Identity, token string) 
 	}
 }
 
-// may asks the member whether the account of the token may act as the user; a member that does not answer that is not
-// waited for.
-func (w *way) may(ctx context.Context, id access.Identity, token string) bool {
+// mayImpersonate asks the member whether the account of the token may impersonate the user. It returns true if the
+// member does not answer.
+func (w *way) mayImpersonate(ctx context.Context, id access.Identity, token string) bool {
 	review := authorizationv1.SelfSubjectAccessReview{TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1",
 		Kind: "SelfSubjectAccessReview"}}
 	about := &authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: id.User}

@@ -11,9 +11,9 @@ import (
 func TestWhatAMemberWasToldIsRememberedForAWhileAndNotWithoutEnd(t *testing.T) {
 	now := time.Unix(1000, 0)
 	ann, bob := access.Identity{User: "ann", Groups: []string{"devs"}}, access.Identity{User: "bob"}
-	var w told
+	var w knownRole
 	if !w.lacks("x", ann, now) {
-		t.Error("a member that was told nothing lacks nobody")
+		t.Error("an unknown role lacks nobody")
 	}
 	w.note("x", ann, now)
 	for story, c := range map[string]struct {
@@ -26,7 +26,7 @@ func TestWhatAMemberWasToldIsRememberedForAWhileAndNotWithoutEnd(t *testing.T) {
 		"another":                   {"x", bob, 0, true},
 		"the same in another group": {"x", access.Identity{User: "ann", Groups: []string{"devs", "ops"}}, 0, true},
 		"others are let in":         {"y", ann, 0, true},
-		"a while later":             {"x", ann, toldFor, true},
+		"a while later":             {"x", ann, knownFor, true},
 	} {
 		if got := w.lacks(c.allowed, c.id, now.Add(c.after)); got != c.lacks {
 			t.Errorf("%s: lacks is %t", story, got)
@@ -34,16 +34,16 @@ func TestWhatAMemberWasToldIsRememberedForAWhileAndNotWithoutEnd(t *testing.T) {
 	}
 	w.pause = now.Add(pauseAfterFailure)
 	if w.lacks("x", bob, now) || !w.lacks("x", bob, w.pause) {
-		t.Error("a member that could not be told is told again at once, or never")
+		t.Error("after a failure the role is written again at once, or never")
 	}
-	for i := range 10 * mostTold {
+	for i := range 10 * maxKnown {
 		w.note("x", access.Identity{User: fmt.Sprint("u", i)}, now)
-		if len(w.since) > mostTold {
+		if len(w.since) > maxKnown {
 			t.Fatalf("%d are remembered", len(w.since))
 		}
 	}
-	w.note("x", ann, now.Add(2*toldFor))
+	w.note("x", ann, now.Add(2*knownFor))
 	if len(w.since) != 2 {
-		t.Errorf("%d are remembered when most were told of long ago", len(w.since))
+		t.Errorf("%d users are remembered although most were written long ago", len(w.since))
 	}
 }
