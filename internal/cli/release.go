@@ -90,7 +90,7 @@ and stop it or go back. A Release does not write the template of the workload. S
 // nameOfRelease takes and completes the name of a release.
 func nameOfRelease(cmd *cobra.Command, hub *hubFlags) *cobra.Command {
 	cmd.Args = oneArg("the name of a release")
-	cmd.ValidArgsFunction = once(named(hub, "releases.release.argosy.io"))
+	cmd.ValidArgsFunction = firstArgument(named(hub, "releases.release.argosy.io"))
 	return cmd
 }
 

@@ -97,7 +97,7 @@ func (r *releases) decide(ctx context.Context, name string, v *verdict) error {
 		return err
 	}
 	if !v.yes {
-		if err := ask(r.out, r.answers, fmt.Sprintf("\n%s gate %s of stage %s (attempt %d) for revision %s?", v.verdict,
+		if err := confirm(r.out, r.answers, fmt.Sprintf("\n%s gate %s of stage %s (attempt %d) for revision %s?", v.verdict,
 			gate.Name, stage.Name, stage.Attempt, rel.Status.Revision)); err != nil {
 			return err
 		}

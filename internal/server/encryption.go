@@ -78,7 +78,8 @@ func (c *EncryptionConfig) checkFile() error {
 }
 
 // secret are the resources that are encrypted: Secrets, objects that carry Secrets to members or into namespaces,
-// objects into which users may write secrets and their revisions, and Clusters, because proxy URLs and headers may contain passwords.
+// objects into which users may write secrets and their revisions, and Clusters, because proxy URLs and headers may
+// contain passwords.
 var secret = []schema.GroupResource{
 	{Resource: "secrets"},
 	{Group: "work.karmada.io", Resource: "works"},

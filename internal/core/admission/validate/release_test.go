@@ -37,7 +37,7 @@ func TestRelease(t *testing.T) {
 			[]string{"spec.strategy.stages[0].soak", "must not be negative"}},
 	} {
 		r := &releasev1alpha1.Release{}
-		from(t, c.spec, &r.Spec)
+		parse(t, c.spec, &r.Spec)
 		check(t, c.name, Release(r, scoped), c.want)
 	}
 }
@@ -77,7 +77,7 @@ func TestReleaseStrategy(t *testing.T) {
 			[]string{"stages[0].after[0].approval.count", "more than the 2 users in from: the gate could not open"}},
 	} {
 		s := &releasev1alpha1.ReleaseStrategySpec{}
-		from(t, c.spec, s)
+		parse(t, c.spec, s)
 		check(t, c.name, ReleaseStrategy(s, field.NewPath("spec")), c.want)
 	}
 }
@@ -85,7 +85,7 @@ func TestReleaseStrategy(t *testing.T) {
 func TestAnAcceptedReleaseIsFrozen(t *testing.T) {
 	stored := func() *releasev1alpha1.Release {
 		r := &releasev1alpha1.Release{}
-		from(t, `{strategy: {stages: [{name: a}]}, targets: [{name: web, ref: {apiVersion: apps/v1, kind: Deployment, name: web}}]}`,
+		parse(t, `{strategy: {stages: [{name: a}]}, targets: [{name: web, ref: {apiVersion: apps/v1, kind: Deployment, name: web}}]}`,
 			&r.Spec)
 		r.Status.Conditions = []metav1.Condition{{Type: releasev1alpha1.ReleaseAccepted, Status: metav1.ConditionTrue}}
 		return r
