@@ -13,15 +13,24 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// history is a world in which anything happens at any time, with what is compared after every event.
+// history is a world in which anything happens at any time. After every event, it is compared with what the text of the
+// strategy and the verdicts allow, without the plan.
 type history struct {
 	*world
 	random *rand.Rand
 	budget int64
-	scales bool
-	// allowed are the new pods that the stages entered so far allow; held are the pods that were released when the hold
-	// was written, -1 without a hold.
+	// percents are those of the stages some, more and rest.
+	percents [3]int64
+	proceeds bool // on failure
+	// done are the stages of which enough pods were available at some time, skipped those that the user has skipped.
+	done, skipped [3]bool
+	// approved says that the gate may be passed: it was approved, or the last stage added no pod by rounding.
+	approved bool
+	// allowed are the new pods that the stages that may have begun allow; held are the pods that were released when the
+	// hold was written, -1 without a hold.
 	allowed, held int64
+	// scaled says that replicas were changed and not dispatched yet.
+	scaled bool
 }
 
 func newHistory(t testing.TB, seed int64) *history {
@@ -31,19 +40,35 @@ func newHistory(t testing.TB, seed int64) *history {
 		replicas[i] = 1 + random.Int63n(6)
 	}
 	h := &history{world: newWorld(t, cloneSet, replicas...), random: random, budget: 1 + random.Int63n(3),
-		scales: seed%2 == 1, held: -1}
+		percents: [3]int64{1 + random.Int63n(60), 70, 100}, proceeds: random.Intn(3) == 0, held: -1}
 	h.edit(h.budget, "spec", "updateStrategy", "maxUnavailable")
 	return h
+}
+
+func (h *history) strategy() string {
+	action := "Pause"
+	if h.proceeds {
+		action = "Continue"
+	}
+	return fmt.Sprintf(`
+stages:
+- {name: some, to: {percent: %d}, soak: 10s, deadline: 60s}
+- {name: more, to: {percent: %d}, maxConcurrentClusters: 1, deadline: 60s}
+- {name: rest, before: [{name: go}], deadline: 60s}
+failure: {action: %s}
+`, h.percents[0], h.percents[1], action)
 }
 
 // event lets one thing happen.
 func (h *history) event(r *releasev1alpha1.Release) {
 	m := h.members[h.random.Intn(len(h.members))]
-	switch h.random.Intn(24) {
+	stage := release.StageUnderWay(r)
+	switch n := h.random.Intn(32); n {
 	case 0, 1, 2, 3:
 		h.reconcile(r)
 	case 4, 5, 6, 7:
 		h.dispatch()
+		h.scaled = false
 	case 8:
 		h.now = h.now.Add(time.Duration(h.random.Intn(20)) * time.Second)
 	case 9:
@@ -51,50 +76,97 @@ func (h *history) event(r *releasev1alpha1.Release) {
 	case 10:
 		h.lose(m.name, h.random.Intn(3) == 0)
 	case 11:
-		if h.scales {
-			h.place(m.name, 1+h.random.Int63n(6))
-		}
+		h.place(m.name, 1+h.random.Int63n(6))
+		h.scaled = true
 	case 12:
-		if len(r.Status.Stages) > 0 && h.random.Intn(3) == 0 {
-			h.approve(r, "rest", "go", "ann")
+		if stage != nil && stage.Name == "rest" && h.random.Intn(3) == 0 {
+			h.approveNow(r)
 		}
 	case 13:
 		h.image(fmt.Sprintf("web:%d", 3+h.random.Intn(3))) // the release goes on with what it has accepted
+	case 14:
+		m.fails["web:2"] = h.random.Intn(3) == 0
+	case 15:
+		if stage != nil && h.random.Intn(6) == 0 {
+			h.skip(r, stage)
+		}
+	case 16:
+		h.retry(r)
+	case 17:
+		if stage != nil && stage.Name == "rest" && h.random.Intn(3) == 0 {
+			h.reject(r, "rest", "go", "bob")
+			h.approvals[len(h.approvals)-1].Spec.Attempt = stage.Attempt
+		}
+	case 18:
+		if h.random.Intn(10) == 0 {
+			r.Spec.State = releasev1alpha1.StateRollback
+		}
 	default:
 		h.act(m)
 	}
 }
 
+func (h *history) approveNow(r *releasev1alpha1.Release) {
+	h.approve(r, "rest", "go", "ann")
+	h.approvals[len(h.approvals)-1].Spec.Attempt = r.Status.Stages[2].Attempt
+	h.approved = true
+}
+
+func (h *history) skip(r *releasev1alpha1.Release, stage *releasev1alpha1.ReleaseStageStatus) {
+	r.Annotations[releasev1alpha1.SkipStageAnnotation] = fmt.Sprintf("%s@%d", stage.Name, stage.Attempt)
+	for k := range r.Status.Stages {
+		if r.Status.Stages[k].Name == stage.Name {
+			h.skipped[k] = true
+		}
+	}
+}
+
+func (h *history) retry(r *releasev1alpha1.Release) {
+	if stage := release.StageUnderWay(r); stage != nil && stage.Phase == releasev1alpha1.StageFailed {
+		r.Annotations[releasev1alpha1.RetryAnnotation] = fmt.Sprintf("%s@%d", stage.Name, stage.Attempt)
+	}
+}
+
+// limit is how many pods stage k makes new.
+func (h *history) limit(k int) int64 {
+	return (h.percents[k]*int64(h.binding.Spec.Replicas) + 99) / 100
+}
+
+// mayBegin reports whether stage k may have begun.
+func (h *history) mayBegin(k int, r *releasev1alpha1.Release) bool {
+	if k == 0 {
+		return true
+	}
+	failed := h.proceeds && len(r.Status.Stages) > 0 && r.Status.Stages[k-1].Phase == releasev1alpha1.StageFailed
+	return h.mayBegin(k-1, r) && (h.done[k-1] || h.skipped[k-1] || failed) && (k < 2 || h.approved)
+}
+
 func (h *history) check(what string, r *releasev1alpha1.Release) {
 	h.t.Helper()
 	// I1 and I3.
-	plan := fleet.PlanOf(h.binding.Annotations)
-	if plan != nil {
-		ended := 0
-		for _, stage := range r.Status.Stages {
-			if stage.EndedAt != nil {
-				ended++
+	var available int64
+	for _, m := range h.members {
+		for i, image := range m.images {
+			if image == "web:2" && m.ready[i] {
+				available++
 			}
 		}
-		if plan.At > ended+1 {
-			h.t.Fatalf("%s: stage %d begins before the one before it has ended (I3)", what, plan.At)
-		}
-		var clusters []string
-		var replicas []int64
-		for _, c := range h.binding.Spec.Clusters {
-			clusters, replicas = append(clusters, c.Name), append(replicas, int64(c.Replicas))
-		}
-		var limit int64
-		for _, n := range plan.Targets(clusters, replicas, plan.At) {
-			limit += n
-		}
-		h.allowed = max(h.allowed, limit)
-		if n := int64(h.count("web:2")); n > h.allowed && !h.scales {
-			h.t.Fatalf("%s: %d pods are new where %d may be (I1)", what, n, h.allowed)
+	}
+	plan := fleet.PlanOf(h.binding.Annotations)
+	for k := range h.percents {
+		if h.mayBegin(k, r) {
+			h.allowed = max(h.allowed, h.limit(k))
+			h.done[k] = h.done[k] || available >= h.limit(k)
+			h.approved = h.approved || k == 1 && (h.done[k] || h.skipped[k]) && h.limit(1) == h.limit(2)
+		} else if plan != nil && r.Status.Rollback == nil && plan.At > k && !plan.Stages[k].Skip {
+			h.t.Fatalf("%s: stage %d has begun, and may not (I3): %+v", what, k+1, r.Status.Stages)
 		}
 	}
+	if n := int64(h.count("web:2")); n > h.allowed {
+		h.t.Fatalf("%s: %d pods are new where %d may be (I1)", what, n, h.allowed)
+	}
 	// I2.
-	if n := int64(h.down()); n > h.budget && !h.scales {
+	if n := int64(h.down()); n > h.budget {
 		h.t.Fatalf("%s: %d pods are unavailable where %d may be (I2)", what, n, h.budget)
 	}
 	// I10: no pod of a template that was not released.
@@ -104,7 +176,7 @@ func (h *history) check(what string, r *releasev1alpha1.Release) {
 		}
 	}
 	// I6.
-	if plan == nil || !plan.Hold || h.scales {
+	if plan == nil || !plan.Hold || h.scaled {
 		h.held = -1
 		return
 	}
@@ -122,39 +194,65 @@ func (h *history) check(what string, r *releasev1alpha1.Release) {
 	h.held = released
 }
 
-func TestInvariantsHoldInRandomHistories(t *testing.T) {
-	seeds := int64(60)
-	if testing.Short() {
-		seeds = 12
+// finish lets everything succeed that can, and compares the end with what the user has asked for.
+func (h *history) finish(seed int64, r *releasev1alpha1.Release) {
+	h.t.Helper()
+	for _, m := range h.members {
+		h.lose(m.name, false)
+		m.fails = map[string]bool{}
 	}
+	for range 8 {
+		if r.Spec.State != releasev1alpha1.StateRollback {
+			r.Spec.State = releasev1alpha1.StateRun
+		}
+		h.retry(r)
+		h.pass(time.Hour)
+		if stage := release.StageUnderWay(r); stage != nil && stage.Name == "rest" {
+			h.approveNow(r)
+		}
+		h.pass(time.Hour)
+		h.check(fmt.Sprintf("seed %d, in the end", seed), r)
+	}
+	old, kept := h.count("web:1"), len(release.KeptClusters(r)) > 0
+	switch {
+	case r.Status.Rollback != nil:
+		if r.Status.Phase != releasev1alpha1.ReleaseRolledBack || h.count("web:2") > 0 {
+			h.t.Fatalf("seed %d: the rollback ends as %s (%s) with %d new pods: %+v", seed, r.Status.Phase, r.Status.Reason,
+				h.count("web:2"), r.Status)
+		}
+	case r.Status.Phase != releasev1alpha1.ReleaseSucceeded || old > 0 && !kept:
+		h.t.Fatalf("seed %d: it ends as %s (%s) with %d old pods: %+v", seed, r.Status.Phase, r.Status.Reason, old, r.Status)
+	}
+	status, binding := h.statusWrites, h.bindingWrites
+	h.rest()
+	if h.statusWrites != status || h.bindingWrites != binding {
+		h.t.Fatalf("seed %d: a restart writes (I7)", seed)
+	}
+}
+
+func TestInvariantsHoldInRandomHistories(t *testing.T) {
+	seeds := int64(120)
+	if testing.Short() {
+		seeds = 24
+	}
+	ends := map[string]int{}
 	for seed := range seeds {
 		h := newHistory(t, seed)
-		r := h.release("r1", fmt.Sprintf(`
-stages:
-- {name: some, to: {percent: %d}, soak: 10s}
-- {name: more, to: {percent: 70}, maxConcurrentClusters: 1}
-- {name: rest, before: [{name: go}]}
-`, 1+h.random.Intn(60)))
+		r := h.release("r1", h.strategy())
 		h.reconcile(r)
 		for n := range 300 {
 			h.event(r)
 			h.check(fmt.Sprintf("seed %d, event %d", seed, n), r)
 		}
-		for _, m := range h.members {
-			h.lose(m.name, false)
+		h.finish(seed, r)
+		ends[string(r.Status.Phase)]++
+		for _, e := range r.Status.Journal {
+			ends[e.Reason]++
 		}
-		r.Spec.State = releasev1alpha1.StateRun
-		h.pass(time.Hour)
-		h.approve(r, "rest", "go", "ann")
-		h.pass(time.Hour)
-		if r.Status.Phase != releasev1alpha1.ReleaseSucceeded || h.count("web:1") > 0 {
-			t.Fatalf("seed %d: it ends as %s (%s) with %d old pods: %+v", seed, r.Status.Phase, r.Status.Reason,
-				h.count("web:1"), r.Status)
-		}
-		status, binding := h.statusWrites, h.bindingWrites
-		h.rest()
-		if h.statusWrites != status || h.bindingWrites != binding {
-			t.Fatalf("seed %d: a restart writes (I7)", seed)
+	}
+	for _, end := range []string{"Succeeded", "RolledBack", "SkipStage", "Retry", "Rejected", "PodsFailed"} {
+		if ends[end] == 0 {
+			t.Errorf("no history has %s: %v", end, ends)
 		}
 	}
 }

@@ -131,3 +131,58 @@ func TestProgressOfARollbackCountsPodsOfTheFormerRevision(t *testing.T) {
 		t.Errorf("%s, progress is %s, want 10/10", r.Status.Phase, r.Status.Progress)
 	}
 }
+
+func TestARollbackWithoutAFormerRevisionFailsAndHoldsPods(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		w := newWorld(t, cloneSet, 5, 5)
+		w.former = nil
+		r := w.release("r1", "stages: [{name: some, to: {percent: 20}, before: [{name: go}]}, {name: rest}]")
+		w.rest()
+		if begun {
+			w.approve(r, "some", "go", "ann")
+			w.reconcile(r)
+			w.dispatch()
+		}
+		r.Spec.State = releasev1alpha1.StateRollback
+		w.pass(time.Hour)
+		if begun {
+			w.expect("after it began", r, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed, "web:2",
+				w.count("web:2"))
+			if n := w.count("web:2"); n > 2 {
+				t.Errorf("%d pods are new, want at most 2", n)
+			}
+		} else {
+			w.expect("before it began", r, releasev1alpha1.ReleaseRolledBack, releasev1alpha1.ReasonRolledBack, "web:2", 0)
+		}
+	}
+}
+
+func TestARollbackFailsAtItsDeadline(t *testing.T) {
+	w := newWorld(t, cloneSet, 5, 5)
+	r := w.release("r1", "stages: [{name: some, to: {percent: 40}}, {name: rest, before: [{name: go}]}]\n"+
+		"rollback: {deadline: 5m}")
+	w.rest()
+	for _, m := range w.members {
+		m.fails["web:1"] = true
+	}
+	r.Spec.State = releasev1alpha1.StateRollback
+	w.pass(time.Hour)
+	w.expect("at the deadline", r, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed, "web:1",
+		w.count("web:1"))
+	if plan := fleet.PlanOf(w.binding.Annotations); plan == nil || !plan.Hold {
+		t.Errorf("the plan after a rollback that failed is %+v, want a hold", plan)
+	}
+}
+
+func TestAStrategyThatChangesDoesNotChangeARelease(t *testing.T) {
+	w := newWorld(t, cloneSet, 5, 5)
+	r := w.release("r1", "stages: [{name: some, to: {percent: 20}}, {name: rest, before: [{name: go}]}]")
+	w.rest()
+	r.Spec.Strategy.Stages = r.Spec.Strategy.Stages[1:]
+	r.Spec.Strategy.Stages[0].Before = nil
+	w.pass(time.Hour)
+	w.expect("after the change", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval, "web:2", 2)
+	w.approve(r, "rest", "go", "ann")
+	w.pass(time.Hour)
+	w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 10)
+}

@@ -41,6 +41,8 @@ type member struct {
 	lost  bool
 	// refuses is why the member does not take its Work; empty if it does.
 	refuses string
+	// image is that of its Work, and former the one before it, which the workload's controller remembers.
+	image, former string
 	// updated counts the pods that got another image.
 	updated int
 	seen    int64 // generation of the Work that the member has seen
@@ -354,6 +356,9 @@ func (w *world) act(m *member) bool {
 			budget = int(n)
 		}
 	}
+	if image != m.image {
+		m.image, m.former = image, m.image
+	}
 	did := m.control(replicas, image, kept, budget)
 	return w.report(m, work, image) || did
 }
@@ -394,10 +399,11 @@ func (m *member) control(replicas int, image string, kept, budget int) bool {
 	switch {
 	case len(m.images) < replicas: // new pods are old ones as far as the partition keeps them
 		add := image
-		if old := m.otherImage(image); old != "" && len(m.images)-current < kept {
-			add = old
+		if m.former != "" && len(m.images)-current < kept {
+			add = m.former
 		}
-		m.images, m.ready = append(m.images, add), append(m.ready, false)
+		// A pod that is added is available at once: what is not is so because of a release.
+		m.images, m.ready = append(m.images, add), append(m.ready, true)
 		return true
 	case len(m.images) > replicas: // old pods go first, as far as the partition lets them
 		i := slices.IndexFunc(m.images, func(have string) bool { return have != image })
@@ -422,15 +428,6 @@ func (m *member) control(replicas int, image string, kept, budget int) bool {
 		return true
 	}
 	return false
-}
-
-func (m *member) otherImage(image string) string {
-	for _, have := range m.images {
-		if have != image {
-			return have
-		}
-	}
-	return ""
 }
 
 // report writes the status of the Work, and reports whether it has changed.
