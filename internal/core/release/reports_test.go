@@ -101,11 +101,10 @@ func TestPodsThatComeAndGoFailTheStage(t *testing.T) {
 
 func TestALongMessageKeepsItsBeginning(t *testing.T) {
 	w := newWorld(t, cloneSet, 1)
-	r := w.release("r1", "stages: [{name: all}]\nfailure: {action: Pause}")
-	name := strings.Repeat("c", 250)
-	w.join(name, 3, nil)
-	w.members[1].fails["web:2"] = true
-	w.pass(time.Hour)
+	r := w.release("r1", "stages: [{name: all, before: [{name: go}]}]")
+	w.rest()
+	w.reject(r, "all", "go", strings.Repeat("c", 250))
+	w.rest()
 	last := ""
 	for _, e := range r.Status.Journal {
 		if strings.Contains(e.Message, "ccc") {

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -408,7 +407,7 @@ func (m *member) control(replicas int, image string, kept, budget int) bool {
 			add = m.former
 		}
 		// A pod that is added is available at once: what is not is so because of a release.
-		m.images, m.ready = append(m.images, add), append(m.ready, !m.fails[add])
+		m.images, m.ready = append(m.images, add), append(m.ready, true)
 		return true
 	case len(m.images) > replicas: // old pods go first, as far as the partition lets them
 		i := slices.IndexFunc(m.images, func(have string) bool { return have != image })
