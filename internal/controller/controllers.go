@@ -44,6 +44,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/dispatch"
 	"github.com/argosy-io/argosy/internal/controller/execute"
 	"github.com/argosy-io/argosy/internal/controller/failover"
+	historyrecorder "github.com/argosy-io/argosy/internal/controller/history"
 	"github.com/argosy-io/argosy/internal/controller/namespace"
 	"github.com/argosy-io/argosy/internal/controller/ocm"
 	"github.com/argosy-io/argosy/internal/controller/propagate"
@@ -59,6 +60,7 @@ import (
 	coreschedule "github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/definition"
+	releasehistory "github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/acting"
@@ -111,6 +113,8 @@ type Options struct {
 	Turn Turn
 	// Successes is of which successes users are told by events.
 	Successes commit.SuccessEvents
+	// History is the database that records releases; nil if the hub keeps no history.
+	History *releasehistory.Source
 }
 
 // Turn is one run of a hub's loops: where the hub serves, what the run is called, and the run before it if that is
@@ -295,6 +299,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 	if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	recorded := &historyrecorder.Progress{}
 	for _, loop := range []struct {
 		name  string
 		setup func() error
@@ -348,8 +353,11 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 				SchedulerName: o.Scheduler.Name, Plugins: o.Scheduler.Plugins, ForbidOverwrite: o.ForbidOverwrite,
 				Concurrency: o.Concurrency, Definitions: definitions})
 		}},
+		{"release-history", func() error {
+			return historyrecorder.Setup(mgr, historyrecorder.Options{Source: o.History, Progress: recorded})
+		}},
 		{"release", func() error {
-			return release.Setup(ctx, mgr, release.Options{Templates: templates})
+			return release.Setup(ctx, mgr, release.Options{Templates: templates, Recorded: recorded.HistoryOf})
 		}},
 		{"execute", func() error {
 			return execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpreter, Workers: o.Concurrency,

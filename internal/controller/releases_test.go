@@ -22,6 +22,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	corefleet "github.com/argosy-io/argosy/internal/core/workload/fleet"
+	releasehistory "github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
@@ -33,6 +34,8 @@ type releaseWorld struct {
 	stop    func()
 	// failing is an image whose pods never become available.
 	failing string
+	// history returns the release history of a hub process; nil for none.
+	history func() *releasehistory.Source
 }
 
 // cloneSetMember is a member with the pods of one CloneSet.
@@ -47,8 +50,11 @@ type cloneSetMember struct {
 }
 
 // newReleaseWorld has web:1 in all members, and a template that is changed to web:2.
-func newReleaseWorld(t *testing.T) *releaseWorld {
-	w := &releaseWorld{Hub: controllertest.New(t), t: t}
+func newReleaseWorld(t *testing.T) *releaseWorld { return newRecordedWorld(t, nil) }
+
+// newRecordedWorld is newReleaseWorld with a release history.
+func newRecordedWorld(t *testing.T, source func() *releasehistory.Source) *releaseWorld {
+	w := &releaseWorld{Hub: controllertest.New(t), t: t, history: source}
 	w.Embed()
 	for _, name := range []string{"m1", "m2", "m3"} {
 		w.members = append(w.members, &cloneSetMember{name: name, server: w.Join(name, controllertest.CloneSet)})
@@ -76,13 +82,22 @@ func newReleaseWorld(t *testing.T) *releaseWorld {
 func (w *releaseWorld) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- Run(ctx, Options{Config: w.Config, DialMember: membertest.Dial}) }()
+	o := Options{Config: w.Config, DialMember: membertest.Dial}
+	if w.history != nil {
+		o.History = w.history()
+	}
+	go func() { ended <- Run(ctx, o) }()
 	w.Advance(time.Second)
 	w.stop = func() {
 		w.Disconnected(func() {
 			cancel()
 			if err := <-ended; err != nil {
 				w.t.Error(err)
+			}
+			if o.History != nil {
+				if err := o.History.Close(); err != nil {
+					w.t.Error(err)
+				}
 			}
 		})
 		w.stop = func() {}

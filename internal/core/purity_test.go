@@ -29,6 +29,7 @@ var layers = []struct {
 	{"internal/commit", 2},
 	{"internal/definition", 2},
 	{"internal/filter", 2},
+	{"internal/history", 2},
 	{"internal/member", 2},
 	{"internal/template", 2},
 	{"internal/capacity", 2},

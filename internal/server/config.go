@@ -79,6 +79,8 @@ type Config struct {
 	SuccessEvents string `json:"successEvents"`
 	// KubeconfigOut is an additional file to merge the admin kubeconfig into.
 	KubeconfigOut string `json:"kubeconfigOut,omitempty"`
+	// History is where the history of releases is kept.
+	History HistoryConfig `json:"history"`
 	// Log is about the hub's log.
 	Log LogConfig `json:"log"`
 }
@@ -331,6 +333,7 @@ func DefaultConfig() Config {
 			InitialReadinessDelay:   metav1.Duration{Duration: 30 * time.Second},
 		},
 		SuccessEvents: string(commit.SuccessEventsDefault),
+		History:       HistoryConfig{Mode: HistoryAuto},
 		Log:           LogConfig{Format: "text"},
 	}
 }
@@ -453,6 +456,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 		"encrypt connections to estimators without verifying their certificates")
 	fs.BoolVar(&c.ForbidOverwrite, "forbid-overwrite", c.ForbidOverwrite,
 		"do not let users take over objects in members that the hub does not manage: only ClusterPropagationPolicies may set Overwrite; in templates and PropagationPolicies it is treated as Abort")
+	c.History.bindFlags(fs)
 	fs.StringVar(&c.KubeconfigOut, "kubeconfig-out", c.KubeconfigOut,
 		"an additional file to merge the admin kubeconfig into")
 	fs.StringVar(&c.Log.File, "log-file", c.Log.File,
@@ -620,11 +624,14 @@ func (c *Config) Validate() error {
 	if err := c.validateUpkeep(); err != nil {
 		return err
 	}
+	if err := c.History.validate(); err != nil {
+		return err
+	}
 	if err := c.KubeAPIServer.validate(admission.Names()); err != nil {
 		return err
 	}
 	for _, path := range append(c.KubeAPIServer.paths(), &c.Encryption.ProviderConfig, &c.DataDir, &c.PKIDir,
-		&c.Backup.Dir, &c.KubeconfigOut, &c.Etcd.CAFile, &c.Etcd.CertFile, &c.Etcd.KeyFile,
+		&c.Backup.Dir, &c.KubeconfigOut, &c.History.PasswordFile, &c.Etcd.CAFile, &c.Etcd.CertFile, &c.Etcd.KeyFile,
 		&c.Members.Estimator.CAFile, &c.Members.Estimator.CertFile, &c.Members.Estimator.KeyFile) {
 		if *path == "" {
 			continue
@@ -739,7 +746,7 @@ func (c *Config) Folders() (own, others []string) {
 // Reads returns the files that a hub of c reads and that others write, such as certificates of one's own.
 func (c *Config) Reads() []string {
 	k := c.KubeAPIServer
-	all := []string{c.Etcd.CAFile, c.Etcd.CertFile, c.Etcd.KeyFile, c.Encryption.ProviderConfig,
+	all := []string{c.Etcd.CAFile, c.Etcd.CertFile, c.Etcd.KeyFile, c.Encryption.ProviderConfig, c.History.PasswordFile,
 		c.Members.Estimator.CAFile, c.Members.Estimator.CertFile, c.Members.Estimator.KeyFile,
 		k.ClientCAFile, k.TLSCertFile, k.TLSPrivateKeyFile, k.Audit.PolicyFile, k.AuthenticationConfig, k.AuthorizationConfig,
 		k.OIDC.CAFile}

@@ -87,7 +87,7 @@ func AllParts() Parts {
 				return member.Identity(ctx, r)
 			}
 			return proxy.Handler(proxy.Options{Hub: hub, Grants: of(d), Identity: identity, Requests: d.Members.ProxyRequests},
-				explained(d, room, nodes, troubled, admission.KeepNamespace(next)))
+				historyHandler(d, explained(d, room, nodes, troubled, admission.KeepNamespace(next))))
 		},
 		Convert: convert.Review,
 		Restored: func() (map[string]int, int) {
@@ -121,6 +121,7 @@ func AllParts() Parts {
 				Grants:                 of(d),
 				ForbidOverwrite:        d.ForbidOverwrite,
 				Turn:                   d.Turn,
+				History:                d.History,
 			}
 			if d.Descheduler != nil {
 				o.Descheduling = &controller.Descheduling{Interval: d.Descheduler.Interval.Duration,

@@ -22,7 +22,8 @@ func (h *Hub) startRoles(ctx context.Context) (func(), error) {
 	if err != nil {
 		return nil, fmt.Errorf("create a client for roles: %w", err)
 	}
-	for _, role := range roles.All() {
+	authenticated, binding := roles.ForAuthenticated()
+	for _, role := range append(roles.All(), authenticated) {
 		keep := reconciliation.ReconcileRoleOptions{
 			Role:    reconciliation.ClusterRoleRuleOwner{ClusterRole: &role},
 			Client:  reconciliation.ClusterRoleModifier{Client: client.RbacV1().ClusterRoles()},
@@ -44,6 +45,14 @@ func (h *Hub) startRoles(ctx context.Context) (func(), error) {
 		case result.Operation == reconciliation.ReconcileUpdate:
 			klog.InfoS("updated a role", "clusterrole", role.Name, "added", result.MissingRules)
 		}
+	}
+	bind := reconciliation.ReconcileRoleBindingOptions{
+		RoleBinding: reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &binding},
+		Client:      reconciliation.ClusterRoleBindingClientAdapter{Client: client.RbacV1().ClusterRoleBindings()},
+		Confirm:     true,
+	}
+	if _, err := bind.Run(); err != nil {
+		klog.ErrorS(err, "the binding was not created or updated; the next start retries", "clusterrolebinding", binding.Name)
 	}
 	return nil, nil
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
+	"github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/why"
 	"github.com/argosy-io/argosy/test/kit"
@@ -205,7 +206,7 @@ func TestEachRoleMayDoWhatItsTableSaysAndNothingElse(t *testing.T) {
 	}
 	for _, p := range roles.Paths {
 		for _, who := range people {
-			want := who.namespace == "" && roles.MayGet(who.of, p)
+			want := p.Everyone || who.namespace == "" && roles.MayGet(who.of, p)
 			if got := j.mayGet(who.name, "get", p.Path); got != want {
 				t.Errorf("%s may get %s: %t, want %t", who.name, p.Path, got, want)
 			}
@@ -308,8 +309,8 @@ func TestEachAddressOfTheHubIsDecided(t *testing.T) {
 			t.Errorf("%s: nothing says why", p.Path)
 		}
 	}
-	for _, path := range []string{why.Path, why.RoomPath, why.NodesPath, why.PodsPath, why.SchedulerPath, HealthPath,
-		EncryptionPath, convertPath} {
+	for _, path := range append([]string{why.Path, why.RoomPath, why.NodesPath, why.PodsPath, why.SchedulerPath,
+		HealthPath, EncryptionPath, convertPath}, history.Paths...) {
 		if !decided[path] {
 			t.Errorf("decide in internal/core/hub/roles who may get %s", path)
 		}

@@ -38,6 +38,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller"
+	"github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/server/embed/controllermanager"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
@@ -86,6 +87,8 @@ type Deps struct {
 	Turn controller.Turn
 	// Successes selects the success events that are recorded.
 	Successes commit.SuccessEvents
+	// History records releases; nil if the hub keeps no history.
+	History *history.Source
 	// Descheduler configures when replicas move after they were placed; nil if that component is off.
 	Descheduler *DeschedulerConfig
 }
@@ -99,7 +102,7 @@ type component struct {
 
 // components in the order in which they start:
 //
-//	etcd → version → upkeep → encryption → apiserver → crds → namespaces → roles → flow-control →
+//	etcd → version → upkeep → encryption → history → apiserver → crds → namespaces → roles → flow-control →
 //	loops (controller-manager, controllers) → workload-kinds
 //
 // The loops are a list of their own, because replicas take turns at them. Workload kinds come last: with a score of
@@ -109,6 +112,7 @@ var components = []component{
 	{name: "version", start: (*Hub).startVersion},
 	{name: "upkeep", start: (*Hub).startUpkeep},
 	{name: "encryption", start: (*Hub).startEncryption},
+	{name: "history", start: (*Hub).startHistory},
 	{name: "apiserver", start: (*Hub).startAPIServer},
 	{name: "crds", start: (*Hub).startCRDs},
 	{name: "namespaces", start: (*Hub).startNamespaces},
@@ -137,7 +141,7 @@ func known() []string {
 		names = append(names, c.name)
 	}
 	return slices.DeleteFunc(names, func(name string) bool {
-		return slices.Contains([]string{"version", "upkeep", "encryption", "roles", "flow-control", "loops",
+		return slices.Contains([]string{"version", "upkeep", "encryption", "history", "roles", "flow-control", "loops",
 			"workload-kinds"}, name)
 	})
 }
@@ -194,6 +198,7 @@ type Hub struct {
 	files      pki.Files
 	etcd       *etcd.Server // nil with an external etcd
 	keeper     *keeper
+	history    *history.Source // nil without one
 	server     *apiserver.Server
 	encryption *encryption
 	deps       Deps
@@ -404,7 +409,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	h.deps = Deps{Config: loopback.Config(), Done: done, DataDir: h.config.DataDir, Files: h.files,
 		Members: h.config.Members, Scheduler: h.config.Scheduler,
 		Failover: h.config.Failover, Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite,
-		Taints: h.config.Taints, Successes: commit.SuccessEvents(h.config.SuccessEvents)}
+		Taints: h.config.Taints, History: h.history, Successes: commit.SuccessEvents(h.config.SuccessEvents)}
 	if h.config.runs("descheduler") {
 		h.deps.Descheduler = &h.config.Descheduler
 	}

@@ -119,7 +119,7 @@ authorizers:
 `, denyMallory(whole)))
 		s.Hub, s.greeting = start(whole, c, Parts{
 			Convert: convert.Review,
-			Handler: proxied,
+			Handler: func(d Deps, next http.Handler) http.Handler { return historyHandler(d, proxied(d, next)) },
 			Controllers: func(ctx context.Context, _ Deps) error {
 				close(s.controllers)
 				<-ctx.Done()

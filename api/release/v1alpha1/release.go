@@ -320,7 +320,12 @@ type ReleaseStatus struct {
 	// +optional
 	Journal []ReleaseJournalEntry `json:"journal,omitempty"`
 
-	// Conditions are Accepted, Progressing, Healthy, Succeeded and, while it is so, Drifted.
+	// RecordedSeq is the last entry of the journal that the release history is known to have. It is written along with
+	// the rest of the status, so that the history may have more.
+	// +optional
+	RecordedSeq int64 `json:"recordedSeq,omitempty"`
+
+	// Conditions are Accepted, Progressing, Healthy, Succeeded, Recorded and, while it is so, Drifted.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -70,6 +70,23 @@ func changed(t *testing.T, obj *unstructured.Unstructured, value any, path ...st
 	return obj
 }
 
+func TestANewReleaseIsKeptUntilItIsRecorded(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := releaseHub(t)
+		made, _, err := h.write("alice", releaseOf(t, ""), nil)
+		if err != nil || !slices.Equal(made.GetFinalizers(), []string{releasev1alpha1.RecordedFinalizer}) {
+			t.Fatalf("the finalizers are %v, %v", made.GetFinalizers(), err)
+		}
+		// The hub removes the finalizer, and nothing sets it again.
+		recorded := made.DeepCopy()
+		recorded.SetFinalizers(nil)
+		updated, _, err := h.write("alice", recorded, made)
+		if err != nil || len(updated.GetFinalizers()) > 0 {
+			t.Errorf("after an update, the finalizers are %v, %v", updated.GetFinalizers(), err)
+		}
+	})
+}
+
 func TestTheCreatorOfAReleaseIsStamped(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := releaseHub(t)

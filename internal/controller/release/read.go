@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,7 +30,10 @@ func (r *reconciler) input(ctx context.Context, rel *releasev1alpha1.Release) (r
 	if err := r.client.List(ctx, &releases, client.InNamespace(rel.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return in, fmt.Errorf("list releases: %w", err)
 	}
-	in.Others = releases.Items
+	// A release that is being deleted has no next step. It may exist for some time, until it is recorded.
+	in.Others = slices.DeleteFunc(releases.Items, func(other releasev1alpha1.Release) bool {
+		return other.DeletionTimestamp != nil
+	})
 	var approvals releasev1alpha1.ReleaseApprovalList
 	if err := r.client.List(ctx, &approvals, client.InNamespace(rel.Namespace),
 		client.MatchingFields{byRelease: rel.Name}, client.UnsafeDisableDeepCopy); err != nil {

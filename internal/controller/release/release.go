@@ -28,6 +28,8 @@ type Options struct {
 	Templates *template.Store
 	// Clock is the time; default the real one.
 	Clock clock.PassiveClock
+	// Recorded is what the release history has of a release; nil for nothing.
+	Recorded func(*releasev1alpha1.Release) release.History
 }
 
 const (

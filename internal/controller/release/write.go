@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -96,7 +97,10 @@ func (r *reconciler) write(ctx context.Context, in release.Input, step release.S
 
 	// 2. The status.
 	want := in.Release.DeepCopy()
-	want.Status = step.Status
+	want.Status = *step.Status.DeepCopy()
+	if r.Recorded != nil && !equality.Semantic.DeepEqual(want.Status, in.Release.Status) {
+		r.Recorded(in.Release).Record(&want.Status, want.Generation) // it is not worth a write of its own
+	}
 	wrote, err := commit.Status(ctx, r.client, in.Release, want)
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func (s *stepper) wait(reason, format string, args ...any) {
 	s.waits, s.waitsFor = reason, fmt.Sprintf(format, args...)
 }
 
-// journal adds an entry, in place of the oldest one if there are too many.
+// journal adds an entry. If there are too many, it makes room, see trimJournal.
 func (s *stepper) journal(kind releasev1alpha1.JournalType, stage, cluster, actor, reason, message string) {
 	var last int64
 	if n := len(s.status.Journal); n > 0 {
@@ -51,9 +51,7 @@ func (s *stepper) journal(kind releasev1alpha1.JournalType, stage, cluster, acto
 	}
 	s.status.Journal = append(s.status.Journal, releasev1alpha1.ReleaseJournalEntry{Seq: last + 1, At: *s.time(),
 		Type: kind, Stage: stage, Cluster: cluster, Actor: actor, Reason: reason, Message: cut(message)})
-	if n := len(s.status.Journal); n > journalSize {
-		s.status.Journal = slices.Clone(s.status.Journal[n-journalSize:])
-	}
+	s.status.Journal = trimJournal(s.status.Journal, s.status.RecordedSeq)
 	s.changed = true
 }
 

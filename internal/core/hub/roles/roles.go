@@ -22,6 +22,10 @@ const (
 	Operator = "argosy:operator"
 )
 
+// Authenticated is the role, and its binding, with the addresses that every user may get. The hub checks what a user
+// may see of them.
+const Authenticated = "argosy:authenticated"
+
 // aggregated are Kubernetes' roles that have what a role of ours has.
 var aggregated = map[string][]string{View: {"view", "edit", "admin"}, Edit: {"edit", "admin"}, Admin: {"admin"}}
 
@@ -194,9 +198,13 @@ var Decisions = []Decision{
 type Path struct {
 	Path                        string
 	view, edit, admin, operator bool
+	// Everyone says that all authenticated users may.
+	Everyone bool
 	// Why nobody else may.
 	Why string
 }
+
+const whyHistory = "it shows namespaces in which the user may list releases, and is read-only"
 
 // Paths are all of them.
 var Paths = []Path{
@@ -207,6 +215,10 @@ var Paths = []Path{
 	{Path: "/argosy/nodes", operator: true, Why: "it shows the nodes of all clusters and their workloads"},
 	{Path: "/argosy/pods", view: true, edit: true, admin: true, operator: true,
 		Why: "it shows resourcebindings/pods of all namespaces, and is read-only"},
+	{Path: "/argosy/releases", Everyone: true, Why: whyHistory},
+	{Path: "/argosy/releases/events", Everyone: true, Why: whyHistory},
+	{Path: "/argosy/deployments", Everyone: true, Why: whyHistory},
+	{Path: "/argosy/dora", Everyone: true, Why: whyHistory},
 	{Path: "/argosy/health", operator: true, Why: "it shows the hub's store, disk and backups"},
 	{Path: "/argosy/why", Why: "it reads with the permissions of the hub; `argosy why` uses those of its user"},
 	{Path: "/argosy/encryption", Why: "it manages the keys of the store"},
@@ -283,6 +295,22 @@ func Verbs(role string, d Decision) []string {
 
 // MayGet says whether a role may get an address.
 func MayGet(role string, p Path) bool { return p.of(role) }
+
+// ForAuthenticated returns the role of all authenticated users, and its binding.
+func ForAuthenticated() (rbacv1.ClusterRole, rbacv1.ClusterRoleBinding) {
+	var paths []string
+	for _, p := range Paths {
+		if p.Everyone {
+			paths = append(paths, p.Path)
+		}
+	}
+	of := metav1.ObjectMeta{Name: Authenticated, Annotations: map[string]string{rbacv1.AutoUpdateAnnotationKey: "true"}}
+	return rbacv1.ClusterRole{ObjectMeta: of,
+			Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: paths}}},
+		rbacv1.ClusterRoleBinding{ObjectMeta: *of.DeepCopy(),
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: Authenticated},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:authenticated"}}}
+}
 
 // All are the roles as they are to be.
 func All() []rbacv1.ClusterRole {

@@ -1,0 +1,267 @@
+// Package history records releases, their approvals and their revisions in the history database. It decides nothing:
+// a release continues whether or not it is recorded.
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/history"
+)
+
+const (
+	// retry is when to try again while the database does not answer.
+	retry = 15 * time.Second
+	// pause is how long a failure counts for all objects, so that each does not wait for the database.
+	pause = 10 * time.Second
+	// firstRetry and lastRetry bound the time between attempts for an object that the database refuses.
+	firstRetry, lastRetry = time.Second, time.Minute
+	// upkeepPeriod is how often old rows are removed and the copy of the day is made.
+	upkeepPeriod = time.Hour
+)
+
+// Options of the recorder.
+type Options struct {
+	// Source of the database; nil if the hub keeps no history.
+	Source *history.Source
+	// Progress is what the history has. The release controller reads it.
+	Progress *Progress
+	// Clock is the time; default the real one.
+	Clock clock.WithTicker
+}
+
+// Setup registers the recorders with the manager.
+func Setup(mgr ctrl.Manager, o Options) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	o.Progress.off = o.Source == nil
+	r := &recorder{Options: o, client: mgr.GetClient()}
+	type recorded struct {
+		name   string
+		kind   client.Object
+		record reconcile.Func
+	}
+	all := []recorded{{"release-history", &releasev1alpha1.Release{}, r.release}}
+	if o.Source != nil {
+		all = append(all, recorded{"approval-history", &releasev1alpha1.ReleaseApproval{}, r.approval},
+			recorded{"revision-history", &releasev1alpha1.ReleaseRevision{}, r.revision})
+	}
+	for _, one := range all {
+		err := ctrl.NewControllerManagedBy(mgr).Named(one.name).For(one.kind).WithOptions(controller.Options{
+			MaxConcurrentReconciles: 1,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry,
+				lastRetry),
+		}).Complete(one.record)
+		if err != nil {
+			return fmt.Errorf("set up %s: %w", one.name, err)
+		}
+	}
+	if o.Source == nil {
+		return nil
+	}
+	return mgr.Add(manager.RunnableFunc(r.upkeep))
+}
+
+// recorder writes objects to the database.
+type recorder struct {
+	Options
+	client client.Client
+	// replayed is the number of the database that has all objects. It is used by the worker of releases alone.
+	replayed int
+	failing  failing
+}
+
+// release records a release. One that is being deleted goes when all of it is recorded.
+func (r *recorder) release(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	key := req.NamespacedName
+	read := &releasev1alpha1.Release{}
+	if err := r.client.Get(ctx, key, read); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			r.Progress.forget(key)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("get Release %s: %w", key, err)
+	}
+	deleted := read.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(read, releasev1alpha1.RecordedFinalizer)
+	if r.Source == nil {
+		return r.letGo(ctx, read, deleted)
+	}
+	failure := r.write(ctx, func(s *history.Store, opened int) error {
+		if err := r.replay(ctx, s, opened); err != nil {
+			return err
+		}
+		if err := s.RecordRelease(ctx, read); err != nil || !deleted {
+			return err
+		}
+		return r.approvalsOf(ctx, s, read)
+	})
+	has := r.Progress.note(read, failure)
+	var report error
+	if has.MustRecord(read) {
+		want := read.DeepCopy()
+		has.Record(&want.Status, read.Generation)
+		_, report = commit.Status(ctx, r.client, read, want)
+		read = want
+	}
+	if report != nil {
+		return commit.Requeue(0, report)
+	}
+	if failure != nil {
+		return later(failure)
+	}
+	return r.letGo(ctx, read, deleted)
+}
+
+// letGo removes the finalizer of a release that is being deleted.
+func (r *recorder) letGo(ctx context.Context, read *releasev1alpha1.Release, deleted bool) (reconcile.Result, error) {
+	if !deleted {
+		return reconcile.Result{}, nil
+	}
+	return commit.Requeue(0, commit.RemoveFinalizer(ctx, r.client, read, releasev1alpha1.RecordedFinalizer))
+}
+
+// replay records all objects in a database that was opened again: its file may be another one. The first database has
+// them from the start of the watches.
+func (r *recorder) replay(ctx context.Context, s *history.Store, opened int) error {
+	if r.replayed == 0 {
+		r.replayed = opened
+	}
+	if r.replayed == opened {
+		return nil
+	}
+	var revisions releasev1alpha1.ReleaseRevisionList
+	var releases releasev1alpha1.ReleaseList
+	var approvals releasev1alpha1.ReleaseApprovalList
+	for _, list := range []client.ObjectList{&revisions, &releases, &approvals} {
+		if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("list %T: %w", list, err)
+		}
+	}
+	var errs []error
+	for i := range revisions.Items {
+		errs = append(errs, s.RecordRevision(ctx, &revisions.Items[i]))
+	}
+	for i := range releases.Items {
+		errs = append(errs, s.RecordRelease(ctx, &releases.Items[i]))
+	}
+	for i := range approvals.Items {
+		errs = append(errs, s.RecordApproval(ctx, &approvals.Items[i]))
+	}
+	err := errors.Join(errs...)
+	if err == nil {
+		r.replayed = opened
+	}
+	return err
+}
+
+// approvalsOf records the approvals of a release before they are deleted with it.
+func (r *recorder) approvalsOf(ctx context.Context, s *history.Store, read *releasev1alpha1.Release) error {
+	var approvals releasev1alpha1.ReleaseApprovalList
+	if err := r.client.List(ctx, &approvals, client.InNamespace(read.Namespace),
+		client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the approvals of Release %s/%s: %w", read.Namespace, read.Name, err)
+	}
+	for i := range approvals.Items {
+		if a := &approvals.Items[i]; a.Spec.ReleaseUID == read.UID {
+			if err := s.RecordApproval(ctx, a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// approval records an approval.
+func (r *recorder) approval(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var read releasev1alpha1.ReleaseApproval
+	if err := r.client.Get(ctx, req.NamespacedName, &read); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	return later(r.write(ctx, func(s *history.Store, _ int) error { return s.RecordApproval(ctx, &read) }))
+}
+
+// revision records a revision.
+func (r *recorder) revision(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var read releasev1alpha1.ReleaseRevision
+	if err := r.client.Get(ctx, req.NamespacedName, &read); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	return later(r.write(ctx, func(s *history.Store, _ int) error { return s.RecordRevision(ctx, &read) }))
+}
+
+// later tries again if a write failed. write has logged that the database does not answer.
+func later(err error) (reconcile.Result, error) {
+	if err == nil || history.IsOfObject(err) {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: retry}, nil
+}
+
+// write runs a write of the database. It logs when the database begins to fail, and when it answers again.
+func (r *recorder) write(ctx context.Context, write func(s *history.Store, opened int) error) error {
+	if err := r.failing.recent(r.Clock.Now()); err != nil {
+		return err
+	}
+	store, opened, err := r.Source.Store(ctx)
+	if err == nil {
+		err = write(store, opened)
+	}
+	log := ctrl.LoggerFrom(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case err == nil:
+		if r.failing.end() {
+			log.Info("the history database takes releases again")
+		}
+	case history.IsOfObject(err):
+		failedWrites.Inc()
+	default:
+		failedWrites.Inc()
+		if r.failing.note(err, r.Clock.Now()) {
+			log.Error(err, "cannot record releases; they continue, and are recorded when the history database answers")
+		}
+	}
+	return err
+}
+
+// upkeep removes old rows and makes the copy of the day, in a database that is open. It logs once what was restored.
+func (r *recorder) upkeep(ctx context.Context) error {
+	log := ctrl.LoggerFrom(ctx).WithName("release-history")
+	ticker := r.Clock.NewTicker(upkeepPeriod)
+	defer ticker.Stop()
+	var reported *history.Store
+	for {
+		if store := r.Source.Opened(); store != nil {
+			if restored := store.Restored(); store != reported && restored != (history.Restored{}) {
+				log.Info("the history database was damaged or gone; history that no object has may be lost",
+					"moved", restored.Moved, "restored", restored.From)
+			}
+			reported = store
+			now := r.Clock.Now()
+			err := errors.Join(store.Delete(ctx, history.DefaultRetention, now), store.Backup(ctx, now))
+			if err != nil && ctx.Err() == nil {
+				log.Error(err, "cannot remove old rows of the history database, or copy it; the next attempt is in an hour")
+			}
+			size.Set(float64(store.Size(ctx)))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+	}
+}

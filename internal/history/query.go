@@ -1,0 +1,283 @@
+package history
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+)
+
+// Filter selects what a query returns. An empty field selects all.
+type Filter struct {
+	// Namespaces that the user may read; nil is all of them.
+	Namespaces []string
+	// UID and Release identify a release: by its UID, or its name.
+	UID, Release string
+	// Kind and Name of a workload.
+	Kind, Name string
+	Author     string
+	Cluster    string
+	Image      string
+	Outcome    string
+	// Environment of the stages that count for DORA figures.
+	Environment string
+	// Since and Until bound the creation of releases, or the end of stages.
+	Since, Until time.Time
+	// Limit bounds the answer; 0 is DefaultLimit.
+	Limit int
+}
+
+// DefaultLimit is how many rows a query returns if its filter sets no limit, MaxLimit the most that a request may ask
+// for.
+const DefaultLimit, MaxLimit = 200, 5000
+
+// Resource is what rights are checked against.
+var Resource = releasev1alpha1.GroupVersion.WithResource("releases").GroupResource()
+
+// Release is a release as the history has it. Times are RFC 3339 in UTC, empty if it has not happened.
+type Release struct {
+	UID       string   `json:"uid"`
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	Strategy  string   `json:"strategy,omitempty"`
+	Author    string   `json:"author,omitempty"`
+	URL       string   `json:"url,omitempty"`
+	Commit    string   `json:"commit,omitempty"`
+	Ticket    string   `json:"ticket,omitempty"`
+	Reason    string   `json:"reason,omitempty"`
+	Phase     string   `json:"phase"`
+	CreatedAt string   `json:"createdAt"`
+	StartedAt string   `json:"startedAt,omitempty"`
+	EndedAt   string   `json:"endedAt,omitempty"`
+	Targets   []Target `json:"targets"`
+}
+
+// Target is a workload of a release.
+type Target struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+}
+
+// Event is an entry of a release's journal.
+type Event struct {
+	Seq     int64  `json:"seq"`
+	At      string `json:"at"`
+	Type    string `json:"type"`
+	Stage   string `json:"stage,omitempty"`
+	Cluster string `json:"cluster,omitempty"`
+	Actor   string `json:"actor,omitempty"`
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+}
+
+// Deployment is what runs, or ran, in a cluster.
+type Deployment struct {
+	Cluster   string   `json:"cluster"`
+	Namespace string   `json:"namespace"`
+	Kind      string   `json:"kind"`
+	Name      string   `json:"name"`
+	Revision  string   `json:"revision"`
+	Images    []string `json:"images,omitempty"`
+	Release   string   `json:"release"`
+	From      string   `json:"from"`
+	To        string   `json:"to,omitempty"`
+}
+
+// where collects conditions of a query.
+type where struct {
+	conditions []string
+	values     []any
+}
+
+func (w *where) add(condition string, values ...any) {
+	w.conditions, w.values = append(w.conditions, condition), append(w.values, values...)
+}
+
+// equal adds a condition if the value is not empty.
+func (w *where) equal(column, value string) {
+	if value != "" {
+		w.add(column+" = ?", value)
+	}
+}
+
+func (w *where) namespaces(column string, allowed []string) {
+	if allowed == nil {
+		return
+	}
+	if len(allowed) == 0 {
+		w.add("1 = 0")
+		return
+	}
+	values := make([]any, len(allowed))
+	for i, ns := range allowed {
+		values[i] = ns
+	}
+	w.add(column+" IN ("+strings.Join(slices.Repeat([]string{"?"}, len(allowed)), ", ")+")", values...)
+}
+
+func (w *where) between(column string, since, until time.Time) {
+	if !since.IsZero() {
+		w.add(column+" >= ?", since.UTC().Format(time.RFC3339))
+	}
+	if !until.IsZero() {
+		w.add(column+" <= ?", until.UTC().Format(time.RFC3339))
+	}
+}
+
+func (w *where) String() string {
+	if len(w.conditions) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(w.conditions, " AND ")
+}
+
+func (f Filter) limit() int {
+	if f.Limit <= 0 {
+		return DefaultLimit
+	}
+	return f.Limit
+}
+
+// query runs a query and calls scan for each row.
+func (s *Store) query(ctx context.Context, text string, values []any, scan func(*sql.Rows) error) error {
+	rows, err := s.read.QueryContext(ctx, s.bind(text), values...)
+	if err != nil {
+		return fmt.Errorf("read the release history: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return fmt.Errorf("read the release history: %w", err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("read the release history: %w", err)
+	}
+	return nil
+}
+
+// Releases returns releases, the newest first.
+func (s *Store) Releases(ctx context.Context, f Filter) ([]Release, error) {
+	var w where
+	w.namespaces("r.namespace", f.Namespaces)
+	w.equal("r.uid", f.UID)
+	w.equal("r.name", f.Release)
+	w.equal("r.author", f.Author)
+	w.equal("r.outcome", f.Outcome)
+	w.between("r.created_at", f.Since, f.Until)
+	if f.Kind != "" || f.Name != "" {
+		var t where
+		t.add("t.release_uid = r.uid")
+		if f.Kind != "" {
+			t.add("LOWER(t.kind) = ?", strings.ToLower(f.Kind))
+		}
+		t.equal("t.name", f.Name)
+		w.add("EXISTS (SELECT 1 FROM release_targets t"+t.String()+")", t.values...)
+	}
+	if f.Cluster != "" {
+		w.add("EXISTS (SELECT 1 FROM stage_clusters c WHERE c.release_uid = r.uid AND c.cluster = ?)", f.Cluster)
+	}
+	var found []Release
+	index := map[string]int{}
+	err := s.query(ctx, `SELECT r.uid, r.namespace, r.name, r.strategy, r.author, r.change_url, r.commit_sha, r.ticket,
+		r.reason, r.phase, r.created_at, COALESCE(r.started_at, ''), COALESCE(r.ended_at, '') FROM releases r`+w.String()+
+		fmt.Sprintf(" ORDER BY r.created_at DESC, r.uid LIMIT %d", f.limit()), w.values, func(rows *sql.Rows) error {
+		r := Release{Targets: []Target{}}
+		err := rows.Scan(&r.UID, &r.Namespace, &r.Name, &r.Strategy, &r.Author, &r.URL, &r.Commit, &r.Ticket, &r.Reason,
+			&r.Phase, &r.CreatedAt, &r.StartedAt, &r.EndedAt)
+		index[r.UID] = len(found)
+		found = append(found, r)
+		return err
+	})
+	if err != nil || len(found) == 0 {
+		return found, err
+	}
+	var of where
+	uids := make([]any, 0, len(found))
+	for _, r := range found {
+		uids = append(uids, r.UID)
+	}
+	of.add("release_uid IN ("+strings.Join(slices.Repeat([]string{"?"}, len(uids)), ", ")+")", uids...)
+	err = s.query(ctx, "SELECT release_uid, kind, name, revision_from, revision_to FROM release_targets"+of.String()+
+		" ORDER BY release_uid, target", of.values, func(rows *sql.Rows) error {
+		var uid string
+		var t Target
+		err := rows.Scan(&uid, &t.Kind, &t.Name, &t.From, &t.To)
+		r := &found[index[uid]]
+		r.Targets = append(r.Targets, t)
+		return err
+	})
+	return found, err
+}
+
+// Events returns the journal of a release, the oldest entry first. The caller checks that the user may read it.
+func (s *Store) Events(ctx context.Context, uid string) ([]Event, error) {
+	found := []Event{}
+	err := s.query(ctx, `SELECT seq, at, type, stage, cluster, actor, reason, message FROM events WHERE release_uid = ?
+		ORDER BY seq, at`, []any{uid}, func(rows *sql.Rows) error {
+		var e Event
+		err := rows.Scan(&e.Seq, &e.At, &e.Type, &e.Stage, &e.Cluster, &e.Actor, &e.Reason, &e.Message)
+		found = append(found, e)
+		return err
+	})
+	return found, err
+}
+
+// Deployments returns what ran at a time, or what runs now if the time is zero: sorted by namespace, workload, cluster.
+func (s *Store) Deployments(ctx context.Context, f Filter, at time.Time) ([]Deployment, error) {
+	var w where
+	w.namespaces("d.namespace", f.Namespaces)
+	w.equal("d.cluster", f.Cluster)
+	w.equal("d.name", f.Name)
+	if f.Kind != "" {
+		w.add("LOWER(d.kind) = ?", strings.ToLower(f.Kind))
+	}
+	if f.Image != "" {
+		w.add(`EXISTS (SELECT 1 FROM revision_images i WHERE i.namespace = d.namespace AND i.revision = d.revision
+			AND i.image = ?)`, f.Image)
+	}
+	if at.IsZero() {
+		w.add("d.to_at IS NULL")
+	} else {
+		text := at.UTC().Format(time.RFC3339)
+		w.add("d.from_at <= ? AND (d.to_at IS NULL OR d.to_at > ?)", text, text)
+	}
+	found := []Deployment{}
+	err := s.query(ctx, `SELECT d.cluster, d.namespace, d.kind, d.name, d.revision, r.name, d.from_at, COALESCE(d.to_at, '')
+		FROM deployments d JOIN releases r ON r.uid = d.release_uid`+w.String()+
+		fmt.Sprintf(" ORDER BY d.namespace, d.kind, d.name, d.cluster LIMIT %d", f.limit()), w.values,
+		func(rows *sql.Rows) error {
+			var d Deployment
+			err := rows.Scan(&d.Cluster, &d.Namespace, &d.Kind, &d.Name, &d.Revision, &d.Release, &d.From, &d.To)
+			found = append(found, d)
+			return err
+		})
+	if err != nil {
+		return nil, err
+	}
+	images := map[[2]string][]string{}
+	for i, d := range found {
+		key := [2]string{d.Namespace, d.Revision}
+		if _, known := images[key]; !known {
+			images[key] = []string{}
+			err := s.query(ctx, "SELECT image FROM revision_images WHERE namespace = ? AND revision = ? ORDER BY image",
+				[]any{d.Namespace, d.Revision}, func(rows *sql.Rows) error {
+					var image string
+					err := rows.Scan(&image)
+					images[key] = append(images[key], image)
+					return err
+				})
+			if err != nil {
+				return nil, err
+			}
+		}
+		found[i].Images = images[key]
+	}
+	return found, nil
+}

@@ -1,0 +1,360 @@
+// Package history keeps what releases did in a relational database: SQLite in the data folder, or PostgreSQL.
+//
+// The objects on the hub decide; the database remembers. No decision reads it. Every write is idempotent, so that the
+// history of all objects that exist can be written again at any time.
+package history
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+const (
+	// File is the name of the SQLite database in the data folder.
+	File = "history.db"
+	// statementTimeout bounds a write: a database that is slower counts as unavailable.
+	statementTimeout = 2 * time.Second
+	// connectTimeout bounds a connection to PostgreSQL, unless the connection string sets its own.
+	connectTimeout = 5 * time.Second
+	// readers is how many queries run at once.
+	readers = 4
+	// idleTime is how long an unused connection stays open. Each has a cache.
+	idleTime = time.Minute
+	// reserve is how much room SQLite leaves on the disk, for the hub's own store.
+	reserve = 256 << 20
+	// rowsAtOnce is how many rows one statement writes. PostgreSQL takes at most 65535 values.
+	rowsAtOnce = 200
+)
+
+// Errors of writes.
+var (
+	// ErrNewer is the error of writes to a database whose schema a newer release of Argosy has changed. It can be read.
+	ErrNewer = errors.New("the history database was written by a newer release of Argosy")
+	// ErrDiskFull is the error of writes to SQLite if the disk has little room.
+	ErrDiskFull = errors.New("the disk has too little room for the release history")
+)
+
+// Store is an open database. It is safe for concurrent use.
+type Store struct {
+	write, read *sql.DB
+	postgres    bool
+	// newer is ErrNewer for a database that can only be read.
+	newer error
+	// path and file are those of SQLite.
+	path     string
+	file     fs.FileInfo
+	restored Restored
+	// free returns the free bytes of the disk.
+	free func() (int64, error)
+}
+
+// Restored says what Open did about a SQLite file that was damaged, or that was gone although it has copies.
+type Restored struct {
+	// Moved is where the damaged file is now; empty if there was none.
+	Moved string
+	// From is the nightly copy that took its place; empty for an empty database.
+	From string
+}
+
+// OpenSQLite opens the database file of a data folder, or creates it. A damaged file is moved aside. The newest
+// undamaged nightly copy takes the place of a file that is damaged or gone.
+func OpenSQLite(ctx context.Context, dir string) (*Store, error) {
+	path := filepath.Join(dir, File)
+	restored, err := repair(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, restored: restored, free: func() (int64, error) { return freeSpace(dir) }}
+	if s.write, err = openFile(path, "rwc"); err != nil {
+		return nil, err
+	}
+	s.write.SetMaxOpenConns(1) // SQLite has one writer
+	if err := s.migrate(ctx, goose.DialectSQLite3); err != nil {
+		return nil, errors.Join(err, s.write.Close())
+	}
+	if s.read, err = openFile(path, "ro"); err != nil {
+		return nil, errors.Join(err, s.write.Close())
+	}
+	s.read.SetMaxOpenConns(readers)
+	s.read.SetMaxIdleConns(1)
+	for _, db := range []*sql.DB{s.write, s.read} {
+		db.SetConnMaxIdleTime(idleTime)
+	}
+	if s.file, err = os.Stat(path); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if (restored != Restored{}) && s.newer == nil {
+		if err := s.noteGap(ctx, restored); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, nil
+}
+
+// isGone reports whether the SQLite file was deleted or replaced since it was opened.
+func (s *Store) isGone() bool {
+	if s.postgres {
+		return false
+	}
+	now, err := os.Stat(s.path)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, s.file)
+}
+
+// openFile opens a SQLite file with a mode: rwc or ro.
+func openFile(path, mode string) (*sql.DB, error) {
+	if mode == "rwc" { // before SQLite makes it with the process's umask
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("create the history database: %w", err)
+		}
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+	}
+	db, err := sql.Open("sqlite", "file:"+path+"?mode="+mode+"&_txlock=immediate&_pragma=busy_timeout(5000)"+
+		"&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=foreign_keys(on)&_pragma=cache_size(-1000)")
+	if err != nil {
+		return nil, fmt.Errorf("open the history database %s: %w", path, err)
+	}
+	return db, nil
+}
+
+// OpenPostgres opens a PostgreSQL database by its connection string. The password is in a file, or, if passwordFile is
+// empty, comes from the environment (PGPASSWORD) or from a passfile, as libpq reads them.
+func OpenPostgres(ctx context.Context, dsn, passwordFile string) (*Store, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("read the connection string of the history database: %w", err)
+	}
+	if passwordFile != "" {
+		password, err := os.ReadFile(passwordFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the password of the history database: %w", err)
+		}
+		config.Password = strings.TrimSpace(string(password))
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectTimeout
+	}
+	db := stdlib.OpenDB(*config)
+	db.SetMaxOpenConns(readers + 1)
+	db.SetMaxIdleConns(1)
+	db.SetConnMaxIdleTime(idleTime)
+	s := &Store{write: db, read: db, postgres: true}
+	if err := s.migrate(ctx, goose.DialectPostgres); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return s, nil
+}
+
+// migrate brings the schema up to date. Replicas of the hub take turns.
+func (s *Store) migrate(ctx context.Context, dialect goose.Dialect) error {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	options := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
+	if s.postgres {
+		locker, err := lock.NewPostgresSessionLocker()
+		if err != nil {
+			return err
+		}
+		options = append(options, goose.WithSessionLocker(locker))
+	}
+	provider, err := goose.NewProvider(dialect, s.write, files, options...)
+	if err != nil {
+		return fmt.Errorf("read the migrations of the history database: %w", err)
+	}
+	stored, target, err := provider.GetVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("read the version of the history database: %w", err)
+	}
+	if stored > target {
+		s.newer = fmt.Errorf("%w: its schema is version %d, this binary knows %d; it is only read until Argosy is upgraded",
+			ErrNewer, stored, target)
+		return nil
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("update the schema of the history database: %w", err)
+	}
+	return nil
+}
+
+// Restored says what Open did about a damaged file.
+func (s *Store) Restored() Restored { return s.restored }
+
+// Close closes the database.
+func (s *Store) Close() error {
+	if s.read == s.write {
+		return s.write.Close()
+	}
+	return errors.Join(s.read.Close(), s.write.Close())
+}
+
+// RecordRelease writes all that is known of a release. An older state than the stored one adds what is missing, and
+// changes nothing.
+func (s *Store) RecordRelease(ctx context.Context, r *releasev1alpha1.Release) error {
+	return s.upsert(ctx, releaseRows(r))
+}
+
+// RecordApproval writes an approval.
+func (s *Store) RecordApproval(ctx context.Context, a *releasev1alpha1.ReleaseApproval) error {
+	return s.upsert(ctx, approvalRows(a))
+}
+
+// RecordRevision writes a revision.
+func (s *Store) RecordRevision(ctx context.Context, r *releasev1alpha1.ReleaseRevision) error {
+	rows, err := revisionRows(r)
+	if err != nil {
+		return err
+	}
+	return s.upsert(ctx, rows)
+}
+
+// upsert writes rows in one transaction.
+func (s *Store) upsert(ctx context.Context, rows []row) error {
+	_, err := s.upsertState(ctx, rows)
+	return err
+}
+
+// upsertState writes rows in one transaction. stale says that a newer state of the release is there, so that only
+// immutable rows were added.
+func (s *Store) upsertState(ctx context.Context, rows []row) (stale bool, err error) {
+	if s.newer != nil {
+		return false, s.newer
+	}
+	if err := s.checkRoom(0); err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return false, fmt.Errorf("write the release history: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	for len(rows) > 0 {
+		t := rows[0].table
+		n := 1
+		for n < len(rows) && n < rowsAtOnce && rows[n].table.name == t.name {
+			n++
+		}
+		var values []any
+		for _, r := range rows[:n] {
+			for _, v := range r.values {
+				if text, ok := v.(string); ok {
+					v = strings.ReplaceAll(text, "\x00", "\uFFFD") // PostgreSQL has no texts with it
+				}
+				values = append(values, v)
+			}
+		}
+		rows = rows[n:]
+		if stale && !t.immutable {
+			continue
+		}
+		result, err := tx.ExecContext(ctx, s.statement(t, n), values...)
+		if err != nil {
+			return false, fmt.Errorf("write the release history, table %s: %w", t.name, err)
+		}
+		if t.guard != "" {
+			changed, err := result.RowsAffected()
+			if err != nil {
+				return false, fmt.Errorf("write the release history, table %s: %w", t.name, err)
+			}
+			stale = changed == 0
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return false, fmt.Errorf("write the release history: %w", err)
+	}
+	return stale, nil
+}
+
+// IsOfObject reports whether a write failed because of the object: the database takes others.
+func IsOfObject(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23") // data, and constraints
+	}
+	return isConstraint(err)
+}
+
+// checkRoom returns ErrDiskFull if the disk would have less than the reserve after a number of bytes.
+func (s *Store) checkRoom(bytes int64) error {
+	if s.postgres {
+		return nil
+	}
+	free, err := s.free()
+	if err != nil {
+		return err
+	}
+	if free-bytes < reserve {
+		return fmt.Errorf("%w: %d MiB are free, and %d MiB must stay free for the hub's own store", ErrDiskFull, free>>20,
+			(reserve+bytes)>>20)
+	}
+	return nil
+}
+
+// freeSpace returns how many bytes can be written to the file system of a folder.
+func freeSpace(dir string) (int64, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, fmt.Errorf("get the free space of %s: %w", dir, err)
+	}
+	return int64(s.Bavail) * int64(s.Bsize), nil
+}
+
+// statement returns the SQL that inserts n rows or updates those with their keys.
+func (s *Store) statement(t table, n int) string {
+	action := "DO NOTHING"
+	if !t.immutable {
+		var sets []string
+		for _, c := range t.columns[t.keys:] {
+			sets = append(sets, c+" = excluded."+c)
+		}
+		action = "DO UPDATE SET " + strings.Join(sets, ", ")
+	}
+	if t.guard != "" {
+		action += fmt.Sprintf(" WHERE excluded.%s >= %s.%s", t.guard, t.name, t.guard)
+	}
+	one := "(" + strings.Join(slices.Repeat([]string{"?"}, len(t.columns)), ", ") + ")"
+	return s.bind(fmt.Sprintf("INSERT INTO %s (%s) VALUES %s ON CONFLICT (%s) %s", t.name, strings.Join(t.columns, ", "),
+		strings.Join(slices.Repeat([]string{one}, n), ", "), strings.Join(t.columns[:t.keys], ", "), action))
+}
+
+// bind writes the placeholders of a statement as the database wants them.
+func (s *Store) bind(statement string) string {
+	if !s.postgres {
+		return statement
+	}
+	parts := strings.Split(statement, "?")
+	var out strings.Builder
+	for i, part := range parts {
+		out.WriteString(part)
+		if i < len(parts)-1 {
+			fmt.Fprintf(&out, "$%d", i+1)
+		}
+	}
+	return out.String()
+}
