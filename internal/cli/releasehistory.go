@@ -202,7 +202,7 @@ show what happened in it. See docs/release-history.md.`,
 			}
 			return oneArg("the name of a release")(cmd, args)
 		},
-		ValidArgsFunction: once(named(hub, "releases.release.argosy.io")),
+		ValidArgsFunction: firstArgument(named(hub, "releases.release.argosy.io")),
 	}
 	cmd.RunE = historyRun(hub, q, func(ctx context.Context, config *rest.Config, params url.Values, args []string,
 		out io.Writer) error {
