@@ -362,7 +362,8 @@ func (r *releases) rollback(ctx context.Context, name, reason string) error {
 		}
 		// The hub rolls back again when the state changes.
 		if rel.Spec.State == releasev1alpha1.StateRollback {
-			if err := r.patch(ctx, rel, map[string]any{"spec": map[string]any{"state": releasev1alpha1.StatePause}}); err != nil {
+			paused := map[string]any{"spec": map[string]any{"state": releasev1alpha1.StatePause}}
+			if err := r.patch(ctx, rel, paused); err != nil {
 				return err
 			}
 		}

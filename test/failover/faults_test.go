@@ -123,8 +123,8 @@ spec:
   placement: {%[3]s}`, ns, name, placement)
 }
 
-// deployment is a template whose pods request an amount of CPU. Its rollouts make no additional pods, so that more ready
-// pods than its replicas are a fault.
+// deployment is a template whose pods request an amount of CPU. Its rollouts make no additional pods, so that more
+// ready pods than its replicas are a fault.
 func deployment(ns, name string, replicas int32, cpu, more string) string {
 	return fmt.Sprintf(`
 ---

@@ -366,7 +366,8 @@ type ReleaseTargetStatus struct {
 	UID types.UID `json:"uid,omitempty"`
 
 	// Unit is the smallest unit in which the target can be updated, by its template when the release started: Pods or
-	// Cluster. If the template is changed so that this is no longer possible, no pod is updated until the change is undone.
+	// Cluster. If the template is changed so that this is no longer possible, no pod is updated until the change is
+	// undone.
 	// +optional
 	Unit ReleaseUnit `json:"unit,omitempty"`
 

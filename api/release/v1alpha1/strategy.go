@@ -198,7 +198,8 @@ type ReleaseAmount struct {
 	Pods *int64 `json:"pods,omitempty"`
 
 	// Weight is relative to the weights of all stages that select the same clusters. Of 100 pods, the weights 1, 2 and 7
-	// make 10, 30 and 100 pods new. Numbers are rounded up; a stage that adds no pod by rounding is skipped with its gates.
+	// make 10, 30 and 100 pods new. Numbers are rounded up; a stage that adds no pod by rounding is skipped with its
+	// gates.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional

@@ -27,8 +27,8 @@ import (
 var releases = releasev1alpha1.GroupVersion.WithResource("releases")
 
 // mutateRelease sets spec.createdBy: the user who creates the release, and later the user who created it. It also sets
-// who used a verb on the release. The hub's own controllers may name another user. A new release gets the finalizer that
-// keeps it until it is recorded.
+// who used a verb on the release. The hub's own controllers may name another user. A new release gets the finalizer
+// that keeps it until it is recorded.
 func (o *objects) mutateRelease(_ context.Context, r request) error {
 	if r.old == nil && !slices.Contains(r.obj.GetFinalizers(), releasev1alpha1.RecordedFinalizer) {
 		r.obj.SetFinalizers(append(r.obj.GetFinalizers(), releasev1alpha1.RecordedFinalizer))

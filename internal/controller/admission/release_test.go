@@ -161,7 +161,8 @@ func TestTheUserOfAVerbIsStamped(t *testing.T) {
 			t.Errorf("after a pause, it has %s, want %s", got, want)
 		}
 		forged := now.DeepCopy()
-		forged.SetAnnotations(map[string]string{release.VerbsAnnotation: `{}`, releasev1alpha1.ReleaseReasonAnnotation: "lunch"})
+		forged.SetAnnotations(map[string]string{release.VerbsAnnotation: `{}`,
+			releasev1alpha1.ReleaseReasonAnnotation: "lunch"})
 		if now, _, err = h.write("alice", forged, now); err != nil {
 			t.Fatal(err)
 		}

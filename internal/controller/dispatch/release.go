@@ -45,8 +45,8 @@ func (r *reconciler) revisions(ctx context.Context,
 	return found, nil
 }
 
-// storeBaseline stores the revision that members have when a template gets a release strategy. It is stored here, and not
-// by the release controller, because the Works and the template must not change meanwhile.
+// storeBaseline stores the revision that members have when a template gets a release strategy. It is stored here, and
+// not by the release controller, because the Works and the template must not change meanwhile.
 func (r *reconciler) storeBaseline(ctx context.Context, baseline *releasev1alpha1.ReleaseRevision) error {
 	if baseline == nil {
 		return nil

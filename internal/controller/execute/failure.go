@@ -57,8 +57,8 @@ func failureOf(err error) (reason, message string) {
 	return reason, err.Error()
 }
 
-// isTransient reports whether the same request may succeed later: the server or a webhook is overloaded or broken, or the
-// object was changed meanwhile.
+// isTransient reports whether the same request may succeed later: the server or a webhook is overloaded or broken, or
+// the object was changed meanwhile.
 func isTransient(code int32) bool {
 	return code == http.StatusConflict || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }

@@ -208,8 +208,8 @@ func (r *reconciler) ofWork(ctx context.Context, work client.Object) []reconcile
 	return planned(b)
 }
 
-// reportDelay collects the reports of members: a step reads all Works of a release, and a stage with many clusters causes
-// as many reports.
+// reportDelay collects the reports of members: a step reads all Works of a release, and a stage with many clusters
+// causes as many reports.
 const reportDelay = 200 * time.Millisecond
 
 // reports enqueues the release of a Work after reportDelay. Reports meanwhile are enqueued with the first one.

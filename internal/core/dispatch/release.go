@@ -121,8 +121,8 @@ func (in Input) paced() (Input, error) {
 	return in, err
 }
 
-// awaitsRelease is the condition of a template that differs from the revision that the binding names. bound says that it
-// has a release strategy.
+// awaitsRelease is the condition of a template that differs from the revision that the binding names. bound says that
+// it has a release strategy.
 func (in Input) awaitsRelease(revision string, bound bool) *fleet.Condition {
 	what, after := in.Template.GetKind()+" "+in.Template.GetName(), ""
 	if !bound {

@@ -55,7 +55,7 @@ func (s *story) images(clusters ...string) string {
 
 const gray = "gray"
 
-func TestClusterThatJoinsBeforeTheFirstReleaseGetsThePodsOfTheOthers(t *testing.T) {
+func TestJoinedClusterGetsThePodsOfOthersBeforeARelease(t *testing.T) {
 	s := begin(t, clones, strings.Replace(threeEach, ", {name: ap, replicas: 3}]", "]", 1))
 	s.decide()
 	s.annotate(releasev1alpha1.ReleaseStrategyAnnotation, gray)

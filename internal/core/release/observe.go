@@ -114,8 +114,8 @@ func (o observation) behindTargets() (names []string) {
 	return names
 }
 
-// refusalGrace is for how long a retried stage, and a rollback, do not count refusals: a member may have been fixed, and
-// the hub asks it again every two minutes at the latest.
+// refusalGrace is for how long a retried stage, and a rollback, do not count refusals: a member may have been fixed,
+// and the hub asks it again every two minutes at the latest.
 const refusalGrace = 3 * time.Minute
 
 // refusalCounts reports whether the refusal of a cluster fails the stage or the rollback under way.

@@ -87,8 +87,8 @@ func formerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
 }
 
 // Baseline returns the revision that members have when changes of a template begin to wait for releases: that of the
-// template if a Work has it already or there is no Work, and otherwise that of the Works. It returns nil if the Works do
-// not show it: the pods of the template were changed at the same time, and each Work has overrides.
+// template if a Work has it already or there is no Work, and otherwise that of the Works. It returns nil if the Works
+// do not show it: the pods of the template were changed at the same time, and each Work has overrides.
 func Baseline(template *unstructured.Unstructured, works []workv1alpha1.Work,
 	clusters map[string]*clusterv1alpha1.Cluster,
 	overrides []policyv1alpha1.Override) (*releasev1alpha1.ReleaseRevision, error) {

@@ -85,12 +85,16 @@ func TestBaselineIsWhatMembersHave(t *testing.T) {
 		override string
 		want     string
 	}{
-		"no cluster has it":                       {nil, "", "web:2"},
-		"a plain Work has the template":           {[]workv1alpha1.Work{work("c1", "web:1", ""), work("c2", "web:2", "")}, "", "web:2"},
-		"plain Works have an older one":           {[]workv1alpha1.Work{work("c1", "web:1", "")}, "", "web:1"},
-		"all are the template with its overrides": {[]workv1alpha1.Work{work("c1", "web:eu", "[{}]"), work("c2", "web:eu", "[{}]")}, "eu", "web:2"},
-		"an override is older":                    {[]workv1alpha1.Work{work("c1", "web:eu", "[{}]"), work("c2", "web:us", "[{}]")}, "eu", ""},
-		"an override hides the change":            {[]workv1alpha1.Work{work("c1", "web:eu", "[{}]"), work("c2", "web:1", "")}, "eu", "web:1"},
+		"no cluster has it": {nil, "", "web:2"},
+		"a plain Work has the template": {[]workv1alpha1.Work{work("c1", "web:1", ""), work("c2", "web:2", "")}, "",
+			"web:2"},
+		"plain Works have an older one": {[]workv1alpha1.Work{work("c1", "web:1", "")}, "", "web:1"},
+		"all are the template with its overrides": {[]workv1alpha1.Work{work("c1", "web:eu", "[{}]"),
+			work("c2", "web:eu", "[{}]")}, "eu", "web:2"},
+		"an override is older": {[]workv1alpha1.Work{work("c1", "web:eu", "[{}]"),
+			work("c2", "web:us", "[{}]")}, "eu", ""},
+		"an override hides the change": {[]workv1alpha1.Work{work("c1", "web:eu", "[{}]"),
+			work("c2", "web:1", "")}, "eu", "web:1"},
 	} {
 		var overrides []policyv1alpha1.Override
 		if c.override != "" {

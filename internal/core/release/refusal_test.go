@@ -47,7 +47,8 @@ func TestFailedRollbackIsTriedAgainWhenItsUserAsks(t *testing.T) {
 	w.members[1].rejects = "web:1"
 	r.Spec.State, r.Generation = releasev1alpha1.StateRollback, 2
 	w.pass(10 * time.Minute)
-	w.expect("while the member refuses", r, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed, "web:1", 2)
+	w.expect("while the member refuses", r, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed, "web:1",
+		2)
 	w.members[1].rejects = ""
 	w.pass(10 * time.Minute)
 	w.expect("without a request", r, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed, "web:1", 3)

@@ -59,7 +59,8 @@ func TestARevisionHasNoSelectorsOfOtherWorkloads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Secret", Name: "of-another-team"}, own}
+	spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Secret", Name: "of-another-team"},
+		own}
 	r, err := release.NewRevision(w.template, []policyv1alpha1.Override{p})
 	if err != nil {
 		t.Fatal(err)

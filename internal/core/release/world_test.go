@@ -219,8 +219,8 @@ func (w *world) lose(cluster string, lost bool) {
 // input is what a release is decided from.
 func (w *world) input(r *releasev1alpha1.Release) release.Input {
 	w.t.Helper()
-	t := release.Target{Template: w.template, Binding: w.binding.DeepCopy(), Divided: dispatch.Divides(&w.binding.Spec), Current: w.revision(),
-		Former: w.former, Revisions: w.revisions}
+	t := release.Target{Template: w.template, Binding: w.binding.DeepCopy(), Divided: dispatch.Divides(&w.binding.Spec),
+		Current: w.revision(), Former: w.former, Revisions: w.revisions}
 	if fleet.PlanOf(w.binding.Annotations) != nil {
 		var err error
 		missing := (*dispatch.RevisionMissingError)(nil)
