@@ -217,8 +217,9 @@ func (w *releaseWorld) release(name, strategy string) *releasev1alpha1.Release {
 	r.Spec = releasev1alpha1.ReleaseSpec{StrategyRef: &releasev1alpha1.ReleaseStrategyReference{Name: name},
 		State: releasev1alpha1.StateRun, Targets: []releasev1alpha1.ReleaseTarget{{Name: "web",
 			Ref: releasev1alpha1.ReleaseObjectReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "web"}}}}
-	// In this order: a release that is reconciled before its strategy exists writes its status once more.
+	// The hub has the strategy first. Otherwise it writes once more that there is no strategy.
 	w.Make(s)
+	synctest.Wait()
 	w.Make(r)
 	return r
 }

@@ -46,6 +46,10 @@ var notRun = map[string][]string{
 		`kubectl annotate clusterrole argosy:edit rbac.authorization.kubernetes.io/autoupdate=false --overwrite`,
 		`kubectl auth can-i update overridepolicies -n shop --as jane --as-group shop-developers`,
 		`kubectl auth can-i --list -n shop --as jane`,
+		`kubectl patch releaserevision cloneset-web-5d0c7f21aa10 -n shop --subresource=status --type=merge ` +
+			`-p '{"status":{"blocked":null}}'`,
+		`kubectl patch releaserevision cloneset-web-5d0c7f21aa10 -n shop --subresource=status --type=merge ` +
+			`-p '{"status":{"blocked":{"reason":"DataLoss","at":"2026-01-01T12:00:00Z"}}}'`,
 		`kubectl auth can-i create overridepolicies.policy.karmada.io -n shop --as jane`,
 		`kubectl annotate customresourcedefinition works.work.karmada.io ` +
 			`argosy.io/confirm-deletion=works.work.karmada.io`,

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/test/kit"
 )
@@ -111,5 +113,22 @@ spec:
 		}
 	}
 	are(10, "example.com/shop:2")
-	phase("Succeeded", "Completed")
+	to := kit.Field(phase("Succeeded", "Completed"), "status", "targets").([]any)[0].(map[string]any)["to"]
+
+	// Administrators of the hub block the revision, and allow it again.
+	revision := kit.Object(t, fmt.Sprintf("{apiVersion: %s, kind: ReleaseRevision, metadata: {name: %v, namespace: %s}}",
+		own, to, ns))
+	for _, blocked := range []string{`{"reason":"DataLoss","at":"2026-01-01T12:00:00Z"}`, "null"} {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"blocked":`+blocked+`}}`))
+		for _, p := range []person{editor, lead} {
+			p.shut("a block", p.Status().Patch(t.Context(), revision.DeepCopy(), patch))
+		}
+		if err := fleet.Hub.Status().Patch(t.Context(), revision.DeepCopy(), patch); err != nil {
+			t.Fatal(err)
+		}
+		stored := fleet.Hub.Find(t, own, "ReleaseRevision", ns, revision.GetName())
+		if is := kit.Field(stored, "status", "blocked") != nil; is != (blocked != "null") {
+			t.Errorf("after the patch %s, the revision has %v", blocked, stored.Object["status"])
+		}
+	}
 }
