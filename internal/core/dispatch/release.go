@@ -12,6 +12,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
@@ -147,10 +148,11 @@ func (in Input) unknownBaseline() *fleet.Condition {
 }
 
 // overridesFor are the override policies that count in a cluster: those of the effective revision, and today's in a
-// cluster that joined after the revision was stored, which the revision cannot know.
+// cluster that joined after the revision was stored and for which the revision has no rule.
 func (in Input) overridesFor(cluster string) []policyv1alpha1.Override {
 	c, r := in.Clusters[cluster], in.pace.effective
-	if c != nil && r != nil && !r.CreationTimestamp.IsZero() && r.CreationTimestamp.Before(&c.CreationTimestamp) {
+	if c != nil && r != nil && !r.CreationTimestamp.IsZero() && r.CreationTimestamp.Before(&c.CreationTimestamp) &&
+		!override.TargetsCluster(c, in.Overrides) {
 		return in.pace.today
 	}
 	return in.Overrides

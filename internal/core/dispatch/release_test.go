@@ -174,3 +174,26 @@ func TestClusterThatJoinedAfterTheRevisionGetsTodaysOverrides(t *testing.T) {
 		t.Errorf("clusters have %s", got)
 	}
 }
+
+func TestJoinedClusterGetsTheFrozenRulesForIt(t *testing.T) {
+	registry := func(mirror string) []policyv1alpha1.Override {
+		return []policyv1alpha1.Override{clusterOverride(t, `{overrideRules: [{overriders: {imageOverrider:
+			[{component: Registry, operator: add, value: `+mirror+`}]}}]}`)}
+	}
+	s := begin(t, clones, threeEach)
+	s.in.Overrides = registry("old")
+	s.annotate(releasev1alpha1.ReleaseStrategyAnnotation, gray)
+	s.decide()
+	for _, r := range s.in.Revisions {
+		r.CreationTimestamp = metav1.Unix(100, 0)
+	}
+	joined := s.in.Clusters["ap"].DeepCopy()
+	joined.CreationTimestamp = metav1.Unix(200, 0)
+	s.in.Clusters["ap"] = joined
+	s.in.Overrides = registry("new")
+	s.decide()
+	s.decide()
+	if got := s.images("eu", "us", "ap"); got != "old/nginx:1 old/nginx:1 old/nginx:1" {
+		t.Errorf("clusters have %s", got)
+	}
+}

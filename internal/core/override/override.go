@@ -180,6 +180,11 @@ type rule struct {
 	overriders *policyv1alpha1.Overriders
 }
 
+// TargetsCluster reports whether one of policies has a rule for cluster c.
+func TargetsCluster(c *clusterv1alpha1.Cluster, policies []policyv1alpha1.Override) bool {
+	return slices.ContainsFunc(policies, func(p policyv1alpha1.Override) bool { return len(targeting(c, p)) > 0 })
+}
+
 // targeting returns the rules of p for cluster c in order. The deprecated fields count if there are no rules.
 func targeting(c *clusterv1alpha1.Cluster, p policyv1alpha1.Override) []rule {
 	spec := p.OverrideSpec()

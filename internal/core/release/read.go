@@ -66,13 +66,15 @@ func formerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
 	})
 	var former *releasev1alpha1.ReleaseRevision
 	for i := range works {
-		w := &works[i]
-		if len(w.Spec.Workload.Manifests) == 0 || !isPlain(w) {
+		if !isPlain(&works[i]) {
 			continue
 		}
-		manifest := &unstructured.Unstructured{}
-		if err := manifest.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
-			return nil, fmt.Errorf("read the manifest of Work %s/%s: %w", w.Namespace, w.Name, err)
+		manifest, err := manifestOf(&works[i])
+		if err != nil {
+			return nil, err
+		}
+		if manifest == nil {
+			continue
 		}
 		revision, err := NewRevision(manifest, overrides)
 		if err != nil {
@@ -87,8 +89,8 @@ func formerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
 }
 
 // Baseline returns the revision that members have when changes of a template begin to wait for releases: that of the
-// template if a Work has it already or there is no Work, and otherwise that of the Works. It returns nil if the Works
-// do not show it: the pods of the template were changed at the same time, and each Work has overrides.
+// template if there is no Work, and otherwise the one revision of all Works. It returns nil if the Works have several
+// revisions, keep old pods by a partition, or do not show theirs: then nobody has approved one revision for all clusters.
 func Baseline(template *unstructured.Unstructured, works []workv1alpha1.Work,
 	clusters map[string]*clusterv1alpha1.Cluster,
 	overrides []policyv1alpha1.Override) (*releasev1alpha1.ReleaseRevision, error) {
@@ -96,26 +98,50 @@ func Baseline(template *unstructured.Unstructured, works []workv1alpha1.Work,
 	if err != nil || len(works) == 0 {
 		return current, err
 	}
-	former, err := formerOf(works, overrides, current)
-	if err != nil {
-		return nil, err
-	}
-	// An override may hide a change of the template, so plain Works count first.
-	all := true
+	var plain *releasev1alpha1.ReleaseRevision
+	all := true // Works are the template with the overrides of their clusters
 	for i := range works {
-		same, err := madeFrom(&works[i], template, clusters, overrides)
+		w := &works[i]
+		manifest, err := manifestOf(w)
+		if err != nil || manifest == nil {
+			return nil, err
+		}
+		if fleet.HasPartition(manifest) && !fleet.HasPartition(template) {
+			return nil, nil
+		}
+		if isPlain(w) {
+			revision, err := NewRevision(manifest, overrides)
+			if err != nil || plain != nil && plain.Name != revision.Name {
+				return nil, err
+			}
+			plain = revision
+			continue
+		}
+		same, err := madeFrom(w, manifest, template, clusters, overrides)
 		if err != nil {
 			return nil, err
 		}
-		if same && isPlain(&works[i]) {
-			return current, nil
-		}
 		all = all && same
 	}
-	if former == nil && all {
+	switch {
+	case all && (plain == nil || plain.Name == current.Name):
 		return current, nil
+	case plain != nil && plain.Name != current.Name:
+		return plain, nil // an override may hide the change of the template
 	}
-	return former, nil
+	return nil, nil
+}
+
+// manifestOf returns the manifest of a Work; nil if it has none.
+func manifestOf(w *workv1alpha1.Work) (*unstructured.Unstructured, error) {
+	if len(w.Spec.Workload.Manifests) == 0 {
+		return nil, nil
+	}
+	manifest := &unstructured.Unstructured{}
+	if err := manifest.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
+		return nil, fmt.Errorf("read the manifest of Work %s/%s: %w", w.Namespace, w.Name, err)
+	}
+	return manifest, nil
 }
 
 // isPlain reports whether no override was applied to a Work.
@@ -124,16 +150,12 @@ func isPlain(w *workv1alpha1.Work) bool {
 		w.Annotations[policyv1alpha1.AppliedClusterOverridesAnnotation] == ""
 }
 
-// madeFrom reports whether a Work has the pods of a template with the overrides of its cluster.
-func madeFrom(w *workv1alpha1.Work, template *unstructured.Unstructured, clusters map[string]*clusterv1alpha1.Cluster,
-	overrides []policyv1alpha1.Override) (bool, error) {
+// madeFrom reports whether the manifest of a Work has the pods of a template with the overrides of its cluster.
+func madeFrom(w *workv1alpha1.Work, manifest, template *unstructured.Unstructured,
+	clusters map[string]*clusterv1alpha1.Cluster, overrides []policyv1alpha1.Override) (bool, error) {
 	name, err := names.ClusterOf(w.Namespace)
-	if err != nil || clusters[name] == nil || len(w.Spec.Workload.Manifests) == 0 {
+	if err != nil || clusters[name] == nil {
 		return false, nil
-	}
-	manifest := &unstructured.Unstructured{}
-	if err := manifest.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
-		return false, fmt.Errorf("read the manifest of Work %s/%s: %w", w.Namespace, w.Name, err)
 	}
 	want, _, err := override.Apply(template, clusters[name], overrides)
 	if err != nil {

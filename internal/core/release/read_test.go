@@ -79,6 +79,21 @@ func TestBaselineIsWhatMembersHave(t *testing.T) {
 		out.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
 		return out
 	}
+	keeping := func(w workv1alpha1.Work) workv1alpha1.Work {
+		var m unstructured.Unstructured
+		if err := m.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
+			t.Fatal(err)
+		}
+		if err := unstructured.SetNestedField(m.Object, int64(1), "spec", "updateStrategy", "partition"); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := m.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Spec.Workload.Manifests[0].Raw = raw
+		return w
+	}
 	w.join("c2", 2, nil)
 	for name, c := range map[string]struct {
 		works    []workv1alpha1.Work
@@ -86,8 +101,12 @@ func TestBaselineIsWhatMembersHave(t *testing.T) {
 		want     string
 	}{
 		"no cluster has it": {nil, "", "web:2"},
-		"a plain Work has the template": {[]workv1alpha1.Work{work("c1", "web:1", ""), work("c2", "web:2", "")}, "",
+		"all Works have the template": {[]workv1alpha1.Work{work("c1", "web:2", ""), work("c2", "web:2", "")}, "",
 			"web:2"},
+		"Works have two revisions": {[]workv1alpha1.Work{work("c1", "web:1", ""), work("c2", "web:2", "")}, "", ""},
+		"a plain Work has the template, another one not": {[]workv1alpha1.Work{work("c1", "web:2", ""),
+			work("c2", "web:us", "[{}]")}, "eu", ""},
+		"a Work keeps old pods":         {[]workv1alpha1.Work{keeping(work("c1", "web:2", ""))}, "", ""},
 		"plain Works have an older one": {[]workv1alpha1.Work{work("c1", "web:1", "")}, "", "web:1"},
 		"all are the template with its overrides": {[]workv1alpha1.Work{work("c1", "web:eu", "[{}]"),
 			work("c2", "web:eu", "[{}]")}, "eu", "web:2"},
