@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -17,6 +18,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -399,6 +401,26 @@ func TestTextsAreStoredWhateverTheyContain(t *testing.T) {
 		found, err := s.Releases(t.Context(), Filter{})
 		if err != nil || len(found) != 1 || found[0].Reason != "\uFFFD $1 ? '; DROP TABLE events; --" {
 			t.Errorf("the releases are %+v, %v", found, err)
+		}
+	})
+}
+
+// The database is not encrypted, and pods and overrides can have secrets.
+func TestPodsAndOverridesAreNotStored(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, s *Store) {
+		plain, r := revision("web-one", "shop/web:1"), revision("web-one", "shop/web:1")
+		record(t, s, plain)
+		want := dump(t, s)
+		secret := &runtime.RawExtension{Raw: []byte(`{"env":[{"name":"TOKEN","value":"hunter2"}]}`)}
+		r.Spec.Pods = []releasev1alpha1.RevisionField{{Path: "spec.template", Value: secret}}
+		r.Spec.Overrides = []releasev1alpha1.RevisionOverride{{Kind: "OverridePolicy", Name: "env", Spec: *secret}}
+		record(t, s, r)
+		var archive bytes.Buffer
+		if _, err := s.Export(t.Context(), &archive); err != nil {
+			t.Fatal(err)
+		}
+		if got := dump(t, s); got != want || strings.Contains(archive.String(), "hunter2") {
+			t.Errorf("the rows are\n%s\nwant\n%s\nthe archive is\n%s", got, want, &archive)
 		}
 	})
 }

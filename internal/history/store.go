@@ -225,11 +225,7 @@ func (s *Store) RecordApproval(ctx context.Context, a *releasev1alpha1.ReleaseAp
 
 // RecordRevision writes a revision.
 func (s *Store) RecordRevision(ctx context.Context, r *releasev1alpha1.ReleaseRevision) error {
-	rows, err := revisionRows(r)
-	if err != nil {
-		return err
-	}
-	return s.upsert(ctx, rows)
+	return s.upsert(ctx, revisionRows(r))
 }
 
 // upsert writes rows in one transaction.
