@@ -559,6 +559,66 @@ func TestDamagedFileWithoutCopyIsReplacedByAnEmptyOne(t *testing.T) {
 	record(t, s, history()...)
 }
 
+// The disk is that of the hub's own store.
+func TestCopyThatDoesNotFitIsNotRestored(t *testing.T) {
+	dir := t.TempDir()
+	s := openSQLite(t, dir)
+	record(t, s, history()...)
+	if err := errors.Join(s.Backup(t.Context(), noon), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	damage(t, s.path)
+	copied := backups(s.path)[0]
+	info, err := os.Stat(copied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := reserve + info.Size() - 1
+	free := func() (int64, error) { return room, nil }
+	s, err = openSQLiteIn(t.Context(), dir, free)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := s.Restored(); r.Moved == "" || r.From != "" || r.NoRoom != copied {
+		t.Errorf("restored %+v", r)
+	}
+	if gaps, err := s.Gaps(t.Context()); err != nil || len(gaps) != 1 {
+		t.Errorf("the gaps are %q, %v", gaps, err)
+	}
+	record(t, s, history()...)
+	if err := errors.Join(s.Close(), os.Remove(s.path)); err != nil {
+		t.Fatal(err)
+	}
+	room++
+	if s, err = openSQLiteIn(t.Context(), dir, free); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.Restored(); r.From != copied || r.NoRoom != "" {
+		t.Errorf("with room, restored %+v", r)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCopyThatFailsLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	to := filepath.Join(dir, File)
+	if err := copyFile(dir, to); err == nil { // a folder cannot be read
+		t.Error("a folder was copied")
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("%v is left, %v", files, err)
+	}
+	if err := os.WriteFile(to+".part", []byte("of an attempt before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	openSQLite(t, dir)
+	if _, err := os.Stat(to + ".part"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the rest of an attempt before is there: %v", err)
+	}
+}
+
 // damage overwrites the middle of a file.
 func damage(t *testing.T, path string) {
 	t.Helper()

@@ -75,17 +75,25 @@ type Restored struct {
 	Moved string
 	// From is the nightly copy that took its place; empty for an empty database.
 	From string
+	// NoRoom is the nightly copy that did not take its place, because the disk has too little room for it.
+	NoRoom string
 }
 
 // OpenSQLite opens the database file of a data folder, or creates it. A damaged file is moved aside. The newest
-// undamaged nightly copy takes the place of a file that is damaged or gone.
+// undamaged nightly copy takes the place of a file that is damaged or gone, if the disk has room for it.
 func OpenSQLite(ctx context.Context, dir string) (*Store, error) {
-	path := filepath.Join(dir, File)
-	restored, err := repair(ctx, path)
+	return openSQLiteIn(ctx, dir, func() (int64, error) { return freeSpace(dir) })
+}
+
+// openSQLiteIn is OpenSQLite on a disk with a number of free bytes.
+func openSQLiteIn(ctx context.Context, dir string, free func() (int64, error)) (*Store, error) {
+	s := &Store{path: filepath.Join(dir, File), free: free}
+	path := s.path
+	restored, err := s.repair(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, restored: restored, free: func() (int64, error) { return freeSpace(dir) }}
+	s.restored = restored
 	if s.write, err = openFile(path, "rwc"); err != nil {
 		return nil, err
 	}

@@ -248,7 +248,7 @@ func (r *recorder) upkeep(ctx context.Context) error {
 		if store := r.Source.Opened(); store != nil {
 			if restored := store.Restored(); store != reported && restored != (history.Restored{}) {
 				log.Info("the history database was damaged or gone; history that no object has may be lost",
-					"moved", restored.Moved, "restored", restored.From)
+					"moved", restored.Moved, "restored", restored.From, "noRoomFor", restored.NoRoom)
 			}
 			reported = store
 			now := r.Clock.Now()
