@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -437,6 +438,33 @@ func TestRefusedObjectIsNoFailureOfTheDatabase(t *testing.T) {
 		if err := s.RecordRelease(ctx, release("r1", 0, "x", releasev1alpha1.ReleaseRunning)); err == nil ||
 			IsOfObject(err) {
 			t.Errorf("a write that was canceled returns %v", err)
+		}
+	})
+}
+
+func TestErrorsOfPostgresAreOfTheObjectOrOfTheDatabase(t *testing.T) {
+	for code, want := range map[string]bool{
+		"22001": true, "23503": true, "54000": true, "42804": true, "25P02": true, // a long index entry is 54000
+		"08006": false, "53100": false, "57014": false, "57P01": false, "58030": false, "40001": false, "40P01": false,
+		"25006": false,
+	} {
+		err := fmt.Errorf("write the release history: %w", &pgconn.PgError{Code: code})
+		if got := IsOfObject(err); got != want {
+			t.Errorf("%s is of the object: %t, want %t", code, got, want)
+		}
+		if IsOfObject(fmt.Errorf("%w: %w", ErrUnavailable, err)) {
+			t.Errorf("%s is of the object although the database cannot be opened", code)
+		}
+	}
+}
+
+func TestVeryLongNamesOfImagesAreLeftOut(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, s *Store) {
+		r := revision("web-one", strings.Repeat("x", longestImage+1))
+		r.Spec.Images = append(r.Spec.Images, strings.Repeat("y", longestImage))
+		record(t, s, r)
+		if all := dump(t, s); strings.Contains(all, "xx") || !strings.Contains(all, strings.Repeat("y", longestImage)) {
+			t.Errorf("the rows are\n%s", all)
 		}
 	})
 }

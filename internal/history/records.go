@@ -220,6 +220,9 @@ func revisionRows(r *releasev1alpha1.ReleaseRevision) []row {
 	rows := []row{{revisionsTable, []any{r.Namespace, r.Name, groupOf(r.Spec.Target), r.Spec.Target.Kind,
 		r.Spec.Target.Name, r.Spec.Hash, blocked, createdAt(r)}}}
 	for _, image := range r.Spec.Images {
+		if len(image) > longestImage {
+			continue
+		}
 		rows = append(rows, row{imagesTable, []any{r.Namespace, r.Name, image}})
 	}
 	return rows

@@ -43,6 +43,8 @@ const (
 	idleTime = time.Minute
 	// reserve is how much room SQLite leaves on the disk, for the hub's own store.
 	reserve = 256 << 20
+	// longestImage is how many bytes the name of an image has that is stored: PostgreSQL indexes no long texts.
+	longestImage = 1000
 	// rowsAtOnce is how many rows one statement writes. PostgreSQL takes at most 65535 values.
 	rowsAtOnce = 200
 )
@@ -295,11 +297,19 @@ func (s *Store) upsertState(ctx context.Context, rows []row) (stale bool, err er
 	return stale, nil
 }
 
+// ofDatabase are the classes and codes of errors of PostgreSQL that are no fault of what is written: connections,
+// resources, operators, the system, transactions to repeat, and a database that is read-only.
+var ofDatabase = []string{"08", "53", "57", "58", "40", "25006"}
+
 // IsOfObject reports whether a write failed because of the object: the database takes others.
 func IsOfObject(err error) bool {
+	var connect *pgconn.ConnectError
+	if errors.Is(err, ErrUnavailable) || errors.As(err, &connect) { // such as a wrong password
+		return false
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		return strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23") // data, and constraints
+		return !slices.ContainsFunc(ofDatabase, func(code string) bool { return strings.HasPrefix(pg.Code, code) })
 	}
 	return isConstraint(err)
 }
