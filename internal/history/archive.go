@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"database/sql"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,21 +110,12 @@ func rowOf(line archiveRow) (row, error) {
 		if !ok {
 			return row{}, fmt.Errorf("a row of table %s has no %s", line.Table, column)
 		}
-		switch v := value.(type) {
-		case json.Number:
+		if v, ok := value.(json.Number); ok {
 			n, err := v.Int64()
 			if err != nil {
 				return row{}, fmt.Errorf("%s of table %s: %w", column, line.Table, err)
 			}
 			value = n
-		case string:
-			if out.table.name == revisionsTable.name && column == "body" {
-				body, err := base64.StdEncoding.DecodeString(v)
-				if err != nil {
-					return row{}, fmt.Errorf("%s of table %s: %w", column, line.Table, err)
-				}
-				value = body
-			}
 		}
 		out.values = append(out.values, value)
 	}

@@ -79,9 +79,15 @@ func (s *Store) Size(ctx context.Context) int64 {
 	return size
 }
 
-// repair moves a damaged file aside. It puts the newest undamaged copy in the place of a file that is damaged or gone.
-func repair(ctx context.Context, path string) (Restored, error) {
+// repair moves a damaged file aside. It puts the newest undamaged copy in the place of a file that is damaged or gone,
+// if the disk has room for it. If not, the history begins anew.
+func (s *Store) repair(ctx context.Context) (Restored, error) {
 	var done Restored
+	path := s.path
+	// Of a process that ended while it copied.
+	if err := os.Remove(path + ".part"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return done, err
+	}
 	_, err := os.Stat(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return done, fmt.Errorf("read the history database: %w", err)
@@ -114,6 +120,16 @@ func repair(ctx context.Context, path string) (Restored, error) {
 		if damaged {
 			continue
 		}
+		info, err := os.Stat(copied)
+		if err != nil {
+			return Restored{}, err
+		}
+		if err := s.checkRoom(info.Size()); errors.Is(err, ErrDiskFull) {
+			done.NoRoom = copied
+			return done, nil
+		} else if err != nil {
+			return Restored{}, err
+		}
 		if err := copyFile(copied, path); err != nil {
 			return Restored{}, fmt.Errorf("restore the history database from %s: %w", copied, err)
 		}
@@ -123,22 +139,28 @@ func repair(ctx context.Context, path string) (Restored, error) {
 	return done, nil
 }
 
-// copyFile copies a file. A copy that is not complete does not have the name.
-func copyFile(from, to string) error {
+// copyFile copies a file. A copy that is not complete does not stay.
+func copyFile(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.Close() }()
-	out, err := os.OpenFile(to+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	unfinished := to + ".part"
+	out, err := os.OpenFile(unfinished, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(unfinished))
+		}
+	}()
 	_, err = io.Copy(out, in)
 	if err := errors.Join(err, out.Sync(), out.Close()); err != nil {
 		return err
 	}
-	return os.Rename(to+".part", to)
+	return os.Rename(unfinished, to)
 }
 
 // noteGap stores that the history may lack releases: since the copy that was restored, or all that were deleted.

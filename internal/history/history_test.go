@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -15,8 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -403,6 +406,26 @@ func TestTextsAreStoredWhateverTheyContain(t *testing.T) {
 	})
 }
 
+// The database is not encrypted, and pods and overrides can have secrets.
+func TestPodsAndOverridesAreNotStored(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, s *Store) {
+		plain, r := revision("web-one", "shop/web:1"), revision("web-one", "shop/web:1")
+		record(t, s, plain)
+		want := dump(t, s)
+		secret := &runtime.RawExtension{Raw: []byte(`{"env":[{"name":"TOKEN","value":"hunter2"}]}`)}
+		r.Spec.Pods = []releasev1alpha1.RevisionField{{Path: "spec.template", Value: secret}}
+		r.Spec.Overrides = []releasev1alpha1.RevisionOverride{{Kind: "OverridePolicy", Name: "env", Spec: *secret}}
+		record(t, s, r)
+		var archive bytes.Buffer
+		if _, err := s.Export(t.Context(), &archive); err != nil {
+			t.Fatal(err)
+		}
+		if got := dump(t, s); got != want || strings.Contains(archive.String(), "hunter2") {
+			t.Errorf("the rows are\n%s\nwant\n%s\nthe archive is\n%s", got, want, &archive)
+		}
+	})
+}
+
 // One object that the database refuses does not keep the recorder from others.
 func TestRefusedObjectIsNoFailureOfTheDatabase(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, s *Store) {
@@ -415,6 +438,33 @@ func TestRefusedObjectIsNoFailureOfTheDatabase(t *testing.T) {
 		if err := s.RecordRelease(ctx, release("r1", 0, "x", releasev1alpha1.ReleaseRunning)); err == nil ||
 			IsOfObject(err) {
 			t.Errorf("a write that was canceled returns %v", err)
+		}
+	})
+}
+
+func TestErrorsOfPostgresAreOfTheObjectOrOfTheDatabase(t *testing.T) {
+	for code, want := range map[string]bool{
+		"22001": true, "23503": true, "54000": true, "42804": true, "25P02": true, // a long index entry is 54000
+		"08006": false, "53100": false, "57014": false, "57P01": false, "58030": false, "40001": false, "40P01": false,
+		"25006": false,
+	} {
+		err := fmt.Errorf("write the release history: %w", &pgconn.PgError{Code: code})
+		if got := IsOfObject(err); got != want {
+			t.Errorf("%s is of the object: %t, want %t", code, got, want)
+		}
+		if IsOfObject(fmt.Errorf("%w: %w", ErrUnavailable, err)) {
+			t.Errorf("%s is of the object although the database cannot be opened", code)
+		}
+	}
+}
+
+func TestVeryLongNamesOfImagesAreLeftOut(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, s *Store) {
+		r := revision("web-one", strings.Repeat("x", longestImage+1))
+		r.Spec.Images = append(r.Spec.Images, strings.Repeat("y", longestImage))
+		record(t, s, r)
+		if all := dump(t, s); strings.Contains(all, "xx") || !strings.Contains(all, strings.Repeat("y", longestImage)) {
+			t.Errorf("the rows are\n%s", all)
 		}
 	})
 }
@@ -535,6 +585,66 @@ func TestDamagedFileWithoutCopyIsReplacedByAnEmptyOne(t *testing.T) {
 		t.Errorf("the gaps are %q, %v", gaps, err)
 	}
 	record(t, s, history()...)
+}
+
+// The disk is that of the hub's own store.
+func TestCopyThatDoesNotFitIsNotRestored(t *testing.T) {
+	dir := t.TempDir()
+	s := openSQLite(t, dir)
+	record(t, s, history()...)
+	if err := errors.Join(s.Backup(t.Context(), noon), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	damage(t, s.path)
+	copied := backups(s.path)[0]
+	info, err := os.Stat(copied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := reserve + info.Size() - 1
+	free := func() (int64, error) { return room, nil }
+	s, err = openSQLiteIn(t.Context(), dir, free)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := s.Restored(); r.Moved == "" || r.From != "" || r.NoRoom != copied {
+		t.Errorf("restored %+v", r)
+	}
+	if gaps, err := s.Gaps(t.Context()); err != nil || len(gaps) != 1 {
+		t.Errorf("the gaps are %q, %v", gaps, err)
+	}
+	record(t, s, history()...)
+	if err := errors.Join(s.Close(), os.Remove(s.path)); err != nil {
+		t.Fatal(err)
+	}
+	room++
+	if s, err = openSQLiteIn(t.Context(), dir, free); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.Restored(); r.From != copied || r.NoRoom != "" {
+		t.Errorf("with room, restored %+v", r)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCopyThatFailsLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	to := filepath.Join(dir, File)
+	if err := copyFile(dir, to); err == nil { // a folder cannot be read
+		t.Error("a folder was copied")
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("%v is left, %v", files, err)
+	}
+	if err := os.WriteFile(to+".part", []byte("of an attempt before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	openSQLite(t, dir)
+	if _, err := os.Stat(to + ".part"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the rest of an attempt before is there: %v", err)
+	}
 }
 
 // damage overwrites the middle of a file.

@@ -1,11 +1,6 @@
 package history
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,7 +41,7 @@ var (
 	eventsTable = table{name: "events", keys: 3, immutable: true, columns: []string{"release_uid", "seq", "at", "type",
 		"stage", "cluster", "actor", "reason", "message"}}
 	revisionsTable = table{name: "revisions", keys: 2, columns: []string{"namespace", "revision", "api_group", "kind",
-		"name", "hash", "blocked", "created_at", "body"}}
+		"name", "hash", "blocked", "created_at"}}
 	imagesTable = table{name: "revision_images", keys: 3, immutable: true, columns: []string{"namespace", "revision",
 		"image"}}
 	startsTable = table{name: "deployment_starts", keys: 4, immutable: true, columns: []string{"release_uid", "target",
@@ -215,22 +210,20 @@ func approvalRows(a *releasev1alpha1.ReleaseApproval) []row {
 		createdAt(a)}}}
 }
 
-// revisionRows returns the rows of a revision. Its configuration is there by hash alone, as in the object.
-func revisionRows(r *releasev1alpha1.ReleaseRevision) ([]row, error) {
-	var body bytes.Buffer
-	zip := gzip.NewWriter(&body)
-	err := json.NewEncoder(zip).Encode(r.Spec)
-	if err := errors.Join(err, zip.Close()); err != nil {
-		return nil, fmt.Errorf("write the spec of ReleaseRevision %s/%s: %w", r.Namespace, r.Name, err)
-	}
+// revisionRows returns the rows of a revision. Its pods and overrides are there by hash alone: they can have secrets,
+// and the database is not encrypted.
+func revisionRows(r *releasev1alpha1.ReleaseRevision) []row {
 	blocked := ""
 	if r.Status.Blocked != nil {
 		blocked = r.Status.Blocked.Reason
 	}
 	rows := []row{{revisionsTable, []any{r.Namespace, r.Name, groupOf(r.Spec.Target), r.Spec.Target.Kind,
-		r.Spec.Target.Name, r.Spec.Hash, blocked, createdAt(r), body.Bytes()}}}
+		r.Spec.Target.Name, r.Spec.Hash, blocked, createdAt(r)}}}
 	for _, image := range r.Spec.Images {
+		if len(image) > longestImage {
+			continue
+		}
 		rows = append(rows, row{imagesTable, []any{r.Namespace, r.Name, image}})
 	}
-	return rows, nil
+	return rows
 }

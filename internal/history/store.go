@@ -43,6 +43,8 @@ const (
 	idleTime = time.Minute
 	// reserve is how much room SQLite leaves on the disk, for the hub's own store.
 	reserve = 256 << 20
+	// longestImage is how many bytes the name of an image has that is stored: PostgreSQL indexes no long texts.
+	longestImage = 1000
 	// rowsAtOnce is how many rows one statement writes. PostgreSQL takes at most 65535 values.
 	rowsAtOnce = 200
 )
@@ -75,17 +77,25 @@ type Restored struct {
 	Moved string
 	// From is the nightly copy that took its place; empty for an empty database.
 	From string
+	// NoRoom is the nightly copy that did not take its place, because the disk has too little room for it.
+	NoRoom string
 }
 
 // OpenSQLite opens the database file of a data folder, or creates it. A damaged file is moved aside. The newest
-// undamaged nightly copy takes the place of a file that is damaged or gone.
+// undamaged nightly copy takes the place of a file that is damaged or gone, if the disk has room for it.
 func OpenSQLite(ctx context.Context, dir string) (*Store, error) {
-	path := filepath.Join(dir, File)
-	restored, err := repair(ctx, path)
+	return openSQLiteIn(ctx, dir, func() (int64, error) { return freeSpace(dir) })
+}
+
+// openSQLiteIn is OpenSQLite on a disk with a number of free bytes.
+func openSQLiteIn(ctx context.Context, dir string, free func() (int64, error)) (*Store, error) {
+	s := &Store{path: filepath.Join(dir, File), free: free}
+	path := s.path
+	restored, err := s.repair(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, restored: restored, free: func() (int64, error) { return freeSpace(dir) }}
+	s.restored = restored
 	if s.write, err = openFile(path, "rwc"); err != nil {
 		return nil, err
 	}
@@ -225,11 +235,7 @@ func (s *Store) RecordApproval(ctx context.Context, a *releasev1alpha1.ReleaseAp
 
 // RecordRevision writes a revision.
 func (s *Store) RecordRevision(ctx context.Context, r *releasev1alpha1.ReleaseRevision) error {
-	rows, err := revisionRows(r)
-	if err != nil {
-		return err
-	}
-	return s.upsert(ctx, rows)
+	return s.upsert(ctx, revisionRows(r))
 }
 
 // upsert writes rows in one transaction.
@@ -291,11 +297,19 @@ func (s *Store) upsertState(ctx context.Context, rows []row) (stale bool, err er
 	return stale, nil
 }
 
+// ofDatabase are the classes and codes of errors of PostgreSQL that are no fault of what is written: connections,
+// resources, operators, the system, transactions to repeat, and a database that is read-only.
+var ofDatabase = []string{"08", "53", "57", "58", "40", "25006"}
+
 // IsOfObject reports whether a write failed because of the object: the database takes others.
 func IsOfObject(err error) bool {
+	var connect *pgconn.ConnectError
+	if errors.Is(err, ErrUnavailable) || errors.As(err, &connect) { // such as a wrong password
+		return false
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		return strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23") // data, and constraints
+		return !slices.ContainsFunc(ofDatabase, func(code string) bool { return strings.HasPrefix(pg.Code, code) })
 	}
 	return isConstraint(err)
 }

@@ -85,7 +85,7 @@ type recorder struct {
 	failing  failing
 }
 
-// release records a release. One that is being deleted goes when all of it is recorded.
+// release records a release. One that is being deleted goes when all of it is recorded, or if the database refuses it.
 func (r *recorder) release(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	key := req.NamespacedName
 	read := &releasev1alpha1.Release{}
@@ -120,6 +120,10 @@ func (r *recorder) release(ctx context.Context, req reconcile.Request) (reconcil
 	if report != nil {
 		return commit.Requeue(0, report)
 	}
+	if deleted && history.IsOfObject(failure) {
+		ctrl.LoggerFrom(ctx).Error(failure, "the history database refuses a release that is being deleted; it goes")
+		failure = nil
+	}
 	if failure != nil {
 		return later(failure)
 	}
@@ -135,7 +139,7 @@ func (r *recorder) letGo(ctx context.Context, read *releasev1alpha1.Release, del
 }
 
 // replay records all objects in a database that was opened again: its file may be another one. The first database has
-// them from the start of the watches.
+// them from the start of the watches. It logs which objects the database refuses.
 func (r *recorder) replay(ctx context.Context, s *history.Store, opened int) error {
 	if r.replayed == 0 {
 		r.replayed = opened
@@ -152,14 +156,23 @@ func (r *recorder) replay(ctx context.Context, s *history.Store, opened int) err
 		}
 	}
 	var errs []error
+	note := func(obj client.Object, err error) {
+		if history.IsOfObject(err) {
+			failedWrites.Inc()
+			ctrl.LoggerFrom(ctx).Error(err, "the history database refuses an object", "object",
+				fmt.Sprintf("%T %s/%s", obj, obj.GetNamespace(), obj.GetName()))
+			return
+		}
+		errs = append(errs, err)
+	}
 	for i := range revisions.Items {
-		errs = append(errs, s.RecordRevision(ctx, &revisions.Items[i]))
+		note(&revisions.Items[i], s.RecordRevision(ctx, &revisions.Items[i]))
 	}
 	for i := range releases.Items {
-		errs = append(errs, s.RecordRelease(ctx, &releases.Items[i]))
+		note(&releases.Items[i], s.RecordRelease(ctx, &releases.Items[i]))
 	}
 	for i := range approvals.Items {
-		errs = append(errs, s.RecordApproval(ctx, &approvals.Items[i]))
+		note(&approvals.Items[i], s.RecordApproval(ctx, &approvals.Items[i]))
 	}
 	err := errors.Join(errs...)
 	if err == nil {
@@ -168,21 +181,25 @@ func (r *recorder) replay(ctx context.Context, s *history.Store, opened int) err
 	return err
 }
 
-// approvalsOf records the approvals of a release before they are deleted with it.
+// approvalsOf records the approvals of a release before they are deleted with it. One that the database refuses does
+// not keep it from the others.
 func (r *recorder) approvalsOf(ctx context.Context, s *history.Store, read *releasev1alpha1.Release) error {
 	var approvals releasev1alpha1.ReleaseApprovalList
 	if err := r.client.List(ctx, &approvals, client.InNamespace(read.Namespace),
 		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the approvals of Release %s/%s: %w", read.Namespace, read.Name, err)
 	}
+	var refused []error
 	for i := range approvals.Items {
 		if a := &approvals.Items[i]; a.Spec.ReleaseUID == read.UID {
-			if err := s.RecordApproval(ctx, a); err != nil {
+			err := s.RecordApproval(ctx, a)
+			if err != nil && !history.IsOfObject(err) {
 				return err
 			}
+			refused = append(refused, err)
 		}
 	}
-	return nil
+	return errors.Join(refused...)
 }
 
 // approval records an approval.
@@ -248,7 +265,7 @@ func (r *recorder) upkeep(ctx context.Context) error {
 		if store := r.Source.Opened(); store != nil {
 			if restored := store.Restored(); store != reported && restored != (history.Restored{}) {
 				log.Info("the history database was damaged or gone; history that no object has may be lost",
-					"moved", restored.Moved, "restored", restored.From)
+					"moved", restored.Moved, "restored", restored.From, "noRoomFor", restored.NoRoom)
 			}
 			reported = store
 			now := r.Clock.Now()

@@ -271,6 +271,61 @@ func TestLostFileIsWrittenAgainWithAllReleases(t *testing.T) {
 	})
 }
 
+// refused makes a release that the database refuses: an entry of its journal has no time.
+func (w *world) refused(name string) *releasev1alpha1.Release {
+	w.t.Helper()
+	r := w.running(name, 0)
+	r.Status.Journal = []releasev1alpha1.ReleaseJournalEntry{{Seq: 1, Type: releasev1alpha1.JournalStage,
+		Reason: "Test"}}
+	if err := w.Status().Update(w.t.Context(), r); err != nil {
+		w.t.Fatal(err)
+	}
+	store, _, err := w.Store(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := store.RecordRelease(w.t.Context(), r); !history.IsOfObject(err) {
+		w.t.Fatalf("the database does not refuse the release: %v", err)
+	}
+	return r
+}
+
+func TestDeletedReleaseThatTheDatabaseRefusesGoes(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		r := w.refused("web-1")
+		w.Advance(time.Minute)
+		w.Gone(r)
+		w.Advance(2 * lastRetry)
+		w.Eventually("the release is gone", func() string {
+			if w.Has(r) {
+				return "it is not"
+			}
+			return ""
+		})
+	})
+}
+
+func TestRefusedReleaseDoesNotKeepOthersFromALostFile(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.refused("web-0")
+		first, second := w.running("web-1", 4), w.running("web-2", 2)
+		w.recorded(first, 4)
+		w.recorded(second, 2)
+		for _, file := range []string{history.File, history.File + "-wal", history.File + "-shm"} {
+			if err := os.Remove(filepath.Join(w.dir, file)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Fatal(err)
+			}
+		}
+		w.journal(second, 3)
+		w.recorded(second, 3)
+		w.recorded(first, 4)
+		w.journal(first, 5)
+		w.recorded(first, 5)
+	})
+}
+
 func TestLossIsLoggedOnceAndNotWithEachUpkeep(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		dir := t.TempDir()

@@ -123,8 +123,6 @@ CREATE TABLE revisions (
 	hash TEXT NOT NULL,
 	blocked TEXT NOT NULL,
 	created_at TEXT NOT NULL,
-	-- The spec as JSON, compressed with gzip.
-	body BYTEA NOT NULL,
 	PRIMARY KEY (namespace, revision)
 );
 CREATE INDEX revisions_by_object ON revisions (api_group, kind, namespace, name, created_at);
