@@ -90,7 +90,8 @@ func formerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
 
 // Baseline returns the revision that members have when changes of a template begin to wait for releases: that of the
 // template if there is no Work, and otherwise the one revision of all Works. It returns nil if the Works have several
-// revisions, keep old pods by a partition, or do not show theirs: then nobody has approved one revision for all clusters.
+// revisions, keep old pods by a partition, or do not show theirs: then nobody has approved one revision for all
+// clusters.
 func Baseline(template *unstructured.Unstructured, works []workv1alpha1.Work,
 	clusters map[string]*clusterv1alpha1.Cluster,
 	overrides []policyv1alpha1.Override) (*releasev1alpha1.ReleaseRevision, error) {
