@@ -321,8 +321,13 @@ func TestRefusedReleaseDoesNotKeepOthersFromALostFile(t *testing.T) {
 		w.journal(second, 3)
 		w.recorded(second, 3)
 		w.recorded(first, 4)
-		w.journal(first, 5)
-		w.recorded(first, 5)
+		w.journal(first, 50) // so many that what is recorded is noted in the release
+		w.Eventually("the release is noted as recorded", func() string {
+			if w.read(first); first.Status.RecordedSeq != 50 {
+				return fmt.Sprintf("recordedSeq is %d", first.Status.RecordedSeq)
+			}
+			return ""
+		})
 	})
 }
 
