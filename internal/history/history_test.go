@@ -444,9 +444,9 @@ func TestRefusedObjectIsNoFailureOfTheDatabase(t *testing.T) {
 
 func TestErrorsOfPostgresAreOfTheObjectOrOfTheDatabase(t *testing.T) {
 	for code, want := range map[string]bool{
-		"22001": true, "23503": true, "54000": true, "42804": true, "25P02": true, // a long index entry is 54000
+		"22001": true, "23503": true, "21000": true, "54000": true, // a long index entry is 54000
 		"08006": false, "53100": false, "57014": false, "57P01": false, "58030": false, "40001": false, "40P01": false,
-		"25006": false,
+		"25006": false, "42501": false, "42P01": false, "XX002": false,
 	} {
 		err := fmt.Errorf("write the release history: %w", &pgconn.PgError{Code: code})
 		if got := IsOfObject(err); got != want {

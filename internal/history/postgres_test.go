@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 )
@@ -33,6 +34,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	statementTimeout = time.Minute
 	code := m.Run()
 	if started.Load() {
 		if p, err := sharedPostgres(); err == nil {

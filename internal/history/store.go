@@ -30,11 +30,13 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
+// statementTimeout bounds a write: a database that is slower counts as unavailable. Tests wait longer, because their
+// machine may stand still.
+var statementTimeout = 2 * time.Second
+
 const (
 	// File is the name of the SQLite database in the data folder.
 	File = "history.db"
-	// statementTimeout bounds a write: a database that is slower counts as unavailable.
-	statementTimeout = 2 * time.Second
 	// connectTimeout bounds a connection to PostgreSQL, unless the connection string sets its own.
 	connectTimeout = 5 * time.Second
 	// readers is how many queries run at once.
@@ -297,9 +299,9 @@ func (s *Store) upsertState(ctx context.Context, rows []row) (stale bool, err er
 	return stale, nil
 }
 
-// ofDatabase are the classes and codes of errors of PostgreSQL that are no fault of what is written: connections,
-// resources, operators, the system, transactions to repeat, and a database that is read-only.
-var ofDatabase = []string{"08", "53", "57", "58", "40", "25006"}
+// ofObject are the classes of errors of PostgreSQL that are the fault of what is written: cardinality, data,
+// constraints and program limits.
+var ofObject = []string{"21", "22", "23", "54"}
 
 // IsOfObject reports whether a write failed because of the object: the database takes others.
 func IsOfObject(err error) bool {
@@ -309,7 +311,7 @@ func IsOfObject(err error) bool {
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		return !slices.ContainsFunc(ofDatabase, func(code string) bool { return strings.HasPrefix(pg.Code, code) })
+		return slices.ContainsFunc(ofObject, func(code string) bool { return strings.HasPrefix(pg.Code, code) })
 	}
 	return isConstraint(err)
 }
