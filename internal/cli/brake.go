@@ -23,8 +23,10 @@ func newBrake(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "brake",
 		Short: "Stop the hub in clusters, and let it continue",
-		Long: `Sets or removes the annotation ` + wellknown.HandsOffAnnotation + ` on the namespace ` + execute.BrakeNamespace + ` of clusters, or on another namespace there. While
-it is set, the hub neither writes nor deletes any object in the cluster, or in that namespace. What runs there keeps running.`,
+		Long: `Sets or removes the annotation ` + wellknown.HandsOffAnnotation + ` on the namespace ` +
+			execute.BrakeNamespace + ` of clusters, or on another namespace.
+While it is set, the hub neither writes nor deletes objects in the cluster, or in that namespace.
+Workloads keep running.`,
 		Example: `  argosy brake on --cluster eu
   argosy brake on --cluster eu,us -n shop
   argosy brake on --cluster-kubeconfig eu.kubeconfig
@@ -39,10 +41,11 @@ func newBrakeVerb(hub *hubFlags, on bool) *cobra.Command {
 	where, flags := &scopeFlags{}, &memberFlags{}
 	cmd := &cobra.Command{
 		Use: "on", Short: "Stop the hub in clusters",
-		Long: `Stops the hub in the clusters that --cluster names, or in all. With --namespace, it stops the hub only for the objects in that namespace.
+		Long: `Stops the hub in the clusters that --cluster names, or in all clusters. With --namespace, it stops the hub only for
+objects in that namespace.
 
-The command needs the right to patch this namespace in each cluster, and the right to use clusters/proxy on the hub. With --cluster-kubeconfig, it does not need
-the hub at all.`,
+You need the right to patch the namespace in each cluster, and the right to use clusters/proxy on the hub.
+With --cluster-kubeconfig, the command works without the hub.`,
 		Example: `  argosy brake on --cluster eu
   argosy brake on --cluster eu,us -n shop
   argosy brake on --cluster-kubeconfig eu.kubeconfig`,
@@ -50,8 +53,8 @@ the hub at all.`,
 	}
 	if !on {
 		cmd.Use, cmd.Short = "off", "Let the hub continue in clusters"
-		cmd.Long = `Lets the hub continue in the clusters that --cluster names, or in all. The hub then applies and deletes what it has not until now. Annotations on
-single objects and on other namespaces stay.`
+		cmd.Long = `Lets the hub continue in the clusters that --cluster names, or in all clusters. The hub then makes the changes that it
+withheld. Annotations on objects and on other namespaces stay.`
 		cmd.Example = "  argosy brake off --cluster eu\n  argosy brake off"
 	}
 	where.bind(cmd)

@@ -124,8 +124,8 @@ func TestBrakeWorksWithoutTheHub(t *testing.T) {
 	t.Cleanup(server.Close)
 	kubeconfig := func(name, url string) (file string) {
 		file = filepath.Join(t.TempDir(), name)
-		config := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
-clusters: [{name: c, cluster: {server: %q}}]}`, url)
+		config := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c,
+contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: %q}}]}`, url)
 		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}

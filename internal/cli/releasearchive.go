@@ -62,8 +62,8 @@ func newReleaseImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
 		Short: "Add an exported release history to that of a hub",
-		Long: `Adds a release history that "argosy release export" has written to that of a hub, such as to move it from SQLite
-to PostgreSQL. Rows that are there and newer stay. Run it on the machine of the hub, as the user of its data folder.
+		Long: `Adds the file of "argosy release export" to the release history of a hub, for example to move it from SQLite to
+PostgreSQL. Newer rows in the hub's history stay. Run it on the machine of the hub, as the user of its data folder.
 The hub may be running.`,
 		Example: `  argosy release import -f history.jsonl --history-dsn "host=db.example.com dbname=argosy user=argosy"
   argosy release export | argosy release import -f - --data-dir /var/lib/other`,

@@ -121,7 +121,7 @@ func (w *releaseWorld) image(image string) {
 func (w *releaseWorld) pass(d time.Duration) {
 	w.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		time.Sleep(time.Second)
+		w.Advance(time.Second)
 		for _, m := range w.members {
 			synctest.Wait()
 			if !m.down {

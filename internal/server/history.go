@@ -48,11 +48,14 @@ const (
 
 func (c *HistoryConfig) bindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Mode, "history", c.Mode,
-		"where the history of releases is: auto (PostgreSQL with --history-dsn, otherwise a file in the data folder, and nowhere for hubs that share an etcd), local (a file in the data folder of each hub), or off")
+		"where the history of releases is stored: auto (PostgreSQL with --history-dsn; otherwise a file in the data folder, "+
+			"and nowhere if hubs share an etcd), local (a file in the data folder of each hub), or off")
 	fs.StringVar(&c.DSN, "history-dsn", c.DSN,
-		"connection string of a PostgreSQL database for the history of releases, such as host=db.example.com dbname=argosy user=argosy sslmode=verify-full; without a password")
+		"connection string of a PostgreSQL database for the history of releases, such as host=db.example.com "+
+			"dbname=argosy user=argosy sslmode=verify-full; without a password")
 	fs.StringVar(&c.PasswordFile, "history-password-file", c.PasswordFile,
-		"file with the password of that database (default: the environment variable PGPASSWORD, or passfile in the connection string)")
+		"file with the password of that database (default: the environment variable PGPASSWORD, or passfile in the "+
+			"connection string)")
 }
 
 // passwordInDSN finds a password in a connection string of the form key=value.
@@ -77,7 +80,8 @@ func (c *HistoryConfig) validate() error {
 		inURL = inURL || u.Query().Has("password")
 	}
 	if inURL || !isURL && passwordInDSN.MatchString(c.DSN) {
-		return errors.New("history.dsn has a password, which others could read: give it with --history-password-file or PGPASSWORD")
+		return errors.New("history.dsn has a password, which others could read: give it with --history-password-file or " +
+			"PGPASSWORD")
 	}
 	return nil
 }

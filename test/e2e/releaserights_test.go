@@ -24,7 +24,8 @@ func TestUsersControlReleasesByTheirVerbs(t *testing.T) {
 			"}, subjects: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: "+group+"-"+ns+"}]}")
 	}
 	fleet.Hub.Apply(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: resume, namespace: "+ns+
-		"}, rules: [{apiGroups: [release.argosy.io], resources: [releases, releaseapprovals], verbs: [get, create, patch, resume]}]}")
+		"}, rules: [{apiGroups: [release.argosy.io], resources: [releases, releaseapprovals], "+
+		"verbs: [get, create, patch, resume]}]}")
 	// The rights of operators, in this namespace alone.
 	fleet.Hub.Apply(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: stop, namespace: "+ns+
 		"}, rules: [{apiGroups: [release.argosy.io], resources: [releases], verbs: [get, patch, pause, abort, rollback]}]}")
@@ -37,11 +38,12 @@ func TestUsersControlReleasesByTheirVerbs(t *testing.T) {
 
 	release := func(more string) *unstructured.Unstructured {
 		return kit.Object(t, `{apiVersion: release.argosy.io/v1alpha1, kind: Release, metadata: {name: r, namespace: `+ns+`},
-			spec: {strategyRef: {name: s}, targets: [{name: web, ref: {apiVersion: apps/v1, kind: Deployment, name: web}}]`+more+`}}`)
+			spec: {strategyRef: {name: s}, targets: [{name: web, ref: {apiVersion: apps/v1, kind: Deployment,
+			name: web}}]`+more+`}}`)
 	}
 	approval := func(uid types.UID) *unstructured.Unstructured {
-		return kit.Object(t, `{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseApproval, metadata: {name: a, namespace: `+ns+
-			`}, spec: {release: r, releaseUID: "`+string(uid)+`", revision: x, stage: a, gate: g, verdict: Approve}}`)
+		return kit.Object(t, `{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseApproval,
+			metadata: {name: a, namespace: `+ns+`}, spec: {release: r, releaseUID: "`+string(uid)+`", revision: x, stage: a, gate: g, verdict: Approve}}`)
 	}
 	patch := func(p person, body string) error {
 		return p.Patch(t.Context(), release(""), client.RawPatch(types.MergePatchType, []byte(body)))
@@ -104,8 +106,8 @@ func TestUsersControlReleasesByTheirVerbs(t *testing.T) {
 
 	// What this version does not have is refused by name.
 	gate := func(text string) *unstructured.Unstructured {
-		return kit.Object(t, `{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseStrategy, metadata: {name: s, namespace: `+
-			ns+`}, spec: {stages: [{name: a, before: [{name: slo, `+text+`}]}]}}`)
+		return kit.Object(t, `{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseStrategy,
+			metadata: {name: s, namespace: `+ns+`}, spec: {stages: [{name: a, before: [{name: slo, `+text+`}]}]}}`)
 	}
 	for text, want := range map[string]string{
 		"type: Check":           `spec.stages[0].before[0].type: Unsupported value: "Check"`,

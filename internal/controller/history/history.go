@@ -98,7 +98,7 @@ func (r *recorder) release(ctx context.Context, req reconcile.Request) (reconcil
 	}
 	deleted := read.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(read, releasev1alpha1.RecordedFinalizer)
 	if r.Source == nil {
-		return r.letGo(ctx, read, deleted)
+		return r.removeFinalizer(ctx, read, deleted)
 	}
 	failure := r.write(ctx, func(s *history.Store, opened int) error {
 		if err := r.replay(ctx, s, opened); err != nil {
@@ -127,11 +127,12 @@ func (r *recorder) release(ctx context.Context, req reconcile.Request) (reconcil
 	if failure != nil {
 		return later(failure)
 	}
-	return r.letGo(ctx, read, deleted)
+	return r.removeFinalizer(ctx, read, deleted)
 }
 
-// letGo removes the finalizer of a release that is being deleted.
-func (r *recorder) letGo(ctx context.Context, read *releasev1alpha1.Release, deleted bool) (reconcile.Result, error) {
+// removeFinalizer removes the finalizer of a release that is being deleted.
+func (r *recorder) removeFinalizer(ctx context.Context, read *releasev1alpha1.Release,
+	deleted bool) (reconcile.Result, error) {
 	if !deleted {
 		return reconcile.Result{}, nil
 	}

@@ -21,6 +21,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/history"
+	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
 // world is a hub with a recorder, whose database can fail.
@@ -212,12 +213,7 @@ func TestDeletedReleaseGoesWhenItIsRecorded(t *testing.T) {
 		}
 		w.down.Store(false)
 		w.Advance(2 * time.Minute)
-		w.Eventually("the release is gone", func() string {
-			if w.Has(r) {
-				return "it is not"
-			}
-			return ""
-		})
+		w.goes(r)
 		w.recorded(r, 3)
 	})
 }
@@ -228,12 +224,7 @@ func TestWithoutHistoryADeletedReleaseGoesAtOnce(t *testing.T) {
 		w.run(nil)
 		r := w.running("web-1", 3)
 		w.Gone(r)
-		w.Eventually("the release is gone", func() string {
-			if w.Has(r) {
-				return "it is not"
-			}
-			return ""
-		})
+		w.goes(r)
 	})
 }
 
@@ -260,11 +251,7 @@ func TestLostFileIsWrittenAgainWithAllReleases(t *testing.T) {
 		first, second := w.running("web-1", 4), w.running("web-2", 2)
 		w.recorded(first, 4)
 		w.recorded(second, 2)
-		for _, file := range []string{history.File, history.File + "-wal", history.File + "-shm"} {
-			if err := os.Remove(filepath.Join(w.dir, file)); err != nil && !errors.Is(err, os.ErrNotExist) {
-				t.Fatal(err)
-			}
-		}
+		w.loseFile()
 		w.journal(second, 3) // the next thing that happens in any release
 		w.recorded(second, 3)
 		w.recorded(first, 4)
@@ -297,12 +284,7 @@ func TestDeletedReleaseThatTheDatabaseRefusesGoes(t *testing.T) {
 		w.Advance(time.Minute)
 		w.Gone(r)
 		w.Advance(2 * lastRetry)
-		w.Eventually("the release is gone", func() string {
-			if w.Has(r) {
-				return "it is not"
-			}
-			return ""
-		})
+		w.goes(r)
 	})
 }
 
@@ -313,11 +295,7 @@ func TestRefusedReleaseDoesNotKeepOthersFromALostFile(t *testing.T) {
 		first, second := w.running("web-1", 4), w.running("web-2", 2)
 		w.recorded(first, 4)
 		w.recorded(second, 2)
-		for _, file := range []string{history.File, history.File + "-wal", history.File + "-shm"} {
-			if err := os.Remove(filepath.Join(w.dir, file)); err != nil && !errors.Is(err, os.ErrNotExist) {
-				t.Fatal(err)
-			}
-		}
+		w.loseFile()
 		w.journal(second, 3)
 		w.recorded(second, 3)
 		w.recorded(first, 4)
@@ -352,7 +330,7 @@ func TestLossIsLoggedOnceAndNotWithEachUpkeep(t *testing.T) {
 		r := &recorder{Options: Options{Source: source, Progress: &Progress{}, Clock: clock.RealClock{}}}
 		ended := make(chan error, 1)
 		go func() { ended <- r.upkeep(ctx) }()
-		time.Sleep(5 * upkeepPeriod)
+		membertest.Advance(5 * upkeepPeriod)
 		stop()
 		if err := errors.Join(<-ended, source.Close()); err != nil {
 			t.Error(err)
@@ -384,4 +362,25 @@ func TestEntriesThatAreNotRecordedAreCounted(t *testing.T) {
 	if n := p.unrecorded(); n != 0 {
 		t.Errorf("after the release is gone, the history lacks %d", n)
 	}
+}
+
+// loseFile deletes the database while the hub has it open.
+func (w *world) loseFile() {
+	w.t.Helper()
+	for _, file := range []string{history.File, history.File + "-wal", history.File + "-shm"} {
+		if err := os.Remove(filepath.Join(w.dir, file)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// goes waits until a release is gone.
+func (w *world) goes(r *releasev1alpha1.Release) {
+	w.t.Helper()
+	w.Eventually("the release is gone", func() string {
+		if w.Has(r) {
+			return "it is not"
+		}
+		return ""
+	})
 }

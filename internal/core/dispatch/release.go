@@ -32,9 +32,9 @@ type pace struct {
 	unpin bool
 	// awaits says that a change of the template waits for a release; nil if none does.
 	awaits *fleet.Condition
-	// effective is the revision of the template, and today are the override policies as they are now; see overridesFor.
-	effective *releasev1alpha1.ReleaseRevision
-	today     []policyv1alpha1.Override
+	// effective is the revision of the template, and currentOverrides are the override policies of now; see overridesFor.
+	effective        *releasev1alpha1.ReleaseRevision
+	currentOverrides []policyv1alpha1.Override
 }
 
 // RevisionsOf are the names of the ReleaseRevisions that the Works of a binding are made from.
@@ -56,13 +56,13 @@ func Repaced(was, is workv1alpha2.Binding) bool {
 		before[fleet.EffectiveRevisionAnnotation] != now[fleet.EffectiveRevisionAnnotation]
 }
 
-// RevisionMissingError says that the ReleaseRevision that members should get does not exist. Nothing is written to
-// members then.
+// RevisionMissingError is returned if the ReleaseRevision of a binding does not exist. Then nothing is written to
+// members.
 type RevisionMissingError struct{ Namespace, Name string }
 
 func (e *RevisionMissingError) Error() string {
-	return fmt.Sprintf("ReleaseRevision %s/%s does not exist: members keep what they have; restore it, or release another revision",
-		e.Namespace, e.Name)
+	return fmt.Sprintf("ReleaseRevision %s/%s does not exist: members keep what they have; restore it, or release "+
+		"another revision", e.Namespace, e.Name)
 }
 
 // paced is in with the pods and overrides of the effective revision instead of the template's. It fails if that
@@ -103,7 +103,7 @@ func (in Input) paced() (Input, error) {
 			return in, nil
 		}
 	}
-	in.pace.effective, in.pace.today = r, in.Overrides
+	in.pace.effective, in.pace.currentOverrides = r, in.Overrides
 	if in.Template, err = release.WithPods(in.Template, r); err != nil {
 		return in, err
 	}
@@ -128,7 +128,7 @@ func (in Input) awaitsRelease(revision string, bound bool) *fleet.Condition {
 	what, after := in.Template.GetKind()+" "+in.Template.GetName(), ""
 	if !bound {
 		after = "; without the annotation " + releasev1alpha1.ReleaseStrategyAnnotation +
-			", changes are sent at once when the template or a release has made both equal"
+			", later changes are sent at once as soon as the template and this revision are equal"
 	}
 	return &fleet.Condition{Type: fleet.ChangeAwaitsRelease, Message: fmt.Sprintf(
 		"%s or its overrides have changed; clusters keep ReleaseRevision %s until a release: run `argosy release start "+
@@ -143,17 +143,17 @@ func (in Input) unknownBaseline() *fleet.Condition {
 		next = "a release cannot update it, so remove the annotation " + releasev1alpha1.ReleaseStrategyAnnotation
 	}
 	return &fleet.Condition{Type: fleet.ChangeAwaitsRelease, Message: fmt.Sprintf(
-		"the revision of %s that clusters have is not known: they keep it, and clusters without the workload get nothing; %s",
+		"clusters have no common revision of %s: they keep what they have, and clusters without the workload get nothing; %s",
 		what, next)}
 }
 
-// overridesFor are the override policies that count in a cluster: those of the effective revision, and today's in a
-// cluster that joined after the revision was stored and for which the revision has no rule.
+// overridesFor are the override policies that count in a cluster: those of the effective revision, and those of now in
+// a cluster that joined after the revision was stored and for which the revision has no rule.
 func (in Input) overridesFor(cluster string) []policyv1alpha1.Override {
 	c, r := in.Clusters[cluster], in.pace.effective
 	if c != nil && r != nil && !r.CreationTimestamp.IsZero() && r.CreationTimestamp.Before(&c.CreationTimestamp) &&
 		!override.TargetsCluster(c, in.Overrides) {
-		return in.pace.today
+		return in.pace.currentOverrides
 	}
 	return in.Overrides
 }

@@ -161,8 +161,8 @@ func Accept(in Input) Acceptance {
 			same++
 		}
 		if status.From == "" {
-			a.Message = fmt.Sprintf("target %s: the revision that clusters have now is not known, so this release cannot be rolled back",
-				spec.Name)
+			a.Message = fmt.Sprintf("target %s: the revision that clusters have now is not known, so this release cannot be "+
+				"rolled back", spec.Name)
 		}
 		a.Targets = append(a.Targets, status)
 		for _, name := range []string{status.From, status.To} {
@@ -188,7 +188,8 @@ func Accept(in Input) Acceptance {
 	}
 	if size := planSize(strategy, a.Clusters); size > planLimit {
 		return refuse(releasev1alpha1.ReasonPlanTooLarge,
-			"the stages list %d clusters in %d KiB, but a binding can record %d KiB; use fewer stages, or the same clusters in stages that follow each other",
+			"the stages list %d clusters in %d KiB, and a binding can store %d KiB; use fewer stages, or select the same "+
+				"clusters in consecutive stages",
 			len(names), size>>10, planLimit>>10)
 	}
 	if rest := in.incomplete(strategy, a.Clusters); len(rest) > 0 {

@@ -352,7 +352,7 @@ func (s *stepper) skip(k int) bool {
 	if s.Release.Annotations[releasev1alpha1.SkipStageAnnotation] != stageAttempt(*stage) {
 		return false
 	}
-	by := s.used(releasev1alpha1.SkipStageAnnotation)
+	by := s.verbFor(releasev1alpha1.SkipStageAnnotation)
 	s.journal(releasev1alpha1.JournalVerb, stage.Name, "", by.User, "SkipStage", by.Reason)
 	stage.Phase = releasev1alpha1.StageSkipped
 	s.endStage(k, releasev1alpha1.StageSkipped, "SkippedByUser", keptMessage(&s.status))
@@ -597,7 +597,7 @@ func (s *stepper) resume() bool {
 		}
 		s.status.SoakUntil = nil
 	case s.Release.Annotations[releasev1alpha1.RetryAnnotation] == stageAttempt(*stage):
-		by := s.used(releasev1alpha1.RetryAnnotation)
+		by := s.verbFor(releasev1alpha1.RetryAnnotation)
 		s.journal(releasev1alpha1.JournalVerb, stage.Name, "", by.User, "Retry", by.Reason)
 		stage.Attempt++
 		stage.Gates, stage.BegunTargets, stage.ReachedAt = nil, nil, nil

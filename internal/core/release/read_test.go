@@ -20,24 +20,28 @@ import (
 	"github.com/argosy-io/argosy/internal/core/release"
 )
 
+// workOf returns the Work of a cluster with an image. applied is the annotation with the overrides of the cluster.
+func (w *world) workOf(cluster, image, applied string) workv1alpha1.Work {
+	w.t.Helper()
+	m := w.template.DeepCopy()
+	if err := unstructured.SetNestedSlice(m.Object, []any{map[string]any{"name": "main", "image": image}}, "spec",
+		"template", "spec", "containers"); err != nil {
+		w.t.Fatal(err)
+	}
+	raw, err := json.Marshal(m.Object)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + cluster, Name: "web",
+		Annotations: map[string]string{policyv1alpha1.AppliedOverridesAnnotation: applied}}}
+	out.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+	return out
+}
+
 func TestFormerRevisionIsThatOfAWorkWithoutOverrides(t *testing.T) {
 	w := newWorld(t, cloneSet, 2)
 	current := w.revision() // of web:2
-	work := func(cluster, image, applied string) workv1alpha1.Work {
-		m := w.template.DeepCopy()
-		if err := unstructured.SetNestedSlice(m.Object, []any{map[string]any{"name": "main", "image": image}}, "spec",
-			"template", "spec", "containers"); err != nil {
-			t.Fatal(err)
-		}
-		raw, err := json.Marshal(m.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + cluster, Name: "web",
-			Annotations: map[string]string{policyv1alpha1.AppliedOverridesAnnotation: applied}}}
-		out.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
-		return out
-	}
+	work := w.workOf
 	for name, c := range map[string]struct {
 		works []workv1alpha1.Work
 		want  string
@@ -64,21 +68,7 @@ func TestFormerRevisionIsThatOfAWorkWithoutOverrides(t *testing.T) {
 
 func TestBaselineIsWhatMembersHave(t *testing.T) {
 	w := newWorld(t, cloneSet, 2)
-	work := func(cluster, image, applied string) workv1alpha1.Work {
-		m := w.template.DeepCopy()
-		if err := unstructured.SetNestedSlice(m.Object, []any{map[string]any{"name": "main", "image": image}}, "spec",
-			"template", "spec", "containers"); err != nil {
-			t.Fatal(err)
-		}
-		raw, err := json.Marshal(m.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + cluster, Name: "web",
-			Annotations: map[string]string{policyv1alpha1.AppliedOverridesAnnotation: applied}}}
-		out.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
-		return out
-	}
+	work := w.workOf
 	keeping := func(w workv1alpha1.Work) workv1alpha1.Work {
 		var m unstructured.Unstructured
 		if err := m.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
@@ -230,8 +220,10 @@ func TestPacerIsARolloutThatRefersToTheWorkload(t *testing.T) {
 	rollout := func(text string) *unstructured.Unstructured { return coretest.Object(t, text) }
 	w := newWorld(t, cloneSet, 2)
 	objects := []*unstructured.Unstructured{
-		rollout(`{kind: Rollout, metadata: {name: other}, spec: {workloadRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: shop}}}`),
-		rollout(`{kind: Rollout, metadata: {name: deployment}, spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`),
+		rollout(`{kind: Rollout, metadata: {name: other},
+			spec: {workloadRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: shop}}}`),
+		rollout(`{kind: Rollout, metadata: {name: deployment},
+			spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`),
 	}
 	target := release.Target{Template: w.template, Binding: w.binding}
 	if target.SetObstacles(w.clusters, nil, objects); target.Pacer != "" {

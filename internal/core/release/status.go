@@ -60,7 +60,7 @@ func cut(message string) string { return text.Cut(message, messageLength) }
 // phase enters a phase.
 func (s *stepper) phase(p releasev1alpha1.ReleasePhase, reason, message string) {
 	s.status.Phase = p
-	by := s.usedFor(reason)
+	by := s.verbForPhase(reason)
 	s.journal(releasev1alpha1.JournalPhase, "", "", by.User, reason, cmp.Or(message, by.Reason))
 }
 

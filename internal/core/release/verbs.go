@@ -65,8 +65,8 @@ func StampVerbs(old, r *releasev1alpha1.Release, user string) string {
 	return string(raw)
 }
 
-// used is who set the annotation or the state to the value that it has, and why.
-func (s *stepper) used(key string) usedVerb {
+// verbFor returns who set the annotation or the state to the value that it has, and why.
+func (s *stepper) verbFor(key string) usedVerb {
 	value := s.Release.Annotations[key]
 	if key == stateChange {
 		value = string(stateOf(s.Release))
@@ -77,11 +77,12 @@ func (s *stepper) used(key string) usedVerb {
 	return usedVerb{}
 }
 
-// usedFor is who asked for the phase that the release enters, by the reason of the phase; empty if nobody did.
-func (s *stepper) usedFor(reason string) usedVerb {
+// verbForPhase returns who asked for the phase that the release enters, by the reason of the phase; empty if nobody
+// did.
+func (s *stepper) verbForPhase(reason string) usedVerb {
 	switch reason {
 	case releasev1alpha1.ReasonPausedByUser, releasev1alpha1.ReasonAborted, releasev1alpha1.ReasonUserRequest:
-		return s.used(stateChange)
+		return s.verbFor(stateChange)
 	case "Resumed":
 		// After a failure, a verb on the stage resumes.
 		for _, e := range slices.Backward(s.status.Journal) {
@@ -89,7 +90,7 @@ func (s *stepper) usedFor(reason string) usedVerb {
 				continue
 			}
 			if e.Reason == releasev1alpha1.ReasonPausedByUser {
-				return s.used(stateChange)
+				return s.verbFor(stateChange)
 			}
 			break
 		}

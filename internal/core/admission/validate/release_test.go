@@ -69,11 +69,12 @@ func TestReleaseStrategy(t *testing.T) {
 		{"numbers", `{stages: [{name: a, maxConcurrentClusters: 0}], failure: {maxFailedPods: -1, maxFailedClusters: -1}}`,
 			[]string{"stages[0].maxConcurrentClusters: Invalid value: 0: must be at least 1",
 				"failure.maxFailedPods: Invalid value: -1: must be at least 0", "failure.maxFailedClusters"}},
-		{"numbers that are percentages", `{stages: [{name: a, maxConcurrentClusters: 10%}], failure: {maxFailedPods: 0}}`, nil},
-		{"a gate that can open", `{stages: [{name: a, after: [{name: g, approval: {count: 3, from: [{kind: Group, name: leads}]}}]}]}`,
+		{"numbers that are percentages", `{stages: [{name: a, maxConcurrentClusters: 10%}], failure: {maxFailedPods: 0}}`,
 			nil},
-		{"a gate that cannot open", `{stages: [{name: a, after: [{name: g, approval: {count: 3, from: [{kind: User, name: bob},
-			{kind: ServiceAccount, name: ci}, {kind: User, name: bob}]}}]}]}`,
+		{"a gate that can open", `{stages: [{name: a, after: [{name: g, approval: {count: 3,
+			from: [{kind: Group, name: leads}]}}]}]}`, nil},
+		{"a gate that cannot open", `{stages: [{name: a, after: [{name: g, approval: {count: 3,
+			from: [{kind: User, name: bob}, {kind: ServiceAccount, name: ci}, {kind: User, name: bob}]}}]}]}`,
 			[]string{"stages[0].after[0].approval.count", "more than the 2 users in from: the gate could not open"}},
 	} {
 		s := &releasev1alpha1.ReleaseStrategySpec{}
@@ -85,8 +86,8 @@ func TestReleaseStrategy(t *testing.T) {
 func TestAnAcceptedReleaseIsFrozen(t *testing.T) {
 	stored := func() *releasev1alpha1.Release {
 		r := &releasev1alpha1.Release{}
-		parse(t, `{strategy: {stages: [{name: a}]}, targets: [{name: web, ref: {apiVersion: apps/v1, kind: Deployment, name: web}}]}`,
-			&r.Spec)
+		parse(t, `{strategy: {stages: [{name: a}]},
+			targets: [{name: web, ref: {apiVersion: apps/v1, kind: Deployment, name: web}}]}`, &r.Spec)
 		r.Status.Conditions = []metav1.Condition{{Type: releasev1alpha1.ReleaseAccepted, Status: metav1.ConditionTrue}}
 		return r
 	}

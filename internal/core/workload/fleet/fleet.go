@@ -213,7 +213,8 @@ func Shares(in Input) (Result, error) {
 		if p.Unit == UnitCluster {
 			by = "whole clusters"
 		}
-		return Result{}, fmt.Errorf("release %s updates this %s by %s, and the template can no longer be updated so: members keep what they have; undo the change of spec.updateStrategy, of the label %s, of the annotation %s or of the placement",
+		return Result{}, fmt.Errorf("release %s updates this %s by %s, which the template no longer allows: members keep "+
+			"what they have; undo the change of spec.updateStrategy, of the label %s, of the annotation %s or of the placement",
 			p.Release, in.Template.GetKind(), by, policyv1alpha1.RetainReplicasLabel, wellknown.RolloutScopeAnnotation)
 	}
 	if !handler.concerned(o, in.Template, in.Divided) && !handler.stagesClusters(o, in.Template, in.Divided) {
