@@ -109,6 +109,9 @@ var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:]+Z`)
 // Whatever happens to the database or to the hub, the release takes the same steps, and the history has the same rows
 // in the end.
 func TestReleaseIsTheSameWhateverHappensToItsHistory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("in the long suite: make test-long")
+	}
 	control := runRecorded(t, nil)
 	if !slices.Equal(control.reasons, []string{releasev1alpha1.ReasonStored}) {
 		t.Errorf("the reasons of Recorded are %v", control.reasons)

@@ -486,6 +486,9 @@ func TestDeletedReleaseLeavesItsPlanHeld(t *testing.T) {
 }
 
 func TestEndedReleasesAndOldRevisionsAreDeleted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("in the long suite: make test-long")
+	}
 	controllertest.Run(t, func(t *testing.T) {
 		w := newReleaseWorld(t)
 		minutes := int64(15 * 60)
