@@ -281,6 +281,11 @@ func denial(err error) string {
 	if apierrors.IsUnauthorized(err) {
 		return "the credentials are missing or not valid"
 	}
+	// client-go does not read the message of a refused discovery, which is about no kind.
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Kind == "") {
+		return "the credentials are missing, or their user may not read the API"
+	}
 	return cause(err, requestTimeout)
 }
 

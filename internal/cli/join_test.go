@@ -2,14 +2,17 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -321,6 +324,18 @@ func TestJoinRefusesWhatWouldMixClustersUp(t *testing.T) {
 	}
 }
 
+func TestJoinRefusesTheHubItself(t *testing.T) {
+	hub := fakeHub()
+	j, _ := joining("m1", hub, hub)
+	err := j.run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "--cluster-kubeconfig is for the hub itself") {
+		t.Errorf("got %v, want a refusal that names --cluster-kubeconfig", err)
+	}
+	if exists(t, hub, &clusterv1alpha1.Cluster{}, "", "m1") || exists(t, hub, &corev1.Namespace{}, "", "karmada-cluster") {
+		t.Error("a refused join changed the hub")
+	}
+}
+
 func TestJoinChecksTheNameBeforeAnythingElse(t *testing.T) {
 	for name, says := range map[string]string{
 		strings.Repeat("a", 49): "must be no more than 48 characters",
@@ -347,6 +362,8 @@ func TestJoinInDryRunChangesNothing(t *testing.T) {
 }
 
 func TestJoinSaysWhatToDoAboutAMemberThatFails(t *testing.T) {
+	refusedDiscovery := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 403,
+		Reason: metav1.StatusReasonForbidden, Message: "unknown"}}
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "id-1"}}
 	noTokens := fake.NewClientBuilder().WithScheme(scheme).WithObjects(system).WithInterceptorFuncs(interceptor.Funcs{
 		SubResourceCreate: func(context.Context, client.Client, string, client.Object, client.Object,
@@ -375,6 +392,8 @@ func TestJoinSaysWhatToDoAboutAMemberThatFails(t *testing.T) {
 			[]string{`certificate of cluster "m1" at https://m1 is not trusted`, "certificate-authority-data"}},
 		"refused user": {failing(apierrors.NewUnauthorized("Unauthorized")),
 			[]string{"not authorized in cluster \"m1\"", "the credentials are missing or not valid"}},
+		"no credentials": {failing(fmt.Errorf("failed to get server groups: %w", refusedDiscovery)),
+			[]string{"not authorized in cluster \"m1\" at https://m1: the credentials are missing, or their user"}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			j, _ := joining("m1", fakeHub(), tc.member)
@@ -672,6 +691,41 @@ func TestUnjoinSaysWhatItWaitsForAndForceDoesNotWait(t *testing.T) {
 	}
 	if exists(t, hub, &clusterv1alpha1.Cluster{}, "", "m1") || exists(t, hub, work, "karmada-es-m1", "web") {
 		t.Error("by force, the cluster or its Work is left")
+	}
+}
+
+func TestUnjoinContinuesWhenTheHubResponds(t *testing.T) {
+	for story, failures := range map[string]int{"after a while": 2, "not any more": 1000} {
+		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u"},
+			Spec: clusterv1alpha1.ClusterSpec{ID: "id-1", SyncMode: "Push"}}
+		deleted, failed := false, 0
+		down := func() error {
+			if deleted && failed < failures {
+				failed++
+				return &url.Error{Op: "Get", URL: "https://hub", Err: syscall.ECONNREFUSED}
+			}
+			return nil
+		}
+		u, _ := unjoining("m1", interceptor.NewClient(fakeHub(cluster).(client.WithWatch), interceptor.Funcs{
+			Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.DeleteOption) error {
+				deleted = true
+				return c.Delete(ctx, obj, o...)
+			},
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+				o ...client.GetOption) error {
+				return cmp.Or(down(), c.Get(ctx, key, obj, o...))
+			},
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+				return cmp.Or(down(), c.List(ctx, list, o...))
+			},
+		}), nil)
+		err := u.run(t.Context())
+		switch {
+		case failures == 2 && (err != nil || failed != 2):
+			t.Errorf("%s: got %v after %d failures", story, err, failed)
+		case failures > 2 && (err == nil || !strings.Contains(err.Error(), "the hub is not responding: connection refused")):
+			t.Errorf("%s: got %v, want that the hub is not responding", story, err)
+		}
 	}
 }
 

@@ -315,8 +315,14 @@ func (u *unjoin) untilGone(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	err := wait.PollUntilContextTimeout(ctx, gonePeriod, u.wait, true, func(ctx context.Context) (bool, error) {
 		now := &clusterv1alpha1.Cluster{}
 		err := u.hub.Get(ctx, key, now)
-		if gone := apierrors.IsNotFound(err) || err == nil && now.UID != cluster.UID; gone || err != nil {
-			return gone, client.IgnoreNotFound(err)
+		var refused apierrors.APIStatus
+		switch {
+		case apierrors.IsNotFound(err) || err == nil && now.UID != cluster.UID:
+			return true, nil
+		case errors.As(err, &refused):
+			return false, err
+		case err != nil:
+			return false, nil // the hub may respond again
 		}
 		if time.Since(counted) < countPeriod {
 			return false, nil
@@ -351,7 +357,7 @@ func (u *unjoin) untilGone(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	}
 	why, err := u.heldBy(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("cluster %q is not removed after %s, and the hub is not responding: %s; the removal continues in the background", u.name, u.wait, cause(err, requestTimeout))
 	}
 	if !u.force {
 		return fmt.Errorf("cluster %q is not removed after %s: %s; the removal continues in the background; --force does not wait for it", u.name, u.wait, why)

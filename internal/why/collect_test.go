@@ -182,6 +182,30 @@ func TestWhatHasToDoWithATemplateIsCollected(t *testing.T) {
 	}
 }
 
+// The StatefulSet of Kubernetes has the binding with Karmada's name, so that of OpenKruise has a binding apart.
+func TestBindingWithANameApartIsFound(t *testing.T) {
+	kruise := schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}
+	apart := names.BindingApart(kruise, "db")
+	binding := func(name, apiVersion string) *workv1alpha2.ResourceBinding {
+		return &workv1alpha2.ResourceBinding{ObjectMeta: in("shop", name),
+			Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: apiVersion,
+				Kind: "StatefulSet", Namespace: "shop", Name: "db"}}}
+	}
+	r, _ := hub(binding(names.Binding("StatefulSet", "db"), "apps/v1"), binding(apart, "apps.kruise.io/v1"),
+		&workv1alpha1.Work{ObjectMeta: in("karmada-es-eu", names.Work("StatefulSet", "db", "shop"))},
+		&workv1alpha1.Work{ObjectMeta: in("karmada-es-eu", names.WorkApart(kruise, "db", "shop"))})
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("apps.kruise.io/v1")
+	u.SetKind("StatefulSet")
+	u.SetNamespace("shop")
+	u.SetName("db")
+	f, err := collect(t.Context(), r, u)
+	if err != nil || f.Binding == nil || f.Binding.GetName() != apart || len(f.Works) != 1 ||
+		f.Works[0].Name != names.WorkApart(kruise, "db", "shop") {
+		t.Errorf("found are binding %v and Works %v (%v), want %s and its Work", f.Binding, f.Works, err, apart)
+	}
+}
+
 func TestTheServiceOfAStatefulSetIsLookedFor(t *testing.T) {
 	set := func(name string) *appsv1.StatefulSet {
 		return &appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},

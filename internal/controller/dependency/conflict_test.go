@@ -1,18 +1,37 @@
 package dependency
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 )
+
+// subjects records the names of the objects that events are about.
+type subjects struct {
+	record.EventRecorder
+	names []string
+}
+
+func (s *subjects) Event(obj runtime.Object, eventType, reason, message string) {
+	s.names = append(s.names, obj.(client.Object).GetName())
+	s.EventRecorder.Event(obj, eventType, reason, message)
+}
 
 func TestPolicyConflictIsReportedWhenAPolicyChanges(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
+		about := &subjects{EventRecorder: h.recorder}
+		h.r.events = commit.Events{EventRecorder: about, Successes: commit.SuccessEventsNone}
 		h.needs = []configv1alpha1.DependentObjectReference{settingsRef}
 		h.create(object("ConfigMap", "shop", "settings"))
 		web := h.workload("Deployment", "shop", "web", "eu")
@@ -44,5 +63,8 @@ func TestPolicyConflictIsReportedWhenAPolicyChanges(t *testing.T) {
 			"PreserveResourcesOnDeletion conflicted (true vs false)")
 		h.change(web, func(s *workv1alpha2.ResourceBindingSpec) { s.ConflictResolution = policyv1alpha1.ConflictOverwrite })
 		expect("both overwrite", "PreserveResourcesOnDeletion conflicted (true vs false)")
+		if got := slices.Compact(about.names); !slices.Equal(got, []string{"settings-configmap"}) {
+			t.Errorf("the events are about %v, want the attached binding settings-configmap", got)
+		}
 	})
 }

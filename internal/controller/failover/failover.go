@@ -35,6 +35,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -291,7 +292,7 @@ func (r *reconciler) evict(ctx context.Context, evictions []failover.Eviction, n
 	for cluster, n := range leaving {
 		if c := r.Fleet.Snapshot().Cluster(cluster); c != nil {
 			r.events.RecordSuccess(workv1alpha2.EventEvictWorkloadFromClusterSucceed,
-				fmt.Sprintf("Evicted %d workloads from the cluster. Their copies in it are kept until their replacements are healthy, unless purgeMode is Directly.", n), c)
+				fmt.Sprintf("Evicted %s from the cluster. Old copies are kept until their replacements are healthy, unless purgeMode is Directly.", text.Count(n, "workload")), c)
 		}
 	}
 	return err

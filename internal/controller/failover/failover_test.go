@@ -206,7 +206,7 @@ func TestLostClusterIsReplacedInOneWrite(t *testing.T) {
 			t.Errorf("generation %d became %d, want one write", generation, w.binding.Generation)
 		}
 		w.expectEvent("EvictWorkloadFromClusterSucceed", "Evicted from cluster m1", "ResourceBinding", "Deployment")
-		w.expectEvent("EvictWorkloadFromClusterSucceed", "Evicted 1 workloads", "Cluster")
+		w.expectEvent("EvictWorkloadFromClusterSucceed", "Evicted 1 workload from the cluster.", "Cluster")
 		if got := testutil.ToFloat64(evicted.WithLabelValues(failover.ReasonTaintUntolerated, "Evicted")); got <= before {
 			t.Errorf("the metric is %v, and was %v", got, before)
 		}

@@ -85,7 +85,7 @@ func lostTogether(lost []loss, share float64, fleet int) map[string]string {
 		for _, l := range group {
 			paused[l.cluster] = fmt.Sprintf(
 				"%d of %d clusters were lost within %s, so the network of the hub may be the cause: nothing is evicted from them. "+
-					"Check that the hub reaches its clusters. If the clusters are lost indeed, add a NoExecute taint of your own to those that should be evicted.", len(group), fleet, brakeWindow)
+					"Check that the hub reaches its clusters. If they are really lost, add another NoExecute taint to the clusters that should be evicted.", len(group), fleet, brakeWindow)
 		}
 	}
 	return paused

@@ -176,7 +176,10 @@ func (p *planner) ailing(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluste
 	c := cause{cluster: cluster.Name, reason: ReasonApplicationFailure, producer: producerApplication, since: since,
 		due:   since.Add(tolerated),
 		purge: cmp.Or(rule.PurgeMode, policyv1alpha1.PurgeModeGracefully), preserve: rule.StatePreservation,
-		message: fmt.Sprintf("the application was Unhealthy for %s", tolerated)}
+		message: "the application is Unhealthy"}
+	if tolerated > 0 {
+		c.message = fmt.Sprintf("the application was Unhealthy for %s", tolerated)
+	}
 	if b.GetNamespace() == "" {
 		c.producer = producerClusterApplication
 	}

@@ -151,14 +151,14 @@ func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) inte
 	for _, f := range []struct {
 		flag     string
 		clusters []string
-	}{{"cluster-down", c.Down}, {"cluster-drained", c.Drained}, {"cluster-removed", c.Removed},
-		{"unhealthy", c.Unhealthy}} {
+	}{{"--cluster-down", c.Down}, {"--cluster-drained", c.Drained}, {"--cluster-removed", c.Removed},
+		{"--unhealthy", c.Unhealthy}} {
 		for _, name := range f.clusters {
 			if !exists(f.flag, name) {
 				continue
 			}
 			if has := fate[name]; has != "" && has != f.flag {
-				errs = append(errs, fmt.Errorf("%s: cluster %q is given to %s as well: keep one of the two", f.flag, name, has))
+				errs = append(errs, fmt.Errorf("%s: cluster %q is also in %s; remove one of the two", f.flag, name, has))
 				continue
 			}
 			fate[name] = f.flag
@@ -166,20 +166,20 @@ func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) inte
 	}
 	for name, flag := range fate {
 		switch flag {
-		case "cluster-down":
+		case "--cluster-down":
 			cluster := edited(name)
 			meta.SetStatusCondition(&cluster.Status.Conditions, membership.Seen(membership.Probe{Err: "simulated"}))
 			cluster.Spec.Taints, _ = membership.Taints(cluster.Spec.Taints, membership.Readiness(cluster), now)
-		case "cluster-drained":
+		case "--cluster-drained":
 			putTaint(edited(name), Drained, now)
 		}
 	}
 	for _, t := range c.Taints {
-		if !exists("taint", t.Cluster) {
+		if !exists("--taint", t.Cluster) {
 			continue
 		}
-		if fate[t.Cluster] == "cluster-removed" {
-			errs = append(errs, fmt.Errorf("taint: cluster %q is to be removed as well: keep one of the two", t.Cluster))
+		if fate[t.Cluster] == "--cluster-removed" {
+			errs = append(errs, fmt.Errorf("--taint: cluster %q is also in --cluster-removed; remove one of the two", t.Cluster))
 			continue
 		}
 		putTaint(edited(t.Cluster), t.Taint, now)

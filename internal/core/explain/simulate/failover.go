@@ -233,6 +233,19 @@ func (s *state) facts(b workv1alpha2.Binding) (failover.Facts, error) {
 	return failover.FactsOf(template, policy.GetAnnotations()), nil
 }
 
+// hasNoFailover reports whether a binding has a copy in one of the clusters, and no failover moves it out of lost
+// clusters.
+func (s *state) hasNoFailover(key types.NamespacedName, clusters []string) bool {
+	b := s.bindings[key]
+	if b == nil || !slices.ContainsFunc(b.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool {
+		return slices.Contains(clusters, t.Name)
+	}) {
+		return false
+	}
+	rule := b.BindingSpec().Failover
+	return s.failover.Off || !s.failover.AllBindings && (rule == nil || rule.Cluster == nil)
+}
+
 // staying returns the messages about a workload that stays in clusters which it should leave. problem is one about a
 // lost cluster without a replacement.
 func (s *state) staying(key types.NamespacedName) (messages []string, problem string) {

@@ -163,6 +163,7 @@ func report(c Change, before, after *state) Report {
 	}
 	slices.SortFunc(refs, compareRefs)
 	replicas := map[string]*[2]int64{}
+	withoutFailover := 0
 	for _, k := range refs {
 		w := workload(k, keys[k], before, after)
 		w.Overridden = after.overridden(k, keys[k], before, changedOverrides, &r.Warnings)
@@ -183,7 +184,18 @@ func report(c Change, before, after *state) Report {
 		if w.Problem != "" || slices.ContainsFunc(w.Overridden, func(o Overridden) bool { return o.Problem != "" }) {
 			r.Summary.Unplaced++
 		}
+		if after.hasNoFailover(keys[k], c.Down) {
+			withoutFailover++
+		}
 		r.Workloads = append(r.Workloads, w)
+	}
+	if withoutFailover > 0 {
+		hint := "set spec.failover.cluster in the policies to move them"
+		if after.failover.Off {
+			hint = "the hub runs with --cluster-failover=Off"
+		}
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s would not be moved out of the clusters that are down: %s",
+			text.Count(withoutFailover, "workload"), hint))
 	}
 	for k := range after.touched {
 		if _, isTemplate := after.templates[k]; isTemplate && !seen[k] && k.GroupKind != multiClusterService {

@@ -459,13 +459,13 @@ func TestContradictionsAreToldClearly(t *testing.T) {
 		want   []string
 	}{
 		{"a cluster that is not there", Change{Removed: []string{"m9"}},
-			[]string{`there is no cluster "m9"; there are m1, m2, m3`}},
+			[]string{`--cluster-removed: there is no cluster "m9"; there are m1, m2, m3`}},
 		{"a cluster that is both down and removed", Change{Down: []string{"m1"}, Removed: []string{"m1"}},
-			[]string{`cluster "m1" is given to cluster-down as well`}},
+			[]string{`--cluster-removed: cluster "m1" is also in --cluster-down`}},
 		{"a cluster that is both down and unhealthy", Change{Down: []string{"m1"}, Unhealthy: []string{"m1"}},
-			[]string{`unhealthy: cluster "m1" is given to cluster-down as well`}},
+			[]string{`--unhealthy: cluster "m1" is also in --cluster-down`}},
 		{"a taint on a cluster that is removed", Change{Removed: []string{"m1"}, Taints: []Taint{{Cluster: "m1"}}},
-			[]string{"to be removed as well"}},
+			[]string{`--taint: cluster "m1" is also in --cluster-removed`}},
 		{"a scale of what is not there", Change{Scale: []Scale{scale(t, "deployment/none=3")}},
 			[]string{"default/deployment/none=3", "no such template"}},
 		{"a scale of what has no replicas", Change{Scale: []Scale{scale(t, "configmap/c=3")}},

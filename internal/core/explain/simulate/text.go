@@ -35,7 +35,7 @@ func (r Report) Print(out io.Writer, all bool) error {
 		}
 		fmt.Fprintf(&b, "  %s: %s\n", w.ref(), w.Problem)
 		if w.Unplaced > 0 {
-			fmt.Fprintf(&b, "    %d of %d replicas have no place\n", w.Unplaced, w.After.Replicas)
+			fmt.Fprintf(&b, "    %d of %d replicas have no cluster\n", w.Unplaced, w.After.Replicas)
 		}
 		for _, help := range w.WouldFit {
 			fmt.Fprintf(&b, "    would fit with %s\n", help)
@@ -126,8 +126,12 @@ func (r Report) Print(out io.Writer, all bool) error {
 		b.WriteByte('\n')
 	}
 	s := r.Summary
-	fmt.Fprintf(&b, "\nWorkloads that change: %d of %d. Replicas that move: %d. Workloads that do not fit: %d (%d replicas).\n",
-		s.Changed, s.Workloads, s.MovedReplicas, s.Unplaced, s.UnplacedReplicas)
+	fmt.Fprintf(&b, "\nWorkloads that change: %d of %d. Replicas that move: %d. Workloads that do not fit: %d.",
+		s.Changed, s.Workloads, s.MovedReplicas, s.Unplaced)
+	if s.UnplacedReplicas > 0 {
+		fmt.Fprintf(&b, " Replicas without a cluster: %d.", s.UnplacedReplicas)
+	}
+	b.WriteByte('\n')
 	_, err := io.WriteString(out, trimmed(b.String()))
 	return err
 }

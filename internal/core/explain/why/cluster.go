@@ -18,6 +18,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
@@ -402,7 +403,11 @@ func (e *explanation) explainLeaving(row *Cluster, w *workv1alpha1.Work, item wo
 	row.State, row.Work = Leaving, workOf(w, item)
 	row.Why = "it is being removed"
 	for _, m := range e.answer.Failovers {
-		if m.From == row.Name && m.Ended == nil {
+		switch {
+		case m.From != row.Name || m.Ended != nil:
+		case m.WaitingFor == failover.KeptByPolicy:
+			row.Why = fmt.Sprintf("it moved to other clusters (%s), and %s", m.Reason, m.Message)
+		default:
 			row.Why = fmt.Sprintf("the object is kept until its replacements in other clusters are healthy (%s): %s", m.Reason,
 				m.Message)
 		}
@@ -410,6 +415,7 @@ func (e *explanation) explainLeaving(row *Cluster, w *workv1alpha1.Work, item wo
 	next := ""
 	if row.Ready != nil && row.Ready.Status != metav1.ConditionTrue {
 		next = "the cluster is not ready: " + row.Ready.Message
+		row.Work.Health = workv1alpha1.ResourceUnknown // its last report is stale
 	}
 	e.find(Waiting, row.Name, row.Name+": "+row.Why, next)
 }

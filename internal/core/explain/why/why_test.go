@@ -293,6 +293,19 @@ func ailing(t *testing.T, health workv1alpha1.ResourceHealth, r pods.Report) *hu
 	return h
 }
 
+// leaving returns a hub with a Deployment that was moved from m1 to m2, where 2 of 6 replicas are ready.
+func leaving(t *testing.T, task workv1alpha2.GracefulEvictionTask) *hub {
+	t.Helper()
+	h := start(t, deployment, cluster("m1"), cluster("m2"))
+	h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
+	h.Binding.BindingSpec().Clusters = h.Binding.BindingSpec().Clusters[1:]
+	h.Binding.BindingSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{task}
+	h.Binding.BindingStatus().AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m2", Applied: true,
+		Health: workv1alpha1.ResourceHealthy,
+		Status: &runtime.RawExtension{Raw: []byte(`{"replicas":6,"readyReplicas":2}`)}}}
+	return h
+}
+
 // stories are problems that users have. want is the finding with the highest severity, and next its advice; empty if
 // there is no problem. The whole answer is in testdata, one file per story.
 var stories = []struct {
@@ -925,14 +938,21 @@ var stories = []struct {
 	{name: "leaving in good order", severity: why.Waiting,
 		want: "m1: the object is kept until its replacements in other clusters are healthy (TaintUntolerated)",
 		given: func(t *testing.T) *hub {
-			h := start(t, deployment, cluster("m1"), cluster("m2"))
-			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
-			h.Binding.BindingSpec().Clusters = h.Binding.BindingSpec().Clusters[1:]
-			h.Binding.BindingSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m1",
-				Producer: "TaintManager", Reason: "TaintUntolerated"}}
-			h.Binding.BindingStatus().AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m2", Applied: true,
-				Health: workv1alpha1.ResourceHealthy,
-				Status: &runtime.RawExtension{Raw: []byte(`{"replicas":6,"readyReplicas":2}`)}}}
+			return leaving(t, workv1alpha2.GracefulEvictionTask{FromCluster: "m1", Producer: "TaintManager",
+				Reason: "TaintUntolerated"})
+		}},
+	{name: "a copy that purgeMode Never keeps", severity: why.Waiting,
+		want: "m1: it moved to other clusters (ApplicationFailure), and the old copy is kept: set suppressDeletion",
+		given: func(t *testing.T) *hub {
+			return leaving(t, workv1alpha2.GracefulEvictionTask{FromCluster: "m1", Reason: "ApplicationFailure",
+				PurgeMode: policyv1alpha1.PurgeModeNever, SuppressDeletion: new(true)})
+		}},
+	{name: "leaving a cluster that is lost", severity: why.Waiting,
+		want: "m1: the object is kept until its replacements in other clusters are healthy",
+		given: func(t *testing.T) *hub {
+			h := leaving(t, workv1alpha2.GracefulEvictionTask{FromCluster: "m1", Reason: "TaintUntolerated"})
+			h.Clusters[0].Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady,
+				Status: metav1.ConditionFalse, Reason: "ClusterNotReachable", Message: "connection refused"}}
 			return h
 		}},
 	{name: "its sidecars are not in force yet", severity: why.Waiting,
