@@ -225,8 +225,9 @@ func (f *fleet) counted(counter string) (numbers []int64, all bool) {
 	return numbers, all
 }
 
-// steady divides n by weight, each at most its weight; the shares that stand stay if they add up to the same and fit,
-// so that a pod more or less moves nothing.
+// steady divides n by weight, each share at most its weight. The present shares are kept if they have the same sum, fit,
+// and no more of them are the whole weight, so that a pod more or less moves nothing. A share that is the whole weight
+// allows no disruption: after a move, the cluster that got the replacement takes a part of it.
 func (f *fleet) steady(n int64, weights []int64, path ...string) []int64 {
 	shares := proportional(n, weights)
 	before := make([]int64, len(f.members))
@@ -240,10 +241,21 @@ func (f *fleet) steady(n int64, weights []int64, path ...string) []int64 {
 		}
 		before[i] = v
 	}
-	if sum(before) != sum(shares) {
+	if sum(before) != sum(shares) || whollyKept(before, weights) > whollyKept(shares, weights) {
 		return shares
 	}
 	return before
+}
+
+// whollyKept returns the number of shares that are the whole weight.
+func whollyKept(shares, weights []int64) int {
+	n := 0
+	for i, share := range shares {
+		if weights[i] > 0 && share == weights[i] {
+			n++
+		}
+	}
+	return n
 }
 
 // put sets a field of the manifest of m, and has its status followed.

@@ -106,3 +106,22 @@ func TestCanaryAndBudgetHoldOverAMove(t *testing.T) {
 	h.report(pods(3, 0), pods(7, 1))
 	h.expect("and no other follows", partition+"3 6", budget+"1 1")
 }
+
+// Pods of a cluster that is being left do not count: without them, the budget blocks evictions until the replacement
+// has reported its pods.
+func TestDisruptionBudgetHoldsOverAMove(t *testing.T) {
+	h := newHub(t, "{apiVersion: policy/v1, kind: PodDisruptionBudget, "+fleetWide+", spec: {minAvailable: 7}}", 0, 0, 0)
+	h.in.Divided = false
+	h.look()
+	h.report("expectedPods: 3", "expectedPods: 3", "expectedPods: 4")
+	const least = "spec.minAvailable="
+	h.expect("in three clusters", least+"2 2 3")
+	h.in.Members, h.in.Leaving = h.in.Members[1:], []string{"c1"}
+	h.expect("when c1 is left", least+"3 4")
+	h.report("expectedPods: 3", "expectedPods: 7")
+	for range 3 {
+		h.look()
+		h.report("expectedPods: 3", "expectedPods: 7")
+	}
+	h.expect("when c3 has the replacement", least+"2 5")
+}
