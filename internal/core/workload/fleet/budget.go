@@ -225,9 +225,9 @@ func (f *fleet) counted(counter string) (numbers []int64, all bool) {
 	return numbers, all
 }
 
-// steady divides n by weight, each share at most its weight. The present shares are kept if they have the same sum, fit,
-// and no more of them are the whole weight, so that a pod more or less moves nothing. A share that is the whole weight
-// allows no disruption: after a move, the cluster that got the replacement takes a part of it.
+// steady divides n by weight, each share at most its weight. The present shares are kept if they have the same sum,
+// fit, and no more of them are the whole weight, so that a pod more or less moves nothing. A share that is the whole
+// weight allows no disruption: after a move, the cluster that got the replacement takes a part of it.
 func (f *fleet) steady(n int64, weights []int64, path ...string) []int64 {
 	shares := proportional(n, weights)
 	before := make([]int64, len(f.members))

@@ -110,7 +110,8 @@ func TestCanaryAndBudgetHoldOverAMove(t *testing.T) {
 // Pods of a cluster that is being left do not count: without them, the budget blocks evictions until the replacement
 // has reported its pods.
 func TestDisruptionBudgetHoldsOverAMove(t *testing.T) {
-	h := newHub(t, "{apiVersion: policy/v1, kind: PodDisruptionBudget, "+fleetWide+", spec: {minAvailable: 7}}", 0, 0, 0)
+	h := newHub(t, "{apiVersion: policy/v1, kind: PodDisruptionBudget, "+fleetWide+", spec: {minAvailable: 7}}",
+		0, 0, 0)
 	h.in.Divided = false
 	h.look()
 	h.report("expectedPods: 3", "expectedPods: 3", "expectedPods: 4")
